@@ -1,0 +1,5 @@
+// Package api holds the public types of λ-NIC: the λ-RPC header, function specs, the artifact manifest and the bodies of
+// the HTTP API. It imports nothing else of this module.
+package api
+
+//go:generate go run ./genheader -o ../bpf/rpc_wire.h

@@ -1,0 +1,275 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Target is a place where a lambda can run.
+type Target string
+
+// The targets of this version.
+const (
+	TargetNIC     Target = "nic"
+	TargetProcess Target = "process"
+)
+
+// MessageMode says how a lambda sees requests of several packets (docs/protocol.md).
+type MessageMode string
+
+// The message modes.
+const (
+	ModePacket   MessageMode = "packet"   // one packet is one request
+	ModeStream   MessageMode = "stream"   // the lambda runs on each packet as it arrives
+	ModeAssemble MessageMode = "assemble" // the lambda runs once on the whole message
+)
+
+// Spec describes one lambda: lambda.yml. The zero value of an optional field means its default, which Default fills in.
+type Spec struct {
+	Name     string        `yaml:"name" json:"name"`
+	Source   string        `yaml:"source,omitempty" json:"source,omitempty"` // relative to the spec; NAME.c
+	Entry    string        `yaml:"entry,omitempty" json:"entry,omitempty"`   // the C function; NAME
+	Targets  []Target      `yaml:"targets,omitempty" json:"targets,omitempty"`
+	Message  MessageSpec   `yaml:"message,omitempty" json:"message,omitzero"`
+	Limits   LimitsSpec    `yaml:"limits,omitempty" json:"limits,omitzero"`
+	Services []ServiceSpec `yaml:"services,omitempty" json:"services,omitempty"`
+	// Codec tells command line and gateway how to turn files into messages: "" (bytes as they are) or "image" (PNG to RGBA
+	// and 8-bit grey to PNG).
+	Codec string `yaml:"codec,omitempty" json:"codec,omitempty"`
+}
+
+// MessageSpec bounds the requests of several packets.
+type MessageSpec struct {
+	Mode     MessageMode `yaml:"mode,omitempty" json:"mode,omitempty"`
+	Max      Bytes       `yaml:"max,omitempty" json:"max,omitempty"`             // largest message
+	InFlight int         `yaml:"in_flight,omitempty" json:"in_flight,omitempty"` // messages at once, rounded up to a power of two
+	Timeout  Duration    `yaml:"timeout,omitempty" json:"timeout,omitempty"`     // a message without new packets is forgotten
+}
+
+// LimitsSpec bounds a lambda's resources.
+type LimitsSpec struct {
+	Memory Bytes    `yaml:"memory,omitempty" json:"memory,omitempty"` // all its objects together
+	Time   Duration `yaml:"time,omitempty" json:"time,omitempty"`     // of one run
+}
+
+// ServiceSpec names an external service that the lambda may call.
+type ServiceSpec struct {
+	Name     string `yaml:"name" json:"name"`
+	Protocol string `yaml:"protocol" json:"protocol"` // "memcached"
+	// Address is IP:PORT; the host name "host" stands for the host's own address on the NIC's link.
+	Address string   `yaml:"address" json:"address"`
+	Timeout Duration `yaml:"timeout,omitempty" json:"timeout,omitempty"`
+}
+
+// Bytes is a size, written as a number with an optional unit: 64KiB, 16MiB, 1GiB.
+type Bytes uint64
+
+// Duration is a time.Duration, written as Go writes them: 100us, 5s.
+type Duration time.Duration
+
+// Limits on specs; a NIC may set lower ones.
+const (
+	MaxMessage  Bytes = 90 << 20 // 65,535 packets of 1,376 bytes, rounded down
+	MaxMemory   Bytes = 256 << 20
+	MaxServices       = 8
+)
+
+var (
+	nameRE       = regexp.MustCompile(`^[a-z]([a-z0-9_-]{0,61}[a-z0-9])?$`)
+	identifierRE = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}$`)
+)
+
+// Default returns s with its defaults filled in.
+func (s Spec) Default() Spec {
+	if s.Source == "" {
+		s.Source = s.Name + ".c"
+	}
+	if s.Entry == "" {
+		s.Entry = strings.ReplaceAll(s.Name, "-", "_")
+	}
+	if len(s.Targets) == 0 {
+		s.Targets = []Target{TargetNIC, TargetProcess}
+	}
+	s.Message = s.Message.withDefaults()
+	if s.Limits.Memory == 0 {
+		s.Limits.Memory = 1 << 20
+	}
+	if s.Limits.Time == 0 {
+		s.Limits.Time = Duration(100 * time.Microsecond)
+	}
+	s.Services = slices.Clone(s.Services)
+	for i := range s.Services {
+		if s.Services[i].Timeout == 0 {
+			s.Services[i].Timeout = Duration(100 * time.Millisecond)
+		}
+	}
+	return s
+}
+
+func (m MessageSpec) withDefaults() MessageSpec {
+	if m.Mode == "" {
+		m.Mode = ModePacket
+	}
+	if m.Mode == ModePacket {
+		m.Max = RPCMaxPayload
+		return m
+	}
+	if m.Max == 0 {
+		m.Max = 64 << 10
+	}
+	if m.InFlight == 0 {
+		m.InFlight = 64
+	}
+	if m.Timeout == 0 {
+		m.Timeout = Duration(5 * time.Second)
+	}
+	return m
+}
+
+// Validate reports everything that is wrong with s, whose defaults are filled in, each as "field: what, what to do".
+func (s Spec) Validate() error {
+	var errs []error
+	bad := func(field, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("%s: "+format, append([]any{field}, args...)...))
+	}
+	if !nameRE.MatchString(s.Name) {
+		bad("name", "%q is not a lambda name: use 1 to 63 lower-case letters, digits, - and _, beginning with a letter", s.Name)
+	}
+	if !identifierRE.MatchString(s.Entry) {
+		bad("entry", "%q is not a C identifier", s.Entry)
+	}
+	if strings.HasPrefix(s.Source, "/") || slices.Contains(strings.Split(s.Source, "/"), "..") {
+		bad("source", "%q leaves the lambda's directory: give a path below it", s.Source)
+	}
+	for i, t := range s.Targets {
+		if t != TargetNIC && t != TargetProcess {
+			bad("targets", "%q is not a target: use %q or %q", t, TargetNIC, TargetProcess)
+		}
+		if slices.Contains(s.Targets[:i], t) {
+			bad("targets", "%q stands twice", t)
+		}
+	}
+	s.Message.validate(bad)
+	if s.Limits.Memory > MaxMemory {
+		bad("limits.memory", "%d bytes exceed the maximum of %d", s.Limits.Memory, MaxMemory)
+	}
+	if d := time.Duration(s.Limits.Time); d < time.Microsecond || d > time.Second {
+		bad("limits.time", "%v is not between 1us and 1s", d)
+	}
+	if s.Codec != "" && s.Codec != "image" {
+		bad("codec", "%q is unknown: use \"image\", or leave it out", s.Codec)
+	}
+	if len(s.Services) > MaxServices {
+		bad("services", "%d services exceed the maximum of %d", len(s.Services), MaxServices)
+	}
+	if len(s.Services) > 0 && s.Message.Mode != ModePacket {
+		bad("services", "external calls need message mode %q", ModePacket)
+	}
+	for i, svc := range s.Services {
+		svc.validate(bad, fmt.Sprintf("services[%d]", i))
+	}
+	return errors.Join(errs...)
+}
+
+func (m MessageSpec) validate(bad func(field, format string, args ...any)) {
+	if !slices.Contains([]MessageMode{ModePacket, ModeStream, ModeAssemble}, m.Mode) {
+		bad("message.mode", "%q is unknown: use packet, stream or assemble", m.Mode)
+		return
+	}
+	if m.Mode == ModePacket {
+		return
+	}
+	if m.Max > MaxMessage {
+		bad("message.max", "%d bytes exceed the maximum of %d", m.Max, MaxMessage)
+	}
+	if m.InFlight < 1 || m.InFlight > 4096 {
+		bad("message.in_flight", "%d is not between 1 and 4096", m.InFlight)
+	}
+	if d := time.Duration(m.Timeout); d < 10*time.Millisecond || d > 10*time.Minute {
+		bad("message.timeout", "%v is not between 10ms and 10m", d)
+	}
+}
+
+func (svc ServiceSpec) validate(bad func(field, format string, args ...any), at string) {
+	if !identifierRE.MatchString(svc.Name) {
+		bad(at+".name", "%q is not a C identifier", svc.Name)
+	}
+	if svc.Protocol != "memcached" {
+		bad(at+".protocol", "%q is unknown: this version speaks memcached", svc.Protocol)
+	}
+	if _, _, err := svc.HostPort(); err != nil {
+		bad(at+".address", "%v", err)
+	}
+	if d := time.Duration(svc.Timeout); d < time.Millisecond || d > time.Minute {
+		bad(at+".timeout", "%v is not between 1ms and 1m", d)
+	}
+}
+
+// HostPort splits the address. The zero Addr stands for "host".
+func (svc ServiceSpec) HostPort() (netip.Addr, uint16, error) {
+	if port, ok := strings.CutPrefix(svc.Address, "host:"); ok {
+		n, err := strconv.ParseUint(port, 10, 16)
+		if err != nil || n == 0 {
+			return netip.Addr{}, 0, fmt.Errorf("%q has no valid port", svc.Address)
+		}
+		return netip.Addr{}, uint16(n), nil
+	}
+	ap, err := netip.ParseAddrPort(svc.Address)
+	if err != nil || ap.Port() == 0 {
+		return netip.Addr{}, 0, fmt.Errorf("%q is not IP:PORT or host:PORT", svc.Address)
+	}
+	return ap.Addr(), ap.Port(), nil
+}
+
+var units = []struct {
+	suffix string
+	shift  int
+}{{"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"B", 0}, {"", 0}}
+
+// UnmarshalText reads 4096, 64KiB, 16MiB or 1GiB.
+func (b *Bytes) UnmarshalText(text []byte) error {
+	for _, u := range units {
+		digits, ok := strings.CutSuffix(string(text), u.suffix)
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseUint(strings.TrimSpace(digits), 10, 64-u.shift)
+		if err != nil {
+			return fmt.Errorf("%q is not a size: write it as 4096, 64KiB, 16MiB or 1GiB", text)
+		}
+		*b = Bytes(n << u.shift)
+		return nil
+	}
+	return nil
+}
+
+// MarshalText writes the size with the largest unit that divides it.
+func (b Bytes) MarshalText() ([]byte, error) {
+	for _, u := range []int{2, 1, 0} {
+		if shift := units[u].shift; b != 0 && b%(1<<shift) == 0 {
+			return fmt.Appendf(nil, "%d%s", b>>shift, units[u].suffix), nil
+		}
+	}
+	return fmt.Appendf(nil, "%d", uint64(b)), nil
+}
+
+// UnmarshalText reads what time.ParseDuration reads.
+func (d *Duration) UnmarshalText(text []byte) error {
+	v, err := time.ParseDuration(string(text))
+	if err != nil {
+		return fmt.Errorf("%q is not a duration: write it as 100us, 20ms or 5s", text)
+	}
+	*d = Duration(v)
+	return nil
+}
+
+// MarshalText writes the duration as time.Duration prints it.
+func (d Duration) MarshalText() ([]byte, error) {
+	return []byte(time.Duration(d).String()), nil
+}

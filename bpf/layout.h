@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the NIC program, the lambdas, pacer and the worker agree on: constants, records, and the maps that carry them.
+ * The Go side is generated from this file's BTF (internal/nic), so this is the only copy.
+ */
+#ifndef LN_LAYOUT_H
+#define LN_LAYOUT_H
+
+#include <linux/types.h>
+
+/* Raise when a record below changes: a daemon adopts a pinned NIC program of its own version only. */
+enum ln_version { LN_LAYOUT_VERSION = 1 };
+
+enum ln_limit {
+	LN_MAX_WORKLOADS = 65536, /* dispatch entries; the low half of a workload ID is its index */
+	LN_MAX_SPLIT = 8, /* revisions that share one workload's traffic */
+	LN_MAX_PREV = 4, /* superseded revisions that still answer pulls */
+	LN_MESSAGE_WAYS = 4, /* message records per bucket */
+	LN_MAX_FRAGMENTS = 65536, /* packets per message: 64 MiB and more */
+	LN_MAX_CALLS = 65536, /* external calls in flight: the 16-bit request ID is the index */
+	LN_CALL_PORTS = 64, /* source ports of calls: the generation of an index's use */
+	LN_CALL_PORT = 43700, /* the first of them */
+	LN_HIST_BUCKETS = 32, /* log2 of nanoseconds */
+	LN_SAMPLE_EVERY = 64, /* requests per sampled time measurement, a power of two */
+};
+
+/* Where a workload's requests go: bits 40..47 of its dispatch word. */
+enum ln_state {
+	LN_STATE_NONE = 0, /* no such lambda */
+	LN_STATE_SLOT = 1, /* to the program in one slot */
+	LN_STATE_SPLIT = 2, /* to one of several slots, by weight */
+	LN_STATE_HOST = 3, /* to the host's stack, where a host target answers */
+};
+
+/*
+ * A dispatch word: the high half of the workload ID in bits 48..63, the state, and in bits 0..23 a slot or a split index.
+ * It is one aligned 64-bit word, so that one store swaps a revision, splits traffic, rolls back, or moves a workload.
+ */
+#define LN_DISPATCH(id, state, ref) \
+	(((__u64)((id) >> 16) << 48) | ((__u64)(state) << 40) | ((__u64)(ref) & 0xffffff))
+
+enum ln_mode {
+	LN_MODE_PACKET = 0, /* one packet is one request */
+	LN_MODE_STREAM = 1, /* the lambda sees each packet of a message as it arrives */
+	LN_MODE_ASSEMBLE = 2, /* the lambda sees whole messages */
+};
+
+/* One loaded revision of a lambda. Written before its dispatch word, then constant. One cache line. */
+struct ln_slot {
+	__u32 workload;
+	__u32 revision;
+	__u32 prev; /* slot of the revision that this one superseded, 0 for none */
+	__u32 mode;
+	__u32 service_base; /* first of its records in ln_services */
+	__u32 service_count;
+	__u32 bucket_base; /* first of its buckets in ln_messages */
+	__u32 bucket_count; /* a power of two, or 0 */
+	__u32 message_max; /* bytes */
+	__u32 message_timeout_ms;
+	__u32 namespace_id;
+	__u32 pad[5];
+};
+
+struct ln_split {
+	__u32 count;
+	__u32 total; /* sum of the weights */
+	struct {
+		__u32 slot;
+		__u32 weight;
+	} to[LN_MAX_SPLIT];
+};
+
+enum ln_protocol {
+	LN_PROTOCOL_MEMCACHED = 1, /* an 8-byte frame header with a request ID leads every datagram */
+};
+
+/* An external service that a lambda may call. Addresses as on the wire; IPv4 in the first four bytes. */
+struct ln_service {
+	__u8 addr[16];
+	__be16 port;
+	__u8 ipv6;
+	__u8 protocol;
+	__u32 timeout_ms;
+};
+
+/* Who asked, kept apart from the lambda: replies are built from this alone. */
+struct ln_flow {
+	__u8 peer_mac[6];
+	__u8 own_mac[6];
+	__be16 vlan_proto[2]; /* outer first; 0: untagged */
+	__be16 vlan_tci[2];
+	__u8 peer_addr[16];
+	__u8 own_addr[16];
+	__be16 peer_port;
+	__be16 own_port;
+	__u8 ipv6;
+	__u8 tos;
+	__u16 room; /* bytes of λ-RPC payload that the reply may have */
+	__be32 flow_label; /* IPv6: the first word of the header */
+	__u32 pad;
+	__u64 rpc[8]; /* the request's λ-RPC header as it came */
+};
+
+/* What a lambda sees of its request: the MATCH_DATA_T of sdk/lambda.h. */
+struct lambda_match {
+	__u32 event; /* enum lambda_event */
+	__u32 workload;
+	__u32 revision;
+	__u32 method;
+	__u64 request;
+	__u32 message_len; /* bytes in the request's whole message */
+	__u32 offset; /* where this payload starts in it */
+	__u32 payload_len; /* bytes of message in this packet */
+	__u32 room; /* bytes that a reply may have in this packet */
+	__u32 window; /* the first byte of the reply that the client wants in this packet */
+	__u32 window_len; /* bytes of it per packet; 0: as many as there is room for */
+	__u32 repeat; /* 1: this packet ran before and its answer may have been lost */
+	__u32 record; /* message modes: the index of this message among the lambda's records */
+	__u64 cookie[2]; /* the lambda's own, carried over an external call */
+};
+
+/* The hand-over between root program and lambda, one per CPU. The root never trusts what comes back in it. */
+struct ln_request {
+	struct lambda_match match;
+	__u32 payload_off; /* of the payload in the packet */
+	__u32 step; /* enum ln_step: what the prologue has to do in mode assemble */
+	__s32 out_off; /* reply: relative to payload_off */
+	__u32 out_len;
+	__u32 out_total; /* bytes of the whole reply */
+	__u32 out_status;
+	__u32 service;
+	__u32 pad;
+};
+
+enum ln_step {
+	LN_STEP_RUN = 0, /* run the author's function */
+	LN_STEP_COPY = 1, /* assemble: copy this packet into the message */
+	LN_STEP_PULL = 2, /* assemble: copy a window of the reply out */
+};
+
+/* What a lambda's program returns to the root: the values of RETURN_* in sdk/lambda.h, and these. */
+enum ln_verdict {
+	LN_VERDICT_DROP = 0,
+	LN_VERDICT_FORWARD = 1,
+	LN_VERDICT_CALL = 2,
+	LN_VERDICT_KEEP = 3,
+	LN_VERDICT_FAULT = 4, /* a guard failed */
+	LN_VERDICT_EMPTY = 255, /* no program in the slot */
+};
+
+enum ln_message_state {
+	LN_MESSAGE_FREE = 0,
+	LN_MESSAGE_PARTIAL = 1, /* packets are missing */
+	LN_MESSAGE_RUNNING = 2, /* one CPU runs the lambda on it */
+	LN_MESSAGE_DONE = 3, /* answered; the reply is remembered */
+};
+
+struct ln_message {
+	__u8 peer_addr[16];
+	__u64 request;
+	__u64 touched_ns; /* coarse clock */
+	__u32 workload;
+	__u32 slot; /* the revision that began it */
+	__u32 count;
+	__u32 message_len;
+	__u32 fragment; /* bytes per packet but the last; 0: only the last was seen so far */
+	__u32 received;
+	__u32 reply_len;
+	__be16 peer_port;
+	__u8 state; /* enum ln_message_state */
+	__u8 status; /* of the remembered reply */
+};
+
+/* A set of records under one lock, and for each a bitmap of the packets that arrived. */
+struct ln_bucket {
+	__u32 lock; /* struct bpf_spin_lock, spelt as its content for other languages */
+	__u32 pad;
+	struct ln_message way[LN_MESSAGE_WAYS];
+};
+
+/* An external call in flight. */
+struct ln_call {
+	__u64 state; /* 0 free; else generation << 32 | LN_CALL_WAITING */
+	__u64 deadline_ns; /* coarse clock */
+	__u32 slot;
+	__u32 service;
+	__u64 cookie[2];
+	struct ln_flow flow;
+};
+
+enum ln_call_state { LN_CALL_WAITING = 1, LN_CALL_WRITING = 2 };
+
+/* Per slot and CPU; the first line is what every request touches. */
+struct ln_stats {
+	__u64 requests;
+	__u64 replies;
+	__u64 bytes_in;
+	__u64 bytes_out;
+	__u64 errors; /* answered with an error packet */
+	__u64 drops;
+	__u64 calls; /* external calls sent */
+	__u64 faults;
+	__u64 samples;
+	__u64 sampled_ns;
+	__u64 hist[LN_HIST_BUCKETS]; /* of the sampled requests: [2^i, 2^(i+1)) ns */
+};
+
+/* Of the whole NIC, per CPU: index into ln_counters. */
+enum ln_counter {
+	LN_COUNT_PACKETS = 0, /* λ-RPC packets seen */
+	LN_COUNT_PASSED, /* λ-RPC packets handed to the host */
+	LN_COUNT_UNKNOWN, /* no such workload */
+	LN_COUNT_MALFORMED,
+	LN_COUNT_CHECKSUM, /* wrong UDP checksum */
+	LN_COUNT_BUSY, /* no free message or call record */
+	LN_COUNT_STRAY, /* replies that no call waits for */
+	LN_COUNT_TIMEOUTS, /* external calls that expired */
+	LN_COUNT_MAX,
+};
+
+#endif

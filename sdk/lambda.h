@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the author of a lambda includes. A lambda is one C function with the signature of the λ-NIC paper's Listing 1:
+ *
+ *	int NAME(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)
+ *
+ * The same source builds for the NIC (BPF) and for the host (target process), and gives the same bytes on both.
+ *
+ * A lambda works on its request in place: the request's payload is the memory in which it writes its reply, as the
+ * request's packet becomes the reply's. docs/lambdas.md is the guide.
+ */
+#ifndef LAMBDA_H
+#define LAMBDA_H
+
+#include "layout.h"
+#include "rpc_wire.h"
+
+typedef __u8 uint8_t;
+typedef __u16 uint16_t;
+typedef __u32 uint32_t;
+typedef __s32 int32_t;
+
+#ifndef NULL
+#define NULL ((void *)0)
+#endif
+
+/* What a lambda returns. */
+enum {
+	RETURN_DROP = LN_VERDICT_DROP, /* no answer */
+	RETURN_FORWARD = LN_VERDICT_FORWARD, /* the reply that lambda_reply() described, to the client */
+	RETURN_CALL = LN_VERDICT_CALL, /* the bytes that lambda_call() described, to an external service */
+	RETURN_KEEP = LN_VERDICT_KEEP, /* mode stream: this packet was taken in, nothing to say yet */
+	RETURN_FAULT = LN_VERDICT_FAULT, /* a guard failed: the client gets the error "lambda fault" */
+};
+
+/* Why a lambda runs: match_data->event. */
+enum lambda_event {
+	LAMBDA_REQUEST = 0, /* a request of one packet, or (mode assemble) a whole message */
+	LAMBDA_FRAGMENT = 1, /* mode stream: one packet of a message, match_data->offset says where it stands */
+	LAMBDA_COMPLETE = 2, /* mode stream: every packet was taken in with RETURN_KEEP; answer the message now */
+	LAMBDA_REPLY = 3, /* an external service answered; its bytes are the payload */
+};
+
+typedef struct lambda_headers EXTRACTED_HEADERS_T;
+typedef struct lambda_match MATCH_DATA_T;
+
+/*
+ * What becomes of an object when a new revision takes over: it starts anew (as every plain object does), it is kept
+ * (same name and type in both revisions, else the deploy is refused), or LAMBDA_MIGRATE() fills it from the old one.
+ */
+#ifdef __bpf__
+#define LAMBDA_KEPT __attribute__((section(".bss.keep")))
+#define LAMBDA_MIGRATED __attribute__((section(".bss.migrate")))
+#else
+#define LAMBDA_KEPT __attribute__((section("lambda_keep")))
+#define LAMBDA_MIGRATED __attribute__((section("lambda_migrate")))
+#endif
+
+/* Spare bytes that an array must have behind its last text for lambda_reply_from(). */
+#define LAMBDA_WINDOW LN_RPC_MAX_PAYLOAD
+
+/* SERVICE(memcached) is the service of that name in the spec. */
+#define SERVICE(name) SERVICE_##name
+
+/* Hides a value's history from the optimiser, so that the bound which is checked is the bound which the verifier sees. */
+#define lambda_opaque(var) asm volatile("" : "+r"(var))
+
+#ifdef __bpf__
+#include "lambda_bpf.h"
+#else
+#include "lambda_host.h"
+#endif
+
+/*
+ * payload() gives len bytes at offset off of the payload, or NULL where the packet (mode assemble: the message buffer)
+ * does not hold them. len must be a constant. off may be negative down to -64: that room before the payload is free, for
+ * a prefix. There may be room behind the payload as well; match_data->payload_len says how much of it is the request's.
+ */
+static __always_inline uint8_t *payload(EXTRACTED_HEADERS_T *headers, int32_t off, uint32_t len);
+
+/* Answers with len bytes of the payload from off on. */
+static __always_inline int lambda_reply(EXTRACTED_HEADERS_T *headers, int32_t off, uint32_t len)
+{
+	headers->req->out_off = off;
+	headers->req->out_len = len;
+	headers->req->out_total = len;
+	return RETURN_FORWARD;
+}
+
+/* Mode stream: answers one packet with len bytes of a reply that is total bytes long. */
+static __always_inline int lambda_reply_part(EXTRACTED_HEADERS_T *headers, int32_t off, uint32_t len, uint32_t total)
+{
+	headers->req->out_off = off;
+	headers->req->out_len = len;
+	headers->req->out_total = total;
+	return RETURN_FORWARD;
+}
+
+/* Sets the reply's status, LN_STATUS_OK if never called. */
+static __always_inline void lambda_status(EXTRACTED_HEADERS_T *headers, uint32_t status)
+{
+	headers->req->out_status = status;
+}
+
+/* Answers with a status and no bytes. */
+static __always_inline int lambda_fail(EXTRACTED_HEADERS_T *headers, uint32_t status)
+{
+	lambda_status(headers, status);
+	return lambda_reply(headers, 0, 0);
+}
+
+/*
+ * Sends len bytes of the payload from off on to an external service. The lambda runs again with event LAMBDA_REPLY when the
+ * service answered, with match_data->cookie as it left it. Time-outs are reported to the client without its help.
+ */
+static __always_inline int lambda_call(EXTRACTED_HEADERS_T *headers, uint32_t service, int32_t off, uint32_t len)
+{
+	headers->req->service = service;
+	headers->req->out_off = off;
+	headers->req->out_len = len;
+	return RETURN_CALL;
+}
+
+/*
+ * lambda_reply_from(headers, match_data, array, at, len) answers with len bytes of array from at on. Where they are more
+ * than the reply has room for, it sends the window that the client asked for, so a text of any length goes out as a reply
+ * of many packets. array must have LAMBDA_WINDOW spare bytes at its end.
+ */
+#define lambda_reply_from(headers, match_data, array, at, len) \
+	lambda_copy_out(headers, match_data, (const uint8_t *)(array), sizeof(array), at, len)
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The SDK's half for the NIC: a lambda is an XDP program of its own, which the root program calls by a tail call. */
+#ifndef LAMBDA_BPF_H
+#define LAMBDA_BPF_H
+
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+
+/* One per NIC and CPU, shared with the root program (layout.h). */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct ln_request);
+} ln_request SEC(".maps");
+
+struct lambda_headers {
+	struct xdp_md *ctx;
+	struct ln_request *req;
+	uint32_t base; /* of the payload in the packet */
+};
+
+#if LAMBDA_MODE == LN_MODE_ASSEMBLE
+/* The messages in assembly, and after the run their replies. */
+static uint8_t lambda_messages[LAMBDA_IN_FLIGHT][LAMBDA_MESSAGE_MAX + LAMBDA_WINDOW] SEC(".bss.messages");
+static uint32_t lambda_reply_at[LAMBDA_IN_FLIGHT] SEC(".bss.messages");
+
+static __always_inline uint8_t *payload(EXTRACTED_HEADERS_T *headers, int32_t off, uint32_t len)
+{
+	uint32_t record = headers->req->match.record;
+	uint32_t at = off;
+
+	lambda_opaque(record);
+	lambda_opaque(at);
+	if (record >= LAMBDA_IN_FLIGHT || at > LAMBDA_MESSAGE_MAX || len > LAMBDA_WINDOW)
+		return NULL;
+	return &lambda_messages[record][at];
+}
+#else
+static __always_inline uint8_t *payload(EXTRACTED_HEADERS_T *headers, int32_t off, uint32_t len)
+{
+	void *data = (void *)(long)headers->ctx->data;
+	void *end = (void *)(long)headers->ctx->data_end;
+	uint32_t at = headers->base + off;
+
+	lambda_opaque(at);
+	if (at > 0xffff)
+		return NULL;
+	data += at;
+	return data + len > end ? NULL : data;
+}
+#endif
+
+static __always_inline int lambda_copy_out(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data, const uint8_t *array,
+					   uint32_t size, uint32_t at, uint32_t len)
+{
+	uint32_t window = match_data->window;
+	uint32_t room = match_data->window_len;
+	uint32_t n;
+
+	if (window > len || size < LAMBDA_WINDOW)
+		return RETURN_FAULT;
+	n = len - window;
+	if (n > room)
+		n = room;
+	at += window;
+	lambda_opaque(at);
+	lambda_opaque(n);
+	if (at > size - LAMBDA_WINDOW || n > LAMBDA_WINDOW)
+		return RETURN_FAULT;
+	if (n && bpf_xdp_store_bytes(headers->ctx, headers->base, (void *)(array + at), n))
+		return RETURN_FAULT;
+	headers->req->out_off = 0;
+	headers->req->out_len = n;
+	headers->req->out_total = len;
+	return RETURN_FORWARD;
+}
+
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The trusted code around an author's function, included behind it by the compiler (compiler/link). LAMBDA_ENTRY names the
+ * function, LAMBDA_MODE the message mode, LAMBDA_IN_FLIGHT and LAMBDA_MESSAGE_MAX bound its messages.
+ */
+#ifndef LAMBDA_ENTRY_H
+#define LAMBDA_ENTRY_H
+
+#ifdef __bpf__
+
+#if LAMBDA_MODE == LN_MODE_ASSEMBLE
+/* Copies one packet of a message to its place. */
+static __always_inline int lambda_copy_in(EXTRACTED_HEADERS_T *headers)
+{
+	struct lambda_match *match = &headers->req->match;
+	uint32_t record = match->record, at = match->offset, n = match->payload_len;
+
+	lambda_opaque(record);
+	lambda_opaque(at);
+	lambda_opaque(n);
+	if (record >= LAMBDA_IN_FLIGHT || at > LAMBDA_MESSAGE_MAX || n > LAMBDA_WINDOW)
+		return RETURN_FAULT;
+	if (n && bpf_xdp_load_bytes(headers->ctx, headers->base, &lambda_messages[record][at], n))
+		return RETURN_FAULT;
+	return RETURN_KEEP;
+}
+
+/* Copies the window of the reply that the client asked for into the packet. */
+static __always_inline int lambda_copy_window(EXTRACTED_HEADERS_T *headers)
+{
+	struct lambda_match *match = &headers->req->match;
+	uint32_t total = headers->req->out_total, window = match->window, record = match->record;
+	uint32_t n, at;
+
+	if (record >= LAMBDA_IN_FLIGHT || window > total)
+		return RETURN_FAULT;
+	n = total - window;
+	if (n > match->window_len)
+		n = match->window_len;
+	at = lambda_reply_at[record] + window;
+	lambda_opaque(record);
+	lambda_opaque(at);
+	lambda_opaque(n);
+	if (record >= LAMBDA_IN_FLIGHT || at > LAMBDA_MESSAGE_MAX || n > LAMBDA_WINDOW)
+		return RETURN_FAULT;
+	if (n && bpf_xdp_store_bytes(headers->ctx, headers->base, &lambda_messages[record][at], n))
+		return RETURN_FAULT;
+	headers->req->out_off = 0;
+	headers->req->out_len = n;
+	return RETURN_FORWARD;
+}
+
+static __always_inline int lambda_dispatch(EXTRACTED_HEADERS_T *headers)
+{
+	struct ln_request *req = headers->req;
+	uint32_t record = req->match.record;
+	int verdict;
+
+	if (req->step == LN_STEP_COPY)
+		return lambda_copy_in(headers);
+	if (req->step == LN_STEP_PULL)
+		return lambda_copy_window(headers);
+	verdict = LAMBDA_ENTRY(headers, &req->match);
+	if (verdict != RETURN_FORWARD || record >= LAMBDA_IN_FLIGHT)
+		return verdict;
+	if (req->out_off < 0 || req->out_len > LAMBDA_MESSAGE_MAX || req->out_off > LAMBDA_MESSAGE_MAX)
+		return RETURN_FAULT;
+	lambda_reply_at[record] = req->out_off;
+	req->out_total = req->out_len;
+	return lambda_copy_window(headers);
+}
+#else
+static __always_inline int lambda_dispatch(EXTRACTED_HEADERS_T *headers)
+{
+	return LAMBDA_ENTRY(headers, &headers->req->match);
+}
+#endif
+
+SEC("xdp.frags")
+int lambda(struct xdp_md *ctx)
+{
+	EXTRACTED_HEADERS_T headers = { .ctx = ctx };
+	uint32_t zero = 0;
+
+	headers.req = bpf_map_lookup_elem(&ln_request, &zero);
+	if (!headers.req)
+		return RETURN_FAULT;
+	headers.base = headers.req->payload_off;
+	lambda_opaque(headers.base);
+	if (headers.base > 0xff)
+		return RETURN_FAULT;
+	return lambda_dispatch(&headers);
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+#else /* the host */
+
+/* What lambda-host looks up in the shared object. */
+int lambda_host_run(EXTRACTED_HEADERS_T *headers)
+{
+	return LAMBDA_ENTRY(headers, &headers->req->match);
+}
+
+#endif
+#endif

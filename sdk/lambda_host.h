@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The SDK's half for the host: a lambda is a shared object that lambda-host loads. The host hands over the same
+ * ln_request record as the root program does, and a buffer in place of the packet.
+ */
+#ifndef LAMBDA_HOST_H
+#define LAMBDA_HOST_H
+
+#include <string.h>
+
+#ifndef __always_inline
+#define __always_inline inline __attribute__((always_inline))
+#endif
+
+struct lambda_headers {
+	struct ln_request *req;
+	uint8_t *base; /* the payload; at least 64 bytes before it are free */
+	uint8_t *start; /* of the memory that the lambda may touch */
+	uint8_t *end;
+};
+
+static __always_inline uint8_t *payload(EXTRACTED_HEADERS_T *headers, int32_t off, uint32_t len)
+{
+	long low = headers->start - headers->base;
+	long room = headers->end - headers->base;
+
+	if (off < low || off > room || (long)len > room - off)
+		return NULL;
+	return headers->base + off;
+}
+
+static __always_inline int lambda_copy_out(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data, const uint8_t *array,
+					   uint32_t size, uint32_t at, uint32_t len)
+{
+	uint32_t window = match_data->window;
+	uint32_t n, room = match_data->window_len;
+
+	if (window > len || size < LAMBDA_WINDOW)
+		return RETURN_FAULT;
+	n = len - window;
+	if (n > room)
+		n = room;
+	at += window;
+	if (at > size - LAMBDA_WINDOW || n > LAMBDA_WINDOW || (n && !payload(headers, 0, n)))
+		return RETURN_FAULT;
+	memcpy(headers->base, array + at, n);
+	headers->req->out_off = 0;
+	headers->req->out_len = n;
+	headers->req->out_total = len;
+	return RETURN_FORWARD;
+}
+
+#endif
