@@ -1,0 +1,53 @@
+// Package backend holds what every place that runs lambdas has in common: what it is given and what it reports. The
+// places are internal/nic (target nic) and internal/backend/process; internal/worker drives them.
+package backend
+
+import (
+	"net/netip"
+
+	"github.com/lambdanic/lambdanic/api"
+)
+
+// Deployment is one revision of one lambda, ready to run: everything that a backend needs, and nothing to look up.
+type Deployment struct {
+	Namespace string
+	Name      string
+	Workload  uint32
+	Revision  uint32   // of this lambda, increasing from 1
+	Spec      api.Spec // with defaults
+	Services  []Service
+
+	BPF    []byte // ELF object for target nic
+	Native []byte // shared object for target process
+}
+
+// Service is an external service with its address resolved. The order is that of Spec.Services.
+type Service struct {
+	Name     string
+	Protocol string
+	Addr     netip.AddrPort
+	Timeout  api.Duration
+}
+
+// Status is what a backend says of one workload that it runs.
+type Status struct {
+	Workload uint32         `json:"workload"`
+	Revision uint32         `json:"revision"`
+	Endpoint netip.AddrPort `json:"endpoint"` // where λ-RPC requests for it go
+	Stats    Stats          `json:"stats"`
+}
+
+// Stats are counters since the revision was loaded.
+type Stats struct {
+	Requests  uint64     `json:"requests"`
+	Replies   uint64     `json:"replies"`
+	Errors    uint64     `json:"errors"`
+	Drops     uint64     `json:"drops"`
+	Calls     uint64     `json:"calls"`
+	Faults    uint64     `json:"faults"`
+	BytesIn   uint64     `json:"bytes_in"`
+	BytesOut  uint64     `json:"bytes_out"`
+	Samples   uint64     `json:"samples"`    // requests whose time was measured
+	SampledNS uint64     `json:"sampled_ns"` // their time together
+	Histogram [32]uint64 `json:"histogram"`  // of the samples: bucket i counts [2^i, 2^(i+1)) ns
+}
