@@ -1,0 +1,31 @@
+package api
+
+// Manifest says what an artifact holds and where it comes from. It is the config of the artifact's OCI image, so equal
+// sources, built by equal tools, have equal manifests: it holds no time and no path.
+type Manifest struct {
+	Spec     Spec   `json:"spec"`     // with defaults
+	Compiler string `json:"compiler"` // as the compiler names itself
+	SDK      string `json:"sdk"`      // digest of the headers of the SDK
+
+	Source File `json:"source"` // tar of the lambda's directory
+	BPF    File `json:"bpf"`    // ELF object for target nic
+	Native File `json:"native"` // shared object for target process
+
+	Memory uint64 `json:"memory"` // bytes of all objects together; at most Spec.Limits.Memory
+	Maps   []Map  `json:"maps"`
+}
+
+// File is one part of an artifact, named by its content.
+type File struct {
+	Digest string `json:"digest"`
+	Size   int64  `json:"size"`
+}
+
+// Map is one BPF map of a lambda: a section of its objects, or a map that it declares.
+type Map struct {
+	Name       string `json:"name"`
+	Type       string `json:"type"`
+	KeySize    uint32 `json:"key_size"`
+	ValueSize  uint32 `json:"value_size"`
+	MaxEntries uint32 `json:"max_entries"`
+}
