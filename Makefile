@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := build
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+
+GOTESTSUM := go run gotest.tools/gotestsum@v1.13.0
+GOLANGCI := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+
+PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 600
+SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
+
+C_FILES = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h')
+GENERATED = $(shell git grep -lE '^(//|/\*) (Code generated|Generated) ')
+
+.PHONY: build deps generate check-generated demo test lint format fuzz bench install clean help
+
+build: build/.generated ## Build build/lambdanic and build/lambda-host
+	tools/deps -n
+	$(MAKE) -C host
+	CGO_ENABLED=0 go build -trimpath -o build/lambdanic ./cmd/lambdanic
+
+deps: ## Install the Debian packages that build, tests and demo need
+	tools/deps
+
+# BPF objects are built here and embedded; the Go files that describe them are committed.
+build/.generated: $(C_FILES) api/wire.go
+	tools/deps -n
+	go generate ./...
+	mkdir -p build && touch $@
+
+generate: ## Build the BPF objects and rewrite the generated files
+	rm -f build/.generated
+	$(MAKE) build/.generated
+
+check-generated: ## Fail if a generated file is not what its source says
+	mkdir -p build
+	sha256sum $(GENERATED) >build/generated.sum
+	$(MAKE) generate
+	sha256sum --check --quiet build/generated.sum
+
+demo: deps build ## Run the three lambdas on the NIC and as processes, and compare
+	$(SUDO) build/lambdanic demo
+
+test: deps build ## Run every test; the last line counts them
+	$(GOTESTSUM) --format pkgname --post-run-command tools/count --raw-command -- tools/gotest
+
+lint: deps check-generated ## Check the style of Go and C and that generated files are fresh
+	clang-format-19 --dry-run --Werror $(C_FILES)
+	$(GOLANGCI) run
+
+format: ## Format Go and C
+	clang-format-19 -i $(C_FILES)
+	$(GOLANGCI) fmt
+
+fuzz: deps build ## Fuzz all that reads bytes from outside, FUZZ_SECONDS in all
+	tools/fuzz $(FUZZ_SECONDS)
+
+bench: deps build ## Run every benchmark suite
+	$(SUDO) build/lambdanic bench
+
+install: build ## Install below PREFIX (/usr/local)
+	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/bin build/lambdanic
+	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/libexec/lambdanic build/lambda-host
+
+clean: ## Remove what was built
+	rm -rf build
+	git clean -fdXq -- '*.o'
+
+help: ## Say what the targets do
+	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' Makefile | expand -t 18
