@@ -1,0 +1,121 @@
+package api
+
+import (
+	"net/netip"
+	"time"
+)
+
+// The HTTP API. /function/NAME and /system/functions have OpenFaaS's shape: their bodies are the types of
+// github.com/openfaas/faas-provider, and Function below is a FunctionStatus with more fields.
+
+// DefaultNamespace is where functions live that name no namespace.
+const DefaultNamespace = "default"
+
+// Annotations by which a deploy overrides the spec. OpenFaaS's clients can send them too.
+const (
+	// AnnotationTargets lists targets in order of preference, with commas between them.
+	AnnotationTargets = "lambdanic.targets"
+	// AnnotationService and a service's name give that service's address, IP:PORT or host:PORT.
+	AnnotationService = "lambdanic.service."
+)
+
+// Headers of requests to functions and their answers.
+const (
+	HeaderMethod    = "X-Method"           // request: the λ-RPC method; the query parameter "method" does the same
+	HeaderTimeout   = "X-Timeout"          // request: how long the caller waits, as Go writes durations
+	HeaderCallID    = "X-Call-Id"          // answer: a UUID, the caller's own where it sent one
+	HeaderServedBy  = "X-Served-By"        // answer: NODE/TARGET
+	HeaderStartTime = "X-Start-Time"       // answer: when the gateway had the request, in Unix nanoseconds
+	HeaderDuration  = "X-Duration-Seconds" // answer: how long the gateway took
+	HeaderRevision  = "X-Revision"         // answer: the revision that answered
+)
+
+// State says how a function does.
+type State string
+
+// The states.
+const (
+	StateReady State = "ready" // its wanted revision serves
+	StateError State = "error" // it does not; the reason says why
+)
+
+// Refusal says why a target that comes earlier in a function's list does not run it.
+type Refusal struct {
+	Target Target `json:"target"`
+	Reason string `json:"reason"`
+}
+
+// Function is what /system/function/NAME answers: OpenFaaS's fields, and ours.
+type Function struct {
+	Name              string            `json:"name"`
+	Namespace         string            `json:"namespace,omitempty"`
+	Image             string            `json:"image"` // NAME@sha256:..., the artifact
+	EnvVars           map[string]string `json:"envVars,omitempty"`
+	Labels            map[string]string `json:"labels,omitempty"`
+	Annotations       map[string]string `json:"annotations,omitempty"`
+	InvocationCount   float64           `json:"invocationCount,omitempty"`
+	Replicas          uint64            `json:"replicas"`
+	AvailableReplicas uint64            `json:"availableReplicas"`
+	CreatedAt         time.Time         `json:"createdAt"`
+
+	UpdatedAt time.Time      `json:"updatedAt"`
+	Workload  uint32         `json:"workload"`
+	Revision  uint32         `json:"revision"`
+	Target    Target         `json:"target"`
+	Endpoint  netip.AddrPort `json:"endpoint"` // where its λ-RPC requests go
+	State     State          `json:"state"`
+	Reason    string         `json:"reason,omitempty"`
+	Refused   []Refusal      `json:"refused,omitempty"`
+	Spec      Spec           `json:"spec"`
+}
+
+// Artifact is what POST /system/artifacts answers.
+type Artifact struct {
+	Image string `json:"image"`
+	Spec  Spec   `json:"spec"`
+	Log   string `json:"log,omitempty"` // the compiler's warnings
+}
+
+// FunctionStats are one function's counters since its running revision was loaded: GET /system/stats answers a list.
+type FunctionStats struct {
+	Name      string     `json:"name"`
+	Namespace string     `json:"namespace"`
+	Workload  uint32     `json:"workload"`
+	Revision  uint32     `json:"revision"`
+	Target    Target     `json:"target"`
+	Requests  uint64     `json:"requests"`
+	Replies   uint64     `json:"replies"`
+	Errors    uint64     `json:"errors"`
+	Drops     uint64     `json:"drops"`
+	Calls     uint64     `json:"calls"`
+	Faults    uint64     `json:"faults"`
+	BytesIn   uint64     `json:"bytes_in"`
+	BytesOut  uint64     `json:"bytes_out"`
+	Samples   uint64     `json:"samples"`
+	SampledNS uint64     `json:"sampled_ns"`
+	Histogram [32]uint64 `json:"histogram"` // of the samples: bucket i counts [2^i, 2^(i+1)) ns
+}
+
+// Node is what GET /system/node answers.
+type Node struct {
+	Name     string       `json:"name"`
+	Instance string       `json:"instance"`
+	Version  string       `json:"version"`
+	PID      int          `json:"pid"`
+	Targets  []NodeTarget `json:"targets"`
+	Listen   string       `json:"listen,omitempty"` // of the gateway, HOST:PORT
+}
+
+// NodeTarget is one place of a node where lambdas can run, or the reason why they cannot.
+type NodeTarget struct {
+	Target    Target `json:"target"`
+	Available bool   `json:"available"`
+	Reason    string `json:"reason,omitempty"`
+	Detail    string `json:"detail,omitempty"` // interface and mode, for instance
+	Lambdas   int    `json:"lambdas"`
+}
+
+// Error is the body of an answer that says no.
+type Error struct {
+	Error string `json:"error"`
+}

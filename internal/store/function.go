@@ -1,0 +1,267 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
+
+	"github.com/lambdanic/lambdanic/api"
+)
+
+const (
+	prefix       = "/lambdanic/v1/"
+	functionDir  = prefix + "functions/"  // what is wanted, and was applied once
+	candidateDir = prefix + "candidates/" // what a deploy in progress tries
+	statusDir    = prefix + "status/"     // what became of it on a node
+)
+
+// Function is one revision of a deployed function.
+type Function struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+
+	Workload uint32        `json:"workload"`
+	Revision uint32        `json:"revision"`
+	Artifact string        `json:"artifact"` // NAME@sha256:...
+	Spec     api.Spec      `json:"spec"`     // with defaults and what the deploy overrode
+	Target   api.Target    `json:"target"`   // the one of Spec.Targets that runs it
+	Refused  []api.Refusal `json:"refused,omitempty"`
+
+	Env         map[string]string `json:"env,omitempty"`
+	Labels      map[string]string `json:"labels,omitempty"`
+	Annotations map[string]string `json:"annotations,omitempty"`
+
+	Created time.Time `json:"created"`
+	Updated time.Time `json:"updated"`
+}
+
+// Key is NAMESPACE/NAME.
+func (f *Function) Key() string { return f.Namespace + "/" + f.Name }
+
+// Status is what a worker says of one function.
+type Status struct {
+	Revision uint32    `json:"revision"` // the one that the status is about
+	State    api.State `json:"state"`
+	Reason   string    `json:"reason,omitempty"`
+	Updated  time.Time `json:"updated"`
+}
+
+// Get returns the function that is wanted under a name.
+func (s *Store) Get(ctx context.Context, namespace, name string) (*Function, error) {
+	r, err := s.client.Get(ctx, functionDir+namespace+"/"+name)
+	if err != nil {
+		return nil, fmt.Errorf("read function %s/%s: %w", namespace, name, err)
+	}
+	if len(r.Kvs) == 0 {
+		return nil, fmt.Errorf("%w: %s/%s", ErrNotFound, namespace, name)
+	}
+	f := new(Function)
+	return f, decode(string(r.Kvs[0].Key), r.Kvs[0].Value, f)
+}
+
+// List returns all functions of a namespace, of every namespace where it is "", by name.
+func (s *Store) List(ctx context.Context, namespace string) ([]Function, error) {
+	dir := functionDir
+	if namespace != "" {
+		dir += namespace + "/"
+	}
+	return s.list(ctx, dir)
+}
+
+// Candidates returns the deploys that are in progress, or that were when the daemon died.
+func (s *Store) Candidates(ctx context.Context) ([]Function, error) {
+	return s.list(ctx, candidateDir)
+}
+
+func (s *Store) list(ctx context.Context, dir string) ([]Function, error) {
+	r, err := s.client.Get(ctx, dir, clientv3.WithPrefix())
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", dir, err)
+	}
+	functions := make([]Function, len(r.Kvs))
+	for i, kv := range r.Kvs {
+		if err := decode(string(kv.Key), kv.Value, &functions[i]); err != nil {
+			return nil, err
+		}
+	}
+	return functions, nil
+}
+
+// Propose writes f as the candidate to become its name's next revision, and returns it with its workload ID and revision.
+// What the name serves so far stays what is wanted.
+func (s *Store) Propose(ctx context.Context, f Function) (*Function, error) {
+	hint, err := s.freeHint(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("propose %s: %w", f.Key(), err)
+	}
+	err = s.update(ctx, func(tx concurrency.STM) error {
+		now := time.Now().UTC()
+		f.Workload, f.Created, f.Updated = 0, now, now
+		// A candidate that was never resolved already owns a workload ID.
+		for _, dir := range []string{candidateDir, functionDir} {
+			var old Function
+			if ok, err := get(tx, dir+f.Key(), &old); err != nil {
+				return err
+			} else if ok {
+				f.Workload, f.Created = old.Workload, old.Created
+			}
+		}
+		var err error
+		if f.Workload == 0 {
+			if f.Workload, err = allocate(tx, hint); err != nil {
+				return err
+			}
+		}
+		if f.Revision, err = nextRevision(tx, f.Workload); err != nil {
+			return err
+		}
+		return put(tx, candidateDir+f.Key(), &f)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("propose %s: %w", f.Key(), err)
+	}
+	return &f, nil
+}
+
+// Promote makes a candidate what is wanted. f is the candidate as the backends took it.
+func (s *Store) Promote(ctx context.Context, f *Function) error {
+	err := s.update(ctx, func(tx concurrency.STM) error {
+		var c Function
+		if ok, err := get(tx, candidateDir+f.Key(), &c); err != nil {
+			return err
+		} else if !ok || c.Workload != f.Workload || c.Revision != f.Revision {
+			return ErrSuperseded
+		}
+		tx.Del(candidateDir + f.Key())
+		return put(tx, functionDir+f.Key(), f)
+	})
+	if err != nil {
+		return fmt.Errorf("promote %s: %w", f.Key(), err)
+	}
+	return nil
+}
+
+// Abandon forgets a candidate. The workload ID of a name that serves nothing else starts draining.
+func (s *Store) Abandon(ctx context.Context, c *Function) error {
+	err := s.update(ctx, func(tx concurrency.STM) error {
+		var now Function
+		if ok, err := get(tx, candidateDir+c.Key(), &now); err != nil || !ok || now.Revision != c.Revision {
+			return err
+		}
+		tx.Del(candidateDir + c.Key())
+		if tx.Get(functionDir+c.Key()) == "" {
+			drain(tx, c.Workload)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("abandon %s: %w", c.Key(), err)
+	}
+	return nil
+}
+
+// Update changes a function that is wanted, in place: its target after it moved, for instance.
+func (s *Store) Update(ctx context.Context, f *Function) error {
+	err := s.update(ctx, func(tx concurrency.STM) error {
+		var old Function
+		if ok, err := get(tx, functionDir+f.Key(), &old); err != nil {
+			return err
+		} else if !ok || old.Workload != f.Workload || old.Revision != f.Revision {
+			return ErrSuperseded
+		}
+		return put(tx, functionDir+f.Key(), f)
+	})
+	if err != nil {
+		return fmt.Errorf("update %s: %w", f.Key(), err)
+	}
+	return nil
+}
+
+// Delete removes a function. Its workload ID drains until Free.
+func (s *Store) Delete(ctx context.Context, namespace, name string) (*Function, error) {
+	key := namespace + "/" + name
+	var f Function
+	err := s.update(ctx, func(tx concurrency.STM) error {
+		if ok, err := get(tx, functionDir+key, &f); err != nil {
+			return err
+		} else if !ok {
+			return ErrNotFound
+		}
+		tx.Del(functionDir + key)
+		tx.Del(candidateDir + key)
+		tx.Del(statusDir + key)
+		drain(tx, f.Workload)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("remove %s: %w", key, err)
+	}
+	return &f, nil
+}
+
+// PutStatus records what became of a function, unless it is gone.
+func (s *Store) PutStatus(ctx context.Context, namespace, name string, st Status) error {
+	key := namespace + "/" + name
+	st.Updated = time.Now().UTC()
+	err := s.update(ctx, func(tx concurrency.STM) error {
+		if tx.Get(functionDir+key) == "" {
+			return nil
+		}
+		return put(tx, statusDir+key, &st)
+	})
+	if err != nil {
+		return fmt.Errorf("report status of %s: %w", key, err)
+	}
+	return nil
+}
+
+// Statuses returns what PutStatus recorded, by NAMESPACE/NAME.
+func (s *Store) Statuses(ctx context.Context) (map[string]Status, error) {
+	r, err := s.client.Get(ctx, statusDir, clientv3.WithPrefix())
+	if err != nil {
+		return nil, fmt.Errorf("read statuses: %w", err)
+	}
+	all := make(map[string]Status, len(r.Kvs))
+	for _, kv := range r.Kvs {
+		var st Status
+		if err := decode(string(kv.Key), kv.Value, &st); err != nil {
+			return nil, err
+		}
+		all[string(kv.Key[len(statusDir):])] = st
+	}
+	return all, nil
+}
+
+// update runs change in a transaction until it commits without anybody having come in between.
+func (s *Store) update(ctx context.Context, change func(concurrency.STM) error) error {
+	_, err := concurrency.NewSTM(s.client, change, concurrency.WithAbortContext(ctx))
+	return err
+}
+
+func get(tx concurrency.STM, key string, into any) (bool, error) {
+	v := tx.Get(key)
+	if v == "" {
+		return false, nil
+	}
+	return true, decode(key, []byte(v), into)
+}
+
+func put(tx concurrency.STM, key string, from any) error {
+	v, err := json.Marshal(from)
+	if err != nil {
+		return fmt.Errorf("write store key %s: %w", key, err)
+	}
+	tx.Put(key, string(v))
+	return nil
+}
+
+func decode(key string, value []byte, into any) error {
+	if err := json.Unmarshal(value, into); err != nil {
+		return fmt.Errorf("read store key %s: %w", key, err)
+	}
+	return nil
+}
