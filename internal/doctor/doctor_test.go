@@ -1,0 +1,129 @@
+package doctor
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+)
+
+// As root, on the kernels that we support, all that is needed is there, and nothing stays behind.
+func TestRun(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("not root")
+	}
+	before, err := netlink.LinkList()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range Run(t.Context()) {
+		t.Logf("%+v", c)
+		if !c.OK && c.Needed {
+			t.Errorf("%s: %s", c.Name, c.Detail)
+		}
+		if c.OK != (c.Remedy == "") {
+			t.Errorf("%s: a remedy goes with a failure and with nothing else: %+v", c.Name, c)
+		}
+		if c.Detail == "" {
+			t.Errorf("%s: no detail", c.Name)
+		}
+	}
+	after, err := netlink.LinkList()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range after {
+		if strings.HasPrefix(l.Attrs().Name, "doctor") {
+			t.Errorf("interface %s stayed behind; before: %d interfaces, after: %d", l.Attrs().Name, len(before), len(after))
+		}
+	}
+}
+
+func TestKernel(t *testing.T) {
+	for _, tc := range []struct {
+		release, machine string
+		ok               bool
+	}{
+		{"6.1.0-32-amd64", "x86_64", true},
+		{"6.18.44", "x86_64", true},
+		{"7.0-rc1", "x86_64", true},
+		{"6.0.19", "x86_64", false},
+		{"5.15.0", "x86_64", false},
+		{"6.18.44", "aarch64", false},
+		{"mystery", "x86_64", false},
+	} {
+		if _, err := checkKernel(tc.release, tc.machine); (err == nil) != tc.ok {
+			t.Errorf("checkKernel(%q, %q): %v", tc.release, tc.machine, err)
+		}
+	}
+}
+
+func TestCgroupRoot(t *testing.T) {
+	const hybrid = `24 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
+33 24 0:28 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu
+40 24 0:35 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw
+`
+	if root, ok := cgroupRoot(hybrid); !ok || root != "/sys/fs/cgroup/unified" {
+		t.Errorf("got %q, %v", root, ok)
+	}
+	if root, ok := cgroupRoot("24 1 254:0 / / rw - ext4 /dev/cgroup2 rw\ngarbage\n - cgroup2 \n"); ok {
+		t.Errorf("found %q where there is none", root)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	if line, err := version("echo", "one\ntwo")(t.Context()); err != nil || line != "one" {
+		t.Errorf("got %q, %v", line, err)
+	}
+	if _, err := version("no-such-tool")(t.Context()); err == nil || !strings.Contains(err.Error(), "no-such-tool") {
+		t.Errorf("an absent tool: %v", err)
+	}
+}
+
+func TestProbe(t *testing.T) {
+	p := probe{name: "x", needed: true, remedy: "buy one"}
+	p.try = func(context.Context) (string, error) { return "here", nil }
+	if got, want := p.run(t.Context()), (Check{Name: "x", OK: true, Needed: true, Detail: "here"}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	p.try = func(context.Context) (string, error) { return "here", errors.New("gone") }
+	if got, want := p.run(t.Context()), (Check{Name: "x", Needed: true, Detail: "gone", Remedy: "buy one"}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestRender(t *testing.T) {
+	checks := []Check{
+		{Name: "kernel", OK: true, Needed: true, Detail: "Linux 6.18"},
+		{Name: "wings", Needed: true, Detail: "none", Remedy: "grow some"},
+		{Name: "halo", Detail: "none", Remedy: "be good"},
+	}
+	var text bytes.Buffer
+	if err := WriteText(&text, checks); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"ok       kernel", "missing  wings", "→ grow some", "absent   halo", "Missing, and needed: 1."} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("no %q in:\n%s", want, &text)
+		}
+	}
+	var buf bytes.Buffer
+	if err := WriteJSON(&buf, checks); err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		OK     bool
+		Checks []Check
+	}
+	if err := json.Unmarshal(buf.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.OK || len(got.Checks) != len(checks) || got.Checks[1] != checks[1] {
+		t.Errorf("got %+v", got)
+	}
+}

@@ -1,0 +1,172 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+var system = []probe{
+	{"kernel", true, kernel, "boot Linux 6.1 or later on x86-64"},
+	{"privileges", true, privileges, asRoot},
+	{"network namespaces", true, networkNamespace, "needs CONFIG_NET_NS, and no container that forbids it"},
+	{"BPF file system", true, bpfFileSystem, "needs CONFIG_BPF_SYSCALL, and no container that forbids it; pinned programs live there"},
+	{"cgroup v2", false, cgroup, "mount -t cgroup2 none /sys/fs/cgroup; without it, target process has no group of its own"},
+}
+
+func kernel(context.Context) (string, error) {
+	var uts unix.Utsname
+	if err := unix.Uname(&uts); err != nil {
+		return "", err
+	}
+	release, machine := unix.ByteSliceToString(uts.Release[:]), unix.ByteSliceToString(uts.Machine[:])
+	return checkKernel(release, machine)
+}
+
+func checkKernel(release, machine string) (string, error) {
+	detail := fmt.Sprintf("Linux %s on %s", release, machine)
+	var major, minor int
+	if _, err := fmt.Sscanf(release, "%d.%d", &major, &minor); err != nil {
+		return "", fmt.Errorf("%s: not a version that can be read", detail)
+	}
+	if major < 6 || major == 6 && minor < 1 {
+		return "", fmt.Errorf("%s is older than 6.1", detail)
+	}
+	if machine != "x86_64" {
+		return "", fmt.Errorf("%s: only x86_64 is supported", detail)
+	}
+	return detail, nil
+}
+
+// capabilities are those that the daemon uses: network set-up, loading programs, and mounting their file system.
+var capabilities = []struct {
+	name string
+	bit  uint
+}{
+	{"CAP_NET_ADMIN", unix.CAP_NET_ADMIN},
+	{"CAP_SYS_ADMIN", unix.CAP_SYS_ADMIN},
+	{"CAP_BPF", unix.CAP_BPF},
+}
+
+func privileges(context.Context) (string, error) {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&header, &data[0]); err != nil {
+		return "", fmt.Errorf("read own capabilities: %w", err)
+	}
+	var lacking []string
+	for _, c := range capabilities {
+		if data[c.bit/32].Effective&(1<<(c.bit%32)) == 0 {
+			lacking = append(lacking, c.name)
+		}
+	}
+	if lacking != nil {
+		return "", fmt.Errorf("user %d lacks %s", os.Geteuid(), strings.Join(lacking, ", "))
+	}
+	return fmt.Sprintf("user %d with all that is needed", os.Geteuid()), nil
+}
+
+func networkNamespace(context.Context) (string, error) {
+	return "can be made", inNewNamespace(func() error { return nil })
+}
+
+// inNewNamespace runs f in a network namespace that ends with it. The thread is spoilt by that and dies with its goroutine,
+// which never unlocks it.
+func inNewNamespace(f func() error) error {
+	result := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			result <- fmt.Errorf("make a network namespace: %w", err)
+			return
+		}
+		result <- f()
+	}()
+	return <-result
+}
+
+// bpfFileSystem makes a mount that is attached nowhere: whether one exists already does not matter.
+func bpfFileSystem(context.Context) (string, error) {
+	fs, err := unix.Fsopen("bpf", unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return "", fmt.Errorf("open a bpf file system: %w", err)
+	}
+	defer unix.Close(fs)
+	if err := unix.FsconfigCreate(fs); err != nil {
+		return "", fmt.Errorf("create a bpf file system: %w", err)
+	}
+	mount, err := unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, 0)
+	if err != nil {
+		return "", fmt.Errorf("mount a bpf file system: %w", err)
+	}
+	defer unix.Close(mount)
+	return "can be mounted", nil
+}
+
+func cgroup(context.Context) (string, error) {
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return "", err
+	}
+	root, ok := cgroupRoot(string(mounts))
+	if !ok {
+		return "", errors.New("no cgroup2 file system is mounted")
+	}
+	if err := unix.Access(root, unix.W_OK); err != nil {
+		return "", fmt.Errorf("%s is mounted, but cannot be written to: %w", root, err)
+	}
+	controllers, err := os.ReadFile(filepath.Join(root, "cgroup.controllers"))
+	if err != nil {
+		return "", err
+	}
+	if len(strings.Fields(string(controllers))) == 0 {
+		return fmt.Sprintf("at %s, without controllers", root), nil
+	}
+	return fmt.Sprintf("at %s, with %s", root, strings.TrimSpace(string(controllers))), nil
+}
+
+// cgroupRoot finds the mount point in the text of proc_pid_mountinfo(5): the file system type follows a lone hyphen.
+func cgroupRoot(mountinfo string) (string, bool) {
+	for line := range strings.Lines(mountinfo) {
+		before, after, ok := strings.Cut(line, " - ")
+		fields := strings.Fields(before)
+		if ok && strings.HasPrefix(after, "cgroup2 ") && len(fields) > 4 {
+			return fields[4], true
+		}
+	}
+	return "", false
+}
+
+// nativeOnVeth attaches a program to one end of a pair as the virtual SmartNIC does.
+func nativeOnVeth(context.Context) (string, error) {
+	return "attached to a pair", inNewNamespace(func() error {
+		attrs := netlink.NewLinkAttrs()
+		attrs.Name = "doctor0"
+		if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: "doctor1"}); err != nil {
+			return fmt.Errorf("make a veth pair: %w", err)
+		}
+		end, err := netlink.LinkByName(attrs.Name)
+		if err != nil {
+			return err
+		}
+		prog, err := ebpf.NewProgram(returning(xdpPass))
+		if err != nil {
+			return fmt.Errorf("load an XDP program: %w", err)
+		}
+		defer prog.Close()
+		attached, err := link.AttachXDP(link.XDPOptions{Program: prog, Interface: end.Attrs().Index, Flags: link.XDPDriverMode})
+		if err != nil {
+			return fmt.Errorf("attach an XDP program to a veth end: %w", err)
+		}
+		return attached.Close()
+	})
+}
