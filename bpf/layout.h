@@ -6,6 +6,7 @@
 #ifndef LN_LAYOUT_H
 #define LN_LAYOUT_H
 
+#include <linux/bpf.h>
 #include <linux/types.h>
 
 /* Raise when a record below changes: a daemon adopts a pinned NIC program of its own version only. */
@@ -101,6 +102,14 @@ struct ln_flow {
 	__u64 rpc[8]; /* the request's λ-RPC header as it came */
 };
 
+/* Why a lambda runs; LAMBDA_REQUEST and so on in sdk/lambda.h. */
+enum lambda_event {
+	LAMBDA_EVENT_REQUEST = 0,
+	LAMBDA_EVENT_FRAGMENT = 1,
+	LAMBDA_EVENT_COMPLETE = 2,
+	LAMBDA_EVENT_REPLY = 3,
+};
+
 /* What a lambda sees of its request: the MATCH_DATA_T of sdk/lambda.h. */
 struct lambda_match {
 	__u32 event; /* enum lambda_event */
@@ -173,14 +182,15 @@ struct ln_message {
 
 /* A set of records under one lock, and for each a bitmap of the packets that arrived. */
 struct ln_bucket {
-	__u32 lock; /* struct bpf_spin_lock, spelt as its content for other languages */
+	struct bpf_spin_lock lock;
 	__u32 pad;
 	struct ln_message way[LN_MESSAGE_WAYS];
+	__u64 arrived[LN_MESSAGE_WAYS][LN_MAX_FRAGMENTS / 64];
 };
 
 /* An external call in flight. */
 struct ln_call {
-	__u64 state; /* 0 free; else generation << 32 | LN_CALL_WAITING */
+	__u64 state; /* 0 free; else use << 32 | enum ln_call_state; the use's low bits choose the source port */
 	__u64 deadline_ns; /* coarse clock */
 	__u32 slot;
 	__u32 service;
@@ -188,7 +198,7 @@ struct ln_call {
 	struct ln_flow flow;
 };
 
-enum ln_call_state { LN_CALL_WAITING = 1, LN_CALL_WRITING = 2 };
+enum ln_call_state { LN_CALL_WRITING = 1, LN_CALL_WAITING = 2 };
 
 /* Per slot and CPU; the first line is what every request touches. */
 struct ln_stats {

@@ -34,11 +34,11 @@ enum {
 };
 
 /* Why a lambda runs: match_data->event. */
-enum lambda_event {
-	LAMBDA_REQUEST = 0, /* a request of one packet, or (mode assemble) a whole message */
-	LAMBDA_FRAGMENT = 1, /* mode stream: one packet of a message, match_data->offset says where it stands */
-	LAMBDA_COMPLETE = 2, /* mode stream: every packet was taken in with RETURN_KEEP; answer the message now */
-	LAMBDA_REPLY = 3, /* an external service answered; its bytes are the payload */
+enum {
+	LAMBDA_REQUEST = LAMBDA_EVENT_REQUEST, /* a request of one packet, or (mode assemble) a whole message */
+	LAMBDA_FRAGMENT = LAMBDA_EVENT_FRAGMENT, /* mode stream: one packet of a message, match_data->offset says where it stands */
+	LAMBDA_COMPLETE = LAMBDA_EVENT_COMPLETE, /* mode stream: every packet was taken in with RETURN_KEEP; answer the message now */
+	LAMBDA_REPLY = LAMBDA_EVENT_REPLY, /* an external service answered; its bytes are the payload */
 };
 
 typedef struct lambda_headers EXTRACTED_HEADERS_T;
@@ -73,7 +73,7 @@ typedef struct lambda_match MATCH_DATA_T;
 
 /*
  * payload() gives len bytes at offset off of the payload, or NULL where the packet (mode assemble: the message buffer)
- * does not hold them. len must be a constant. off may be negative down to -64: that room before the payload is free, for
+ * does not hold them. len must be a constant. off may be negative down to -48: that room before the payload is free, for
  * a prefix. There may be room behind the payload as well; match_data->payload_len says how much of it is the request's.
  */
 static __always_inline uint8_t *payload(EXTRACTED_HEADERS_T *headers, int32_t off, uint32_t len);

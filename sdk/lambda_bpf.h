@@ -12,7 +12,7 @@ struct {
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct ln_request);
-} ln_request SEC(".maps");
+} ln_requests SEC(".maps");
 
 struct lambda_headers {
 	struct xdp_md *ctx;

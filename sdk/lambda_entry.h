@@ -82,7 +82,7 @@ int lambda(struct xdp_md *ctx)
 	EXTRACTED_HEADERS_T headers = { .ctx = ctx };
 	uint32_t zero = 0;
 
-	headers.req = bpf_map_lookup_elem(&ln_request, &zero);
+	headers.req = bpf_map_lookup_elem(&ln_requests, &zero);
 	if (!headers.req)
 		return RETURN_FAULT;
 	headers.base = headers.req->payload_off;

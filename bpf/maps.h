@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The maps of one NIC program. All are pinned, so that the data path outlives the daemon; sizes are set by the loader. */
+#ifndef LN_MAPS_H
+#define LN_MAPS_H
+
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+
+#include "layout.h"
+#include "rpc_wire.h"
+
+/* The lambdas' programs, by slot. Slot 0 stays empty. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, __u32);
+} ln_programs SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, struct ln_slot);
+} ln_slots SEC(".maps");
+
+/* Dispatch words, by the low half of the workload ID; written by single stores to mapped memory. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, LN_MAX_WORKLOADS);
+	__type(key, __u32);
+	__type(value, __u64);
+} ln_dispatch SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1024);
+	__type(key, __u32);
+	__type(value, struct ln_split);
+} ln_splits SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, struct ln_service);
+} ln_services SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 512);
+	__type(key, __u32);
+	__type(value, struct ln_bucket);
+} ln_messages SEC(".maps");
+
+/* pacer maps this one. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, LN_MAX_CALLS);
+	__type(key, __u32);
+	__type(value, struct ln_call);
+} ln_calls SEC(".maps");
+
+/* The number of the next call: index and use of its record. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} ln_next_call SEC(".maps");
+
+/* Shared with the lambdas. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct ln_request);
+} ln_requests SEC(".maps");
+
+/* What a packet says of its message, and where the record is (message.h). */
+struct ln_place {
+	__u64 request;
+	__u64 now;
+	__u32 workload;
+	__u32 slot; /* in: the revision for a new message; out: the revision that began it */
+	__u32 index;
+	__u32 count;
+	__u32 message_len;
+	__u32 length;
+	__u32 bucket; /* out: among the NIC's */
+	__u32 way; /* out */
+	__u32 record; /* out: among the lambda's */
+	__u32 reply_len; /* out, when done */
+	__u32 status; /* out, when done */
+	__u32 claim; /* in: whether a record may be begun */
+};
+
+/* The root's own view of the packet at hand, which no lambda can reach. */
+struct ln_scratch {
+	struct ln_flow flow;
+	struct ln_place place;
+	__u32 tick; /* requests seen, for sampling */
+	__u32 slot; /* of the revision that runs */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct ln_scratch);
+} ln_scratchpads SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, struct ln_stats);
+} ln_slot_stats SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, LN_COUNT_MAX);
+	__type(key, __u32);
+	__type(value, __u64);
+} ln_counters SEC(".maps");
+
+/* Set by the loader, constant while the program is attached. */
+const volatile __u8 ln_unknown_reply; /* 1: unknown workloads get an error reply; 0: they go to the host */
+const volatile __u8 ln_verify_checksum; /* 1: requests with a wrong UDP checksum are dropped */
+const volatile __be32 ln_own_addr4; /* sources of external calls across address families */
+const volatile __u8 ln_own_addr6[16] __attribute__((aligned(8)));
+const volatile __u64 ln_secret; /* keys the hash of message records */
+
+/*
+ * A function of its own to the verifier, which proves it once for any arguments rather than along every path that leads
+ * to it. Its pointers may be NULL, as far as the verifier knows.
+ */
+#define LN_GLOBAL __attribute__((noinline))
+
+/* Hides a value's history from the optimiser, so that the bound which is checked is the one which the verifier sees. */
+#define ln_opaque(var) asm volatile("" : "+r"(var))
+
+static __always_inline void ln_count(__u32 counter)
+{
+	__u64 *n = bpf_map_lookup_elem(&ln_counters, &counter);
+
+	if (n)
+		(*n)++;
+}
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Match: from a workload ID to the slot of the revision that serves it. */
+#ifndef LN_MATCH_H
+#define LN_MATCH_H
+
+#include "maps.h"
+
+enum ln_match_result { LN_MATCH_NONE = 0, LN_MATCH_HOST = -1 };
+
+/* Spreads requests over a split by their ID, so that a resend meets the same revision as long as the split stands. */
+static __always_inline __u32 ln_split_pick(__u32 ref, __u64 request)
+{
+	const struct ln_split *split = bpf_map_lookup_elem(&ln_splits, &ref);
+	__u32 point, slot = 0;
+
+	if (!split || !split->total)
+		return 0;
+	point = (__u32)((request * 0x9e3779b97f4a7c15ULL) >> 32) % split->total;
+	for (int i = 0; i < LN_MAX_SPLIT; i++) {
+		slot = split->to[i].slot;
+		if (point < split->to[i].weight)
+			break;
+		point -= split->to[i].weight;
+	}
+	return slot;
+}
+
+/* The slot that serves a new request for this workload; LN_MATCH_NONE or LN_MATCH_HOST. */
+static __always_inline int ln_match(__u32 workload, __u64 request)
+{
+	__u32 index = workload & (LN_MAX_WORKLOADS - 1);
+	__u64 *entry = bpf_map_lookup_elem(&ln_dispatch, &index);
+	__u64 word;
+
+	if (!entry)
+		return LN_MATCH_NONE;
+	word = *(volatile __u64 *)entry;
+	if (word >> 48 != workload >> 16)
+		return LN_MATCH_NONE;
+	switch ((word >> 40) & 0xff) {
+	case LN_STATE_SLOT:
+		return word & 0xffffff;
+	case LN_STATE_SPLIT:
+		return ln_split_pick(word & 0xffffff, request);
+	case LN_STATE_HOST:
+		return LN_MATCH_HOST;
+	}
+	return LN_MATCH_NONE;
+}
+
+/* A pull names the revision that began its reply: that one answers it while it is still there. */
+static __always_inline __u32 ln_match_revision(__u32 slot, __u32 revision)
+{
+	for (int i = 0; i <= LN_MAX_PREV; i++) {
+		const struct ln_slot *s = bpf_map_lookup_elem(&ln_slots, &slot);
+
+		if (!s || !slot)
+			return 0;
+		if (s->revision == revision)
+			return slot;
+		slot = s->prev;
+	}
+	return 0;
+}
+
+#endif

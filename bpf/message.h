@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Messages of several packets: reordering and duplicate suppression in the NIC (the λ-NIC paper, section 4.2.1, D3). A
+ * lambda owns a range of buckets, a message lives in one way of the bucket that its key hashes to, and the bucket's lock
+ * decides every race between CPUs: on veth the packets of one message do arrive on two of them.
+ */
+#ifndef LN_MESSAGE_H
+#define LN_MESSAGE_H
+
+#include "maps.h"
+
+enum ln_arrival {
+	LN_ARRIVAL_NEW, /* not seen before: process it */
+	LN_ARRIVAL_AGAIN, /* seen before, the message is not whole yet */
+	LN_ARRIVAL_RUNNING, /* another CPU runs the lambda on the whole message */
+	LN_ARRIVAL_DONE, /* the message was answered and is remembered */
+	LN_ARRIVAL_BUSY, /* no free record */
+	LN_ARRIVAL_MALFORMED, /* contradicts what the message's other packets said */
+	LN_ARRIVAL_ABSENT, /* no such message, and none was to be begun */
+};
+
+static __always_inline __u32 ln_bucket_of(const struct ln_flow *flow, __u64 request, const struct ln_slot *slot)
+{
+	const __u64 *addr = (const __u64 *)flow->peer_addr;
+	__u64 h = ln_secret ^ request;
+
+	h = (h ^ (h >> 32) ^ addr[0]) * 0x9e3779b97f4a7c15ULL;
+	h = (h ^ (h >> 29) ^ addr[1] ^ flow->peer_port) * 0xbf58476d1ce4e5b9ULL;
+	return slot->bucket_base + ((h >> 32) & (slot->bucket_count - 1));
+}
+
+static __always_inline int ln_is_message(const struct ln_message *m, const struct ln_flow *flow, const struct ln_place *p)
+{
+	const __u64 *a = (const __u64 *)m->peer_addr, *b = (const __u64 *)flow->peer_addr;
+
+	return m->state != LN_MESSAGE_FREE && m->request == p->request && m->workload == p->workload &&
+	       m->peer_port == flow->peer_port && a[0] == b[0] && a[1] == b[1];
+}
+
+/* All packets but the last carry the same number of bytes, and together they make up the message. */
+static __always_inline int ln_fits(struct ln_message *m, const struct ln_place *p)
+{
+	if (p->count != m->count || p->message_len != m->message_len)
+		return 0;
+	if (p->index + 1 == p->count)
+		return !m->fragment || (__u64)m->fragment * (p->count - 1) + p->length == p->message_len;
+	if (!m->fragment)
+		m->fragment = p->length;
+	return m->fragment == p->length;
+}
+
+/* Whether a packet makes sense by itself; also where its bytes stand in the message. */
+static __always_inline int ln_place_check(const struct ln_place *p, __u32 *offset)
+{
+	__u64 at;
+
+	if (!p->count || p->index >= p->count || p->count > LN_MAX_FRAGMENTS || p->length > p->message_len)
+		return -1;
+	if (p->count == 1) {
+		*offset = 0;
+		return p->length == p->message_len ? 0 : -1;
+	}
+	if (!p->length)
+		return -1;
+	if (p->index + 1 == p->count) {
+		*offset = p->message_len - p->length;
+		/* The others are at least as long, and equally long. */
+		return *offset % (p->count - 1) || *offset / (p->count - 1) < p->length ? -1 : 0;
+	}
+	at = (__u64)p->index * p->length;
+	*offset = at;
+	/* count = ceil(message_len / length) */
+	if ((__u64)p->length * (p->count - 1) >= p->message_len || (__u64)p->length * p->count < p->message_len)
+		return -1;
+	return 0;
+}
+
+/* Looks a packet's message up, or begins it. */
+LN_GLOBAL int ln_message_arrive(const struct ln_slot *slot, const struct ln_flow *flow, struct ln_place *p)
+{
+	__u32 bucket, way, chosen = LN_MESSAGE_WAYS, bit, words;
+	__u64 timeout;
+	int verdict = LN_ARRIVAL_BUSY;
+	struct ln_message *m;
+	struct ln_bucket *b;
+
+	if (!slot || !flow || !p || !slot->bucket_count)
+		return LN_ARRIVAL_BUSY;
+	bit = p->index & (LN_MAX_FRAGMENTS - 1);
+	timeout = (__u64)slot->message_timeout_ms * 1000000;
+	bucket = ln_bucket_of(flow, p->request, slot);
+	b = bpf_map_lookup_elem(&ln_messages, &bucket);
+	if (!b)
+		return LN_ARRIVAL_BUSY;
+	p->bucket = bucket;
+
+	bpf_spin_lock(&b->lock);
+	for (way = 0; way < LN_MESSAGE_WAYS; way++) {
+		m = &b->way[way];
+		if (ln_is_message(m, flow, p) && p->now - m->touched_ns < timeout) {
+			chosen = way;
+			goto found;
+		}
+		if (chosen == LN_MESSAGE_WAYS && (m->state == LN_MESSAGE_FREE || p->now - m->touched_ns >= timeout))
+			chosen = way;
+	}
+	if (!p->claim) {
+		verdict = LN_ARRIVAL_ABSENT;
+		goto out;
+	}
+	if (chosen >= LN_MESSAGE_WAYS)
+		goto out;
+	m = &b->way[chosen];
+	__builtin_memcpy(m->peer_addr, flow->peer_addr, 16);
+	m->peer_port = flow->peer_port;
+	m->request = p->request;
+	m->workload = p->workload;
+	m->slot = p->slot;
+	m->count = p->count;
+	m->message_len = p->message_len;
+	m->fragment = 0;
+	m->received = 0;
+	m->reply_len = 0;
+	m->status = 0;
+	m->state = LN_MESSAGE_PARTIAL;
+	words = (p->count + 63) / 64;
+	for (__u32 i = 0; i < LN_MAX_FRAGMENTS / 64 && i < words; i++) {
+		ln_opaque(i); /* else clang makes this a call of memset(), which BPF has not */
+		b->arrived[chosen][i & (LN_MAX_FRAGMENTS / 64 - 1)] = 0;
+	}
+found:
+	if (chosen >= LN_MESSAGE_WAYS)
+		goto out;
+	m = &b->way[chosen];
+	m->touched_ns = p->now;
+	p->way = chosen;
+	p->slot = m->slot;
+	p->reply_len = m->reply_len;
+	p->status = m->status;
+	if (p->claim && !ln_fits(m, p))
+		verdict = LN_ARRIVAL_MALFORMED;
+	else if (m->state == LN_MESSAGE_DONE)
+		verdict = LN_ARRIVAL_DONE;
+	else if (m->state == LN_MESSAGE_RUNNING)
+		verdict = LN_ARRIVAL_RUNNING;
+	else if (b->arrived[chosen][bit >> 6] & (1ULL << (bit & 63)))
+		verdict = LN_ARRIVAL_AGAIN;
+	else
+		verdict = LN_ARRIVAL_NEW;
+out:
+	bpf_spin_unlock(&b->lock);
+	p->record = (p->bucket - slot->bucket_base) * LN_MESSAGE_WAYS + p->way;
+	return verdict;
+}
+
+/*
+ * Notes that the packet's bytes have been taken in; true for the one packet that makes its message whole. Also gives the
+ * bitmap word for an acknowledgement.
+ */
+LN_GLOBAL int ln_message_mark(const struct ln_place *p, const struct ln_flow *flow, __u64 *bitmap)
+{
+	__u32 bucket, way, bit;
+	struct ln_bucket *b;
+	struct ln_message *m;
+	int whole = 0;
+	__u64 mask;
+
+	if (!p || !flow || !bitmap)
+		return 0;
+	bucket = p->bucket;
+	way = p->way;
+	bit = p->index & (LN_MAX_FRAGMENTS - 1);
+	mask = 1ULL << (bit & 63);
+	b = bpf_map_lookup_elem(&ln_messages, &bucket);
+	if (!b || way >= LN_MESSAGE_WAYS)
+		return 0;
+	bpf_spin_lock(&b->lock);
+	m = &b->way[way];
+	if (ln_is_message(m, flow, p) && m->state == LN_MESSAGE_PARTIAL) {
+		if (!(b->arrived[way][bit >> 6] & mask)) {
+			b->arrived[way][bit >> 6] |= mask;
+			m->received++;
+			whole = m->received == m->count;
+			if (whole)
+				m->state = LN_MESSAGE_RUNNING;
+		}
+	}
+	*bitmap = b->arrived[way][bit >> 6];
+	bpf_spin_unlock(&b->lock);
+	return whole;
+}
+
+/* Ends a message's run: its reply is remembered, or (state free) forgotten with it. */
+LN_GLOBAL int ln_message_finish(const struct ln_place *p, const struct ln_flow *flow, __u32 state, __u32 reply_len,
+				__u32 status)
+{
+	struct ln_message *m;
+	struct ln_bucket *b;
+	__u32 bucket, way;
+
+	if (!p || !flow)
+		return 0;
+	bucket = p->bucket;
+	way = p->way;
+	b = bpf_map_lookup_elem(&ln_messages, &bucket);
+	if (!b || way >= LN_MESSAGE_WAYS)
+		return 0;
+	bpf_spin_lock(&b->lock);
+	m = &b->way[way];
+	if (ln_is_message(m, flow, p)) {
+		m->state = state;
+		m->reply_len = reply_len;
+		m->status = status;
+	}
+	bpf_spin_unlock(&b->lock);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Parse: Ethernet, up to two VLAN tags, IPv4 or IPv6, UDP. Whatever is not whole and plain UDP belongs to the host. */
+#ifndef LN_PARSE_H
+#define LN_PARSE_H
+
+#include <linux/if_ether.h>
+#include <linux/in.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/udp.h>
+#include <bpf/bpf_endian.h>
+
+#include "maps.h"
+
+struct ln_vlan {
+	__be16 tci;
+	__be16 proto;
+};
+
+/* Where things are in the packet, in bytes from its start. */
+struct ln_packet {
+	__u32 l3;
+	__u32 l4;
+	__u32 udp_len; /* header and payload */
+	__be16 sport;
+	__be16 dport;
+	__be16 l3_proto;
+};
+
+static __always_inline int ln_parse_ipv4(void *data, void *end, struct ln_packet *pkt)
+{
+	struct iphdr *ip = data + pkt->l3;
+	__u32 ihl;
+
+	if ((void *)(ip + 1) > end || ip->version != 4 || ip->ihl < 5)
+		return -1;
+	ihl = ip->ihl * 4;
+	/* A fragment has no UDP header or not all of the payload. */
+	if (ip->protocol != IPPROTO_UDP || ip->frag_off & bpf_htons(0x3fff))
+		return -1;
+	pkt->l4 = pkt->l3 + ihl;
+	pkt->udp_len = bpf_ntohs(ip->tot_len) - ihl;
+	return 0;
+}
+
+static __always_inline int ln_parse_ipv6(void *data, void *end, struct ln_packet *pkt)
+{
+	struct ipv6hdr *ip = data + pkt->l3;
+
+	/* Extension headers are rare on the way to a lambda; such packets are the host's. */
+	if ((void *)(ip + 1) > end || ip->version != 6 || ip->nexthdr != IPPROTO_UDP)
+		return -1;
+	pkt->l4 = pkt->l3 + sizeof(*ip);
+	pkt->udp_len = bpf_ntohs(ip->payload_len);
+	return 0;
+}
+
+/* Finds the UDP header; 0, or -1 for what is not ours. */
+static __always_inline int ln_parse(struct xdp_md *ctx, struct ln_packet *pkt)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	struct ethhdr *eth = data;
+	struct udphdr *udp;
+	__u32 room;
+
+	if ((void *)(eth + 1) > end || eth->h_dest[0] & 1)
+		return -1;
+	pkt->l3 = sizeof(*eth);
+	pkt->l3_proto = eth->h_proto;
+#pragma unroll
+	for (int i = 0; i < 2; i++) {
+		struct ln_vlan *tag = data + pkt->l3;
+
+		if (pkt->l3_proto != bpf_htons(ETH_P_8021Q) && pkt->l3_proto != bpf_htons(ETH_P_8021AD))
+			break;
+		if ((void *)(tag + 1) > end)
+			return -1;
+		pkt->l3_proto = tag->proto;
+		pkt->l3 += sizeof(*tag);
+	}
+	if (pkt->l3_proto == bpf_htons(ETH_P_IP)) {
+		if (ln_parse_ipv4(data, end, pkt))
+			return -1;
+	} else if (pkt->l3_proto == bpf_htons(ETH_P_IPV6)) {
+		if (ln_parse_ipv6(data, end, pkt))
+			return -1;
+	} else {
+		return -1;
+	}
+	udp = data + pkt->l4;
+	if ((void *)(udp + 1) > end)
+		return -1;
+	pkt->sport = udp->source;
+	pkt->dport = udp->dest;
+	/* The UDP length must fit the IP length, and both the frame, which may be padded behind them. */
+	room = pkt->udp_len;
+	pkt->udp_len = bpf_ntohs(udp->len);
+	if (pkt->udp_len < sizeof(*udp) || pkt->udp_len > room)
+		return -1;
+	if ((void *)udp + pkt->udp_len > end && bpf_xdp_get_buff_len(ctx) < (__u64)pkt->l4 + pkt->udp_len)
+		return -1;
+	return 0;
+}
+
+/* Keeps what a reply needs to know of the packet's way, out of the lambda's reach. */
+static __always_inline int ln_save_flow(struct xdp_md *ctx, const struct ln_packet *pkt, struct ln_flow *flow)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	struct ethhdr *eth = data;
+
+	if ((void *)(eth + 1) > end)
+		return -1;
+	__builtin_memcpy(flow->own_mac, eth->h_dest, 6);
+	__builtin_memcpy(flow->peer_mac, eth->h_source, 6);
+	*(__u64 *)flow->vlan_proto = 0;
+	if (pkt->l3 > sizeof(*eth)) {
+		struct ln_vlan *tag = (void *)(eth + 1);
+
+		if ((void *)(tag + 2) > end)
+			return -1;
+		flow->vlan_proto[0] = eth->h_proto;
+		flow->vlan_tci[0] = tag[0].tci;
+		if (pkt->l3 > sizeof(*eth) + sizeof(*tag)) {
+			flow->vlan_proto[1] = tag[0].proto;
+			flow->vlan_tci[1] = tag[1].tci;
+		}
+	}
+	data += pkt->l3;
+	if (pkt->l3_proto == bpf_htons(ETH_P_IP)) {
+		struct iphdr *ip = data;
+
+		if ((void *)(ip + 1) > end)
+			return -1;
+		flow->ipv6 = 0;
+		flow->tos = ip->tos;
+		*(__u32 *)flow->peer_addr = ip->saddr;
+		*(__u32 *)(flow->peer_addr + 4) = 0;
+		*(__u64 *)(flow->peer_addr + 8) = 0;
+		*(__u32 *)flow->own_addr = ip->daddr;
+	} else {
+		struct ipv6hdr *ip = data;
+
+		if ((void *)(ip + 1) > end)
+			return -1;
+		flow->ipv6 = 1;
+		flow->flow_label = *(__be32 *)ip;
+		__builtin_memcpy(flow->peer_addr, &ip->saddr, 16);
+		__builtin_memcpy(flow->own_addr, &ip->daddr, 16);
+	}
+	flow->peer_port = pkt->sport;
+	flow->own_port = pkt->dport;
+	return 0;
+}
+
+#endif

@@ -1,0 +1,496 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The NIC program: parse, match, run the lambda, epilogue. The lambda is a program of its own, reached by a tail call from
+ * within run_lambda(), so that control comes back here and no lambda can skip the epilogue.
+ */
+#include "maps.h"
+#include "parse.h"
+#include "match.h"
+#include "message.h"
+#include "stats.h"
+#include "reply.h"
+#include "call.h"
+
+static __noinline int run_lambda(struct xdp_md *ctx, __u32 slot)
+{
+	int verdict = LN_VERDICT_EMPTY;
+
+	ln_opaque(verdict);
+	bpf_tail_call(ctx, &ln_programs, slot);
+	return verdict;
+}
+
+/* Answers the packet at hand with an error. message_len says how much room a reply would have needed, or 0. */
+LN_GLOBAL int ln_refuse(struct xdp_md *ctx, struct ln_scratch *scratch, __u32 code, __u32 message_len)
+{
+	struct ln_answer answer = { .type = LN_TYPE_ERROR, .code = code, .count = 1, .message_len = message_len };
+	__u32 head;
+
+	if (!scratch)
+		return XDP_DROP;
+	head = ln_l2_len(&scratch->flow) + ln_l3_len(scratch->flow.ipv6) + sizeof(struct udphdr) + sizeof(struct ln_rpc);
+	return ln_answer(ctx, &scratch->flow, head, &answer);
+}
+
+/* The same on behalf of a lambda, which is charged for it. */
+LN_GLOBAL int ln_refuse_for(struct xdp_md *ctx, struct ln_scratch *scratch, __u32 code, __u32 message_len)
+{
+	struct ln_stats *stats;
+	__u32 slot;
+
+	if (!scratch)
+		return XDP_DROP;
+	slot = scratch->slot;
+	stats = bpf_map_lookup_elem(&ln_slot_stats, &slot);
+	if (stats) {
+		stats->errors++;
+		stats->faults += code == LN_CODE_LAMBDA_FAULT;
+	}
+	if (code == LN_CODE_BUSY)
+		ln_count(LN_COUNT_BUSY);
+	if (code == LN_CODE_MALFORMED)
+		ln_count(LN_COUNT_MALFORMED);
+	return ln_refuse(ctx, scratch, code, message_len);
+}
+
+/* Sends what the lambda described as its reply. */
+LN_GLOBAL int ln_forward(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req,
+				 const struct ln_slot *slot)
+{
+	struct ln_answer answer = { .type = LN_TYPE_RESPONSE, .count = 1 };
+	__u32 len, total, step, index;
+	const struct ln_rpc *rpc;
+	struct ln_stats *stats;
+	int action;
+
+	if (!scratch || !req || !slot)
+		return XDP_DROP;
+	len = req->out_len;
+	total = req->out_total;
+	step = req->match.window_len;
+	rpc = (const struct ln_rpc *)scratch->flow.rpc;
+	answer.code = req->out_status;
+	answer.length = len;
+	answer.revision = slot->revision;
+	answer.message_len = total;
+	index = scratch->slot;
+	stats = bpf_map_lookup_elem(&ln_slot_stats, &index);
+	if (len > scratch->flow.room || len > LN_RPC_MAX_PAYLOAD)
+		return ln_refuse_for(ctx, scratch, LN_CODE_TOO_LARGE, len > LN_RPC_MAX_PAYLOAD ? 0 : len);
+	if (req->match.event == LAMBDA_EVENT_FRAGMENT && rpc->count != bpf_htonl(1)) {
+		answer.index = bpf_ntohl(rpc->index);
+		answer.count = bpf_ntohl(rpc->count);
+	} else if (total > len || req->match.window) {
+		if (!step)
+			return ln_refuse_for(ctx, scratch, LN_CODE_TOO_LARGE, total);
+		answer.index = req->match.window / step;
+		answer.count = (total - 1) / step + 1;
+	}
+	action = ln_answer(ctx, &scratch->flow, req->payload_off + req->out_off, &answer);
+	if (!stats)
+		return action;
+	if (action == XDP_TX) {
+		stats->replies++;
+		stats->bytes_out += len;
+	} else {
+		stats->drops++;
+	}
+	return action;
+}
+
+/* The epilogue: whatever the lambda returned becomes an action here, or nothing. */
+static __always_inline int ln_epilogue(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req,
+				       const struct ln_slot *slot, int verdict)
+{
+	struct ln_stats *stats;
+	int action;
+
+	switch (verdict) {
+	case LN_VERDICT_FORWARD:
+		return ln_forward(ctx, scratch, req, slot);
+	case LN_VERDICT_CALL:
+		action = ln_call_begin(ctx, &scratch->flow, req, scratch->slot, slot);
+		if (action < 0)
+			return ln_refuse_for(ctx, scratch, -action, 0);
+		stats = bpf_map_lookup_elem(&ln_slot_stats, &scratch->slot);
+		if (stats)
+			stats->calls++;
+		return action;
+	case LN_VERDICT_DROP:
+		stats = bpf_map_lookup_elem(&ln_slot_stats, &scratch->slot);
+		if (stats)
+			stats->drops++;
+		return XDP_DROP;
+	}
+	return ln_refuse_for(ctx, scratch, LN_CODE_LAMBDA_FAULT, 0);
+}
+
+/* Runs the lambda in scratch->slot on the packet at hand, and measures every LN_SAMPLE_EVERYth run. */
+static __noinline int ln_run(struct xdp_md *ctx, struct ln_scratch *scratch)
+{
+	__u64 began = ln_sample_begin(scratch);
+	__u32 slot = scratch->slot;
+	struct ln_stats *stats;
+	int verdict;
+
+	verdict = run_lambda(ctx, slot);
+	if (began) {
+		stats = bpf_map_lookup_elem(&ln_slot_stats, &slot);
+		if (stats)
+			ln_sample_end(stats, began);
+	}
+	return verdict;
+}
+
+/* Answers a packet of a message that the lambda took in, with the bitmap around it, where the client asked. */
+LN_GLOBAL int ln_acknowledge(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req,
+				     __u64 bitmap, const struct ln_slot *slot)
+{
+	struct ln_answer answer = { .type = LN_TYPE_ACK, .length = sizeof(bitmap) };
+	const struct ln_rpc *rpc;
+
+	if (!scratch || !req || !slot)
+		return XDP_DROP;
+	rpc = (const struct ln_rpc *)scratch->flow.rpc;
+	answer.revision = slot->revision;
+	answer.index = bpf_ntohl(rpc->index);
+	answer.count = bpf_ntohl(rpc->count);
+	answer.message_len = bpf_ntohl(rpc->message_len);
+	if (!(rpc->flags & LN_FLAG_ACK_WANTED))
+		return XDP_DROP;
+	bitmap = bpf_cpu_to_be64(bitmap);
+	if (scratch->flow.room < sizeof(bitmap)) /* no amplification, not even by eight bytes */
+		answer.length = 0;
+	else if (bpf_xdp_store_bytes(ctx, req->payload_off, &bitmap, sizeof(bitmap)))
+		return XDP_DROP;
+	return ln_answer(ctx, &scratch->flow, req->payload_off, &answer);
+}
+
+/* Runs the lambda once more, on a whole message, and remembers how long its reply is. */
+static __noinline int ln_run_whole(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req,
+				   const struct ln_slot *slot, __u32 repeat)
+{
+	int verdict;
+
+	req->match.event = slot->mode == LN_MODE_STREAM ? LAMBDA_EVENT_COMPLETE : LAMBDA_EVENT_REQUEST;
+	req->match.repeat = repeat;
+	req->step = LN_STEP_RUN;
+	req->match.payload_len = req->match.message_len;
+	verdict = ln_run(ctx, scratch);
+	if (!repeat)
+		ln_message_finish(&scratch->place, &scratch->flow,
+				  verdict == LN_VERDICT_FORWARD ? LN_MESSAGE_DONE : LN_MESSAGE_FREE, req->out_total,
+				  req->out_status);
+	return ln_epilogue(ctx, scratch, req, slot, verdict);
+}
+
+/* Sends a window of a remembered reply. */
+static __always_inline int ln_recall(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req,
+				     const struct ln_slot *slot)
+{
+	req->step = LN_STEP_PULL;
+	req->out_total = scratch->place.reply_len;
+	req->out_status = scratch->place.status;
+	return ln_epilogue(ctx, scratch, req, slot, ln_run(ctx, scratch));
+}
+
+/* Finds the message's record among the revision's own, or those of the revisions that it superseded. */
+LN_GLOBAL int ln_arrive(struct ln_scratch *scratch, __u32 claim)
+{
+	const struct ln_slot *slot, *old;
+	__u32 index, prev;
+	int arrival;
+
+	if (!scratch)
+		return LN_ARRIVAL_BUSY;
+	index = scratch->slot;
+	slot = bpf_map_lookup_elem(&ln_slots, &index);
+	if (!slot)
+		return LN_ARRIVAL_BUSY;
+	prev = slot->prev;
+	old = bpf_map_lookup_elem(&ln_slots, &prev);
+	if (prev && old && old->bucket_base != slot->bucket_base) {
+		scratch->place.claim = 0;
+		arrival = ln_message_arrive(old, &scratch->flow, &scratch->place);
+		if (arrival != LN_ARRIVAL_ABSENT && arrival != LN_ARRIVAL_BUSY)
+			return arrival;
+	}
+	scratch->place.claim = claim;
+	return ln_message_arrive(slot, &scratch->flow, &scratch->place);
+}
+
+/* A packet of a message, for the modes that keep records. */
+static __noinline int ln_message_packet(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req,
+				      __u32 pull)
+{
+	const struct ln_slot *slot;
+	__u64 bitmap = 0;
+	int arrival, verdict;
+
+	scratch->place.slot = scratch->slot;
+	scratch->place.now = bpf_ktime_get_coarse_ns();
+	arrival = ln_arrive(scratch, !pull);
+	scratch->slot = scratch->place.slot;
+	slot = bpf_map_lookup_elem(&ln_slots, &scratch->slot);
+	if (!slot)
+		return XDP_DROP;
+	req->match.record = scratch->place.record;
+	req->match.revision = slot->revision;
+
+	if (pull)
+		return arrival == LN_ARRIVAL_DONE ? ln_recall(ctx, scratch, req, slot) :
+						    ln_refuse_for(ctx, scratch, LN_CODE_STALE, 0);
+	switch (arrival) {
+	case LN_ARRIVAL_BUSY:
+		return ln_refuse_for(ctx, scratch, LN_CODE_BUSY, 0);
+	case LN_ARRIVAL_MALFORMED:
+		return ln_refuse_for(ctx, scratch, LN_CODE_MALFORMED, 0);
+	case LN_ARRIVAL_RUNNING:
+		return XDP_DROP;
+	case LN_ARRIVAL_DONE:
+		if (slot->mode == LN_MODE_ASSEMBLE)
+			return ln_recall(ctx, scratch, req, slot);
+		break;
+	}
+	/* mode stream runs a packet again when its answer may have been lost; assemble copied it before. */
+	req->match.repeat = arrival != LN_ARRIVAL_NEW;
+	req->match.event = LAMBDA_EVENT_FRAGMENT;
+	req->step = LN_STEP_COPY;
+	verdict = LN_VERDICT_KEEP;
+	if (slot->mode == LN_MODE_STREAM || arrival == LN_ARRIVAL_NEW)
+		verdict = ln_run(ctx, scratch);
+	if (verdict != LN_VERDICT_KEEP && verdict != LN_VERDICT_FORWARD)
+		return ln_epilogue(ctx, scratch, req, slot, verdict);
+	if (arrival == LN_ARRIVAL_DONE && verdict == LN_VERDICT_KEEP)
+		return ln_run_whole(ctx, scratch, req, slot, 1);
+	if (ln_message_mark(&scratch->place, &scratch->flow, &bitmap)) {
+		if (verdict == LN_VERDICT_KEEP)
+			return ln_run_whole(ctx, scratch, req, slot, 0);
+		ln_message_finish(&scratch->place, &scratch->flow, LN_MESSAGE_DONE, req->out_total, req->out_status);
+	}
+	if (verdict == LN_VERDICT_KEEP)
+		return ln_acknowledge(ctx, scratch, req, bitmap, slot);
+	return ln_epilogue(ctx, scratch, req, slot, verdict);
+}
+
+/* A request or pull that needs no record: the packet is all there is. */
+static __noinline int ln_single(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req)
+{
+	const struct ln_slot *slot = bpf_map_lookup_elem(&ln_slots, &scratch->slot);
+	int verdict;
+
+	if (!slot)
+		return XDP_DROP;
+	req->match.event = slot->mode == LN_MODE_STREAM ? LAMBDA_EVENT_FRAGMENT : LAMBDA_EVENT_REQUEST;
+	verdict = ln_run(ctx, scratch);
+	if (verdict == LN_VERDICT_KEEP && slot->mode == LN_MODE_STREAM) {
+		req->match.event = LAMBDA_EVENT_COMPLETE;
+		verdict = ln_run(ctx, scratch);
+	}
+	return ln_epilogue(ctx, scratch, req, slot, verdict);
+}
+
+/* The client has its whole reply: the record is free for others. */
+static __always_inline int ln_done(struct ln_scratch *scratch)
+{
+	int arrival;
+
+	scratch->place.now = bpf_ktime_get_coarse_ns();
+	arrival = ln_arrive(scratch, 0);
+	if (arrival == LN_ARRIVAL_DONE)
+		ln_message_finish(&scratch->place, &scratch->flow, LN_MESSAGE_FREE, 0, 0);
+	return XDP_DROP;
+}
+
+/* Fills in what the lambda sees of the request. */
+static __always_inline int ln_describe(struct ln_scratch *scratch, struct ln_request *req, const struct ln_rpc *rpc,
+				       const struct ln_slot *slot)
+{
+	struct lambda_match *match = &req->match;
+	struct ln_place *place = &scratch->place;
+	__u32 room = scratch->flow.room, offset = 0;
+
+	place->request = rpc->request;
+	place->workload = bpf_ntohl(rpc->workload);
+	place->index = bpf_ntohl(rpc->index);
+	place->count = bpf_ntohl(rpc->count);
+	place->message_len = bpf_ntohl(rpc->message_len);
+	place->length = bpf_ntohs(rpc->length);
+
+	match->workload = place->workload;
+	match->revision = slot->revision;
+	match->method = bpf_ntohl(rpc->method);
+	match->request = bpf_be64_to_cpu(place->request);
+	match->payload_len = place->length;
+	match->room = room;
+	match->repeat = 0;
+	match->cookie[0] = 0;
+	match->cookie[1] = 0;
+	match->window = 0;
+	match->window_len = room < LN_RPC_MAX_PAYLOAD ? room : LN_RPC_MAX_PAYLOAD;
+	req->step = LN_STEP_RUN;
+	req->out_off = 0;
+	req->out_len = 0;
+	req->out_total = 0;
+	req->out_status = 0;
+	if (rpc->type == LN_TYPE_PULL) {
+		/* message length is the size of the reply's packets here; count says how many there are. */
+		if (!place->message_len || place->message_len > match->window_len || place->index >= place->count)
+			return -1;
+		match->window = place->index * place->message_len;
+		match->window_len = place->message_len;
+		match->message_len = place->length;
+		match->offset = 0;
+		return (__u64)place->index * place->message_len > 0x7fffffff ? -1 : 0;
+	}
+	if (place->count == 1) {
+		if (place->index || place->length != place->message_len)
+			return -1;
+	} else if (ln_place_check(place, &offset)) {
+		return -1;
+	}
+	match->message_len = place->message_len;
+	match->offset = offset;
+	return 0;
+}
+
+/* Everything behind the match: checks, then the path that the packet's type and the lambda's mode ask for. */
+static __always_inline int ln_serve(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req)
+{
+	const struct ln_rpc *rpc = (const struct ln_rpc *)scratch->flow.rpc;
+	const struct ln_slot *slot = bpf_map_lookup_elem(&ln_slots, &scratch->slot);
+	struct ln_stats *stats = bpf_map_lookup_elem(&ln_slot_stats, &scratch->slot);
+	__u32 pull = rpc->type == LN_TYPE_PULL;
+
+	if (!slot || !stats)
+		return XDP_DROP;
+	stats->requests++;
+	stats->bytes_in += bpf_ntohs(rpc->length);
+	if (bpf_ntohs(rpc->length) > scratch->flow.room || ln_describe(scratch, req, rpc, slot))
+		return ln_refuse_for(ctx, scratch, LN_CODE_MALFORMED, 0);
+	if (rpc->type == LN_TYPE_ACK)
+		return rpc->flags & LN_FLAG_DONE ? ln_done(scratch) : XDP_DROP;
+	if (!pull && scratch->place.message_len > slot->message_max)
+		return ln_refuse_for(ctx, scratch, LN_CODE_TOO_LARGE, 0);
+	if (slot->mode == LN_MODE_ASSEMBLE || (!pull && slot->mode == LN_MODE_STREAM && scratch->place.count > 1))
+		return ln_message_packet(ctx, scratch, req, pull);
+	if (pull) {
+		scratch->slot = ln_match_revision(scratch->slot, bpf_ntohl(rpc->revision));
+		if (!scratch->slot)
+			return ln_refuse(ctx, scratch, LN_CODE_STALE, 0);
+		req->match.revision = bpf_ntohl(rpc->revision);
+	} else if (scratch->place.count > 1) {
+		return ln_refuse_for(ctx, scratch, LN_CODE_TOO_LARGE, 0);
+	}
+	return ln_single(ctx, scratch, req);
+}
+
+/* A datagram to the λ-RPC port. */
+static __always_inline int ln_rpc_packet(struct xdp_md *ctx, const struct ln_packet *pkt)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	__u32 zero = 0, at = pkt->l4 + sizeof(struct udphdr);
+	struct ln_scratch *scratch = bpf_map_lookup_elem(&ln_scratchpads, &zero);
+	struct ln_request *req = bpf_map_lookup_elem(&ln_requests, &zero);
+	const struct ln_rpc *rpc = data + at;
+	int slot;
+
+	if (!scratch || !req || at > 0xff || (void *)(rpc + 1) > end ||
+	    pkt->udp_len < sizeof(struct udphdr) + sizeof(*rpc) || rpc->magic != bpf_htons(LN_RPC_MAGIC) ||
+	    rpc->version != LN_RPC_VERSION || rpc->type == LN_TYPE_RESPONSE || rpc->type == LN_TYPE_ERROR)
+		return XDP_PASS;
+	slot = ln_match(bpf_ntohl(rpc->workload), rpc->request);
+	ln_count(LN_COUNT_PACKETS);
+	if (slot == LN_MATCH_NONE)
+		ln_count(LN_COUNT_UNKNOWN);
+	if (slot < 0 || (slot == LN_MATCH_NONE && !ln_unknown_reply)) {
+		ln_count(LN_COUNT_PASSED);
+		return XDP_PASS;
+	}
+	for (int i = 0; i < 8; i++)
+		scratch->flow.rpc[i] = ((const __u64 *)rpc)[i];
+	if (ln_save_flow(ctx, pkt, &scratch->flow))
+		return XDP_DROP;
+	scratch->flow.room = pkt->udp_len - sizeof(struct udphdr) - sizeof(*rpc);
+	if (ln_verify_checksum && !ln_checksum_ok(ctx, pkt, &scratch->flow)) {
+		ln_count(LN_COUNT_CHECKSUM);
+		return XDP_DROP;
+	}
+	scratch->slot = slot;
+	req->payload_off = at + sizeof(*rpc);
+	rpc = (const struct ln_rpc *)scratch->flow.rpc;
+	if (rpc->type < LN_TYPE_REQUEST || rpc->type > LN_TYPE_ERROR) {
+		ln_count(LN_COUNT_MALFORMED);
+		return ln_refuse(ctx, scratch, LN_CODE_MALFORMED, 0);
+	}
+	if (slot == LN_MATCH_NONE)
+		return ln_refuse(ctx, scratch, LN_CODE_UNKNOWN_WORKLOAD, 0);
+	return ln_serve(ctx, scratch, req);
+}
+
+/* A datagram to one of the calls' ports: the lambda goes on where it left off. */
+static __noinline int ln_resume(struct xdp_md *ctx, const struct ln_packet *pkt)
+{
+	__u32 zero = 0, skip = pkt->l4 + sizeof(struct udphdr) + sizeof(struct ln_memcached);
+	struct ln_scratch *scratch = bpf_map_lookup_elem(&ln_scratchpads, &zero);
+	struct ln_request *req = bpf_map_lookup_elem(&ln_requests, &zero);
+	const struct ln_slot *slot;
+	const struct ln_rpc *rpc;
+
+	if (!scratch || !req)
+		return XDP_PASS;
+	scratch->slot = ln_call_end(ctx, pkt, &scratch->flow, req);
+	slot = bpf_map_lookup_elem(&ln_slots, &scratch->slot);
+	if (!scratch->slot || !slot) {
+		/* Nobody waits for it: perhaps a socket of the host's does. */
+		ln_count(LN_COUNT_STRAY);
+		return XDP_PASS;
+	}
+	rpc = (const struct ln_rpc *)scratch->flow.rpc;
+	req->payload_off = skip;
+	if (req->out_status)
+		return ln_refuse_for(ctx, scratch, req->out_status, 0);
+	req->match.workload = slot->workload;
+	req->match.revision = slot->revision;
+	req->match.method = bpf_ntohl(rpc->method);
+	req->match.request = bpf_be64_to_cpu(rpc->request);
+	req->match.message_len = pkt->udp_len - sizeof(struct udphdr) - sizeof(struct ln_memcached);
+	req->match.payload_len = req->match.message_len;
+	req->match.offset = 0;
+	req->match.room = scratch->flow.room;
+	req->match.window = 0;
+	req->match.window_len = 0;
+	req->match.repeat = 0;
+	req->match.event = LAMBDA_EVENT_REPLY;
+	req->step = LN_STEP_RUN;
+	req->out_off = 0;
+	req->out_len = 0;
+	req->out_total = 0;
+	return ln_epilogue(ctx, scratch, req, slot, ln_run(ctx, scratch));
+}
+
+SEC("xdp.frags")
+int ln_root(struct xdp_md *ctx)
+{
+	struct ln_packet pkt;
+
+	if (ln_parse(ctx, &pkt))
+		return XDP_PASS;
+	if (pkt.dport == bpf_htons(LN_RPC_PORT))
+		return ln_rpc_packet(ctx, &pkt);
+	if ((__u16)(bpf_ntohs(pkt.dport) - LN_CALL_PORT) < LN_CALL_PORTS)
+		return ln_resume(ctx, &pkt);
+	return XDP_PASS;
+}
+
+/* Named here so that BTF, and the Go types made from it, have them. */
+const enum ln_version *ln_version_ __attribute__((unused));
+const enum ln_limit *ln_limit_ __attribute__((unused));
+const enum ln_state *ln_state_ __attribute__((unused));
+const enum ln_mode *ln_mode_ __attribute__((unused));
+const enum ln_protocol *ln_protocol_ __attribute__((unused));
+const enum ln_message_state *ln_message_state_ __attribute__((unused));
+const enum ln_call_state *ln_call_state_ __attribute__((unused));
+const enum ln_counter *ln_counter_ __attribute__((unused));
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
