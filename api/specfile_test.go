@@ -1,0 +1,153 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goccy/go-yaml"
+)
+
+const kvSpec = `# a lambda that asks memcached
+name: kv-client
+source: src/kv.c
+targets: [nic]
+limits:
+  memory: 4MiB
+  time: 50us
+services:
+  - name: memcached
+    protocol: memcached
+    address: host:11211
+`
+
+func TestParseSpec(t *testing.T) {
+	got, err := ParseSpec("lambda.yml", []byte(kvSpec))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Spec{
+		Name: "kv-client", Source: "src/kv.c", Entry: "kv_client", Targets: []Target{TargetNIC},
+		Message: MessageSpec{Mode: ModePacket, Max: RPCMaxPayload},
+		Limits:  LimitsSpec{Memory: 4 << 20, Time: Duration(50 * time.Microsecond)},
+		Services: []ServiceSpec{{
+			Name: "memcached", Protocol: "memcached", Address: "host:11211", Timeout: Duration(100 * time.Millisecond),
+		}},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+func TestParseSpecRefuses(t *testing.T) {
+	for name, tc := range map[string]struct{ yaml, want string }{
+		"unknown field":        {"name: a\ncolour: red\n", "lambda.yml:2:1: unknown field \"colour\": use one of name, source, entry"},
+		"unknown nested field": {"name: a\nlimits:\n  memory: 1MiB\n  cpu: 1\n", "lambda.yml:4:3: unknown field \"cpu\": use one of memory, time"},
+		"unknown in list":      {"name: a\nservices:\n  - name: x\n    port: 1\n", "lambda.yml:4:5: unknown field \"port\": use one of name, protocol"},
+		"flow style":           {"{name: a, limits: {ram: 1}}", "lambda.yml:1:20: unknown field \"ram\""},
+		"twice":                {"name: a\nname: b\n", "lambda.yml:2:1: "},
+		"wrong type":           {"name: [a]\n", "lambda.yml:1:7: "},
+		"wrong size":           {"name: a\nlimits:\n  memory: lots\n", "\"lots\" is not a size"},
+		"wrong duration":       {"name: a\nlimits:\n  time: 7\n", "is not a duration"},
+		"bad name":             {"name: Web\n", "lambda.yml: name: \"Web\" is not a lambda name"},
+		"source elsewhere":     {"name: a\nsource: ../b.c\n", "lambda.yml: source: \"../b.c\" leaves the lambda's directory"},
+		"no mapping":           {"- name: a\n", "lambda.yml:1:1: "},
+		"empty":                {"", "lambda.yml: "},
+		"two documents":        {"name: a\n---\nname: b\n", "2 YAML documents"},
+		"not YAML":             {"name: a\n\t\x01: [", "lambda.yml:"},
+		"tag":                  {"name: a\ntargets: !!set {nic: }\n", "lambda.yml:2:10: tags, anchors"},
+		"merge":                {"name: a\n<<: {source: b}\n", "lambda.yml:2:1: tags, anchors"},
+		"too big":              {"name: a #" + strings.Repeat("x", maxSpecFile), "exceed the maximum"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := ParseSpec("lambda.yml", []byte(tc.yaml))
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got  %v\nwant %s", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestParseStack(t *testing.T) {
+	const text = `version: 1.0
+provider:
+  name: openfaas
+  gateway: http://127.0.0.1:8080
+functions:
+  web:
+    lang: lambda
+    handler: ./web_server
+    image: example/web:latest
+    annotations: {topic: a}
+  abs:
+    lang: lambda
+    handler: /srv/abs
+`
+	got, err := ParseStack("apps/stack.yml", []byte(text))
+	want := []StackFunction{{"abs", "/srv/abs"}, {"web", "apps/web_server"}}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, %v", got, err)
+	}
+}
+
+func TestParseStackRefuses(t *testing.T) {
+	for name, tc := range map[string]struct{ yaml, want string }{
+		"unknown field":  {"functions:\n  a:\n    lang: lambda\n    handlr: ./a\n", "stack.yml:4:5: unknown field \"handlr\": use one of lang, handler"},
+		"unknown at top": {"function:\n  a: {}\n", "stack.yml:1:1: unknown field \"function\""},
+		"other language": {"functions:\n  a:\n    lang: python3\n    handler: ./a\n", "functions.a.lang: \"python3\" is not supported"},
+		"no handler":     {"functions:\n  a:\n    lang: lambda\n", "functions.a.handler: missing"},
+		"bad name":       {"functions:\n  A/B:\n    lang: lambda\n    handler: ./a\n", "\"A/B\" is not a lambda name"},
+		"none":           {"version: 1.0\n", "there are none"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := ParseStack("stack.yml", []byte(tc.yaml))
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got  %v\nwant %s", err, tc.want)
+			}
+		})
+	}
+}
+
+// What is accepted is valid, and says the same after it was written and read again, as YAML and as JSON.
+func FuzzParseSpec(f *testing.F) {
+	f.Add([]byte(kvSpec))
+	f.Add([]byte("name: a\nmessage: {mode: assemble, max: 1MiB, in_flight: 3, timeout: 1s}\n"))
+	f.Add([]byte("name: &a x\nentry: *a\n<<: {source: b}"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s, err := ParseSpec("lambda.yml", data)
+		if err != nil {
+			return
+		}
+		written, err := yaml.Marshal(s)
+		if err != nil {
+			t.Fatalf("write: %v", err)
+		}
+		again, err := ParseSpec("lambda.yml", written)
+		if err != nil || !reflect.DeepEqual(s, again) {
+			t.Errorf("read again as YAML:\n%s\n%+v\n%+v\n%v", written, s, again, err)
+		}
+		inJSON, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var back Spec
+		decoder := json.NewDecoder(bytes.NewReader(inJSON))
+		decoder.DisallowUnknownFields()
+		if err := decoder.Decode(&back); err != nil || !reflect.DeepEqual(s, back.Default()) {
+			t.Errorf("read again as JSON: %+v\n%+v\n%v", s, back, err)
+		}
+	})
+}
+
+func FuzzParseStack(f *testing.F) {
+	f.Add([]byte("functions: {a: {lang: lambda, handler: ./a}}"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		list, err := ParseStack("stack.yml", data)
+		if err == nil && len(list) == 0 {
+			t.Error("accepted a stack without functions")
+		}
+	})
+}
