@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+//go:build ignore
+
 /*
  * The NIC program: parse, match, run the lambda, epilogue. The lambda is a program of its own, reached by a tail call from
  * within run_lambda(), so that control comes back here and no lambda can skip the epilogue.
