@@ -1,0 +1,107 @@
+package manager
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/backend"
+	"github.com/lambdanic/lambdanic/internal/store"
+	"github.com/lambdanic/lambdanic/internal/worker"
+)
+
+// List describes the functions of a namespace, all where it is "".
+func (m *Manager) List(ctx context.Context, namespace string) ([]api.Function, error) {
+	return m.describe(ctx, m.wanted(namespace))
+}
+
+// Describe describes one function.
+func (m *Manager) Describe(ctx context.Context, namespace, name string) (*api.Function, error) {
+	namespace = cmp.Or(namespace, api.DefaultNamespace)
+	f, ok := m.Route(namespace, name)
+	if !ok {
+		return nil, fmt.Errorf("%w: %s/%s", store.ErrNotFound, namespace, name)
+	}
+	described, err := m.describe(ctx, []store.Function{f})
+	if err != nil {
+		return nil, err
+	}
+	return &described[0], nil
+}
+
+func (m *Manager) describe(ctx context.Context, functions []store.Function) ([]api.Function, error) {
+	statuses, err := m.Store.Statuses(ctx)
+	if err != nil {
+		return nil, err
+	}
+	running, err := m.Worker.Running(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]api.Function, len(functions))
+	for i := range functions {
+		out[i] = describe(&functions[i], statuses[functions[i].Key()], running)
+	}
+	return out, nil
+}
+
+// describe says of a function what the store wants, what its status reports, and what the backends show, which comes first.
+func describe(f *store.Function, status store.Status, running worker.Running) api.Function {
+	d := api.Function{
+		Name: f.Name, Namespace: f.Namespace, Image: f.Artifact, EnvVars: f.Env, Labels: f.Labels, Annotations: f.Annotations,
+		Replicas: 1, CreatedAt: f.Created, UpdatedAt: f.Updated, Workload: f.Workload, Revision: f.Revision,
+		Target: f.Target, Refused: f.Refused, Spec: f.Spec, State: api.StateError, Reason: status.Reason,
+	}
+	s, ok := running[f.Target][f.Workload]
+	if !ok {
+		d.Reason = cmp.Or(d.Reason, "target "+string(f.Target)+" does not run it: deploy it again")
+		return d
+	}
+	d.State, d.AvailableReplicas, d.Endpoint = api.StateReady, 1, s.Endpoint
+	d.InvocationCount = float64(s.Stats.Requests)
+	if s.Revision != f.Revision {
+		d.State = api.StateError
+		d.Reason = cmp.Or(d.Reason, fmt.Sprintf("revision %d serves instead: deploy it again", s.Revision))
+	}
+	return d
+}
+
+// Stats returns every function's counters.
+func (m *Manager) Stats(ctx context.Context) ([]api.FunctionStats, error) {
+	running, err := m.Worker.Running(ctx)
+	if err != nil {
+		return nil, err
+	}
+	stats := []api.FunctionStats{}
+	for _, f := range m.wanted("") {
+		if s, ok := running[f.Target][f.Workload]; ok {
+			stats = append(stats, functionStats(&f, s))
+		}
+	}
+	return stats, nil
+}
+
+func functionStats(f *store.Function, s backend.Status) api.FunctionStats {
+	return api.FunctionStats{
+		Name: f.Name, Namespace: f.Namespace, Workload: f.Workload, Revision: s.Revision, Target: f.Target,
+		Requests: s.Stats.Requests, Replies: s.Stats.Replies, Errors: s.Stats.Errors, Drops: s.Stats.Drops,
+		Calls: s.Stats.Calls, Faults: s.Stats.Faults, BytesIn: s.Stats.BytesIn, BytesOut: s.Stats.BytesOut,
+		Samples: s.Stats.Samples, SampledNS: s.Stats.SampledNS, Histogram: s.Stats.Histogram,
+	}
+}
+
+// Targets says of each target of this node whether it can run lambdas, and how many it runs.
+func (m *Manager) Targets(ctx context.Context) ([]api.NodeTarget, error) {
+	running, err := m.Worker.Running(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var targets []api.NodeTarget
+	for _, p := range m.Worker.Places() {
+		targets = append(targets, api.NodeTarget{
+			Target: p.Target, Available: p.Backend != nil, Reason: p.Reason, Detail: p.Detail, Lambdas: len(running[p.Target]),
+		})
+	}
+	return targets, nil
+}

@@ -1,0 +1,136 @@
+package manager
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/compiler/artifact"
+	"github.com/lambdanic/lambdanic/internal/backend"
+	"github.com/lambdanic/lambdanic/internal/store"
+	"github.com/lambdanic/lambdanic/internal/worker"
+)
+
+// fakeBackend keeps what it runs in a file, as a NIC keeps it in pinned maps: it outlives the process that deployed.
+type fakeBackend struct {
+	path string
+	// refuse, where set, says why it does not take a deployment.
+	refuse func(backend.Deployment) error
+	// deploys counts what it took.
+	deploys int
+}
+
+func (b *fakeBackend) load() map[uint32]backend.Status {
+	running := map[uint32]backend.Status{}
+	raw, err := os.ReadFile(b.path)
+	if err == nil {
+		err = json.Unmarshal(raw, &running)
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		panic(err)
+	}
+	return running
+}
+
+func (b *fakeBackend) save(running map[uint32]backend.Status) error {
+	raw, err := json.Marshal(running)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(b.path+".new", raw, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(b.path+".new", b.path)
+}
+
+func (b *fakeBackend) Deploy(_ context.Context, d backend.Deployment) error {
+	if b.refuse != nil {
+		if err := b.refuse(d); err != nil {
+			return err
+		}
+	}
+	b.deploys++
+	running := b.load()
+	running[d.Workload] = backend.Status{
+		Workload: d.Workload, Revision: d.Revision, Endpoint: netip.MustParseAddrPort("192.0.2.1:4370"),
+	}
+	return b.save(running)
+}
+
+func (b *fakeBackend) Remove(_ context.Context, workload uint32) error {
+	running := b.load()
+	delete(running, workload)
+	return b.save(running)
+}
+
+func (b *fakeBackend) Status(context.Context) ([]backend.Status, error) {
+	var all []backend.Status
+	for _, s := range b.load() {
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+func (b *fakeBackend) Endpoint(workload uint32) (netip.AddrPort, bool) {
+	s, ok := b.load()[workload]
+	return s.Endpoint, ok
+}
+
+// fakeArtifacts has an artifact for every digest: one that needs memcached.
+type fakeArtifacts struct{}
+
+func (fakeArtifacts) Get(digest string) (*artifact.Artifact, error) {
+	if strings.HasSuffix(digest, "f") {
+		return nil, artifact.ErrNotFound
+	}
+	spec := api.Spec{
+		Name: "web", Services: []api.ServiceSpec{{Name: "memcached", Protocol: "memcached", Address: "host:11211"}},
+	}.Default()
+	return &artifact.Artifact{Digest: digest, Manifest: api.Manifest{Spec: spec}}, nil
+}
+
+// node is a manager with all that it stands on, in a directory that outlives it.
+type node struct {
+	*Manager
+	nic, process *fakeBackend
+}
+
+func openNode(t *testing.T, dir string, step func(string)) *node {
+	t.Helper()
+	st, err := store.Open(t.Context(), store.Config{DataDir: filepath.Join(dir, "d"), SocketDir: filepath.Join(dir, "s")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	n := &node{
+		nic:     &fakeBackend{path: filepath.Join(dir, "nic")},
+		process: &fakeBackend{path: filepath.Join(dir, "process")},
+	}
+	w := worker.New("test", fakeArtifacts{},
+		worker.Place{Target: api.TargetNIC, Backend: n.nic, Host: netip.MustParseAddr("192.0.2.254")},
+		worker.Place{Target: api.TargetProcess, Backend: n.process, Host: netip.MustParseAddr("127.0.0.1")})
+	n.Manager = New(Config{Store: st, Worker: w, Artifacts: fakeArtifacts{}, Step: step})
+	if err := n.Recover(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// image returns the name of an artifact that fakeArtifacts has.
+func image(last string) string { return "web@sha256:" + strings.Repeat("0", 63) + last }
+
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "ln")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}

@@ -1,0 +1,169 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/backend"
+	"github.com/lambdanic/lambdanic/internal/store"
+	"github.com/lambdanic/lambdanic/internal/worker"
+)
+
+func mustDeploy(t *testing.T, n *node, r Request) *api.Function {
+	t.Helper()
+	if r.Image == "" {
+		r.Image = image("0")
+	}
+	f, err := n.Deploy(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestDeployUsesFirstTargetThatWorks(t *testing.T) {
+	n := openNode(t, shortDir(t), nil)
+	n.nic.refuse = func(backend.Deployment) error { return errors.New("does not verify: line 7") }
+	f := mustDeploy(t, n, Request{Name: "web"})
+	if f.Target != api.TargetProcess || f.State != api.StateReady {
+		t.Fatalf("got %+v, want it ready on process", f)
+	}
+	if len(f.Refused) != 1 || f.Refused[0].Target != api.TargetNIC || !strings.Contains(f.Refused[0].Reason, "line 7") {
+		t.Errorf("refused: %+v", f.Refused)
+	}
+	n.nic.refuse = nil
+	if f = mustDeploy(t, n, Request{Name: "web"}); f.Target != api.TargetNIC || f.Revision != 2 {
+		t.Fatalf("got %+v, want revision 2 on nic", f)
+	}
+	if len(n.process.load()) != 0 {
+		t.Errorf("process still runs %v after the function moved", n.process.load())
+	}
+}
+
+func TestDeployOverrides(t *testing.T) {
+	n := openNode(t, shortDir(t), nil)
+	var got backend.Deployment
+	n.process.refuse = func(d backend.Deployment) error { got = d; return nil }
+	mustDeploy(t, n, Request{
+		Name: "web-process", Targets: []api.Target{api.TargetProcess}, Services: map[string]string{"memcached": "192.0.2.9:1"},
+	})
+	if got.Name != "web-process" || got.Spec.Entry != "web" || got.Services[0].Addr.String() != "192.0.2.9:1" {
+		t.Errorf("the backend was given %+v", got)
+	}
+	mustDeploy(t, n, Request{Name: "web-process", Targets: []api.Target{api.TargetProcess}})
+	if got.Services[0].Addr.String() != "127.0.0.1:11211" {
+		t.Errorf("host became %v, want the place's own address of the host", got.Services[0].Addr)
+	}
+}
+
+func TestRefusedDeployLeavesRunningRevision(t *testing.T) {
+	n := openNode(t, shortDir(t), nil)
+	first := mustDeploy(t, n, Request{Name: "web"})
+	refuse := func(backend.Deployment) error { return errors.New("does not verify") }
+	n.nic.refuse, n.process.refuse = refuse, refuse
+	_, err := n.Deploy(t.Context(), Request{Name: "web", Image: image("1")})
+	if !errors.Is(err, worker.ErrRefused) || !strings.Contains(err.Error(), "nic: does not verify") {
+		t.Fatalf("deploy says %v", err)
+	}
+	f, err := n.Describe(t.Context(), "", "web")
+	if err != nil || f.Revision != first.Revision || f.Image != first.Image || f.State != api.StateReady {
+		t.Fatalf("afterwards %+v (%v), want revision %d ready", f, err, first.Revision)
+	}
+	if !strings.Contains(f.Reason, "revision 2 was refused") {
+		t.Errorf("reason %q does not tell of the refused deploy", f.Reason)
+	}
+}
+
+func TestRefusedFirstDeployLeavesNothing(t *testing.T) {
+	n := openNode(t, shortDir(t), nil)
+	n.nic.refuse = func(backend.Deployment) error { return errors.New("no") }
+	n.process.refuse = n.nic.refuse
+	if _, err := n.Deploy(t.Context(), Request{Name: "web", Image: image("0")}); err == nil {
+		t.Fatal("deployed")
+	}
+	n.nic.refuse = nil
+	if f := mustDeploy(t, n, Request{Name: "other"}); f.Workload != 1<<16|1 {
+		t.Errorf("workload %#x: the refused deploy kept its index", f.Workload)
+	}
+}
+
+func TestCallerWhoLeavesDoesNotLeaveACandidate(t *testing.T) {
+	n := openNode(t, shortDir(t), nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	n.nic.refuse = func(backend.Deployment) error { cancel(); return ctx.Err() }
+	if _, err := n.Deploy(ctx, Request{Name: "web", Image: image("0")}); !errors.Is(err, context.Canceled) {
+		t.Fatalf("deploy says %v", err)
+	}
+	if c, err := n.Store.Candidates(t.Context()); err != nil || len(c) != 0 {
+		t.Errorf("candidates %+v (%v)", c, err)
+	}
+	if len(n.process.load()) != 0 {
+		t.Error("went on to the next target after the caller had left")
+	}
+}
+
+func TestInvalidRequests(t *testing.T) {
+	n := openNode(t, shortDir(t), nil)
+	for name, r := range map[string]Request{
+		"no image":          {Name: "web"},
+		"unknown image":     {Name: "web", Image: image("f")},
+		"tag for a digest":  {Name: "web", Image: "web:latest"},
+		"no name":           {Image: image("0")},
+		"name with a slash": {Name: "a/b", Image: image("0")},
+		"namespace":         {Name: "web", Namespace: "../x", Image: image("0")},
+		"target":            {Name: "web", Image: image("0"), Targets: []api.Target{"gpu"}},
+		"service":           {Name: "web", Image: image("0"), Services: map[string]string{"redis": "192.0.2.1:1"}},
+		"service address":   {Name: "web", Image: image("0"), Services: map[string]string{"memcached": "nowhere"}},
+	} {
+		if _, err := n.Deploy(t.Context(), r); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: deploy says %v", name, err)
+		}
+	}
+	if err := n.Remove(t.Context(), "", "web"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("remove says %v", err)
+	}
+}
+
+func TestRecoverRebuildsWhatTheNodeLost(t *testing.T) {
+	dir := shortDir(t)
+	n := openNode(t, dir, nil)
+	want := mustDeploy(t, n, Request{Name: "web"})
+	mustDeploy(t, n, Request{Name: "gone"})
+	running := n.nic.load()
+	if err := n.nic.save(map[uint32]backend.Status{99: {Workload: 99, Revision: 1}}); err != nil { // as after a reboot, and a stray
+		t.Fatal(err)
+	}
+	n.nic.refuse = func(d backend.Deployment) error {
+		if d.Name == "gone" {
+			return errors.New("no")
+		}
+		return nil
+	}
+	n.process.refuse = n.nic.refuse
+	if err := n.Recover(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	now := n.nic.load()
+	if now[want.Workload] != running[want.Workload] {
+		t.Errorf("runs %+v, want %+v again", now, running[want.Workload])
+	}
+	if _, ok := now[99]; ok {
+		t.Error("a stray workload stayed")
+	}
+	if f, err := n.Describe(t.Context(), "", "gone"); err != nil || f.State != api.StateError || !strings.Contains(f.Reason, "no") {
+		t.Errorf("what cannot be restored is described as %+v (%v)", f, err)
+	}
+	deploys := n.nic.deploys
+	n.nic.refuse, n.process.refuse = nil, nil
+	for range 2 {
+		if err := n.Recover(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n.nic.deploys != deploys+1 {
+		t.Errorf("%d more deploys, want only the one that was missing", n.nic.deploys-deploys)
+	}
+}

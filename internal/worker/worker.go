@@ -1,0 +1,188 @@
+// Package worker owns the places of one node where lambdas run, and makes them run what the store wants.
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/compiler/artifact"
+	"github.com/lambdanic/lambdanic/internal/backend"
+	"github.com/lambdanic/lambdanic/internal/store"
+)
+
+// ErrRefused says that no target of a lambda's list took it. Its message holds each target's reason.
+var ErrRefused = errors.New("no target takes it")
+
+// Backend is one place that runs lambdas: a NIC, or processes of the host.
+type Backend interface {
+	// Deploy makes a revision serve its workload, in place of the revision that did. When it returns an error, the earlier
+	// revision serves as before. Deploying what runs already does nothing.
+	Deploy(ctx context.Context, d backend.Deployment) error
+	// Remove ends a workload. It is no error where the workload does not run.
+	Remove(ctx context.Context, workload uint32) error
+	// Status lists what runs, also what an earlier daemon deployed.
+	Status(ctx context.Context) ([]backend.Status, error)
+	// Endpoint says where λ-RPC requests for a workload go.
+	Endpoint(workload uint32) (netip.AddrPort, bool)
+}
+
+// Place is a backend of a node, or the reason why the node has none for a target.
+type Place struct {
+	Target  api.Target
+	Backend Backend // nil where the target is not available
+	Reason  string  // why not
+	Detail  string  // for people: interface and mode, for instance
+	// Host is the host's address as seen from there: what "host" means in a service's address.
+	Host netip.Addr
+}
+
+// Artifacts holds compiled lambdas by digest.
+type Artifacts interface {
+	Get(digest string) (*artifact.Artifact, error)
+}
+
+// Worker runs one node.
+type Worker struct {
+	Name string // of the node
+
+	places    []Place
+	artifacts Artifacts
+}
+
+// New returns the worker of the node with that name.
+func New(name string, artifacts Artifacts, places ...Place) *Worker {
+	return &Worker{Name: name, places: places, artifacts: artifacts}
+}
+
+// Places returns the node's places.
+func (w *Worker) Places() []Place { return slices.Clone(w.places) }
+
+func (w *Worker) place(t api.Target) (Place, error) {
+	i := slices.IndexFunc(w.places, func(p Place) bool { return p.Target == t })
+	switch {
+	case i < 0:
+		return Place{}, fmt.Errorf("target %s does not exist on this node", t)
+	case w.places[i].Backend == nil:
+		return Place{}, fmt.Errorf("target %s is not available: %s", t, w.places[i].Reason)
+	}
+	return w.places[i], nil
+}
+
+// Apply makes f serve on the first target of its list that takes it, and records in f which one, and why those before it
+// did not. Other targets that run the workload go on until Retire.
+func (w *Worker) Apply(ctx context.Context, f *store.Function) error {
+	_, digest, _ := strings.Cut(f.Artifact, "@")
+	a, err := w.artifacts.Get(digest)
+	if err != nil {
+		return fmt.Errorf("load artifact %s: %w", f.Artifact, err)
+	}
+	running, err := w.Running(ctx)
+	if err != nil {
+		return err
+	}
+	var refused []api.Refusal
+	for _, t := range f.Spec.Targets {
+		err := w.applyTo(ctx, t, f, a, running)
+		if err == nil {
+			f.Target, f.Refused = t, refused
+			return nil
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("deploy %s on %s: %w", f.Key(), t, err)
+		}
+		refused = append(refused, api.Refusal{Target: t, Reason: err.Error()})
+	}
+	reasons := make([]error, len(refused))
+	for i, r := range refused {
+		reasons[i] = fmt.Errorf("%s: %s", r.Target, r.Reason)
+	}
+	return fmt.Errorf("%w: %w", ErrRefused, errors.Join(reasons...))
+}
+
+func (w *Worker) applyTo(ctx context.Context, t api.Target, f *store.Function, a *artifact.Artifact, running Running) error {
+	p, err := w.place(t)
+	if err != nil {
+		return err
+	}
+	if s, ok := running[t][f.Workload]; ok && s.Revision == f.Revision {
+		return nil
+	}
+	services, err := resolve(f.Spec.Services, p.Host)
+	if err != nil {
+		return err
+	}
+	return p.Backend.Deploy(ctx, backend.Deployment{
+		Namespace: f.Namespace, Name: f.Name, Workload: f.Workload, Revision: f.Revision, Spec: f.Spec,
+		Services: services, BPF: a.BPF, Native: a.Native,
+	})
+}
+
+func resolve(specs []api.ServiceSpec, host netip.Addr) ([]backend.Service, error) {
+	services := make([]backend.Service, len(specs))
+	for i, s := range specs {
+		addr, port, err := s.HostPort()
+		if err != nil {
+			return nil, fmt.Errorf("service %s: %w", s.Name, err)
+		}
+		if !addr.IsValid() {
+			addr = host
+		}
+		if !addr.IsValid() {
+			return nil, fmt.Errorf("service %s: the host has no address there: give one with --service %s=IP:%d", s.Name, s.Name, port)
+		}
+		services[i] = backend.Service{
+			Name: s.Name, Protocol: s.Protocol, Addr: netip.AddrPortFrom(addr, port), Timeout: s.Timeout,
+		}
+	}
+	return services, nil
+}
+
+// Retire ends a workload everywhere but on the target keep, which may be "".
+func (w *Worker) Retire(ctx context.Context, workload uint32, keep api.Target) error {
+	var errs []error
+	for _, p := range w.places {
+		if p.Backend == nil || p.Target == keep {
+			continue
+		}
+		if err := p.Backend.Remove(ctx, workload); err != nil {
+			errs = append(errs, fmt.Errorf("remove workload %#x from %s: %w", workload, p.Target, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Running is what the backends of a node run: a status by target and workload ID.
+type Running map[api.Target]map[uint32]backend.Status
+
+// Running asks every backend what it runs.
+func (w *Worker) Running(ctx context.Context) (Running, error) {
+	running := make(Running)
+	for _, p := range w.places {
+		if p.Backend == nil {
+			continue
+		}
+		list, err := p.Backend.Status(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("ask target %s what it runs: %w", p.Target, err)
+		}
+		running[p.Target] = make(map[uint32]backend.Status, len(list))
+		for _, s := range list {
+			running[p.Target][s.Workload] = s
+		}
+	}
+	return running, nil
+}
+
+// Endpoint says where λ-RPC requests for a workload on a target go.
+func (w *Worker) Endpoint(t api.Target, workload uint32) (netip.AddrPort, bool) {
+	p, err := w.place(t)
+	if err != nil {
+		return netip.AddrPort{}, false
+	}
+	return p.Backend.Endpoint(workload)
+}
