@@ -45,7 +45,7 @@ demo: deps build ## Run the three lambdas on the NIC and as processes, and compa
 	$(SUDO) build/lambdanic demo
 
 test: deps build ## Run every test; the last line counts them
-	$(GOTESTSUM) --format pkgname --post-run-command tools/count --raw-command -- tools/gotest
+	$(GOTESTSUM) --format pkgname --jsonfile build/test.json --post-run-command tools/count --raw-command -- tools/gotest
 
 lint: deps check-generated ## Check the style of Go and C and that generated files are fresh
 	clang-format-19 --dry-run --Werror $(C_FILES)
