@@ -20,7 +20,7 @@ struct lambda_headers {
 	uint32_t base; /* of the payload in the packet */
 };
 
-#if LAMBDA_MODE == LN_MODE_ASSEMBLE
+#ifdef LAMBDA_ASSEMBLE
 /* The messages in assembly, and after the run their replies. */
 static uint8_t lambda_messages[LAMBDA_IN_FLIGHT][LAMBDA_MESSAGE_MAX + LAMBDA_WINDOW] SEC(".bss.messages");
 static uint32_t lambda_reply_at[LAMBDA_IN_FLIGHT] SEC(".bss.messages");

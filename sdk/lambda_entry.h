@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The trusted code around an author's function, included behind it by the compiler (compiler/link). LAMBDA_ENTRY names the
- * function, LAMBDA_MODE the message mode, LAMBDA_IN_FLIGHT and LAMBDA_MESSAGE_MAX bound its messages.
+ * The trusted code around an author's function, included behind it by the compiler. LAMBDA_ENTRY names the function;
+ * LAMBDA_ASSEMBLE is defined in message mode assemble; LAMBDA_IN_FLIGHT and LAMBDA_MESSAGE_MAX bound its messages.
  */
 #ifndef LAMBDA_ENTRY_H
 #define LAMBDA_ENTRY_H
 
 #ifdef __bpf__
 
-#if LAMBDA_MODE == LN_MODE_ASSEMBLE
+#ifdef LAMBDA_ASSEMBLE
 /* Copies one packet of a message to its place. */
 static __always_inline int lambda_copy_in(EXTRACTED_HEADERS_T *headers)
 {
