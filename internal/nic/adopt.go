@@ -1,0 +1,113 @@
+package nic
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+)
+
+// adopt opens what an earlier daemon pinned. Any error means that the NIC has to be made anew.
+func adopt(c Config, rec *record) (_ *NIC, err error) {
+	objs, err := openPinned(c.pins())
+	if err != nil {
+		return nil, err
+	}
+	n, err := newNIC(c, rec, objs)
+	if err != nil {
+		return nil, errors.Join(err, objs.Close())
+	}
+	n.adopted = true
+	if n.root, err = link.LoadPinnedLink(filepath.Join(c.pins(), "root_link"), nil); err != nil {
+		return nil, errors.Join(fmt.Errorf("open the pinned link: %w", err), n.Close())
+	}
+	info, err := n.root.Info()
+	if err != nil || info.XDP() == nil || int(info.XDP().Ifindex) != rec.Index {
+		return nil, errors.Join(errors.New("its link has come off the interface"), err, n.Close())
+	}
+	if err := n.adoptSlots(); err != nil {
+		return nil, errors.Join(err, n.Close())
+	}
+	return n, nil
+}
+
+func openPinned(dir string) (*rootObjects, error) {
+	var objs rootObjects
+	maps := map[string]**ebpf.Map{
+		"ln_calls": &objs.LnCalls, "ln_counters": &objs.LnCounters, "ln_dispatch": &objs.LnDispatch,
+		"ln_messages": &objs.LnMessages, "ln_next_call": &objs.LnNextCall, "ln_programs": &objs.LnPrograms,
+		"ln_requests": &objs.LnRequests, "ln_scratchpads": &objs.LnScratchpads, "ln_services": &objs.LnServices,
+		"ln_slot_stats": &objs.LnSlotStats, "ln_slots": &objs.LnSlots, "ln_splits": &objs.LnSplits,
+	}
+	for name, m := range maps {
+		var err error
+		if *m, err = ebpf.LoadPinnedMap(filepath.Join(dir, name), nil); err != nil {
+			return nil, errors.Join(fmt.Errorf("open pinned map %s: %w", name, err), objs.Close())
+		}
+	}
+	prog, err := ebpf.LoadPinnedProgram(filepath.Join(dir, "root"), nil)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open the pinned root program: %w", err), objs.Close())
+	}
+	objs.LnRoot = prog
+	return &objs, nil
+}
+
+// adoptSlots takes over every loaded revision: those that the dispatch map points at serve on, the others drain.
+func (n *NIC) adoptSlots() error {
+	entries, err := os.ReadDir(filepath.Join(n.cfg.pins(), "slots"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	var draining []*revision
+	for _, e := range entries {
+		var slot uint32
+		if _, err := fmt.Sscanf(e.Name(), "%d", &slot); err != nil {
+			continue
+		}
+		r, err := n.adoptSlot(slot)
+		if err != nil {
+			return err
+		}
+		word := n.dispatch.word(r.rec.Workload).Load()
+		current := word == uint64(r.rec.Workload>>16)<<48|uint64(rootLnStateLN_STATE_SLOT)<<40|uint64(slot)
+		if current && r.rec.Workload != 0 {
+			n.workloads[r.rec.Workload] = r
+		} else {
+			draining = append(draining, r)
+		}
+	}
+	for _, r := range draining {
+		n.drain(r)
+	}
+	return nil
+}
+
+func (n *NIC) adoptSlot(slot uint32) (*revision, error) {
+	r := &revision{slot: slot}
+	if err := n.objs.LnSlots.Lookup(slot, &r.rec); err != nil {
+		return nil, fmt.Errorf("read slot %d: %w", slot, err)
+	}
+	var err error
+	if r.prog, err = ebpf.LoadPinnedProgram(n.progPin(slot), nil); err != nil {
+		return nil, fmt.Errorf("open the program of slot %d: %w", slot, err)
+	}
+	kept, err := filepath.Glob(filepath.Join(n.cfg.pins(), "kept", fmt.Sprintf("%d-*", slot)))
+	if err != nil {
+		return nil, err
+	}
+	for _, pin := range kept {
+		_, r.layout, _ = strings.Cut(filepath.Base(pin), "-")
+		if r.keep, err = ebpf.LoadPinnedMap(pin, nil); err != nil {
+			return nil, fmt.Errorf("open the kept objects of slot %d: %w", slot, err)
+		}
+	}
+	n.slots.mark(slot, 1, true)
+	n.services.mark(r.rec.ServiceBase, r.rec.ServiceCount, true)
+	n.buckets.mark(r.rec.BucketBase, r.rec.BucketCount, true)
+	return r, nil
+}

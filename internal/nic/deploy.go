@@ -1,0 +1,240 @@
+package nic
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/bits"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/backend"
+)
+
+// revision is one loaded revision of a lambda.
+type revision struct {
+	slot   uint32
+	rec    rootLnSlot
+	prog   *ebpf.Program
+	keep   *ebpf.Map // nil if it keeps nothing
+	layout string    // of what it keeps
+}
+
+func (r *revision) close() error {
+	var errs []error
+	if r.prog != nil {
+		errs = append(errs, r.prog.Close())
+	}
+	if r.keep != nil {
+		errs = append(errs, r.keep.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Deploy loads a revision and swaps it in. Until the swap, which is one store, the revision before it serves every request;
+// after it, messages in assembly and calls in flight still end with the revision that began them. An error leaves all as
+// it was. Deploying the revision that runs already does nothing.
+func (n *NIC) Deploy(_ context.Context, d backend.Deployment) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	old := n.workloads[d.Workload]
+	if old != nil && old.rec.Revision == d.Revision {
+		return nil
+	}
+	r, err := n.load(&d, old)
+	if err != nil {
+		return fmt.Errorf("deploy %s revision %d on the NIC: %w", d.Name, d.Revision, err)
+	}
+	n.workloads[d.Workload] = r
+	n.dispatch.send(d.Workload, rootLnStateLN_STATE_SLOT, r.slot)
+	if old != nil {
+		n.drain(old)
+	}
+	return nil
+}
+
+// load does everything for a revision but the swap.
+func (n *NIC) load(d *backend.Deployment, old *revision) (r *revision, err error) {
+	spec, err := readObject(d)
+	if err != nil {
+		return nil, err
+	}
+	if err := n.checkServices(d); err != nil {
+		return nil, err
+	}
+	r = &revision{layout: keepLayout(spec)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, n.unload(r, old))
+		}
+	}()
+	if r.slot, err = n.slots.take(1); err != nil {
+		return r, fmt.Errorf("slots of the NIC: %w: remove a lambda or raise the number of slots", err)
+	}
+	if err := n.reserve(d, r, old); err != nil {
+		return r, err
+	}
+	replace := map[string]*ebpf.Map{requestsMap: n.objs.LnRequests}
+	if r.layout != "" && old != nil && old.keep != nil {
+		if r.layout != old.layout {
+			return r, errors.New("its kept objects differ from those of the running revision in name, order or type: restore them, or remove the lambda first to start anew")
+		}
+		replace[keepMap] = old.keep
+	}
+	return r, n.loadProgram(spec, r, replace)
+}
+
+// reserve gives the revision its records: services of its own, message records in common with the revision before it if
+// they ask for as many, so that a message in assembly is found again after a swap.
+func (n *NIC) reserve(d *backend.Deployment, r, old *revision) (err error) {
+	r.rec = rootLnSlot{
+		Workload: d.Workload, Revision: d.Revision, Mode: uint32(modes[d.Spec.Message.Mode]),
+		MessageMax: uint32(d.Spec.Message.Max), MessageTimeoutMs: uint32(time.Duration(d.Spec.Message.Timeout).Milliseconds()),
+	}
+	if old != nil {
+		r.rec.Prev = old.slot
+	}
+	if count := uint32(len(d.Services)); count > 0 {
+		if r.rec.ServiceBase, err = n.services.take(count); err != nil {
+			return fmt.Errorf("service records of the NIC: %w: remove a lambda", err)
+		}
+		r.rec.ServiceCount = count
+	}
+	if err := n.writeServices(r.rec.ServiceBase, d.Services); err != nil {
+		return err
+	}
+	if buckets := bucketsFor(d.Spec.Message); old != nil && old.rec.BucketCount == buckets {
+		r.rec.BucketBase, r.rec.BucketCount = old.rec.BucketBase, buckets
+	} else if buckets > 0 {
+		if r.rec.BucketBase, err = n.buckets.take(buckets); err != nil {
+			return fmt.Errorf("message records of the NIC: %w: lower message.in_flight or remove a lambda", err)
+		}
+		r.rec.BucketCount = buckets
+	}
+	if err := n.clearStats(r.slot); err != nil {
+		return err
+	}
+	return n.objs.LnSlots.Put(r.slot, &r.rec)
+}
+
+var modes = map[api.MessageMode]rootLnMode{
+	api.ModePacket: rootLnModeLN_MODE_PACKET, api.ModeStream: rootLnModeLN_MODE_STREAM, api.ModeAssemble: rootLnModeLN_MODE_ASSEMBLE,
+}
+
+// bucketsFor rounds a lambda's messages in flight up to a power of two of whole buckets, as the hash needs it.
+func bucketsFor(m api.MessageSpec) uint32 {
+	if m.Mode == api.ModePacket {
+		return 0
+	}
+	const ways = uint32(rootLnLimitLN_MESSAGE_WAYS)
+	return (uint32(1)<<bits.Len32(max(uint32(m.InFlight), ways)-1) + ways - 1) / ways
+}
+
+func (n *NIC) loadProgram(spec *ebpf.CollectionSpec, r *revision, replace map[string]*ebpf.Map) error {
+	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: replace})
+	if err != nil {
+		return verifierError(err)
+	}
+	defer coll.Close()
+	r.prog = coll.DetachProgram(programName)
+	if r.layout != "" {
+		r.keep = coll.DetachMap(keepMap)
+		if err := pinOver(r.keep, n.keepPin(r)); err != nil {
+			return err
+		}
+	}
+	if err := pinOver(r.prog, n.progPin(r.slot)); err != nil {
+		return err
+	}
+	if err := n.objs.LnPrograms.Put(r.slot, uint32(r.prog.FD())); err != nil {
+		return fmt.Errorf("put the program into slot %d: %w", r.slot, err)
+	}
+	return nil
+}
+
+// verifierError shortens the kernel's log to the lines that say what was wrong.
+func verifierError(err error) error {
+	var ve *ebpf.VerifierError
+	if errors.As(err, &ve) {
+		return fmt.Errorf("%w: the kernel's verifier cannot prove it safe: %v", ErrRefused, ve)
+	}
+	return fmt.Errorf("load the program: %w", err)
+}
+
+type pinner interface{ Pin(path string) error }
+
+// pinOver pins in place of whatever an interrupted attempt left there.
+func pinOver(p pinner, path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("make pin directory: %w", err)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("remove stale pin: %w", err)
+	}
+	if err := p.Pin(path); err != nil {
+		return fmt.Errorf("pin %s: %w", path, err)
+	}
+	return nil
+}
+
+func (n *NIC) progPin(slot uint32) string {
+	return filepath.Join(n.cfg.pins(), "slots", strconv.Itoa(int(slot)))
+}
+
+func (n *NIC) keepPin(r *revision) string {
+	return filepath.Join(n.cfg.pins(), "kept", fmt.Sprintf("%d-%s", r.slot, r.layout))
+}
+
+// checkServices refuses what could never be answered: the reply of a server on a real NIC's own host goes over loopback.
+func (n *NIC) checkServices(d *backend.Deployment) error {
+	for _, s := range d.Services {
+		if n.rec.HostEnd == "" && (s.Addr.Addr() == n.rec.Addr || s.Addr.Addr() == n.rec.Addr6 || s.Addr.Addr().IsLoopback()) {
+			return fmt.Errorf("%w: service %s is on this host, whose replies never pass %s: use target process, or a virtual NIC",
+				ErrRefused, s.Name, n.rec.Interface)
+		}
+	}
+	return nil
+}
+
+func (n *NIC) writeServices(base uint32, services []backend.Service) error {
+	for i, s := range services {
+		rec := rootLnService{
+			Port: binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, s.Addr.Port())), Ipv6: flag(s.Addr.Addr().Is6()),
+			Protocol: uint8(rootLnProtocolLN_PROTOCOL_MEMCACHED), TimeoutMs: uint32(time.Duration(s.Timeout).Milliseconds()),
+		}
+		copy(rec.Addr[:], s.Addr.Addr().AsSlice())
+		if err := n.objs.LnServices.Put(base+uint32(i), &rec); err != nil {
+			return fmt.Errorf("write service %s: %w", s.Name, err)
+		}
+	}
+	return nil
+}
+
+// Remove takes a lambda out: its requests meet the answer for unknown workloads from now on.
+func (n *NIC) Remove(_ context.Context, workload uint32) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	r := n.workloads[workload]
+	if r == nil {
+		return nil
+	}
+	n.dispatch.forget(workload)
+	delete(n.workloads, workload)
+	n.drain(r)
+	return nil
+}
+
+// Endpoint says where requests for a workload go.
+func (n *NIC) Endpoint(workload uint32) (netip.AddrPort, bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	_, ok := n.workloads[workload]
+	return n.Addr(), ok
+}

@@ -1,0 +1,148 @@
+package nic
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/cilium/ebpf"
+)
+
+// A superseded revision stays in its slot until nothing needs it: messages that it began, calls in flight, and pulls of the
+// replies that it gave, which clients send within drainGrace.
+const (
+	drainGrace = time.Second
+	drainPoll  = 100 * time.Millisecond
+)
+
+// drain frees a revision when it is no longer needed. If the daemon ends first, the next one takes it up again.
+func (n *NIC) drain(r *revision) {
+	n.drains.Add(1)
+	go func() {
+		defer n.drains.Done()
+		tick := time.NewTicker(drainPoll)
+		defer tick.Stop()
+		began := time.Now()
+		for {
+			select {
+			case <-n.closing:
+				_ = r.close()
+				return
+			case <-tick.C:
+			}
+			if time.Since(began) < drainGrace {
+				continue
+			}
+			if busy, err := n.needed(r, time.Since(began)); err == nil && !busy {
+				break
+			}
+		}
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if err := n.unload(r, nil); err != nil {
+			n.cfg.Log.Error("free a superseded revision", "slot", r.slot, "error", err)
+		}
+	}()
+}
+
+// needed says whether anything still refers to a revision that was superseded so long ago.
+func (n *NIC) needed(r *revision, age time.Duration) (bool, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	select {
+	case <-n.closing:
+		return true, nil
+	default:
+	}
+	// A record that nobody touched for the message time-out is dead, though it still says otherwise.
+	if age > time.Duration(r.rec.MessageTimeoutMs)*time.Millisecond+drainGrace && age > time.Minute {
+		return false, nil
+	}
+	if busy, err := n.messagesOf(r); busy || err != nil {
+		return busy, err
+	}
+	if r.rec.ServiceCount == 0 {
+		return false, nil
+	}
+	return n.callsOf(r)
+}
+
+func (n *NIC) messagesOf(r *revision) (bool, error) {
+	now, err := monotonic()
+	if err != nil {
+		return false, err
+	}
+	for i := range r.rec.BucketCount {
+		var b rootLnBucket
+		if err := n.objs.LnMessages.LookupWithFlags(r.rec.BucketBase+i, &b, ebpf.LookupLock); err != nil {
+			return false, fmt.Errorf("read message records: %w", err)
+		}
+		for _, m := range b.Way {
+			alive := now-m.TouchedNs < uint64(r.rec.MessageTimeoutMs)*1e6
+			if m.State != uint8(rootLnMessageStateLN_MESSAGE_FREE) && m.Slot == r.slot && alive {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+func (n *NIC) callsOf(r *revision) (bool, error) {
+	now, err := monotonic()
+	if err != nil {
+		return false, err
+	}
+	keys, values := make([]uint32, 4096), make([]rootLnCall, 4096)
+	var cursor ebpf.MapBatchCursor
+	for {
+		got, err := n.objs.LnCalls.BatchLookup(&cursor, keys, values, nil)
+		for _, c := range values[:got] {
+			if c.State != 0 && c.Slot == r.slot && now < c.DeadlineNs+1e9 {
+				return true, nil
+			}
+		}
+		if errors.Is(err, ebpf.ErrKeyNotExist) {
+			return false, nil
+		}
+		if err != nil {
+			return false, fmt.Errorf("read call records: %w", err)
+		}
+	}
+}
+
+// unload frees all that a revision holds, except what its successor shares with it.
+func (n *NIC) unload(r, keepRangesOf *revision) error {
+	var errs []error
+	if r.slot != 0 {
+		if err := n.objs.LnPrograms.Delete(r.slot); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+			errs = append(errs, fmt.Errorf("empty slot %d: %w", r.slot, err))
+		}
+		errs = append(errs, n.objs.LnSlots.Put(r.slot, &rootLnSlot{}))
+		n.slots.mark(r.slot, 1, false)
+		errs = append(errs, removePin(n.progPin(r.slot)))
+		if r.layout != "" {
+			errs = append(errs, removePin(n.keepPin(r)))
+		}
+	}
+	n.services.mark(r.rec.ServiceBase, r.rec.ServiceCount, false)
+	shared := keepRangesOf != nil && keepRangesOf.rec.BucketBase == r.rec.BucketBase
+	for _, other := range n.workloads {
+		shared = shared || other.rec.BucketCount > 0 && other.rec.BucketBase == r.rec.BucketBase
+		if other.rec.Prev == r.slot && r.slot != 0 {
+			other.rec.Prev = 0
+			errs = append(errs, n.objs.LnSlots.Put(other.slot, &other.rec))
+		}
+	}
+	if !shared {
+		n.buckets.mark(r.rec.BucketBase, r.rec.BucketCount, false)
+	}
+	return errors.Join(append(errs, r.close())...)
+}
+
+func removePin(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("remove pin: %w", err)
+	}
+	return nil
+}

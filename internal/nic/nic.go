@@ -1,0 +1,410 @@
+package nic
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/link"
+	"github.com/cilium/ebpf/rlimit"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/lambdanic/lambdanic/api"
+)
+
+// Mode is how a NIC program is attached.
+type Mode string
+
+// The modes. ModeAuto takes the driver's, and generic mode where the driver has none.
+const (
+	ModeAuto    Mode = "auto"
+	ModeNative  Mode = "native"
+	ModeGeneric Mode = "generic"
+	ModeOffload Mode = "offload"
+)
+
+// Config describes one NIC. The zero value of an option is its default.
+type Config struct {
+	Instance     string // names everything that belongs to it
+	Interface    string // a real interface; "" makes a virtual NIC
+	Mode         Mode
+	UnknownError bool   // answer unknown workloads with an error instead of handing them to the host
+	Verify       bool   // check UDP checksums of requests; implied on real interfaces
+	RunDir       string // where the record lies, 0700
+	PinDir       string // /sys/fs/bpf/lambdanic
+	Slots        int    // revisions that can be loaded at once, 4096
+	Log          *slog.Logger
+}
+
+// DefaultPinDir is where NICs are pinned: the BPF file system's usual place.
+const DefaultPinDir = "/sys/fs/bpf/lambdanic"
+
+func (c Config) withDefaults() Config {
+	if c.Mode == "" {
+		c.Mode = ModeAuto
+	}
+	if c.PinDir == "" {
+		c.PinDir = DefaultPinDir
+	}
+	if c.Slots == 0 {
+		c.Slots = 4096
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	c.Verify = c.Verify || c.Interface != ""
+	return c
+}
+
+// options spells out what is fixed when the root program is loaded.
+func (c Config) options() string {
+	return fmt.Sprintf("mode=%s unknown_error=%t verify=%t slots=%d", c.Mode, c.UnknownError, c.Verify, c.Slots)
+}
+
+func (c Config) pins() string { return filepath.Join(c.PinDir, c.Instance) }
+
+// NIC is one NIC program and the lambdas in it. Its methods may be called concurrently.
+type NIC struct {
+	cfg      Config
+	rec      *record
+	objs     *rootObjects
+	root     link.Link
+	dispatch *dispatch
+	adopted  bool
+
+	mu        sync.Mutex
+	workloads map[uint32]*revision // current revisions
+	slots     ranges               // of ln_slots; slot 0 stays empty
+	buckets   ranges               // of ln_messages
+	services  ranges               // of ln_services
+	drains    sync.WaitGroup
+	closing   chan struct{}
+}
+
+// Up adopts the instance's NIC where an earlier daemon left one that matches c, and makes it anew otherwise. Everything is
+// pinned: the NIC outlives this process until Down.
+func Up(ctx context.Context, c Config) (*NIC, error) {
+	c = c.withDefaults()
+	if err := rlimit.RemoveMemlock(); err != nil {
+		return nil, fmt.Errorf("raise the memory lock limit: %w: run as root", err)
+	}
+	if err := mountBPF(c.PinDir); err != nil {
+		return nil, err
+	}
+	rec, err := readRecord(c.recordPath())
+	if err != nil {
+		return nil, err
+	}
+	if rec != nil {
+		why := rec.matches(c)
+		if why == nil {
+			n, err := adopt(c, rec)
+			if err == nil {
+				return n, nil
+			}
+			why = err
+		}
+		c.Log.Warn("rebuilding the NIC", "instance", c.Instance, "because", why)
+	}
+	if err := Down(ctx, c); err != nil {
+		return nil, fmt.Errorf("clear what is left of NIC %s: %w", c.Instance, err)
+	}
+	n, err := create(c)
+	if err != nil {
+		return nil, errors.Join(err, Down(ctx, c))
+	}
+	return n, nil
+}
+
+// create makes everything of a NIC; whoever calls it clears up after an error.
+func create(c Config) (*NIC, error) {
+	rec := &record{
+		Instance: c.Instance, Mode: c.Mode, Interface: c.Interface, BootID: bootID(),
+		Layout: uint32(rootLnVersionLN_LAYOUT_VERSION), Program: programDigest(), Options: c.options(),
+	}
+	if c.Interface == "" {
+		v := virtualNames(c.Instance)
+		if err := v.create(); err != nil {
+			return nil, err
+		}
+		rec.Namespace, rec.Interface, rec.HostEnd = v.namespace, v.nic, v.host
+		rec.Addr, rec.Addr6, rec.HostAddr = v.nicAddr(), v.nicAddr6(), v.hostAddr()
+	} else if err := rec.findAddresses(); err != nil {
+		return nil, err
+	}
+	objs, err := loadRootProgram(c, rec)
+	if err != nil {
+		return nil, err
+	}
+	n, err := newNIC(c, rec, objs)
+	if err != nil {
+		return nil, err
+	}
+	if err := n.attach(); err != nil {
+		return nil, errors.Join(err, n.Close())
+	}
+	if err := rec.write(c.recordPath()); err != nil {
+		return nil, errors.Join(err, n.Close())
+	}
+	return n, nil
+}
+
+func newNIC(c Config, rec *record, objs *rootObjects) (*NIC, error) {
+	d, err := mapDispatch(objs.LnDispatch)
+	if err != nil {
+		return nil, err
+	}
+	return &NIC{
+		cfg: c, rec: rec, objs: objs, dispatch: d, workloads: map[uint32]*revision{}, closing: make(chan struct{}),
+		slots:    newRanges(1, objs.LnSlots.MaxEntries()),
+		buckets:  newRanges(0, objs.LnMessages.MaxEntries()),
+		services: newRanges(0, objs.LnServices.MaxEntries()),
+	}, nil
+}
+
+// findAddresses fills in what a real interface is called and how it is reached.
+func (r *record) findAddresses() error {
+	l, err := netlink.LinkByName(r.Interface)
+	if err != nil {
+		return fmt.Errorf("interface %s does not exist: see `ip link` for those that do", r.Interface)
+	}
+	r.Index = l.Attrs().Index
+	addrs, err := netlink.AddrList(l, netlink.FAMILY_ALL)
+	if err != nil {
+		return fmt.Errorf("list the addresses of %s: %w", r.Interface, err)
+	}
+	for _, a := range addrs {
+		ip, _ := netip.AddrFromSlice(a.IP)
+		switch ip = ip.Unmap(); {
+		case ip.Is4() && !r.Addr.IsValid():
+			r.Addr = ip
+		case ip.Is6() && !ip.IsLinkLocalUnicast() && !r.Addr6.IsValid():
+			r.Addr6 = ip
+		}
+	}
+	if !r.Addr.IsValid() && !r.Addr6.IsValid() {
+		return fmt.Errorf("interface %s has no address: give it one with `ip addr add`", r.Interface)
+	}
+	r.HostAddr = r.Addr
+	return nil
+}
+
+// loadRootProgram loads the root program with this NIC's constants and pins its maps.
+func loadRootProgram(c Config, rec *record) (*rootObjects, error) {
+	spec, err := loadRoot()
+	if err != nil {
+		return nil, fmt.Errorf("read the root program: %w", err)
+	}
+	for _, name := range []string{"ln_programs", "ln_slots", "ln_slot_stats"} {
+		spec.Maps[name].MaxEntries = uint32(c.Slots)
+	}
+	var secret [8]byte
+	_, _ = rand.Read(secret[:]) // never fails (crypto/rand)
+	constants := map[string]any{
+		"ln_unknown_reply": flag(c.UnknownError), "ln_verify_checksum": flag(c.Verify),
+		"ln_secret": binary.NativeEndian.Uint64(secret[:]),
+	}
+	if rec.Addr.IsValid() {
+		a := rec.Addr.As4()
+		constants["ln_own_addr4"] = binary.NativeEndian.Uint32(a[:])
+	}
+	if rec.Addr6.IsValid() {
+		constants["ln_own_addr6"] = rec.Addr6.As16()
+	}
+	for name, v := range constants {
+		if err := spec.Variables[name].Set(v); err != nil {
+			return nil, fmt.Errorf("set %s of the root program: %w", name, err)
+		}
+	}
+	if err := os.MkdirAll(c.pins(), 0o700); err != nil {
+		return nil, fmt.Errorf("make pin directory: %w", err)
+	}
+	for name, m := range spec.Maps {
+		if m.Pinning == ebpf.PinNone && name[0] != '.' {
+			m.Pinning = ebpf.PinByName
+		}
+	}
+	var objs rootObjects
+	opts := ebpf.CollectionOptions{Maps: ebpf.MapOptions{PinPath: c.pins()}}
+	if err := spec.LoadAndAssign(&objs, &opts); err != nil {
+		return nil, fmt.Errorf("load the root program: %w", err)
+	}
+	if err := objs.LnRoot.Pin(filepath.Join(c.pins(), "root")); err != nil {
+		return nil, errors.Join(fmt.Errorf("pin the root program: %w", err), objs.Close())
+	}
+	return &objs, nil
+}
+
+func flag(b bool) uint8 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// attach puts the root program on the interface, and on the host's end of a virtual NIC the two instructions without which
+// what the far end sends by XDP_TX would stay in the ring.
+func (n *NIC) attach() error {
+	if n.rec.HostEnd != "" {
+		if err := attachPass(n.rec.HostEnd, filepath.Join(n.cfg.pins(), "host_link")); err != nil {
+			return err
+		}
+	}
+	return inNamed(n.rec.Namespace, func() error {
+		l, err := netlink.LinkByName(n.rec.Interface)
+		if err != nil {
+			return fmt.Errorf("find interface %s: %w", n.rec.Interface, err)
+		}
+		n.rec.Index = l.Attrs().Index
+		if n.root, n.rec.Mode, err = attachXDP(n.objs.LnRoot, n.rec.Index, n.cfg.Mode); err != nil {
+			return fmt.Errorf("attach the NIC program to %s: %w", n.rec.Interface, err)
+		}
+		if n.rec.Mode == ModeGeneric && n.cfg.Mode == ModeAuto {
+			n.cfg.Log.Warn("the driver has no XDP; attached in generic mode, which is slower", "interface", n.rec.Interface)
+		}
+		return n.root.Pin(filepath.Join(n.cfg.pins(), "root_link"))
+	})
+}
+
+func attachXDP(prog *ebpf.Program, index int, mode Mode) (link.Link, Mode, error) {
+	attempts := map[Mode][]Mode{
+		ModeAuto: {ModeNative, ModeGeneric}, ModeNative: {ModeNative}, ModeGeneric: {ModeGeneric}, ModeOffload: {ModeOffload},
+	}[mode]
+	flags := map[Mode]link.XDPAttachFlags{
+		ModeNative: link.XDPDriverMode, ModeGeneric: link.XDPGenericMode, ModeOffload: link.XDPOffloadMode,
+	}
+	err := fmt.Errorf("mode %q is unknown: use auto, native, generic or offload", mode)
+	for _, m := range attempts {
+		var l link.Link
+		if l, err = link.AttachXDP(link.XDPOptions{Program: prog, Interface: index, Flags: flags[m]}); err == nil {
+			return l, m, nil
+		}
+		if errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EEXIST) {
+			return nil, "", fmt.Errorf("another XDP program is attached: remove it first: %w", err)
+		}
+		if m == ModeOffload {
+			err = fmt.Errorf("the card does not take the program (build --target nfp says why): %w", err)
+		}
+	}
+	return nil, "", err
+}
+
+// attachPass attaches "return XDP_PASS" to an interface.
+func attachPass(iface, pin string) error {
+	prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Name: "ln_pass", Type: ebpf.XDP, AttachType: ebpf.AttachXDP, Flags: unix.BPF_F_XDP_HAS_FRAGS, License: "Dual BSD/GPL",
+		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 2), asm.Return()},
+	})
+	if err != nil {
+		return fmt.Errorf("load XDP_PASS: %w", err)
+	}
+	defer prog.Close()
+	l, err := netlink.LinkByName(iface)
+	if err != nil {
+		return fmt.Errorf("find interface %s: %w", iface, err)
+	}
+	xdp, err := link.AttachXDP(link.XDPOptions{Program: prog, Interface: l.Attrs().Index, Flags: link.XDPDriverMode})
+	if err != nil {
+		return fmt.Errorf("attach XDP_PASS to %s: %w", iface, err)
+	}
+	return errors.Join(xdp.Pin(pin), xdp.Close())
+}
+
+// mountBPF makes sure that pins go to a BPF file system.
+func mountBPF(dir string) error {
+	base := filepath.Dir(dir)
+	var st unix.Statfs_t
+	if err := unix.Statfs(base, &st); err == nil && st.Type == unix.BPF_FS_MAGIC {
+		return os.MkdirAll(dir, 0o700)
+	}
+	if err := unix.Mount("bpf", base, "bpf", 0, "mode=0700"); err != nil {
+		return fmt.Errorf("mount a BPF file system on %s: %w: run `mount -t bpf bpf %s`", base, err, base)
+	}
+	return os.MkdirAll(dir, 0o700)
+}
+
+// Down removes an instance's NIC and all that belongs to it, whether or not a daemon runs. What is not there is no error.
+func Down(_ context.Context, c Config) error {
+	c = c.withDefaults()
+	var errs []error
+	if rec, err := readRecord(c.recordPath()); err != nil {
+		errs = append(errs, err)
+	} else if rec != nil || c.Interface == "" {
+		errs = append(errs, virtualNames(c.Instance).remove())
+	}
+	errs = append(errs, os.RemoveAll(c.pins()))
+	if err := os.Remove(c.recordPath()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		errs = append(errs, err)
+	}
+	_ = os.Remove(c.PinDir) // only if this was the last instance
+	return errors.Join(errs...)
+}
+
+// Close lets go of the NIC and leaves it serving.
+func (n *NIC) Close() error {
+	n.mu.Lock()
+	select {
+	case <-n.closing:
+	default:
+		close(n.closing)
+	}
+	n.mu.Unlock()
+	n.drains.Wait()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	errs := []error{n.dispatch.close(), n.objs.Close()}
+	if n.root != nil {
+		errs = append(errs, n.root.Close())
+	}
+	for _, r := range n.workloads {
+		errs = append(errs, r.close())
+	}
+	n.workloads = map[uint32]*revision{}
+	return errors.Join(errs...)
+}
+
+// Adopted says whether the NIC was running before Up.
+func (n *NIC) Adopted() bool { return n.adopted }
+
+// Addr is where λ-RPC requests go, over IPv4 where the NIC has it.
+func (n *NIC) Addr() netip.AddrPort {
+	a := n.rec.Addr
+	if !a.IsValid() {
+		a = n.rec.Addr6
+	}
+	return netip.AddrPortFrom(a, api.RPCPort)
+}
+
+// Addr6 is the NIC's IPv6 address, if it has one.
+func (n *NIC) Addr6() netip.Addr { return n.rec.Addr6 }
+
+// HostAddr is the host's own address on the NIC's link: what "host" means in a service's address.
+func (n *NIC) HostAddr() netip.Addr { return n.rec.HostAddr }
+
+// Namespace is the network namespace of the interface, "" for our own.
+func (n *NIC) Namespace() string { return n.rec.Namespace }
+
+// Interface is the name of the interface that carries the NIC program.
+func (n *NIC) Interface() string { return n.rec.Interface }
+
+// HostEnd is the host's end of a virtual NIC, "" for a real one.
+func (n *NIC) HostEnd() string { return n.rec.HostEnd }
+
+// Mode is how the NIC program is attached.
+func (n *NIC) Mode() Mode { return n.rec.Mode }
+
+// Root is the root program, for measurements by BPF_PROG_TEST_RUN.
+func (n *NIC) Root() *ebpf.Program { return n.objs.LnRoot }
+
+// Pins is the directory that holds the NIC's pinned objects.
+func (n *NIC) Pins() string { return n.cfg.pins() }

@@ -1,0 +1,107 @@
+package nic
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+)
+
+// record says what a NIC is made of. It is written last and compared first: a daemon adopts what matches it whole, and
+// rebuilds everything else.
+type record struct {
+	Instance  string     `json:"instance"`
+	Namespace string     `json:"namespace,omitempty"` // "" for a real interface in the host's own
+	Interface string     `json:"interface"`
+	Index     int        `json:"index"`
+	HostEnd   string     `json:"host_end,omitempty"`
+	Mode      Mode       `json:"mode"`
+	Addr      netip.Addr `json:"addr"`
+	Addr6     netip.Addr `json:"addr6,omitzero"`
+	HostAddr  netip.Addr `json:"host_addr"`
+	BootID    string     `json:"boot_id"`
+	Layout    uint32     `json:"layout"`
+	Program   string     `json:"program"` // digest of the root program's object
+	Options   string     `json:"options"` // what was set when it was loaded
+}
+
+func bootID() string {
+	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// programDigest names the root program that this binary carries.
+func programDigest() string {
+	sum := sha256.Sum256(_RootBytes)
+	return hex.EncodeToString(sum[:8])
+}
+
+func (c Config) recordPath() string {
+	return filepath.Join(c.RunDir, c.Instance+".nic.json")
+}
+
+func readRecord(path string) (*record, error) {
+	b, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read NIC record: %w", err)
+	}
+	var r record
+	if err := json.Unmarshal(b, &r); err != nil {
+		return nil, nil // a torn record is no record
+	}
+	return &r, nil
+}
+
+func (r *record) write(path string) error {
+	b, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	tmp := path + ".new"
+	if err := os.WriteFile(tmp, b, 0o600); err != nil {
+		return fmt.Errorf("write NIC record: %w", err)
+	}
+	if err := os.Rename(tmp, path); err != nil {
+		return fmt.Errorf("write NIC record: %w", err)
+	}
+	return nil
+}
+
+// matches says whether the NIC that r describes is there and is the one that c asks for; else why not.
+func (r *record) matches(c Config) error {
+	switch {
+	case r.BootID != bootID():
+		return errors.New("the machine was rebooted")
+	case r.Layout != uint32(rootLnVersionLN_LAYOUT_VERSION):
+		return fmt.Errorf("its layout version is %d, ours is %d", r.Layout, rootLnVersionLN_LAYOUT_VERSION)
+	case r.Program != programDigest():
+		return errors.New("its root program is of another build")
+	case r.Options != c.options():
+		return errors.New("its options differ")
+	case c.Interface != "" && r.Interface != c.Interface, c.Interface == "" && r.Namespace == "":
+		return fmt.Errorf("it sits on %s", r.Interface)
+	}
+	return inNamed(r.Namespace, func() error {
+		l, err := netlink.LinkByName(r.Interface)
+		if err != nil {
+			return fmt.Errorf("its interface %s is gone", r.Interface)
+		}
+		if l.Attrs().Index != r.Index {
+			return fmt.Errorf("its interface %s is another one now", r.Interface)
+		}
+		return nil
+	})
+}
