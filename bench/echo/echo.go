@@ -1,0 +1,22 @@
+// Package echo is the limit against which the NIC program is held: a bare XDP program that answers each λ-RPC request by
+// turning its packet around.
+package echo
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/lambdanic/lambdanic/bench/link"
+)
+
+//go:generate go tool bpf2go -cc clang-19 -target bpfel bpf echo.bpf.c -- -O2 -Wall -Werror -mcpu=v3 -I../../bpf -I/usr/include/x86_64-linux-gnu -I/usr/include/aarch64-linux-gnu
+
+// Attach puts the echo on the measured end of the pair. Its answer has the length and the bytes of the request.
+func Attach(p *link.Pair) (link.Attachment, error) {
+	var bpf bpfObjects
+	if err := loadBpfObjects(&bpf, nil); err != nil {
+		return nil, fmt.Errorf("load the echo: %w", err)
+	}
+	a, err := p.AttachPeer(bpf.Echo)
+	return a, errors.Join(err, bpf.Close())
+}

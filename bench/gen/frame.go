@@ -1,0 +1,97 @@
+package gen
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/bench/link"
+)
+
+const (
+	ethLen = 14
+	ipLen  = 20
+	udpLen = 8
+	rpcAt  = ethLen + ipLen + udpLen
+)
+
+// Request is a λ-RPC packet of which a load is made. Request IDs and client ports are the generator's.
+type Request struct {
+	Header  api.Header // what is zero of Type, Count, Length and MessageLen is filled in
+	Payload []byte
+}
+
+// packet returns the λ-RPC header and payload, padded to size bytes of payload.
+func (r Request) packet(size int) []byte {
+	h := r.Header
+	if h.Type == 0 {
+		h.Type = api.TypeRequest
+	}
+	h.Count = max(h.Count, 1)
+	h.Length = uint16(len(r.Payload))
+	if h.MessageLen == 0 {
+		h.MessageLen = uint32(len(r.Payload))
+	}
+	h.Request = 0
+	b := append(h.Append(nil), r.Payload...)
+	return append(b, make([]byte, size-len(r.Payload))...)
+}
+
+// frame returns the Ethernet frame around a packet, from one end of the pair to the other. The UDP source port is 0 and
+// the checksum field holds the sum over all else, not yet inverted, in network order.
+func frame(p *link.Pair, port uint16, packet []byte) []byte {
+	be := binary.BigEndian
+	b := append(append([]byte{}, p.Peer.MAC...), p.Host.MAC...)
+	b = be.AppendUint16(b, 0x0800)
+	ip := append([]byte{0x45, 0}, make([]byte, ipLen-2)...)
+	be.PutUint16(ip[2:], uint16(ipLen+udpLen+len(packet)))
+	ip[8], ip[9] = 64, 17
+	copy(ip[12:], p.Host.Addr.AsSlice())
+	copy(ip[16:], p.Peer.Addr.AsSlice())
+	be.PutUint16(ip[10:], ^sum(0, ip))
+	udp := be.AppendUint16([]byte{0, 0}, port)
+	udp = be.AppendUint16(udp, uint16(udpLen+len(packet)))
+	pseudo := be.AppendUint16([]byte{0, 17}, uint16(udpLen+len(packet)))
+	check := sum(sum(sum(sum(0, ip[12:20]), pseudo), udp), packet)
+	udp = be.AppendUint16(udp, check)
+	return append(append(append(b, ip...), udp...), packet...)
+}
+
+// sum is the Internet checksum's sum (RFC 1071) of b, whose last byte stands alone only at the end of a packet.
+func sum(start uint16, b []byte) uint16 {
+	s := uint32(start)
+	for ; len(b) >= 2; b = b[2:] {
+		s += uint32(b[0])<<8 | uint32(b[1])
+	}
+	if len(b) == 1 {
+		s += uint32(b[0]) << 8
+	}
+	for s > 0xffff {
+		s = s&0xffff + s>>16
+	}
+	return uint16(s)
+}
+
+// templates lays the frames of the requests out at equal distances. All have the length of the longest: λ-RPC pads.
+func templates(p *link.Pair, port uint16, requests []Request, room int) (b []byte, frameLen, stride int, err error) {
+	if len(requests) == 0 {
+		return nil, 0, 0, errors.New("the load has no requests: give at least one")
+	}
+	for _, r := range requests {
+		room = max(room, len(r.Payload))
+	}
+	if room > api.RPCMaxPayload {
+		return nil, 0, 0, fmt.Errorf("a request of %d bytes exceeds one packet's %d: an open load is made of single packets", room, api.RPCMaxPayload)
+	}
+	frameLen = rpcAt + api.RPCHeaderLen + room
+	stride = (frameLen + 63) &^ 63
+	if total := stride * len(requests); total > int(bpfLnGenLimitLN_GEN_TEMPLATES) {
+		return nil, 0, 0, fmt.Errorf("%d requests of %d bytes exceed the generator's %d: give fewer", len(requests), frameLen, bpfLnGenLimitLN_GEN_TEMPLATES)
+	}
+	b = make([]byte, stride*len(requests))
+	for i, r := range requests {
+		copy(b[i*stride:], frame(p, port, r.packet(room)))
+	}
+	return b, frameLen, stride, nil
+}

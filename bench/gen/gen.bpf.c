@@ -1,0 +1,185 @@
+//go:build ignore
+
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The load generator. `generate` runs under BPF_PROG_TEST_RUN with live frames (Documentation/bpf/bpf_prog_run.rst): each
+ * call is given a page, fills it with a request and sends it out of the interface, or, where no request is due, drops
+ * it, which is how it waits. `count` stands where the replies arrive.
+ */
+#include <linux/bpf.h>
+#include <linux/if_ether.h>
+#include <linux/in.h>
+#include <linux/ip.h>
+#include <linux/udp.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_endian.h>
+
+#include "gen.h"
+#include "rpc_wire.h"
+
+const volatile enum ln_gen_limit limits; /* puts the enum into BTF, from which Go takes it */
+
+struct ln_gen_sender senders[LN_GEN_CPUS];
+struct ln_gen_count counts[LN_GEN_CPUS];
+
+/* Whole frames, each `stride` bytes from the last. The UDP checksum holds the sum over all that does not vary. */
+__u8 templates[LN_GEN_TEMPLATES + LN_GEN_FRAME];
+__u32 template_end; /* offset behind the last one */
+__u32 stride;
+__u32 frame_len;
+
+__u64 interval_q16; /* ns between two frames of one CPU, times 65536; 0: as fast as it goes */
+__u32 batch; /* calls between two looks at the clock */
+__u64 start_ns; /* 0: not yet */
+__u64 end_ns;
+
+const volatile __u32 by_workload; /* 1: count by workload too */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, LN_GEN_WORKLOADS);
+	__type(key, __u32);
+	__type(value, __u64);
+} workloads SEC(".maps");
+
+struct frame {
+	struct ethhdr eth;
+	struct iphdr ip;
+	struct udphdr udp;
+	struct ln_rpc rpc;
+} __attribute__((packed));
+
+/* How many frames are due, at most one batch. What a CPU could not send in time it leaves out: an open loop owes nothing. */
+static __always_inline void read_schedule(struct ln_gen_sender *s)
+{
+	__u64 now = bpf_ktime_get_ns(), backlog;
+
+	s->budget = 0;
+	if (!start_ns || now < start_ns || now >= end_ns)
+		return;
+	if (!interval_q16) {
+		s->budget = batch;
+		return;
+	}
+	backlog = ((now - start_ns) << 16) / interval_q16 - s->done;
+	s->done += backlog;
+	if (backlog > batch) {
+		s->skipped += backlog - batch;
+		backlog = batch;
+	}
+	s->budget = backlog;
+}
+
+static __always_inline int is_due(struct ln_gen_sender *s)
+{
+	if (++s->tick >= batch) {
+		s->tick = 0;
+		read_schedule(s);
+	}
+	if (!s->budget)
+		return 0;
+	s->budget--;
+	return 1;
+}
+
+static __always_inline __u32 fold(__u32 sum)
+{
+	return (sum & 0xffff) + (sum >> 16);
+}
+
+/* Gives the frame a port and a request ID of its own and finishes its checksum (RFC 1624). */
+static __always_inline void make_unique(struct frame *f, __u64 id)
+{
+	__be16 port = bpf_htons(LN_GEN_PORT + (id & (LN_GEN_PORTS - 1)));
+	__be64 request = bpf_cpu_to_be64(id);
+	__u32 sum = f->udp.check;
+
+	sum += port;
+	sum += (request & 0xffff) + (request >> 16 & 0xffff) + (request >> 32 & 0xffff) + (request >> 48);
+	sum = fold(fold(sum));
+	f->udp.source = port;
+	f->rpc.request = request;
+	f->udp.check = sum == 0xffff ? 0xffff : (__u16)~sum;
+}
+
+SEC("xdp")
+int generate(struct xdp_md *ctx)
+{
+	__u32 cpu = bpf_get_smp_processor_id(), at, len = frame_len;
+	struct ln_gen_sender *s;
+	struct frame *f;
+
+	if (cpu >= LN_GEN_CPUS)
+		return XDP_DROP;
+	s = &senders[cpu];
+	s->ready = 1;
+	if (!is_due(s))
+		return XDP_DROP;
+	/* A recycled page keeps the length that its last user gave it, unless its length is changed here. */
+	if (bpf_xdp_adjust_tail(ctx, -1))
+		return XDP_DROP;
+	at = s->at;
+	s->at = at + stride < template_end ? at + stride : 0;
+	barrier_var(at);
+	barrier_var(len);
+	if (at >= LN_GEN_TEMPLATES || len < sizeof(*f) || len > LN_GEN_FRAME)
+		return XDP_DROP;
+	if (bpf_xdp_store_bytes(ctx, 0, &templates[at], len))
+		return XDP_DROP;
+	f = (void *)(long)ctx->data;
+	if ((void *)(f + 1) > (void *)(long)ctx->data_end)
+		return XDP_DROP;
+	make_unique(f, s->next_id++);
+	s->sent++;
+	return XDP_TX;
+}
+
+static __always_inline void count_workload(__u32 id)
+{
+	__u32 key = id & (LN_GEN_WORKLOADS - 1);
+	__u64 *n = bpf_map_lookup_elem(&workloads, &key);
+
+	if (n)
+		++*n;
+}
+
+static __always_inline void count_rpc(struct ln_gen_count *c, const struct ln_rpc *rpc)
+{
+	if (rpc->magic != bpf_htons(LN_RPC_MAGIC) || rpc->version != LN_RPC_VERSION) {
+		c->others++;
+	} else if (rpc->type == LN_TYPE_RESPONSE && !rpc->code) {
+		c->responses++;
+		c->bytes += bpf_ntohs(rpc->length);
+		if (by_workload)
+			count_workload(bpf_ntohl(rpc->workload));
+	} else if (rpc->type == LN_TYPE_RESPONSE) {
+		c->failures++;
+	} else if (rpc->type == LN_TYPE_ERROR) {
+		c->errors++;
+	} else {
+		c->others++;
+	}
+}
+
+SEC("xdp.frags")
+int count(struct xdp_md *ctx)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	void *end = (void *)(long)ctx->data_end;
+	struct frame *f = (void *)(long)ctx->data;
+	struct ln_gen_count *c;
+
+	if ((void *)&f->rpc > end || f->eth.h_proto != bpf_htons(ETH_P_IP) || f->ip.ihl != 5 ||
+	    f->ip.protocol != IPPROTO_UDP)
+		return XDP_PASS;
+	if ((__u16)(bpf_ntohs(f->udp.dest) - LN_GEN_PORT) >= LN_GEN_PORTS || cpu >= LN_GEN_CPUS)
+		return XDP_PASS;
+	c = &counts[cpu];
+	if ((void *)(f + 1) > end)
+		c->others++;
+	else
+		count_rpc(c, &f->rpc);
+	return XDP_DROP;
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

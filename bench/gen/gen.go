@@ -1,0 +1,282 @@
+// Package gen is the open-loop load generator: it offers λ-RPC requests to the far end of a pair at a given rate, whatever
+// becomes of them, and counts the replies that arrive. Frames come from BPF_PROG_TEST_RUN, so that neither a socket nor a
+// thread of the generator bounds what it can offer.
+package gen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/bench/link"
+)
+
+// ids is how many request IDs one CPU has to itself.
+const ids = 1 << 40
+
+// Load is what to offer.
+type Load struct {
+	Requests []Request     // sent in turn
+	Room     int           // bytes of payload that each packet is padded to, so that the reply may have as many
+	Port     uint16        // 0 means λ-RPC's
+	Rate     float64       // requests per second; 0 means as fast as it goes
+	Duration time.Duration // 0 means 300 ms
+	CPUs     []int         // that generate; none means CPU 0 only
+	Batch    int           // frames that go out together, at most 256; 0 means 64
+}
+
+// Result is what became of a load, counted where frames leave and where replies arrive.
+type Result struct {
+	Sent      uint64 // frames handed to the interface
+	Skipped   uint64 // frames that were due and that the generator was too slow to send
+	Delivered uint64 // responses with status ok
+	Failures  uint64 // responses with another status
+	Errors    uint64 // error packets
+	Others    uint64 // anything else that came to the clients' ports
+	Bytes     uint64 // of message in the delivered responses
+	Elapsed   time.Duration
+}
+
+// OfferedRate is what was sent per second.
+func (r Result) OfferedRate() float64 { return perSecond(r.Sent, r.Elapsed) }
+
+// Rate is what was delivered per second.
+func (r Result) Rate() float64 { return perSecond(r.Delivered, r.Elapsed) }
+
+func perSecond(n uint64, d time.Duration) float64 {
+	if d <= 0 {
+		return 0
+	}
+	return float64(n) / d.Seconds()
+}
+
+// Loss is the share of the requests sent that got no good response.
+func (r Result) Loss() float64 {
+	if r.Sent == 0 {
+		return 0
+	}
+	return 1 - float64(r.Delivered)/float64(r.Sent)
+}
+
+// Options of a generator.
+type Options struct {
+	// ByWorkload counts delivered responses for each workload too, which costs the counting some nanoseconds.
+	ByWorkload bool
+}
+
+// Generator holds the programs on one pair. It is for one run at a time.
+type Generator struct {
+	pair    *link.Pair
+	bpf     bpfObjects
+	counter link.Attachment
+}
+
+// New loads the generator and attaches its counter to this namespace's end of the pair.
+func New(p *link.Pair, o Options) (*Generator, error) {
+	spec, err := loadBpf()
+	if err != nil {
+		return nil, err
+	}
+	if o.ByWorkload {
+		if err := spec.Variables[bpfVarByWorkload].Set(uint32(1)); err != nil {
+			return nil, err
+		}
+	}
+	g := &Generator{pair: p}
+	if err := spec.LoadAndAssign(&g.bpf, nil); err != nil {
+		return nil, fmt.Errorf("load the load generator: %w", err)
+	}
+	if g.counter, err = p.AttachHost(g.bpf.Count); err != nil {
+		return nil, errors.Join(err, g.bpf.Close())
+	}
+	return g, nil
+}
+
+// Close detaches and unloads the generator.
+func (g *Generator) Close() error {
+	return errors.Join(g.counter.Close(), g.bpf.Close())
+}
+
+// Run offers the load and waits until its replies have arrived.
+func (g *Generator) Run(ctx context.Context, l Load) (Result, error) {
+	l = l.withDefaults()
+	frameLen, err := g.prepare(l)
+	if err != nil {
+		return Result{}, err
+	}
+	before, err := g.counts()
+	if err != nil {
+		return Result{}, err
+	}
+	if err := g.send(ctx, l, frameLen); err != nil {
+		return Result{}, err
+	}
+	r, err := g.drain(ctx, before)
+	r.Elapsed = l.Duration
+	return r, err
+}
+
+func (l Load) withDefaults() Load {
+	if l.Port == 0 {
+		l.Port = api.RPCPort
+	}
+	if l.Duration == 0 {
+		l.Duration = 300 * time.Millisecond
+	}
+	if len(l.CPUs) == 0 {
+		l.CPUs = []int{0}
+	}
+	if l.Batch == 0 {
+		l.Batch = 64
+	}
+	l.Batch = min(l.Batch, maxBatch)
+	return l
+}
+
+// prepare writes the load into the program's memory.
+func (g *Generator) prepare(l Load) (frameLen int, err error) {
+	b, frameLen, stride, err := templates(g.pair, l.Port, l.Requests, l.Room)
+	if err != nil {
+		return 0, err
+	}
+	var interval uint64
+	if l.Rate > 0 {
+		interval = uint64(float64(len(l.CPUs)) * 65536e9 / l.Rate)
+	}
+	all := make([]byte, g.bpf.Templates.Size())
+	copy(all, b)
+	return frameLen, errors.Join(
+		g.bpf.Templates.Set(all),
+		g.bpf.TemplateEnd.Set(uint32(len(b))),
+		g.bpf.Stride.Set(uint32(stride)),
+		g.bpf.FrameLen.Set(uint32(frameLen)),
+		g.bpf.IntervalQ16.Set(interval),
+		g.bpf.Batch.Set(uint32(l.Batch)),
+	)
+}
+
+// send runs the program on each CPU of the load for its time.
+func (g *Generator) send(ctx context.Context, l Load, frameLen int) error {
+	var senders [bpfLnGenLimitLN_GEN_CPUS]bpfLnGenSender
+	run := rand.Uint64N(1<<16) << 48
+	for i := range senders {
+		senders[i].NextId = run + uint64(i)*ids
+	}
+	if err := errors.Join(g.bpf.Senders.Set(&senders), g.bpf.StartNs.Set(uint64(0))); err != nil {
+		return err
+	}
+	var runs []*liveRun
+	for _, cpu := range l.CPUs {
+		runs = append(runs, startLive(g.bpf.Generate, cpu, frameLen, l.Batch, g.pair.Host.Index))
+	}
+	err := g.clock(ctx, l)
+	for _, r := range runs {
+		err = errors.Join(err, r.stop())
+	}
+	return err
+}
+
+// clock waits until the program runs everywhere, for the kernel takes its time over that, then gives it a start and an
+// end, and sleeps until the end is over.
+func (g *Generator) clock(ctx context.Context, l Load) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second+l.Duration)
+	defer cancel()
+	for {
+		var senders [bpfLnGenLimitLN_GEN_CPUS]bpfLnGenSender
+		if err := g.bpf.Senders.Get(&senders); err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(l.CPUs, func(cpu int) bool { return senders[cpu].Ready == 0 }) {
+			break
+		}
+		if err := sleep(ctx, time.Millisecond); err != nil {
+			return fmt.Errorf("wait for live frames on CPUs %v: %w", l.CPUs, err)
+		}
+	}
+	start := monotonic() + time.Millisecond
+	if err := errors.Join(g.bpf.EndNs.Set(uint64(start+l.Duration)), g.bpf.StartNs.Set(uint64(start))); err != nil {
+		return err
+	}
+	return sleep(ctx, start+l.Duration-monotonic())
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// drain waits until as much came back as was sent, or nothing more comes.
+func (g *Generator) drain(ctx context.Context, before bpfLnGenCount) (Result, error) {
+	const quiet, poll = 100 * time.Millisecond, time.Millisecond
+	var senders [bpfLnGenLimitLN_GEN_CPUS]bpfLnGenSender
+	if err := g.bpf.Senders.Get(&senders); err != nil {
+		return Result{}, err
+	}
+	var sent Result
+	for _, s := range senders {
+		sent.Sent += s.Sent
+		sent.Skipped += s.Skipped
+	}
+	for last, since := uint64(0), monotonic(); ; time.Sleep(poll) {
+		now, err := g.counts()
+		if err != nil {
+			return Result{}, err
+		}
+		r := sent
+		r.Delivered, r.Failures = now.Responses-before.Responses, now.Failures-before.Failures
+		r.Errors, r.Others, r.Bytes = now.Errors-before.Errors, now.Others-before.Others, now.Bytes-before.Bytes
+		total := r.Delivered + r.Failures + r.Errors + r.Others
+		if total != last {
+			last, since = total, monotonic()
+		}
+		if total >= r.Sent || monotonic()-since > quiet || ctx.Err() != nil {
+			return r, ctx.Err()
+		}
+	}
+}
+
+func (g *Generator) counts() (total bpfLnGenCount, err error) {
+	var all [bpfLnGenLimitLN_GEN_CPUS]bpfLnGenCount
+	if err := g.bpf.Counts.Get(&all); err != nil {
+		return total, fmt.Errorf("read the reply counters: %w", err)
+	}
+	for _, c := range all {
+		total.Responses += c.Responses
+		total.Failures += c.Failures
+		total.Errors += c.Errors
+		total.Others += c.Others
+		total.Bytes += c.Bytes
+	}
+	return total, nil
+}
+
+// Workload says how many responses of one workload arrived since New. It needs Options.ByWorkload.
+func (g *Generator) Workload(id uint32) (n uint64, err error) {
+	var perCPU []uint64
+	if err := g.bpf.Workloads.Lookup(id%uint32(bpfLnGenLimitLN_GEN_WORKLOADS), &perCPU); err != nil {
+		return 0, err
+	}
+	for _, c := range perCPU {
+		n += c
+	}
+	return n, nil
+}
+
+// monotonic is the clock that bpf_ktime_get_ns reads.
+func monotonic() time.Duration {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
+		panic(err) // cannot fail for this clock
+	}
+	return time.Duration(ts.Nano())
+}

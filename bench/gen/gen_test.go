@@ -1,0 +1,150 @@
+package gen
+
+import (
+	"context"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/bench/echo"
+	"github.com/lambdanic/lambdanic/bench/link"
+)
+
+func newPair(t *testing.T) *link.Pair {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("makes interfaces and loads BPF: run as root")
+	}
+	p, err := link.New(link.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+func newGenerator(t *testing.T, p *link.Pair, o Options) *Generator {
+	t.Helper()
+	g, err := New(p, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return g
+}
+
+func TestEchoAnswersAreCounted(t *testing.T) {
+	p := newPair(t)
+	a, err := echo.Attach(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	g := newGenerator(t, p, Options{ByWorkload: true})
+	load := Load{Rate: 20_000, Duration: 100 * time.Millisecond, Requests: []Request{
+		{Header: api.Header{Workload: 7}, Payload: []byte("seven")},
+		{Header: api.Header{Workload: 8}, Payload: []byte("eight!!")},
+	}}
+	r, err := g.Run(context.Background(), load)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Sent == 0 || r.Delivered != r.Sent || r.Failures+r.Errors+r.Others != 0 {
+		t.Errorf("echo of every request: got %+v", r)
+	}
+	seven, err := g.Workload(7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eight, err := g.Workload(8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if seven+eight != r.Delivered || seven-eight > 1 || r.Bytes != 5*seven+7*eight {
+		t.Errorf("two workloads in turn: %d and %d of %+v", seven, eight, r)
+	}
+}
+
+// The kernel's own UDP sockets judge the frames: they check every header and checksum.
+func TestSocketsAcceptFrames(t *testing.T) {
+	p := newPair(t)
+	pass, err := p.PassPeer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pass.Close()
+	g := newGenerator(t, p, Options{})
+	var conn net.PacketConn
+	if err := p.In(func() (err error) {
+		conn, err = net.ListenPacket("udp4", net.JoinHostPort(p.Peer.Addr.String(), "4370"))
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	seen := map[uint64]string{}
+	served := make(chan error, 1)
+	go func() { served <- serve(conn, seen) }()
+	r, err := g.Run(context.Background(), Load{
+		Rate: 5_000, Duration: 100 * time.Millisecond, Room: 33,
+		Requests: []Request{{Payload: []byte("odd")}, {Payload: []byte("even")}, {Payload: []byte("wrong")}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+	<-served
+	// A busy machine may let the socket's buffer overflow; what was read has to be right, and wholly counted.
+	if len(seen) == 0 || uint64(len(seen)) > r.Sent {
+		t.Errorf("%d frames sent, %d different requests arrived at the socket", r.Sent, len(seen))
+	}
+	want := map[string]uint64{}
+	for _, payload := range seen {
+		want[payload]++
+	}
+	for payload, got := range map[string]uint64{"odd": r.Delivered, "even": r.Errors, "wrong": r.Others} {
+		if got != want[payload] {
+			t.Errorf("answers to %q: counted %d, sent %d", payload, got, want[payload])
+		}
+	}
+}
+
+// serve answers by what it is asked: with a response, an error, or bytes that are not λ-RPC.
+func serve(conn net.PacketConn, seen map[uint64]string) error {
+	b := make([]byte, 2048)
+	for {
+		n, from, err := conn.ReadFrom(b)
+		if err != nil {
+			return err
+		}
+		h, payload, err := api.ParsePacket(b[:n])
+		if err != nil || n != api.RPCHeaderLen+33 {
+			continue
+		}
+		seen[h.Request] = string(payload)
+		var answer []byte
+		switch string(payload) {
+		case "odd":
+			h.Type = api.TypeResponse
+			answer = append(h.Append(nil), payload...)
+		case "even":
+			h.Type, h.Length = api.TypeError, 0
+			answer = h.Append(nil)
+		case "wrong":
+			answer = []byte("what?")
+		}
+		if _, err := conn.WriteTo(answer, from); err != nil {
+			return err
+		}
+	}
+}

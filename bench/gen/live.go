@@ -1,0 +1,79 @@
+package gen
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"time"
+	"unsafe"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+)
+
+const maxBatch = 256 // TEST_XDP_MAX_BATCH of net/bpf/test_run.c
+
+// liveRun is a program that runs under BPF_PROG_TEST_RUN on live frames, bound to one CPU, until it is stopped.
+type liveRun struct {
+	tid  chan int
+	done chan error
+}
+
+// startLive runs prog with frames of frameLen+1 bytes (gen.bpf.c takes the one away) that seem to come from an interface.
+func startLive(prog *ebpf.Program, cpu, frameLen, batch, ifindex int) *liveRun {
+	r := &liveRun{tid: make(chan int, 1), done: make(chan error, 1)}
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread, bound to its CPU, ends here
+		r.tid <- unix.Gettid()
+		var set unix.CPUSet
+		set.Set(cpu)
+		if err := unix.SchedSetaffinity(0, &set); err != nil {
+			r.done <- fmt.Errorf("bind to CPU %d: %w", cpu, err)
+			return
+		}
+		r.done <- testRun(prog, make([]byte, frameLen+1), batch, ifindex)
+	}()
+	return r
+}
+
+// stop interrupts the run and waits for its end. The signal is one that Go's runtime takes and ignores; it is sent again
+// because the first may come before the system call began.
+func (r *liveRun) stop() error {
+	tid := <-r.tid
+	for {
+		select {
+		case err := <-r.done:
+			return err
+		case <-time.After(time.Millisecond):
+			_ = unix.Tgkill(unix.Getpid(), tid, unix.SIGURG)
+		}
+	}
+}
+
+// testRun is the system call itself. ebpf.Program.Run would do but for the end: it begins a run of this kind, which takes
+// 20 ms to set up, again when a signal interrupts it, and a signal is the only way to end one early.
+func testRun(prog *ebpf.Program, frame []byte, batch, ifindex int) error {
+	const cmd, liveFrames = 10, 1 << 1 // BPF_PROG_TEST_RUN, BPF_F_TEST_XDP_LIVE_FRAMES
+	ctx := struct{ data, dataEnd, dataMeta, ingress, rxQueue, egress uint32 }{
+		dataEnd: uint32(len(frame)), ingress: uint32(ifindex),
+	}
+	attr := struct {
+		progFD, retval, sizeIn, sizeOut         uint32
+		dataIn                                  unsafe.Pointer
+		dataOut                                 unsafe.Pointer
+		repeat, duration, ctxSizeIn, ctxSizeOut uint32
+		ctxIn                                   unsafe.Pointer
+		ctxOut                                  unsafe.Pointer
+		flags, cpu, batch, _                    uint32
+	}{
+		progFD: uint32(prog.FD()), sizeIn: uint32(len(frame)), dataIn: unsafe.Pointer(&frame[0]), repeat: math.MaxUint32,
+		ctxSizeIn: uint32(unsafe.Sizeof(ctx)), ctxIn: unsafe.Pointer(&ctx), flags: liveFrames, batch: uint32(batch),
+	}
+	_, _, errno := unix.Syscall(unix.SYS_BPF, cmd, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr))
+	runtime.KeepAlive(prog)
+	if errno != 0 && !errors.Is(errno, unix.EINTR) {
+		return fmt.Errorf("generate live frames: %w", errno)
+	}
+	return nil
+}
