@@ -12,7 +12,7 @@ PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 600
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-C_FILES = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h')
+C_FILES = $(wildcard $(shell git ls-files --cached --others --exclude-standard "*.c" "*.h"))
 GENERATED = $(shell git grep -lE '^(//|/\*) (Code generated|Generated) ')
 
 .PHONY: build deps generate check-generated demo test lint format fuzz bench install clean help
