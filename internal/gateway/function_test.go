@@ -1,0 +1,231 @@
+package gateway
+
+import (
+	"bytes"
+	"fmt"
+	"image"
+	"image/png"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/lambdanic/lambdanic/api"
+)
+
+// Methods of the fake lambda: below 100 it echoes with that status, from 100 it answers with that error code.
+const (
+	methodError  = 100
+	methodSilent = 999
+)
+
+// fakeLambda answers requests of one packet on loopback.
+func fakeLambda(t *testing.T) netip.AddrPort {
+	t.Helper()
+	conn, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:0")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	go func() {
+		buf := make([]byte, 65536)
+		for {
+			n, from, err := conn.ReadFromUDPAddrPort(buf)
+			if err != nil {
+				return
+			}
+			h, payload, err := api.ParsePacket(buf[:n])
+			if err != nil || h.Type != api.TypeRequest || h.Method == methodSilent {
+				continue
+			}
+			h.Type, h.Code, h.Revision, h.Flags = api.TypeResponse, uint8(h.Method), 7, 0
+			if h.Method >= methodError {
+				h.Type, h.Code, payload = api.TypeError, uint8(h.Method-methodError), nil
+			}
+			h.Length, h.MessageLen = uint16(len(payload)), uint32(len(payload))
+			_, _ = conn.WriteToUDPAddrPort(append(h.Append(nil), payload...), from)
+		}
+	}()
+	return conn.LocalAddr().(*net.UDPAddr).AddrPort()
+}
+
+func newGateway(t *testing.T) *Gateway {
+	t.Helper()
+	endpoint := fakeLambda(t)
+	spec := api.Spec{Name: "echo"}.Default()
+	pixels := api.Spec{Name: "pixels", Codec: "image", Message: api.MessageSpec{Mode: api.ModeStream, Max: 1024}}.Default()
+	g := New(Config{
+		Node: "n1",
+		Lookup: func(namespace, name string) (Route, bool) {
+			switch namespace + "/" + name {
+			case "/echo", "tenant/echo":
+				return Route{Workload: 1, Target: api.TargetNIC, Endpoint: endpoint, Spec: spec}, true
+			case "/pixels":
+				return Route{Workload: 2, Target: api.TargetNIC, Endpoint: endpoint, Spec: pixels}, true
+			case "/broken":
+				return Route{Workload: 3, Spec: spec}, true
+			}
+			return Route{}, false
+		},
+		Manager:     &fakeManager{},
+		Describe:    func() api.Node { return api.Node{Name: "n1"} },
+		Credentials: Credentials{User: "admin", Password: "secret"},
+	})
+	t.Cleanup(g.Close)
+	return g
+}
+
+func do(t *testing.T, h http.Handler, method, url, body string, header ...string) *http.Response {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w.Result()
+}
+
+func bodyOf(t *testing.T, r *http.Response) string {
+	t.Helper()
+	raw, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+func TestFunctionStatuses(t *testing.T) {
+	h := newGateway(t).Public()
+	for query, want := range map[string]int{
+		"": 200, "?method=0": 200, "?method=1": 404, "?method=2": 400, "?method=3": 500, "?method=4": 502, "?method=0x5": 500,
+		"?method=101": 404, "?method=102": 429, "?method=103": 502, "?method=104": 400, "?method=105": 500, "?method=106": 413,
+		"?method=107": 503, "?method=108": 504, "?method=109": 502,
+		"?method=x": 400, "?method=-1": 400, "?method=4294967296": 400,
+	} {
+		r := do(t, h, "POST", "/function/echo"+query, "hello")
+		if r.StatusCode != want {
+			t.Errorf("method %s: %d %q, want %d", query, r.StatusCode, bodyOf(t, r), want)
+		}
+		if retry := r.Header.Get("Retry-After"); (want == 503 || want == 429) != (retry != "") {
+			t.Errorf("method %s: Retry-After %q with status %d", query, retry, want)
+		}
+	}
+}
+
+func TestFunctionRouting(t *testing.T) {
+	h := newGateway(t).Public()
+	for path, want := range map[string]int{
+		"/function/echo": 200, "/function/echo/": 200, "/function/echo/a/b": 200, "/function/echo.tenant/a": 200,
+		"/function/echo.other": 404, "/function/nope": 404, "/function/": 404, "/": 404, "/function/broken": 503,
+		"/function/%2e%2e": 404, "/function/echo%2f..%2f": 404,
+	} {
+		if r := do(t, h, "GET", path, ""); r.StatusCode != want {
+			t.Errorf("%s: %d %q, want %d", path, r.StatusCode, bodyOf(t, r), want)
+		}
+	}
+}
+
+func TestFunctionHeaders(t *testing.T) {
+	h := newGateway(t).Public()
+	r := do(t, h, "POST", "/function/echo", "hello", api.HeaderMethod, "0")
+	if body := bodyOf(t, r); r.StatusCode != 200 || body != "hello" {
+		t.Fatalf("%d %q", r.StatusCode, body)
+	}
+	if uuid.Validate(r.Header.Get(api.HeaderCallID)) != nil || r.Header.Get(api.HeaderServedBy) != "n1/nic" ||
+		len(r.Header.Get(api.HeaderStartTime)) != 19 || r.Header.Get(api.HeaderDuration) == "" ||
+		r.Header.Get(api.HeaderRevision) != "7" || !strings.HasPrefix(r.Header.Get("Content-Type"), "text/plain") {
+		t.Errorf("headers %v", r.Header)
+	}
+	own := uuid.NewString()
+	if r := do(t, h, "POST", "/function/echo", "", api.HeaderCallID, own); r.Header.Get(api.HeaderCallID) != own {
+		t.Errorf("call ID %s became %s", own, r.Header.Get(api.HeaderCallID))
+	}
+	if r := do(t, h, "POST", "/function/echo", "", api.HeaderCallID, "x\r\ny"); uuid.Validate(r.Header.Get(api.HeaderCallID)) != nil {
+		t.Errorf("call ID %q was taken over", r.Header.Get(api.HeaderCallID))
+	}
+	if r := do(t, h, "POST", "/function/echo", "<script>"); r.Header.Get("X-Content-Type-Options") != "nosniff" {
+		t.Error("a browser may take a reply for a page")
+	}
+}
+
+func TestFunctionLimits(t *testing.T) {
+	g := newGateway(t)
+	server := httptest.NewUnstartedServer(nil)
+	server.Config = g.Server(g.Public())
+	server.Start()
+	defer server.Close()
+	long := strings.Repeat("x", api.RPCMaxPayload+1)
+	for name, body := range map[string]io.Reader{
+		"announced": strings.NewReader(long),
+		"chunked":   io.MultiReader(strings.NewReader(long)),
+	} {
+		r, err := http.Post(server.URL+"/function/echo", "text/plain", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.StatusCode != http.StatusRequestEntityTooLarge {
+			t.Errorf("%s body one byte too long: %d", name, r.StatusCode)
+		}
+		_ = r.Body.Close()
+	}
+	// A body that is announced too long is refused before it is sent.
+	conn, err := net.Dial("tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	_, _ = fmt.Fprintf(conn, "POST /function/echo HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999\r\n\r\n")
+	answer := make([]byte, 12)
+	if _, err := io.ReadFull(conn, answer); err != nil || string(answer) != "HTTP/1.1 413" {
+		t.Errorf("answer %q (%v), want 413 before the body", answer, err)
+	}
+}
+
+func TestFunctionTimeouts(t *testing.T) {
+	h := newGateway(t).Public()
+	path := fmt.Sprintf("/function/echo?method=%d", methodSilent)
+	if r := do(t, h, "POST", path, "", api.HeaderTimeout, "50ms"); r.StatusCode != http.StatusGatewayTimeout {
+		t.Errorf("no answer in time: %d", r.StatusCode)
+	}
+	for _, bad := range []string{"5", "-1s", "1h", "soon"} {
+		if r := do(t, h, "POST", path, "", api.HeaderTimeout, bad); r.StatusCode != http.StatusBadRequest {
+			t.Errorf("time-out %q: %d", bad, r.StatusCode)
+		}
+	}
+}
+
+func TestFunctionImages(t *testing.T) {
+	h := newGateway(t).Public()
+	img := image.NewNRGBA(image.Rect(0, 0, 5, 3))
+	for i := range img.Pix {
+		img.Pix[i] = byte(7*i) | 3
+	}
+	var file bytes.Buffer
+	if err := png.Encode(&file, img); err != nil {
+		t.Fatal(err)
+	}
+	r := do(t, h, "POST", "/function/pixels", file.String(), "Content-Type", "image/png")
+	if r.StatusCode != 200 || r.Header.Get("Content-Type") != "image/png" {
+		t.Fatalf("%d %v %q", r.StatusCode, r.Header, bodyOf(t, r))
+	}
+	got, err := png.Decode(r.Body)
+	if err != nil || !bytes.Equal(got.(*image.NRGBA).Pix, img.Pix) {
+		t.Errorf("the pixels changed on the way (%v)", err)
+	}
+	if r := do(t, h, "POST", "/function/pixels", "no image", "Content-Type", "image/png"); r.StatusCode != http.StatusBadRequest {
+		t.Errorf("a body that is no PNG: %d", r.StatusCode)
+	}
+	file.Reset()
+	if err := png.Encode(&file, image.NewGray(image.Rect(0, 0, 100, 100))); err != nil {
+		t.Fatal(err)
+	}
+	if r := do(t, h, "POST", "/function/pixels", file.String(), "Content-Type", "image/png"); r.StatusCode != http.StatusRequestEntityTooLarge {
+		t.Errorf("an image with too many pixels: %d", r.StatusCode)
+	}
+}

@@ -1,0 +1,84 @@
+// Package gateway turns HTTP into λ-RPC, and serves the management API in OpenFaaS's shape.
+package gateway
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/manager"
+)
+
+// Manager is what the management API needs.
+type Manager interface {
+	BuildSource(ctx context.Context, source []byte) (*api.Artifact, error)
+	Deploy(ctx context.Context, r manager.Request) (*api.Function, error)
+	Remove(ctx context.Context, namespace, name string) error
+	Describe(ctx context.Context, namespace, name string) (*api.Function, error)
+	List(ctx context.Context, namespace string) ([]api.Function, error)
+	Stats(ctx context.Context) ([]api.FunctionStats, error)
+	Targets(ctx context.Context) ([]api.NodeTarget, error)
+}
+
+// Config holds what a gateway works with.
+type Config struct {
+	Node    string // its name
+	Version string
+	// Lookup finds a function. It is called for every request.
+	Lookup  func(namespace, name string) (Route, bool)
+	Manager Manager
+	// Describe fills in what only the daemon knows of the node; the targets come from Manager.
+	Describe func() api.Node
+	// Credentials guard /system/* on Public.
+	Credentials Credentials
+	Log         *slog.Logger
+}
+
+// Gateway serves one instance.
+type Gateway struct {
+	Config
+	clients clients
+}
+
+// New returns a gateway.
+func New(cfg Config) *Gateway {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Gateway{Config: cfg}
+}
+
+// Close closes the connections to lambdas.
+func (g *Gateway) Close() { g.clients.closeAll() }
+
+// Private serves everything to whoever can reach it: for a UNIX socket of mode 0600.
+func (g *Gateway) Private() http.Handler {
+	return g.handler(func(h http.Handler) http.Handler { return h })
+}
+
+// Public asks for credentials where more is wanted than to call a function.
+func (g *Gateway) Public() http.Handler { return g.handler(g.Credentials.require) }
+
+func (g *Gateway) handler(guard func(http.Handler) http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/function/{name}", g.serveFunction)
+	mux.HandleFunc("/function/{name}/{path...}", g.serveFunction)
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("OK\n")) })
+	mux.Handle("/system/", guard(g.system()))
+	return mux
+}
+
+// Server returns an HTTP server that slow clients cannot hold up. Bodies of functions have their own, rolling deadline.
+func (g *Gateway) Server(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       time.Minute,
+		WriteTimeout:      10 * time.Minute,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(g.Log.Handler(), slog.LevelDebug),
+	}
+}

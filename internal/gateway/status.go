@@ -1,0 +1,66 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/lambdanic/lambdanic/api"
+	lambdanic "github.com/lambdanic/lambdanic/client/go"
+	"github.com/lambdanic/lambdanic/internal/gateway/codec"
+)
+
+// httpStatus maps a lambda's own verdict.
+func httpStatus(s api.Status) int {
+	switch s {
+	case api.StatusOK:
+		return http.StatusOK
+	case api.StatusNotFound:
+		return http.StatusNotFound
+	case api.StatusBadRequest:
+		return http.StatusBadRequest
+	case api.StatusServiceError:
+		return http.StatusBadGateway
+	default:
+		return http.StatusInternalServerError
+	}
+}
+
+// httpError maps what kept a lambda from answering.
+func httpError(err error) int {
+	var rpc *lambdanic.RPCError
+	var tooLong *http.MaxBytesError
+	switch {
+	case errors.As(err, &rpc):
+		return httpCode(rpc.Code)
+	case errors.As(err, &tooLong), errors.Is(err, codec.ErrTooLarge), errors.Is(err, lambdanic.ErrRequestTooLarge):
+		return http.StatusRequestEntityTooLarge
+	case errors.Is(err, errBody):
+		return http.StatusBadRequest
+	case errors.Is(err, context.DeadlineExceeded):
+		return http.StatusGatewayTimeout
+	default: // nobody answers there
+		return http.StatusBadGateway
+	}
+}
+
+func httpCode(c api.Code) int {
+	switch c {
+	case api.CodeUnknownWorkload:
+		return http.StatusNotFound
+	case api.CodeOverQuota:
+		return http.StatusTooManyRequests
+	case api.CodeMalformed:
+		return http.StatusBadRequest
+	case api.CodeLambdaFault:
+		return http.StatusInternalServerError
+	case api.CodeTooLarge:
+		return http.StatusRequestEntityTooLarge
+	case api.CodeBusy, api.CodeStale:
+		return http.StatusServiceUnavailable
+	case api.CodeTimeout:
+		return http.StatusGatewayTimeout
+	default: // unreachable, bad tag
+		return http.StatusBadGateway
+	}
+}

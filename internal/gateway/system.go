@@ -1,0 +1,229 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime"
+	"strings"
+
+	"github.com/openfaas/faas-provider/types"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/manager"
+	"github.com/lambdanic/lambdanic/internal/store"
+	"github.com/lambdanic/lambdanic/internal/worker"
+)
+
+// Limits on bodies of the management API.
+const (
+	maxJSON   = 1 << 20
+	maxSource = 16 << 20
+)
+
+// system serves /system/*: what OpenFaaS has in its shape, with errors in plain text, and what is ours with errors in JSON.
+func (g *Gateway) system() http.Handler {
+	mux := http.NewServeMux()
+	faas := func(pattern string, h func(http.ResponseWriter, *http.Request) error) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			if err := h(w, r); err != nil {
+				http.Error(w, err.Error(), g.statusOf(r, err))
+			}
+		})
+	}
+	ours := func(pattern string, h func(http.ResponseWriter, *http.Request) error) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			if err := h(w, r); err != nil {
+				_ = writeJSON(w, g.statusOf(r, err), api.Error{Error: err.Error()})
+			}
+		})
+	}
+	faas("GET /system/functions", g.list)
+	faas("POST /system/functions", g.deploy)
+	faas("PUT /system/functions", g.update)
+	faas("DELETE /system/functions", g.remove)
+	faas("GET /system/function/{name}", g.describe)
+	faas("GET /system/info", g.info)
+	ours("POST /system/artifacts", g.build)
+	ours("GET /system/stats", g.stats)
+	ours("GET /system/node", g.node)
+	return mux
+}
+
+// statusOf maps what the manager says.
+func (g *Gateway) statusOf(r *http.Request, err error) int {
+	var tooLong *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLong):
+		return http.StatusRequestEntityTooLarge
+	case errors.Is(err, manager.ErrInvalid):
+		return http.StatusBadRequest
+	case errors.Is(err, manager.ErrBuild), errors.Is(err, worker.ErrRefused):
+		return http.StatusUnprocessableEntity
+	case errors.Is(err, store.ErrNotFound):
+		return http.StatusNotFound
+	case errors.Is(err, context.DeadlineExceeded):
+		return http.StatusGatewayTimeout
+	}
+	g.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
+	return http.StatusInternalServerError
+}
+
+func (g *Gateway) list(w http.ResponseWriter, r *http.Request) error {
+	functions, err := g.Manager.List(r.Context(), r.URL.Query().Get("namespace"))
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, functions)
+}
+
+func (g *Gateway) describe(w http.ResponseWriter, r *http.Request) error {
+	f, err := g.Manager.Describe(r.Context(), r.URL.Query().Get("namespace"), r.PathValue("name"))
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, f)
+}
+
+func (g *Gateway) deploy(w http.ResponseWriter, r *http.Request) error {
+	var body types.FunctionDeployment
+	if err := readJSON(w, r, &body); err != nil {
+		return err
+	}
+	return g.apply(w, r, &body)
+}
+
+// update is deploy for what exists.
+func (g *Gateway) update(w http.ResponseWriter, r *http.Request) error {
+	var body types.FunctionDeployment
+	if err := readJSON(w, r, &body); err != nil {
+		return err
+	}
+	if _, err := g.Manager.Describe(r.Context(), body.Namespace, body.Service); err != nil {
+		return err
+	}
+	return g.apply(w, r, &body)
+}
+
+func (g *Gateway) apply(w http.ResponseWriter, r *http.Request, body *types.FunctionDeployment) error {
+	request, err := deployRequest(body)
+	if err != nil {
+		return err
+	}
+	f, err := g.Manager.Deploy(r.Context(), request)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, f)
+}
+
+// deployRequest reads OpenFaaS's request. What a lambda cannot have is refused where leaving it out would change what the
+// function does; constraints, resources and the watchdog's process mean nothing here.
+func deployRequest(body *types.FunctionDeployment) (manager.Request, error) {
+	request := manager.Request{
+		Namespace: body.Namespace, Name: body.Service, Image: body.Image, Env: body.EnvVars, Services: map[string]string{},
+	}
+	if len(body.Secrets) > 0 {
+		return request, fmt.Errorf("%w: lambdas have no secrets: leave them out", manager.ErrInvalid)
+	}
+	if body.Labels != nil {
+		request.Labels = *body.Labels
+	}
+	if body.Annotations == nil {
+		return request, nil
+	}
+	request.Annotations = *body.Annotations
+	for key, value := range request.Annotations {
+		if service, ok := strings.CutPrefix(key, api.AnnotationService); ok {
+			request.Services[service] = value
+		}
+	}
+	if list := request.Annotations[api.AnnotationTargets]; list != "" {
+		for target := range strings.SplitSeq(list, ",") {
+			request.Targets = append(request.Targets, api.Target(strings.TrimSpace(target)))
+		}
+	}
+	return request, nil
+}
+
+func (g *Gateway) remove(w http.ResponseWriter, r *http.Request) error {
+	var body types.DeleteFunctionRequest
+	if err := readJSON(w, r, &body); err != nil {
+		return err
+	}
+	if body.Namespace == "" {
+		body.Namespace = r.URL.Query().Get("namespace")
+	}
+	if err := g.Manager.Remove(r.Context(), body.Namespace, body.FunctionName); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusAccepted)
+	return nil
+}
+
+func (g *Gateway) info(w http.ResponseWriter, _ *http.Request) error {
+	version := &types.VersionInfo{Release: g.Version}
+	return writeJSON(w, http.StatusOK, map[string]any{
+		"provider": types.ProviderInfo{Name: "lambdanic", Version: version, Orchestration: "lambdanic"},
+		"version":  version,
+		"arch":     runtime.GOARCH,
+	})
+}
+
+func (g *Gateway) build(w http.ResponseWriter, r *http.Request) error {
+	source, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxSource))
+	if err != nil {
+		return fmt.Errorf("%w: read the source: %w", manager.ErrInvalid, err)
+	}
+	artifact, err := g.Manager.BuildSource(r.Context(), source)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, artifact)
+}
+
+func (g *Gateway) stats(w http.ResponseWriter, r *http.Request) error {
+	stats, err := g.Manager.Stats(r.Context())
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, stats)
+}
+
+func (g *Gateway) node(w http.ResponseWriter, r *http.Request) error {
+	targets, err := g.Manager.Targets(r.Context())
+	if err != nil {
+		return err
+	}
+	node := g.Describe()
+	node.Targets = targets
+	return writeJSON(w, http.StatusOK, node)
+}
+
+// readJSON reads one value of exactly that shape.
+func readJSON(w http.ResponseWriter, r *http.Request, into any) error {
+	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxJSON))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return fmt.Errorf("%w: read the body: %w", manager.ErrInvalid, err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("%w: read the body: something follows the JSON value", manager.ErrInvalid)
+	}
+	return nil
+}
+
+// writeJSON encodes before it answers, so that what cannot be encoded is an error still.
+func writeJSON(w http.ResponseWriter, status int, v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encode the answer: %w", err)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(body, '\n')) // whoever asked may be gone
+	return nil
+}

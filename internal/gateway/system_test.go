@@ -1,0 +1,197 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/openfaas/faas-provider/types"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/manager"
+	"github.com/lambdanic/lambdanic/internal/store"
+	"github.com/lambdanic/lambdanic/internal/worker"
+)
+
+// fakeManager has one function, "echo", and says no to names that ask for it.
+type fakeManager struct {
+	deployed manager.Request
+	removed  string
+}
+
+func (m *fakeManager) BuildSource(_ context.Context, source []byte) (*api.Artifact, error) {
+	if string(source) != "tar" {
+		return nil, fmt.Errorf("%w: echo.c:7: no", manager.ErrBuild)
+	}
+	return &api.Artifact{Image: "echo@sha256:0"}, nil
+}
+
+func (m *fakeManager) Deploy(_ context.Context, r manager.Request) (*api.Function, error) {
+	m.deployed = r
+	switch r.Name {
+	case "refused":
+		return nil, fmt.Errorf("%w: nic: does not verify", worker.ErrRefused)
+	case "invalid":
+		return nil, manager.ErrInvalid
+	case "storeless":
+		return nil, errors.New("the store is gone")
+	}
+	return &api.Function{Name: r.Name, Image: r.Image}, nil
+}
+
+func (m *fakeManager) Remove(_ context.Context, namespace, name string) error {
+	m.removed = namespace + "/" + name
+	_, err := m.Describe(context.Background(), namespace, name)
+	return err
+}
+
+func (m *fakeManager) Describe(_ context.Context, _, name string) (*api.Function, error) {
+	if name != "echo" {
+		return nil, store.ErrNotFound
+	}
+	return &api.Function{Name: name, Replicas: 1}, nil
+}
+
+func (m *fakeManager) List(context.Context, string) ([]api.Function, error) {
+	return []api.Function{{Name: "echo", Image: "echo@sha256:0", Replicas: 1}}, nil
+}
+func (m *fakeManager) Stats(context.Context) ([]api.FunctionStats, error) { return nil, nil }
+func (m *fakeManager) Targets(context.Context) ([]api.NodeTarget, error) {
+	return []api.NodeTarget{{Target: api.TargetNIC, Reason: "not root"}}, nil
+}
+
+func TestManagementNeedsCredentials(t *testing.T) {
+	g := newGateway(t)
+	for _, path := range []string{"/system/functions", "/system/function/echo", "/system/info", "/system/node", "/system/stats", "/system/"} {
+		for _, credentials := range [][2]string{{"", ""}, {"admin", ""}, {"admin", "wrong"}, {"", "secret"}, {"secret", "admin"}} {
+			r, _ := http.NewRequestWithContext(t.Context(), "GET", path, nil)
+			r.SetBasicAuth(credentials[0], credentials[1])
+			if got := do(t, g.Public(), "GET", path, "", "Authorization", r.Header.Get("Authorization")); got.StatusCode != http.StatusUnauthorized {
+				t.Errorf("%s with %q: %d", path, credentials, got.StatusCode)
+			}
+		}
+	}
+	r, _ := http.NewRequestWithContext(t.Context(), "GET", "/", nil)
+	r.SetBasicAuth("admin", "secret")
+	if got := do(t, g.Public(), "GET", "/system/functions", "", "Authorization", r.Header.Get("Authorization")); got.StatusCode != 200 {
+		t.Errorf("with the right credentials: %d", got.StatusCode)
+	}
+	if got := do(t, g.Private(), "GET", "/system/functions", ""); got.StatusCode != 200 {
+		t.Errorf("on the private socket: %d", got.StatusCode)
+	}
+	g.Credentials = Credentials{}
+	r.SetBasicAuth("", "")
+	if got := do(t, g.Public(), "GET", "/system/info", "", "Authorization", r.Header.Get("Authorization")); got.StatusCode != 401 {
+		t.Errorf("empty credentials open the door: %d", got.StatusCode)
+	}
+}
+
+func TestCredentialsAreMadeOnceAndKept(t *testing.T) {
+	dir := t.TempDir()
+	first, err := LoadCredentials(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second, err := LoadCredentials(dir); err != nil || second != first || len(first.Password) < 20 {
+		t.Errorf("%v, then %v (%v)", first, second, err)
+	}
+	path := filepath.Join(dir, "basic-auth-password")
+	if fi, err := os.Stat(path); err != nil || fi.Mode().Perm() != 0o600 {
+		t.Errorf("%v (%v)", fi.Mode(), err)
+	}
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := LoadCredentials(dir); err == nil {
+		t.Errorf("an empty password was taken: %v", c)
+	}
+}
+
+func TestManagementErrors(t *testing.T) {
+	h := newGateway(t).Private()
+	for _, c := range []struct {
+		method, path, body string
+		want               int
+	}{
+		{"POST", "/system/functions", `{"service":"web","image":"i"}`, 200},
+		{"POST", "/system/functions", `{"service":"refused","image":"i"}`, 422},
+		{"POST", "/system/functions", `{"service":"invalid","image":"i"}`, 400},
+		{"POST", "/system/functions", `{"service":"storeless","image":"i"}`, 500},
+		{"POST", "/system/functions", `{"service":"web","secrets":["s"]}`, 400},
+		{"POST", "/system/functions", `{"service":"web","sevrice":"x"}`, 400},
+		{"POST", "/system/functions", `{"service":"web"} {}`, 400},
+		{"POST", "/system/functions", `{"service":7}`, 400},
+		{"POST", "/system/functions", `[]`, 400},
+		{"POST", "/system/functions", ``, 400},
+		{"POST", "/system/functions", `{"service":"` + strings.Repeat("x", maxJSON) + `"}`, 413},
+		{"PUT", "/system/functions", `{"service":"echo","image":"i"}`, 200},
+		{"PUT", "/system/functions", `{"service":"new","image":"i"}`, 404},
+		{"PATCH", "/system/functions", `{}`, 405},
+		{"DELETE", "/system/functions", `{"functionName":"echo"}`, 202},
+		{"DELETE", "/system/functions", `{"functionName":"nope"}`, 404},
+		{"DELETE", "/system/functions", `{`, 400},
+		{"GET", "/system/function/echo", "", 200},
+		{"GET", "/system/function/nope", "", 404},
+		{"GET", "/system/info", "", 200},
+		{"GET", "/system/node", "", 200},
+		{"GET", "/system/stats", "", 200},
+		{"GET", "/system/nope", "", 404},
+		{"POST", "/system/artifacts", "tar", 200},
+		{"POST", "/system/artifacts", "bad", 422},
+	} {
+		if r := do(t, h, c.method, c.path, c.body); r.StatusCode != c.want {
+			t.Errorf("%s %s %.60s: %d %q, want %d", c.method, c.path, c.body, r.StatusCode, bodyOf(t, r), c.want)
+		}
+	}
+	r := do(t, h, "POST", "/system/artifacts", "bad")
+	var e api.Error
+	if err := json.NewDecoder(r.Body).Decode(&e); err != nil || !strings.Contains(e.Error, "echo.c:7") {
+		t.Errorf("%+v (%v)", e, err)
+	}
+}
+
+// OpenFaaS's own types must read what we answer, and what they write must arrive.
+func TestSpeaksOpenFaaS(t *testing.T) {
+	g := newGateway(t)
+	r := do(t, g.Private(), "GET", "/system/functions", "")
+	var list []types.FunctionStatus
+	if err := json.NewDecoder(r.Body).Decode(&list); err != nil || len(list) != 1 || list[0].Name != "echo" || list[0].Replicas != 1 {
+		t.Errorf("%+v (%v)", list, err)
+	}
+	body, err := json.Marshal(types.FunctionDeployment{
+		Service: "web", Image: "i", Namespace: "tenant", EnvVars: map[string]string{"a": "b"},
+		Annotations: &map[string]string{api.AnnotationTargets: "process, nic", api.AnnotationService + "memcached": "192.0.2.1:11211"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	do(t, g.Private(), "POST", "/system/functions", string(body))
+	got := g.Manager.(*fakeManager).deployed
+	if got.Namespace != "tenant" || !reflect.DeepEqual(got.Targets, []api.Target{"process", "nic"}) ||
+		got.Services["memcached"] != "192.0.2.1:11211" || got.Env["a"] != "b" {
+		t.Errorf("the manager was asked for %+v", got)
+	}
+	body, _ = json.Marshal(types.DeleteFunctionRequest{FunctionName: "echo"})
+	do(t, g.Private(), "DELETE", "/system/functions?namespace=tenant", string(body))
+	if removed := g.Manager.(*fakeManager).removed; removed != "tenant/echo" {
+		t.Errorf("removed %s", removed)
+	}
+}
+
+func FuzzDeployBody(f *testing.F) {
+	f.Add(`{"service":"web","image":"i","annotations":{"lambdanic.targets":"nic,,"}}`)
+	f.Add(`{"labels":null,"annotations":{}}`)
+	f.Fuzz(func(t *testing.T, body string) {
+		g := New(Config{Manager: &fakeManager{}})
+		if r := do(t, g.Private(), "POST", "/system/functions", body); r.StatusCode >= 500 && !strings.Contains(body, "storeless") {
+			t.Errorf("%d for %q", r.StatusCode, body)
+		}
+	})
+}
