@@ -36,6 +36,9 @@ func (p *Pair) AttachPeer(prog *ebpf.Program) (a Attachment, err error) {
 }
 
 func (e *End) attach(prog *ebpf.Program) (Attachment, error) {
+	if e.pin != "" {
+		return replace(e.pin, prog)
+	}
 	l, err := xdp.AttachXDP(xdp.XDPOptions{Program: prog, Interface: e.Index, Flags: xdp.XDPDriverMode})
 	if err != nil {
 		return nil, fmt.Errorf("attach XDP program to %s: %w", e.Name, err)

@@ -30,9 +30,6 @@ const namespaces = "/run/netns"
 type Options struct {
 	// Queues of each direction; 0 means one per CPU. Each CPU that sends into the pair gets a queue of its own.
 	Queues int
-	// Threaded moves the receive work of both ends from the sender's softirq into kernel threads, one per queue, so that
-	// it runs in parallel with the sender and its CPU time can be told apart.
-	Threaded bool
 }
 
 // End is one end of a pair.
@@ -41,14 +38,15 @@ type End struct {
 	Index int
 	MAC   net.HardwareAddr
 	Addr  netip.Addr
+	pin   string // of the XDP link that somebody else attached, "" for none
 }
 
-// Pair is a veth pair. Close removes it.
+// Pair is a veth pair.
 type Pair struct {
 	Host, Peer End
 	Namespace  string // in which Peer lives
-	Queues     int
 	ns         netns.NsHandle
+	own        bool // made by New
 }
 
 var serial atomic.Uint32
@@ -74,7 +72,7 @@ func New(o Options) (*Pair, error) {
 	p := &Pair{
 		Host:      End{Name: name + "h", Addr: subnet.Next()},
 		Peer:      End{Name: name + "p", Addr: subnet.Next().Next()},
-		Namespace: name, Queues: o.Queues, ns: ns,
+		Namespace: name, ns: ns, own: true,
 	}
 	if err := p.setUp(o); err != nil {
 		return nil, errors.Join(fmt.Errorf("set up veth pair %s: %w", name, err), p.Close())
@@ -88,11 +86,6 @@ func (p *Pair) setUp(o Options) error {
 	veth.PeerNumTxQueues, veth.PeerNumRxQueues = uint32(o.Queues), uint32(o.Queues)
 	if err := netlink.LinkAdd(veth); err != nil {
 		return err
-	}
-	if o.Threaded {
-		if err := errors.Join(setThreaded(p.Host.Name), setThreaded(p.Peer.Name)); err != nil {
-			return err
-		}
 	}
 	peer, err := netlink.LinkByName(p.Peer.Name)
 	if err != nil {
@@ -155,7 +148,7 @@ func (e *End) awaitCarrier() error {
 	}
 }
 
-// In runs f on a thread that is in the peer's namespace. Goroutines which f starts are not.
+// In runs f on a thread that is in the peer's namespace. Goroutines that f starts are not.
 func (p *Pair) In(f func() error) error {
 	return onThread(func() error {
 		home, err := netns.Get()
@@ -170,10 +163,13 @@ func (p *Pair) In(f func() error) error {
 	})
 }
 
-// Close removes the pair and its namespace.
+// Close removes the pair and its namespace, if they came from New.
 func (p *Pair) Close() error {
 	if p.ns.IsOpen() {
 		defer p.ns.Close()
+	}
+	if !p.own {
+		return nil
 	}
 	return errors.Join(removeLink(p.Host.Name), removeNamespace(p.Namespace))
 }

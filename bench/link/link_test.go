@@ -31,35 +31,57 @@ func newPair(t *testing.T, o Options) *Pair {
 }
 
 func TestPairCarriesPackets(t *testing.T) {
-	for _, o := range []Options{{}, {Threaded: true}, {Queues: 1}} {
+	for _, o := range []Options{{}, {Queues: 1}} {
 		t.Run(fmt.Sprintf("%+v", o), func(t *testing.T) {
-			p := newPair(t, o)
-			var far net.PacketConn
-			err := p.In(func() (err error) {
-				far, err = net.ListenPacket("udp4", net.JoinHostPort(p.Peer.Addr.String(), "0"))
-				return err
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer far.Close()
-			near, err := net.Dial("udp4", far.LocalAddr().String())
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer near.Close()
-			if _, err := near.Write([]byte("hello")); err != nil {
-				t.Fatal(err)
-			}
-			b := make([]byte, 16)
-			if err := far.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
-				t.Fatal(err)
-			}
-			n, from, err := far.ReadFrom(b)
-			if err != nil || string(b[:n]) != "hello" || from.String() != near.LocalAddr().String() {
-				t.Errorf("got %q from %v, %v; want hello from %v", b[:n], from, err, near.LocalAddr())
-			}
+			checkTraffic(t, newPair(t, o))
 		})
+	}
+}
+
+func TestThreadedPairCarriesPackets(t *testing.T) {
+	p := newPair(t, Options{})
+	for _, attach := range []func() (Attachment, error){p.PassHost, p.PassPeer} {
+		a, err := attach()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Close()
+	}
+	for _, on := range []bool{true, false} {
+		if err := p.SetThreaded(on); err != nil {
+			t.Fatal(err)
+		}
+		checkTraffic(t, p)
+	}
+}
+
+// checkTraffic sends a datagram to the far end.
+func checkTraffic(t *testing.T, p *Pair) {
+	t.Helper()
+	var far net.PacketConn
+	err := p.In(func() (err error) {
+		far, err = net.ListenPacket("udp4", net.JoinHostPort(p.Peer.Addr.String(), "0"))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer far.Close()
+	near, err := net.Dial("udp4", far.LocalAddr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer near.Close()
+	if _, err := near.Write([]byte("hello")); err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, 16)
+	if err := far.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	n, from, err := far.ReadFrom(b)
+	if err != nil || string(b[:n]) != "hello" || from.String() != near.LocalAddr().String() {
+		t.Errorf("got %q from %v, %v; want hello from %v", b[:n], from, err, near.LocalAddr())
 	}
 }
 

@@ -1,13 +1,9 @@
 package link
 
 import (
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"unsafe"
 
-	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
 
@@ -40,20 +36,4 @@ func setOffload(name string, cmd uint32, on bool) error {
 		return fmt.Errorf("set offload %#x of %s: %w", cmd, name, errno)
 	}
 	return nil
-}
-
-// setThreaded has an interface of this namespace receive in kernel threads. The kernel takes the wish only where receive
-// queues are polled at this moment; a veth end polls while it is up and has GRO or an XDP program. The wish outlives both.
-func setThreaded(name string) error {
-	l, err := netlink.LinkByName(name)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(setOffload(name, unix.ETHTOOL_SGRO, true), netlink.LinkSetUp(l)); err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join("/sys/class/net", name, "threaded"), []byte("1"), 0); err != nil {
-		return fmt.Errorf("receive on %s in kernel threads: %w", name, err)
-	}
-	return errors.Join(setOffload(name, unix.ETHTOOL_SGRO, false), netlink.LinkSetDown(l))
 }

@@ -1,0 +1,118 @@
+// Package cpu says how much CPU time answering takes. docs/measuring.md says what each of its clocks sees.
+package cpu
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Clock reads the CPU time that something has used so far.
+type Clock interface {
+	Read() (time.Duration, error)
+}
+
+// Sum is the time of several clocks together.
+type Sum []Clock
+
+// Read adds the clocks up.
+func (s Sum) Read() (total time.Duration, err error) {
+	for _, c := range s {
+		d, err := c.Read()
+		if err != nil {
+			return 0, err
+		}
+		total += d
+	}
+	return total, nil
+}
+
+// PerRequest runs f, which says how many requests were answered, and returns what one of them cost on the clock.
+func PerRequest(c Clock, f func() (requests uint64, err error)) (time.Duration, error) {
+	before, err := c.Read()
+	if err != nil {
+		return 0, err
+	}
+	n, err := f()
+	if err != nil {
+		return 0, err
+	}
+	after, err := c.Read()
+	if err != nil {
+		return 0, err
+	}
+	if n == 0 {
+		return 0, errors.New("no request was answered: there is no time per request")
+	}
+	return (after - before) / time.Duration(n), nil
+}
+
+// Process is the time of all threads of a process, in user space and in the kernel. It is the scheduler's own account, in
+// nanoseconds; what soft interrupts the process itself runs into, as in sending, is part of it.
+type Process int
+
+// Read sums over the threads that live now: it is for a process whose threads do not come and go.
+func (p Process) Read() (time.Duration, error) {
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", int(p)))
+	if err != nil {
+		return 0, err
+	}
+	var total time.Duration
+	for _, path := range tasks {
+		d, err := schedstat(path)
+		if err != nil {
+			return 0, err
+		}
+		total += d
+	}
+	if len(tasks) == 0 {
+		return 0, fmt.Errorf("process %d: %w", int(p), os.ErrProcessDone)
+	}
+	return total, nil
+}
+
+// NAPI is the time of the kernel threads in which an interface of a threaded pair (link.Options.Threaded) receives: the
+// driver, the XDP program, or the network stack up to the socket's queue.
+func NAPI(iface string) (Sum, error) {
+	comms, err := filepath.Glob("/proc/[0-9]*/comm")
+	if err != nil {
+		return nil, err
+	}
+	var threads Sum
+	for _, path := range comms {
+		name, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has ended
+		}
+		if !strings.HasPrefix(string(name), "napi/"+iface+"-") {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		if err != nil {
+			return nil, err
+		}
+		threads = append(threads, Process(pid))
+	}
+	if len(threads) == 0 {
+		return nil, fmt.Errorf("interface %s does not receive in threads: make its pair threaded", iface)
+	}
+	return threads, nil
+}
+
+// schedstat reads the time on a CPU out of /proc/PID/task/TID/schedstat (Documentation/scheduler/sched-stats.rst).
+func schedstat(path string) (time.Duration, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	first, _, _ := strings.Cut(string(b), " ")
+	ns, err := strconv.ParseInt(first, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("read %s: %w", path, err)
+	}
+	return time.Duration(ns), nil
+}
