@@ -1,0 +1,149 @@
+package compiler
+
+import (
+	"bytes"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+
+	"github.com/lambdanic/lambdanic/api"
+)
+
+// ErrForbidden says that a BPF object holds something that a lambda may not do.
+var ErrForbidden = errors.New("forbidden in a lambda")
+
+const (
+	programName = "lambda"     // the one program that an object holds, see sdk/lambda_entry.h
+	sharedMap   = "ln_requests" // the hand-over of the NIC program, which is not the lambda's own
+)
+
+// helpers are the kernel's functions that a lambda may call. All others are refused: some read any memory of the
+// kernel (bpf_probe_read_kernel), go past the NIC program (bpf_redirect, bpf_tail_call), or run without bound (bpf_loop).
+var helpers = []asm.BuiltinFunc{
+	asm.FnMapLookupElem, asm.FnMapUpdateElem, asm.FnMapDeleteElem,
+	asm.FnXdpLoadBytes, asm.FnXdpStoreBytes, asm.FnXdpGetBuffLen, asm.FnXdpAdjustTail,
+	asm.FnKtimeGetNs, asm.FnKtimeGetBootNs, asm.FnKtimeGetCoarseNs, asm.FnJiffies64,
+	asm.FnGetPrandomU32, asm.FnGetSmpProcessorId, asm.FnSpinLock, asm.FnSpinUnlock,
+	asm.FnCsumDiff, asm.FnStrncmp,
+}
+
+// mayGoto is the opcode BPF_JMP | BPF_JCOND (include/uapi/linux/bpf.h). The verifier bounds its iterations, but no time.
+const mayGoto = 0xe5
+
+// mapTypes are the kinds of maps that a lambda may declare.
+var mapTypes = []ebpf.MapType{ebpf.Array, ebpf.PerCPUArray, ebpf.Hash, ebpf.PerCPUHash, ebpf.LRUHash, ebpf.LRUCPUHash}
+
+// Inspect checks that a BPF object is a lambda and nothing else, and lists its maps and the bytes that they take. The
+// verifier proves that a program does no harm to the kernel; Inspect, that it does none to its neighbours. It trusts nothing in
+// the object, whoever compiled it.
+func Inspect(object []byte) (maps []api.Map, memory uint64, err error) {
+	if err := checkSymbols(object); err != nil {
+		return nil, 0, err
+	}
+	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(object))
+	if err != nil {
+		return nil, 0, fmt.Errorf("inspect BPF object: %w", err)
+	}
+	if err := checkPrograms(spec); err != nil {
+		return nil, 0, err
+	}
+	for name, m := range spec.Maps {
+		if name == sharedMap {
+			continue
+		}
+		if err := checkMap(m); err != nil {
+			return nil, 0, err
+		}
+		maps = append(maps, api.Map{
+			Name: name, Type: m.Type.String(), KeySize: m.KeySize, ValueSize: m.ValueSize, MaxEntries: m.MaxEntries,
+		})
+		memory += mapMemory(m)
+	}
+	slices.SortFunc(maps, func(a, b api.Map) int { return strings.Compare(a.Name, b.Name) })
+	return maps, memory, nil
+}
+
+// checkSymbols refuses what is not defined in the object: functions and variables of the kernel.
+func checkSymbols(object []byte) error {
+	file, err := elf.NewFile(bytes.NewReader(object))
+	if err != nil {
+		return fmt.Errorf("inspect BPF object: %w", err)
+	}
+	symbols, err := file.Symbols()
+	if err != nil {
+		return fmt.Errorf("inspect BPF object: %w", err)
+	}
+	for _, s := range symbols {
+		if s.Section == elf.SHN_UNDEF && s.Name != "" {
+			return fmt.Errorf("%w: %s is declared, but nowhere defined", ErrForbidden, s.Name)
+		}
+	}
+	return nil
+}
+
+func checkPrograms(spec *ebpf.CollectionSpec) error {
+	for name, program := range spec.Programs {
+		if name != programName || program.Type != ebpf.XDP {
+			return fmt.Errorf("%w: a second program, %q in section %q", ErrForbidden, name, program.SectionName)
+		}
+		for i := range program.Instructions {
+			if err := checkInstruction(spec, &program.Instructions[i]); err != nil {
+				return err
+			}
+		}
+	}
+	if spec.Programs[programName] == nil {
+		return fmt.Errorf("%w: the object holds no program %q", ErrForbidden, programName)
+	}
+	return nil
+}
+
+func checkInstruction(spec *ebpf.CollectionSpec, ins *asm.Instruction) error {
+	switch {
+	case ins.IsBuiltinCall():
+		if fn := asm.BuiltinFunc(ins.Constant); !slices.Contains(helpers, fn) {
+			return fmt.Errorf("%w: a call to the kernel's %v%s", ErrForbidden, fn, place(ins))
+		}
+	case ins.IsKfuncCall():
+		return fmt.Errorf("%w: a call to a kernel function%s", ErrForbidden, place(ins))
+	case ins.OpCode == mayGoto:
+		return fmt.Errorf("%w: an unmetered loop (may_goto)%s", ErrForbidden, place(ins))
+	case ins.OpCode.IsDWordLoad() && ins.Src != 0 && !ins.IsLoadOfFunctionPointer():
+		// A number in place of a name would be a file descriptor of whoever loads the object.
+		if spec.Maps[ins.Reference()] == nil {
+			return fmt.Errorf("%w: a load of a foreign object%s", ErrForbidden, place(ins))
+		}
+	}
+	return nil
+}
+
+func place(ins *asm.Instruction) string {
+	if source := ins.Source(); source != nil {
+		return fmt.Sprintf(" in %q", strings.TrimSpace(source.String()))
+	}
+	return ""
+}
+
+func checkMap(m *ebpf.MapSpec) error {
+	if m.Pinning != ebpf.PinNone {
+		return fmt.Errorf("%w: the map %q is pinned, so that it could be another lambda's", ErrForbidden, m.Name)
+	}
+	if !slices.Contains(mapTypes, m.Type) {
+		return fmt.Errorf("%w: the map %q is a %v: use one of %v", ErrForbidden, m.Name, m.Type, mapTypes)
+	}
+	return nil
+}
+
+// mapMemory returns what a map's content takes. A per-CPU map is counted once, so that the figure depends on no machine.
+func mapMemory(m *ebpf.MapSpec) uint64 {
+	entry := uint64(m.ValueSize)
+	if m.Type != ebpf.Array && m.Type != ebpf.PerCPUArray {
+		entry += uint64(m.KeySize)
+	}
+	return entry * uint64(m.MaxEntries)
+}
