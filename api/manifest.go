@@ -8,11 +8,11 @@ type Manifest struct {
 	SDK      string `json:"sdk"`      // digest of the headers of the SDK
 
 	Source File `json:"source"` // tar of the lambda's directory
-	BPF    File `json:"bpf"`    // ELF object for target nic
-	Native File `json:"native"` // shared object for target process
+	BPF    File `json:"bpf,omitzero"`    // ELF object for target nic
+	Native File `json:"native,omitzero"` // shared object for target process
 
 	Memory uint64 `json:"memory"` // bytes of all objects together; at most Spec.Limits.Memory
-	Maps   []Map  `json:"maps"`
+	Maps   []Map  `json:"maps,omitempty"`
 }
 
 // File is one part of an artifact, named by its content.

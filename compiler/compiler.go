@@ -2,10 +2,22 @@
 package compiler
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
 
+	"github.com/opencontainers/go-digest"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler/artifact"
+	"github.com/lambdanic/lambdanic/compiler/sandbox"
 )
 
 // Artifact is what Build makes.
@@ -15,18 +27,202 @@ type Artifact = artifact.Artifact
 type Options struct {
 	// Store, where set, keeps what is built; an unchanged source is then found there and not compiled again.
 	Store *artifact.Store
+	// Warn, where set, is called with each warning of the compiler. A source that is found in the store gives none.
+	Warn func(Diagnostic)
 }
 
-// Build compiles the lambda in the directory dir, which holds lambda.yml and its C source.
+// limits are generous for a lambda and tight for a machine.
+var limits = sandbox.Limits{
+	Wall: 20 * time.Second, CPU: 10 * time.Second, Memory: 1 << 30, Scratch: 64 << 20, Output: 16 << 20, Processes: 16,
+}
+
+// Build compiles the lambda in the directory dir, which holds lambda.yml and its C source. Where the source is at fault, the
+// error is an *Error, an *api.FileError, or wraps ErrSource, ErrForbidden or sandbox.ErrLimit.
 func Build(ctx context.Context, dir string, opts Options) (*Artifact, error) {
-	return nil, errors.ErrUnsupported
+	source, err := PackSource(dir)
+	if err != nil {
+		return nil, err
+	}
+	return BuildSource(ctx, source, opts)
 }
 
-// Scaffold writes a new lambda into dir, which must not exist or be empty.
-func Scaffold(dir, name string) error { return errors.ErrUnsupported }
+// BuildSource is Build of a directory that PackSource packed.
+func BuildSource(ctx context.Context, source []byte, opts Options) (*Artifact, error) {
+	files, err := readSource(source)
+	if err != nil {
+		return nil, err
+	}
+	spec, err := findSpec(files)
+	if err != nil {
+		return nil, err
+	}
+	tools, err := findToolchain()
+	if err != nil {
+		return nil, err
+	}
+	key, err := cacheKey(source, tools)
+	if err != nil {
+		return nil, err
+	}
+	if opts.Store != nil {
+		if a, err := opts.Store.Cached(key); err == nil {
+			return a, nil
+		} else if !errors.Is(err, artifact.ErrNotFound) && !errors.Is(err, artifact.ErrBroken) {
+			return nil, err
+		}
+	}
+	a, err := compile(ctx, tools, spec, files, opts.Warn)
+	if err != nil {
+		return nil, err
+	}
+	a.Source = source
+	if err := a.Seal(); err != nil {
+		return nil, err
+	}
+	if opts.Store != nil {
+		if err := opts.Store.PutCached(key, a); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
 
-// PackSource packs the lambda in dir into a tar.
-func PackSource(dir string) ([]byte, error) { return nil, errors.ErrUnsupported }
+// cacheKey stands for everything that an artifact is made of.
+func cacheKey(source []byte, tools *toolchain) (digest.Digest, error) {
+	identity, err := tools.identity()
+	if err != nil {
+		return "", err
+	}
+	_, sdk := headers()
+	flags := strings.Join(slices.Concat(tools.forNIC(), tools.forHost()), " ")
+	return digest.FromString(strings.Join([]string{digest.FromBytes(source).String(), identity, sdk.String(), flags}, "\n")), nil
+}
 
-// UnpackSource unpacks what PackSource packed into dir.
-func UnpackSource(tar []byte, dir string) error { return errors.ErrUnsupported }
+// sourceRE keeps the name of a source from meaning anything in an #include line.
+var sourceRE = regexp.MustCompile(`^[A-Za-z0-9_./+-]+$`)
+
+func findSpec(files []sandbox.File) (api.Spec, error) {
+	named := func(name string) func(sandbox.File) bool {
+		return func(f sandbox.File) bool { return f.Path == name }
+	}
+	i := slices.IndexFunc(files, named(api.SpecFile))
+	if i < 0 {
+		return api.Spec{}, fmt.Errorf("%w: there is no %s", ErrSource, api.SpecFile)
+	}
+	spec, err := api.ParseSpec(api.SpecFile, files[i].Data)
+	if err != nil {
+		return api.Spec{}, err
+	}
+	if !sourceRE.MatchString(spec.Source) || !slices.ContainsFunc(files, named(path.Clean(spec.Source))) {
+		return api.Spec{}, fmt.Errorf("%w: %s: source: there is no file %q beside it", ErrSource, api.SpecFile, spec.Source)
+	}
+	return spec, nil
+}
+
+// compile compiles for the spec's targets, side by side.
+func compile(ctx context.Context, tools *toolchain, spec api.Spec, files []sandbox.File, warn func(Diagnostic)) (*Artifact, error) {
+	sdkFiles, sdkDigest := headers()
+	input := slices.Clone(sdkFiles)
+	for _, f := range files {
+		input = append(input, sandbox.File{Path: path.Join(lambdaDir, f.Path), Data: f.Data})
+	}
+	input = append(input, sandbox.File{Path: unitFile, Data: unit(spec)})
+
+	a := &Artifact{Manifest: api.Manifest{Spec: spec, SDK: sdkDigest.String()}}
+	var warnings [2][]Diagnostic
+	var errs [2]error
+	var group errgroup.Group
+	for i, target := range []struct {
+		name api.Target
+		args []string
+		out  *[]byte
+	}{
+		{api.TargetNIC, tools.forNIC(), &a.BPF},
+		{api.TargetProcess, tools.forHost(), &a.Native},
+	} {
+		if !slices.Contains(spec.Targets, target.name) {
+			continue
+		}
+		group.Go(func() error {
+			*target.out, warnings[i], errs[i] = run(ctx, tools, target.args, input, spec)
+			return nil
+		})
+	}
+	group.Go(func() (err error) {
+		a.Manifest.Compiler, err = tools.version(ctx)
+		return err
+	})
+	versionErr := group.Wait() // both are waited for, so that the message does not depend on which is faster
+	if err := firstError(append(errs[:], versionErr)); err != nil {
+		return nil, err
+	}
+	if warn != nil {
+		for _, d := range slices.Concat(warnings[:]...) {
+			warn(d)
+		}
+	}
+	return a, describe(a)
+}
+
+func firstError(errs []error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// run compiles for one target.
+func run(ctx context.Context, tools *toolchain, args []string, input []sandbox.File, spec api.Spec) ([]byte, []Diagnostic, error) {
+	out, messages, err := sandbox.Run(ctx, sandbox.Command{
+		Args: args, ReadOnly: tools.visible, Files: input, Dir: lambdaDir, Limits: limits,
+	})
+	list := parseDiagnostics(string(messages))
+	var exit *sandbox.ExitError
+	switch {
+	case err == nil:
+		return out, list, nil
+	case !errors.As(err, &exit):
+		return nil, nil, fmt.Errorf("compile lambda %s: %w", spec.Name, err)
+	}
+	if !slices.ContainsFunc(list, func(d Diagnostic) bool { return d.Severity == "error" }) {
+		list = append(list, withoutMessage(string(messages), exit, spec))
+	}
+	return nil, nil, &Error{Lambda: spec.Name, Diagnostics: list}
+}
+
+// withoutMessage explains a failure of which the compiler said nothing about the author's source.
+func withoutMessage(messages string, exit *sandbox.ExitError, spec api.Spec) Diagnostic {
+	d := Diagnostic{File: spec.Source, Line: 1, Column: 1, Severity: "error"}
+	if strings.Contains(messages, "has internal linkage but is not defined") {
+		d.Message = fmt.Sprintf("int %s(EXTRACTED_HEADERS_T *, MATCH_DATA_T *) is not defined: it is the entry in %s", spec.Entry, api.SpecFile)
+	} else {
+		d.Message = fmt.Sprintf("the compiler gave up with %v: make the source simpler", exit)
+	}
+	return d
+}
+
+// describe fills in what the manifest says of the objects, and enforces the spec's limit on memory.
+func describe(a *Artifact) error {
+	m := &a.Manifest
+	if a.BPF != nil {
+		a.BPF = renameSections(a.BPF)
+		var err error
+		if m.Maps, m.Memory, err = Inspect(a.BPF); err != nil {
+			return fmt.Errorf("lambda %s: %w", m.Spec.Name, err)
+		}
+	}
+	if limit := uint64(m.Spec.Limits.Memory); m.Memory > limit {
+		return fmt.Errorf("%w: the objects of lambda %s take %d bytes, limits.memory allows %d: raise it, or lower message.max and message.in_flight",
+			sandbox.ErrLimit, m.Spec.Name, m.Memory, limit)
+	}
+	return nil
+}
+
+// renameSections renames the sections .bss..NAME of a BPF object to .data.NAME. clang leaves zeros out of an object only
+// in sections whose names begin with .bss, and loaders take several sections of objects only where their names
+// begin with .data or .rodata. The names have the same length and stand, ended by a NUL, in the string tables of ELF and BTF.
+func renameSections(object []byte) []byte {
+	return bytes.ReplaceAll(object, []byte("\x00.bss.."), []byte("\x00.data."))
+}

@@ -18,7 +18,7 @@ import (
 var ErrForbidden = errors.New("forbidden in a lambda")
 
 const (
-	programName = "lambda"     // the one program that an object holds, see sdk/lambda_entry.h
+	programName = "lambda"      // the one program that an object holds, see sdk/lambda_entry.h
 	sharedMap   = "ln_requests" // the hand-over of the NIC program, which is not the lambda's own
 )
 
@@ -141,9 +141,5 @@ func checkMap(m *ebpf.MapSpec) error {
 
 // mapMemory returns what a map's content takes. A per-CPU map is counted once, so that the figure depends on no machine.
 func mapMemory(m *ebpf.MapSpec) uint64 {
-	entry := uint64(m.ValueSize)
-	if m.Type != ebpf.Array && m.Type != ebpf.PerCPUArray {
-		entry += uint64(m.KeySize)
-	}
-	return entry * uint64(m.MaxEntries)
+	return uint64(m.KeySize+m.ValueSize) * uint64(m.MaxEntries)
 }

@@ -1,41 +1,159 @@
-// Package artifact keeps compiled lambdas: content-addressed, as OCI image layouts (opencontainers/image-spec).
+// Package artifact keeps compiled lambdas. An artifact is an OCI image: a manifest, the lambda's api.Manifest as its
+// config, and a layer for each object and for the source. It is named by the digest of its manifest, so that equal builds are
+// one artifact, and whatever copies OCI images copies lambdas.
 package artifact
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
+
+	"github.com/opencontainers/go-digest"
+	"github.com/opencontainers/image-spec/specs-go"
+	ispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/lambdanic/lambdanic/api"
 )
 
-// Artifact is one compiled lambda with all its targets.
+// Media types of an artifact and its parts.
+const (
+	Type       = "application/vnd.lambdanic.lambda.v1"
+	TypeConfig = "application/vnd.lambdanic.lambda.config.v1+json"
+	TypeSource = "application/vnd.lambdanic.lambda.source.v1.tar"
+	TypeBPF    = "application/vnd.lambdanic.lambda.bpf.v1.elf"
+	TypeNative = "application/vnd.lambdanic.lambda.native.v1.elf"
+)
+
+// maxPart bounds each part of an artifact that is read.
+const maxPart = 64 << 20
+
+var (
+	// ErrNotFound says that the store has no artifact of that digest.
+	ErrNotFound = errors.New("artifact not found")
+	// ErrBroken says that what is kept under a digest is not what was put there, or is no artifact at all.
+	ErrBroken = errors.New("artifact is broken: build it again")
+)
+
+// Artifact is one compiled lambda with all its targets. An object whose target the spec does not list is nil.
 type Artifact struct {
-	Digest   string // of the OCI image manifest; set by New and by Store.Get
+	Digest   string // of the OCI manifest
 	Manifest api.Manifest
 	Source   []byte // tar of the lambda's directory
 	BPF      []byte // ELF object for target nic
 	Native   []byte // shared object for target process
 }
 
-// ErrNotFound says that the store has no artifact of that digest.
-var ErrNotFound = errors.New("artifact not found")
+// Seal fills in the digests of a's parts, and its own.
+func (a *Artifact) Seal() error {
+	_, err := a.encode()
+	return err
+}
 
-// ErrBroken says that what the store has under a digest is not what was put there.
-var ErrBroken = errors.New("artifact is broken")
+// layer is one part of an artifact, and where the config names it.
+type layer struct {
+	mediaType string
+	data      *[]byte
+	file      *api.File
+}
 
-// Store keeps artifacts in a directory.
-type Store struct{ root string }
+func (a *Artifact) layers() []layer {
+	return []layer{
+		{TypeSource, &a.Source, &a.Manifest.Source},
+		{TypeBPF, &a.BPF, &a.Manifest.BPF},
+		{TypeNative, &a.Native, &a.Manifest.Native},
+	}
+}
 
-// Open opens the store in the directory root, and makes it where there is none.
-func Open(root string) (*Store, error) { return &Store{root: root}, errors.ErrUnsupported }
+// encode seals a and returns its blobs, the OCI manifest last.
+func (a *Artifact) encode() ([][]byte, error) {
+	var blobs [][]byte
+	manifest := ispec.Manifest{
+		Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ispec.MediaTypeImageManifest, ArtifactType: Type,
+		Annotations: map[string]string{ispec.AnnotationTitle: a.Manifest.Spec.Name},
+	}
+	for _, l := range a.layers() {
+		*l.file = api.File{}
+		if *l.data == nil {
+			continue
+		}
+		d := describe(l.mediaType, *l.data)
+		*l.file = api.File{Digest: d.Digest.String(), Size: d.Size}
+		manifest.Layers = append(manifest.Layers, d)
+		blobs = append(blobs, *l.data)
+	}
+	config, err := json.Marshal(a.Manifest)
+	if err != nil {
+		return nil, fmt.Errorf("encode artifact: %w", err)
+	}
+	manifest.Config = describe(TypeConfig, config)
+	encoded, err := json.Marshal(manifest)
+	if err != nil {
+		return nil, fmt.Errorf("encode artifact: %w", err)
+	}
+	a.Digest = digest.FromBytes(encoded).String()
+	return append(blobs, config, encoded), nil
+}
 
-// Put keeps a.
-func (s *Store) Put(a *Artifact) error { return errors.ErrUnsupported }
+func describe(mediaType string, data []byte) ispec.Descriptor {
+	return ispec.Descriptor{MediaType: mediaType, Digest: digest.FromBytes(data), Size: int64(len(data))}
+}
 
-// Get returns the artifact of that digest.
-func (s *Store) Get(digest string) (*Artifact, error) { return nil, errors.ErrUnsupported }
+// decode is the inverse of encode. It takes each part from fetch, which checks it against its descriptor.
+func decode(encoded []byte, fetch func(ispec.Descriptor) ([]byte, error)) (*Artifact, error) {
+	var manifest ispec.Manifest
+	if err := unmarshal(encoded, &manifest); err != nil {
+		return nil, fmt.Errorf("%w: manifest: %w", ErrBroken, err)
+	}
+	if manifest.ArtifactType != Type || manifest.Config.MediaType != TypeConfig {
+		return nil, fmt.Errorf("%w: it is a %q with config %q, not a lambda", ErrBroken, manifest.ArtifactType, manifest.Config.MediaType)
+	}
+	config, err := fetch(manifest.Config)
+	if err != nil {
+		return nil, err
+	}
+	a := &Artifact{Digest: digest.FromBytes(encoded).String()}
+	if err := unmarshal(config, &a.Manifest); err != nil {
+		return nil, fmt.Errorf("%w: config: %w", ErrBroken, err)
+	}
+	if err := a.Manifest.Spec.Validate(); err != nil {
+		return nil, fmt.Errorf("%w: spec: %w", ErrBroken, err)
+	}
+	return a, a.decodeLayers(manifest.Layers, fetch)
+}
 
-// List returns the digests of all artifacts.
-func (s *Store) List() ([]string, error) { return nil, errors.ErrUnsupported }
+// decodeLayers fetches the layers, which have to be those that the config names, in their order.
+func (a *Artifact) decodeLayers(found []ispec.Descriptor, fetch func(ispec.Descriptor) ([]byte, error)) error {
+	for _, l := range a.layers() {
+		if l.file.Digest == "" {
+			continue
+		}
+		if len(found) == 0 || found[0].MediaType != l.mediaType ||
+			found[0].Digest.String() != l.file.Digest || found[0].Size != l.file.Size {
+			return fmt.Errorf("%w: the config names a %s that is not among the layers", ErrBroken, l.mediaType)
+		}
+		data, err := fetch(found[0])
+		if err != nil {
+			return err
+		}
+		*l.data, found = data, found[1:]
+	}
+	if len(found) > 0 {
+		return fmt.Errorf("%w: the config does not name its %q", ErrBroken, found[0].MediaType)
+	}
+	return nil
+}
 
-// Delete removes the artifact of that digest.
-func (s *Store) Delete(digest string) error { return errors.ErrUnsupported }
+// unmarshal decodes one JSON value and refuses what it does not know.
+func unmarshal(data []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("more than one JSON value")
+	}
+	return nil
+}

@@ -1,0 +1,322 @@
+package artifact
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/opencontainers/go-digest"
+	"github.com/opencontainers/image-spec/specs-go"
+	ispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"golang.org/x/sys/unix"
+)
+
+// Store keeps artifacts in a directory, an OCI image layout. Any number of goroutines and processes may use one directory:
+// writers exclude each other by a file lock, and readers see a file whole or not at all, because a file is written beside
+// its place, synced and renamed. A crash leaves the store as it was before or after the call. (oras-go's OCI layout
+// writes its index in place and syncs nothing.)
+type Store struct{ root string }
+
+const (
+	blobsDir = "blobs/sha256"
+	cacheDir = "cache" // build key → digest
+	tempDir  = "tmp"
+	lockFile = "lock"
+)
+
+// Open opens the store in the directory root, and makes it where there is none.
+func Open(root string) (*Store, error) {
+	s := &Store{root: root}
+	for _, dir := range []string{blobsDir, cacheDir, tempDir} {
+		if err := os.MkdirAll(s.path(dir), 0o700); err != nil {
+			return nil, fmt.Errorf("open artifact store: %w", err)
+		}
+	}
+	err := s.locked(func() error {
+		if err := s.dropTemporaries(); err != nil {
+			return err
+		}
+		if _, err := s.readIndex(); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		layout, err := json.Marshal(ispec.ImageLayout{Version: ispec.ImageLayoutVersion})
+		if err != nil {
+			return err
+		}
+		if err := s.write(ispec.ImageLayoutFile, layout); err != nil {
+			return err
+		}
+		return s.writeIndex(nil)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open artifact store %s: %w", root, err)
+	}
+	return s, nil
+}
+
+// Put keeps a, and fills in its digests.
+func (s *Store) Put(a *Artifact) error {
+	blobs, err := a.encode()
+	if err != nil {
+		return err
+	}
+	if err := s.locked(func() error { return s.put(a, blobs) }); err != nil {
+		return fmt.Errorf("put artifact %s: %w", a.Digest, err)
+	}
+	return nil
+}
+
+func (s *Store) put(a *Artifact, blobs [][]byte) error {
+	for _, blob := range blobs {
+		name := filepath.Join(blobsDir, digest.FromBytes(blob).Encoded())
+		if kept, err := s.read(name, int64(len(blob))); err == nil && string(kept) == string(blob) {
+			continue
+		}
+		if err := s.write(name, blob); err != nil {
+			return err
+		}
+	}
+	index, err := s.readIndex()
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(index, is(a.Digest)) {
+		return nil
+	}
+	d := describe(ispec.MediaTypeImageManifest, blobs[len(blobs)-1])
+	d.ArtifactType = Type
+	d.Annotations = map[string]string{ispec.AnnotationTitle: a.Manifest.Spec.Name}
+	return s.writeIndex(append(index, d))
+}
+
+// Get returns the artifact of that digest, after checking every byte of it. The error is ErrNotFound or ErrBroken, wrapped.
+func (s *Store) Get(name string) (*Artifact, error) {
+	a, err := s.get(name)
+	if err != nil {
+		return nil, fmt.Errorf("get artifact %s: %w", name, err)
+	}
+	return a, nil
+}
+
+func (s *Store) get(name string) (*Artifact, error) {
+	d, err := s.find(name)
+	if err != nil {
+		return nil, err
+	}
+	encoded, err := s.fetch(d)
+	if err != nil {
+		return nil, err
+	}
+	return decode(encoded, s.fetch)
+}
+
+func (s *Store) find(name string) (ispec.Descriptor, error) {
+	index, err := s.readIndex()
+	if err != nil {
+		return ispec.Descriptor{}, err
+	}
+	i := slices.IndexFunc(index, is(name))
+	if i < 0 {
+		return ispec.Descriptor{}, ErrNotFound
+	}
+	return index[i], nil
+}
+
+// fetch reads a blob and checks it against its descriptor.
+func (s *Store) fetch(d ispec.Descriptor) ([]byte, error) {
+	// Validate comes first: a digest from a broken file must not become a path.
+	if err := d.Digest.Validate(); err != nil || d.Digest.Algorithm() != digest.SHA256 {
+		return nil, fmt.Errorf("%w: %q is not a digest", ErrBroken, d.Digest)
+	}
+	if d.Size < 0 || d.Size > maxPart {
+		return nil, fmt.Errorf("%w: %s has an impossible size of %d bytes", ErrBroken, d.Digest, d.Size)
+	}
+	data, err := s.read(filepath.Join(blobsDir, d.Digest.Encoded()), d.Size)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %s is missing", ErrBroken, d.Digest)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(data)) != d.Size || digest.FromBytes(data) != d.Digest {
+		return nil, fmt.Errorf("%w: the content of %s was changed", ErrBroken, d.Digest)
+	}
+	return data, nil
+}
+
+// List returns the digests of all artifacts, sorted.
+func (s *Store) List() ([]string, error) {
+	index, err := s.readIndex()
+	if err != nil {
+		return nil, fmt.Errorf("list artifacts: %w", err)
+	}
+	names := make([]string, len(index))
+	for i, d := range index {
+		names[i] = d.Digest.String()
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// Delete removes the artifact of that digest, and what no other artifact shares with it.
+func (s *Store) Delete(name string) error {
+	if err := s.locked(func() error { return s.delete(name) }); err != nil {
+		return fmt.Errorf("delete artifact %s: %w", name, err)
+	}
+	return nil
+}
+
+func (s *Store) delete(name string) error {
+	index, err := s.readIndex()
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(index, is(name))
+	if i < 0 {
+		return ErrNotFound
+	}
+	parts := s.parts(index[i])
+	index = slices.Delete(index, i, i+1)
+	// The index goes first: after a crash there may be blobs too many, never too few.
+	if err := s.writeIndex(index); err != nil {
+		return err
+	}
+	shared := make(map[digest.Digest]bool)
+	for _, other := range index {
+		for _, d := range s.parts(other) {
+			shared[d] = true
+		}
+	}
+	for _, d := range parts {
+		if shared[d] || d.Validate() != nil {
+			continue
+		}
+		if err := os.Remove(s.path(blobsDir, d.Encoded())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return s.forget(name)
+}
+
+// parts lists the blobs of an artifact, as far as its manifest is readable.
+func (s *Store) parts(d ispec.Descriptor) []digest.Digest {
+	parts := []digest.Digest{d.Digest}
+	var manifest ispec.Manifest
+	if encoded, err := s.fetch(d); err != nil || unmarshal(encoded, &manifest) != nil {
+		return parts
+	}
+	for _, l := range append(manifest.Layers, manifest.Config) {
+		parts = append(parts, l.Digest)
+	}
+	return parts
+}
+
+func is(name string) func(ispec.Descriptor) bool {
+	return func(d ispec.Descriptor) bool { return d.Digest.String() == name }
+}
+
+// The index is what makes an artifact part of the store.
+func (s *Store) readIndex() ([]ispec.Descriptor, error) {
+	data, err := s.read(ispec.ImageIndexFile, maxPart)
+	if err != nil {
+		return nil, err
+	}
+	var index ispec.Index
+	if err := unmarshal(data, &index); err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrBroken, ispec.ImageIndexFile, err)
+	}
+	return index.Manifests, nil
+}
+
+func (s *Store) writeIndex(manifests []ispec.Descriptor) error {
+	if manifests == nil {
+		manifests = []ispec.Descriptor{} // the specification wants a list, if an empty one
+	}
+	data, err := json.Marshal(ispec.Index{
+		Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ispec.MediaTypeImageIndex, Manifests: manifests,
+	})
+	if err != nil {
+		return err
+	}
+	return s.write(ispec.ImageIndexFile, data)
+}
+
+func (s *Store) path(parts ...string) string {
+	return filepath.Join(append([]string{s.root}, parts...)...)
+}
+
+// locked runs fn while no other writer runs. A lock belongs to an open file, so it also excludes goroutines of one process.
+func (s *Store) locked(fn func() error) error {
+	f, err := os.OpenFile(s.path(lockFile), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close() // which unlocks
+	for {
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX)
+		if !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("lock %s: %w", f.Name(), err)
+	}
+	return fn()
+}
+
+func (s *Store) read(name string, limit int64) ([]byte, error) {
+	f, err := os.Open(s.path(name))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, limit+1))
+}
+
+// write puts data under name, in one step that survives a crash.
+func (s *Store) write(name string, data []byte) error {
+	f, err := os.CreateTemp(s.path(tempDir), "*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // in vain after the rename
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), s.path(name)); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(s.path(name)))
+}
+
+func syncDir(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return dir.Sync()
+}
+
+// dropTemporaries removes what a crash left behind. All writers hold the lock, so none of it is in use.
+func (s *Store) dropTemporaries() error {
+	entries, err := os.ReadDir(s.path(tempDir))
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := os.Remove(s.path(tempDir, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,123 @@
+package compiler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// ErrToolchain says that a tool that the compiler needs is not installed.
+var ErrToolchain = errors.New("toolchain incomplete")
+
+// clangName is the compiler's executable. Its major version is fixed: the passes that make ordinary C load into the
+// kernel are chosen for it.
+const clangName = "clang-19"
+
+// triplets are Debian's names of the architectures, in the paths of their libraries and headers.
+var triplets = map[string]string{"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}
+
+// machines are the oldest processors that native objects run on.
+var machines = map[string]string{"amd64": "x86-64-v2", "arm64": "armv8-a"}
+
+type toolchain struct {
+	clang   string
+	triplet string
+	machine string
+	visible []string // what the tools need of the host
+	marks   []string // files that change when the tools do
+}
+
+func findToolchain() (*toolchain, error) {
+	triplet, ok := triplets[runtime.GOARCH]
+	if !ok {
+		return nil, fmt.Errorf("%w: no support for %s", ErrToolchain, runtime.GOARCH)
+	}
+	link, err := exec.LookPath(clangName)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s is missing: install the package clang-19", ErrToolchain, clangName)
+	}
+	clang, err := filepath.EvalSymlinks(link)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrToolchain, err)
+	}
+	prefix := filepath.Dir(filepath.Dir(clang))
+	t := &toolchain{
+		clang: clang, triplet: triplet, machine: machines[runtime.GOARCH],
+		visible: []string{
+			prefix, "/usr/lib/clang", "/usr/lib/" + triplet, "/usr/lib/ld-linux-aarch64.so.1", "/usr/lib64", "/usr/include",
+		},
+	}
+	for _, need := range []struct{ file, pkg string }{
+		{filepath.Join(filepath.Dir(clang), "ld.lld"), "lld-19"},
+		{"/usr/include/bpf/bpf_helpers.h", "libbpf-dev"},
+		{"/usr/include/linux/bpf.h", "linux-libc-dev"},
+		{"/usr/lib/" + triplet + "/libc.so", "libc6-dev"},
+	} {
+		if _, err := os.Stat(need.file); err != nil {
+			return nil, fmt.Errorf("%w: %s is missing: install the package %s", ErrToolchain, need.file, need.pkg)
+		}
+		t.marks = append(t.marks, need.file)
+	}
+	t.marks = append(t.marks, clang)
+	return t, nil
+}
+
+// identity tells installations apart without running them: an upgrade changes sizes and times of the files it replaces.
+func (t *toolchain) identity() (string, error) {
+	id := t.machine
+	for _, file := range t.marks {
+		info, err := os.Stat(file)
+		if err != nil {
+			return "", fmt.Errorf("%w: %w", ErrToolchain, err)
+		}
+		id += fmt.Sprintf(" %s %d %d", file, info.Size(), info.ModTime().UnixNano())
+	}
+	return id, nil
+}
+
+// version returns what the compiler calls itself.
+func (t *toolchain) version(ctx context.Context) (string, error) {
+	out, err := exec.CommandContext(ctx, t.clang, "--version").Output()
+	if err != nil {
+		return "", fmt.Errorf("%w: run %s --version: %w", ErrToolchain, t.clang, err)
+	}
+	line, _, _ := strings.Cut(string(out), "\n")
+	return line, nil
+}
+
+// common are the options of both targets. One source has to give the same bytes on both, so what C leaves open is closed the
+// same way: signed overflow wraps, char is signed, and memory has no types.
+var common = []string{
+	"-std=gnu17", "-O2", "-Wall", "-fwrapv", "-fsigned-char", "-fno-strict-aliasing",
+	"-Werror=implicit-function-declaration", "-Werror=undefined-internal",
+	"-ferror-limit=20", "-fno-color-diagnostics", "-fno-crash-diagnostics", "-fdiagnostics-show-note-include-stack",
+	"-no-canonical-prefixes", "-I" + sdkDir, "-o", "-",
+}
+
+// forNIC returns the command that compiles for the NIC.
+//
+// Without loop strength reduction an array is accessed as base plus index, and the verifier accepts the index by the bound
+// that the source checks. With it, the index becomes a running pointer whose bound the verifier has to find by
+// walking through all iterations.
+func (t *toolchain) forNIC() []string {
+	return t.command(
+		"-target", "bpf", "-mcpu=v4", "-g", "-mllvm", "-disable-lsr",
+		"-idirafter", "/usr/include/"+t.triplet, "-c", unitFile)
+}
+
+// forHost returns the command that compiles and links for the host. The C library is the only one that it links, and
+// every symbol has to be found now, not when lambda-host loads it.
+func (t *toolchain) forHost() []string {
+	return t.command(
+		"-march="+t.machine, "-fPIC", "-shared", "-nostdlib", "-fuse-ld=lld",
+		"-Wl,-z,defs,-z,now,--no-dependent-libraries,--build-id=none,--threads=1", unitFile, "-lc")
+}
+
+func (t *toolchain) command(args ...string) []string {
+	return append(append([]string{t.clang}, common...), args...)
+}

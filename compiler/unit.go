@@ -1,0 +1,78 @@
+package compiler
+
+import (
+	"crypto/sha256"
+	"embed"
+	"fmt"
+	"io/fs"
+	"math/bits"
+	"path"
+	"strings"
+	"sync"
+
+	"github.com/opencontainers/go-digest"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/bpf"
+	"github.com/lambdanic/lambdanic/compiler/sandbox"
+	"github.com/lambdanic/lambdanic/sdk"
+)
+
+// Where things are in the sandbox. They are constants, so that no path of the host gets into an object.
+const (
+	lambdaDir = "/lambda"
+	sdkDir    = "/sdk"
+	unitFile  = "/unit.c"
+)
+
+// unit is the file that the compiler is given. It includes the author's source under its own name, so that messages and
+// debug information carry the author's lines. The prototype before it gives the entry internal linkage, also where the author
+// wrote none (C11 6.2.2p5), so that it is inlined into the SDK's program.
+func unit(spec api.Spec) []byte {
+	var b strings.Builder
+	define := func(name string, value any) { fmt.Fprintf(&b, "#define %s %v\n", name, value) }
+	define("LAMBDA_ENTRY", spec.Entry)
+	define("LAMBDA_MESSAGE_MAX", uint64(spec.Message.Max))
+	define("LAMBDA_IN_FLIGHT", inFlight(spec))
+	if spec.Message.Mode == api.ModeAssemble {
+		define("LAMBDA_ASSEMBLE", 1)
+	}
+	for i, service := range spec.Services {
+		define("SERVICE_"+service.Name, i)
+	}
+	fmt.Fprintf(&b, "#include \"lambda.h\"\n")
+	fmt.Fprintf(&b, "static __always_inline int %s(EXTRACTED_HEADERS_T *, MATCH_DATA_T *);\n", spec.Entry)
+	fmt.Fprintf(&b, "#include \"%s\"\n", path.Join(lambdaDir, spec.Source))
+	fmt.Fprintf(&b, "#include \"lambda_entry.h\"\n")
+	return []byte(b.String())
+}
+
+// inFlight returns how many messages a lambda holds at once: the spec's number, rounded up to a power of two, by which
+// the NIC program indexes them.
+func inFlight(spec api.Spec) int {
+	if spec.Message.InFlight <= 1 {
+		return spec.Message.InFlight
+	}
+	return 1 << bits.Len(uint(spec.Message.InFlight-1))
+}
+
+// headers returns the SDK as files in the sandbox, and its digest.
+var headers = sync.OnceValues(func() ([]sandbox.File, digest.Digest) {
+	var files []sandbox.File
+	sum := sha256.New()
+	for _, tree := range []embed.FS{sdk.Headers, bpf.Headers} {
+		names, err := fs.Glob(tree, "*.h")
+		if err != nil {
+			panic(err) // the pattern is constant
+		}
+		for _, name := range names {
+			data, err := tree.ReadFile(name)
+			if err != nil {
+				panic(err) // the file is embedded
+			}
+			files = append(files, sandbox.File{Path: path.Join(sdkDir, name), Data: data})
+			fmt.Fprintf(sum, "%s %d\n%s", name, len(data), data)
+		}
+	}
+	return files, digest.NewDigest(digest.SHA256, sum)
+})
