@@ -138,7 +138,8 @@ struct ln_request {
 	__u32 out_total; /* bytes of the whole reply */
 	__u32 out_status;
 	__u32 service;
-	__u32 pad;
+	__u32 scratch; /* lambda_forget() */
+	__u8 bytes[256]; /* lambda_move() */
 };
 
 enum ln_step {

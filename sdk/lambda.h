@@ -15,10 +15,15 @@
 #include "layout.h"
 #include "rpc_wire.h"
 
-typedef __u8 uint8_t;
-typedef __u16 uint16_t;
-typedef __u32 uint32_t;
-typedef __s32 int32_t;
+/* The compiler's own types, as <stdint.h> has them, so that a source may include that too. */
+typedef __UINT8_TYPE__ uint8_t;
+typedef __UINT16_TYPE__ uint16_t;
+typedef __UINT32_TYPE__ uint32_t;
+typedef __UINT64_TYPE__ uint64_t;
+typedef __INT8_TYPE__ int8_t;
+typedef __INT16_TYPE__ int16_t;
+typedef __INT32_TYPE__ int32_t;
+typedef __INT64_TYPE__ int64_t;
 
 #ifndef NULL
 #define NULL ((void *)0)
@@ -47,10 +52,11 @@ typedef struct lambda_match MATCH_DATA_T;
 /*
  * What becomes of an object when a new revision takes over: it starts anew (as every plain object does), it is kept
  * (same name and type in both revisions, else the deploy is refused), or LAMBDA_MIGRATE() fills it from the old one.
+ * The compiler renames the sections .bss..NAME to .data.NAME, which is how loaders call them.
  */
 #ifdef __bpf__
-#define LAMBDA_KEPT __attribute__((section(".bss.keep")))
-#define LAMBDA_MIGRATED __attribute__((section(".bss.migrate")))
+#define LAMBDA_KEPT __attribute__((section(".bss..keep")))
+#define LAMBDA_MIGRATED __attribute__((section(".bss..migrate")))
 #else
 #define LAMBDA_KEPT __attribute__((section("lambda_keep")))
 #define LAMBDA_MIGRATED __attribute__((section("lambda_migrate")))
@@ -65,6 +71,13 @@ typedef struct lambda_match MATCH_DATA_T;
 /* Hides a value's history from the optimiser, so that the bound which is checked is the bound which the verifier sees. */
 #define lambda_opaque(var) asm volatile("" : "+r"(var))
 
+/*
+ * lambda_forget(headers, value) gives the value back. On the NIC the verifier forgets what it knew of it, so that the ways
+ * which led to many values are verified on as one. lambda_move(headers, to, from, len) moves bytes within the payload, which
+ * may overlap; 0, or -1 where they do not fit.
+ */
+#define LAMBDA_MOVE_MAX 256
+
 #ifdef __bpf__
 #include "lambda_bpf.h"
 #else
@@ -77,6 +90,13 @@ typedef struct lambda_match MATCH_DATA_T;
  * a prefix. There may be room behind the payload as well; match_data->payload_len says how much of it is the request's.
  */
 static __always_inline uint8_t *payload(EXTRACTED_HEADERS_T *headers, int32_t off, uint32_t len);
+
+/*
+ * lambda_put() makes room for len more bytes behind the first off bytes of the payload and gives a pointer to them, or
+ * NULL where the packet cannot hold them. len must be a constant. Pointers from payload() are void after it. For what an
+ * external call sends; a reply's room is fixed by the request.
+ */
+static __always_inline uint8_t *lambda_put(EXTRACTED_HEADERS_T *headers, uint32_t off, uint32_t len);
 
 /* Answers with len bytes of the payload from off on. */
 static __always_inline int lambda_reply(EXTRACTED_HEADERS_T *headers, int32_t off, uint32_t len)
@@ -128,5 +148,11 @@ static __always_inline int lambda_call(EXTRACTED_HEADERS_T *headers, uint32_t se
  */
 #define lambda_reply_from(headers, match_data, array, at, len) \
 	lambda_copy_out(headers, match_data, (const uint8_t *)(array), sizeof(array), at, len)
+
+/*
+ * lambda_store_to(headers, array, at, len) copies the first len bytes of the payload into array from at on; 0, or -1 where
+ * they do not fit. array must have LAMBDA_WINDOW spare bytes at its end.
+ */
+#define lambda_store_to(headers, array, at, len) lambda_copy_in(headers, (uint8_t *)(array), sizeof(array), at, len)
 
 #endif

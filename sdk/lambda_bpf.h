@@ -22,8 +22,8 @@ struct lambda_headers {
 
 #ifdef LAMBDA_ASSEMBLE
 /* The messages in assembly, and after the run their replies. */
-static uint8_t lambda_messages[LAMBDA_IN_FLIGHT][LAMBDA_MESSAGE_MAX + LAMBDA_WINDOW] SEC(".bss.messages");
-static uint32_t lambda_reply_at[LAMBDA_IN_FLIGHT] SEC(".bss.messages");
+static uint8_t lambda_messages[LAMBDA_IN_FLIGHT][LAMBDA_MESSAGE_MAX + LAMBDA_WINDOW] SEC(".bss..messages");
+static uint32_t lambda_reply_at[LAMBDA_IN_FLIGHT] SEC(".bss..messages");
 
 static __always_inline uint8_t *payload(EXTRACTED_HEADERS_T *headers, int32_t off, uint32_t len)
 {
@@ -50,6 +50,53 @@ static __always_inline uint8_t *payload(EXTRACTED_HEADERS_T *headers, int32_t of
 	return data + len > end ? NULL : data;
 }
 #endif
+
+/* What is loaded from a map is unknown to the verifier, even if it was stored there just before. */
+static __always_inline uint32_t lambda_forget(EXTRACTED_HEADERS_T *headers, uint32_t value)
+{
+	volatile uint32_t *place = &headers->req->scratch;
+
+	*place = value;
+	return *place;
+}
+
+static __always_inline int lambda_move(EXTRACTED_HEADERS_T *headers, int32_t to, int32_t from, uint32_t len)
+{
+	uint8_t *bytes = headers->req->bytes;
+
+	lambda_opaque(len);
+	if (len > LAMBDA_MOVE_MAX)
+		return -1;
+	if (!len)
+		return 0;
+	return bpf_xdp_load_bytes(headers->ctx, headers->base + from, bytes, len) ||
+			       bpf_xdp_store_bytes(headers->ctx, headers->base + to, bytes, len) ?
+		       -1 :
+		       0;
+}
+
+static __always_inline uint8_t *lambda_put(EXTRACTED_HEADERS_T *headers, uint32_t off, uint32_t len)
+{
+	uint8_t *p = payload(headers, off, len);
+	int grow;
+
+	if (p)
+		return p;
+	grow = (int)(headers->base + off + len) - (int)(headers->ctx->data_end - headers->ctx->data);
+	if (grow <= 0 || bpf_xdp_adjust_tail(headers->ctx, grow))
+		return NULL;
+	return payload(headers, off, len);
+}
+
+static __always_inline int lambda_copy_in(EXTRACTED_HEADERS_T *headers, uint8_t *array, uint32_t size, uint32_t at,
+					  uint32_t len)
+{
+	lambda_opaque(at);
+	lambda_opaque(len);
+	if (size < LAMBDA_WINDOW || at > size - LAMBDA_WINDOW || len > LAMBDA_WINDOW)
+		return -1;
+	return len && bpf_xdp_load_bytes(headers->ctx, headers->base, array + at, len) ? -1 : 0;
+}
 
 static __always_inline int lambda_copy_out(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data, const uint8_t *array,
 					   uint32_t size, uint32_t at, uint32_t len)

@@ -10,7 +10,7 @@
 
 #ifdef LAMBDA_ASSEMBLE
 /* Copies one packet of a message to its place. */
-static __always_inline int lambda_copy_in(EXTRACTED_HEADERS_T *headers)
+static __always_inline int lambda_take_packet(EXTRACTED_HEADERS_T *headers)
 {
 	struct lambda_match *match = &headers->req->match;
 	uint32_t record = match->record, at = match->offset, n = match->payload_len;
@@ -57,7 +57,7 @@ static __always_inline int lambda_dispatch(EXTRACTED_HEADERS_T *headers)
 	int verdict;
 
 	if (req->step == LN_STEP_COPY)
-		return lambda_copy_in(headers);
+		return lambda_take_packet(headers);
 	if (req->step == LN_STEP_PULL)
 		return lambda_copy_window(headers);
 	verdict = LAMBDA_ENTRY(headers, &req->match);

@@ -29,6 +29,36 @@ static __always_inline uint8_t *payload(EXTRACTED_HEADERS_T *headers, int32_t of
 	return headers->base + off;
 }
 
+static __always_inline uint32_t lambda_forget(EXTRACTED_HEADERS_T *headers, uint32_t value)
+{
+	(void)headers;
+	return value;
+}
+
+static __always_inline int lambda_move(EXTRACTED_HEADERS_T *headers, int32_t to, int32_t from, uint32_t len)
+{
+	uint8_t *out = payload(headers, to, 0), *in = payload(headers, from, 0);
+
+	if (len > LAMBDA_MOVE_MAX || !in || !out || headers->end - in < (long)len || headers->end - out < (long)len)
+		return -1;
+	memmove(out, in, len);
+	return 0;
+}
+
+static __always_inline uint8_t *lambda_put(EXTRACTED_HEADERS_T *headers, uint32_t off, uint32_t len)
+{
+	return payload(headers, off, len);
+}
+
+static __always_inline int lambda_copy_in(EXTRACTED_HEADERS_T *headers, uint8_t *array, uint32_t size, uint32_t at,
+					  uint32_t len)
+{
+	if (size < LAMBDA_WINDOW || at > size - LAMBDA_WINDOW || len > LAMBDA_WINDOW || (len && !payload(headers, 0, len)))
+		return -1;
+	memcpy(array + at, headers->base, len);
+	return 0;
+}
+
 static __always_inline int lambda_copy_out(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data, const uint8_t *array,
 					   uint32_t size, uint32_t at, uint32_t len)
 {

@@ -153,7 +153,8 @@ type rootLnRequest struct {
 	OutTotal   uint32
 	OutStatus  uint32
 	Service    uint32
-	Pad        uint32
+	Scratch    uint32
+	Bytes      [256]uint8
 }
 
 type rootLnScratch struct {

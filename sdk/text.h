@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Text in payloads: tokens, numbers, moves. Offsets are as in payload(). */
+#ifndef LAMBDA_TEXT_H
+#define LAMBDA_TEXT_H
+
+#include "lambda.h"
+
+#define LAMBDA_TOKEN_MAX 256
+
+/* The number of bytes from off on, at most LAMBDA_TOKEN_MAX, that are neither white space nor control characters. */
+static __always_inline uint32_t lambda_token(EXTRACTED_HEADERS_T *headers, int32_t off)
+{
+	uint32_t n;
+
+	for (n = 0; n < LAMBDA_TOKEN_MAX; n++) {
+		const uint8_t *p = payload(headers, off + n, 1);
+
+		if (!p || *p <= ' ' || *p == 127)
+			break;
+	}
+	return lambda_forget(headers, n);
+}
+
+/* Reads a decimal number of at most 9 digits; returns how many there were. */
+static __always_inline uint32_t lambda_number(EXTRACTED_HEADERS_T *headers, int32_t off, uint32_t *value)
+{
+	uint32_t n, v = 0;
+
+	for (n = 0; n < 9; n++) {
+		const uint8_t *p = payload(headers, off + n, 1);
+
+		if (!p || *p < '0' || *p > '9')
+			break;
+		v = v * 10 + (*p - '0');
+	}
+	*value = lambda_forget(headers, v);
+	return lambda_forget(headers, n);
+}
+
+/* Writes a decimal number that ends before offset end; returns the offset where it begins. */
+static __always_inline int32_t lambda_put_number(EXTRACTED_HEADERS_T *headers, int32_t end, uint32_t value)
+{
+	for (int i = 0; i < 10; i++) {
+		uint8_t *p = payload(headers, --end, 1);
+
+		if (p)
+			*p = '0' + value % 10;
+		value /= 10;
+		if (!value)
+			break;
+	}
+	return (int32_t)lambda_forget(headers, end);
+}
+
+/* Writes a short constant text at offset off; 0, or -1 where it does not fit. */
+#define lambda_put_text(headers, off, text)                                      \
+	({                                                                       \
+		uint8_t *_p = payload(headers, off, sizeof(text) - 1);           \
+		if (_p)                                                          \
+			__builtin_memcpy(_p, text, sizeof(text) - 1);            \
+		_p ? 0 : -1;                                                     \
+	})
+
+/* True where the payload holds a short constant text at offset off. */
+#define lambda_has_text(headers, off, text)                                                          \
+	({                                                                                           \
+		const uint8_t *_p = payload(headers, off, sizeof(text) - 1);                         \
+		_p && !__builtin_memcmp(_p, text, sizeof(text) - 1);                                 \
+	})
+
+#endif
