@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -21,7 +20,6 @@ import (
 	"time"
 
 	"github.com/lambdanic/lambdanic/api"
-	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/compiler/artifact"
 	"github.com/lambdanic/lambdanic/internal/store"
 	"github.com/lambdanic/lambdanic/internal/worker"
@@ -38,8 +36,8 @@ type Config struct {
 	Store     *store.Store
 	Worker    *worker.Worker
 	Artifacts worker.Artifacts
-	// Build compiles the lambda in a directory into an artifact, and keeps it where Artifacts finds it.
-	Build func(ctx context.Context, dir string) (*artifact.Artifact, error)
+	// Build compiles a packed source into an artifact, and keeps it where Artifacts finds it.
+	Build func(ctx context.Context, source []byte) (*artifact.Artifact, error)
 	Log   *slog.Logger
 	// Step, where set, is called after each step of a change with that step's name. Tests die in it.
 	Step func(step string)
@@ -102,18 +100,11 @@ func (m *Manager) Recover(ctx context.Context) error {
 
 // BuildSource compiles a packed source (compiler.PackSource).
 func (m *Manager) BuildSource(ctx context.Context, source []byte) (*api.Artifact, error) {
-	dir, err := os.MkdirTemp("", "lambdanic-build-")
-	if err != nil {
-		return nil, fmt.Errorf("make a directory to build in: %w", err)
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	if err := compiler.UnpackSource(source, dir); err != nil {
-		return nil, fmt.Errorf("%w: unpack the source: %w", ErrInvalid, err)
-	}
-	a, err := m.Build(ctx, dir)
-	if err != nil {
-		// The author's files have the names that they have at home.
-		return nil, fmt.Errorf("%w: %s", ErrBuild, strings.ReplaceAll(err.Error(), dir+"/", ""))
+	a, err := m.Build(ctx, source)
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("build: %w", ctx.Err())
+	} else if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBuild, err)
 	}
 	return &api.Artifact{Image: a.Manifest.Spec.Name + "@" + a.Digest, Spec: a.Manifest.Spec}, nil
 }
@@ -223,8 +214,8 @@ func (m *Manager) abandon(ctx context.Context, c *store.Function, why error) err
 	if !ok {
 		return errors.Join(why, m.stop(ctx, c.Workload))
 	}
-	// A target before the one that broke may have taken it already.
-	if err := m.Worker.Retire(ctx, c.Workload, served.Target); err != nil {
+	// A target may have taken the candidate in part, or before the caller left.
+	if err := errors.Join(m.Worker.Keep(ctx, &served), m.Worker.Retire(ctx, c.Workload, served.Target)); err != nil {
 		m.Log.Warn("could not take a refused revision back", "function", c.Key(), "error", err)
 	}
 	status := store.Status{

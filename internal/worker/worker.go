@@ -142,6 +142,18 @@ func resolve(specs []api.ServiceSpec, host netip.Addr) ([]backend.Service, error
 	return services, nil
 }
 
+// Keep makes sure that f serves where it did before a deploy that failed.
+func (w *Worker) Keep(ctx context.Context, f *store.Function) error {
+	running, err := w.Running(ctx)
+	if err != nil {
+		return err
+	}
+	if s, ok := running[f.Target][f.Workload]; ok && s.Revision == f.Revision {
+		return nil
+	}
+	return w.Apply(ctx, f)
+}
+
 // Retire ends a workload everywhere but on the target keep, which may be "".
 func (w *Worker) Retire(ctx context.Context, workload uint32, keep api.Target) error {
 	var errs []error

@@ -1,0 +1,144 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/openfaas/faas-provider/types"
+	"golang.org/x/sys/unix"
+
+	"github.com/lambdanic/lambdanic/api"
+)
+
+// ErrDown says that no daemon answers.
+var ErrDown = errors.New("is not up: start it with `lambdanic up`")
+
+// Client speaks to the daemon of an instance by its private socket.
+type Client struct {
+	instance string
+	http     *http.Client
+}
+
+// NewClient returns a client of the instance with those paths.
+func NewClient(p Paths) *Client {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", p.Socket())
+	}
+	return &Client{instance: p.Instance, http: &http.Client{Transport: &http.Transport{DialContext: dial, DisableCompression: true}}}
+}
+
+// Do sends a request. The caller closes the body of the answer, whatever its status.
+func (c *Client) Do(ctx context.Context, method, path string, body io.Reader, header http.Header) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, method, "http://lambdanic"+path, body)
+	if err != nil {
+		return nil, fmt.Errorf("ask the daemon: %w", err)
+	}
+	for k, v := range header {
+		r.Header[k] = v
+	}
+	answer, err := c.http.Do(r)
+	switch {
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ECONNREFUSED):
+		return nil, fmt.Errorf("instance %s %w", c.instance, ErrDown)
+	case errors.Is(err, unix.EACCES):
+		return nil, fmt.Errorf("instance %s belongs to another user: run as root", c.instance)
+	case err != nil:
+		return nil, fmt.Errorf("ask the daemon: %w", err)
+	}
+	return answer, nil
+}
+
+// call sends a request and decodes its answer into out, unless that is nil.
+func (c *Client) call(ctx context.Context, method, path string, body, out any) error {
+	raw, isBytes := body.([]byte)
+	if body != nil && !isBytes {
+		var err error
+		if raw, err = json.Marshal(body); err != nil {
+			return fmt.Errorf("ask the daemon: %w", err)
+		}
+	}
+	answer, err := c.Do(ctx, method, path, bytes.NewReader(raw), nil)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode >= 300 {
+		return answerError(answer)
+	}
+	if out == nil {
+		return nil
+	}
+	if err := json.NewDecoder(answer.Body).Decode(out); err != nil {
+		return fmt.Errorf("read the daemon's answer: %w", err)
+	}
+	return nil
+}
+
+// answerError is what the daemon says, in JSON or plain text.
+func answerError(answer *http.Response) error {
+	raw, err := io.ReadAll(io.LimitReader(answer.Body, 1<<20))
+	if err != nil {
+		return fmt.Errorf("read the daemon's answer: %w", err)
+	}
+	var e api.Error
+	if json.Unmarshal(raw, &e) == nil && e.Error != "" {
+		return errors.New(e.Error)
+	}
+	return errors.New(strings.TrimSpace(string(raw)))
+}
+
+// Build has the daemon compile a packed source.
+func (c *Client) Build(ctx context.Context, source []byte) (*api.Artifact, error) {
+	a := new(api.Artifact)
+	return a, c.call(ctx, http.MethodPost, "/system/artifacts", source, a)
+}
+
+// Deploy deploys and returns when the function serves.
+func (c *Client) Deploy(ctx context.Context, r types.FunctionDeployment) (*api.Function, error) {
+	f := new(api.Function)
+	return f, c.call(ctx, http.MethodPost, "/system/functions", r, f)
+}
+
+// Remove ends a function.
+func (c *Client) Remove(ctx context.Context, namespace, name string) error {
+	return c.call(ctx, http.MethodDelete, "/system/functions", types.DeleteFunctionRequest{FunctionName: name, Namespace: namespace}, nil)
+}
+
+// List describes the functions of a namespace, all where it is "".
+func (c *Client) List(ctx context.Context, namespace string) ([]api.Function, error) {
+	var list []api.Function
+	return list, c.call(ctx, http.MethodGet, "/system/functions?namespace="+url.QueryEscape(namespace), nil, &list)
+}
+
+// Describe describes one function.
+func (c *Client) Describe(ctx context.Context, namespace, name string) (*api.Function, error) {
+	f := new(api.Function)
+	path := "/system/function/" + url.PathEscape(name) + "?namespace=" + url.QueryEscape(namespace)
+	return f, c.call(ctx, http.MethodGet, path, nil, f)
+}
+
+// Stats returns every function's counters.
+func (c *Client) Stats(ctx context.Context) ([]api.FunctionStats, error) {
+	var stats []api.FunctionStats
+	return stats, c.call(ctx, http.MethodGet, "/system/stats", nil, &stats)
+}
+
+// Node describes the instance.
+func (c *Client) Node(ctx context.Context) (*api.Node, error) {
+	n := new(api.Node)
+	return n, c.call(ctx, http.MethodGet, "/system/node", nil, n)
+}
+
+// Invoke calls a function, NAME or NAME.NAMESPACE. The caller closes the body of the answer, whatever its status.
+func (c *Client) Invoke(ctx context.Context, name string, method uint32, body io.Reader, header http.Header) (*http.Response, error) {
+	return c.Do(ctx, http.MethodPost, fmt.Sprintf("/function/%s?method=%d", url.PathEscape(name), method), body, header)
+}

@@ -1,0 +1,206 @@
+// Package daemon puts one instance together: store, manager, worker and gateway in one process, above a NIC and host
+// processes that outlive it.
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/compiler"
+	"github.com/lambdanic/lambdanic/compiler/artifact"
+	"github.com/lambdanic/lambdanic/internal/gateway"
+	"github.com/lambdanic/lambdanic/internal/manager"
+	"github.com/lambdanic/lambdanic/internal/nic"
+	"github.com/lambdanic/lambdanic/internal/store"
+	"github.com/lambdanic/lambdanic/internal/worker"
+)
+
+// Config says what to bring up.
+type Config struct {
+	Paths
+	Interfaces   []string // real interfaces; none makes a virtual NIC
+	Mode         nic.Mode
+	UnknownError bool   // the NIC answers unknown workloads with an error
+	Listen       string // HOST:PORT of the gateway; "" for none
+	Version      string
+	Log          *slog.Logger
+}
+
+// Daemon is one running instance.
+type Daemon struct {
+	cfg     Config
+	lock    *os.File
+	public  net.Listener // nil where there is none
+	private net.Listener
+	store   *store.Store
+	places  []worker.Place
+	closers []func() error // of the places
+	manager *manager.Manager
+	gateway *gateway.Gateway
+}
+
+// Start brings an instance up. What an earlier daemon left running is adopted. What can fail for a reason of the caller's,
+// a name or a port in use, comes first, so that such a failure leaves nothing behind.
+func Start(ctx context.Context, cfg Config) (d *Daemon, err error) {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if err := cfg.make(); err != nil {
+		return nil, err
+	}
+	d = &Daemon{cfg: cfg}
+	defer func() {
+		if err != nil {
+			_ = d.Close()
+		}
+	}()
+	if d.lock, err = acquire(cfg.Paths); err != nil {
+		return nil, err
+	}
+	if err := d.listen(ctx); err != nil {
+		return nil, err
+	}
+	d.store, err = store.Open(ctx, store.Config{DataDir: cfg.store(), SocketDir: cfg.storeSockets(), Log: cfg.Log})
+	if err != nil {
+		return nil, err
+	}
+	artifacts, err := artifact.Open(cfg.Artifacts())
+	if err != nil {
+		return nil, fmt.Errorf("open the artifacts: %w", err)
+	}
+	credentials, err := gateway.LoadCredentials(cfg.Data)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.openPlaces(ctx); err != nil {
+		return nil, err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("name this node: %w", err)
+	}
+	d.manager = manager.New(manager.Config{
+		Store: d.store, Worker: worker.New(host, artifacts, d.places...), Artifacts: artifacts, Log: cfg.Log,
+		Build: func(ctx context.Context, source []byte) (*artifact.Artifact, error) {
+			return compiler.BuildSource(ctx, source, compiler.Options{Store: artifacts})
+		},
+	})
+	if err := d.manager.Recover(ctx); err != nil {
+		return nil, err
+	}
+	d.gateway = gateway.New(gateway.Config{
+		Node: host, Version: cfg.Version, Lookup: d.lookup, Manager: d.manager, Credentials: credentials, Log: cfg.Log,
+		Describe: func() api.Node { return d.describe(host) },
+	})
+	return d, nil
+}
+
+// listen opens both doors. The lock says that nobody else serves the socket.
+func (d *Daemon) listen(ctx context.Context) (err error) {
+	var lc net.ListenConfig
+	if d.cfg.Listen != "" {
+		if d.public, err = lc.Listen(ctx, "tcp", d.cfg.Listen); err != nil {
+			return fmt.Errorf("listen on %s: %w: choose another address with --listen", d.cfg.Listen, err)
+		}
+	}
+	if err := os.Remove(d.cfg.Socket()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("clear an old socket: %w", err)
+	}
+	// The directory is 0700, so that nobody gets in before the mode is right.
+	if d.private, err = lc.Listen(ctx, "unix", d.cfg.Socket()); err != nil {
+		return fmt.Errorf("listen on %s: %w", d.cfg.Socket(), err)
+	}
+	if err := os.Chmod(d.cfg.Socket(), 0o600); err != nil {
+		return fmt.Errorf("close the socket to others: %w", err)
+	}
+	return nil
+}
+
+func (d *Daemon) lookup(namespace, name string) (gateway.Route, bool) {
+	f, ok := d.manager.Route(namespace, name)
+	if !ok {
+		return gateway.Route{}, false
+	}
+	r := gateway.Route{Workload: f.Workload, Target: f.Target, Spec: f.Spec}
+	r.Endpoint, _ = d.manager.Worker.Endpoint(f.Target, f.Workload)
+	return r, true
+}
+
+func (d *Daemon) describe(host string) api.Node {
+	n := api.Node{Name: host, Instance: d.cfg.Instance, Version: d.cfg.Version, PID: os.Getpid()}
+	if d.public != nil {
+		n.Listen = d.public.Addr().String()
+	}
+	return n
+}
+
+// Node describes what came up.
+func (d *Daemon) Node(ctx context.Context) (api.Node, error) {
+	n := d.describe(d.manager.Worker.Name)
+	var err error
+	n.Targets, err = d.manager.Targets(ctx)
+	return n, err
+}
+
+// Manager is the instance's manager.
+func (d *Daemon) Manager() *manager.Manager { return d.manager }
+
+// Serve answers until ctx ends or a listener breaks. Requests in progress may end; then the NIC and the processes serve on
+// without a daemon.
+func (d *Daemon) Serve(ctx context.Context) error {
+	servers := map[net.Listener]*http.Server{d.private: d.gateway.Server(d.gateway.Private())}
+	if d.public != nil {
+		servers[d.public] = d.gateway.Server(d.gateway.Public())
+	}
+	broken := make(chan error, len(servers))
+	for l, s := range servers {
+		go func() { broken <- s.Serve(l) }()
+	}
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-broken:
+		err = fmt.Errorf("serve: %w", err)
+	}
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	for _, s := range servers {
+		if stop := s.Shutdown(grace); stop != nil {
+			_ = s.Close()
+		}
+	}
+	return err
+}
+
+// Close lets go of everything and leaves NIC and processes serving.
+func (d *Daemon) Close() error {
+	var errs []error
+	if d.gateway != nil {
+		d.gateway.Close()
+	}
+	for _, l := range []net.Listener{d.public, d.private} {
+		if l == nil {
+			continue
+		}
+		if err := l.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	for _, c := range d.closers {
+		errs = append(errs, c())
+	}
+	if d.store != nil {
+		errs = append(errs, d.store.Close())
+	}
+	if d.lock != nil {
+		errs = append(errs, d.lock.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,80 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Down removes everything of an instance but its store: the daemon if it runs, NICs, processes, and what lies below Run.
+// With purge, it removes the store too. What is not there is no error.
+func Down(ctx context.Context, p Paths, purge bool) error {
+	if _, err := os.Stat(p.Run); err == nil {
+		if err := takeDown(ctx, p); err != nil {
+			return err
+		}
+	} else if !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("look for instance %s: %w", p.Instance, err)
+	}
+	if !purge {
+		return nil
+	}
+	if err := os.RemoveAll(p.Data); err != nil {
+		return fmt.Errorf("remove the store: %w", err)
+	}
+	return nil
+}
+
+func takeDown(ctx context.Context, p Paths) error {
+	lock, err := stopDaemon(ctx, p)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	names, err := nicNames(p)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, name := range names {
+		errs = append(errs, dropNIC(ctx, p, name))
+	}
+	errs = append(errs, dropProcesses(ctx, p))
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(p.Run); err != nil {
+		return fmt.Errorf("remove %s: %w", p.Run, err)
+	}
+	return nil
+}
+
+// stopDaemon ends the daemon and takes the instance in its place.
+func stopDaemon(ctx context.Context, p Paths) (*os.File, error) {
+	const patience = 20 * time.Second
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	asked := 0
+	for {
+		lock, err := acquire(p)
+		var running *RunningError
+		if !errors.As(err, &running) {
+			return lock, err
+		}
+		if running.PID > 0 && running.PID != asked {
+			asked = running.PID
+			if err := unix.Kill(asked, unix.SIGTERM); err != nil && !errors.Is(err, unix.ESRCH) {
+				return nil, fmt.Errorf("end process %d: %w", asked, err)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("process %d does not end: %w: kill it, then run `lambdanic down` again", asked, ctx.Err())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,48 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// RunningError says that another daemon holds the instance.
+type RunningError struct {
+	Instance string
+	PID      int
+}
+
+func (e *RunningError) Error() string {
+	return fmt.Sprintf("instance %s is already up, process %d: `lambdanic down --name %s` ends it, `lambdanic up --name OTHER` makes another",
+		e.Instance, e.PID, e.Instance)
+}
+
+// acquire takes the instance. A record lock (fcntl(2)) is the one that tells who holds it, without a file that may be stale;
+// the kernel gives it back when its holder dies, however it dies. It also goes when this process closes any descriptor of
+// the file, so nothing else may open it.
+func acquire(p Paths) (*os.File, error) {
+	f, err := os.OpenFile(p.lock(), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock instance %s: %w", p.Instance, err)
+	}
+	for {
+		err := unix.FcntlFlock(f.Fd(), unix.F_SETLK, &unix.Flock_t{Type: unix.F_WRLCK})
+		if err == nil {
+			return f, nil
+		}
+		holder := unix.Flock_t{Type: unix.F_WRLCK}
+		if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
+			err = unix.FcntlFlock(f.Fd(), unix.F_GETLK, &holder)
+		}
+		if err == nil && holder.Type == unix.F_UNLCK {
+			continue // it went in between
+		}
+		f.Close()
+		if err != nil {
+			return nil, fmt.Errorf("lock instance %s: %w", p.Instance, err)
+		}
+		return nil, &RunningError{p.Instance, int(holder.Pid)}
+	}
+}

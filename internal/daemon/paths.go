@@ -1,0 +1,101 @@
+package daemon
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+)
+
+// DefaultInstance is the name of an instance that was given none.
+const DefaultInstance = "default"
+
+var instanceRE = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,30}[a-z0-9])?$`)
+
+// maxSocketPath is what sockaddr_un holds (unix(7)), less the ending zero.
+const maxSocketPath = 107
+
+// Paths are where one instance keeps its things. What is below Data must survive; what is below Run is good until a reboot.
+type Paths struct {
+	Instance string
+	Data     string
+	Run      string
+}
+
+// NewPaths returns the paths of an instance. "" for a base directory is the usual place: the system's for root, and the
+// user's own (XDG Base Directory Specification) for others.
+func NewPaths(instance, dataBase, runBase string) (Paths, error) {
+	if !instanceRE.MatchString(instance) {
+		return Paths{}, fmt.Errorf("%q is not an instance name: use 1 to 32 lower-case letters, digits and -", instance)
+	}
+	if dataBase == "" {
+		dataBase = usualData()
+	}
+	if runBase == "" {
+		runBase = usualRun(dataBase)
+	}
+	p := Paths{Instance: instance}
+	for into, base := range map[*string]string{&p.Data: dataBase, &p.Run: runBase} {
+		abs, err := filepath.Abs(filepath.Join(base, instance))
+		if err != nil {
+			return p, fmt.Errorf("find directory %s: %w", base, err)
+		}
+		*into = abs
+	}
+	if longest := filepath.Join(p.storeSockets(), "client.sock"); len(longest) > maxSocketPath {
+		return p, fmt.Errorf("%s is too long for a socket: give a shorter --run-dir", longest)
+	}
+	return p, nil
+}
+
+func usualData() string {
+	if os.Getuid() == 0 {
+		return "/var/lib/lambdanic"
+	}
+	if dir := os.Getenv("XDG_DATA_HOME"); dir != "" {
+		return filepath.Join(dir, "lambdanic")
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		home = os.TempDir()
+	}
+	return filepath.Join(home, ".local", "share", "lambdanic")
+}
+
+func usualRun(data string) string {
+	if os.Getuid() == 0 {
+		return "/run/lambdanic"
+	}
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
+		return filepath.Join(dir, "lambdanic")
+	}
+	return filepath.Join(data, "run")
+}
+
+// Socket is where the management API listens.
+func (p Paths) Socket() string { return filepath.Join(p.Run, "lambdanic.sock") }
+
+// Artifacts is where compiled lambdas lie.
+func (p Paths) Artifacts() string { return filepath.Join(p.Data, "artifacts") }
+
+// Log is where a detached daemon writes.
+func (p Paths) Log() string { return filepath.Join(p.Data, "daemon.log") }
+
+func (p Paths) lock() string         { return filepath.Join(p.Run, "lock") }
+func (p Paths) store() string        { return filepath.Join(p.Data, "store") }
+func (p Paths) storeSockets() string { return filepath.Join(p.Run, "store") }
+func (p Paths) nics() string         { return filepath.Join(p.Run, "nic") }
+func (p Paths) processes() string    { return filepath.Join(p.Run, "process") }
+
+// make makes the directories, closed to others.
+func (p Paths) make() error {
+	for _, dir := range []string{p.Data, p.Run} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fmt.Errorf("make directory: %w", err)
+		}
+		if err := os.Chmod(dir, 0o700); err != nil {
+			return fmt.Errorf("close directory to others: %w", err)
+		}
+	}
+	return nil
+}

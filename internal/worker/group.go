@@ -1,0 +1,98 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/lambdanic/lambdanic/internal/backend"
+)
+
+// Group makes several backends one: the NIC programs on several interfaces of a node run the same lambdas.
+type Group []Backend
+
+// Simplify returns the only member of a group of one.
+func (g Group) Simplify() Backend {
+	if len(g) == 1 {
+		return g[0]
+	}
+	return g
+}
+
+// Deploy deploys to all. If one refuses, those before it drop the workload rather than serve a revision that nobody wants:
+// Status then shows the workload as missing, and whoever asked restores it.
+func (g Group) Deploy(ctx context.Context, d backend.Deployment) error {
+	for i, b := range g {
+		if err := b.Deploy(ctx, d); err != nil {
+			for _, done := range g[:i] {
+				err = errors.Join(err, done.Remove(context.WithoutCancel(ctx), d.Workload))
+			}
+			return fmt.Errorf("interface %d of %d: %w", i+1, len(g), err)
+		}
+	}
+	return nil
+}
+
+// Remove removes from all.
+func (g Group) Remove(ctx context.Context, workload uint32) error {
+	var errs []error
+	for _, b := range g {
+		errs = append(errs, b.Remove(ctx, workload))
+	}
+	return errors.Join(errs...)
+}
+
+// Status lists what runs on every member at the same revision, with the sum of the counters. What runs on some members only
+// is listed with revision 0, which no deployment has.
+func (g Group) Status(ctx context.Context) ([]backend.Status, error) {
+	sums := map[uint32]*backend.Status{}
+	members := map[uint32]int{}
+	for _, b := range g {
+		list, err := b.Status(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range list {
+			members[s.Workload]++
+			sum, ok := sums[s.Workload]
+			if !ok {
+				sums[s.Workload] = &s
+				continue
+			}
+			if sum.Revision != s.Revision {
+				sum.Revision = 0
+			}
+			add(&sum.Stats, &s.Stats)
+		}
+	}
+	all := make([]backend.Status, 0, len(sums))
+	for id, s := range sums {
+		if members[id] < len(g) {
+			s.Revision = 0
+		}
+		all = append(all, *s)
+	}
+	return all, nil
+}
+
+// Endpoint is the first member's.
+func (g Group) Endpoint(workload uint32) (netip.AddrPort, bool) {
+	return g[0].Endpoint(workload)
+}
+
+func add(sum, s *backend.Stats) {
+	sum.Requests += s.Requests
+	sum.Replies += s.Replies
+	sum.Errors += s.Errors
+	sum.Drops += s.Drops
+	sum.Calls += s.Calls
+	sum.Faults += s.Faults
+	sum.BytesIn += s.BytesIn
+	sum.BytesOut += s.BytesOut
+	sum.Samples += s.Samples
+	sum.SampledNS += s.SampledNS
+	for i := range s.Histogram {
+		sum.Histogram[i] += s.Histogram[i]
+	}
+}
