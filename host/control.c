@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The control socket: one command per connection, a line, answered by a line that begins with "ok" or "error". Only who may
+ * write to the socket can connect: it is made with mode 0600, before privileges are dropped.
+ *
+ *	load REVISION PATH KEEP	let the shared object at PATH take over; KEEP describes its kept state's layout, - for none
+ *	stats			the current revision and its counters, as JSON
+ *	drain			begin no message or call any more; says how many are still in progress
+ *	quit			end the process
+ */
+#include <err.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "host.h"
+
+enum { LINE = 4096, TICK_MS = 250 };
+
+/* What is at path stays if somebody answers there. */
+int control_open(const char *path)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd, err;
+	mode_t mask;
+
+	if (strlen(path) >= sizeof(addr.sun_path))
+		return -ENAMETOOLONG;
+	strcpy(addr.sun_path, path);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	if (!connect(fd, (struct sockaddr *)&addr, sizeof(addr))) {
+		close(fd);
+		return -EADDRINUSE;
+	}
+	if (errno == ECONNREFUSED)
+		unlink(path);
+	mask = umask(0177);
+	err = bind(fd, (struct sockaddr *)&addr, sizeof(addr)) || listen(fd, 16) ? -errno : 0;
+	umask(mask);
+	if (err) {
+		close(fd);
+		return err;
+	}
+	return fd;
+}
+
+static void load(char *args, char *reply)
+{
+	char path[LINE], layout[80], why[LINE - 64];
+	unsigned int number;
+	bool first = !host.current;
+
+	if (sscanf(args, "%u %4000s %79s", &number, path, layout) != 3) {
+		strcpy(reply, "error load: want REVISION PATH KEEP");
+		return;
+	}
+	if (revision_load(number, path, layout, why, sizeof(why))) {
+		snprintf(reply, LINE, "error load revision %u: %s", number, why);
+		return;
+	}
+	for (unsigned int i = 0; first && i < host.threads; i++) {
+		if (pthread_create(&host.workers[i].thread, NULL, server_run, &host.workers[i]))
+			err(1, "thread %u", i);
+	}
+	if (first && guard_init())
+		err(1, "watchdog");
+	snprintf(reply, LINE, "ok %u", number);
+}
+
+static uint64_t total(const struct revision *rev, size_t field)
+{
+	uint64_t sum = 0;
+
+	for (unsigned int i = 0; i < host.threads; i++)
+		sum += *(const volatile uint64_t *)((const char *)&rev->stats[i] + field);
+	return sum;
+}
+
+static void stats(char *reply)
+{
+	static const struct {
+		const char *name;
+		size_t at;
+	} fields[] = {
+		{ "requests", offsetof(struct ln_stats, requests) },
+		{ "replies", offsetof(struct ln_stats, replies) },
+		{ "errors", offsetof(struct ln_stats, errors) },
+		{ "drops", offsetof(struct ln_stats, drops) },
+		{ "calls", offsetof(struct ln_stats, calls) },
+		{ "faults", offsetof(struct ln_stats, faults) },
+		{ "bytes_in", offsetof(struct ln_stats, bytes_in) },
+		{ "bytes_out", offsetof(struct ln_stats, bytes_out) },
+		{ "samples", offsetof(struct ln_stats, samples) },
+		{ "sampled_ns", offsetof(struct ln_stats, sampled_ns) },
+	};
+	const struct revision *rev = host.current;
+	int n;
+
+	if (!rev) {
+		strcpy(reply, "error stats: no revision is loaded");
+		return;
+	}
+	n = snprintf(reply, LINE, "ok {\"workload\":%u,\"revision\":%u,\"stats\":{", host.workload, rev->number);
+	for (unsigned int i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+		n += snprintf(reply + n, LINE - n, "\"%s\":%lu,", fields[i].name, total(rev, fields[i].at));
+	n += snprintf(reply + n, LINE - n, "\"histogram\":[");
+	for (unsigned int i = 0; i < LN_HIST_BUCKETS; i++)
+		n += snprintf(reply + n, LINE - n, "%s%lu", i ? "," : "",
+			      total(rev, offsetof(struct ln_stats, hist) + i * sizeof(uint64_t)));
+	snprintf(reply + n, LINE - n, "]}}");
+}
+
+static bool command(char *line, char *reply)
+{
+	line[strcspn(line, "\r\n")] = 0;
+	if (!strncmp(line, "load ", 5)) {
+		load(line + 5, reply);
+	} else if (!strcmp(line, "stats")) {
+		stats(reply);
+	} else if (!strcmp(line, "drain")) {
+		atomic_store(&host.draining, true);
+		snprintf(reply, LINE, "ok %u messages %u calls", message_active(), call_active());
+	} else if (!strcmp(line, "quit")) {
+		strcpy(reply, "ok");
+		return false;
+	} else {
+		strcpy(reply, "error unknown command: want load, stats, drain or quit");
+	}
+	return true;
+}
+
+/* Serves one connection; false when the process is to end. A peer that does not write its line is not waited for. */
+static bool converse(int fd)
+{
+	static const struct timeval patience = { .tv_sec = 1 };
+	char line[LINE], reply[LINE] = "";
+	bool go_on = true;
+	size_t len = 0;
+	ssize_t n;
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	while (len < sizeof(line) - 1 && !memchr(line, '\n', len)) {
+		n = read(fd, line + len, sizeof(line) - 1 - len);
+		if (n <= 0)
+			return true;
+		len += n;
+	}
+	line[len] = 0;
+	go_on = command(line, reply);
+	n = strlen(reply);
+	reply[n] = '\n';
+	(void)!send(fd, reply, n + 1, MSG_NOSIGNAL);
+	return go_on;
+}
+
+/* Serves commands, and between them forgets what timed out, until one says quit. */
+int control_serve(int fd)
+{
+	struct pollfd poll_fd = { fd, POLLIN, 0 };
+	bool go_on = true;
+	int conn;
+
+	while (go_on) {
+		if (poll(&poll_fd, 1, TICK_MS) > 0) {
+			conn = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
+			if (conn >= 0) {
+				go_on = converse(conn);
+				close(conn);
+			}
+		}
+		if (host.mode != LN_MODE_PACKET)
+			message_expire(clock_coarse());
+		revision_retire(clock_coarse());
+	}
+	return 0;
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lambda-host runs one lambda natively: target process. It answers λ-RPC (docs/protocol.md) as the NIC program does, from the
+ * same source and with the same bytes.
+ *
+ * Threads: each worker owns its sockets, buffers and external calls; the messages of several packets are shared, under
+ * one lock; the list of revisions changes only while no worker is between receive and send (world).
+ */
+#ifndef HOST_H
+#define HOST_H
+
+#include <netinet/in.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <sys/socket.h>
+
+#include "lambda.h"
+
+enum {
+	MAX_LISTEN = 16,
+	MAX_SERVICES = 8, /* api.MaxServices */
+	MAX_THREADS = 64,
+	BATCH = 64, /* datagrams per system call */
+	PREFIX = 48, /* bytes before the payload that a lambda may use (sdk/lambda.h) */
+	HEADER = sizeof(struct ln_rpc),
+	CALL_FRAME = 8, /* memcached's header of every datagram */
+	HEAD_ROOM = 128, /* PREFIX and the header of a reply that starts there */
+	BUFFER = HEAD_ROOM + 2 * LN_RPC_MAX_PAYLOAD, /* a reply may start anywhere in the payload */
+};
+
+union address {
+	struct sockaddr sa;
+	struct sockaddr_in in;
+	struct sockaddr_in6 in6;
+};
+
+/* Who asked for what, kept apart from the lambda: replies are built from this alone. */
+struct flow {
+	union address peer;
+	int fd; /* the socket that the request came in by */
+	uint32_t room; /* bytes of payload that the reply may have */
+	struct ln_rpc rpc; /* the request's header as it came */
+};
+
+/* A datagram, worked on in place. */
+struct packet {
+	struct flow flow;
+	uint8_t *base; /* the payload; in a buffer of BUFFER bytes, HEAD_ROOM from its start */
+	uint32_t offset; /* where the payload stands in its message */
+	uint8_t *out; /* what to send */
+	uint32_t out_len; /* 0: nothing */
+	int out_fd;
+	bool to_service; /* out_fd is connected */
+};
+
+typedef int lambda_entry(struct lambda_headers *headers);
+
+struct revision {
+	uint32_t number;
+	int file; /* keeps the path /proc/self/fd/N, by which the loader knows the object, from being reused */
+	void *object;
+	lambda_entry *entry;
+	void *keep;
+	size_t keep_size;
+	char layout[80]; /* of the kept state, as the caller described it */
+	atomic_uint users; /* messages and calls that began with it */
+	uint64_t superseded_ns;
+	struct revision *prev;
+	struct ln_stats stats[MAX_THREADS];
+};
+
+struct message {
+	uint8_t addr[16];
+	uint16_t port;
+	uint64_t request;
+	uint64_t touched_ns;
+	struct revision *revision; /* that began it */
+	uint32_t count;
+	uint32_t message_len;
+	uint32_t fragment; /* bytes per packet but the last */
+	uint32_t received; /* packets whose run or copy is over */
+	uint32_t reply_at; /* the remembered reply, in the buffer */
+	uint32_t reply_len;
+	uint32_t status;
+	uint32_t users; /* workers that hold it: it stays */
+	bool doomed; /* to be forgotten by the last of them */
+	enum ln_message_state state;
+	uint64_t *arrived; /* bitmap of packets */
+	uint8_t *buffer; /* mode assemble */
+	struct message *chain;
+	TAILQ_ENTRY(message) order; /* by age: free, active or done */
+};
+
+struct call {
+	uint64_t due_ns;
+	struct revision *revision; /* that began it */
+	bool waiting; /* in flight */
+	uint32_t service;
+	uint64_t cookie[2];
+	struct flow flow;
+	TAILQ_ENTRY(call) order;
+};
+
+TAILQ_HEAD(call_list, call);
+
+struct service {
+	union address addr;
+	uint32_t timeout_ms;
+};
+
+struct worker {
+	unsigned int id;
+	pthread_t thread;
+	int fds[MAX_LISTEN];
+	int service_fds[MAX_SERVICES]; /* -1: no route so far */
+	uint64_t now; /* coarse clock, read once per batch */
+	uint32_t tick; /* for sampling */
+	struct ln_request req;
+
+	struct call *calls;
+	struct call_list idle; /* the longest unused first */
+	struct call_list waiting[MAX_SERVICES]; /* the first due first */
+	struct call_list late; /* expired: their IDs rest until no reply can come any more */
+
+	atomic_uint_fast64_t run; /* odd while the lambda runs */
+	atomic_uint_fast64_t overdue; /* the run that the watchdog wants to end */
+	sigjmp_buf escape;
+
+	struct packet packets[BATCH];
+	struct mmsghdr in[BATCH];
+	struct iovec in_iov[BATCH];
+	uint8_t (*buffers)[BUFFER];
+	struct packet *sending[BATCH];
+	unsigned int sends;
+};
+
+struct host {
+	uint32_t workload;
+	enum ln_mode mode;
+	uint32_t message_max;
+	uint32_t in_flight; /* a power of two */
+	uint32_t message_timeout_ms;
+	uint64_t memory; /* of one revision's objects; 0: unlimited */
+	struct service services[MAX_SERVICES];
+	unsigned int service_count;
+	union address listen[MAX_LISTEN];
+	unsigned int listen_count;
+	unsigned int threads;
+	bool spin;
+	int first_cpu; /* -1: wherever */
+	struct worker *workers;
+	pthread_rwlock_t world; /* held for reading by a worker that works on a batch */
+	struct revision *current;
+	atomic_bool draining;
+};
+
+extern struct host host;
+
+/* rpc.c */
+void rpc_receive(struct worker *w, struct packet *p, uint32_t len);
+void rpc_resume(struct worker *w, struct packet *p, const struct call *call, uint32_t len);
+void rpc_abandon(struct worker *w, struct packet *p, const struct call *call, uint8_t code);
+
+/* message.c */
+enum arrival {
+	ARRIVAL_NEW, /* this worker, and no other, has to take the packet in */
+	ARRIVAL_AGAIN, /* seen before, the message is not whole yet */
+	ARRIVAL_RUNNING, /* another worker runs the lambda on the whole message */
+	ARRIVAL_DONE, /* answered, and remembered */
+	ARRIVAL_BUSY,
+	ARRIVAL_MALFORMED, /* contradicts the message's other packets */
+};
+
+int message_init(void);
+enum arrival message_arrive(const struct packet *p, uint64_t now, struct message **found);
+struct message *message_find(const struct packet *p, uint64_t now);
+bool message_take(struct message *m);
+void message_untake(struct message *m, uint32_t index);
+uint64_t message_bitmap(const struct message *m, uint32_t index);
+void message_done(struct message *m);
+void message_release(struct message *m);
+void message_forget(struct message *m);
+void message_expire(uint64_t now);
+uint32_t message_index(const struct message *m);
+unsigned int message_active(void);
+
+/* call.c */
+int call_init(struct worker *w);
+int call_begin(struct worker *w, struct packet *p, struct revision *rev);
+void call_receive(struct worker *w, struct packet *p, unsigned int service, uint32_t len);
+void call_expire(struct worker *w);
+uint64_t call_next_due(struct worker *w);
+unsigned int call_active(void);
+
+/* server.c */
+int server_open(struct worker *w);
+void *server_run(void *worker);
+struct packet *server_spare(struct worker *w);
+void server_send(struct worker *w, struct packet *p);
+socklen_t address_len(const union address *a);
+uint64_t clock_coarse(void);
+
+/* revision.c */
+int revision_load(uint32_t number, const char *path, const char *layout, char *why, size_t size);
+struct revision *revision_find(uint32_t number);
+void revision_retire(uint64_t now);
+
+/* guard.c */
+int guard_init(void);
+int guard_thread(struct worker *w);
+int guard_run(struct worker *w, lambda_entry *entry, struct lambda_headers *headers);
+
+/* control.c */
+int control_open(const char *path);
+int control_serve(int fd);
+
+/* privilege.c */
+int privilege_drop(unsigned int uid);
+
+#endif

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+/* lambda-host: command line and start. */
+#include <arpa/inet.h>
+#include <err.h>
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host.h"
+
+enum { NOBODY = 65534 };
+
+struct host host = {
+	.message_max = LN_RPC_MAX_PAYLOAD,
+	.in_flight = 1,
+	.message_timeout_ms = 5000,
+	.threads = 1,
+	.first_cpu = -1,
+};
+
+static const char usage[] =
+	"usage: lambda-host --workload ID --listen ADDR:PORT [--listen ...] --control SOCKET\n"
+	"                   [--mode packet|stream|assemble] [--message-max BYTES] [--in-flight N]\n"
+	"                   [--message-timeout MS] [--service ADDR:PORT,MS ...] [--memory BYTES]\n"
+	"                   [--threads N] [--spin | --block] [--cpu FIRST] [--user UID]\n"
+	"\n"
+	"Runs one lambda natively and answers λ-RPC for it. Paths in commands on the control socket are relative\n"
+	"to the socket's directory.\n";
+
+static unsigned long number(const char *option, const char *text, unsigned long low, unsigned long high)
+{
+	unsigned long n;
+	char *end;
+
+	errno = 0;
+	n = strtoul(text, &end, 0);
+	if (errno || end == text || *end || *text == '-' || n < low || n > high)
+		errx(2, "--%s: \"%s\" is not a number from %lu to %lu", option, text, low, high);
+	return n;
+}
+
+/* Reads 192.0.2.1:4370 or [2001:db8::1]:4370. */
+static union address address(const char *option, const char *text)
+{
+	char host_part[INET6_ADDRSTRLEN + 2] = "", *name = host_part;
+	const char *colon = strrchr(text, ':');
+	union address a = { 0 };
+	uint16_t port;
+
+	if (!colon || (size_t)(colon - text) >= sizeof(host_part))
+		errx(2, "--%s: \"%s\" is not ADDR:PORT", option, text);
+	port = htobe16(number(option, colon + 1, 1, 65535));
+	memcpy(host_part, text, colon - text);
+	if (inet_pton(AF_INET, name, &a.in.sin_addr) == 1) {
+		a.in.sin_family = AF_INET;
+		a.in.sin_port = port;
+		return a;
+	}
+	if (name[0] == '[' && name[strlen(name) - 1] == ']') {
+		name[strlen(name) - 1] = 0;
+		name++;
+	}
+	if (inet_pton(AF_INET6, name, &a.in6.sin6_addr) != 1)
+		errx(2, "--%s: \"%s\" is not ADDR:PORT", option, text);
+	a.in6.sin6_family = AF_INET6;
+	a.in6.sin6_port = port;
+	return a;
+}
+
+static struct service service(char *text)
+{
+	char *comma = strchr(text, ',');
+	struct service s;
+
+	if (!comma)
+		errx(2, "--service: \"%s\" is not ADDR:PORT,MS", text);
+	*comma = 0;
+	s.timeout_ms = number("service", comma + 1, 1, 60000);
+	s.addr = address("service", text);
+	return s;
+}
+
+static enum ln_mode mode(const char *text)
+{
+	if (!strcmp(text, "packet"))
+		return LN_MODE_PACKET;
+	if (!strcmp(text, "stream"))
+		return LN_MODE_STREAM;
+	if (!strcmp(text, "assemble"))
+		return LN_MODE_ASSEMBLE;
+	errx(2, "--mode: \"%s\" is not packet, stream or assemble", text);
+}
+
+struct settings {
+	const char *control;
+	unsigned int user;
+};
+
+static const struct option options[] = {
+	{ "workload", required_argument, NULL, 'w' },
+	{ "listen", required_argument, NULL, 'l' },
+	{ "control", required_argument, NULL, 'c' },
+	{ "mode", required_argument, NULL, 'm' },
+	{ "message-max", required_argument, NULL, 'M' },
+	{ "in-flight", required_argument, NULL, 'f' },
+	{ "message-timeout", required_argument, NULL, 't' },
+	{ "service", required_argument, NULL, 's' },
+	{ "memory", required_argument, NULL, 'r' },
+	{ "threads", required_argument, NULL, 'n' },
+	{ "spin", no_argument, NULL, 'p' },
+	{ "block", no_argument, NULL, 'b' },
+	{ "cpu", required_argument, NULL, 'C' },
+	{ "user", required_argument, NULL, 'u' },
+	{ "help", no_argument, NULL, 'h' },
+	{ NULL, 0, NULL, 0 },
+};
+
+static void set(int option, struct settings *settings)
+{
+	switch (option) {
+	case 'w':
+		host.workload = number("workload", optarg, 0, UINT32_MAX);
+		break;
+	case 'l':
+		if (host.listen_count == MAX_LISTEN)
+			errx(2, "--listen: more than %d", MAX_LISTEN);
+		host.listen[host.listen_count++] = address("listen", optarg);
+		break;
+	case 'c':
+		settings->control = optarg;
+		break;
+	case 'm':
+		host.mode = mode(optarg);
+		break;
+	case 'M':
+		host.message_max = number("message-max", optarg, 1, 90 << 20);
+		break;
+	case 'f':
+		for (unsigned long n = number("in-flight", optarg, 1, 4096); host.in_flight < n;)
+			host.in_flight *= 2;
+		break;
+	case 't':
+		host.message_timeout_ms = number("message-timeout", optarg, 1, 600000);
+		break;
+	case 's':
+		if (host.service_count == MAX_SERVICES)
+			errx(2, "--service: more than %d", MAX_SERVICES);
+		host.services[host.service_count++] = service(optarg);
+		break;
+	case 'r':
+		host.memory = number("memory", optarg, 0, 1UL << 40);
+		break;
+	case 'n':
+		host.threads = number("threads", optarg, 1, MAX_THREADS);
+		break;
+	case 'p':
+	case 'b':
+		host.spin = option == 'p';
+		break;
+	case 'C':
+		host.first_cpu = number("cpu", optarg, 0, 4095);
+		break;
+	case 'u':
+		settings->user = number("user", optarg, 1, UINT32_MAX - 1);
+		break;
+	case 'h':
+		fputs(usage, stdout);
+		exit(0);
+	default:
+		fputs(usage, stderr);
+		exit(2);
+	}
+}
+
+static void read_options(int argc, char **argv, struct settings *settings)
+{
+	int option;
+
+	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
+		set(option, settings);
+	if (optind != argc || !host.listen_count || !settings->control) {
+		fputs(usage, stderr);
+		exit(2);
+	}
+	if (host.mode != LN_MODE_PACKET && host.service_count)
+		errx(2, "--service: external calls need --mode packet");
+	if (host.mode == LN_MODE_PACKET)
+		host.message_max = LN_RPC_MAX_PAYLOAD;
+}
+
+static void check(int result, const char *what)
+{
+	if (result < 0) {
+		errno = -result;
+		err(1, "%s", what);
+	}
+}
+
+/* A writer that waits goes first: a deployment must not starve behind the workers' batches. */
+static void make_world(void)
+{
+	pthread_rwlockattr_t attr;
+
+	pthread_rwlockattr_init(&attr);
+	pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+	pthread_rwlock_init(&host.world, &attr);
+}
+
+/* Commands name files relative to the control socket, in a directory that only root and we may search. */
+static void enter_directory(const char *control)
+{
+	const char *slash = strrchr(control, '/');
+	char *dir;
+
+	if (!slash)
+		return;
+	dir = strndup(control, slash - control + 1);
+	if (!dir || chdir(dir))
+		err(1, "%s", dir);
+	free(dir);
+}
+
+int main(int argc, char **argv)
+{
+	struct settings settings = { .user = NOBODY };
+	int control;
+
+	read_options(argc, argv, &settings);
+	signal(SIGPIPE, SIG_IGN);
+	make_world();
+	host.workers = aligned_alloc(64, host.threads * ((sizeof(*host.workers) + 63) & ~63UL));
+	if (!host.workers)
+		err(1, "workers");
+	memset(host.workers, 0, host.threads * sizeof(*host.workers));
+	check(message_init(), "message records");
+	for (unsigned int i = 0; i < host.threads; i++) {
+		host.workers[i].id = i;
+		check(call_init(&host.workers[i]), "call records");
+		check(server_open(&host.workers[i]), "listen");
+	}
+	control = control_open(settings.control);
+	check(control, settings.control);
+	enter_directory(settings.control);
+	check(privilege_drop(settings.user), "privileges");
+	control_serve(control);
+	/* Not exit(): the workers still run. */
+	unlink(settings.control);
+	_exit(0);
+}

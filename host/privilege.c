@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What a process that runs somebody's function can do without. */
+#include <err.h>
+#include <errno.h>
+#include <grp.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "host.h"
+
+#if __has_feature(address_sanitizer)
+#define SANITIZED 1 /* the sanitizer's shadow alone is terabytes */
+#else
+#define SANITIZED 0
+#endif
+
+/* The process's own data, of which most is reserved for messages and calls. */
+static uint64_t own_memory(void)
+{
+	uint64_t record = host.mode == LN_MODE_ASSEMBLE ? host.message_max + LAMBDA_WINDOW : 0;
+	uint64_t calls = host.service_count ? LN_MAX_CALLS * sizeof(struct call) : 0;
+	uint64_t worker = sizeof(struct worker) + BATCH * BUFFER + calls + (16 << 20); /* stack and arena */
+
+	record += LN_MAX_FRAGMENTS / 8 + sizeof(struct message);
+	return (64 << 20) + host.in_flight * record + host.threads * worker;
+}
+
+static int limit_memory(void)
+{
+	/* The revision that serves, those that still answer pulls, and one that is coming. */
+	rlim_t bytes = own_memory() + (LN_MAX_PREV + 2) * host.memory;
+	struct rlimit limit = { bytes, bytes };
+
+	if (!host.memory || SANITIZED)
+		return 0;
+	return setrlimit(RLIMIT_DATA, &limit) ? -errno : 0;
+}
+
+static void drop_user(uid_t uid)
+{
+	if (geteuid())
+		return;
+	if (setgroups(0, NULL) || setresgid(uid, uid, uid) || setresuid(uid, uid, uid))
+		warn("cannot become user %u: the lambda runs as root", uid);
+}
+
+int privilege_drop(unsigned int uid)
+{
+	static const struct rlimit none = { 0, 0 };
+
+	drop_user(uid);
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) ||
+	    setrlimit(RLIMIT_CORE, &none))
+		return -errno;
+	return limit_memory();
+}

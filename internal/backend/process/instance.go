@@ -1,0 +1,375 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/lambdanic/lambdanic/internal/backend"
+)
+
+const (
+	drainTime  = 2 * time.Second  // that a process has to finish what it began
+	startLimit = 10 * time.Second // that a process has to answer on its control socket
+	calm       = 10 * time.Second // a process that lived so long did not die of starting
+)
+
+var errRemoved = errors.New("workload was removed meanwhile")
+
+// An instance is one workload and the process that serves it.
+type instance struct {
+	b        *Backend
+	workload uint32
+	dir      string
+	group    string
+
+	mu      sync.Mutex // held during a change
+	removed bool
+	record  record
+	child   *child
+	restart *time.Timer
+	retry   *backoff.ExponentialBackOff
+}
+
+func newInstance(b *Backend, workload uint32) *instance {
+	in := &instance{b: b, workload: workload, dir: filepath.Join(b.cfg.RunDir, fmt.Sprintf("%08x", workload))}
+	if b.groups != "" {
+		in.group = filepath.Join(b.groups, fmt.Sprintf("%08x", workload))
+	}
+	in.retry = &backoff.ExponentialBackOff{
+		InitialInterval: 50 * time.Millisecond, RandomizationFactor: 0.3, Multiplier: 2, MaxInterval: 10 * time.Second,
+	}
+	in.retry.Reset()
+	return in
+}
+
+func (in *instance) serving() bool { return in.child != nil && in.child.alive() }
+
+func (in *instance) socket() string { return filepath.Join(in.dir, in.record.Control) }
+
+func (in *instance) deploy(ctx context.Context, d backend.Deployment) error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.removed {
+		return errRemoved
+	}
+	next, err := in.prepare(d)
+	if err != nil {
+		return in.abandon(err)
+	}
+	if next.Object == in.record.Object && slices.Equal(next.Args, in.record.Args) && in.serving() {
+		return nil
+	}
+	if in.serving() && slices.Equal(next.Args, in.record.Args) {
+		next.Control, next.PID, next.Start = in.record.Control, in.record.PID, in.record.Start
+		if err := in.load(ctx, in.socket(), next); err != nil {
+			os.Remove(filepath.Join(in.dir, next.Object))
+			return err
+		}
+		return in.commit(next)
+	}
+	return in.replace(ctx, next)
+}
+
+// prepare writes the shared object and describes the process that is to serve it.
+func (in *instance) prepare(d backend.Deployment) (record, error) {
+	if len(d.Native) == 0 {
+		return record{}, errors.New("the artifact has no native object: build it for target process")
+	}
+	listen := in.record.Listen
+	if !listen.IsValid() {
+		var err error
+		if listen, err = in.b.cfg.Listen(d.Workload); err != nil {
+			return record{}, fmt.Errorf("choose an address: %w", err)
+		}
+	}
+	keep, err := keptLayout(d.Native)
+	if err != nil {
+		return record{}, err
+	}
+	if err := in.makeDir(); err != nil {
+		return record{}, err
+	}
+	r := record{Workload: d.Workload, Revision: d.Revision, Listen: listen, Keep: keep}
+	r.Object = objectName(d)
+	r.Args = append(arguments(in.b.cfg, d), "--user", fmt.Sprint(userOf(d.Workload)))
+	return r, writeFile(filepath.Join(in.dir, r.Object), d.Native, userOf(d.Workload))
+}
+
+func (in *instance) makeDir() error {
+	if err := os.Mkdir(in.dir, 0o710); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	// The process may search the directory for its objects, not list it or write to it.
+	return os.Chown(in.dir, 0, userOf(in.workload))
+}
+
+func (in *instance) load(ctx context.Context, socket string, r record) error {
+	_, err := control(ctx, socket, "load %d %s %s", r.Revision, r.Object, r.Keep)
+	return err
+}
+
+// replace starts a process beside the one that serves, if any, and ends that one when the new one answers.
+func (in *instance) replace(ctx context.Context, next record) error {
+	old, oldSocket := in.child, in.socket()
+	c, err := in.run(ctx, &next)
+	if err != nil {
+		return in.abandon(err)
+	}
+	in.child = c
+	err = in.commit(next)
+	go in.watch(c, time.Now())
+	if old != nil {
+		if err := old.stop(ctx, oldSocket); err != nil {
+			return err
+		}
+		os.Remove(oldSocket)
+	}
+	return err
+}
+
+// abandon undoes a first deployment that failed.
+func (in *instance) abandon(err error) error {
+	if in.record.Object == "" {
+		in.discard()
+	}
+	return err
+}
+
+// run starts a process and gives it its revision.
+func (in *instance) run(ctx context.Context, r *record) (*child, error) {
+	r.Control = in.freeSocket()
+	socket := filepath.Join(in.dir, r.Control)
+	args := append([]string{"--listen", r.Listen.String(), "--control", socket}, r.Args...)
+	logFile := filepath.Join(in.dir, "log")
+	c, err := in.b.spawn(args, in.group, logFile)
+	if err != nil {
+		return nil, err
+	}
+	r.PID, r.Start = c.pid, c.start
+	err = in.awaitSocket(ctx, c, socket, logFile)
+	if err == nil {
+		err = in.load(ctx, socket, *r)
+	}
+	if err != nil {
+		err = errors.Join(err, c.kill())
+		c.pidfd.Close()
+		os.Remove(socket)
+		return nil, err
+	}
+	return c, nil
+}
+
+// freeSocket returns the name of a control socket that is not in use.
+func (in *instance) freeSocket() string {
+	for i := 0; ; i++ {
+		name := fmt.Sprintf("control-%d", i)
+		if _, err := os.Lstat(filepath.Join(in.dir, name)); errors.Is(err, os.ErrNotExist) {
+			return name
+		}
+	}
+}
+
+// awaitSocket waits until a new process listens, or says why it does not.
+func (in *instance) awaitSocket(ctx context.Context, c *child, socket, logFile string) error {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	for {
+		if _, err := listener(socket); err == nil {
+			return nil
+		}
+		select {
+		case <-c.done:
+			said, _ := os.ReadFile(logFile)
+			return fmt.Errorf("lambda-host ended at once: %s", strings.TrimSpace(string(said)))
+		case <-ctx.Done():
+			return fmt.Errorf("lambda-host does not listen on %s: %w", socket, ctx.Err())
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// commit makes r what is and what a later daemon finds.
+func (in *instance) commit(r record) error {
+	old := in.record
+	in.record = r
+	err := r.write(in.dir)
+	if err == nil && old.Object != "" && old.Object != r.Object {
+		os.Remove(filepath.Join(in.dir, old.Object))
+	}
+	return err
+}
+
+// watch starts the process again when it dies.
+func (in *instance) watch(c *child, since time.Time) {
+	<-c.done
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.child != c || !c.gone || in.removed {
+		return
+	}
+	if time.Since(since) > calm {
+		in.retry.Reset()
+	}
+	in.b.cfg.Logger.Error("lambda-host died, starting it again", "workload", in.workload, "pid", c.pid)
+	in.again()
+}
+
+// again starts the process after a while, longer each time.
+func (in *instance) again() {
+	in.restart = time.AfterFunc(in.retry.NextBackOff(), func() {
+		in.mu.Lock()
+		defer in.mu.Unlock()
+		if in.removed || in.serving() {
+			return
+		}
+		os.Remove(in.socket())
+		next := in.record
+		c, err := in.run(context.Background(), &next)
+		if err != nil {
+			in.b.cfg.Logger.Error("lambda-host does not start", "workload", in.workload, "error", err)
+			in.again()
+			return
+		}
+		if err := in.commit(next); err != nil {
+			in.b.cfg.Logger.Error("lambda-host cannot be recorded", "workload", in.workload, "error", err)
+		}
+		in.child = c
+		go in.watch(c, time.Now())
+	})
+}
+
+func (in *instance) endpoint() (netip.AddrPort, bool) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.record.Listen, in.record.Object != ""
+}
+
+func (in *instance) status(ctx context.Context) (backend.Status, error) {
+	in.mu.Lock()
+	socket, listen, serving := in.socket(), in.record.Listen, in.serving()
+	in.mu.Unlock()
+	if !serving {
+		return backend.Status{}, errors.New("no process")
+	}
+	s, err := askStatus(ctx, socket)
+	s.Endpoint = listen
+	return s, err
+}
+
+func (in *instance) remove(ctx context.Context) error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.removed = true
+	if in.restart != nil {
+		in.restart.Stop()
+	}
+	if in.child != nil {
+		if err := in.child.stop(ctx, in.socket()); err != nil {
+			return err
+		}
+	}
+	return in.discard()
+}
+
+// discard removes all traces.
+func (in *instance) discard() error {
+	in.removed = true
+	in.b.forget(in)
+	removeGroup(in.group)
+	if err := os.RemoveAll(in.dir); err != nil {
+		return fmt.Errorf("remove %s: %w", in.dir, err)
+	}
+	return nil
+}
+
+// detach lets the process go on without us.
+func (in *instance) detach() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.removed = true
+	if in.restart != nil {
+		in.restart.Stop()
+	}
+	if in.child != nil {
+		in.child.pidfd.Close()
+	}
+}
+
+// adopt finds the process that an earlier daemon left, by its record. Other processes of the workload, which the daemon
+// had no time to record or to end, are ended here.
+func (in *instance) adopt(ctx context.Context) (bool, error) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.child != nil || in.removed {
+		return in.serving(), nil
+	}
+	r, rerr := readRecord(in.dir)
+	sockets, err := filepath.Glob(filepath.Join(in.dir, "control-*"))
+	if err != nil {
+		return false, err
+	}
+	for _, socket := range sockets {
+		c, err := attach(socket)
+		if err == nil && rerr == nil && in.child == nil && filepath.Base(socket) == r.Control && in.matches(ctx, c, r) {
+			in.record, in.child = r, c
+			go in.watch(c, time.Now())
+			continue
+		}
+		if c != nil {
+			err = c.stop(ctx, socket)
+		}
+		os.Remove(socket)
+		if err != nil {
+			in.b.cfg.Logger.Warn("stale control socket", "path", socket, "error", err)
+		}
+	}
+	if in.child == nil {
+		return false, in.discard()
+	}
+	return true, in.sweep()
+}
+
+// attach follows the process that listens on a control socket; no process is no error, only nil.
+func attach(socket string) (*child, error) {
+	pid, err := listener(socket)
+	if err != nil {
+		return nil, err
+	}
+	return follow(pid, nil)
+}
+
+// matches says whether a process is the one of the record, and runs what the record says.
+func (in *instance) matches(ctx context.Context, c *child, r record) bool {
+	if c.pid != r.PID || c.start != r.Start || r.Workload != in.workload {
+		return false
+	}
+	s, err := askStatus(ctx, filepath.Join(in.dir, r.Control))
+	return err == nil && s.Workload == r.Workload && s.Revision == r.Revision
+}
+
+// sweep removes the objects of deployments that did not come to their end.
+func (in *instance) sweep() error {
+	objects, err := filepath.Glob(filepath.Join(in.dir, "*.so*"))
+	if err != nil {
+		return err
+	}
+	for _, object := range objects {
+		if filepath.Base(object) != in.record.Object {
+			os.Remove(object)
+		}
+	}
+	return nil
+}

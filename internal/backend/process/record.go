@@ -1,0 +1,127 @@
+package process
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"debug/elf"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/backend"
+)
+
+// A record is what a daemon leaves for the next one, and what it needs to start the process again.
+type record struct {
+	Workload uint32         `json:"workload"`
+	Revision uint32         `json:"revision"`
+	Listen   netip.AddrPort `json:"listen"`
+	Control  string         `json:"control"` // control socket, in the directory of the record
+	Object   string         `json:"object"`  // shared object, there too
+	Keep     string         `json:"keep"`    // layout of its kept state
+	Args     []string       `json:"args"`
+	PID      int            `json:"pid"`
+	Start    uint64         `json:"start"` // in clock ticks after boot
+}
+
+const recordFile = "record.json"
+
+func (r record) write(dir string) error {
+	text, err := json.MarshalIndent(r, "", "\t")
+	if err != nil {
+		return err
+	}
+	return writeFile(filepath.Join(dir, recordFile), text, 0)
+}
+
+func readRecord(dir string) (r record, err error) {
+	text, err := os.ReadFile(filepath.Join(dir, recordFile))
+	if err != nil {
+		return r, err
+	}
+	if err := json.Unmarshal(text, &r); err != nil {
+		return r, fmt.Errorf("%s: %w", dir, err)
+	}
+	return r, nil
+}
+
+// writeFile writes a file as a whole or not at all, readable by us and a group.
+func writeFile(path string, data []byte, group int) error {
+	temp := path + ".new"
+	err := os.WriteFile(temp, data, 0o640)
+	if err == nil && os.Geteuid() == 0 {
+		err = os.Chown(temp, 0, group)
+	}
+	if err == nil {
+		err = os.Rename(temp, path)
+	}
+	if err != nil {
+		os.Remove(temp)
+	}
+	return err
+}
+
+// userOf gives each workload a user of its own, from a range that Linux distributions assign to nobody, so that lambdas
+// cannot signal or trace each other.
+func userOf(workload uint32) int { return 0x6c6e0000 + int(workload&0xffff) }
+
+// objectName changes with the content: the revision's number alone may come again after a store was lost.
+func objectName(d backend.Deployment) string {
+	sum := sha256.Sum256(d.Native)
+	return fmt.Sprintf("%d-%x.so", d.Revision, sum[:8])
+}
+
+// arguments are the settings that a process has for its whole life.
+func arguments(cfg Config, d backend.Deployment) []string {
+	spec, wait := d.Spec, "--block"
+	if cfg.Spin {
+		wait = "--spin"
+	}
+	args := []string{
+		wait, "--threads", strconv.Itoa(cfg.Threads), "--workload", fmt.Sprint(d.Workload),
+		"--mode", string(spec.Message.Mode), "--memory", fmt.Sprint(uint64(spec.Limits.Memory)),
+	}
+	if spec.Message.Mode != api.ModePacket {
+		args = append(args, "--message-max", fmt.Sprint(uint64(spec.Message.Max)),
+			"--in-flight", strconv.Itoa(spec.Message.InFlight),
+			"--message-timeout", fmt.Sprint(time.Duration(spec.Message.Timeout).Milliseconds()))
+	}
+	for _, s := range d.Services {
+		args = append(args, "--service", fmt.Sprintf("%s,%d", s.Addr, time.Duration(s.Timeout).Milliseconds()))
+	}
+	return args
+}
+
+// keptLayout describes the state that is kept across revisions: names, places and sizes of the objects in the section lambda_keep.
+// Their types are the compiler's to compare. It is "-" where there are none.
+func keptLayout(object []byte) (string, error) {
+	f, err := elf.NewFile(bytes.NewReader(object))
+	if err != nil {
+		return "", fmt.Errorf("the native object is no ELF file: %w", err)
+	}
+	defer f.Close()
+	index := slices.IndexFunc(f.Sections, func(s *elf.Section) bool { return s.Name == "lambda_keep" })
+	if index < 0 {
+		return "-", nil
+	}
+	symbols, err := f.Symbols()
+	if err != nil && !errors.Is(err, elf.ErrNoSymbols) {
+		return "", fmt.Errorf("the native object's symbols: %w", err)
+	}
+	section := f.Sections[index]
+	lines := []string{fmt.Sprintf("%d", section.Size)}
+	for _, s := range symbols {
+		if int(s.Section) == index && elf.ST_TYPE(s.Info) == elf.STT_OBJECT {
+			lines = append(lines, fmt.Sprintf("%s %d %d", s.Name, s.Value-section.Addr, s.Size))
+		}
+	}
+	slices.Sort(lines)
+	return fmt.Sprintf("%x", sha256.Sum256(fmt.Append(nil, lines))), nil
+}

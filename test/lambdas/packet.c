@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* A fixture in message mode packet: the method says what to do. FIXTURE_REVISION tells builds apart. */
+#include "lambda.h"
+
+#ifndef FIXTURE_REVISION
+#define FIXTURE_REVISION 1
+#endif
+
+enum { ECHO, TEXT, DROP, FAULT, FAIL, COUNT, CRASH, HANG, REVISION, PREFIX, TOO_LONG };
+
+#ifdef FIXTURE_WIDER
+LAMBDA_KEPT uint64_t counter;
+#else
+LAMBDA_KEPT uint32_t counter;
+#endif
+static uint8_t text[5000 + LAMBDA_WINDOW];
+
+static void fill(void)
+{
+	for (int i = 0; i < 5000; i++)
+		text[i] = (uint8_t)(i * 7 + FIXTURE_REVISION);
+}
+
+int packet(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)
+{
+	uint8_t *p = payload(headers, 0, 4);
+	volatile uint32_t *nowhere = NULL;
+	volatile uint32_t forever = 1;
+
+	switch (match_data->method) {
+	case ECHO:
+		return lambda_reply(headers, 0, match_data->payload_len);
+	case TEXT:
+		fill();
+		return lambda_reply_from(headers, match_data, text, 0, 5000);
+	case DROP:
+		return RETURN_DROP;
+	case FAULT:
+		return RETURN_FAULT;
+	case FAIL:
+		return lambda_fail(headers, LN_STATUS_BAD_REQUEST);
+	case COUNT:
+		if (!p)
+			return RETURN_FAULT;
+		*(uint32_t *)p = (uint32_t)++counter;
+		return lambda_reply(headers, 0, 4);
+	case CRASH:
+		return (int)*nowhere;
+	case HANG:
+		while (forever)
+			;
+		return RETURN_DROP;
+	case REVISION:
+		if (!p)
+			return RETURN_FAULT;
+		*p = FIXTURE_REVISION;
+		return lambda_reply(headers, 0, 1);
+	case PREFIX:
+		p = payload(headers, -4, 4);
+		if (!p)
+			return RETURN_FAULT;
+		p[0] = 'p';
+		p[1] = 'r';
+		p[2] = 'e';
+		p[3] = ':';
+		return lambda_reply(headers, -4, match_data->payload_len + 4);
+	case TOO_LONG:
+		return lambda_reply(headers, 0, 3000);
+	}
+	return RETURN_KEEP;
+}
