@@ -1,0 +1,235 @@
+package lambdanic
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lambdanic/lambdanic/api"
+)
+
+// A Client makes calls for any number of goroutines. Calls share its sockets, and are told apart by their request IDs.
+type Client struct {
+	session
+	sockets []*socket
+	turn    atomic.Uint32
+}
+
+// Dial connects to addr: HOST, HOST:PORT or [IPv6]:PORT. Nothing is sent.
+func Dial(addr string, opts ...Option) (*Client, error) {
+	c := &Client{session: session{options: defaults(opts), epoch: time.Now()}}
+	for range c.options.sockets {
+		conn, err := c.connect(addr)
+		if err != nil {
+			c.Close()
+			return nil, err
+		}
+		s, err := newSocket(conn, c.clock)
+		if err != nil {
+			conn.Close()
+			c.Close()
+			return nil, fmt.Errorf("dial %s: %w", addr, err)
+		}
+		c.sockets = append(c.sockets, s)
+	}
+	return c, nil
+}
+
+// Close ends the calls in flight with ErrClosed, and closes the sockets.
+func (c *Client) Close() error {
+	for _, s := range c.sockets {
+		s.close()
+	}
+	return nil
+}
+
+// Stats returns the counters since Dial.
+func (c *Client) Stats() Stats {
+	var sum Stats
+	for _, s := range c.sockets {
+		s.stats.addTo(&sum)
+	}
+	return sum
+}
+
+// RemoteAddr returns the address that calls go to.
+func (c *Client) RemoteAddr() net.Addr { return c.sockets[0].conn.RemoteAddr() }
+
+// Call sends req and returns the answer.
+func (c *Client) Call(ctx context.Context, req Request) (Response, error) {
+	var reply bytesSink
+	body := &bytesSource{body: req.Body}
+	r, err := c.call(ctx, &req, len(req.Body), body, &reply, memoryIO{body})
+	r.Body = reply.buf
+	if err != nil {
+		return Response{}, err
+	}
+	return r, nil
+}
+
+// CallStream is Call with size bytes of body as the request, in place of req.Body, and the reply written to w, in order.
+// Neither is held in memory: only a window of packets is, some 700 KB of each. A call whose revision went away can only
+// start over while the window still holds all of the request and nothing was written; otherwise the error is ErrStale.
+// While body or w block, so does the call: a context cannot interrupt them.
+func (c *Client) CallStream(ctx context.Context, req Request, body io.Reader, size int, w io.Writer) (Response, error) {
+	s := newStream(body, size, w)
+	r, err := c.call(ctx, &req, size, &s.in, &s.out, s)
+	if err != nil {
+		return Response{}, err
+	}
+	return r, nil
+}
+
+// An ioPump moves bytes between the user and the windows of a call, between its packets.
+type ioPump interface {
+	// start readies the source for packets of n bytes, and reports whether it can (again) offer them all.
+	start(n int) bool
+	// pump moves what can be moved without waiting for a packet. It reports whether there is more to send now.
+	pump(c *call) (more bool, err error)
+}
+
+type memoryIO struct{ body *bytesSource }
+
+func (m memoryIO) start(n int) bool                  { m.body.fragSize = n; return true }
+func (m memoryIO) pump(*call) (more bool, err error) { return false, nil }
+
+func (c *Client) call(ctx context.Context, req *Request, n int, body source, reply sink, pump ioPump) (Response, error) {
+	deadline, idle := c.deadlineOf(ctx)
+	head, size, err := c.header(req, n, deadline-c.clock())
+	if err != nil {
+		return Response{}, err
+	}
+	s := c.sockets[int(c.turn.Add(1))%len(c.sockets)]
+	k := newCall()
+	defer k.free()
+	k.x.max = c.maxReply
+	pump.start(size)
+	room, resends := c.roomFor(req), 0
+	for attempt := 0; ; attempt++ {
+		err := k.attempt(ctx, s, &c.session, deadline, idle, pump, func(id uint64) {
+			head.Request = id
+			k.x.start(head, room, c.once, body, reply)
+		})
+		resends += int(k.x.resent)
+		if err == nil {
+			break
+		}
+		if !c.again(err, &head, attempt, &room) || !pump.start(size) {
+			return Response{}, fmt.Errorf("call workload %d: %w", req.Workload, err)
+		}
+		s.stats.restarts.Add(1)
+	}
+	first := &k.x.first
+	c.learn(req, int(first.MessageLen))
+	return Response{Status: api.Status(first.Code), Revision: first.Revision, Length: int(first.MessageLen), Resends: resends}, nil
+}
+
+// A call is an exchange that two goroutines work on: the caller sends and waits, the socket's reader takes packets in.
+type call struct {
+	mu    sync.Mutex
+	x     exchange
+	heard time.Duration // when the last packet came
+	last  error         // what the network said
+
+	wake  chan struct{} // something arrived that the caller must act on
+	timer *time.Timer
+	out   batch
+}
+
+var calls = sync.Pool{New: func() any {
+	k := &call{wake: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
+	k.timer.Stop()
+	return k
+}}
+
+func newCall() *call { return calls.Get().(*call) }
+
+// free gives k's memory back. The socket's reader may still hold k, but it compares request IDs under the lock.
+func (k *call) free() {
+	k.timer.Stop()
+	k.mu.Lock()
+	k.x.head.Request, k.x.body, k.x.reply, k.x.finished, k.x.err = 0, nil, nil, true, nil
+	k.mu.Unlock()
+	calls.Put(k)
+}
+
+// attempt drives one exchange to its end.
+func (k *call) attempt(ctx context.Context, s *socket, c *session, deadline time.Duration, idle bool, pump ioPump, start func(id uint64)) error {
+	select {
+	case <-k.wake: // left over
+	default:
+	}
+	now := c.clock()
+	k.mu.Lock()
+	start(s.newID())
+	id := k.x.head.Request
+	k.heard, k.last = now, nil
+	k.mu.Unlock()
+	if err := s.add(id, k); err != nil {
+		return err
+	}
+	err := k.drive(ctx, s, c, deadline, idle, pump)
+	s.remove(id)
+
+	k.mu.Lock()
+	k.x.release(&k.out)
+	s.stats.account(&k.x)
+	k.mu.Unlock()
+	if sendErr := s.send(&k.out, nil); err == nil {
+		err = sendErr
+	}
+	return err
+}
+
+func (k *call) drive(ctx context.Context, s *socket, c *session, deadline time.Duration, idle bool, pump ioPump) error {
+	for {
+		more, err := pump.pump(k)
+		if err != nil {
+			return err
+		}
+		now := c.clock()
+		k.mu.Lock()
+		wake := k.x.poll(now, &k.out)
+		finished, err, heard, last := k.x.finished, k.x.err, k.heard, k.last
+		k.mu.Unlock()
+		if finished {
+			if more, perr := pump.pump(k); more || perr != nil {
+				if perr != nil {
+					return perr
+				}
+				continue
+			}
+			return err
+		}
+		if err := s.send(&k.out, k); err != nil {
+			return err
+		}
+		if idle {
+			deadline = heard + c.timeout
+		}
+		if now >= deadline || ctx.Err() != nil {
+			return giveUp(ctx, last)
+		}
+		if k.out.full() || more {
+			continue
+		}
+		k.timer.Reset(min(wake, deadline) - now)
+		select {
+		case <-k.wake:
+		case <-k.timer.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// notify wakes the caller.
+func (k *call) notify() {
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,74 @@
+package lambdanic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/lambdanic/lambdanic/api"
+)
+
+// RPCError is an error packet: the NIC's or host's reason not to answer a call. Compare with errors.Is and the sentinels
+// below.
+type RPCError struct {
+	Code api.Code
+	// Need is, for ErrTooLarge, how many bytes there would have to be room for in one packet; 0 where no room would do.
+	Need int
+}
+
+// What the server may say of a call (docs/protocol.md, "Errors").
+var (
+	ErrUnknownWorkload = &RPCError{Code: api.CodeUnknownWorkload}
+	ErrOverQuota       = &RPCError{Code: api.CodeOverQuota}
+	ErrBadTag          = &RPCError{Code: api.CodeBadTag}
+	ErrMalformed       = &RPCError{Code: api.CodeMalformed}
+	ErrLambdaFault     = &RPCError{Code: api.CodeLambdaFault}
+	ErrTooLarge        = &RPCError{Code: api.CodeTooLarge}
+	ErrBusy            = &RPCError{Code: api.CodeBusy}
+	ErrServiceTimeout  = &RPCError{Code: api.CodeTimeout}
+	ErrUnreachable     = &RPCError{Code: api.CodeUnreachable}
+	ErrStale           = &RPCError{Code: api.CodeStale}
+)
+
+// What the client says of a call itself.
+var (
+	// ErrDeadlineExceeded also is context.DeadlineExceeded.
+	ErrDeadlineExceeded = fmt.Errorf("λ-RPC: no answer in time: %w", context.DeadlineExceeded)
+	// ErrRequestTooLarge: the body needs more packets than the protocol can count.
+	ErrRequestTooLarge = errors.New("λ-RPC: request too large: split it")
+	// ErrReplyTooLarge: the reply is longer than WithMaxReply allows.
+	ErrReplyTooLarge = errors.New("λ-RPC: reply too large: raise WithMaxReply")
+	// ErrClosed: the client or connection was closed.
+	ErrClosed = errors.New("λ-RPC: client is closed")
+)
+
+var reasons = map[api.Code]string{
+	api.CodeUnknownWorkload: "unknown workload: look the lambda's name up again",
+	api.CodeOverQuota:       "over quota: slow down",
+	api.CodeBadTag:          "bad tag: check the namespace's key",
+	api.CodeMalformed:       "malformed packet",
+	api.CodeLambdaFault:     "the lambda failed on this request",
+	api.CodeTooLarge:        "request or reply too large",
+	api.CodeBusy:            "busy: try again later",
+	api.CodeTimeout:         "an external service did not answer in time",
+	api.CodeUnreachable:     "an external service cannot be reached",
+	api.CodeStale:           "the revision or reply is gone: start over",
+}
+
+// Error gives the reason and, where there is one, the remedy.
+func (e *RPCError) Error() string {
+	reason, ok := reasons[e.Code]
+	if !ok {
+		reason = "unknown reason"
+	}
+	if e.Need > 0 {
+		return fmt.Sprintf("λ-RPC error %d: %s: %d bytes of room are needed", e.Code, reason, e.Need)
+	}
+	return fmt.Sprintf("λ-RPC error %d: %s", e.Code, reason)
+}
+
+// Is compares the codes alone, so that the sentinels match whatever else the packet said.
+func (e *RPCError) Is(target error) bool {
+	t, ok := target.(*RPCError)
+	return ok && t.Code == e.Code
+}

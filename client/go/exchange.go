@@ -1,0 +1,277 @@
+package lambdanic
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/lambdanic/lambdanic/api"
+)
+
+// An exchange is one attempt at a call: which packets to send, and what the packets that arrive mean. It does no I/O and
+// reads no clock, so that Conn and Client share it and tests can drive it. The zero value is ready for start.
+type exchange struct {
+	head api.Header // of the request's packets
+	room int        // a request of one packet is padded to it
+	max  int        // bytes of reply that are acceptable
+
+	body  source
+	reply sink
+
+	up      flight // the request's packets
+	down    flight // pulls, from packet 0 of the reply, which nobody has to pull
+	pulling bool
+	acked   bool // an acknowledgement came: the server keeps the message, and answers it as a whole
+	parted  bool // a response to a later packet came: the server answers each packet
+	probed  bool // a later packet was sent again in the hope for such a response
+	guessed bool // pulling because that response did not come
+
+	begun    bool // the first response arrived
+	first    api.Header
+	size     int // bytes per packet of the reply but the last
+	finished bool
+	err      error
+
+	resent     uint64
+	duplicates uint64
+	malformed  uint64
+}
+
+// A source has the request's bytes. A sink takes the reply's.
+type source interface {
+	fragment(i int) []byte // of packet i < limit
+	limit() int
+}
+
+type sink interface {
+	begin(total, count int)
+	put(index, offset int, p []byte)
+	limit() int // packets from here on cannot be put yet
+}
+
+// start readies x for another attempt with a new request ID, and keeps the memory it has.
+func (x *exchange) start(head api.Header, room int, once bool, body source, reply sink) {
+	max, up, down := x.max, x.up, x.down
+	*x = exchange{head: head, room: room, max: max, body: body, reply: reply, up: up, down: down}
+	x.up.start(int(head.Count), once)
+}
+
+// poll fills b with packets that are due, all of one size, and says when to poll again if nothing arrives before. A full
+// batch means that there may be more.
+func (x *exchange) poll(now time.Duration, b *batch) time.Duration {
+	b.reset()
+	if x.finished {
+		return never
+	}
+	f, limit := &x.up, x.body.limit()
+	if x.pulling {
+		f, limit = &x.down, x.reply.limit()
+	} else if !x.acked { // each packet may bring one of the reply
+		limit = min(limit, x.reply.limit())
+	}
+	f.expire(now)
+	for !b.full() {
+		i, again, ok := f.pick(now, limit)
+		if !ok {
+			break
+		}
+		if again {
+			x.resent++
+			x.probed = x.probed || i > 0
+		}
+		if x.pulling {
+			x.appendPull(b, i, again)
+		} else {
+			x.appendRequest(b, i, again)
+		}
+	}
+	if !x.pulling && x.head.Count > 1 {
+		b.setFlag(api.FlagAckWanted)
+	}
+	return f.expiry
+}
+
+// ackEvery is how many packets of a request share an acknowledgement, which can tell of 64.
+const ackEvery = 16
+
+func (x *exchange) appendRequest(b *batch, i int, again bool) {
+	h := x.head
+	h.Index = uint32(i)
+	p, size := x.body.fragment(i), x.room
+	if h.Count > 1 {
+		// The last packet is padded like the others, because any of them may complete the message and carry the reply.
+		size = api.RPCFragment
+		if again || i == 0 || i%ackEvery == ackEvery-1 {
+			h.Flags |= api.FlagAckWanted
+		}
+	}
+	if again {
+		h.Flags |= api.FlagResend
+	}
+	b.append(&h, p, size)
+}
+
+func (x *exchange) appendPull(b *batch, i int, again bool) {
+	h := x.head
+	h.Type, h.Index, h.Count, h.Revision, h.MessageLen = api.TypePull, uint32(i), x.first.Count, x.first.Revision, uint32(x.size)
+	if again {
+		h.Flags |= api.FlagResend
+	}
+	var p []byte
+	if x.head.Count == 1 {
+		p = x.body.fragment(0)
+	}
+	b.append(&h, p, x.size)
+}
+
+// release fills b with the acknowledgement by which the server may forget message and reply, where it keeps any.
+func (x *exchange) release(b *batch) {
+	b.reset()
+	if x.head.Count == 1 && x.first.Count <= 1 {
+		return
+	}
+	h := x.head
+	h.Type, h.Flags, h.Revision = api.TypeAck, h.Flags|api.FlagDone, x.first.Revision
+	b.append(&h, nil, 0)
+}
+
+// receive takes in a packet with x's request ID.
+func (x *exchange) receive(now time.Duration, h *api.Header, payload []byte) {
+	switch {
+	case x.finished:
+		x.duplicates++
+	case h.Workload != x.head.Workload:
+		x.malformed++
+	case h.Type == api.TypeError:
+		x.refused(h)
+	case h.Type == api.TypeAck:
+		x.acknowledge(now, h, payload)
+	case h.Type == api.TypeResponse:
+		x.respond(h, payload)
+	default:
+		x.malformed++
+	}
+}
+
+func (x *exchange) refused(h *api.Header) {
+	e := &RPCError{Code: api.Code(h.Code)}
+	switch {
+	case e.Code == api.CodeTooLarge:
+		e.Need = int(h.MessageLen)
+	case e.Code == api.CodeStale && x.guessed: // wrong: there is nothing to pull
+		x.guessed, x.pulling, x.parted = false, false, true
+		return
+	}
+	x.fail(e)
+}
+
+func (x *exchange) fail(err error) { x.err, x.finished = err, true }
+
+func (x *exchange) acknowledge(now time.Duration, h *api.Header, payload []byte) {
+	if len(payload) != 8 || h.Index >= x.head.Count || x.head.Count == 1 {
+		x.malformed++
+		return
+	}
+	if x.pulling {
+		x.duplicates++
+		return
+	}
+	x.acked = true
+	if x.begun && !x.parted {
+		x.pull()
+		return
+	}
+	base := int(h.Index) &^ 63
+	for bits := be.Uint64(payload); bits != 0; bits &= bits - 1 {
+		x.up.confirm(base + trailingZeros(bits))
+	}
+	if x.up.done() {
+		x.up.doubt(now)
+	}
+}
+
+func (x *exchange) respond(h *api.Header, payload []byte) {
+	offset, size, err := h.Placement()
+	if err != nil {
+		x.malformed++
+		return
+	}
+	if !x.begun && !x.begin(h, size) {
+		return
+	}
+	switch f := &x.first; {
+	case h.Count != f.Count || h.MessageLen != f.MessageLen || h.Code != f.Code || h.Revision != f.Revision || size != x.size:
+		// A second answer, maybe by another revision: the first one stands. In mode stream nobody could complete it.
+		if !x.pulling && h.Revision != f.Revision {
+			x.fail(ErrStale)
+		}
+		x.duplicates++
+		return
+	}
+	if !x.pulling && x.whole(h) {
+		if h.Index != 0 {
+			x.malformed++
+			return
+		}
+		x.reply.put(0, 0, payload)
+		x.pull()
+		return
+	}
+	f := &x.up
+	if x.pulling {
+		f = &x.down
+		if x.guessed {
+			x.up.confirm(int(h.Index))
+		}
+	}
+	x.parted = x.parted || !x.pulling && h.Index > 0
+	if !f.confirm(int(h.Index)) {
+		x.duplicates++
+	} else {
+		x.reply.put(int(h.Index), offset, payload)
+		x.finished = f.done()
+	}
+	if !x.finished && !x.pulling && !x.parted && x.probed {
+		x.guessed = true
+		x.pull()
+	}
+}
+
+// begin takes h as the first response that arrived.
+func (x *exchange) begin(h *api.Header, size int) bool {
+	if h.Index > 0 && h.Count != x.head.Count {
+		x.malformed++
+		return false
+	}
+	if int(h.MessageLen) > x.max {
+		x.fail(fmt.Errorf("%w: %d bytes", ErrReplyTooLarge, h.MessageLen))
+		return false
+	}
+	x.begun, x.first, x.size = true, *h, size
+	x.reply.begin(int(h.MessageLen), int(h.Count))
+	return true
+}
+
+// whole reports whether response h certainly answers the request as a whole. If not, it may be one of a row, one for each
+// packet. The two look alike where the reply has as many packets as the request, and what else arrives must decide: after
+// an acknowledgement it is whole; after a response to a later packet, one of a row; and where a later packet was sent
+// again and still packet 0 is all that comes back, a pull finds out.
+func (x *exchange) whole(h *api.Header) bool {
+	n := x.head.Count
+	return !x.parted && (n == 1 || h.Count != n || x.acked || h.Flags&api.FlagDone != 0)
+}
+
+// pull goes on to fetch what is left of a reply whose first packet has arrived.
+func (x *exchange) pull() {
+	if !x.guessed {
+		x.up.confirmAll()
+	}
+	x.pulling = true
+	if x.first.Count == 1 {
+		x.finished = true
+		return
+	}
+	x.down.start(int(x.first.Count), x.up.once)
+	x.down.next, x.down.sends = 1, 1 // as if packet 0 had been pulled
+	*x.down.at(0) = slot{state: slotConfirmed}
+	x.down.base = 1
+}

@@ -1,0 +1,149 @@
+package lambdanic
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lambdanic/lambdanic/api"
+)
+
+// A session is what Client and Conn have in common: how to turn a request into an exchange, and when to try another.
+type session struct {
+	options
+	single int // bytes of message that fit one packet
+	epoch  time.Time
+	rooms  rooms
+}
+
+// maxAttempts bounds how often a call starts over because its revision went away while it ran.
+const maxAttempts = 8
+
+// clock is the time that exchanges are told.
+func (s *session) clock() time.Duration { return time.Since(s.epoch) }
+
+// connect makes a socket that only hears addr: HOST, HOST:PORT or [IPv6]:PORT.
+func (s *session) connect(addr string) (*net.UDPConn, error) {
+	if _, _, err := net.SplitHostPort(addr); err != nil {
+		addr = net.JoinHostPort(strings.Trim(addr, "[]"), strconv.Itoa(api.RPCPort))
+	}
+	to, err := net.ResolveUDPAddr("udp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("dial %s: %w", addr, err)
+	}
+	conn, err := net.DialUDP("udp", nil, to)
+	if err != nil {
+		return nil, fmt.Errorf("dial %s: %w", addr, err)
+	}
+	s.single = maxSingle(conn.RemoteAddr().(*net.UDPAddr).AddrPort())
+	return conn, nil
+}
+
+// maxSingle is how much a packet holds: IPv6's header is 20 bytes longer.
+func maxSingle(to netip.AddrPort) int {
+	if to.Addr().Unmap().Is4() {
+		return api.RPCMaxPayload
+	}
+	return api.RPCMaxPayload - 20
+}
+
+// firstID draws where a socket's request IDs start, so that others cannot guess them and an earlier socket's are not met.
+func firstID() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails, as documented
+	return be.Uint64(b[:])
+}
+
+// header makes the header of a request's packets, but for its ID. size is how many bytes each holds.
+func (s *session) header(req *Request, n int, deadline time.Duration) (head api.Header, size int, err error) {
+	count, size := packets(n, s.single)
+	if n > int(api.MaxMessage) {
+		return head, 0, fmt.Errorf("%w: %d bytes exceed %d", ErrRequestTooLarge, n, api.MaxMessage)
+	}
+	return api.Header{
+		Type: api.TypeRequest, Workload: req.Workload, Method: req.Method, Count: uint32(count), MessageLen: uint32(n),
+		DeadlineUS: uint32(min(deadline.Microseconds(), math.MaxUint32)),
+	}, size, nil
+}
+
+// deadlineOf is how long a call may take: until ctx ends, or else as long as something arrives every s.timeout.
+func (s *session) deadlineOf(ctx context.Context) (d time.Duration, idle bool) {
+	if t, ok := ctx.Deadline(); ok {
+		return t.Sub(s.epoch), false
+	}
+	return s.clock() + s.timeout, true
+}
+
+// again decides whether a call that ended with err starts over, and with how much room.
+func (s *session) again(err error, head *api.Header, attempt int, room *int) bool {
+	var e *RPCError
+	if !errors.As(err, &e) || attempt >= maxAttempts {
+		return false
+	}
+	switch e.Code {
+	case api.CodeStale:
+		return true
+	case api.CodeTooLarge:
+		if head.Count == 1 && e.Need > *room && e.Need <= s.single {
+			*room = e.Need
+			return true
+		}
+	}
+	return false
+}
+
+// rooms remembers how long the replies of each method were.
+type rooms struct {
+	mu    sync.RWMutex
+	known map[[2]uint32]int
+}
+
+// maxRooms bounds what a client with ever new methods remembers.
+const maxRooms = 4096
+
+func (s *session) roomFor(req *Request) int {
+	room := req.ReplyRoom
+	if room == 0 {
+		s.rooms.mu.RLock()
+		room = s.rooms.known[[2]uint32{req.Workload, req.Method}]
+		s.rooms.mu.RUnlock()
+		room = max(room, s.room)
+	}
+	return min(room, s.single)
+}
+
+func (s *session) learn(req *Request, reply int) {
+	if req.ReplyRoom != 0 || reply <= s.room {
+		return
+	}
+	reply = min(reply, s.single)
+	key := [2]uint32{req.Workload, req.Method}
+	s.rooms.mu.Lock()
+	defer s.rooms.mu.Unlock()
+	if s.rooms.known[key] >= reply {
+		return
+	}
+	if s.rooms.known == nil || len(s.rooms.known) >= maxRooms {
+		s.rooms.known = make(map[[2]uint32]int)
+	}
+	s.rooms.known[key] = reply
+}
+
+// giveUp is the error of a call whose time is over. last is what the network said of it, if anything.
+func giveUp(ctx context.Context, last error) error {
+	if err := context.Cause(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("λ-RPC: call cancelled: %w", err)
+	}
+	if last != nil {
+		return fmt.Errorf("%w: the network said: %w", ErrDeadlineExceeded, last)
+	}
+	return ErrDeadlineExceeded
+}
