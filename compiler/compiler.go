@@ -186,7 +186,8 @@ func run(ctx context.Context, tools *toolchain, args []string, input []sandbox.F
 	case !errors.As(err, &exit):
 		return nil, nil, fmt.Errorf("compile lambda %s: %w", spec.Name, err)
 	}
-	if !slices.ContainsFunc(list, func(d Diagnostic) bool { return d.Severity == "error" }) {
+	crashed := exit.Code >= 128 // of a signal
+	if crashed || !slices.ContainsFunc(list, func(d Diagnostic) bool { return d.Severity == "error" }) {
 		list = append(list, withoutMessage(string(messages), exit, spec))
 	}
 	return nil, nil, &Error{Lambda: spec.Name, Diagnostics: list}

@@ -46,8 +46,9 @@ var (
 	located   = regexp.MustCompile(`^(/[^:]*):(\d+):(\d+): (?:fatal )?(error|warning|note): (.*)$`)
 	unlocated = regexp.MustCompile(`^(?:[a-z.-]+: )?(error|warning|note): (.*)$`)
 	undefined = regexp.MustCompile(`^undefined symbol: (.*)$`)
-	// ignored are lines between messages that belong to none: where a header was included, and the final count.
-	ignored = regexp.MustCompile(`^(In file included from |\s+from |\d+ (error|warning)|>>> )`)
+	// excerpt is a line of the source under a message, or marks under it. Nothing else that the tools print is shown: where
+	// they crash, they print where they are installed and how they were called.
+	excerpt = regexp.MustCompile(`^ *\d* \|`)
 	// hidePaths leaves of a path in the sandbox what the author knows.
 	hidePaths = strings.NewReplacer(lambdaDir+"/", "", sdkDir+"/", "")
 )
@@ -67,9 +68,7 @@ func parseDiagnostics(text string) []Diagnostic {
 		} else if m := unlocated.FindStringSubmatch(line); m != nil {
 			keep = true
 			list = append(list, Diagnostic{Severity: m[1], Message: explain(m[2])})
-		} else if ignored.MatchString(line) {
-			continue
-		} else if keep {
+		} else if keep && excerpt.MatchString(line) {
 			last := &list[len(list)-1]
 			last.Excerpt = strings.TrimPrefix(last.Excerpt+"\n"+line, "\n")
 		}

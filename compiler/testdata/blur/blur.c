@@ -11,17 +11,15 @@ int blur(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)
 	uint8_t *p;
 
 	if (match_data->event == LAMBDA_FRAGMENT) {
-		p = payload(headers, 0, 1376);
-		if (!p)
-			return RETURN_FAULT;
-		for (i = 0; i < 344 && i < n; i++)
-			if (first + i < PIXELS)
-				image[first + i] = p[4 * i] | p[4 * i + 1] << 8 | p[4 * i + 2] << 16;
+		for (i = 0; i < 344 && i < n; i++) {
+			p = payload(headers, 4 * i, 4);
+			if (!p || first + i >= PIXELS)
+				return RETURN_FAULT;
+			image[first + i] = p[0] | p[1] << 8 | p[2] << 16;
+		}
 		return RETURN_KEEP;
 	}
-	if (n > PIXELS)
-		n = PIXELS;
-	lambda_opaque(n);
+	n = match_data->message_len / 4;
 	for (i = 0; i < n && i < 4096; i++)
 		sum += image[i] & 0xff;
 	p = payload(headers, 0, 4);

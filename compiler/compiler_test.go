@@ -1,0 +1,200 @@
+package compiler
+
+import (
+	"bytes"
+	"debug/elf"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/compiler/artifact"
+	"github.com/lambdanic/lambdanic/compiler/sandbox"
+)
+
+const body = "(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)"
+
+// lambda writes a lambda "probe" with that source into a new directory.
+func lambda(t *testing.T, source string) string {
+	t.Helper()
+	return lambdaWith(t, "name: probe\n", source)
+}
+
+func lambdaWith(t *testing.T, spec, source string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{api.SpecFile: spec, "probe.c": source} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func build(t *testing.T, dir string) *Artifact {
+	t.Helper()
+	a, err := Build(t.Context(), dir, Options{Warn: func(d Diagnostic) { t.Errorf("warning: %v", d) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// The oracle is the kernel's verifier: what Build makes of plain C loads.
+func TestBuildLoadsIntoTheKernel(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("loading BPF programs needs root")
+	}
+	for _, name := range []string{"flip", "blur", "assemble"} {
+		t.Run(name, func(t *testing.T) {
+			a := build(t, filepath.Join("testdata", name))
+			spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(a.BPF))
+			if err != nil {
+				t.Fatal(err)
+			}
+			loaded, err := ebpf.NewCollection(spec)
+			if err != nil {
+				t.Fatalf("%+v", err)
+			}
+			loaded.Close()
+		})
+	}
+}
+
+func TestBuildMakesASharedObject(t *testing.T) {
+	a := build(t, "testdata/flip")
+	file, err := elf.NewFile(bytes.NewReader(a.Native))
+	if err != nil {
+		t.Fatal(err)
+	}
+	symbols, err := file.DynamicSymbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range symbols {
+		if s.Name == "lambda_host_run" && elf.ST_TYPE(s.Info) == elf.STT_FUNC {
+			return
+		}
+	}
+	t.Errorf("no lambda_host_run in %v", symbols)
+}
+
+func TestBuildDescribesMemory(t *testing.T) {
+	m := build(t, "testdata/assemble").Manifest
+	// Four messages (three, rounded up) of 32 KiB and a window, four places of replies, one kept counter, and a key each.
+	const messages, keep = 4*(32<<10+api.RPCMaxPayload) + 4*4 + 4, 4 + 4
+	if m.Memory != messages+keep || len(m.Maps) != 2 || m.Maps[0].Name != ".data.keep" || m.Maps[1].Name != ".data.messages" {
+		t.Errorf("got %d bytes in %+v, want %d", m.Memory, m.Maps, messages+keep)
+	}
+	if !strings.Contains(m.Compiler, "clang version 19") {
+		t.Errorf("compiler %q", m.Compiler)
+	}
+}
+
+func TestBuildIsReproducible(t *testing.T) {
+	source := "#include \"lambda.h\"\nint probe" + body + " { return RETURN_DROP; }\n"
+	if a, b := build(t, lambda(t, source)), build(t, lambda(t, source)); a.Digest != b.Digest {
+		t.Errorf("%s and %s", a.Digest, b.Digest)
+	}
+}
+
+func TestBuildFindsItsWorkAgain(t *testing.T) {
+	store, err := artifact.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := lambda(t, "#include \"lambda.h\"\nint probe"+body+" { int unused; return RETURN_DROP; }\n")
+	compiled := 0
+	opts := Options{Store: store, Warn: func(Diagnostic) { compiled++ }} // only a compilation warns
+	first, err := Build(t.Context(), dir, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := compiled
+	again, err := Build(t.Context(), dir, opts)
+	if err != nil || again.Digest != first.Digest || after == 0 || compiled != after {
+		t.Errorf("got %v, %v; %d warnings, then %d", again, err, after, compiled)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "probe.c"), []byte("#include \"lambda.h\"\nint probe"+body+" { return RETURN_KEEP; }\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if changed, err := Build(t.Context(), dir, opts); err != nil || changed.Digest == first.Digest {
+		t.Errorf("changed source: got %v, %v", changed, err)
+	}
+}
+
+func TestErrorsCarryTheAuthorsPlace(t *testing.T) {
+	const include = "#include \"lambda.h\"\n"
+	for name, tc := range map[string]struct {
+		source string
+		want   Diagnostic
+	}{
+		"syntax":          {include + "int probe" + body + "\n{\n\treturn 0\n}\n", Diagnostic{File: "probe.c", Line: 4, Column: 10, Message: "expected ';' after return statement"}},
+		"unknown name":    {include + "int probe" + body + "\n{\n\treturn nothing;\n}\n", Diagnostic{File: "probe.c", Line: 4, Column: 9, Message: "use of undeclared identifier 'nothing'"}},
+		"no such header":  {"#include \"nothing.h\"\n", Diagnostic{File: "probe.c", Line: 1, Column: 10, Message: "'nothing.h' file not found"}},
+		"no entry":        {include + "int prob" + body + " { return 0; }\n", Diagnostic{File: "probe.c", Line: 1, Column: 1, Message: "int probe(EXTRACTED_HEADERS_T *, MATCH_DATA_T *) is not defined: it is the entry in lambda.yml"}},
+		"wrong signature": {include + "int probe(void) { return 0; }\n", Diagnostic{File: "probe.c", Line: 2, Column: 5, Message: "conflicting types for 'probe'"}},
+		"unknown call":    {include + "int probe" + body + " { return system(\"id\"); }\n", Diagnostic{File: "probe.c", Line: 2, Column: 76, Message: "call to undeclared function 'system'"}},
+		"open comment":    {include + "int probe" + body + " { return 0; }\n/* \n", Diagnostic{File: "probe.c", Line: 3, Column: 1, Message: "unterminated /* comment"}},
+		"open condition":  {include + "#if 0\n", Diagnostic{File: "probe.c", Line: 2, Column: 2, Message: "unterminated conditional directive"}},
+		"SERVICE unknown": {include + "int probe" + body + "\n{\n\treturn SERVICE(db);\n}\n", Diagnostic{File: "probe.c", Line: 4, Column: 9, Message: "use of undeclared identifier 'SERVICE_db'"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Build(t.Context(), lambda(t, tc.source), Options{})
+			var failed *Error
+			if !errors.As(err, &failed) {
+				t.Fatalf("got %v", err)
+			}
+			got := failed.Diagnostics[0]
+			if got.File != tc.want.File || got.Line != tc.want.Line || got.Column != tc.want.Column ||
+				!strings.HasPrefix(got.Message, tc.want.Message) || got.Severity != "error" {
+				t.Errorf("got  %v\nwant %v", got, tc.want)
+			}
+			if strings.Contains(err.Error(), unitFile) || strings.Contains(err.Error(), lambdaDir+"/") {
+				t.Errorf("a path of the sandbox shows:\n%v", err)
+			}
+		})
+	}
+}
+
+func TestBuildRefuses(t *testing.T) {
+	const include = "#include \"lambda.h\"\n"
+	entry := func(statements string) string {
+		return include + "int probe" + body + " { " + statements + " return RETURN_DROP; }\n"
+	}
+	for name, tc := range map[string]struct {
+		spec, source string
+		is           error
+		want         string
+	}{
+		"too much memory": {"limits: {memory: 64KiB}\n", include + "uint8_t table[65536];\nint probe" + body + " { return table[match_data->room & 0xffff]; }\n", sandbox.ErrLimit, "limits.memory allows 65536"},
+		"kernel memory":   {"", entry("char c; if (!bpf_probe_read_kernel(&c, 1, (void *)match_data->request)) return c;"), ErrForbidden, "ProbeReadKernel"},
+		"redirect":        {"", entry("return bpf_redirect(1, 0);"), ErrForbidden, "Redirect"},
+		"may_goto":        {"", entry(`asm volatile goto(".byte 0xe5; .byte 0; .short 0; .long 0" :::: out); out:`), ErrForbidden, "may_goto"},
+		"kernel variable": {"", include + "extern const int bpf_prog_active __attribute__((section(\".ksyms\")));\nint probe" + body + " { return *(volatile int *)&bpf_prog_active; }\n", ErrForbidden, "bpf_prog_active is declared"},
+		"pinned map":      {"", include + "struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 1); __type(key, int); __type(value, int); __uint(pinning, 1); } theirs SEC(\".maps\");\nint probe" + body + " { int k = 0; return !bpf_map_lookup_elem(&theirs, &k); }\n", ErrForbidden, "pinned"},
+		"program array":   {"", include + "struct { __uint(type, BPF_MAP_TYPE_PROG_ARRAY); __uint(max_entries, 1); __type(key, int); __type(value, int); } jump SEC(\".maps\");\nint probe" + body + " { int k = 0; return !bpf_map_lookup_elem(&jump, &k); }\n", ErrForbidden, "ProgramArray"},
+		"second program":  {"", entry("") + "SEC(\"xdp\") int other(struct xdp_md *ctx) { return 2; }\n", ErrForbidden, "a second program"},
+		// A 16-byte load of the map with file descriptor 5 (BPF_LD | BPF_IMM | BPF_DW, BPF_PSEUDO_MAP_FD).
+		"file descriptor": {"", entry(`asm volatile(".byte 0x18, 0x11, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0" ::: "r1");`), ErrForbidden, "foreign object"},
+		"no spec":         {"-", "", ErrSource, ""},
+		"no source":       {"source: other.c\n", entry(""), ErrSource, "other.c"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := lambdaWith(t, "name: probe\ntargets: [nic]\n"+strings.TrimPrefix(tc.spec, "-"), tc.source)
+			if tc.spec == "-" {
+				if err := os.Remove(filepath.Join(dir, api.SpecFile)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, err := Build(t.Context(), dir, Options{})
+			if !errors.Is(err, tc.is) || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
