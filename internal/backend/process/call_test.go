@@ -1,0 +1,172 @@
+package process
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/bradfitz/gomemcache/memcache"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/backend"
+)
+
+// startMemcached runs a real memcached that speaks UDP and TCP at one address.
+func startMemcached(t *testing.T) netip.AddrPort {
+	t.Helper()
+	addr := freePort(t)
+	port := fmt.Sprint(addr.Port())
+	cmd := exec.Command("memcached", "-u", "nobody", "-l", "127.0.0.1", "-p", port, "-U", port, "-m", "16")
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("memcached: %v: install the package memcached", err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	eventually(t, "memcached listens", func() bool {
+		conn, err := net.Dial("tcp", addr.String())
+		if err == nil {
+			conn.Close()
+		}
+		return err == nil
+	})
+	return addr
+}
+
+func serveCaller(t *testing.T, services ...netip.AddrPort) (*Backend, *rawClient) {
+	t.Helper()
+	b := newBackend(t, checkedHost, runDir(t))
+	d := deployment(workload, 3, api.ModePacket, fixture(t, "caller"))
+	for i, addr := range services {
+		d.Services = append(d.Services, backend.Service{
+			Name: fmt.Sprint("s", i), Protocol: "memcached", Addr: addr, Timeout: api.Duration(100 * time.Millisecond),
+		})
+	}
+	if err := b.Deploy(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	endpoint, _ := b.Endpoint(workload)
+	return b, dial(t, endpoint)
+}
+
+func TestMemcached(t *testing.T) {
+	addr := startMemcached(t)
+	_, c := serveCaller(t, addr)
+	ask := func(command string) string {
+		t.Helper()
+		h, p := c.call(workload, 0, []byte(command), 1400)
+		if h.Type != api.TypeResponse || h.Request != c.next || h.Revision != 3 {
+			t.Fatalf("%q: %+v", command, h)
+		}
+		if len(p) == 0 || p[0] != command[0] {
+			t.Fatalf("%q: cookie did not come back: %q", command, p)
+		}
+		return string(p[1:])
+	}
+	if got := ask("set k 0 0 5\r\nhello\r\n"); got != "STORED\r\n" {
+		t.Errorf("set: %q", got)
+	}
+	item, err := memcache.New(addr.String()).Get("k")
+	if err != nil || string(item.Value) != "hello" {
+		t.Errorf("over TCP: %v, %v", item, err)
+	}
+	if err := memcache.New(addr.String()).Set(&memcache.Item{Key: "t", Value: []byte("over TCP")}); err != nil {
+		t.Fatal(err)
+	}
+	if got := ask("get t\r\n"); got != "VALUE t 0 8\r\nover TCP\r\nEND\r\n" {
+		t.Errorf("get: %q", got)
+	}
+	if got := ask("nonsense\r\n"); !strings.HasPrefix(got, "ERROR") {
+		t.Errorf("nonsense: %q", got)
+	}
+}
+
+// Many calls at once, each with its own answer.
+func TestCallsInFlight(t *testing.T) {
+	addr := startMemcached(t)
+	_, c := serveCaller(t, addr)
+	mc := memcache.New(addr.String())
+	const n = 500
+	want := make(map[uint64]string)
+	for i := range n {
+		key := fmt.Sprint("key", i)
+		if err := mc.Set(&memcache.Item{Key: key, Value: []byte(key)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range n {
+		command := fmt.Sprintf("get key%d\r\n", i)
+		h := c.header(workload, 0, len(command))
+		want[h.Request] = fmt.Sprintf("gVALUE key%d 0 %d\r\nkey%d\r\nEND\r\n", i, len(fmt.Sprint("key", i)), i)
+		c.send(packet(h, []byte(command), 200))
+		if i%50 == 49 { // memcached's socket holds so many
+			for range 50 {
+				h, p := c.receive()
+				if h.Type != api.TypeResponse || want[h.Request] != string(p) {
+					t.Fatalf("request %d: %+v %q, want %q", h.Request, h, p, want[h.Request])
+				}
+				delete(want, h.Request)
+			}
+		}
+	}
+	if len(want) != 0 {
+		t.Errorf("%d answers are missing", len(want))
+	}
+}
+
+func TestCallErrors(t *testing.T) {
+	silent, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	// 192.0.2.0/24 is for documentation (RFC 5737); broadcast needs a permission that the process does not ask for.
+	_, c := serveCaller(t, silent.LocalAddr().(*net.UDPAddr).AddrPort(), netip.MustParseAddrPort("255.255.255.255:9"))
+	expect := func(code api.Code) {
+		t.Helper()
+		if h, _ := c.receive(); h.Type != api.TypeError || h.Code != uint8(code) || h.Request != c.next {
+			t.Errorf("got %+v, want error %d", h, code)
+		}
+	}
+	send := func(method uint32) { c.send(packet(c.header(workload, method, 5), []byte("get k"), 0)) }
+	buf := make([]byte, 2048)
+	read := func() (int, *net.UDPAddr) {
+		t.Helper()
+		n, from, err := silent.ReadFromUDP(buf)
+		if err != nil || n != 8+5 {
+			t.Fatalf("service got %d bytes, %v", n, err)
+		}
+		return n, from
+	}
+
+	send(0)
+	n, from := read()
+	expect(api.CodeTimeout)
+	late := append([]byte(nil), buf[:n]...)
+
+	send(0) // a late answer to an earlier call is not this one's
+	n, from = read()
+	silent.WriteToUDP(late, from)
+	silent.WriteToUDP(buf[:3], from)
+	silent.WriteToUDP(buf[:n], from)
+	if h, p := c.receive(); h.Type != api.TypeError || h.Code != uint8(api.CodeTooLarge) {
+		// the reply has one byte more than the request
+		t.Errorf("got %+v %q", h, p)
+	}
+
+	send(0)
+	n, from = read()
+	buf[5] = 2 // an answer of two datagrams
+	silent.WriteToUDP(buf[:n], from)
+	expect(api.CodeTooLarge)
+
+	send(1)
+	expect(api.CodeUnreachable)
+	send(2)
+	expect(api.CodeLambdaFault)
+}
