@@ -44,7 +44,7 @@ static __always_inline uint8_t *payload(EXTRACTED_HEADERS_T *headers, int32_t of
 	uint32_t at = headers->base + off;
 
 	lambda_opaque(at);
-	if (at > 0xffff)
+	if (at > 0x3fff) /* the verifier follows packet offsets up to 0xffff in all */
 		return NULL;
 	data += at;
 	return data + len > end ? NULL : data;
