@@ -62,7 +62,7 @@ func (n *NIC) Deploy(_ context.Context, d backend.Deployment) error {
 
 // load does everything for a revision but the swap.
 func (n *NIC) load(d *backend.Deployment, old *revision) (r *revision, err error) {
-	spec, err := readObject(d)
+	spec, err := n.objects.read(d)
 	if err != nil {
 		return nil, err
 	}

@@ -84,9 +84,10 @@ type NIC struct {
 
 	mu        sync.Mutex
 	workloads map[uint32]*revision // current revisions
-	slots     ranges               // of ln_slots; slot 0 stays empty
-	buckets   ranges               // of ln_messages
-	services  ranges               // of ln_services
+	objects   objects
+	slots     ranges // of ln_slots; slot 0 stays empty
+	buckets   ranges // of ln_messages
+	services  ranges // of ln_services
 	drains    sync.WaitGroup
 	closing   chan struct{}
 }

@@ -6,10 +6,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
+	"golang.org/x/sys/unix"
 
 	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/internal/backend"
@@ -24,8 +26,21 @@ const (
 	keepMap     = ".data.keep"
 )
 
-// readObject parses a lambda's object and checks what it is made of, whoever compiled it.
-func readObject(d *backend.Deployment) (*ebpf.CollectionSpec, error) {
+// objects remembers the last objects that were read, by digest, so that swapping between versions which are there already
+// does not parse them again.
+type objects struct {
+	specs map[[sha256.Size]byte]*ebpf.CollectionSpec
+	order [][sha256.Size]byte // oldest first
+}
+
+const objectsRemembered = 16
+
+// read parses a lambda's object and checks what it is made of, whoever compiled it.
+func (o *objects) read(d *backend.Deployment) (*ebpf.CollectionSpec, error) {
+	sum := sha256.Sum256(d.BPF)
+	if spec := o.specs[sum]; spec != nil {
+		return spec.Copy(), nil
+	}
 	_, memory, err := compiler.Inspect(d.BPF)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
@@ -37,7 +52,31 @@ func readObject(d *backend.Deployment) (*ebpf.CollectionSpec, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
-	return spec, nil
+	dropZeros(spec)
+	if o.specs == nil {
+		o.specs = map[[sha256.Size]byte]*ebpf.CollectionSpec{}
+	}
+	if len(o.order) == objectsRemembered {
+		delete(o.specs, o.order[0])
+		o.order = o.order[1:]
+	}
+	o.specs[sum], o.order = spec, append(o.order, sum)
+	return spec.Copy(), nil
+}
+
+// dropZeros leaves out the contents of maps that are all zero, as new maps are: megabytes that would only be copied.
+func dropZeros(spec *ebpf.CollectionSpec) {
+	for name, m := range spec.Maps {
+		if m.Type != ebpf.Array || len(m.Contents) != 1 {
+			continue
+		}
+		content, ok := m.Contents[0].Value.([]byte)
+		frozen := m.Flags&unix.BPF_F_RDONLY_PROG != 0
+		if ok && !frozen && len(bytes.Trim(content, "\x00")) == 0 {
+			m.Contents = nil
+			maps.DeleteFunc(spec.Variables, func(_ string, v *ebpf.VariableSpec) bool { return v.SectionName == name })
+		}
+	}
 }
 
 // keepLayout names the layout of a lambda's kept objects: two revisions share them only if it is the same. "" means none.

@@ -69,9 +69,9 @@ func (n *NIC) slotStats(slot uint32) (s backend.Stats, err error) {
 
 // Counters are what the NIC program counted for all lambdas together.
 type Counters struct {
-	Packets   uint64 `json:"packets"`   // λ-RPC packets seen
-	Passed    uint64 `json:"passed"`    // of these handed to the host
-	Unknown   uint64 `json:"unknown"`   // for no lambda that is here
+	Packets   uint64 `json:"packets"` // λ-RPC packets seen
+	Passed    uint64 `json:"passed"`  // of these handed to the host
+	Unknown   uint64 `json:"unknown"` // for no lambda that is here
 	Malformed uint64 `json:"malformed"`
 	Checksum  uint64 `json:"checksum"` // wrong UDP checksum
 	Busy      uint64 `json:"busy"`     // no free message or call record
