@@ -7,7 +7,7 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// logCore hands etcd's warnings and errors to slog. What etcd says below that is about itself and stays unsaid.
+// logCore hands etcd's warnings and errors to slog, most of them as details. What etcd says below that is about itself.
 type logCore struct {
 	log *slog.Logger
 }
@@ -33,9 +33,10 @@ func (c logCore) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.Check
 }
 
 func (c logCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
-	// etcd warns of every commit that took over 100 ms and of running alone; neither asks anything of the reader.
+	// Most of what etcd warns of, commits that took over 100 ms and having no peers, asks nothing of the reader, and what
+	// fails is told by the call that fails.
 	level := slog.LevelDebug
-	if e.Level >= zapcore.ErrorLevel {
+	if e.Level > zapcore.ErrorLevel {
 		level = slog.LevelError
 	}
 	c.log.Log(context.Background(), level, e.Message, attrs(fields)...)

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/openfaas/faas-provider/types"
+	"github.com/spf13/cobra"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/cmd/lambdanic/internal/stack"
+	"github.com/lambdanic/lambdanic/cmd/lambdanic/internal/ui"
+	"github.com/lambdanic/lambdanic/internal/daemon"
+)
+
+type deployFlags struct {
+	file, name, namespace, image string
+	targets                      []string
+	services, env                map[string]string
+	labels, annotations          map[string]string
+}
+
+func deployCommand(o *options) *cobra.Command {
+	var flags deployFlags
+	cmd := &cobra.Command{
+		Use:   "deploy [DIR]",
+		Short: "Compile lambdas and make them serve",
+		Long: "Compile a lambda, the one in this directory by default, and make it serve. A new revision takes over from the one that\n" +
+			"serves without losing a packet; when no target takes it, the one that serves goes on.",
+		Example: "  lambdanic deploy lambdas/web_server\n" +
+			"  lambdanic deploy lambdas/web_server --name web_server-process --target process\n" +
+			"  lambdanic deploy lambdas/kv_client --service memcached=192.0.2.7:11211\n" +
+			"  lambdanic deploy -f stack.yml",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p, err := o.paths()
+			if err != nil {
+				return err
+			}
+			wanted, err := flags.functions(args)
+			if err != nil {
+				return err
+			}
+			var deployed []*api.Function
+			for _, fn := range wanted {
+				end := ui.Progress(cmd.ErrOrStderr(), "deploying "+fn.Service)
+				f, err := deploy(cmd.Context(), p, fn)
+				end()
+				if err != nil {
+					return err
+				}
+				deployed = append(deployed, f)
+				if !o.json {
+					sayDeployed(cmd, f)
+				}
+			}
+			if o.json {
+				return ui.JSON(cmd.OutOrStdout(), deployed)
+			}
+			return nil
+		},
+	}
+	set := cmd.Flags()
+	set.StringVarP(&flags.file, "file", "f", "", "deploy the functions of a stack.yml")
+	set.StringVar(&flags.name, "name", "", "name to deploy under (the lambda's own)")
+	set.StringVarP(&flags.namespace, "namespace", "n", "", "namespace to deploy in")
+	set.StringVar(&flags.image, "image", "", "deploy what build printed, in place of a directory")
+	set.StringSliceVar(&flags.targets, "targets", nil, "targets in order of preference, in place of the spec's: nic,process")
+	set.StringSliceVar(&flags.targets, "target", nil, "the same for one target")
+	set.StringToStringVar(&flags.services, "service", nil, "address of an external service: NAME=IP:PORT or NAME=host:PORT")
+	set.StringToStringVarP(&flags.env, "env", "e", nil, "variables to keep with the function: NAME=VALUE")
+	set.StringToStringVarP(&flags.labels, "label", "l", nil, "labels: NAME=VALUE")
+	set.StringToStringVar(&flags.annotations, "annotation", nil, "annotations: NAME=VALUE")
+	return cmd
+}
+
+// functions says what to deploy: a stack's functions, or the one that the flags describe.
+func (d *deployFlags) functions(args []string) ([]stack.Function, error) {
+	if d.file != "" {
+		if len(args) > 0 || d.name != "" || d.image != "" {
+			return nil, errors.New("a stack file names its functions: leave out DIR, --name and --image")
+		}
+		functions, err := stack.Read(d.file)
+		for i := range functions {
+			d.override(&functions[i].FunctionDeployment)
+		}
+		return functions, err
+	}
+	if d.image != "" && len(args) > 0 {
+		return nil, errors.New("give either a directory or --image")
+	}
+	fn := stack.Function{FunctionDeployment: types.FunctionDeployment{Service: d.name, Image: d.image}}
+	if d.image == "" {
+		fn.Dir = dirArg(args)
+	} else if d.name == "" {
+		fn.Service, _, _ = strings.Cut(d.image, "@")
+	}
+	d.override(&fn.FunctionDeployment)
+	return []stack.Function{fn}, nil
+}
+
+func (d *deployFlags) override(f *types.FunctionDeployment) {
+	if d.namespace != "" {
+		f.Namespace = d.namespace
+	}
+	f.EnvVars = merge(f.EnvVars, d.env)
+	labels, annotations := merge(deref(f.Labels), d.labels), merge(deref(f.Annotations), d.annotations)
+	for name, address := range d.services {
+		annotations[api.AnnotationService+name] = address
+	}
+	if len(d.targets) > 0 {
+		annotations[api.AnnotationTargets] = strings.Join(d.targets, ",")
+	}
+	f.Labels, f.Annotations = &labels, &annotations
+}
+
+func merge(base, over map[string]string) map[string]string {
+	all := make(map[string]string, len(base)+len(over))
+	for _, m := range []map[string]string{base, over} {
+		for k, v := range m {
+			all[k] = v
+		}
+	}
+	return all
+}
+
+func deref(m *map[string]string) map[string]string {
+	if m == nil {
+		return nil
+	}
+	return *m
+}
+
+// deploy builds what has no image yet.
+func deploy(ctx context.Context, p daemon.Paths, fn stack.Function) (*api.Function, error) {
+	c := daemon.NewClient(p)
+	if fn.Dir != "" {
+		if _, err := c.Node(ctx); err != nil { // before compiling in vain
+			return nil, err
+		}
+		a, err := daemon.Build(ctx, p, fn.Dir)
+		if err != nil {
+			return nil, fmt.Errorf("build %s: %w", fn.Dir, err)
+		}
+		fn.Image = a.Image
+		if fn.Service == "" {
+			fn.Service = a.Spec.Name
+		}
+	}
+	f, err := c.Deploy(ctx, fn.FunctionDeployment)
+	if err != nil {
+		return nil, fmt.Errorf("deploy %s: %w", fn.Service, err)
+	}
+	return f, nil
+}
+
+func sayDeployed(cmd *cobra.Command, f *api.Function) {
+	out := cmd.OutOrStdout()
+	fmt.Fprintf(out, "%s serves on %s, revision %d, workload %#x at %v\n",
+		ui.Colour(out, ui.Green, f.Name), f.Target, f.Revision, f.Workload, f.Endpoint)
+	for _, r := range f.Refused {
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s not on %s: %s\n", ui.Colour(cmd.ErrOrStderr(), ui.Yellow, "note:"), r.Target, r.Reason)
+	}
+}

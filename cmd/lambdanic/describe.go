@@ -1,0 +1,72 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/cmd/lambdanic/internal/ui"
+)
+
+func describeCommand(o *options) *cobra.Command {
+	var namespace string
+	cmd := &cobra.Command{
+		Use:     "describe NAME",
+		Short:   "Say everything about a function: where it runs, and why not elsewhere",
+		Example: "  lambdanic describe web_server",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := o.client()
+			if err != nil {
+				return err
+			}
+			f, err := c.Describe(cmd.Context(), namespace, args[0])
+			if err != nil {
+				return err
+			}
+			if o.json {
+				return ui.JSON(cmd.OutOrStdout(), f)
+			}
+			return ui.Table(cmd.OutOrStdout(), nil, description(f))
+		},
+	}
+	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "its namespace")
+	return cmd
+}
+
+func description(f *api.Function) [][]string {
+	rows := [][]string{
+		{"name", f.Name},
+		{"namespace", f.Namespace},
+		{"state", string(f.State)},
+	}
+	if f.Reason != "" {
+		rows = append(rows, []string{"reason", f.Reason})
+	}
+	rows = append(rows,
+		[]string{"target", string(f.Target)},
+		[]string{"endpoint", f.Endpoint.String()},
+		[]string{"workload", fmt.Sprintf("%#x", f.Workload)},
+		[]string{"revision", fmt.Sprint(f.Revision)},
+		[]string{"image", f.Image},
+		[]string{"messages", fmt.Sprintf("%s, up to %d bytes", f.Spec.Message.Mode, f.Spec.Message.Max)},
+		[]string{"requests", fmt.Sprint(f.InvocationCount)},
+		[]string{"created", f.CreatedAt.Local().Format(time.RFC3339)},
+		[]string{"updated", f.UpdatedAt.Local().Format(time.RFC3339)},
+	)
+	var targets []string
+	for _, t := range f.Spec.Targets {
+		targets = append(targets, string(t))
+	}
+	rows = append(rows, []string{"targets", strings.Join(targets, ", ")})
+	for _, r := range f.Refused {
+		rows = append(rows, []string{"not on " + string(r.Target), r.Reason})
+	}
+	for _, s := range f.Spec.Services {
+		rows = append(rows, []string{"service " + s.Name, s.Protocol + " at " + s.Address})
+	}
+	return rows
+}

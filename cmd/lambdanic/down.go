@@ -1,0 +1,42 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lambdanic/lambdanic/cmd/lambdanic/internal/ui"
+	"github.com/lambdanic/lambdanic/internal/daemon"
+)
+
+func downCommand(o *options) *cobra.Command {
+	var purge bool
+	cmd := &cobra.Command{
+		Use:   "down",
+		Short: "Take an instance down: its daemon, its NIC and its processes",
+		Long: "Take an instance down: its daemon, its NIC and its processes. It works without a daemon too.\n" +
+			"What is deployed stays in the store, and the next up brings it back, unless --purge removes that as well.",
+		Example: "  lambdanic down\n  lambdanic down --name test --purge",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			p, err := o.paths()
+			if err != nil {
+				return err
+			}
+			end := ui.Progress(cmd.ErrOrStderr(), "taking instance "+p.Instance+" down")
+			err = daemon.Down(cmd.Context(), p, purge)
+			end()
+			if err != nil {
+				return err
+			}
+			if o.json {
+				return ui.JSON(cmd.OutOrStdout(), map[string]any{"instance": p.Instance, "purged": purge})
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "instance %s is down\n", p.Instance)
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&purge, "purge", false, "remove the store too: nothing of the instance remains")
+	cmd.Flags().StringVar(&o.instance, "name", o.instance, "the instance")
+	return cmd
+}

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lambdanic/lambdanic/cmd/lambdanic/internal/ui"
+)
+
+func listCommand(o *options) *cobra.Command {
+	var namespace string
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List functions",
+		Example: "  lambdanic list\n  lambdanic list --json | jq '.[].name'",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := o.client()
+			if err != nil {
+				return err
+			}
+			list, err := c.List(cmd.Context(), namespace)
+			if err != nil {
+				return err
+			}
+			if o.json {
+				return ui.JSON(cmd.OutOrStdout(), list)
+			}
+			var rows [][]string
+			for _, f := range list {
+				rows = append(rows, []string{
+					f.Name, f.Namespace, string(f.Target), string(f.State), fmt.Sprint(f.Revision), fmt.Sprintf("%#x", f.Workload),
+					f.Endpoint.String(), fmt.Sprint(f.InvocationCount),
+				})
+			}
+			return ui.Table(cmd.OutOrStdout(),
+				[]string{"NAME", "NAMESPACE", "TARGET", "STATE", "REVISION", "WORKLOAD", "ENDPOINT", "REQUESTS"}, rows)
+		},
+	}
+	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "only this namespace")
+	return cmd
+}

@@ -1,0 +1,84 @@
+// Command lambdanic runs lambdas in the network data path, and is how one speaks to what runs them.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/lambdanic/lambdanic/cmd/lambdanic/internal/ui"
+	"github.com/lambdanic/lambdanic/internal/daemon"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
+	defer stop()
+	if err := root().ExecuteContext(ctx); err != nil {
+		fmt.Fprintf(os.Stderr, "%s %v\n", ui.Colour(os.Stderr, ui.Red, "lambdanic:"), err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+// options are the flags that every subcommand has.
+type options struct {
+	instance, dataDir, runDir string
+	json                      bool
+}
+
+func (o *options) paths() (daemon.Paths, error) {
+	return daemon.NewPaths(o.instance, o.dataDir, o.runDir)
+}
+
+func (o *options) client() (*daemon.Client, error) {
+	p, err := o.paths()
+	if err != nil {
+		return nil, err
+	}
+	return daemon.NewClient(p), nil
+}
+
+func root() *cobra.Command {
+	o := new(options)
+	cmd := &cobra.Command{
+		Use:           "lambdanic",
+		Short:         "Run small functions in the network data path",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+	}
+	flags := cmd.PersistentFlags()
+	instance := os.Getenv("LAMBDANIC_INSTANCE")
+	if instance == "" {
+		instance = daemon.DefaultInstance
+	}
+	flags.StringVar(&o.instance, "instance", instance, "which instance to speak to (or LAMBDANIC_INSTANCE)")
+	flags.StringVar(&o.dataDir, "data-dir", "", "where instances keep what must survive (/var/lib/lambdanic for root)")
+	flags.StringVar(&o.runDir, "run-dir", "", "where instances keep sockets and records (/run/lambdanic for root)")
+	flags.BoolVar(&o.json, "json", false, "print results as JSON")
+	cmd.AddCommand(upCommand(o), downCommand(o), buildCommand(o), deployCommand(o), invokeCommand(o), listCommand(o),
+		describeCommand(o), removeCommand(o), statsCommand(o), newCommand(o), doctorCommand(o), versionCommand(o))
+	return cmd
+}
+
+// version is what was built: a tag, or the commit.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	if v := info.Main.Version; v != "" && v != "(devel)" {
+		return v
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return s.Value
+		}
+	}
+	return "devel"
+}

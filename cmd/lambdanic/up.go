@@ -1,0 +1,116 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/cmd/lambdanic/internal/ui"
+	"github.com/lambdanic/lambdanic/internal/daemon"
+	"github.com/lambdanic/lambdanic/internal/nic"
+)
+
+type upFlags struct {
+	interfaces            []string
+	mode, unknown, listen string
+	detach, verbose       bool
+	readyFD               int
+}
+
+func upCommand(o *options) *cobra.Command {
+	var flags upFlags
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Bring an instance up: a NIC, and the daemon that looks after it",
+		Long: "Bring an instance up: a NIC, and the daemon that looks after it. Without --nic, the NIC is virtual: a veth pair whose far\n" +
+			"end has a namespace and an address of its own. What an earlier daemon left serving is taken over. When the daemon ends,\n" +
+			"NIC and processes serve on; down removes them.",
+		Example: "  sudo lambdanic up -d\n" +
+			"  sudo lambdanic up --nic eth1 --mode native\n" +
+			"  sudo lambdanic up --name test --listen 127.0.0.1:0",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := flags.config(o)
+			if err != nil {
+				return err
+			}
+			if flags.detach {
+				end := ui.Progress(cmd.ErrOrStderr(), "bringing instance "+cfg.Instance+" up")
+				node, err := daemon.Detach(cmd.Context(), cfg.Paths, os.Args[1:])
+				end()
+				if err != nil {
+					return err
+				}
+				return sayUp(cmd, o.json, node)
+			}
+			cfg.Log = logger(cmd.ErrOrStderr(), flags.verbose)
+			ready := func(node *api.Node) error { return sayUp(cmd, o.json, node) }
+			return daemon.Run(cmd.Context(), cfg, flags.readyFD, ready)
+		},
+	}
+	set := cmd.Flags()
+	set.StringVar(&o.instance, "name", o.instance, "the instance")
+	set.StringSliceVar(&flags.interfaces, "nic", nil, "attach to these interfaces instead of making a virtual NIC")
+	set.StringVar(&flags.mode, "mode", string(nic.ModeAuto), "how to attach: auto, native, generic or offload")
+	set.StringVar(&flags.unknown, "unknown", "host", "who answers unknown workload IDs: host, or error for an error packet")
+	set.StringVar(&flags.listen, "listen", "127.0.0.1:8080", "address of the gateway, \"\" for none but the socket")
+	set.BoolVarP(&flags.detach, "detach", "d", false, "return once it serves, and leave the daemon in the background")
+	set.BoolVarP(&flags.verbose, "verbose", "v", false, "log more")
+	set.IntVar(&flags.readyFD, daemon.ReadyFlag, -1, "")
+	_ = set.MarkHidden(daemon.ReadyFlag)
+	return cmd
+}
+
+func (f *upFlags) config(o *options) (daemon.Config, error) {
+	p, err := o.paths()
+	cfg := daemon.Config{Paths: p, Interfaces: f.interfaces, Mode: nic.Mode(f.mode), Listen: f.listen, Version: version()}
+	if err != nil {
+		return cfg, err
+	}
+	switch cfg.Mode {
+	case nic.ModeAuto, nic.ModeNative, nic.ModeGeneric, nic.ModeOffload:
+	default:
+		return cfg, fmt.Errorf("mode %q is unknown: use auto, native, generic or offload", f.mode)
+	}
+	switch f.unknown {
+	case "host":
+	case "error":
+		cfg.UnknownError = true
+	default:
+		return cfg, fmt.Errorf("--unknown %q: use host or error", f.unknown)
+	}
+	return cfg, nil
+}
+
+func logger(w io.Writer, verbose bool) *slog.Logger {
+	level := slog.LevelWarn
+	if verbose {
+		level = slog.LevelDebug
+	}
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
+}
+
+// sayUp says what came up, and in one line each what did not and why.
+func sayUp(cmd *cobra.Command, asJSON bool, node *api.Node) error {
+	out := cmd.OutOrStdout()
+	if asJSON {
+		return ui.JSON(out, node)
+	}
+	fmt.Fprintf(out, "instance %s is %s\n", node.Instance, ui.Colour(out, ui.Green, "up"))
+	for _, t := range node.Targets {
+		if t.Available {
+			fmt.Fprintf(out, "  target %-8s %s\n", t.Target, t.Detail)
+		} else {
+			fmt.Fprintf(out, "  target %-8s %s: %s\n", t.Target, ui.Colour(out, ui.Yellow, "not available"), ui.Printable(t.Reason))
+		}
+	}
+	if node.Listen != "" {
+		fmt.Fprintf(out, "  gateway         http://%s/function/NAME\n", strings.TrimPrefix(node.Listen, "http://"))
+	}
+	return nil
+}

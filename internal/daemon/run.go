@@ -1,0 +1,116 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lambdanic/lambdanic/api"
+)
+
+// ReadyFlag is the flag by which Detach tells the daemon that it starts where to report.
+const ReadyFlag = "ready-fd"
+
+// report is what a detached daemon tells the process that started it.
+type report struct {
+	Node  *api.Node `json:"node,omitempty"`
+	Error string    `json:"error,omitempty"`
+}
+
+// Run brings an instance up and serves until ctx ends. It tells when it serves: ready, or where readyFD is not negative,
+// whoever has the other end of that descriptor.
+func Run(ctx context.Context, cfg Config, readyFD int, ready func(*api.Node) error) error {
+	if readyFD >= 0 {
+		pipe := os.NewFile(uintptr(readyFD), "ready")
+		ready = func(node *api.Node) error {
+			return errors.Join(json.NewEncoder(pipe).Encode(report{Node: node}), pipe.Close())
+		}
+		err := run(ctx, cfg, ready)
+		if err != nil {
+			_ = json.NewEncoder(pipe).Encode(report{Error: err.Error()}) // closed if it was ready once
+		}
+		return err
+	}
+	return run(ctx, cfg, ready)
+}
+
+func run(ctx context.Context, cfg Config, ready func(*api.Node) error) error {
+	d, err := Start(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	node, err := d.Node(ctx)
+	if err == nil {
+		// The listeners are open, so that whoever hears of this may call at once.
+		err = ready(&node)
+	}
+	if err == nil {
+		err = d.Serve(ctx)
+	}
+	return errors.Join(err, d.Close())
+}
+
+// Detach starts this program again with args, in the background and in a session of its own, and returns when it serves.
+func Detach(ctx context.Context, p Paths, args []string) (*api.Node, error) {
+	if err := p.make(); err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("start the daemon: %w", err)
+	}
+	log, err := os.OpenFile(p.Log(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the daemon's log: %w", err)
+	}
+	defer log.Close()
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("start the daemon: %w", err)
+	}
+	defer r.Close()
+	// ExtraFiles begin at descriptor 3. What is last on the command line wins.
+	args = append(args[:len(args):len(args)], "--detach=false", "--"+ReadyFlag+"="+strconv.Itoa(3))
+	child := exec.Command(self, args...)
+	child.Stdout, child.Stderr, child.ExtraFiles = log, log, []*os.File{w}
+	child.SysProcAttr = &unix.SysProcAttr{Setsid: true}
+	err = child.Start()
+	w.Close()
+	if err != nil {
+		return nil, fmt.Errorf("start the daemon: %w", err)
+	}
+	node, err := awaitReady(ctx, r, p)
+	if err != nil {
+		_ = child.Process.Signal(unix.SIGTERM)
+		_ = child.Wait()
+		return nil, err
+	}
+	return node, child.Process.Release()
+}
+
+func awaitReady(ctx context.Context, r *os.File, p Paths) (*api.Node, error) {
+	stop := context.AfterFunc(ctx, func() { _ = r.Close() })
+	defer stop()
+	raw, err := io.ReadAll(r)
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("start the daemon: %w", ctx.Err())
+	} else if err != nil {
+		return nil, fmt.Errorf("start the daemon: %w", err)
+	}
+	var said report
+	if err := json.NewDecoder(bytes.NewReader(raw)).Decode(&said); err != nil {
+		return nil, fmt.Errorf("the daemon ended before it served: see %s", p.Log())
+	}
+	if said.Error != "" {
+		return nil, errors.New(said.Error)
+	}
+	return said.Node, nil
+}
