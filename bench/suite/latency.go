@@ -1,0 +1,89 @@
+package suite
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/bench/report"
+	lambdanic "github.com/lambdanic/lambdanic/client/go"
+)
+
+// Call is a request and the answer that it must get.
+type Call struct {
+	Method uint32
+	Body   []byte
+	Want   []byte
+}
+
+// Latency is what a closed loop of one client saw.
+type Latency struct {
+	Histogram *hdrhistogram.Histogram // of nanoseconds
+	Elapsed   time.Duration
+}
+
+// Rate is calls per second.
+func (l Latency) Rate() float64 { return float64(l.Histogram.TotalCount()) / l.Elapsed.Seconds() }
+
+// Micros is a percentile in µs.
+func (l Latency) Micros(percent float64) float64 {
+	return float64(l.Histogram.ValueAtPercentile(percent)) / 1e3
+}
+
+func newHistogram() *hdrhistogram.Histogram {
+	return hdrhistogram.New(100, int64(10*time.Second), 3)
+}
+
+// Points are the histogram's percentiles, for a plot.
+func Points(h *hdrhistogram.Histogram) (points []report.Point) {
+	for _, b := range h.CumulativeDistributionWithTicks(10) {
+		points = append(points, report.Point{Percent: b.Quantile, Micros: float64(b.ValueAt) / 1e3})
+	}
+	return points
+}
+
+// callFor makes the calls in turn, one after the other, until the time is over, and checks every answer. The client spins
+// rather than sleeps: what is measured is the server, not how fast this machine wakes a client up.
+func callFor(ctx context.Context, addr string, workload uint32, calls []Call, d time.Duration) (Latency, error) {
+	conn, err := lambdanic.DialConn(addr, lambdanic.WithSpin(), lambdanic.WithTimeout(10*time.Second))
+	if err != nil {
+		return Latency{}, err
+	}
+	defer conn.Close()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for range min(100, 10*len(calls)) { // connections, caches and the reply's length are learnt
+		if err := callOne(ctx, conn, workload, calls[0]); err != nil {
+			return Latency{}, err
+		}
+	}
+	l := Latency{Histogram: newHistogram()}
+	start := time.Now()
+	for i, before := 0, start; l.Elapsed < d; i++ {
+		if err := callOne(ctx, conn, workload, calls[i%len(calls)]); err != nil {
+			return Latency{}, err
+		}
+		now := time.Now()
+		if err := l.Histogram.RecordValue(now.Sub(before).Nanoseconds()); err != nil {
+			return Latency{}, fmt.Errorf("record a latency of %v: %w", now.Sub(before), err)
+		}
+		before, l.Elapsed = now, now.Sub(start)
+	}
+	return l, nil
+}
+
+func callOne(ctx context.Context, conn *lambdanic.Conn, workload uint32, c Call) error {
+	r, err := conn.Call(ctx, lambdanic.Request{Workload: workload, Method: c.Method, Body: c.Body})
+	if err != nil {
+		return err
+	}
+	if r.Status != api.StatusOK || !bytes.Equal(r.Body, c.Want) {
+		return fmt.Errorf("%w: status %d and %d bytes, want status 0 and %d bytes", ErrWrong, r.Status, len(r.Body), len(c.Want))
+	}
+	return nil
+}

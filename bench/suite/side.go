@@ -1,0 +1,132 @@
+package suite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/lambdanic/lambdanic/bench/cpu"
+	"github.com/lambdanic/lambdanic/bench/gen"
+	"github.com/lambdanic/lambdanic/bench/link"
+	"github.com/lambdanic/lambdanic/bench/stand"
+	"github.com/lambdanic/lambdanic/internal/backend"
+)
+
+// cpuRate is the load, in requests per second, at which CPU time is compared: one that every side sustains.
+const cpuRate = 50_000
+
+// A side is a place where a lambda runs while it is measured.
+type side struct {
+	stand *stand.Stand
+	work  Work
+	pair  *link.Pair
+	addr  string
+	// clock reads the CPU time of the side's server, once the pair receives in threads.
+	clock func() (cpu.Clock, error)
+	// far gives the measured end the program that it needs under generated load; nil where it has one.
+	far  func() (link.Attachment, error)
+	stop func(context.Context) error
+}
+
+// onNIC is the side of a lambda that the NIC program runs. It stays deployed.
+func onNIC(s *stand.Stand, w Work) *side {
+	return &side{
+		stand: s, work: w, pair: s.Fast, addr: s.NIC.Addr().String(),
+		clock: func() (cpu.Clock, error) { return cpu.NAPI(s.Fast.Peer.Name) },
+		stop:  func(context.Context) error { return nil },
+	}
+}
+
+// asProcess starts a process for the side.
+func asProcess(ctx context.Context, s *stand.Stand, w Work, d backend.Deployment, f stand.Flavour) (*side, error) {
+	p, err := s.StartProcess(ctx, d, f)
+	if err != nil {
+		return nil, err
+	}
+	clock := func() (cpu.Clock, error) {
+		napi, err := cpu.NAPI(s.Plain.Peer.Name)
+		return append(napi, cpu.Process(p.PID)), err
+	}
+	return &side{
+		stand: s, work: w, pair: s.Plain, addr: p.Addr.String(), clock: clock, far: s.Plain.PassPeer, stop: p.Stop,
+	}, nil
+}
+
+// latency is measured without any program that the side could do without.
+func (s *side) latency(ctx context.Context) (Latency, error) {
+	return callFor(ctx, s.addr, workload, s.work.Calls, s.work.Duration)
+}
+
+// underLoad attaches the generator for as long as f runs.
+func (s *side) underLoad(f func(g *gen.Generator) error) (err error) {
+	if s.far != nil {
+		far, err := s.far()
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, far.Close()) }()
+	}
+	g, err := gen.New(s.pair, gen.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, g.Close()) }()
+	return f(g)
+}
+
+// openRate finds the highest delivered rate with tolerable loss, near a known one if that is not 0.
+func (s *side) openRate(ctx context.Context, cpus []int, known float64) (rate float64, err error) {
+	err = s.underLoad(func(g *gen.Generator) error {
+		run := func(ctx context.Context, rate float64) (gen.Result, error) {
+			l := *s.work.Open
+			l.Rate, l.CPUs, l.Duration = rate, cpus, 200*time.Millisecond
+			return g.Run(ctx, l)
+		}
+		c, err := gen.Refine(ctx, run, known)
+		rate = c.Open.Rate()
+		return err
+	})
+	return rate, err
+}
+
+// cpuTime measures the server's CPU time per request, with receive work in threads.
+func (s *side) cpuTime(ctx context.Context) (each time.Duration, err error) {
+	err = s.underLoad(func(g *gen.Generator) (err error) {
+		if err := s.pair.SetThreaded(true); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, s.pair.SetThreaded(false)) }()
+		clock, err := s.clock()
+		if err != nil {
+			return err
+		}
+		each, err = cpu.PerRequest(clock, func() (uint64, error) {
+			if s.work.Open == nil {
+				l, err := s.latency(ctx)
+				if err != nil {
+					return 0, err
+				}
+				return uint64(l.Histogram.TotalCount()), nil
+			}
+			l := *s.work.Open
+			l.Rate, l.Duration = cpuRate, s.work.Duration
+			r, err := g.Run(ctx, l)
+			return r.Delivered, err
+		})
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("CPU time of %s: %w", s.work.Lambda, err)
+	}
+	return each, nil
+}
+
+// services starts what the work calls.
+func (w Work) services(ctx context.Context, s *stand.Stand) (fast, plain map[string]netip.AddrPort, stop func() error, err error) {
+	if w.Services == nil {
+		return nil, nil, func() error { return nil }, nil
+	}
+	return w.Services(ctx, s)
+}

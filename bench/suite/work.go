@@ -1,0 +1,95 @@
+package suite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"image"
+	"image/color"
+	"math/rand/v2"
+	"net/netip"
+	"time"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/bench/gen"
+	"github.com/lambdanic/lambdanic/bench/stand"
+)
+
+// ErrWrong says that a lambda gave an answer other than the independent computation.
+var ErrWrong = errors.New("wrong answer")
+
+// Work is a bundled lambda and what is asked of it.
+type Work struct {
+	Lambda   string
+	Calls    []Call
+	Open     *gen.Load // nil where single packets make no sense
+	Duration time.Duration
+	// Services starts what the lambda calls and says where it is for the NIC and for a process; stop ends it.
+	Services func(ctx context.Context, s *stand.Stand) (fast, plain map[string]netip.AddrPort, stop func() error, err error)
+}
+
+const workload = 1 // of whatever is measured
+
+// WebServer asks for the pages. The texts stand here as well, typed anew: they are the check.
+func WebServer() Work {
+	w := Work{Lambda: "web_server", Duration: 400 * time.Millisecond, Calls: []Call{
+		{Body: []byte("/hello"), Want: []byte("Hello from the NIC.\n")},
+		{Body: []byte("/about"), Want: []byte("One C function, matched by a workload ID, run to completion, answered in place.\n")},
+	}}
+	w.Open = openLoad(w.Calls, 96)
+	return w
+}
+
+// openLoad offers the calls as single packets, padded to room.
+func openLoad(calls []Call, room int) *gen.Load {
+	l := &gen.Load{Room: room}
+	for _, c := range calls {
+		l.Requests = append(l.Requests, gen.Request{Header: api.Header{Workload: workload, Method: c.Method}, Payload: c.Body})
+	}
+	return l
+}
+
+// KVClient gets values that were set in a real memcached.
+func KVClient() Work {
+	const keys = 64
+	w := Work{Lambda: "kv_client", Duration: 400 * time.Millisecond}
+	values := map[string][]byte{}
+	for i := range keys {
+		key, value := fmt.Sprintf("bench-%03d", i), fmt.Appendf(nil, "value of %d, %032d", i, i*i)
+		values[key] = value
+		w.Calls = append(w.Calls, Call{Body: []byte(key), Want: append([]byte(key+"="), value...)})
+	}
+	w.Open = openLoad(w.Calls, 128)
+	w.Services = func(ctx context.Context, s *stand.Stand) (fast, plain map[string]netip.AddrPort, stop func() error, err error) {
+		m, err := startMemcached(ctx, values, s.NIC.HostAddr(), s.Plain.Host.Addr)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		at := func(host netip.Addr) map[string]netip.AddrPort {
+			return map[string]netip.AddrPort{"memcached": netip.AddrPortFrom(host, m.port)}
+		}
+		return at(s.NIC.HostAddr()), at(s.Plain.Host.Addr), m.stop, nil
+	}
+	return w
+}
+
+// ImageTransformer turns an image of random pixels grey. The check is Go's own image package's type and the formula of
+// ITU-R BT.601 in integers, written per pixel.
+func ImageTransformer() Work {
+	r := rand.New(rand.NewPCG(3, 1))
+	img := image.NewNRGBA(image.Rect(0, 0, 256, 256))
+	for i := range img.Pix {
+		img.Pix[i] = byte(r.Uint32())
+	}
+	grey := image.NewGray(img.Bounds())
+	for y := range 256 {
+		for x := range 256 {
+			p := img.NRGBAAt(x, y)
+			grey.SetGray(x, y, color.Gray{Y: uint8((77*uint(p.R) + 150*uint(p.G) + 29*uint(p.B) + 128) / 256)})
+		}
+	}
+	return Work{
+		Lambda: "image_transformer", Duration: 800 * time.Millisecond,
+		Calls: []Call{{Body: img.Pix, Want: grey.Pix}},
+	}
+}
