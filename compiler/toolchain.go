@@ -115,7 +115,7 @@ func (t *toolchain) forNIC() []string {
 func (t *toolchain) forHost() []string {
 	return t.command(
 		"-march="+t.machine, "-fPIC", "-shared", "-nostdlib", "-fuse-ld=lld",
-		"-Wl,-z,defs,-z,now,--no-dependent-libraries,--build-id=none,--threads=1", unitFile, "-lc")
+		"-Wl,-z,defs,-z,now,--no-dependent-libraries,--build-id=none,--threads=1,-T,"+sdkDir+"/lambda.ld", unitFile, "-lc")
 }
 
 func (t *toolchain) command(args ...string) []string {

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"embed"
 	"fmt"
-	"io/fs"
 	"math/bits"
 	"path"
 	"strings"
@@ -61,17 +60,17 @@ var headers = sync.OnceValues(func() ([]sandbox.File, digest.Digest) {
 	var files []sandbox.File
 	sum := sha256.New()
 	for _, tree := range []embed.FS{sdk.Headers, bpf.Headers} {
-		names, err := fs.Glob(tree, "*.h")
+		entries, err := tree.ReadDir(".")
 		if err != nil {
-			panic(err) // the pattern is constant
+			panic(err) // the directory is embedded
 		}
-		for _, name := range names {
-			data, err := tree.ReadFile(name)
+		for _, e := range entries {
+			data, err := tree.ReadFile(e.Name())
 			if err != nil {
 				panic(err) // the file is embedded
 			}
-			files = append(files, sandbox.File{Path: path.Join(sdkDir, name), Data: data})
-			fmt.Fprintf(sum, "%s %d\n%s", name, len(data), data)
+			files = append(files, sandbox.File{Path: path.Join(sdkDir, e.Name()), Data: data})
+			fmt.Fprintf(sum, "%s %d\n%s", e.Name(), len(data), data)
 		}
 	}
 	return files, digest.NewDigest(digest.SHA256, sum)

@@ -4,7 +4,7 @@ package sdk
 
 import "embed"
 
-// Headers holds sdk/*.h.
+// Headers holds the headers, and lambda.ld, the linker script for the host.
 //
-//go:embed *.h
+//go:embed *.h lambda.ld
 var Headers embed.FS

@@ -52,15 +52,11 @@ typedef struct lambda_match MATCH_DATA_T;
 /*
  * What becomes of an object when a new revision takes over: it starts anew (as every plain object does), it is kept
  * (same name and type in both revisions, else the deploy is refused), or LAMBDA_MIGRATE() fills it from the old one.
- * The compiler renames the sections .bss..NAME to .data.NAME, which is how loaders call them.
+ * Zeros take no room in an object in sections that begin with .bss. Loaders find them under other names: for the NIC the
+ * compiler renames .bss..NAME to .data.NAME, for the host lambda.ld to lambda_NAME.
  */
-#ifdef __bpf__
 #define LAMBDA_KEPT __attribute__((section(".bss..keep")))
 #define LAMBDA_MIGRATED __attribute__((section(".bss..migrate")))
-#else
-#define LAMBDA_KEPT __attribute__((section("lambda_keep")))
-#define LAMBDA_MIGRATED __attribute__((section("lambda_migrate")))
-#endif
 
 /* Spare bytes that an array must have behind its last text for lambda_reply_from(). */
 #define LAMBDA_WINDOW LN_RPC_MAX_PAYLOAD
