@@ -48,43 +48,49 @@ type Daemon struct {
 
 // Start brings an instance up. What an earlier daemon left running is adopted. What can fail for a reason of the caller's,
 // a name or a port in use, comes first, so that such a failure leaves nothing behind.
-func Start(ctx context.Context, cfg Config) (d *Daemon, err error) {
+func Start(ctx context.Context, cfg Config) (*Daemon, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	if err := cfg.make(); err != nil {
+	undo, err := cfg.make()
+	if err != nil {
 		return nil, err
 	}
-	d = &Daemon{cfg: cfg}
-	defer func() {
-		if err != nil {
-			_ = d.Close()
-		}
-	}()
-	if d.lock, err = acquire(cfg.Paths); err != nil {
+	d := &Daemon{cfg: cfg}
+	if err := d.start(ctx); err != nil {
+		_ = d.Close()
+		undo()
 		return nil, err
+	}
+	return d, nil
+}
+
+func (d *Daemon) start(ctx context.Context) (err error) {
+	cfg := &d.cfg
+	if d.lock, err = acquire(cfg.Paths); err != nil {
+		return err
 	}
 	if err := d.listen(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	d.store, err = store.Open(ctx, store.Config{DataDir: cfg.store(), SocketDir: cfg.storeSockets(), Log: cfg.Log})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	artifacts, err := artifact.Open(cfg.Artifacts())
 	if err != nil {
-		return nil, fmt.Errorf("open the artifacts: %w", err)
+		return fmt.Errorf("open the artifacts: %w", err)
 	}
 	credentials, err := gateway.LoadCredentials(cfg.Data)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := d.openPlaces(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	host, err := os.Hostname()
 	if err != nil {
-		return nil, fmt.Errorf("name this node: %w", err)
+		return fmt.Errorf("name this node: %w", err)
 	}
 	d.manager = manager.New(manager.Config{
 		Store: d.store, Worker: worker.New(host, artifacts, d.places...), Artifacts: artifacts, Log: cfg.Log,
@@ -93,13 +99,13 @@ func Start(ctx context.Context, cfg Config) (d *Daemon, err error) {
 		},
 	})
 	if err := d.manager.Recover(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	d.gateway = gateway.New(gateway.Config{
 		Node: host, Version: cfg.Version, Lookup: d.lookup, Manager: d.manager, Credentials: credentials, Log: cfg.Log,
 		Describe: func() api.Node { return d.describe(host) },
 	})
-	return d, nil
+	return nil
 }
 
 // listen opens both doors. The lock says that nobody else serves the socket.

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -87,15 +88,22 @@ func (p Paths) storeSockets() string { return filepath.Join(p.Run, "store") }
 func (p Paths) nics() string         { return filepath.Join(p.Run, "nic") }
 func (p Paths) processes() string    { return filepath.Join(p.Run, "process") }
 
-// make makes the directories, closed to others.
-func (p Paths) make() error {
-	for _, dir := range []string{p.Data, p.Run} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return fmt.Errorf("make directory: %w", err)
-		}
-		if err := os.Chmod(dir, 0o700); err != nil {
-			return fmt.Errorf("close directory to others: %w", err)
+// make makes the directories, closed to others. What was not there before, undo removes again.
+func (p Paths) make() (undo func(), err error) {
+	var made []string
+	undo = func() {
+		for _, dir := range made {
+			_ = os.RemoveAll(dir)
 		}
 	}
-	return nil
+	for _, dir := range []string{p.Data, p.Run} {
+		if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
+			made = append(made, dir)
+		}
+		if err := errors.Join(os.MkdirAll(dir, 0o700), os.Chmod(dir, 0o700)); err != nil {
+			undo()
+			return nil, fmt.Errorf("make directory: %w", err)
+		}
+	}
+	return undo, nil
 }

@@ -53,7 +53,7 @@ func (d *Daemon) nicConfig(iface string) nic.Config {
 func nicConfig(p Paths, iface string, set func(*nic.Config)) nic.Config {
 	c := nic.Config{Instance: p.Instance, Interface: iface, RunDir: filepath.Join(p.nics(), virtualName)}
 	if iface != "" {
-		c.Instance, c.RunDir = p.Instance+"."+iface, filepath.Join(p.nics(), iface)
+		c.Instance, c.RunDir = p.Instance+"_"+pinName.Replace(iface), filepath.Join(p.nics(), iface)
 	}
 	if set != nil {
 		set(&c)
@@ -61,11 +61,24 @@ func nicConfig(p Paths, iface string, set func(*nic.Config)) nic.Config {
 	return c
 }
 
+// pinName makes a name that the BPF file system takes, which has no dots, of one that an interface may have.
+var pinName = strings.NewReplacer("%", "%25", ".", "%2e")
+
 // virtualName stands for the virtual NIC among the directories of NICs; no interface can be called so.
 const virtualName = ".virtual"
 
-func (d *Daemon) openNIC(ctx context.Context) (worker.Place, error) {
-	place := worker.Place{Target: api.TargetNIC}
+// openNIC brings all interfaces up, or leaves those that were not up before as they were.
+func (d *Daemon) openNIC(ctx context.Context) (place worker.Place, err error) {
+	place.Target = api.TargetNIC
+	var fresh []string
+	defer func() {
+		if err == nil {
+			return
+		}
+		for _, iface := range fresh {
+			err = errors.Join(err, dropNIC(context.WithoutCancel(ctx), d.cfg.Paths, iface))
+		}
+	}()
 	interfaces := d.cfg.Interfaces
 	if len(interfaces) == 0 {
 		interfaces = []string{""}
@@ -85,6 +98,9 @@ func (d *Daemon) openNIC(ctx context.Context) (worker.Place, error) {
 		if err != nil {
 			_ = os.Remove(c.RunDir)
 			return place, err
+		}
+		if !n.Adopted() {
+			fresh = append(fresh, iface)
 		}
 		d.closers = append(d.closers, n.Close)
 		group = append(group, n)

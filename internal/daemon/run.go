@@ -60,9 +60,21 @@ func run(ctx context.Context, cfg Config, ready func(*api.Node) error) error {
 
 // Detach starts this program again with args, in the background and in a session of its own, and returns when it serves.
 func Detach(ctx context.Context, p Paths, args []string) (*api.Node, error) {
-	if err := p.make(); err != nil {
+	undo, err := p.make()
+	if err != nil {
 		return nil, err
 	}
+	node, err := detach(ctx, p, args)
+	if err != nil && !errors.Is(err, errDied) {
+		undo() // the error says all that the log does
+	}
+	return node, err
+}
+
+// errDied says that a daemon ended without a word.
+var errDied = errors.New("the daemon ended before it served")
+
+func detach(ctx context.Context, p Paths, args []string) (*api.Node, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("start the daemon: %w", err)
@@ -107,7 +119,7 @@ func awaitReady(ctx context.Context, r *os.File, p Paths) (*api.Node, error) {
 	}
 	var said report
 	if err := json.NewDecoder(bytes.NewReader(raw)).Decode(&said); err != nil {
-		return nil, fmt.Errorf("the daemon ended before it served: see %s", p.Log())
+		return nil, fmt.Errorf("%w: see %s", errDied, p.Log())
 	}
 	if said.Error != "" {
 		return nil, errors.New(said.Error)
