@@ -158,7 +158,7 @@ func (x *exchange) refused(h *api.Header) {
 	case e.Code == api.CodeTooLarge:
 		e.Need = int(h.MessageLen)
 	case e.Code == api.CodeStale && x.guessed: // wrong: there is nothing to pull
-		x.guessed, x.pulling, x.parted = false, false, true
+		x.pulling, x.parted = false, true
 		return
 	}
 	x.fail(e)
@@ -216,19 +216,22 @@ func (x *exchange) respond(h *api.Header, payload []byte) {
 		x.pull()
 		return
 	}
+	if x.guessed && int(h.Index) >= x.down.next { // nobody pulled it: the guess was wrong
+		x.pulling = false
+	}
+	x.parted = x.parted || !x.pulling && h.Index > 0
 	f := &x.up
 	if x.pulling {
 		f = &x.down
-		if x.guessed {
-			x.up.confirm(int(h.Index))
-		}
 	}
-	x.parted = x.parted || !x.pulling && h.Index > 0
-	if !f.confirm(int(h.Index)) {
-		x.duplicates++
-	} else {
+	if f.confirm(int(h.Index)) {
 		x.reply.put(int(h.Index), offset, payload)
 		x.finished = f.done()
+		if x.guessed && x.pulling {
+			x.up.confirm(int(h.Index))
+		}
+	} else {
+		x.duplicates++
 	}
 	if !x.finished && !x.pulling && !x.parted && x.probed {
 		x.guessed = true
@@ -274,4 +277,7 @@ func (x *exchange) pull() {
 	x.down.next, x.down.sends = 1, 1 // as if packet 0 had been pulled
 	*x.down.at(0) = slot{state: slotConfirmed}
 	x.down.base = 1
+	if x.guessed {
+		x.down.window = 1
+	}
 }

@@ -32,12 +32,12 @@ func (s *session) clock() time.Duration { return time.Since(s.epoch) }
 
 // connect makes a socket that only hears addr: HOST, HOST:PORT or [IPv6]:PORT.
 func (s *session) connect(addr string) (*net.UDPConn, error) {
-	if _, _, err := net.SplitHostPort(addr); err != nil {
-		addr = net.JoinHostPort(strings.Trim(addr, "[]"), strconv.Itoa(api.RPCPort))
+	to, err := net.ResolveUDPAddr("udp", withPort(addr))
+	if err == nil && to.IP == nil {
+		err = errors.New("no host: give HOST, HOST:PORT or [IPv6]:PORT")
 	}
-	to, err := net.ResolveUDPAddr("udp", addr)
 	if err != nil {
-		return nil, fmt.Errorf("dial %s: %w", addr, err)
+		return nil, fmt.Errorf("dial %q: %w", addr, err)
 	}
 	conn, err := net.DialUDP("udp", nil, to)
 	if err != nil {
@@ -45,6 +45,19 @@ func (s *session) connect(addr string) (*net.UDPConn, error) {
 	}
 	s.single = maxSingle(conn.RemoteAddr().(*net.UDPAddr).AddrPort())
 	return conn, nil
+}
+
+// withPort adds λ-RPC's port to an address that has none.
+func withPort(addr string) string {
+	if host, ok := strings.CutPrefix(addr, "["); ok {
+		if host, ok = strings.CutSuffix(host, "]"); ok {
+			addr = host
+		}
+	}
+	if _, _, err := net.SplitHostPort(addr); err != nil && !strings.ContainsAny(addr, "[]") {
+		return net.JoinHostPort(addr, strconv.Itoa(api.RPCPort))
+	}
+	return addr
 }
 
 // maxSingle is how much a packet holds: IPv6's header is 20 bytes longer.

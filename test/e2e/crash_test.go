@@ -56,7 +56,7 @@ func TestKill(t *testing.T) {
 		if after.Workload != before.Workload || after.Revision != before.Revision || after.Endpoint != before.Endpoint {
 			t.Errorf("before: %+v\nafter:  %+v", before, after)
 		}
-		i.run("deploy", "lambdas/web_server", "--as", name, "--target", string(before.Target))
+		i.run("deploy", "lambdas/web_server", "--name", name, "--target", string(before.Target))
 		i.expect(name, "0", "/hello", 200, hello)
 		if n := stop(); n == 0 {
 			t.Error("no call was made")
@@ -72,7 +72,7 @@ func TestSwapUnderLoad(t *testing.T) {
 		target := i.describe(name).Target
 		stop := i.load(name, 4)
 		for range 5 {
-			i.run("deploy", "lambdas/web_server", "--as", name, "--target", string(target))
+			i.run("deploy", "lambdas/web_server", "--name", name, "--target", string(target))
 		}
 		if n := stop(); n == 0 {
 			t.Error("no call was made")

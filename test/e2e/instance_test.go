@@ -72,7 +72,7 @@ func (i *instance) start(flags ...string) {
 
 // command gives the binary's command line for this instance.
 func (i *instance) command(args ...string) *exec.Cmd {
-	flags := []string{"--name", i.name, "--data-dir", filepath.Join(i.dir, "data"), "--run-dir", filepath.Join(i.dir, "run")}
+	flags := []string{"--instance", i.name, "--data-dir", filepath.Join(i.dir, "data"), "--run-dir", filepath.Join(i.dir, "run")}
 	cmd := exec.Command(binary, append(args[:1:1], append(flags, args[1:]...)...)...)
 	cmd.Dir = root
 	return cmd

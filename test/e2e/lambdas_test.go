@@ -24,7 +24,7 @@ func onEachTarget(t *testing.T, i *instance, lambda string, flags []string, test
 	for _, target := range []api.Target{api.TargetNIC, api.TargetProcess} {
 		t.Run(string(target), func(t *testing.T) {
 			name := lambda + "-" + string(target)
-			args := append([]string{"deploy", filepath.Join("lambdas", lambda), "--as", name, "--target", string(target)}, flags...)
+			args := append([]string{"deploy", filepath.Join("lambdas", lambda), "--name", name, "--target", string(target)}, flags...)
 			i.on(t).run(args...)
 			if f := i.on(t).describe(name); f.Target != target || f.State != api.StateReady {
 				t.Fatalf("deployed for %s, but: %+v", target, f)

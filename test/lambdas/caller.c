@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * A fixture that calls: sends its payload to memcached as it is (method 0), or to the second service (method 1), and answers
- * with the cookie, the payload's first byte, and what the service said.
+ * with the cookie, the payload's first byte, and what the service said. From method 16 on: with five bytes from there on.
  */
 #include "lambda.h"
 
@@ -14,11 +14,13 @@ int caller(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)
 		if (!p)
 			return RETURN_FAULT;
 		*p = (uint8_t)match_data->cookie[0];
+		if (match_data->method >= 16)
+			return lambda_reply(headers, (int32_t)match_data->method, 5);
 		return lambda_reply(headers, -1, match_data->payload_len + 1);
 	}
 	p = payload(headers, 0, 1);
 	if (!p)
 		return lambda_fail(headers, LN_STATUS_BAD_REQUEST);
 	match_data->cookie[0] = *p;
-	return lambda_call(headers, match_data->method, 0, match_data->payload_len);
+	return lambda_call(headers, match_data->method & 15, 0, match_data->payload_len);
 }

@@ -1,0 +1,389 @@
+package lambdanic_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lambdanic/lambdanic/api"
+	lambdanic "github.com/lambdanic/lambdanic/client/go"
+	"github.com/lambdanic/lambdanic/test/rpcserver"
+)
+
+func dial(t testing.TB, s *rpcserver.Server, opts ...lambdanic.Option) *lambdanic.Client {
+	t.Helper()
+	c, err := lambdanic.Dial(s.Addr().String(), opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func TestErrors(t *testing.T) {
+	s := serve(t, "127.0.0.1:0", rpcserver.Faults{})
+	sentinels := []error{
+		lambdanic.ErrUnknownWorkload, lambdanic.ErrOverQuota, lambdanic.ErrBadTag, lambdanic.ErrMalformed, lambdanic.ErrLambdaFault,
+		lambdanic.ErrTooLarge, lambdanic.ErrBusy, lambdanic.ErrServiceTimeout, lambdanic.ErrUnreachable, lambdanic.ErrStale,
+	}
+	for i, sentinel := range sentinels {
+		s.Refuse(func(*api.Header) (api.Code, int) { return api.Code(i + 1), 0 })
+		for _, c := range callers(t, s.Addr().String()) {
+			for _, n := range []int{10, 5000} {
+				_, err := c.call(t.Context(), lambdanic.Request{Workload: echoAssemble, Body: text(n)})
+				if !errors.Is(err, sentinel) || errors.Is(err, sentinels[(i+1)%len(sentinels)]) {
+					t.Errorf("%s: code %d: %v", c.name, i+1, err)
+				}
+			}
+		}
+	}
+	s.Refuse(nil)
+	for _, c := range callers(t, s.Addr().String(), lambdanic.WithMaxReply(1000)) {
+		if _, err := c.call(t.Context(), lambdanic.Request{Workload: 999}); !errors.Is(err, lambdanic.ErrUnknownWorkload) {
+			t.Errorf("%s: unknown workload: %v", c.name, err)
+		}
+		if _, err := c.call(t.Context(), lambdanic.Request{Workload: echoPacket, Method: 1001}); !errors.Is(err, lambdanic.ErrReplyTooLarge) {
+			t.Errorf("%s: long reply: %v", c.name, err)
+		}
+		if _, err := c.call(t.Context(), lambdanic.Request{Workload: echoAssemble, Body: make([]byte, api.MaxMessage+1)}); !errors.Is(err, lambdanic.ErrRequestTooLarge) {
+			t.Errorf("%s: long request: %v", c.name, err)
+		}
+	}
+}
+
+// A revision that goes away between the first packet of a reply and its pulls costs a second attempt.
+func TestStaleStartsOver(t *testing.T) {
+	s := serve(t, "127.0.0.1:0", rpcserver.Faults{})
+	for _, c := range callers(t, s.Addr().String()) {
+		var pulls atomic.Int32
+		s.Refuse(func(h *api.Header) (api.Code, int) {
+			if h.Type == api.TypePull && pulls.Add(1) == 1 {
+				return api.CodeStale, 0
+			}
+			return 0, 0
+		})
+		req := lambdanic.Request{Workload: echoPacket, Method: 5000, Body: text(10)}
+		if c.name != "stream" {
+			check(t, c, req)
+		} else if _, err := c.call(t.Context(), req); !errors.Is(err, lambdanic.ErrStale) { // its writer has packet 0
+			t.Errorf("stream: %v", err)
+		}
+	}
+}
+
+func TestRoomIsLearned(t *testing.T) {
+	s := serve(t, "127.0.0.1:0", rpcserver.Faults{})
+	s.Refuse(func(h *api.Header) (api.Code, int) {
+		if h.Type == api.TypeRequest && h.Method == 1 {
+			return api.CodeTooLarge, 1200
+		}
+		return 0, 0
+	})
+	c := dial(t, s)
+	for _, call := range []struct {
+		reply, room int
+		pulls       uint64
+	}{{900, 0, 1}, {900, 0, 1}, {900, 300, 3}, {900, 900, 3}, {300, 1, 302}} {
+		if _, err := c.Call(t.Context(), lambdanic.Request{Workload: echoPacket, Method: uint32(call.reply), ReplyRoom: call.room}); err != nil {
+			t.Fatal(err)
+		}
+		if n := s.Stats.Pulls.Load(); n != call.pulls {
+			t.Errorf("reply of %d bytes, room %d: %d pulls so far, want %d", call.reply, call.room, n, call.pulls)
+		}
+	}
+	if _, err := c.Call(t.Context(), lambdanic.Request{Workload: echoPacket, Method: 1}); !errors.Is(err, lambdanic.ErrTooLarge) {
+		t.Errorf("needed room was given in vain: %v", err)
+	}
+	if n := c.Stats().Restarts; n != 1 {
+		t.Errorf("%d restarts, want one with the room that the error named", n)
+	}
+}
+
+func TestDeadline(t *testing.T) {
+	silent, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	for _, body := range []int{0, 10_000} {
+		for _, c := range callers(t, silent.LocalAddr().String(), lambdanic.WithTimeout(100*time.Millisecond)) {
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+			_, err := c.call(ctx, lambdanic.Request{Workload: 1, Body: text(body)})
+			cancel()
+			if !errors.Is(err, lambdanic.ErrDeadlineExceeded) || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s: context's deadline: %v", c.name, err)
+			}
+			if _, err = c.call(t.Context(), lambdanic.Request{Workload: 1, Body: text(body)}); !errors.Is(err, lambdanic.ErrDeadlineExceeded) {
+				t.Errorf("%s: time-out: %v", c.name, err)
+			}
+			ctx, cancel = context.WithCancel(t.Context())
+			time.AfterFunc(5*time.Millisecond, cancel)
+			if _, err = c.call(ctx, lambdanic.Request{Workload: 1, Body: text(body)}); !errors.Is(err, context.Canceled) {
+				t.Errorf("%s: cancellation: %v", c.name, err)
+			}
+		}
+	}
+}
+
+// A server that is not there yet is waited for.
+func TestServerComesUp(t *testing.T) {
+	s := serve(t, "127.0.0.1:0", rpcserver.Faults{})
+	address := s.Addr().String()
+	s.Close()
+	for _, c := range callers(t, address, lambdanic.WithTimeout(50*time.Millisecond)) {
+		if _, err := c.call(t.Context(), lambdanic.Request{Workload: echoPacket}); !errors.Is(err, lambdanic.ErrDeadlineExceeded) {
+			t.Errorf("%s: nobody there: %v", c.name, err)
+		}
+	}
+	started := make(chan *rpcserver.Server)
+	time.AfterFunc(30*time.Millisecond, func() {
+		s, err := rpcserver.Start(address, workloads(7), rpcserver.Faults{})
+		if err != nil {
+			t.Error(err)
+		}
+		started <- s
+	})
+	for _, c := range callers(t, address) {
+		check(t, c, lambdanic.Request{Workload: echoPacket, Body: text(9)})
+	}
+	if s := <-started; s != nil {
+		s.Close()
+	}
+}
+
+// With resends off, a lost packet fails its call, and nothing is sent twice.
+func TestWithoutResend(t *testing.T) {
+	s := serve(t, "127.0.0.1:0", rpcserver.Faults{Seed: 2, Drop: 0.3})
+	for _, c := range callers(t, s.Addr().String(), lambdanic.WithoutResend(), lambdanic.WithTimeout(30*time.Millisecond)) {
+		lost := 0
+		for range 20 {
+			if _, err := c.call(t.Context(), lambdanic.Request{Workload: echoStream, Body: text(2000)}); err != nil {
+				lost++
+			}
+		}
+		if lost == 0 || lost == 20 {
+			t.Errorf("%s: %d of 20 calls lost", c.name, lost)
+		}
+	}
+	if n := s.Stats.Resends.Load(); n > 0 {
+		t.Errorf("%d resends", n)
+	}
+}
+
+func TestManyAtOnce(t *testing.T) {
+	s := serve(t, "127.0.0.1:0", rpcserver.Faults{Seed: 5, Drop: 0.02, Reorder: 0.05, Duplicate: 0.05})
+	c := dial(t, s, lambdanic.WithSockets(2))
+	var wg sync.WaitGroup
+	for i := range 5000 {
+		wg.Go(func() {
+			req := lambdanic.Request{Workload: uint32(i%3 + 1), Body: text(i % 1300)}
+			if i%50 == 0 && i%3 > 0 {
+				req.Body = text(20_000)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			r, err := c.Call(ctx, req)
+			if err != nil || string(r.Body) != string(req.Body) {
+				t.Errorf("call %d: %d bytes, %v", i, len(r.Body), err)
+			}
+		})
+	}
+	wg.Wait()
+	if st := c.Stats(); st.Calls != 5000 || st.Malformed > 0 {
+		t.Errorf("%+v", st)
+	}
+}
+
+// Packets for no call, and packets from elsewhere, are ignored.
+func TestForgedResponses(t *testing.T) {
+	server, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	stranger, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stranger.Close()
+	go forge(server, stranger)
+
+	c, err := lambdanic.Dial(server.LocalAddr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	k, err := lambdanic.DialConn(server.LocalAddr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	for _, c := range []caller{{"client", c.Call}, {"conn", k.Call}} {
+		r, err := c.call(t.Context(), lambdanic.Request{Workload: 3, Body: []byte("genuine")})
+		if err != nil || string(r.Body) != "genuine" {
+			t.Errorf("%s: %q, %v", c.name, r.Body, err)
+		}
+	}
+	for _, st := range []lambdanic.Stats{c.Stats(), k.Stats()} {
+		if st.Stray != 1 || st.Malformed < 4 {
+			t.Errorf("%+v", st)
+		}
+	}
+}
+
+// forge answers each request with everything that is wrong first.
+func forge(server, stranger *net.UDPConn) {
+	buf := make([]byte, 2048)
+	for {
+		n, peer, err := server.ReadFromUDPAddrPort(buf)
+		if err != nil {
+			return
+		}
+		h, body, err := api.ParsePacket(buf[:n])
+		if err != nil {
+			continue
+		}
+		h.Type = api.TypeResponse
+		packet := func(change func(*api.Header), p []byte) []byte {
+			h := h
+			change(&h)
+			return append(h.Append(nil), p...)
+		}
+		fake := []byte("forged!")
+		_, _ = stranger.WriteToUDPAddrPort(packet(func(*api.Header) {}, fake), peer)
+		for _, p := range [][]byte{
+			{}, []byte("short"),
+			packet(func(h *api.Header) { h.Request++ }, fake),
+			packet(func(h *api.Header) { h.Workload++ }, fake),
+			packet(func(h *api.Header) { h.Index = 1 }, fake),
+			packet(func(h *api.Header) { h.MessageLen = 1 << 31 }, fake),
+			packet(func(h *api.Header) { h.Type = api.TypePull }, fake),
+			packet(func(*api.Header) {}, body),
+		} {
+			_, _ = server.WriteToUDPAddrPort(p, peer)
+		}
+	}
+}
+
+func TestCloseEndsCalls(t *testing.T) {
+	silent, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	before := runtime.NumGoroutine()
+	c, err := lambdanic.Dial(silent.LocalAddr().String(), lambdanic.WithSockets(3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	results := make(chan error)
+	for range 100 {
+		go func() {
+			_, err := c.Call(t.Context(), lambdanic.Request{Workload: 1})
+			results <- err
+		}()
+	}
+	if !rpcserver.Every(time.Millisecond, 5*time.Second, func() bool { return c.Stats().Sent >= 100 }) {
+		t.Fatal("calls did not start")
+	}
+	c.Close()
+	for range 100 {
+		if err := <-results; !errors.Is(err, lambdanic.ErrClosed) {
+			t.Fatal(err)
+		}
+	}
+	if _, err := c.Call(t.Context(), lambdanic.Request{Workload: 1}); !errors.Is(err, lambdanic.ErrClosed) {
+		t.Error(err)
+	}
+	if !rpcserver.Every(time.Millisecond, 5*time.Second, func() bool { return runtime.NumGoroutine() <= before }) {
+		t.Errorf("%d goroutines, %d before", runtime.NumGoroutine(), before)
+	}
+}
+
+func TestMessagesAreReleased(t *testing.T) {
+	s := serve(t, "127.0.0.1:0", rpcserver.Faults{})
+	for _, c := range callers(t, s.Addr().String()) {
+		for _, w := range []uint32{echoAssemble, greyStream, keepStream} {
+			check(t, c, lambdanic.Request{Workload: w, Body: text(100_000)})
+		}
+	}
+	if !rpcserver.Every(time.Millisecond, 5*time.Second, func() bool { return s.Records() == 0 }) {
+		t.Errorf("%d messages are kept", s.Records())
+	}
+}
+
+func TestDialRefusesNonsense(t *testing.T) {
+	for _, addr := range []string{"", "nowhere.invalid", "127.0.0.1:none", "[::1"} {
+		if c, err := lambdanic.Dial(addr); err == nil {
+			c.Close()
+			t.Errorf("%q was accepted", addr)
+		}
+		if c, err := lambdanic.DialConn(addr); err == nil {
+			c.Close()
+			t.Errorf("%q was accepted", addr)
+		}
+	}
+}
+
+func ExampleClient_Call() {
+	server, err := rpcserver.Start("127.0.0.1:0", workloads(1), rpcserver.Faults{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer server.Close()
+
+	client, err := lambdanic.Dial(server.Addr().String())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	reply, err := client.Call(ctx, lambdanic.Request{Workload: 1, Body: []byte("hello")})
+	switch {
+	case errors.Is(err, lambdanic.ErrBusy):
+		fmt.Println("later")
+	case err != nil:
+		fmt.Println(err)
+	default:
+		fmt.Printf("revision %d: %s\n", reply.Revision, reply.Body)
+	}
+	// Output: revision 1: hello
+}
+
+func ExampleConn() {
+	server, err := rpcserver.Start("127.0.0.1:0", workloads(1), rpcserver.Faults{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer server.Close()
+
+	runtime.LockOSThread() // the fastest: nobody else runs on this thread
+	defer runtime.UnlockOSThread()
+	conn, err := lambdanic.DialConn(server.Addr().String())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer conn.Close()
+	for _, word := range []string{"one", "two"} {
+		reply, err := conn.Call(context.Background(), lambdanic.Request{Workload: 1, Body: []byte(word)})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(string(reply.Body))
+	}
+	// Output:
+	// one
+	// two
+}
