@@ -72,7 +72,7 @@ int call_begin(struct worker *w, struct packet *p, struct revision *rev)
 	struct call *call = TAILQ_FIRST(&w->idle);
 	int fd;
 
-	if (service >= host.service_count || len > LN_RPC_MAX_PAYLOAD || off < -PREFIX || off > LN_RPC_MAX_PAYLOAD)
+	if (service >= host.service_count || len > LN_RPC_MAX_PAYLOAD || !rpc_claim(p, off, len))
 		return LN_CODE_LAMBDA_FAULT;
 	if (!call || atomic_load(&host.draining))
 		return LN_CODE_BUSY;

@@ -50,6 +50,7 @@ struct flow {
 struct packet {
 	struct flow flow;
 	uint8_t *base; /* the payload; in a buffer of BUFFER bytes, HEAD_ROOM from its start */
+	uint32_t size; /* bytes from base on that the lambda could write */
 	uint32_t offset; /* where the payload stands in its message */
 	uint8_t *out; /* what to send */
 	uint32_t out_len; /* 0: nothing */
@@ -163,6 +164,7 @@ extern struct host host;
 /* rpc.c */
 void rpc_receive(struct worker *w, struct packet *p, uint32_t len);
 void rpc_resume(struct worker *w, struct packet *p, const struct call *call, uint32_t len);
+bool rpc_claim(struct packet *p, int32_t off, uint32_t len);
 void rpc_abandon(struct worker *w, struct packet *p, const struct call *call, uint8_t code);
 
 /* message.c */

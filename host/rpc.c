@@ -143,11 +143,26 @@ static int run(struct worker *w, struct revision *rev, struct lambda_headers *he
 }
 
 /* Runs the lambda on the datagram itself. */
-static int run_packet(struct worker *w, struct packet *p, struct revision *rev, uint32_t size)
+static int run_packet(struct worker *w, struct packet *p, struct revision *rev)
 {
-	struct lambda_headers headers = { .base = p->base, .start = p->base - PREFIX, .end = p->base + size };
+	struct lambda_headers headers = { .base = p->base, .start = p->base - PREFIX, .end = p->base + p->size };
 
 	return run(w, rev, &headers);
+}
+
+/*
+ * Whether len bytes at off are the datagram's, or such as the NIC program would add: zeros at its end. They are not what an
+ * earlier datagram left in the buffer.
+ */
+bool rpc_claim(struct packet *p, int32_t off, uint32_t len)
+{
+	int32_t size = p->size;
+
+	if (off < -PREFIX || off > size || off + (int32_t)len > BUFFER - HEAD_ROOM)
+		return false;
+	if (off + (int32_t)len > size)
+		memset(p->base + size, 0, off + len - size);
+	return true;
 }
 
 /* Which packet of how many the reply at hand is; false where packets can carry none of it. */
@@ -171,7 +186,7 @@ static bool number(const struct worker *w, const struct packet *p, struct answer
 /* Sends a reply that the lambda left in the datagram. */
 static void forward(struct worker *w, struct packet *p, struct revision *rev)
 {
-	uint32_t len = w->req.out_len, total = w->req.out_total, room = p->flow.room;
+	uint32_t len = w->req.out_len, total = w->req.out_total;
 	int32_t off = w->req.out_off;
 	struct answer a = {
 		.type = LN_TYPE_RESPONSE,
@@ -182,7 +197,7 @@ static void forward(struct worker *w, struct packet *p, struct revision *rev)
 		.message_len = total,
 	};
 
-	if (len > room) {
+	if (len > p->flow.room) {
 		refuse(w, p, rev, LN_CODE_TOO_LARGE, len > LN_RPC_MAX_PAYLOAD ? 0 : len);
 		return;
 	}
@@ -190,13 +205,10 @@ static void forward(struct worker *w, struct packet *p, struct revision *rev)
 		refuse(w, p, rev, LN_CODE_TOO_LARGE, total);
 		return;
 	}
-	if (off < -PREFIX || off > (int32_t)room) {
+	if (!rpc_claim(p, off, len)) {
 		refuse(w, p, rev, LN_CODE_LAMBDA_FAULT, 0);
 		return;
 	}
-	/* What the datagram did not bring is an earlier one's. */
-	if (off + (int32_t)len > (int32_t)room)
-		memset(p->base + room, 0, off + len - room);
 	respond(w, p, rev, p->base + off, &a);
 }
 
@@ -231,10 +243,10 @@ static void single(struct worker *w, struct packet *p, struct revision *rev)
 	int verdict;
 
 	describe(w, p, rev, stream ? LAMBDA_FRAGMENT : LAMBDA_REQUEST);
-	verdict = run_packet(w, p, rev, p->flow.room);
+	verdict = run_packet(w, p, rev);
 	if (stream && verdict == LN_VERDICT_KEEP) {
 		w->req.match.event = LAMBDA_COMPLETE;
-		verdict = run_packet(w, p, rev, p->flow.room);
+		verdict = run_packet(w, p, rev);
 	}
 	conclude(w, p, rev, verdict);
 }
@@ -247,7 +259,7 @@ static void stream_complete(struct worker *w, struct packet *p, struct message *
 	w->req.match.event = LAMBDA_COMPLETE;
 	w->req.match.repeat = repeat;
 	w->req.match.payload_len = m->message_len;
-	verdict = run_packet(w, p, m->revision, p->flow.room);
+	verdict = run_packet(w, p, m->revision);
 	conclude(w, p, m->revision, verdict);
 	if (repeat) {
 		message_release(m);
@@ -268,7 +280,7 @@ static void stream(struct worker *w, struct packet *p, struct message *m, enum a
 	describe(w, p, m->revision, LAMBDA_FRAGMENT);
 	w->req.match.record = message_index(m);
 	w->req.match.repeat = arrival != ARRIVAL_NEW;
-	verdict = run_packet(w, p, m->revision, p->flow.room);
+	verdict = run_packet(w, p, m->revision);
 	if (verdict != LN_VERDICT_KEEP && verdict != LN_VERDICT_FORWARD) {
 		if (arrival == ARRIVAL_NEW)
 			message_untake(m, be32toh(p->flow.rpc.index));
@@ -532,6 +544,7 @@ void rpc_receive(struct worker *w, struct packet *p, uint32_t len)
 	if (be16toh(p->flow.rpc.magic) != LN_RPC_MAGIC || p->flow.rpc.version != LN_RPC_VERSION)
 		return;
 	p->flow.room = min(len - HEADER, LN_RPC_MAX_PAYLOAD);
+	p->size = p->flow.room;
 	if (!sampled) {
 		dispatch(w, p);
 		return;
@@ -548,6 +561,7 @@ void rpc_resume(struct worker *w, struct packet *p, const struct call *call, uin
 
 	p->offset = 0;
 	p->flow = call->flow;
+	p->size = len > p->flow.room ? len : p->flow.room;
 	describe(w, p, call->revision, LAMBDA_REPLY);
 	match->message_len = len;
 	match->payload_len = len;
@@ -555,7 +569,7 @@ void rpc_resume(struct worker *w, struct packet *p, const struct call *call, uin
 	match->window_len = 0;
 	match->cookie[0] = call->cookie[0];
 	match->cookie[1] = call->cookie[1];
-	conclude(w, p, call->revision, run_packet(w, p, call->revision, len > p->flow.room ? len : p->flow.room));
+	conclude(w, p, call->revision, run_packet(w, p, call->revision));
 }
 
 /* There will be no answer to the call. */

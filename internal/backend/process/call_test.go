@@ -81,6 +81,10 @@ func TestMemcached(t *testing.T) {
 	if got := ask("get t\r\n"); got != "VALUE t 0 8\r\nover TCP\r\nEND\r\n" {
 		t.Errorf("get: %q", got)
 	}
+	// A short room is no bound for where in the service's answer the reply is taken from.
+	if h, p := c.call(workload, 16, []byte("get t"+"\r\n"), 0); h.Type != api.TypeResponse || string(p) != "r TCP" {
+		t.Errorf("part of an answer: %+v %q", h, p)
+	}
 	if got := ask("nonsense\r\n"); !strings.HasPrefix(got, "ERROR") {
 		t.Errorf("nonsense: %q", got)
 	}

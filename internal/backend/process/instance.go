@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -332,7 +333,7 @@ func (in *instance) adopt(ctx context.Context) (bool, error) {
 			err = c.stop(ctx, socket)
 		}
 		os.Remove(socket)
-		if err != nil {
+		if err != nil && !errors.Is(err, syscall.ECONNREFUSED) {
 			in.b.cfg.Logger.Warn("stale control socket", "path", socket, "error", err)
 		}
 	}

@@ -269,7 +269,7 @@ func TestAdoption(t *testing.T) {
 	t.Cleanup(func() { b.Adopt(context.WithoutCancel(t.Context())) })
 
 	var endpoint netip.AddrPort
-	for lines := bufio.NewScanner(out); lines.Scan() && !endpoint.IsValid(); {
+	for lines := bufio.NewScanner(out); !endpoint.IsValid() && lines.Scan(); {
 		if addr, ok := strings.CutPrefix(lines.Text(), "ready "); ok {
 			endpoint = netip.MustParseAddrPort(addr)
 		}

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		panic(err)
 	}
-	out, err := exec.Command("make", "-C", filepath.Join(root, "host"), "all", "asan").CombinedOutput()
+	out, err := exec.Command("make", "-C", filepath.Join(root, "host"), "all", "asan", "fuzz").CombinedOutput()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "build lambda-host: %v\n%s", err, out)
 		os.Exit(1)

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Fuzzes what reads bytes from outside (libFuzzer): clients' datagrams and services' answers, in all message modes, with a lambda
+ * that describes nonsense as its reply. Whatever comes, an answer is well formed and not longer than what it answers.
+ *
+ * Input: a byte that chooses the mode, then datagrams, each behind a byte of flags and its length in two bytes.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host.h"
+
+enum { WORKLOAD = 7, FLAG_FRAMED = 1, FLAG_OTHER_PEER = 2, FLAG_ANSWER = 4, FLAG_SIZED = 8, FLAG_LATER = 16 };
+
+struct host host = { .workload = WORKLOAD, .in_flight = 4, .message_timeout_ms = 100, .threads = 1 };
+
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Stays in its memory, uses all of it, and describes any reply. The method is the fuzzer's to choose. */
+static int lambda(struct lambda_headers *headers)
+{
+	struct lambda_match *match = &headers->req->match;
+	uint32_t method = match->method;
+
+	if (method & 0x10)
+		memset(headers->start, 0x5a, headers->end - headers->start);
+	headers->req->service = method >> 5 & 3;
+	headers->req->out_off = (int32_t)method >> 16;
+	headers->req->out_len = method & 0x80 ? match->payload_len : match->message_len;
+	headers->req->out_total = method & 0x100 ? match->message_len : headers->req->out_len;
+	headers->req->out_status = method >> 8 & 0xff;
+	return method & 0x0f;
+}
+
+static struct worker worker;
+static struct revision revision = { .number = 3, .file = -1, .entry = lambda };
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	(void)argc;
+	(void)argv;
+	host.mode = LN_MODE_ASSEMBLE; /* with buffers, which the other modes do not mind */
+	host.message_max = 8192;
+	host.current = &revision;
+	host.service_count = 1;
+	host.services[0].addr.in.sin_family = AF_INET;
+	host.services[0].addr.in.sin_addr.s_addr = htobe32(INADDR_LOOPBACK);
+	host.services[0].addr.in.sin_port = htobe16(9);
+	host.services[0].timeout_ms = 100;
+	host.workers = &worker;
+	pthread_rwlock_init(&host.world, NULL);
+	return message_init() || call_init(&worker);
+}
+
+static void require(bool condition)
+{
+	if (!condition)
+		abort();
+}
+
+/* No answer may be longer than its question, or say other than it is. */
+static void check(const struct packet *p, uint32_t asked)
+{
+	const struct ln_rpc *rpc = (const struct ln_rpc *)p->out;
+
+	if (!p->out_len || p->to_service)
+		return;
+	require(p->out_len >= HEADER && p->out_len == HEADER + be16toh(rpc->length));
+	require(p->out_len <= asked);
+	require(be16toh(rpc->magic) == LN_RPC_MAGIC && rpc->version == LN_RPC_VERSION);
+	require(rpc->type == LN_TYPE_RESPONSE || rpc->type == LN_TYPE_ACK || rpc->type == LN_TYPE_ERROR);
+	require(rpc->request == p->flow.rpc.request);
+}
+
+/* Gives a datagram what the fuzzer would take long to guess. */
+static void frame(struct ln_rpc *rpc, uint8_t flags, uint32_t len)
+{
+	if (len < HEADER || !(flags & FLAG_FRAMED))
+		return;
+	rpc->magic = htobe16(LN_RPC_MAGIC);
+	rpc->version = LN_RPC_VERSION;
+	rpc->workload = htobe32(WORKLOAD);
+	rpc->request &= htobe64(3);
+	if (!(flags & FLAG_SIZED))
+		return;
+	rpc->length = htobe16(len - HEADER);
+	rpc->count = htobe32(1);
+	rpc->index = 0;
+	rpc->message_len = htobe32(len - HEADER);
+}
+
+/* Works on one datagram in a buffer that ends where the server's does; the sanitizer watches its edges. */
+static void feed(uint8_t flags, const uint8_t *data, uint32_t len)
+{
+	uint32_t head = flags & FLAG_ANSWER ? CALL_FRAME : HEADER;
+	uint8_t *buffer = malloc(BUFFER);
+	struct packet p = { .base = buffer + HEAD_ROOM };
+
+	memset(buffer, 0, BUFFER);
+	if (len > head + LN_RPC_MAX_PAYLOAD)
+		len = head + LN_RPC_MAX_PAYLOAD;
+	memcpy(p.base - head, data, len);
+	p.flow.peer.in.sin_family = AF_INET;
+	p.flow.peer.in.sin_port = flags & FLAG_OTHER_PEER ? 1 : 2;
+	if (flags & FLAG_ANSWER) {
+		call_receive(&worker, &p, 0, len);
+		check(&p, HEADER + p.flow.room);
+	} else {
+		frame((struct ln_rpc *)buffer + (HEAD_ROOM - HEADER) / HEADER, flags, len);
+		rpc_receive(&worker, &p, len);
+		check(&p, len);
+	}
+	free(buffer);
+}
+
+/* Each input starts from nothing in progress. */
+static void reset(void)
+{
+	static uint8_t spare[BATCH][BUFFER];
+
+	worker.now += 10000000000ULL;
+	message_expire(worker.now);
+	worker.sends = 0;
+	for (int i = 0; i < BATCH; i++)
+		worker.packets[i].base = spare[i] + HEAD_ROOM;
+	do {
+		worker.sends = 0;
+		call_expire(&worker);
+	} while (worker.sends);
+	require(!message_active() && !call_active() && !atomic_load(&revision.users));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	uint32_t len;
+
+	if (!size)
+		return 0;
+	host.mode = *data % 3;
+	for (data++, size--; size >= 3; data += len, size -= len) {
+		uint8_t flags = data[0];
+
+		len = data[1] | data[2] << 8;
+		data += 3;
+		size -= 3;
+		if (len > size)
+			len = size;
+		if (flags & FLAG_LATER)
+			worker.now += 60000000;
+		feed(flags, data, len);
+	}
+	reset();
+	return 0;
+}
