@@ -7,7 +7,7 @@ type Manifest struct {
 	Compiler string `json:"compiler"` // as the compiler names itself
 	SDK      string `json:"sdk"`      // digest of the headers of the SDK
 
-	Source File `json:"source"` // tar of the lambda's directory
+	Source File `json:"source"`          // tar of the lambda's directory
 	BPF    File `json:"bpf,omitzero"`    // ELF object for target nic
 	Native File `json:"native,omitzero"` // shared object for target process
 

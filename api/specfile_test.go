@@ -151,3 +151,26 @@ func FuzzParseStack(f *testing.F) {
 		}
 	})
 }
+
+func TestParseExamples(t *testing.T) {
+	list, err := ParseExamples("examples.yml", []byte("- name: a\n  method: 3\n  request: hi\n  reply_hex: 00ff\n- name: b\n  status: 2\n"))
+	if err != nil || len(list) != 2 || list[0].Method != 3 {
+		t.Fatalf("got %+v, %v", list, err)
+	}
+	if err := list[0].Check(StatusOK, []byte{0, 255}); err != nil {
+		t.Errorf("right reply: %v", err)
+	}
+	if list[0].Check(StatusOK, []byte{0}) == nil || list[0].Check(StatusFailed, []byte{0, 255}) == nil || list[1].Check(StatusOK, nil) == nil {
+		t.Error("a wrong reply passed")
+	}
+	for text, want := range map[string]string{
+		"- name: a\n  request: x\n  request_hex: 00\n": "request and request_hex exclude each other",
+		"- name: a\n  reply_hex: 0g\n":                 "reply_hex: encoding/hex",
+		"- name: a\n  answer: x\n":                     "examples.yml:2:3: unknown field \"answer\": use one of name, method",
+		"name: a\n":                                    "examples.yml:1:",
+	} {
+		if _, err := ParseExamples("examples.yml", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v", text, err)
+		}
+	}
+}

@@ -49,9 +49,13 @@ func TestBuildLoadsIntoTheKernel(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("loading BPF programs needs root")
 	}
-	for _, name := range []string{"flip", "blur", "assemble"} {
-		t.Run(name, func(t *testing.T) {
-			a := build(t, filepath.Join("testdata", name))
+	scaffolded := filepath.Join(t.TempDir(), "hello")
+	if err := Scaffold(scaffolded, "hello"); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"testdata/flip", "testdata/blur", "testdata/assemble", scaffolded} {
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			a := build(t, dir)
 			spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(a.BPF))
 			if err != nil {
 				t.Fatal(err)

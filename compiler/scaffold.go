@@ -1,0 +1,51 @@
+package compiler
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"text/template"
+
+	"github.com/lambdanic/lambdanic/api"
+)
+
+//go:embed scaffold
+var scaffold embed.FS
+
+// Scaffold writes a new lambda into dir, which must be empty or not exist: a spec, a source, a README and examples.
+func Scaffold(dir, name string) error {
+	spec := api.Spec{Name: name}.Default()
+	if err := spec.Validate(); err != nil {
+		return fmt.Errorf("new lambda: %w", err)
+	}
+	templates, err := template.ParseFS(scaffold, "scaffold/*.tmpl")
+	if err != nil {
+		return fmt.Errorf("new lambda: %w", err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("new lambda: %w", err)
+	}
+	if len(entries) > 0 {
+		return fmt.Errorf("new lambda: %s is not empty: name another directory", dir)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("new lambda: %w", err)
+	}
+	for file, from := range map[string]string{
+		api.SpecFile: "lambda.yml.tmpl", spec.Source: "source.c.tmpl", api.ExamplesFile: "examples.yml.tmpl", "README.md": "README.md.tmpl",
+	} {
+		var text bytes.Buffer
+		if err := templates.ExecuteTemplate(&text, from, spec); err != nil {
+			return fmt.Errorf("new lambda: %w", err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, file), text.Bytes(), 0o644); err != nil {
+			return fmt.Errorf("new lambda: %w", err)
+		}
+	}
+	return nil
+}
