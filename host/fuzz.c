@@ -63,15 +63,17 @@ static void require(bool condition)
 /* No answer may be longer than its question, or say other than it is. */
 static void check(const struct packet *p, uint32_t asked)
 {
-	const struct ln_rpc *rpc = (const struct ln_rpc *)p->out;
+	struct ln_rpc rpc;
 
 	if (!p->out_len || p->to_service)
 		return;
-	require(p->out_len >= HEADER && p->out_len == HEADER + be16toh(rpc->length));
+	require(p->out_len >= HEADER);
+	memcpy(&rpc, p->out, HEADER); /* a reply may start at any byte */
+	require(p->out_len == HEADER + be16toh(rpc.length));
 	require(p->out_len <= asked);
-	require(be16toh(rpc->magic) == LN_RPC_MAGIC && rpc->version == LN_RPC_VERSION);
-	require(rpc->type == LN_TYPE_RESPONSE || rpc->type == LN_TYPE_ACK || rpc->type == LN_TYPE_ERROR);
-	require(rpc->request == p->flow.rpc.request);
+	require(be16toh(rpc.magic) == LN_RPC_MAGIC && rpc.version == LN_RPC_VERSION);
+	require(rpc.type == LN_TYPE_RESPONSE || rpc.type == LN_TYPE_ACK || rpc.type == LN_TYPE_ERROR);
+	require(rpc.request == p->flow.rpc.request);
 }
 
 /* Gives a datagram what the fuzzer would take long to guess. */
