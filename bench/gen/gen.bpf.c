@@ -143,18 +143,18 @@ static __always_inline void count_workload(__u32 id)
 		++*n;
 }
 
-static __always_inline void count_rpc(struct ln_gen_count *c, const struct ln_rpc *rpc)
+static __always_inline void count_rpc(struct ln_gen_count *c, const struct frame *f)
 {
-	if (rpc->magic != bpf_htons(LN_RPC_MAGIC) || rpc->version != LN_RPC_VERSION) {
+	if (f->rpc.magic != bpf_htons(LN_RPC_MAGIC) || f->rpc.version != LN_RPC_VERSION) {
 		c->others++;
-	} else if (rpc->type == LN_TYPE_RESPONSE && !rpc->code) {
+	} else if (f->rpc.type == LN_TYPE_RESPONSE && !f->rpc.code) {
 		c->responses++;
-		c->bytes += bpf_ntohs(rpc->length);
+		c->bytes += bpf_ntohs(f->rpc.length);
 		if (by_workload)
-			count_workload(bpf_ntohl(rpc->workload));
-	} else if (rpc->type == LN_TYPE_RESPONSE) {
+			count_workload(bpf_ntohl(f->rpc.workload));
+	} else if (f->rpc.type == LN_TYPE_RESPONSE) {
 		c->failures++;
-	} else if (rpc->type == LN_TYPE_ERROR) {
+	} else if (f->rpc.type == LN_TYPE_ERROR) {
 		c->errors++;
 	} else {
 		c->others++;
@@ -178,7 +178,7 @@ int count(struct xdp_md *ctx)
 	if ((void *)(f + 1) > end)
 		c->others++;
 	else
-		count_rpc(c, &f->rpc);
+		count_rpc(c, f);
 	return XDP_DROP;
 }
 
