@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -144,6 +143,12 @@ func (g *Gateway) call(ctx context.Context, req lambdanic.Request, route *Route,
 	if req.Body, err = io.ReadAll(body); err != nil {
 		return fmt.Errorf("%w: %w", errBody, err)
 	}
+	if path := r.PathValue("path"); path != "" && r.Method == http.MethodGet && len(req.Body) == 0 {
+		req.Body = []byte("/" + path) // a GET asks for what the path names
+		if len(req.Body) > int(route.Spec.Message.Max) {
+			return fmt.Errorf("path: %w", &http.MaxBytesError{Limit: int64(route.Spec.Message.Max)})
+		}
+	}
 	response, err := client.Call(ctx, req)
 	if err != nil {
 		return err
@@ -211,15 +216,13 @@ func (o *reply) write(p []byte) (int, error) {
 func (o *reply) begin(status, length int) error {
 	o.begun = true
 	h := o.w.Header()
-	// A lambda names no type. Text is shown as text, and never run by a browser.
-	switch {
-	case h.Get("Content-Type") != "":
-	case length >= 0 && utf8.Valid(o.held):
-		h.Set("Content-Type", "text/plain; charset=utf-8")
-	default:
-		h.Set("Content-Type", "application/octet-stream")
+	// A lambda names no type. Its text may be a page, but in a browser that page has no scripts and an origin of its own
+	// (CSP level 3, "sandbox"): it cannot use credentials that the browser has for the management API.
+	if h.Get("Content-Type") == "" {
+		h.Set("Content-Type", http.DetectContentType(o.held))
 	}
 	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Security-Policy", "sandbox")
 	h.Set(api.HeaderDuration, strconv.FormatFloat(time.Since(o.start).Seconds(), 'f', 6, 64))
 	if length >= 0 {
 		h.Set("Content-Length", strconv.Itoa(length))

@@ -149,8 +149,15 @@ func TestFunctionHeaders(t *testing.T) {
 	if r := do(t, h, "POST", "/function/echo", "", api.HeaderCallID, "x\r\ny"); uuid.Validate(r.Header.Get(api.HeaderCallID)) != nil {
 		t.Errorf("call ID %q was taken over", r.Header.Get(api.HeaderCallID))
 	}
-	if r := do(t, h, "POST", "/function/echo", "<script>"); r.Header.Get("X-Content-Type-Options") != "nosniff" {
-		t.Error("a browser may take a reply for a page")
+	r = do(t, h, "POST", "/function/echo", "<script>alert(1)</script>")
+	if r.Header.Get("Content-Security-Policy") != "sandbox" || r.Header.Get("X-Content-Type-Options") != "nosniff" {
+		t.Error("a page that a lambda answers may use what the browser knows of the management API")
+	}
+	if body := bodyOf(t, do(t, h, "GET", "/function/echo/a/b", "")); body != "/a/b" {
+		t.Errorf("GET of a path asked for %q", body)
+	}
+	if body := bodyOf(t, do(t, h, "POST", "/function/echo/a/b", "")); body != "" {
+		t.Errorf("POST to a path sent %q", body)
 	}
 }
 
