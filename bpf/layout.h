@@ -10,7 +10,7 @@
 #include <linux/types.h>
 
 /* Raise when a record below changes: a daemon adopts a pinned NIC program of its own version only. */
-enum ln_version { LN_LAYOUT_VERSION = 1 };
+enum ln_version { LN_LAYOUT_VERSION = 2 };
 
 enum ln_limit {
 	LN_MAX_WORKLOADS = 65536, /* dispatch entries; the low half of a workload ID is its index */
@@ -59,7 +59,8 @@ struct ln_slot {
 	__u32 message_max; /* bytes */
 	__u32 message_timeout_ms;
 	__u32 namespace_id;
-	__u32 pad[5];
+	__u32 message_ways; /* records that it uses of each bucket */
+	__u32 pad[4];
 };
 
 struct ln_split {
@@ -86,8 +87,9 @@ struct ln_service {
 
 /* Who asked, kept apart from the lambda: replies are built from this alone. */
 struct ln_flow {
-	__u8 peer_mac[6];
-	__u8 own_mac[6];
+	__u64 eth; /* the Ethernet addresses as they came, in two words: byte by byte they would cost more */
+	__u32 eth_rest;
+	__be32 flow_label; /* IPv6: the first word of the header */
 	__be16 vlan_proto[2]; /* outer first; 0: untagged */
 	__be16 vlan_tci[2];
 	__u8 peer_addr[16];
@@ -97,8 +99,6 @@ struct ln_flow {
 	__u8 ipv6;
 	__u8 tos;
 	__u16 room; /* bytes of λ-RPC payload that the reply may have */
-	__be32 flow_label; /* IPv6: the first word of the header */
-	__u32 pad;
 	__u64 rpc[8]; /* the request's λ-RPC header as it came */
 };
 
@@ -218,8 +218,7 @@ struct ln_stats {
 
 /* Of the whole NIC, per CPU: index into ln_counters. */
 enum ln_counter {
-	LN_COUNT_PACKETS = 0, /* λ-RPC packets seen */
-	LN_COUNT_PASSED, /* λ-RPC packets handed to the host */
+	LN_COUNT_PASSED = 0, /* λ-RPC packets handed to the host */
 	LN_COUNT_UNKNOWN, /* no such workload */
 	LN_COUNT_MALFORMED,
 	LN_COUNT_CHECKSUM, /* wrong UDP checksum */

@@ -79,6 +79,13 @@ struct {
 	__type(value, struct ln_request);
 } ln_requests SEC(".maps");
 
+/* What a packet may do with its message's record. */
+enum ln_claim {
+	LN_CLAIM_NONE, /* name it: a pull or an acknowledgement */
+	LN_CLAIM_ADD, /* add to it */
+	LN_CLAIM_BEGIN, /* begin it, if there is none */
+};
+
 /* What a packet says of its message, and where the record is (message.h). */
 struct ln_place {
 	__u64 request;
@@ -94,7 +101,7 @@ struct ln_place {
 	__u32 record; /* out: among the lambda's */
 	__u32 reply_len; /* out, when done */
 	__u32 status; /* out, when done */
-	__u32 claim; /* in: whether a record may be begun */
+	__u32 claim; /* in: enum ln_claim */
 };
 
 /* The root's own view of the packet at hand, which no lambda can reach. */

@@ -48,13 +48,16 @@ static __always_inline int ln_match(__u32 workload, __u64 request)
 	return LN_MATCH_NONE;
 }
 
-/* A pull names the revision that began its reply: that one answers it while it is still there. */
-static __always_inline __u32 ln_match_revision(__u32 slot, __u32 revision)
+/*
+ * A pull names the revision that began its reply: that one answers it while it is still there. The slot of one that is gone
+ * may be another lambda's by now.
+ */
+static __always_inline __u32 ln_match_revision(__u32 slot, __u32 workload, __u32 revision)
 {
 	for (int i = 0; i <= LN_MAX_PREV; i++) {
 		const struct ln_slot *s = bpf_map_lookup_elem(&ln_slots, &slot);
 
-		if (!s || !slot)
+		if (!s || !slot || s->workload != workload)
 			return 0;
 		if (s->revision == revision)
 			return slot;

@@ -37,16 +37,28 @@ static __always_inline int ln_is_message(const struct ln_message *m, const struc
 	       m->peer_port == flow->peer_port && a[0] == b[0] && a[1] == b[1];
 }
 
-/* All packets but the last carry the same number of bytes, and together they make up the message. */
+/* The clock may seem to run backwards here: whoever read it later can have taken the lock first. */
+static __always_inline int ln_expired(const struct ln_message *m, __u64 now, __u64 timeout)
+{
+	return now > m->touched_ns && now - m->touched_ns >= timeout;
+}
+
+/*
+ * All packets but the last carry the same number of bytes, and together they make up the message. The last one, which
+ * ln_place_check() has found to leave a multiple, says what that number is as well as they do: a gap between it and the others
+ * would show an earlier message's bytes.
+ */
 static __always_inline int ln_fits(struct ln_message *m, const struct ln_place *p)
 {
+	__u32 size = p->length;
+
 	if (p->count != m->count || p->message_len != m->message_len)
 		return 0;
-	if (p->index + 1 == p->count)
-		return !m->fragment || (__u64)m->fragment * (p->count - 1) + p->length == p->message_len;
+	if (p->index && p->index + 1 == p->count)
+		size = (p->message_len - p->length) / p->index;
 	if (!m->fragment)
-		m->fragment = p->length;
-	return m->fragment == p->length;
+		m->fragment = size;
+	return m->fragment == size;
 }
 
 /* Whether a packet makes sense by itself; also where its bytes stand in the message. */
@@ -95,16 +107,16 @@ LN_GLOBAL int ln_message_arrive(const struct ln_slot *slot, const struct ln_flow
 	p->bucket = bucket;
 
 	bpf_spin_lock(&b->lock);
-	for (way = 0; way < LN_MESSAGE_WAYS; way++) {
+	for (way = 0; way < LN_MESSAGE_WAYS && way < slot->message_ways; way++) {
 		m = &b->way[way];
-		if (ln_is_message(m, flow, p) && p->now - m->touched_ns < timeout) {
+		if (ln_is_message(m, flow, p) && !ln_expired(m, p->now, timeout)) {
 			chosen = way;
 			goto found;
 		}
-		if (chosen == LN_MESSAGE_WAYS && (m->state == LN_MESSAGE_FREE || p->now - m->touched_ns >= timeout))
+		if (chosen == LN_MESSAGE_WAYS && (m->state == LN_MESSAGE_FREE || ln_expired(m, p->now, timeout)))
 			chosen = way;
 	}
-	if (!p->claim) {
+	if (p->claim != LN_CLAIM_BEGIN) {
 		verdict = LN_ARRIVAL_ABSENT;
 		goto out;
 	}
@@ -137,7 +149,7 @@ found:
 	p->slot = m->slot;
 	p->reply_len = m->reply_len;
 	p->status = m->status;
-	if (p->claim && !ln_fits(m, p))
+	if (p->claim != LN_CLAIM_NONE && !ln_fits(m, p))
 		verdict = LN_ARRIVAL_MALFORMED;
 	else if (m->state == LN_MESSAGE_DONE)
 		verdict = LN_ARRIVAL_DONE;

@@ -38,6 +38,8 @@ static __always_inline int ln_parse_ipv4(void *data, void *end, struct ln_packet
 	/* A fragment has no UDP header or not all of the payload. */
 	if (ip->protocol != IPPROTO_UDP || ip->frag_off & bpf_htons(0x3fff))
 		return -1;
+	if (bpf_ntohs(ip->tot_len) < ihl)
+		return -1;
 	pkt->l4 = pkt->l3 + ihl;
 	pkt->udp_len = bpf_ntohs(ip->tot_len) - ihl;
 	return 0;
@@ -66,7 +68,7 @@ static __always_inline int ln_parse(struct xdp_md *ctx, struct ln_packet *pkt)
 	if ((void *)(eth + 1) > end || eth->h_dest[0] & 1)
 		return -1;
 	pkt->l3 = sizeof(*eth);
-	pkt->l3_proto = eth->h_proto;
+	pkt->l3_proto = *(__be16 *)(data + 12); /* struct ethhdr is packed, and would be read byte by byte */
 #pragma unroll
 	for (int i = 0; i < 2; i++) {
 		struct ln_vlan *tag = data + pkt->l3;
@@ -97,7 +99,7 @@ static __always_inline int ln_parse(struct xdp_md *ctx, struct ln_packet *pkt)
 	pkt->udp_len = bpf_ntohs(udp->len);
 	if (pkt->udp_len < sizeof(*udp) || pkt->udp_len > room)
 		return -1;
-	if ((void *)udp + pkt->udp_len > end && bpf_xdp_get_buff_len(ctx) < (__u64)pkt->l4 + pkt->udp_len)
+	if ((void *)udp + room > end && bpf_xdp_get_buff_len(ctx) < (__u64)pkt->l4 + room)
 		return -1;
 	return 0;
 }
@@ -110,8 +112,8 @@ static __always_inline int ln_save_flow(struct xdp_md *ctx, const struct ln_pack
 
 	if ((void *)(eth + 1) > end)
 		return -1;
-	__builtin_memcpy(flow->own_mac, eth->h_dest, 6);
-	__builtin_memcpy(flow->peer_mac, eth->h_source, 6);
+	flow->eth = *(__u64 *)data;
+	flow->eth_rest = *(__u32 *)(data + 8);
 	*(__u64 *)flow->vlan_proto = 0;
 	if (pkt->l3 > sizeof(*eth)) {
 		struct ln_vlan *tag = (void *)(eth + 1);

@@ -39,17 +39,19 @@ static __always_inline void *ln_write_l2(void *data, void *end, const struct ln_
 {
 	struct ethhdr *eth = data;
 	struct ln_vlan *tag = (void *)(eth + 1);
+	__be16 proto;
 
 	if ((void *)(tag + 2) > end)
 		return NULL;
-	__builtin_memcpy(eth->h_dest, flow->peer_mac, 6);
-	__builtin_memcpy(eth->h_source, flow->own_mac, 6);
-	eth->h_proto = flow->ipv6 ? bpf_htons(ETH_P_IPV6) : bpf_htons(ETH_P_IP);
+	/* Source and destination change places: six bytes each of the twelve. */
+	*(__u64 *)data = flow->eth >> 48 | (__u64)flow->eth_rest << 16 | flow->eth << 48;
+	*(__u32 *)(data + 8) = flow->eth >> 16;
+	proto = flow->ipv6 ? bpf_htons(ETH_P_IPV6) : bpf_htons(ETH_P_IP);
+	*(__be16 *)(data + 12) = flow->vlan_proto[0] ? flow->vlan_proto[0] : proto;
 	if (!flow->vlan_proto[0])
 		return tag;
 	tag->tci = flow->vlan_tci[0];
-	tag->proto = eth->h_proto;
-	eth->h_proto = flow->vlan_proto[0];
+	tag->proto = proto;
 	if (!flow->vlan_proto[1])
 		return tag + 1;
 	tag[1].tci = flow->vlan_tci[1];

@@ -212,7 +212,7 @@ LN_GLOBAL int ln_arrive(struct ln_scratch *scratch, __u32 claim)
 	prev = slot->prev;
 	old = bpf_map_lookup_elem(&ln_slots, &prev);
 	if (prev && old && old->bucket_base != slot->bucket_base) {
-		scratch->place.claim = 0;
+		scratch->place.claim = claim == LN_CLAIM_BEGIN ? LN_CLAIM_ADD : claim;
 		arrival = ln_message_arrive(old, &scratch->flow, &scratch->place);
 		if (arrival != LN_ARRIVAL_ABSENT && arrival != LN_ARRIVAL_BUSY)
 			return arrival;
@@ -226,22 +226,27 @@ static __noinline int ln_message_packet(struct xdp_md *ctx, struct ln_scratch *s
 				      __u32 pull)
 {
 	const struct ln_slot *slot;
+	const struct ln_rpc *rpc;
 	__u64 bitmap = 0;
 	int arrival, verdict;
 
 	scratch->place.slot = scratch->slot;
 	scratch->place.now = bpf_ktime_get_coarse_ns();
-	arrival = ln_arrive(scratch, !pull);
+	arrival = ln_arrive(scratch, pull ? LN_CLAIM_NONE : LN_CLAIM_BEGIN);
 	scratch->slot = scratch->place.slot;
 	slot = bpf_map_lookup_elem(&ln_slots, &scratch->slot);
-	if (!slot)
-		return XDP_DROP;
+	/* A record outlives its revision where the client kept it alive beyond the drain: the slot may be anyone's by now. */
+	if (!slot || slot->workload != scratch->place.workload)
+		return ln_refuse(ctx, scratch, LN_CODE_STALE, 0);
 	req->match.record = scratch->place.record;
 	req->match.revision = slot->revision;
 
-	if (pull)
-		return arrival == LN_ARRIVAL_DONE ? ln_recall(ctx, scratch, req, slot) :
-						    ln_refuse_for(ctx, scratch, LN_CODE_STALE, 0);
+	if (pull) {
+		rpc = (const struct ln_rpc *)scratch->flow.rpc;
+		return arrival == LN_ARRIVAL_DONE && slot->revision == bpf_ntohl(rpc->revision) ?
+			       ln_recall(ctx, scratch, req, slot) :
+			       ln_refuse_for(ctx, scratch, LN_CODE_STALE, 0);
+	}
 	switch (arrival) {
 	case LN_ARRIVAL_BUSY:
 		return ln_refuse_for(ctx, scratch, LN_CODE_BUSY, 0);
@@ -298,7 +303,7 @@ static __always_inline int ln_done(struct ln_scratch *scratch)
 	int arrival;
 
 	scratch->place.now = bpf_ktime_get_coarse_ns();
-	arrival = ln_arrive(scratch, 0);
+	arrival = ln_arrive(scratch, LN_CLAIM_NONE);
 	if (arrival == LN_ARRIVAL_DONE)
 		ln_message_finish(&scratch->place, &scratch->flow, LN_MESSAGE_FREE, 0, 0);
 	return XDP_DROP;
@@ -326,6 +331,7 @@ static __always_inline int ln_describe(struct ln_scratch *scratch, struct ln_req
 	match->payload_len = place->length;
 	match->room = room;
 	match->repeat = 0;
+	match->record = ~0U; /* of no message yet */
 	match->cookie[0] = 0;
 	match->cookie[1] = 0;
 	match->window = 0;
@@ -344,6 +350,11 @@ static __always_inline int ln_describe(struct ln_scratch *scratch, struct ln_req
 		match->message_len = place->length;
 		match->offset = 0;
 		return (__u64)place->index * place->message_len > 0x7fffffff ? -1 : 0;
+	}
+	/* An acknowledgement names a message and carries none of it. */
+	if (rpc->type == LN_TYPE_ACK) {
+		match->offset = 0;
+		return 0;
 	}
 	if (place->count == 1) {
 		if (place->index || place->length != place->message_len)
@@ -377,7 +388,7 @@ static __always_inline int ln_serve(struct xdp_md *ctx, struct ln_scratch *scrat
 	if (slot->mode == LN_MODE_ASSEMBLE || (!pull && slot->mode == LN_MODE_STREAM && scratch->place.count > 1))
 		return ln_message_packet(ctx, scratch, req, pull);
 	if (pull) {
-		scratch->slot = ln_match_revision(scratch->slot, bpf_ntohl(rpc->revision));
+		scratch->slot = ln_match_revision(scratch->slot, slot->workload, bpf_ntohl(rpc->revision));
 		if (!scratch->slot)
 			return ln_refuse(ctx, scratch, LN_CODE_STALE, 0);
 		req->match.revision = bpf_ntohl(rpc->revision);
@@ -402,7 +413,6 @@ static __always_inline int ln_rpc_packet(struct xdp_md *ctx, const struct ln_pac
 	    rpc->version != LN_RPC_VERSION || rpc->type == LN_TYPE_RESPONSE || rpc->type == LN_TYPE_ERROR)
 		return XDP_PASS;
 	slot = ln_match(bpf_ntohl(rpc->workload), rpc->request);
-	ln_count(LN_COUNT_PACKETS);
 	if (slot == LN_MATCH_NONE)
 		ln_count(LN_COUNT_UNKNOWN);
 	if (slot < 0 || (slot == LN_MATCH_NONE && !ln_unknown_reply)) {

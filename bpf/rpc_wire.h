@@ -59,6 +59,8 @@ struct ln_rpc {
 	__be32 sequence;
 	__be32 reserved;
 	__be64 tag;
-} __attribute__((packed));
+};
+
+_Static_assert(sizeof(struct ln_rpc) == LN_RPC_HEADER_LEN, "the header has no padding");
 
 #endif

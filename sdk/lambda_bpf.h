@@ -98,6 +98,26 @@ static __always_inline int lambda_copy_in(EXTRACTED_HEADERS_T *headers, uint8_t 
 	return len && bpf_xdp_load_bytes(headers->ctx, headers->base, array + at, len) ? -1 : 0;
 }
 
+/*
+ * Copies up to 512 bytes without a helper's price, 32 at a time: a little more than n where the packet has room, which the
+ * reply's length then cuts off. 0, or -1 where it did not copy all.
+ */
+static __always_inline int lambda_copy_short(EXTRACTED_HEADERS_T *headers, const uint8_t *from, uint32_t n)
+{
+	for (uint32_t i = 0; i < 512; i += 32) {
+		uint8_t *to;
+
+		if (i >= n)
+			return 0;
+		to = payload(headers, i, 32);
+		if (!to)
+			return -1;
+		for (int k = 0; k < 32; k += 8)
+			*(uint64_t *)(to + k) = *(const uint64_t *)(from + i + k);
+	}
+	return n > 512 ? -1 : 0;
+}
+
 static __always_inline int lambda_copy_out(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data, const uint8_t *array,
 					   uint32_t size, uint32_t at, uint32_t len)
 {
@@ -115,7 +135,7 @@ static __always_inline int lambda_copy_out(EXTRACTED_HEADERS_T *headers, MATCH_D
 	lambda_opaque(n);
 	if (at > size - LAMBDA_WINDOW || n > LAMBDA_WINDOW)
 		return RETURN_FAULT;
-	if (n && bpf_xdp_store_bytes(headers->ctx, headers->base, (void *)(array + at), n))
+	if (lambda_copy_short(headers, array + at, n) && bpf_xdp_store_bytes(headers->ctx, headers->base, (void *)(array + at), n))
 		return RETURN_FAULT;
 	headers->req->out_off = 0;
 	headers->req->out_len = n;

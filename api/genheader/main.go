@@ -1,4 +1,4 @@
-// Command genheader writes rpc_wire.h, the C view of λ-RPC, from wire.go: constants by type-checking the file, the packed
+// Command genheader writes rpc_wire.h, the C view of λ-RPC, from wire.go: constants by type-checking the file, the
 // header by reflection, so that BPF, C and Go cannot disagree about a byte.
 package main
 
@@ -80,7 +80,8 @@ func writeHeader(b *bytes.Buffer) {
 		}
 		fmt.Fprintf(b, "\t%s %s;\n", ctype, strings.ToLower(strings.TrimPrefix(screaming(f.Name), "_")))
 	}
-	b.WriteString("} __attribute__((packed));\n\n")
+	// Not packed: its fields are aligned, and a packed struct is read byte by byte.
+	fmt.Fprintf(b, "};\n\n_Static_assert(sizeof(struct ln_rpc) == LN_RPC_HEADER_LEN, \"the header has no padding\");\n\n")
 }
 
 // screaming turns CodeTooLarge into CODE_TOO_LARGE and RPCHeaderLen into RPC_HEADER_LEN.

@@ -33,8 +33,9 @@ type rootLnCall struct {
 	Cookie     [2]uint64
 	Flow       struct {
 		_         structs.HostLayout
-		PeerMac   [6]uint8
-		OwnMac    [6]uint8
+		Eth       uint64
+		EthRest   uint32
+		FlowLabel uint32
 		VlanProto [2]uint16
 		VlanTci   [2]uint16
 		PeerAddr  [16]uint8
@@ -44,9 +45,6 @@ type rootLnCall struct {
 		Ipv6      uint8
 		Tos       uint8
 		Room      uint16
-		FlowLabel uint32
-		Pad       uint32
-		_         [4]byte
 		Rpc       [8]uint64
 	}
 }
@@ -61,15 +59,14 @@ const (
 type rootLnCounter uint32
 
 const (
-	rootLnCounterLN_COUNT_PACKETS   rootLnCounter = 0
-	rootLnCounterLN_COUNT_PASSED    rootLnCounter = 1
-	rootLnCounterLN_COUNT_UNKNOWN   rootLnCounter = 2
-	rootLnCounterLN_COUNT_MALFORMED rootLnCounter = 3
-	rootLnCounterLN_COUNT_CHECKSUM  rootLnCounter = 4
-	rootLnCounterLN_COUNT_BUSY      rootLnCounter = 5
-	rootLnCounterLN_COUNT_STRAY     rootLnCounter = 6
-	rootLnCounterLN_COUNT_TIMEOUTS  rootLnCounter = 7
-	rootLnCounterLN_COUNT_MAX       rootLnCounter = 8
+	rootLnCounterLN_COUNT_PASSED    rootLnCounter = 0
+	rootLnCounterLN_COUNT_UNKNOWN   rootLnCounter = 1
+	rootLnCounterLN_COUNT_MALFORMED rootLnCounter = 2
+	rootLnCounterLN_COUNT_CHECKSUM  rootLnCounter = 3
+	rootLnCounterLN_COUNT_BUSY      rootLnCounter = 4
+	rootLnCounterLN_COUNT_STRAY     rootLnCounter = 5
+	rootLnCounterLN_COUNT_TIMEOUTS  rootLnCounter = 6
+	rootLnCounterLN_COUNT_MAX       rootLnCounter = 7
 )
 
 type rootLnLimit uint32
@@ -161,8 +158,9 @@ type rootLnScratch struct {
 	_    structs.HostLayout
 	Flow struct {
 		_         structs.HostLayout
-		PeerMac   [6]uint8
-		OwnMac    [6]uint8
+		Eth       uint64
+		EthRest   uint32
+		FlowLabel uint32
 		VlanProto [2]uint16
 		VlanTci   [2]uint16
 		PeerAddr  [16]uint8
@@ -172,9 +170,6 @@ type rootLnScratch struct {
 		Ipv6      uint8
 		Tos       uint8
 		Room      uint16
-		FlowLabel uint32
-		Pad       uint32
-		_         [4]byte
 		Rpc       [8]uint64
 	}
 	Place struct {
@@ -220,7 +215,8 @@ type rootLnSlot struct {
 	MessageMax       uint32
 	MessageTimeoutMs uint32
 	NamespaceId      uint32
-	Pad              [5]uint32
+	MessageWays      uint32
+	Pad              [4]uint32
 }
 
 type rootLnSplit struct {
@@ -261,7 +257,7 @@ type rootLnStats struct {
 type rootLnVersion uint32
 
 const (
-	rootLnVersionLN_LAYOUT_VERSION rootLnVersion = 1
+	rootLnVersionLN_LAYOUT_VERSION rootLnVersion = 2
 )
 
 // Names of all BPF objects in the ELF.

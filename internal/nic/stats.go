@@ -69,8 +69,7 @@ func (n *NIC) slotStats(slot uint32) (s backend.Stats, err error) {
 
 // Counters are what the NIC program counted for all lambdas together.
 type Counters struct {
-	Packets   uint64 `json:"packets"` // λ-RPC packets seen
-	Passed    uint64 `json:"passed"`  // of these handed to the host
+	Passed    uint64 `json:"passed"`  // λ-RPC packets handed to the host
 	Unknown   uint64 `json:"unknown"` // for no lambda that is here
 	Malformed uint64 `json:"malformed"`
 	Checksum  uint64 `json:"checksum"` // wrong UDP checksum
@@ -82,7 +81,7 @@ type Counters struct {
 // Counters reads them.
 func (n *NIC) Counters() (c Counters, err error) {
 	for i, v := range map[rootLnCounter]*uint64{
-		rootLnCounterLN_COUNT_PACKETS: &c.Packets, rootLnCounterLN_COUNT_PASSED: &c.Passed,
+		rootLnCounterLN_COUNT_PASSED:  &c.Passed,
 		rootLnCounterLN_COUNT_UNKNOWN: &c.Unknown, rootLnCounterLN_COUNT_MALFORMED: &c.Malformed,
 		rootLnCounterLN_COUNT_CHECKSUM: &c.Checksum, rootLnCounterLN_COUNT_BUSY: &c.Busy,
 		rootLnCounterLN_COUNT_STRAY: &c.Stray, rootLnCounterLN_COUNT_TIMEOUTS: &c.Timeouts,
