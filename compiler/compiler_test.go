@@ -182,11 +182,13 @@ func TestBuildRefuses(t *testing.T) {
 		"kernel variable": {"", include + "extern const int bpf_prog_active __attribute__((section(\".ksyms\")));\nint probe" + body + " { return *(volatile int *)&bpf_prog_active; }\n", ErrForbidden, "bpf_prog_active is declared"},
 		"pinned map":      {"", include + "struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 1); __type(key, int); __type(value, int); __uint(pinning, 1); } theirs SEC(\".maps\");\nint probe" + body + " { int k = 0; return !bpf_map_lookup_elem(&theirs, &k); }\n", ErrForbidden, "pinned"},
 		"program array":   {"", include + "struct { __uint(type, BPF_MAP_TYPE_PROG_ARRAY); __uint(max_entries, 1); __type(key, int); __type(value, int); } jump SEC(\".maps\");\nint probe" + body + " { int k = 0; return !bpf_map_lookup_elem(&jump, &k); }\n", ErrForbidden, "ProgramArray"},
-		"second program":  {"", entry("") + "SEC(\"xdp\") int other(struct xdp_md *ctx) { return 2; }\n", ErrForbidden, "a second program"},
+		"second program":  {"", entry("") + "SEC(\"xdp\") int other(struct xdp_md *ctx) { return 2; }\n", ErrForbidden, "a program \"other\""},
 		// A 16-byte load of the map with file descriptor 5 (BPF_LD | BPF_IMM | BPF_DW, BPF_PSEUDO_MAP_FD).
 		"file descriptor": {"", entry(`asm volatile(".byte 0x18, 0x11, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0" ::: "r1");`), ErrForbidden, "foreign object"},
-		"no spec":         {"-", "", ErrSource, ""},
-		"no source":       {"source: other.c\n", entry(""), ErrSource, "other.c"},
+		// The same with BPF_PSEUDO_BTF_ID: the address of a variable of the kernel.
+		"kernel address": {"", entry(`asm volatile(".byte 0x18, 0x31, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0" ::: "r1");`), ErrForbidden, "foreign object"},
+		"no spec":        {"-", "", ErrSource, ""},
+		"no source":      {"source: other.c\n", entry(""), ErrSource, "other.c"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := lambdaWith(t, "name: probe\ntargets: [nic]\n"+strings.TrimPrefix(tc.spec, "-"), tc.source)

@@ -18,7 +18,8 @@ import (
 var ErrForbidden = errors.New("forbidden in a lambda")
 
 const (
-	programName = "lambda"      // the one program that an object holds, see sdk/lambda_entry.h
+	programName = "lambda" // the one program that an object holds, see sdk/lambda_entry.h
+	sectionName = "xdp.frags"
 	sharedMap   = "ln_requests" // the hand-over of the NIC program, which is not the lambda's own
 )
 
@@ -88,8 +89,8 @@ func checkSymbols(object []byte) error {
 
 func checkPrograms(spec *ebpf.CollectionSpec) error {
 	for name, program := range spec.Programs {
-		if name != programName || program.Type != ebpf.XDP {
-			return fmt.Errorf("%w: a second program, %q in section %q", ErrForbidden, name, program.SectionName)
+		if name != programName || program.SectionName != sectionName {
+			return fmt.Errorf("%w: a program %q in section %q", ErrForbidden, name, program.SectionName)
 		}
 		for i := range program.Instructions {
 			if err := checkInstruction(spec, &program.Instructions[i]); err != nil {
@@ -114,8 +115,8 @@ func checkInstruction(spec *ebpf.CollectionSpec, ins *asm.Instruction) error {
 	case ins.OpCode == mayGoto:
 		return fmt.Errorf("%w: an unmetered loop (may_goto)%s", ErrForbidden, place(ins))
 	case ins.OpCode.IsDWordLoad() && ins.Src != 0 && !ins.IsLoadOfFunctionPointer():
-		// A number in place of a name would be a file descriptor of whoever loads the object.
-		if spec.Maps[ins.Reference()] == nil {
+		// Anything else is a variable of the kernel, or a file descriptor of whoever loads the object.
+		if !ins.IsLoadFromMap() || spec.Maps[ins.Reference()] == nil {
 			return fmt.Errorf("%w: a load of a foreign object%s", ErrForbidden, place(ins))
 		}
 	}
