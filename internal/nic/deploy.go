@@ -97,6 +97,7 @@ func (n *NIC) reserve(d *backend.Deployment, r, old *revision) (err error) {
 	r.rec = rootLnSlot{
 		Workload: d.Workload, Revision: d.Revision, Mode: uint32(modes[d.Spec.Message.Mode]),
 		MessageMax: uint32(d.Spec.Message.Max), MessageTimeoutMs: uint32(time.Duration(d.Spec.Message.Timeout).Milliseconds()),
+		MessageWays: uint32(min(d.Spec.Message.InFlight, int(rootLnLimitLN_MESSAGE_WAYS))),
 	}
 	if old != nil {
 		r.rec.Prev = old.slot
@@ -117,6 +118,9 @@ func (n *NIC) reserve(d *backend.Deployment, r, old *revision) (err error) {
 			return fmt.Errorf("message records of the NIC: %w: lower message.in_flight or remove a lambda", err)
 		}
 		r.rec.BucketCount = buckets
+		if err := n.clearBuckets(r.rec.BucketBase, buckets); err != nil {
+			return err
+		}
 	}
 	if err := n.clearStats(r.slot); err != nil {
 		return err
@@ -135,6 +139,16 @@ func bucketsFor(m api.MessageSpec) uint32 {
 	}
 	const ways = uint32(rootLnLimitLN_MESSAGE_WAYS)
 	return (uint32(1)<<bits.Len32(max(uint32(m.InFlight), ways)-1) + ways - 1) / ways
+}
+
+// clearBuckets forgets the messages of whichever lambda had the buckets before: their records name slots that are gone.
+func (n *NIC) clearBuckets(base, count uint32) error {
+	for i := range count {
+		if err := n.objs.LnMessages.Put(base+i, &rootLnBucket{}); err != nil {
+			return fmt.Errorf("clear message records: %w", err)
+		}
+	}
+	return nil
 }
 
 func (n *NIC) loadProgram(spec *ebpf.CollectionSpec, r *revision, replace map[string]*ebpf.Map) error {
@@ -157,15 +171,6 @@ func (n *NIC) loadProgram(spec *ebpf.CollectionSpec, r *revision, replace map[st
 		return fmt.Errorf("put the program into slot %d: %w", r.slot, err)
 	}
 	return nil
-}
-
-// verifierError shortens the kernel's log to the lines that say what was wrong.
-func verifierError(err error) error {
-	var ve *ebpf.VerifierError
-	if errors.As(err, &ve) {
-		return fmt.Errorf("%w: the kernel's verifier cannot prove it safe: %v", ErrRefused, ve)
-	}
-	return fmt.Errorf("load the program: %w", err)
 }
 
 type pinner interface{ Pin(path string) error }
