@@ -1,0 +1,148 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/openfaas/faas-provider/types"
+	"github.com/spf13/cobra"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/daemon"
+)
+
+// fakeDaemon answers at an instance's socket.
+func fakeDaemon(t *testing.T, h http.Handler) (run func(args ...string) (string, error)) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "ln")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	p, err := daemon.NewPaths("t", dir, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(p.Run, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if h != nil {
+		l, err := net.Listen("unix", p.Socket())
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := &http.Server{Handler: h}
+		go func() { _ = server.Serve(l) }()
+		t.Cleanup(func() { _ = server.Close() })
+	}
+	return func(args ...string) (string, error) {
+		var out bytes.Buffer
+		cmd := root()
+		cmd.SetOut(&out)
+		cmd.SetErr(&out)
+		cmd.SetArgs(append(args, "--instance", "t", "--data-dir", dir, "--run-dir", dir))
+		err := cmd.ExecuteContext(t.Context())
+		return out.String(), err
+	}
+}
+
+func TestWithoutDaemonSaysWhatToDo(t *testing.T) {
+	run := fakeDaemon(t, nil)
+	for _, args := range [][]string{{"list"}, {"describe", "x"}, {"remove", "x"}, {"stats"}, {"invoke", "x"}, {"deploy", "--image", "x@y"}} {
+		if _, err := run(args...); !errors.Is(err, daemon.ErrDown) || !strings.Contains(err.Error(), "lambdanic up") {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+}
+
+func TestDeploySendsWhatTheFlagsSay(t *testing.T) {
+	var got types.FunctionDeployment
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /system/functions", func(w http.ResponseWriter, r *http.Request) {
+		if err := json.NewDecoder(r.Body).Decode(&got); err != nil {
+			t.Error(err)
+		}
+		_ = json.NewEncoder(w).Encode(api.Function{Name: got.Service, Target: api.TargetProcess})
+	})
+	run := fakeDaemon(t, mux)
+	out, err := run("deploy", "--image", "web@sha256:0", "--target", "process", "--service", "memcached=192.0.2.1:11211",
+		"--env", "a=b", "-n", "tenant")
+	if err != nil || !strings.Contains(out, "web serves on process") {
+		t.Fatalf("%q (%v)", out, err)
+	}
+	if got.Service != "web" || got.Namespace != "tenant" || got.EnvVars["a"] != "b" ||
+		(*got.Annotations)[api.AnnotationTargets] != "process" || (*got.Annotations)[api.AnnotationService+"memcached"] != "192.0.2.1:11211" {
+		t.Errorf("sent %+v", got)
+	}
+}
+
+func TestInvoke(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/function/echo", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(api.HeaderDuration, "0.5")
+		_, _ = w.Write([]byte(r.URL.Query().Get("method") + r.Header.Get("Content-Type")))
+	})
+	mux.HandleFunc("/function/broken", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "why", http.StatusBadGateway) })
+	run := fakeDaemon(t, mux)
+	if out, err := run("invoke", "echo", "--method", "0x10"); err != nil || out != "16" {
+		t.Errorf("%q (%v)", out, err)
+	}
+	dir := t.TempDir()
+	in, file := filepath.Join(dir, "in.png"), filepath.Join(dir, "out")
+	if err := os.WriteFile(in, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := run("invoke", "echo", "--file", in, "--out", file); err != nil || out != "" {
+		t.Errorf("%q (%v)", out, err)
+	}
+	if saved, err := os.ReadFile(file); err != nil || string(saved) != "0image/png" {
+		t.Errorf("%q (%v)", saved, err)
+	}
+	out, err := run("invoke", "echo", "--json")
+	var r result
+	if err != nil || json.Unmarshal([]byte(out), &r) != nil || r.Status != 200 || *r.Text != "0" {
+		t.Errorf("%q (%v)", out, err)
+	}
+	if _, err := run("invoke", "broken", "--out", file); err == nil || !strings.Contains(err.Error(), "502") || !strings.Contains(err.Error(), "why") {
+		t.Errorf("%v", err)
+	}
+	if saved, _ := os.ReadFile(file); string(saved) != "0image/png" {
+		t.Error("a call that failed changed the file of an earlier answer")
+	}
+	if _, err := run("invoke", "echo", "--method", "x"); err == nil {
+		t.Error("method x was taken")
+	}
+}
+
+func TestBadFlags(t *testing.T) {
+	run := fakeDaemon(t, nil)
+	for _, args := range [][]string{
+		{"up", "--mode", "turbo"}, {"up", "--unknown", "maybe"}, {"up", "--name", "A"}, {"up", "extra"},
+		{"deploy", "-f", "x.yml", "--name", "y"}, {"deploy", "a", "--image", "b@c"}, {"invoke"}, {"remove"},
+	} {
+		if out, err := run(args...); err == nil {
+			t.Errorf("%v: %q", args, out)
+		}
+	}
+}
+
+// Every subcommand shows by an example how it is used.
+func TestHelpHasExamples(t *testing.T) {
+	var visit func(*cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		for _, sub := range cmd.Commands() {
+			if sub.Example == "" || sub.Short == "" {
+				t.Errorf("%s has no example or description", sub.CommandPath())
+			}
+			visit(sub)
+		}
+	}
+	visit(root())
+}
