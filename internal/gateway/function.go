@@ -25,6 +25,8 @@ const (
 	readAhead = 4 << 20
 	// A reply up to this size is held back until the lambda's status is known.
 	holdBack = 64 << 10
+	// memory bounds the bodies and replies that are held at once, all requests together.
+	memory = 512 << 20
 	// stall is how long the other end may keep one read or write waiting.
 	stall = 30 * time.Second
 	// maxTimeout bounds header X-Timeout.
@@ -33,6 +35,9 @@ const (
 
 // errBody says that the caller's body could not be read, or is not what it says it is.
 var errBody = errors.New("bad request body")
+
+// errMemory says that the gateway holds as much as it may.
+var errMemory = errors.New("the gateway is busy with other requests: try again later")
 
 // Route says how to reach a function.
 type Route struct {
@@ -131,7 +136,7 @@ func (g *Gateway) call(ctx context.Context, req lambdanic.Request, route *Route,
 	limit := int64(bodyLimit(r, route))
 	body := io.Reader(&patientReader{http.MaxBytesReader(out.w, r.Body, limit), out.http})
 	if isImage(r, route) {
-		return callImage(ctx, client, req, body, route, out)
+		return g.callImage(ctx, client, req, body, route, out)
 	}
 	if r.ContentLength > readAhead {
 		response, err := client.CallStream(ctx, req, body, int(r.ContentLength), out)
@@ -140,6 +145,14 @@ func (g *Gateway) call(ctx context.Context, req lambdanic.Request, route *Route,
 		}
 		return out.end(response)
 	}
+	size := limit // where the length was not announced
+	if r.ContentLength >= 0 {
+		size = r.ContentLength
+	}
+	if !g.memory.TryAcquire(size) {
+		return errMemory
+	}
+	defer g.memory.Release(size)
 	if req.Body, err = io.ReadAll(body); err != nil {
 		return fmt.Errorf("%w: %w", errBody, err)
 	}
@@ -158,8 +171,16 @@ func (g *Gateway) call(ctx context.Context, req lambdanic.Request, route *Route,
 }
 
 // callImage sends a PNG's pixels, and answers with a PNG where the reply is an image of the same size.
-func callImage(ctx context.Context, client *lambdanic.Client, req lambdanic.Request, body io.Reader, route *Route, out *reply) error {
-	pixels, size, err := codec.DecodePNG(body, route.Spec.Message.Max)
+func (g *Gateway) callImage(ctx context.Context, client *lambdanic.Client, req lambdanic.Request, body io.Reader, route *Route, out *reply) error {
+	held := int64(0)
+	defer func() { g.memory.Release(held) }()
+	pixels, size, err := codec.DecodePNG(body, route.Spec.Message.Max, func(pixels int64) error {
+		if !g.memory.TryAcquire(2 * pixels) { // and the reply is as large at most
+			return errMemory
+		}
+		held = 2 * pixels
+		return nil
+	})
 	if err != nil {
 		return fmt.Errorf("%w: %w", errBody, err)
 	}

@@ -194,6 +194,21 @@ func TestFunctionLimits(t *testing.T) {
 	}
 }
 
+func TestFunctionMemory(t *testing.T) {
+	g := newGateway(t)
+	if !g.memory.TryAcquire(memory - 3) {
+		t.Fatal("the gateway holds something before there was a request")
+	}
+	if r := do(t, g.Public(), "POST", "/function/echo", "four"); r.StatusCode != 503 || r.Header.Get("Retry-After") == "" {
+		t.Errorf("without memory: %d", r.StatusCode)
+	}
+	for range 2 { // the second shows that the first gave back what it held
+		if r := do(t, g.Public(), "POST", "/function/echo", "two"); r.StatusCode != 200 {
+			t.Errorf("with enough memory: %d", r.StatusCode)
+		}
+	}
+}
+
 func TestFunctionTimeouts(t *testing.T) {
 	h := newGateway(t).Public()
 	path := fmt.Sprintf("/function/echo?method=%d", methodSilent)

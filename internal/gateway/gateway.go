@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/internal/manager"
 )
@@ -40,6 +42,7 @@ type Config struct {
 type Gateway struct {
 	Config
 	clients clients
+	memory  *semaphore.Weighted
 }
 
 // New returns a gateway.
@@ -47,7 +50,7 @@ func New(cfg Config) *Gateway {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Gateway{Config: cfg}
+	return &Gateway{Config: cfg, memory: semaphore.NewWeighted(memory)}
 }
 
 // Close closes the connections to lambdas.

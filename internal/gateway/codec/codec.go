@@ -29,8 +29,8 @@ var ErrShape = errors.New("not an image of the request's size")
 type Size struct{ Width, Height int }
 
 // DecodePNG reads a PNG into 8-bit RGBA pixels, row by row, colours not multiplied by alpha. It looks at the size first, so
-// that a small file cannot ask for much memory.
-func DecodePNG(r io.Reader, limit api.Bytes) ([]byte, Size, error) {
+// that a small file cannot ask for much memory, and asks reserve for as many bytes as the pixels will take.
+func DecodePNG(r io.Reader, limit api.Bytes, reserve func(bytes int64) error) ([]byte, Size, error) {
 	var head bytes.Buffer
 	config, err := png.DecodeConfig(io.TeeReader(r, &head))
 	if err != nil {
@@ -40,6 +40,8 @@ func DecodePNG(r io.Reader, limit api.Bytes) ([]byte, Size, error) {
 	// The factors are below 2^31 each, so that their product fits.
 	if pixels := uint64(config.Width) * uint64(config.Height); pixels > uint64(limit)/4 {
 		return nil, size, fmt.Errorf("%w: %d×%d pixels are %d bytes, the lambda takes %d", ErrTooLarge, size.Width, size.Height, 4*pixels, limit)
+	} else if err := reserve(int64(4 * pixels)); err != nil {
+		return nil, size, err
 	}
 	img, err := png.Decode(io.MultiReader(&head, r))
 	if err != nil {

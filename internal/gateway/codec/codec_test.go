@@ -11,6 +11,8 @@ import (
 	"testing"
 )
 
+func enough(int64) error { return nil }
+
 func encode(t *testing.T, img image.Image) *bytes.Buffer {
 	t.Helper()
 	var b bytes.Buffer
@@ -34,7 +36,7 @@ func TestDecodeKeepsColoursAndOrder(t *testing.T) {
 		"alpha":   {straight, []byte{1, 2, 3, 4, 250, 100, 7, 128}},
 		"palette": {indexed, []byte{1, 2, 3, 255, 250, 100, 7, 255}},
 	} {
-		got, size, err := DecodePNG(encode(t, c.img), 8)
+		got, size, err := DecodePNG(encode(t, c.img), 8, enough)
 		if err != nil || size != (Size{2, 1}) || !bytes.Equal(got, c.want) {
 			t.Errorf("%s: %v %v (%v), want %v", name, got, size, err, c.want)
 		}
@@ -43,18 +45,27 @@ func TestDecodeKeepsColoursAndOrder(t *testing.T) {
 
 func TestDecodeRefuses(t *testing.T) {
 	img := encode(t, image.NewGray(image.Rect(0, 0, 3, 3))).Bytes()
-	if _, _, err := DecodePNG(bytes.NewReader(img), 35); !errors.Is(err, ErrTooLarge) {
+	if _, _, err := DecodePNG(bytes.NewReader(img), 35, enough); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("36 bytes of pixels with room for 35: %v", err)
 	}
-	if _, _, err := DecodePNG(bytes.NewReader(img[:len(img)-20]), 36); err == nil {
+	if _, _, err := DecodePNG(bytes.NewReader(img[:len(img)-20]), 36, enough); err == nil {
 		t.Error("a truncated file was read")
+	}
+	full := errors.New("full")
+	if _, _, err := DecodePNG(bytes.NewReader(img), 36, func(n int64) error {
+		if n != 36 {
+			t.Errorf("asks for %d bytes", n)
+		}
+		return full
+	}); !errors.Is(err, full) {
+		t.Errorf("without memory: %v", err)
 	}
 	// A header that promises 2^31-1 pixels square must be refused before there is memory for them.
 	bomb := bytes.Clone(img)
 	binary.BigEndian.PutUint32(bomb[16:], 1<<31-1)
 	binary.BigEndian.PutUint32(bomb[20:], 1<<31-1)
 	binary.BigEndian.PutUint32(bomb[29:], crc32.ChecksumIEEE(bomb[12:29]))
-	if _, _, err := DecodePNG(bytes.NewReader(bomb), 1<<20); err == nil {
+	if _, _, err := DecodePNG(bytes.NewReader(bomb), 1<<20, enough); err == nil {
 		t.Error("a bomb was read")
 	}
 }
@@ -80,7 +91,7 @@ func FuzzDecodePNG(f *testing.F) {
 	}
 	f.Add(b.Bytes())
 	f.Fuzz(func(t *testing.T, file []byte) {
-		pixels, size, err := DecodePNG(bytes.NewReader(file), 1<<16)
+		pixels, size, err := DecodePNG(bytes.NewReader(file), 1<<16, enough)
 		if err == nil && (len(pixels) != 4*size.Width*size.Height || len(pixels) > 1<<16) {
 			t.Errorf("%d bytes for %v", len(pixels), size)
 		}
