@@ -146,18 +146,17 @@ func readSource(source []byte) ([]sandbox.File, error) {
 	}
 }
 
-// clashes notes name in seen, and reports whether it was there already, as a file or as a directory.
-func clashes(seen map[string]bool, name string) bool {
-	if _, twice := seen[name]; twice {
+// clashes notes name in isFile, and reports whether it was there already, as a file or as a directory.
+func clashes(isFile map[string]bool, name string) bool {
+	if _, twice := isFile[name]; twice {
 		return true
 	}
-	const file, dir = true, false
-	seen[name] = file
+	isFile[name] = true
 	for parent := path.Dir(name); parent != "."; parent = path.Dir(parent) {
-		if seen[parent] == file {
+		if isFile[parent] {
 			return true
 		}
-		seen[parent] = dir
+		isFile[parent] = false
 	}
 	return false
 }
