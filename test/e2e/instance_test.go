@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -157,8 +158,12 @@ func (i *instance) describeNIC() net.IP {
 	i.t.Helper()
 	for _, target := range i.node().Targets {
 		if target.Target == api.TargetNIC && target.Available {
-			fields := strings.Fields(target.Detail)
-			return net.ParseIP(fields[len(fields)-1])
+			_, at, _ := strings.Cut(target.Detail, " at ")
+			addr, err := netip.ParseAddrPort(at)
+			if err != nil {
+				i.t.Fatalf("read %q: %v", target.Detail, err)
+			}
+			return addr.Addr().AsSlice()
 		}
 	}
 	i.t.Fatal("the daemon has no NIC")

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"image"
 	"image/color"
@@ -17,6 +18,7 @@ import (
 	"github.com/bradfitz/gomemcache/memcache"
 
 	"github.com/lambdanic/lambdanic/api"
+	lambdanic "github.com/lambdanic/lambdanic/client/go"
 )
 
 // onEachTarget deploys a bundled lambda for each target in turn, in one instance, and checks that it runs there.
@@ -64,7 +66,7 @@ const hello = "Hello from the NIC.\n"
 
 func TestWebServer(t *testing.T) {
 	i := up(t)
-	long := strings.Repeat("All work and no sleep makes a lambda answer in microseconds. 0123\n", 25)
+	long := strings.Repeat("All work and no sleep makes a lambda answer in microseconds. 0123\n", 30)
 	onEachTarget(t, i, "web_server", nil, func(t *testing.T, name string) {
 		i := i.on(t)
 		header := i.expect(name, "0", "/hello", http.StatusOK, hello)
@@ -105,11 +107,21 @@ func TestKVClient(t *testing.T) {
 	})
 }
 
-// Nobody answers: the client hears so, and does not wait for longer than it has to.
+// Nobody answers: the client hears so from the lambda's side, well before it would have given up by itself.
 func TestKVClientTimeout(t *testing.T) {
 	i := up(t)
 	service := []string{"--service", "memcached=" + silentUDP(t, i.hostAddr())}
 	onEachTarget(t, i, "kv_client", service, func(t *testing.T, name string) {
+		f := i.on(t).describe(name)
+		client, err := lambdanic.Dial(f.Endpoint.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		_, err = client.Call(t.Context(), lambdanic.Request{Workload: f.Workload, Body: []byte("key")})
+		if !errors.Is(err, lambdanic.ErrServiceTimeout) {
+			t.Errorf("got %v", err)
+		}
 		if code, body, _ := i.on(t).post(name, "0", []byte("key")); code != http.StatusGatewayTimeout {
 			t.Errorf("status %d, %s", code, body)
 		}
