@@ -67,12 +67,12 @@ static int service_fd(struct worker *w, unsigned int service)
 int call_begin(struct worker *w, struct packet *p, struct revision *rev)
 {
 	uint32_t service = w->req.service, len = w->req.out_len;
-	int32_t off = w->req.out_off;
+	uint8_t *at = rpc_claim(p, w->req.out_off, len);
 	struct memcached_frame frame = { .total = htobe16(1) };
 	struct call *call = TAILQ_FIRST(&w->idle);
 	int fd;
 
-	if (service >= host.service_count || len > LN_RPC_MAX_PAYLOAD || !rpc_claim(p, off, len))
+	if (service >= host.service_count || !at)
 		return LN_CODE_LAMBDA_FAULT;
 	if (!call || atomic_load(&host.draining))
 		return LN_CODE_BUSY;
@@ -91,7 +91,7 @@ int call_begin(struct worker *w, struct packet *p, struct revision *rev)
 	atomic_fetch_add(&active, 1);
 
 	frame.request = htobe16(call - w->calls);
-	p->out = p->base + off - sizeof(frame);
+	p->out = at - sizeof(frame);
 	memcpy(p->out, &frame, sizeof(frame));
 	p->out_len = sizeof(frame) + len;
 	p->out_fd = fd;
@@ -129,7 +129,7 @@ void call_receive(struct worker *w, struct packet *p, unsigned int service, uint
 		rpc_abandon(w, p, call, LN_CODE_TOO_LARGE);
 }
 
-/* Answers the calls that were not answered in time, as many as one batch sends; gives rested IDs back. */
+/* Answers the calls that were not answered in time; gives rested IDs back. */
 void call_expire(struct worker *w)
 {
 	struct call *call;
@@ -139,7 +139,7 @@ void call_expire(struct worker *w)
 		TAILQ_INSERT_TAIL(&w->idle, call, order);
 	}
 	for (unsigned int i = 0; i < host.service_count; i++) {
-		while (w->sends < BATCH && (call = TAILQ_FIRST(&w->waiting[i])) && w->now >= call->due_ns) {
+		while ((call = TAILQ_FIRST(&w->waiting[i])) && w->now >= call->due_ns) {
 			struct packet *p = server_spare(w);
 
 			end(w, call, &w->late);

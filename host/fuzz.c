@@ -39,8 +39,12 @@ static struct revision revision = { .number = 3, .file = -1, .entry = lambda };
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
+	static uint8_t spares[SENDS][BUFFER];
+
 	(void)argc;
 	(void)argv;
+	for (int i = 0; i < SENDS; i++)
+		worker.packets[i].spare = spares[i];
 	host.mode = LN_MODE_ASSEMBLE; /* with buffers, which the other modes do not mind */
 	host.message_max = 8192;
 	host.current = &revision;
@@ -93,44 +97,51 @@ static void frame(struct ln_rpc *rpc, uint8_t flags, uint32_t len)
 	rpc->message_len = htobe32(len - HEADER);
 }
 
-/* Works on one datagram in a buffer that ends where the server's does; the sanitizer watches its edges. */
+/* A client's datagram in a buffer of just its size: another packet may stand before and behind it. */
+static void feed_request(struct packet *p, uint8_t flags, const uint8_t *data, uint32_t len)
+{
+	uint8_t *buffer = malloc(len ? len : 1);
+
+	memcpy(buffer, data, len);
+	frame((struct ln_rpc *)buffer, flags, len);
+	p->base = buffer + HEADER;
+	rpc_receive(&worker, p, len);
+	check(p, len);
+	free(buffer);
+}
+
+/* A service's datagram, which has a buffer to itself. */
+static void feed_answer(struct packet *p, const uint8_t *data, uint32_t len)
+{
+	uint8_t *buffer = malloc(HEAD_ROOM + len + LN_RPC_MAX_PAYLOAD);
+
+	p->base = buffer + HEAD_ROOM;
+	memcpy(p->base - CALL_FRAME, data, len);
+	call_receive(&worker, p, 0, len);
+	check(p, HEADER + p->flow.room);
+	free(buffer);
+}
+
 static void feed(uint8_t flags, const uint8_t *data, uint32_t len)
 {
-	uint32_t head = flags & FLAG_ANSWER ? CALL_FRAME : HEADER;
-	uint8_t *buffer = malloc(BUFFER);
-	struct packet p = { .base = buffer + HEAD_ROOM };
+	struct packet p = { .spare = malloc(BUFFER), .flow.fd = -1 };
 
-	memset(buffer, 0, BUFFER);
-	if (len > head + LN_RPC_MAX_PAYLOAD)
-		len = head + LN_RPC_MAX_PAYLOAD;
-	memcpy(p.base - head, data, len);
 	p.flow.peer.in.sin_family = AF_INET;
 	p.flow.peer.in.sin_port = flags & FLAG_OTHER_PEER ? 1 : 2;
-	if (flags & FLAG_ANSWER) {
-		call_receive(&worker, &p, 0, len);
-		check(&p, HEADER + p.flow.room);
-	} else {
-		frame((struct ln_rpc *)buffer + (HEAD_ROOM - HEADER) / HEADER, flags, len);
-		rpc_receive(&worker, &p, len);
-		check(&p, len);
-	}
-	free(buffer);
+	if (flags & FLAG_ANSWER)
+		feed_answer(&p, data, len);
+	else
+		feed_request(&p, flags, data, len);
+	free(p.spare);
 }
 
 /* Each input starts from nothing in progress. */
 static void reset(void)
 {
-	static uint8_t spare[BATCH][BUFFER];
-
 	worker.now += 10000000000ULL;
 	message_expire(worker.now);
+	call_expire(&worker);
 	worker.sends = 0;
-	for (int i = 0; i < BATCH; i++)
-		worker.packets[i].base = spare[i] + HEAD_ROOM;
-	do {
-		worker.sends = 0;
-		call_expire(&worker);
-	} while (worker.sends);
 	require(!message_active() && !call_active() && !atomic_load(&revision.users));
 }
 

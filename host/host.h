@@ -24,12 +24,14 @@ enum {
 	MAX_LISTEN = 16,
 	MAX_SERVICES = 8, /* api.MaxServices */
 	MAX_THREADS = 64,
-	BATCH = 64, /* datagrams per system call */
+	BATCH = 64, /* messages per system call */
+	SENDS = 128, /* packets per system call, several of which can go out as one message (UDP segmentation) */
 	PREFIX = 48, /* bytes before the payload that a lambda may use (sdk/lambda.h) */
 	HEADER = sizeof(struct ln_rpc),
 	CALL_FRAME = 8, /* memcached's header of every datagram */
 	HEAD_ROOM = 128, /* PREFIX and the header of a reply that starts there */
-	BUFFER = HEAD_ROOM + 2 * LN_RPC_MAX_PAYLOAD, /* a reply may start anywhere in the payload */
+	BUFFER = HEAD_ROOM + LN_RPC_MAX_PAYLOAD,
+	DATAGRAM = HEAD_ROOM + 65536, /* the kernel may hand over a row of a sender's packets as one (UDP_GRO) */
 };
 
 union address {
@@ -49,7 +51,8 @@ struct flow {
 /* A datagram, worked on in place. */
 struct packet {
 	struct flow flow;
-	uint8_t *base; /* the payload; in a buffer of BUFFER bytes, HEAD_ROOM from its start */
+	uint8_t *base; /* the payload, right behind its header */
+	uint8_t *spare; /* BUFFER bytes, for what does not fit in the datagram's own */
 	uint32_t size; /* bytes from base on that the lambda could write */
 	uint32_t offset; /* where the payload stands in its message */
 	uint8_t *out; /* what to send */
@@ -131,11 +134,18 @@ struct worker {
 	atomic_uint_fast64_t overdue; /* the run that the watchdog wants to end */
 	sigjmp_buf escape;
 
-	struct packet packets[BATCH];
 	struct mmsghdr in[BATCH];
 	struct iovec in_iov[BATCH];
-	uint8_t (*buffers)[BUFFER];
-	struct packet *sending[BATCH];
+	union address in_peer[BATCH];
+	union control {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(int))];
+	} in_control[BATCH];
+	uint8_t (*datagrams)[DATAGRAM];
+	unsigned int in_head; /* what in[] is prepared for */
+	unsigned int in_used; /* of in[], by the last call */
+
+	struct packet packets[SENDS]; /* the first of them are to be sent */
 	unsigned int sends;
 };
 
@@ -164,7 +174,7 @@ extern struct host host;
 /* rpc.c */
 void rpc_receive(struct worker *w, struct packet *p, uint32_t len);
 void rpc_resume(struct worker *w, struct packet *p, const struct call *call, uint32_t len);
-bool rpc_claim(struct packet *p, int32_t off, uint32_t len);
+uint8_t *rpc_claim(struct packet *p, int32_t off, uint32_t len);
 void rpc_abandon(struct worker *w, struct packet *p, const struct call *call, uint8_t code);
 
 /* message.c */

@@ -20,7 +20,8 @@ static uint64_t own_memory(void)
 {
 	uint64_t record = host.mode == LN_MODE_ASSEMBLE ? host.message_max + LAMBDA_WINDOW : 0;
 	uint64_t calls = host.service_count ? LN_MAX_CALLS * sizeof(struct call) : 0;
-	uint64_t worker = sizeof(struct worker) + BATCH * BUFFER + calls + (16 << 20); /* stack and arena */
+	uint64_t worker =
+		sizeof(struct worker) + SENDS * BUFFER + BATCH * DATAGRAM + calls + (16 << 20); /* stack, arena */
 
 	record += LN_MAX_FRAGMENTS / 8 + sizeof(struct message);
 	return (64 << 20) + host.in_flight * record + host.threads * worker;

@@ -151,18 +151,24 @@ static int run_packet(struct worker *w, struct packet *p, struct revision *rev)
 }
 
 /*
- * Whether len bytes at off are the datagram's, or such as the NIC program would add: zeros at its end. They are not what an
- * earlier datagram left in the buffer.
+ * Where the len bytes at off are, with room for a header before them; NULL if they are not for the lambda to give. What starts before
+ * the payload would run into the packet before it, and what goes beyond its end, where the NIC program adds zeros, into the
+ * packet behind it: these move.
  */
-bool rpc_claim(struct packet *p, int32_t off, uint32_t len)
+uint8_t *rpc_claim(struct packet *p, int32_t off, uint32_t len)
 {
+	uint8_t *moved = p->spare + HEAD_ROOM;
 	int32_t size = p->size;
+	uint32_t have;
 
-	if (off < -PREFIX || off > size || off + (int32_t)len > BUFFER - HEAD_ROOM)
-		return false;
-	if (off + (int32_t)len > size)
-		memset(p->base + size, 0, off + len - size);
-	return true;
+	if (off < -PREFIX || off > size || len > LN_RPC_MAX_PAYLOAD)
+		return NULL;
+	have = min(len, size - off);
+	if (off >= 0 && have == len)
+		return p->base + off;
+	memcpy(moved, p->base + off, have);
+	memset(moved + have, 0, len - have);
+	return moved;
 }
 
 /* Which packet of how many the reply at hand is; false where packets can carry none of it. */
@@ -187,7 +193,6 @@ static bool number(const struct worker *w, const struct packet *p, struct answer
 static void forward(struct worker *w, struct packet *p, struct revision *rev)
 {
 	uint32_t len = w->req.out_len, total = w->req.out_total;
-	int32_t off = w->req.out_off;
 	struct answer a = {
 		.type = LN_TYPE_RESPONSE,
 		.code = w->req.out_status,
@@ -196,6 +201,7 @@ static void forward(struct worker *w, struct packet *p, struct revision *rev)
 		.count = 1,
 		.message_len = total,
 	};
+	uint8_t *at;
 
 	if (len > p->flow.room) {
 		refuse(w, p, rev, LN_CODE_TOO_LARGE, len > LN_RPC_MAX_PAYLOAD ? 0 : len);
@@ -205,11 +211,12 @@ static void forward(struct worker *w, struct packet *p, struct revision *rev)
 		refuse(w, p, rev, LN_CODE_TOO_LARGE, total);
 		return;
 	}
-	if (!rpc_claim(p, off, len)) {
+	at = rpc_claim(p, w->req.out_off, len);
+	if (!at) {
 		refuse(w, p, rev, LN_CODE_LAMBDA_FAULT, 0);
 		return;
 	}
-	respond(w, p, rev, p->base + off, &a);
+	respond(w, p, rev, at, &a);
 }
 
 /* What the lambda's verdict on a datagram means, where there is no message to keep track of. */

@@ -5,16 +5,21 @@
  */
 #include <err.h>
 #include <errno.h>
+#include <netinet/udp.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "host.h"
 
-enum { SOCKET_BUFFER = 4 << 20 };
+enum {
+	SOCKET_BUFFER = 4 << 20,
+	SEGMENTS = 40, /* per message: within 64 KiB at any size of ours, and within the kernel's UDP_MAX_SEGMENTS */
+};
 
 uint64_t clock_coarse(void)
 {
@@ -54,20 +59,21 @@ static int listen_on(const union address *addr)
 		return err;
 	}
 	set_buffers(fd);
+	(void)setsockopt(fd, IPPROTO_UDP, UDP_GRO, &one, sizeof(one)); /* older kernels hand packets over singly */
 	return fd;
 }
 
 int server_open(struct worker *w)
 {
-	w->buffers = calloc(BATCH, sizeof(*w->buffers));
-	if (!w->buffers)
+	uint8_t(*spares)[BUFFER] = calloc(SENDS, sizeof(*spares));
+
+	/* Of a datagram's place, only the pages that it needs are ever touched. */
+	w->datagrams = mmap(NULL, BATCH * sizeof(*w->datagrams), PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (!spares || w->datagrams == MAP_FAILED)
 		return -ENOMEM;
-	for (unsigned int i = 0; i < BATCH; i++) {
-		w->packets[i].base = w->buffers[i] + HEAD_ROOM;
-		w->in[i].msg_hdr.msg_iov = &w->in_iov[i];
-		w->in[i].msg_hdr.msg_iovlen = 1;
-		w->in[i].msg_hdr.msg_name = &w->packets[i].flow.peer;
-	}
+	for (unsigned int i = 0; i < SENDS; i++)
+		w->packets[i].spare = spares[i];
 	for (unsigned int i = 0; i < host.listen_count; i++) {
 		w->fds[i] = listen_on(&host.listen[i]);
 		if (w->fds[i] < 0)
@@ -76,70 +82,151 @@ int server_open(struct worker *w)
 	return 0;
 }
 
-/* A packet to make an answer in, where there is no datagram at hand. There are as many as sends. */
-struct packet *server_spare(struct worker *w)
+/* Whether a packet can be sent in one message with those before it: to the same peer, and as long or the last. */
+static bool joins(const struct packet *first, const struct packet *last, const struct packet *p)
 {
-	return &w->packets[w->sends];
+	return p->out_fd == first->out_fd && !p->to_service && !first->to_service && last->out_len == first->out_len &&
+	       p->out_len <= first->out_len &&
+	       !memcmp(&p->flow.peer, &first->flow.peer, address_len(&first->flow.peer));
 }
 
-void server_send(struct worker *w, struct packet *p)
+/* Makes one message of as many packets as go together; returns how many. */
+static unsigned int gather(struct packet *first, unsigned int most, struct msghdr *msg, struct iovec *iov,
+			   union control *control)
 {
-	if (p->out_len)
-		w->sending[w->sends++] = p;
+	unsigned int n = 0;
+
+	do {
+		iov[n] = (struct iovec){ first[n].out, first[n].out_len };
+		n++;
+	} while (n < most && n < SEGMENTS && joins(first, &first[n - 1], &first[n]));
+	*msg = (struct msghdr){ .msg_iov = iov, .msg_iovlen = n };
+	if (!first->to_service) {
+		msg->msg_name = &first->flow.peer;
+		msg->msg_namelen = address_len(&first->flow.peer);
+	}
+	if (n > 1) {
+		msg->msg_control = control;
+		msg->msg_controllen = CMSG_SPACE(sizeof(uint16_t));
+		control->align.cmsg_level = IPPROTO_UDP;
+		control->align.cmsg_type = UDP_SEGMENT;
+		control->align.cmsg_len = CMSG_LEN(sizeof(uint16_t));
+		*(uint16_t *)CMSG_DATA(&control->align) = first->out_len;
+	}
+	return n;
 }
 
-/* Sends what the batch came to. A datagram that the kernel refuses is lost, as on any network; the rest goes out. */
+/* Sends a message's packets one by one: a device may refuse to segment. What the kernel refuses now is lost, as on any network. */
+static void send_singly(int fd, struct msghdr *msg)
+{
+	struct msghdr one = { .msg_name = msg->msg_name, .msg_namelen = msg->msg_namelen, .msg_iovlen = 1 };
+
+	for (size_t i = 0; i < msg->msg_iovlen; i++) {
+		one.msg_iov = &msg->msg_iov[i];
+		(void)!sendmsg(fd, &one, 0);
+	}
+}
+
+/* Sends what the batch came to. */
 static void flush(struct worker *w)
 {
-	struct mmsghdr out[BATCH];
-	struct iovec iov[BATCH];
-	unsigned int at = 0, n;
+	struct mmsghdr out[SENDS];
+	struct iovec iov[SENDS];
+	union control control[SENDS];
+	unsigned int at = 0, n, packets;
+	int fd, sent;
 
-	for (unsigned int i = 0; i < w->sends; i++) {
-		struct packet *p = w->sending[i];
-
-		iov[i] = (struct iovec){ p->out, p->out_len };
-		out[i].msg_hdr = (struct msghdr){ .msg_iov = &iov[i], .msg_iovlen = 1 };
-		if (!p->to_service) {
-			out[i].msg_hdr.msg_name = &p->flow.peer;
-			out[i].msg_hdr.msg_namelen = address_len(&p->flow.peer);
+	while (at < w->sends) {
+		fd = w->packets[at].out_fd;
+		for (n = 0; at < w->sends && w->packets[at].out_fd == fd; n++, at += packets)
+			packets = gather(&w->packets[at], w->sends - at, &out[n].msg_hdr, &iov[at], &control[n]);
+		for (unsigned int i = 0; i < n; i += sent) {
+			sent = sendmmsg(fd, out + i, n - i, 0);
+			if (sent > 0)
+				continue;
+			send_singly(fd, &out[i].msg_hdr);
+			sent = 1;
 		}
 	}
-	while (at < w->sends) {
-		int fd = w->sending[at]->out_fd, sent;
-
-		for (n = 1; at + n < w->sends && w->sending[at + n]->out_fd == fd; n++)
-			;
-		sent = sendmmsg(fd, out + at, n, 0);
-		/* A connected socket first tells of an earlier datagram's fate; then it sends. */
-		if (sent < 0 && errno == ECONNREFUSED)
-			sent = sendmmsg(fd, out + at, n, 0);
-		at += sent > 0 ? sent : 1;
-	}
 	w->sends = 0;
+}
+
+/* A packet to make an answer in. */
+struct packet *server_spare(struct worker *w)
+{
+	struct packet *p = &w->packets[w->sends];
+
+	p->base = p->spare + HEAD_ROOM;
+	p->out_len = 0;
+	return p;
+}
+
+/* Sends the packet that server_spare() gave last, if there is an answer in it. */
+void server_send(struct worker *w, struct packet *p)
+{
+	if (p->out_len && ++w->sends == SENDS)
+		flush(w);
+}
+
+static void prepare(struct worker *w, unsigned int head, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++) {
+		w->in_iov[i] = (struct iovec){ w->datagrams[i] + HEAD_ROOM - head, DATAGRAM - HEAD_ROOM };
+		w->in[i].msg_hdr = (struct msghdr){
+			.msg_iov = &w->in_iov[i],
+			.msg_iovlen = 1,
+			.msg_name = &w->in_peer[i],
+			.msg_namelen = sizeof(w->in_peer[i]),
+			.msg_control = &w->in_control[i],
+			.msg_controllen = sizeof(w->in_control[i]),
+		};
+	}
+	w->in_head = head;
 }
 
 /* Receives at most a batch, with head bytes of each datagram placed before its payload. */
 static int receive(struct worker *w, int fd, unsigned int head, int flags)
 {
-	for (unsigned int i = 0; i < BATCH; i++) {
-		w->in_iov[i] = (struct iovec){ w->packets[i].base - head, head + LN_RPC_MAX_PAYLOAD };
-		w->in[i].msg_hdr.msg_namelen = sizeof(w->packets[i].flow.peer);
+	int n;
+
+	prepare(w, head, head == w->in_head ? w->in_used : BATCH);
+	n = recvmmsg(fd, w->in, BATCH, flags, NULL);
+	w->in_used = n > 0 ? n : 1;
+	return n;
+}
+
+/* The size of the packets that the kernel joined to one datagram; all of it if it did not. */
+static uint32_t segment_size(struct mmsghdr *in)
+{
+	struct cmsghdr *c = CMSG_FIRSTHDR(&in->msg_hdr);
+	int size = 0;
+
+	if (c && c->cmsg_level == IPPROTO_UDP && c->cmsg_type == UDP_GRO)
+		memcpy(&size, CMSG_DATA(c), sizeof(size));
+	return size > 0 ? size : in->msg_len;
+}
+
+static void serve_datagram(struct worker *w, int fd, unsigned int i)
+{
+	uint32_t len = w->in[i].msg_len, size = segment_size(&w->in[i]);
+
+	for (uint32_t at = 0; at < len; at += size) {
+		struct packet *p = server_spare(w);
+
+		p->base = w->datagrams[i] + HEAD_ROOM + at;
+		p->flow.peer = w->in_peer[i];
+		p->flow.fd = fd;
+		rpc_receive(w, p, size < len - at ? size : len - at);
+		server_send(w, p);
 	}
-	return recvmmsg(fd, w->in, BATCH, flags, NULL);
 }
 
 static void serve(struct worker *w, int fd, int n)
 {
 	w->now = clock_coarse();
 	pthread_rwlock_rdlock(&host.world);
-	for (int i = 0; i < n; i++) {
-		struct packet *p = &w->packets[i];
-
-		p->flow.fd = fd;
-		rpc_receive(w, p, w->in[i].msg_len);
-		server_send(w, p);
-	}
+	for (int i = 0; i < n; i++)
+		serve_datagram(w, fd, i);
 	pthread_rwlock_unlock(&host.world);
 	flush(w);
 }
@@ -149,8 +236,11 @@ static void serve_answers(struct worker *w, unsigned int service, int n)
 	w->now = clock_coarse();
 	pthread_rwlock_rdlock(&host.world);
 	for (int i = 0; i < n; i++) {
-		call_receive(w, &w->packets[i], service, w->in[i].msg_len);
-		server_send(w, &w->packets[i]);
+		struct packet *p = server_spare(w);
+
+		p->base = w->datagrams[i] + HEAD_ROOM;
+		call_receive(w, p, service, w->in[i].msg_len);
+		server_send(w, p);
 	}
 	pthread_rwlock_unlock(&host.world);
 	flush(w);
