@@ -12,16 +12,16 @@ import (
 	"time"
 
 	"github.com/bradfitz/gomemcache/memcache"
-	"golang.org/x/sys/unix"
 )
 
-// memcached is a real one, with values in it, over TCP and UDP.
-type memcached struct {
-	port uint16
+// Memcached is a real one, over TCP and UDP.
+type Memcached struct {
+	Port uint16
 	cmd  *exec.Cmd
 }
 
-func startMemcached(ctx context.Context, values map[string][]byte, addrs ...netip.Addr) (*memcached, error) {
+// StartMemcached starts one that listens on the addresses, with values in it.
+func StartMemcached(ctx context.Context, values map[string][]byte, addrs ...netip.Addr) (*Memcached, error) {
 	port, err := freePort()
 	if err != nil {
 		return nil, err
@@ -31,20 +31,19 @@ func startMemcached(ctx context.Context, values map[string][]byte, addrs ...neti
 		listen = append(listen, a.String())
 	}
 	p := strconv.Itoa(int(port))
-	m := &memcached{port: port}
+	m := &Memcached{Port: port}
 	m.cmd = exec.Command("memcached", "-l", strings.Join(listen, ","), "-p", p, "-U", p, "-u", "nobody", "-t", "2")
-	m.cmd.SysProcAttr = &unix.SysProcAttr{Pdeathsig: unix.SIGKILL}
 	if err := m.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start memcached: %w: install package memcached", err)
 	}
 	if err := m.fill(ctx, values, netip.AddrPortFrom(addrs[0], port).String()); err != nil {
-		return nil, errors.Join(err, m.stop())
+		return nil, errors.Join(err, m.Stop())
 	}
 	return m, nil
 }
 
 // fill sets the values by TCP as soon as memcached answers.
-func (m *memcached) fill(ctx context.Context, values map[string][]byte, addr string) error {
+func (m *Memcached) fill(ctx context.Context, values map[string][]byte, addr string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	client := memcache.New(addr)
@@ -63,7 +62,8 @@ func (m *memcached) fill(ctx context.Context, values map[string][]byte, addr str
 	return client.Close()
 }
 
-func (m *memcached) stop() error {
+// Stop ends it.
+func (m *Memcached) Stop() error {
 	err := m.cmd.Process.Kill()
 	_ = m.cmd.Wait() // says that it was killed
 	return err

@@ -80,6 +80,9 @@ func (s *side) underLoad(f func(g *gen.Generator) error) (err error) {
 func (s *side) openRate(ctx context.Context, cpus []int, known float64) (rate float64, err error) {
 	err = s.underLoad(func(g *gen.Generator) error {
 		run := func(ctx context.Context, rate float64) (gen.Result, error) {
+			if ceiling := s.work.Ceiling; ceiling > 0 && (rate == 0 || rate > ceiling) {
+				rate = ceiling
+			}
 			l := *s.work.Open
 			l.Rate, l.CPUs, l.Duration = rate, cpus, 200*time.Millisecond
 			return g.Run(ctx, l)

@@ -23,6 +23,7 @@ type Work struct {
 	Lambda   string
 	Calls    []Call
 	Open     *gen.Load // nil where single packets make no sense
+	Ceiling  float64   // requests per second that are never exceeded; 0 for none
 	Duration time.Duration
 	// Services starts what the lambda calls and says where it is for the NIC and for a process; stop ends it.
 	Services func(ctx context.Context, s *stand.Stand) (fast, plain map[string]netip.AddrPort, stop func() error, err error)
@@ -60,36 +61,44 @@ func KVClient() Work {
 		w.Calls = append(w.Calls, Call{Body: []byte(key), Want: append([]byte(key+"="), value...)})
 	}
 	w.Open = openLoad(w.Calls, 128)
+	// What memcached's socket holds is a few dozen packets, and a call that it loses occupies the NIC until it times out:
+	// small bursts, and no flood.
+	w.Open.Batch, w.Ceiling = 16, 250_000
 	w.Services = func(ctx context.Context, s *stand.Stand) (fast, plain map[string]netip.AddrPort, stop func() error, err error) {
-		m, err := startMemcached(ctx, values, s.NIC.HostAddr(), s.Plain.Host.Addr)
+		m, err := StartMemcached(ctx, values, s.NIC.HostAddr(), s.Plain.Host.Addr)
 		if err != nil {
 			return nil, nil, nil, err
 		}
 		at := func(host netip.Addr) map[string]netip.AddrPort {
-			return map[string]netip.AddrPort{"memcached": netip.AddrPortFrom(host, m.port)}
+			return map[string]netip.AddrPort{"memcached": netip.AddrPortFrom(host, m.Port)}
 		}
-		return at(s.NIC.HostAddr()), at(s.Plain.Host.Addr), m.stop, nil
+		return at(s.NIC.HostAddr()), at(s.Plain.Host.Addr), m.Stop, nil
 	}
 	return w
 }
 
-// ImageTransformer turns an image of random pixels grey. The check is Go's own image package's type and the formula of
-// ITU-R BT.601 in integers, written per pixel.
+// ImageTransformer turns an image of random pixels grey.
 func ImageTransformer() Work {
-	r := rand.New(rand.NewPCG(3, 1))
-	img := image.NewNRGBA(image.Rect(0, 0, 256, 256))
-	for i := range img.Pix {
-		img.Pix[i] = byte(r.Uint32())
+	pixels, grey := Image(256, 256)
+	return Work{
+		Lambda: "image_transformer", Duration: 800 * time.Millisecond, Calls: []Call{{Body: pixels, Want: grey}},
 	}
-	grey := image.NewGray(img.Bounds())
-	for y := range 256 {
-		for x := range 256 {
-			p := img.NRGBAAt(x, y)
-			grey.SetGray(x, y, color.Gray{Y: uint8((77*uint(p.R) + 150*uint(p.G) + 29*uint(p.B) + 128) / 256)})
+}
+
+// Image makes random pixels and their grey values. The check is Go's own image types and the formula of ITU-R BT.601 in
+// integers, one pixel at a time.
+func Image(width, height int) (rgba, grey []byte) {
+	r := rand.New(rand.NewPCG(3, 1))
+	in := image.NewNRGBA(image.Rect(0, 0, width, height))
+	for i := range in.Pix {
+		in.Pix[i] = byte(r.Uint32())
+	}
+	out := image.NewGray(in.Bounds())
+	for y := range height {
+		for x := range width {
+			p := in.NRGBAAt(x, y)
+			out.SetGray(x, y, color.Gray{Y: uint8((77*uint(p.R) + 150*uint(p.G) + 29*uint(p.B) + 128) / 256)})
 		}
 	}
-	return Work{
-		Lambda: "image_transformer", Duration: 800 * time.Millisecond,
-		Calls: []Call{{Body: img.Pix, Want: grey.Pix}},
-	}
+	return in.Pix, out.Pix
 }
