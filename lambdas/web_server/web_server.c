@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A web server of text pages: the request is a path, the reply the page (the λ-NIC paper, section 6.2a). */
 #include <lambda.h>
+#include <text.h>
 
 #define PATH_MAX_LEN 8
 #define PAGE_SIZE 2048
@@ -51,6 +52,20 @@ static uint64_t requested_path(EXTRACTED_HEADERS_T *headers, uint32_t len)
 	return path;
 }
 
+/* How many pages were served, in decimal. It is written backwards, and the reply begins where the number does. */
+static int visits(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)
+{
+	uint64_t total = 0;
+	int32_t at;
+
+	if (match_data->room < 10)
+		return lambda_fail(headers, LN_STATUS_BAD_REQUEST);
+	for (uint32_t i = 0; i < PAGES; i++)
+		total += served[i];
+	at = lambda_put_number(headers, 10, total);
+	return lambda_reply(headers, at, 10 - at);
+}
+
 int web_server(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)
 {
 	uint32_t page, len, at = match_data->payload_len;
@@ -75,6 +90,8 @@ int web_server(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)
 		page = PAGE_LONG;
 		len = sizeof(LONG) - 1;
 		break;
+	case PATH('/', 'v', 'i', 's', 'i', 't', 's', 0):
+		return visits(headers, match_data);
 	default:
 		return lambda_fail(headers, LN_STATUS_NOT_FOUND);
 	}
