@@ -30,6 +30,7 @@ func buildCommand(o *options) *cobra.Command {
 			if o.json {
 				return ui.JSON(cmd.OutOrStdout(), a)
 			}
+			fmt.Fprint(cmd.ErrOrStderr(), a.Log)
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), a.Image)
 			return err
 		},

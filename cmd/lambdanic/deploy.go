@@ -46,8 +46,9 @@ func deployCommand(o *options) *cobra.Command {
 			var deployed []*api.Function
 			for _, fn := range wanted {
 				end := ui.Progress(cmd.ErrOrStderr(), "deploying "+fn.Service)
-				f, err := deploy(cmd.Context(), p, fn)
+				f, log, err := deploy(cmd.Context(), p, fn)
 				end()
+				fmt.Fprint(cmd.ErrOrStderr(), log)
 				if err != nil {
 					return err
 				}
@@ -133,27 +134,26 @@ func deref(m *map[string]string) map[string]string {
 	return *m
 }
 
-// deploy builds what has no image yet.
-func deploy(ctx context.Context, p daemon.Paths, fn stack.Function) (*api.Function, error) {
+// deploy builds what has no image yet, and returns the compiler's warnings too.
+func deploy(ctx context.Context, p daemon.Paths, fn stack.Function) (f *api.Function, log string, err error) {
 	c := daemon.NewClient(p)
 	if fn.Dir != "" {
 		if _, err := c.Node(ctx); err != nil { // before compiling in vain
-			return nil, err
+			return nil, "", err
 		}
 		a, err := daemon.Build(ctx, p, fn.Dir)
 		if err != nil {
-			return nil, fmt.Errorf("build %s: %w", fn.Dir, err)
+			return nil, "", fmt.Errorf("build %s: %w", fn.Dir, err)
 		}
-		fn.Image = a.Image
+		fn.Image, log = a.Image, a.Log
 		if fn.Service == "" {
 			fn.Service = a.Spec.Name
 		}
 	}
-	f, err := c.Deploy(ctx, fn.FunctionDeployment)
-	if err != nil {
-		return nil, fmt.Errorf("deploy %s: %w", fn.Service, err)
+	if f, err = c.Deploy(ctx, fn.FunctionDeployment); err != nil {
+		return nil, log, fmt.Errorf("deploy %s: %w", fn.Service, err)
 	}
-	return f, nil
+	return f, log, nil
 }
 
 func sayDeployed(cmd *cobra.Command, f *api.Function) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler"
@@ -24,9 +25,20 @@ func Build(ctx context.Context, p Paths, dir string) (*api.Artifact, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the artifacts: %w", err)
 	}
-	built, err := compiler.BuildSource(ctx, source, compiler.Options{Store: artifacts})
+	built, log, err := compile(ctx, source, artifacts)
 	if err != nil {
 		return nil, err
 	}
-	return &api.Artifact{Image: built.Manifest.Spec.Name + "@" + built.Digest, Spec: built.Manifest.Spec}, nil
+	spec := built.Manifest.Spec
+	return &api.Artifact{Image: spec.Name + "@" + built.Digest, Spec: spec, Log: log}, nil
+}
+
+// compile compiles a packed source and collects the compiler's warnings.
+func compile(ctx context.Context, source []byte, artifacts *artifact.Store) (*artifact.Artifact, string, error) {
+	var log strings.Builder
+	a, err := compiler.BuildSource(ctx, source, compiler.Options{
+		Store: artifacts,
+		Warn:  func(d compiler.Diagnostic) { fmt.Fprintln(&log, d) },
+	})
+	return a, log.String(), err
 }

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/lambdanic/lambdanic/api"
-	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/compiler/artifact"
 	"github.com/lambdanic/lambdanic/internal/gateway"
 	"github.com/lambdanic/lambdanic/internal/manager"
@@ -94,8 +93,8 @@ func (d *Daemon) start(ctx context.Context) (err error) {
 	}
 	d.manager = manager.New(manager.Config{
 		Store: d.store, Worker: worker.New(host, artifacts, d.places...), Artifacts: artifacts, Log: cfg.Log,
-		Build: func(ctx context.Context, source []byte) (*artifact.Artifact, error) {
-			return compiler.BuildSource(ctx, source, compiler.Options{Store: artifacts})
+		Build: func(ctx context.Context, source []byte) (*artifact.Artifact, string, error) {
+			return compile(ctx, source, artifacts)
 		},
 	})
 	if err := d.manager.Recover(ctx); err != nil {

@@ -165,28 +165,29 @@ func dropNIC(ctx context.Context, p Paths, iface string) error {
 // loopback is what "host" in a service's address means to a process.
 var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
-// hostBinary finds lambda-host: beside this binary, where `make install` puts it, or in the PATH.
-func hostBinary() (string, error) {
+// What runs beside the daemon: programs of their own, for they outlive it.
+const lambdaHost = "lambda-host"
+
+// findBinary finds a program of ours: beside this binary, where `make install` puts it, or in the PATH.
+func findBinary(name string) (string, error) {
 	if self, err := os.Executable(); err == nil {
 		dir := filepath.Dir(self)
-		for _, path := range []string{filepath.Join(dir, lambdaHost), filepath.Join(dir, "..", "libexec", "lambdanic", lambdaHost)} {
+		for _, path := range []string{filepath.Join(dir, name), filepath.Join(dir, "..", "libexec", "lambdanic", name)} {
 			if _, err := os.Stat(path); err == nil {
 				return path, nil
 			}
 		}
 	}
-	path, err := exec.LookPath(lambdaHost)
+	path, err := exec.LookPath(name)
 	if err != nil {
-		return "", fmt.Errorf("%s is neither beside this binary nor in the PATH: build it with `make`", lambdaHost)
+		return "", fmt.Errorf("%s is neither beside this binary nor in the PATH: build it with `make`", name)
 	}
 	return path, nil
 }
 
-const lambdaHost = "lambda-host"
-
 func (d *Daemon) openProcesses(ctx context.Context) error {
 	place := worker.Place{Target: api.TargetProcess, Host: loopback}
-	binary, err := hostBinary()
+	binary, err := findBinary(lambdaHost)
 	if err != nil {
 		place.Reason = err.Error()
 		d.cfg.Log.Warn("no processes", "because", place.Reason)

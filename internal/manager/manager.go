@@ -36,8 +36,8 @@ type Config struct {
 	Store     *store.Store
 	Worker    *worker.Worker
 	Artifacts worker.Artifacts
-	// Build compiles a packed source into an artifact, and keeps it where Artifacts finds it.
-	Build func(ctx context.Context, source []byte) (*artifact.Artifact, error)
+	// Build compiles a packed source into an artifact that Artifacts then has. Log is what the compiler has to say besides.
+	Build func(ctx context.Context, source []byte) (a *artifact.Artifact, log string, err error)
 	Log   *slog.Logger
 	// Step, where set, is called after each step of a change with that step's name. Tests die in it.
 	Step func(step string)
@@ -100,13 +100,13 @@ func (m *Manager) Recover(ctx context.Context) error {
 
 // BuildSource compiles a packed source (compiler.PackSource).
 func (m *Manager) BuildSource(ctx context.Context, source []byte) (*api.Artifact, error) {
-	a, err := m.Build(ctx, source)
+	a, log, err := m.Build(ctx, source)
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("build: %w", ctx.Err())
 	} else if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBuild, err)
 	}
-	return &api.Artifact{Image: a.Manifest.Spec.Name + "@" + a.Digest, Spec: a.Manifest.Spec}, nil
+	return &api.Artifact{Image: a.Manifest.Spec.Name + "@" + a.Digest, Spec: a.Manifest.Spec, Log: log}, nil
 }
 
 // Request asks for a deploy.
