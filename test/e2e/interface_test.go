@@ -1,0 +1,172 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os/exec"
+	"runtime"
+	"testing"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/link"
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+
+	"github.com/lambdanic/lambdanic/api"
+	lambdanic "github.com/lambdanic/lambdanic/client/go"
+)
+
+// cable is an interface of this machine and, at its other end, a machine of its own.
+type cable struct {
+	name string // the interface here
+	peer string // the network namespace at the other end
+}
+
+// newCable gives the near end 10.238.X.1 and the far end 10.238.X.2. The far end does what a network card would: it
+// finishes checksums, and it takes frames that the near end's driver sends (docs/architecture.md, the virtual SmartNIC).
+func newCable(t *testing.T, i *instance) cable {
+	t.Helper()
+	const far = "far0"
+	c := cable{name: i.name + "c", peer: i.name + "-peer"}
+	subnet := instances.Load() % 256
+	onThread(t, func() error {
+		home, err := netns.Get()
+		if err != nil {
+			return err
+		}
+		defer home.Close()
+		peer, err := netns.NewNamed(c.peer)
+		if err != nil {
+			return err
+		}
+		defer peer.Close()
+		t.Cleanup(func() { _ = netns.DeleteNamed(c.peer) })
+		if err := netns.Set(home); err != nil {
+			return err
+		}
+		veth := netlink.NewVeth(netlink.LinkAttrs{Name: c.name})
+		veth.PeerName, veth.PeerNamespace = far, netlink.NsFd(peer)
+		if err := netlink.LinkAdd(veth); err != nil {
+			return err
+		}
+		t.Cleanup(func() { _ = netlink.LinkDel(veth) })
+		return setUp(c.name, fmt.Sprintf("10.238.%d.1/24", subnet))
+	})
+	c.atPeer(t, func() error {
+		if out, err := exec.Command("ethtool", "-K", far, "tx", "off").CombinedOutput(); err != nil {
+			return fmt.Errorf("ethtool: %w: %s", err, out)
+		}
+		return errors.Join(setUp(far, fmt.Sprintf("10.238.%d.2/24", subnet)), passAll(t, far))
+	})
+	return c
+}
+
+func setUp(name, cidr string) error {
+	l, err := netlink.LinkByName(name)
+	if err != nil {
+		return err
+	}
+	addr, err := netlink.ParseAddr(cidr)
+	if err != nil {
+		return err
+	}
+	return errors.Join(netlink.AddrAdd(l, addr), netlink.LinkSetUp(l))
+}
+
+// passAll attaches an XDP program that passes every packet, for as long as the test runs.
+func passAll(t *testing.T, name string) error {
+	l, err := netlink.LinkByName(name)
+	if err != nil {
+		return err
+	}
+	const xdpPass = 2
+	prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Type:         ebpf.XDP,
+		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, xdpPass), asm.Return()},
+	})
+	if err != nil {
+		return err
+	}
+	defer prog.Close()
+	attached, err := link.AttachXDP(link.XDPOptions{Program: prog, Interface: l.Attrs().Index, Flags: link.XDPDriverMode})
+	if err != nil {
+		return err
+	}
+	t.Cleanup(func() { attached.Close() })
+	return nil
+}
+
+// atPeer runs f on a thread at the other end of the cable.
+func (c cable) atPeer(t *testing.T, f func() error) {
+	t.Helper()
+	onThread(t, func() error {
+		peer, err := netns.GetFromName(c.peer)
+		if err != nil {
+			return err
+		}
+		defer peer.Close()
+		if err := netns.Set(peer); err != nil {
+			return err
+		}
+		return f()
+	})
+}
+
+// onThread runs f on a thread that ends with it, in whatever namespace it then is.
+func onThread(t *testing.T, f func() error) {
+	t.Helper()
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		done <- f()
+	}()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A NIC program on an interface that is not ours answers what comes over the wire, lets all else pass, and goes without a
+// trace.
+func TestRealInterface(t *testing.T) {
+	for _, mode := range []string{"native", "generic"} {
+		t.Run(mode, func(t *testing.T) {
+			needRoot(t)
+			i := newInstance(t)
+			c := newCable(t, i)
+			i.start("--nic", c.name, "--mode", mode)
+			i.run("deploy", "lambdas/web_server", "--target", string(api.TargetNIC))
+			f := i.describe("web_server")
+			listener, err := net.Listen("tcp", net.JoinHostPort(f.Endpoint.Addr().String(), "0"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer listener.Close()
+			c.atPeer(t, func() error {
+				client, err := lambdanic.DialConn(f.Endpoint.String())
+				if err != nil {
+					return err
+				}
+				defer client.Close()
+				answer, err := client.Call(t.Context(), lambdanic.Request{Workload: f.Workload, Body: []byte("/hello")})
+				if err != nil || string(answer.Body) != hello {
+					return fmt.Errorf("over the wire: %q, %w", answer.Body, err)
+				}
+				conn, err := net.Dial("tcp", listener.Addr().String())
+				if err != nil {
+					return fmt.Errorf("past the NIC program: %w", err)
+				}
+				return conn.Close()
+			})
+			i.run("down")
+			l, err := netlink.LinkByName(c.name)
+			if err != nil {
+				t.Fatalf("the interface is gone: %v", err)
+			}
+			if xdp := l.Attrs().Xdp; xdp != nil && xdp.Attached {
+				t.Errorf("the interface still carries a program: %+v", xdp)
+			}
+		})
+	}
+}
