@@ -38,7 +38,8 @@ static __always_inline int ln_parse_ipv4(void *data, void *end, struct ln_packet
 	/* A fragment has no UDP header or not all of the payload. */
 	if (ip->protocol != IPPROTO_UDP || ip->frag_off & bpf_htons(0x3fff))
 		return -1;
-	if (bpf_ntohs(ip->tot_len) < ihl)
+	/* No reply may come from a group's address (RFC 1122 section 3.2.1.3). */
+	if (bpf_ntohs(ip->tot_len) < ihl || *(__u8 *)&ip->daddr >= 224)
 		return -1;
 	pkt->l4 = pkt->l3 + ihl;
 	pkt->udp_len = bpf_ntohs(ip->tot_len) - ihl;
@@ -50,7 +51,7 @@ static __always_inline int ln_parse_ipv6(void *data, void *end, struct ln_packet
 	struct ipv6hdr *ip = data + pkt->l3;
 
 	/* Extension headers are rare on the way to a lambda; such packets are the host's. */
-	if ((void *)(ip + 1) > end || ip->version != 6 || ip->nexthdr != IPPROTO_UDP)
+	if ((void *)(ip + 1) > end || ip->version != 6 || ip->nexthdr != IPPROTO_UDP || *(__u8 *)&ip->daddr == 0xff)
 		return -1;
 	pkt->l4 = pkt->l3 + sizeof(*ip);
 	pkt->udp_len = bpf_ntohs(ip->payload_len);

@@ -1,0 +1,216 @@
+package nic
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/test/packets"
+)
+
+// The workloads of test/packets. Their high halves differ from zero, so that these are matched too.
+var workloads = map[string]uint32{"packet": 0x10001, "stream": 0x20002, "assemble": 0x30003, "web": 0x40004, "nobody": 0x50001}
+
+const (
+	packetSpec   = "message: {mode: packet}"
+	streamSpec   = "message: {mode: stream, max: 64KiB, in_flight: 8}"
+	assembleSpec = "message: {mode: assemble, max: 64KiB, in_flight: 8}"
+)
+
+// everyMode brings a NIC up with a lambda of each mode.
+func everyMode(t testing.TB) *NIC {
+	t.Helper()
+	n := newTestNIC(t)
+	deploy(t, n, probe(t, workloads["packet"], 1, packetSpec), probe(t, workloads["stream"], 1, streamSpec),
+		probe(t, workloads["assemble"], 1, assembleSpec), bundled(t, "web_server", workloads["web"], 1))
+	return n
+}
+
+func load(t testing.TB, names ...string) (cases []packets.Case) {
+	t.Helper()
+	for _, name := range names {
+		c, err := packets.Load(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cases = append(cases, c...)
+	}
+	return cases
+}
+
+func build(t testing.TB, f *packets.Frame) []byte {
+	t.Helper()
+	b, err := f.Build(workloads)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// Packet in, packet and verdict out: the cases of test/packets.
+func TestPackets(t *testing.T) {
+	n := everyMode(t)
+	for _, c := range load(t, "requests.yml", "foreign.yml") {
+		t.Run(c.Name, func(t *testing.T) {
+			frame := build(t, &c.Frame)
+			verdict, out := inject(t, n, frame)
+			if verdict != c.Want.Verdict {
+				t.Fatalf("got verdict %s, want %s", verdict, c.Want.Verdict)
+			}
+			if verdict == "pass" && !bytes.Equal(out, frame) {
+				t.Error("the host gets another packet than came in")
+			}
+			if verdict != "reply" {
+				return
+			}
+			h, payload, err := packets.Answer(frame, out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Want.Check(&h, payload); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A frame that ends too early, wherever, is the host's, and not a byte of it is touched.
+func TestTruncatedPackets(t *testing.T) {
+	n := everyMode(t)
+	for _, c := range load(t, "requests.yml") {
+		if c.Frame.Padding > 0 {
+			continue
+		}
+		frame := build(t, &c.Frame)
+		for size := 14; size < len(frame); size++ { // BPF_PROG_TEST_RUN takes no less
+			if verdict, out := inject(t, n, frame[:size]); verdict != "pass" || !bytes.Equal(out, frame[:size]) {
+				t.Fatalf("%s: cut to %d of %d bytes: verdict %s, %d bytes", c.Name, size, len(frame), verdict, len(out))
+			}
+		}
+	}
+}
+
+// By default an unknown workload is the host's, as in the λ-NIC paper's Listing 3.
+func TestUnknownWorkloadPasses(t *testing.T) {
+	c := testConfig(t)
+	c.UnknownError = false
+	n := open(t, c)
+	frame := build(t, &packets.Frame{RPC: packets.RPC{Workload: "packet"}})
+	if verdict, out := inject(t, n, frame); verdict != "pass" || !bytes.Equal(out, frame) {
+		t.Errorf("verdict %s", verdict)
+	}
+	// The low half of another workload's ID is not its ID.
+	deploy(t, n, probe(t, workloads["packet"]^0x70000, 1, packetSpec))
+	if verdict, _ := inject(t, n, frame); verdict != "pass" {
+		t.Errorf("verdict %s where another workload has the same low half", verdict)
+	}
+}
+
+// With Verify a datagram whose checksum is wrong is dropped and counted; one that is right, left out over IPv4, or left to the
+// device by a local socket is answered.
+func TestChecksumVerification(t *testing.T) {
+	c := testConfig(t)
+	c.Verify = true
+	n := open(t, c)
+	deploy(t, n, probe(t, workloads["packet"], 1, packetSpec))
+	drops := uint64(0)
+	for _, ipv6 := range []bool{false, true} {
+		for length := range 70 {
+			f := packets.Frame{IPv6: ipv6, RPC: packets.RPC{Workload: "packet", Payload: string(randomBytes(length))}}
+			for sum, want := range map[string]string{"": "reply", "wrong": "drop", "none": map[bool]string{false: "reply", true: "drop"}[ipv6]} {
+				f.Checksum = sum
+				if want == "drop" {
+					drops++
+				}
+				if verdict, _ := inject(t, n, build(t, &f)); verdict != want {
+					t.Fatalf("IPv6 %t, %d bytes, checksum %q: verdict %s, want %s", ipv6, length, sum, verdict, want)
+				}
+			}
+			frame := unfinished(build(t, &packets.Frame{IPv6: ipv6, RPC: f.RPC}), ipv6)
+			if verdict, _ := inject(t, n, frame); verdict != "reply" {
+				t.Fatalf("IPv6 %t, %d bytes, unfinished checksum: verdict %s", ipv6, length, verdict)
+			}
+		}
+	}
+	counters, err := n.Counters()
+	if err != nil || counters.Checksum != drops {
+		t.Errorf("%d wrong checksums counted, want %d; %v", counters.Checksum, drops, err)
+	}
+}
+
+// unfinished leaves in the UDP checksum what Linux does for its device: the sum of the pseudo-header, not inverted
+// (Documentation/networking/checksum-offloads.rst).
+func unfinished(frame []byte, ipv6 bool) []byte {
+	addrs, udp := frame[14+12:14+20], 14+20
+	if ipv6 {
+		addrs, udp = frame[14+8:14+40], 14+40
+	}
+	sum := uint32(17) + uint32(binary.BigEndian.Uint16(frame[udp+4:]))
+	for i := 0; i < len(addrs); i += 2 {
+		sum += uint32(binary.BigEndian.Uint16(addrs[i:]))
+	}
+	sum = sum&0xffff + sum>>16
+	binary.BigEndian.PutUint16(frame[udp+6:], uint16(sum&0xffff+sum>>16))
+	return frame
+}
+
+// Whatever comes: the host gets what it would have got, and an answer is shaped as every answer is, goes back where its
+// request came from, and is no longer (packets.Answer). The lambdas do their work in between.
+func TestAnyPacket(t *testing.T) {
+	n := everyMode(t)
+	cases := load(t, "requests.yml", "foreign.yml")
+	seed := [2]uint64{rand.Uint64(), rand.Uint64()}
+	r := rand.New(rand.NewPCG(seed[0], seed[1]))
+	rounds := 60000
+	if testing.Short() {
+		rounds = 5000
+	}
+	seen := map[string]int{}
+	for i := range rounds {
+		frame := build(t, &cases[r.IntN(len(cases))].Frame)
+		frame = packets.Mutate(r, frame)
+		verdict, out := inject(t, n, frame)
+		seen[verdict]++
+		switch verdict {
+		case "pass":
+			if !bytes.Equal(out, frame) {
+				t.Fatalf("seed %#x round %d: the host gets another packet than came in: %x", seed, i, frame)
+			}
+		case "reply":
+			h, _, err := packets.Answer(frame, out)
+			if err != nil || h.Type == api.TypeRequest || h.Type == api.TypePull {
+				t.Fatalf("seed %#x round %d: type %d, %v\nfrom %x\nto %x", seed, i, h.Type, err, frame, out)
+			}
+		case "drop":
+		default:
+			t.Fatalf("seed %#x round %d: verdict %q on %x", seed, i, verdict, frame)
+		}
+	}
+	t.Log(seen)
+	for _, verdict := range verdicts {
+		if seen[verdict] < rounds/1000 {
+			t.Errorf("only %d of %d packets had the verdict %s: the test has lost its edge", seen[verdict], rounds, verdict)
+		}
+	}
+	for _, c := range load(t, "requests.yml")[:5] {
+		frame := build(t, &c.Frame)
+		_, out := inject(t, n, frame)
+		h, payload, err := packets.Answer(frame, out)
+		if err == nil {
+			err = c.Want.Check(&h, payload)
+		}
+		if err != nil {
+			t.Errorf("afterwards, %s: %v", c.Name, err)
+		}
+	}
+}
+
+func randomBytes(n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(rand.Uint32())
+	}
+	return b
+}
