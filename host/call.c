@@ -67,7 +67,7 @@ static int service_fd(struct worker *w, unsigned int service)
 int call_begin(struct worker *w, struct packet *p, struct revision *rev)
 {
 	uint32_t service = w->req.service, len = w->req.out_len;
-	uint8_t *at = rpc_claim(p, w->req.out_off, len);
+	uint8_t *at = reply_claim(p, w->req.out_off, len);
 	struct memcached_frame frame = { .total = htobe16(1) };
 	struct call *call = TAILQ_FIRST(&w->idle);
 	int fd;

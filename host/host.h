@@ -174,8 +174,32 @@ extern struct host host;
 /* rpc.c */
 void rpc_receive(struct worker *w, struct packet *p, uint32_t len);
 void rpc_resume(struct worker *w, struct packet *p, const struct call *call, uint32_t len);
-uint8_t *rpc_claim(struct packet *p, int32_t off, uint32_t len);
 void rpc_abandon(struct worker *w, struct packet *p, const struct call *call, uint8_t code);
+
+/* reply.c */
+struct answer {
+	uint8_t type;
+	uint8_t code;
+	uint16_t length;
+	uint32_t revision;
+	uint32_t index;
+	uint32_t count;
+	uint32_t message_len;
+};
+
+uint32_t reply_packets(uint32_t len, uint32_t size);
+struct ln_stats *reply_stats(struct worker *w, struct revision *rev);
+void reply_error(struct packet *p, uint8_t code, uint32_t needed);
+void reply_refuse(struct worker *w, struct packet *p, struct revision *rev, uint8_t code, uint32_t needed);
+void reply_send(struct worker *w, struct packet *p, struct revision *rev, uint8_t *at, const struct answer *a);
+void reply_acknowledge(struct packet *p, struct message *m);
+uint8_t *reply_claim(struct packet *p, int32_t off, uint32_t len);
+void reply_conclude(struct worker *w, struct packet *p, struct revision *rev, int verdict);
+
+/* run.c */
+void run_describe(struct worker *w, const struct packet *p, const struct revision *rev, uint32_t event);
+int run_whole(struct worker *w, struct revision *rev, struct lambda_headers *headers);
+int run_packet(struct worker *w, struct packet *p, struct revision *rev);
 
 /* message.c */
 enum arrival {
@@ -199,6 +223,12 @@ void message_forget(struct message *m);
 void message_expire(uint64_t now);
 uint32_t message_index(const struct message *m);
 unsigned int message_active(void);
+
+/* mode.c */
+void mode_single(struct worker *w, struct packet *p, struct revision *rev);
+void mode_stream(struct worker *w, struct packet *p, struct message *m, enum arrival arrival);
+void mode_assemble(struct worker *w, struct packet *p, struct message *m, enum arrival arrival);
+void mode_pull(struct worker *w, struct packet *p);
 
 /* call.c */
 int call_init(struct worker *w);

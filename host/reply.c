@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What goes back to the client: header, errors, acknowledgements, and what the lambda made of the packet. */
+#include <string.h>
+#include <sys/param.h>
+
+#include "host.h"
+
+/* Packets in a message of len bytes at size each. */
+uint32_t reply_packets(uint32_t len, uint32_t size)
+{
+	return len <= size ? 1 : ((uint64_t)len + size - 1) / size;
+}
+
+/* Makes the packet at hand one that we send: the header goes right before the answer's bytes. */
+static void answer(struct packet *p, uint8_t *at, const struct answer *a)
+{
+	const struct ln_rpc *req = &p->flow.rpc;
+	struct ln_rpc rpc = {
+		.magic = htobe16(LN_RPC_MAGIC),
+		.version = LN_RPC_VERSION,
+		.type = a->type,
+		.code = a->code,
+		.length = htobe16(a->length),
+		.workload = req->workload,
+		.revision = htobe32(a->revision),
+		.request = req->request,
+		.index = htobe32(a->index),
+		.count = htobe32(a->count),
+		.message_len = htobe32(a->message_len),
+		.method = req->method,
+		.client = req->client,
+		.sequence = req->sequence,
+	};
+
+	p->out = at - HEADER;
+	memcpy(p->out, &rpc, HEADER);
+	p->out_len = HEADER + a->length;
+	p->out_fd = p->flow.fd;
+	p->to_service = false;
+}
+
+void reply_error(struct packet *p, uint8_t code, uint32_t needed)
+{
+	struct answer a = { .type = LN_TYPE_ERROR, .code = code, .count = 1, .message_len = needed };
+
+	answer(p, p->base, &a);
+}
+
+struct ln_stats *reply_stats(struct worker *w, struct revision *rev)
+{
+	return &rev->stats[w->id];
+}
+
+void reply_refuse(struct worker *w, struct packet *p, struct revision *rev, uint8_t code, uint32_t needed)
+{
+	reply_stats(w, rev)->errors++;
+	if (code == LN_CODE_LAMBDA_FAULT)
+		reply_stats(w, rev)->faults++;
+	reply_error(p, code, needed);
+}
+
+void reply_send(struct worker *w, struct packet *p, struct revision *rev, uint8_t *at, const struct answer *a)
+{
+	struct ln_stats *stats = reply_stats(w, rev);
+
+	stats->replies++;
+	stats->bytes_out += a->length;
+	answer(p, at, a);
+}
+
+/* Acknowledges the packet at hand, if its sender wants that, with a bitmap of those around it. */
+void reply_acknowledge(struct packet *p, struct message *m)
+{
+	uint32_t index = be32toh(p->flow.rpc.index);
+	uint64_t bitmap = htobe64(message_bitmap(m, index));
+	struct answer a = {
+		.type = LN_TYPE_ACK,
+		.length = sizeof(bitmap),
+		.revision = m->revision->number,
+		.index = index,
+		.count = m->count,
+		.message_len = m->message_len,
+	};
+
+	if (!(p->flow.rpc.flags & LN_FLAG_ACK_WANTED))
+		return;
+	if (p->flow.room < sizeof(bitmap)) /* no amplification, not even by eight bytes */
+		a.length = 0;
+	else
+		memcpy(p->base, &bitmap, sizeof(bitmap));
+	answer(p, p->base, &a);
+}
+
+/*
+ * Where the len bytes at off are, with room for a header before them; NULL if they are not for the lambda to give. What starts before
+ * the payload would run into the packet before it, and what goes beyond its end, where the NIC program adds zeros, into the
+ * packet behind it: these move.
+ */
+uint8_t *reply_claim(struct packet *p, int32_t off, uint32_t len)
+{
+	uint8_t *moved = p->spare + HEAD_ROOM;
+	int32_t size = p->size;
+	uint32_t have;
+
+	if (off < -PREFIX || off > size || len > LN_RPC_MAX_PAYLOAD)
+		return NULL;
+	have = MIN(len, (uint32_t)(size - off));
+	if (off >= 0 && have == len)
+		return p->base + off;
+	memcpy(moved, p->base + off, have);
+	memset(moved + have, 0, len - have);
+	return moved;
+}
+
+/* Which packet of how many the reply at hand is; false where packets can carry none of it. */
+static bool number(const struct worker *w, const struct packet *p, struct answer *a)
+{
+	const struct lambda_match *match = &w->req.match;
+	uint32_t step = match->window_len, count = be32toh(p->flow.rpc.count);
+
+	if (match->event == LAMBDA_FRAGMENT && count != 1) {
+		a->index = be32toh(p->flow.rpc.index);
+		a->count = count;
+	} else if (a->message_len > a->length || match->window) {
+		if (!step)
+			return false;
+		a->index = match->window / step;
+		a->count = (a->message_len - 1) / step + 1;
+	}
+	return true;
+}
+
+/* Sends a reply that the lambda left in the datagram. */
+static void forward(struct worker *w, struct packet *p, struct revision *rev)
+{
+	uint32_t len = w->req.out_len, total = w->req.out_total;
+	struct answer a = {
+		.type = LN_TYPE_RESPONSE,
+		.code = w->req.out_status,
+		.length = len,
+		.revision = rev->number,
+		.count = 1,
+		.message_len = total,
+	};
+	uint8_t *at;
+
+	if (len > p->flow.room) {
+		reply_refuse(w, p, rev, LN_CODE_TOO_LARGE, len > LN_RPC_MAX_PAYLOAD ? 0 : len);
+		return;
+	}
+	if (!number(w, p, &a)) {
+		reply_refuse(w, p, rev, LN_CODE_TOO_LARGE, total);
+		return;
+	}
+	at = reply_claim(p, w->req.out_off, len);
+	if (!at) {
+		reply_refuse(w, p, rev, LN_CODE_LAMBDA_FAULT, 0);
+		return;
+	}
+	reply_send(w, p, rev, at, &a);
+}
+
+/* What the lambda's verdict on a datagram means, where there is no message to keep track of. */
+void reply_conclude(struct worker *w, struct packet *p, struct revision *rev, int verdict)
+{
+	int code;
+
+	switch (verdict) {
+	case LN_VERDICT_DROP:
+		reply_stats(w, rev)->drops++;
+		break;
+	case LN_VERDICT_FORWARD:
+		forward(w, p, rev);
+		break;
+	case LN_VERDICT_CALL:
+		code = call_begin(w, p, rev);
+		if (code)
+			reply_refuse(w, p, rev, code, 0);
+		else
+			reply_stats(w, rev)->calls++;
+		break;
+	default:
+		reply_refuse(w, p, rev, LN_CODE_LAMBDA_FAULT, 0);
+	}
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+/* One run of the lambda: what it is told, and the memory it works on. */
+#include "host.h"
+
+/*
+ * Tells the lambda about its request. Without a record of its message, it is told one that no lambda has. A pull asks for
+ * the window that its index and packet size name.
+ */
+void run_describe(struct worker *w, const struct packet *p, const struct revision *rev, uint32_t event)
+{
+	const struct ln_rpc *rpc = &p->flow.rpc;
+	struct lambda_match *match = &w->req.match;
+	bool pull = rpc->type == LN_TYPE_PULL;
+
+	*match = (struct lambda_match){
+		.event = event,
+		.workload = host.workload,
+		.revision = rev->number,
+		.method = be32toh(rpc->method),
+		.request = be64toh(rpc->request),
+		.message_len = pull ? be16toh(rpc->length) : be32toh(rpc->message_len),
+		.offset = p->offset,
+		.payload_len = be16toh(rpc->length),
+		.room = p->flow.room,
+		.window = pull ? be32toh(rpc->index) * be32toh(rpc->message_len) : 0,
+		.window_len = pull ? be32toh(rpc->message_len) : p->flow.room,
+		.record = UINT32_MAX,
+	};
+}
+
+int run_whole(struct worker *w, struct revision *rev, struct lambda_headers *headers)
+{
+	headers->req = &w->req;
+	w->req.out_off = 0;
+	w->req.out_len = 0;
+	w->req.out_total = 0;
+	w->req.out_status = LN_STATUS_OK;
+	return guard_run(w, rev->entry, headers);
+}
+
+/* Runs the lambda on the datagram itself. */
+int run_packet(struct worker *w, struct packet *p, struct revision *rev)
+{
+	struct lambda_headers headers = { .base = p->base, .start = p->base - PREFIX, .end = p->base + p->size };
+
+	return run_whole(w, rev, &headers);
+}
