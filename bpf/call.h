@@ -147,7 +147,8 @@ LN_GLOBAL int ln_call_begin(struct xdp_md *ctx, struct ln_flow *flow, struct ln_
 	svc = bpf_map_lookup_elem(&ln_services, &service);
 	if (!svc)
 		return -LN_CODE_LAMBDA_FAULT;
-	now = bpf_ktime_get_coarse_ns();
+	/* Not the coarse clock: it may be behind by more than a short time-out. */
+	now = bpf_ktime_get_ns();
 	call = ln_call_claim(now, &out.index, &state);
 	if (!call)
 		return -LN_CODE_BUSY;

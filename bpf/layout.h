@@ -192,7 +192,7 @@ struct ln_bucket {
 /* An external call in flight. */
 struct ln_call {
 	__u64 state; /* 0 free; else use << 32 | enum ln_call_state; the use's low bits choose the source port */
-	__u64 deadline_ns; /* coarse clock */
+	__u64 deadline_ns; /* bpf_ktime_get_ns(), CLOCK_MONOTONIC */
 	__u32 slot;
 	__u32 service;
 	__u64 cookie[2];

@@ -54,7 +54,7 @@ struct {
 	__type(value, struct ln_bucket);
 } ln_messages SEC(".maps");
 
-/* pacer maps this one. */
+/* pacer maps this one and the next. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -66,6 +66,7 @@ struct {
 /* The number of the next call: index and use of its record. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, __u64);

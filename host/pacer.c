@@ -46,7 +46,6 @@ struct pacer {
 	const struct ln_call *calls;
 	const uint64_t *next; /* ln_next_call */
 	uint64_t seen; /* calls that began before our last look: below this number */
-	uint64_t tick; /* of the coarse clock, by which deadlines are set */
 	int complaint; /* the last error that we wrote down */
 	uint64_t open[LN_MAX_CALLS / WORD_BITS]; /* a set of indices: calls that may be in flight */
 };
@@ -109,11 +108,11 @@ static int open_interface(const char *ifindex)
 	return fd;
 }
 
-static uint64_t clock_ns(int (*get)(clockid_t, struct timespec *), clockid_t clock)
+static uint64_t now_ns(void)
 {
 	struct timespec ts;
 
-	if (get(clock, &ts))
+	if (clock_gettime(CLOCK_MONOTONIC, &ts))
 		die("read the clock");
 	return ts.tv_sec * SECOND_NS + ts.tv_nsec;
 }
@@ -144,13 +143,11 @@ static void expire(struct pacer *p, uint32_t index)
 }
 
 /* Whether a record's call is in flight, and when it is due. */
-static bool in_flight(const struct ln_call *call, uint64_t tick, uint64_t *due)
+static bool in_flight(const struct ln_call *call, uint64_t *due)
 {
 	uint32_t state = __atomic_load_n(&call->state, __ATOMIC_ACQUIRE);
 
-	*due = UINT64_MAX;
-	if (state == LN_CALL_WAITING)
-		*due = call->deadline_ns + tick;
+	*due = state == LN_CALL_WAITING ? call->deadline_ns + 1 : UINT64_MAX;
 	return state;
 }
 
@@ -158,13 +155,13 @@ static bool in_flight(const struct ln_call *call, uint64_t tick, uint64_t *due)
 static uint64_t pace(struct pacer *p)
 {
 	uint64_t next = __atomic_load_n(p->next, __ATOMIC_ACQUIRE);
-	uint64_t now = clock_ns(clock_gettime, CLOCK_MONOTONIC), wake = now + POLL_NS, due;
+	uint64_t now = now_ns(), wake = now + POLL_NS, due;
 
 	for (uint32_t w = 0; w < LN_MAX_CALLS / WORD_BITS; w++) {
 		for (uint64_t left = p->open[w]; left; left &= left - 1) {
 			uint32_t bit = __builtin_ctzll(left), index = w * WORD_BITS + bit;
 
-			if (!in_flight(&p->calls[index], p->tick, &due))
+			if (!in_flight(&p->calls[index], &due))
 				p->open[w] &= ~(1ULL << bit);
 			else if (due <= now)
 				expire(p, index);
@@ -179,7 +176,7 @@ static uint64_t pace(struct pacer *p)
 		uint32_t index = p->seen % LN_MAX_CALLS;
 
 		p->open[index / WORD_BITS] |= 1ULL << (index % WORD_BITS);
-		if (in_flight(&p->calls[index], p->tick, &due) && due < wake)
+		if (in_flight(&p->calls[index], &due) && due < wake)
 			wake = due;
 	}
 	return wake;
@@ -210,7 +207,6 @@ int main(int argc, char **argv)
 	p.calls = map_pin(argv[1], "ln_calls", sizeof(*p.calls) * LN_MAX_CALLS);
 	p.next = map_pin(argv[1], "ln_next_call", sizeof(*p.next));
 	p.socket = open_interface(argv[2]);
-	p.tick = clock_ns(clock_getres, CLOCK_MONOTONIC_COARSE);
 	close(STDOUT_FILENO);
 	for (;;) {
 		wake = pace(&p);

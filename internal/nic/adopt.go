@@ -29,6 +29,9 @@ func adopt(c Config, rec *record) (_ *NIC, err error) {
 	if err != nil || info.XDP() == nil || int(info.XDP().Ifindex) != rec.Index {
 		return nil, errors.Join(errors.New("its link has come off the interface"), err, n.Close())
 	}
+	if _, err := os.Stat(c.expirePin()); err != nil {
+		return nil, errors.Join(errors.New("its expire program is gone"), n.Close())
+	}
 	if err := n.adoptSlots(); err != nil {
 		return nil, errors.Join(err, n.Close())
 	}

@@ -43,6 +43,7 @@ type Config struct {
 	RunDir       string // where the record lies, 0700
 	PinDir       string // /sys/fs/bpf/lambdanic
 	Slots        int    // revisions that can be loaded at once, 4096
+	PacerBinary  string // host/pacer.c; without it nobody is told when an external call times out
 	Log          *slog.Logger
 }
 
@@ -111,6 +112,7 @@ func Up(ctx context.Context, c Config) (*NIC, error) {
 		if why == nil {
 			n, err := adopt(c, rec)
 			if err == nil {
+				n.keepPacer()
 				return n, nil
 			}
 			why = err
@@ -124,6 +126,7 @@ func Up(ctx context.Context, c Config) (*NIC, error) {
 	if err != nil {
 		return nil, errors.Join(err, Down(ctx, c))
 	}
+	n.keepPacer()
 	return n, nil
 }
 
@@ -151,7 +154,7 @@ func create(c Config) (*NIC, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := n.attach(); err != nil {
+	if err := errors.Join(pinExpire(c, objs), n.attach()); err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
 	if err := rec.write(c.recordPath()); err != nil {
@@ -337,7 +340,7 @@ func mountBPF(dir string) error {
 // Down removes an instance's NIC and all that belongs to it, whether or not a daemon runs. What is not there is no error.
 func Down(_ context.Context, c Config) error {
 	c = c.withDefaults()
-	var errs []error
+	errs := []error{stopPacer(c)}
 	if rec, err := readRecord(c.recordPath()); err != nil {
 		errs = append(errs, err)
 	} else if rec != nil || c.Interface == "" {

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/vishvananda/netlink"
@@ -28,7 +29,7 @@ type record struct {
 	HostAddr  netip.Addr `json:"host_addr"`
 	BootID    string     `json:"boot_id"`
 	Layout    uint32     `json:"layout"`
-	Program   string     `json:"program"` // digest of the root program's object
+	Program   string     `json:"program"` // digest of the NIC program's objects
 	Options   string     `json:"options"` // what was set when it was loaded
 }
 
@@ -40,9 +41,9 @@ func bootID() string {
 	return strings.TrimSpace(string(b))
 }
 
-// programDigest names the root program that this binary carries.
+// programDigest names the NIC program that this binary carries.
 func programDigest() string {
-	sum := sha256.Sum256(_RootBytes)
+	sum := sha256.Sum256(slices.Concat(_RootBytes, _ExpireBytes))
 	return hex.EncodeToString(sum[:8])
 }
 
@@ -88,7 +89,7 @@ func (r *record) matches(c Config) error {
 	case r.Layout != uint32(rootLnVersionLN_LAYOUT_VERSION):
 		return fmt.Errorf("its layout version is %d, ours is %d", r.Layout, rootLnVersionLN_LAYOUT_VERSION)
 	case r.Program != programDigest():
-		return errors.New("its root program is of another build")
+		return errors.New("its NIC program is of another build")
 	case r.Options != c.options():
 		return errors.New("its options differ")
 	case c.Interface != "" && r.Interface != c.Interface, c.Interface == "" && r.Namespace == "":

@@ -1,0 +1,273 @@
+package nic
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+)
+
+//go:generate go tool bpf2go -cc clang-19 -target bpfel -no-strip -no-global-types -output-stem expire -cflags "-O2 -g -Wall -Werror -Wno-address-of-packed-member -mcpu=v4" expire ../../bpf/expire.bpf.c -- -I/usr/include/x86_64-linux-gnu
+
+// pacerPause is how long a pacer that ended stays away before another is started; pacerPatience how long one may take to
+// begin, and to end.
+const (
+	pacerPause    = time.Second
+	pacerPatience = 5 * time.Second
+)
+
+func (c Config) expirePin() string { return filepath.Join(c.pins(), "expire") }
+func (c Config) pacerLog() string  { return filepath.Join(c.RunDir, c.Instance+".pacer.log") }
+
+// pinExpire loads the program that pacer runs, on the root program's maps, and pins it.
+func pinExpire(c Config, root *rootObjects) error {
+	spec, err := loadExpire()
+	if err != nil {
+		return fmt.Errorf("read the expire program: %w", err)
+	}
+	replace := map[string]*ebpf.Map{"ln_calls": root.LnCalls, "ln_counters": root.LnCounters, "ln_slot_stats": root.LnSlotStats}
+	for name, m := range replace {
+		spec.Maps[name].MaxEntries = m.MaxEntries()
+	}
+	var objs struct {
+		Expire *ebpf.Program `ebpf:"ln_expire"`
+	}
+	if err := spec.LoadAndAssign(&objs, &ebpf.CollectionOptions{MapReplacements: replace}); err != nil {
+		return fmt.Errorf("load the expire program: %w", err)
+	}
+	defer objs.Expire.Close()
+	return pinOver(objs.Expire, c.expirePin())
+}
+
+// keepPacer sees to it that a pacer runs, one that an earlier daemon left or a new one, and that it is replaced if it ends
+// while the NIC is open. After Close it goes on without us.
+func (n *NIC) keepPacer() {
+	p, err := n.runPacer()
+	if err != nil {
+		n.cfg.Log.Warn("no pacer: nobody is told when an external call times out", "instance", n.cfg.Instance, "because", err)
+		return
+	}
+	n.drains.Go(func() { n.watchPacer(p) })
+}
+
+func (n *NIC) watchPacer(p *pacer) {
+	for {
+		select {
+		case <-n.closing:
+			p.close()
+			return
+		case <-p.ended:
+			p.close()
+		}
+		if _, err := os.Stat(n.cfg.expirePin()); err != nil {
+			return // the NIC was taken down
+		}
+		n.cfg.Log.Warn("pacer ended: starting another", "instance", n.cfg.Instance, "log", n.cfg.pacerLog())
+		select {
+		case <-n.closing:
+			return
+		case <-time.After(pacerPause):
+		}
+		var err error
+		if p, err = n.runPacer(); err != nil {
+			n.cfg.Log.Error("pacer does not start again", "instance", n.cfg.Instance, "because", err)
+			return
+		}
+	}
+}
+
+// runPacer finds the NIC's pacer, or starts it where there is none or one of another build.
+func (n *NIC) runPacer() (*pacer, error) {
+	p, err := findPacer(n.cfg)
+	if err != nil {
+		return nil, err
+	}
+	if p != nil {
+		binary, err := os.Stat(n.cfg.PacerBinary)
+		if err != nil || p.runs(binary) {
+			return p, nil
+		}
+		if err := p.kill(); err != nil {
+			return nil, err
+		}
+	}
+	return n.startPacer()
+}
+
+// startPacer starts a pacer that neither a terminal's end nor the daemon's reaches: in a session and a cgroup of its own.
+func (n *NIC) startPacer() (*pacer, error) {
+	if n.cfg.PacerBinary == "" {
+		return nil, errors.New("no binary was given for it")
+	}
+	log, err := os.OpenFile(n.cfg.pacerLog(), os.O_CREATE|os.O_RDWR|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open pacer's log: %w", err)
+	}
+	defer log.Close()
+	ready, out, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer ready.Close()
+	cmd := exec.Command(n.cfg.PacerBinary, n.cfg.pins(), strconv.Itoa(n.rec.Index))
+	cmd.Stdout, cmd.Stderr, cmd.Env = out, log, []string{}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if group, err := openCgroup(n.cfg.pacerCgroup()); err == nil {
+		defer group.Close()
+		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(group.Fd())
+	}
+	err = inNamed(n.rec.Namespace, cmd.Start)
+	out.Close()
+	if err != nil {
+		return nil, fmt.Errorf("start pacer: %w", err)
+	}
+	// It closes its output when it is at work, or by ending.
+	_ = ready.SetReadDeadline(time.Now().Add(pacerPatience))
+	_, _ = io.Copy(io.Discard, ready)
+	p, err := findPacer(n.cfg)
+	if p == nil {
+		_ = cmd.Process.Kill()
+		err = errors.Join(err, cmd.Wait())
+		text, _ := os.ReadFile(n.cfg.pacerLog())
+		return nil, fmt.Errorf("start pacer: %w: %s", err, bytes.TrimSpace(text))
+	}
+	return p, cmd.Process.Release()
+}
+
+// stopPacer ends an instance's pacer, if there is one.
+func stopPacer(c Config) error {
+	p, err := findPacer(c)
+	if p != nil {
+		err = p.kill()
+	}
+	for _, path := range []string{c.pacerLog(), c.pacerCgroup()} {
+		if e := os.Remove(path); err == nil && !errors.Is(e, os.ErrNotExist) {
+			err = e
+		}
+	}
+	return err
+}
+
+// pacer is a running pacer, our child or not.
+type pacer struct {
+	pid   int
+	fd    *os.File // pidfd: it names the process without doubt, also when its number is another's
+	ended <-chan struct{}
+}
+
+// findPacer asks who holds the lock on pacer's log; nil if nobody does.
+func findPacer(c Config) (*pacer, error) {
+	log, err := os.OpenFile(c.pacerLog(), os.O_RDWR, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("open pacer's log: %w", err)
+	}
+	defer log.Close()
+	for {
+		pid, err := lockHolder(log)
+		if pid == 0 || err != nil {
+			return nil, err
+		}
+		fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
+		if err != nil && err != unix.ESRCH {
+			return nil, fmt.Errorf("follow pacer, process %d: %w", pid, err)
+		}
+		if err != nil {
+			continue
+		}
+		p := &pacer{pid: pid, fd: os.NewFile(uintptr(fd), "pidfd")}
+		// If it still holds the lock, then what was opened is no later process of the same number.
+		if again, err := lockHolder(log); again == pid && err == nil {
+			p.ended = p.watch()
+			return p, nil
+		}
+		p.close()
+	}
+}
+
+func lockHolder(f *os.File) (int, error) {
+	lock := unix.Flock_t{Type: unix.F_WRLCK}
+	if err := unix.FcntlFlock(f.Fd(), unix.F_GETLK, &lock); err != nil {
+		return 0, fmt.Errorf("ask for the lock on %s: %w", f.Name(), err)
+	}
+	if lock.Type == unix.F_UNLCK {
+		return 0, nil
+	}
+	return int(lock.Pid), nil
+}
+
+// watch gives a channel that is closed when the process has ended or p was closed. A pidfd becomes readable at the end.
+func (p *pacer) watch() <-chan struct{} {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		raw, err := p.fd.SyscallConn()
+		if err != nil {
+			return
+		}
+		_ = raw.Read(func(fd uintptr) bool {
+			n, _ := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+			return n > 0
+		})
+		_, _ = unix.Wait4(p.pid, nil, unix.WNOHANG, nil) // if it was our child
+	}()
+	return ended
+}
+
+// runs says whether the process runs the program in this file.
+func (p *pacer) runs(binary os.FileInfo) bool {
+	running, err := os.Stat(fmt.Sprintf("/proc/%d/exe", p.pid))
+	return err == nil && os.SameFile(running, binary)
+}
+
+// kill ends the process and waits for its end.
+func (p *pacer) kill() error {
+	defer p.close()
+	raw, err := p.fd.SyscallConn()
+	if err != nil {
+		return err
+	}
+	if e := raw.Control(func(fd uintptr) { err = unix.PidfdSendSignal(int(fd), unix.SIGKILL, nil, 0) }); e != nil {
+		return e
+	}
+	if err != nil && err != unix.ESRCH {
+		return fmt.Errorf("kill pacer, process %d: %w", p.pid, err)
+	}
+	select {
+	case <-p.ended:
+		return nil
+	case <-time.After(pacerPatience):
+		return fmt.Errorf("pacer, process %d, does not end: see what it waits for in /proc/%d/stack", p.pid, p.pid)
+	}
+}
+
+// close ceases to follow the process.
+func (p *pacer) close() { _ = p.fd.Close() }
+
+// pacerCgroup is where pacer lives, outside of the daemon's group so that it is not killed with it; "" without cgroup v2.
+func (c Config) pacerCgroup() string {
+	for _, root := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
+		var fs unix.Statfs_t
+		if unix.Statfs(root, &fs) == nil && fs.Type == unix.CGROUP2_SUPER_MAGIC {
+			return filepath.Join(root, "lambdanic-pacer-"+c.Instance)
+		}
+	}
+	return ""
+}
+
+func openCgroup(group string) (*os.File, error) {
+	if err := os.MkdirAll(group, 0o755); err != nil {
+		return nil, err
+	}
+	return os.Open(group)
+}
