@@ -1,0 +1,128 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/compiler/artifact"
+	"github.com/lambdanic/lambdanic/internal/backend"
+	"github.com/lambdanic/lambdanic/internal/store"
+)
+
+// memory is a backend that only remembers.
+type memory struct {
+	running map[uint32]uint32 // revision by workload
+	refuse  error
+	last    backend.Deployment
+}
+
+func newMemory() *memory { return &memory{running: map[uint32]uint32{}} }
+
+func (m *memory) Deploy(_ context.Context, d backend.Deployment) error {
+	m.last = d
+	if m.refuse != nil {
+		return m.refuse
+	}
+	m.running[d.Workload] = d.Revision
+	return nil
+}
+
+func (m *memory) Remove(_ context.Context, workload uint32) error {
+	delete(m.running, workload)
+	return nil
+}
+
+func (m *memory) Status(context.Context) ([]backend.Status, error) {
+	var all []backend.Status
+	for id, r := range m.running {
+		all = append(all, backend.Status{Workload: id, Revision: r, Stats: backend.Stats{Requests: 3, Histogram: [32]uint64{5: 1}}})
+	}
+	return all, nil
+}
+
+func (m *memory) Endpoint(uint32) (netip.AddrPort, bool) { return netip.AddrPort{}, false }
+
+type oneArtifact struct{}
+
+func (oneArtifact) Get(string) (*artifact.Artifact, error) {
+	return &artifact.Artifact{BPF: []byte("bpf")}, nil
+}
+
+func TestGroupIsOneBackend(t *testing.T) {
+	ctx := t.Context()
+	a, b := newMemory(), newMemory()
+	g := Group{a, b}
+	if err := g.Deploy(ctx, backend.Deployment{Workload: 1, Revision: 7}); err != nil {
+		t.Fatal(err)
+	}
+	s, err := g.Status(ctx)
+	if err != nil || len(s) != 1 || s[0].Revision != 7 || s[0].Stats.Requests != 6 || s[0].Stats.Histogram[5] != 2 {
+		t.Errorf("%+v (%v)", s, err)
+	}
+	b.running[1] = 6
+	if s, _ := g.Status(ctx); s[0].Revision != 0 {
+		t.Errorf("members differ, and revision %d is reported", s[0].Revision)
+	}
+	delete(b.running, 1)
+	if s, _ := g.Status(ctx); len(s) != 1 || s[0].Revision != 0 {
+		t.Errorf("a member lacks the workload, and %+v is reported", s)
+	}
+	if err := g.Remove(ctx, 1); err != nil || len(a.running)+len(b.running) > 0 {
+		t.Errorf("still running: %v %v (%v)", a.running, b.running, err)
+	}
+}
+
+// When one interface refuses a revision, the one before comes back on all of them.
+func TestGroupRefusalIsUndone(t *testing.T) {
+	ctx := t.Context()
+	a, b := newMemory(), newMemory()
+	w := New("n", oneArtifact{}, Place{Target: api.TargetNIC, Backend: Group{a, b}})
+	old := &store.Function{Name: "web", Workload: 1, Revision: 1, Spec: api.Spec{Targets: []api.Target{api.TargetNIC}}}
+	if err := w.Apply(ctx, old); err != nil {
+		t.Fatal(err)
+	}
+	b.refuse = errors.New("no room")
+	next := *old
+	next.Revision = 2
+	if err := w.Apply(ctx, &next); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "no room") {
+		t.Fatalf("apply says %v", err)
+	}
+	b.refuse = nil
+	if err := w.Keep(ctx, old); err != nil {
+		t.Fatal(err)
+	}
+	if a.running[1] != 1 || b.running[1] != 1 {
+		t.Errorf("revisions %d and %d serve, want 1 on both", a.running[1], b.running[1])
+	}
+}
+
+func TestUnavailableTargetSaysWhy(t *testing.T) {
+	process := newMemory()
+	w := New("n", oneArtifact{},
+		Place{Target: api.TargetNIC, Reason: "it needs root"}, Place{Target: api.TargetProcess, Backend: process})
+	f := &store.Function{Name: "web", Workload: 1, Revision: 1, Spec: api.Spec{Targets: []api.Target{api.TargetNIC, api.TargetProcess}}}
+	if err := w.Apply(t.Context(), f); err != nil {
+		t.Fatal(err)
+	}
+	if f.Target != api.TargetProcess || len(f.Refused) != 1 || !strings.Contains(f.Refused[0].Reason, "it needs root") {
+		t.Errorf("%+v", f)
+	}
+	f.Spec.Targets = []api.Target{api.TargetNIC}
+	if err := w.Apply(t.Context(), f); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "it needs root") {
+		t.Errorf("apply says %v", err)
+	}
+}
+
+func TestServiceOnAHostWithoutAddress(t *testing.T) {
+	w := New("n", oneArtifact{}, Place{Target: api.TargetNIC, Backend: newMemory()})
+	f := &store.Function{Name: "kv", Workload: 1, Revision: 1, Spec: api.Spec{
+		Targets: []api.Target{api.TargetNIC}, Services: []api.ServiceSpec{{Name: "memcached", Address: "host:11211"}},
+	}}
+	if err := w.Apply(t.Context(), f); err == nil || !strings.Contains(err.Error(), "--service memcached=IP:11211") {
+		t.Errorf("apply says %v", err)
+	}
+}
