@@ -170,6 +170,24 @@ func TestDownRemovesEverythingWithoutADaemon(t *testing.T) {
 	}
 }
 
+func TestDownFindsTheNICWithoutRecords(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root: it brings a NIC up")
+	}
+	p := newInstance(t, "g")
+	mustUp(t, Config{Paths: p}).kill()
+	if err := os.RemoveAll(p.Run); err != nil {
+		t.Fatal(err)
+	}
+	if err := Down(t.Context(), p, true); err != nil {
+		t.Fatal(err)
+	}
+	if ns, err := netns.GetFromName("lambdanic-" + p.Instance); err == nil {
+		_ = ns.Close()
+		t.Error("the NIC's namespace remains")
+	}
+}
+
 func TestDownEndsARunningDaemon(t *testing.T) {
 	p := newInstance(t, "d")
 	c := mustUp(t, Config{Paths: p})

@@ -19,6 +19,11 @@ func Down(ctx context.Context, p Paths, purge bool) error {
 		}
 	} else if !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("look for instance %s: %w", p.Instance, err)
+	} else if os.Getuid() == 0 {
+		// Somebody removed the records; the virtual NIC is found by its name.
+		if err := dropNIC(ctx, p, ""); err != nil {
+			return err
+		}
 	}
 	if !purge {
 		return nil

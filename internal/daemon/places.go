@@ -45,8 +45,12 @@ func reason(err error) string {
 
 // nicConfig describes the NIC program on one interface, "" for the virtual NIC's.
 func (d *Daemon) nicConfig(iface string) nic.Config {
+	pacer, err := findBinary(pacer)
+	if err != nil {
+		d.cfg.Log.Warn("external calls that get no answer end when the client resends", "because", err)
+	}
 	return nicConfig(d.cfg.Paths, iface, func(c *nic.Config) {
-		c.Mode, c.UnknownError, c.Log = d.cfg.Mode, d.cfg.UnknownError, d.cfg.Log
+		c.Mode, c.UnknownError, c.PacerBinary, c.Log = d.cfg.Mode, d.cfg.UnknownError, pacer, d.cfg.Log
 	})
 }
 
@@ -166,7 +170,10 @@ func dropNIC(ctx context.Context, p Paths, iface string) error {
 var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
 // What runs beside the daemon: programs of their own, for they outlive it.
-const lambdaHost = "lambda-host"
+const (
+	lambdaHost = "lambda-host"
+	pacer      = "pacer"
+)
 
 // findBinary finds a program of ours: beside this binary, where `make install` puts it, or in the PATH.
 func findBinary(name string) (string, error) {
