@@ -47,12 +47,6 @@ static __always_inline struct ln_call *ln_call_claim(__u64 now, __u32 *index, __
 	return NULL;
 }
 
-static __always_inline void ln_copy_addr(__be32 *to, const volatile __u8 *from)
-{
-	for (int i = 0; i < 4; i++)
-		to[i] = ((const volatile __be32 *)from)[i];
-}
-
 /* What leaves, and as which call. */
 struct ln_outgoing {
 	__u32 at; /* where its bytes stand in the packet */

@@ -7,7 +7,7 @@
 #ifndef LN_MESSAGE_H
 #define LN_MESSAGE_H
 
-#include "maps.h"
+#include "parse.h"
 
 enum ln_arrival {
 	LN_ARRIVAL_NEW, /* not seen before: process it */
@@ -123,7 +123,7 @@ LN_GLOBAL int ln_message_arrive(const struct ln_slot *slot, const struct ln_flow
 	if (chosen >= LN_MESSAGE_WAYS)
 		goto out;
 	m = &b->way[chosen];
-	__builtin_memcpy(m->peer_addr, flow->peer_addr, 16);
+	ln_copy_addr(m->peer_addr, flow->peer_addr);
 	m->peer_port = flow->peer_port;
 	m->request = p->request;
 	m->workload = p->workload;

@@ -17,6 +17,13 @@ struct ln_vlan {
 	__be16 proto;
 };
 
+/* Copies an IPv6 address in words, whatever it is aligned to. */
+static __always_inline void ln_copy_addr(void *to, const volatile void *from)
+{
+	for (int i = 0; i < 4; i++)
+		((__u32 *)to)[i] = ((const volatile __u32 *)from)[i];
+}
+
 /* Where things are in the packet, in bytes from its start. */
 struct ln_packet {
 	__u32 l3;
@@ -136,10 +143,9 @@ static __always_inline int ln_save_flow(struct xdp_md *ctx, const struct ln_pack
 			return -1;
 		flow->ipv6 = 0;
 		flow->tos = ip->tos;
-		*(__u32 *)flow->peer_addr = ip->saddr;
-		*(__u32 *)(flow->peer_addr + 4) = 0;
+		*(__u64 *)flow->peer_addr = ip->saddr;
 		*(__u64 *)(flow->peer_addr + 8) = 0;
-		*(__u32 *)flow->own_addr = ip->daddr;
+		*(__u64 *)flow->own_addr = ip->daddr;
 	} else {
 		struct ipv6hdr *ip = data;
 
@@ -147,8 +153,8 @@ static __always_inline int ln_save_flow(struct xdp_md *ctx, const struct ln_pack
 			return -1;
 		flow->ipv6 = 1;
 		flow->flow_label = *(__be32 *)ip;
-		__builtin_memcpy(flow->peer_addr, &ip->saddr, 16);
-		__builtin_memcpy(flow->own_addr, &ip->daddr, 16);
+		ln_copy_addr(flow->peer_addr, &ip->saddr);
+		ln_copy_addr(flow->own_addr, &ip->daddr);
 	}
 	flow->peer_port = pkt->sport;
 	flow->own_port = pkt->dport;

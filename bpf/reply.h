@@ -65,8 +65,8 @@ static __always_inline void ln_write_ipv4(struct iphdr *ip, __be32 saddr, __be32
 	__u32 *word = (__u32 *)ip;
 	__u64 sum = 0;
 
-	*(__u16 *)ip = bpf_htons(0x4500 | tos);
-	ip->tot_len = bpf_htons(sizeof(*ip) + udp_len);
+	/* Whole words only: a load that spans two smaller stores waits until they have left the store buffer. */
+	word[0] = bpf_htonl(0x45000000 | (__u32)tos << 16 | (sizeof(*ip) + udp_len));
 	word[1] = bpf_htonl(0x4000); /* no ID, don't fragment (RFC 6864) */
 	word[2] = bpf_htonl(LN_TTL << 24 | IPPROTO_UDP << 16);
 	word[3] = saddr;
@@ -83,8 +83,8 @@ static __always_inline void ln_write_ipv6(struct ipv6hdr *ip, const __u8 *saddr,
 	ip->payload_len = bpf_htons(udp_len);
 	ip->nexthdr = IPPROTO_UDP;
 	ip->hop_limit = LN_TTL;
-	__builtin_memcpy(&ip->saddr, saddr, 16);
-	__builtin_memcpy(&ip->daddr, daddr, 16);
+	ln_copy_addr(&ip->saddr, saddr);
+	ln_copy_addr(&ip->daddr, daddr);
 }
 
 /* UDP over IPv6 must carry a checksum (RFC 8200 section 8.1); over IPv4 it may be left out (RFC 768), and is. */
