@@ -17,7 +17,7 @@ GENERATED = $(shell git grep -lE '^(//|/\*) (Code generated|Generated) ')
 
 .PHONY: build deps generate check-generated demo test lint format fuzz bench install clean help
 
-build: build/.generated ## Build build/lambdanic and build/lambda-host
+build: build/.generated ## Build build/lambdanic, build/lambda-host and build/pacer
 	tools/deps -n
 	$(MAKE) -C host
 	CGO_ENABLED=0 go build -trimpath -o build/lambdanic ./cmd/lambdanic
@@ -63,7 +63,7 @@ bench: deps build ## Run every benchmark suite
 
 install: build ## Install below PREFIX (/usr/local)
 	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/bin build/lambdanic
-	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/libexec/lambdanic build/lambda-host
+	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/libexec/lambdanic build/lambda-host build/pacer
 
 clean: ## Remove what was built
 	rm -rf build
