@@ -175,6 +175,9 @@ const (
 	pacer      = "pacer"
 )
 
+// HostBinary finds lambda-host, which runs lambdas as processes.
+func HostBinary() (string, error) { return findBinary(lambdaHost) }
+
 // findBinary finds a program of ours: beside this binary, where `make install` puts it, or in the PATH.
 func findBinary(name string) (string, error) {
 	if self, err := os.Executable(); err == nil {
@@ -194,7 +197,7 @@ func findBinary(name string) (string, error) {
 
 func (d *Daemon) openProcesses(ctx context.Context) error {
 	place := worker.Place{Target: api.TargetProcess, Host: loopback}
-	binary, err := findBinary(lambdaHost)
+	binary, err := HostBinary()
 	if err != nil {
 		place.Reason = err.Error()
 		d.cfg.Log.Warn("no processes", "because", place.Reason)
