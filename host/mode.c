@@ -105,7 +105,7 @@ static void send_window(struct worker *w, struct packet *p, struct message *m, u
 static void assemble_run(struct worker *w, struct packet *p, struct message *m)
 {
 	uint8_t *end = m->buffer + host.message_max + LAMBDA_WINDOW;
-	struct lambda_headers headers = { .base = m->buffer, .start = m->buffer, .end = end };
+	struct lambda_headers headers = { .base = m->buffer, .start = m->buffer, .end = end, .limit = end };
 	struct lambda_match *match = &w->req.match;
 	int verdict;
 

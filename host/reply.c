@@ -107,7 +107,7 @@ uint8_t *reply_claim(struct packet *p, int32_t off, uint32_t len)
 	have = MIN(len, (uint32_t)(size - off));
 	if (off >= 0 && have == len)
 		return p->base + off;
-	memcpy(moved, p->base + off, have);
+	memmove(moved, p->base + off, have);
 	memset(moved + have, 0, len - have);
 	return moved;
 }

@@ -77,6 +77,18 @@ static bool place_pull(const struct packet *p)
 	       (uint64_t)index * size <= INT32_MAX;
 }
 
+/* An acknowledgement names a message and carries none of it. */
+static bool makes_sense(struct packet *p)
+{
+	switch (p->flow.rpc.type) {
+	case LN_TYPE_REQUEST:
+		return place(p);
+	case LN_TYPE_PULL:
+		return place_pull(p);
+	}
+	return true;
+}
+
 /* The client has all of its reply. */
 static void receive_ack(struct worker *w, struct packet *p)
 {
@@ -106,7 +118,7 @@ static void dispatch(struct worker *w, struct packet *p)
 	}
 	reply_stats(w, host.current)->requests++;
 	reply_stats(w, host.current)->bytes_in += be16toh(rpc->length);
-	if (be16toh(rpc->length) > p->flow.room || !(rpc->type == LN_TYPE_PULL ? place_pull(p) : place(p))) {
+	if (be16toh(rpc->length) > p->flow.room || !makes_sense(p)) {
 		reply_refuse(w, p, host.current, LN_CODE_MALFORMED, 0);
 		return;
 	}

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* One run of the lambda: what it is told, and the memory it works on. */
+#include <string.h>
+
 #include "host.h"
 
 /*
@@ -38,10 +40,22 @@ int run_whole(struct worker *w, struct revision *rev, struct lambda_headers *hea
 	return guard_run(w, rev->entry, headers);
 }
 
-/* Runs the lambda on the datagram itself. */
+/* Runs the lambda on the datagram itself. Where it may call a service, it needs room for what it adds to the payload. */
 int run_packet(struct worker *w, struct packet *p, struct revision *rev)
 {
-	struct lambda_headers headers = { .base = p->base, .start = p->base - PREFIX, .end = p->base + p->size };
+	struct lambda_headers headers;
+	int verdict;
 
-	return run_whole(w, rev, &headers);
+	if (host.service_count && p->size < LN_RPC_MAX_PAYLOAD)
+		p->base = memcpy(p->spare + HEAD_ROOM, p->base, p->size);
+	headers.base = p->base;
+	headers.start = p->base - PREFIX;
+	headers.end = p->base + p->size;
+	headers.limit = headers.end;
+	if (p->base == p->spare + HEAD_ROOM)
+		headers.limit = p->base + LN_RPC_MAX_PAYLOAD;
+	verdict = run_whole(w, rev, &headers);
+	if (headers.end > p->base && headers.end <= headers.limit)
+		p->size = headers.end - p->base;
+	return verdict;
 }

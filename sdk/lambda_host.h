@@ -17,6 +17,7 @@ struct lambda_headers {
 	uint8_t *base; /* the payload; at least 48 bytes before it are free */
 	uint8_t *start; /* of the memory that the lambda may touch */
 	uint8_t *end;
+	uint8_t *limit; /* how far lambda_put() may move it */
 };
 
 static __always_inline uint8_t *payload(EXTRACTED_HEADERS_T *headers, int32_t off, uint32_t len)
@@ -47,7 +48,15 @@ static __always_inline int lambda_move(EXTRACTED_HEADERS_T *headers, int32_t to,
 
 static __always_inline uint8_t *lambda_put(EXTRACTED_HEADERS_T *headers, uint32_t off, uint32_t len)
 {
-	return payload(headers, off, len);
+	uint64_t need = (uint64_t)off + len;
+
+	if (need > (uint64_t)(headers->limit - headers->base))
+		return NULL;
+	if (headers->base + need > headers->end) {
+		memset(headers->end, 0, headers->base + need - headers->end);
+		headers->end = headers->base + need;
+	}
+	return headers->base + off;
 }
 
 static __always_inline int lambda_copy_in(EXTRACTED_HEADERS_T *headers, uint8_t *array, uint32_t size, uint32_t at,

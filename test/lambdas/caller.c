@@ -5,6 +5,8 @@
  */
 #include "lambda.h"
 
+#define APPEND 64 /* the method that ends the line of the command */
+
 int caller(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)
 {
 	uint8_t *p;
@@ -14,7 +16,7 @@ int caller(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)
 		if (!p)
 			return RETURN_FAULT;
 		*p = (uint8_t)match_data->cookie[0];
-		if (match_data->method >= 16)
+		if (match_data->method >= 16 && match_data->method < APPEND)
 			return lambda_reply(headers, (int32_t)match_data->method, 5);
 		return lambda_reply(headers, -1, match_data->payload_len + 1);
 	}
@@ -22,5 +24,13 @@ int caller(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)
 	if (!p)
 		return lambda_fail(headers, LN_STATUS_BAD_REQUEST);
 	match_data->cookie[0] = *p;
+	if (match_data->method == APPEND) {
+		p = lambda_put(headers, match_data->payload_len, 2);
+		if (!p)
+			return RETURN_FAULT;
+		p[0] = '\r';
+		p[1] = '\n';
+		return lambda_call(headers, 0, 0, match_data->payload_len + 2);
+	}
 	return lambda_call(headers, match_data->method & 15, 0, match_data->payload_len);
 }

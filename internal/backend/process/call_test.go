@@ -85,6 +85,24 @@ func TestMemcached(t *testing.T) {
 	if h, p := c.call(workload, 16, []byte("get t"+"\r\n"), 0); h.Type != api.TypeResponse || string(p) != "r TCP" {
 		t.Errorf("part of an answer: %+v %q", h, p)
 	}
+	// The lambda adds to a request that has no room to spare, between two others.
+	const methodAppend = 64
+	var row [][]byte
+	for _, key := range []string{"t", "k", "t"} {
+		h := c.header(workload, methodAppend, len("get ")+1)
+		row = append(row, packet(h, []byte("get "+key), 31))
+	}
+	c.sendSegments(row)
+	for range row {
+		h, p := c.receive()
+		want := "gVALUE t 0 8\r\nover TCP\r\nEND\r\n"
+		if h.Request == c.next-1 {
+			want = "gVALUE k 0 5\r\nhello\r\nEND\r\n"
+		}
+		if h.Type != api.TypeResponse || string(p) != want {
+			t.Errorf("request %d of a row: %+v %q", h.Request, h, p)
+		}
+	}
 	if got := ask("nonsense\r\n"); !strings.HasPrefix(got, "ERROR") {
 		t.Errorf("nonsense: %q", got)
 	}

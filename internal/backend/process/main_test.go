@@ -46,7 +46,7 @@ func fixture(t testing.TB, name string, defines ...string) []byte {
 	}
 	object := filepath.Join(dir, "unit.so")
 	args := []string{"-std=gnu17", "-O2", "-shared", "-fPIC", "-fwrapv", "-Wl,-T,../../../sdk/lambda.ld", "-I../../../sdk", "-I../../../bpf",
-		"-I../../../test/lambdas", "-o", object, unit}
+		"-I../../../test/lambdas", "-fuse-ld=lld", "-T", "../../../sdk/lambda.ld", "-o", object, unit}
 	for _, d := range defines {
 		args = append(args, "-D"+d)
 	}

@@ -17,15 +17,21 @@ LAMBDA_KEPT uint64_t count;
 LAMBDA_KEPT uint32_t count;
 #endif
 
-/* Stamps both ends of the bytes with the revision and with how often any has run, so that a reply of two revisions shows. */
-static int stamp(EXTRACTED_HEADERS_T *headers, uint32_t len)
+/* Counts runs; one that is repeated because its answer may have been lost counts once. */
+static uint32_t counted(MATCH_DATA_T *match_data)
+{
+	return match_data->repeat ? (uint32_t)count : (uint32_t)__sync_fetch_and_add(&count, 1) + 1;
+}
+
+/* Stamps both ends of the bytes with the revision and with how many requests any has run on, so that a reply of two revisions shows. */
+static int stamp(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data, uint32_t len)
 {
 	uint32_t *head = (uint32_t *)payload(headers, 0, 8), *tail = (uint32_t *)payload(headers, (int32_t)len - 4, 4);
 
 	if (len < 12 || !head || !tail)
 		return lambda_fail(headers, LN_STATUS_BAD_REQUEST);
 	head[0] = PROBE_REVISION;
-	head[1] = (uint32_t)__sync_fetch_and_add(&count, 1) + 1;
+	head[1] = counted(match_data);
 	*tail = PROBE_REVISION;
 	return 0;
 }
@@ -40,12 +46,12 @@ int probe(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)
 		if (!p)
 			return lambda_fail(headers, LN_STATUS_BAD_REQUEST);
 		*(uint32_t *)p = PROBE_REVISION;
-		*(uint32_t *)(p + 4) = (uint32_t)__sync_fetch_and_add(&count, 1) + 1;
+		*(uint32_t *)(p + 4) = counted(match_data);
 		return lambda_reply(headers, 0, 8);
 	}
 	switch (match_data->method) {
 	case STAMP:
-		if (stamp(headers, len))
+		if (stamp(headers, match_data, len))
 			return RETURN_FORWARD;
 		/* fall through */
 	case ECHO:
