@@ -50,8 +50,7 @@ type sink interface {
 
 // start readies x for another attempt with a new request ID, and keeps the memory it has.
 func (x *exchange) start(head api.Header, room int, once bool, body source, reply sink) {
-	max, up, down := x.max, x.up, x.down
-	*x = exchange{head: head, room: room, max: max, body: body, reply: reply, up: up, down: down}
+	*x = exchange{head: head, room: room, max: x.max, body: body, reply: reply, up: x.up, down: x.down}
 	x.up.start(int(head.Count), once)
 }
 
@@ -195,16 +194,7 @@ func (x *exchange) respond(h *api.Header, payload []byte) {
 		x.malformed++
 		return
 	}
-	if !x.begun && !x.begin(h, size) {
-		return
-	}
-	switch f := &x.first; {
-	case h.Count != f.Count || h.MessageLen != f.MessageLen || h.Code != f.Code || h.Revision != f.Revision || size != x.size:
-		// A second answer, maybe by another revision: the first one stands. In mode stream nobody could complete it.
-		if !x.pulling && h.Revision != f.Revision {
-			x.fail(ErrStale)
-		}
-		x.duplicates++
+	if !x.begun && !x.begin(h, size) || x.contradicts(h, size) {
 		return
 	}
 	if !x.pulling && x.whole(h) {
@@ -216,26 +206,46 @@ func (x *exchange) respond(h *api.Header, payload []byte) {
 		x.pull()
 		return
 	}
-	if x.guessed && int(h.Index) >= x.down.next { // nobody pulled it: the guess was wrong
+	x.take(h, offset, payload)
+	if !x.finished && !x.pulling && !x.parted && x.probed {
+		x.guessed = true
+		x.pull()
+	}
+}
+
+// contradicts reports whether h belongs to another answer than the one that began, maybe by another revision. The first
+// one stands.
+func (x *exchange) contradicts(h *api.Header, size int) bool {
+	f := &x.first
+	if h.Count == f.Count && h.MessageLen == f.MessageLen && h.Code == f.Code && h.Revision == f.Revision && size == x.size {
+		return false
+	}
+	x.duplicates++
+	if !x.pulling && h.Revision != f.Revision {
+		x.fail(ErrStale) // in mode stream nobody will complete the first one
+	}
+	return true
+}
+
+// take puts one packet of the reply where it belongs.
+func (x *exchange) take(h *api.Header, offset int, payload []byte) {
+	i := int(h.Index)
+	if x.guessed && i >= x.down.next { // nobody pulled it: the guess was wrong
 		x.pulling = false
 	}
-	x.parted = x.parted || !x.pulling && h.Index > 0
+	x.parted = x.parted || !x.pulling && i > 0
 	f := &x.up
 	if x.pulling {
 		f = &x.down
 	}
-	if f.confirm(int(h.Index)) {
-		x.reply.put(int(h.Index), offset, payload)
-		x.finished = f.done()
-		if x.guessed && x.pulling {
-			x.up.confirm(int(h.Index))
-		}
-	} else {
+	if !f.confirm(i) {
 		x.duplicates++
+		return
 	}
-	if !x.finished && !x.pulling && !x.parted && x.probed {
-		x.guessed = true
-		x.pull()
+	x.reply.put(i, offset, payload)
+	x.finished = f.done()
+	if x.guessed && x.pulling {
+		x.up.confirm(i)
 	}
 }
 
