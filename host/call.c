@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * External calls: a lambda's request to a memcached service over UDP. The frame header's 16-bit request ID (memcached's
- * doc/protocol.txt) is the index of the call's record. Each worker has its own sockets and so its own IDs.
+ * External calls: a lambda's request to a memcached service over UDP. The frame header's 16-bit request ID
+ * (memcached's doc/protocol.txt) is the index of the call's record. Each worker has its own sockets and so its own
+ * IDs.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,7 +19,10 @@ struct memcached_frame {
 	uint16_t reserved;
 };
 
-/* How long a timed-out call's ID is not used again, so that a late answer finds nobody. The NIC program rests it as long. */
+/*
+ * How long a timed-out call's ID is not used again, so that a late answer finds nobody. The NIC program rests it
+ * as long.
+ */
 #define REST_NS 1000000000ULL
 
 static atomic_uint active;
@@ -43,7 +47,10 @@ int call_init(struct worker *w)
 	return 0;
 }
 
-/* The connected socket to a service: the kernel lets only its answers in. Opened at need, as its route may come late. */
+/*
+ * The connected socket to a service: the kernel lets only its answers in. Opened at need, as its route may come
+ * late.
+ */
 static int service_fd(struct worker *w, unsigned int service)
 {
 	const union address *addr = &host.services[service].addr;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The control socket: one command per connection, a line, answered by a line that begins with "ok" or "error". Only who may
- * write to the socket can connect: it is made with mode 0600, before privileges are dropped.
+ * The control socket: one command per connection, a line, answered by a line that begins with "ok" or "error".
+ * Only who may write to the socket can connect: it is made with mode 0600, before privileges are dropped.
  *
  *	load REVISION PATH KEEP	let the shared object at PATH take over; KEEP describes its kept state's layout, - for none
  *	stats			the current revision and its counters, as JSON

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Fuzzes what reads bytes from outside (libFuzzer): clients' datagrams and services' answers, in all message modes, with a lambda
- * that describes nonsense as its reply. Whatever comes, an answer is well formed and not longer than what it answers.
+ * Fuzzes what reads bytes from outside (libFuzzer): clients' datagrams and services' answers, in all message
+ * modes, with a lambda that describes nonsense as its reply. Whatever comes, an answer is well formed and not
+ * longer than what it answers.
  *
  * Input: a byte that chooses the mode, then datagrams, each behind a byte of flags and its length in two bytes.
  */

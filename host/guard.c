@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A lambda that faults, divides by zero or does not come back costs its client an error, not the process: its run is left by a
- * jump. What the NIC's verifier rules out beforehand is caught here when it happens.
+ * A lambda that faults, divides by zero or does not come back costs its client an error, not the process: its run
+ * is left by a jump. What the NIC's verifier rules out beforehand is caught here when it happens.
  */
 #include <errno.h>
 #include <signal.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lambda-host runs one lambda natively: target process. It answers λ-RPC (docs/protocol.md) as the NIC program does, from the
- * same source and with the same bytes.
+ * lambda-host runs one lambda natively: target process. It answers λ-RPC (docs/protocol.md) as the NIC program
+ * does, from the same source and with the same bytes.
  *
- * Threads: each worker owns its sockets, buffers and external calls; the messages of several packets are shared, under
- * one lock; the list of revisions changes only while no worker is between receive and send (world).
+ * Threads: each worker owns its sockets, buffers and external calls; the messages of several packets are shared,
+ * under one lock; the list of revisions changes only while no worker is between receive and send (world).
  */
 #ifndef HOST_H
 #define HOST_H

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Messages of several packets: reordering and duplicate suppression, as the NIC program's bpf/message.h. The number of records
- * is fixed; a message in progress is never evicted, an answered one makes room for a new one, the oldest first.
+ * Messages of several packets: reordering and duplicate suppression, as the NIC program's bpf/message.h. The
+ * number of records is fixed; a message in progress is never evicted, an answered one makes room for a new one,
+ * the oldest first.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -200,8 +201,8 @@ static void touch(struct message *m, uint64_t now)
 }
 
 /*
- * Looks the packet's message up, or begins it. Of several workers that come with the same packet, one gets ARRIVAL_NEW. What
- * *found says is held until message_release().
+ * Looks the packet's message up, or begins it. Of several workers that come with the same packet, one gets
+ * ARRIVAL_NEW. What *found says is held until message_release().
  */
 enum arrival message_arrive(const struct packet *p, uint64_t now, struct message **found)
 {

@@ -40,7 +40,10 @@ static void stream_complete(struct worker *w, struct packet *p, struct message *
 	}
 }
 
-/* Mode stream: the lambda sees each packet as it arrives; one that arrives again may be the resend of a lost answer. */
+/*
+ * Mode stream: the lambda sees each packet as it arrives; one that arrives again may be the resend of a lost
+ * answer.
+ */
 void mode_stream(struct worker *w, struct packet *p, struct message *m, enum arrival arrival)
 {
 	bool whole = false;

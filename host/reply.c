@@ -92,9 +92,9 @@ void reply_acknowledge(struct packet *p, struct message *m)
 }
 
 /*
- * Where the len bytes at off are, with room for a header before them; NULL if they are not for the lambda to give. What starts before
- * the payload would run into the packet before it, and what goes beyond its end, where the NIC program adds zeros, into the
- * packet behind it: these move.
+ * Where the len bytes at off are, with room for a header before them; NULL if they are not for the lambda to give.
+ * What starts before the payload would run into the packet before it, and what goes beyond its end, where the NIC
+ * program adds zeros, into the packet behind it: these move.
  */
 uint8_t *reply_claim(struct packet *p, int32_t off, uint32_t len)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Revisions of the lambda: shared objects, loaded beside each other. A new one takes over between two batches, with the kept state
- * as it then is; the old ones finish what they began and still answer pulls, then they are unloaded.
+ * Revisions of the lambda: shared objects, loaded beside each other. A new one takes over between two batches,
+ * with the kept state as it then is; the old ones finish what they began and still answer pulls, then they are
+ * unloaded.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -19,7 +20,10 @@
 /* A superseded revision answers pulls at least this long. */
 #define LINGER_NS 10000000000ULL
 
-/* The parts of an ELF file that we read. The loader has accepted the file; its section headers are still just bytes. */
+/*
+ * The parts of an ELF file that we read. The loader has accepted the file; its section headers are still just
+ * bytes.
+ */
 struct elf {
 	const uint8_t *data;
 	size_t size;
@@ -73,7 +77,10 @@ static uint64_t writable(const struct elf *elf)
 	return sum;
 }
 
-/* Whether [addr, addr + size) of the object is memory that it may write, so that a lying header harms nobody but its author. */
+/*
+ * Whether [addr, addr + size) of the object is memory that it may write, so that a lying header harms nobody but
+ * its author.
+ */
 struct range {
 	const struct link_map *map;
 	uint64_t addr;

@@ -5,8 +5,8 @@
 #include "host.h"
 
 /*
- * Tells the lambda about its request. Without a record of its message, it is told one that no lambda has. A pull asks for
- * the window that its index and packet size name.
+ * Tells the lambda about its request. Without a record of its message, it is told one that no lambda has. A pull
+ * asks for the window that its index and packet size name.
  */
 void run_describe(struct worker *w, const struct packet *p, const struct revision *rev, uint32_t event)
 {
@@ -40,7 +40,10 @@ int run_whole(struct worker *w, struct revision *rev, struct lambda_headers *hea
 	return guard_run(w, rev->entry, headers);
 }
 
-/* Runs the lambda on the datagram itself. Where it may call a service, it needs room for what it adds to the payload. */
+/*
+ * Runs the lambda on the datagram itself. Where it may call a service, it needs room for what it adds to the
+ * payload.
+ */
 int run_packet(struct worker *w, struct packet *p, struct revision *rev)
 {
 	struct lambda_headers headers;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A worker's loop: receive a batch of datagrams, work on each in its buffer, send a batch. One socket per worker and address
- * (SO_REUSEPORT), so that the kernel spreads clients over the workers and no two share a socket's lock.
+ * A worker's loop: receive a batch of datagrams, work on each in its buffer, send a batch. One socket per worker
+ * and address (SO_REUSEPORT), so that the kernel spreads clients over the workers and no two share a socket's
+ * lock.
  */
 #include <err.h>
 #include <errno.h>
@@ -116,7 +117,10 @@ static unsigned int gather(struct packet *first, unsigned int most, struct msghd
 	return n;
 }
 
-/* Sends a message's packets one by one: a device may refuse to segment. What the kernel refuses now is lost, as on any network. */
+/*
+ * Sends a message's packets one by one: a device may refuse to segment. What the kernel refuses now is lost, as on
+ * any network.
+ */
 static void send_singly(int fd, struct msghdr *msg)
 {
 	struct msghdr one = { .msg_name = msg->msg_name, .msg_namelen = msg->msg_namelen, .msg_iovlen = 1 };

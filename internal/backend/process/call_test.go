@@ -167,12 +167,12 @@ func TestCallErrors(t *testing.T) {
 	}
 
 	send(0)
-	n, from := read()
+	n, _ := read()
 	expect(api.CodeTimeout)
 	late := append([]byte(nil), buf[:n]...)
 
 	send(0) // a late answer to an earlier call is not this one's
-	n, from = read()
+	n, from := read()
 	silent.WriteToUDP(late, from)
 	silent.WriteToUDP(buf[:3], from)
 	silent.WriteToUDP(buf[:n], from)

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// groupOf returns the cgroup for the processes of a run directory, outside the daemon's own so that they are not killed with
-// it; "" where there is no cgroup v2 that we may write to.
+// groupOf returns the cgroup for the processes of a run directory, outside the daemon's own so that they are not killed
+// with it; "" where there is no cgroup v2 that we may write to.
 func groupOf(runDir string) string {
 	for _, root := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
 		var fs unix.Statfs_t

@@ -143,10 +143,10 @@ func (in *instance) replace(ctx context.Context, next record) error {
 
 // abandon undoes a first deployment that failed.
 func (in *instance) abandon(err error) error {
-	if in.record.Object == "" {
-		in.discard()
+	if in.record.Object != "" {
+		return err
 	}
-	return err
+	return errors.Join(err, in.discard())
 }
 
 // run starts a process and gives it its revision.

@@ -412,3 +412,14 @@ func TestTwoWorkersOneMessage(t *testing.T) {
 		t.Errorf("status %+v, %v", s, err)
 	}
 }
+
+func TestSpinning(t *testing.T) {
+	b := newBackend(t, plainHost, runDir(t))
+	b.cfg.Spin, b.cfg.Threads = true, 2
+	c := dial(t, mustDeploy(t, b, deployment(workload, 1, api.ModePacket, fixture(t, "packet"))))
+	for range 1000 {
+		if h, p := c.call(workload, methodEcho, []byte("round"), 0); h.Type != api.TypeResponse || string(p) != "round" {
+			t.Fatalf("got %+v %q", h, p)
+		}
+	}
+}

@@ -99,8 +99,8 @@ func arguments(cfg Config, d backend.Deployment) []string {
 	return args
 }
 
-// keptLayout describes the state that is kept across revisions: names, places and sizes of the objects in the section lambda_keep.
-// Their types are the compiler's to compare. It is "-" where there are none.
+// keptLayout describes the state that is kept across revisions: names, places and sizes of the objects in the section
+// lambda_keep. Their types are the compiler's to compare. It is "-" where there are none.
 func keptLayout(object []byte) (string, error) {
 	f, err := elf.NewFile(bytes.NewReader(object))
 	if err != nil {

@@ -31,8 +31,8 @@ func (c *rawClient) sendSegments(packets [][]byte) {
 	}
 }
 
-// Packets that the kernel hands over in a row are answered each for itself, also where the answer starts before its payload or
-// is longer than it; and none runs into its neighbour.
+// Packets that the kernel hands over in a row are answered each for itself, also where the answer starts before its
+// payload or is longer than it; and none runs into its neighbour.
 func TestPacketsInARow(t *testing.T) {
 	c := serveFixture(t, api.ModePacket, "packet")
 	for _, tt := range []struct {
