@@ -47,7 +47,7 @@ func fakeDaemon(t *testing.T, h http.Handler) (run func(args ...string) (string,
 		cmd := root()
 		cmd.SetOut(&out)
 		cmd.SetErr(&out)
-		cmd.SetArgs(append(args, "--instance", "t", "--data-dir", dir, "--run-dir", dir))
+		cmd.SetArgs(append([]string{"--instance", "t", "--data-dir", dir, "--run-dir", dir}, args...))
 		err := cmd.ExecuteContext(t.Context())
 		return out.String(), err
 	}
