@@ -95,13 +95,14 @@ func (c *Curve) add(p Point) {
 	}
 }
 
-// Refine measures again what Search found: it offers rates around a known one, from above, until the server sustains one.
+// Refine measures again what Search found: it offers as much as it can, and if that is too much, rates around the known
+// one, from above, until the server sustains one.
 func Refine(ctx context.Context, run func(ctx context.Context, rate float64) (Result, error), known float64) (Curve, error) {
 	var c Curve
 	if known == 0 {
 		return Search(ctx, run)
 	}
-	for _, share := range []float64{1.06, 1.03, 1, 0.97, 0.94, 0.9, 0.85, 0.75} {
+	for _, share := range []float64{0, 1.06, 1.03, 1, 0.97, 0.94, 0.9, 0.85, 0.75, 0.5, 0.25} {
 		ok, err := c.try(ctx, run, known*share, 1)
 		if ok || err != nil {
 			return c, err

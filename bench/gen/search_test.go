@@ -44,6 +44,22 @@ func TestSearchFindsTheCapacity(t *testing.T) {
 	}
 }
 
+func TestRefineFollowsTheServer(t *testing.T) {
+	for _, capacity := range []float64{190e3, 200e3, 210e3} {
+		c, err := Refine(context.Background(), server{capacity: capacity, flooded: 0.05, generator: 4e6}.run, 200e3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.Open.Rate(); got < capacity*0.94 || got > capacity {
+			t.Errorf("known to sustain 200000/s, now %.0f: got %.0f", capacity, got)
+		}
+	}
+	c, err := Refine(context.Background(), server{capacity: 9e6, generator: 4e6}.run, 200e3)
+	if err != nil || c.Open.Rate() != 4e6 {
+		t.Errorf("a server faster than the generator: got %.0f, %v", c.Open.Rate(), err)
+	}
+}
+
 func TestSearchGivesUpOnADeadServer(t *testing.T) {
 	c, err := Search(context.Background(), server{generator: 1e6}.run)
 	if err != nil || c.Open.Rate() != 0 {

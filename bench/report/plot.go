@@ -183,7 +183,7 @@ type decades struct{}
 
 // Ticks implements plot.Ticker.
 func (decades) Ticks(low, high float64) (ticks []plot.Tick) {
-	wide := math.Log10(high/low) > 2.5 // then 1 of each power of ten has to do
+	wide := math.Log10(high/low) > 2 // then 1 of each power of ten has to do
 	for base := math.Pow(10, math.Floor(math.Log10(low))); base <= high; base *= 10 {
 		for i := 1.0; i < 10; i++ {
 			v := base * i

@@ -46,6 +46,9 @@ type Suite struct {
 func All() []Suite {
 	return []Suite{
 		{"echo", "the limit: a bare XDP_TX echo on the NIC's own pair", runEcho},
+		{"dispatch", "a packet's cost with 1,000 lambdas deployed against one", runDispatch},
+		{"deploy", "from source to the first answer", runDeploy},
+		{"swap", "from one built revision to the next", runSwap},
 		{"web_server", "pages: the NIC against a process", compare(WebServer)},
 		{"kv_client", "memcached: the NIC against a process", compare(KVClient)},
 		{"image_transformer", "256x256 images: the NIC against a process", compare(ImageTransformer)},

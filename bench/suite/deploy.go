@@ -1,0 +1,83 @@
+package suite
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/lambdanic/lambdanic/bench/report"
+	"github.com/lambdanic/lambdanic/bench/stand"
+	lambdanic "github.com/lambdanic/lambdanic/client/go"
+	"github.com/lambdanic/lambdanic/compiler"
+)
+
+const (
+	sourceDeploy = "from source to the first answered request, on a NIC that is up"
+	sourceSwap   = "from the call that deploys a built revision to its first answer"
+)
+
+// runDeploy times a web server from its source on. Nothing is cached; every round removes what it deployed.
+func runDeploy(ctx context.Context, s *stand.Stand, o Options) ([]report.Result, error) {
+	var times report.Samples
+	for round := range o.rounds() {
+		o.log("deploy: round %d of %d", round+1, o.rounds())
+		start := time.Now()
+		a, err := s.Build(ctx, "web_server")
+		if err != nil {
+			return nil, err
+		}
+		if err := serve(ctx, s, a, 1); err != nil {
+			return nil, err
+		}
+		times = append(times, milliseconds(start))
+		if err := s.NIC.Remove(ctx, workload); err != nil {
+			return nil, err
+		}
+	}
+	return []report.Result{report.Compare("deploy", "ms", report.Lower, sourceDeploy, times, nil)}, nil
+}
+
+// runSwap times how soon a further revision of a built web server answers.
+func runSwap(ctx context.Context, s *stand.Stand, o Options) ([]report.Result, error) {
+	a, err := s.Build(ctx, "web_server")
+	if err != nil {
+		return nil, err
+	}
+	if err := serve(ctx, s, a, 1); err != nil {
+		return nil, err
+	}
+	var times report.Samples
+	for round := range o.rounds() {
+		o.log("swap: round %d of %d", round+1, o.rounds())
+		start := time.Now()
+		if err := serve(ctx, s, a, uint32(2+round)); err != nil {
+			return nil, err
+		}
+		times = append(times, milliseconds(start))
+	}
+	return []report.Result{report.Compare("swap", "ms", report.Lower, sourceSwap, times, nil)}, nil
+}
+
+// serve deploys a revision and returns when that revision answered.
+func serve(ctx context.Context, s *stand.Stand, a *compiler.Artifact, revision uint32) error {
+	d := stand.Deployment(a, workload, nil)
+	d.Revision = revision
+	if err := s.NIC.Deploy(ctx, d); err != nil {
+		return err
+	}
+	conn, err := lambdanic.DialConn(s.NIC.Addr().String())
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	r, err := conn.Call(ctx, lambdanic.Request{Workload: workload, Body: WebServer().Calls[0].Body})
+	if err != nil {
+		return err
+	}
+	if r.Revision != revision {
+		return fmt.Errorf("%w: revision %d answered after revision %d was deployed", ErrWrong, r.Revision, revision)
+	}
+	return nil
+}
+
+func milliseconds(since time.Time) float64 { return time.Since(since).Seconds() * 1e3 }

@@ -1,0 +1,81 @@
+package suite
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/bench/gen"
+	"github.com/lambdanic/lambdanic/bench/report"
+	"github.com/lambdanic/lambdanic/bench/stand"
+)
+
+// manyLambdas is how many are deployed for the comparison with one.
+const manyLambdas = 1000
+
+// runDispatch compares the time per packet, all of it on one CPU: generator, NIC program, lambda, counter. The generator's
+// share is in every figure alike; it holds as many different frames in each case, so that its caches are equally warm.
+//
+// Program.Run cannot tell this: it hands the program its own answer as the next packet.
+func runDispatch(ctx context.Context, s *stand.Stand, o Options) ([]report.Result, error) {
+	a, err := s.Build(ctx, "web_server")
+	if err != nil {
+		return nil, err
+	}
+	if err := s.NIC.Deploy(ctx, stand.Deployment(a, workload, nil)); err != nil {
+		return nil, err
+	}
+	g, err := gen.New(s.Fast, gen.Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer g.Close()
+	var one, hot, uniform report.Samples
+	for range o.rounds() {
+		if one, err = sampleCost(ctx, g, dispatchLoad(1), one); err != nil {
+			return nil, err
+		}
+	}
+	o.log("dispatch: deploying %d lambdas", manyLambdas)
+	for id := workload + 1; id < workload+manyLambdas; id++ {
+		if err := s.NIC.Deploy(ctx, stand.Deployment(a, uint32(id), nil)); err != nil {
+			return nil, err
+		}
+	}
+	for round := range o.rounds() {
+		o.log("dispatch: round %d of %d", round+1, o.rounds())
+		if hot, err = sampleCost(ctx, g, dispatchLoad(1), hot); err != nil {
+			return nil, err
+		}
+		if uniform, err = sampleCost(ctx, g, dispatchLoad(manyLambdas), uniform); err != nil {
+			return nil, err
+		}
+	}
+	alone := map[string]report.Samples{"one deployed": one}
+	return []report.Result{
+		report.Compare("hot_of_1000", "ns/packet", report.Lower, sourceOpen, hot, alone),
+		report.Compare("uniform_over_1000", "ns/packet", report.Lower, sourceOpen, uniform, alone),
+	}, nil
+}
+
+// dispatchLoad asks that many lambdas in turn.
+func dispatchLoad(lambdas int) gen.Load {
+	l := gen.Load{Room: 64}
+	for i := range manyLambdas {
+		l.Requests = append(l.Requests, gen.Request{
+			Header: api.Header{Workload: uint32(workload + i%lambdas)}, Payload: []byte("/hello"),
+		})
+	}
+	return l
+}
+
+func sampleCost(ctx context.Context, g *gen.Generator, l gen.Load, s report.Samples) (report.Samples, error) {
+	r, err := g.Run(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	if r.Loss() > gen.MaxLoss {
+		return nil, fmt.Errorf("%w: %d of %d packets got a good answer", ErrWrong, r.Delivered, r.Sent)
+	}
+	return append(s, 1e9/r.Rate()), nil
+}

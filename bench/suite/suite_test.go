@@ -1,0 +1,83 @@
+package suite
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lambdanic/lambdanic/bench/stand"
+)
+
+func options(t *testing.T) Options {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("makes interfaces and loads BPF: run as root")
+	}
+	host, err := filepath.Abs("../../build/lambda-host")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := exec.LookPath(host); err != nil {
+		t.Fatalf("%v: run make", err)
+	}
+	return Options{Config: stand.Config{LambdaHost: host, Lambdas: "../../lambdas"}, Rounds: 1, Progress: t.Output()}
+}
+
+// The suites run to their end; what they measured decides nothing.
+func TestSuitesRun(t *testing.T) {
+	for _, name := range []string{"echo", "swap", "deploy"} {
+		s, err := Run(context.Background(), name, options(t))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if len(s.Results) == 0 || s.Results[0].Value <= 0 || s.Suite != name {
+			t.Errorf("%s: got %+v", name, s)
+		}
+	}
+}
+
+func TestSidesAnswerCorrectly(t *testing.T) {
+	o := options(t)
+	ctx := context.Background()
+	s, err := stand.New(ctx, o.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for _, work := range []func() Work{WebServer, KVClient, ImageTransformer} {
+		w := work()
+		w.Open = nil // its rate is a benchmark's business
+		a, err := s.Build(ctx, w.Lambda)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := Measure(ctx, s, a, w, 1, o.log)
+		if err != nil {
+			t.Errorf("%s: %v", w.Lambda, err)
+			continue
+		}
+		for name, f := range m.Sides {
+			if len(f.P50) != 1 || f.P50[0] <= 0 || f.CPU[0] <= 0 || f.Histogram.TotalCount() == 0 {
+				t.Errorf("%s on %s: got %+v", w.Lambda, name, f)
+			}
+		}
+		if rs := m.Results(); len(rs) != 5 {
+			t.Errorf("%s: got %d results, want 5: %+v", w.Lambda, len(rs), rs)
+		}
+	}
+}
+
+func TestUnknownSuiteNamesTheKnown(t *testing.T) {
+	_, err := Run(context.Background(), "warp", Options{})
+	if err == nil || !strings.Contains(err.Error(), "web_server") {
+		t.Errorf("got %v, want an error that lists the suites", err)
+	}
+}
