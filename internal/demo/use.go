@@ -11,10 +11,12 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/bradfitz/gomemcache/memcache"
 	"github.com/openfaas/faas-provider/types"
+	"golang.org/x/sys/unix"
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/bench/suite"
@@ -24,16 +26,14 @@ import (
 // use brings an instance up, deploys the lambdas on both targets as a user would, invokes each through the gateway on real
 // input, and takes everything down again. It says of each lambda whether every answer was what Go computes.
 func (o Options) use(ctx context.Context) (correct map[string]bool, err error) {
-	dir, err := os.MkdirTemp("", "ln")
+	if err := sweep(ctx); err != nil {
+		return nil, err
+	}
+	p, err := paths(os.Getpid())
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
-	p, err := daemon.NewPaths(fmt.Sprintf("demo-%d", os.Getpid()), filepath.Join(dir, "d"), filepath.Join(dir, "r"))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, daemon.Down(context.WithoutCancel(ctx), p, true)) }()
+	defer func() { err = errors.Join(err, takeDown(context.WithoutCancel(ctx), p)) }()
 	d, err := daemon.Start(ctx, daemon.Config{Paths: p})
 	if err != nil {
 		return nil, err
@@ -45,6 +45,42 @@ func (o Options) use(ctx context.Context) (correct map[string]bool, err error) {
 	correct, err = u.try(ctx)
 	cancel()
 	return correct, errors.Join(err, <-served, d.Close())
+}
+
+// root holds a directory per demo that runs, by its process ID, so that what a crash left behind is found.
+const root = "/run/lambdanic-demo"
+
+func paths(pid int) (daemon.Paths, error) {
+	id := strconv.Itoa(pid)
+	return daemon.NewPaths("demo-"+id, filepath.Join(root, id, "d"), filepath.Join(root, id, "r"))
+}
+
+// takeDown removes the instance and its directory.
+func takeDown(ctx context.Context, p daemon.Paths) error {
+	err := errors.Join(daemon.Down(ctx, p, true), os.RemoveAll(filepath.Dir(filepath.Dir(p.Run))))
+	_ = os.Remove(root) // only if no other demo runs
+	return err
+}
+
+// sweep takes down the instances of demos that no longer run.
+func sweep(ctx context.Context) error {
+	entries, err := os.ReadDir(root)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	var errs []error
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || !errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
+			continue
+		}
+		p, err := paths(pid)
+		if err != nil {
+			return err
+		}
+		errs = append(errs, takeDown(ctx, p))
+	}
+	return errors.Join(errs...)
 }
 
 // user is somebody at the command line.
@@ -161,8 +197,11 @@ func (u user) tryValues(ctx context.Context, f *api.Function) error {
 	client := memcache.New(at)
 	defer client.Close()
 	item, err := client.Get(key)
-	if err != nil || string(item.Value) != value {
-		return fmt.Errorf("%w: %q set by %s reads as %v by TCP (%v)", suite.ErrWrong, key, f.Name, item, err)
+	if err != nil {
+		return fmt.Errorf("%w: get what %s set by TCP: %w", suite.ErrWrong, f.Name, err)
+	}
+	if string(item.Value) != value {
+		return fmt.Errorf("%w: %s set %q, by TCP it reads as %q", suite.ErrWrong, f.Name, value, item.Value)
 	}
 	return u.invoke(ctx, f.Name, 0, []byte("by-tcp"), []byte("by-tcp=one"))
 }
