@@ -1,18 +1,14 @@
 package nic
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/netip"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -20,92 +16,62 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lambdanic/lambdanic/api"
-	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/internal/backend"
 )
 
-// Tests of external calls, with the bundled kv_client: this file has what they share.
+// What the tests of external calls share. The lambda is the bundled kv_client.
 
 const (
-	kvWorkload = 7
+	kvWorkload = 0x70007
 	methodGet  = 0
 	methodSet  = 1
 	patience   = 20 * time.Second // for what must happen, however busy the machine
+	longest    = time.Minute      // a time-out that no test sees
 )
 
-var kvClient = sync.OnceValues(func() (*compiler.Artifact, error) {
-	return compiler.Build(context.Background(), "../../lambdas/kv_client", compiler.Options{})
-})
-
 var pacerBinary = sync.OnceValues(func() (string, error) {
-	root, err := filepath.Abs("../..")
+	out, err := exec.Command("make", "-C", "../../host", "../build/pacer").CombinedOutput()
 	if err != nil {
-		return "", err
-	}
-	if out, err := exec.Command("make", "-C", filepath.Join(root, "host"), "../build/pacer").CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build pacer: %w\n%s", err, out)
 	}
-	return filepath.Join(root, "build", "pacer"), nil
+	return filepath.Abs("../../build/pacer")
 })
 
-var callInstances atomic.Int32
-
-// callConfig describes a NIC of the test's own, which is taken down when the test ends.
-func callConfig(t *testing.T) Config {
+// pacedConfig is one of an instance with a pacer.
+func pacedConfig(t testing.TB) Config {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("loads BPF programs and makes interfaces: needs root")
-	}
+	c := testConfig(t)
 	binary, err := pacerBinary()
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := Config{
-		Instance: fmt.Sprintf("c%05d-%d", os.Getpid()%100000, callInstances.Add(1)), RunDir: t.TempDir(), Slots: 16,
-		UnknownError: true, PacerBinary: binary, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
-	}
-	t.Cleanup(func() {
-		if err := Down(context.Background(), c); err != nil {
-			t.Errorf("take the NIC down: %v", err)
-		}
-	})
+	c.PacerBinary = binary
 	return c
 }
 
-func callNIC(t *testing.T) *NIC {
+// kvRevision is a revision of kv_client whose memcached is at service.
+func kvRevision(t testing.TB, revision uint32, service netip.AddrPort, timeout time.Duration) backend.Deployment {
 	t.Helper()
-	n, err := Up(t.Context(), callConfig(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { n.Close() })
-	return n
+	d := withService(bundled(t, "kv_client", kvWorkload, revision), service)
+	d.Services[0].Timeout = api.Duration(timeout)
+	return d
 }
 
-// deployKV deploys a revision of kv_client whose memcached is at service.
-func deployKV(t *testing.T, n *NIC, revision uint32, service netip.AddrPort, timeout time.Duration) {
-	t.Helper()
-	a, err := kvClient()
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = n.Deploy(t.Context(), backend.Deployment{
-		Namespace: "test", Name: "kv_client", Workload: kvWorkload, Revision: revision, Spec: a.Manifest.Spec, BPF: a.BPF,
-		Services: []backend.Service{{Name: "memcached", Protocol: "memcached", Addr: service, Timeout: api.Duration(timeout)}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+// hostAddr6 is the IPv6 address of the host's end (virtual.addr6).
+func hostAddr6(n *NIC) netip.Addr {
+	a := n.Addr6().As16()
+	a[15] = 1
+	return netip.AddrFrom16(a)
 }
 
-// kvClientConn speaks λ-RPC to the NIC, one datagram per request and no resends.
+// kvConn speaks λ-RPC to the NIC, one datagram per request and no resends.
 type kvConn struct {
-	t    *testing.T
+	t    testing.TB
 	conn *net.UDPConn
 	next uint64
 }
 
-func dialNIC(t *testing.T, nic netip.AddrPort) *kvConn {
+func dialNIC(t testing.TB, nic netip.AddrPort) *kvConn {
 	t.Helper()
 	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(nic))
 	if err != nil {
@@ -178,7 +144,7 @@ func (c *kvConn) response(method uint32, body []byte) (api.Status, string) {
 	return api.Status(h.Code), string(answer)
 }
 
-// expect receives the answer to a request and checks that it is an error with that code.
+// expectError receives the answer to a request, which must be an error with that code.
 func (c *kvConn) expectError(id uint64, code api.Code) api.Header {
 	c.t.Helper()
 	h, _ := c.receive()
@@ -188,22 +154,8 @@ func (c *kvConn) expectError(id uint64, code api.Code) api.Header {
 	return h
 }
 
-// poll tries until check finds nothing wrong, or patience ends.
-func pollCall(t *testing.T, what string, check func() error) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(2 * time.Millisecond) {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("waiting until %s: %v", what, err)
-		}
-	}
-}
-
 // counters reads the NIC's counters, which must be there.
-func counters(t *testing.T, n *NIC) Counters {
+func counters(t testing.TB, n *NIC) Counters {
 	t.Helper()
 	c, err := n.Counters()
 	if err != nil {
@@ -214,11 +166,11 @@ func counters(t *testing.T, n *NIC) Counters {
 
 // fakeService is a UDP socket where kv_client expects memcached.
 type fakeService struct {
-	t    *testing.T
+	t    testing.TB
 	conn *net.UDPConn
 }
 
-func newFake(t *testing.T, addr netip.Addr) *fakeService {
+func newFake(t testing.TB, addr netip.Addr) *fakeService {
 	t.Helper()
 	conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(addr, 0)))
 	if err != nil {
@@ -270,7 +222,7 @@ func value(key, data string) string {
 }
 
 // bigBuffers lets a socket hold what many requests bring at once.
-func bigBuffers(t *testing.T, conn syscall.Conn) {
+func bigBuffers(t testing.TB, conn syscall.Conn) {
 	t.Helper()
 	raw, err := conn.SyscallConn()
 	if err == nil {

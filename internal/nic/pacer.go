@@ -68,15 +68,15 @@ func (n *NIC) watchPacer(p *pacer) {
 		case <-p.ended:
 			p.close()
 		}
-		if _, err := os.Stat(n.cfg.expirePin()); err != nil {
-			return // the NIC was taken down
-		}
-		n.cfg.Log.Warn("pacer ended: starting another", "instance", n.cfg.Instance, "log", n.cfg.pacerLog())
 		select {
 		case <-n.closing:
 			return
 		case <-time.After(pacerPause):
 		}
+		if _, err := os.Stat(n.cfg.expirePin()); err != nil {
+			return // the NIC was taken down
+		}
+		n.cfg.Log.Warn("pacer ended: starting another", "instance", n.cfg.Instance)
 		var err error
 		if p, err = n.runPacer(); err != nil {
 			n.cfg.Log.Error("pacer does not start again", "instance", n.cfg.Instance, "because", err)
@@ -143,18 +143,21 @@ func (n *NIC) startPacer() (*pacer, error) {
 	return p, cmd.Process.Release()
 }
 
-// stopPacer ends an instance's pacer, if there is one.
+// stopPacer ends an instance's pacer, if there is one. Its program goes first, so that no daemon starts another.
 func stopPacer(c Config) error {
+	errs := []error{removePin(c.expirePin())}
 	p, err := findPacer(c)
 	if p != nil {
 		err = p.kill()
 	}
-	for _, path := range []string{c.pacerLog(), c.pacerCgroup()} {
-		if e := os.Remove(path); err == nil && !errors.Is(e, os.ErrNotExist) {
-			err = e
-		}
+	if e := os.Remove(c.pacerLog()); !errors.Is(e, os.ErrNotExist) {
+		err = errors.Join(err, e)
 	}
-	return err
+	errs = append(errs, err)
+	if group := c.pacerCgroup(); group != "" {
+		errs = append(errs, removeCgroup(group))
+	}
+	return errors.Join(errs...)
 }
 
 // pacer is a running pacer, our child or not.
@@ -270,4 +273,17 @@ func openCgroup(group string) (*os.File, error) {
 		return nil, err
 	}
 	return os.Open(group)
+}
+
+// removeCgroup waits a little if need be, for a process leaves its group some time after its files.
+func removeCgroup(group string) error {
+	for deadline := time.Now().Add(pacerPatience); ; time.Sleep(time.Millisecond) {
+		err := os.Remove(group)
+		if err == nil || errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
+		if !errors.Is(err, unix.EBUSY) || time.Now().After(deadline) {
+			return fmt.Errorf("remove pacer's cgroup: %w", err)
+		}
+	}
 }

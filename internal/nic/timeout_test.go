@@ -1,27 +1,384 @@
 package nic
 
 import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/cilium/ebpf"
+	"github.com/vishvananda/netlink"
+
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/test/packets"
 )
 
 // A service that does not answer: the client is told, once, and not too early.
 func TestTimeout(t *testing.T) {
-	n := callNIC(t)
-	const timeout = 40 * time.Millisecond
-	deployKV(t, n, 1, newFake(t, n.HostAddr()).addr(), timeout)
+	const timeout, calls = 30 * time.Millisecond, 20
+	n := open(t, pacedConfig(t))
+	deploy(t, n, kvRevision(t, 1, newFake(t, n.HostAddr()).addr(), timeout))
 	c := dialNIC(t, n.Addr())
-	for range 20 {
+	for range calls {
 		began := time.Now()
 		c.expectError(c.send(methodGet, []byte("key"), 64), api.CodeTimeout)
-		took := time.Since(began)
-		if took < timeout {
+		if took := time.Since(began); took < timeout {
 			t.Errorf("timed out after %v, before the %v that the service has", took, timeout)
 		}
 	}
-	if got := counters(t, n).Timeouts; got != 20 {
-		t.Errorf("%d time-outs counted, want 20", got)
+	if got := counters(t, n).Timeouts; got != calls {
+		t.Errorf("%d time-outs counted, want %d", got, calls)
+	}
+	status, err := n.Status(t.Context())
+	if err != nil || len(status) != 1 || status[0].Stats.Errors != calls {
+		t.Errorf("the lambda is not charged for its time-outs: %+v, %v", status, err)
+	}
+}
+
+// Thousands of calls that expire together, beside one that has time.
+func TestManyTimeouts(t *testing.T) {
+	const calls, batch = 5000, 250
+	n := open(t, pacedConfig(t))
+	silent := newFake(t, n.HostAddr())
+	deploy(t, n, kvRevision(t, 1, silent.addr(), longest))
+	c := dialNIC(t, n.Addr())
+	bigBuffers(t, c.conn)
+	bigBuffers(t, silent.conn)
+	patient := c.send(methodGet, []byte("patient"), 64)
+	question := silent.receive()
+
+	deploy(t, n, kvRevision(t, 2, silent.addr(), 500*time.Millisecond))
+	missing := map[uint64]bool{}
+	for range calls / batch {
+		for range batch {
+			missing[c.send(methodGet, []byte("key"), 64)] = true
+		}
+		for range batch {
+			silent.receive()
+		}
+	}
+	for len(missing) > 0 {
+		h, _ := c.receive()
+		if h.Type != api.TypeError || api.Code(h.Code) != api.CodeTimeout || !missing[h.Request] {
+			t.Fatalf("%d time-outs are missing, got %+v", len(missing), h)
+		}
+		delete(missing, h.Request)
+	}
+	silent.answer(question, 0, 1, value("patient", "late"))
+	if h, body := c.receive(); h.Request != patient || string(body) != "patient=late" {
+		t.Errorf("the call that had time: %+v %q", h, body)
+	}
+}
+
+// Every way that a call may have come: the error finds back, in packets that gopacket finds right.
+func TestExpiredPacket(t *testing.T) {
+	n := newTestNIC(t)
+	deploy(t, n, kvRevision(t, 1, newFake(t, n.HostAddr()).addr(), time.Millisecond))
+	expire, err := ebpf.LoadPinnedProgram(n.cfg.expirePin(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer expire.Close()
+	call := uint32(0)
+	for _, vlan := range [][]uint16{nil, {5}, {5, 6}} {
+		for _, ipv6 := range []bool{false, true} {
+			t.Run(fmt.Sprintf("VLAN %v, IPv6 %t", vlan, ipv6), func(t *testing.T) {
+				f := packets.Frame{VLAN: vlan, IPv6: ipv6, TOS: 8, RPC: packets.RPC{Workload: "kv", Request: 99, Payload: "key", Room: 64}}
+				frame, err := f.Build(map[string]uint32{"kv": kvWorkload})
+				if err != nil {
+					t.Fatal(err)
+				}
+				begin(t, n, frame)
+				index := call
+				call++
+				var out []byte
+				eventually(t, "the call expires", func() bool {
+					var verdict uint32
+					verdict, out = runExpire(t, expire, index)
+					return verdict == xdpTX
+				})
+				h, payload, err := packets.Answer(frame, out)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if h.Type != api.TypeError || api.Code(h.Code) != api.CodeTimeout || len(payload) != 0 {
+					t.Errorf("got %+v %q", h, payload)
+				}
+				if verdict, _ := runExpire(t, expire, index); verdict != xdpDrop {
+					t.Error("it expires twice")
+				}
+			})
+		}
+	}
+}
+
+// What has not expired does not: calls with time left, records that are free, and none at all.
+func TestNothingExpires(t *testing.T) {
+	n := newTestNIC(t)
+	fake := newFake(t, n.HostAddr())
+	deploy(t, n, kvRevision(t, 1, fake.addr(), longest))
+	c := dialNIC(t, n.Addr())
+	id := c.send(methodGet, []byte("key"), 64)
+	q := fake.receive()
+	expire, err := ebpf.LoadPinnedProgram(n.cfg.expirePin(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer expire.Close()
+	for _, index := range []uint32{uint32(q.id), uint32(q.id) + 1, 65535, 65536, 1<<32 - 1} {
+		if verdict, _ := runExpire(t, expire, index); verdict != xdpDrop {
+			t.Errorf("call %d expires", index)
+		}
+	}
+	fake.answer(q, 0, 1, value("key", "in time"))
+	if h, body := c.receive(); h.Request != id || string(body) != "key=in time" {
+		t.Errorf("got %+v %q", h, body)
+	}
+	if got := counters(t, n).Timeouts; got != 0 {
+		t.Errorf("%d time-outs counted", got)
+	}
+}
+
+// begin runs the NIC program on a request as if it had come in by the interface; it must go on to the service.
+func begin(t *testing.T, n *NIC, frame []byte) {
+	t.Helper()
+	err := inNamed(n.Namespace(), func() error {
+		l, err := netlink.LinkByName(n.Interface())
+		if err != nil {
+			return err
+		}
+		// struct xdp_md: the packet fills the whole of its data, and the interface is the fourth word.
+		context := make([]byte, 24)
+		binary.NativeEndian.PutUint32(context[4:], uint32(len(frame)))
+		binary.NativeEndian.PutUint32(context[12:], uint32(l.Attrs().Index))
+		opts := ebpf.RunOptions{Data: frame, DataOut: make([]byte, 2048), Context: context}
+		verdict, err := n.Root().Run(&opts)
+		if err == nil && verdict != xdpTX {
+			err = fmt.Errorf("verdict %d", verdict)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatalf("run the NIC program: %v", err)
+	}
+}
+
+func runExpire(t *testing.T, expire *ebpf.Program, index uint32) (uint32, []byte) {
+	t.Helper()
+	opts := ebpf.RunOptions{Data: binary.NativeEndian.AppendUint32(nil, index), DataOut: make([]byte, 256)}
+	opts.Data = append(opts.Data, make([]byte, 252)...)
+	verdict, err := expire.Run(&opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return verdict, slices.Clone(opts.DataOut)
+}
+
+// daemonEnv makes TestActAsDaemon do something.
+const daemonEnv = "LAMBDANIC_TEST_DAEMON"
+
+type daemonOrder struct {
+	Config  Config
+	Service uint16 // port on the host
+	Timeout time.Duration
+}
+
+// TestActAsDaemon is not a test but the daemon of TestPacerOutlivesDaemon.
+func TestActAsDaemon(t *testing.T) {
+	text := os.Getenv(daemonEnv)
+	if text == "" {
+		return
+	}
+	var order daemonOrder
+	if err := json.Unmarshal([]byte(text), &order); err != nil {
+		t.Fatal(err)
+	}
+	n, err := Up(t.Context(), order.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deploy(t, n, kvRevision(t, 1, netip.AddrPortFrom(n.HostAddr(), order.Service), order.Timeout))
+	fmt.Println("serving")
+	<-t.Context().Done() // never: we are killed
+}
+
+// The daemon is killed with a call in flight and others to come: each client is told. The next daemon adopts the pacer.
+func TestPacerOutlivesDaemon(t *testing.T) {
+	config := pacedConfig(t)
+	silent := newFake(t, netip.IPv4Unspecified())
+	order := daemonOrder{Config: config, Service: silent.addr().Port(), Timeout: 200 * time.Millisecond}
+	order.Config.Log = nil
+	kill := startDaemon(t, order)
+	rec, err := readRecord(config.recordPath())
+	if err != nil || rec == nil {
+		t.Fatalf("the daemon wrote no record: %v", err)
+	}
+	c := dialNIC(t, netip.AddrPortFrom(rec.Addr, api.RPCPort))
+	id := c.send(methodGet, []byte("key"), 64)
+	kill()
+	c.expectError(id, api.CodeTimeout)
+	for range 3 {
+		c.expectError(c.send(methodGet, []byte("key"), 64), api.CodeTimeout)
+	}
+	before := pacerPID(t, config)
+	n := open(t, config)
+	if !n.Adopted() {
+		t.Error("the NIC was not adopted")
+	}
+	if after := pacerPID(t, config); after != before {
+		t.Errorf("pacer %d was replaced by %d", before, after)
+	}
+	c.expectError(c.send(methodGet, []byte("key"), 64), api.CodeTimeout)
+}
+
+func startDaemon(t *testing.T, order daemonOrder) (kill func()) {
+	t.Helper()
+	text, err := json.Marshal(order)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^TestActAsDaemon$", "-test.v")
+	cmd.Env = append(os.Environ(), daemonEnv+"="+string(text))
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	kill = func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	}
+	t.Cleanup(kill)
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if lines.Text() == "serving" {
+			return kill
+		}
+		t.Log(lines.Text())
+	}
+	t.Fatal("the daemon did not come up")
+	return nil
+}
+
+// pacerPID is the pacer's process ID, which must run.
+func pacerPID(t *testing.T, c Config) int {
+	t.Helper()
+	p, err := findPacer(c)
+	if err != nil || p == nil {
+		t.Fatalf("no pacer runs: %v", err)
+	}
+	p.close()
+	return p.pid
+}
+
+// A pacer that dies is replaced while the NIC is open.
+func TestPacerRestarts(t *testing.T) {
+	config := pacedConfig(t)
+	n := open(t, config)
+	deploy(t, n, kvRevision(t, 1, newFake(t, n.HostAddr()).addr(), 30*time.Millisecond))
+	p, err := findPacer(config)
+	if err != nil || p == nil {
+		t.Fatalf("no pacer runs: %v", err)
+	}
+	if err := p.kill(); err != nil {
+		t.Fatal(err)
+	}
+	c := dialNIC(t, n.Addr())
+	c.expectError(c.send(methodGet, []byte("key"), 64), api.CodeTimeout)
+	if after := pacerPID(t, config); after == p.pid {
+		t.Errorf("pacer %d lives on", p.pid)
+	}
+}
+
+// Another build's pacer is replaced, and one that cannot be replaced is kept.
+func TestPacerUpgrade(t *testing.T) {
+	config := pacedConfig(t)
+	reopen(t, config)
+	first := pacerPID(t, config)
+	text, err := os.ReadFile(config.PacerBinary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.PacerBinary = filepath.Join(t.TempDir(), "pacer")
+	if err := os.WriteFile(config.PacerBinary, text, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	reopen(t, config)
+	second := pacerPID(t, config)
+	if second == first {
+		t.Errorf("pacer %d of another build still runs", first)
+	}
+	config.PacerBinary = "/nowhere/pacer"
+	reopen(t, config)
+	if third := pacerPID(t, config); third != second {
+		t.Errorf("pacer %d was replaced by %d, of no build", second, third)
+	}
+}
+
+// reopen brings the NIC up and lets go of it.
+func reopen(t *testing.T, c Config) {
+	t.Helper()
+	n, err := Up(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shut(t, n)
+}
+
+// Without its program pacer has nothing to do, and ends by itself. The NIC serves without it.
+func TestPacerEnds(t *testing.T) {
+	config := pacedConfig(t)
+	reopen(t, config)
+	if err := os.Remove(config.expirePin()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "pacer ends", func() bool {
+		p, err := findPacer(config)
+		if p != nil {
+			p.close()
+		}
+		return p == nil && err == nil
+	})
+	config.PacerBinary = ""
+	n := open(t, config)
+	if n.Adopted() {
+		t.Error("a NIC without its expire program was adopted")
+	}
+	fake := newFake(t, n.HostAddr())
+	deploy(t, n, kvRevision(t, 1, fake.addr(), longest))
+	c := dialNIC(t, n.Addr())
+	c.send(methodGet, []byte("key"), 64)
+	fake.answer(fake.receive(), 0, 1, value("key", "x"))
+	if h, body := c.receive(); h.Type != api.TypeResponse || string(body) != "key=x" {
+		t.Errorf("got %+v %q", h, body)
+	}
+}
+
+// Down leaves no pacer behind, and none of its files.
+func TestDownEndsPacer(t *testing.T) {
+	config := pacedConfig(t)
+	open(t, config)
+	pid := pacerPID(t, config)
+	if err := Down(context.Background(), config); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(fmt.Sprintf("/proc/%d", pid)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("pacer %d lives: %v", pid, err)
+	}
+	for _, path := range []string{config.pacerLog(), config.pacerCgroup()} {
+		if _, err := os.Stat(path); path != "" && !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s is left", path)
+		}
 	}
 }
