@@ -66,6 +66,9 @@ func (n *NIC) adoptSlots() error {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
+	if err := n.sweepKept(); err != nil {
+		return err
+	}
 	var draining []*revision
 	for _, e := range entries {
 		var slot uint32
@@ -90,6 +93,23 @@ func (n *NIC) adoptSlots() error {
 	return nil
 }
 
+// sweepKept removes the pins of kept objects whose program was not pinned yet, or not any more, when a daemon died: the next
+// revision in that slot would be taken for their owner.
+func (n *NIC) sweepKept() error {
+	kept, err := filepath.Glob(filepath.Join(n.cfg.pins(), "kept", "*-*"))
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, pin := range kept {
+		slot, _, _ := strings.Cut(filepath.Base(pin), "-")
+		if _, err := os.Stat(filepath.Join(n.cfg.pins(), "slots", slot)); errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, removePin(pin))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 func (n *NIC) adoptSlot(slot uint32) (*revision, error) {
 	r := &revision{slot: slot}
 	if err := n.objs.LnSlots.Lookup(slot, &r.rec); err != nil {
@@ -109,6 +129,7 @@ func (n *NIC) adoptSlot(slot uint32) (*revision, error) {
 			return nil, fmt.Errorf("open the kept objects of slot %d: %w", slot, err)
 		}
 	}
+	n.loaded[slot] = r
 	n.slots.mark(slot, 1, true)
 	n.services.mark(r.rec.ServiceBase, r.rec.ServiceCount, true)
 	n.buckets.mark(r.rec.BucketBase, r.rec.BucketCount, true)

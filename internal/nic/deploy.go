@@ -54,6 +54,7 @@ func (n *NIC) Deploy(_ context.Context, d backend.Deployment) error {
 	}
 	n.workloads[d.Workload] = r
 	n.dispatch.send(d.Workload, rootLnStateLN_STATE_SLOT, r.slot)
+	n.cfg.reached("swapped")
 	if old != nil {
 		n.drain(old)
 	}
@@ -72,12 +73,13 @@ func (n *NIC) load(d *backend.Deployment, old *revision) (r *revision, err error
 	r = &revision{layout: keepLayout(spec)}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, n.unload(r, old))
+			err = errors.Join(err, n.unload(r))
 		}
 	}()
 	if r.slot, err = n.slots.take(1); err != nil {
 		return r, fmt.Errorf("slots of the NIC: %w: remove a lambda or raise the number of slots", err)
 	}
+	n.loaded[r.slot] = r
 	if err := n.reserve(d, r, old); err != nil {
 		return r, err
 	}
@@ -125,6 +127,7 @@ func (n *NIC) reserve(d *backend.Deployment, r, old *revision) (err error) {
 	if err := n.clearStats(r.slot); err != nil {
 		return err
 	}
+	defer n.cfg.reached("records reserved")
 	return n.objs.LnSlots.Put(r.slot, &r.rec)
 }
 
@@ -163,13 +166,16 @@ func (n *NIC) loadProgram(spec *ebpf.CollectionSpec, r *revision, replace map[st
 		if err := pinOver(r.keep, n.keepPin(r)); err != nil {
 			return err
 		}
+		n.cfg.reached("kept objects pinned")
 	}
 	if err := pinOver(r.prog, n.progPin(r.slot)); err != nil {
 		return err
 	}
+	n.cfg.reached("program pinned")
 	if err := n.objs.LnPrograms.Put(r.slot, uint32(r.prog.FD())); err != nil {
 		return fmt.Errorf("put the program into slot %d: %w", r.slot, err)
 	}
+	n.cfg.reached("program in its slot")
 	return nil
 }
 
@@ -231,6 +237,7 @@ func (n *NIC) Remove(_ context.Context, workload uint32) error {
 		return nil
 	}
 	n.dispatch.forget(workload)
+	n.cfg.reached("workload forgotten")
 	delete(n.workloads, workload)
 	n.drain(r)
 	return nil

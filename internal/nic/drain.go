@@ -40,7 +40,7 @@ func (n *NIC) drain(r *revision) {
 		}
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		if err := n.unload(r, nil); err != nil {
+		if err := n.unload(r); err != nil {
 			n.cfg.Log.Error("free a superseded revision", "slot", r.slot, "error", err)
 		}
 	}()
@@ -111,23 +111,27 @@ func (n *NIC) callsOf(r *revision) (bool, error) {
 	}
 }
 
-// unload frees all that a revision holds, except what its successor shares with it.
-func (n *NIC) unload(r, keepRangesOf *revision) error {
+// unload frees all that a revision holds, except what others share with it.
+func (n *NIC) unload(r *revision) error {
 	var errs []error
 	if r.slot != 0 {
+		delete(n.loaded, r.slot)
 		if err := n.objs.LnPrograms.Delete(r.slot); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 			errs = append(errs, fmt.Errorf("empty slot %d: %w", r.slot, err))
 		}
+		n.cfg.reached("slot emptied")
 		errs = append(errs, n.objs.LnSlots.Put(r.slot, &rootLnSlot{}))
 		n.slots.mark(r.slot, 1, false)
+		n.cfg.reached("slot cleared")
 		errs = append(errs, removePin(n.progPin(r.slot)))
+		n.cfg.reached("program unpinned")
 		if r.layout != "" {
 			errs = append(errs, removePin(n.keepPin(r)))
 		}
 	}
 	n.services.mark(r.rec.ServiceBase, r.rec.ServiceCount, false)
-	shared := keepRangesOf != nil && keepRangesOf.rec.BucketBase == r.rec.BucketBase
-	for _, other := range n.workloads {
+	shared := false
+	for _, other := range n.loaded {
 		shared = shared || other.rec.BucketCount > 0 && other.rec.BucketBase == r.rec.BucketBase
 		if other.rec.Prev == r.slot && r.slot != 0 {
 			other.rec.Prev = 0

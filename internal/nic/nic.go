@@ -45,6 +45,8 @@ type Config struct {
 	Slots        int    // revisions that can be loaded at once, 4096
 	PacerBinary  string // host/pacer.c; without it nobody is told when an external call times out
 	Log          *slog.Logger
+
+	failpoint func(step string) // tests: called at every step that changes what outlives the process
 }
 
 // DefaultPinDir is where NICs are pinned: the BPF file system's usual place.
@@ -72,6 +74,13 @@ func (c Config) options() string {
 	return fmt.Sprintf("mode=%s unknown_error=%t verify=%t slots=%d", c.Mode, c.UnknownError, c.Verify, c.Slots)
 }
 
+// reached marks a step after which the process may die, as every step is.
+func (c Config) reached(step string) {
+	if c.failpoint != nil {
+		c.failpoint(step)
+	}
+}
+
 func (c Config) pins() string { return filepath.Join(c.PinDir, c.Instance) }
 
 // NIC is one NIC program and the lambdas in it. Its methods may be called concurrently.
@@ -85,6 +94,7 @@ type NIC struct {
 
 	mu        sync.Mutex
 	workloads map[uint32]*revision // current revisions
+	loaded    map[uint32]*revision // all revisions, by slot: the current ones and those that drain
 	objects   objects
 	slots     ranges // of ln_slots; slot 0 stays empty
 	buckets   ranges // of ln_messages
@@ -141,6 +151,7 @@ func create(c Config) (*NIC, error) {
 		if err := v.create(); err != nil {
 			return nil, err
 		}
+		c.reached("virtual NIC made")
 		rec.Namespace, rec.Interface, rec.HostEnd = v.namespace, v.nic, v.host
 		rec.Addr, rec.Addr6, rec.HostAddr = v.nicAddr(), v.nicAddr6(), v.hostAddr()
 	} else if err := rec.findAddresses(); err != nil {
@@ -150,6 +161,7 @@ func create(c Config) (*NIC, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.reached("root program pinned")
 	n, err := newNIC(c, rec, objs)
 	if err != nil {
 		return nil, err
@@ -157,9 +169,11 @@ func create(c Config) (*NIC, error) {
 	if err := errors.Join(pinExpire(c, objs), n.attach()); err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
+	c.reached("root program attached")
 	if err := rec.write(c.recordPath()); err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
+	c.reached("record written")
 	return n, nil
 }
 
@@ -169,7 +183,7 @@ func newNIC(c Config, rec *record, objs *rootObjects) (*NIC, error) {
 		return nil, err
 	}
 	return &NIC{
-		cfg: c, rec: rec, objs: objs, dispatch: d, workloads: map[uint32]*revision{}, closing: make(chan struct{}),
+		cfg: c, rec: rec, objs: objs, dispatch: d, workloads: map[uint32]*revision{}, loaded: map[uint32]*revision{}, closing: make(chan struct{}),
 		slots:    newRanges(1, objs.LnSlots.MaxEntries()),
 		buckets:  newRanges(0, objs.LnMessages.MaxEntries()),
 		services: newRanges(0, objs.LnServices.MaxEntries()),
@@ -263,6 +277,7 @@ func (n *NIC) attach() error {
 		if err := attachPass(n.rec.HostEnd, filepath.Join(n.cfg.pins(), "host_link")); err != nil {
 			return err
 		}
+		n.cfg.reached("host's end attached")
 	}
 	return inNamed(n.rec.Namespace, func() error {
 		l, err := netlink.LinkByName(n.rec.Interface)
@@ -346,7 +361,9 @@ func Down(_ context.Context, c Config) error {
 	} else if rec != nil || c.Interface == "" {
 		errs = append(errs, virtualNames(c.Instance).remove())
 	}
+	c.reached("virtual NIC removed")
 	errs = append(errs, os.RemoveAll(c.pins()))
+	c.reached("pins removed")
 	if err := os.Remove(c.recordPath()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		errs = append(errs, err)
 	}
