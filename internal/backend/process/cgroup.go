@@ -2,10 +2,10 @@ package process
 
 import (
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -18,28 +18,35 @@ func groupOf(runDir string) string {
 		if unix.Statfs(root, &fs) != nil || fs.Type != unix.CGROUP2_SUPER_MAGIC {
 			continue
 		}
-		group := filepath.Join(root, fmt.Sprintf("lambdanic-%x", sha256.Sum256([]byte(runDir)))[:len("lambdanic-")+12])
-		if err := os.Mkdir(group, 0o755); err == nil || errors.Is(err, os.ErrExist) {
-			return group
+		if unix.Access(root, unix.W_OK) == nil {
+			return filepath.Join(root, fmt.Sprintf("lambdanic-%.6x", sha256.Sum256([]byte(runDir))))
 		}
 	}
 	return ""
 }
 
-// openGroup opens a cgroup, made if need be, to start a process in.
-func openGroup(group string) (*os.File, error) {
+// openGroup opens a cgroup, made if need be, to start a process in. Its parent goes with the last workload's
+// group, maybe just now.
+func openGroup(group string) (dir *os.File, err error) {
 	if group == "" {
 		return nil, os.ErrNotExist
 	}
-	if err := os.MkdirAll(group, 0o755); err != nil {
-		return nil, err
+	for range 3 {
+		if err = os.MkdirAll(group, 0o755); err == nil {
+			return os.Open(group)
+		}
 	}
-	return os.Open(group)
+	return nil, err
 }
 
-// removeGroup removes a cgroup whose processes are gone.
+// removeGroup removes a cgroup whose processes are gone, and its parent if that is empty now. The kernel takes
+// a process out of its cgroup a moment after its end is known.
 func removeGroup(group string) {
-	if group != "" {
-		_ = unix.Rmdir(group)
+	if group == "" {
+		return
 	}
+	for deadline := time.Now().Add(time.Second); unix.Rmdir(group) == unix.EBUSY && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
+	_ = unix.Rmdir(filepath.Dir(group))
 }

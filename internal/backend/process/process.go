@@ -201,6 +201,5 @@ func (b *Backend) Shutdown(ctx context.Context) error {
 		wg.Go(func() { errs[i] = in.remove(ctx) })
 	}
 	wg.Wait()
-	removeGroup(b.groups)
 	return errors.Join(errs...)
 }
