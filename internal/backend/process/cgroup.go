@@ -39,14 +39,21 @@ func openGroup(group string) (dir *os.File, err error) {
 	return nil, err
 }
 
-// removeGroup removes a cgroup whose processes are gone, and its parent if that is empty now. The kernel takes
-// a process out of its cgroup a moment after its end is known.
+// removeGroup removes a cgroup whose processes are gone, and its parent if that is empty now.
 func removeGroup(group string) {
-	if group == "" {
-		return
+	if group != "" {
+		removeEmpty(group)
+		removeEmpty(filepath.Dir(group))
 	}
-	for deadline := time.Now().Add(time.Second); unix.Rmdir(group) == unix.EBUSY && time.Now().Before(deadline); {
-		time.Sleep(time.Millisecond)
+}
+
+// removeEmpty removes a cgroup without children. It may be busy a moment longer than the process or child that was in it is
+// there to be seen.
+func removeEmpty(group string) {
+	for deadline := time.Now().Add(time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		children, err := filepath.Glob(filepath.Join(group, "*", "cgroup.procs"))
+		if err != nil || len(children) > 0 || unix.Rmdir(group) != unix.EBUSY {
+			return
+		}
 	}
-	_ = unix.Rmdir(filepath.Dir(group))
 }
