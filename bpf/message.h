@@ -92,7 +92,8 @@ LN_GLOBAL int ln_message_arrive(const struct ln_slot *slot, const struct ln_flow
 {
 	__u32 bucket, way, chosen = LN_MESSAGE_WAYS, bit, words;
 	__u64 timeout;
-	int verdict = LN_ARRIVAL_BUSY;
+	int verdict = LN_ARRIVAL_BUSY, idle = 0;
+	__u64 oldest = ~0ULL;
 	struct ln_message *m;
 	struct ln_bucket *b;
 
@@ -113,8 +114,15 @@ LN_GLOBAL int ln_message_arrive(const struct ln_slot *slot, const struct ln_flow
 			chosen = way;
 			goto found;
 		}
-		if (chosen == LN_MESSAGE_WAYS && (m->state == LN_MESSAGE_FREE || ln_expired(m, p->now, timeout)))
+		if (m->state == LN_MESSAGE_FREE || ln_expired(m, p->now, timeout)) {
+			if (!idle)
+				chosen = way;
+			idle = 1;
+		} else if (!idle && m->state == LN_MESSAGE_DONE && m->touched_ns < oldest) {
+			/* Failing a free record, the longest answered message is forgotten; one in progress never is. */
+			oldest = m->touched_ns;
 			chosen = way;
+		}
 	}
 	if (p->claim != LN_CLAIM_BEGIN) {
 		verdict = LN_ARRIVAL_ABSENT;

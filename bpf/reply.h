@@ -106,8 +106,11 @@ static __always_inline int ln_finish_ipv6(struct xdp_md *ctx, const __u8 *a, con
 
 struct ln_answer {
 	__u8 type;
+	__u8 flags;
 	__u8 code;
+	__u8 pad;
 	__u16 length;
+	__u16 pad2;
 	__u32 revision;
 	__u32 index;
 	__u32 count;
@@ -119,7 +122,7 @@ static __always_inline void ln_write_rpc(struct ln_rpc *rpc, const struct ln_rpc
 	rpc->magic = bpf_htons(LN_RPC_MAGIC);
 	rpc->version = LN_RPC_VERSION;
 	rpc->type = answer->type;
-	rpc->flags = 0;
+	rpc->flags = answer->flags;
 	rpc->code = answer->code;
 	rpc->length = bpf_htons(answer->length);
 	rpc->workload = req->workload;

@@ -88,6 +88,8 @@ LN_GLOBAL int ln_forward(struct xdp_md *ctx, struct ln_scratch *scratch, struct 
 		answer.index = req->match.window / step;
 		answer.count = (total - 1) / step + 1;
 	}
+	if (req->match.event != LAMBDA_EVENT_FRAGMENT && rpc->type == LN_TYPE_REQUEST && rpc->count != bpf_htonl(1))
+		answer.flags = LN_FLAG_DONE;
 	action = ln_answer(ctx, &scratch->flow, req->payload_off + req->out_off, &answer);
 	if (!stats)
 		return action;
@@ -297,14 +299,14 @@ static __noinline int ln_single(struct xdp_md *ctx, struct ln_scratch *scratch, 
 	return ln_epilogue(ctx, scratch, req, slot, verdict);
 }
 
-/* The client has its whole reply: the record is free for others. */
+/* The client has its whole reply, or gave the message up: the record is free for others. */
 static __always_inline int ln_done(struct ln_scratch *scratch)
 {
 	int arrival;
 
 	scratch->place.now = bpf_ktime_get_coarse_ns();
 	arrival = ln_arrive(scratch, LN_CLAIM_NONE);
-	if (arrival == LN_ARRIVAL_DONE)
+	if (arrival == LN_ARRIVAL_DONE || arrival == LN_ARRIVAL_NEW || arrival == LN_ARRIVAL_AGAIN)
 		ln_message_finish(&scratch->place, &scratch->flow, LN_MESSAGE_FREE, 0, 0);
 	return XDP_DROP;
 }
