@@ -75,6 +75,39 @@ static __always_inline int lambda_move(EXTRACTED_HEADERS_T *headers, int32_t to,
 		       0;
 }
 
+#define LAMBDA_SHIFT_MAX 32
+
+/*
+ * Makes room at the packet's end by moving payload and prefix forward, over the request's headers: replies and calls get
+ * new ones. For packets of local sockets, whose memory may end where they do.
+ */
+static __attribute__((noinline, unused)) int lambda_shift(EXTRACTED_HEADERS_T *headers, uint32_t grow)
+{
+	struct xdp_md *ctx = headers->ctx;
+	uint8_t *bytes = headers->req->bytes;
+	uint32_t from = headers->base - 48, end = ctx->data_end - ctx->data;
+
+	if (!grow || grow > LAMBDA_SHIFT_MAX)
+		return -1;
+	for (int i = 0; i < 8 && from < end; i++) {
+		uint32_t n = end - from;
+
+		if (n > LAMBDA_MOVE_MAX)
+			n = LAMBDA_MOVE_MAX;
+		lambda_opaque(n);
+		if (!n || n > LAMBDA_MOVE_MAX || bpf_xdp_load_bytes(ctx, from, bytes, n) ||
+		    bpf_xdp_store_bytes(ctx, from - grow, bytes, n))
+			return -1;
+		from += n;
+	}
+	__builtin_memset(bytes, 0, LAMBDA_SHIFT_MAX);
+	if (from < end || bpf_xdp_store_bytes(ctx, end - grow, bytes, grow))
+		return -1;
+	headers->base -= grow;
+	headers->req->payload_off -= grow;
+	return 0;
+}
+
 static __always_inline uint8_t *lambda_put(EXTRACTED_HEADERS_T *headers, uint32_t off, uint32_t len)
 {
 	uint8_t *p = payload(headers, off, len);
@@ -83,7 +116,7 @@ static __always_inline uint8_t *lambda_put(EXTRACTED_HEADERS_T *headers, uint32_
 	if (p)
 		return p;
 	grow = (int)(headers->base + off + len) - (int)(headers->ctx->data_end - headers->ctx->data);
-	if (grow <= 0 || bpf_xdp_adjust_tail(headers->ctx, grow))
+	if (grow <= 0 || (bpf_xdp_adjust_tail(headers->ctx, grow) && lambda_shift(headers, grow)))
 		return NULL;
 	return payload(headers, off, len);
 }
