@@ -29,6 +29,7 @@ type report struct {
 // whoever has the other end of that descriptor.
 func Run(ctx context.Context, cfg Config, readyFD int, ready func(*api.Node) error) error {
 	if readyFD >= 0 {
+		unix.CloseOnExec(readyFD) // pacer and lambda-host outlive us, and Detach reads to the end
 		pipe := os.NewFile(uintptr(readyFD), "ready")
 		ready = func(node *api.Node) error {
 			return errors.Join(json.NewEncoder(pipe).Encode(report{Node: node}), pipe.Close())
