@@ -71,11 +71,13 @@ func (i *instance) start(flags ...string) {
 	i.run(append([]string{"up", "--detach", "--listen", i.gateway}, flags...)...)
 }
 
-// command gives the binary's command line for this instance.
+// command gives the binary's command line for this instance. What hangs is ended, so that the rest is cleaned up.
 func (i *instance) command(args ...string) *exec.Cmd {
 	flags := []string{"--instance", i.name, "--data-dir", filepath.Join(i.dir, "data"), "--run-dir", filepath.Join(i.dir, "run")}
-	cmd := exec.Command(binary, append(args[:1:1], append(flags, args[1:]...)...)...)
-	cmd.Dir = root
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	i.t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, binary, append(args[:1:1], append(flags, args[1:]...)...)...)
+	cmd.Dir, cmd.WaitDelay = root, time.Second
 	return cmd
 }
 
