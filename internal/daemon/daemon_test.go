@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -36,7 +37,12 @@ func TestMain(m *testing.M) {
 		}
 		ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM)
 		defer stop()
-		if err := Run(ctx, cfg, -1, func(n *api.Node) error { return json.NewEncoder(os.Stdout).Encode(n) }); err != nil {
+		readyFD := -1
+		if last := os.Args[len(os.Args)-1]; strings.HasPrefix(last, "--"+ReadyFlag) {
+			_, number, _ := strings.Cut(last, "=")
+			readyFD, _ = strconv.Atoi(number)
+		}
+		if err := Run(ctx, cfg, readyFD, func(n *api.Node) error { return json.NewEncoder(os.Stdout).Encode(n) }); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -167,6 +173,34 @@ func TestDownRemovesEverythingWithoutADaemon(t *testing.T) {
 	if ns, err := netns.GetFromName("lambdanic-" + p.Instance); err == nil {
 		_ = ns.Close()
 		t.Error("the NIC's namespace remains")
+	}
+}
+
+func TestDetach(t *testing.T) {
+	p := newInstance(t, "h")
+	detach := func(p Paths, listen string) (*api.Node, error) {
+		raw, err := json.Marshal(Config{Paths: p, Listen: listen})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv(childEnv, string(raw))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		return Detach(ctx, p, nil)
+	}
+	node, err := detach(p, anyPort)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := NewClient(p).Node(t.Context()); err != nil || n.PID != node.PID || n.PID == os.Getpid() {
+		t.Errorf("%+v (%v), want process %d", n, err, node.PID)
+	}
+	other := newInstance(t, "i")
+	if _, err := detach(other, node.Listen); err == nil || !strings.Contains(err.Error(), "--listen") {
+		t.Errorf("with a port in use: %v", err)
+	}
+	if _, err := os.Stat(other.Data); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s remains (%v)", other.Data, err)
 	}
 }
 

@@ -1,12 +1,10 @@
 package daemon
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"strconv"
@@ -30,6 +28,7 @@ type report struct {
 func Run(ctx context.Context, cfg Config, readyFD int, ready func(*api.Node) error) error {
 	if readyFD >= 0 {
 		unix.CloseOnExec(readyFD) // pacer and lambda-host outlive us, and Detach reads to the end
+		unix.CloseOnExec(readyFD) // what outlives the daemon must not hold it open
 		pipe := os.NewFile(uintptr(readyFD), "ready")
 		ready = func(node *api.Node) error {
 			return errors.Join(json.NewEncoder(pipe).Encode(report{Node: node}), pipe.Close())
@@ -66,11 +65,16 @@ func Detach(ctx context.Context, p Paths, args []string) (*api.Node, error) {
 		return nil, err
 	}
 	node, err := detach(ctx, p, args)
-	if err != nil && !errors.Is(err, errDied) {
-		undo() // the error says all that the log does
+	if errors.As(err, new(startError)) {
+		undo() // the daemon has taken everything else back, and the error says all that the log does
 	}
 	return node, err
 }
+
+// startError is what a daemon reported that could not start.
+type startError string
+
+func (e startError) Error() string { return string(e) }
 
 // errDied says that a daemon ended without a word.
 var errDied = errors.New("the daemon ended before it served")
@@ -112,18 +116,16 @@ func detach(ctx context.Context, p Paths, args []string) (*api.Node, error) {
 func awaitReady(ctx context.Context, r *os.File, p Paths) (*api.Node, error) {
 	stop := context.AfterFunc(ctx, func() { _ = r.Close() })
 	defer stop()
-	raw, err := io.ReadAll(r)
-	if ctx.Err() != nil {
-		return nil, fmt.Errorf("start the daemon: %w", ctx.Err())
-	} else if err != nil {
-		return nil, fmt.Errorf("start the daemon: %w", err)
-	}
 	var said report
-	if err := json.NewDecoder(bytes.NewReader(raw)).Decode(&said); err != nil {
+	err := json.NewDecoder(r).Decode(&said)
+	switch {
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("start the daemon: %w", ctx.Err())
+	case err != nil:
 		return nil, fmt.Errorf("%w: see %s", errDied, p.Log())
 	}
 	if said.Error != "" {
-		return nil, errors.New(said.Error)
+		return nil, startError(said.Error)
 	}
 	return said.Node, nil
 }
