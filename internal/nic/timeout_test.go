@@ -24,8 +24,16 @@ import (
 
 // A service that does not answer: the client is told, once, and not too early.
 func TestTimeout(t *testing.T) {
+	for _, mode := range []Mode{ModeNative, ModeGeneric} {
+		t.Run(string(mode), func(t *testing.T) { testTimeout(t, mode) })
+	}
+}
+
+func testTimeout(t *testing.T, mode Mode) {
 	const timeout, calls = 30 * time.Millisecond, 20
-	n := open(t, pacedConfig(t))
+	config := pacedConfig(t)
+	config.Mode = mode
+	n := open(t, config)
 	deploy(t, n, kvRevision(t, 1, newFake(t, n.HostAddr()).addr(), timeout))
 	c := dialNIC(t, n.Addr())
 	for range calls {
