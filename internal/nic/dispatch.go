@@ -25,6 +25,9 @@ func mapDispatch(m *ebpf.Map) (*dispatch, error) {
 }
 
 func (d *dispatch) close() error {
+	if d.words == nil {
+		return nil
+	}
 	d.words = nil
 	return unix.Munmap(d.mem)
 }

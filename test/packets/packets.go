@@ -255,7 +255,7 @@ func echoes(req, rep []byte) error {
 		at, size int
 		zero     bool
 	}{
-		{"flags", 4, 1, true}, {"workload", 8, 4, false}, {"request", 16, 8, false}, {"method", 36, 4, false},
+		{"workload", 8, 4, false}, {"request", 16, 8, false}, {"method", 36, 4, false},
 		{"deadline", 40, 4, true}, {"client", 44, 4, false}, {"sequence", 48, 4, false}, {"reserved", 52, 4, true}, {"tag", 56, 8, true},
 	} {
 		want := make([]byte, f.size)
@@ -265,6 +265,15 @@ func echoes(req, rep []byte) error {
 		if got := rep[f.at : f.at+f.size]; string(got) != string(want) {
 			return fmt.Errorf("reply has %s %x, want %x", f.name, got, want)
 		}
+	}
+	return checkFlags(req, rep)
+}
+
+// checkFlags allows one flag: done, in a response to a whole message of several packets.
+func checkFlags(req, rep []byte) error {
+	whole := rep[3] == byte(api.TypeResponse) && req[3] == byte(api.TypeRequest) && binary.BigEndian.Uint32(req[28:]) != 1
+	if rep[4] != 0 && (!whole || rep[4] != byte(api.FlagDone)) {
+		return fmt.Errorf("reply has flags %#x", rep[4])
 	}
 	return nil
 }
