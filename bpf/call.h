@@ -18,6 +18,7 @@ struct ln_memcached {
 };
 
 #define LN_CALL_TRIES 8
+#define LN_CALL_GRACE_NS 50000000ULL
 
 /* Finds a free record; NULL when all that were tried are in use. */
 static __always_inline struct ln_call *ln_call_claim(__u64 now, __u32 *index, __u64 *state)
@@ -37,8 +38,8 @@ static __always_inline struct ln_call *ln_call_claim(__u64 now, __u32 *index, __
 		if (!call)
 			return NULL;
 		old = *(volatile __u64 *)&call->state;
-		/* A record whose reply never came is free again well after its time-out was due. */
-		if (old && !((__u32)old == LN_CALL_WAITING && now > call->deadline_ns + 1000000000ULL))
+		/* pacer tells the client that its time is up; where it had no time to, the record is taken all the same. */
+		if (old && !((__u32)old == LN_CALL_WAITING && now > call->deadline_ns + LN_CALL_GRACE_NS))
 			continue;
 		*state = (n / LN_MAX_CALLS) << 32;
 		if (__sync_val_compare_and_swap(&call->state, old, *state | LN_CALL_WRITING) == old)

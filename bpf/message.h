@@ -167,17 +167,24 @@ found:
 		verdict = LN_ARRIVAL_AGAIN;
 	else
 		verdict = LN_ARRIVAL_NEW;
+	/* Noted before its bytes are taken in, so that no copy of it is taken in after the lambda began to run on them. */
+	if (verdict == LN_ARRIVAL_NEW && p->claim == LN_CLAIM_BEGIN)
+		b->arrived[chosen][bit >> 6] |= 1ULL << (bit & 63);
 out:
 	bpf_spin_unlock(&b->lock);
 	p->record = (p->bucket - slot->bucket_base) * LN_MESSAGE_WAYS + p->way;
 	return verdict;
 }
 
-/*
- * Notes that the packet's bytes have been taken in; true for the one packet that makes its message whole. Also gives the
- * bitmap word for an acknowledgement.
- */
-LN_GLOBAL int ln_message_mark(const struct ln_place *p, const struct ln_flow *flow, __u64 *bitmap)
+/* What became of a packet that ln_message_arrive() let in. */
+enum ln_taken {
+	LN_TAKEN_NOT, /* it had been before */
+	LN_TAKEN_IN,
+	LN_TAKEN_LOST, /* the lambda failed on it: it may come again */
+};
+
+/* Counts what was taken in; true for the one packet that makes its message whole. Also gives the bitmap word around it. */
+LN_GLOBAL int ln_message_mark(const struct ln_place *p, const struct ln_flow *flow, __u32 taken, __u64 *bitmap)
 {
 	__u32 bucket, way, bit;
 	struct ln_bucket *b;
@@ -197,13 +204,12 @@ LN_GLOBAL int ln_message_mark(const struct ln_place *p, const struct ln_flow *fl
 	bpf_spin_lock(&b->lock);
 	m = &b->way[way];
 	if (ln_is_message(m, flow, p) && m->state == LN_MESSAGE_PARTIAL) {
-		if (!(b->arrived[way][bit >> 6] & mask)) {
-			b->arrived[way][bit >> 6] |= mask;
-			m->received++;
-			whole = m->received == m->count;
-			if (whole)
-				m->state = LN_MESSAGE_RUNNING;
-		}
+		if (taken == LN_TAKEN_LOST)
+			b->arrived[way][bit >> 6] &= ~mask;
+		if (taken == LN_TAKEN_IN)
+			whole = ++m->received == m->count;
+		if (whole)
+			m->state = LN_MESSAGE_RUNNING;
 	}
 	*bitmap = b->arrived[way][bit >> 6];
 	bpf_spin_unlock(&b->lock);

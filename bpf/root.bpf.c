@@ -268,11 +268,15 @@ static __noinline int ln_message_packet(struct xdp_md *ctx, struct ln_scratch *s
 	verdict = LN_VERDICT_KEEP;
 	if (slot->mode == LN_MODE_STREAM || arrival == LN_ARRIVAL_NEW)
 		verdict = ln_run(ctx, scratch);
-	if (verdict != LN_VERDICT_KEEP && verdict != LN_VERDICT_FORWARD)
+	if (verdict != LN_VERDICT_KEEP && verdict != LN_VERDICT_FORWARD) {
+		if (arrival == LN_ARRIVAL_NEW)
+			ln_message_mark(&scratch->place, &scratch->flow, LN_TAKEN_LOST, &bitmap);
 		return ln_epilogue(ctx, scratch, req, slot, verdict);
+	}
 	if (arrival == LN_ARRIVAL_DONE && verdict == LN_VERDICT_KEEP)
 		return ln_run_whole(ctx, scratch, req, slot, 1);
-	if (ln_message_mark(&scratch->place, &scratch->flow, &bitmap)) {
+	if (ln_message_mark(&scratch->place, &scratch->flow, arrival == LN_ARRIVAL_NEW ? LN_TAKEN_IN : LN_TAKEN_NOT,
+			    &bitmap)) {
 		if (verdict == LN_VERDICT_KEEP)
 			return ln_run_whole(ctx, scratch, req, slot, 0);
 		ln_message_finish(&scratch->place, &scratch->flow, LN_MESSAGE_DONE, req->out_total, req->out_status);
@@ -326,6 +330,7 @@ static __always_inline int ln_describe(struct ln_scratch *scratch, struct ln_req
 	place->message_len = bpf_ntohl(rpc->message_len);
 	place->length = bpf_ntohs(rpc->length);
 
+	match->event = LAMBDA_EVENT_REQUEST; /* also of a remembered reply */
 	match->workload = place->workload;
 	match->revision = slot->revision;
 	match->method = bpf_ntohl(rpc->method);

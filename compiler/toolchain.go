@@ -106,7 +106,7 @@ var common = []string{
 // walking through all iterations.
 func (t *toolchain) forNIC() []string {
 	return t.command(
-		"-target", "bpf", "-mcpu=v4", "-g", "-mllvm", "-disable-lsr",
+		"-target", "bpf", "-mcpu=v3", "-g", "-mllvm", "-disable-lsr",
 		"-idirafter", "/usr/include/"+t.triplet, "-c", unitFile)
 }
 

@@ -74,6 +74,9 @@ typedef struct lambda_match MATCH_DATA_T;
  */
 #define LAMBDA_MOVE_MAX 256
 
+/* lambda_cpu() is a number below LAMBDA_CPUS which CPUs (target process: threads) share only if there are more of them. */
+#define LAMBDA_CPUS 16
+
 #ifdef __bpf__
 #include "lambda_bpf.h"
 #else

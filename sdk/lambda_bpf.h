@@ -51,6 +51,11 @@ static __always_inline uint8_t *payload(EXTRACTED_HEADERS_T *headers, int32_t of
 }
 #endif
 
+static __always_inline uint32_t lambda_cpu(void)
+{
+	return bpf_get_smp_processor_id() % LAMBDA_CPUS;
+}
+
 /* What is loaded from a map is unknown to the verifier, even if it was stored there just before. */
 static __always_inline uint32_t lambda_forget(EXTRACTED_HEADERS_T *headers, uint32_t value)
 {

@@ -6,6 +6,10 @@
 #ifndef LAMBDA_HOST_H
 #define LAMBDA_HOST_H
 
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <sched.h>
 #include <string.h>
 
 #ifndef __always_inline
@@ -28,6 +32,11 @@ static __always_inline uint8_t *payload(EXTRACTED_HEADERS_T *headers, int32_t of
 	if (off < low || off > room || (long)len > room - off)
 		return NULL;
 	return headers->base + off;
+}
+
+static __always_inline uint32_t lambda_cpu(void)
+{
+	return (uint32_t)sched_getcpu() % LAMBDA_CPUS;
 }
 
 static __always_inline uint32_t lambda_forget(EXTRACTED_HEADERS_T *headers, uint32_t value)

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-//go:generate go tool bpf2go -cc clang-19 -target bpfel -no-strip -no-global-types -output-stem expire -cflags "-O2 -g -Wall -Werror -Wno-address-of-packed-member -mcpu=v4" expire ../../bpf/expire.bpf.c -- -I/usr/include/x86_64-linux-gnu
+//go:generate go tool bpf2go -cc clang-19 -target bpfel -no-strip -no-global-types -output-stem expire -cflags "-O2 -g -Wall -Werror -Wno-address-of-packed-member -mcpu=v3" expire ../../bpf/expire.bpf.c -- -I/usr/include/x86_64-linux-gnu
 
 // pacerPause is how long a pacer that ended stays away before another is started; pacerPatience how long one may take to
 // begin, and to end.
