@@ -1,0 +1,245 @@
+package nic
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/backend"
+	"github.com/lambdanic/lambdanic/internal/backend/process"
+	"github.com/lambdanic/lambdanic/test/packets"
+)
+
+// A pair is one lambda in two places, which must answer alike.
+type pair struct {
+	t            *testing.T
+	nic, process *net.UDPConn
+	sentinel     packets.RPC // a request that both answer
+}
+
+func newPair(t *testing.T, n *NIC, d backend.Deployment, sentinel packets.RPC) *pair {
+	t.Helper()
+	deploy(t, n, d)
+	return &pair{t: t, nic: dial(t, n.Addr()), process: dial(t, startProcess(t, d)), sentinel: sentinel}
+}
+
+// startProcess runs the lambda natively, where lambda-host's sanitizers watch it.
+func startProcess(t *testing.T, d backend.Deployment) netip.AddrPort {
+	t.Helper()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("make", "-C", filepath.Join(root, "host"), "asan").CombinedOutput(); err != nil {
+		t.Fatalf("build lambda-host: %v\n%s", err, out)
+	}
+	dir, err := os.MkdirTemp("", "lnic-") // t.TempDir is too long a path for its socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	b, err := process.New(process.Config{
+		HostBinary: filepath.Join(root, "build", "lambda-host-asan"), RunDir: dir, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Listen: func(uint32) (netip.AddrPort, error) { return netip.ParseAddrPort(freePort(t)) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Shutdown(t.Context()); err != nil && t.Context().Err() == nil {
+			t.Error(err)
+		}
+	})
+	if err := b.Deploy(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	endpoint, _ := b.Endpoint(d.Workload)
+	return endpoint
+}
+
+func freePort(t testing.TB) string {
+	t.Helper()
+	conn, err := net.ListenPacket("udp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	return conn.LocalAddr().String()
+}
+
+func dial(t testing.TB, to netip.AddrPort) *net.UDPConn {
+	t.Helper()
+	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(to))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// ask sends a datagram, and after it a request that is answered, so that what has not come by then will not come.
+func (p *pair) ask(conn *net.UDPConn, b []byte) []byte {
+	p.t.Helper()
+	last := p.sentinel
+	last.Request = requests.Add(1) | 1<<63
+	for _, d := range [][]byte{b, last.Build(workloads)} {
+		_, err := conn.Write(d)
+		if errors.Is(err, syscall.ECONNREFUSED) { // what the datagram before was told; this one was not sent
+			_, err = conn.Write(d)
+		}
+		if err != nil {
+			p.t.Fatal(err)
+		}
+	}
+	var reply []byte
+	buf := make([]byte, 1<<16)
+	conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+	for {
+		size, err := conn.Read(buf)
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			continue // the host's stack, where no socket waits for what is not λ-RPC
+		}
+		if err != nil {
+			p.t.Fatalf("%v says nothing more, after %x", conn.RemoteAddr(), b)
+		}
+		if binary.BigEndian.Uint64(buf[16:]) == last.Request {
+			return reply
+		}
+		reply = bytes.Clone(buf[:size])
+	}
+}
+
+// compare asks both and fails unless they say the same, byte for byte. It says whether there was an answer.
+func (p *pair) compare(b []byte) bool {
+	p.t.Helper()
+	n, h := p.ask(p.nic, b), p.ask(p.process, b)
+	if bytes.Equal(n, h) || busy(n) || busy(h) { // they keep their records each in its own way
+		return n != nil
+	}
+	p.t.Fatalf("request %s\nNIC     %s\nprocess %s", show(b), show(n), show(h))
+	return false
+}
+
+func busy(b []byte) bool {
+	return b != nil && api.Type(b[3]) == api.TypeError && api.Code(b[5]) == api.CodeBusy
+}
+
+func show(b []byte) string {
+	h, p, err := api.ParsePacket(b)
+	return fmt.Sprintf("%+v %.80q %v", h, p, err)
+}
+
+// Every bundled lambda gives the same bytes on the NIC and as a process, for requests of all kinds and for mutilated ones.
+func TestSameAnswers(t *testing.T) {
+	rounds := 1500
+	if testing.Short() {
+		rounds = 200
+	}
+	for name, lambda := range map[string]struct {
+		sentinel packets.RPC
+		request  func(r *rand.Rand) packets.RPC
+	}{
+		"web_server": {packets.RPC{}, webRequest}, "kv_client": {packets.RPC{Payload: "k", Room: 64}, kvRequest},
+		"image_transformer": {packets.RPC{Payload: "rgba"}, imageRequest},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newTestNIC(t)
+			d := bundled(t, name, workloads["web"], 1)
+			if len(d.Spec.Services) > 0 {
+				addr, _ := startMemcached(t, n)
+				d = withService(d, addr)
+			}
+			lambda.sentinel.Workload = "web"
+			p := newPair(t, n, d, lambda.sentinel)
+			seed := [2]uint64{rand.Uint64(), rand.Uint64()}
+			t.Logf("seed %#x", seed)
+			r := rand.New(rand.NewPCG(seed[0], seed[1]))
+			answered := 0
+			for i := range rounds {
+				q := lambda.request(r)
+				q.Workload, q.Request = "web", requests.Add(1)
+				b := q.Build(workloads)
+				if i%4 == 3 {
+					b = packets.Mutate(r, b)
+				}
+				if p.compare(b[:min(len(b), api.RPCHeaderLen+api.RPCMaxPayload)]) {
+					answered++
+				}
+			}
+			if answered < rounds/2 {
+				t.Errorf("only %d of %d were answered: the test has lost its edge", answered, rounds)
+			}
+		})
+	}
+}
+
+func pick[T any](r *rand.Rand, list ...T) T { return list[r.IntN(len(list))] }
+
+func random(r *rand.Rand, n int) string {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(r.Uint32())
+	}
+	return string(b)
+}
+
+func webRequest(r *rand.Rand) packets.RPC {
+	q := packets.RPC{Payload: pick(r, "", "/", "/hello", "/about", "/long", "/none", "/hello/", random(r, r.IntN(12))), Room: r.IntN(api.RPCMaxPayload + 1)}
+	if r.IntN(3) == 0 {
+		typ, size, count := api.TypePull, uint32(1+r.IntN(q.Room+1)), uint32(1+r.IntN(20))
+		q.Type, q.MessageLen, q.Count, q.Index, q.Revision = &typ, &size, &count, r.Uint32N(count+1), uint32(pick(r, 1, 1, 1, 2))
+	}
+	return q
+}
+
+func kvRequest(r *rand.Rand) packets.RPC {
+	key := pick(r, "k", "key", "a-longer-key", random(r, r.IntN(10)), random(r, r.IntN(300)))
+	q := packets.RPC{Method: uint32(pick(r, 0, 0, 1, 1, 2)), Payload: key, Room: pick(r, 64, 400, api.RPCMaxPayload)}
+	if q.Method == 1 {
+		q.Payload = string([]byte{byte(pick(r, len(key), len(key), r.IntN(256)))}) + key + random(r, pick(r, 0, 1, 9, 10, 99, 100, 999, 1000, 1024, 1025)/pick(r, 1, 10))
+	}
+	return q
+}
+
+func imageRequest(r *rand.Rand) packets.RPC {
+	pixels := r.IntN(api.RPCMaxPayload/4 + 1)
+	q := packets.RPC{Method: uint32(pick(r, 0, 0, 0, 1, 2, 3)), Payload: random(r, pick(r, 4*pixels, 4*pixels, 8, pixels))}
+	if r.IntN(20) == 0 { // one packet of several
+		count, length := uint32(3), uint32(2*1376+4)
+		q.Count, q.MessageLen, q.Index, q.Payload, q.Flags = &count, &length, r.Uint32N(2), random(r, 1376), api.FlagAckWanted
+	}
+	return q
+}
+
+// Whole images in packets of any order, some of them twice: the same grey, each packet of it.
+func TestSameImages(t *testing.T) {
+	n := newTestNIC(t)
+	p := newPair(t, n, bundled(t, "image_transformer", workloads["web"], 1), packets.RPC{Workload: "web", Payload: "rgba"})
+	for range 12 {
+		for _, method := range []uint32{0, 1} {
+			list := fragments("web", method, randomBytes(4*(1+rand.IntN(8000))), 16*(1+rand.IntN(api.RPCFragment/16)))
+			for _, i := range append(rand.Perm(len(list)), 0) {
+				p.compare(list[i].RPC.Build(workloads))
+			}
+			handle := packets.RPC{Workload: "web", Request: requests.Add(1), Method: 2, Room: api.RPCMaxPayload,
+				Payload: string(binary.BigEndian.AppendUint64(nil, list[0].RPC.Request))}
+			if method == 1 {
+				p.compare(handle.Build(workloads))
+			}
+			finish := done(list[0])
+			p.compare(finish.RPC.Build(workloads))
+		}
+	}
+}
