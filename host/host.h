@@ -180,6 +180,7 @@ void rpc_abandon(struct worker *w, struct packet *p, const struct call *call, ui
 struct answer {
 	uint8_t type;
 	uint8_t code;
+	bool part; /* of the message, as the packet it answers */
 	uint16_t length;
 	uint32_t revision;
 	uint32_t index;

@@ -15,10 +15,13 @@ uint32_t reply_packets(uint32_t len, uint32_t size)
 static void answer(struct packet *p, uint8_t *at, const struct answer *a)
 {
 	const struct ln_rpc *req = &p->flow.rpc;
+	bool whole = a->type == LN_TYPE_RESPONSE && !a->part && req->type == LN_TYPE_REQUEST &&
+		     req->count != htobe32(1);
 	struct ln_rpc rpc = {
 		.magic = htobe16(LN_RPC_MAGIC),
 		.version = LN_RPC_VERSION,
 		.type = a->type,
+		.flags = whole ? LN_FLAG_DONE : 0,
 		.code = a->code,
 		.length = htobe16(a->length),
 		.workload = req->workload,
@@ -119,6 +122,7 @@ static bool number(const struct worker *w, const struct packet *p, struct answer
 	uint32_t step = match->window_len, count = be32toh(p->flow.rpc.count);
 
 	if (match->event == LAMBDA_FRAGMENT && count != 1) {
+		a->part = true;
 		a->index = be32toh(p->flow.rpc.index);
 		a->count = count;
 	} else if (a->message_len > a->length || match->window) {
