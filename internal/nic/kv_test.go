@@ -120,7 +120,7 @@ func TestKVClient(t *testing.T) {
 	for n := 1; n <= 250; n++ {
 		throughTCP(t, c, tcp, randomKey(r, n), randomValue(r, r.IntN(1025)), randomValue(r, r.IntN(1025)))
 	}
-	for n := 0; n <= 1024; n++ {
+	for n := range 1025 {
 		throughTCP(t, c, tcp, randomKey(r, 1+r.IntN(250)), randomValue(r, n), randomValue(r, n))
 	}
 	throughTCP(t, c, tcp, randomKey(r, 250), randomValue(r, 1024), randomValue(r, 1024))
