@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"runtime"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -47,34 +46,37 @@ func Points(h *hdrhistogram.Histogram) (points []report.Point) {
 	return points
 }
 
-// callFor makes the calls in turn, one after the other, until the time is over, and checks every answer. The client spins
-// rather than sleeps: what is measured is the server, not how fast this machine wakes a client up.
-func callFor(ctx context.Context, addr string, workload uint32, calls []Call, d time.Duration) (Latency, error) {
-	conn, err := lambdanic.DialConn(addr, lambdanic.WithSpin(), lambdanic.WithTimeout(10*time.Second))
+// callFor makes the calls in turn, one after the other, until the time is over, and checks every answer. The client is
+// an ordinary one: it sleeps in recv() until the answer is there. From the NIC it mostly is there when recv() is called.
+func callFor(ctx context.Context, addr string, workload uint32, calls []Call, d time.Duration, opts ...lambdanic.Option) (Latency, error) {
+	conn, err := lambdanic.DialConn(addr, append(opts, lambdanic.WithTimeout(10*time.Second))...)
 	if err != nil {
 		return Latency{}, err
 	}
 	defer conn.Close()
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
+	l := Latency{Histogram: newHistogram()}
+	err = onCPU(clientCPU, func() error { return l.fill(ctx, conn, workload, calls, d) })
+	return l, err
+}
+
+func (l *Latency) fill(ctx context.Context, conn *lambdanic.Conn, workload uint32, calls []Call, d time.Duration) error {
 	for range min(100, 10*len(calls)) { // connections, caches and the reply's length are learnt
 		if err := callOne(ctx, conn, workload, calls[0]); err != nil {
-			return Latency{}, err
+			return err
 		}
 	}
-	l := Latency{Histogram: newHistogram()}
 	start := time.Now()
 	for i, before := 0, start; l.Elapsed < d; i++ {
 		if err := callOne(ctx, conn, workload, calls[i%len(calls)]); err != nil {
-			return Latency{}, err
+			return err
 		}
 		now := time.Now()
 		if err := l.Histogram.RecordValue(now.Sub(before).Nanoseconds()); err != nil {
-			return Latency{}, fmt.Errorf("record a latency of %v: %w", now.Sub(before), err)
+			return fmt.Errorf("record a latency of %v: %w", now.Sub(before), err)
 		}
 		before, l.Elapsed = now, now.Sub(start)
 	}
-	return l, nil
+	return nil
 }
 
 func callOne(ctx context.Context, conn *lambdanic.Conn, workload uint32, c Call) error {

@@ -11,6 +11,7 @@ import (
 	"github.com/lambdanic/lambdanic/bench/gen"
 	"github.com/lambdanic/lambdanic/bench/link"
 	"github.com/lambdanic/lambdanic/bench/stand"
+	lambdanic "github.com/lambdanic/lambdanic/client/go"
 	"github.com/lambdanic/lambdanic/internal/backend"
 )
 
@@ -28,6 +29,7 @@ type side struct {
 	// far gives the measured end the program that it needs under generated load; nil where it has one.
 	far  func() (link.Attachment, error)
 	stop func(context.Context) error
+	pid  int // of the server, where it is a process
 }
 
 // onNIC is the side of a lambda that the NIC program runs. It stays deployed.
@@ -50,13 +52,20 @@ func asProcess(ctx context.Context, s *stand.Stand, w Work, d backend.Deployment
 		return append(napi, cpu.Process(p.PID)), err
 	}
 	return &side{
-		stand: s, work: w, pair: s.Plain, addr: p.Addr.String(), clock: clock, far: s.Plain.PassPeer, stop: p.Stop,
+		stand: s, work: w, pair: s.Plain, addr: p.Addr.String(), clock: clock, far: s.Plain.PassPeer, stop: p.Stop, pid: p.PID,
 	}, nil
 }
 
 // latency is measured without any program that the side could do without.
-func (s *side) latency(ctx context.Context) (Latency, error) {
-	return callFor(ctx, s.addr, workload, s.work.Calls, s.work.Duration)
+func (s *side) latency(ctx context.Context, opts ...lambdanic.Option) (l Latency, err error) {
+	if s.pid != 0 {
+		if err := pinProcess(s.pid, serverCPU()); err != nil {
+			return l, err
+		}
+		all := generatorCPUs()
+		defer func() { err = errors.Join(err, pinProcess(s.pid, all[len(all)-1]...)) }()
+	}
+	return callFor(ctx, s.addr, workload, s.work.Calls, s.work.Duration, opts...)
 }
 
 // underLoad attaches the generator for as long as f runs.

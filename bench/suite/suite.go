@@ -177,6 +177,7 @@ func (m *Measurement) Results() (rs []report.Result) {
 		{"p50", "µs", report.Lower, sourceClosed, func(f *Figures) report.Samples { return f.P50 }},
 		{"p99", "µs", report.Lower, sourceClosed, func(f *Figures) report.Samples { return f.P99 }},
 		{"p99.9", "µs", report.Lower, sourceClosed, func(f *Figures) report.Samples { return f.P999 }},
+		{"p50_spinning_client", "µs", report.Lower, sourceClosed, func(f *Figures) report.Samples { return f.P50Spinning }},
 		{"closed_rps", "1/s", report.Higher, sourceClosed, func(f *Figures) report.Samples { return f.ClosedRate }},
 		{"open_rps", "1/s", report.Higher, sourceOpen, func(f *Figures) report.Samples { return f.OpenRate }},
 		{"cpu_per_request", "ns", report.Lower, sourceCPU, func(f *Figures) report.Samples { return f.CPU }},
