@@ -1,0 +1,194 @@
+// Package fuzz runs what go test's own fuzzing cannot: libFuzzer on the NIC program built as ordinary C, and mutated frames on
+// the wire of a live NIC. -time says for how long each.
+package fuzz
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/compiler"
+	"github.com/lambdanic/lambdanic/internal/backend"
+	"github.com/lambdanic/lambdanic/internal/nic"
+	"github.com/lambdanic/lambdanic/test/packets"
+)
+
+var duration = flag.Duration("time", 3*time.Second, "how long each fuzzer runs")
+
+// The committed corpus, and for -time new inputs made of it. A crash leaves its input here as crash-*.
+func TestProgram(t *testing.T) {
+	binary := filepath.Join(t.TempDir(), "nic_fuzz")
+	build := exec.Command("clang-19", "-std=gnu17", "-g", "-O1", "-fsanitize=fuzzer,address,undefined",
+		"-fno-sanitize=alignment", // the NIC program reads packets as BPF may, unaligned
+		"-fno-sanitize-recover=undefined", "-Wall", "-Werror", "-Wno-address-of-packed-member", "-Wno-unused-function",
+		"-Ishim", "-I../../bpf", "-o", binary, "nic_fuzz.c")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build the fuzzer: %v\n%s", err, out)
+	}
+	args := []string{"-max_len=600", "-print_final_stats=1", fmt.Sprintf("-max_total_time=%d", max(1, int(duration.Seconds()))), t.TempDir(), "corpus"}
+	out, err := exec.Command(binary, args...).CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, tail(out, 6000))
+	}
+	t.Logf("%s", tail(out, 300))
+}
+
+func tail(b []byte, n int) []byte { return b[max(0, len(b)-n):] }
+
+// Mutated frames by the thousand come in on the wire of a live NIC, from a raw socket; beside them ordinary sockets ask
+// valid requests on two threads, each of which gets its right answer.
+func TestWire(t *testing.T) {
+	n := bringUp(t)
+	deploy(t, n, "web_server", 1)
+	deploy(t, n, "image_transformer", 2)
+	deadline := time.Now().Add(*duration)
+	var group sync.WaitGroup
+	var sent, answered atomic.Uint64
+	group.Go(func() { spray(t, n, deadline, &sent) })
+	for range 2 {
+		group.Go(func() {
+			conn, err := net.Dial("udp", n.Addr().String())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close()
+			for time.Now().Before(deadline) && !t.Failed() {
+				ask(t, conn, packets.RPC{Workload: "web", Payload: "/hello", Room: 64}, "Hello from the NIC.\n")
+				ask(t, conn, packets.RPC{Workload: "image", Payload: "\xff\x00\x00\xff\x0a\x14\x1e\x00"}, "\x4d\x12")
+				answered.Add(2)
+			}
+		})
+	}
+	group.Wait()
+	t.Logf("%d mutated frames, %d right answers", sent.Load(), answered.Load())
+	if sent.Load() == 0 || answered.Load() == 0 {
+		t.Error("nothing was tried")
+	}
+}
+
+var workloads = map[string]uint32{"web": 1, "image": 2, "packet": 1, "stream": 2, "assemble": 2}
+
+func bringUp(t *testing.T) *nic.NIC {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("makes interfaces and loads BPF programs: needs root")
+	}
+	c := nic.Config{Instance: fmt.Sprintf("f%d", os.Getpid()), RunDir: t.TempDir(), UnknownError: true}
+	t.Cleanup(func() {
+		if err := nic.Down(context.WithoutCancel(t.Context()), c); err != nil {
+			t.Error(err)
+		}
+	})
+	n, err := nic.Up(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return n
+}
+
+// deploy puts a bundled lambda on the NIC.
+func deploy(t *testing.T, n *nic.NIC, name string, workload uint32) {
+	t.Helper()
+	a, err := compiler.Build(t.Context(), filepath.Join("../../lambdas", name), compiler.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := backend.Deployment{Name: name, Workload: workload, Revision: 1, Spec: a.Manifest.Spec, BPF: a.BPF}
+	if err := n.Deploy(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+}
+
+var requests atomic.Uint64
+
+// ask wants one answer. A datagram may be lost where the ring is full, so it is asked again.
+func ask(t *testing.T, conn net.Conn, r packets.RPC, want string) {
+	r.Request = 1<<62 | requests.Add(1)
+	b := r.Build(workloads)
+	buf := make([]byte, 2048)
+	for range 100 {
+		if _, err := conn.Write(b); err != nil {
+			t.Error(err)
+			return
+		}
+		_ = conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+		for {
+			size, err := conn.Read(buf)
+			if err != nil {
+				break // time to ask again
+			}
+			h, p, err := api.ParsePacket(buf[:size])
+			if err == nil && h.Request != r.Request {
+				continue // to an earlier asking
+			}
+			if err != nil || h.Type != api.TypeResponse || string(p) != want {
+				t.Errorf("asked %q, got %+v %q, %v", r.Payload, h, p, err)
+			}
+			return
+		}
+	}
+	t.Errorf("no answer to %q", r.Payload)
+}
+
+// spray sends mutated frames from the host's end of the link until the deadline.
+func spray(t *testing.T, n *nic.NIC, deadline time.Time, sent *atomic.Uint64) {
+	fd, to, err := rawSocket(n.HostEnd())
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer func() { _ = unix.Close(fd) }()
+	var cases []packets.Case
+	for _, name := range []string{"requests.yml", "foreign.yml"} {
+		list, err := packets.Load(name)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		cases = append(cases, list...)
+	}
+	seed := [2]uint64{rand.Uint64(), rand.Uint64()}
+	t.Logf("seed %#x", seed)
+	r := rand.New(rand.NewPCG(seed[0], seed[1]))
+	for time.Now().Before(deadline) && !t.Failed() {
+		frame, err := cases[r.IntN(len(cases))].Frame.Build(workloads)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		frame = packets.Mutate(r, frame)
+		// Too long for the link, or no buffer for it: what matters is what arrives.
+		if err := unix.Sendto(fd, frame[:min(len(frame), 1514)], 0, to); err == nil {
+			sent.Add(1)
+		}
+	}
+}
+
+// rawSocket gives a socket that sends whole frames through an interface.
+func rawSocket(name string) (int, *unix.SockaddrLinklayer, error) {
+	l, err := netlink.LinkByName(name)
+	if err != nil {
+		return 0, nil, err
+	}
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
+	return fd, &unix.SockaddrLinklayer{Ifindex: l.Attrs().Index}, err
+}

@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+//go:build ignore
+
+/*
+ * Coverage-guided fuzzing of the NIC program, built as ordinary C under AddressSanitizer. An input is a series of packets,
+ * each a valid one with some of its fields and bytes changed, and of pauses. The packet's memory is poisoned around it, so a
+ * byte read or written outside is found, as is a lambda that is told wrongly what it may touch, or runs twice.
+ */
+#include <sanitizer/asan_interface.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "../../bpf/root.bpf.c"
+
+#define BUFFER 8192
+#define HEAD_ROOM 256
+#define PACKET_ROOM 3000 /* as far as a packet may grow */
+#define IN_FLIGHT 8
+#define MESSAGE_MAX 4096
+#define TIMEOUT_MS 100
+
+const volatile __u8 ln_unknown_reply = 1;
+const volatile __u64 ln_secret = 0x6c6e6963;
+
+#define check(condition) \
+	do { \
+		if (!(condition)) { \
+			fprintf(stderr, "%d: not %s\n", __LINE__, #condition); \
+			abort(); \
+		} \
+	} while (0)
+
+static struct {
+	const void *map;
+	uint8_t *memory;
+	size_t size;
+} maps[16];
+
+static uint8_t *buffer; /* below 4 GiB, since xdp_md has 32 bits for an address */
+static uint64_t now;
+static int locked;
+static int called; /* an external service was looked for */
+
+void *fuzz_lookup(const void *map, __u32 value_size, __u32 entries, __u32 key)
+{
+	int i = 0;
+
+	if (key >= entries)
+		return NULL;
+	while (maps[i].map && maps[i].map != map)
+		i++;
+	check(i < 15);
+	if (!maps[i].map) {
+		maps[i].map = map;
+		maps[i].size = (size_t)value_size * entries;
+		maps[i].memory = calloc(entries, value_size);
+		check(maps[i].memory);
+	}
+	return maps[i].memory + (size_t)key * value_size;
+}
+
+void fuzz_lock(void)
+{
+	check(!locked++);
+}
+
+void fuzz_unlock(void)
+{
+	check(locked-- == 1);
+}
+
+__u64 bpf_ktime_get_ns(void)
+{
+	check(!locked);
+	return now;
+}
+
+__u64 bpf_ktime_get_coarse_ns(void)
+{
+	check(!locked);
+	return now;
+}
+
+__u64 bpf_xdp_get_buff_len(struct xdp_md *ctx)
+{
+	return ctx->data_end - ctx->data;
+}
+
+/* Leaves only the packet itself to touch. */
+static void fence(struct xdp_md *ctx)
+{
+	ASAN_POISON_MEMORY_REGION(buffer, BUFFER);
+	ASAN_UNPOISON_MEMORY_REGION((void *)(uintptr_t)ctx->data, ctx->data_end - ctx->data);
+}
+
+static uint32_t start(void)
+{
+	return (uint32_t)(uintptr_t)buffer;
+}
+
+long bpf_xdp_adjust_head(struct xdp_md *ctx, int delta)
+{
+	int64_t data = (int64_t)ctx->data + delta;
+
+	if (data < start() || data + 14 > ctx->data_end)
+		return -1;
+	ctx->data = data;
+	fence(ctx);
+	return 0;
+}
+
+long bpf_xdp_adjust_tail(struct xdp_md *ctx, int delta)
+{
+	int64_t end = (int64_t)ctx->data_end + delta;
+
+	if (end > start() + HEAD_ROOM + PACKET_ROOM || end < (int64_t)ctx->data + 14)
+		return -1;
+	ctx->data_end = end;
+	fence(ctx);
+	if (delta > 0)
+		memset((void *)(uintptr_t)(end - delta), 0, delta);
+	return 0;
+}
+
+long bpf_xdp_load_bytes(struct xdp_md *ctx, __u32 off, void *to, __u32 len)
+{
+	if ((uint64_t)off + len > bpf_xdp_get_buff_len(ctx))
+		return -1;
+	memcpy(to, (void *)(uintptr_t)(ctx->data + off), len);
+	return 0;
+}
+
+long bpf_xdp_store_bytes(struct xdp_md *ctx, __u32 off, const void *from, __u32 len)
+{
+	if ((uint64_t)off + len > bpf_xdp_get_buff_len(ctx))
+		return -1;
+	memcpy((void *)(uintptr_t)(ctx->data + off), from, len);
+	return 0;
+}
+
+long bpf_fib_lookup(void *ctx, struct bpf_fib_lookup *params, int size, __u32 flags)
+{
+	check(ctx && size == sizeof(*params) && !flags);
+	called = 1;
+	return BPF_FIB_LKUP_RET_SUCCESS;
+}
+
+long bpf_redirect(__u32 index, __u64 flags)
+{
+	check(!index && !flags);
+	return XDP_REDIRECT;
+}
+
+/* The lambdas: what they are told must make sense, whatever came in. */
+static uint8_t messages[2][IN_FLIGHT][MESSAGE_MAX];
+static uint32_t replies[2][IN_FLIGHT]; /* lengths */
+
+static int run_assemble(struct xdp_md *ctx, struct ln_request *req)
+{
+	struct lambda_match *match = &req->match;
+	uint8_t *message = messages[0][match->record];
+	uint32_t n;
+
+	check(match->record < IN_FLIGHT);
+	switch (req->step) {
+	case LN_STEP_COPY:
+		check(match->payload_len <= MESSAGE_MAX && match->offset <= MESSAGE_MAX - match->payload_len);
+		check(match->offset + match->payload_len <= match->message_len);
+		check(!bpf_xdp_load_bytes(ctx, req->payload_off, message + match->offset, match->payload_len));
+		return LN_VERDICT_KEEP;
+	case LN_STEP_RUN:
+		check(match->message_len <= MESSAGE_MAX && !match->repeat);
+		replies[0][match->record] = match->message_len;
+		req->out_total = match->message_len;
+		break;
+	case LN_STEP_PULL:
+		check(req->out_total == replies[0][match->record]);
+		break;
+	}
+	if (match->window > req->out_total)
+		return LN_VERDICT_FAULT;
+	n = req->out_total - match->window;
+	if (n > match->window_len)
+		n = match->window_len;
+	check(!n || !bpf_xdp_store_bytes(ctx, req->payload_off, message + match->window, n));
+	req->out_len = n;
+	return LN_VERDICT_FORWARD;
+}
+
+/* Also what a hostile lambda may say: the root must not believe it. */
+static int run_packet(struct xdp_md *ctx, struct ln_request *req)
+{
+	struct lambda_match *match = &req->match;
+
+	(void)ctx;
+	req->out_off = (int32_t)(match->method >> 16) - 64;
+	req->out_len = match->method & 0x3fff;
+	req->out_total = match->method >> 8;
+	req->service = match->method >> 30;
+	return match->method >> 24 & 7;
+}
+
+int fuzz_lambda(struct xdp_md *ctx, __u32 slot, int *verdict)
+{
+	__u32 zero = 0;
+	struct ln_request *req = bpf_map_lookup_elem(&ln_requests, &zero);
+	struct lambda_match *match = &req->match;
+
+	check(!locked);
+	if (slot < 1 || slot > 3)
+		return -1;
+	if (match->event != LAMBDA_EVENT_COMPLETE && req->step != LN_STEP_RUN)
+		check(req->payload_off + match->payload_len <= bpf_xdp_get_buff_len(ctx));
+	check(match->window_len <= match->room || match->event == LAMBDA_EVENT_REPLY);
+	switch (slot) {
+	case 1:
+		*verdict = run_packet(ctx, req);
+		return 0;
+	case 2:
+		if (match->event == LAMBDA_EVENT_FRAGMENT && match->method & 1) {
+			*verdict = LN_VERDICT_KEEP;
+			return 0;
+		}
+		req->out_len = match->event == LAMBDA_EVENT_COMPLETE ? 0 : match->payload_len;
+		req->out_total = match->message_len;
+		*verdict = LN_VERDICT_FORWARD;
+		return 0;
+	}
+	*verdict = run_assemble(ctx, req);
+	return 0;
+}
+
+static void deploy(__u32 index, __u32 mode)
+{
+	__u32 workload = index;
+	struct ln_slot *slot = bpf_map_lookup_elem(&ln_slots, &index);
+	__u64 *word = bpf_map_lookup_elem(&ln_dispatch, &workload);
+
+	*slot = (struct ln_slot){
+		.workload = workload,
+		.revision = 1,
+		.mode = mode,
+		.message_max = mode ? MESSAGE_MAX : LN_RPC_MAX_PAYLOAD,
+		.message_timeout_ms = TIMEOUT_MS,
+		.message_ways = LN_MESSAGE_WAYS,
+		.service_count = 1,
+	};
+	if (mode) {
+		slot->bucket_base = index * 2;
+		slot->bucket_count = IN_FLIGHT / LN_MESSAGE_WAYS;
+	}
+	*word = LN_DISPATCH(workload, LN_STATE_SLOT, index);
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	(void)argc;
+	(void)argv;
+	buffer = mmap(NULL, BUFFER, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+	check(buffer != MAP_FAILED);
+	return 0;
+}
+
+/* The beginning of each packet in an input; what it says is put into a valid packet. */
+struct order {
+	uint8_t shape; /* bit 0: IPv6; 1, 2: VLAN tags; 3: a pause; 4: cut; 5: patch */
+	uint8_t type;
+	uint8_t flags;
+	uint8_t workload;
+	uint8_t request;
+	uint8_t index;
+	uint8_t count;
+	uint8_t length; /* in units of 8 bytes */
+	uint16_t message_len;
+	uint16_t room;
+	uint32_t method;
+	uint16_t patch_at;
+	uint8_t patch[4];
+};
+
+static uint32_t put_headers(uint8_t *p, const struct order *o, uint32_t datagram)
+{
+	static const uint8_t ethernet[] = { 2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1 };
+	int ipv6 = o->shape & 1, tags = (o->shape >> 1) & 3;
+	uint32_t n = sizeof(ethernet);
+
+	memcpy(p, ethernet, n);
+	for (int i = 0; i < tags; i++, n += 4)
+		memcpy(p + n, (uint8_t[]){ 0x81, 0, 0, i }, 4);
+	memcpy(p + n, ipv6 ? (uint8_t[]){ 0x86, 0xdd } : (uint8_t[]){ 8, 0 }, 2);
+	n += 2;
+	if (ipv6) {
+		struct ipv6hdr ip = { .version = 6, .payload_len = bpf_htons(datagram), .nexthdr = IPPROTO_UDP };
+
+		memcpy(p + n, &ip, sizeof(ip));
+		n += sizeof(ip);
+	} else {
+		struct iphdr ip = {
+			.version = 4, .ihl = 5, .protocol = IPPROTO_UDP, .tot_len = bpf_htons(20 + datagram), .saddr = 1
+		};
+
+		memcpy(p + n, &ip, sizeof(ip));
+		n += sizeof(ip);
+	}
+	return n;
+}
+
+/* Builds the packet that an order describes, and returns its length. */
+static uint32_t build(uint8_t *p, const struct order *o)
+{
+	uint32_t room = o->room % 1500, datagram = sizeof(struct udphdr) + sizeof(struct ln_rpc) + room;
+	uint32_t n = put_headers(p, o, datagram);
+	struct udphdr udp = { .source = bpf_htons(9), .dest = bpf_htons(LN_RPC_PORT), .len = bpf_htons(datagram) };
+	struct ln_rpc rpc = {
+		.magic = bpf_htons(LN_RPC_MAGIC),
+		.version = LN_RPC_VERSION,
+		.type = o->type % 7,
+		.flags = o->flags,
+		.length = bpf_htons(o->length * 8),
+		.workload = bpf_htonl(o->workload % 5),
+		.request = o->request % 8,
+		.index = bpf_htonl(o->index),
+		.count = bpf_htonl(o->count),
+		.message_len = bpf_htonl(o->message_len),
+		.method = bpf_htonl(o->method),
+		.revision = bpf_htonl(1),
+	};
+
+	if (o->type & 0x80) /* the reply of a service */
+		udp.dest = bpf_htons(LN_CALL_PORT + o->index % LN_CALL_PORTS);
+	memcpy(p + n, &udp, sizeof(udp));
+	n += sizeof(udp);
+	memcpy(p + n, &rpc, sizeof(rpc));
+	n += sizeof(rpc);
+	memset(p + n, o->request, room);
+	n += room;
+	if (o->shape & 0x20)
+		memcpy(p + o->patch_at % (n - 4), o->patch, sizeof(o->patch));
+	return o->shape & 0x10 ? 14 + o->patch_at % (n - 13) : n;
+}
+
+/* What holds for every packet. */
+static void judge(const uint8_t *before, uint32_t len, const struct order *o, const struct xdp_md *ctx, int action)
+{
+	const uint8_t *after = (const uint8_t *)(uintptr_t)ctx->data;
+	uint32_t out = ctx->data_end - ctx->data;
+
+	check(!locked);
+	if (action == XDP_PASS)
+		check(out == len && !memcmp(before, after, len));
+	else if (action != XDP_TX)
+		check(action == XDP_DROP || action == XDP_REDIRECT);
+	else if (called || o->type & 0x80)
+		check(out <= 14 + 8 + 40 + 8 + 64 + LN_RPC_MAX_PAYLOAD);
+	else
+		check(out <= len && !memcmp(after, before + 6, 6) && !memcmp(after + 6, before, 6));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	uint8_t before[PACKET_ROOM];
+	struct order o;
+
+	for (int i = 0; maps[i].map; i++)
+		if (maps[i].map == &ln_messages || maps[i].map == &ln_calls)
+			memset(maps[i].memory, 0, maps[i].map == &ln_messages ? 16 * sizeof(struct ln_bucket) : 4096);
+	now = 1000000000;
+	for (__u32 i = 1; i <= 3; i++)
+		deploy(i, i - 1);
+	for (; size >= sizeof(o); data += sizeof(o), size -= sizeof(o)) {
+		struct xdp_md ctx = { .data = start() + HEAD_ROOM };
+		uint32_t len;
+
+		memcpy(&o, data, sizeof(o));
+		len = build(before, &o);
+		if (o.shape & 8)
+			now += (uint64_t)o.room * 1000000;
+		ctx.data_end = ctx.data + len;
+		fence(&ctx);
+		memcpy((void *)(uintptr_t)ctx.data, before, len);
+		called = 0;
+		judge(before, len, &o, &ctx, ln_root(&ctx));
+	}
+	return 0;
+}
