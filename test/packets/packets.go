@@ -312,8 +312,11 @@ func (p *parts) check(n int) error {
 		return err
 	}
 	err, wrong := p.packet.VerifyChecksums()
-	if err != nil || len(wrong) > 0 {
-		return fmt.Errorf("checksums: %v %v", err, wrong)
+	if err != nil {
+		return fmt.Errorf("checksums: %w", err)
+	}
+	if len(wrong) > 0 {
+		return fmt.Errorf("wrong checksums: %v", wrong)
 	}
 	headers := len(p.packet.Data()) - len(p.net.LayerPayload())
 	length := len(p.udp.Contents) + len(p.udp.Payload)
