@@ -89,7 +89,7 @@ func dial(t testing.TB, to netip.AddrPort) *net.UDPConn {
 	return conn
 }
 
-// ask sends a datagram, and after it a request that is answered, so that what has not come by then will not come.
+// ask sends a datagram, and after it a request that is answered, so that what has not come by then will hardly come.
 func (p *pair) ask(conn *net.UDPConn, b []byte) []byte {
 	p.t.Helper()
 	last := p.sentinel
@@ -104,27 +104,60 @@ func (p *pair) ask(conn *net.UDPConn, b []byte) []byte {
 		}
 	}
 	var reply []byte
+	for {
+		got := p.receive(conn, 10*time.Second)
+		switch {
+		case got == nil:
+			p.t.Fatalf("%v says nothing more, after %x", conn.RemoteAddr(), b)
+		case binary.BigEndian.Uint64(got[16:]) == last.Request:
+			return reply
+		case answers(got, b):
+			reply = got
+		}
+	}
+}
+
+// answers says whether a reply is to this request.
+func answers(reply, b []byte) bool { return len(b) >= 24 && bytes.Equal(reply[16:24], b[16:24]) }
+
+// receive gives the next datagram, or nil when there is none for so long.
+func (p *pair) receive(conn *net.UDPConn, wait time.Duration) []byte {
+	p.t.Helper()
 	buf := make([]byte, 1<<16)
-	conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+	conn.SetReadDeadline(time.Now().Add(wait))
 	for {
 		size, err := conn.Read(buf)
 		if errors.Is(err, syscall.ECONNREFUSED) {
 			continue // the host's stack, where no socket waits for what is not λ-RPC
 		}
 		if err != nil {
-			p.t.Fatalf("%v says nothing more, after %x", conn.RemoteAddr(), b)
+			return nil
 		}
-		if binary.BigEndian.Uint64(buf[16:]) == last.Request {
-			return reply
+		if size >= api.RPCHeaderLen {
+			return buf[:size]
 		}
-		reply = bytes.Clone(buf[:size])
 	}
+}
+
+// late gives a reply that was overtaken: calls go through memcached, which may be asked on two CPUs.
+func (p *pair) late(conn *net.UDPConn, b []byte) []byte {
+	for got := p.receive(conn, 5*time.Second); got != nil; got = p.receive(conn, 5*time.Second) {
+		if answers(got, b) {
+			return got
+		}
+	}
+	return nil
 }
 
 // compare asks both and fails unless they say the same, byte for byte. It says whether there was an answer.
 func (p *pair) compare(b []byte) bool {
 	p.t.Helper()
 	n, h := p.ask(p.nic, b), p.ask(p.process, b)
+	if n == nil && h != nil {
+		n = p.late(p.nic, b)
+	} else if h == nil && n != nil {
+		h = p.late(p.process, b)
+	}
 	if bytes.Equal(n, h) || busy(n) || busy(h) { // they keep their records each in its own way
 		return n != nil
 	}
