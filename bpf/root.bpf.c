@@ -331,7 +331,6 @@ static __always_inline int ln_describe(struct ln_scratch *scratch, struct ln_req
 	place->length = bpf_ntohs(rpc->length);
 
 	match->event = LAMBDA_EVENT_REQUEST; /* also of a remembered reply */
-	match->event = LAMBDA_EVENT_REQUEST; /* also of a remembered reply */
 	match->workload = place->workload;
 	match->revision = slot->revision;
 	match->method = bpf_ntohl(rpc->method);
