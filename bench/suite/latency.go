@@ -3,7 +3,10 @@ package suite
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"runtime"
+	"sync"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -48,14 +51,14 @@ func Points(h *hdrhistogram.Histogram) (points []report.Point) {
 
 // callFor makes the calls in turn, one after the other, until the time is over, and checks every answer. The client is
 // an ordinary one: it sleeps in recv() until the answer is there. From the NIC it mostly is there when recv() is called.
-func callFor(ctx context.Context, addr string, workload uint32, calls []Call, d time.Duration, opts ...lambdanic.Option) (Latency, error) {
+func callFor(ctx context.Context, addr string, workload uint32, calls []Call, d time.Duration, cpu int, opts ...lambdanic.Option) (Latency, error) {
 	conn, err := lambdanic.DialConn(addr, append(opts, lambdanic.WithTimeout(10*time.Second))...)
 	if err != nil {
 		return Latency{}, err
 	}
 	defer conn.Close()
 	l := Latency{Histogram: newHistogram()}
-	err = onCPU(clientCPU, func() error { return l.fill(ctx, conn, workload, calls, d) })
+	err = onCPU(cpu, func() error { return l.fill(ctx, conn, workload, calls, d) })
 	return l, err
 }
 
@@ -77,6 +80,21 @@ func (l *Latency) fill(ctx context.Context, conn *lambdanic.Conn, workload uint3
 		before, l.Elapsed = now, now.Sub(start)
 	}
 	return nil
+}
+
+// closedRate is the calls per second of as many clients as there are CPUs, each on its own.
+func (s *side) closedRate(ctx context.Context) (rate float64, err error) {
+	parts := make([]Latency, runtime.NumCPU())
+	errs := make([]error, len(parts))
+	var wg sync.WaitGroup
+	for cpu := range parts {
+		wg.Go(func() { parts[cpu], errs[cpu] = callFor(ctx, s.addr, workload, s.work.Calls, s.work.Duration, cpu) })
+	}
+	wg.Wait()
+	for _, p := range parts {
+		rate += p.Rate()
+	}
+	return rate, errors.Join(errs...)
 }
 
 func callOne(ctx context.Context, conn *lambdanic.Conn, workload uint32, c Call) error {

@@ -25,7 +25,7 @@ const (
 type Figures struct {
 	P50, P99, P999 report.Samples // µs
 	P50Spinning    report.Samples // µs, seen by a client that never sleeps
-	ClosedRate     report.Samples // calls per second of one client
+	ClosedRate     report.Samples // calls per second of a client on each CPU
 	OpenRate       report.Samples // delivered per second; none where the work has no open load
 	CPU            report.Samples // ns per request
 	Histogram      *hdrhistogram.Histogram
@@ -137,12 +137,16 @@ func (m *measurer) round(ctx context.Context, name string) error {
 			return err
 		}
 		f.P50, f.P99, f.P999 = append(f.P50, l.Micros(50)), append(f.P99, l.Micros(99)), append(f.P999, l.Micros(99.9))
-		f.ClosedRate = append(f.ClosedRate, l.Rate())
 		f.Histogram.Merge(l.Histogram)
 		if l, err = s.latency(ctx, lambdanic.WithSpin()); err != nil {
 			return err
 		}
 		f.P50Spinning = append(f.P50Spinning, l.Micros(50))
+		rate, err := s.closedRate(ctx)
+		if err != nil {
+			return err
+		}
+		f.ClosedRate = append(f.ClosedRate, rate)
 		each, err := s.cpuTime(ctx)
 		f.CPU = append(f.CPU, float64(each.Nanoseconds()))
 		return err

@@ -65,7 +65,7 @@ func (s *side) latency(ctx context.Context, opts ...lambdanic.Option) (l Latency
 		all := generatorCPUs()
 		defer func() { err = errors.Join(err, pinProcess(s.pid, all[len(all)-1]...)) }()
 	}
-	return callFor(ctx, s.addr, workload, s.work.Calls, s.work.Duration, opts...)
+	return callFor(ctx, s.addr, workload, s.work.Calls, s.work.Duration, clientCPU, opts...)
 }
 
 // underLoad attaches the generator for as long as f runs.

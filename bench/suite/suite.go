@@ -47,6 +47,7 @@ func All() []Suite {
 	return []Suite{
 		{"echo", "the limit: a bare XDP_TX echo on the NIC's own pair", runEcho},
 		{"dispatch", "a packet's cost with 1,000 lambdas deployed against one", runDispatch},
+		{"replies", "replies of many packets: pulled against multiplied", runReplies},
 		{"deploy", "from source to the first answer", runDeploy},
 		{"swap", "from one built revision to the next", runSwap},
 		{"web_server", "pages: the NIC against a process", compare(WebServer)},

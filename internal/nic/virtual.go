@@ -22,9 +22,6 @@ type virtual struct {
 	subnet    int    // which /30 of 10.237.0.0/16 and /64 of fd6c:6e69:63::/48
 }
 
-// nicInterface is the far end's name, in a namespace that holds nothing else.
-const nicInterface = "nic0"
-
 func (v virtual) hostAddr() netip.Addr { return v.addr4(1) }
 func (v virtual) nicAddr() netip.Addr  { return v.addr4(2) }
 func (v virtual) hostAddr6() netip.Addr {
@@ -48,7 +45,8 @@ func virtualNames(instance string) virtual {
 	if len(short) > 10 {
 		short = short[:5] + fmt.Sprintf("%05x", fnv32(instance)&0xfffff)
 	}
-	return virtual{namespace: "lambdanic-" + instance, host: "lnic-" + short, nic: nicInterface}
+	// The far end is alone in its namespace; its name is the instance's all the same, as kernel threads are called by it.
+	return virtual{namespace: "lambdanic-" + instance, host: "lnic-" + short, nic: "nic-" + short}
 }
 
 // create makes namespace, pair and addresses. What of them was left from an earlier attempt must be gone.

@@ -55,7 +55,7 @@ func imageTransformer() scenario {
 	answers := [2][]byte{grey(rgba, 128), grey(rgba, 0)}
 	return scenario{
 		lambda: "image_transformer", total: func() int { return *images },
-		replace: []string{"0x0000008000000080ULL", "0"},
+		replace: []string{"#define HALF 0x0080008000800080ULL", "#define HALF 0ULL"},
 		request: func(int) lambdanic.Request { return lambdanic.Request{Workload: 1, Body: rgba} },
 		answer:  func(_ lambdanic.Request, second int) []byte { return answers[second] },
 	}
