@@ -11,8 +11,17 @@ type Manifest struct {
 	BPF    File `json:"bpf,omitzero"`    // ELF object for target nic
 	Native File `json:"native,omitzero"` // shared object for target process
 
-	Memory uint64 `json:"memory"` // bytes of all objects together; at most Spec.Limits.Memory
-	Maps   []Map  `json:"maps,omitempty"`
+	Memory  uint64  `json:"memory"` // bytes of all objects together; at most Spec.Limits.Memory
+	Maps    []Map   `json:"maps,omitempty"`
+	Layouts Layouts `json:"layouts,omitzero"`
+}
+
+// Layouts names the layouts of the objects that a later revision takes over. Two are equal where names, places and types are;
+// "" means that there are none.
+type Layouts struct {
+	Kept     string `json:"kept,omitempty"`     // the objects declared LAMBDA_KEPT
+	Migrated string `json:"migrated,omitempty"` // the object declared LAMBDA_MIGRATED
+	From     string `json:"from,omitempty"`     // the migrated object that LAMBDA_MIGRATE() takes
 }
 
 // File is one part of an artifact, named by its content.

@@ -207,10 +207,17 @@ func withoutMessage(messages string, exit *sandbox.ExitError, spec api.Spec) Dia
 // describe fills in what the manifest says of the objects, and enforces the spec's limit on memory.
 func describe(a *Artifact) error {
 	m := &a.Manifest
-	if a.BPF != nil {
+	switch {
+	case a.BPF != nil:
 		a.BPF = renameSections(a.BPF)
+		c, err := Inspect(a.BPF)
+		if err != nil {
+			return fmt.Errorf("lambda %s: %w", m.Spec.Name, err)
+		}
+		m.Maps, m.Memory, m.Layouts = c.Maps, c.Memory, c.Layouts
+	case a.Native != nil:
 		var err error
-		if m.Maps, m.Memory, err = Inspect(a.BPF); err != nil {
+		if m.Layouts, err = nativeLayouts(a.Native); err != nil {
 			return fmt.Errorf("lambda %s: %w", m.Spec.Name, err)
 		}
 	}

@@ -167,6 +167,7 @@ func TestErrorsCarryTheAuthorsPlace(t *testing.T) {
 
 func TestBuildRefuses(t *testing.T) {
 	const include = "#include \"lambda.h\"\n"
+	const migrated = "LAMBDA_MIGRATED int migrated;\n"
 	entry := func(statements string) string {
 		return include + "int probe" + body + " { " + statements + " return RETURN_DROP; }\n"
 	}
@@ -175,14 +176,20 @@ func TestBuildRefuses(t *testing.T) {
 		is           error
 		want         string
 	}{
-		"too much memory": {"limits: {memory: 64KiB}\n", include + "uint8_t table[65536];\nint probe" + body + " { return table[match_data->room & 0xffff]; }\n", sandbox.ErrLimit, "limits.memory allows 65536"},
-		"kernel memory":   {"", entry("char c; if (!bpf_probe_read_kernel(&c, 1, (void *)match_data->request)) return c;"), ErrForbidden, "ProbeReadKernel"},
-		"redirect":        {"", entry("return bpf_redirect(1, 0);"), ErrForbidden, "Redirect"},
-		"may_goto":        {"", entry(`asm volatile goto(".byte 0xe5; .byte 0; .short 0; .long 0" :::: out); out:`), ErrForbidden, "may_goto"},
-		"kernel variable": {"", include + "extern const int bpf_prog_active __attribute__((section(\".ksyms\")));\nint probe" + body + " { return *(volatile int *)&bpf_prog_active; }\n", ErrForbidden, "bpf_prog_active is declared"},
-		"pinned map":      {"", include + "struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 1); __type(key, int); __type(value, int); __uint(pinning, 1); } theirs SEC(\".maps\");\nint probe" + body + " { int k = 0; return !bpf_map_lookup_elem(&theirs, &k); }\n", ErrForbidden, "pinned"},
-		"program array":   {"", include + "struct { __uint(type, BPF_MAP_TYPE_PROG_ARRAY); __uint(max_entries, 1); __type(key, int); __type(value, int); } jump SEC(\".maps\");\nint probe" + body + " { int k = 0; return !bpf_map_lookup_elem(&jump, &k); }\n", ErrForbidden, "ProgramArray"},
-		"second program":  {"", entry("") + "SEC(\"xdp\") int other(struct xdp_md *ctx) { return 2; }\n", ErrForbidden, "a program \"other\""},
+		"too much memory":          {"limits: {memory: 64KiB}\n", include + "uint8_t table[65536];\nint probe" + body + " { return table[match_data->room & 0xffff]; }\n", sandbox.ErrLimit, "limits.memory allows 65536"},
+		"kernel memory":            {"", entry("char c; if (!bpf_probe_read_kernel(&c, 1, (void *)match_data->request)) return c;"), ErrForbidden, "ProbeReadKernel"},
+		"redirect":                 {"", entry("return bpf_redirect(1, 0);"), ErrForbidden, "Redirect"},
+		"may_goto":                 {"", entry(`asm volatile goto(".byte 0xe5; .byte 0; .short 0; .long 0" :::: out); out:`), ErrForbidden, "may_goto"},
+		"kernel variable":          {"", include + "extern const int bpf_prog_active __attribute__((section(\".ksyms\")));\nint probe" + body + " { return *(volatile int *)&bpf_prog_active; }\n", ErrForbidden, "bpf_prog_active is declared"},
+		"pinned map":               {"", include + "struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 1); __type(key, int); __type(value, int); __uint(pinning, 1); } theirs SEC(\".maps\");\nint probe" + body + " { int k = 0; return !bpf_map_lookup_elem(&theirs, &k); }\n", ErrForbidden, "pinned"},
+		"program array":            {"", include + "struct { __uint(type, BPF_MAP_TYPE_PROG_ARRAY); __uint(max_entries, 1); __type(key, int); __type(value, int); } jump SEC(\".maps\");\nint probe" + body + " { int k = 0; return !bpf_map_lookup_elem(&jump, &k); }\n", ErrForbidden, "ProgramArray"},
+		"second program":           {"", entry("") + "SEC(\"xdp\") int other(struct xdp_md *ctx) { return 2; }\n", ErrForbidden, "a program \"other\""},
+		"second program's section": {"", entry("") + "SEC(\"xdp\") int lambda_migrate(struct xdp_md *ctx) { return 2; }\n", ErrForbidden, "in section \"xdp\""},
+		"migration that redirects": {"", include + migrated + "LAMBDA_MIGRATE(int, old) { migrated = *old + bpf_redirect(1, 0); }\n" + entry(""), ErrForbidden, "Redirect"},
+		"migration that loops":     {"", include + migrated + "static long step(__u32 i, void *c) { return 0; }\nLAMBDA_MIGRATE(int, old) { bpf_loop(1 << 23, step, 0, 0); migrated = *old; }\n" + entry(""), ErrForbidden, "Loop"},
+		"migration of a request":   {"", include + migrated + "LAMBDA_MIGRATE(int, old) { int k = 0; migrated = !bpf_map_lookup_elem(&ln_requests, &k); }\n" + entry(""), ErrForbidden, "foreign object"},
+		"the past in a request":    {"", include + migrated + "LAMBDA_MIGRATE(int, old) { migrated = *old; }\n" + entry("lambda_migrate_old++;"), ErrForbidden, "foreign object"},
+		"two migrated objects":     {"", include + migrated + "LAMBDA_MIGRATED int other;\n" + entry("migrated++; other++;"), ErrForbidden, "make them one struct"},
 		// A 16-byte load of the map with file descriptor 5 (BPF_LD | BPF_IMM | BPF_DW, BPF_PSEUDO_MAP_FD).
 		"file descriptor": {"", entry(`asm volatile(".byte 0x18, 0x11, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0" ::: "r1");`), ErrForbidden, "foreign object"},
 		// The same with BPF_PSEUDO_BTF_ID: the address of a variable of the kernel.

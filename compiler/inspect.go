@@ -17,11 +17,19 @@ import (
 // ErrForbidden says that a BPF object holds something that a lambda may not do.
 var ErrForbidden = errors.New("forbidden in a lambda")
 
+// The programs that an object may hold (sdk/lambda_entry.h, LAMBDA_MIGRATE in sdk/lambda.h).
 const (
-	programName = "lambda" // the one program that an object holds, see sdk/lambda_entry.h
-	sectionName = "xdp.frags"
-	sharedMap   = "ln_requests" // the hand-over of the NIC program, which is not the lambda's own
+	Program        = "lambda"
+	MigrateProgram = "lambda_migrate" // runs once, when the lambda takes over from an earlier revision
 )
+
+// SharedMap is the hand-over between the NIC program and its lambdas, which is not a lambda's own.
+const SharedMap = "ln_requests"
+
+const sectionName = "xdp.frags"
+
+// foreign is what each program may not touch, of the maps in its own object.
+var foreign = map[string]string{Program: OldSection, MigrateProgram: SharedMap}
 
 // helpers are the kernel's functions that a lambda may call. All others are refused: some read any memory of the
 // kernel (bpf_probe_read_kernel), go past the NIC program (bpf_redirect, bpf_tail_call), or run without bound (bpf_loop).
@@ -39,34 +47,42 @@ const mayGoto = 0xe5
 // mapTypes are the kinds of maps that a lambda may declare.
 var mapTypes = []ebpf.MapType{ebpf.Array, ebpf.PerCPUArray, ebpf.Hash, ebpf.PerCPUHash, ebpf.LRUHash, ebpf.LRUCPUHash}
 
-// Inspect checks that a BPF object is a lambda and nothing else, and lists its maps and the bytes that they take. The
-// verifier proves that a program does no harm to the kernel; Inspect, that it does none to its neighbours. It trusts nothing in
-// the object, whoever compiled it.
-func Inspect(object []byte) (maps []api.Map, memory uint64, err error) {
+// Contents is what Inspect finds in a BPF object.
+type Contents struct {
+	Maps    []api.Map
+	Memory  uint64 // bytes that the maps take
+	Layouts api.Layouts
+}
+
+// Inspect checks that a BPF object is a lambda and nothing else, and says what is in it. The verifier proves that a
+// program does no harm to the kernel; Inspect, that it does none to its neighbours. It trusts nothing in the object,
+// whoever compiled it.
+func Inspect(object []byte) (c Contents, err error) {
 	if err := checkSymbols(object); err != nil {
-		return nil, 0, err
+		return c, err
 	}
 	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(object))
 	if err != nil {
-		return nil, 0, fmt.Errorf("inspect BPF object: %w", err)
+		return c, fmt.Errorf("inspect BPF object: %w", err)
 	}
 	if err := checkPrograms(spec); err != nil {
-		return nil, 0, err
+		return c, err
 	}
 	for name, m := range spec.Maps {
-		if name == sharedMap {
+		if err := checkMap(m); err != nil && name != SharedMap {
+			return c, err
+		}
+		if name == SharedMap || name == OldSection { // they are others', and only put in here
 			continue
 		}
-		if err := checkMap(m); err != nil {
-			return nil, 0, err
-		}
-		maps = append(maps, api.Map{
+		c.Maps = append(c.Maps, api.Map{
 			Name: name, Type: m.Type.String(), KeySize: m.KeySize, ValueSize: m.ValueSize, MaxEntries: m.MaxEntries,
 		})
-		memory += mapMemory(m)
+		c.Memory += mapMemory(m)
 	}
-	slices.SortFunc(maps, func(a, b api.Map) int { return strings.Compare(a.Name, b.Name) })
-	return maps, memory, nil
+	slices.SortFunc(c.Maps, func(a, b api.Map) int { return strings.Compare(a.Name, b.Name) })
+	c.Layouts, err = layouts(spec)
+	return c, err
 }
 
 // checkSymbols refuses what is not defined in the object: functions and variables of the kernel.
@@ -89,22 +105,22 @@ func checkSymbols(object []byte) error {
 
 func checkPrograms(spec *ebpf.CollectionSpec) error {
 	for name, program := range spec.Programs {
-		if name != programName || program.SectionName != sectionName {
+		if foreign[name] == "" || program.SectionName != sectionName {
 			return fmt.Errorf("%w: a program %q in section %q", ErrForbidden, name, program.SectionName)
 		}
 		for i := range program.Instructions {
-			if err := checkInstruction(spec, &program.Instructions[i]); err != nil {
+			if err := checkInstruction(spec, name, &program.Instructions[i]); err != nil {
 				return err
 			}
 		}
 	}
-	if spec.Programs[programName] == nil {
-		return fmt.Errorf("%w: the object holds no program %q", ErrForbidden, programName)
+	if spec.Programs[Program] == nil {
+		return fmt.Errorf("%w: the object holds no program %q", ErrForbidden, Program)
 	}
 	return nil
 }
 
-func checkInstruction(spec *ebpf.CollectionSpec, ins *asm.Instruction) error {
+func checkInstruction(spec *ebpf.CollectionSpec, program string, ins *asm.Instruction) error {
 	switch {
 	case ins.IsBuiltinCall():
 		if fn := asm.BuiltinFunc(ins.Constant); !slices.Contains(helpers, fn) {
@@ -116,7 +132,7 @@ func checkInstruction(spec *ebpf.CollectionSpec, ins *asm.Instruction) error {
 		return fmt.Errorf("%w: an unmetered loop (may_goto)%s", ErrForbidden, place(ins))
 	case ins.OpCode.IsDWordLoad() && ins.Src != 0 && !ins.IsLoadOfFunctionPointer():
 		// Anything else is a variable of the kernel, or a file descriptor of whoever loads the object.
-		if !ins.IsLoadFromMap() || spec.Maps[ins.Reference()] == nil {
+		if !ins.IsLoadFromMap() || spec.Maps[ins.Reference()] == nil || ins.Reference() == foreign[program] {
 			return fmt.Errorf("%w: a load of a foreign object%s", ErrForbidden, place(ins))
 		}
 	}

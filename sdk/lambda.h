@@ -51,12 +51,30 @@ typedef struct lambda_match MATCH_DATA_T;
 
 /*
  * What becomes of an object when a new revision takes over: it starts anew (as every plain object does), it is kept
- * (same name and type in both revisions, else the deploy is refused), or LAMBDA_MIGRATE() fills it from the old one.
+ * (same name and type in both revisions, else the deploy is refused), or it is migrated: taken over as it is where the type is
+ * the same, filled by LAMBDA_MIGRATE() where the running revision's has another. One object may be migrated: a struct holds more.
  * Zeros take no room in an object in sections that begin with .bss. Loaders find them under other names: for the NIC the
  * compiler renames .bss..NAME to .data.NAME, for the host lambda.ld to lambda_NAME.
  */
 #define LAMBDA_KEPT __attribute__((section(".bss..keep")))
 #define LAMBDA_MIGRATED __attribute__((section(".bss..migrate")))
+
+/*
+ * LAMBDA_MIGRATE(struct counters_v1, old) { ... } defines the function that fills the migrated object, and whatever else is to
+ * follow from it, from the running revision's. The type has to be spelled as that revision has it; its tag is free. It runs
+ * once, when the revision is deployed. What it reads is the running revision's own memory, or a copy of it: leave it as it is.
+ */
+#define LAMBDA_MIGRATE(type, name) \
+	type lambda_migrate_old __attribute__((section(".bss..migrate_old"))); \
+	static __always_inline void lambda_migrate_from(const type *name); \
+	LAMBDA_MIGRATE_ENTRY \
+	{ \
+		const type *old = &lambda_migrate_old; \
+		lambda_opaque(old); /* it is written by others */ \
+		lambda_migrate_from(old); \
+		return 0; \
+	} \
+	static __always_inline void lambda_migrate_from(const type *name)
 
 /* Spare bytes that an array must have behind its last text for lambda_reply_from(). */
 #define LAMBDA_WINDOW LN_RPC_MAX_PAYLOAD

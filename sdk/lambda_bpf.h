@@ -20,6 +20,9 @@ struct lambda_headers {
 	uint32_t base; /* of the payload in the packet */
 };
 
+/* Run by BPF_PROG_TEST_RUN, where the running revision's object stands in the place of lambda_migrate_old. */
+#define LAMBDA_MIGRATE_ENTRY SEC("xdp.frags") int lambda_migrate(struct xdp_md *ctx)
+
 #ifdef LAMBDA_ASSEMBLE
 /* The messages in assembly, and after the run their replies. */
 static uint8_t lambda_messages[LAMBDA_IN_FLIGHT][LAMBDA_MESSAGE_MAX + LAMBDA_WINDOW] SEC(".bss..messages");

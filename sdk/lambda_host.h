@@ -24,6 +24,9 @@ struct lambda_headers {
 	uint8_t *limit; /* how far lambda_put() may move it */
 };
 
+/* Called by lambda-host when lambda_migrate_old holds a copy of the running revision's object. */
+#define LAMBDA_MIGRATE_ENTRY int lambda_host_migrate(void)
+
 static __always_inline uint8_t *payload(EXTRACTED_HEADERS_T *headers, int32_t off, uint32_t len)
 {
 	long low = headers->start - headers->base;

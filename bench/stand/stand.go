@@ -158,7 +158,7 @@ func (s *Stand) Build(ctx context.Context, name string) (*compiler.Artifact, err
 func Deployment(a *compiler.Artifact, workload uint32, services map[string]netip.AddrPort) backend.Deployment {
 	d := backend.Deployment{
 		Namespace: "bench", Name: a.Manifest.Spec.Name, Workload: workload, Revision: 1, Spec: a.Manifest.Spec,
-		BPF: a.BPF, Native: a.Native,
+		Layouts: a.Manifest.Layouts, BPF: a.BPF, Native: a.Native,
 	}
 	for _, svc := range a.Manifest.Spec.Services {
 		d.Services = append(d.Services, backend.Service{

@@ -17,6 +17,8 @@ type Deployment struct {
 	Spec      api.Spec // with defaults
 	Services  []Service
 
+	Layouts api.Layouts // of the objects that a later revision takes over
+
 	BPF    []byte // ELF object for target nic
 	Native []byte // shared object for target process
 }

@@ -66,7 +66,7 @@ func (n *NIC) adoptSlots() error {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	if err := n.sweepKept(); err != nil {
+	if err := n.sweepParts(); err != nil {
 		return err
 	}
 	var draining []*revision
@@ -93,18 +93,20 @@ func (n *NIC) adoptSlots() error {
 	return nil
 }
 
-// sweepKept removes the pins of kept objects whose program was not pinned yet, or not any more, when a daemon died: the next
-// revision in that slot would be taken for their owner.
-func (n *NIC) sweepKept() error {
-	kept, err := filepath.Glob(filepath.Join(n.cfg.pins(), "kept", "*-*"))
-	if err != nil {
-		return err
-	}
+// sweepParts removes the pins of state whose program was not pinned yet, or not any more, when a daemon died: the next
+// revision in that slot would be taken for its owner.
+func (n *NIC) sweepParts() error {
 	var errs []error
-	for _, pin := range kept {
-		slot, _, _ := strings.Cut(filepath.Base(pin), "-")
-		if _, err := os.Stat(filepath.Join(n.cfg.pins(), "slots", slot)); errors.Is(err, os.ErrNotExist) {
-			errs = append(errs, removePin(pin))
+	for _, p := range new(revision).parts() {
+		pins, err := filepath.Glob(filepath.Join(n.cfg.pins(), p.dir, "*-*"))
+		if err != nil {
+			return err
+		}
+		for _, pin := range pins {
+			slot, _, _ := strings.Cut(filepath.Base(pin), "-")
+			if _, err := os.Stat(filepath.Join(n.cfg.pins(), "slots", slot)); errors.Is(err, os.ErrNotExist) {
+				errs = append(errs, removePin(pin))
+			}
 		}
 	}
 	return errors.Join(errs...)
@@ -119,14 +121,9 @@ func (n *NIC) adoptSlot(slot uint32) (*revision, error) {
 	if r.prog, err = ebpf.LoadPinnedProgram(n.progPin(slot), nil); err != nil {
 		return nil, fmt.Errorf("open the program of slot %d: %w", slot, err)
 	}
-	kept, err := filepath.Glob(filepath.Join(n.cfg.pins(), "kept", fmt.Sprintf("%d-*", slot)))
-	if err != nil {
-		return nil, err
-	}
-	for _, pin := range kept {
-		_, r.layout, _ = strings.Cut(filepath.Base(pin), "-")
-		if r.keep, err = ebpf.LoadPinnedMap(pin, nil); err != nil {
-			return nil, fmt.Errorf("open the kept objects of slot %d: %w", slot, err)
+	for _, p := range r.parts() {
+		if err := n.adoptPart(slot, p); err != nil {
+			return nil, err
 		}
 	}
 	n.loaded[slot] = r
@@ -134,4 +131,18 @@ func (n *NIC) adoptSlot(slot uint32) (*revision, error) {
 	n.services.mark(r.rec.ServiceBase, r.rec.ServiceCount, true)
 	n.buckets.mark(r.rec.BucketBase, r.rec.BucketCount, true)
 	return r, nil
+}
+
+func (n *NIC) adoptPart(slot uint32, p part) error {
+	pins, err := filepath.Glob(filepath.Join(n.cfg.pins(), p.dir, fmt.Sprintf("%d-*", slot)))
+	if err != nil {
+		return err
+	}
+	for _, pin := range pins {
+		_, *p.layout, _ = strings.Cut(filepath.Base(pin), "-")
+		if *p.objects, err = ebpf.LoadPinnedMap(pin, nil); err != nil {
+			return fmt.Errorf("open the %s objects of slot %d: %w", p.dir, slot, err)
+		}
+	}
+	return nil
 }

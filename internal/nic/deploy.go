@@ -15,27 +15,50 @@ import (
 	"github.com/cilium/ebpf"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/internal/backend"
 )
 
 // revision is one loaded revision of a lambda.
 type revision struct {
-	slot   uint32
-	rec    rootLnSlot
-	prog   *ebpf.Program
-	keep   *ebpf.Map // nil if it keeps nothing
-	layout string    // of what it keeps
+	slot     uint32
+	rec      rootLnSlot
+	prog     *ebpf.Program
+	migrate  *ebpf.Program // to be run before it serves; nil if nothing is
+	kept     *ebpf.Map     // nil if it keeps nothing
+	migrated *ebpf.Map     // nil if nothing of it is migrated
+	layouts  api.Layouts   // of these
 }
 
 func (r *revision) close() error {
 	var errs []error
-	if r.prog != nil {
-		errs = append(errs, r.prog.Close())
+	for _, p := range []*ebpf.Program{r.prog, r.migrate} {
+		if p != nil {
+			errs = append(errs, p.Close())
+		}
 	}
-	if r.keep != nil {
-		errs = append(errs, r.keep.Close())
+	for _, m := range []*ebpf.Map{r.kept, r.migrated} {
+		if m != nil {
+			errs = append(errs, m.Close())
+		}
 	}
 	return errors.Join(errs...)
+}
+
+// A part of a revision's state lives in a map that the next one takes over. It is pinned in a directory of its own, under slot
+// and layout.
+type part struct {
+	dir     string
+	section string
+	objects **ebpf.Map
+	layout  *string
+}
+
+func (r *revision) parts() []part {
+	return []part{
+		{"kept", compiler.KeptSection, &r.kept, &r.layouts.Kept},
+		{"migrated", compiler.MigratedSection, &r.migrated, &r.layouts.Migrated},
+	}
 }
 
 // Deploy loads a revision and swaps it in. Until the swap, which is one store, the revision before it serves every request;
@@ -52,6 +75,10 @@ func (n *NIC) Deploy(_ context.Context, d backend.Deployment) error {
 	if err != nil {
 		return fmt.Errorf("deploy %s revision %d on the NIC: %w", d.Name, d.Revision, err)
 	}
+	// What the old revision writes from here on is lost to a migration: nothing comes between it and the swap.
+	if err := n.fill(r); err != nil {
+		return fmt.Errorf("deploy %s revision %d on the NIC: %w", d.Name, d.Revision, errors.Join(err, n.unload(r)))
+	}
 	n.workloads[d.Workload] = r
 	n.dispatch.send(d.Workload, rootLnStateLN_STATE_SLOT, r.slot)
 	n.cfg.reached("swapped")
@@ -61,16 +88,22 @@ func (n *NIC) Deploy(_ context.Context, d backend.Deployment) error {
 	return nil
 }
 
-// load does everything for a revision but the swap.
+// load does everything for a revision but the migration and the swap.
 func (n *NIC) load(d *backend.Deployment, old *revision) (r *revision, err error) {
-	spec, err := n.objects.read(d)
+	obj, err := n.objects.read(d)
 	if err != nil {
 		return nil, err
 	}
 	if err := n.checkServices(d); err != nil {
 		return nil, err
 	}
-	r = &revision{layout: keepLayout(spec)}
+	var h backend.Handover
+	if old != nil {
+		if h, err = backend.HandOver(old.layouts, obj.layouts); err != nil {
+			return nil, err
+		}
+	}
+	r = &revision{layouts: obj.layouts}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, n.unload(r))
@@ -83,14 +116,24 @@ func (n *NIC) load(d *backend.Deployment, old *revision) (r *revision, err error
 	if err := n.reserve(d, r, old); err != nil {
 		return r, err
 	}
-	replace := map[string]*ebpf.Map{requestsMap: n.objs.LnRequests}
-	if r.layout != "" && old != nil && old.keep != nil {
-		if r.layout != old.layout {
-			return r, errors.New("its kept objects differ from those of the running revision in name, order or type: restore them, or remove the lambda first to start anew")
-		}
-		replace[keepMap] = old.keep
+	replace := obj.takeOver(h, old)
+	replace[compiler.SharedMap] = n.objs.LnRequests
+	return r, n.loadProgram(obj.spec, r, replace)
+}
+
+// fill runs the lambda's migration, if it has one to run, on no packet at all. It reads the old revision's own map, in which
+// that one goes on to count meanwhile.
+func (n *NIC) fill(r *revision) error {
+	if r.migrate == nil {
+		return nil
 	}
-	return r, n.loadProgram(spec, r, replace)
+	if _, err := r.migrate.Run(&ebpf.RunOptions{Data: make([]byte, 64)}); err != nil {
+		return fmt.Errorf("migrate its object: %w", err)
+	}
+	n.cfg.reached("migrated")
+	err := r.migrate.Close()
+	r.migrate = nil
+	return err
 }
 
 // reserve gives the revision its records: services of its own, message records in common with the revision before it if
@@ -160,13 +203,16 @@ func (n *NIC) loadProgram(spec *ebpf.CollectionSpec, r *revision, replace map[st
 		return verifierError(err)
 	}
 	defer coll.Close()
-	r.prog = coll.DetachProgram(programName)
-	if r.layout != "" {
-		r.keep = coll.DetachMap(keepMap)
-		if err := pinOver(r.keep, n.keepPin(r)); err != nil {
+	r.prog, r.migrate = coll.DetachProgram(compiler.Program), coll.DetachProgram(compiler.MigrateProgram)
+	for _, p := range r.parts() {
+		if *p.layout == "" {
+			continue
+		}
+		*p.objects = coll.DetachMap(p.section)
+		if err := pinOver(*p.objects, n.partPin(r.slot, p)); err != nil {
 			return err
 		}
-		n.cfg.reached("kept objects pinned")
+		n.cfg.reached(p.dir + " objects pinned")
 	}
 	if err := pinOver(r.prog, n.progPin(r.slot)); err != nil {
 		return err
@@ -199,8 +245,8 @@ func (n *NIC) progPin(slot uint32) string {
 	return filepath.Join(n.cfg.pins(), "slots", strconv.Itoa(int(slot)))
 }
 
-func (n *NIC) keepPin(r *revision) string {
-	return filepath.Join(n.cfg.pins(), "kept", fmt.Sprintf("%d-%s", r.slot, r.layout))
+func (n *NIC) partPin(slot uint32, p part) string {
+	return filepath.Join(n.cfg.pins(), p.dir, fmt.Sprintf("%d-%s", slot, *p.layout))
 }
 
 // checkServices refuses what could never be answered: the reply of a server on a real NIC's own host goes over loopback.

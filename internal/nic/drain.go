@@ -125,8 +125,10 @@ func (n *NIC) unload(r *revision) error {
 		n.cfg.reached("slot cleared")
 		errs = append(errs, removePin(n.progPin(r.slot)))
 		n.cfg.reached("program unpinned")
-		if r.layout != "" {
-			errs = append(errs, removePin(n.keepPin(r)))
+		for _, p := range r.parts() {
+			if *p.layout != "" {
+				errs = append(errs, removePin(n.partPin(r.slot, p)))
+			}
 		}
 	}
 	n.services.mark(r.rec.ServiceBase, r.rec.ServiceCount, false)

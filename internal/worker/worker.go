@@ -118,7 +118,7 @@ func (w *Worker) applyTo(ctx context.Context, t api.Target, f *store.Function, a
 	}
 	return p.Backend.Deploy(ctx, backend.Deployment{
 		Namespace: f.Namespace, Name: f.Name, Workload: f.Workload, Revision: f.Revision, Spec: f.Spec,
-		Services: services, BPF: a.BPF, Native: a.Native,
+		Services: services, Layouts: a.Manifest.Layouts, BPF: a.BPF, Native: a.Native,
 	})
 }
 

@@ -1,0 +1,174 @@
+package compiler
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"debug/elf"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
+
+	"github.com/lambdanic/lambdanic/api"
+)
+
+// The sections of a BPF object, each of them a map, whose objects do not start anew with a revision (sdk/lambda.h).
+const (
+	KeptSection     = ".data.keep"
+	MigratedSection = ".data.migrate"
+	OldSection      = ".data.migrate_old" // stands for an earlier revision's MigratedSection
+)
+
+// layouts describes the state in a BPF object, whose type information says how each object of it is laid out.
+func layouts(spec *ebpf.CollectionSpec) (s api.Layouts, err error) {
+	for _, part := range []struct {
+		section string
+		layout  *string
+	}{{KeptSection, &s.Kept}, {MigratedSection, &s.Migrated}, {OldSection, &s.From}} {
+		m := spec.Maps[part.section]
+		if m == nil {
+			continue
+		}
+		objects, ok := m.Value.(*btf.Datasec)
+		if !ok || m.Type != ebpf.Array || m.MaxEntries != 1 {
+			return s, fmt.Errorf("%w: a map %q that is no section of objects with types", ErrForbidden, part.section)
+		}
+		var layout btf.Type = objects
+		if part.section != KeptSection {
+			if err := single(len(objects.Vars)); err != nil {
+				return s, err
+			}
+			layout = objects.Vars[0].Type // without its name
+		}
+		if *part.layout, err = layoutOf(layout); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// single keeps the order of objects in memory, which is the compiler's choice, out of what a migration has to spell.
+func single(objects int) error {
+	if objects != 1 {
+		return fmt.Errorf("%w: LAMBDA_MIGRATED on %d objects: make them one struct", ErrForbidden, objects)
+	}
+	return nil
+}
+
+// layoutOf names a type by what it is made of.
+func layoutOf(t btf.Type) (string, error) {
+	s := speller{}
+	s.spell(t, 0)
+	if s.err != nil {
+		return "", s.err
+	}
+	return nameLayout(s.text.String()), nil
+}
+
+func nameLayout(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:8])
+}
+
+// A speller writes a type out, members and their names and places and all, so that a changed type does not pass for the old
+// one. The names of structs are left out: what takes over an old one calls it otherwise.
+type speller struct {
+	text strings.Builder
+	err  error
+}
+
+// What a type may be at most. An object whose author means ill could spell more than fits in memory.
+const (
+	maxTypeDepth = 16
+	maxTypeText  = 1 << 16
+)
+
+func (s *speller) spell(t btf.Type, depth int) {
+	if s.err == nil && (depth > maxTypeDepth || s.text.Len() > maxTypeText) {
+		s.err = fmt.Errorf("%w: the type of an object that is kept or migrated is too intricate: make it simpler", ErrForbidden)
+	}
+	if s.err != nil {
+		return
+	}
+	switch t := btf.UnderlyingType(t).(type) {
+	case *btf.Datasec:
+		for _, v := range t.Vars {
+			fmt.Fprintf(&s.text, "%s@%d:", v.Type.TypeName(), v.Offset)
+			s.spell(v.Type, depth)
+		}
+	case *btf.Var:
+		s.spell(t.Type, depth)
+	case *btf.Array:
+		fmt.Fprintf(&s.text, "[%d]", t.Nelems)
+		s.spell(t.Type, depth+1)
+	case *btf.Struct:
+		fmt.Fprintf(&s.text, "struct %d", t.Size)
+		s.members(t.Members, depth)
+	case *btf.Union:
+		fmt.Fprintf(&s.text, "union %d", t.Size)
+		s.members(t.Members, depth)
+	case *btf.Enum:
+		fmt.Fprintf(&s.text, "enum %s %d;", t.Name, t.Size)
+	case *btf.Int:
+		fmt.Fprintf(&s.text, "%s %d;", t.Encoding, t.Size)
+	case *btf.Pointer:
+		s.text.WriteString("*;")
+	default:
+		fmt.Fprintf(&s.text, "%T %s;", t, t.TypeName())
+	}
+}
+
+func (s *speller) members(members []btf.Member, depth int) {
+	s.text.WriteByte('{')
+	for _, m := range members {
+		fmt.Fprintf(&s.text, "%s@%d:%d ", m.Name, m.Offset, m.BitfieldSize)
+		s.spell(m.Type, depth+1)
+	}
+	s.text.WriteByte('}')
+}
+
+// nativeLayouts describes the state of a lambda that is not built for the NIC. Nothing tells the types of its objects: names,
+// places and sizes have to do.
+func nativeLayouts(object []byte) (s api.Layouts, err error) {
+	file, err := elf.NewFile(bytes.NewReader(object))
+	if err != nil {
+		return s, fmt.Errorf("inspect native object: %w", err)
+	}
+	symbols, err := file.Symbols()
+	if err != nil && !errors.Is(err, elf.ErrNoSymbols) {
+		return s, fmt.Errorf("inspect native object: %w", err)
+	}
+	for _, part := range []struct {
+		section string
+		layout  *string
+	}{{"lambda_keep", &s.Kept}, {"lambda_migrate", &s.Migrated}, {"lambda_migrate_old", &s.From}} {
+		index := slices.IndexFunc(file.Sections, func(s *elf.Section) bool { return s.Name == part.section })
+		if index < 0 {
+			continue
+		}
+		objects := nativeObjects(symbols, index, file.Sections[index].Addr)
+		if part.layout != &s.Kept {
+			if err := single(len(objects)); err != nil {
+				return s, err
+			}
+			objects = nil // its name is free
+		}
+		*part.layout = nameLayout(fmt.Sprintf("native %d %q", file.Sections[index].Size, objects))
+	}
+	return s, nil
+}
+
+// nativeObjects lists the objects in a section, with their places and sizes.
+func nativeObjects(symbols []elf.Symbol, section int, addr uint64) (objects []string) {
+	for _, s := range symbols {
+		if int(s.Section) == section && elf.ST_TYPE(s.Info) == elf.STT_OBJECT {
+			objects = append(objects, fmt.Sprintf("%s@%d %d", s.Name, s.Value-addr, s.Size))
+		}
+	}
+	slices.Sort(objects)
+	return objects
+}
