@@ -75,7 +75,15 @@ func (p Process) Read() (time.Duration, error) {
 	return total, nil
 }
 
-// NAPI is the time of the kernel threads in which an interface of a threaded pair (link.Options.Threaded) receives: the
+// Thread is the time of one thread of this process, as Process counts it.
+type Thread int
+
+// Read returns the time of the thread, which must still be there.
+func (t Thread) Read() (time.Duration, error) {
+	return schedstat(fmt.Sprintf("/proc/self/task/%d/schedstat", int(t)))
+}
+
+// NAPI is the time of the kernel threads in which an interface of a threaded pair (link.Pair.SetThreaded) receives: the
 // driver, the XDP program, or the network stack up to the socket's queue.
 func NAPI(iface string) (Sum, error) {
 	comms, err := filepath.Glob("/proc/[0-9]*/comm")
@@ -95,12 +103,30 @@ func NAPI(iface string) (Sum, error) {
 		if err != nil {
 			return nil, err
 		}
-		threads = append(threads, Process(pid))
+		if !exiting(pid) {
+			threads = append(threads, Process(pid))
+		}
 	}
 	if len(threads) == 0 {
 		return nil, fmt.Errorf("interface %s does not receive in threads: make its pair threaded", iface)
 	}
 	return threads, nil
+}
+
+// exiting says whether a process is on its way out, as threads of a pair are for a moment that is threaded no more. The flag
+// is PF_EXITING of linux/sched.h, in the ninth field of /proc/PID/stat (proc_pid_stat(5)).
+func exiting(pid int) bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return true
+	}
+	_, rest, _ := strings.Cut(string(b), ") ")
+	fields := strings.Fields(rest)
+	if len(fields) < 7 {
+		return true
+	}
+	flags, err := strconv.ParseUint(fields[6], 10, 32)
+	return err != nil || flags&0x4 != 0
 }
 
 // schedstat reads the time on a CPU out of /proc/PID/task/TID/schedstat (Documentation/scheduler/sched-stats.rst).

@@ -1,4 +1,4 @@
-package cpu
+package cpu_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lambdanic/lambdanic/bench/cpu"
 	"github.com/lambdanic/lambdanic/bench/echo"
 	"github.com/lambdanic/lambdanic/bench/gen"
 	"github.com/lambdanic/lambdanic/bench/link"
@@ -24,7 +25,7 @@ func rusage(t *testing.T) time.Duration {
 }
 
 func TestProcessAgreesWithRusage(t *testing.T) {
-	self := Process(os.Getpid())
+	self := cpu.Process(os.Getpid())
 	before, err := self.Read()
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +48,7 @@ func TestDeadProcess(t *testing.T) {
 	if err := cmd.Run(); err != nil {
 		t.Fatal(err)
 	}
-	if d, err := Process(cmd.Process.Pid).Read(); err == nil {
+	if d, err := cpu.Process(cmd.Process.Pid).Read(); err == nil {
 		t.Errorf("a process that ended has used %v; want an error", d)
 	}
 }
@@ -61,7 +62,7 @@ func TestEchoCostsTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	if _, err := NAPI(p.Peer.Name); err == nil {
+	if _, err := cpu.NAPI(p.Peer.Name); err == nil {
 		t.Error("found receive threads of a pair that has none")
 	}
 	a, err := echo.Attach(p)
@@ -77,12 +78,12 @@ func TestEchoCostsTime(t *testing.T) {
 	if err := p.SetThreaded(true); err != nil {
 		t.Fatal(err)
 	}
-	napi, err := NAPI(p.Peer.Name)
+	napi, err := cpu.NAPI(p.Peer.Name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	const rate, duration = 10_000, 200 * time.Millisecond
-	each, err := PerRequest(napi, func() (uint64, error) {
+	each, err := cpu.PerRequest(napi, func() (uint64, error) {
 		r, err := g.Run(context.Background(), gen.Load{Requests: []gen.Request{{}}, Rate: rate, Duration: duration})
 		return r.Delivered, err
 	})

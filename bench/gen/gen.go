@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/bench/cpu"
 	"github.com/lambdanic/lambdanic/bench/link"
 )
 
@@ -29,11 +30,13 @@ type Load struct {
 	Duration time.Duration // 0 means 300 ms
 	CPUs     []int         // that generate; none means CPU 0 only
 	Batch    int           // frames that go out together, at most 256; 0 means 64
+	Replies  int           // packets that answer each request; 0 means 1
 }
 
 // Result is what became of a load, counted where frames leave and where replies arrive.
 type Result struct {
 	Sent      uint64 // frames handed to the interface
+	Expected  uint64 // responses that would answer them all
 	Skipped   uint64 // frames that were due and that the generator was too slow to send
 	Delivered uint64 // responses with status ok
 	Failures  uint64 // responses with another status
@@ -41,6 +44,9 @@ type Result struct {
 	Others    uint64 // anything else that came to the clients' ports
 	Bytes     uint64 // of message in the delivered responses
 	Elapsed   time.Duration
+	// CPU is the time of the threads that generated. Where the pair does not receive in threads of its own, the soft
+	// interrupts in which the far end answers and this one counts are part of it.
+	CPU time.Duration
 }
 
 // OfferedRate is what was sent per second.
@@ -56,12 +62,12 @@ func perSecond(n uint64, d time.Duration) float64 {
 	return float64(n) / d.Seconds()
 }
 
-// Loss is the share of the requests sent that got no good response.
+// Loss is the share of the expected responses that did not come, or were not good.
 func (r Result) Loss() float64 {
-	if r.Sent == 0 {
+	if r.Expected == 0 {
 		return 0
 	}
-	return 1 - float64(r.Delivered)/float64(r.Sent)
+	return 1 - float64(r.Delivered)/float64(r.Expected)
 }
 
 // Options of a generator.
@@ -114,11 +120,12 @@ func (g *Generator) Run(ctx context.Context, l Load) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if err := g.send(ctx, l, frameLen); err != nil {
+	used, err := g.send(ctx, l, frameLen)
+	if err != nil {
 		return Result{}, err
 	}
-	r, err := g.drain(ctx, before)
-	r.Elapsed = l.Duration
+	r, err := g.drain(ctx, before, l.Replies)
+	r.Elapsed, r.CPU = l.Duration, used
 	return r, err
 }
 
@@ -135,7 +142,7 @@ func (l Load) withDefaults() Load {
 	if l.Batch == 0 {
 		l.Batch = 64
 	}
-	l.Batch = min(l.Batch, maxBatch)
+	l.Batch, l.Replies = min(l.Batch, maxBatch), max(l.Replies, 1)
 	return l
 }
 
@@ -161,49 +168,62 @@ func (g *Generator) prepare(l Load) (frameLen int, err error) {
 	)
 }
 
-// send runs the program on each CPU of the load for its time.
-func (g *Generator) send(ctx context.Context, l Load, frameLen int) error {
+// send runs the program on each CPU of the load for its time, and says what that took.
+func (g *Generator) send(ctx context.Context, l Load, frameLen int) (used time.Duration, err error) {
 	var senders [bpfLnGenLimitLN_GEN_CPUS]bpfLnGenSender
 	run := rand.Uint64N(1<<16) << 48
 	for i := range senders {
 		senders[i].NextId = run + uint64(i)*ids
 	}
 	if err := errors.Join(g.bpf.Senders.Set(&senders), g.bpf.StartNs.Set(uint64(0))); err != nil {
-		return err
+		return 0, err
 	}
 	var runs []*liveRun
-	for _, cpu := range l.CPUs {
-		runs = append(runs, startLive(g.bpf.Generate, cpu, frameLen, l.Batch, g.pair.Host.Index))
+	var threads cpu.Sum
+	for _, on := range l.CPUs {
+		r := startLive(g.bpf.Generate, on, frameLen, l.Batch, g.pair.Host.Index)
+		runs, threads = append(runs, r), append(threads, cpu.Thread(r.tid))
 	}
-	err := g.clock(ctx, l)
+	used, err = g.clock(ctx, l, threads)
 	for _, r := range runs {
 		err = errors.Join(err, r.stop())
 	}
-	return err
+	return used, err
 }
 
 // clock waits until the program runs everywhere, for the kernel takes its time over that, then gives it a start and an
-// end, and sleeps until the end is over.
-func (g *Generator) clock(ctx context.Context, l Load) error {
+// end, and sleeps until the end is over. It returns what the threads used from start to end.
+func (g *Generator) clock(ctx context.Context, l Load, threads cpu.Clock) (used time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second+l.Duration)
 	defer cancel()
 	for {
 		var senders [bpfLnGenLimitLN_GEN_CPUS]bpfLnGenSender
 		if err := g.bpf.Senders.Get(&senders); err != nil {
-			return err
+			return 0, err
 		}
 		if !slices.ContainsFunc(l.CPUs, func(cpu int) bool { return senders[cpu].Ready == 0 }) {
 			break
 		}
 		if err := sleep(ctx, time.Millisecond); err != nil {
-			return fmt.Errorf("wait for live frames on CPUs %v: %w", l.CPUs, err)
+			return 0, fmt.Errorf("wait for live frames on CPUs %v: %w", l.CPUs, err)
 		}
 	}
 	start := monotonic() + time.Millisecond
 	if err := errors.Join(g.bpf.EndNs.Set(uint64(start+l.Duration)), g.bpf.StartNs.Set(uint64(start))); err != nil {
-		return err
+		return 0, err
 	}
-	return sleep(ctx, start+l.Duration-monotonic())
+	if err := sleep(ctx, start-monotonic()); err != nil {
+		return 0, err
+	}
+	before, err := threads.Read()
+	if err != nil {
+		return 0, err
+	}
+	if err := sleep(ctx, start+l.Duration-monotonic()); err != nil {
+		return 0, err
+	}
+	after, err := threads.Read()
+	return after - before, err
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
@@ -215,8 +235,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// drain waits until as much came back as was sent, or nothing more comes.
-func (g *Generator) drain(ctx context.Context, before bpfLnGenCount) (Result, error) {
+// drain waits until that many replies came back for each request sent, or nothing more comes.
+func (g *Generator) drain(ctx context.Context, before bpfLnGenCount, replies int) (Result, error) {
 	const quiet, poll = 100 * time.Millisecond, time.Millisecond
 	var senders [bpfLnGenLimitLN_GEN_CPUS]bpfLnGenSender
 	if err := g.bpf.Senders.Get(&senders); err != nil {
@@ -227,6 +247,7 @@ func (g *Generator) drain(ctx context.Context, before bpfLnGenCount) (Result, er
 		sent.Sent += s.Sent
 		sent.Skipped += s.Skipped
 	}
+	sent.Expected = sent.Sent * uint64(replies)
 	for last, since := uint64(0), monotonic(); ; time.Sleep(poll) {
 		now, err := g.counts()
 		if err != nil {
@@ -239,7 +260,7 @@ func (g *Generator) drain(ctx context.Context, before bpfLnGenCount) (Result, er
 		if total != last {
 			last, since = total, monotonic()
 		}
-		if total >= r.Sent || monotonic()-since > quiet || ctx.Err() != nil {
+		if total >= r.Expected || monotonic()-since > quiet || ctx.Err() != nil {
 			return r, ctx.Err()
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"os"
+	"runtime"
 	"testing"
 	"time"
 
@@ -146,5 +147,39 @@ func serve(conn net.PacketConn, seen map[uint64]string) error {
 		if _, err := conn.WriteTo(answer, from); err != nil {
 			return err
 		}
+	}
+}
+
+// Go's runtime sends threads signals, also where one generates.
+func TestRuntimeDoesNotEndALoad(t *testing.T) {
+	p := newPair(t)
+	a, err := echo.Attach(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	g := newGenerator(t, p, Options{})
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				runtime.GC()
+			}
+		}
+	}()
+	const rate, duration = 10_000, 300 * time.Millisecond
+	r, err := g.Run(context.Background(), Load{Requests: []Request{{}}, Rate: rate, Duration: duration})
+	close(stop)
+	<-stopped
+	if err != nil {
+		t.Fatal(err)
+	}
+	due := uint64(rate * duration.Seconds())
+	if r.Sent+r.Skipped < due/2 {
+		t.Errorf("the load ended early: %d of %d packets sent, %d skipped", r.Sent, due, r.Skipped)
 	}
 }

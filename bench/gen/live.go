@@ -16,16 +16,17 @@ const maxBatch = 256 // TEST_XDP_MAX_BATCH of net/bpf/test_run.c
 
 // liveRun is a program that runs under BPF_PROG_TEST_RUN on live frames, bound to one CPU, until it is stopped.
 type liveRun struct {
-	tid  chan int
+	tid  int
 	done chan error
 }
 
 // startLive runs prog with frames of frameLen+1 bytes (gen.bpf.c takes the one away) that seem to come from an interface.
 func startLive(prog *ebpf.Program, cpu, frameLen, batch, ifindex int) *liveRun {
-	r := &liveRun{tid: make(chan int, 1), done: make(chan error, 1)}
+	r := &liveRun{done: make(chan error, 1)}
+	tid := make(chan int)
 	go func() {
 		runtime.LockOSThread() // and never unlocked: the thread, bound to its CPU, ends here
-		r.tid <- unix.Gettid()
+		tid <- unix.Gettid()
 		var set unix.CPUSet
 		set.Set(cpu)
 		if err := unix.SchedSetaffinity(0, &set); err != nil {
@@ -34,19 +35,19 @@ func startLive(prog *ebpf.Program, cpu, frameLen, batch, ifindex int) *liveRun {
 		}
 		r.done <- testRun(prog, make([]byte, frameLen+1), batch, ifindex)
 	}()
+	r.tid = <-tid
 	return r
 }
 
 // stop interrupts the run and waits for its end. The signal is one that Go's runtime takes and ignores; it is sent again
 // because the first may come before the system call began.
 func (r *liveRun) stop() error {
-	tid := <-r.tid
 	for {
 		select {
 		case err := <-r.done:
 			return err
 		case <-time.After(time.Millisecond):
-			_ = unix.Tgkill(unix.Getpid(), tid, unix.SIGURG)
+			_ = unix.Tgkill(unix.Getpid(), r.tid, unix.SIGURG)
 		}
 	}
 }

@@ -19,7 +19,7 @@ func (s server) run(_ context.Context, rate float64) (Result, error) {
 	if rate > 2*s.capacity {
 		delivered = s.capacity * s.flooded
 	}
-	return Result{Sent: uint64(rate), Delivered: uint64(delivered), Elapsed: time.Second}, nil
+	return Result{Sent: uint64(rate), Expected: uint64(rate), Delivered: uint64(delivered), Elapsed: time.Second}, nil
 }
 
 func TestSearchFindsTheCapacity(t *testing.T) {

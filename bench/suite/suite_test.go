@@ -28,7 +28,7 @@ func options(t *testing.T) Options {
 
 // The suites run to their end; what they measured decides nothing.
 func TestSuitesRun(t *testing.T) {
-	for _, name := range []string{"echo", "swap", "deploy"} {
+	for _, name := range []string{"echo", "swap", "deploy", "replies"} {
 		s, err := Run(context.Background(), name, options(t))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
