@@ -2,11 +2,14 @@ package gen
 
 import (
 	"context"
+	"errors"
 	"net"
 	"os"
-	"runtime"
+	"strconv"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/bench/echo"
@@ -150,8 +153,8 @@ func serve(conn net.PacketConn, seen map[uint64]string) error {
 	}
 }
 
-// Go's runtime sends threads signals, also where one generates.
-func TestRuntimeDoesNotEndALoad(t *testing.T) {
+// Go's runtime preempts goroutines by signals, also those that enter the system call which generates.
+func TestPreemptionDoesNotEndALoad(t *testing.T) {
 	p := newPair(t)
 	a, err := echo.Attach(p)
 	if err != nil {
@@ -159,27 +162,36 @@ func TestRuntimeDoesNotEndALoad(t *testing.T) {
 	}
 	defer a.Close()
 	g := newGenerator(t, p, Options{})
-	stop, stopped := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(stopped)
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-				runtime.GC()
-			}
-		}
-	}()
+	ctx, cancel := context.WithCancel(context.Background())
+	signalled := make(chan error, 1)
+	go func() { signalled <- preemptAll(ctx) }()
 	const rate, duration = 10_000, 300 * time.Millisecond
 	r, err := g.Run(context.Background(), Load{Requests: []Request{{}}, Rate: rate, Duration: duration})
-	close(stop)
-	<-stopped
-	if err != nil {
+	cancel()
+	if err := errors.Join(err, <-signalled); err != nil {
 		t.Fatal(err)
 	}
 	due := uint64(rate * duration.Seconds())
 	if r.Sent+r.Skipped < due/2 {
 		t.Errorf("the load ended early: %d of %d packets sent, %d skipped", r.Sent, due, r.Skipped)
 	}
+}
+
+// preemptAll sends every thread of this process the runtime's signal, again and again.
+func preemptAll(ctx context.Context) error {
+	for ctx.Err() == nil {
+		threads, err := os.ReadDir("/proc/self/task")
+		if err != nil {
+			return err
+		}
+		for _, thread := range threads {
+			tid, err := strconv.Atoi(thread.Name())
+			if err != nil {
+				return err
+			}
+			_ = unix.Tgkill(unix.Getpid(), tid, unix.SIGURG) // it may have ended
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return nil
 }

@@ -33,10 +33,25 @@ func startLive(prog *ebpf.Program, cpu, frameLen, batch, ifindex int) *liveRun {
 			r.done <- fmt.Errorf("bind to CPU %d: %w", cpu, err)
 			return
 		}
+		if err := blockPreemption(); err != nil {
+			r.done <- err
+			return
+		}
 		r.done <- testRun(prog, make([]byte, frameLen+1), batch, ifindex)
 	}()
 	r.tid = <-tid
 	return r
+}
+
+// blockPreemption keeps the signal from this thread by which Go's runtime preempts goroutines (runtime/signal_unix.go). It may
+// come just after the system call began, and would end the run.
+func blockPreemption() error {
+	var set unix.Sigset_t
+	set.Val[0] = 1 << (unix.SIGURG - 1)
+	if err := unix.PthreadSigmask(unix.SIG_BLOCK, &set, nil); err != nil {
+		return fmt.Errorf("block signal %v: %w", unix.SIGURG, err)
+	}
+	return nil
 }
 
 // stop interrupts the run and waits for its end. The signal is one that Go's runtime takes and ignores; it is sent again
@@ -47,7 +62,7 @@ func (r *liveRun) stop() error {
 		case err := <-r.done:
 			return err
 		case <-time.After(time.Millisecond):
-			_ = unix.Tgkill(unix.Getpid(), r.tid, unix.SIGURG)
+			_ = unix.Tgkill(unix.Getpid(), r.tid, unix.SIGWINCH)
 		}
 	}
 }
