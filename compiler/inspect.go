@@ -69,11 +69,11 @@ func Inspect(object []byte) (c Contents, err error) {
 		return c, err
 	}
 	for name, m := range spec.Maps {
-		if err := checkMap(m); err != nil && name != SharedMap {
-			return c, err
-		}
-		if name == SharedMap || name == OldSection { // they are others', and only put in here
+		if name == SharedMap {
 			continue
+		}
+		if err := checkMap(m); err != nil {
+			return c, err
 		}
 		c.Maps = append(c.Maps, api.Map{
 			Name: name, Type: m.Type.String(), KeySize: m.KeySize, ValueSize: m.ValueSize, MaxEntries: m.MaxEntries,

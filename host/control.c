@@ -3,7 +3,11 @@
  * The control socket: one command per connection, a line, answered by a line that begins with "ok" or "error".
  * Only who may write to the socket can connect: it is made with mode 0600, before privileges are dropped.
  *
- *	load REVISION PATH KEEP	let the shared object at PATH take over; KEEP describes its kept state's layout, - for none
+ *	load REVISION PATH ...	let the shared object at PATH take over, and with it, as the words after it say:
+ *		keep		the kept objects
+ *		as-is, by-call	the migrated object, as it is or by the lambda's function
+ *		from=FILE	all of them from FILE, instead of the current revision
+ *	save FILE		write the current revision's state into FILE, which exists
  *	stats			the current revision and its counters, as JSON
  *	drain			begin no message or call any more; says how many are still in progress
  *	quit			end the process
@@ -53,17 +57,34 @@ int control_open(const char *path)
 	return fd;
 }
 
+static bool read_handover(char *words, struct handover *h)
+{
+	for (char *word = strtok(words, " "); word; word = strtok(NULL, " ")) {
+		if (!strcmp(word, "keep"))
+			h->keep = true;
+		else if (!strcmp(word, "as-is"))
+			h->migrate = MIGRATE_AS_IS;
+		else if (!strcmp(word, "by-call"))
+			h->migrate = MIGRATE_BY_CALL;
+		else if (sscanf(word, "from=%63s", h->saved) != 1)
+			return false;
+	}
+	return true;
+}
+
 static void load(char *args, char *reply)
 {
-	char path[LINE], layout[80], why[LINE - 64];
-	unsigned int number;
+	char path[LINE], why[LINE - 64];
+	struct handover handover = { 0 };
 	bool first = !host.current;
+	unsigned int number;
+	int words = 0;
 
-	if (sscanf(args, "%u %4000s %79s", &number, path, layout) != 3) {
-		strcpy(reply, "error load: want REVISION PATH KEEP");
+	if (sscanf(args, "%u %4000s%n", &number, path, &words) != 2 || !read_handover(args + words, &handover)) {
+		strcpy(reply, "error load: want REVISION PATH [keep] [as-is|by-call] [from=FILE]");
 		return;
 	}
-	if (revision_load(number, path, layout, why, sizeof(why))) {
+	if (revision_load(number, path, &handover, why, sizeof(why))) {
 		snprintf(reply, LINE, "error load revision %u: %s", number, why);
 		return;
 	}
@@ -71,9 +92,17 @@ static void load(char *args, char *reply)
 		if (pthread_create(&host.workers[i].thread, NULL, server_run, &host.workers[i]))
 			err(1, "thread %u", i);
 	}
-	if (first && guard_init())
-		err(1, "watchdog");
 	snprintf(reply, LINE, "ok %u", number);
+}
+
+static void save(const char *path, char *reply)
+{
+	int err = state_save(path);
+
+	if (err)
+		snprintf(reply, LINE, "error save %.64s: %s", path, strerror(-err));
+	else
+		strcpy(reply, "ok");
 }
 
 static uint64_t total(const struct revision *rev, size_t field)
@@ -124,6 +153,8 @@ static bool command(char *line, char *reply)
 	line[strcspn(line, "\r\n")] = 0;
 	if (!strncmp(line, "load ", 5)) {
 		load(line + 5, reply);
+	} else if (!strncmp(line, "save ", 5)) {
+		save(line + 5, reply);
 	} else if (!strcmp(line, "stats")) {
 		stats(reply);
 	} else if (!strcmp(line, "drain")) {
@@ -133,7 +164,7 @@ static bool command(char *line, char *reply)
 		strcpy(reply, "ok");
 		return false;
 	} else {
-		strcpy(reply, "error unknown command: want load, stats, drain or quit");
+		strcpy(reply, "error unknown command: want load, save, stats, drain or quit");
 	}
 	return true;
 }

@@ -16,7 +16,10 @@ enum {
 	SIGNAL_STACK = 64 << 10,
 };
 
-static __thread struct worker *self;
+static __thread struct guard *self;
+
+static struct guard *_Atomic guards[MAX_THREADS + 1]; /* of all threads that run the lambda */
+static atomic_uint guarded;
 
 static bool running(void)
 {
@@ -38,28 +41,34 @@ static void on_overdue(int sig)
 		siglongjmp(self->escape, 1);
 }
 
+static void watch_one(struct guard *g)
+{
+	uint64_t run = atomic_load(&g->run);
+
+	g->rounds = run & 1 && run == g->seen ? g->rounds + 1 : 0;
+	g->seen = run;
+	if (g->rounds < WATCH_ROUNDS)
+		return;
+	atomic_store(&g->overdue, run);
+	pthread_kill(g->thread, SIGURG);
+}
+
 static void *watch(void *unused)
 {
-	uint64_t seen[MAX_THREADS] = { 0 };
-	int rounds[MAX_THREADS] = { 0 };
+	struct guard *g;
 
 	for (;;) {
 		usleep(WATCH_US);
-		for (unsigned int i = 0; i < host.threads; i++) {
-			struct worker *w = &host.workers[i];
-			uint64_t run = atomic_load(&w->run);
-
-			rounds[i] = run & 1 && run == seen[i] ? rounds[i] + 1 : 0;
-			seen[i] = run;
-			if (rounds[i] < WATCH_ROUNDS)
-				continue;
-			atomic_store(&w->overdue, run);
-			pthread_kill(w->thread, SIGURG);
+		for (unsigned int i = 0; i <= MAX_THREADS; i++) {
+			g = atomic_load(&guards[i]);
+			if (g)
+				watch_one(g);
 		}
 	}
 	return unused;
 }
 
+/* For the calling thread, and for those that call guard_thread() later. */
 int guard_init(void)
 {
 	static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL };
@@ -75,36 +84,40 @@ int guard_init(void)
 	sa.sa_handler = on_overdue;
 	if (sigaction(SIGURG, &sa, NULL))
 		return -errno;
+	if (guard_thread(&host.guard))
+		return -errno;
 	return -pthread_create(&thread, NULL, watch, NULL);
 }
 
 /* A lambda may have used up its stack: the handlers need one of their own. */
-int guard_thread(struct worker *w)
+int guard_thread(struct guard *g)
 {
 	stack_t stack = { .ss_size = SIGNAL_STACK };
 
-	self = w;
+	self = g;
+	g->thread = pthread_self();
 	stack.ss_sp = malloc(stack.ss_size);
 	if (!stack.ss_sp || sigaltstack(&stack, NULL))
 		return -1;
+	atomic_store(&guards[atomic_fetch_add(&guarded, 1)], g);
 	return 0;
 }
 
 /* Runs the lambda; what became of it, LN_VERDICT_FAULT where it had to be stopped. */
-int guard_run(struct worker *w, lambda_entry *entry, struct lambda_headers *headers)
+int guard_run(struct guard *g, lambda_entry *entry, struct lambda_headers *headers)
 {
-	uint64_t run = atomic_load_explicit(&w->run, memory_order_relaxed);
+	uint64_t run = atomic_load_explicit(&g->run, memory_order_relaxed);
 	int verdict;
 
-	if (sigsetjmp(w->escape, 0)) {
+	if (sigsetjmp(g->escape, 0)) {
 		/* run and headers are not to be trusted after the jump; the counter is odd. */
-		atomic_fetch_add(&w->run, 1);
+		atomic_fetch_add(&g->run, 1);
 		return LN_VERDICT_FAULT;
 	}
-	atomic_store_explicit(&w->run, run + 1, memory_order_relaxed);
+	atomic_store_explicit(&g->run, run + 1, memory_order_relaxed);
 	atomic_signal_fence(memory_order_seq_cst);
 	verdict = entry(headers);
 	atomic_signal_fence(memory_order_seq_cst);
-	atomic_store_explicit(&w->run, run + 2, memory_order_relaxed);
+	atomic_store_explicit(&g->run, run + 2, memory_order_relaxed);
 	return verdict;
 }

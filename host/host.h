@@ -63,18 +63,39 @@ struct packet {
 
 typedef int lambda_entry(struct lambda_headers *headers);
 
+/* A section of a shared object. */
+struct objects {
+	void *at;
+	size_t size;
+};
+
+/* What the next revision may take over. */
+struct state {
+	struct objects kept;
+	struct objects migrated;
+};
+
 struct revision {
 	uint32_t number;
 	int file; /* keeps the path /proc/self/fd/N, by which the loader knows the object, from being reused */
 	void *object;
 	lambda_entry *entry;
-	void *keep;
-	size_t keep_size;
-	char layout[80]; /* of the kept state, as the caller described it */
+	lambda_entry *migrate; /* fills its state from what stands in old; NULL if it has none */
+	struct objects old;
+	struct state state;
 	atomic_uint users; /* messages and calls that began with it */
 	uint64_t superseded_ns;
 	struct revision *prev;
 	struct ln_stats stats[MAX_THREADS];
+};
+
+enum migration { MIGRATE_NOTHING, MIGRATE_AS_IS, MIGRATE_BY_CALL };
+
+/* What a new revision is to take over. */
+struct handover {
+	bool keep;
+	enum migration migrate;
+	char saved[64]; /* file with another process's state; "": of the current revision */
 };
 
 struct message {
@@ -116,6 +137,16 @@ struct service {
 	uint32_t timeout_ms;
 };
 
+/* What brings a thread back out of the lambda. */
+struct guard {
+	pthread_t thread;
+	atomic_uint_fast64_t run; /* odd while the lambda runs */
+	atomic_uint_fast64_t overdue; /* the run that the watchdog wants to end */
+	sigjmp_buf escape;
+	uint64_t seen; /* the watchdog's: the last run that it saw, and how often */
+	int rounds;
+};
+
 struct worker {
 	unsigned int id;
 	pthread_t thread;
@@ -130,9 +161,7 @@ struct worker {
 	struct call_list waiting[MAX_SERVICES]; /* the first due first */
 	struct call_list late; /* expired: their IDs rest until no reply can come any more */
 
-	atomic_uint_fast64_t run; /* odd while the lambda runs */
-	atomic_uint_fast64_t overdue; /* the run that the watchdog wants to end */
-	sigjmp_buf escape;
+	struct guard guard;
 
 	struct mmsghdr in[BATCH];
 	struct iovec in_iov[BATCH];
@@ -164,6 +193,7 @@ struct host {
 	bool spin;
 	int first_cpu; /* -1: wherever */
 	struct worker *workers;
+	struct guard guard; /* of the thread that serves the control socket */
 	pthread_rwlock_t world; /* held for reading by a worker that works on a batch */
 	struct revision *current;
 	atomic_bool draining;
@@ -248,14 +278,22 @@ socklen_t address_len(const union address *a);
 uint64_t clock_coarse(void);
 
 /* revision.c */
-int revision_load(uint32_t number, const char *path, const char *layout, char *why, size_t size);
+int revision_load(uint32_t number, const char *path, const struct handover *h, char *why, size_t size);
 struct revision *revision_find(uint32_t number);
 void revision_retire(uint64_t now);
 
+/* object.c */
+struct revision *object_open(uint32_t number, const char *path, char *why, size_t size);
+void object_close(struct revision *rev);
+
+/* state.c */
+int state_take_over(struct revision *rev, const struct state *old, const struct handover *h, char *why, size_t size);
+int state_save(const char *path);
+
 /* guard.c */
 int guard_init(void);
-int guard_thread(struct worker *w);
-int guard_run(struct worker *w, lambda_entry *entry, struct lambda_headers *headers);
+int guard_thread(struct guard *g);
+int guard_run(struct guard *g, lambda_entry *entry, struct lambda_headers *headers);
 
 /* control.c */
 int control_open(const char *path);

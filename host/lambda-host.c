@@ -246,6 +246,7 @@ int main(int argc, char **argv)
 	check(control, settings.control);
 	enter_directory(settings.control);
 	check(privilege_drop(settings.user), "privileges");
+	check(guard_init(), "watchdog");
 	control_serve(control);
 	/* Not exit(): the workers still run. */
 	unlink(settings.control);

@@ -37,7 +37,7 @@ int run_whole(struct worker *w, struct revision *rev, struct lambda_headers *hea
 	w->req.out_len = 0;
 	w->req.out_total = 0;
 	w->req.out_status = LN_STATUS_OK;
-	return guard_run(w, rev->entry, headers);
+	return guard_run(&w->guard, rev->entry, headers);
 }
 
 /*

@@ -328,7 +328,7 @@ void *server_run(void *worker)
 	struct worker *w = worker;
 
 	pin(w);
-	if (guard_thread(w))
+	if (guard_thread(&w->guard))
 		err(1, "thread %u: alternate signal stack", w->id);
 	for (;;) {
 		if (host.spin)

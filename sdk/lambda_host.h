@@ -25,7 +25,7 @@ struct lambda_headers {
 };
 
 /* Called by lambda-host when lambda_migrate_old holds a copy of the running revision's object. */
-#define LAMBDA_MIGRATE_ENTRY int lambda_host_migrate(void)
+#define LAMBDA_MIGRATE_ENTRY int lambda_host_migrate(EXTRACTED_HEADERS_T *headers)
 
 static __always_inline uint8_t *payload(EXTRACTED_HEADERS_T *headers, int32_t off, uint32_t len)
 {

@@ -70,15 +70,33 @@ func (in *instance) deploy(ctx context.Context, d backend.Deployment) error {
 	if next.Object == in.record.Object && slices.Equal(next.Args, in.record.Args) && in.serving() {
 		return nil
 	}
-	if in.serving() && slices.Equal(next.Args, in.record.Args) {
-		next.Control, next.PID, next.Start = in.record.Control, in.record.PID, in.record.Start
-		if err := in.load(ctx, in.socket(), next); err != nil {
+	if err := in.takeOver(ctx, next); err != nil {
+		if next.Object != in.record.Object {
 			os.Remove(filepath.Join(in.dir, next.Object))
+		}
+		return in.abandon(err)
+	}
+	return nil
+}
+
+// takeOver lets the next revision serve, in the process that there is if its settings are the same, with what it takes over of
+// the state. A process that died has left none.
+func (in *instance) takeOver(ctx context.Context, next record) error {
+	var h backend.Handover
+	if in.serving() {
+		var err error
+		if h, err = backend.HandOver(in.record.Layouts, next.Layouts); err != nil {
 			return err
 		}
-		return in.commit(next)
 	}
-	return in.replace(ctx, next)
+	if !in.serving() || !slices.Equal(next.Args, in.record.Args) {
+		return in.replace(ctx, next, handover(h))
+	}
+	next.Control, next.PID, next.Start = in.record.Control, in.record.PID, in.record.Start
+	if err := in.load(ctx, in.socket(), next, handover(h)); err != nil {
+		return err
+	}
+	return in.commit(next)
 }
 
 // prepare writes the shared object and describes the process that is to serve it.
@@ -93,14 +111,10 @@ func (in *instance) prepare(d backend.Deployment) (record, error) {
 			return record{}, fmt.Errorf("choose an address: %w", err)
 		}
 	}
-	keep, err := keptLayout(d.Native)
-	if err != nil {
-		return record{}, err
-	}
 	if err := in.makeDir(); err != nil {
 		return record{}, err
 	}
-	r := record{Workload: d.Workload, Revision: d.Revision, Listen: listen, Keep: keep}
+	r := record{Workload: d.Workload, Revision: d.Revision, Listen: listen, Layouts: d.Layouts}
 	r.Object = objectName(d)
 	r.Args = append(arguments(in.b.cfg, d), "--user", fmt.Sprint(userOf(d.Workload)))
 	return r, writeFile(filepath.Join(in.dir, r.Object), d.Native, userOf(d.Workload))
@@ -117,17 +131,18 @@ func (in *instance) makeDir() error {
 	return os.Chown(in.dir, 0, userOf(in.workload))
 }
 
-func (in *instance) load(ctx context.Context, socket string, r record) error {
-	_, err := control(ctx, socket, "load %d %s %s", r.Revision, r.Object, r.Keep)
+func (in *instance) load(ctx context.Context, socket string, r record, handover string) error {
+	_, err := control(ctx, socket, "load %d %s%s", r.Revision, r.Object, handover)
 	return err
 }
 
 // replace starts a process beside the one that serves, if any, and ends that one when the new one answers.
-func (in *instance) replace(ctx context.Context, next record) error {
+func (in *instance) replace(ctx context.Context, next record, handover string) error {
 	old, oldSocket := in.child, in.socket()
-	c, err := in.run(ctx, &next)
+	c, err := in.run(ctx, &next, handover)
+	os.Remove(filepath.Join(in.dir, stateFile))
 	if err != nil {
-		return in.abandon(err)
+		return err
 	}
 	in.child = c
 	err = in.commit(next)
@@ -149,8 +164,8 @@ func (in *instance) abandon(err error) error {
 	return errors.Join(err, in.discard())
 }
 
-// run starts a process and gives it its revision.
-func (in *instance) run(ctx context.Context, r *record) (*child, error) {
+// run starts a process and gives it its revision, with the state of the process that serves.
+func (in *instance) run(ctx context.Context, r *record, handover string) (*child, error) {
 	r.Control = in.freeSocket()
 	socket := filepath.Join(in.dir, r.Control)
 	args := append([]string{"--listen", r.Listen.String(), "--control", socket}, r.Args...)
@@ -162,7 +177,10 @@ func (in *instance) run(ctx context.Context, r *record) (*child, error) {
 	r.PID, r.Start = c.pid, c.start
 	err = in.awaitSocket(ctx, c, socket, logFile)
 	if err == nil {
-		err = in.load(ctx, socket, *r)
+		handover, err = in.save(ctx, handover)
+	}
+	if err == nil {
+		err = in.load(ctx, socket, *r, handover)
 	}
 	if err != nil {
 		err = errors.Join(err, c.kill())
@@ -238,7 +256,7 @@ func (in *instance) again() {
 		}
 		os.Remove(in.socket())
 		next := in.record
-		c, err := in.run(context.Background(), &next)
+		c, err := in.run(context.Background(), &next, "")
 		if err != nil {
 			in.b.cfg.Logger.Error("lambda-host does not start", "workload", in.workload, "error", err)
 			in.again()
@@ -361,8 +379,9 @@ func (in *instance) matches(ctx context.Context, c *child, r record) bool {
 	return err == nil && s.Workload == r.Workload && s.Revision == r.Revision
 }
 
-// sweep removes the objects of deployments that did not come to their end.
+// sweep removes what is left of deployments that did not come to their end.
 func (in *instance) sweep() error {
+	os.Remove(filepath.Join(in.dir, stateFile))
 	objects, err := filepath.Glob(filepath.Join(in.dir, "*.so*"))
 	if err != nil {
 		return err

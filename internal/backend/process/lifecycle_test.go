@@ -68,8 +68,14 @@ func TestSwapKeepsState(t *testing.T) {
 	if h.Revision != 2 || p[0] != 2 {
 		t.Errorf("revision %d answered with code of %d", h.Revision, p[0])
 	}
-	err := b.Deploy(t.Context(), deployment(workload, 3, api.ModePacket, fixture(t, "packet", "FIXTURE_WIDER")))
-	if err == nil || !strings.Contains(err.Error(), "kept state") {
+	wider := deployment(workload, 3, api.ModePacket, fixture(t, "packet", "FIXTURE_WIDER"))
+	err := b.Deploy(t.Context(), wider)
+	if err == nil || !strings.Contains(err.Error(), "size") {
+		t.Errorf("a layout that is not what it says: %v", err)
+	}
+	wider.Layouts.Kept = "another"
+	err = b.Deploy(t.Context(), wider)
+	if err == nil || !strings.Contains(err.Error(), "kept objects differ") {
 		t.Errorf("other layout: %v", err)
 	}
 	err = b.Deploy(t.Context(), deployment(workload, 3, api.ModePacket, []byte("no ELF file")))
@@ -373,7 +379,7 @@ func TestTwoWorkersOneMessage(t *testing.T) {
 		cmd.Wait()
 	})
 	eventually(t, "lambda-host listens", func() bool { _, err := listener(socket); return err == nil })
-	if _, err := control(t.Context(), socket, "load 3 1.so -"); err != nil {
+	if _, err := control(t.Context(), socket, "load 3 1.so"); err != nil {
 		t.Fatal(err)
 	}
 

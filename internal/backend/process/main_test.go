@@ -76,9 +76,13 @@ func deployment(workload, revision uint32, mode api.MessageMode, native []byte) 
 	if mode == api.ModePacket {
 		spec.Message.InFlight = 0
 	}
-	return backend.Deployment{
+	d := backend.Deployment{
 		Namespace: "test", Name: "fixture", Workload: workload, Revision: revision, Spec: spec.Default(), Native: native,
 	}
+	if mode == api.ModePacket {
+		d.Layouts.Kept = "the counter of packet.c" // as the compiler would name it
+	}
+	return d
 }
 
 // newBackend makes a backend whose processes end with the test.

@@ -1,16 +1,12 @@
 package process
 
 import (
-	"bytes"
 	"crypto/sha256"
-	"debug/elf"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"time"
 
@@ -25,7 +21,7 @@ type record struct {
 	Listen   netip.AddrPort `json:"listen"`
 	Control  string         `json:"control"` // control socket, in the directory of the record
 	Object   string         `json:"object"`  // shared object, there too
-	Keep     string         `json:"keep"`    // layout of its kept state
+	Layouts  api.Layouts    `json:"layouts"` // of its state
 	Args     []string       `json:"args"`
 	PID      int            `json:"pid"`
 	Start    uint64         `json:"start"` // in clock ticks after boot
@@ -97,31 +93,4 @@ func arguments(cfg Config, d backend.Deployment) []string {
 		args = append(args, "--service", fmt.Sprintf("%s,%d", s.Addr, time.Duration(s.Timeout).Milliseconds()))
 	}
 	return args
-}
-
-// keptLayout describes the state that is kept across revisions: names, places and sizes of the objects in the section
-// lambda_keep. Their types are the compiler's to compare. It is "-" where there are none.
-func keptLayout(object []byte) (string, error) {
-	f, err := elf.NewFile(bytes.NewReader(object))
-	if err != nil {
-		return "", fmt.Errorf("the native object is no ELF file: %w", err)
-	}
-	defer f.Close()
-	index := slices.IndexFunc(f.Sections, func(s *elf.Section) bool { return s.Name == "lambda_keep" })
-	if index < 0 {
-		return "-", nil
-	}
-	symbols, err := f.Symbols()
-	if err != nil && !errors.Is(err, elf.ErrNoSymbols) {
-		return "", fmt.Errorf("the native object's symbols: %w", err)
-	}
-	section := f.Sections[index]
-	lines := []string{fmt.Sprintf("%d", section.Size)}
-	for _, s := range symbols {
-		if int(s.Section) == index && elf.ST_TYPE(s.Info) == elf.STT_OBJECT {
-			lines = append(lines, fmt.Sprintf("%s %d %d", s.Name, s.Value-section.Addr, s.Size))
-		}
-	}
-	slices.Sort(lines)
-	return fmt.Sprintf("%x", sha256.Sum256(fmt.Append(nil, lines))), nil
 }

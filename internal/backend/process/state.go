@@ -1,0 +1,48 @@
+package process
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/lambdanic/lambdanic/internal/backend"
+)
+
+// stateFile is where a process leaves its state for the one that replaces it, in the directory of the record.
+const stateFile = "state"
+
+// handover puts into lambda-host's words what a revision takes over.
+func handover(h backend.Handover) string {
+	var words strings.Builder
+	if h.Keep {
+		words.WriteString(" keep")
+	}
+	switch h.Migrate {
+	case backend.MigrateAsIs:
+		words.WriteString(" as-is")
+	case backend.MigrateByCall:
+		words.WriteString(" by-call")
+	}
+	return words.String()
+}
+
+// save lets the process that serves write its state down, where next is to take any of it over, and completes the words for
+// the process that is to replace it. What requests change from now on is lost.
+func (in *instance) save(ctx context.Context, words string) (string, error) {
+	if words == "" || !in.serving() {
+		return "", nil
+	}
+	path := filepath.Join(in.dir, stateFile)
+	if err := writeFile(path, nil, userOf(in.workload)); err != nil {
+		return "", err
+	}
+	if err := os.Chmod(path, 0o660); err != nil {
+		return "", err
+	}
+	if _, err := control(ctx, in.socket(), "save %s", stateFile); err != nil {
+		return "", fmt.Errorf("save the state of the running revision: %w", err)
+	}
+	return words + " from=" + stateFile, nil
+}
