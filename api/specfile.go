@@ -65,7 +65,10 @@ func decodeStrict(name string, data []byte, v any) error {
 	if err != nil {
 		return locate(name, err)
 	}
-	if len(file.Docs) != 1 || file.Docs[0].Body == nil {
+	if len(file.Docs) == 1 && file.Docs[0].Body == nil {
+		return fmt.Errorf("%s: is empty", name)
+	}
+	if len(file.Docs) != 1 {
 		return fmt.Errorf("%s: holds %d YAML documents instead of one", name, len(file.Docs))
 	}
 	if err := checkPlain(name, file.Docs[0].Body); err != nil {

@@ -82,12 +82,25 @@ functions:
     handler: ./web_server
     image: example/web:latest
     annotations: {topic: a}
+    environment:
+      greeting: hello
   abs:
-    lang: lambda
     handler: /srv/abs
+  built:
+    lang: python3
+    image: web@sha256:0
+    namespace: tenant
+    labels: {team: a}
 `
 	got, err := ParseStack("apps/stack.yml", []byte(text))
-	want := []StackFunction{{"abs", "/srv/abs"}, {"web", "apps/web_server"}}
+	want := []StackFunction{
+		{Name: "abs", Dir: "/srv/abs"},
+		{Name: "built", Image: "web@sha256:0", Namespace: "tenant", Labels: map[string]string{"team": "a"}},
+		{
+			Name: "web", Dir: "apps/web_server", Annotations: map[string]string{"topic": "a"},
+			Environment: map[string]string{"greeting": "hello"},
+		},
+	}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, %v", got, err)
 	}
@@ -97,10 +110,14 @@ func TestParseStackRefuses(t *testing.T) {
 	for name, tc := range map[string]struct{ yaml, want string }{
 		"unknown field":  {"functions:\n  a:\n    lang: lambda\n    handlr: ./a\n", "stack.yml:4:5: unknown field \"handlr\": use one of lang, handler"},
 		"unknown at top": {"function:\n  a: {}\n", "stack.yml:1:1: unknown field \"function\""},
-		"other language": {"functions:\n  a:\n    lang: python3\n    handler: ./a\n", "functions.a.lang: \"python3\" is not supported"},
-		"no handler":     {"functions:\n  a:\n    lang: lambda\n", "functions.a.handler: missing"},
+		"other language": {"functions:\n  a:\n    lang: python3\n    handler: ./a\n", "functions.a: lang: \"python3\" is not supported"},
+		"no handler":     {"functions:\n  a:\n    lang: lambda\n", "functions.a: handler: missing"},
 		"bad name":       {"functions:\n  A/B:\n    lang: lambda\n    handler: ./a\n", "\"A/B\" is not a lambda name"},
 		"none":           {"version: 1.0\n", "there are none"},
+		"nothing":        {"", "stack.yml: is empty"},
+		"no YAML":        {"functions: [", "stack.yml:1:"},
+		"alias":          {"functions: &a [*a]\n", "anchors"},
+		"too big":        {"functions: {} #" + strings.Repeat("x", maxSpecFile), "exceed the maximum"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := ParseStack("stack.yml", []byte(tc.yaml))

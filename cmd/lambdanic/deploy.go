@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lambdanic/lambdanic/api"
-	"github.com/lambdanic/lambdanic/cmd/lambdanic/internal/stack"
 	"github.com/lambdanic/lambdanic/cmd/lambdanic/internal/ui"
 	"github.com/lambdanic/lambdanic/internal/daemon"
 )
@@ -77,32 +76,41 @@ func deployCommand(o *options) *cobra.Command {
 	return cmd
 }
 
+// function is what to deploy: a lambda's directory, or an image that is already built.
+type function struct {
+	types.FunctionDeployment
+	dir string // "" where Image is set
+}
+
 // functions says what to deploy: a stack's functions, or the one that the flags describe.
-func (d *deployFlags) functions(args []string) ([]stack.Function, error) {
+func (d *deployFlags) functions(args []string) (list []function, err error) {
 	if d.file != "" {
 		if len(args) > 0 || d.name != "" || d.image != "" {
 			return nil, errors.New("a stack file names its functions: leave out DIR, --name and --image")
 		}
-		functions, err := stack.Read(d.file)
-		for i := range functions {
-			d.override(&functions[i].FunctionDeployment)
+		stack, err := api.ReadStack(d.file)
+		for _, f := range stack {
+			list = append(list, function{dir: f.Dir, FunctionDeployment: d.override(types.FunctionDeployment{
+				Service: f.Name, Image: f.Image, Namespace: f.Namespace, EnvVars: f.Environment, Labels: &f.Labels,
+				Annotations: &f.Annotations,
+			})})
 		}
-		return functions, err
+		return list, err
 	}
 	if d.image != "" && len(args) > 0 {
 		return nil, errors.New("give either a directory or --image")
 	}
-	fn := stack.Function{FunctionDeployment: types.FunctionDeployment{Service: d.name, Image: d.image}}
+	fn := function{FunctionDeployment: d.override(types.FunctionDeployment{Service: d.name, Image: d.image})}
 	if d.image == "" {
-		fn.Dir = dirArg(args)
+		fn.dir = dirArg(args)
 	} else if d.name == "" {
 		fn.Service, _, _ = strings.Cut(d.image, "@")
 	}
-	d.override(&fn.FunctionDeployment)
-	return []stack.Function{fn}, nil
+	return []function{fn}, nil
 }
 
-func (d *deployFlags) override(f *types.FunctionDeployment) {
+// override puts what the flags say in place of what f does.
+func (d *deployFlags) override(f types.FunctionDeployment) types.FunctionDeployment {
 	if d.namespace != "" {
 		f.Namespace = d.namespace
 	}
@@ -115,6 +123,7 @@ func (d *deployFlags) override(f *types.FunctionDeployment) {
 		annotations[api.AnnotationTargets] = strings.Join(d.targets, ",")
 	}
 	f.Labels, f.Annotations = &labels, &annotations
+	return f
 }
 
 func merge(base, over map[string]string) map[string]string {
@@ -135,15 +144,15 @@ func deref(m *map[string]string) map[string]string {
 }
 
 // deploy builds what has no image yet, and returns the compiler's warnings too.
-func deploy(ctx context.Context, p daemon.Paths, fn stack.Function) (f *api.Function, log string, err error) {
+func deploy(ctx context.Context, p daemon.Paths, fn function) (f *api.Function, log string, err error) {
 	c := daemon.NewClient(p)
-	if fn.Dir != "" {
+	if fn.dir != "" {
 		if _, err := c.Node(ctx); err != nil { // before compiling in vain
 			return nil, "", err
 		}
-		a, err := daemon.Build(ctx, p, fn.Dir)
+		a, err := daemon.Build(ctx, p, fn.dir)
 		if err != nil {
-			return nil, "", fmt.Errorf("build %s: %w", fn.Dir, err)
+			return nil, "", fmt.Errorf("build %s: %w", fn.dir, err)
 		}
 		fn.Image, log = a.Image, a.Log
 		if fn.Service == "" {
