@@ -10,7 +10,7 @@
 #include <linux/types.h>
 
 /* Raise when a record below changes: a daemon adopts a pinned NIC program of its own version only. */
-enum ln_version { LN_LAYOUT_VERSION = 2 };
+enum ln_version { LN_LAYOUT_VERSION = 3 };
 
 enum ln_limit {
 	LN_MAX_WORKLOADS = 65536, /* dispatch entries; the low half of a workload ID is its index */
@@ -21,6 +21,7 @@ enum ln_limit {
 	LN_MAX_CALLS = 65536, /* external calls in flight: the 16-bit request ID is the index */
 	LN_CALL_PORTS = 64, /* source ports of calls: the generation of an index's use */
 	LN_CALL_PORT = 43700, /* the first of them */
+	LN_MAX_ADDRESSES = 8, /* of one NIC's own */
 	LN_HIST_BUCKETS = 32, /* log2 of nanoseconds */
 	LN_SAMPLE_EVERY = 64, /* requests per sampled time measurement, a power of two */
 };
@@ -179,6 +180,8 @@ struct ln_message {
 	__be16 peer_port;
 	__u8 state; /* enum ln_message_state */
 	__u8 status; /* of the remembered reply */
+	__u32 users; /* CPUs that work on one of its packets now: till they leave, the record is nobody else's */
+	__u32 pad;
 };
 
 /* A set of records under one lock, and for each a bitmap of the packets that arrived. */

@@ -82,7 +82,8 @@ struct {
 
 /* What a packet may do with its message's record. */
 enum ln_claim {
-	LN_CLAIM_NONE, /* name it: a pull or an acknowledgement */
+	LN_CLAIM_NONE, /* name it: a pull */
+	LN_CLAIM_FREE, /* forget it, as the client will not ask again */
 	LN_CLAIM_ADD, /* add to it */
 	LN_CLAIM_BEGIN, /* begin it, if there is none */
 };
@@ -139,6 +140,8 @@ const volatile __u8 ln_unknown_reply; /* 1: unknown workloads get an error reply
 const volatile __u8 ln_verify_checksum; /* 1: requests with a wrong UDP checksum are dropped */
 const volatile __be32 ln_own_addr4; /* sources of external calls across address families */
 const volatile __u8 ln_own_addr6[16] __attribute__((aligned(8)));
+const volatile __u64 ln_addresses[LN_MAX_ADDRESSES][2]; /* whose packets are ours, as in struct ln_flow */
+const volatile __u32 ln_address_count; /* 0: any */
 const volatile __u64 ln_secret; /* keys the hash of message records */
 
 /*

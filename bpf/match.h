@@ -25,6 +25,17 @@ static __always_inline __u32 ln_split_pick(__u32 ref, __u64 request)
 	return slot;
 }
 
+/* A host that forwards also sees requests to others: these are not ours. */
+static __always_inline int ln_is_ours(const struct ln_flow *flow)
+{
+	const __u64 *addr = (const __u64 *)flow->own_addr;
+
+	for (__u32 i = 0; i < LN_MAX_ADDRESSES && i < ln_address_count; i++)
+		if (addr[0] == ln_addresses[i][0] && addr[1] == ln_addresses[i][1])
+			return 1;
+	return !ln_address_count;
+}
+
 /* The slot that serves a new request for this workload; LN_MATCH_NONE or LN_MATCH_HOST. */
 static __always_inline int ln_match(__u32 workload, __u64 request)
 {

@@ -118,7 +118,7 @@ LN_GLOBAL int ln_message_arrive(const struct ln_slot *slot, const struct ln_flow
 			if (!idle)
 				chosen = way;
 			idle = 1;
-		} else if (!idle && m->state == LN_MESSAGE_DONE && m->touched_ns < oldest) {
+		} else if (!idle && m->state == LN_MESSAGE_DONE && !m->users && m->touched_ns < oldest) {
 			/* Failing a free record, the longest answered message is forgotten; one in progress never is. */
 			oldest = m->touched_ns;
 			chosen = way;
@@ -142,6 +142,7 @@ LN_GLOBAL int ln_message_arrive(const struct ln_slot *slot, const struct ln_flow
 	m->received = 0;
 	m->reply_len = 0;
 	m->status = 0;
+	m->users = 0;
 	m->state = LN_MESSAGE_PARTIAL;
 	words = (p->count + 63) / 64;
 	for (__u32 i = 0; i < LN_MAX_FRAGMENTS / 64 && i < words; i++) {
@@ -152,6 +153,13 @@ found:
 	if (chosen >= LN_MESSAGE_WAYS)
 		goto out;
 	m = &b->way[chosen];
+	if (p->claim == LN_CLAIM_FREE) {
+		/* With a CPU still at work on it, it expires instead. */
+		if (!m->users && m->state != LN_MESSAGE_RUNNING)
+			m->state = LN_MESSAGE_FREE;
+		verdict = LN_ARRIVAL_ABSENT;
+		goto out;
+	}
 	m->touched_ns = p->now;
 	p->way = chosen;
 	p->slot = m->slot;
@@ -168,12 +176,35 @@ found:
 	else
 		verdict = LN_ARRIVAL_NEW;
 	/* Noted before its bytes are taken in, so that no copy of it is taken in after the lambda began to run on them. */
-	if (verdict == LN_ARRIVAL_NEW && p->claim == LN_CLAIM_BEGIN)
+	if (verdict == LN_ARRIVAL_NEW && p->claim != LN_CLAIM_NONE)
 		b->arrived[chosen][bit >> 6] |= 1ULL << (bit & 63);
+	m->users++;
 out:
 	bpf_spin_unlock(&b->lock);
 	p->record = (p->bucket - slot->bucket_base) * LN_MESSAGE_WAYS + p->way;
 	return verdict;
+}
+
+/* This CPU has done with the packet that ln_message_arrive() found a record for. */
+LN_GLOBAL int ln_message_leave(const struct ln_place *p, const struct ln_flow *flow)
+{
+	struct ln_message *m;
+	struct ln_bucket *b;
+	__u32 bucket, way;
+
+	if (!p || !flow)
+		return 0;
+	bucket = p->bucket;
+	way = p->way;
+	b = bpf_map_lookup_elem(&ln_messages, &bucket);
+	if (!b || way >= LN_MESSAGE_WAYS)
+		return 0;
+	bpf_spin_lock(&b->lock);
+	m = &b->way[way];
+	if (ln_is_message(m, flow, p) && m->users)
+		m->users--;
+	bpf_spin_unlock(&b->lock);
+	return 0;
 }
 
 /* What became of a packet that ln_message_arrive() let in. */

@@ -146,6 +146,7 @@ static __always_inline int ln_save_flow(struct xdp_md *ctx, const struct ln_pack
 		*(__u64 *)flow->peer_addr = ip->saddr;
 		*(__u64 *)(flow->peer_addr + 8) = 0;
 		*(__u64 *)flow->own_addr = ip->daddr;
+		*(__u64 *)(flow->own_addr + 8) = 0;
 	} else {
 		struct ipv6hdr *ip = data;
 

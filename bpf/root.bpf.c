@@ -223,44 +223,18 @@ LN_GLOBAL int ln_arrive(struct ln_scratch *scratch, __u32 claim)
 	return ln_message_arrive(slot, &scratch->flow, &scratch->place);
 }
 
-/* A packet of a message, for the modes that keep records. */
-static __noinline int ln_message_packet(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req,
-				      __u32 pull)
+/* A packet whose message has a record. */
+static __always_inline int ln_message_serve(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req,
+					    int arrival)
 {
-	const struct ln_slot *slot;
-	const struct ln_rpc *rpc;
+	const struct ln_slot *slot = bpf_map_lookup_elem(&ln_slots, &scratch->slot);
 	__u64 bitmap = 0;
-	int arrival, verdict;
+	int verdict;
 
-	scratch->place.slot = scratch->slot;
-	scratch->place.now = bpf_ktime_get_coarse_ns();
-	arrival = ln_arrive(scratch, pull ? LN_CLAIM_NONE : LN_CLAIM_BEGIN);
-	scratch->slot = scratch->place.slot;
-	slot = bpf_map_lookup_elem(&ln_slots, &scratch->slot);
-	/* A record outlives its revision where the client kept it alive beyond the drain: the slot may be anyone's by now. */
-	if (!slot || slot->workload != scratch->place.workload)
-		return ln_refuse(ctx, scratch, LN_CODE_STALE, 0);
-	req->match.record = scratch->place.record;
-	req->match.revision = slot->revision;
-
-	if (pull) {
-		rpc = (const struct ln_rpc *)scratch->flow.rpc;
-		return arrival == LN_ARRIVAL_DONE && slot->revision == bpf_ntohl(rpc->revision) ?
-			       ln_recall(ctx, scratch, req, slot) :
-			       ln_refuse_for(ctx, scratch, LN_CODE_STALE, 0);
-	}
-	switch (arrival) {
-	case LN_ARRIVAL_BUSY:
-		return ln_refuse_for(ctx, scratch, LN_CODE_BUSY, 0);
-	case LN_ARRIVAL_MALFORMED:
-		return ln_refuse_for(ctx, scratch, LN_CODE_MALFORMED, 0);
-	case LN_ARRIVAL_RUNNING:
+	if (!slot)
 		return XDP_DROP;
-	case LN_ARRIVAL_DONE:
-		if (slot->mode == LN_MODE_ASSEMBLE)
-			return ln_recall(ctx, scratch, req, slot);
-		break;
-	}
+	if (arrival == LN_ARRIVAL_DONE && slot->mode == LN_MODE_ASSEMBLE)
+		return ln_recall(ctx, scratch, req, slot);
 	/* mode stream runs a packet again when its answer may have been lost; assemble copied it before. */
 	req->match.repeat = arrival != LN_ARRIVAL_NEW;
 	req->match.event = LAMBDA_EVENT_FRAGMENT;
@@ -286,6 +260,52 @@ static __noinline int ln_message_packet(struct xdp_md *ctx, struct ln_scratch *s
 	return ln_epilogue(ctx, scratch, req, slot, verdict);
 }
 
+/* A pull of a remembered reply, by the revision that gave it. */
+static __always_inline int ln_message_pull(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req,
+					   const struct ln_slot *slot, int arrival)
+{
+	const struct ln_rpc *rpc = (const struct ln_rpc *)scratch->flow.rpc;
+
+	if (arrival == LN_ARRIVAL_DONE && slot->revision == bpf_ntohl(rpc->revision))
+		return ln_recall(ctx, scratch, req, slot);
+	return ln_refuse_for(ctx, scratch, LN_CODE_STALE, 0);
+}
+
+/* A packet of a message, for the modes that keep records. */
+static __noinline int ln_message_packet(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req,
+					__u32 pull)
+{
+	const struct ln_slot *slot;
+	int arrival, action;
+
+	scratch->place.slot = scratch->slot;
+	scratch->place.now = bpf_ktime_get_coarse_ns();
+	arrival = ln_arrive(scratch, pull ? LN_CLAIM_NONE : LN_CLAIM_BEGIN);
+	if (arrival == LN_ARRIVAL_BUSY)
+		return ln_refuse_for(ctx, scratch, LN_CODE_BUSY, 0);
+	if (arrival == LN_ARRIVAL_ABSENT)
+		return ln_refuse_for(ctx, scratch, LN_CODE_STALE, 0);
+	scratch->slot = scratch->place.slot;
+	slot = bpf_map_lookup_elem(&ln_slots, &scratch->slot);
+	/* A record outlives its revision where the client kept it alive beyond the drain: the slot may be anyone's by now. */
+	if (!slot || slot->workload != scratch->place.workload) {
+		action = ln_refuse(ctx, scratch, LN_CODE_STALE, 0);
+	} else {
+		req->match.record = scratch->place.record;
+		req->match.revision = slot->revision;
+		if (pull)
+			action = ln_message_pull(ctx, scratch, req, slot, arrival);
+		else if (arrival == LN_ARRIVAL_MALFORMED)
+			action = ln_refuse_for(ctx, scratch, LN_CODE_MALFORMED, 0);
+		else if (arrival == LN_ARRIVAL_RUNNING)
+			action = XDP_DROP;
+		else
+			action = ln_message_serve(ctx, scratch, req, arrival);
+	}
+	ln_message_leave(&scratch->place, &scratch->flow);
+	return action;
+}
+
 /* A request or pull that needs no record: the packet is all there is. */
 static __noinline int ln_single(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req)
 {
@@ -306,12 +326,8 @@ static __noinline int ln_single(struct xdp_md *ctx, struct ln_scratch *scratch, 
 /* The client has its whole reply, or gave the message up: the record is free for others. */
 static __always_inline int ln_done(struct ln_scratch *scratch)
 {
-	int arrival;
-
 	scratch->place.now = bpf_ktime_get_coarse_ns();
-	arrival = ln_arrive(scratch, LN_CLAIM_NONE);
-	if (arrival == LN_ARRIVAL_DONE || arrival == LN_ARRIVAL_NEW || arrival == LN_ARRIVAL_AGAIN)
-		ln_message_finish(&scratch->place, &scratch->flow, LN_MESSAGE_FREE, 0, 0);
+	ln_arrive(scratch, LN_CLAIM_FREE);
 	return XDP_DROP;
 }
 
@@ -430,6 +446,8 @@ static __always_inline int ln_rpc_packet(struct xdp_md *ctx, const struct ln_pac
 		scratch->flow.rpc[i] = ((const __u64 *)rpc)[i];
 	if (ln_save_flow(ctx, pkt, &scratch->flow))
 		return XDP_DROP;
+	if (!ln_is_ours(&scratch->flow))
+		return XDP_PASS;
 	scratch->flow.room = pkt->udp_len - sizeof(struct udphdr) - sizeof(*rpc);
 	if (ln_verify_checksum && !ln_checksum_ok(ctx, pkt, &scratch->flow)) {
 		ln_count(LN_COUNT_CHECKSUM);

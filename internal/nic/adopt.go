@@ -87,6 +87,7 @@ func (n *NIC) adoptSlots() error {
 			draining = append(draining, r)
 		}
 	}
+	n.dispatch.keepOnly(n.workloads)
 	for _, r := range draining {
 		n.drain(r)
 	}

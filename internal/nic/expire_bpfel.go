@@ -29,6 +29,8 @@ const (
 	expireMapLnSlots          = "ln_slots"
 	expireMapLnSplits         = "ln_splits"
 	expireProgLnExpire        = "ln_expire"
+	expireVarLnAddressCount   = "ln_address_count"
+	expireVarLnAddresses      = "ln_addresses"
 	expireVarLnOwnAddr4       = "ln_own_addr4"
 	expireVarLnOwnAddr6       = "ln_own_addr6"
 	expireVarLnSecret         = "ln_secret"
@@ -103,6 +105,8 @@ type expireMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type expireVariableSpecs struct {
+	LnAddressCount   *ebpf.VariableSpec `ebpf:"ln_address_count"`
+	LnAddresses      *ebpf.VariableSpec `ebpf:"ln_addresses"`
 	LnOwnAddr4       *ebpf.VariableSpec `ebpf:"ln_own_addr4"`
 	LnOwnAddr6       *ebpf.VariableSpec `ebpf:"ln_own_addr6"`
 	LnSecret         *ebpf.VariableSpec `ebpf:"ln_secret"`
@@ -165,6 +169,8 @@ func (m *expireMaps) Close() error {
 //
 // It can be passed to loadExpireObjects or ebpf.CollectionSpec.LoadAndAssign.
 type expireVariables struct {
+	LnAddressCount   *ebpf.Variable `ebpf:"ln_address_count"`
+	LnAddresses      *ebpf.Variable `ebpf:"ln_addresses"`
 	LnOwnAddr4       *ebpf.Variable `ebpf:"ln_own_addr4"`
 	LnOwnAddr6       *ebpf.Variable `ebpf:"ln_own_addr6"`
 	LnSecret         *ebpf.Variable `ebpf:"ln_secret"`

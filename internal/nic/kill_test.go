@@ -51,7 +51,7 @@ func live(path string) error {
 	if err != nil {
 		return err
 	}
-	c := Config{Instance: l.Instance, RunDir: l.RunDir, UnknownError: true, Slots: 64}
+	c := Config{Instance: l.Instance, RunDir: l.RunDir, UnknownError: true, Slots: 64, Addresses: packetAddresses}
 	c.failpoint = func(step string) {
 		fmt.Println("step:", step)
 		if l.Step--; l.Step == 0 {

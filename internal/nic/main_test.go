@@ -27,6 +27,9 @@ import (
 
 var instances atomic.Int32
 
+// packetAddresses are those that test/packets sends to.
+var packetAddresses = []netip.Addr{netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("2001:db8::2")}
+
 // testConfig is one of an instance that nobody else has; what there will be of it goes with the test, which checks that.
 func testConfig(t testing.TB) Config {
 	t.Helper()
@@ -35,7 +38,7 @@ func testConfig(t testing.TB) Config {
 	}
 	c := Config{
 		Instance: fmt.Sprintf("t%d-%d", os.Getpid(), instances.Add(1)), RunDir: t.TempDir(), UnknownError: true, Slots: 64,
-		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Addresses: packetAddresses, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}.withDefaults()
 	t.Cleanup(func() {
 		if err := Down(context.WithoutCancel(t.Context()), c); err != nil {

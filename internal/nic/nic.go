@@ -38,12 +38,13 @@ type Config struct {
 	Instance     string // names everything that belongs to it
 	Interface    string // a real interface; "" makes a virtual NIC
 	Mode         Mode
-	UnknownError bool   // answer unknown workloads with an error instead of handing them to the host
-	Verify       bool   // check UDP checksums of requests; implied on real interfaces
-	RunDir       string // where the record lies, 0700
-	PinDir       string // /sys/fs/bpf/lambdanic
-	Slots        int    // revisions that can be loaded at once, 4096
-	PacerBinary  string // host/pacer.c; without it nobody is told when an external call times out
+	Addresses    []netip.Addr // served besides the interface's own, as a balancer's virtual ones
+	UnknownError bool         // answer unknown workloads with an error instead of handing them to the host
+	Verify       bool         // check UDP checksums of requests; implied on real interfaces
+	RunDir       string       // where the record lies, 0700
+	PinDir       string       // /sys/fs/bpf/lambdanic
+	Slots        int          // revisions that can be loaded at once, 4096
+	PacerBinary  string       // host/pacer.c; without it nobody is told when an external call times out
 	Log          *slog.Logger
 
 	failpoint func(step string) // tests: called at every step that changes what outlives the process
@@ -71,7 +72,7 @@ func (c Config) withDefaults() Config {
 
 // options spells out what is fixed when the root program is loaded.
 func (c Config) options() string {
-	return fmt.Sprintf("mode=%s unknown_error=%t verify=%t slots=%d", c.Mode, c.UnknownError, c.Verify, c.Slots)
+	return fmt.Sprintf("mode=%s unknown_error=%t verify=%t slots=%d addresses=%v", c.Mode, c.UnknownError, c.Verify, c.Slots, c.Addresses)
 }
 
 // reached marks a step after which the process may die, as every step is.
@@ -154,8 +155,12 @@ func create(c Config) (*NIC, error) {
 		c.reached("virtual NIC made")
 		rec.Namespace, rec.Interface, rec.HostEnd = v.namespace, v.nic, v.host
 		rec.Addr, rec.Addr6, rec.HostAddr = v.nicAddr(), v.nicAddr6(), v.hostAddr()
+		rec.Addrs = []netip.Addr{rec.Addr, rec.Addr6}
 	} else if err := rec.findAddresses(); err != nil {
 		return nil, err
+	}
+	if rec.Addrs = append(rec.Addrs, c.Addresses...); len(rec.Addrs) > int(rootLnLimitLN_MAX_ADDRESSES) {
+		return nil, fmt.Errorf("%d addresses are more than the %d that a NIC can have: remove some from %s", len(rec.Addrs), rootLnLimitLN_MAX_ADDRESSES, rec.Interface)
 	}
 	objs, err := loadRootProgram(c, rec)
 	if err != nil {
@@ -203,7 +208,9 @@ func (r *record) findAddresses() error {
 	}
 	for _, a := range addrs {
 		ip, _ := netip.AddrFromSlice(a.IP)
-		switch ip = ip.Unmap(); {
+		ip = ip.Unmap()
+		r.Addrs = append(r.Addrs, ip)
+		switch {
 		case ip.Is4() && !r.Addr.IsValid():
 			r.Addr = ip
 		case ip.Is6() && !ip.IsLinkLocalUnicast() && !r.Addr6.IsValid():
@@ -239,6 +246,11 @@ func loadRootProgram(c Config, rec *record) (*rootObjects, error) {
 	if rec.Addr6.IsValid() {
 		constants["ln_own_addr6"] = rec.Addr6.As16()
 	}
+	addresses := [rootLnLimitLN_MAX_ADDRESSES][16]byte{}
+	for i, a := range rec.Addrs {
+		copy(addresses[i][:], a.AsSlice())
+	}
+	constants["ln_addresses"], constants["ln_address_count"] = addresses, uint32(len(rec.Addrs))
 	for name, v := range constants {
 		if err := spec.Variables[name].Set(v); err != nil {
 			return nil, fmt.Errorf("set %s of the root program: %w", name, err)

@@ -80,6 +80,7 @@ const (
 	rootLnLimitLN_MAX_CALLS     rootLnLimit = 65536
 	rootLnLimitLN_CALL_PORTS    rootLnLimit = 64
 	rootLnLimitLN_CALL_PORT     rootLnLimit = 43700
+	rootLnLimitLN_MAX_ADDRESSES rootLnLimit = 8
 	rootLnLimitLN_HIST_BUCKETS  rootLnLimit = 32
 	rootLnLimitLN_SAMPLE_EVERY  rootLnLimit = 64
 )
@@ -99,6 +100,8 @@ type rootLnMessage struct {
 	PeerPort   uint16
 	State      uint8
 	Status     uint8
+	Users      uint32
+	Pad        uint32
 }
 
 type rootLnMessageState uint32
@@ -257,7 +260,7 @@ type rootLnStats struct {
 type rootLnVersion uint32
 
 const (
-	rootLnVersionLN_LAYOUT_VERSION rootLnVersion = 2
+	rootLnVersionLN_LAYOUT_VERSION rootLnVersion = 3
 )
 
 // Names of all BPF objects in the ELF.
@@ -277,6 +280,8 @@ const (
 	rootMapLnSlots          = "ln_slots"
 	rootMapLnSplits         = "ln_splits"
 	rootProgLnRoot          = "ln_root"
+	rootVarLnAddressCount   = "ln_address_count"
+	rootVarLnAddresses      = "ln_addresses"
 	rootVarLnCallState      = "ln_call_state_"
 	rootVarLnCounter        = "ln_counter_"
 	rootVarLnLimit          = "ln_limit_"
@@ -359,6 +364,8 @@ type rootMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type rootVariableSpecs struct {
+	LnAddressCount   *ebpf.VariableSpec `ebpf:"ln_address_count"`
+	LnAddresses      *ebpf.VariableSpec `ebpf:"ln_addresses"`
 	LnCallState      *ebpf.VariableSpec `ebpf:"ln_call_state_"`
 	LnCounter        *ebpf.VariableSpec `ebpf:"ln_counter_"`
 	LnLimit          *ebpf.VariableSpec `ebpf:"ln_limit_"`
@@ -429,6 +436,8 @@ func (m *rootMaps) Close() error {
 //
 // It can be passed to loadRootObjects or ebpf.CollectionSpec.LoadAndAssign.
 type rootVariables struct {
+	LnAddressCount   *ebpf.Variable `ebpf:"ln_address_count"`
+	LnAddresses      *ebpf.Variable `ebpf:"ln_addresses"`
 	LnCallState      *ebpf.Variable `ebpf:"ln_call_state_"`
 	LnCounter        *ebpf.Variable `ebpf:"ln_counter_"`
 	LnLimit          *ebpf.Variable `ebpf:"ln_limit_"`
