@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/netip"
 	"os"
 	"strings"
 
@@ -16,7 +17,7 @@ import (
 )
 
 type upFlags struct {
-	interfaces            []string
+	interfaces, addresses []string
 	mode, unknown, listen string
 	detach, verbose       bool
 	readyFD               int
@@ -56,6 +57,7 @@ func upCommand(o *options) *cobra.Command {
 	set := cmd.Flags()
 	set.StringVar(&o.instance, "name", o.instance, "the instance")
 	set.StringSliceVar(&flags.interfaces, "nic", nil, "attach to these interfaces instead of making a virtual NIC")
+	set.StringSliceVar(&flags.addresses, "address", nil, "serve requests to these addresses too, as a balancer's virtual ones")
 	set.StringVar(&flags.mode, "mode", string(nic.ModeAuto), "how to attach: auto, native, generic or offload")
 	set.StringVar(&flags.unknown, "unknown", "host", "who answers unknown workload IDs: host, or error for an error packet")
 	set.StringVar(&flags.listen, "listen", "127.0.0.1:8080", "address of the gateway, \"\" for none but the socket")
@@ -76,6 +78,13 @@ func (f *upFlags) config(o *options) (daemon.Config, error) {
 	case nic.ModeAuto, nic.ModeNative, nic.ModeGeneric, nic.ModeOffload:
 	default:
 		return cfg, fmt.Errorf("mode %q is unknown: use auto, native, generic or offload", f.mode)
+	}
+	for _, a := range f.addresses {
+		addr, err := netip.ParseAddr(a)
+		if err != nil {
+			return cfg, fmt.Errorf("--address %q is not an IP address", a)
+		}
+		cfg.Addresses = append(cfg.Addresses, addr)
 	}
 	switch f.unknown {
 	case "host":

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"time"
 
@@ -26,8 +27,9 @@ type Config struct {
 	Paths
 	Interfaces   []string // real interfaces; none makes a virtual NIC
 	Mode         nic.Mode
-	UnknownError bool   // the NIC answers unknown workloads with an error
-	Listen       string // HOST:PORT of the gateway; "" for none
+	Addresses    []netip.Addr // that the NIC serves besides its own
+	UnknownError bool         // the NIC answers unknown workloads with an error
+	Listen       string       // HOST:PORT of the gateway; "" for none
 	Version      string
 	Log          *slog.Logger
 }

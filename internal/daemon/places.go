@@ -51,6 +51,7 @@ func (d *Daemon) nicConfig(iface string) nic.Config {
 	}
 	return nicConfig(d.cfg.Paths, iface, func(c *nic.Config) {
 		c.Mode, c.UnknownError, c.PacerBinary, c.Log = d.cfg.Mode, d.cfg.UnknownError, pacer, d.cfg.Log
+		c.Addresses = d.cfg.Addresses
 	})
 }
 
