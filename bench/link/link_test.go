@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
+
+	"github.com/lambdanic/lambdanic/internal/veth"
 )
 
 func newPair(t *testing.T, o Options) *Pair {
@@ -93,7 +95,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 	if _, err := netlink.LinkByName(p.Host.Name); !errors.As(err, new(netlink.LinkNotFoundError)) {
 		t.Errorf("interface %s after Close: got %v, want none", p.Host.Name, err)
 	}
-	if _, err := os.Stat(filepath.Join(namespaces, p.Namespace)); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(veth.Namespaces, p.Namespace)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("namespace %s after Close: got %v, want none", p.Namespace, err)
 	}
 }
@@ -105,24 +107,24 @@ func TestSweepRemovesWhatTheDeadLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	name := fmt.Sprintf("%s%d-0", prefix, dead.Process.Pid)
-	ns, err := newNamespace(name)
+	ns, err := veth.NewNamespace(name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer ns.Close()
 	half := fmt.Sprintf("%s%d-1", prefix, dead.Process.Pid)
-	if err := os.WriteFile(filepath.Join(namespaces, half), nil, 0); err != nil {
+	if err := os.WriteFile(filepath.Join(veth.Namespaces, half), nil, 0); err != nil {
 		t.Fatal(err)
 	}
 	if err := Sweep(); err != nil {
 		t.Error(err)
 	}
 	for _, gone := range []string{name, half} {
-		if _, err := os.Stat(filepath.Join(namespaces, gone)); !errors.Is(err, os.ErrNotExist) {
+		if _, err := os.Stat(filepath.Join(veth.Namespaces, gone)); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("namespace %s of a dead process: got %v, want none", gone, err)
 		}
 	}
-	if _, err := os.Stat(filepath.Join(namespaces, p.Namespace)); err != nil {
+	if _, err := os.Stat(filepath.Join(veth.Namespaces, p.Namespace)); err != nil {
 		t.Errorf("namespace of this process: %v", err)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/veth"
 )
 
 // Mode is how a NIC program is attached.
@@ -291,7 +292,7 @@ func (n *NIC) attach() error {
 		}
 		n.cfg.reached("host's end attached")
 	}
-	return inNamed(n.rec.Namespace, func() error {
+	return veth.InNamed(n.rec.Namespace, func() error {
 		l, err := netlink.LinkByName(n.rec.Interface)
 		if err != nil {
 			return fmt.Errorf("find interface %s: %w", n.rec.Interface, err)

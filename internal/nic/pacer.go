@@ -14,6 +14,8 @@ import (
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
+
+	"github.com/lambdanic/lambdanic/internal/veth"
 )
 
 //go:generate go tool bpf2go -cc clang-19 -target bpfel -no-strip -no-global-types -output-stem expire -cflags "-O2 -g -Wall -Werror -Wno-address-of-packed-member -mcpu=v3" expire ../../bpf/expire.bpf.c -- -I/usr/include/x86_64-linux-gnu
@@ -125,7 +127,7 @@ func (n *NIC) startPacer() (*pacer, error) {
 		defer group.Close()
 		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(group.Fd())
 	}
-	err = inNamed(n.rec.Namespace, cmd.Start)
+	err = veth.InNamed(n.rec.Namespace, cmd.Start)
 	out.Close()
 	if err != nil {
 		return nil, fmt.Errorf("start pacer: %w", err)

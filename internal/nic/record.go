@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/vishvananda/netlink"
+
+	"github.com/lambdanic/lambdanic/internal/veth"
 )
 
 // record says what a NIC is made of. It is written last and compared first: a daemon adopts what matches it whole, and
@@ -96,7 +98,7 @@ func (r *record) matches(c Config) error {
 	case c.Interface != "" && r.Interface != c.Interface, c.Interface == "" && r.Namespace == "":
 		return fmt.Errorf("it sits on %s", r.Interface)
 	}
-	return inNamed(r.Namespace, func() error {
+	return veth.InNamed(r.Namespace, func() error {
 		l, err := netlink.LinkByName(r.Interface)
 		if err != nil {
 			return fmt.Errorf("its interface %s is gone", r.Interface)

@@ -19,6 +19,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/veth"
 	"github.com/lambdanic/lambdanic/test/packets"
 )
 
@@ -159,7 +160,7 @@ func TestNothingExpires(t *testing.T) {
 // begin runs the NIC program on a request as if it had come in by the interface; it must go on to the service.
 func begin(t *testing.T, n *NIC, frame []byte) {
 	t.Helper()
-	err := inNamed(n.Namespace(), func() error {
+	err := veth.InNamed(n.Namespace(), func() error {
 		l, err := netlink.LinkByName(n.Interface())
 		if err != nil {
 			return err

@@ -1,0 +1,93 @@
+package veth
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// Namespaces is where ip-netns(8) and package netns keep the named ones.
+const Namespaces = "/run/netns"
+
+// NewNamespace makes a named network namespace with its loopback up.
+func NewNamespace(name string) (ns netns.NsHandle, err error) {
+	err = onThread(func() error {
+		home, err := netns.Get()
+		if err != nil {
+			return err
+		}
+		defer home.Close()
+		if ns, err = netns.NewNamed(name); err != nil {
+			return err
+		}
+		lo, err := netlink.LinkByName("lo")
+		if err == nil {
+			err = netlink.LinkSetUp(lo)
+		}
+		return errors.Join(err, netns.Set(home))
+	})
+	if err != nil {
+		return ns, fmt.Errorf("make network namespace %s: %w", name, err)
+	}
+	return ns, nil
+}
+
+// RemoveNamespace takes a named namespace away. One that is not there is no error.
+func RemoveNamespace(name string) error {
+	err := netns.DeleteNamed(name)
+	if errors.Is(err, unix.EINVAL) { // a file on which nothing was mounted yet when its owner died
+		err = os.Remove(filepath.Join(Namespaces, name))
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("remove network namespace %s: %w", name, err)
+	}
+	return nil
+}
+
+// In runs f on a thread that is in ns. Goroutines which f starts are not.
+func In(ns netns.NsHandle, f func() error) error {
+	return onThread(func() error {
+		home, err := netns.Get()
+		if err != nil {
+			return err
+		}
+		defer home.Close()
+		if err := netns.Set(ns); err != nil {
+			return fmt.Errorf("enter network namespace: %w", err)
+		}
+		return errors.Join(f(), netns.Set(home))
+	})
+}
+
+// InNamed does the same for a namespace by its name; "" is the one that we are in.
+func InNamed(name string, f func() error) error {
+	if name == "" {
+		return f()
+	}
+	ns, err := netns.GetFromName(name)
+	if err != nil {
+		return fmt.Errorf("open network namespace %s: %w", name, err)
+	}
+	defer ns.Close()
+	return In(ns, f)
+}
+
+// onThread runs f on a thread of its own. If f fails, the thread ends with it, as its namespace may be the wrong one.
+func onThread(f func() error) error {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		err := f()
+		if err == nil {
+			runtime.UnlockOSThread()
+		}
+		done <- err
+	}()
+	return <-done
+}

@@ -1,0 +1,158 @@
+// Package veth makes veth pairs whose far end lives in a named network namespace: what a virtual NIC consists of, and what is
+// measured on.
+package veth
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"runtime"
+	"unsafe"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// Side is what one end of a pair is to be like.
+type Side struct {
+	Name  string
+	Addrs []netip.Prefix
+}
+
+// End is one end of a pair that is there.
+type End struct {
+	Side
+	Index int
+	MAC   net.HardwareAddr
+}
+
+// New makes a pair of which the far end is in ns. Both ends are up, have their addresses, and know the other's: neither
+// bpf_fib_lookup() nor a measurement can wait for ARP. An IPv6 address is left out where the kernel has no IPv6 for it.
+//
+// Where queues is 0 there are as many each way as CPUs: a CPU that sends has a ring of its own, and receive queues meet the
+// peer's transmit queues (veth drops what goes to a queue that is not there).
+func New(near, far Side, ns netns.NsHandle, queues int) (n, f End, err error) {
+	if queues == 0 {
+		queues = runtime.NumCPU()
+	}
+	pair := netlink.NewVeth(netlink.LinkAttrs{Name: near.Name, NumTxQueues: queues, NumRxQueues: queues, TxQLen: 1000})
+	pair.PeerName, pair.PeerNamespace = far.Name, netlink.NsFd(ns)
+	pair.PeerNumTxQueues, pair.PeerNumRxQueues = uint32(queues), uint32(queues)
+	if err := netlink.LinkAdd(pair); err != nil {
+		return n, f, fmt.Errorf("make veth pair %s: %w", near.Name, err)
+	}
+	// XDP answers packets of local sockets before anybody finished their checksums.
+	if err := checksumOffloadOff(near.Name); err != nil {
+		return n, f, err
+	}
+	if n, err = near.setUp(); err != nil {
+		return n, f, err
+	}
+	err = In(ns, func() (err error) {
+		if f, err = far.setUp(); err != nil {
+			return err
+		}
+		return f.learn(n)
+	})
+	return n, f, errors.Join(err, n.learn(f))
+}
+
+// Remove takes an interface away, and with it its other end. One that is not there is no error.
+func Remove(name string) error {
+	l, err := netlink.LinkByName(name)
+	if errors.As(err, new(netlink.LinkNotFoundError)) {
+		return nil
+	}
+	if err == nil {
+		err = netlink.LinkDel(l)
+	}
+	if err != nil && !errors.Is(err, unix.ENODEV) {
+		return fmt.Errorf("remove interface %s: %w", name, err)
+	}
+	return nil
+}
+
+// setUp gives the interface its addresses, sets it up and learns what the kernel chose for it.
+func (s Side) setUp() (End, error) {
+	l, err := netlink.LinkByName(s.Name)
+	if err != nil {
+		return End{}, fmt.Errorf("find interface %s: %w", s.Name, err)
+	}
+	for _, a := range s.Addrs {
+		ip := &net.IPNet{IP: a.Addr().AsSlice(), Mask: net.CIDRMask(a.Bits(), a.Addr().BitLen())}
+		// Nobody else is on the link: duplicate address detection would only delay the first packet.
+		err := netlink.AddrAdd(l, &netlink.Addr{IPNet: ip, Flags: unix.IFA_F_NODAD})
+		if err != nil && !(a.Addr().Is6() && errors.Is(err, unix.EACCES)) {
+			return End{}, fmt.Errorf("give %s the address %s: %w", s.Name, a, err)
+		}
+	}
+	if err := netlink.LinkSetUp(l); err != nil {
+		return End{}, fmt.Errorf("set %s up: %w", s.Name, err)
+	}
+	return End{s, l.Attrs().Index, l.Attrs().HardwareAddr}, nil
+}
+
+// learn makes the other end's addresses permanent neighbours of this one.
+func (e End) learn(other End) error {
+	var errs []error
+	for _, a := range other.Addrs {
+		errs = append(errs, netlink.NeighSet(&netlink.Neigh{
+			LinkIndex: e.Index, IP: a.Addr().AsSlice(), HardwareAddr: other.MAC, State: netlink.NUD_PERMANENT,
+		}))
+	}
+	return errors.Join(errs...)
+}
+
+// FreeSubnet finds a /30 of an IPv4 range that no interface of this namespace uses, and returns which one in the range it is.
+// It begins at start, so that owners who choose at once do not choose the same.
+func FreeSubnet(within netip.Prefix, start uint32) (n int, err error) {
+	addrs, err := netlink.AddrList(nil, netlink.FAMILY_V4)
+	if err != nil {
+		return 0, fmt.Errorf("list addresses: %w", err)
+	}
+	used := map[netip.Addr]bool{}
+	for _, a := range addrs {
+		if ip, ok := netip.AddrFromSlice(a.IP.To4()); ok {
+			used[netip.PrefixFrom(ip, 30).Masked().Addr()] = true
+		}
+	}
+	subnets := 1 << (30 - within.Bits())
+	for i := range subnets {
+		n := (int(start)%subnets + i) % subnets
+		if !used[Host(within, n, 0).Addr()] {
+			return n, nil
+		}
+	}
+	return 0, fmt.Errorf("all of %s is in use: remove an interface that uses it", within)
+}
+
+// Host is an address in the nth /30 of an IPv4 range.
+func Host(within netip.Prefix, n, host int) netip.Prefix {
+	b := within.Masked().Addr().As4()
+	for i, v := 3, n<<2+host; i >= 0; i, v = i-1, v>>8 {
+		b[i] |= byte(v)
+	}
+	return netip.PrefixFrom(netip.AddrFrom4(b), 30)
+}
+
+// checksumOffloadOff makes the kernel finish the checksum of every packet before it leaves through the interface.
+func checksumOffloadOff(name string) error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	value := struct{ cmd, data uint32 }{cmd: unix.ETHTOOL_STXCSUM} // struct ethtool_value
+	req := struct {                                                // struct ifreq
+		name [unix.IFNAMSIZ]byte
+		data unsafe.Pointer
+		_    [16]byte
+	}{data: unsafe.Pointer(&value)}
+	copy(req.name[:unix.IFNAMSIZ-1], name)
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&req))); errno != 0 {
+		return fmt.Errorf("turn transmit checksum offload of %s off: %w", name, errno)
+	}
+	return nil
+}
