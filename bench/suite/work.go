@@ -10,9 +10,12 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/bradfitz/gomemcache/memcache"
+
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/bench/gen"
 	"github.com/lambdanic/lambdanic/bench/stand"
+	"github.com/lambdanic/lambdanic/internal/memcached"
 )
 
 // ErrWrong says that a lambda gave an answer other than the independent computation.
@@ -65,9 +68,14 @@ func KVClient() Work {
 	// small bursts, and no flood.
 	w.Open.Batch, w.Ceiling = 16, 250_000
 	w.Services = func(ctx context.Context, s *stand.Stand) (fast, plain map[string]netip.AddrPort, stop func() error, err error) {
-		m, err := StartMemcached(ctx, values, s.NIC.HostAddr(), s.Plain.Host.Addr)
+		m, err := memcached.Start(ctx, []netip.Addr{s.NIC.HostAddr(), s.Plain.Host.Addr}, "-t", "2")
 		if err != nil {
 			return nil, nil, nil, err
+		}
+		for key, value := range values {
+			if err := m.Client.Set(&memcache.Item{Key: key, Value: value}); err != nil {
+				return nil, nil, nil, errors.Join(fmt.Errorf("fill memcached: %w", err), m.Stop())
+			}
 		}
 		at := func(host netip.Addr) map[string]netip.AddrPort {
 			return map[string]netip.AddrPort{"memcached": netip.AddrPortFrom(host, m.Port)}

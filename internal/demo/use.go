@@ -21,6 +21,7 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/bench/suite"
 	"github.com/lambdanic/lambdanic/internal/daemon"
+	"github.com/lambdanic/lambdanic/internal/memcached"
 )
 
 // use brings an instance up, deploys the lambdas on both targets as a user would, invokes each through the gateway on real
@@ -178,11 +179,14 @@ func (u user) tryValues(ctx context.Context, f *api.Function) error {
 	if err != nil {
 		return err
 	}
-	m, err := suite.StartMemcached(ctx, map[string][]byte{"by-tcp": []byte("one")}, host)
+	m, err := memcached.Start(ctx, []netip.Addr{host})
 	if err != nil {
 		return err
 	}
 	defer func() { _ = m.Stop() }()
+	if err := m.Client.Set(&memcache.Item{Key: "by-tcp", Value: []byte("one")}); err != nil {
+		return fmt.Errorf("set by TCP: %w", err)
+	}
 	// Its address is known only now that there is a link to it.
 	at := netip.AddrPortFrom(host, m.Port).String()
 	f, err = u.deploy(ctx, f.Name, f.Image, f.Target, map[string]string{"memcached": at})
@@ -194,9 +198,7 @@ func (u user) tryValues(ctx context.Context, f *api.Function) error {
 	if err := u.invoke(ctx, f.Name, 1, set, []byte("STORED")); err != nil {
 		return err
 	}
-	client := memcache.New(at)
-	defer client.Close()
-	item, err := client.Get(key)
+	item, err := m.Client.Get(key)
 	if err != nil {
 		return fmt.Errorf("%w: get what %s set by TCP: %w", suite.ErrWrong, f.Name, err)
 	}

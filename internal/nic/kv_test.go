@@ -6,37 +6,24 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
-	"os/exec"
 	"strings"
 	"testing"
 
 	"github.com/bradfitz/gomemcache/memcache"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/memcached"
 )
 
-// startMemcached runs a real memcached on the host's end of the link, over UDP and TCP, and gives an ordinary client of it.
+// startMemcached runs a real memcached on the host's end of the link, and gives an ordinary client of it.
 func startMemcached(t testing.TB, n *NIC, args ...string) (netip.AddrPort, *memcache.Client) {
 	t.Helper()
-	conn, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(netip.AddrPortFrom(n.HostAddr(), 0)))
+	m, err := memcached.Start(t.Context(), []netip.Addr{n.HostAddr()}, append([]string{"-t", "1"}, args...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr := conn.Addr().(*net.TCPAddr).AddrPort()
-	conn.Close()
-	port := fmt.Sprint(addr.Port())
-	cmd := exec.Command("memcached", append([]string{"-u", "nobody", "-t", "1", "-l", addr.Addr().String(), "-p", port, "-U", port}, args...)...)
-	if err := cmd.Start(); err != nil {
-		t.Fatalf("memcached: %v: install the package memcached", err)
-	}
-	t.Cleanup(func() {
-		cmd.Process.Kill()
-		cmd.Wait()
-	})
-	client := memcache.New(addr.String())
-	t.Cleanup(func() { client.Close() })
-	eventually(t, "memcached listens", func() bool { return client.Ping() == nil })
-	return addr, client
+	t.Cleanup(func() { _ = m.Stop() })
+	return netip.AddrPortFrom(n.HostAddr(), m.Port), m.Client
 }
 
 // kvMemcached brings up NIC, kv_client and memcached.

@@ -85,19 +85,19 @@ func TestWebServer(t *testing.T) {
 
 func TestKVClient(t *testing.T) {
 	i := up(t)
-	cache, port := startMemcached(t, i.hostAddr())
-	service := []string{"--service", fmt.Sprintf("memcached=host:%d", port)}
+	m := startMemcached(t, i.hostAddr())
+	service := []string{"--service", fmt.Sprintf("memcached=host:%d", m.Port)}
 	onEachTarget(t, i, "kv_client", service, func(t *testing.T, name string) {
 		const get, set = "0", "1"
 		i := i.on(t)
 		key := "key-" + name
 		i.expect(name, get, key, http.StatusNotFound, "")
 		i.expect(name, set, fmt.Sprintf("%c%s%s", len(key), key, "set by the lambda"), http.StatusOK, "STORED")
-		item, err := cache.Get(key)
+		item, err := m.Client.Get(key)
 		if err != nil || string(item.Value) != "set by the lambda" {
 			t.Errorf("an ordinary client reads %+v, %v", item, err)
 		}
-		if err := cache.Set(&memcache.Item{Key: key, Value: []byte("set by an ordinary client")}); err != nil {
+		if err := m.Client.Set(&memcache.Item{Key: key, Value: []byte("set by an ordinary client")}); err != nil {
 			t.Fatal(err)
 		}
 		i.expect(name, get, key, http.StatusOK, key+"=set by an ordinary client")

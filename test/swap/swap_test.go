@@ -19,11 +19,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/bradfitz/gomemcache/memcache"
+
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/bench/stand"
-	"github.com/lambdanic/lambdanic/bench/suite"
 	lambdanic "github.com/lambdanic/lambdanic/client/go"
 	"github.com/lambdanic/lambdanic/compiler"
+	"github.com/lambdanic/lambdanic/internal/memcached"
 	"github.com/lambdanic/lambdanic/internal/nic"
 )
 
@@ -61,11 +63,14 @@ func (s scenario) run(t *testing.T) {
 	n := newNIC(t, "swap-"+strings.ReplaceAll(s.lambda, "_", "-"))
 	services := map[string]netip.AddrPort{}
 	if s.lambda == "kv_client" {
-		m, err := suite.StartMemcached(ctx, map[string][]byte{key: []byte(value)}, n.HostAddr())
+		m, err := memcached.Start(ctx, []netip.Addr{n.HostAddr()})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = m.Stop() })
+		if err := m.Client.Set(&memcache.Item{Key: key, Value: []byte(value)}); err != nil {
+			t.Fatal(err)
+		}
 		services["memcached"] = netip.AddrPortFrom(n.HostAddr(), m.Port)
 	}
 	artifacts := [2]*compiler.Artifact{build(t, s.lambda, nil), build(t, s.lambda, s.replace)}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -13,29 +12,19 @@ import (
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/internal/backend"
+	"github.com/lambdanic/lambdanic/internal/memcached"
 )
 
-// startMemcached runs a real memcached that speaks UDP and TCP at one address.
-func startMemcached(t *testing.T) netip.AddrPort {
+// startMemcached runs a real memcached and gives its address.
+func startMemcached(t *testing.T) (netip.AddrPort, *memcache.Client) {
 	t.Helper()
-	addr := freePort(t)
-	port := fmt.Sprint(addr.Port())
-	cmd := exec.Command("memcached", "-u", "nobody", "-l", "127.0.0.1", "-p", port, "-U", port, "-m", "16")
-	if err := cmd.Start(); err != nil {
-		t.Fatalf("memcached: %v: install the package memcached", err)
+	loopback := netip.MustParseAddr("127.0.0.1")
+	m, err := memcached.Start(t.Context(), []netip.Addr{loopback}, "-m", "16")
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		cmd.Process.Kill()
-		cmd.Wait()
-	})
-	eventually(t, "memcached listens", func() bool {
-		conn, err := net.Dial("tcp", addr.String())
-		if err == nil {
-			conn.Close()
-		}
-		return err == nil
-	})
-	return addr
+	t.Cleanup(func() { _ = m.Stop() })
+	return netip.AddrPortFrom(loopback, m.Port), m.Client
 }
 
 func serveCaller(t *testing.T, services ...netip.AddrPort) (*Backend, *rawClient) {
@@ -55,7 +44,7 @@ func serveCaller(t *testing.T, services ...netip.AddrPort) (*Backend, *rawClient
 }
 
 func TestMemcached(t *testing.T) {
-	addr := startMemcached(t)
+	addr, mc := startMemcached(t)
 	_, c := serveCaller(t, addr)
 	ask := func(command string) string {
 		t.Helper()
@@ -71,11 +60,11 @@ func TestMemcached(t *testing.T) {
 	if got := ask("set k 0 0 5\r\nhello\r\n"); got != "STORED\r\n" {
 		t.Errorf("set: %q", got)
 	}
-	item, err := memcache.New(addr.String()).Get("k")
+	item, err := mc.Get("k")
 	if err != nil || string(item.Value) != "hello" {
 		t.Errorf("over TCP: %v, %v", item, err)
 	}
-	if err := memcache.New(addr.String()).Set(&memcache.Item{Key: "t", Value: []byte("over TCP")}); err != nil {
+	if err := mc.Set(&memcache.Item{Key: "t", Value: []byte("over TCP")}); err != nil {
 		t.Fatal(err)
 	}
 	if got := ask("get t\r\n"); got != "VALUE t 0 8\r\nover TCP\r\nEND\r\n" {
@@ -110,9 +99,8 @@ func TestMemcached(t *testing.T) {
 
 // Many calls at once, each with its own answer.
 func TestCallsInFlight(t *testing.T) {
-	addr := startMemcached(t)
+	addr, mc := startMemcached(t)
 	_, c := serveCaller(t, addr)
-	mc := memcache.New(addr.String())
 	const n = 500
 	want := make(map[uint64]string)
 	for i := range n {

@@ -1,0 +1,107 @@
+// Package memcached starts a real memcached for what is measured, shown or tested to call.
+package memcached
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/bradfitz/gomemcache/memcache"
+)
+
+// Server is a memcached that listens by TCP and UDP, on one port of several addresses.
+type Server struct {
+	Port   uint16
+	Client *memcache.Client // an ordinary one, by TCP
+	cmd    *exec.Cmd
+	done   chan struct{}
+}
+
+// Start starts one that listens on the addresses, with further arguments of its command line, and returns when it answers. It
+// dies with this process.
+func Start(ctx context.Context, addrs []netip.Addr, args ...string) (*Server, error) {
+	port, err := freePort(addrs[0])
+	if err != nil {
+		return nil, err
+	}
+	var listen []string
+	for _, a := range addrs {
+		listen = append(listen, a.String())
+	}
+	p := strconv.Itoa(int(port))
+	s := &Server{Port: port, Client: memcache.New(netip.AddrPortFrom(addrs[0], port).String()), done: make(chan struct{})}
+	s.cmd = exec.Command("memcached", append([]string{"-l", strings.Join(listen, ","), "-p", p, "-U", p}, args...)...)
+	if err := s.start(); err != nil {
+		return nil, fmt.Errorf("start memcached: %w: install package memcached", err)
+	}
+	if err := s.await(ctx); err != nil {
+		return nil, errors.Join(err, s.Stop())
+	}
+	return s, nil
+}
+
+// nobody is the user who memcached runs as: the kernel's overflowuid, too.
+const nobody = 65534
+
+// start starts the process from a thread that stays until it has ended: the signal for a dead parent is sent when the thread
+// dies that was the parent (prctl(2), PR_SET_PDEATHSIG). A process that changes its user loses the setting; so it does not
+// change by memcached's own option.
+func (s *Server) start() error {
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if os.Geteuid() == 0 {
+		s.cmd.SysProcAttr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
+	}
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := s.cmd.Start()
+		started <- err
+		if err == nil {
+			_ = s.cmd.Wait() // says how it ended
+			close(s.done)
+		}
+	}()
+	return <-started
+}
+
+// await returns when memcached answers.
+func (s *Server) await(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	for s.Client.Ping() != nil {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for memcached on port %d: %w", s.Port, ctx.Err())
+		case <-s.done:
+			return fmt.Errorf("memcached ended at once: %s", s.cmd.ProcessState)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
+// Stop ends it.
+func (s *Server) Stop() error {
+	_ = s.cmd.Process.Kill() // no error unless it has ended already
+	<-s.done
+	return s.Client.Close()
+}
+
+func freePort(addr netip.Addr) (uint16, error) {
+	l, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(netip.AddrPortFrom(addr, 0)))
+	if err != nil {
+		return 0, fmt.Errorf("find a free port: %w", err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).AddrPort().Port(), nil
+}
