@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * RGBA to greyscale, of images up to 4096 x 4096 (the λ-NIC paper, section 6.2c). The message is the pixels, row by row,
  * four bytes each; the reply is one byte for each. Pixels are worked on as their packets arrive: each byte is touched

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A key-value client: GET and SET against memcached (the λ-NIC paper, section 6.2b). The request becomes memcached's own
  * packet, memcached's reply becomes the client's.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* A web server of text pages: the request is a path, the reply the page (the λ-NIC paper, section 6.2a). */
 #include <lambda.h>
 #include <text.h>
