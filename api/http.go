@@ -76,13 +76,18 @@ type Artifact struct {
 	Log   string `json:"log,omitempty"` // the compiler's warnings
 }
 
-// FunctionStats are one function's counters since its running revision was loaded: GET /system/stats answers a list.
+// FunctionStats are one function's counters: GET /system/stats answers a list.
 type FunctionStats struct {
-	Name      string     `json:"name"`
-	Namespace string     `json:"namespace"`
-	Workload  uint32     `json:"workload"`
-	Revision  uint32     `json:"revision"`
-	Target    Target     `json:"target"`
+	Name      string `json:"name"`
+	Namespace string `json:"namespace"`
+	Workload  uint32 `json:"workload"`
+	Revision  uint32 `json:"revision"`
+	Target    Target `json:"target"`
+	Stats
+}
+
+// Stats are counters since a revision was loaded.
+type Stats struct {
 	Requests  uint64     `json:"requests"`
 	Replies   uint64     `json:"replies"`
 	Errors    uint64     `json:"errors"`
@@ -91,9 +96,9 @@ type FunctionStats struct {
 	Faults    uint64     `json:"faults"`
 	BytesIn   uint64     `json:"bytes_in"`
 	BytesOut  uint64     `json:"bytes_out"`
-	Samples   uint64     `json:"samples"`
-	SampledNS uint64     `json:"sampled_ns"`
-	Histogram [32]uint64 `json:"histogram"` // of the samples: bucket i counts [2^i, 2^(i+1)) ns
+	Samples   uint64     `json:"samples"`    // requests whose time was measured
+	SampledNS uint64     `json:"sampled_ns"` // their time together
+	Histogram [32]uint64 `json:"histogram"`  // of the samples: bucket i counts [2^i, 2^(i+1)) ns
 }
 
 // Node is what GET /system/node answers.

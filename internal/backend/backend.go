@@ -40,16 +40,4 @@ type Status struct {
 }
 
 // Stats are counters since the revision was loaded.
-type Stats struct {
-	Requests  uint64     `json:"requests"`
-	Replies   uint64     `json:"replies"`
-	Errors    uint64     `json:"errors"`
-	Drops     uint64     `json:"drops"`
-	Calls     uint64     `json:"calls"`
-	Faults    uint64     `json:"faults"`
-	BytesIn   uint64     `json:"bytes_in"`
-	BytesOut  uint64     `json:"bytes_out"`
-	Samples   uint64     `json:"samples"`    // requests whose time was measured
-	SampledNS uint64     `json:"sampled_ns"` // their time together
-	Histogram [32]uint64 `json:"histogram"`  // of the samples: bucket i counts [2^i, 2^(i+1)) ns
-}
+type Stats = api.Stats

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/lambdanic/lambdanic/api"
-	"github.com/lambdanic/lambdanic/internal/backend"
 	"github.com/lambdanic/lambdanic/internal/store"
 	"github.com/lambdanic/lambdanic/internal/worker"
 )
@@ -76,19 +75,12 @@ func (m *Manager) Stats(ctx context.Context) ([]api.FunctionStats, error) {
 	stats := []api.FunctionStats{}
 	for _, f := range m.wanted("") {
 		if s, ok := running[f.Target][f.Workload]; ok {
-			stats = append(stats, functionStats(&f, s))
+			stats = append(stats, api.FunctionStats{
+				Name: f.Name, Namespace: f.Namespace, Workload: f.Workload, Revision: s.Revision, Target: f.Target, Stats: s.Stats,
+			})
 		}
 	}
 	return stats, nil
-}
-
-func functionStats(f *store.Function, s backend.Status) api.FunctionStats {
-	return api.FunctionStats{
-		Name: f.Name, Namespace: f.Namespace, Workload: f.Workload, Revision: s.Revision, Target: f.Target,
-		Requests: s.Stats.Requests, Replies: s.Stats.Replies, Errors: s.Stats.Errors, Drops: s.Stats.Drops,
-		Calls: s.Stats.Calls, Faults: s.Stats.Faults, BytesIn: s.Stats.BytesIn, BytesOut: s.Stats.BytesOut,
-		Samples: s.Stats.Samples, SampledNS: s.Stats.SampledNS, Histogram: s.Stats.Histogram,
-	}
 }
 
 // Targets says of each target of this node whether it can run lambdas, and how many it runs.
