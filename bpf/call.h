@@ -88,7 +88,7 @@ LN_GLOBAL int ln_call_send(struct xdp_md *ctx, struct ln_flow *flow, const struc
 		return -LN_CODE_UNREACHABLE;
 
 	if (out->at > 0xffff || ln_frame(ctx, out->at, l4 + sizeof(*udp) + sizeof(*frame), out->len))
-		return -LN_CODE_TOO_LARGE;
+		return -LN_CODE_LAMBDA_FAULT;
 	data = (void *)(long)ctx->data;
 	end = (void *)(long)ctx->data_end;
 	eth = data;
@@ -137,7 +137,7 @@ LN_GLOBAL int ln_call_begin(struct xdp_md *ctx, struct ln_flow *flow, struct ln_
 	service = slot->service_base + req->service;
 	out.at = req->payload_off + req->out_off;
 	out.len = req->out_len;
-	if (req->service >= slot->service_count || out.len > LN_RPC_MAX_PAYLOAD)
+	if (req->service >= slot->service_count || out.len > LN_RPC_MAX_PAYLOAD || req->out_off < -LN_PREFIX)
 		return -LN_CODE_LAMBDA_FAULT;
 	svc = bpf_map_lookup_elem(&ln_services, &service);
 	if (!svc)

@@ -21,15 +21,14 @@ static __always_inline __u32 ln_l3_len(__u32 ipv6)
 	return ipv6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr);
 }
 
-/* Makes the packet hold exactly head bytes before and len bytes of what stands at offset at. */
+/* Makes the packet hold exactly head bytes before and len bytes of what stands at offset at, which it must hold already. */
 static __always_inline int ln_frame(struct xdp_md *ctx, __u32 at, __u32 head, __u32 len)
 {
-	int move = at - head, grow;
+	int move = at - head, spare = (int)bpf_xdp_get_buff_len(ctx) - (int)(at + len);
 
-	if (move && bpf_xdp_adjust_head(ctx, move))
+	if (spare < 0 || (move && bpf_xdp_adjust_head(ctx, move)))
 		return -1;
-	grow = (int)(head + len) - (int)bpf_xdp_get_buff_len(ctx);
-	if (grow && bpf_xdp_adjust_tail(ctx, grow))
+	if (spare && bpf_xdp_adjust_tail(ctx, -spare))
 		return -1;
 	return 0;
 }

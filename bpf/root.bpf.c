@@ -26,12 +26,13 @@ static __noinline int run_lambda(struct xdp_md *ctx, __u32 slot)
 LN_GLOBAL int ln_refuse(struct xdp_md *ctx, struct ln_scratch *scratch, __u32 code, __u32 message_len)
 {
 	struct ln_answer answer = { .type = LN_TYPE_ERROR, .code = code, .count = 1, .message_len = message_len };
-	__u32 head;
+	__u32 at, end = bpf_xdp_get_buff_len(ctx);
 
 	if (!scratch)
 		return XDP_DROP;
-	head = ln_l2_len(&scratch->flow) + ln_l3_len(scratch->flow.ipv6) + sizeof(struct udphdr) + sizeof(struct ln_rpc);
-	return ln_answer(ctx, &scratch->flow, head, &answer);
+	at = ln_l2_len(&scratch->flow) + ln_l3_len(scratch->flow.ipv6) + sizeof(struct udphdr) + sizeof(struct ln_rpc);
+	/* A service's packet may be shorter than our headers. */
+	return ln_answer(ctx, &scratch->flow, at < end ? at : end, &answer);
 }
 
 /* The same on behalf of a lambda, which is charged for it. */
@@ -90,14 +91,14 @@ LN_GLOBAL int ln_forward(struct xdp_md *ctx, struct ln_scratch *scratch, struct 
 	}
 	if (req->match.event != LAMBDA_EVENT_FRAGMENT && rpc->type == LN_TYPE_REQUEST && rpc->count != bpf_htonl(1))
 		answer.flags = LN_FLAG_DONE;
+	if (req->out_off < -LN_PREFIX)
+		return ln_refuse_for(ctx, scratch, LN_CODE_LAMBDA_FAULT, 0);
 	action = ln_answer(ctx, &scratch->flow, req->payload_off + req->out_off, &answer);
-	if (!stats)
-		return action;
-	if (action == XDP_TX) {
+	if (action != XDP_TX) /* it described bytes that there are not */
+		return ln_refuse_for(ctx, scratch, LN_CODE_LAMBDA_FAULT, 0);
+	if (stats) {
 		stats->replies++;
 		stats->bytes_out += len;
-	} else {
-		stats->drops++;
 	}
 	return action;
 }
@@ -180,6 +181,7 @@ static __noinline int ln_run_whole(struct xdp_md *ctx, struct ln_scratch *scratc
 	req->match.repeat = repeat;
 	req->step = LN_STEP_RUN;
 	req->match.payload_len = req->match.message_len;
+	req->match.offset = 0;
 	verdict = ln_run(ctx, scratch);
 	if (!repeat)
 		ln_message_finish(&scratch->place, &scratch->flow,

@@ -20,8 +20,8 @@ struct memcached_frame {
 };
 
 /*
- * How long a timed-out call's ID is not used again, so that a late answer finds nobody. The NIC program rests it
- * as long.
+ * How long a timed-out call's ID is not used again, so that a late answer finds nobody. The NIC program tells uses
+ * of an ID apart by port, and needs less.
  */
 #define REST_NS 1000000000ULL
 

@@ -26,10 +26,9 @@ enum {
 	MAX_THREADS = 64,
 	BATCH = 64, /* messages per system call */
 	SENDS = 128, /* packets per system call, several of which can go out as one message (UDP segmentation) */
-	PREFIX = 48, /* bytes before the payload that a lambda may use (sdk/lambda.h) */
 	HEADER = sizeof(struct ln_rpc),
 	CALL_FRAME = 8, /* memcached's header of every datagram */
-	HEAD_ROOM = 128, /* PREFIX and the header of a reply that starts there */
+	HEAD_ROOM = 128, /* LN_PREFIX and the header of a reply that starts there */
 	BUFFER = HEAD_ROOM + LN_RPC_MAX_PAYLOAD,
 	DATAGRAM = HEAD_ROOM + 65536, /* the kernel may hand over a row of a sender's packets as one (UDP_GRO) */
 };
@@ -245,6 +244,7 @@ enum arrival {
 int message_init(void);
 enum arrival message_arrive(const struct packet *p, uint64_t now, struct message **found);
 struct message *message_find(const struct packet *p, uint64_t now);
+void message_finish(const struct packet *p);
 bool message_take(struct message *m);
 void message_untake(struct message *m, uint32_t index);
 uint64_t message_bitmap(const struct message *m, uint32_t index);

@@ -243,7 +243,7 @@ out:
 	return arrival;
 }
 
-/* The answered message that a pull or an acknowledgement names, held until message_release(). */
+/* The answered message that a pull names, held until message_release(). */
 struct message *message_find(const struct packet *p, uint64_t now)
 {
 	struct key key = key_of(&p->flow);
@@ -257,6 +257,21 @@ struct message *message_find(const struct packet *p, uint64_t now)
 		m = NULL;
 	pthread_mutex_unlock(&messages.lock);
 	return m;
+}
+
+/* Forgets the message that a packet names, as soon as no worker is at it: its client will not ask again. */
+void message_finish(const struct packet *p)
+{
+	struct key key = key_of(&p->flow);
+	struct message *m;
+
+	pthread_mutex_lock(&messages.lock);
+	m = lookup(&key);
+	if (m && m->users)
+		m->doomed = true;
+	else if (m)
+		drop(m);
+	pthread_mutex_unlock(&messages.lock);
 }
 
 /* Notes that the packet was taken in; true for the one that makes its message whole. */

@@ -28,6 +28,7 @@ static void stream_complete(struct worker *w, struct packet *p, struct message *
 	w->req.match.event = LAMBDA_COMPLETE;
 	w->req.match.repeat = repeat;
 	w->req.match.payload_len = m->message_len;
+	w->req.match.offset = 0;
 	verdict = run_packet(w, p, m->revision);
 	reply_conclude(w, p, m->revision, verdict);
 	if (repeat) {

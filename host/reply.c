@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What goes back to the client: header, errors, acknowledgements, and what the lambda made of the packet. */
 #include <string.h>
-#include <sys/param.h>
 
 #include "host.h"
 
@@ -96,23 +95,16 @@ void reply_acknowledge(struct packet *p, struct message *m)
 
 /*
  * Where the len bytes at off are, with room for a header before them; NULL if they are not for the lambda to give.
- * What starts before the payload would run into the packet before it, and what goes beyond its end, where the NIC
- * program adds zeros, into the packet behind it: these move.
+ * The header of what starts before the payload would run into the packet before it: this moves.
  */
 uint8_t *reply_claim(struct packet *p, int32_t off, uint32_t len)
 {
 	uint8_t *moved = p->spare + HEAD_ROOM;
 	int32_t size = p->size;
-	uint32_t have;
 
-	if (off < -PREFIX || off > size || len > LN_RPC_MAX_PAYLOAD)
+	if (off < -LN_PREFIX || off > size || len > LN_RPC_MAX_PAYLOAD || len > (uint32_t)(size - off))
 		return NULL;
-	have = MIN(len, (uint32_t)(size - off));
-	if (off >= 0 && have == len)
-		return p->base + off;
-	memmove(moved, p->base + off, have);
-	memset(moved + have, 0, len - have);
-	return moved;
+	return off >= 0 ? p->base + off : memmove(moved, p->base + off, len);
 }
 
 /* Which packet of how many the reply at hand is; false where packets can carry none of it. */

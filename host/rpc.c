@@ -89,18 +89,6 @@ static bool makes_sense(struct packet *p)
 	return true;
 }
 
-/* The client has all of its reply. */
-static void receive_ack(struct worker *w, struct packet *p)
-{
-	struct message *m;
-
-	if (!(p->flow.rpc.flags & LN_FLAG_DONE) || host.mode == LN_MODE_PACKET)
-		return;
-	m = message_find(p, w->now);
-	if (m)
-		message_forget(m);
-}
-
 static void dispatch(struct worker *w, struct packet *p)
 {
 	const struct ln_rpc *rpc = &p->flow.rpc;
@@ -130,7 +118,9 @@ static void dispatch(struct worker *w, struct packet *p)
 		receive_pull(w, p);
 		break;
 	case LN_TYPE_ACK:
-		receive_ack(w, p);
+		/* The client has all of its reply, or gave the message up. */
+		if (p->flow.rpc.flags & LN_FLAG_DONE && host.mode != LN_MODE_PACKET)
+			message_finish(p);
 		break;
 	}
 }

@@ -5,7 +5,7 @@
 #include "host.h"
 
 /*
- * Tells the lambda about its request. Without a record of its message, it is told one that no lambda has. A pull
+ * Tells the lambda about its request, to which it has said nothing yet. Without a record of its message, it is told one that no lambda has. A pull
  * asks for the window that its index and packet size name.
  */
 void run_describe(struct worker *w, const struct packet *p, const struct revision *rev, uint32_t event)
@@ -28,15 +28,15 @@ void run_describe(struct worker *w, const struct packet *p, const struct revisio
 		.window_len = pull ? be32toh(rpc->message_len) : p->flow.room,
 		.record = UINT32_MAX,
 	};
+	w->req.out_off = 0;
+	w->req.out_len = 0;
+	w->req.out_total = 0;
+	w->req.out_status = LN_STATUS_OK;
 }
 
 int run_whole(struct worker *w, struct revision *rev, struct lambda_headers *headers)
 {
 	headers->req = &w->req;
-	w->req.out_off = 0;
-	w->req.out_len = 0;
-	w->req.out_total = 0;
-	w->req.out_status = LN_STATUS_OK;
 	return guard_run(&w->guard, rev->entry, headers);
 }
 
@@ -52,7 +52,7 @@ int run_packet(struct worker *w, struct packet *p, struct revision *rev)
 	if (host.service_count && p->size < LN_RPC_MAX_PAYLOAD)
 		p->base = memcpy(p->spare + HEAD_ROOM, p->base, p->size);
 	headers.base = p->base;
-	headers.start = p->base - PREFIX;
+	headers.start = p->base - LN_PREFIX;
 	headers.end = p->base + p->size;
 	headers.limit = headers.end;
 	if (p->base == p->spare + HEAD_ROOM)

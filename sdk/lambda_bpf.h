@@ -93,7 +93,7 @@ static __attribute__((noinline, unused)) int lambda_shift(EXTRACTED_HEADERS_T *h
 {
 	struct xdp_md *ctx = headers->ctx;
 	uint8_t *bytes = headers->req->bytes;
-	uint32_t from = headers->base - 48, end = ctx->data_end - ctx->data;
+	uint32_t from = headers->base - LN_PREFIX, end = ctx->data_end - ctx->data;
 
 	if (!grow || grow > LAMBDA_SHIFT_MAX)
 		return -1;

@@ -63,7 +63,8 @@ static __always_inline int lambda_dispatch(EXTRACTED_HEADERS_T *headers)
 	verdict = LAMBDA_ENTRY(headers, &req->match);
 	if (verdict != RETURN_FORWARD || record >= LAMBDA_IN_FLIGHT)
 		return verdict;
-	if (req->out_off < 0 || req->out_len > LAMBDA_MESSAGE_MAX || req->out_off > LAMBDA_MESSAGE_MAX)
+	if (req->out_off < 0 || req->out_len > LAMBDA_MESSAGE_MAX || req->out_off > LAMBDA_MESSAGE_MAX ||
+	    req->out_off + req->out_len > LAMBDA_MESSAGE_MAX + LAMBDA_WINDOW)
 		return RETURN_FAULT;
 	lambda_reply_at[record] = req->out_off;
 	req->out_total = req->out_len;

@@ -18,7 +18,7 @@
 
 struct lambda_headers {
 	struct ln_request *req;
-	uint8_t *base; /* the payload; at least 48 bytes before it are free */
+	uint8_t *base; /* the payload; at least LN_PREFIX bytes before it are free */
 	uint8_t *start; /* of the memory that the lambda may touch */
 	uint8_t *end;
 	uint8_t *limit; /* how far lambda_put() may move it */
