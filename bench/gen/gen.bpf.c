@@ -6,16 +6,8 @@
  * call is given a page, fills it with a request and sends it out of the interface, or, where no request is due, drops
  * it, which is how it waits. `count` stands where the replies arrive.
  */
-#include <linux/bpf.h>
-#include <linux/if_ether.h>
-#include <linux/in.h>
-#include <linux/ip.h>
-#include <linux/udp.h>
-#include <bpf/bpf_helpers.h>
-#include <bpf/bpf_endian.h>
-
+#include "../frame.h"
 #include "gen.h"
-#include "rpc_wire.h"
 
 const volatile enum ln_gen_limit limits; /* puts the enum into BTF, from which Go takes it */
 
@@ -41,13 +33,6 @@ struct {
 	__type(key, __u32);
 	__type(value, __u64);
 } workloads SEC(".maps");
-
-struct frame {
-	struct ethhdr eth;
-	struct iphdr ip;
-	struct udphdr udp;
-	struct ln_rpc rpc;
-} __attribute__((packed));
 
 /* How many frames are due, at most one batch. What a CPU could not send in time it leaves out: an open loop owes nothing. */
 static __always_inline void read_schedule(struct ln_gen_sender *s)

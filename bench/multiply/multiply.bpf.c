@@ -6,15 +6,7 @@
  * has the kernel clone one request by a devmap broadcast, and `clone` makes a packet of the reply from each. Both do the
  * same to a packet, and nothing that they need not.
  */
-#include <linux/bpf.h>
-#include <linux/if_ether.h>
-#include <linux/in.h>
-#include <linux/ip.h>
-#include <linux/udp.h>
-#include <bpf/bpf_helpers.h>
-#include <bpf/bpf_endian.h>
-
-#include "rpc_wire.h"
+#include "../frame.h"
 
 enum ln_multiply_limit {
 	LN_MULTIPLY_PACKETS = 8, /* a power of two */
@@ -47,46 +39,19 @@ struct {
 	__type(value, struct turn);
 } turns SEC(".maps");
 
-struct frame {
-	struct ethhdr eth;
-	struct iphdr ip;
-	struct udphdr udp;
-	struct ln_rpc rpc;
-} __attribute__((packed));
-
-static __always_inline struct frame *request(struct xdp_md *ctx)
-{
-	void *end = (void *)(long)ctx->data_end;
-	struct frame *f = (void *)(long)ctx->data;
-
-	if ((void *)(f + 1) > end || f->eth.h_proto != bpf_htons(ETH_P_IP) || f->ip.ihl != 5 ||
-	    f->ip.protocol != IPPROTO_UDP || f->udp.dest != bpf_htons(LN_RPC_PORT))
-		return NULL;
-	return f;
-}
-
 /* Turns the packet around and gives the headers the reply's length. IPv4 lets UDP go without a checksum (RFC 768). */
 static __always_inline void write_headers(struct frame *f)
 {
 	__u32 len = sizeof(f->udp) + sizeof(f->rpc) + LN_MULTIPLY_SIZE, sum = 0;
 	const __u16 *ip = (void *)f + sizeof(f->eth);
-	__be16 port = f->udp.source;
-	__be32 addr = f->ip.saddr;
-	__u8 mac[ETH_ALEN];
 
-	__builtin_memcpy(mac, f->eth.h_source, ETH_ALEN);
-	__builtin_memcpy(f->eth.h_source, f->eth.h_dest, ETH_ALEN);
-	__builtin_memcpy(f->eth.h_dest, mac, ETH_ALEN);
-	f->ip.saddr = f->ip.daddr;
-	f->ip.daddr = addr;
+	swap_ends(f);
 	f->ip.tot_len = bpf_htons(sizeof(f->ip) + len);
 	f->ip.check = 0;
 	for (int i = 0; i < (int)sizeof(f->ip) / 2; i++)
 		sum += ip[i];
 	sum = (sum & 0xffff) + (sum >> 16);
 	f->ip.check = ~((sum & 0xffff) + (sum >> 16));
-	f->udp.source = f->udp.dest;
-	f->udp.dest = port;
 	f->udp.len = bpf_htons(len);
 	f->udp.check = 0;
 }
@@ -99,7 +64,7 @@ static __always_inline int answer(struct xdp_md *ctx, __u32 index)
 
 	if (grow && bpf_xdp_adjust_tail(ctx, grow))
 		return -1;
-	f = request(ctx);
+	f = rpc_frame(ctx);
 	if (!f)
 		return -1;
 	write_headers(f);
@@ -116,7 +81,7 @@ static __always_inline int answer(struct xdp_md *ctx, __u32 index)
 SEC("xdp.frags")
 int pull(struct xdp_md *ctx)
 {
-	struct frame *f = request(ctx);
+	struct frame *f = rpc_frame(ctx);
 
 	if (!f)
 		return XDP_PASS;
@@ -126,7 +91,7 @@ int pull(struct xdp_md *ctx)
 SEC("xdp.frags")
 int multiply(struct xdp_md *ctx)
 {
-	return request(ctx) ? bpf_redirect_map(&clones, 0, BPF_F_BROADCAST) : XDP_PASS;
+	return rpc_frame(ctx) ? bpf_redirect_map(&clones, 0, BPF_F_BROADCAST) : XDP_PASS;
 }
 
 /*
@@ -137,7 +102,7 @@ int multiply(struct xdp_md *ctx)
 SEC("xdp.frags/devmap")
 int clone(struct xdp_md *ctx)
 {
-	struct frame *f = request(ctx);
+	struct frame *f = rpc_frame(ctx);
 	__u32 key = 0, index;
 	struct turn *turn = bpf_map_lookup_elem(&turns, &key);
 
