@@ -141,6 +141,23 @@ func TestMessageLimits(t *testing.T) {
 	}
 }
 
+// A client that gives an unfinished message up frees its record, for others and for the same message anew.
+func TestMessageGivenUp(t *testing.T) {
+	c := serveFixture(t, api.ModeAssemble, "assemble")
+	for range 10 { // with four records
+		message := c.fragments(0, randomBytes(2000), 1000, 0, api.FlagAckWanted)
+		for i := range message {
+			c.send(message[i])
+			h, bitmap := c.receive()
+			if h.Type != api.TypeAck || binary.BigEndian.Uint64(bitmap) != 1<<i {
+				t.Fatalf("packet %d: %+v %x", i, h, bitmap)
+			}
+			h.Flags = api.FlagDone
+			c.send(packet(h, nil, 0))
+		}
+	}
+}
+
 func TestMessagesExpire(t *testing.T) {
 	b := newBackend(t, checkedHost, runDir(t))
 	d := deployment(workload, 3, api.ModeAssemble, fixture(t, "assemble"))
