@@ -12,7 +12,7 @@ import (
 	"github.com/lambdanic/lambdanic/bench/cpu"
 	"github.com/lambdanic/lambdanic/bench/echo"
 	"github.com/lambdanic/lambdanic/bench/gen"
-	"github.com/lambdanic/lambdanic/bench/link"
+	"github.com/lambdanic/lambdanic/bench/link/linktest"
 )
 
 // rusage is the kernel's other account of the same time.
@@ -54,14 +54,7 @@ func TestDeadProcess(t *testing.T) {
 }
 
 func TestEchoCostsTime(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("makes interfaces and loads BPF: run as root")
-	}
-	p, err := link.New(link.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
+	p := linktest.New(t)
 	if _, err := cpu.NAPI(p.Peer.Name); err == nil {
 		t.Error("found receive threads of a pair that has none")
 	}

@@ -14,24 +14,8 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/bench/echo"
 	"github.com/lambdanic/lambdanic/bench/link"
+	"github.com/lambdanic/lambdanic/bench/link/linktest"
 )
-
-func newPair(t *testing.T) *link.Pair {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("makes interfaces and loads BPF: run as root")
-	}
-	p, err := link.New(link.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return p
-}
 
 func newGenerator(t *testing.T, p *link.Pair, o Options) *Generator {
 	t.Helper()
@@ -48,7 +32,7 @@ func newGenerator(t *testing.T, p *link.Pair, o Options) *Generator {
 }
 
 func TestEchoAnswersAreCounted(t *testing.T) {
-	p := newPair(t)
+	p := linktest.New(t)
 	a, err := echo.Attach(p)
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +65,7 @@ func TestEchoAnswersAreCounted(t *testing.T) {
 
 // The kernel's own UDP sockets judge the frames: they check every header and checksum.
 func TestSocketsAcceptFrames(t *testing.T) {
-	p := newPair(t)
+	p := linktest.New(t)
 	pass, err := p.PassPeer()
 	if err != nil {
 		t.Fatal(err)
@@ -155,7 +139,7 @@ func serve(conn net.PacketConn, seen map[uint64]string) error {
 
 // Go's runtime preempts goroutines by signals, also those that enter the system call which generates.
 func TestPreemptionDoesNotEndALoad(t *testing.T) {
-	p := newPair(t)
+	p := linktest.New(t)
 	a, err := echo.Attach(p)
 	if err != nil {
 		t.Fatal(err)

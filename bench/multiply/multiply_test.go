@@ -4,24 +4,17 @@ import (
 	"bytes"
 	"fmt"
 	"net"
-	"os"
 	"testing"
 	"time"
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/bench/link"
+	"github.com/lambdanic/lambdanic/bench/link/linktest"
 )
 
 // Both ways bring a socket the same bytes, each packet once.
 func TestRepliesAreWhole(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("makes interfaces and loads BPF: run as root")
-	}
-	pair, err := link.New(link.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pair.Close()
+	pair := linktest.New(t)
 	pass, err := pair.PassHost()
 	if err != nil {
 		t.Fatal(err)

@@ -103,20 +103,30 @@ func (s *Stand) Close() error {
 
 // Sweep takes down the stands whose owners no longer run.
 func Sweep(ctx context.Context) error {
-	entries, err := os.ReadDir(root)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	dead, err := Dead(root)
+	if err != nil {
 		return err
 	}
 	var errs []error
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil || !errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
-			continue
-		}
-		dir := filepath.Join(root, e.Name())
+	for _, pid := range dead {
+		dir := filepath.Join(root, strconv.Itoa(pid))
 		errs = append(errs, sweepProcesses(ctx, dir), nic.Down(ctx, nicConfig(pid)), os.RemoveAll(dir))
 	}
 	return errors.Join(append(errs, link.Sweep())...)
+}
+
+// Dead lists the processes that left a directory of their ID in root and no longer run.
+func Dead(root string) (pids []int, err error) {
+	entries, err := os.ReadDir(root)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	for _, e := range entries {
+		if pid, err := strconv.Atoi(e.Name()); err == nil && errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids, nil
 }
 
 // sweepProcesses ends the processes that a dead stand left running.

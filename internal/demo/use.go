@@ -16,9 +16,9 @@ import (
 
 	"github.com/bradfitz/gomemcache/memcache"
 	"github.com/openfaas/faas-provider/types"
-	"golang.org/x/sys/unix"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/bench/stand"
 	"github.com/lambdanic/lambdanic/bench/suite"
 	"github.com/lambdanic/lambdanic/internal/daemon"
 	"github.com/lambdanic/lambdanic/internal/memcached"
@@ -65,16 +65,12 @@ func takeDown(ctx context.Context, p daemon.Paths) error {
 
 // sweep takes down the instances of demos that no longer run.
 func sweep(ctx context.Context) error {
-	entries, err := os.ReadDir(root)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	dead, err := stand.Dead(root)
+	if err != nil {
 		return err
 	}
 	var errs []error
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil || !errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
-			continue
-		}
+	for _, pid := range dead {
 		p, err := paths(pid)
 		if err != nil {
 			return err
