@@ -69,8 +69,8 @@ func TestSidesAnswerCorrectly(t *testing.T) {
 				t.Errorf("%s on %s: got %+v", w.Lambda, name, f)
 			}
 		}
-		if rs := m.Results(); len(rs) != 5 {
-			t.Errorf("%s: got %d results, want 5: %+v", w.Lambda, len(rs), rs)
+		if rs := m.Results(); len(rs) != 6 {
+			t.Errorf("%s: got %d results, want 6: %+v", w.Lambda, len(rs), rs)
 		}
 	}
 }
