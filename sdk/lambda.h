@@ -41,8 +41,10 @@ enum {
 /* Why a lambda runs: match_data->event. */
 enum {
 	LAMBDA_REQUEST = LAMBDA_EVENT_REQUEST, /* a request of one packet, or (mode assemble) a whole message */
-	LAMBDA_FRAGMENT = LAMBDA_EVENT_FRAGMENT, /* mode stream: one packet of a message, match_data->offset says where it stands */
-	LAMBDA_COMPLETE = LAMBDA_EVENT_COMPLETE, /* mode stream: every packet was taken in with RETURN_KEEP; answer the message now */
+	LAMBDA_FRAGMENT =
+		LAMBDA_EVENT_FRAGMENT, /* mode stream: one packet of a message, whose place is match_data->offset */
+	LAMBDA_COMPLETE =
+		LAMBDA_EVENT_COMPLETE, /* mode stream: all were taken in with RETURN_KEEP; answer the message now */
 	LAMBDA_REPLY = LAMBDA_EVENT_REPLY, /* an external service answered; its bytes are the payload */
 };
 

@@ -77,10 +77,10 @@ static __always_inline int lambda_move(EXTRACTED_HEADERS_T *headers, int32_t to,
 		return -1;
 	if (!len)
 		return 0;
-	return bpf_xdp_load_bytes(headers->ctx, headers->base + from, bytes, len) ||
-			       bpf_xdp_store_bytes(headers->ctx, headers->base + to, bytes, len) ?
-		       -1 :
-		       0;
+	if (bpf_xdp_load_bytes(headers->ctx, headers->base + from, bytes, len) ||
+	    bpf_xdp_store_bytes(headers->ctx, headers->base + to, bytes, len))
+		return -1;
+	return 0;
 }
 
 #define LAMBDA_SHIFT_MAX 32
@@ -176,7 +176,8 @@ static __always_inline int lambda_copy_out(EXTRACTED_HEADERS_T *headers, MATCH_D
 	lambda_opaque(n);
 	if (at > size - LAMBDA_WINDOW || n > LAMBDA_WINDOW)
 		return RETURN_FAULT;
-	if (lambda_copy_short(headers, array + at, n) && bpf_xdp_store_bytes(headers->ctx, headers->base, (void *)(array + at), n))
+	if (lambda_copy_short(headers, array + at, n) &&
+	    bpf_xdp_store_bytes(headers->ctx, headers->base, (void *)(array + at), n))
 		return RETURN_FAULT;
 	headers->req->out_off = 0;
 	headers->req->out_len = n;

@@ -74,7 +74,8 @@ static __always_inline uint8_t *lambda_put(EXTRACTED_HEADERS_T *headers, uint32_
 static __always_inline int lambda_copy_in(EXTRACTED_HEADERS_T *headers, uint8_t *array, uint32_t size, uint32_t at,
 					  uint32_t len)
 {
-	if (size < LAMBDA_WINDOW || at > size - LAMBDA_WINDOW || len > LAMBDA_WINDOW || (len && !payload(headers, 0, len)))
+	if (size < LAMBDA_WINDOW || at > size - LAMBDA_WINDOW || len > LAMBDA_WINDOW ||
+	    (len && !payload(headers, 0, len)))
 		return -1;
 	memcpy(array + at, headers->base, len);
 	return 0;

@@ -53,19 +53,19 @@ static __always_inline int32_t lambda_put_number(EXTRACTED_HEADERS_T *headers, i
 }
 
 /* Writes a short constant text at offset off; 0, or -1 where it does not fit. */
-#define lambda_put_text(headers, off, text)                                      \
-	({                                                                       \
-		uint8_t *_p = payload(headers, off, sizeof(text) - 1);           \
-		if (_p)                                                          \
-			__builtin_memcpy(_p, text, sizeof(text) - 1);            \
-		_p ? 0 : -1;                                                     \
+#define lambda_put_text(headers, off, text) \
+	({ \
+		uint8_t *_p = payload(headers, off, sizeof(text) - 1); \
+		if (_p) \
+			__builtin_memcpy(_p, text, sizeof(text) - 1); \
+		_p ? 0 : -1; \
 	})
 
 /* True where the payload holds a short constant text at offset off. */
-#define lambda_has_text(headers, off, text)                                                          \
-	({                                                                                           \
-		const uint8_t *_p = payload(headers, off, sizeof(text) - 1);                         \
-		_p && !__builtin_memcmp(_p, text, sizeof(text) - 1);                                 \
+#define lambda_has_text(headers, off, text) \
+	({ \
+		const uint8_t *_p = payload(headers, off, sizeof(text) - 1); \
+		_p && !__builtin_memcmp(_p, text, sizeof(text) - 1); \
 	})
 
 #endif
