@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/lambdanic/lambdanic/api"
 	lambdanic "github.com/lambdanic/lambdanic/client/go"
@@ -27,8 +28,12 @@ const (
 	holdBack = 64 << 10
 	// memory bounds the bodies and replies that are held at once, all requests together.
 	memory = 512 << 20
+	// A body's memory is reserved as it arrives: this much first, then as much again as there is.
+	firstStep = 64 << 10
 	// stall is how long the other end may keep one read or write waiting.
 	stall = 30 * time.Second
+	// patience bounds the reading of a body that is held, however steadily it trickles.
+	patience = 2 * time.Minute
 	// maxTimeout bounds header X-Timeout.
 	maxTimeout = 10 * time.Minute
 )
@@ -134,27 +139,25 @@ func (g *Gateway) call(ctx context.Context, req lambdanic.Request, route *Route,
 	}
 	defer release()
 	limit := int64(bodyLimit(r, route))
-	body := io.Reader(&patientReader{http.MaxBytesReader(out.w, r.Body, limit), out.http})
-	if isImage(r, route) {
-		return g.callImage(ctx, client, req, body, route, out)
-	}
-	if r.ContentLength > readAhead {
+	body := &patientReader{Reader: http.MaxBytesReader(out.w, r.Body, limit), http: out.http}
+	if r.ContentLength > readAhead && !isImage(r, route) {
 		response, err := client.CallStream(ctx, req, body, int(r.ContentLength), out)
 		if err != nil {
 			return err
 		}
 		return out.end(response)
 	}
-	size := limit // where the length was not announced
 	if r.ContentLength >= 0 {
-		size = r.ContentLength
+		limit = r.ContentLength
 	}
-	if !g.memory.TryAcquire(size) {
-		return errMemory
+	held := reservation{memory: g.memory}
+	defer held.release()
+	body.until = time.Now().Add(patience)
+	if req.Body, err = held.read(body, limit); err != nil {
+		return err
 	}
-	defer g.memory.Release(size)
-	if req.Body, err = io.ReadAll(body); err != nil {
-		return fmt.Errorf("%w: %w", errBody, err)
+	if isImage(r, route) {
+		return callImage(ctx, client, req, &held, route, out)
 	}
 	if path := r.PathValue("path"); path != "" && r.Method == http.MethodGet && len(req.Body) == 0 {
 		req.Body = []byte("/" + path) // a GET asks for what the path names
@@ -170,16 +173,10 @@ func (g *Gateway) call(ctx context.Context, req lambdanic.Request, route *Route,
 	return out.end(response)
 }
 
-// callImage sends a PNG's pixels, and answers with a PNG where the reply is an image of the same size.
-func (g *Gateway) callImage(ctx context.Context, client *lambdanic.Client, req lambdanic.Request, body io.Reader, route *Route, out *reply) error {
-	held := int64(0)
-	defer func() { g.memory.Release(held) }()
-	pixels, size, err := codec.DecodePNG(body, route.Spec.Message.Max, func(pixels int64) error {
-		if !g.memory.TryAcquire(2 * pixels) { // and the reply is as large at most
-			return errMemory
-		}
-		held = 2 * pixels
-		return nil
+// callImage sends the pixels of a PNG, and answers with a PNG where the reply is an image of the same size.
+func callImage(ctx context.Context, client *lambdanic.Client, req lambdanic.Request, held *reservation, route *Route, out *reply) error {
+	pixels, size, err := codec.DecodePNG(bytes.NewReader(req.Body), route.Spec.Message.Max, func(pixels int64) error {
+		return held.add(2 * pixels) // and the reply is as large at most
 	})
 	if err != nil {
 		return fmt.Errorf("%w: %w", errBody, err)
@@ -262,13 +259,59 @@ func (o *reply) end(response lambdanic.Response) error {
 	return o.begin(httpStatus(response.Status), len(o.held))
 }
 
+// reservation is what one request holds of the gateway's memory.
+type reservation struct {
+	memory *semaphore.Weighted
+	held   int64
+}
+
+func (r *reservation) add(n int64) error {
+	if !r.memory.TryAcquire(n) {
+		return errMemory
+	}
+	r.held += n
+	return nil
+}
+
+func (r *reservation) release() { r.memory.Release(r.held) }
+
+// read reads a body to its end. A sender reserves no more than twice what it sent, whatever it announced: else a few
+// that send nothing would keep all others out.
+func (r *reservation) read(body io.Reader, limit int64) ([]byte, error) {
+	var buf bytes.Buffer
+	for left := limit; left > 0; {
+		step := min(max(int64(buf.Len()), firstStep), left)
+		if err := r.add(step); err != nil {
+			return nil, err
+		}
+		buf.Grow(int(step) + bytes.MinRead)
+		n, err := io.CopyN(&buf, body, step)
+		if errors.Is(err, io.EOF) {
+			return buf.Bytes(), nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", errBody, err)
+		}
+		left -= n
+	}
+	if _, err := io.Copy(&buf, body); err != nil { // there is no more, or the reader below says that it is too much
+		return nil, fmt.Errorf("%w: %w", errBody, err)
+	}
+	return buf.Bytes(), nil
+}
+
 // patientReader waits a while for the sender, but not for ever.
 type patientReader struct {
 	io.Reader
-	http *http.ResponseController
+	http  *http.ResponseController
+	until time.Time // when all must have been read; zero: no such time
 }
 
 func (p *patientReader) Read(b []byte) (int, error) {
-	_ = p.http.SetReadDeadline(time.Now().Add(stall))
+	deadline := time.Now().Add(stall)
+	if !p.until.IsZero() && p.until.Before(deadline) {
+		deadline = p.until
+	}
+	_ = p.http.SetReadDeadline(deadline) // a recorder in a test has none
 	return p.Reader.Read(b)
 }

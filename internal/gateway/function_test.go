@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"image"
 	"image/png"
@@ -12,8 +13,11 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"testing/iotest"
+	"time"
 
 	"github.com/google/uuid"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/lambdanic/lambdanic/api"
 )
@@ -59,6 +63,7 @@ func newGateway(t *testing.T) *Gateway {
 	endpoint := fakeLambda(t)
 	spec := api.Spec{Name: "echo"}.Default()
 	pixels := api.Spec{Name: "pixels", Codec: "image", Message: api.MessageSpec{Mode: api.ModeStream, Max: 1024}}.Default()
+	large := api.Spec{Name: "large", Message: api.MessageSpec{Mode: api.ModeStream, Max: 64 << 20}}.Default()
 	g := New(Config{
 		Node: "n1",
 		Lookup: func(namespace, name string) (Route, bool) {
@@ -67,6 +72,8 @@ func newGateway(t *testing.T) *Gateway {
 				return Route{Workload: 1, Target: api.TargetNIC, Endpoint: endpoint, Spec: spec}, true
 			case "/pixels":
 				return Route{Workload: 2, Target: api.TargetNIC, Endpoint: endpoint, Spec: pixels}, true
+			case "/large":
+				return Route{Workload: 1, Target: api.TargetNIC, Endpoint: endpoint, Spec: large}, true
 			case "/broken":
 				return Route{Workload: 3, Spec: spec}, true
 			}
@@ -206,6 +213,108 @@ func TestFunctionMemory(t *testing.T) {
 		if r := do(t, g.Public(), "POST", "/function/echo", "two"); r.StatusCode != 200 {
 			t.Errorf("with enough memory: %d", r.StatusCode)
 		}
+	}
+}
+
+// Whoever announces a body, or none, and then sends a byte keeps nobody else out.
+func TestFunctionIdleBodies(t *testing.T) {
+	const uploads = 64
+	g := newGateway(t)
+	server := httptest.NewUnstartedServer(nil)
+	server.Config = g.Server(g.Public())
+	server.Start()
+	defer server.Close()
+	for i := range uploads {
+		conn, err := net.Dial("tcp", server.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close() }()
+		body := "Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n"
+		switch i % 3 {
+		case 1:
+			body = "Content-Length: 4194304\r\n\r\nx"
+		case 2:
+			body = "Content-Type: image/png\r\nContent-Length: 4194304\r\n\r\nx"
+		}
+		if _, err := fmt.Fprintf(conn, "POST /function/large HTTP/1.1\r\nHost: x\r\n%s", body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// All of them are being read once this much is held.
+	for deadline := time.Now().Add(10 * time.Second); g.memory.TryAcquire(memory - uploads*firstStep + 1); {
+		g.memory.Release(memory - uploads*firstStep + 1)
+		if time.Now().After(deadline) {
+			t.Fatal("the uploads do not arrive")
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if !g.memory.TryAcquire(memory - uploads*firstStep - 2*firstStep) {
+		t.Fatalf("%d senders of one byte hold more than %d bytes", uploads, (uploads+2)*firstStep)
+	}
+	r, err := http.Post(server.URL+"/function/large", "text/plain", strings.NewReader("hello"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body := bodyOf(t, r); r.StatusCode != http.StatusOK || body != "hello" {
+		t.Errorf("beside idle uploads: %d %q", r.StatusCode, body)
+	}
+	_ = r.Body.Close()
+}
+
+// deadlines records the last read deadline that was set.
+type deadlines struct {
+	http.ResponseWriter
+	read time.Time
+}
+
+func (d *deadlines) SetReadDeadline(t time.Time) error {
+	d.read = t
+	return nil
+}
+
+func TestBodyDeadline(t *testing.T) {
+	d := &deadlines{ResponseWriter: httptest.NewRecorder()}
+	until := time.Now().Add(stall / 2)
+	for name, r := range map[string]*patientReader{
+		"held":     {until: until},
+		"streamed": {},
+	} {
+		r.Reader, r.http = iotest.OneByteReader(strings.NewReader("body")), http.NewResponseController(d)
+		if _, err := io.ReadAll(r); err != nil {
+			t.Fatal(err)
+		}
+		if name == "held" && !d.read.Equal(until) || name == "streamed" && !d.read.After(until) {
+			t.Errorf("a body that is %s may be read for another %v", name, time.Until(d.read))
+		}
+	}
+}
+
+// What is reserved follows what came, and all of it is given back.
+func TestReservation(t *testing.T) {
+	for _, size := range []int64{0, 1, firstStep - 1, firstStep, firstStep + 1, 5 * firstStep} {
+		text := strings.Repeat("b", int(size))
+		r := reservation{memory: semaphore.NewWeighted(8 * firstStep)}
+		got, err := r.read(iotest.HalfReader(strings.NewReader(text)), 16*firstStep)
+		if err != nil || string(got) != text {
+			t.Errorf("%d bytes: read %d (%v)", size, len(got), err)
+		}
+		if r.held < size || r.held > 2*size+firstStep {
+			t.Errorf("%d bytes: %d reserved", size, r.held)
+		}
+		r.release()
+		if !r.memory.TryAcquire(8 * firstStep) {
+			t.Errorf("%d bytes: something stays reserved", size)
+		}
+	}
+	r := reservation{memory: semaphore.NewWeighted(8 * firstStep)}
+	if _, err := r.read(strings.NewReader(strings.Repeat("b", 9*firstStep)), 16*firstStep); !errors.Is(err, errMemory) {
+		t.Errorf("more than there is: %v", err)
+	}
+	r = reservation{memory: semaphore.NewWeighted(firstStep)}
+	cut := io.MultiReader(strings.NewReader("b"), iotest.ErrReader(io.ErrUnexpectedEOF)) // as net/http reports it
+	if _, err := r.read(cut, 2); !errors.Is(err, errBody) {
+		t.Errorf("a body that breaks off: %v", err)
 	}
 }
 
