@@ -17,6 +17,7 @@ import (
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler/artifact"
+	"github.com/lambdanic/lambdanic/compiler/native"
 	"github.com/lambdanic/lambdanic/compiler/sandbox"
 )
 
@@ -207,6 +208,11 @@ func withoutMessage(messages string, exit *sandbox.ExitError, spec api.Spec) Dia
 // describe fills in what the manifest says of the objects, and enforces the spec's limit on memory.
 func describe(a *Artifact) error {
 	m := &a.Manifest
+	if a.Native != nil {
+		if err := native.Check(a.Native); err != nil {
+			return fmt.Errorf("lambda %s: %w", m.Spec.Name, err)
+		}
+	}
 	switch {
 	case a.BPF != nil:
 		a.BPF = renameSections(a.BPF)

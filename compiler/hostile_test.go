@@ -11,8 +11,19 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lambdanic/lambdanic/compiler/native"
 	"github.com/lambdanic/lambdanic/compiler/sandbox"
 )
+
+// A source that makes loading its object run code is refused with what to remove.
+func TestConstructorIsRefused(t *testing.T) {
+	source := "#include \"lambda.h\"\nint probe" + body + " { return 0; }\n" +
+		"#ifndef __bpf__\n__attribute__((constructor)) static void hang(void) { for (volatile int i = 1; i;) ; }\n#endif\n"
+	_, err := Build(t.Context(), lambda(t, source), Options{})
+	if !errors.Is(err, native.ErrForbidden) || !strings.Contains(err.Error(), "constructor") {
+		t.Errorf("got %v", err)
+	}
+}
 
 // Each source tries to get at something of the host, or to use it up. The build fails, and neither its error nor an object
 // holds the secret.
