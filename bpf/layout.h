@@ -140,8 +140,7 @@ struct ln_request {
 	__u32 out_total; /* bytes of the whole reply */
 	__u32 out_status;
 	__u32 service;
-	__u32 scratch; /* lambda_forget() */
-	__u8 bytes[256]; /* lambda_move() */
+	__u32 pad;
 };
 
 enum ln_step {

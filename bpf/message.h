@@ -16,6 +16,7 @@ enum ln_arrival {
 	LN_ARRIVAL_DONE, /* the message was answered and is remembered */
 	LN_ARRIVAL_BUSY, /* no free record */
 	LN_ARRIVAL_MALFORMED, /* contradicts what the message's other packets said */
+	LN_ARRIVAL_TOO_LARGE, /* it was to be begun, and is more than the lambda takes */
 	LN_ARRIVAL_ABSENT, /* no such message, and none was to be begun */
 };
 
@@ -29,7 +30,8 @@ static __always_inline __u32 ln_bucket_of(const struct ln_flow *flow, __u64 requ
 	return slot->bucket_base + ((h >> 32) & (slot->bucket_count - 1));
 }
 
-static __always_inline int ln_is_message(const struct ln_message *m, const struct ln_flow *flow, const struct ln_place *p)
+static __always_inline int ln_is_message(const struct ln_message *m, const struct ln_flow *flow,
+					 const struct ln_place *p)
 {
 	const __u64 *a = (const __u64 *)m->peer_addr, *b = (const __u64 *)flow->peer_addr;
 
@@ -108,12 +110,14 @@ LN_GLOBAL int ln_message_arrive(const struct ln_slot *slot, const struct ln_flow
 	p->bucket = bucket;
 
 	bpf_spin_lock(&b->lock);
-	for (way = 0; way < LN_MESSAGE_WAYS && way < slot->message_ways; way++) {
+	for (way = 0; way < LN_MESSAGE_WAYS; way++) {
 		m = &b->way[way];
 		if (ln_is_message(m, flow, p) && !ln_expired(m, p->now, timeout)) {
 			chosen = way;
 			goto found;
 		}
+		if (way >= slot->message_ways)
+			continue; /* it may hold a message of a revision that had more of them */
 		if (m->state == LN_MESSAGE_FREE || ln_expired(m, p->now, timeout)) {
 			if (!idle)
 				chosen = way;
@@ -126,6 +130,10 @@ LN_GLOBAL int ln_message_arrive(const struct ln_slot *slot, const struct ln_flow
 	}
 	if (p->claim != LN_CLAIM_BEGIN) {
 		verdict = LN_ARRIVAL_ABSENT;
+		goto out;
+	}
+	if (p->message_len > slot->message_max) {
+		verdict = LN_ARRIVAL_TOO_LARGE;
 		goto out;
 	}
 	if (chosen >= LN_MESSAGE_WAYS)

@@ -73,7 +73,7 @@ static __always_inline int ln_parse(struct xdp_md *ctx, struct ln_packet *pkt)
 	struct udphdr *udp;
 	__u32 room;
 
-	if ((void *)(eth + 1) > end || eth->h_dest[0] & 1)
+	if ((void *)(eth + 1) > end || (eth->h_dest[0] | eth->h_source[0]) & 1)
 		return -1;
 	pkt->l3 = sizeof(*eth);
 	pkt->l3_proto = *(__be16 *)(data + 12); /* struct ethhdr is packed, and would be read byte by byte */
@@ -102,6 +102,8 @@ static __always_inline int ln_parse(struct xdp_md *ctx, struct ln_packet *pkt)
 		return -1;
 	pkt->sport = udp->source;
 	pkt->dport = udp->dest;
+	if (!pkt->sport)
+		return -1; /* nobody to answer (RFC 768) */
 	/* The UDP length must fit the IP length, and both the frame, which may be padded behind them. */
 	room = pkt->udp_len;
 	pkt->udp_len = bpf_ntohs(udp->len);

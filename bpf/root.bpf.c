@@ -58,7 +58,7 @@ LN_GLOBAL int ln_refuse_for(struct xdp_md *ctx, struct ln_scratch *scratch, __u3
 
 /* Sends what the lambda described as its reply. */
 LN_GLOBAL int ln_forward(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req,
-				 const struct ln_slot *slot)
+			 const struct ln_slot *slot)
 {
 	struct ln_answer answer = { .type = LN_TYPE_RESPONSE, .count = 1 };
 	__u32 len, total, step, index;
@@ -148,8 +148,8 @@ static __noinline int ln_run(struct xdp_md *ctx, struct ln_scratch *scratch)
 }
 
 /* Answers a packet of a message that the lambda took in, with the bitmap around it, where the client asked. */
-LN_GLOBAL int ln_acknowledge(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req,
-				     __u64 bitmap, const struct ln_slot *slot)
+LN_GLOBAL int ln_acknowledge(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req, __u64 bitmap,
+			     const struct ln_slot *slot)
 {
 	struct ln_answer answer = { .type = LN_TYPE_ACK, .length = sizeof(bitmap) };
 	const struct ln_rpc *rpc;
@@ -204,7 +204,7 @@ static __always_inline int ln_recall(struct xdp_md *ctx, struct ln_scratch *scra
 LN_GLOBAL int ln_arrive(struct ln_scratch *scratch, __u32 claim)
 {
 	const struct ln_slot *slot, *old;
-	__u32 index, prev;
+	__u32 index, base;
 	int arrival;
 
 	if (!scratch)
@@ -213,14 +213,22 @@ LN_GLOBAL int ln_arrive(struct ln_scratch *scratch, __u32 claim)
 	slot = bpf_map_lookup_elem(&ln_slots, &index);
 	if (!slot)
 		return LN_ARRIVAL_BUSY;
-	prev = slot->prev;
-	old = bpf_map_lookup_elem(&ln_slots, &prev);
-	if (prev && old && old->bucket_base != slot->bucket_base) {
+	base = slot->bucket_base;
+	index = slot->prev;
+	for (int i = 0; i < LN_MAX_PREV && index; i++) {
+		old = bpf_map_lookup_elem(&ln_slots, &index);
+		if (!old)
+			break;
+		index = old->prev;
+		if (!old->bucket_count || (slot->bucket_count && old->bucket_base == base))
+			continue;
 		scratch->place.claim = claim == LN_CLAIM_BEGIN ? LN_CLAIM_ADD : claim;
 		arrival = ln_message_arrive(old, &scratch->flow, &scratch->place);
 		if (arrival != LN_ARRIVAL_ABSENT && arrival != LN_ARRIVAL_BUSY)
 			return arrival;
 	}
+	if (slot->mode == LN_MODE_PACKET)
+		return LN_ARRIVAL_TOO_LARGE;
 	scratch->place.claim = claim;
 	return ln_message_arrive(slot, &scratch->flow, &scratch->place);
 }
@@ -285,6 +293,8 @@ static __noinline int ln_message_packet(struct xdp_md *ctx, struct ln_scratch *s
 	arrival = ln_arrive(scratch, pull ? LN_CLAIM_NONE : LN_CLAIM_BEGIN);
 	if (arrival == LN_ARRIVAL_BUSY)
 		return ln_refuse_for(ctx, scratch, LN_CODE_BUSY, 0);
+	if (arrival == LN_ARRIVAL_TOO_LARGE)
+		return ln_refuse_for(ctx, scratch, LN_CODE_TOO_LARGE, 0);
 	if (arrival == LN_ARRIVAL_ABSENT)
 		return ln_refuse_for(ctx, scratch, LN_CODE_STALE, 0);
 	scratch->slot = scratch->place.slot;
@@ -323,6 +333,23 @@ static __noinline int ln_single(struct xdp_md *ctx, struct ln_scratch *scratch, 
 		verdict = ln_run(ctx, scratch);
 	}
 	return ln_epilogue(ctx, scratch, req, slot, verdict);
+}
+
+/* A further packet of a reply: from the revision that began it. */
+static __always_inline int ln_pull(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req,
+				   const struct ln_slot *slot)
+{
+	__u32 revision = bpf_ntohl(((const struct ln_rpc *)scratch->flow.rpc)->revision);
+	const struct ln_slot *began;
+
+	scratch->slot = ln_match_revision(scratch->slot, slot->workload, revision);
+	began = bpf_map_lookup_elem(&ln_slots, &scratch->slot);
+	if (!scratch->slot || !began)
+		return ln_refuse(ctx, scratch, LN_CODE_STALE, 0);
+	req->match.revision = revision;
+	if (began->mode == LN_MODE_ASSEMBLE)
+		return ln_message_packet(ctx, scratch, req, 1);
+	return ln_single(ctx, scratch, req);
 }
 
 /* The client has its whole reply, or gave the message up: the record is free for others. */
@@ -408,18 +435,14 @@ static __always_inline int ln_serve(struct xdp_md *ctx, struct ln_scratch *scrat
 		return ln_refuse_for(ctx, scratch, LN_CODE_MALFORMED, 0);
 	if (rpc->type == LN_TYPE_ACK)
 		return rpc->flags & LN_FLAG_DONE ? ln_done(scratch) : XDP_DROP;
-	if (!pull && scratch->place.message_len > slot->message_max)
+	if (pull)
+		return ln_pull(ctx, scratch, req, slot);
+	/* Of a message that an earlier revision began, the packets may come to one that takes single packets only. */
+	if (slot->mode == LN_MODE_ASSEMBLE ||
+	    (scratch->place.count > 1 && (slot->mode == LN_MODE_STREAM || slot->prev)))
+		return ln_message_packet(ctx, scratch, req, 0);
+	if (scratch->place.count > 1 || scratch->place.message_len > slot->message_max)
 		return ln_refuse_for(ctx, scratch, LN_CODE_TOO_LARGE, 0);
-	if (slot->mode == LN_MODE_ASSEMBLE || (!pull && slot->mode == LN_MODE_STREAM && scratch->place.count > 1))
-		return ln_message_packet(ctx, scratch, req, pull);
-	if (pull) {
-		scratch->slot = ln_match_revision(scratch->slot, slot->workload, bpf_ntohl(rpc->revision));
-		if (!scratch->slot)
-			return ln_refuse(ctx, scratch, LN_CODE_STALE, 0);
-		req->match.revision = bpf_ntohl(rpc->revision);
-	} else if (scratch->place.count > 1) {
-		return ln_refuse_for(ctx, scratch, LN_CODE_TOO_LARGE, 0);
-	}
 	return ln_single(ctx, scratch, req);
 }
 
@@ -448,7 +471,7 @@ static __always_inline int ln_rpc_packet(struct xdp_md *ctx, const struct ln_pac
 		scratch->flow.rpc[i] = ((const __u64 *)rpc)[i];
 	if (ln_save_flow(ctx, pkt, &scratch->flow))
 		return XDP_DROP;
-	if (!ln_is_ours(&scratch->flow))
+	if (!ln_is_ours(&scratch->flow) || !ln_is_peer(&scratch->flow))
 		return XDP_PASS;
 	scratch->flow.room = pkt->udp_len - sizeof(struct udphdr) - sizeof(*rpc);
 	if (ln_verify_checksum && !ln_checksum_ok(ctx, pkt, &scratch->flow)) {

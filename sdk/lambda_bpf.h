@@ -14,6 +14,26 @@ struct {
 	__type(value, struct ln_request);
 } ln_requests SEC(".maps");
 
+/* Working memory of this lambda alone, for lambda_forget() and lambda_move(). */
+struct lambda_workspace {
+	uint32_t value;
+	uint8_t bytes[LAMBDA_MOVE_MAX];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct lambda_workspace);
+} lambda_workspaces SEC(".maps");
+
+static __always_inline struct lambda_workspace *lambda_workspace(void)
+{
+	uint32_t zero = 0;
+
+	return bpf_map_lookup_elem(&lambda_workspaces, &zero);
+}
+
 struct lambda_headers {
 	struct xdp_md *ctx;
 	struct ln_request *req;
@@ -54,6 +74,12 @@ static __always_inline uint8_t *payload(EXTRACTED_HEADERS_T *headers, int32_t of
 }
 #endif
 
+/* Nanoseconds since boot, to some milliseconds. */
+static __always_inline uint64_t lambda_now(void)
+{
+	return bpf_ktime_get_coarse_ns();
+}
+
 static __always_inline uint32_t lambda_cpu(void)
 {
 	return bpf_get_smp_processor_id() % LAMBDA_CPUS;
@@ -62,23 +88,26 @@ static __always_inline uint32_t lambda_cpu(void)
 /* What is loaded from a map is unknown to the verifier, even if it was stored there just before. */
 static __always_inline uint32_t lambda_forget(EXTRACTED_HEADERS_T *headers, uint32_t value)
 {
-	volatile uint32_t *place = &headers->req->scratch;
+	struct lambda_workspace *work = lambda_workspace();
 
-	*place = value;
-	return *place;
+	(void)headers;
+	if (!work)
+		return 0;
+	*(volatile uint32_t *)&work->value = value;
+	return *(volatile uint32_t *)&work->value;
 }
 
 static __always_inline int lambda_move(EXTRACTED_HEADERS_T *headers, int32_t to, int32_t from, uint32_t len)
 {
-	uint8_t *bytes = headers->req->bytes;
+	struct lambda_workspace *work = lambda_workspace();
 
 	lambda_opaque(len);
-	if (len > LAMBDA_MOVE_MAX)
+	if (!work || len > LAMBDA_MOVE_MAX)
 		return -1;
 	if (!len)
 		return 0;
-	if (bpf_xdp_load_bytes(headers->ctx, headers->base + from, bytes, len) ||
-	    bpf_xdp_store_bytes(headers->ctx, headers->base + to, bytes, len))
+	if (bpf_xdp_load_bytes(headers->ctx, headers->base + from, work->bytes, len) ||
+	    bpf_xdp_store_bytes(headers->ctx, headers->base + to, work->bytes, len))
 		return -1;
 	return 0;
 }
@@ -92,10 +121,10 @@ static __always_inline int lambda_move(EXTRACTED_HEADERS_T *headers, int32_t to,
 static __attribute__((noinline, unused)) int lambda_shift(EXTRACTED_HEADERS_T *headers, uint32_t grow)
 {
 	struct xdp_md *ctx = headers->ctx;
-	uint8_t *bytes = headers->req->bytes;
+	struct lambda_workspace *work = lambda_workspace();
 	uint32_t from = headers->base - LN_PREFIX, end = ctx->data_end - ctx->data;
 
-	if (!grow || grow > LAMBDA_SHIFT_MAX)
+	if (!work || !grow || grow > LAMBDA_SHIFT_MAX)
 		return -1;
 	for (int i = 0; i < 8 && from < end; i++) {
 		uint32_t n = end - from;
@@ -103,13 +132,13 @@ static __attribute__((noinline, unused)) int lambda_shift(EXTRACTED_HEADERS_T *h
 		if (n > LAMBDA_MOVE_MAX)
 			n = LAMBDA_MOVE_MAX;
 		lambda_opaque(n);
-		if (!n || n > LAMBDA_MOVE_MAX || bpf_xdp_load_bytes(ctx, from, bytes, n) ||
-		    bpf_xdp_store_bytes(ctx, from - grow, bytes, n))
+		if (!n || n > LAMBDA_MOVE_MAX || bpf_xdp_load_bytes(ctx, from, work->bytes, n) ||
+		    bpf_xdp_store_bytes(ctx, from - grow, work->bytes, n))
 			return -1;
 		from += n;
 	}
-	__builtin_memset(bytes, 0, LAMBDA_SHIFT_MAX);
-	if (from < end || bpf_xdp_store_bytes(ctx, end - grow, bytes, grow))
+	__builtin_memset(work->bytes, 0, LAMBDA_SHIFT_MAX);
+	if (from < end || bpf_xdp_store_bytes(ctx, end - grow, work->bytes, grow))
 		return -1;
 	headers->base -= grow;
 	headers->req->payload_off -= grow;

@@ -11,6 +11,7 @@
 #endif
 #include <sched.h>
 #include <string.h>
+#include <time.h>
 
 #ifndef __always_inline
 #define __always_inline inline __attribute__((always_inline))
@@ -35,6 +36,14 @@ static __always_inline uint8_t *payload(EXTRACTED_HEADERS_T *headers, int32_t of
 	if (off < low || off > room || (long)len > room - off)
 		return NULL;
 	return headers->base + off;
+}
+
+static __always_inline uint64_t lambda_now(void)
+{
+	struct timespec ts = { 0 };
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000ULL + ts.tv_nsec;
 }
 
 static __always_inline uint32_t lambda_cpu(void)

@@ -147,7 +147,7 @@ func runEcho(ctx context.Context, s *stand.Stand, o Options) ([]report.Result, e
 
 const (
 	sourceOpen   = "open loop from BPF_PROG_TEST_RUN live frames; replies counted where they arrive"
-	sourceClosed = "closed loop of one spinning client; every answer checked"
+	sourceClosed = "closed loop of one client; every answer checked"
 	sourceCPU    = "scheduler's account of receive threads and server process"
 )
 

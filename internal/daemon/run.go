@@ -28,7 +28,6 @@ type report struct {
 func Run(ctx context.Context, cfg Config, readyFD int, ready func(*api.Node) error) error {
 	if readyFD >= 0 {
 		unix.CloseOnExec(readyFD) // pacer and lambda-host outlive us, and Detach reads to the end
-		unix.CloseOnExec(readyFD) // what outlives the daemon must not hold it open
 		pipe := os.NewFile(uintptr(readyFD), "ready")
 		ready = func(node *api.Node) error {
 			return errors.Join(json.NewEncoder(pipe).Encode(report{Node: node}), pipe.Close())

@@ -154,8 +154,7 @@ type rootLnRequest struct {
 	OutTotal   uint32
 	OutStatus  uint32
 	Service    uint32
-	Scratch    uint32
-	Bytes      [256]uint8
+	Pad        uint32
 }
 
 type rootLnScratch struct {

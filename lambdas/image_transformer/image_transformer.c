@@ -14,11 +14,19 @@ enum { METHOD_TRANSFORM, METHOD_KEEP, METHOD_FETCH };
 #define RESULT_MAX (4096 * 4096)
 #define PACKET_MAX LN_RPC_MAX_PAYLOAD
 
-/* Results that stay in memory; the handle is the ID of the request that made it. The last row is spare. */
+#define ABANDONED_NS 10000000000ULL /* twice the message time-out */
+
+/*
+ * Results that stay in memory. The handle is the ID of the request that made it, and says where it lies: so two CPUs that begin
+ * one image agree. An image that is still arriving is never displaced.
+ */
 LAMBDA_KEPT uint8_t results[RESULTS][RESULT_MAX + LAMBDA_WINDOW];
-LAMBDA_KEPT uint64_t handles[RESULTS];
-LAMBDA_KEPT uint32_t lengths[RESULTS];
-LAMBDA_KEPT uint32_t next_result;
+LAMBDA_KEPT struct {
+	uint64_t handle;
+	uint64_t touched;
+	uint32_t length;
+	uint32_t whole;
+} kept[RESULTS];
 
 #define EVEN_LANES 0x000000ff000000ffULL /* one channel of two pixels */
 #define LANES 0x00ff00ff00ff00ffULL
@@ -79,53 +87,44 @@ static __always_inline int transform(EXTRACTED_HEADERS_T *headers, uint32_t byte
 	return 0;
 }
 
-/* Finds the result of that handle, or (if it is to be made) gives the oldest one's place away. */
-static __always_inline uint32_t find(uint64_t handle, uint32_t make)
+/* Takes a handle's place for a new image; 0, or -1 where another is still arriving there. */
+static __always_inline int claim(uint32_t place, uint64_t handle)
 {
-	for (uint32_t i = 0; i < RESULTS; i++)
-		if (handles[i] == handle)
-			return i;
-	if (make) {
-		uint32_t i = __sync_fetch_and_add(&next_result, 1) % RESULTS;
-		uint64_t old = handles[i];
+	uint64_t old = kept[place].handle;
 
-		if (__sync_val_compare_and_swap(&handles[i], old, handle) == old)
-			return i;
-	}
-	return RESULTS;
-}
-
-/* Two CPUs may begin the same image at once: whoever comes second finds what the first one took. */
-static __always_inline uint32_t find_or_make(uint64_t handle)
-{
-	uint32_t i = find(handle, 1);
-
-	for (uint32_t j = 0; j < RESULTS; j++)
-		if (handles[j] == handle)
-			return j;
-	return i;
+	if (old && !kept[place].whole && lambda_now() - kept[place].touched < ABANDONED_NS)
+		return -1;
+	if (__sync_val_compare_and_swap(&kept[place].handle, old, handle) != old)
+		return kept[place].handle == handle ? 0 : -1;
+	kept[place].whole = 0;
+	return 0;
 }
 
 static __always_inline int keep(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)
 {
-	uint32_t result = find_or_make(match_data->request), grey = match_data->payload_len / 4;
-	uint32_t at = match_data->offset / 4;
+	uint64_t handle = match_data->request;
+	uint32_t place = handle % RESULTS, grey = match_data->payload_len / 4, at = match_data->offset / 4;
 
-	if (result >= RESULTS)
+	if (!handle || (kept[place].handle != handle && claim(place, handle)))
 		return lambda_fail(headers, LN_STATUS_FAILED);
-	lengths[result] = match_data->message_len / 4;
-	if (lambda_store_to(headers, results, result * sizeof(results[0]) + at, grey))
+	kept[place].touched = lambda_now();
+	kept[place].length = match_data->message_len / 4;
+	if (lambda_store_to(headers, results, place * sizeof(results[0]) + at, grey))
 		return RETURN_FAULT;
 	return RETURN_KEEP;
 }
 
-/* Answers a whole image that was kept with its handle: the request ID, most significant byte first. */
+/* Answers a whole image that was kept with its handle, most significant byte first. */
 static __always_inline int answer_handle(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)
 {
+	uint32_t place = match_data->request % RESULTS;
 	uint8_t *out = payload(headers, 0, 8);
 
 	if (!out)
 		return RETURN_FAULT;
+	if (kept[place].handle != match_data->request)
+		return lambda_fail(headers, LN_STATUS_FAILED);
+	kept[place].whole = 1;
 	for (int i = 0; i < 8; i++)
 		out[i] = match_data->request >> (56 - 8 * i);
 	return lambda_reply(headers, 0, 8);
@@ -135,16 +134,16 @@ static __always_inline int fetch(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *mat
 {
 	const uint8_t *p = payload(headers, 0, 8);
 	uint64_t handle = 0;
-	uint32_t result;
+	uint32_t place;
 
 	if (!p || match_data->payload_len != 8)
 		return lambda_fail(headers, LN_STATUS_BAD_REQUEST);
 	for (int i = 0; i < 8; i++)
 		handle = handle << 8 | p[i];
-	result = find(handle, 0);
-	if (!handle || result >= RESULTS)
+	place = handle % RESULTS;
+	if (!handle || kept[place].handle != handle || !kept[place].whole)
 		return lambda_fail(headers, LN_STATUS_NOT_FOUND);
-	return lambda_reply_from(headers, match_data, results, result * sizeof(results[0]), lengths[result]);
+	return lambda_reply_from(headers, match_data, results, place * sizeof(results[0]), kept[place].length);
 }
 
 int image_transformer(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)

@@ -20,7 +20,8 @@ static int send_get(EXTRACTED_HEADERS_T *headers, uint32_t len)
 	/* memcached ends a key at white space and control characters: one within it could smuggle in a command. */
 	if (!len || len > KEY_MAX || lambda_token(headers, 0) < len)
 		return lambda_fail(headers, LN_STATUS_BAD_REQUEST);
-	if (!lambda_put(headers, len, 2) || lambda_put_text(headers, len, "\r\n") || lambda_put_text(headers, -4, "get "))
+	if (!lambda_put(headers, len, 2) || lambda_put_text(headers, len, "\r\n") ||
+	    lambda_put_text(headers, -4, "get "))
 		return RETURN_FAULT;
 	return lambda_call(headers, SERVICE(memcached), -4, len + 6);
 }
@@ -42,7 +43,8 @@ static int send_set(EXTRACTED_HEADERS_T *headers, uint32_t len)
 		return RETURN_FAULT;
 	if (lambda_put_text(headers, lambda_put_number(headers, value - 2, value_len) - 5, " 0 0 "))
 		return RETURN_FAULT;
-	if (lambda_put_text(headers, at - 4, "set ") || !lambda_put(headers, len, 2) || lambda_put_text(headers, len, "\r\n"))
+	if (lambda_put_text(headers, at - 4, "set ") || !lambda_put(headers, len, 2) ||
+	    lambda_put_text(headers, len, "\r\n"))
 		return RETURN_FAULT;
 	return lambda_call(headers, SERVICE(memcached), at - 4, len + 2 - (at - 4));
 }

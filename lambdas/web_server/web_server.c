@@ -8,9 +8,9 @@
 
 enum { PAGE_INDEX, PAGE_HELLO, PAGE_ABOUT, PAGE_LONG, PAGES };
 
-#define INDEX                                                           \
-	"<!doctype html>\n<title>lambda</title>\n"                      \
-	"<h1>It works, before the kernel noticed</h1>\n"                \
+#define INDEX \
+	"<!doctype html>\n<title>lambda</title>\n" \
+	"<h1>It works, before the kernel noticed</h1>\n" \
 	"<p>This page was written into your request's own packet.</p>\n" \
 	"<ul><li><a href=\"/hello\">hello</a></li><li><a href=\"/about\">about</a></li></ul>\n"
 #define HELLO "Hello from the NIC.\n"
@@ -28,7 +28,7 @@ static const char pages[PAGES + 1][PAGE_SIZE] = {
 };
 
 /* A path of up to eight bytes as the number that a little-endian load of it gives. */
-#define PATH(a, b, c, d, e, f, g, h)                                                                      \
+#define PATH(a, b, c, d, e, f, g, h) \
 	((uint64_t)(a) | (uint64_t)(b) << 8 | (uint64_t)(c) << 16 | (uint64_t)(d) << 24 | (uint64_t)(e) << 32 | \
 	 (uint64_t)(f) << 40 | (uint64_t)(g) << 48 | (uint64_t)(h) << 56)
 
