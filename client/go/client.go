@@ -75,6 +75,8 @@ func (c *Client) Call(ctx context.Context, req Request) (Response, error) {
 // Neither is held in memory: only a window of packets is, some 700 KB of each. A call whose revision went away can only
 // start over while the window still holds all of the request and nothing was written; otherwise the error is ErrStale.
 // While body or w block, so does the call: a context cannot interrupt them.
+// Where the lambda fails on a later packet, w may have part of a reply already; Length then only is that of what the lambda
+// said to its failure.
 func (c *Client) CallStream(ctx context.Context, req Request, body io.Reader, size int, w io.Writer) (Response, error) {
 	s := newStream(body, size, w)
 	r, err := c.call(ctx, &req, size, &s.in, &s.out, s)
@@ -112,7 +114,7 @@ func (c *Client) call(ctx context.Context, req *Request, n int, body source, rep
 	for attempt := 0; ; attempt++ {
 		err := k.attempt(ctx, s, &c.session, deadline, idle, pump, func(id uint64) {
 			head.Request = id
-			k.x.start(head, room, c.once, body, reply)
+			k.x.start(c.clock(), head, room, c.once, body, reply)
 		})
 		resends += int(k.x.resent)
 		if err == nil {
@@ -130,10 +132,9 @@ func (c *Client) call(ctx context.Context, req *Request, n int, body source, rep
 
 // A call is an exchange that two goroutines work on: the caller sends and waits, the socket's reader takes packets in.
 type call struct {
-	mu    sync.Mutex
-	x     exchange
-	heard time.Duration // when the last packet came
-	last  error         // what the network said
+	mu   sync.Mutex
+	x    exchange
+	last error // what the network said
 
 	wake  chan struct{} // something arrived that the caller must act on
 	timer *time.Timer
@@ -163,11 +164,10 @@ func (k *call) attempt(ctx context.Context, s *socket, c *session, deadline time
 	case <-k.wake: // left over
 	default:
 	}
-	now := c.clock()
 	k.mu.Lock()
 	start(s.newID())
 	id := k.x.head.Request
-	k.heard, k.last = now, nil
+	k.last = nil
 	k.mu.Unlock()
 	if err := s.add(id, k); err != nil {
 		return err
@@ -187,14 +187,16 @@ func (k *call) attempt(ctx context.Context, s *socket, c *session, deadline time
 
 func (k *call) drive(ctx context.Context, s *socket, c *session, deadline time.Duration, idle bool, pump ioPump) error {
 	for {
+		before := c.clock()
 		more, err := pump.pump(k)
 		if err != nil {
 			return err
 		}
 		now := c.clock()
 		k.mu.Lock()
+		k.x.moved += now - before // the server is not to blame for a slow reader or writer
 		wake := k.x.poll(now, &k.out)
-		finished, err, heard, last := k.x.finished, k.x.err, k.heard, k.last
+		finished, err, moved, last := k.x.finished, k.x.err, k.x.moved, k.last
 		k.mu.Unlock()
 		if finished {
 			if more, perr := pump.pump(k); more || perr != nil {
@@ -209,7 +211,7 @@ func (k *call) drive(ctx context.Context, s *socket, c *session, deadline time.D
 			return err
 		}
 		if idle {
-			deadline = heard + c.timeout
+			deadline = moved + c.timeout
 		}
 		if now >= deadline || ctx.Err() != nil {
 			return giveUp(ctx, last)

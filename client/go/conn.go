@@ -28,7 +28,6 @@ type Conn struct {
 	body  bytesSource
 	reply bytesSink
 	last  error // what the network said during this call
-	heard time.Duration
 	stats Stats
 }
 
@@ -72,7 +71,7 @@ func (c *Conn) Call(ctx context.Context, req Request) (Response, error) {
 	for attempt := 0; ; attempt++ {
 		c.id++
 		head.Request = c.id
-		c.x.start(head, room, c.once, &c.body, &c.reply)
+		c.x.start(c.clock(), head, room, c.once, &c.body, &c.reply)
 		err := c.run(ctx, deadline, idle)
 		c.account()
 		resends += int(c.x.resent)
@@ -105,7 +104,6 @@ func (c *Conn) run(ctx context.Context, deadline time.Duration, idle bool) error
 		c.receiveMany()
 	}
 	now := c.clock()
-	c.heard = now
 	for {
 		wake := c.x.poll(now, &c.out)
 		if err := c.send(); err != nil {
@@ -118,20 +116,25 @@ func (c *Conn) run(ctx context.Context, deadline time.Duration, idle bool) error
 			return err
 		}
 		if c.x.finished {
-			c.x.release(&c.out)
-			if err := c.send(); err != nil {
-				return err
-			}
-			return c.x.err
+			return c.end(c.x.err)
 		}
 		now = c.clock()
 		if idle {
-			deadline = c.heard + c.timeout
+			deadline = c.x.moved + c.timeout
 		}
 		if now >= deadline || ctx.Err() != nil {
-			return giveUp(ctx, c.last)
+			return c.end(giveUp(ctx, c.last))
 		}
 	}
+}
+
+// end lets the server forget the message, and returns err or why it could not be told.
+func (c *Conn) end(err error) error {
+	c.x.release(&c.out)
+	if sendErr := c.send(); err == nil {
+		err = sendErr
+	}
+	return err
 }
 
 // send sends the batch.
@@ -228,7 +231,6 @@ func (c *Conn) packet(p []byte) {
 	case h.Request != c.x.head.Request:
 		c.stats.Stray++
 	default:
-		c.heard = c.clock()
-		c.x.receive(c.heard, &h, payload)
+		c.x.receive(c.clock(), &h, payload)
 	}
 }

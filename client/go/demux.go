@@ -230,7 +230,6 @@ func (d *delivery) packet(p []byte) {
 		s.stats.stray.Add(1)
 		return
 	}
-	k.heard = d.now
 	k.x.receive(d.now, &h, payload)
 }
 

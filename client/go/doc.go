@@ -49,8 +49,8 @@ func defaults(opts []Option) options {
 	return o
 }
 
-// WithTimeout bounds calls whose context has no deadline: they fail after d without any packet from the server. The
-// default is 5 seconds.
+// WithTimeout bounds calls whose context has no deadline: they fail after d without progress, that is without a packet
+// that confirms more of the request or brings more of the reply. The default is 5 seconds.
 func WithTimeout(d time.Duration) Option { return func(o *options) { o.timeout = d } }
 
 // WithSockets spreads a Client's calls over n sockets, each with its own port and reader, so that several queues and CPUs

@@ -31,6 +31,9 @@ type exchange struct {
 	finished bool
 	err      error
 
+	reached int           // packets of request and reply that are through
+	moved   time.Duration // when the last one got through
+
 	resent     uint64
 	duplicates uint64
 	malformed  uint64
@@ -49,8 +52,8 @@ type sink interface {
 }
 
 // start readies x for another attempt with a new request ID, and keeps the memory it has.
-func (x *exchange) start(head api.Header, room int, once bool, body source, reply sink) {
-	*x = exchange{head: head, room: room, max: x.max, body: body, reply: reply, up: x.up, down: x.down}
+func (x *exchange) start(now time.Duration, head api.Header, room int, once bool, body source, reply sink) {
+	*x = exchange{head: head, room: room, max: x.max, body: body, reply: reply, up: x.up, down: x.down, moved: now}
 	x.up.start(int(head.Count), once)
 }
 
@@ -149,6 +152,19 @@ func (x *exchange) receive(now time.Duration, h *api.Header, payload []byte) {
 	default:
 		x.malformed++
 	}
+	x.progress(now)
+}
+
+// progress notes whether the last packet brought the exchange on. It counts upwards only, so that a server whose packets say
+// nothing new cannot keep a call alive.
+func (x *exchange) progress(now time.Duration) {
+	n := x.up.base
+	if x.pulling {
+		n += x.down.base
+	}
+	if n > x.reached {
+		x.reached, x.moved = n, now
+	}
 }
 
 func (x *exchange) refused(h *api.Header) {
@@ -189,6 +205,10 @@ func (x *exchange) acknowledge(now time.Duration, h *api.Header, payload []byte)
 }
 
 func (x *exchange) respond(h *api.Header, payload []byte) {
+	if x.failed(h, payload) {
+		x.end(*h, payload)
+		return
+	}
 	offset, size, err := h.Placement()
 	if err != nil {
 		x.malformed++
@@ -210,6 +230,24 @@ func (x *exchange) respond(h *api.Header, payload []byte) {
 	if !x.finished && !x.pulling && !x.parted && x.probed {
 		x.guessed = true
 		x.pull()
+	}
+}
+
+// failed reports whether h says that the lambda failed on a packet of the request, or on all of it with no more to say than
+// this. What the other packets became no longer matters then.
+func (x *exchange) failed(h *api.Header, payload []byte) bool {
+	if x.head.Count == 1 || api.Status(h.Code) == api.StatusOK || x.pulling && !x.guessed {
+		return false
+	}
+	return h.Index < x.head.Count && (int(h.MessageLen) == len(payload) || !x.whole(h))
+}
+
+// end takes h as the whole answer, in place of what arrived before.
+func (x *exchange) end(h api.Header, payload []byte) {
+	h.Index, h.Count, h.MessageLen = 0, 1, uint32(len(payload))
+	if x.begin(&h, len(payload)) {
+		x.reply.put(0, 0, payload)
+		x.finished = true
 	}
 }
 

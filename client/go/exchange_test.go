@@ -120,7 +120,7 @@ func FuzzReceive(f *testing.F) {
 		var reply bytesSink
 		var b batch
 		x.max = 1 << 20
-		x.start(api.Header{
+		x.start(0, api.Header{
 			Type: api.TypeRequest, Workload: 1, Request: 9, Count: uint32(count), MessageLen: uint32(len(body)),
 		}, 512, false, &bytesSource{body: body, fragSize: fragment}, &reply)
 		now := time.Duration(0)

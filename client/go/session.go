@@ -87,7 +87,7 @@ func (s *session) header(req *Request, n int, deadline time.Duration) (head api.
 	}, size, nil
 }
 
-// deadlineOf is how long a call may take: until ctx ends, or else as long as something arrives every s.timeout.
+// deadlineOf is how long a call may take: until ctx ends, or else as long as a packet gets through every s.timeout.
 func (s *session) deadlineOf(ctx context.Context) (d time.Duration, idle bool) {
 	if t, ok := ctx.Deadline(); ok {
 		return t.Sub(s.epoch), false

@@ -117,7 +117,8 @@ func (s *streamSink) start() bool {
 	return s.next == 0
 }
 
-func (s *streamSink) begin(_, _ int) {}
+// begin forgets what arrived before. Its memory is not used again, for the caller may be writing it.
+func (s *streamSink) begin(_, _ int) { s.ring = [maxWindow]arrived{} }
 
 func (s *streamSink) put(index, _ int, p []byte) {
 	slot := &s.ring[index%maxWindow]

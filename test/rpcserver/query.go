@@ -56,6 +56,11 @@ func (q *query) request() []byte {
 	if len(r.arrived) != int(q.h.Count) || len(r.body) != total || r.size != size {
 		return q.refuse(api.CodeMalformed, 0)
 	}
+	if q.w.Fail != nil {
+		if text, status := q.w.Fail(offset, q.payload); status != api.StatusOK {
+			return q.respond([]byte(text), len(text), q.h.Index, q.h.Count, status, 0)
+		}
+	}
 	if q.w.Mode == api.ModeStream && q.w.Part != nil && !r.kept {
 		return q.part(r, offset)
 	}

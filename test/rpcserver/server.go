@@ -27,6 +27,8 @@ type Workload struct {
 	// Handle answers a request of mode packet or assemble, and in mode stream a message whose packets were all kept.
 	Handle func(method uint32, request []byte) ([]byte, api.Status)
 	Part   Part // mode stream
+	// Fail, in mode stream, says with which status and text a packet fails, ok where it does not.
+	Fail func(offset int, part []byte) (string, api.Status)
 	// Whole makes the server mark the answer to a whole message of several packets with flag done.
 	Whole bool
 }
