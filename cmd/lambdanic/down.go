@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -23,6 +25,7 @@ func downCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			there := exists(p)
 			end := ui.Progress(cmd.ErrOrStderr(), "taking instance "+p.Instance+" down")
 			err = daemon.Down(cmd.Context(), p, purge)
 			end()
@@ -30,13 +33,27 @@ func downCommand(o *options) *cobra.Command {
 				return err
 			}
 			if o.json {
-				return ui.JSON(cmd.OutOrStdout(), map[string]any{"instance": p.Instance, "purged": purge})
+				return ui.JSON(cmd.OutOrStdout(), map[string]any{"instance": p.Instance, "existed": there, "purged": purge && there})
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "instance %s is down\n", p.Instance)
+			text := "instance %s is down\n"
+			if !there {
+				text = "there is no instance %s\n"
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), text, p.Instance)
 			return err
 		},
 	}
 	cmd.Flags().BoolVar(&purge, "purge", false, "remove the store too: nothing of the instance remains")
 	cmd.Flags().StringVar(&o.instance, "name", o.instance, "the instance")
 	return cmd
+}
+
+// exists says whether anything is known of an instance.
+func exists(p daemon.Paths) bool {
+	for _, dir := range []string{p.Run, p.Data} {
+		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+			return true
+		}
+	}
+	return false
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -50,8 +51,17 @@ func root() *cobra.Command {
 		Short:         "Run small functions in the network data path",
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          cobra.NoArgs,
+		Version:       version(),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return unknownCommand(cmd, args[0])
+		},
+		// Without something to run, cobra looks at no arguments.
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	cmd.SetVersionTemplate("{{.Version}}\n")
 	flags := cmd.PersistentFlags()
 	instance := os.Getenv("LAMBDANIC_INSTANCE")
 	if instance == "" {
@@ -65,6 +75,14 @@ func root() *cobra.Command {
 		describeCommand(o), removeCommand(o), statsCommand(o), newCommand(o), doctorCommand(o), benchCommand(o), demoCommand(o),
 		versionCommand(o))
 	return cmd
+}
+
+func unknownCommand(cmd *cobra.Command, name string) error {
+	cmd.SuggestionsMinimumDistance = 2
+	if near := cmd.SuggestionsFor(name); len(near) > 0 {
+		return fmt.Errorf("unknown command %q: did you mean %s?", name, strings.Join(near, " or "))
+	}
+	return fmt.Errorf("unknown command %q: `lambdanic help` names them all", name)
 }
 
 // version is what was built: a tag, or the commit.

@@ -124,12 +124,34 @@ func TestInvoke(t *testing.T) {
 func TestBadFlags(t *testing.T) {
 	run := fakeDaemon(t, nil)
 	for _, args := range [][]string{
-		{"up", "--mode", "turbo"}, {"up", "--unknown", "maybe"}, {"up", "--name", "A"}, {"up", "extra"},
+		{"up", "--mode", "turbo"}, {"up", "--unknown", "maybe"}, {"up", "--name", "A"}, {"up", "extra"}, {"up", "--listen", "foo"},
 		{"deploy", "-f", "x.yml", "--name", "y"}, {"deploy", "a", "--image", "b@c"}, {"invoke"}, {"remove"},
 	} {
 		if out, err := run(args...); err == nil {
 			t.Errorf("%v: %q", args, out)
 		}
+	}
+}
+
+func TestUnknownCommand(t *testing.T) {
+	run := fakeDaemon(t, nil)
+	for name, hint := range map[string]string{"lst": "did you mean list", "xyzzyxyzzy": "lambdanic help"} {
+		if _, err := run(name); err == nil || !strings.Contains(err.Error(), "unknown command") || !strings.Contains(err.Error(), hint) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if out, err := run(); err != nil || !strings.Contains(out, "Usage:") {
+		t.Errorf("no command: %q (%v)", out, err)
+	}
+	if out, err := run("--version"); err != nil || out != version()+"\n" {
+		t.Errorf("--version: %q (%v)", out, err)
+	}
+}
+
+func TestDownWithoutInstance(t *testing.T) {
+	run := fakeDaemon(t, nil)
+	if out, err := run("down", "--name", "nosuch"); err != nil || !strings.Contains(out, "there is no instance nosuch") {
+		t.Errorf("%q (%v)", out, err)
 	}
 }
 

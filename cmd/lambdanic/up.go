@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/netip"
 	"os"
 	"strings"
@@ -78,6 +79,11 @@ func (f *upFlags) config(o *options) (daemon.Config, error) {
 	case nic.ModeAuto, nic.ModeNative, nic.ModeGeneric, nic.ModeOffload:
 	default:
 		return cfg, fmt.Errorf("mode %q is unknown: use auto, native, generic or offload", f.mode)
+	}
+	if f.listen != "" {
+		if _, _, err := net.SplitHostPort(f.listen); err != nil {
+			return cfg, fmt.Errorf("--listen %q: write HOST:PORT, or \"\" for none", f.listen)
+		}
 	}
 	for _, a := range f.addresses {
 		addr, err := netip.ParseAddr(a)
