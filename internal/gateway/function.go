@@ -107,7 +107,7 @@ func parseCall(r *http.Request, route *Route) (context.Context, context.CancelFu
 		req.Method = uint32(n)
 	}
 	text := r.Header.Get(api.HeaderTimeout)
-	if text == "" { // the client's own patience: some seconds without any packet
+	if text == "" { // the client's own patience: some seconds without progress
 		return r.Context(), func() {}, req, nil
 	}
 	timeout, err := time.ParseDuration(text)
@@ -252,8 +252,20 @@ func (o *reply) begin(status, length int) error {
 }
 
 func (o *reply) end(response lambdanic.Response) error {
+	failed := response.Status != api.StatusOK
 	if o.begun {
+		if failed { // and a status other than that cannot be sent any more
+			return fmt.Errorf("the function answered with status %s after a part of its reply", statusText(response.Status))
+		}
 		return nil
+	}
+	if failed {
+		if len(o.held) != response.Length { // what came before the failure
+			o.held = nil
+		}
+		if len(o.held) == 0 {
+			o.held = fmt.Appendf(nil, "the function answered with status %s\n", statusText(response.Status))
+		}
 	}
 	o.w.Header().Set(api.HeaderRevision, strconv.FormatUint(uint64(response.Revision), 10))
 	return o.begin(httpStatus(response.Status), len(o.held))

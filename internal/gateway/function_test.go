@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/lambdanic/lambdanic/api"
+	lambdanic "github.com/lambdanic/lambdanic/client/go"
 )
 
 // Methods of the fake lambda: below 100 it echoes with that status, from 100 it answers with that error code.
@@ -121,6 +122,42 @@ func TestFunctionStatuses(t *testing.T) {
 		}
 		if retry := r.Header.Get("Retry-After"); (want == 503 || want == 429) != (retry != "") {
 			t.Errorf("method %s: Retry-After %q with status %d", query, retry, want)
+		}
+	}
+}
+
+// A failure without bytes gets a text, one with bytes keeps them.
+func TestFailureHasText(t *testing.T) {
+	h := newGateway(t).Public()
+	for query, want := range map[string]string{
+		"?method=1": "the function answered with status not found\n", "?method=9": "the function answered with status 9\n", "?method=0": "",
+	} {
+		if got := bodyOf(t, do(t, h, "POST", "/function/echo"+query, "")); got != want {
+			t.Errorf("method %s: %q, want %q", query, got, want)
+		}
+	}
+	if got := bodyOf(t, do(t, h, "POST", "/function/echo?method=2", "why")); got != "why" {
+		t.Errorf("the lambda's text became %q", got)
+	}
+}
+
+// A stream that fails does not pass what came before for its answer.
+func TestFailureAfterPartOfReply(t *testing.T) {
+	for written, aborted := range map[int]bool{100: false, holdBack + 1: true} {
+		w := httptest.NewRecorder()
+		out := &reply{w: w, http: http.NewResponseController(w)}
+		if _, err := out.Write(make([]byte, written)); err != nil {
+			t.Fatal(err)
+		}
+		err := out.end(lambdanic.Response{Status: api.StatusBadRequest})
+		if aborted {
+			if err == nil {
+				t.Error("half a reply passed for a whole one")
+			}
+			continue
+		}
+		if text := w.Body.String(); err != nil || w.Code != http.StatusBadRequest || !strings.Contains(text, "bad request") {
+			t.Errorf("%d %q (%v)", w.Code, text, err)
 		}
 	}
 }

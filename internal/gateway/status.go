@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strconv"
 
 	"github.com/lambdanic/lambdanic/api"
 	lambdanic "github.com/lambdanic/lambdanic/client/go"
@@ -23,6 +24,22 @@ func httpStatus(s api.Status) int {
 		return http.StatusBadGateway
 	default:
 		return http.StatusInternalServerError
+	}
+}
+
+// statusText names a lambda's verdict as docs/protocol.md does.
+func statusText(s api.Status) string {
+	switch s {
+	case api.StatusNotFound:
+		return "not found"
+	case api.StatusBadRequest:
+		return "bad request"
+	case api.StatusFailed:
+		return "failed"
+	case api.StatusServiceError:
+		return "external service error"
+	default:
+		return strconv.Itoa(int(s))
 	}
 }
 
