@@ -14,10 +14,11 @@ import (
 func describeCommand(o *options) *cobra.Command {
 	var namespace string
 	cmd := &cobra.Command{
-		Use:     "describe NAME",
-		Short:   "Say everything about a function: where it runs, and why not elsewhere",
-		Example: "  lambdanic describe web_server",
-		Args:    cobra.ExactArgs(1),
+		Use:               "describe NAME",
+		Short:             "Say everything about a function: where it runs, and why not elsewhere",
+		Example:           "  lambdanic describe web_server",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeFunctions(o, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := o.client()
 			if err != nil {

@@ -35,7 +35,8 @@ func invokeCommand(o *options) *cobra.Command {
 			"  lambdanic invoke kv_client --method 0 --data key\n" +
 			"  lambdanic invoke image_transformer --file in.png --out out.png\n" +
 			"  generate | lambdanic invoke web_server --file -",
-		Args: cobra.ExactArgs(1),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeFunctions(o, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := o.client()
 			if err != nil {

@@ -155,6 +155,29 @@ func TestDownWithoutInstance(t *testing.T) {
 	}
 }
 
+// Cobra's hidden command __complete is what shells ask.
+func TestCompletion(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /system/functions", func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode([]api.Function{{Name: "web"}, {Name: "kv"}})
+	})
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"invoke", ""}, "web\nkv\n:4"},
+		{[]string{"describe", ""}, "web\nkv\n:4"},
+		{[]string{"describe", "web", ""}, ":4"},
+		{[]string{"remove", "web", ""}, "kv\n:4"},
+		{[]string{"deploy", "--target", ""}, "nic\nprocess\n:4"},
+	} {
+		run := fakeDaemon(t, mux)
+		if out, err := run(append([]string{"__complete"}, c.args...)...); err != nil || !strings.HasPrefix(out, c.want) {
+			t.Errorf("%q: %q (%v)", c.args, out, err)
+		}
+	}
+}
+
 // Every subcommand shows by an example how it is used.
 func TestHelpHasExamples(t *testing.T) {
 	var visit func(*cobra.Command)

@@ -11,11 +11,12 @@ import (
 func removeCommand(o *options) *cobra.Command {
 	var namespace string
 	cmd := &cobra.Command{
-		Use:     "remove NAME...",
-		Aliases: []string{"rm"},
-		Short:   "Remove functions",
-		Example: "  lambdanic remove web_server",
-		Args:    cobra.MinimumNArgs(1),
+		Use:               "remove NAME...",
+		Aliases:           []string{"rm"},
+		Short:             "Remove functions",
+		Example:           "  lambdanic remove web_server",
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: completeFunctions(o, 0),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := o.client()
 			if err != nil {
