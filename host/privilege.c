@@ -38,19 +38,39 @@ static int limit_memory(void)
 	return setrlimit(RLIMIT_DATA, &limit) ? -errno : 0;
 }
 
-static void drop_user(uid_t uid)
+/*
+ * The user is the workload's own, and has for a moment two processes: this one and the one that it is to replace, which
+ * may have more workers. Each has a thread that reads commands, too, and the watchdog.
+ */
+static int limit_tasks(void)
 {
+	rlim_t tasks = host.threads + 2 + MAX_THREADS + 2;
+	struct rlimit limit = { tasks, tasks };
+
+	return setrlimit(RLIMIT_NPROC, &limit) ? -errno : 0;
+}
+
+static int drop_user(uid_t uid)
+{
+	int err;
+
 	if (geteuid())
-		return;
-	if (setgroups(0, NULL) || setresgid(uid, uid, uid) || setresuid(uid, uid, uid))
-		warn("cannot become user %u: the lambda runs as root", uid);
+		return 0;
+	if (setgroups(0, NULL) || setresgid(uid, uid, uid) || setresuid(uid, uid, uid)) {
+		err = -errno;
+		warnx("cannot become user %u, and no lambda runs as root: start it where this user exists", uid);
+		return err;
+	}
+	return limit_tasks();
 }
 
 int privilege_drop(unsigned int uid)
 {
 	static const struct rlimit none = { 0, 0 };
+	int err = drop_user(uid);
 
-	drop_user(uid);
+	if (err)
+		return err;
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) ||
 	    setrlimit(RLIMIT_CORE, &none))
 		return -errno;

@@ -33,15 +33,35 @@ func openGroup(group string) (dir *os.File, err error) {
 	}
 	for range 3 {
 		if err = os.MkdirAll(group, 0o755); err == nil {
+			limitTasks(group)
 			return os.Open(group)
 		}
 	}
 	return nil, err
 }
 
-// removeGroup removes a cgroup whose processes are gone, and its parent if that is empty now.
+// maxTasks is room for two processes with as many threads as they may have, one that serves and one that is to replace it.
+const maxTasks = 256
+
+// limitTasks bounds the processes and threads in a cgroup, where the controller pids is there for us; lambda-host's own limit
+// holds in any case.
+func limitTasks(group string) {
+	_ = os.WriteFile(filepath.Join(filepath.Dir(group), "cgroup.subtree_control"), []byte("+pids"), 0)
+	_ = os.WriteFile(filepath.Join(group, "pids.max"), fmt.Append(nil, maxTasks), 0)
+}
+
+// killGroup ends what is in a cgroup: also processes that a lambda started, in whatever session (cgroups(7), cgroup.kill).
+func killGroup(group string) {
+	if group != "" {
+		_ = os.WriteFile(filepath.Join(group, "cgroup.kill"), []byte("1"), 0) // there may be no such group
+	}
+}
+
+// removeGroup ends what is left in a cgroup and removes it, and its parent if that is empty now. A group that was killed is not
+// used again: kernel 6.18 kills what is then cloned into it, too.
 func removeGroup(group string) {
 	if group != "" {
+		killGroup(group)
 		removeEmpty(group)
 		removeEmpty(filepath.Dir(group))
 	}

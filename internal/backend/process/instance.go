@@ -15,6 +15,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/lambdanic/lambdanic/compiler/native"
 	"github.com/lambdanic/lambdanic/internal/backend"
 )
 
@@ -104,6 +105,9 @@ func (in *instance) prepare(d backend.Deployment) (record, error) {
 	if len(d.Native) == 0 {
 		return record{}, errors.New("the artifact has no native object: build it for target process")
 	}
+	if err := native.Check(d.Native); err != nil {
+		return record{}, err
+	}
 	listen := in.record.Listen
 	if !listen.IsValid() {
 		var err error
@@ -116,8 +120,8 @@ func (in *instance) prepare(d backend.Deployment) (record, error) {
 	}
 	r := record{Workload: d.Workload, Revision: d.Revision, Listen: listen, Layouts: d.Layouts}
 	r.Object = objectName(d)
-	r.Args = append(arguments(in.b.cfg, d), "--user", fmt.Sprint(userOf(d.Workload)))
-	return r, writeFile(filepath.Join(in.dir, r.Object), d.Native, userOf(d.Workload))
+	r.Args = append(arguments(in.b.cfg, d), "--user", fmt.Sprint(userOf(in.dir)))
+	return r, writeFile(filepath.Join(in.dir, r.Object), d.Native, userOf(in.dir))
 }
 
 func (in *instance) makeDir() error {
@@ -128,7 +132,7 @@ func (in *instance) makeDir() error {
 		return nil
 	}
 	// The process may search the directory for its objects, not list it or write to it.
-	return os.Chown(in.dir, 0, userOf(in.workload))
+	return os.Chown(in.dir, 0, userOf(in.dir))
 }
 
 func (in *instance) load(ctx context.Context, socket string, r record, handover string) error {
@@ -255,6 +259,7 @@ func (in *instance) again() {
 			return
 		}
 		os.Remove(in.socket())
+		removeGroup(in.group) // what the lambda started would take the places of the new process's threads
 		next := in.record
 		c, err := in.run(context.Background(), &next, "")
 		if err != nil {

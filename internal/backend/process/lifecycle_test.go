@@ -217,7 +217,8 @@ func TestUnprivileged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	user := fmt.Sprint(userOf(workload))
+	in, _ := b.get(workload, false)
+	user := fmt.Sprint(userOf(in.dir))
 	for _, want := range []string{
 		"Uid:\t" + strings.Join([]string{user, user, user, user}, "\t"), "NoNewPrivs:\t1", "CapEff:\t0000000000000000",
 	} {
@@ -225,7 +226,6 @@ func TestUnprivileged(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, status)
 		}
 	}
-	in, _ := b.get(workload, false)
 	info, err := os.Stat(in.socket())
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("control socket: %v, %v", info, err)

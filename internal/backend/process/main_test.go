@@ -45,8 +45,8 @@ func fixture(t testing.TB, name string, defines ...string) []byte {
 		t.Fatal(err)
 	}
 	object := filepath.Join(dir, "unit.so")
-	args := []string{"-std=gnu17", "-O2", "-shared", "-fPIC", "-fwrapv", "-Wl,-T,../../../sdk/lambda.ld", "-I../../../sdk", "-I../../../bpf",
-		"-I../../../test/lambdas", "-fuse-ld=lld", "-T", "../../../sdk/lambda.ld", "-o", object, unit}
+	args := []string{"-std=gnu17", "-O2", "-shared", "-nostdlib", "-fPIC", "-fwrapv", "-Wl,-T,../../../sdk/lambda.ld", "-I../../../sdk", "-I../../../bpf",
+		"-I../../../test/lambdas", "-fuse-ld=lld", "-T", "../../../sdk/lambda.ld", "-o", object, unit, "-lc"}
 	for _, d := range defines {
 		args = append(args, "-D"+d)
 	}

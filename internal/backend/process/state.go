@@ -35,7 +35,7 @@ func (in *instance) save(ctx context.Context, words string) (string, error) {
 		return "", nil
 	}
 	path := filepath.Join(in.dir, stateFile)
-	if err := writeFile(path, nil, userOf(in.workload)); err != nil {
+	if err := writeFile(path, nil, userOf(in.dir)); err != nil {
 		return "", err
 	}
 	if err := os.Chmod(path, 0o660); err != nil {

@@ -163,7 +163,7 @@ func TestBrokenState(t *testing.T) {
 	mustDeploy(t, b, counter(t, 1, 1))
 	in, _ := b.get(workload, false)
 	object := counter(t, 2, 1, "COUNTER_OTHER").Native
-	if err := writeFile(filepath.Join(in.dir, "next.so"), object, userOf(workload)); err != nil {
+	if err := writeFile(filepath.Join(in.dir, "next.so"), object, userOf(in.dir)); err != nil {
 		t.Fatal(err)
 	}
 	word := func(n uint64) []byte { return binary.LittleEndian.AppendUint64(nil, n) }
@@ -171,7 +171,7 @@ func TestBrokenState(t *testing.T) {
 		"empty": nil, "short": word(4), "too little": append(word(4), word(8)...), "too much": append(append(word(4), word(0)...), make([]byte, 5)...),
 		"overflow": append(append(word(1<<63), word(1<<63)...), make([]byte, 12)...),
 	} {
-		if err := writeFile(filepath.Join(in.dir, stateFile), text, userOf(workload)); err != nil {
+		if err := writeFile(filepath.Join(in.dir, stateFile), text, userOf(in.dir)); err != nil {
 			t.Fatal(err)
 		}
 		_, err := control(t.Context(), in.socket(), "load 2 next.so keep from=%s", stateFile)

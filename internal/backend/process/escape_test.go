@@ -1,0 +1,124 @@
+package process
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/compiler/native"
+)
+
+// running counts the processes of a user, without those that wait to be reaped.
+func running(t testing.TB, user int) (n int) {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		text, _ := os.ReadFile(name) // it may have ended
+		if bytes.Contains(text, fmt.Appendf(nil, "\nUid:\t%d\t", user)) && !bytes.Contains(text, []byte("\nState:\tZ")) {
+			n++
+		}
+	}
+	return n
+}
+
+// fork lets the lambda start processes until it may not.
+func (c *rawClient) fork() (n int) {
+	c.t.Helper()
+	for ; n < 2*maxTasks; n++ {
+		_, p := c.call(workload, 0, make([]byte, 4), 0)
+		if code := unix.Errno(binary.LittleEndian.Uint32(p)); code != 0 {
+			if code != unix.EAGAIN {
+				c.t.Fatalf("fork: %v", code)
+			}
+			return n
+		}
+	}
+	c.t.Fatalf("a lambda started %d processes", n)
+	return n
+}
+
+// What a lambda starts is bounded, does not keep a process from being started again, and ends with the workload.
+func TestForkedProcessesEnd(t *testing.T) {
+	b := newBackend(t, plainHost, runDir(t))
+	if os.Geteuid() != 0 || b.groups == "" {
+		t.Skip("needs root and a writable cgroup v2")
+	}
+	c := dial(t, mustDeploy(t, b, deployment(workload, 1, api.ModePacket, fixture(t, "escape"))))
+	in, _ := b.get(workload, false)
+	user := userOf(in.dir)
+	if n := c.fork(); n == 0 || running(t, user) != n+1 {
+		t.Fatalf("%d processes run, want %d and lambda-host", running(t, user), n)
+	}
+	pid := pidOf(t, b, workload)
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it serves again, alone", func() bool {
+		list, err := b.Status(t.Context())
+		return err == nil && len(list) == 1 && pidOf(t, b, workload) != pid && running(t, user) == 1
+	})
+	c.fork()
+	if err := b.Remove(t.Context(), workload); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "nothing of it runs", func() bool { return running(t, user) == 0 })
+	if _, err := os.Stat(in.group); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("its cgroup: %v", err)
+	}
+}
+
+func TestConstructorIsRefused(t *testing.T) {
+	b := newBackend(t, plainHost, runDir(t))
+	c := dial(t, mustDeploy(t, b, deployment(workload, 1, api.ModePacket, fixture(t, "packet"))))
+	err := b.Deploy(t.Context(), deployment(workload, 2, api.ModePacket, fixture(t, "escape", "FIXTURE_CONSTRUCTOR")))
+	if !errors.Is(err, native.ErrForbidden) || !strings.Contains(err.Error(), "constructor") {
+		t.Errorf("got %v", err)
+	}
+	if got := c.count(); got != 1 {
+		t.Errorf("the earlier revision counts %d, want 1", got)
+	}
+}
+
+// Where root cannot become another user, here as that user does not exist in its namespace, nothing is run.
+func TestRootIsRefused(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can make this namespace for sure")
+	}
+	socket := filepath.Join(runDir(t), "control")
+	cmd := exec.CommandContext(t.Context(), plainHost, "--listen", freePort(t).String(), "--control", socket, "--workload", "1")
+	root := []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 1}}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: root, GidMappings: root}
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(string(out), "cannot become user") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// Two instances on a machine, and two workloads of one, do not share a user.
+func TestUsersDiffer(t *testing.T) {
+	seen := make(map[int]string)
+	for _, run := range []string{"/run/a", "/run/b"} {
+		for w := range 20 {
+			dir := filepath.Join(run, fmt.Sprintf("%08x", w))
+			user := userOf(dir)
+			if other, ok := seen[user]; ok || user < 0x70000000 || user > 0x77ffffff {
+				t.Errorf("user %#x of %s, and of %q", user, dir, other)
+			}
+			seen[user] = dir
+		}
+	}
+}
