@@ -58,7 +58,7 @@ struct ln_outgoing {
 
 /* Writes the headers of an outgoing call and finds its next hop. Returns the XDP action, or -code of an error. */
 LN_GLOBAL int ln_call_send(struct xdp_md *ctx, struct ln_flow *flow, const struct ln_service *svc,
-				   const struct ln_outgoing *out)
+			   const struct ln_outgoing *out)
 {
 	__u32 l3_len, l4, udp_len;
 	struct bpf_fib_lookup fib = {};
@@ -123,7 +123,7 @@ LN_GLOBAL int ln_call_send(struct xdp_md *ctx, struct ln_flow *flow, const struc
 
 /* Starts a call: the record first, then the packet. Returns the XDP action, or -code of an error. */
 LN_GLOBAL int ln_call_begin(struct xdp_md *ctx, struct ln_flow *flow, struct ln_request *req, __u32 slot_index,
-				    const struct ln_slot *slot)
+			    const struct ln_slot *slot)
 {
 	struct ln_outgoing out = {};
 	__u32 service;
@@ -165,7 +165,7 @@ LN_GLOBAL int ln_call_begin(struct xdp_md *ctx, struct ln_flow *flow, struct ln_
  * 0 for a stray.
  */
 LN_GLOBAL __u32 ln_call_end(struct xdp_md *ctx, const struct ln_packet *pkt, struct ln_flow *flow,
-				    struct ln_request *req)
+			    struct ln_request *req)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	__u32 l4, index, use, slot;

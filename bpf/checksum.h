@@ -70,7 +70,8 @@ static __always_inline int ln_checksum_ok(struct xdp_md *ctx, const struct ln_pa
 	if (!check)
 		return !flow->ipv6;
 	pseudo = ln_csum_pseudo(flow->peer_addr, flow->own_addr, flow->ipv6, pkt->udp_len);
-	return ln_csum_fold(pseudo) == check || ln_csum_fold(pseudo + ln_csum_packet(ctx, pkt->l4, pkt->udp_len)) == 0xffff;
+	return ln_csum_fold(pseudo) == check ||
+	       ln_csum_fold(pseudo + ln_csum_packet(ctx, pkt->l4, pkt->udp_len)) == 0xffff;
 }
 
 #endif

@@ -39,8 +39,7 @@ enum ln_state {
  * A dispatch word: the high half of the workload ID in bits 48..63, the state, and in bits 0..23 a slot or a split index.
  * It is one aligned 64-bit word, so that one store swaps a revision, splits traffic, rolls back, or moves a workload.
  */
-#define LN_DISPATCH(id, state, ref) \
-	(((__u64)((id) >> 16) << 48) | ((__u64)(state) << 40) | ((__u64)(ref) & 0xffffff))
+#define LN_DISPATCH(id, state, ref) (((__u64)((id) >> 16) << 48) | ((__u64)(state) << 40) | ((__u64)(ref) & 0xffffff))
 
 enum ln_mode {
 	LN_MODE_PACKET = 0, /* one packet is one request */
