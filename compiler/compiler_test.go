@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -89,10 +90,15 @@ func TestBuildMakesASharedObject(t *testing.T) {
 
 func TestBuildDescribesMemory(t *testing.T) {
 	m := build(t, "testdata/assemble").Manifest
-	// Four messages (three, rounded up) of 32 KiB and a window, four places of replies, one kept counter, and a key each.
-	const messages, keep = 4*(32<<10+api.RPCMaxPayload) + 4*4 + 4, 4 + 4
-	if m.Memory != messages+keep || len(m.Maps) != 2 || m.Maps[0].Name != ".data.keep" || m.Maps[1].Name != ".data.messages" {
-		t.Errorf("got %d bytes in %+v, want %d", m.Memory, m.Maps, messages+keep)
+	// Four messages (three, rounded up) of 32 KiB and a window, four places of replies, one kept counter, and the SDK's own
+	// workspace of 260 bytes; each object in whole words.
+	const messages, keep, workspace = (4*(32<<10+api.RPCMaxPayload) + 4*4 + 7) &^ 7, 8, 264
+	var names []string
+	for _, object := range m.Maps {
+		names = append(names, object.Name)
+	}
+	if want := []string{".data.keep", ".data.messages", "lambda_workspaces"}; m.Memory != messages+keep+workspace || !slices.Equal(names, want) {
+		t.Errorf("got %d bytes in %+v, want %d", m.Memory, m.Maps, messages+keep+workspace)
 	}
 	if !strings.Contains(m.Compiler, "clang version 19") {
 		t.Errorf("compiler %q", m.Compiler)

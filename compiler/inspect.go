@@ -5,6 +5,7 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+	"math/bits"
 	"slices"
 	"strings"
 
@@ -156,7 +157,25 @@ func checkMap(m *ebpf.MapSpec) error {
 	return nil
 }
 
-// mapMemory returns what a map's content takes. A per-CPU map is counted once, so that the figure depends on no machine.
+// What the kernel puts around an element (struct htab_elem in kernel/bpf/hashtab.c, rounded up) and at the head of a
+// bucket (struct bucket there).
+const (
+	elementOverhead = 64
+	bucketHead      = 16
+)
+
+// mapMemory returns about what the kernel takes for a map. A per-CPU map is counted once, so that the figure depends on no
+// machine.
 func mapMemory(m *ebpf.MapSpec) uint64 {
-	return uint64(m.KeySize+m.ValueSize) * uint64(m.MaxEntries)
+	n := uint64(m.MaxEntries)
+	value := roundUp8(m.ValueSize)
+	switch m.Type {
+	case ebpf.Array, ebpf.PerCPUArray: // the key is an index
+		return n * value
+	default:
+		buckets := uint64(1) << bits.Len64(max(n, 1)-1)
+		return n*(roundUp8(m.KeySize)+value+elementOverhead) + buckets*bucketHead
+	}
 }
+
+func roundUp8(n uint32) uint64 { return (uint64(n) + 7) &^ 7 }
