@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	sourceDeploy = "from source to the first answered request, on a NIC that is up"
-	sourceSwap   = "from the call that deploys a built revision to its first answer"
+	sourceDeploy = "compiler and NIC alone, without API, manager and store: from source to the first answered request"
+	sourceSwap   = "NIC alone, without API, manager and store: from loading a built revision to its first answer"
 )
 
-// runDeploy times a web server from its source on. Nothing is cached; every round removes what it deployed.
+// runDeploy times the compiler and the NIC from a web server's source on. Nothing is cached; every round removes what it deployed.
 func runDeploy(ctx context.Context, s *stand.Stand, o Options) ([]report.Result, error) {
 	var times report.Samples
 	for round := range o.rounds() {
@@ -34,10 +34,10 @@ func runDeploy(ctx context.Context, s *stand.Stand, o Options) ([]report.Result,
 			return nil, err
 		}
 	}
-	return []report.Result{report.Compare("deploy", "ms", report.Lower, sourceDeploy, times, nil)}, nil
+	return []report.Result{report.Compare("compile and load", "ms", report.Lower, sourceDeploy, times, nil)}, nil
 }
 
-// runSwap times how soon a further revision of a built web server answers.
+// runSwap times how soon the NIC answers with a further revision of a built web server.
 func runSwap(ctx context.Context, s *stand.Stand, o Options) ([]report.Result, error) {
 	a, err := s.Build(ctx, "web_server")
 	if err != nil {
@@ -55,7 +55,7 @@ func runSwap(ctx context.Context, s *stand.Stand, o Options) ([]report.Result, e
 		}
 		times = append(times, milliseconds(start))
 	}
-	return []report.Result{report.Compare("swap", "ms", report.Lower, sourceSwap, times, nil)}, nil
+	return []report.Result{report.Compare("load and swap", "ms", report.Lower, sourceSwap, times, nil)}, nil
 }
 
 // serve deploys a revision and returns when that revision answered.
