@@ -82,7 +82,7 @@ func (m *Manager) Recover(ctx context.Context) error {
 		return err
 	}
 	defer m.unlock()
-	if err := m.Worker.Reconcile(ctx, m.Store); err != nil {
+	if err := m.Worker.Reconcile(ctx, m.Store, m.Log); err != nil {
 		return fmt.Errorf("recover: %w", err)
 	}
 	all, err := m.Store.List(ctx, "")
@@ -179,7 +179,7 @@ func (m *Manager) Deploy(ctx context.Context, r Request) (*api.Function, error) 
 		return nil, err
 	}
 	m.Step("deploy: proposed")
-	if err := m.Worker.Apply(ctx, c); err != nil {
+	if err := m.apply(ctx, c); err != nil {
 		return nil, m.abandon(ctx, c, err)
 	}
 	m.Step("deploy: applied")
@@ -199,6 +199,14 @@ func (m *Manager) Deploy(ctx context.Context, r Request) (*api.Function, error) 
 	}
 	m.Step("deploy: reported")
 	return m.Describe(ctx, c.Namespace, c.Name)
+}
+
+// apply makes a candidate serve: where the revision before it does, if there is one.
+func (m *Manager) apply(ctx context.Context, c *store.Function) error {
+	if served, ok := m.Route(c.Namespace, c.Name); ok {
+		return m.Worker.Replace(ctx, c, &served)
+	}
+	return m.Worker.Apply(ctx, c)
 }
 
 // abandon takes back a candidate that no target took. It does so even if the caller has gone.

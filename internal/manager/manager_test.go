@@ -3,6 +3,8 @@ package manager
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -35,8 +37,12 @@ func TestDeployUsesFirstTargetThatWorks(t *testing.T) {
 		t.Errorf("refused: %+v", f.Refused)
 	}
 	n.nic.refuse = nil
-	if f = mustDeploy(t, n, Request{Name: "web"}); f.Target != api.TargetNIC || f.Revision != 2 {
-		t.Fatalf("got %+v, want revision 2 on nic", f)
+	f = mustDeploy(t, n, Request{Name: "web"})
+	if f.Target != api.TargetProcess || f.Revision != 2 || len(f.Refused) != 1 || !strings.Contains(f.Refused[0].Reason, "--target nic") {
+		t.Fatalf("got %+v, want revision 2 where revision 1 served, and the way to nic", f)
+	}
+	if f = mustDeploy(t, n, Request{Name: "web", Targets: []api.Target{api.TargetNIC}}); f.Target != api.TargetNIC || f.Revision != 3 {
+		t.Fatalf("got %+v, want revision 3 on nic", f)
 	}
 	if len(n.process.load()) != 0 {
 		t.Errorf("process still runs %v after the function moved", n.process.load())
@@ -74,6 +80,75 @@ func TestRefusedDeployLeavesRunningRevision(t *testing.T) {
 	}
 	if !strings.Contains(f.Reason, "revision 2 was refused") {
 		t.Errorf("reason %q does not tell of the refused deploy", f.Reason)
+	}
+}
+
+// A revision that the running one's target refuses does not go elsewhere, where it would start without the kept state.
+func TestRefusedRevisionDoesNotMove(t *testing.T) {
+	n := openNode(t, shortDir(t), nil)
+	first := mustDeploy(t, n, Request{Name: "web"})
+	n.nic.refuse = func(backend.Deployment) error { return errors.New("kept object changed its type") }
+	_, err := n.Deploy(t.Context(), Request{Name: "web", Image: image("1")})
+	if !errors.Is(err, worker.ErrRefused) {
+		t.Fatalf("deploy says %v", err)
+	}
+	for _, part := range []string{"nic: kept object changed its type", "revision 1 serves on", "--target process", "kept state does not move"} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("deploy says %q, without %q", err, part)
+		}
+	}
+	if n.process.deploys != 0 || n.nic.load()[first.Workload].Revision != 1 {
+		t.Errorf("nic runs %v, process %v, want revision 1 on nic", n.nic.load(), n.process.load())
+	}
+	f, err := n.Describe(t.Context(), "", "web")
+	if err != nil || f.Target != api.TargetNIC || f.State != api.StateReady {
+		t.Errorf("afterwards %+v (%v)", f, err)
+	}
+	f = mustDeploy(t, n, Request{Name: "web", Image: image("1"), Targets: []api.Target{api.TargetProcess}})
+	if f.Target != api.TargetProcess || len(n.nic.load()) != 0 {
+		t.Errorf("moved on purpose, it is %+v, and nic runs %v", f, n.nic.load())
+	}
+}
+
+// What a fallback serves stays there when the daemon comes back, though its first target would take it now.
+func TestRecoverKeepsTheTarget(t *testing.T) {
+	dir := shortDir(t)
+	n := openNode(t, dir, nil)
+	n.nic.refuse = func(backend.Deployment) error { return errors.New("no") }
+	f := mustDeploy(t, n, Request{Name: "web"})
+	n.nic.refuse = nil
+	for _, lost := range []bool{false, true} {
+		if lost {
+			_ = n.process.Remove(t.Context(), f.Workload) // as after a reboot
+		}
+		if err := n.Recover(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		got, err := n.Describe(t.Context(), "", "web")
+		if err != nil || got.Target != api.TargetProcess || got.State != api.StateReady || len(got.Refused) != 1 {
+			t.Errorf("lost %v: recovered as %+v (%v), want it ready on process", lost, got, err)
+		}
+	}
+	if n.nic.deploys != 0 || n.process.deploys != 2 {
+		t.Errorf("%d deploys on nic and %d on process, want 0 and 2", n.nic.deploys, n.process.deploys)
+	}
+	st := n.Store
+	var log strings.Builder
+	n.Manager = New(Config{
+		Store: st, Artifacts: fakeArtifacts{}, Log: slog.New(slog.NewTextHandler(&log, nil)),
+		Worker: worker.New("test", fakeArtifacts{},
+			worker.Place{Target: api.TargetNIC, Backend: n.nic, Host: netip.MustParseAddr("192.0.2.254")},
+			worker.Place{Target: api.TargetProcess, Reason: "lambda-host is missing"}),
+	})
+	if err := n.Recover(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	stored, err := st.Get(t.Context(), f.Namespace, f.Name)
+	if err != nil || stored.Target != api.TargetNIC || n.nic.load()[f.Workload].Revision != f.Revision {
+		t.Errorf("without process it is %+v (%v), want it on nic", stored, err)
+	}
+	if !strings.Contains(log.String(), "level=WARN") || !strings.Contains(log.String(), "lambda-host is missing") {
+		t.Errorf("the log says %q", log.String())
 	}
 }
 

@@ -4,17 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/internal/store"
 )
 
 // Reconcile brings the node to what the store wants, from whatever state an earlier daemon died in. A function that cannot
-// be brought back does not keep the others from it: its status says why.
+// be brought back does not keep the others from it: its status says why. Each function stays on the target that it is
+// recorded on; where this node does not have that one, log gets a warning.
 //
 // A deploy that was cut short is completed where a backend already serves its candidate, for clients have seen its answers,
 // and else forgotten.
-func (w *Worker) Reconcile(ctx context.Context, st *store.Store) error {
+func (w *Worker) Reconcile(ctx context.Context, st *store.Store, log *slog.Logger) error {
 	if err := w.settleCandidates(ctx, st); err != nil {
 		return err
 	}
@@ -23,7 +25,7 @@ func (w *Worker) Reconcile(ctx context.Context, st *store.Store) error {
 		return err
 	}
 	for i := range functions {
-		if err := w.restore(ctx, st, &functions[i]); err != nil {
+		if err := w.restore(ctx, st, &functions[i], log); err != nil {
 			return err
 		}
 	}
@@ -72,15 +74,18 @@ func (w *Worker) settleCandidates(ctx context.Context, st *store.Store) error {
 }
 
 // restore applies f where it does not run. A target that refused it last time is asked again: the node may have changed.
-func (w *Worker) restore(ctx context.Context, st *store.Store, f *store.Function) error {
+func (w *Worker) restore(ctx context.Context, st *store.Store, f *store.Function, log *slog.Logger) error {
 	status := store.Status{Revision: f.Revision, State: api.StateReady}
-	err := w.Apply(ctx, f)
+	home := f.Target
+	err := w.Keep(ctx, f)
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("restore %s: %w", f.Key(), ctx.Err())
 	case err != nil:
 		status.State, status.Reason = api.StateError, err.Error()
-	default:
+	case f.Target != home:
+		log.Warn("moved a function, without its kept state, from a target that is not available here",
+			"function", f.Key(), "from", home, "to", f.Target, "reason", f.Refused[0].Reason)
 		if err := st.Update(ctx, f); err != nil && !errors.Is(err, store.ErrSuperseded) {
 			return err
 		}

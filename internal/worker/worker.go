@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler/artifact"
@@ -15,8 +14,8 @@ import (
 	"github.com/lambdanic/lambdanic/internal/store"
 )
 
-// ErrRefused says that no target of a lambda's list took it. Its message holds each target's reason.
-var ErrRefused = errors.New("no target takes it")
+// ErrRefused says that no target which may run a lambda took it. Its message holds each target's reason.
+var ErrRefused = errors.New("refused")
 
 // Backend is one place that runs lambdas: a NIC, or processes of the host.
 type Backend interface {
@@ -73,44 +72,10 @@ func (w *Worker) place(t api.Target) (Place, error) {
 	return w.places[i], nil
 }
 
-// Apply makes f serve on the first target of its list that takes it, and records in f which one, and why those before it
-// did not. Other targets that run the workload go on until Retire.
-func (w *Worker) Apply(ctx context.Context, f *store.Function) error {
-	_, digest, _ := strings.Cut(f.Artifact, "@")
-	a, err := w.artifacts.Get(digest)
-	if err != nil {
-		return fmt.Errorf("load artifact %s: %w", f.Artifact, err)
-	}
-	running, err := w.Running(ctx)
-	if err != nil {
-		return err
-	}
-	var refused []api.Refusal
-	for _, t := range f.Spec.Targets {
-		err := w.applyTo(ctx, t, f, a, running)
-		if err == nil {
-			f.Target, f.Refused = t, refused
-			return nil
-		}
-		if ctx.Err() != nil {
-			return fmt.Errorf("deploy %s on %s: %w", f.Key(), t, err)
-		}
-		refused = append(refused, api.Refusal{Target: t, Reason: err.Error()})
-	}
-	reasons := make([]error, len(refused))
-	for i, r := range refused {
-		reasons[i] = fmt.Errorf("%s: %s", r.Target, r.Reason)
-	}
-	return fmt.Errorf("%w: %w", ErrRefused, errors.Join(reasons...))
-}
-
-func (w *Worker) applyTo(ctx context.Context, t api.Target, f *store.Function, a *artifact.Artifact, running Running) error {
+func (w *Worker) applyTo(ctx context.Context, t api.Target, f *store.Function, a *artifact.Artifact) error {
 	p, err := w.place(t)
 	if err != nil {
 		return err
-	}
-	if s, ok := running[t][f.Workload]; ok && s.Revision == f.Revision {
-		return nil
 	}
 	services, err := resolve(f.Spec.Services, p.Host)
 	if err != nil {
@@ -140,18 +105,6 @@ func resolve(specs []api.ServiceSpec, host netip.Addr) ([]backend.Service, error
 		}
 	}
 	return services, nil
-}
-
-// Keep makes sure that f serves where it did before a deploy that failed.
-func (w *Worker) Keep(ctx context.Context, f *store.Function) error {
-	running, err := w.Running(ctx)
-	if err != nil {
-		return err
-	}
-	if s, ok := running[f.Target][f.Workload]; ok && s.Revision == f.Revision {
-		return nil
-	}
-	return w.Apply(ctx, f)
 }
 
 // Retire ends a workload everywhere but on the target keep, which may be "".

@@ -126,3 +126,28 @@ func TestServiceOnAHostWithoutAddress(t *testing.T) {
 		t.Errorf("apply says %v", err)
 	}
 }
+
+// What is recorded on a target that is not available, and lists no other, fails with that reason.
+func TestKeepWithoutTheOnlyTarget(t *testing.T) {
+	w := New("n", oneArtifact{}, Place{Target: api.TargetNIC, Reason: "it needs root"})
+	f := &store.Function{
+		Name: "web", Workload: 1, Revision: 1, Target: api.TargetNIC, Spec: api.Spec{Targets: []api.Target{api.TargetNIC}},
+	}
+	if err := w.Keep(t.Context(), f); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "it needs root") || strings.Contains(err.Error(), "%!") {
+		t.Errorf("keep says %v", err)
+	}
+}
+
+// Another target in its list does not tempt a function away from one that is there and refuses it.
+func TestKeepDoesNotMove(t *testing.T) {
+	nic, process := newMemory(), newMemory()
+	nic.refuse = errors.New("no room")
+	w := New("n", oneArtifact{}, Place{Target: api.TargetNIC, Backend: nic}, Place{Target: api.TargetProcess, Backend: process})
+	f := &store.Function{
+		Name: "web", Workload: 1, Revision: 1, Target: api.TargetNIC,
+		Spec: api.Spec{Targets: []api.Target{api.TargetNIC, api.TargetProcess}},
+	}
+	if err := w.Keep(t.Context(), f); !errors.Is(err, ErrRefused) || len(process.running) != 0 || f.Target != api.TargetNIC {
+		t.Errorf("keep says %v, and process runs %v", err, process.running)
+	}
+}

@@ -1,0 +1,106 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/store"
+)
+
+// Apply makes f serve on the first target of its list that takes it, and records in f which one, and why those before it
+// did not. Other targets that run the workload go on until Retire.
+func (w *Worker) Apply(ctx context.Context, f *store.Function) error {
+	return w.applyFirst(ctx, f, f.Spec.Targets)
+}
+
+// Replace makes f serve in place of old, on the target where old serves: targets share no state, so a revision that went
+// elsewhere would lose what it is to take over. Only where old does not serve, or f's list leaves its target out, f goes to
+// the first target that takes it.
+func (w *Worker) Replace(ctx context.Context, f, old *store.Function) error {
+	running, err := w.Running(ctx)
+	if err != nil {
+		return err
+	}
+	home := old.Target
+	if _, serves := running[home][f.Workload]; !serves || !slices.Contains(f.Spec.Targets, home) {
+		return w.Apply(ctx, f)
+	}
+	err = w.applyFirst(ctx, f, []api.Target{home})
+	if errors.Is(err, ErrRefused) {
+		return fmt.Errorf("%w\nrevision %d serves on%s", err, old.Revision, wayOut(f.Spec.Targets, home))
+	}
+	if err != nil {
+		return err
+	}
+	for _, t := range f.Spec.Targets[:slices.Index(f.Spec.Targets, home)] {
+		f.Refused = append(f.Refused, api.Refusal{
+			Target: t, Reason: fmt.Sprintf("it stays on %s, where it served; `--target %s` moves it, without its kept state", home, t),
+		})
+	}
+	return nil
+}
+
+// wayOut says how a function leaves the target that it serves on, where its list has another.
+func wayOut(targets []api.Target, home api.Target) string {
+	i := slices.IndexFunc(targets, func(t api.Target) bool { return t != home })
+	if i < 0 {
+		return ""
+	}
+	return fmt.Sprintf("; deploy with `--target %s` to move from %s on purpose: kept state does not move along", targets[i], home)
+}
+
+// Keep makes f serve on the target that it is recorded on. Only where this node does not have that target, f goes to the first
+// other one of its list that takes it, and f records so.
+func (w *Worker) Keep(ctx context.Context, f *store.Function) error {
+	running, err := w.Running(ctx)
+	if err != nil {
+		return err
+	}
+	if s, ok := running[f.Target][f.Workload]; ok && s.Revision == f.Revision {
+		return nil
+	}
+	if _, err := w.place(f.Target); err == nil {
+		earlier := f.Refused
+		err := w.applyFirst(ctx, f, []api.Target{f.Target})
+		f.Refused = earlier
+		return err
+	}
+	others := slices.DeleteFunc(slices.Clone(f.Spec.Targets), func(t api.Target) bool { return t == f.Target })
+	return w.applyFirst(ctx, f, append([]api.Target{f.Target}, others...))
+}
+
+// applyFirst is Apply with some of f's targets. What runs already is not deployed again.
+func (w *Worker) applyFirst(ctx context.Context, f *store.Function, targets []api.Target) error {
+	_, digest, _ := strings.Cut(f.Artifact, "@")
+	a, err := w.artifacts.Get(digest)
+	if err != nil {
+		return fmt.Errorf("load artifact %s: %w", f.Artifact, err)
+	}
+	running, err := w.Running(ctx)
+	if err != nil {
+		return err
+	}
+	var refused []api.Refusal
+	var reasons []error
+	for _, t := range targets {
+		s, ok := running[t][f.Workload]
+		if !ok || s.Revision != f.Revision {
+			err = w.applyTo(ctx, t, f, a)
+		}
+		if err == nil {
+			f.Target, f.Refused = t, refused
+			return nil
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("deploy %s on %s: %w", f.Key(), t, err)
+		}
+		refused = append(refused, api.Refusal{Target: t, Reason: err.Error()})
+		reasons = append(reasons, fmt.Errorf("%s: %w", t, err))
+		err = nil
+	}
+	return fmt.Errorf("%w: %w", ErrRefused, errors.Join(reasons...))
+}
