@@ -15,18 +15,21 @@ import (
 var ErrForbidden = errors.New("forbidden in a native object")
 
 // initializers are the dynamic tags that make the dynamic linker call code, with what makes compilers write them (gABI,
-// "Initialization and Termination Functions").
-var initializers = map[elf.DynTag]string{
-	elf.DT_PREINIT_ARRAY: "a .preinit_array: remove what is put there",
-	elf.DT_INIT_ARRAY:    "an .init_array: remove __attribute__((constructor)), and constructors of C++ objects",
-	elf.DT_FINI_ARRAY:    "a .fini_array: remove __attribute__((destructor))",
-	elf.DT_INIT:          "an _init function: remove it, and link with -nostdlib",
-	elf.DT_FINI:          "a _fini function: remove it, and link with -nostdlib",
-	elf.DT_AUDIT:         "an audit library: link without --audit",
-	elf.DT_DEPAUDIT:      "an audit library: link without --depaudit",
-	elf.DT_AUXILIARY:     "an auxiliary library: link without --auxiliary",
-	elf.DT_FILTER:        "a filter library: link without --filter",
-	elf.DT_REL:           "relocations without addends: link for x86-64 or arm64",
+// "Initialization and Termination Functions"). The first that an object has is named: start files bring all of them along.
+var initializers = []struct {
+	tag  elf.DynTag
+	what string
+}{
+	{elf.DT_INIT, "an _init function: remove it, and link with -nostdlib"},
+	{elf.DT_FINI, "a _fini function: remove it, and link with -nostdlib"},
+	{elf.DT_PREINIT_ARRAY, "a .preinit_array: remove what is put there"},
+	{elf.DT_INIT_ARRAY, "an .init_array: remove __attribute__((constructor)), and constructors of C++ objects"},
+	{elf.DT_FINI_ARRAY, "a .fini_array: remove __attribute__((destructor))"},
+	{elf.DT_AUDIT, "an audit library: link without --audit"},
+	{elf.DT_DEPAUDIT, "an audit library: link without --depaudit"},
+	{elf.DT_AUXILIARY, "an auxiliary library: link without --auxiliary"},
+	{elf.DT_FILTER, "a filter library: link without --filter"},
+	{elf.DT_REL, "relocations without addends: link for x86-64 or arm64"},
 }
 
 const (
@@ -108,9 +111,9 @@ func (o *image) readTags() error {
 }
 
 func (o *image) checkTags() error {
-	for tag, what := range initializers {
-		if _, ok := o.tags[tag]; ok {
-			return fmt.Errorf("%w: %s", ErrForbidden, what)
+	for _, init := range initializers {
+		if _, ok := o.tags[init.tag]; ok {
+			return fmt.Errorf("%w: %s", ErrForbidden, init.what)
 		}
 	}
 	return nil
