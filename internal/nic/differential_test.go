@@ -250,7 +250,9 @@ func imageRequest(r *rand.Rand) packets.RPC {
 	pixels := r.IntN(api.RPCMaxPayload/4 + 1)
 	q := packets.RPC{Method: uint32(pick(r, 0, 0, 0, 1, 2, 3)), Payload: random(r, pick(r, 4*pixels, 4*pixels, 8, pixels))}
 	if r.IntN(20) == 0 { // one packet of several
+		// Of one that is kept, what the one side refuses as busy and the other takes would show in later answers.
 		count, length := uint32(3), uint32(2*1376+4)
+		q.Method = 0
 		q.Count, q.MessageLen, q.Index, q.Payload, q.Flags = &count, &length, r.Uint32N(2), random(r, 1376), api.FlagAckWanted
 	}
 	return q

@@ -91,7 +91,7 @@ func TestKVClient(t *testing.T) {
 		const get, set = "0", "1"
 		i := i.on(t)
 		key := "key-" + name
-		i.expect(name, get, key, http.StatusNotFound, "")
+		i.expect(name, get, key, http.StatusNotFound, "the function answered with status not found\n")
 		i.expect(name, set, fmt.Sprintf("%c%s%s", len(key), key, "set by the lambda"), http.StatusOK, "STORED")
 		item, err := m.Client.Get(key)
 		if err != nil || string(item.Value) != "set by the lambda" {
