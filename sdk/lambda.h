@@ -105,8 +105,9 @@ typedef struct lambda_match MATCH_DATA_T;
 
 /*
  * payload() gives len bytes at offset off of the payload, or NULL where the packet (mode assemble: the message buffer)
- * does not hold them. len must be a constant. off may be negative down to -LN_PREFIX, -48: that room before the payload is free, for
- * a prefix. There may be room behind the payload as well; match_data->payload_len says how much of it is the request's.
+ * does not hold them. len must be a constant. off may be negative down to -LN_PREFIX, -48, except in mode assemble: that
+ * room before the payload is free, for a prefix. There may be room behind the payload as well; match_data->payload_len
+ * says how much of it is the request's.
  */
 static __always_inline uint8_t *payload(EXTRACTED_HEADERS_T *headers, int32_t off, uint32_t len);
 
