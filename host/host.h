@@ -239,6 +239,7 @@ enum arrival {
 	ARRIVAL_DONE, /* answered, and remembered */
 	ARRIVAL_BUSY,
 	ARRIVAL_MALFORMED, /* contradicts the message's other packets */
+	ARRIVAL_TOO_LARGE, /* it was to be begun, and is more than the lambda takes */
 };
 
 int message_init(void);

@@ -217,6 +217,11 @@ enum arrival message_arrive(const struct packet *p, uint64_t now, struct message
 		drop(m);
 		m = NULL;
 	}
+	/* Too large to begin; a packet that claims it of a message in progress contradicts that one instead. */
+	if (!m && be32toh(p->flow.rpc.message_len) > host.message_max) {
+		arrival = ARRIVAL_TOO_LARGE;
+		goto out;
+	}
 	if (!m)
 		m = begin(&key, &p->flow.rpc, now);
 	if (!m)

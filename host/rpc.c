@@ -29,20 +29,21 @@ static bool place(struct packet *p)
 static void receive_request(struct worker *w, struct packet *p)
 {
 	struct revision *rev = host.current;
-	uint32_t count = be32toh(p->flow.rpc.count);
+	bool one = be32toh(p->flow.rpc.count) == 1;
 	enum arrival arrival;
 	struct message *m;
 
-	if (be32toh(p->flow.rpc.message_len) > host.message_max || (host.mode == LN_MODE_PACKET && count > 1)) {
-		reply_refuse(w, p, rev, LN_CODE_TOO_LARGE, 0);
-		return;
-	}
-	if (host.mode == LN_MODE_PACKET || (host.mode == LN_MODE_STREAM && count == 1)) {
-		mode_single(w, p, rev);
+	if (host.mode == LN_MODE_PACKET || (host.mode == LN_MODE_STREAM && one)) {
+		if (!one || be32toh(p->flow.rpc.message_len) > host.message_max)
+			reply_refuse(w, p, rev, LN_CODE_TOO_LARGE, 0);
+		else
+			mode_single(w, p, rev);
 		return;
 	}
 	arrival = message_arrive(p, w->now, &m);
-	if (arrival == ARRIVAL_BUSY)
+	if (arrival == ARRIVAL_TOO_LARGE)
+		reply_refuse(w, p, rev, LN_CODE_TOO_LARGE, 0);
+	else if (arrival == ARRIVAL_BUSY)
 		reply_refuse(w, p, rev, LN_CODE_BUSY, 0);
 	else if (arrival == ARRIVAL_MALFORMED)
 		reply_refuse(w, p, rev, LN_CODE_MALFORMED, 0);
