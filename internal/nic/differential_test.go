@@ -20,6 +20,7 @@ import (
 	"github.com/lambdanic/lambdanic/internal/backend"
 	"github.com/lambdanic/lambdanic/internal/backend/process"
 	"github.com/lambdanic/lambdanic/test/packets"
+	"github.com/lambdanic/lambdanic/test/seed"
 )
 
 // A pair is one lambda in two places, which must answer alike.
@@ -196,9 +197,7 @@ func TestSameAnswers(t *testing.T) {
 			}
 			lambda.sentinel.Workload = "web"
 			p := newPair(t, n, d, lambda.sentinel)
-			seed := [2]uint64{rand.Uint64(), rand.Uint64()}
-			t.Logf("seed %#x", seed)
-			r := rand.New(rand.NewPCG(seed[0], seed[1]))
+			r := seed.Rand(t)
 			answered := 0
 			for i := range rounds {
 				q := lambda.request(r)
@@ -262,10 +261,11 @@ func imageRequest(r *rand.Rand) packets.RPC {
 func TestSameImages(t *testing.T) {
 	n := newTestNIC(t)
 	p := newPair(t, n, bundled(t, "image_transformer", workloads["web"], 1), packets.RPC{Workload: "web", Payload: "rgba"})
+	r := seed.Rand(t)
 	for range 12 {
 		for _, method := range []uint32{0, 1} {
-			list := fragments("web", method, randomBytes(4*(1+rand.IntN(8000))), 16*(1+rand.IntN(api.RPCFragment/16)))
-			for _, i := range append(rand.Perm(len(list)), 0) {
+			list := fragments("web", method, randomBytes(4*(1+r.IntN(8000))), 16*(1+r.IntN(api.RPCFragment/16)))
+			for _, i := range append(r.Perm(len(list)), 0) {
 				p.compare(list[i].RPC.Build(workloads))
 			}
 			handle := packets.RPC{Workload: "web", Request: requests.Add(1), Method: 2, Room: api.RPCMaxPayload,

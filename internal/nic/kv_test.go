@@ -13,6 +13,7 @@ import (
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/internal/memcached"
+	"github.com/lambdanic/lambdanic/test/seed"
 )
 
 // startMemcached runs a real memcached on the host's end of the link, and gives an ordinary client of it.
@@ -103,7 +104,7 @@ func throughTCP(t *testing.T, c *kvConn, tcp *memcache.Client, key, value, back 
 // What goes in by the NIC comes out by TCP, and the reverse: keys and values of every length, of any bytes.
 func TestKVClient(t *testing.T) {
 	c, tcp, _ := kvMemcached(t)
-	r := rand.New(rand.NewPCG(1, 2))
+	r := seed.Rand(t)
 	for n := 1; n <= 250; n++ {
 		throughTCP(t, c, tcp, randomKey(r, n), randomValue(r, r.IntN(1025)), randomValue(r, r.IntN(1025)))
 	}

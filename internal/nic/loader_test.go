@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"net/netip"
 	"os"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/lambdanic/lambdanic/internal/backend"
 	"github.com/lambdanic/lambdanic/test/packets"
+	"github.com/lambdanic/lambdanic/test/seed"
 )
 
 // wantRevision checks which revision answers a workload of probe; 0 for none.
@@ -281,9 +281,7 @@ func TestRandomDeployments(t *testing.T) {
 	c.Slots = 24
 	n := open(t, c)
 	n.buckets, n.services = newRanges(0, 10), newRanges(0, 3)
-	seed := [2]uint64{rand.Uint64(), rand.Uint64()}
-	t.Logf("seed %#x", seed)
-	r := rand.New(rand.NewPCG(seed[0], seed[1]))
+	r := seed.Rand(t)
 	specs := []string{packetSpec, streamSpec, assembleSpec, "message: {mode: assemble, max: 2KiB, in_flight: 16}",
 		"services: [{name: memcached, protocol: memcached, address: \"host:1\"}]"}
 	service := netip.AddrPortFrom(n.HostAddr(), 1)
@@ -344,19 +342,19 @@ func TestHostileObjects(t *testing.T) {
 	if err := n.Deploy(t.Context(), limited); !errors.Is(err, ErrRefused) {
 		t.Errorf("beyond its limit: %v", err)
 	}
-	refused := 0
+	r, refused := seed.Rand(t), 0
 	for i := range 300 {
 		d := good
 		d.Revision = uint32(i + 1)
 		d.BPF = bytes.Clone(good.BPF)
 		switch i % 3 {
 		case 0:
-			d.BPF = randomBytes(rand.IntN(200))
+			d.BPF = randomBytes(r.IntN(200))
 		case 1:
-			d.BPF = d.BPF[:rand.IntN(len(d.BPF))]
+			d.BPF = d.BPF[:r.IntN(len(d.BPF))]
 		case 2:
-			for range 1 + rand.IntN(20) {
-				d.BPF[rand.IntN(len(d.BPF))] ^= 1 << rand.IntN(8)
+			for range 1 + r.IntN(20) {
+				d.BPF[r.IntN(len(d.BPF))] ^= 1 << r.IntN(8)
 			}
 		}
 		before := usage(n)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/test/packets"
+	"github.com/lambdanic/lambdanic/test/seed"
 )
 
 // Methods of test/lambdas/probe.
@@ -107,15 +108,16 @@ func stamped(message []byte, revision, count uint32) []byte {
 // has arrived, the lambda runs once, its reply can be pulled until the client says it is done, and then is gone.
 func TestAssembleAnyOrder(t *testing.T) {
 	n := everyMode(t)
+	r := seed.Rand(t)
 	for run := uint32(1); run <= 60; run++ {
-		size := 12 + rand.IntN(api.RPCFragment-11)
-		message := randomBytes(max(12, rand.IntN(min(64<<10, 300*size))))
+		size := 12 + r.IntN(api.RPCFragment-11)
+		message := randomBytes(max(12, r.IntN(min(64<<10, 300*size))))
 		list := fragments("assemble", methodStamp, message, size)
-		order := rand.Perm(len(list))
+		order := r.Perm(len(list))
 		arrived := make([]uint64, len(list)/64+1)
 		for _, i := range order[:len(order)-1] {
 			arrived[i/64] |= 1 << (i % 64)
-			for range 1 + rand.IntN(2) {
+			for range 1 + r.IntN(2) {
 				h, p := call(t, n, list[i])
 				if h.Type != api.TypeAck || h.Index != uint32(i) || packets.Bitmap(p) != arrived[i/64] {
 					t.Fatalf("packet %d of %d: got %+v %x, want acknowledgement of %x", i, len(list), h, p, arrived[i/64])
@@ -145,11 +147,12 @@ func TestAssembleAnyOrder(t *testing.T) {
 // message whole, and again if any comes again.
 func TestStreamAnyOrder(t *testing.T) {
 	n := everyMode(t)
+	r := seed.Rand(t)
 	for run := uint32(1); run <= 30; run++ {
-		message := randomBytes(1 + rand.IntN(30000))
+		message := randomBytes(1 + r.IntN(30000))
 		list := fragments("stream", methodEcho, message, api.RPCFragment)
 		got := make([]byte, len(message))
-		for _, i := range append(rand.Perm(len(list)), rand.IntN(len(list))) {
+		for _, i := range append(r.Perm(len(list)), r.IntN(len(list))) {
 			h, p := call(t, n, list[i])
 			if h.Type != api.TypeResponse || h.Index != uint32(i) || int(h.Count) != len(list) || int(h.MessageLen) != len(message) {
 				t.Fatalf("packet %d of %d: got %+v", i, len(list), h)
@@ -161,8 +164,8 @@ func TestStreamAnyOrder(t *testing.T) {
 		}
 		call(t, n, done(list[0]))
 
-		list = fragments("stream", methodTake, randomBytes(8*(2+rand.IntN(200))), 8)
-		order := rand.Perm(len(list))
+		list = fragments("stream", methodTake, randomBytes(8*(2+r.IntN(200))), 8)
+		order := r.Perm(len(list))
 		for _, i := range order[:len(order)-1] {
 			if h, p := call(t, n, list[i]); h.Type != api.TypeAck || packets.Bitmap(p)>>(i%64)&1 == 0 {
 				t.Fatalf("packet %d taken: got %+v %x", i, h, p)
@@ -215,6 +218,7 @@ func TestTwoCPUsOneRun(t *testing.T) {
 	}{{"assemble", methodStamp}, {"stream", methodTake}} {
 		t.Run(mode.workload, func(t *testing.T) {
 			n := everyMode(t)
+			r := seed.Rand(t)
 			const messages, size = 400, 64
 			for run := uint32(1); run <= messages; run++ {
 				message := randomBytes(1000)
@@ -224,8 +228,9 @@ func TestTwoCPUsOneRun(t *testing.T) {
 					frames[i] = build(t, &list[i])
 				}
 				var answers atomic.Int32
-				twoCPUs(t, func(int) {
-					for _, i := range rand.Perm(len(frames)) {
+				orders := r.Uint64()
+				twoCPUs(t, func(cpu int) {
+					for _, i := range rand.New(rand.NewPCG(orders, uint64(cpu))).Perm(len(frames)) {
 						if verdict, out := inject(t, n, frames[i]); verdict == "reply" {
 							h, p, err := packets.Answer(frames[i], out)
 							if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/test/packets"
+	"github.com/lambdanic/lambdanic/test/seed"
 )
 
 // Methods of test/lambdas/nonsense.
@@ -36,9 +37,7 @@ func TestSameNonsense(t *testing.T) {
 			n := newTestNIC(t)
 			// The fault leaves no record, so that both remember the same messages.
 			p := newPair(t, n, deployment(a, workloads["web"], 1), packets.RPC{Workload: "web", Method: nonsenseFault, Payload: "last"})
-			seed := [2]uint64{rand.Uint64(), rand.Uint64()}
-			t.Logf("seed %#x", seed)
-			r := rand.New(rand.NewPCG(seed[0], seed[1]))
+			r := seed.Rand(t)
 			answered := 0
 			for range rounds {
 				for _, q := range nonsenseMessage(r) {

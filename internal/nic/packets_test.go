@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/test/packets"
+	"github.com/lambdanic/lambdanic/test/seed"
 )
 
 // The workloads of test/packets. Their high halves differ from zero, so that these are matched too.
@@ -161,8 +163,7 @@ func unfinished(frame []byte, ipv6 bool) []byte {
 func TestAnyPacket(t *testing.T) {
 	n := everyMode(t)
 	cases := load(t, "requests.yml", "foreign.yml")
-	seed := [2]uint64{rand.Uint64(), rand.Uint64()}
-	r := rand.New(rand.NewPCG(seed[0], seed[1]))
+	r := seed.Rand(t)
 	rounds := 60000
 	if testing.Short() {
 		rounds = 5000
@@ -176,16 +177,16 @@ func TestAnyPacket(t *testing.T) {
 		switch verdict {
 		case "pass":
 			if !bytes.Equal(out, frame) {
-				t.Fatalf("seed %#x round %d: the host gets another packet than came in: %x", seed, i, frame)
+				t.Fatalf("round %d: the host gets another packet than came in: %x", i, frame)
 			}
 		case "reply":
 			h, _, err := packets.Answer(frame, out)
 			if err != nil || h.Type == api.TypeRequest || h.Type == api.TypePull {
-				t.Fatalf("seed %#x round %d: type %d, %v\nfrom %x\nto %x", seed, i, h.Type, err, frame, out)
+				t.Fatalf("round %d: type %d, %v\nfrom %x\nto %x", i, h.Type, err, frame, out)
 			}
 		case "drop":
 		default:
-			t.Fatalf("seed %#x round %d: verdict %q on %x", seed, i, verdict, frame)
+			t.Fatalf("round %d: verdict %q on %x", i, verdict, frame)
 		}
 	}
 	t.Log(seen)
@@ -207,10 +208,14 @@ func TestAnyPacket(t *testing.T) {
 	}
 }
 
+var contents atomic.Uint64
+
+// randomBytes are others at each call, and the same in every run.
 func randomBytes(n int) []byte {
+	r := rand.New(rand.NewPCG(contents.Add(1), 0))
 	b := make([]byte, n)
 	for i := range b {
-		b[i] = byte(rand.Uint32())
+		b[i] = byte(r.Uint32())
 	}
 	return b
 }

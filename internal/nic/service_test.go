@@ -2,7 +2,6 @@ package nic
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"net/netip"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/test/seed"
 )
 
 // Whatever a service says, the client gets one answer, which does not pretend more than was said.
@@ -209,7 +209,7 @@ func TestManyCalls(t *testing.T) {
 			asked = append(asked, fake.receive())
 		}
 	}
-	r := rand.New(rand.NewPCG(3, 4))
+	r := seed.Rand(t)
 	r.Shuffle(len(asked), func(i, j int) { asked[i], asked[j] = asked[j], asked[i] })
 	for len(asked) > 0 {
 		for _, q := range asked[:batch] {

@@ -24,6 +24,7 @@ import (
 	"github.com/lambdanic/lambdanic/internal/backend"
 	"github.com/lambdanic/lambdanic/internal/nic"
 	"github.com/lambdanic/lambdanic/test/packets"
+	"github.com/lambdanic/lambdanic/test/seed"
 )
 
 var duration = flag.Duration("time", 3*time.Second, "how long each fuzzer runs")
@@ -57,7 +58,8 @@ func TestWire(t *testing.T) {
 	deadline := time.Now().Add(*duration)
 	var group sync.WaitGroup
 	var sent, answered atomic.Uint64
-	group.Go(func() { spray(t, n, deadline, &sent) })
+	r := seed.Rand(t)
+	group.Go(func() { spray(t, n, r, deadline, &sent) })
 	for range 2 {
 		group.Go(func() {
 			conn, err := net.Dial("udp", n.Addr().String())
@@ -150,7 +152,7 @@ func ask(t *testing.T, conn net.Conn, r packets.RPC, want string) {
 }
 
 // spray sends mutated frames from the host's end of the link until the deadline.
-func spray(t *testing.T, n *nic.NIC, deadline time.Time, sent *atomic.Uint64) {
+func spray(t *testing.T, n *nic.NIC, r *rand.Rand, deadline time.Time, sent *atomic.Uint64) {
 	fd, to, err := rawSocket(n.HostEnd())
 	if err != nil {
 		t.Error(err)
@@ -166,9 +168,6 @@ func spray(t *testing.T, n *nic.NIC, deadline time.Time, sent *atomic.Uint64) {
 		}
 		cases = append(cases, list...)
 	}
-	seed := [2]uint64{rand.Uint64(), rand.Uint64()}
-	t.Logf("seed %#x", seed)
-	r := rand.New(rand.NewPCG(seed[0], seed[1]))
 	for time.Now().Before(deadline) && !t.Failed() {
 		frame, err := cases[r.IntN(len(cases))].Frame.Build(workloads)
 		if err != nil {

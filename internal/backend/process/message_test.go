@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/test/seed"
 )
 
 func randomBytes(n int) []byte {
@@ -44,7 +45,7 @@ func TestAssemble(t *testing.T) {
 	const size = 1000
 	message := randomBytes(10*size + 17)
 	packets := c.fragments(0, message, size, size, api.FlagAckWanted)
-	rand.Shuffle(len(packets), func(i, j int) { packets[i], packets[j] = packets[j], packets[i] })
+	seed.Rand(t).Shuffle(len(packets), func(i, j int) { packets[i], packets[j] = packets[j], packets[i] })
 	last := packets[len(packets)-1]
 	var seen uint64
 	for _, p := range packets[:len(packets)-1] {
