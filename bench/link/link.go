@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -77,6 +78,15 @@ func (p *Pair) setUp(o Options, subnet int) error {
 	p.Host = End{Name: p.Namespace + "h", Addr: veth.Host(benchmarks, subnet, 1).Addr()}
 	p.Peer = End{Name: p.Namespace + "p", Addr: veth.Host(benchmarks, subnet, 2).Addr()}
 	host, peer, err := veth.New(p.Host.side(), p.Peer.side(), p.ns, o.Queues)
+	if err != nil {
+		return err
+	}
+	queues := o.Queues
+	if queues == 0 {
+		queues = runtime.NumCPU()
+	}
+	// So that a server's answers have queues like those of its clients' requests.
+	err = inSysfs(p.ns, func(sys string) error { return veth.OwnQueues(sys, p.Peer.Name, queues) })
 	if err != nil {
 		return err
 	}

@@ -5,9 +5,13 @@ package veth
 import (
 	"errors"
 	"fmt"
+	"math/big"
 	"net"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"runtime"
+	"strings"
 	"unsafe"
 
 	"github.com/vishvananda/netlink"
@@ -45,6 +49,9 @@ func New(near, far Side, ns netns.NsHandle, queues int) (n, f End, err error) {
 	}
 	// XDP answers packets of local sockets before anybody finished their checksums.
 	if err := checksumOffloadOff(near.Name); err != nil {
+		return n, f, err
+	}
+	if err := OwnQueues("/sys", near.Name, queues); err != nil {
 		return n, f, err
 	}
 	if n, err = near.setUp(); err != nil {
@@ -135,6 +142,33 @@ func Host(within netip.Prefix, n, host int) netip.Prefix {
 		b[i] |= byte(v)
 	}
 	return netip.PrefixFrom(netip.AddrFrom4(b), 30)
+}
+
+// OwnQueues gives each CPU a transmit queue of its own, and so the ring that it feeds (XPS: Documentation/networking/scaling.rst).
+// Otherwise a hash of the flow chooses, and the packets of two CPUs often wait for one while the other ring is idle.
+func OwnQueues(sys, name string, queues int) error {
+	for q := range queues {
+		var mask big.Int
+		for cpu := q; cpu < runtime.NumCPU(); cpu += queues {
+			mask.SetBit(&mask, cpu, 1)
+		}
+		file := filepath.Join(sys, "class/net", name, fmt.Sprintf("queues/tx-%d/xps_cpus", q))
+		if err := os.WriteFile(file, []byte(cpuMask(&mask)), 0); err != nil {
+			return fmt.Errorf("choose the CPUs of a transmit queue: %w", err)
+		}
+	}
+	return nil
+}
+
+// cpuMask writes a set of CPUs as sysfs wants it: groups of 32 bits, with commas between them.
+func cpuMask(set *big.Int) string {
+	digits := set.Text(16)
+	var groups []string
+	for len(digits) > 8 {
+		groups = append([]string{digits[len(digits)-8:]}, groups...)
+		digits = digits[:len(digits)-8]
+	}
+	return strings.Join(append([]string{digits}, groups...), ",")
 }
 
 // checksumOffloadOff makes the kernel finish the checksum of every packet before it leaves through the interface.
