@@ -39,5 +39,17 @@ type Status struct {
 	Stats    Stats          `json:"stats"`
 }
 
+// Prepared is a deployment of which only the swap is missing, so that several backends can swap together or not at all. Its
+// backend does nothing else meanwhile: Swap or Drop has to follow, once.
+type Prepared interface {
+	// Migrate fills what the revision takes over by a function. What the revision before it writes from here on is lost to it:
+	// Swap has to follow at once.
+	Migrate() error
+	// Swap makes the revision serve.
+	Swap()
+	// Drop frees the revision, which never served.
+	Drop() error
+}
+
 // Stats are counters since the revision was loaded.
 type Stats = api.Stats

@@ -64,28 +64,75 @@ func (r *revision) parts() []part {
 // Deploy loads a revision and swaps it in. Until the swap, which is one store, the revision before it serves every request;
 // after it, messages in assembly and calls in flight still end with the revision that began them. An error leaves all as
 // it was. Deploying the revision that runs already does nothing.
-func (n *NIC) Deploy(_ context.Context, d backend.Deployment) error {
+func (n *NIC) Deploy(ctx context.Context, d backend.Deployment) error {
+	p, err := n.Prepare(ctx, d)
+	if err != nil {
+		return err
+	}
+	if err := p.Migrate(); err != nil {
+		return errors.Join(err, p.Drop())
+	}
+	p.Swap()
+	return nil
+}
+
+// prepared is a revision that is loaded and does not serve yet, and the lock of its NIC.
+type prepared struct {
+	n      *NIC
+	what   string
+	r, old *revision // r is nil where the revision runs already
+}
+
+// Prepare is the part of Deploy that is before the migration. The NIC stays locked until Swap or Drop.
+func (n *NIC) Prepare(_ context.Context, d backend.Deployment) (backend.Prepared, error) {
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	old := n.workloads[d.Workload]
-	if old != nil && old.rec.Revision == d.Revision {
+	p := &prepared{n: n, what: fmt.Sprintf("deploy %s revision %d on the NIC", d.Name, d.Revision), old: n.workloads[d.Workload]}
+	if p.old != nil && p.old.rec.Revision == d.Revision {
+		return p, nil
+	}
+	var err error
+	if p.r, err = n.load(&d, p.old); err != nil {
+		n.mu.Unlock()
+		return nil, fmt.Errorf("%s: %w", p.what, err)
+	}
+	return p, nil
+}
+
+// Migrate runs the lambda's migration, if it has one to run, on no packet at all. It reads the old revision's own map, in which
+// that one goes on to count meanwhile.
+func (p *prepared) Migrate() error {
+	if p.r == nil || p.r.migrate == nil {
 		return nil
 	}
-	r, err := n.load(&d, old)
-	if err != nil {
-		return fmt.Errorf("deploy %s revision %d on the NIC: %w", d.Name, d.Revision, err)
+	if _, err := p.r.migrate.Run(&ebpf.RunOptions{Data: make([]byte, 64)}); err != nil {
+		return fmt.Errorf("%s: migrate its object: %w", p.what, err)
 	}
-	// What the old revision writes from here on is lost to a migration: nothing comes between it and the swap.
-	if err := n.fill(r); err != nil {
-		return fmt.Errorf("deploy %s revision %d on the NIC: %w", d.Name, d.Revision, errors.Join(err, n.unload(r)))
+	p.n.cfg.reached("migrated")
+	err := p.r.migrate.Close()
+	p.r.migrate = nil
+	return err
+}
+
+func (p *prepared) Swap() {
+	defer p.n.mu.Unlock()
+	if p.r == nil {
+		return
 	}
-	n.workloads[d.Workload] = r
-	n.dispatch.send(d.Workload, rootLnStateLN_STATE_SLOT, r.slot)
-	n.cfg.reached("swapped")
-	if old != nil {
-		n.drain(old)
+	workload := p.r.rec.Workload
+	p.n.workloads[workload] = p.r
+	p.n.dispatch.send(workload, rootLnStateLN_STATE_SLOT, p.r.slot)
+	p.n.cfg.reached("swapped")
+	if p.old != nil {
+		p.n.drain(p.old)
 	}
-	return nil
+}
+
+func (p *prepared) Drop() error {
+	defer p.n.mu.Unlock()
+	if p.r == nil {
+		return nil
+	}
+	return p.n.unload(p.r)
 }
 
 // load does everything for a revision but the migration and the swap.
@@ -119,21 +166,6 @@ func (n *NIC) load(d *backend.Deployment, old *revision) (r *revision, err error
 	replace := obj.takeOver(h, old)
 	replace[compiler.SharedMap] = n.objs.LnRequests
 	return r, n.loadProgram(obj.spec, r, replace)
-}
-
-// fill runs the lambda's migration, if it has one to run, on no packet at all. It reads the old revision's own map, in which
-// that one goes on to count meanwhile.
-func (n *NIC) fill(r *revision) error {
-	if r.migrate == nil {
-		return nil
-	}
-	if _, err := r.migrate.Run(&ebpf.RunOptions{Data: make([]byte, 64)}); err != nil {
-		return fmt.Errorf("migrate its object: %w", err)
-	}
-	n.cfg.reached("migrated")
-	err := r.migrate.Close()
-	r.migrate = nil
-	return err
 }
 
 // reserve gives the revision its records: services of its own, message records in common with the revision before it if

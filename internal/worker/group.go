@@ -9,8 +9,15 @@ import (
 	"github.com/lambdanic/lambdanic/internal/backend"
 )
 
+// Member is a backend that may be part of a Group.
+type Member interface {
+	Backend
+	// Prepare does all of Deploy that may be refused.
+	Prepare(ctx context.Context, d backend.Deployment) (backend.Prepared, error)
+}
+
 // Group makes several backends one: the NIC programs on several interfaces of a node run the same lambdas.
-type Group []Backend
+type Group []Member
 
 // Simplify returns the only member of a group of one.
 func (g Group) Simplify() Backend {
@@ -20,18 +27,34 @@ func (g Group) Simplify() Backend {
 	return g
 }
 
-// Deploy deploys to all. If one refuses, those before it drop the workload rather than serve a revision that nobody wants:
-// Status then shows the workload as missing, and whoever asked restores it.
+// Deploy deploys to all or, if one refuses, to none: on each of them the revision before it serves on, with its state.
 func (g Group) Deploy(ctx context.Context, d backend.Deployment) error {
-	for i, b := range g {
-		if err := b.Deploy(ctx, d); err != nil {
-			for _, done := range g[:i] {
-				err = errors.Join(err, done.Remove(context.WithoutCancel(ctx), d.Workload))
-			}
-			return fmt.Errorf("interface %d of %d: %w", i+1, len(g), err)
+	ready, err := g.prepare(ctx, d)
+	for _, p := range ready {
+		if err == nil {
+			err = p.Migrate()
 		}
 	}
-	return nil
+	for _, p := range ready {
+		if err != nil {
+			err = errors.Join(err, p.Drop())
+		} else {
+			p.Swap()
+		}
+	}
+	return err
+}
+
+// prepare gives also what is ready where one refuses.
+func (g Group) prepare(ctx context.Context, d backend.Deployment) (ready []backend.Prepared, err error) {
+	for i, m := range g {
+		p, err := m.Prepare(ctx, d)
+		if err != nil {
+			return ready, fmt.Errorf("interface %d of %d: %w", i+1, len(g), err)
+		}
+		ready = append(ready, p)
+	}
+	return ready, nil
 }
 
 // Remove removes from all.

@@ -17,6 +17,8 @@ import (
 type memory struct {
 	running map[uint32]uint32 // revision by workload
 	refuse  error
+	migrate error // what a migration says
+	begun   int   // preparations that neither swapped nor were dropped
 	last    backend.Deployment
 }
 
@@ -28,6 +30,31 @@ func (m *memory) Deploy(_ context.Context, d backend.Deployment) error {
 		return m.refuse
 	}
 	m.running[d.Workload] = d.Revision
+	return nil
+}
+
+func (m *memory) Prepare(_ context.Context, d backend.Deployment) (backend.Prepared, error) {
+	if m.refuse != nil {
+		return nil, m.refuse
+	}
+	m.begun++
+	return prepared{m, d}, nil
+}
+
+type prepared struct {
+	*memory
+	d backend.Deployment
+}
+
+func (p prepared) Migrate() error { return p.migrate }
+
+func (p prepared) Swap() {
+	p.begun--
+	p.running[p.d.Workload] = p.d.Revision
+}
+
+func (p prepared) Drop() error {
+	p.begun--
 	return nil
 }
 
@@ -76,27 +103,32 @@ func TestGroupIsOneBackend(t *testing.T) {
 	}
 }
 
-// When one interface refuses a revision, the one before comes back on all of them.
-func TestGroupRefusalIsUndone(t *testing.T) {
-	ctx := t.Context()
-	a, b := newMemory(), newMemory()
-	w := New("n", oneArtifact{}, Place{Target: api.TargetNIC, Backend: Group{a, b}})
-	old := &store.Function{Name: "web", Workload: 1, Revision: 1, Spec: api.Spec{Targets: []api.Target{api.TargetNIC}}}
-	if err := w.Apply(ctx, old); err != nil {
-		t.Fatal(err)
-	}
-	b.refuse = errors.New("no room")
-	next := *old
-	next.Revision = 2
-	if err := w.Apply(ctx, &next); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "no room") {
-		t.Fatalf("apply says %v", err)
-	}
-	b.refuse = nil
-	if err := w.Keep(ctx, old); err != nil {
-		t.Fatal(err)
-	}
-	if a.running[1] != 1 || b.running[1] != 1 {
-		t.Errorf("revisions %d and %d serve, want 1 on both", a.running[1], b.running[1])
+// When one interface refuses a revision, the one before serves on all of them, and never stopped.
+func TestGroupDeploysToAllOrNone(t *testing.T) {
+	no := errors.New("no room")
+	for name, refuse := range map[string]func(*memory){
+		"load": func(m *memory) { m.refuse = no }, "migration": func(m *memory) { m.migrate = no },
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx := t.Context()
+			a, b := newMemory(), newMemory()
+			w := New("n", oneArtifact{}, Place{Target: api.TargetNIC, Backend: Group{a, b}})
+			f := store.Function{Name: "web", Workload: 1, Revision: 1, Spec: api.Spec{Targets: []api.Target{api.TargetNIC}}}
+			if err := w.Apply(ctx, &f); err != nil {
+				t.Fatal(err)
+			}
+			refuse(b)
+			f.Revision = 2
+			if err := w.Apply(ctx, &f); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "no room") {
+				t.Fatalf("apply says %v", err)
+			}
+			if a.running[1] != 1 || b.running[1] != 1 {
+				t.Errorf("revisions %d and %d serve, want 1 on both", a.running[1], b.running[1])
+			}
+			if a.begun != 0 || b.begun != 0 {
+				t.Errorf("%d and %d preparations were left", a.begun, b.begun)
+			}
+		})
 	}
 }
 
