@@ -193,6 +193,21 @@ func inject(t testing.TB, n *NIC, frame []byte) (string, []byte) {
 	return verdicts[verdict], slices.Clone(opts.DataOut)
 }
 
+// used counts what the loader has handed out.
+type used struct{ slots, buckets, services int }
+
+func usage(n *NIC) used {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	count := func(r ranges) (c int) {
+		for _, u := range r.used {
+			c += int(flag(u))
+		}
+		return c
+	}
+	return used{count(n.slots), count(n.buckets), count(n.services)}
+}
+
 // eventually polls until f holds.
 func eventually(t testing.TB, what string, f func() bool) {
 	t.Helper()
