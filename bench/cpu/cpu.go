@@ -86,11 +86,23 @@ func (t Thread) Read() (time.Duration, error) {
 // NAPI is the time of the kernel threads in which an interface of a threaded pair (link.Pair.SetThreaded) receives: the
 // driver, the XDP program, or the network stack up to the socket's queue.
 func NAPI(iface string) (Sum, error) {
-	comms, err := filepath.Glob("/proc/[0-9]*/comm")
+	pids, err := NAPIThreads(iface)
 	if err != nil {
 		return nil, err
 	}
 	var threads Sum
+	for _, pid := range pids {
+		threads = append(threads, Process(pid))
+	}
+	return threads, nil
+}
+
+// NAPIThreads returns the process IDs of the threads whose time NAPI reads, of which there is at least one.
+func NAPIThreads(iface string) (pids []int, err error) {
+	comms, err := filepath.Glob("/proc/[0-9]*/comm")
+	if err != nil {
+		return nil, err
+	}
 	for _, path := range comms {
 		name, err := os.ReadFile(path)
 		if err != nil {
@@ -104,13 +116,13 @@ func NAPI(iface string) (Sum, error) {
 			return nil, err
 		}
 		if !exiting(pid) {
-			threads = append(threads, Process(pid))
+			pids = append(pids, pid)
 		}
 	}
-	if len(threads) == 0 {
+	if len(pids) == 0 {
 		return nil, fmt.Errorf("interface %s does not receive in threads: make its pair threaded", iface)
 	}
-	return threads, nil
+	return pids, nil
 }
 
 // exiting says whether a process is on its way out, as threads of a pair are for a moment that is threaded no more. The flag

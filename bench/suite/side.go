@@ -114,25 +114,46 @@ func (s *side) cpuTime(ctx context.Context) (each time.Duration, err error) {
 		if err != nil {
 			return err
 		}
-		each, err = cpu.PerRequest(clock, func() (uint64, error) {
-			if s.work.Open == nil {
-				l, err := s.latency(ctx)
-				if err != nil {
-					return 0, err
-				}
-				return uint64(l.Histogram.TotalCount()), nil
-			}
-			l := *s.work.Open
-			l.Rate, l.Duration = cpuRate, s.work.Duration
-			r, err := g.Run(ctx, l)
-			return r.Delivered, err
-		})
+		load := func() (uint64, error) { return s.steadyLoad(ctx, g) }
+		if s.work.Open == nil {
+			load = func() (uint64, error) { return s.oneClient(ctx) }
+		}
+		each, err = cpu.PerRequest(clock, load)
 		return err
 	})
 	if err != nil {
 		return 0, fmt.Errorf("CPU time of %s: %w", s.work.Lambda, err)
 	}
 	return each, nil
+}
+
+// steadyLoad offers a rate that every side sustains.
+func (s *side) steadyLoad(ctx context.Context, g *gen.Generator) (answered uint64, err error) {
+	l := *s.work.Open
+	l.Rate, l.Duration = cpuRate, s.work.Duration
+	r, err := g.Run(ctx, l)
+	return r.Delivered, err
+}
+
+// oneClient calls in a closed loop. The threads that receive keep to the CPU on which the soft interrupts would have run in whose
+// place they are: the sender's. Left alone they are woken packet by packet on another CPU, or not, from run to run.
+func (s *side) oneClient(ctx context.Context) (answered uint64, err error) {
+	for _, end := range []link.End{s.pair.Host, s.pair.Peer} {
+		threads, err := cpu.NAPIThreads(end.Name)
+		if err != nil {
+			return 0, err
+		}
+		for _, tid := range threads {
+			if err := pin(tid, clientCPU); err != nil {
+				return 0, err
+			}
+		}
+	}
+	l, err := s.latency(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return uint64(l.Histogram.TotalCount()), nil
 }
 
 // services starts what the work calls.

@@ -153,7 +153,11 @@ func OwnQueues(sys, name string, queues int) error {
 			mask.SetBit(&mask, cpu, 1)
 		}
 		file := filepath.Join(sys, "class/net", name, fmt.Sprintf("queues/tx-%d/xps_cpus", q))
-		if err := os.WriteFile(file, []byte(cpuMask(&mask)), 0); err != nil {
+		err := os.WriteFile(file, []byte(cpuMask(&mask)), 0)
+		if errors.Is(err, os.ErrNotExist) {
+			return nil // there is one queue only, or a kernel without XPS
+		}
+		if err != nil {
 			return fmt.Errorf("choose the CPUs of a transmit queue: %w", err)
 		}
 	}

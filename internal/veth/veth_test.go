@@ -3,6 +3,7 @@ package veth
 import (
 	"errors"
 	"fmt"
+	"math/big"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -88,6 +89,15 @@ func knows(t *testing.T, e, other End) {
 			return n.IP.String() == a.Addr().String() && n.HardwareAddr.String() == other.MAC.String() && n.State == netlink.NUD_PERMANENT
 		}) {
 			t.Errorf("%s does not know %s: %v", e.Name, a, neighbours)
+		}
+	}
+}
+
+func TestCPUMask(t *testing.T) {
+	for bit, want := range map[int]string{0: "1", 31: "80000000", 32: "1,00000000", 70: "40,00000000,00000000"} {
+		var set big.Int
+		if got := cpuMask(set.SetBit(&set, bit, 1)); got != want {
+			t.Errorf("CPU %d: %q, want %q", bit, got, want)
 		}
 	}
 }
