@@ -64,13 +64,16 @@ func KVClient() Work {
 		w.Calls = append(w.Calls, Call{Body: []byte(key), Want: append([]byte(key+"="), value...)})
 	}
 	w.Open = openLoad(w.Calls, 128)
-	// What memcached's socket holds is a few dozen packets, and a call that it loses occupies the NIC until it times out:
-	// small bursts, and no flood.
+	// A call that memcached loses occupies the NIC until it times out: small bursts, and no flood.
 	w.Open.Batch, w.Ceiling = 16, 250_000
 	w.Services = func(ctx context.Context, s *stand.Stand) (fast, plain map[string]netip.AddrPort, stop func() error, err error) {
 		m, err := memcached.Start(ctx, []netip.Addr{s.NIC.HostAddr(), s.Plain.Host.Addr}, "-t", "2")
 		if err != nil {
 			return nil, nil, nil, err
+		}
+		// memcached at its best, for both sides: by default it holds 52 packets that take a page each.
+		if err := m.ReceiveBuffer(4 << 20); err != nil {
+			return nil, nil, nil, errors.Join(err, m.Stop())
 		}
 		for key, value := range values {
 			if err := m.Client.Set(&memcache.Item{Key: key, Value: value}); err != nil {
