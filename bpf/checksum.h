@@ -56,7 +56,10 @@ static __always_inline __u64 ln_csum_pseudo(const __u8 *a, const __u8 *b, __u32 
 	return sum;
 }
 
-/* True for a right UDP checksum, for none, and for the unfinished one that a local socket left to its device. */
+/*
+ * True for right checksums of the IPv4 header (RFC 1122 section 3.2.1.2) and of the datagram, also where that has none or, from
+ * a local socket, one that its device was to finish.
+ */
 static __always_inline int ln_checksum_ok(struct xdp_md *ctx, const struct ln_packet *pkt, const struct ln_flow *flow)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
@@ -65,6 +68,8 @@ static __always_inline int ln_checksum_ok(struct xdp_md *ctx, const struct ln_pa
 	__u16 check;
 
 	if (pkt->l4 > 0xff || (void *)(udp + 1) > end)
+		return 0;
+	if (!flow->ipv6 && ln_csum_fold(ln_csum_packet(ctx, pkt->l3, pkt->l4 - pkt->l3)) != 0xffff)
 		return 0;
 	check = udp->check;
 	if (!check)

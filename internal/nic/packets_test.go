@@ -136,6 +136,14 @@ func TestChecksumVerification(t *testing.T) {
 			}
 		}
 	}
+	for options := range 3 {
+		frame := build(t, &packets.Frame{Options: 4 * options, RPC: packets.RPC{Workload: "packet"}})
+		frame[14+8]-- // TTL, as a router that forgot the checksum
+		drops++
+		if verdict, _ := inject(t, n, frame); verdict != "drop" {
+			t.Errorf("wrong checksum of an IPv4 header with %d options: verdict %s", options, verdict)
+		}
+	}
 	counters, err := n.Counters()
 	if err != nil || counters.Checksum != drops {
 		t.Errorf("%d wrong checksums counted, want %d; %v", counters.Checksum, drops, err)
