@@ -10,7 +10,7 @@
 #include <linux/types.h>
 
 /* Raise when a record below changes: a daemon adopts a pinned NIC program of its own version only. */
-enum ln_version { LN_LAYOUT_VERSION = 3 };
+enum ln_version { LN_LAYOUT_VERSION = 4 };
 
 enum ln_limit {
 	LN_MAX_WORKLOADS = 65536, /* dispatch entries; the low half of a workload ID is its index */
@@ -180,7 +180,7 @@ struct ln_message {
 	__u8 state; /* enum ln_message_state */
 	__u8 status; /* of the remembered reply */
 	__u32 users; /* CPUs that work on one of its packets now: till they leave, the record is nobody else's */
-	__u32 pad;
+	__u32 revision; /* in that slot, which may be another's by the time that the client goes on */
 };
 
 /* A set of records under one lock, and for each a bitmap of the packets that arrived. */

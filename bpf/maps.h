@@ -94,6 +94,7 @@ struct ln_place {
 	__u64 now;
 	__u32 workload;
 	__u32 slot; /* in: the revision for a new message; out: the revision that began it */
+	__u32 revision; /* out: in that slot then */
 	__u32 index;
 	__u32 count;
 	__u32 message_len;

@@ -144,6 +144,7 @@ LN_GLOBAL int ln_message_arrive(const struct ln_slot *slot, const struct ln_flow
 	m->request = p->request;
 	m->workload = p->workload;
 	m->slot = p->slot;
+	m->revision = slot->revision;
 	m->count = p->count;
 	m->message_len = p->message_len;
 	m->fragment = 0;
@@ -171,6 +172,7 @@ found:
 	m->touched_ns = p->now;
 	p->way = chosen;
 	p->slot = m->slot;
+	p->revision = m->revision;
 	p->reply_len = m->reply_len;
 	p->status = m->status;
 	if (p->claim != LN_CLAIM_NONE && !ln_fits(m, p))

@@ -300,7 +300,7 @@ static __noinline int ln_message_packet(struct xdp_md *ctx, struct ln_scratch *s
 	scratch->slot = scratch->place.slot;
 	slot = bpf_map_lookup_elem(&ln_slots, &scratch->slot);
 	/* A record outlives its revision where the client kept it alive beyond the drain: the slot may be anyone's by now. */
-	if (!slot || slot->workload != scratch->place.workload) {
+	if (!slot || slot->workload != scratch->place.workload || slot->revision != scratch->place.revision) {
 		action = ln_refuse(ctx, scratch, LN_CODE_STALE, 0);
 	} else {
 		req->match.record = scratch->place.record;

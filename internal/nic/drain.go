@@ -55,8 +55,8 @@ func (n *NIC) needed(r *revision, age time.Duration) (bool, error) {
 		return true, nil
 	default:
 	}
-	// A record that nobody touched for the message time-out is dead, though it still says otherwise.
-	if age > time.Duration(r.rec.MessageTimeoutMs)*time.Millisecond+drainGrace && age > time.Minute {
+	// Its clients may keep messages alive for ever, but not a slot of the NIC.
+	if age > time.Duration(r.rec.MessageTimeoutMs)*time.Millisecond+drainGrace && age > n.cfg.drainLimit {
 		return false, nil
 	}
 	if busy, err := n.messagesOf(r); busy || err != nil {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
@@ -48,7 +49,8 @@ type Config struct {
 	PacerBinary  string       // host/pacer.c; without it nobody is told when an external call times out
 	Log          *slog.Logger
 
-	failpoint func(step string) // tests: called at every step that changes what outlives the process
+	failpoint  func(step string) // tests: called at every step that changes what outlives the process
+	drainLimit time.Duration     // tests: how long the clients of a superseded revision may keep it; one minute
 }
 
 // DefaultPinDir is where NICs are pinned: the BPF file system's usual place.
@@ -63,6 +65,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Slots == 0 {
 		c.Slots = 4096
+	}
+	if c.drainLimit == 0 {
+		c.drainLimit = time.Minute
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

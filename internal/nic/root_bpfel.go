@@ -102,7 +102,7 @@ type rootLnMessage struct {
 	State      uint8
 	Status     uint8
 	Users      uint32
-	Pad        uint32
+	Revision   uint32
 }
 
 type rootLnMessageState uint32
@@ -181,6 +181,7 @@ type rootLnScratch struct {
 		Now        uint64
 		Workload   uint32
 		Slot       uint32
+		Revision   uint32
 		Index      uint32
 		Count      uint32
 		MessageLen uint32
@@ -191,6 +192,7 @@ type rootLnScratch struct {
 		ReplyLen   uint32
 		Status     uint32
 		Claim      uint32
+		_          [4]byte
 	}
 	Tick uint32
 	Slot uint32
@@ -260,7 +262,7 @@ type rootLnStats struct {
 type rootLnVersion uint32
 
 const (
-	rootLnVersionLN_LAYOUT_VERSION rootLnVersion = 3
+	rootLnVersionLN_LAYOUT_VERSION rootLnVersion = 4
 )
 
 // Names of all BPF objects in the ELF.

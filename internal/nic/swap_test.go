@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -175,6 +176,102 @@ func TestSwapToOtherRecords(t *testing.T) {
 	if h.Revision != 2 {
 		t.Errorf("new message: got %+v", h)
 	}
+}
+
+// As many messages as may be are in assembly when a revision comes that takes others, or others of them, or none: each ends
+// with the revision that began it, in records that are its own, and what is new is the new one's.
+func TestSwapToAnotherKindOfMessages(t *testing.T) {
+	const memory = "\nlimits: {memory: 8MiB}"
+	for _, swap := range []struct{ before, after string }{
+		{"mode: assemble, max: 64KiB, in_flight: 4", "mode: assemble, max: 64KiB, in_flight: 2"},
+		{"mode: assemble, max: 64KiB, in_flight: 2", "mode: assemble, max: 64KiB, in_flight: 4"},
+		{"mode: assemble, max: 64KiB, in_flight: 4", "mode: assemble, max: 64KiB, in_flight: 64"},
+		{"mode: assemble, max: 64KiB, in_flight: 64", "mode: assemble, max: 64KiB, in_flight: 1"},
+		{"mode: assemble, max: 64KiB, in_flight: 4", "mode: assemble, max: 2KiB, in_flight: 4"},
+		{"mode: assemble, max: 4KiB, in_flight: 4", "mode: assemble, max: 64KiB, in_flight: 4"},
+		{"mode: assemble, max: 64KiB, in_flight: 4", "mode: stream, max: 64KiB, in_flight: 4"},
+		{"mode: assemble, max: 64KiB, in_flight: 4", "mode: stream, max: 2KiB, in_flight: 64"},
+		{"mode: stream, max: 64KiB, in_flight: 4", "mode: assemble, max: 64KiB, in_flight: 4"},
+		{"mode: stream, max: 64KiB, in_flight: 4", "mode: stream, max: 2KiB, in_flight: 1"},
+		{"mode: assemble, max: 64KiB, in_flight: 4", "mode: packet"},
+		{"mode: stream, max: 64KiB, in_flight: 4", "mode: packet"},
+	} {
+		t.Run(swap.before+" to "+swap.after, func(t *testing.T) {
+			t.Parallel()
+			n := newTestNIC(t)
+			deploy(t, n, version(t, workloads["assemble"], 1, "message: {"+swap.before+"}"+memory))
+			var begun [][]packets.Frame
+			for range 4 {
+				list := fragments("assemble", methodStamp, randomBytes(4000), 1000)
+				if strings.HasPrefix(swap.before, "mode: stream") {
+					list = fragments("assemble", methodTake, randomBytes(4000), 1000)
+				}
+				if h, _ := call(t, n, list[3]); h.Type == api.TypeAck {
+					call(t, n, list[1])
+					begun = append(begun, list)
+				}
+			}
+			if len(begun) < 2 {
+				t.Fatalf("%d messages begun: the test has lost its edge", len(begun))
+			}
+			deploy(t, n, version(t, workloads["assemble"], 2, "message: {"+swap.after+"}"+memory))
+			for _, list := range begun[1:] {
+				call(t, n, list[0])
+			}
+			for i, list := range begun[1:] {
+				wantWhole(t, n, list, uint32(i)+1)
+			}
+			wantNew(t, n, swap.after)
+			call(t, n, begun[0][0])
+			h, _ := call(t, n, begun[0][2])
+			if h.Revision != 1 || h.Type != api.TypeResponse {
+				t.Errorf("the first to begin, and the last to end: got %+v", h)
+			}
+		})
+	}
+}
+
+// wantWhole sends the packet that a message of revision 1 lacks, and checks answer, repeated answer, and that it can be freed.
+func wantWhole(t *testing.T, n *NIC, list []packets.Frame, count uint32) {
+	t.Helper()
+	first, p := call(t, n, list[2])
+	again, _ := call(t, n, list[2])
+	if again.Flags = first.Flags; again != first {
+		t.Errorf("answered with %+v, again with %+v", first, again)
+	}
+	var message []byte
+	for _, f := range list {
+		message = append(message, f.RPC.Payload...)
+	}
+	want := stamped(message, 1, count)
+	if list[0].RPC.Method == methodTake {
+		want = want[:8]
+	}
+	if p = pullAll(t, n, list[2], first, p); first.Revision != 1 || !bytes.Equal(p, want) {
+		t.Errorf("got %+v and %x, want revision 1 and %x", first, p[:min(len(p), 16)], want[:8])
+	}
+	call(t, n, done(list[0]))
+}
+
+// wantNew checks that messages which begin now are revision 2's, and as its spec has them.
+func wantNew(t *testing.T, n *NIC, spec string) {
+	t.Helper()
+	single := fragments("assemble", methodCount, randomBytes(100), 100)[0]
+	if h, _ := call(t, n, single); h.Type != api.TypeResponse || h.Revision != 2 {
+		t.Errorf("message of one packet: got %+v", h)
+	}
+	call(t, n, done(single))
+	large := fragments("assemble", methodEcho, randomBytes(3000), 1000)[0]
+	h, _ := call(t, n, large)
+	switch {
+	case strings.Contains(spec, "max: 64KiB"):
+		if h.Revision != 2 || h.Type != api.TypeAck && h.Type != api.TypeResponse {
+			t.Errorf("new message: got %+v", h)
+		}
+	default:
+		wantCode(t, "message of more than the new revision takes", h, api.CodeTooLarge)
+	}
+	call(t, n, done(large))
 }
 
 // A revision whose kept objects differ is refused, and the one that runs does not notice.
