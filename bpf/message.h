@@ -195,21 +195,33 @@ out:
 	return verdict;
 }
 
+/* Locks the bucket in which ln_message_arrive() found the packet's message, and says which way; NULL where it found none. */
+static __always_inline struct ln_bucket *ln_bucket_lock(const struct ln_place *p, __u32 *way)
+{
+	__u32 bucket = p->bucket;
+	struct ln_bucket *b;
+
+	*way = p->way;
+	if (*way >= LN_MESSAGE_WAYS)
+		return NULL;
+	b = bpf_map_lookup_elem(&ln_messages, &bucket);
+	if (b)
+		bpf_spin_lock(&b->lock);
+	return b;
+}
+
 /* This CPU has done with the packet that ln_message_arrive() found a record for. */
 LN_GLOBAL int ln_message_leave(const struct ln_place *p, const struct ln_flow *flow)
 {
 	struct ln_message *m;
 	struct ln_bucket *b;
-	__u32 bucket, way;
+	__u32 way;
 
 	if (!p || !flow)
 		return 0;
-	bucket = p->bucket;
-	way = p->way;
-	b = bpf_map_lookup_elem(&ln_messages, &bucket);
-	if (!b || way >= LN_MESSAGE_WAYS)
+	b = ln_bucket_lock(p, &way);
+	if (!b)
 		return 0;
-	bpf_spin_lock(&b->lock);
 	m = &b->way[way];
 	if (ln_is_message(m, flow, p) && m->users)
 		m->users--;
@@ -227,22 +239,19 @@ enum ln_taken {
 /* Counts what was taken in; true for the one packet that makes its message whole. Also gives the bitmap word around it. */
 LN_GLOBAL int ln_message_mark(const struct ln_place *p, const struct ln_flow *flow, __u32 taken, __u64 *bitmap)
 {
-	__u32 bucket, way, bit;
-	struct ln_bucket *b;
 	struct ln_message *m;
+	struct ln_bucket *b;
 	int whole = 0;
+	__u32 way, bit;
 	__u64 mask;
 
 	if (!p || !flow || !bitmap)
 		return 0;
-	bucket = p->bucket;
-	way = p->way;
 	bit = p->index & (LN_MAX_FRAGMENTS - 1);
 	mask = 1ULL << (bit & 63);
-	b = bpf_map_lookup_elem(&ln_messages, &bucket);
-	if (!b || way >= LN_MESSAGE_WAYS)
+	b = ln_bucket_lock(p, &way);
+	if (!b)
 		return 0;
-	bpf_spin_lock(&b->lock);
 	m = &b->way[way];
 	if (ln_is_message(m, flow, p) && m->state == LN_MESSAGE_PARTIAL) {
 		if (taken == LN_TAKEN_LOST)
@@ -263,16 +272,13 @@ LN_GLOBAL int ln_message_finish(const struct ln_place *p, const struct ln_flow *
 {
 	struct ln_message *m;
 	struct ln_bucket *b;
-	__u32 bucket, way;
+	__u32 way;
 
 	if (!p || !flow)
 		return 0;
-	bucket = p->bucket;
-	way = p->way;
-	b = bpf_map_lookup_elem(&ln_messages, &bucket);
-	if (!b || way >= LN_MESSAGE_WAYS)
+	b = ln_bucket_lock(p, &way);
+	if (!b)
 		return 0;
-	bpf_spin_lock(&b->lock);
 	m = &b->way[way];
 	if (ln_is_message(m, flow, p)) {
 		m->state = state;
