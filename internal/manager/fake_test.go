@@ -124,13 +124,3 @@ func openNode(t *testing.T, dir string, step func(string)) *node {
 
 // image returns the name of an artifact that fakeArtifacts has.
 func image(last string) string { return "web@sha256:" + strings.Repeat("0", 63) + last }
-
-func shortDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "ln")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return dir
-}

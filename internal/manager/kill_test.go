@@ -11,6 +11,7 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/internal/backend"
 	"github.com/lambdanic/lambdanic/internal/store"
+	"github.com/lambdanic/lambdanic/test/shortdir"
 )
 
 // kills names the changes that a child makes, each after a first deploy of "web" to nic, and the steps at which it dies.
@@ -32,7 +33,7 @@ func TestKilledAtEachStep(t *testing.T) {
 	for change, steps := range kills {
 		for _, step := range steps {
 			t.Run(change+"/"+strings.ReplaceAll(step, ": ", "-"), func(t *testing.T) {
-				dir := shortDir(t)
+				dir := shortdir.New(t)
 				child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilledAtEachStep$")
 				child.Env = append(os.Environ(), "LAMBDANIC_TEST_KILL_DIR="+dir, "LAMBDANIC_TEST_KILL_CHANGE="+change,
 					"LAMBDANIC_TEST_KILL_STEP="+step)

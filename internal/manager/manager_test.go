@@ -12,6 +12,7 @@ import (
 	"github.com/lambdanic/lambdanic/internal/backend"
 	"github.com/lambdanic/lambdanic/internal/store"
 	"github.com/lambdanic/lambdanic/internal/worker"
+	"github.com/lambdanic/lambdanic/test/shortdir"
 )
 
 func mustDeploy(t *testing.T, n *node, r Request) *api.Function {
@@ -27,7 +28,7 @@ func mustDeploy(t *testing.T, n *node, r Request) *api.Function {
 }
 
 func TestDeployUsesFirstTargetThatWorks(t *testing.T) {
-	n := openNode(t, shortDir(t), nil)
+	n := openNode(t, shortdir.New(t), nil)
 	n.nic.refuse = func(backend.Deployment) error { return errors.New("does not verify: line 7") }
 	f := mustDeploy(t, n, Request{Name: "web"})
 	if f.Target != api.TargetProcess || f.State != api.StateReady {
@@ -50,7 +51,7 @@ func TestDeployUsesFirstTargetThatWorks(t *testing.T) {
 }
 
 func TestDeployOverrides(t *testing.T) {
-	n := openNode(t, shortDir(t), nil)
+	n := openNode(t, shortdir.New(t), nil)
 	var got backend.Deployment
 	n.process.refuse = func(d backend.Deployment) error { got = d; return nil }
 	mustDeploy(t, n, Request{
@@ -66,7 +67,7 @@ func TestDeployOverrides(t *testing.T) {
 }
 
 func TestRefusedDeployLeavesRunningRevision(t *testing.T) {
-	n := openNode(t, shortDir(t), nil)
+	n := openNode(t, shortdir.New(t), nil)
 	first := mustDeploy(t, n, Request{Name: "web"})
 	refuse := func(backend.Deployment) error { return errors.New("does not verify") }
 	n.nic.refuse, n.process.refuse = refuse, refuse
@@ -85,7 +86,7 @@ func TestRefusedDeployLeavesRunningRevision(t *testing.T) {
 
 // A revision that the running one's target refuses does not go elsewhere, where it would start without the kept state.
 func TestRefusedRevisionDoesNotMove(t *testing.T) {
-	n := openNode(t, shortDir(t), nil)
+	n := openNode(t, shortdir.New(t), nil)
 	first := mustDeploy(t, n, Request{Name: "web"})
 	n.nic.refuse = func(backend.Deployment) error { return errors.New("kept object changed its type") }
 	_, err := n.Deploy(t.Context(), Request{Name: "web", Image: image("1")})
@@ -112,7 +113,7 @@ func TestRefusedRevisionDoesNotMove(t *testing.T) {
 
 // What a fallback serves stays there when the daemon comes back, though its first target would take it now.
 func TestRecoverKeepsTheTarget(t *testing.T) {
-	dir := shortDir(t)
+	dir := shortdir.New(t)
 	n := openNode(t, dir, nil)
 	n.nic.refuse = func(backend.Deployment) error { return errors.New("no") }
 	f := mustDeploy(t, n, Request{Name: "web"})
@@ -153,7 +154,7 @@ func TestRecoverKeepsTheTarget(t *testing.T) {
 }
 
 func TestRefusedFirstDeployLeavesNothing(t *testing.T) {
-	n := openNode(t, shortDir(t), nil)
+	n := openNode(t, shortdir.New(t), nil)
 	n.nic.refuse = func(backend.Deployment) error { return errors.New("no") }
 	n.process.refuse = n.nic.refuse
 	if _, err := n.Deploy(t.Context(), Request{Name: "web", Image: image("0")}); err == nil {
@@ -166,7 +167,7 @@ func TestRefusedFirstDeployLeavesNothing(t *testing.T) {
 }
 
 func TestCallerWhoLeavesDoesNotLeaveACandidate(t *testing.T) {
-	n := openNode(t, shortDir(t), nil)
+	n := openNode(t, shortdir.New(t), nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	n.nic.refuse = func(backend.Deployment) error { cancel(); return ctx.Err() }
 	if _, err := n.Deploy(ctx, Request{Name: "web", Image: image("0")}); !errors.Is(err, context.Canceled) {
@@ -181,7 +182,7 @@ func TestCallerWhoLeavesDoesNotLeaveACandidate(t *testing.T) {
 }
 
 func TestInvalidRequests(t *testing.T) {
-	n := openNode(t, shortDir(t), nil)
+	n := openNode(t, shortdir.New(t), nil)
 	for name, r := range map[string]Request{
 		"no image":          {Name: "web"},
 		"unknown image":     {Name: "web", Image: image("f")},
@@ -203,7 +204,7 @@ func TestInvalidRequests(t *testing.T) {
 }
 
 func TestRecoverRebuildsWhatTheNodeLost(t *testing.T) {
-	dir := shortDir(t)
+	dir := shortdir.New(t)
 	n := openNode(t, dir, nil)
 	want := mustDeploy(t, n, Request{Name: "web"})
 	mustDeploy(t, n, Request{Name: "gone"})

@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"syscall"
@@ -21,6 +20,7 @@ import (
 	"github.com/lambdanic/lambdanic/internal/backend/process"
 	"github.com/lambdanic/lambdanic/test/packets"
 	"github.com/lambdanic/lambdanic/test/seed"
+	"github.com/lambdanic/lambdanic/test/shortdir"
 )
 
 // A pair is one lambda in two places, which must answer alike.
@@ -46,13 +46,8 @@ func startProcess(t *testing.T, d backend.Deployment) netip.AddrPort {
 	if out, err := exec.Command("make", "-C", filepath.Join(root, "host"), "asan").CombinedOutput(); err != nil {
 		t.Fatalf("build lambda-host: %v\n%s", err, out)
 	}
-	dir, err := os.MkdirTemp("", "lnic-") // t.TempDir is too long a path for its socket
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
 	b, err := process.New(process.Config{
-		HostBinary: filepath.Join(root, "build", "lambda-host-asan"), RunDir: dir, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		HostBinary: filepath.Join(root, "build", "lambda-host-asan"), RunDir: shortdir.New(t), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Listen: func(uint32) (netip.AddrPort, error) { return netip.ParseAddrPort(freePort(t)) },
 	})
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/test/shortdir"
 )
 
 // open starts a store below dir. The socket's path is short, as UNIX wants it.
@@ -33,16 +34,6 @@ func config(dir string) Config {
 	return Config{DataDir: filepath.Join(dir, "d"), SocketDir: filepath.Join(dir, "s")}
 }
 
-func shortDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "ln")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return dir
-}
-
 func function(name string) Function {
 	return Function{Namespace: api.DefaultNamespace, Name: name, Artifact: name + "@sha256:0", Spec: api.Spec{Name: name}.Default()}
 }
@@ -57,7 +48,7 @@ func deploy(ctx context.Context, s *Store, name string) (*Function, error) {
 }
 
 func TestDeployReplaceRemove(t *testing.T) {
-	s, ctx := open(t, shortDir(t)), t.Context()
+	s, ctx := open(t, shortdir.New(t)), t.Context()
 	first, err := deploy(ctx, s, "web")
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +88,7 @@ func TestDeployReplaceRemove(t *testing.T) {
 }
 
 func TestIndexReturnsUnderNewGeneration(t *testing.T) {
-	s, ctx := open(t, shortDir(t)), t.Context()
+	s, ctx := open(t, shortdir.New(t)), t.Context()
 	old, err := deploy(ctx, s, "web")
 	if err != nil {
 		t.Fatal(err)
@@ -130,7 +121,7 @@ func TestIndexReturnsUnderNewGeneration(t *testing.T) {
 }
 
 func TestAbandonedFirstDeployDrains(t *testing.T) {
-	s, ctx := open(t, shortDir(t)), t.Context()
+	s, ctx := open(t, shortdir.New(t)), t.Context()
 	c, err := s.Propose(ctx, function("web"))
 	if err != nil {
 		t.Fatal(err)
@@ -146,7 +137,7 @@ func TestAbandonedFirstDeployDrains(t *testing.T) {
 // Whatever is deployed and removed in whatever order by several at once: no two functions share an index, and no ID is
 // given out twice.
 func TestWorkloadIDsStayUnique(t *testing.T) {
-	s, ctx := open(t, shortDir(t)), t.Context()
+	s, ctx := open(t, shortdir.New(t)), t.Context()
 	var mu sync.Mutex
 	seen := map[uint32]string{}
 	var wg sync.WaitGroup
@@ -200,7 +191,7 @@ func TestWorkloadIDsStayUnique(t *testing.T) {
 }
 
 func TestListKeepsNamespacesApart(t *testing.T) {
-	s, ctx := open(t, shortDir(t)), t.Context()
+	s, ctx := open(t, shortdir.New(t)), t.Context()
 	for _, ns := range []string{"a", "ab"} {
 		f := function("web")
 		f.Namespace = ns
@@ -219,7 +210,7 @@ func TestListKeepsNamespacesApart(t *testing.T) {
 }
 
 func TestNobodyElseCanReachIt(t *testing.T) {
-	dir := shortDir(t)
+	dir := shortdir.New(t)
 	open(t, dir)
 	for name, want := range map[string]os.FileMode{
 		"d": 0o700, "s": 0o700, "s/client.sock": 0o600,
@@ -282,7 +273,7 @@ func TestSurvivesKill(t *testing.T) {
 		deployForever(t, dir)
 		return
 	}
-	dir := shortDir(t)
+	dir := shortdir.New(t)
 	for round := range 2 {
 		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestSurvivesKill$")
 		child.Env = append(os.Environ(), "LAMBDANIC_TEST_STORE="+dir)

@@ -13,6 +13,7 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/internal/backend"
 	"github.com/lambdanic/lambdanic/internal/memcached"
+	"github.com/lambdanic/lambdanic/test/shortdir"
 )
 
 // startMemcached runs a real memcached and gives its address.
@@ -29,7 +30,7 @@ func startMemcached(t *testing.T) (netip.AddrPort, *memcache.Client) {
 
 func serveCaller(t *testing.T, services ...netip.AddrPort) (*Backend, *rawClient) {
 	t.Helper()
-	b := newBackend(t, checkedHost, runDir(t))
+	b := newBackend(t, checkedHost, shortdir.New(t))
 	d := deployment(workload, 3, api.ModePacket, fixture(t, "caller"))
 	for i, addr := range services {
 		d.Services = append(d.Services, backend.Service{

@@ -16,6 +16,7 @@ import (
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler/native"
+	"github.com/lambdanic/lambdanic/test/shortdir"
 )
 
 // running counts the processes of a user, without those that wait to be reaped.
@@ -52,7 +53,7 @@ func (c *rawClient) fork() (n int) {
 
 // What a lambda starts is bounded, does not keep a process from being started again, and ends with the workload.
 func TestForkedProcessesEnd(t *testing.T) {
-	b := newBackend(t, plainHost, runDir(t))
+	b := newBackend(t, plainHost, shortdir.New(t))
 	if os.Geteuid() != 0 || b.groups == "" {
 		t.Skip("needs root and a writable cgroup v2")
 	}
@@ -81,7 +82,7 @@ func TestForkedProcessesEnd(t *testing.T) {
 }
 
 func TestConstructorIsRefused(t *testing.T) {
-	b := newBackend(t, plainHost, runDir(t))
+	b := newBackend(t, plainHost, shortdir.New(t))
 	c := dial(t, mustDeploy(t, b, deployment(workload, 1, api.ModePacket, fixture(t, "packet"))))
 	err := b.Deploy(t.Context(), deployment(workload, 2, api.ModePacket, fixture(t, "escape", "FIXTURE_CONSTRUCTOR")))
 	if !errors.Is(err, native.ErrForbidden) || !strings.Contains(err.Error(), "constructor") {
@@ -97,7 +98,7 @@ func TestRootIsRefused(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can make this namespace for sure")
 	}
-	socket := filepath.Join(runDir(t), "control")
+	socket := filepath.Join(shortdir.New(t), "control")
 	cmd := exec.CommandContext(t.Context(), plainHost, "--listen", freePort(t).String(), "--control", socket, "--workload", "1")
 	root := []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 1}}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: root, GidMappings: root}

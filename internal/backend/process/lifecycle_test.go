@@ -20,6 +20,7 @@ import (
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/internal/backend"
+	"github.com/lambdanic/lambdanic/test/shortdir"
 )
 
 func mustDeploy(t testing.TB, b *Backend, d backend.Deployment) netip.AddrPort {
@@ -53,7 +54,7 @@ func pidOf(t testing.TB, b *Backend, workload uint32) int {
 
 // A new revision takes over in the same process, with the kept state; one whose kept state differs is refused.
 func TestSwapKeepsState(t *testing.T) {
-	b := newBackend(t, checkedHost, runDir(t))
+	b := newBackend(t, checkedHost, shortdir.New(t))
 	c := dial(t, mustDeploy(t, b, deployment(workload, 1, api.ModePacket, fixture(t, "packet"))))
 	pid := pidOf(t, b, workload)
 	for range 5 {
@@ -102,7 +103,7 @@ func TestSwapKeepsState(t *testing.T) {
 
 // A message in assembly is finished by the revision that began it, which also answers the pulls.
 func TestMessageKeepsItsRevision(t *testing.T) {
-	b := newBackend(t, checkedHost, runDir(t))
+	b := newBackend(t, checkedHost, shortdir.New(t))
 	native := fixture(t, "assemble")
 	c := dial(t, mustDeploy(t, b, deployment(workload, 1, api.ModeAssemble, native)))
 	packets := c.fragments(0, randomBytes(3000), 1000, 0, api.FlagAckWanted)
@@ -124,7 +125,7 @@ func TestMessageKeepsItsRevision(t *testing.T) {
 
 // Under load, swaps lose no request, and each answer comes wholly from one revision.
 func TestSwapsLoseNothing(t *testing.T) {
-	b := newBackend(t, plainHost, runDir(t))
+	b := newBackend(t, plainHost, shortdir.New(t))
 	objects := [][]byte{fixture(t, "packet", "FIXTURE_REVISION=0"), fixture(t, "packet", "FIXTURE_REVISION=1")}
 	endpoint := mustDeploy(t, b, deployment(workload, 1, api.ModePacket, objects[1]))
 	var stop atomic.Bool
@@ -151,7 +152,7 @@ func TestSwapsLoseNothing(t *testing.T) {
 }
 
 func TestRestart(t *testing.T) {
-	b := newBackend(t, plainHost, runDir(t))
+	b := newBackend(t, plainHost, shortdir.New(t))
 	endpoint := mustDeploy(t, b, deployment(workload, 1, api.ModePacket, fixture(t, "packet")))
 	for range 2 {
 		pid := pidOf(t, b, workload)
@@ -171,7 +172,7 @@ func TestRestart(t *testing.T) {
 
 // Other settings need another process; it takes over without a gap.
 func TestReplace(t *testing.T) {
-	b := newBackend(t, plainHost, runDir(t))
+	b := newBackend(t, plainHost, shortdir.New(t))
 	d := deployment(workload, 1, api.ModePacket, fixture(t, "packet"))
 	c := dial(t, mustDeploy(t, b, d))
 	pid := pidOf(t, b, workload)
@@ -193,7 +194,7 @@ func TestReplace(t *testing.T) {
 }
 
 func TestFailedStartLeavesNothing(t *testing.T) {
-	b := newBackend(t, plainHost, runDir(t))
+	b := newBackend(t, plainHost, shortdir.New(t))
 	b.cfg.Listen = func(uint32) (netip.AddrPort, error) { return netip.MustParseAddrPort("192.0.2.1:4370"), nil }
 	err := b.Deploy(t.Context(), deployment(workload, 1, api.ModePacket, fixture(t, "packet")))
 	if err == nil || !strings.Contains(err.Error(), "listen") {
@@ -211,7 +212,7 @@ func TestUnprivileged(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give privileges up")
 	}
-	b := newBackend(t, plainHost, runDir(t))
+	b := newBackend(t, plainHost, shortdir.New(t))
 	mustDeploy(t, b, deployment(workload, 1, api.ModePacket, fixture(t, "packet")))
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pidOf(t, b, workload)))
 	if err != nil {
@@ -260,7 +261,7 @@ func TestDaemon(t *testing.T) {
 // The daemon is killed; its processes serve on, without a request lost, and the next daemon adopts them. Of two, one
 // died meanwhile and leaves nothing behind.
 func TestAdoption(t *testing.T) {
-	dir := runDir(t)
+	dir := shortdir.New(t)
 	daemon := exec.Command(os.Args[0], "-test.run=^TestDaemon$", "-test.timeout=60s")
 	daemon.Env = append(os.Environ(), daemonEnv+"="+dir)
 	out, err := daemon.StdoutPipe()
@@ -326,7 +327,7 @@ func TestAdoption(t *testing.T) {
 
 // A process that was started but not recorded is ended by the next daemon.
 func TestAdoptionEndsTheUnrecorded(t *testing.T) {
-	dir := runDir(t)
+	dir := shortdir.New(t)
 	first := newBackend(t, plainHost, dir)
 	mustDeploy(t, first, deployment(workload, 1, api.ModePacket, fixture(t, "packet")))
 	pid := pidOf(t, first, workload)
@@ -353,7 +354,7 @@ func TestAdoptionEndsTheUnrecorded(t *testing.T) {
 
 // Two workers get the packets of one message, whose client sends to several addresses: exactly one completes it.
 func TestTwoWorkersOneMessage(t *testing.T) {
-	dir := runDir(t)
+	dir := shortdir.New(t)
 	socket := filepath.Join(dir, "control-0")
 	args := []string{"--workload", fmt.Sprint(workload), "--control", socket, "--threads", "2", "--mode", "assemble",
 		"--message-max", "65536", "--in-flight", "64"}
@@ -420,7 +421,7 @@ func TestTwoWorkersOneMessage(t *testing.T) {
 }
 
 func TestSpinning(t *testing.T) {
-	b := newBackend(t, plainHost, runDir(t))
+	b := newBackend(t, plainHost, shortdir.New(t))
 	b.cfg.Spin, b.cfg.Threads = true, 2
 	c := dial(t, mustDeploy(t, b, deployment(workload, 1, api.ModePacket, fixture(t, "packet"))))
 	for range 1000 {

@@ -113,17 +113,6 @@ func newBackend(t testing.TB, host, dir string) *Backend {
 	return b
 }
 
-// runDir is short enough for a socket's path, unlike t.TempDir.
-func runDir(t testing.TB) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "lnproc-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	return dir
-}
-
 // eventually polls until f says true.
 func eventually(t testing.TB, what string, f func() bool) {
 	t.Helper()

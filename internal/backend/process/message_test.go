@@ -10,6 +10,7 @@ import (
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/test/seed"
+	"github.com/lambdanic/lambdanic/test/shortdir"
 )
 
 func randomBytes(n int) []byte {
@@ -160,7 +161,7 @@ func TestMessageGivenUp(t *testing.T) {
 }
 
 func TestMessagesExpire(t *testing.T) {
-	b := newBackend(t, checkedHost, runDir(t))
+	b := newBackend(t, checkedHost, shortdir.New(t))
 	d := deployment(workload, 3, api.ModeAssemble, fixture(t, "assemble"))
 	d.Spec.Message.Timeout = api.Duration(50 * time.Millisecond)
 	if err := b.Deploy(t.Context(), d); err != nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/test/shortdir"
 )
 
 // Methods of test/lambdas/packet.c.
@@ -28,7 +29,7 @@ const workload = 0x00010007
 
 func serveFixture(t *testing.T, mode api.MessageMode, name string) *rawClient {
 	t.Helper()
-	b := newBackend(t, checkedHost, runDir(t))
+	b := newBackend(t, checkedHost, shortdir.New(t))
 	if err := b.Deploy(t.Context(), deployment(workload, 3, mode, fixture(t, name))); err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +172,7 @@ func TestHostilePackets(t *testing.T) {
 }
 
 func TestStats(t *testing.T) {
-	b := newBackend(t, plainHost, runDir(t))
+	b := newBackend(t, plainHost, shortdir.New(t))
 	if err := b.Deploy(t.Context(), deployment(workload, 3, api.ModePacket, fixture(t, "packet"))); err != nil {
 		t.Fatal(err)
 	}

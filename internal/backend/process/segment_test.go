@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/test/shortdir"
 )
 
 // sendSegments sends packets of one size by one system call, as UDP segmentation does (udp(7)).
@@ -84,7 +85,7 @@ func TestNetworkNamespace(t *testing.T) {
 	ip("netns", "add", name)
 	t.Cleanup(func() { exec.Command("ip", "netns", "delete", name).Run() })
 	ip("-n", name, "link", "set", "lo", "up")
-	b := newBackend(t, plainHost, runDir(t))
+	b := newBackend(t, plainHost, shortdir.New(t))
 	b.cfg.Netns = "/run/netns/" + name
 	endpoint := netip.MustParseAddrPort("127.0.0.1:4370")
 	b.cfg.Listen = func(uint32) (netip.AddrPort, error) { return endpoint, nil }

@@ -12,6 +12,7 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/internal/backend"
+	"github.com/lambdanic/lambdanic/test/shortdir"
 )
 
 // The ways to spell what version 1 of test/lambdas/counter migrates.
@@ -73,7 +74,7 @@ func wantRefused(t testing.TB, b *Backend, d backend.Deployment, why string) {
 // What is kept counts on, what is migrated is converted, or goes over as it is where its type is the same, and the rest starts
 // anew. A migration that does not fit, or faults, or does not end, is refused, and the revision before it serves on.
 func TestMigrate(t *testing.T) {
-	b := newBackend(t, checkedHost, runDir(t))
+	b := newBackend(t, checkedHost, shortdir.New(t))
 	c := dial(t, mustDeploy(t, b, counter(t, 1, 1)))
 	pid := pidOf(t, b, workload)
 	wantCounts(t, c, 1, 1, 1, 1)
@@ -105,7 +106,7 @@ func TestMigrate(t *testing.T) {
 
 // State goes over also where other settings need another process, and leaves no file behind.
 func TestMigrateToAnotherProcess(t *testing.T) {
-	b := newBackend(t, checkedHost, runDir(t))
+	b := newBackend(t, checkedHost, shortdir.New(t))
 	c := dial(t, mustDeploy(t, b, counter(t, 1, 1)))
 	pid := pidOf(t, b, workload)
 	wantCounts(t, c, 1, 1, 1, 1)
@@ -132,7 +133,7 @@ func TestMigrateToAnotherProcess(t *testing.T) {
 
 // A daemon that comes back knows what the state looks like. A process that died has none.
 func TestAdoptThenMigrate(t *testing.T) {
-	dir := runDir(t)
+	dir := shortdir.New(t)
 	first := newBackend(t, checkedHost, dir)
 	c := dial(t, mustDeploy(t, first, counter(t, 1, 1)))
 	wantCounts(t, c, 1, 1, 1, 1)
@@ -159,7 +160,7 @@ func TestAdoptThenMigrate(t *testing.T) {
 
 // A file that is no state, whatever it holds, is refused.
 func TestBrokenState(t *testing.T) {
-	b := newBackend(t, checkedHost, runDir(t))
+	b := newBackend(t, checkedHost, shortdir.New(t))
 	mustDeploy(t, b, counter(t, 1, 1))
 	in, _ := b.get(workload, false)
 	object := counter(t, 2, 1, "COUNTER_OTHER").Native
