@@ -39,7 +39,8 @@ func TestProgram(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the fuzzer: %v\n%s", err, out)
 	}
-	args := []string{"-max_len=600", "-print_final_stats=1", fmt.Sprintf("-max_total_time=%d", max(1, int(duration.Seconds()))), t.TempDir(), "corpus"}
+	args := []string{"-max_len=600", "-print_final_stats=1", fmt.Sprintf("-max_total_time=%d", max(1, int(duration.Seconds()))),
+		fmt.Sprintf("-seed=%d", 1+seed.Rand(t).Uint32N(1<<31-1)), t.TempDir(), "corpus"}
 	out, err := exec.Command(binary, args...).CombinedOutput()
 	if err != nil {
 		t.Errorf("%v\n%s", err, tail(out, 6000))
@@ -49,40 +50,61 @@ func TestProgram(t *testing.T) {
 
 func tail(b []byte, n int) []byte { return b[max(0, len(b)-n):] }
 
-// Mutated frames by the thousand come in on the wire of a live NIC, from a raw socket; beside them ordinary sockets ask
-// valid requests on two threads, each of which gets its right answer.
+// Mutated frames by the thousand come in on the wire of a live NIC, from a raw socket, and mutated replies from a service that a
+// lambda calls. Beside them ordinary sockets send valid requests, in one packet and in several, to each kind of lambda; each
+// of these gets its right answer.
 func TestWire(t *testing.T) {
 	n := bringUp(t)
-	deploy(t, n, "web_server", 1)
-	deploy(t, n, "image_transformer", 2)
+	service := listen(t, n)
+	deploy(t, n, "web_server", workloads["web"])
+	deploy(t, n, "image_transformer", workloads["image"])
+	deploy(t, n, "kv_client", workloads["kv"], backend.Service{
+		Name: "memcached", Protocol: "memcached", Addr: service.addr(), Timeout: api.Duration(time.Minute),
+	})
+	deployAssemble(t, n)
 	deadline := time.Now().Add(*duration)
-	var group sync.WaitGroup
-	var sent, answered atomic.Uint64
 	r := seed.Rand(t)
+	var group sync.WaitGroup
+	var sent atomic.Uint64
 	group.Go(func() { spray(t, n, r, deadline, &sent) })
-	for range 2 {
+	tries := map[string]func(*testing.T, *net.UDPConn, int){
+		"packets": askPackets, "messages": askMessage, "calls": askService, "calls with mutated replies": service.askMutated,
+	}
+	answered := map[string]*atomic.Uint64{}
+	for name, try := range tries {
+		count := new(atomic.Uint64)
+		answered[name] = count
 		group.Go(func() {
-			conn, err := net.Dial("udp", n.Addr().String())
+			conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(n.Addr()))
 			if err != nil {
 				t.Error(err)
 				return
 			}
 			defer conn.Close()
-			for time.Now().Before(deadline) && !t.Failed() {
-				ask(t, conn, packets.RPC{Workload: "web", Payload: "/hello", Room: 64}, "Hello from the NIC.\n")
-				ask(t, conn, packets.RPC{Workload: "image", Payload: "\xff\x00\x00\xff\x0a\x14\x1e\x00"}, "\x4d\x12")
-				answered.Add(2)
+			for i := 0; time.Now().Before(deadline) && !t.Failed(); i++ {
+				try(t, conn, i)
+				count.Add(1)
 			}
 		})
 	}
 	group.Wait()
-	t.Logf("%d mutated frames, %d right answers", sent.Load(), answered.Load())
-	if sent.Load() == 0 || answered.Load() == 0 {
-		t.Error("nothing was tried")
+	t.Logf("%d mutated frames", sent.Load())
+	if sent.Load() == 0 {
+		t.Error("no frame was sent")
+	}
+	for name, count := range answered {
+		if t.Logf("%s: %d right", name, count.Load()); count.Load() == 0 {
+			t.Errorf("%s: nothing was tried", name)
+		}
 	}
 }
 
-var workloads = map[string]uint32{"web": 1, "image": 2, "packet": 1, "stream": 2, "assemble": 2}
+func askPackets(t *testing.T, conn *net.UDPConn, _ int) {
+	ask(t, conn, packets.RPC{Workload: "web", Payload: "/hello", Room: 64}, "Hello from the NIC.\n")
+	ask(t, conn, packets.RPC{Workload: "image", Payload: "\xff\x00\x00\xff\x0a\x14\x1e\x00"}, "\x4d\x12")
+}
+
+var workloads = map[string]uint32{"web": 1, "image": 2, "assemble": 3, "kv": 4, "packet": 1, "stream": 2}
 
 func bringUp(t *testing.T) *nic.NIC {
 	t.Helper()
@@ -108,13 +130,20 @@ func bringUp(t *testing.T) *nic.NIC {
 }
 
 // deploy puts a bundled lambda on the NIC.
-func deploy(t *testing.T, n *nic.NIC, name string, workload uint32) {
+func deploy(t *testing.T, n *nic.NIC, name string, workload uint32, services ...backend.Service) {
 	t.Helper()
-	a, err := compiler.Build(t.Context(), filepath.Join("../../lambdas", name), compiler.Options{})
+	build(t, n, filepath.Join("../../lambdas", name), workload, services...)
+}
+
+func build(t *testing.T, n *nic.NIC, dir string, workload uint32, services ...backend.Service) {
+	t.Helper()
+	a, err := compiler.Build(t.Context(), dir, compiler.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := backend.Deployment{Name: name, Workload: workload, Revision: 1, Spec: a.Manifest.Spec, BPF: a.BPF}
+	d := backend.Deployment{
+		Name: a.Manifest.Spec.Name, Workload: workload, Revision: 1, Spec: a.Manifest.Spec, Services: services, BPF: a.BPF,
+	}
 	if err := n.Deploy(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
@@ -122,15 +151,22 @@ func deploy(t *testing.T, n *nic.NIC, name string, workload uint32) {
 
 var requests atomic.Uint64
 
-// ask wants one answer. A datagram may be lost where the ring is full, so it is asked again.
-func ask(t *testing.T, conn net.Conn, r packets.RPC, want string) {
+// ask wants one answer.
+func ask(t *testing.T, conn *net.UDPConn, r packets.RPC, want string) {
+	if h, p, ok := exchange(t, conn, r); ok && (h.Type != api.TypeResponse || string(p) != want) {
+		t.Errorf("asked %q, got %+v %q", r.Payload, h, p)
+	}
+}
+
+// exchange gives the answer to a request. A datagram may be lost where the ring is full, so it is asked again.
+func exchange(t *testing.T, conn *net.UDPConn, r packets.RPC) (h api.Header, p []byte, ok bool) {
 	r.Request = 1<<62 | requests.Add(1)
 	b := r.Build(workloads)
 	buf := make([]byte, 2048)
 	for range 100 {
 		if _, err := conn.Write(b); err != nil {
 			t.Error(err)
-			return
+			return h, nil, false
 		}
 		_ = conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
 		for {
@@ -138,17 +174,18 @@ func ask(t *testing.T, conn net.Conn, r packets.RPC, want string) {
 			if err != nil {
 				break // time to ask again
 			}
-			h, p, err := api.ParsePacket(buf[:size])
+			h, p, err = api.ParsePacket(buf[:size])
+			if err != nil {
+				t.Errorf("asked %q: %v", r.Payload, err)
+			}
 			if err == nil && h.Request != r.Request {
 				continue // to an earlier asking
 			}
-			if err != nil || h.Type != api.TypeResponse || string(p) != want {
-				t.Errorf("asked %q, got %+v %q, %v", r.Payload, h, p, err)
-			}
-			return
+			return h, p, err == nil
 		}
 	}
 	t.Errorf("no answer to %q", r.Payload)
+	return h, nil, false
 }
 
 // spray sends mutated frames from the host's end of the link until the deadline.
@@ -168,6 +205,7 @@ func spray(t *testing.T, n *nic.NIC, r *rand.Rand, deadline time.Time, sent *ato
 		}
 		cases = append(cases, list...)
 	}
+	cases = append(cases, messageCases()...)
 	for time.Now().Before(deadline) && !t.Failed() {
 		frame, err := cases[r.IntN(len(cases))].Frame.Build(workloads)
 		if err != nil {
