@@ -187,7 +187,7 @@ type Flavour struct {
 
 // Flavours are the ways in which a process is measured; it is compared at its best.
 var Flavours = []Flavour{
-	{"blocking", 1, false}, {"blocking, 2 threads", 2, false}, {"spinning", 1, true},
+	{"blocking", 1, false}, {"blocking, 2 threads", 2, false}, {"spinning", 1, true}, {"spinning, 2 threads", 2, true},
 }
 
 // Process is one lambda that runs as a process behind the plain pair.
