@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/netip"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -40,6 +41,9 @@ const (
 
 // errBody says that the caller's body could not be read, or is not what it says it is.
 var errBody = errors.New("bad request body")
+
+// errSlow says that the caller kept the gateway waiting for its body.
+var errSlow = errors.New("the request body did not arrive in time")
 
 // errMemory says that the gateway holds as much as it may.
 var errMemory = errors.New("the gateway is busy with other requests: try again later")
@@ -80,7 +84,8 @@ func (g *Gateway) serveFunction(w http.ResponseWriter, r *http.Request) {
 	}
 	defer cancel()
 	if r.ContentLength > int64(bodyLimit(r, &route)) {
-		refuse(w, fmt.Errorf("body of %d bytes: %w", r.ContentLength, &http.MaxBytesError{Limit: int64(route.Spec.Message.Max)}))
+		err := fmt.Errorf("body of %d bytes: %w", r.ContentLength, &http.MaxBytesError{Limit: int64(route.Spec.Message.Max)})
+		refuse(w, failure(r.PathValue("name"), &route, err))
 		return
 	}
 	reply := &reply{w: w, http: http.NewResponseController(w), start: start}
@@ -88,8 +93,20 @@ func (g *Gateway) serveFunction(w http.ResponseWriter, r *http.Request) {
 		if reply.begun {
 			panic(http.ErrAbortHandler) // the caller must not take half a reply for a whole one
 		}
-		refuse(w, err)
+		refuse(w, failure(r.PathValue("name"), &route, err))
 	}
+}
+
+// failure says which function failed, and where the reason is one of its services, which one that may be.
+func failure(name string, route *Route, err error) error {
+	if !errors.Is(err, lambdanic.ErrServiceTimeout) && !errors.Is(err, lambdanic.ErrUnreachable) {
+		return fmt.Errorf("function %s: %w", name, err)
+	}
+	var services []string
+	for _, s := range route.Spec.Services {
+		services = append(services, fmt.Sprintf("%s at %s", s.Name, s.Address))
+	}
+	return fmt.Errorf("function %s (%s): %w", name, strings.Join(services, ", "), err)
 }
 
 // parseCall reads method and time-out.
@@ -198,6 +215,9 @@ func callImage(ctx context.Context, client *lambdanic.Client, req lambdanic.Requ
 // refuse answers a call that failed.
 func refuse(w http.ResponseWriter, err error) {
 	code := httpError(err)
+	if code == http.StatusRequestTimeout {
+		w.Header().Set("Connection", "close") // RFC 9110 section 15.5.9
+	}
 	if code == http.StatusServiceUnavailable || code == http.StatusTooManyRequests {
 		w.Header().Set("Retry-After", "1")
 	}
@@ -302,17 +322,17 @@ func (r *reservation) read(body io.Reader, limit int64) ([]byte, error) {
 			return buf.Bytes(), nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", errBody, err)
+			return nil, err
 		}
 		left -= n
 	}
 	if _, err := io.Copy(&buf, body); err != nil { // there is no more, or the reader below says that it is too much
-		return nil, fmt.Errorf("%w: %w", errBody, err)
+		return nil, err
 	}
 	return buf.Bytes(), nil
 }
 
-// patientReader waits a while for the sender, but not for ever.
+// patientReader waits a while for the sender, but not for ever. Its errors are errSlow and errBody.
 type patientReader struct {
 	io.Reader
 	http  *http.ResponseController
@@ -325,5 +345,12 @@ func (p *patientReader) Read(b []byte) (int, error) {
 		deadline = p.until
 	}
 	_ = p.http.SetReadDeadline(deadline) // a recorder in a test has none
-	return p.Reader.Read(b)
+	n, err := p.Reader.Read(b)
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return n, errSlow
+	case err != nil && err != io.EOF:
+		return n, fmt.Errorf("%w: %w", errBody, err)
+	}
+	return n, err
 }

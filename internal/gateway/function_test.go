@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"os"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -65,6 +66,9 @@ func newGateway(t *testing.T) *Gateway {
 	spec := api.Spec{Name: "echo"}.Default()
 	pixels := api.Spec{Name: "pixels", Codec: "image", Message: api.MessageSpec{Mode: api.ModeStream, Max: 1024}}.Default()
 	large := api.Spec{Name: "large", Message: api.MessageSpec{Mode: api.ModeStream, Max: 64 << 20}}.Default()
+	kv := api.Spec{
+		Name: "kv", Services: []api.ServiceSpec{{Name: "memcached", Protocol: "memcached", Address: "192.0.2.9:11211"}},
+	}.Default()
 	g := New(Config{
 		Node: "n1",
 		Lookup: func(namespace, name string) (Route, bool) {
@@ -75,6 +79,8 @@ func newGateway(t *testing.T) *Gateway {
 				return Route{Workload: 2, Target: api.TargetNIC, Endpoint: endpoint, Spec: pixels}, true
 			case "/large":
 				return Route{Workload: 1, Target: api.TargetNIC, Endpoint: endpoint, Spec: large}, true
+			case "/kv":
+				return Route{Workload: 1, Target: api.TargetNIC, Endpoint: endpoint, Spec: kv}, true
 			case "/broken":
 				return Route{Workload: 3, Spec: spec}, true
 			}
@@ -348,10 +354,47 @@ func TestReservation(t *testing.T) {
 	if _, err := r.read(strings.NewReader(strings.Repeat("b", 9*firstStep)), 16*firstStep); !errors.Is(err, errMemory) {
 		t.Errorf("more than there is: %v", err)
 	}
-	r = reservation{memory: semaphore.NewWeighted(firstStep)}
-	cut := io.MultiReader(strings.NewReader("b"), iotest.ErrReader(io.ErrUnexpectedEOF)) // as net/http reports it
-	if _, err := r.read(cut, 2); !errors.Is(err, errBody) {
-		t.Errorf("a body that breaks off: %v", err)
+}
+
+// A body that breaks off, or does not come on, ends the call with that reason, whether it is held or streams.
+func TestFunctionBrokenBodies(t *testing.T) {
+	h := newGateway(t).Public()
+	for name, body := range map[string]struct {
+		err    error // as net/http reports it
+		status int
+		text   string
+	}{
+		"breaks off": {io.ErrUnexpectedEOF, http.StatusBadRequest, "bad request body: "},
+		"stalls":     {&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}, http.StatusRequestTimeout, "did not arrive in time"},
+	} {
+		for path, length := range map[string]int64{"/function/echo": 5, "/function/large": readAhead + 1} {
+			cut := io.MultiReader(strings.NewReader("b"), iotest.ErrReader(body.err))
+			r := httptest.NewRequestWithContext(t.Context(), "POST", path, cut)
+			r.ContentLength = length
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			if text := w.Body.String(); w.Code != body.status || !strings.Contains(text, body.text) {
+				t.Errorf("%s: a body of %d that %s: %d %q, want %d", path, length, name, w.Code, text, body.status)
+			}
+			if closes := w.Header().Get("Connection") == "close"; closes != (body.status == http.StatusRequestTimeout) {
+				t.Errorf("%s: a body that %s: connection closes: %t", path, name, closes)
+			}
+		}
+	}
+}
+
+// Errors name the function and, where a service is to blame, the service.
+func TestFunctionErrorsNameTheFunction(t *testing.T) {
+	h := newGateway(t).Public()
+	for path, want := range map[string]string{
+		"/function/echo?method=105":        "function echo: call workload 1: λ-RPC error 5: ",
+		"/function/echo.tenant?method=107": "function echo.tenant: call workload 1: λ-RPC error 7: ",
+		"/function/kv?method=108":          "function kv (memcached at 192.0.2.9:11211): call workload 1: λ-RPC error 8: ",
+		"/function/kv?method=109":          "function kv (memcached at 192.0.2.9:11211): call workload 1: λ-RPC error 9: ",
+	} {
+		if text := bodyOf(t, do(t, h, "POST", path, "hello")); !strings.HasPrefix(text, want) {
+			t.Errorf("%s: %q, want %q", path, text, want)
+		}
 	}
 }
 

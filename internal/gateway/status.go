@@ -52,6 +52,8 @@ func httpError(err error) int {
 		return httpCode(rpc.Code)
 	case errors.As(err, &tooLong), errors.Is(err, codec.ErrTooLarge), errors.Is(err, lambdanic.ErrRequestTooLarge):
 		return http.StatusRequestEntityTooLarge
+	case errors.Is(err, errSlow):
+		return http.StatusRequestTimeout
 	case errors.Is(err, errMemory):
 		return http.StatusServiceUnavailable
 	case errors.Is(err, errBody):
