@@ -16,7 +16,8 @@ const (
 	sourceSwap   = "NIC alone, without API, manager and store: from loading a built revision to its first answer"
 )
 
-// runDeploy times the compiler and the NIC from a web server's source on. Nothing is cached; every round removes what it deployed.
+// runDeploy times the compiler and the NIC from a web server's source on, first alone, then in a whole daemon. Nothing is cached;
+// every round removes what it deployed.
 func runDeploy(ctx context.Context, s *stand.Stand, o Options) ([]report.Result, error) {
 	var times report.Samples
 	for round := range o.rounds() {
@@ -34,10 +35,11 @@ func runDeploy(ctx context.Context, s *stand.Stand, o Options) ([]report.Result,
 			return nil, err
 		}
 	}
-	return []report.Result{report.Compare("compile and load", "ms", report.Lower, sourceDeploy, times, nil)}, nil
+	whole, err := deployByAPI(ctx, o)
+	return []report.Result{report.Compare("compile and load", "ms", report.Lower, sourceDeploy, times, nil), whole}, err
 }
 
-// runSwap times how soon the NIC answers with a further revision of a built web server.
+// runSwap times how soon the NIC answers with a further revision of a built web server, alone and in a whole daemon.
 func runSwap(ctx context.Context, s *stand.Stand, o Options) ([]report.Result, error) {
 	a, err := s.Build(ctx, "web_server")
 	if err != nil {
@@ -55,7 +57,8 @@ func runSwap(ctx context.Context, s *stand.Stand, o Options) ([]report.Result, e
 		}
 		times = append(times, milliseconds(start))
 	}
-	return []report.Result{report.Compare("load and swap", "ms", report.Lower, sourceSwap, times, nil)}, nil
+	whole, err := swapByAPI(ctx, o)
+	return []report.Result{report.Compare("load and swap", "ms", report.Lower, sourceSwap, times, nil), whole}, err
 }
 
 // serve deploys a revision and returns when that revision answered.

@@ -28,13 +28,13 @@ func options(t *testing.T) Options {
 
 // The suites run to their end; what they measured decides nothing.
 func TestSuitesRun(t *testing.T) {
-	for _, name := range []string{"echo", "swap", "deploy", "replies"} {
+	for name, results := range map[string]int{"echo": 1, "swap": 2, "deploy": 2, "replies": 1} {
 		s, err := Run(context.Background(), name, options(t))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if len(s.Results) == 0 || s.Results[0].Value <= 0 || s.Suite != name {
+		if len(s.Results) < results || s.Results[results-1].Value <= 0 || s.Suite != name {
 			t.Errorf("%s: got %+v", name, s)
 		}
 	}

@@ -9,16 +9,14 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/bradfitz/gomemcache/memcache"
 	"github.com/openfaas/faas-provider/types"
 
 	"github.com/lambdanic/lambdanic/api"
-	"github.com/lambdanic/lambdanic/bench/stand"
+	"github.com/lambdanic/lambdanic/bench/instance"
 	"github.com/lambdanic/lambdanic/bench/suite"
 	"github.com/lambdanic/lambdanic/internal/daemon"
 	"github.com/lambdanic/lambdanic/internal/memcached"
@@ -27,57 +25,11 @@ import (
 // use brings an instance up, deploys the lambdas on both targets as a user would, invokes each through the gateway on real
 // input, and takes everything down again. It says of each lambda whether every answer was what Go computes.
 func (o Options) use(ctx context.Context) (correct map[string]bool, err error) {
-	if err := sweep(ctx); err != nil {
-		return nil, err
-	}
-	p, err := paths(os.Getpid())
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, takeDown(context.WithoutCancel(ctx), p)) }()
-	d, err := daemon.Start(ctx, daemon.Config{Paths: p})
-	if err != nil {
-		return nil, err
-	}
-	serving, cancel := context.WithCancel(ctx)
-	served := make(chan error, 1)
-	go func() { served <- d.Serve(serving) }()
-	u := user{Options: o, client: daemon.NewClient(p), paths: p}
-	correct, err = u.try(ctx)
-	cancel()
-	return correct, errors.Join(err, <-served, d.Close())
-}
-
-// root holds a directory per demo that runs, by its process ID, so that what a crash left behind is found.
-const root = "/run/lambdanic-demo"
-
-func paths(pid int) (daemon.Paths, error) {
-	id := strconv.Itoa(pid)
-	return daemon.NewPaths("demo-"+id, filepath.Join(root, id, "d"), filepath.Join(root, id, "r"))
-}
-
-// takeDown removes the instance and its directory.
-func takeDown(ctx context.Context, p daemon.Paths) error {
-	err := errors.Join(daemon.Down(ctx, p, true), os.RemoveAll(filepath.Dir(filepath.Dir(p.Run))))
-	_ = os.Remove(root) // only if no other demo runs
-	return err
-}
-
-// sweep takes down the instances of demos that no longer run.
-func sweep(ctx context.Context) error {
-	dead, err := stand.Dead(root)
-	if err != nil {
+	err = instance.With(ctx, "demo", func(ctx context.Context, c *daemon.Client, p daemon.Paths) (err error) {
+		correct, err = user{Options: o, client: c, paths: p}.try(ctx)
 		return err
-	}
-	var errs []error
-	for _, pid := range dead {
-		p, err := paths(pid)
-		if err != nil {
-			return err
-		}
-		errs = append(errs, takeDown(ctx, p))
-	}
-	return errors.Join(errs...)
+	})
+	return correct, err
 }
 
 // user is somebody at the command line.

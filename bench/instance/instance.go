@@ -1,0 +1,68 @@
+// Package instance runs a whole daemon for as long as something is shown or measured with it.
+package instance
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/lambdanic/lambdanic/bench/stand"
+	"github.com/lambdanic/lambdanic/internal/daemon"
+)
+
+// With brings up an instance that is called after name and this process, runs f and takes everything down again. What crashed
+// ones of that name left behind is removed first.
+func With(ctx context.Context, name string, f func(context.Context, *daemon.Client, daemon.Paths) error) (err error) {
+	if err := sweep(ctx, name); err != nil {
+		return err
+	}
+	p, err := paths(name, os.Getpid())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, takeDown(context.WithoutCancel(ctx), name, p)) }()
+	d, err := daemon.Start(ctx, daemon.Config{Paths: p})
+	if err != nil {
+		return err
+	}
+	serving, cancel := context.WithCancel(ctx)
+	served := make(chan error, 1)
+	go func() { served <- d.Serve(serving) }()
+	err = f(ctx, daemon.NewClient(p), p)
+	cancel()
+	return errors.Join(err, <-served, d.Close())
+}
+
+// root holds a directory per process, by its ID, so that what a crash left behind is found.
+func root(name string) string { return "/run/lambdanic-" + name }
+
+func paths(name string, pid int) (daemon.Paths, error) {
+	id := strconv.Itoa(pid)
+	return daemon.NewPaths(name+"-"+id, filepath.Join(root(name), id, "d"), filepath.Join(root(name), id, "r"))
+}
+
+// takeDown removes the instance and its directory.
+func takeDown(ctx context.Context, name string, p daemon.Paths) error {
+	err := errors.Join(daemon.Down(ctx, p, true), os.RemoveAll(filepath.Dir(filepath.Dir(p.Run))))
+	_ = os.Remove(root(name)) // only if no other process has one
+	return err
+}
+
+// sweep takes down the instances of processes that no longer run.
+func sweep(ctx context.Context, name string) error {
+	dead, err := stand.Dead(root(name))
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, pid := range dead {
+		p, err := paths(name, pid)
+		if err != nil {
+			return err
+		}
+		errs = append(errs, takeDown(ctx, name, p))
+	}
+	return errors.Join(errs...)
+}
