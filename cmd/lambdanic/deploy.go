@@ -172,7 +172,8 @@ func sayDeployed(cmd *cobra.Command, f *api.Function) {
 	out := cmd.OutOrStdout()
 	fmt.Fprintf(out, "%s serves on %s, revision %d, workload %#x at %v\n",
 		ui.Colour(out, ui.Green, f.Name), f.Target, f.Revision, f.Workload, f.Endpoint)
+	warn := ui.Colour(cmd.ErrOrStderr(), ui.Yellow, "warning:")
 	for _, r := range f.Refused {
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s not on %s: %s\n", ui.Colour(cmd.ErrOrStderr(), ui.Yellow, "note:"), r.Target, r.Reason)
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s %s serves on %s rather than %s: %s\n", warn, f.Name, f.Target, r.Target, r.Reason)
 	}
 }

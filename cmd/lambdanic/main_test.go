@@ -69,12 +69,14 @@ func TestDeploySendsWhatTheFlagsSay(t *testing.T) {
 		if err := json.NewDecoder(r.Body).Decode(&got); err != nil {
 			t.Error(err)
 		}
-		_ = json.NewEncoder(w).Encode(api.Function{Name: got.Service, Target: api.TargetProcess})
+		_ = json.NewEncoder(w).Encode(api.Function{
+			Name: got.Service, Target: api.TargetProcess, Refused: []api.Refusal{{Target: api.TargetNIC, Reason: "line 7"}},
+		})
 	})
 	run := fakeDaemon(t, mux)
 	out, err := run("deploy", "--image", "web@sha256:0", "--target", "process", "--service", "memcached=192.0.2.1:11211",
 		"--env", "a=b", "-n", "tenant")
-	if err != nil || !strings.Contains(out, "web serves on process") {
+	if err != nil || !strings.Contains(out, "web serves on process,") || !strings.Contains(out, "warning: web serves on process rather than nic: line 7") {
 		t.Fatalf("%q (%v)", out, err)
 	}
 	if got.Service != "web" || got.Namespace != "tenant" || got.EnvVars["a"] != "b" ||

@@ -82,7 +82,8 @@ func (b *fakeBackend) Endpoint(workload uint32) (netip.AddrPort, bool) {
 	return s.Endpoint, ok
 }
 
-// fakeArtifacts has an artifact for every digest: one that needs memcached.
+// fakeArtifacts has an artifact for every digest: one that needs memcached, and with a digest that ends in a, one that keeps
+// state too.
 type fakeArtifacts struct{}
 
 func (fakeArtifacts) Get(digest string) (*artifact.Artifact, error) {
@@ -92,7 +93,11 @@ func (fakeArtifacts) Get(digest string) (*artifact.Artifact, error) {
 	spec := api.Spec{
 		Name: "web", Services: []api.ServiceSpec{{Name: "memcached", Protocol: "memcached", Address: "host:11211"}},
 	}.Default()
-	return &artifact.Artifact{Digest: digest, Manifest: api.Manifest{Spec: spec}}, nil
+	a := &artifact.Artifact{Digest: digest, Manifest: api.Manifest{Spec: spec}}
+	if strings.HasSuffix(digest, "a") {
+		a.Manifest.Layouts.Kept = "counters"
+	}
+	return a, nil
 }
 
 // node is a manager with all that it stands on, in a directory that outlives it.

@@ -228,7 +228,7 @@ func (m *Manager) abandon(ctx context.Context, c *store.Function, why error) err
 	}
 	status := store.Status{
 		Revision: served.Revision, State: api.StateReady,
-		Reason: fmt.Sprintf("revision %d was refused, revision %d serves: %v", c.Revision, served.Revision, why),
+		Reason: fmt.Sprintf("revision %d was refused: %v", c.Revision, why),
 	}
 	if err := m.Store.PutStatus(ctx, c.Namespace, c.Name, status); err != nil {
 		m.Log.Warn("could not record a status", "function", c.Key(), "error", err)

@@ -38,15 +38,33 @@ func TestDeployUsesFirstTargetThatWorks(t *testing.T) {
 		t.Errorf("refused: %+v", f.Refused)
 	}
 	n.nic.refuse = nil
-	f = mustDeploy(t, n, Request{Name: "web"})
-	if f.Target != api.TargetProcess || f.Revision != 2 || len(f.Refused) != 1 || !strings.Contains(f.Refused[0].Reason, "--target nic") {
-		t.Fatalf("got %+v, want revision 2 where revision 1 served, and the way to nic", f)
-	}
-	if f = mustDeploy(t, n, Request{Name: "web", Targets: []api.Target{api.TargetNIC}}); f.Target != api.TargetNIC || f.Revision != 3 {
-		t.Fatalf("got %+v, want revision 3 on nic", f)
+	if f = mustDeploy(t, n, Request{Name: "web"}); f.Target != api.TargetNIC || f.Revision != 2 || len(f.Refused) != 0 {
+		t.Fatalf("got %+v, want revision 2 on nic, which takes it now", f)
 	}
 	if len(n.process.load()) != 0 {
 		t.Errorf("process still runs %v after the function moved", n.process.load())
+	}
+}
+
+// A revision that takes over state stays where that is, until it is sent away.
+func TestDeployStaysWithItsState(t *testing.T) {
+	n := openNode(t, shortdir.New(t), nil)
+	no := func(backend.Deployment) error { return errors.New("does not verify: line 7") }
+	n.nic.refuse = no
+	mustDeploy(t, n, Request{Name: "web", Image: image("a")})
+	n.nic.refuse = nil
+	f := mustDeploy(t, n, Request{Name: "web", Image: image("a")})
+	if f.Target != api.TargetProcess || f.Revision != 2 || len(f.Refused) != 1 || !strings.Contains(f.Refused[0].Reason, "--target nic") {
+		t.Fatalf("got %+v, want revision 2 where revision 1 served, and the way to nic", f)
+	}
+	if f = mustDeploy(t, n, Request{Name: "web", Image: image("a"), Targets: []api.Target{api.TargetNIC}}); f.Target != api.TargetNIC {
+		t.Fatalf("got %+v, want it on nic", f)
+	}
+	if f = mustDeploy(t, n, Request{Name: "web", Image: image("a"), Targets: []api.Target{api.TargetProcess}}); f.Target != api.TargetProcess {
+		t.Fatalf("got %+v, want it on process", f)
+	}
+	if f = mustDeploy(t, n, Request{Name: "web"}); f.Target != api.TargetNIC {
+		t.Fatalf("got %+v, want what takes over nothing on nic", f)
 	}
 }
 

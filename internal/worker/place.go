@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/compiler/artifact"
+	"github.com/lambdanic/lambdanic/internal/backend"
 	"github.com/lambdanic/lambdanic/internal/store"
 )
 
@@ -17,31 +19,49 @@ func (w *Worker) Apply(ctx context.Context, f *store.Function) error {
 	return w.applyFirst(ctx, f, f.Spec.Targets)
 }
 
-// Replace makes f serve in place of old, on the target where old serves: targets share no state, so a revision that went
-// elsewhere would lose what it is to take over. Only where old does not serve, or f's list leaves its target out, f goes to
-// the first target that takes it.
+// Replace makes f serve in place of old. It never goes further down its list than to where old serves: a mistake in new code
+// does not take a function off the NIC. It goes up to the first target that takes it, unless it takes over state of old's:
+// that is on old's target, and targets share none.
 func (w *Worker) Replace(ctx context.Context, f, old *store.Function) error {
 	running, err := w.Running(ctx)
 	if err != nil {
 		return err
 	}
-	home := old.Target
-	if _, serves := running[home][f.Workload]; !serves || !slices.Contains(f.Spec.Targets, home) {
+	home := slices.Index(f.Spec.Targets, old.Target)
+	if _, serves := running[old.Target][f.Workload]; !serves || home < 0 {
 		return w.Apply(ctx, f)
 	}
-	err = w.applyFirst(ctx, f, []api.Target{home})
-	if errors.Is(err, ErrRefused) {
-		return fmt.Errorf("%w\nrevision %d serves on%s", err, old.Revision, wayOut(f.Spec.Targets, home))
+	above, stays := f.Spec.Targets[:home], w.takesOver(f, old)
+	if stays {
+		err = w.applyFirst(ctx, f, []api.Target{old.Target})
+	} else {
+		err = w.applyFirst(ctx, f, f.Spec.Targets[:home+1])
 	}
-	if err != nil {
+	if errors.Is(err, ErrRefused) {
+		return fmt.Errorf("%w\nrevision %d serves on%s", err, old.Revision, wayOut(f.Spec.Targets, old.Target))
+	}
+	if err != nil || !stays {
 		return err
 	}
-	for _, t := range f.Spec.Targets[:slices.Index(f.Spec.Targets, home)] {
-		f.Refused = append(f.Refused, api.Refusal{
-			Target: t, Reason: fmt.Sprintf("it stays on %s, where it served; `--target %s` moves it, without its kept state", home, t),
-		})
+	for _, t := range above {
+		f.Refused = append(f.Refused, api.Refusal{Target: t, Reason: fmt.Sprintf(
+			"it stays on %s, where the state is that it takes over; `--target %s` moves it, without that state", old.Target, t)})
 	}
 	return nil
+}
+
+// takesOver says whether f takes over state of old's, or would if it fitted.
+func (w *Worker) takesOver(f, old *store.Function) bool {
+	from, err := w.artifact(old)
+	if err != nil {
+		return true // nobody knows
+	}
+	to, err := w.artifact(f)
+	if err != nil {
+		return true
+	}
+	h, err := backend.HandOver(from.Manifest.Layouts, to.Manifest.Layouts)
+	return err != nil || h != backend.Handover{}
 }
 
 // wayOut says how a function leaves the target that it serves on, where its list has another.
@@ -75,10 +95,9 @@ func (w *Worker) Keep(ctx context.Context, f *store.Function) error {
 
 // applyFirst is Apply with some of f's targets. What runs already is not deployed again.
 func (w *Worker) applyFirst(ctx context.Context, f *store.Function, targets []api.Target) error {
-	_, digest, _ := strings.Cut(f.Artifact, "@")
-	a, err := w.artifacts.Get(digest)
+	a, err := w.artifact(f)
 	if err != nil {
-		return fmt.Errorf("load artifact %s: %w", f.Artifact, err)
+		return err
 	}
 	running, err := w.Running(ctx)
 	if err != nil {
@@ -103,4 +122,13 @@ func (w *Worker) applyFirst(ctx context.Context, f *store.Function, targets []ap
 		err = nil
 	}
 	return fmt.Errorf("%w: %w", ErrRefused, errors.Join(reasons...))
+}
+
+func (w *Worker) artifact(f *store.Function) (*artifact.Artifact, error) {
+	_, digest, _ := strings.Cut(f.Artifact, "@")
+	a, err := w.artifacts.Get(digest)
+	if err != nil {
+		return nil, fmt.Errorf("load artifact %s: %w", f.Artifact, err)
+	}
+	return a, nil
 }
