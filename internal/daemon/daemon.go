@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/lambdanic/lambdanic/api"
@@ -42,7 +43,8 @@ type Daemon struct {
 	private net.Listener
 	store   *store.Store
 	places  []worker.Place
-	closers []func() error // of the places
+	nics    []*nic.NIC
+	closers []func() error // of the other places
 	manager *manager.Manager
 	gateway *gateway.Gateway
 }
@@ -136,7 +138,9 @@ func (d *Daemon) lookup(namespace, name string) (gateway.Route, bool) {
 		return gateway.Route{}, false
 	}
 	r := gateway.Route{Workload: f.Workload, Target: f.Target, Spec: f.Spec}
-	r.Endpoint, _ = d.manager.Worker.Endpoint(f.Target, f.Workload)
+	if endpoint, serves := d.manager.Worker.Endpoint(f.Target, f.Workload); serves {
+		r.Endpoint = endpoint
+	}
 	return r, true
 }
 
@@ -170,6 +174,11 @@ func (d *Daemon) Serve(ctx context.Context) error {
 	for l, s := range servers {
 		go func() { broken <- s.Serve(l) }()
 	}
+	tend, stop := context.WithCancel(ctx)
+	var tending sync.WaitGroup
+	tending.Go(func() { d.tendNICs(tend) })
+	defer tending.Wait()
+	defer stop()
 	var err error
 	select {
 	case <-ctx.Done():
@@ -200,6 +209,7 @@ func (d *Daemon) Close() error {
 			errs = append(errs, err)
 		}
 	}
+	errs = append(errs, d.closeNICs())
 	for _, c := range d.closers {
 		errs = append(errs, c())
 	}

@@ -80,6 +80,7 @@ func (d *Daemon) openNIC(ctx context.Context) (place worker.Place, err error) {
 		if err == nil {
 			return
 		}
+		err = errors.Join(err, d.closeNICs())
 		for _, iface := range fresh {
 			err = errors.Join(err, dropNIC(context.WithoutCancel(ctx), d.cfg.Paths, iface))
 		}
@@ -107,7 +108,7 @@ func (d *Daemon) openNIC(ctx context.Context) (place worker.Place, err error) {
 		if !n.Adopted() {
 			fresh = append(fresh, iface)
 		}
-		d.closers = append(d.closers, n.Close)
+		d.nics = append(d.nics, n)
 		group = append(group, n)
 		if !place.Host.IsValid() {
 			place.Host = n.HostAddr()

@@ -60,9 +60,20 @@ func fakeLambda(t *testing.T) netip.AddrPort {
 	return conn.LocalAddr().(*net.UDPAddr).AddrPort()
 }
 
+// deadEndpoint is where nothing listens.
+func deadEndpoint(t *testing.T) netip.AddrPort {
+	t.Helper()
+	conn, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:0")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	return conn.LocalAddr().(*net.UDPAddr).AddrPort()
+}
+
 func newGateway(t *testing.T) *Gateway {
 	t.Helper()
-	endpoint := fakeLambda(t)
+	endpoint, nobody := fakeLambda(t), deadEndpoint(t)
 	spec := api.Spec{Name: "echo"}.Default()
 	pixels := api.Spec{Name: "pixels", Codec: "image", Message: api.MessageSpec{Mode: api.ModeStream, Max: 1024}}.Default()
 	large := api.Spec{Name: "large", Message: api.MessageSpec{Mode: api.ModeStream, Max: 64 << 20}}.Default()
@@ -81,6 +92,8 @@ func newGateway(t *testing.T) *Gateway {
 				return Route{Workload: 1, Target: api.TargetNIC, Endpoint: endpoint, Spec: large}, true
 			case "/kv":
 				return Route{Workload: 1, Target: api.TargetNIC, Endpoint: endpoint, Spec: kv}, true
+			case "/dead":
+				return Route{Workload: 1, Target: api.TargetProcess, Endpoint: nobody, Spec: spec}, true
 			case "/broken":
 				return Route{Workload: 3, Spec: spec}, true
 			}
@@ -403,6 +416,9 @@ func TestFunctionTimeouts(t *testing.T) {
 	path := fmt.Sprintf("/function/echo?method=%d", methodSilent)
 	if r := do(t, h, "POST", path, "", api.HeaderTimeout, "50ms"); r.StatusCode != http.StatusGatewayTimeout {
 		t.Errorf("no answer in time: %d", r.StatusCode)
+	}
+	if r := do(t, h, "POST", "/function/dead", "", api.HeaderTimeout, "50ms"); r.StatusCode != http.StatusBadGateway {
+		t.Errorf("nothing listens: %d", r.StatusCode)
 	}
 	for _, bad := range []string{"5", "-1s", "1h", "soon"} {
 		if r := do(t, h, "POST", path, "", api.HeaderTimeout, bad); r.StatusCode != http.StatusBadRequest {

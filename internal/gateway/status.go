@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"syscall"
 
 	"github.com/lambdanic/lambdanic/api"
 	lambdanic "github.com/lambdanic/lambdanic/client/go"
@@ -58,6 +59,8 @@ func httpError(err error) int {
 		return http.StatusServiceUnavailable
 	case errors.Is(err, errBody):
 		return http.StatusBadRequest
+	case errors.As(err, new(syscall.Errno)): // what the network said
+		return http.StatusBadGateway
 	case errors.Is(err, context.DeadlineExceeded):
 		return http.StatusGatewayTimeout
 	default: // nobody answers there

@@ -40,19 +40,25 @@ func (m *Manager) describe(ctx context.Context, functions []store.Function) ([]a
 	}
 	out := make([]api.Function, len(functions))
 	for i := range functions {
-		out[i] = describe(&functions[i], statuses[functions[i].Key()], running)
+		f := &functions[i]
+		out[i] = describe(f, statuses[f.Key()], running, m.Worker.Available(f.Target))
 	}
 	return out, nil
 }
 
-// describe says of a function what the store wants, what its status reports, and what the backends show, which comes first.
-func describe(f *store.Function, status store.Status, running worker.Running) api.Function {
+// describe says of a function what the store wants, what its status reports, and what the backends show, which comes first. Missing
+// is why there is no backend for its target.
+func describe(f *store.Function, status store.Status, running worker.Running, missing error) api.Function {
 	d := api.Function{
 		Name: f.Name, Namespace: f.Namespace, Image: f.Artifact, EnvVars: f.Env, Labels: f.Labels, Annotations: f.Annotations,
 		Replicas: 1, CreatedAt: f.Created, UpdatedAt: f.Updated, Workload: f.Workload, Revision: f.Revision,
 		Target: f.Target, Refused: f.Refused, Spec: f.Spec, State: api.StateError, Reason: status.Reason,
 	}
 	s, ok := running[f.Target][f.Workload]
+	if missing != nil {
+		d.Reason = missing.Error()
+		return d
+	}
 	if !ok {
 		d.Reason = cmp.Or(d.Reason, "target "+string(f.Target)+" does not run it: deploy it again")
 		return d

@@ -82,6 +82,22 @@ func (m *Manager) Recover(ctx context.Context) error {
 		return err
 	}
 	defer m.unlock()
+	return m.recover(ctx)
+}
+
+// Renew has change replace places of the node while nothing is deployed, and brings back what ran there.
+func (m *Manager) Renew(ctx context.Context, change func(context.Context) error) error {
+	if err := m.lock(ctx); err != nil {
+		return err
+	}
+	defer m.unlock()
+	if err := change(ctx); err != nil {
+		return err
+	}
+	return m.recover(ctx)
+}
+
+func (m *Manager) recover(ctx context.Context) error {
 	if err := m.Worker.Reconcile(ctx, m.Store, m.Log); err != nil {
 		return fmt.Errorf("recover: %w", err)
 	}

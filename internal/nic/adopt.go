@@ -25,9 +25,8 @@ func adopt(c Config, rec *record) (_ *NIC, err error) {
 	if n.root, err = link.LoadPinnedLink(filepath.Join(c.pins(), "root_link"), nil); err != nil {
 		return nil, errors.Join(fmt.Errorf("open the pinned link: %w", err), n.Close())
 	}
-	info, err := n.root.Info()
-	if err != nil || info.XDP() == nil || int(info.XDP().Ifindex) != rec.Index {
-		return nil, errors.Join(errors.New("its link has come off the interface"), err, n.Close())
+	if err := n.Attached(); err != nil {
+		return nil, errors.Join(err, n.Close())
 	}
 	if _, err := os.Stat(c.expirePin()); err != nil {
 		return nil, errors.Join(errors.New("its expire program is gone"), n.Close())
@@ -36,6 +35,18 @@ func adopt(c Config, rec *record) (_ *NIC, err error) {
 		return nil, errors.Join(err, n.Close())
 	}
 	return n, nil
+}
+
+// Attached is no error while the NIC program is on its interface. It comes off with the interface.
+func (n *NIC) Attached() error {
+	info, err := n.root.Info()
+	if err != nil {
+		return fmt.Errorf("look at the link of %s: %w", n.rec.Interface, err)
+	}
+	if info.XDP() == nil || int(info.XDP().Ifindex) != n.rec.Index {
+		return fmt.Errorf("interface %s is gone, or has lost the NIC program", n.rec.Interface)
+	}
+	return nil
 }
 
 func openPinned(dir string) (*rootObjects, error) {

@@ -83,7 +83,7 @@ func (w *Worker) Keep(ctx context.Context, f *store.Function) error {
 	if s, ok := running[f.Target][f.Workload]; ok && s.Revision == f.Revision {
 		return nil
 	}
-	if _, err := w.place(f.Target); err == nil {
+	if w.Available(f.Target) == nil {
 		earlier := f.Refused
 		err := w.applyFirst(ctx, f, []api.Target{f.Target})
 		f.Refused = earlier

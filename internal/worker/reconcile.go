@@ -108,7 +108,7 @@ func (w *Worker) removeStrays(ctx context.Context, functions []store.Function) e
 		wanted[at{f.Target, f.Workload}] = true
 	}
 	var errs []error
-	for _, p := range w.places {
+	for _, p := range w.Places() {
 		for id := range running[p.Target] {
 			if wanted[at{p.Target, id}] {
 				continue

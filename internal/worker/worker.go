@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"sync"
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler/artifact"
@@ -49,19 +50,44 @@ type Artifacts interface {
 type Worker struct {
 	Name string // of the node
 
-	places    []Place
 	artifacts Artifacts
+
+	mu     sync.RWMutex
+	places []Place
 }
 
 // New returns the worker of the node with that name.
 func New(name string, artifacts Artifacts, places ...Place) *Worker {
-	return &Worker{Name: name, places: places, artifacts: artifacts}
+	return &Worker{Name: name, places: slices.Clone(places), artifacts: artifacts}
 }
 
 // Places returns the node's places.
-func (w *Worker) Places() []Place { return slices.Clone(w.places) }
+func (w *Worker) Places() []Place {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	return slices.Clone(w.places)
+}
+
+// SetPlace puts p in place of what the node had for its target.
+func (w *Worker) SetPlace(p Place) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range w.places {
+		if w.places[i].Target == p.Target {
+			w.places[i] = p
+		}
+	}
+}
+
+// Available is no error where the node has that target.
+func (w *Worker) Available(t api.Target) error {
+	_, err := w.place(t)
+	return err
+}
 
 func (w *Worker) place(t api.Target) (Place, error) {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
 	i := slices.IndexFunc(w.places, func(p Place) bool { return p.Target == t })
 	switch {
 	case i < 0:
@@ -110,7 +136,7 @@ func resolve(specs []api.ServiceSpec, host netip.Addr) ([]backend.Service, error
 // Retire ends a workload everywhere but on the target keep, which may be "".
 func (w *Worker) Retire(ctx context.Context, workload uint32, keep api.Target) error {
 	var errs []error
-	for _, p := range w.places {
+	for _, p := range w.Places() {
 		if p.Backend == nil || p.Target == keep {
 			continue
 		}
@@ -127,7 +153,7 @@ type Running map[api.Target]map[uint32]backend.Status
 // Running asks every backend what it runs.
 func (w *Worker) Running(ctx context.Context) (Running, error) {
 	running := make(Running)
-	for _, p := range w.places {
+	for _, p := range w.Places() {
 		if p.Backend == nil {
 			continue
 		}

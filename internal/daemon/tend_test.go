@@ -1,0 +1,103 @@
+package daemon
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/veth"
+)
+
+// A NIC whose interface goes comes back by itself, with what is deployed.
+func TestVirtualNICComesBack(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root: it brings a NIC up")
+	}
+	p := newInstance(t, "j")
+	c := mustUp(t, Config{Paths: p, Listen: anyPort})
+	f := deployWebServer(t, p)
+	want := get(t, c.node.Listen)
+	if err := veth.Remove("lnic-" + p.Instance); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a gateway that reaches the lambda again", func() bool {
+		client := http.Client{Timeout: time.Second}
+		r, err := client.Get("http://" + c.node.Listen + "/function/web")
+		if err != nil {
+			return false
+		}
+		defer r.Body.Close()
+		return r.StatusCode == http.StatusOK
+	})
+	if got := get(t, c.node.Listen); got != want {
+		t.Errorf("it answers %q, want %q", got, want)
+	}
+	if again := describeWeb(t, p); again.State != api.StateReady || again.Revision != f.Revision || again.Target != api.TargetNIC {
+		t.Errorf("%+v, want revision %d ready on nic", again, f.Revision)
+	}
+}
+
+// While a real interface is away, its functions say so and stay; when it comes back, so do they.
+func TestRealInterfaceComesBack(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root: it brings a NIC up")
+	}
+	p := newInstance(t, "k")
+	iface := "ln" + p.Instance
+	plug(t, iface)
+	mustUp(t, Config{Paths: p, Interfaces: []string{iface}})
+	deployWebServer(t, p)
+	if err := veth.Remove(iface); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a reason that names the interface", func() bool {
+		f := describeWeb(t, p)
+		return f.State == api.StateError && f.Target == api.TargetNIC && strings.Contains(f.Reason, iface)
+	})
+	if n, err := NewClient(p).Node(t.Context()); err != nil || n.Targets[0].Available || !strings.Contains(n.Targets[0].Reason, iface) {
+		t.Errorf("the node says %+v (%v)", n, err)
+	}
+	plug(t, iface)
+	eventually(t, "the function on its interface", func() bool { return describeWeb(t, p).State == api.StateReady })
+}
+
+// plug makes an interface with an address that nobody is to use (RFC 5737).
+func plug(t *testing.T, name string) {
+	t.Helper()
+	l := netlink.NewVeth(netlink.LinkAttrs{Name: name})
+	l.PeerName = name + "p"
+	if err := netlink.LinkAdd(l); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = veth.Remove(name) })
+	addr := netip.MustParsePrefix("198.51.100.1/30")
+	ip := &net.IPNet{IP: addr.Addr().AsSlice(), Mask: net.CIDRMask(addr.Bits(), addr.Addr().BitLen())}
+	if err := netlink.AddrAdd(l, &netlink.Addr{IPNet: ip}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func describeWeb(t *testing.T, p Paths) *api.Function {
+	t.Helper()
+	f, err := NewClient(p).Describe(t.Context(), "", "web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !is(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("there is not %s", what)
+		}
+	}
+}
