@@ -79,6 +79,7 @@ func (c *Client) Call(ctx context.Context, req Request) (Response, error) {
 // said to its failure.
 func (c *Client) CallStream(ctx context.Context, req Request, body io.Reader, size int, w io.Writer) (Response, error) {
 	s := newStream(body, size, w)
+	req.Reserve = nil
 	r, err := c.call(ctx, &req, size, &s.in, &s.out, s)
 	if err != nil {
 		return Response{}, err
@@ -108,7 +109,7 @@ func (c *Client) call(ctx context.Context, req *Request, n int, body source, rep
 	s := c.sockets[int(c.turn.Add(1))%len(c.sockets)]
 	k := newCall()
 	defer k.free()
-	k.x.max = c.maxReply
+	k.x.max, k.x.reserve = c.maxReply, req.Reserve
 	pump.start(size)
 	room, resends := c.roomFor(req), 0
 	for attempt := 0; ; attempt++ {
@@ -153,7 +154,7 @@ func newCall() *call { return calls.Get().(*call) }
 func (k *call) free() {
 	k.timer.Stop()
 	k.mu.Lock()
-	k.x.head.Request, k.x.body, k.x.reply, k.x.finished, k.x.err = 0, nil, nil, true, nil
+	k.x.head.Request, k.x.body, k.x.reply, k.x.reserve, k.x.finished, k.x.err = 0, nil, nil, nil, true, nil
 	k.mu.Unlock()
 	calls.Put(k)
 }

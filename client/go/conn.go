@@ -66,6 +66,7 @@ func (c *Conn) Call(ctx context.Context, req Request) (Response, error) {
 		return Response{}, err
 	}
 	c.body = bytesSource{body: req.Body, fragSize: size}
+	c.x.reserve = req.Reserve
 	room := c.roomFor(&req)
 	resends := 0
 	for attempt := 0; ; attempt++ {

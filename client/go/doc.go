@@ -18,6 +18,9 @@ type Request struct {
 	// ReplyRoom is how long a reply is expected: the request is padded so that so many bytes come back in one packet. 0 is
 	// what earlier replies to the same method took, or WithReplyRoom. A longer reply still arrives, in more packets.
 	ReplyRoom int
+	// Reserve, if it is not nil, is asked before memory for a reply of so many bytes is taken. Its error ends the call. It must not
+	// block: it is called from within the receipt of a packet. CallStream does not ask, for it takes no more than its window.
+	Reserve func(bytes int) error
 }
 
 // Response is what a lambda answered.

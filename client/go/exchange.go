@@ -13,6 +13,8 @@ type exchange struct {
 	head api.Header // of the request's packets
 	room int        // a request of one packet is padded to it
 	max  int        // bytes of reply that are acceptable
+	// reserve is Request.Reserve.
+	reserve func(bytes int) error
 
 	body  source
 	reply sink
@@ -53,7 +55,7 @@ type sink interface {
 
 // start readies x for another attempt with a new request ID, and keeps the memory it has.
 func (x *exchange) start(now time.Duration, head api.Header, room int, once bool, body source, reply sink) {
-	*x = exchange{head: head, room: room, max: x.max, body: body, reply: reply, up: x.up, down: x.down, moved: now}
+	*x = exchange{head: head, room: room, max: x.max, reserve: x.reserve, body: body, reply: reply, up: x.up, down: x.down, moved: now}
 	x.up.start(int(head.Count), once)
 }
 
@@ -296,6 +298,12 @@ func (x *exchange) begin(h *api.Header, size int) bool {
 	if int(h.MessageLen) > x.max {
 		x.fail(fmt.Errorf("%w: %d bytes", ErrReplyTooLarge, h.MessageLen))
 		return false
+	}
+	if x.reserve != nil {
+		if err := x.reserve(int(h.MessageLen)); err != nil {
+			x.fail(err)
+			return false
+		}
 	}
 	x.begun, x.first, x.size = true, *h, size
 	x.reply.begin(int(h.MessageLen), int(h.Count))

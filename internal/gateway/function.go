@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 	lambdanic "github.com/lambdanic/lambdanic/client/go"
 	"github.com/lambdanic/lambdanic/internal/gateway/codec"
+	"github.com/lambdanic/lambdanic/internal/store"
 )
 
 const (
@@ -29,6 +31,8 @@ const (
 	holdBack = 64 << 10
 	// memory bounds the bodies and replies that are held at once, all requests together.
 	memory = 512 << 20
+	// What a call holds whose body and reply stream: a window of each (lambdanic.Client.CallStream).
+	streamed = 2 << 20
 	// A body's memory is reserved as it arrives: this much first, then as much again as there is.
 	firstStep = 64 << 10
 	// stall is how long the other end may keep one read or write waiting.
@@ -70,7 +74,7 @@ func (g *Gateway) serveFunction(w http.ResponseWriter, r *http.Request) {
 	route, ok := g.Lookup(namespace, name)
 	switch {
 	case !ok:
-		http.Error(w, fmt.Sprintf("function %s is not deployed", r.PathValue("name")), http.StatusNotFound)
+		http.Error(w, fmt.Sprintf("%v: %s/%s", store.ErrNotFound, cmp.Or(namespace, api.DefaultNamespace), name), http.StatusNotFound)
 		return
 	case !route.Endpoint.IsValid():
 		http.Error(w, fmt.Sprintf("function %s does not run: `lambdanic describe %s` says why", name, name), http.StatusServiceUnavailable)
@@ -157,7 +161,12 @@ func (g *Gateway) call(ctx context.Context, req lambdanic.Request, route *Route,
 	defer release()
 	limit := int64(bodyLimit(r, route))
 	body := &patientReader{Reader: http.MaxBytesReader(out.w, r.Body, limit), http: out.http}
+	held := reservation{memory: g.memory}
+	defer held.release()
 	if r.ContentLength > readAhead && !isImage(r, route) {
+		if err := held.add(streamed); err != nil {
+			return err
+		}
 		response, err := client.CallStream(ctx, req, body, int(r.ContentLength), out)
 		if err != nil {
 			return err
@@ -167,8 +176,7 @@ func (g *Gateway) call(ctx context.Context, req lambdanic.Request, route *Route,
 	if r.ContentLength >= 0 {
 		limit = r.ContentLength
 	}
-	held := reservation{memory: g.memory}
-	defer held.release()
+	req.Reserve = func(reply int) error { return held.add(int64(reply)) }
 	body.until = time.Now().Add(patience)
 	if req.Body, err = held.read(body, limit); err != nil {
 		return err
@@ -193,7 +201,7 @@ func (g *Gateway) call(ctx context.Context, req lambdanic.Request, route *Route,
 // callImage sends the pixels of a PNG, and answers with a PNG where the reply is an image of the same size.
 func callImage(ctx context.Context, client *lambdanic.Client, req lambdanic.Request, held *reservation, route *Route, out *reply) error {
 	pixels, size, err := codec.DecodePNG(bytes.NewReader(req.Body), route.Spec.Message.Max, func(pixels int64) error {
-		return held.add(2 * pixels) // and the reply is as large at most
+		return held.add(pixels)
 	})
 	if err != nil {
 		return fmt.Errorf("%w: %w", errBody, err)
@@ -204,6 +212,9 @@ func callImage(ctx context.Context, client *lambdanic.Client, req lambdanic.Requ
 		return err
 	}
 	out.held = response.Body
+	if err := held.add(int64(len(response.Body))); err != nil { // for the file
+		return err
+	}
 	var file bytes.Buffer
 	if response.Status == api.StatusOK && codec.EncodePNG(&file, response.Body, size) == nil {
 		out.w.Header().Set("Content-Type", codec.TypePNG)

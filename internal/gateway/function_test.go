@@ -259,11 +259,13 @@ func TestFunctionLimits(t *testing.T) {
 
 func TestFunctionMemory(t *testing.T) {
 	g := newGateway(t)
-	if !g.memory.TryAcquire(memory - 3) {
+	if !g.memory.TryAcquire(memory - 2*3) {
 		t.Fatal("the gateway holds something before there was a request")
 	}
-	if r := do(t, g.Public(), "POST", "/function/echo", "four"); r.StatusCode != 503 || r.Header.Get("Retry-After") == "" {
-		t.Errorf("without memory: %d", r.StatusCode)
+	for _, body := range []string{"seventh", "four"} { // itself, and the reply that is as long
+		if r := do(t, g.Public(), "POST", "/function/echo", body); r.StatusCode != 503 || r.Header.Get("Retry-After") == "" {
+			t.Errorf("without memory for %q and its reply: %d", body, r.StatusCode)
+		}
 	}
 	for range 2 { // the second shows that the first gave back what it held
 		if r := do(t, g.Public(), "POST", "/function/echo", "two"); r.StatusCode != 200 {
