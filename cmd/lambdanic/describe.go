@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -14,7 +15,7 @@ import (
 func describeCommand(o *options) *cobra.Command {
 	var namespace string
 	cmd := &cobra.Command{
-		Use:               "describe NAME",
+		Use:               "describe NAME[.NAMESPACE]",
 		Short:             "Say everything about a function: where it runs, and why not elsewhere",
 		Example:           "  lambdanic describe web_server",
 		Args:              cobra.ExactArgs(1),
@@ -24,7 +25,8 @@ func describeCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			f, err := c.Describe(cmd.Context(), namespace, args[0])
+			name, in := qualified(args[0], namespace)
+			f, err := c.Describe(cmd.Context(), in, name)
 			if err != nil {
 				return err
 			}
@@ -36,6 +38,12 @@ func describeCommand(o *options) *cobra.Command {
 	}
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "its namespace")
 	return cmd
+}
+
+// qualified splits NAME.NAMESPACE, as /function/ does. Without one, the namespace is the flag's.
+func qualified(arg, namespace string) (name, in string) {
+	name, in, _ = strings.Cut(arg, ".")
+	return name, cmp.Or(in, namespace)
 }
 
 func description(f *api.Function) [][]string {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -120,6 +121,61 @@ func TestInvoke(t *testing.T) {
 	}
 	if _, err := run("invoke", "echo", "--method", "x"); err == nil {
 		t.Error("method x was taken")
+	}
+}
+
+func TestRemoveGoesOn(t *testing.T) {
+	var removed []string
+	mux := http.NewServeMux()
+	mux.HandleFunc("DELETE /system/functions", func(w http.ResponseWriter, r *http.Request) {
+		var body types.DeleteFunctionRequest
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+			t.Error(err)
+		}
+		if body.FunctionName == "nope" {
+			http.Error(w, "no such function", http.StatusNotFound)
+			return
+		}
+		removed = append(removed, body.Namespace+"/"+body.FunctionName)
+	})
+	run := fakeDaemon(t, mux)
+	out, err := run("remove", "a", "nope", "b.tenant", "-n", "mine")
+	if err == nil || !strings.Contains(err.Error(), "no such function") || !strings.Contains(out, "b.tenant is removed") {
+		t.Errorf("%q (%v)", out, err)
+	}
+	if want := []string{"mine/a", "tenant/b"}; !slices.Equal(removed, want) {
+		t.Errorf("removed %v, want %v", removed, want)
+	}
+}
+
+func TestStatsOfSome(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /system/stats", func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode([]api.FunctionStats{{Name: "s", Namespace: "default"}, {Name: "s", Namespace: "tenant"}, {Name: "u", Namespace: "default"}})
+	})
+	run := fakeDaemon(t, mux)
+	for _, tc := range []struct {
+		args []string
+		want []string // NAME and NAMESPACE of each row
+	}{
+		{nil, []string{"s default", "s tenant", "u default"}},
+		{[]string{"s"}, []string{"s default"}},
+		{[]string{"s.tenant", "u"}, []string{"s tenant", "u default"}},
+		{[]string{"-n", "tenant"}, []string{"s tenant"}},
+	} {
+		out, err := run(append([]string{"stats"}, tc.args...)...)
+		var got []string
+		for line := range strings.Lines(out) {
+			if f := strings.Fields(line); f[0] != "NAME" {
+				got = append(got, strings.Join(f[:2], " "))
+			}
+		}
+		if err != nil || !slices.Equal(got, tc.want) {
+			t.Errorf("%v: %q (%v), want %q", tc.args, got, err, tc.want)
+		}
+	}
+	if _, err := run("stats", "u.tenant"); err == nil || !strings.Contains(err.Error(), "tenant/u") {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -11,7 +12,7 @@ import (
 func removeCommand(o *options) *cobra.Command {
 	var namespace string
 	cmd := &cobra.Command{
-		Use:               "remove NAME...",
+		Use:               "remove NAME[.NAMESPACE]...",
 		Aliases:           []string{"rm"},
 		Short:             "Remove functions",
 		Example:           "  lambdanic remove web_server",
@@ -22,18 +23,23 @@ func removeCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			for _, name := range args {
-				if err := c.Remove(cmd.Context(), namespace, name); err != nil {
-					return err
+			removed := []string{}
+			var errs []error
+			for _, arg := range args { // one that fails keeps none of the others
+				name, in := qualified(arg, namespace)
+				if err := c.Remove(cmd.Context(), in, name); err != nil {
+					errs = append(errs, err)
+					continue
 				}
+				removed = append(removed, arg)
 				if !o.json {
-					fmt.Fprintf(cmd.OutOrStdout(), "%s is removed\n", name)
+					fmt.Fprintf(cmd.OutOrStdout(), "%s is removed\n", arg)
 				}
 			}
 			if o.json {
-				return ui.JSON(cmd.OutOrStdout(), map[string]any{"removed": args})
+				errs = append(errs, ui.JSON(cmd.OutOrStdout(), map[string]any{"removed": removed}))
 			}
-			return nil
+			return errors.Join(errs...)
 		},
 	}
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "their namespace")

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,13 +13,15 @@ import (
 )
 
 func statsCommand(o *options) *cobra.Command {
-	return &cobra.Command{
-		Use:     "stats",
-		Short:   "Show the functions' counters and how long they take",
-		Long:    "Show the functions' counters since their running revisions were loaded, and how long a run takes, of a sample.",
-		Example: "  lambdanic stats\n  watch lambdanic stats",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+	var namespace string
+	cmd := &cobra.Command{
+		Use:   "stats [NAME[.NAMESPACE]...]",
+		Short: "Show the functions' counters and how long they take",
+		Long: "Show the functions' counters since their running revisions were loaded, and how long a run takes, of a sample.\n" +
+			"Without a name, all functions are shown.",
+		Example:           "  lambdanic stats\n  watch lambdanic stats web_server",
+		ValidArgsFunction: completeFunctions(o, 0),
+		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := o.client()
 			if err != nil {
 				return err
@@ -26,21 +30,43 @@ func statsCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if stats, err = choose(stats, args, namespace); err != nil {
+				return err
+			}
 			if o.json {
 				return ui.JSON(cmd.OutOrStdout(), stats)
 			}
 			var rows [][]string
 			for _, s := range stats {
 				rows = append(rows, []string{
-					s.Name, string(s.Target), fmt.Sprint(s.Requests), fmt.Sprint(s.Replies), fmt.Sprint(s.Errors), fmt.Sprint(s.Drops),
+					s.Name, s.Namespace, string(s.Target), fmt.Sprint(s.Requests), fmt.Sprint(s.Replies), fmt.Sprint(s.Errors), fmt.Sprint(s.Drops),
 					fmt.Sprint(s.Calls), fmt.Sprint(s.Faults), mean(&s), quantile(&s, 0.5), quantile(&s, 0.99),
 				})
 			}
 			return ui.Table(cmd.OutOrStdout(), []string{
-				"NAME", "TARGET", "REQUESTS", "REPLIES", "ERRORS", "DROPS", "CALLS", "FAULTS", "MEAN", "P50", "P99",
+				"NAME", "NAMESPACE", "TARGET", "REQUESTS", "REPLIES", "ERRORS", "DROPS", "CALLS", "FAULTS", "MEAN", "P50", "P99",
 			}, rows)
 		},
 	}
+	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "only this namespace")
+	return cmd
+}
+
+// choose keeps what is asked for: functions by name, or all of a namespace.
+func choose(all []api.FunctionStats, names []string, namespace string) ([]api.FunctionStats, error) {
+	if len(names) == 0 {
+		return slices.DeleteFunc(all, func(s api.FunctionStats) bool { return namespace != "" && s.Namespace != namespace }), nil
+	}
+	var chosen []api.FunctionStats
+	for _, arg := range names {
+		name, in := qualified(arg, cmp.Or(namespace, api.DefaultNamespace))
+		i := slices.IndexFunc(all, func(s api.FunctionStats) bool { return s.Name == name && s.Namespace == in })
+		if i < 0 {
+			return nil, fmt.Errorf("no such function runs: %s/%s: `lambdanic list` shows them all", in, name)
+		}
+		chosen = append(chosen, all[i])
+	}
+	return chosen, nil
 }
 
 func mean(s *api.FunctionStats) string {

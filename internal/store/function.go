@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -197,7 +198,10 @@ func (s *Store) Delete(ctx context.Context, namespace, name string) (*Function, 
 		drain(tx, f.Workload)
 		return nil
 	})
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return nil, fmt.Errorf("%w: %s", ErrNotFound, key)
+	case err != nil:
 		return nil, fmt.Errorf("remove %s: %w", key, err)
 	}
 	return &f, nil
