@@ -36,7 +36,7 @@ func TestKilledAtEachStep(t *testing.T) {
 				dir := shortdir.New(t)
 				child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilledAtEachStep$")
 				child.Env = append(os.Environ(), "LAMBDANIC_TEST_KILL_DIR="+dir, "LAMBDANIC_TEST_KILL_CHANGE="+change,
-					"LAMBDANIC_TEST_KILL_STEP="+step)
+					"LAMBDANIC_TEST_KILL_STEP="+step, "TMPDIR="+t.TempDir()) // it cannot remove what it makes there
 				out, err := child.CombinedOutput()
 				var exit *exec.ExitError
 				if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {

@@ -93,6 +93,9 @@ func (s scenario) run(t *testing.T) {
 	if revision-before != swaps {
 		t.Errorf("%d swaps took place, want %d", revision-before, swaps)
 	}
+	if swapped.byRevision[0] == 0 || swapped.byRevision[1] == 0 {
+		t.Errorf("both revisions should have answered: %v", swapped)
+	}
 	if swapped.lost > control.lost {
 		t.Errorf("%d requests were lost with swaps, %d without", swapped.lost, control.lost)
 	}
@@ -139,6 +142,9 @@ func (s scenario) load(ctx context.Context, t *testing.T, addr netip.AddrPort, s
 	for i := 1; swap != nil && i <= swaps; i++ {
 		for int(done.Load()) < total*i/(swaps+1) && running.Load() > 0 {
 			time.Sleep(200 * time.Microsecond)
+		}
+		if running.Load() == 0 {
+			t.Errorf("the load ended before swap %d", i)
 		}
 		swap()
 	}

@@ -263,7 +263,7 @@ func TestDaemon(t *testing.T) {
 func TestAdoption(t *testing.T) {
 	dir := shortdir.New(t)
 	daemon := exec.Command(os.Args[0], "-test.run=^TestDaemon$", "-test.timeout=60s")
-	daemon.Env = append(os.Environ(), daemonEnv+"="+dir)
+	daemon.Env = append(os.Environ(), daemonEnv+"="+dir, "TMPDIR="+t.TempDir()) // it cannot remove what it makes there
 	out, err := daemon.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
