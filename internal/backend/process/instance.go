@@ -170,6 +170,14 @@ func (in *instance) abandon(err error) error {
 
 // run starts a process and gives it its revision, with the state of the process that serves.
 func (in *instance) run(ctx context.Context, r *record, handover string) (*child, error) {
+	// It may lie there since an earlier version, which knew less of what must not be loaded.
+	object, err := os.ReadFile(filepath.Join(in.dir, r.Object))
+	if err == nil {
+		err = native.Check(object)
+	}
+	if err != nil {
+		return nil, err
+	}
 	r.Control = in.freeSocket()
 	socket := filepath.Join(in.dir, r.Control)
 	args := append([]string{"--listen", r.Listen.String(), "--control", socket}, r.Args...)
