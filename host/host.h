@@ -303,4 +303,7 @@ int control_serve(int fd);
 /* privilege.c */
 int privilege_drop(unsigned int uid);
 
+/* filter.c */
+int filter_install(void);
+
 #endif

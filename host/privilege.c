@@ -74,5 +74,6 @@ int privilege_drop(unsigned int uid)
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) ||
 	    setrlimit(RLIMIT_CORE, &none))
 		return -errno;
-	return limit_memory();
+	err = limit_memory();
+	return err || SANITIZED ? err : filter_install(); /* a sanitizer has more to do than we */
 }

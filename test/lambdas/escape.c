@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* A fixture that tries to run outside of its calls: every request starts a process, and is answered by fork's errno. */
+/* A fixture that tries to get out: every request starts a process, or by method 1 opens a socket, and is answered by the errno. */
 #include "lambda.h"
 
 #include <errno.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #ifdef FIXTURE_CONSTRUCTOR
@@ -18,9 +19,12 @@ int escape(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)
 	uint8_t *p = payload(headers, 0, 4);
 	pid_t pid;
 
-	(void)match_data;
 	if (!p)
 		return RETURN_FAULT;
+	if (match_data->method == 1) {
+		*(uint32_t *)p = socket(AF_INET, SOCK_DGRAM, 0) < 0 ? (uint32_t)errno : 0;
+		return lambda_reply(headers, 0, 4);
+	}
 	pid = fork();
 	if (!pid) {
 		setsid();

@@ -28,9 +28,9 @@ func startMemcached(t *testing.T) (netip.AddrPort, *memcache.Client) {
 	return netip.AddrPortFrom(loopback, m.Port), m.Client
 }
 
-func serveCaller(t *testing.T, services ...netip.AddrPort) (*Backend, *rawClient) {
+func serveCaller(t *testing.T, host string, services ...netip.AddrPort) (*Backend, *rawClient) {
 	t.Helper()
-	b := newBackend(t, checkedHost, shortdir.New(t))
+	b := newBackend(t, host, shortdir.New(t))
 	d := deployment(workload, 3, api.ModePacket, fixture(t, "caller"))
 	for i, addr := range services {
 		d.Services = append(d.Services, backend.Service{
@@ -46,7 +46,7 @@ func serveCaller(t *testing.T, services ...netip.AddrPort) (*Backend, *rawClient
 
 func TestMemcached(t *testing.T) {
 	addr, mc := startMemcached(t)
-	_, c := serveCaller(t, addr)
+	_, c := serveCaller(t, plainHost, addr) // within its system calls
 	ask := func(command string) string {
 		t.Helper()
 		h, p := c.call(workload, 0, []byte(command), 1400)
@@ -101,7 +101,7 @@ func TestMemcached(t *testing.T) {
 // Many calls at once, each with its own answer.
 func TestCallsInFlight(t *testing.T) {
 	addr, mc := startMemcached(t)
-	_, c := serveCaller(t, addr)
+	_, c := serveCaller(t, checkedHost, addr)
 	const n = 500
 	want := make(map[uint64]string)
 	for i := range n {
@@ -137,7 +137,7 @@ func TestCallErrors(t *testing.T) {
 	}
 	defer silent.Close()
 	// 192.0.2.0/24 is for documentation (RFC 5737); broadcast needs a permission that the process does not ask for.
-	_, c := serveCaller(t, silent.LocalAddr().(*net.UDPAddr).AddrPort(), netip.MustParseAddrPort("255.255.255.255:9"))
+	_, c := serveCaller(t, checkedHost, silent.LocalAddr().(*net.UDPAddr).AddrPort(), netip.MustParseAddrPort("255.255.255.255:9"))
 	expect := func(code api.Code) {
 		t.Helper()
 		if h, _ := c.receive(); h.Type != api.TypeError || h.Code != uint8(code) || h.Request != c.next {

@@ -51,9 +51,22 @@ func (c *rawClient) fork() (n int) {
 	return n
 }
 
-// What a lambda starts is bounded, does not keep a process from being started again, and ends with the workload.
-func TestForkedProcessesEnd(t *testing.T) {
+// A lambda starts no process and opens no socket.
+func TestSystemCallsAreFiltered(t *testing.T) {
 	b := newBackend(t, plainHost, shortdir.New(t))
+	c := dial(t, mustDeploy(t, b, deployment(workload, 1, api.ModePacket, fixture(t, "escape"))))
+	for method, what := range []string{"fork", "socket"} {
+		_, p := c.call(workload, uint32(method), make([]byte, 4), 0)
+		if code := unix.Errno(binary.LittleEndian.Uint32(p)); code != unix.EPERM {
+			t.Errorf("%s: %v, want %v", what, code, unix.EPERM)
+		}
+	}
+}
+
+// Where nothing keeps a lambda from starting processes, as in the build with sanitizers, they are bounded, do not keep a process
+// from being started again, and end with the workload.
+func TestForkedProcessesEnd(t *testing.T) {
+	b := newBackend(t, checkedHost, shortdir.New(t))
 	if os.Geteuid() != 0 || b.groups == "" {
 		t.Skip("needs root and a writable cgroup v2")
 	}
@@ -90,6 +103,22 @@ func TestConstructorIsRefused(t *testing.T) {
 	}
 	if got := c.count(); got != 1 {
 		t.Errorf("the earlier revision counts %d, want 1", got)
+	}
+}
+
+// What lies on the disk is checked again before a process is started from it.
+func TestConstructorIsRefusedAgain(t *testing.T) {
+	b := newBackend(t, plainHost, shortdir.New(t))
+	mustDeploy(t, b, deployment(workload, 1, api.ModePacket, fixture(t, "packet")))
+	in, _ := b.get(workload, false)
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if err := os.WriteFile(filepath.Join(in.dir, in.record.Object), fixture(t, "escape", "FIXTURE_CONSTRUCTOR"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	next := in.record
+	if _, err := in.run(t.Context(), &next, ""); !errors.Is(err, native.ErrForbidden) {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The system calls that a process keeps once it is set up, and with it the lambda in it: to receive and to answer, to load
+ * revisions, to hand state over, to run its threads. It starts no process and, unless it has services to call, opens no socket
+ * (Documentation/userspace-api/seccomp_filter.rst).
+ */
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include "host.h"
+
+#if defined(__x86_64__)
+#define ARCH AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define ARCH AUDIT_ARCH_AARCH64
+#endif
+
+static const int allowed[] = {
+#ifdef SYS_open /* on an architecture of the time when these had no successors */
+	SYS_poll, SYS_open, SYS_stat, SYS_unlink, SYS_readlink,
+#endif
+	/* packets, and commands */
+	SYS_recvmmsg, SYS_sendmmsg, SYS_recvmsg, SYS_sendmsg, SYS_recvfrom, SYS_sendto, SYS_ppoll, SYS_accept4,
+	SYS_setsockopt,
+	/* objects and state, as user and directory permit */
+	SYS_openat, SYS_close, SYS_read, SYS_write, SYS_writev, SYS_pread64, SYS_lseek, SYS_fstat, SYS_newfstatat,
+	SYS_ftruncate, SYS_unlinkat, SYS_readlinkat,
+	/* memory */
+	SYS_mmap, SYS_munmap, SYS_mremap, SYS_mprotect, SYS_madvise, SYS_brk, SYS_getrandom,
+	/* signals and time */
+	SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_sigaltstack, SYS_restart_syscall, SYS_clock_gettime,
+	SYS_clock_nanosleep, SYS_nanosleep,
+	/* threads */
+	SYS_futex, SYS_set_robust_list, SYS_rseq, SYS_exit, SYS_exit_group, SYS_sched_setaffinity,
+	SYS_sched_getaffinity, SYS_sched_yield, SYS_getcpu, SYS_getpid, SYS_gettid, SYS_tgkill
+};
+
+static const int calling[] = { SYS_socket, SYS_connect };
+
+enum { ALLOWED = sizeof(allowed) / sizeof(allowed[0]), CALLING = sizeof(calling) / sizeof(calling[0]), FIXED = 11 };
+
+int filter_install(void)
+{
+	struct sock_filter code[FIXED + 2 * (ALLOWED + CALLING)], *at = code;
+	struct sock_fprog program = { .filter = code };
+
+#define EMIT(...) (*at++ = (struct sock_filter)__VA_ARGS__)
+#define FIELD(name) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, name))
+#define UNLESS(op, value) BPF_JUMP(BPF_JMP | (op) | BPF_K, value, 0, 1) /* skip what follows */
+#define RETURN(value) BPF_STMT(BPF_RET | BPF_K, value)
+	EMIT(FIELD(arch));
+	EMIT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCH, 1, 0));
+	EMIT(RETURN(SECCOMP_RET_KILL_PROCESS));
+	EMIT(FIELD(nr));
+	for (int i = 0; i < ALLOWED; i++) {
+		EMIT(UNLESS(BPF_JEQ, allowed[i]));
+		EMIT(RETURN(SECCOMP_RET_ALLOW));
+	}
+	for (int i = 0; host.service_count && i < CALLING; i++) {
+		EMIT(UNLESS(BPF_JEQ, calling[i]));
+		EMIT(RETURN(SECCOMP_RET_ALLOW));
+	}
+	/* A filter cannot see what clone3 is to do; without it, the C library makes its threads by clone. */
+	EMIT(UNLESS(BPF_JEQ, SYS_clone3));
+	EMIT(RETURN(SECCOMP_RET_ERRNO | ENOSYS));
+	EMIT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 3));
+	EMIT(FIELD(args[0]));
+	EMIT(UNLESS(BPF_JSET, CLONE_THREAD));
+	EMIT(RETURN(SECCOMP_RET_ALLOW));
+	EMIT(RETURN(SECCOMP_RET_ERRNO | EPERM));
+	program.len = at - code;
+	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) ? -errno : 0;
+}
