@@ -34,7 +34,8 @@ type Service struct {
 // Status is what a backend says of one workload that it runs.
 type Status struct {
 	Workload uint32         `json:"workload"`
-	Revision uint32         `json:"revision"`
+	Revision uint32         `json:"revision"` // 0 where the members of a group differ
+	Newest   uint32         `json:"newest"`   // of the revisions that any member of a group serves
 	Endpoint netip.AddrPort `json:"endpoint"` // where λ-RPC requests for it go
 	Stats    Stats          `json:"stats"`
 }

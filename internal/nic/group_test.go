@@ -28,3 +28,30 @@ func TestRefusedByOneOfTwo(t *testing.T) {
 	}
 	wantCounts(t, a, w, 2, 3, 30, 1)
 }
+
+// A daemon dies after the first of two NICs swapped. The next one goes on with the revision that clients have seen: it is deployed to
+// both, also where it serves, and no state is lost on either.
+func TestSwappedOnOneOfTwo(t *testing.T) {
+	const w = 7
+	a, b := newTestNIC(t), newTestNIC(t)
+	g := worker.Group{a, b}
+	if err := g.Deploy(t.Context(), counter(t, w, 1, 1)); err != nil {
+		t.Fatal(err)
+	}
+	wantCounts(t, a, w, 1, 1, 1, 1)
+	wantCounts(t, b, w, 1, 1, 1, 1)
+	second := counter(t, w, 2, 2, fromVersion1)
+	if err := a.Deploy(t.Context(), second); err != nil {
+		t.Fatal(err)
+	}
+	wantCounts(t, a, w, 2, 2, 20, 1)
+	status, err := g.Status(t.Context())
+	if err != nil || len(status) != 1 || status[0].Revision != 0 || status[0].Newest != 2 {
+		t.Fatalf("status %+v, %v", status, err)
+	}
+	if err := g.Deploy(t.Context(), second); err != nil {
+		t.Fatal(err)
+	}
+	wantCounts(t, a, w, 2, 3, 30, 2)
+	wantCounts(t, b, w, 2, 2, 20, 1)
+}

@@ -67,7 +67,7 @@ func (g Group) Remove(ctx context.Context, workload uint32) error {
 }
 
 // Status lists what runs on every member at the same revision, with the sum of the counters. What runs on some members only
-// is listed with revision 0, which no deployment has.
+// is listed with revision 0, which no deployment has, and the newest.
 func (g Group) Status(ctx context.Context) ([]backend.Status, error) {
 	sums := map[uint32]*backend.Status{}
 	members := map[uint32]int{}
@@ -78,6 +78,7 @@ func (g Group) Status(ctx context.Context) ([]backend.Status, error) {
 		}
 		for _, s := range list {
 			members[s.Workload]++
+			s.Newest = s.Revision
 			sum, ok := sums[s.Workload]
 			if !ok {
 				sums[s.Workload] = &s
@@ -86,6 +87,7 @@ func (g Group) Status(ctx context.Context) ([]backend.Status, error) {
 			if sum.Revision != s.Revision {
 				sum.Revision = 0
 			}
+			sum.Newest = max(sum.Newest, s.Revision)
 			add(&sum.Stats, &s.Stats)
 		}
 	}

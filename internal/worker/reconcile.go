@@ -56,7 +56,8 @@ func (w *Worker) settleCandidates(ctx context.Context, st *store.Store) error {
 	for i := range candidates {
 		c := &candidates[i]
 		for _, t := range c.Spec.Targets {
-			if s, ok := running[t][c.Workload]; ok && s.Revision == c.Revision {
+			// On one of several NICs is enough: clients have seen its answers, and restore brings it to the others.
+			if s, ok := running[t][c.Workload]; ok && (s.Revision == c.Revision || s.Newest == c.Revision) {
 				c.Target = t
 				break
 			}

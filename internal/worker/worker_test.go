@@ -91,8 +91,8 @@ func TestGroupIsOneBackend(t *testing.T) {
 		t.Errorf("%+v (%v)", s, err)
 	}
 	b.running[1] = 6
-	if s, _ := g.Status(ctx); s[0].Revision != 0 {
-		t.Errorf("members differ, and revision %d is reported", s[0].Revision)
+	if s, _ := g.Status(ctx); s[0].Revision != 0 || s[0].Newest != 7 {
+		t.Errorf("members serve 7 and 6, and revision %d, newest %d, is reported", s[0].Revision, s[0].Newest)
 	}
 	delete(b.running, 1)
 	if s, _ := g.Status(ctx); len(s) != 1 || s[0].Revision != 0 {
