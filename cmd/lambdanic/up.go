@@ -52,7 +52,11 @@ func upCommand(o *options) *cobra.Command {
 			}
 			cfg.Log = logger(cmd.ErrOrStderr(), flags.verbose)
 			ready := func(node *api.Node) error { return sayUp(cmd, o.json, node) }
-			return daemon.Run(cmd.Context(), cfg, flags.readyFD, ready)
+			if err := daemon.Run(cmd.Context(), cfg, flags.readyFD, ready); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.ErrOrStderr(), "the daemon has ended; NIC and processes serve on until `lambdanic down --name %s`\n", cfg.Instance)
+			return nil
 		},
 	}
 	set := cmd.Flags()

@@ -23,8 +23,8 @@ var ErrDown = errors.New("is not up: start it with `lambdanic up`")
 
 // Client speaks to the daemon of an instance by its private socket.
 type Client struct {
-	instance string
-	http     *http.Client
+	paths Paths
+	http  *http.Client
 }
 
 // NewClient returns a client of the instance with those paths.
@@ -33,7 +33,7 @@ func NewClient(p Paths) *Client {
 		var d net.Dialer
 		return d.DialContext(ctx, "unix", p.Socket())
 	}
-	return &Client{instance: p.Instance, http: &http.Client{Transport: &http.Transport{DialContext: dial, DisableCompression: true}}}
+	return &Client{paths: p, http: &http.Client{Transport: &http.Transport{DialContext: dial, DisableCompression: true}}}
 }
 
 // Do sends a request. The caller closes the body of the answer, whatever its status.
@@ -48,9 +48,12 @@ func (c *Client) Do(ctx context.Context, method, path string, body io.Reader, he
 	answer, err := c.http.Do(r)
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ECONNREFUSED):
-		return nil, fmt.Errorf("instance %s %w", c.instance, ErrDown)
+		if c.paths.mayBeRoots() {
+			return nil, fmt.Errorf("instance %s %w, or, if it is root's, run as root", c.paths.Instance, ErrDown)
+		}
+		return nil, fmt.Errorf("instance %s %w", c.paths.Instance, ErrDown)
 	case errors.Is(err, unix.EACCES):
-		return nil, fmt.Errorf("instance %s belongs to another user: run as root", c.instance)
+		return nil, fmt.Errorf("instance %s belongs to another user: run as root", c.paths.Instance)
 	case err != nil:
 		return nil, fmt.Errorf("ask the daemon: %w", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -49,23 +50,29 @@ type Daemon struct {
 	gateway *gateway.Gateway
 }
 
-// Start brings an instance up. What an earlier daemon left running is adopted. What can fail for a reason of the caller's,
-// a name or a port in use, comes first, so that such a failure leaves nothing behind.
+// Start brings an instance up. What an earlier daemon left running is adopted. A failure, and the end of ctx before all is up,
+// leaves nothing behind where there was nothing before.
 func Start(ctx context.Context, cfg Config) (*Daemon, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	undo, err := cfg.make()
+	made, err := makeDirs(cfg.Data, cfg.Run)
 	if err != nil {
 		return nil, err
 	}
 	d := &Daemon{cfg: cfg}
-	if err := d.start(ctx); err != nil {
-		_ = d.Close()
-		undo()
-		return nil, err
+	if err = d.start(ctx); err == nil {
+		return d, nil
 	}
-	return d, nil
+	_ = d.Close()
+	if errors.As(err, new(*RunningError)) {
+		return nil, err // it is all that one's
+	}
+	if slices.Contains(made, cfg.Run) { // what runs, this attempt began
+		err = errors.Join(err, Down(context.WithoutCancel(ctx), cfg.Paths, false))
+	}
+	made.remove()
+	return nil, err
 }
 
 func (d *Daemon) start(ctx context.Context) (err error) {
@@ -88,7 +95,7 @@ func (d *Daemon) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := d.openPlaces(ctx); err != nil {
+	if err := errors.Join(d.openPlaces(ctx), ctx.Err()); err != nil {
 		return err
 	}
 	host, err := os.Hostname()

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -173,6 +175,77 @@ func TestDownRemovesEverythingWithoutADaemon(t *testing.T) {
 	if ns, err := netns.GetFromName("lambdanic-" + p.Instance); err == nil {
 		_ = ns.Close()
 		t.Error("the NIC's namespace remains")
+	}
+}
+
+// An interruption is not told as a daemon that does not end.
+func TestInterruptedDown(t *testing.T) {
+	p := newInstance(t, "l")
+	mustUp(t, Config{Paths: p})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := Down(ctx, p, false); !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "does not end") {
+		t.Errorf("down says %v", err)
+	}
+}
+
+// handler tells of each record that is logged.
+type handler func(slog.Record)
+
+func (h handler) Enabled(context.Context, slog.Level) bool      { return true }
+func (h handler) Handle(_ context.Context, r slog.Record) error { h(r); return nil }
+func (h handler) WithAttrs([]slog.Attr) slog.Handler            { return h }
+func (h handler) WithGroup(string) slog.Handler                 { return h }
+
+func TestInterruptedUpLeavesNothing(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root: it brings a NIC up")
+	}
+	p := newInstance(t, "m")
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := Start(ctx, Config{Paths: p, Log: slog.New(handler(func(r slog.Record) {
+		if r.Message == "NIC is up" {
+			cancel()
+		}
+	}))})
+	if !errors.Is(err, context.Canceled) {
+		t.Fatalf("start says %v", err)
+	}
+	for _, path := range []string{p.Data, p.Run, "/run/netns/lambdanic-" + p.Instance, filepath.Join(nic.DefaultPinDir, p.Instance)} {
+		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s remains (%v)", path, err)
+		}
+	}
+}
+
+// Another user is not told that root's instance is down, let alone by that user's own command.
+func TestOthersAreSentToRoot(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root: it becomes another user")
+	}
+	p := newInstance(t, "n")
+	if err := os.MkdirAll(filepath.Join(systemRun, p.Instance), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(filepath.Dir(filepath.Dir(p.Run)), 0o755); err != nil { // that user's own place has nothing
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = os.Remove(filepath.Join(systemRun, p.Instance)), os.Remove(systemRun) })
+	as := make(chan [2]error)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with its user
+		const nobody = 65534
+		if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, nobody, nobody, nobody); errno != 0 {
+			as <- [2]error{errno, errno}
+			return
+		}
+		_, list := NewClient(p).List(context.Background(), "")
+		as <- [2]error{list, Down(context.Background(), p, false)}
+	}()
+	for i, err := range <-as {
+		if err == nil || !strings.Contains(err.Error(), "run as root") {
+			t.Errorf("%s says %v", [2]string{"list", "down"}[i], err)
+		}
 	}
 }
 

@@ -19,6 +19,8 @@ func Down(ctx context.Context, p Paths, purge bool) error {
 		}
 	} else if !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("look for instance %s: %w", p.Instance, err)
+	} else if p.mayBeRoots() {
+		return fmt.Errorf("this user has no instance %s: run as root to take down root's", p.Instance)
 	} else if os.Getuid() == 0 {
 		// Somebody removed the records; the virtual NIC is found by its name.
 		if err := dropNIC(ctx, p, ""); err != nil {
@@ -55,13 +57,14 @@ func takeDown(ctx context.Context, p Paths) error {
 	if err := os.RemoveAll(p.Run); err != nil {
 		return fmt.Errorf("remove %s: %w", p.Run, err)
 	}
+	_ = os.Remove(systemRun) // only if this was the last instance
 	return nil
 }
 
 // stopDaemon ends the daemon and takes the instance in its place.
 func stopDaemon(ctx context.Context, p Paths) (*os.File, error) {
 	const patience = 20 * time.Second
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	waiting, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	asked := 0
 	for {
@@ -77,8 +80,11 @@ func stopDaemon(ctx context.Context, p Paths) (*os.File, error) {
 			}
 		}
 		select {
-		case <-ctx.Done():
-			return nil, fmt.Errorf("process %d does not end: %w: kill it, then run `lambdanic down` again", asked, ctx.Err())
+		case <-waiting.Done():
+			if ctx.Err() != nil {
+				return nil, fmt.Errorf("interrupted while process %d was ending; NIC and processes serve on: run `lambdanic down` again: %w", asked, ctx.Err())
+			}
+			return nil, fmt.Errorf("process %d does not end: %w: kill it, then run `lambdanic down` again", asked, waiting.Err())
 		case <-time.After(20 * time.Millisecond):
 		}
 	}

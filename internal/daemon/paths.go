@@ -63,9 +63,12 @@ func usualData() string {
 	return filepath.Join(home, ".local", "share", "lambdanic")
 }
 
+// systemRun is where root's instances keep what a reboot ends.
+const systemRun = "/run/lambdanic"
+
 func usualRun(data string) string {
 	if os.Getuid() == 0 {
-		return "/run/lambdanic"
+		return systemRun
 	}
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
 		return filepath.Join(dir, "lambdanic")
@@ -88,22 +91,38 @@ func (p Paths) storeSockets() string { return filepath.Join(p.Run, "store") }
 func (p Paths) nics() string         { return filepath.Join(p.Run, "nic") }
 func (p Paths) processes() string    { return filepath.Join(p.Run, "process") }
 
-// make makes the directories, closed to others. What was not there before, undo removes again.
-func (p Paths) make() (undo func(), err error) {
-	var made []string
-	undo = func() {
-		for _, dir := range made {
-			_ = os.RemoveAll(dir)
-		}
-	}
-	for _, dir := range []string{p.Data, p.Run} {
+// madeDirs are directories that were not there before.
+type madeDirs []string
+
+// makeDirs makes directories, closed to others.
+func makeDirs(dirs ...string) (made madeDirs, err error) {
+	for _, dir := range dirs {
 		if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
 			made = append(made, dir)
 		}
-		if err := errors.Join(os.MkdirAll(dir, 0o700), os.Chmod(dir, 0o700)); err != nil {
-			undo()
+		err := os.MkdirAll(dir, 0o700)
+		if err == nil {
+			err = os.Chmod(dir, 0o700)
+		}
+		if err != nil {
+			made.remove()
 			return nil, fmt.Errorf("make directory: %w", err)
 		}
 	}
-	return undo, nil
+	return made, nil
+}
+
+func (m madeDirs) remove() {
+	for _, dir := range m {
+		_ = os.RemoveAll(dir)
+	}
+}
+
+// mayBeRoots says whether root may have the instance that another user asks for in vain.
+func (p Paths) mayBeRoots() bool {
+	if os.Getuid() == 0 {
+		return false
+	}
+	_, err := os.Stat(filepath.Join(systemRun, p.Instance))
+	return err == nil || errors.Is(err, os.ErrPermission)
 }

@@ -59,13 +59,13 @@ func run(ctx context.Context, cfg Config, ready func(*api.Node) error) error {
 
 // Detach starts this program again with args, in the background and in a session of its own, and returns when it serves.
 func Detach(ctx context.Context, p Paths, args []string) (*api.Node, error) {
-	undo, err := p.make()
+	made, err := makeDirs(p.Data) // for the log; the daemon makes the other
 	if err != nil {
 		return nil, err
 	}
 	node, err := detach(ctx, p, args)
 	if errors.As(err, new(startError)) {
-		undo() // the daemon has taken everything else back, and the error says all that the log does
+		made.remove() // the daemon has taken everything else back, and the error says all that the log does
 	}
 	return node, err
 }
@@ -119,7 +119,7 @@ func awaitReady(ctx context.Context, r *os.File, p Paths) (*api.Node, error) {
 	err := json.NewDecoder(r).Decode(&said)
 	switch {
 	case ctx.Err() != nil:
-		return nil, fmt.Errorf("start the daemon: %w", ctx.Err())
+		return nil, fmt.Errorf("interrupted while the daemon was starting: `lambdanic down --name %s` removes what it left: %w", p.Instance, ctx.Err())
 	case err != nil:
 		return nil, fmt.Errorf("%w: see %s", errDied, p.Log())
 	}

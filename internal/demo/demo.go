@@ -42,6 +42,9 @@ func Run(ctx context.Context, o Options) error {
 	if o.Rounds == 0 {
 		o.Rounds = 5
 	}
+	if os.Geteuid() != 0 {
+		return errors.New("the demo makes interfaces and loads BPF programs: run as root")
+	}
 	o.log("using the product: deploy on both targets, invoke, check")
 	correct, err := o.use(ctx)
 	if err != nil {

@@ -10,8 +10,6 @@ import (
 	"io"
 	"os"
 	"text/tabwriter"
-
-	"golang.org/x/sys/unix"
 )
 
 // Check is what one attempt found.
@@ -49,7 +47,7 @@ func (p probe) run(ctx context.Context) Check {
 	switch {
 	case err == nil:
 		check.OK, check.Detail = true, detail
-	case errors.Is(err, unix.EPERM) && os.Geteuid() != 0: // nothing is known but that we may not ask
+	case errors.Is(err, os.ErrPermission) && os.Geteuid() != 0: // nothing is known but that we may not ask
 		check.Detail, check.Remedy = "not permitted", asRoot
 	default:
 		check.Detail, check.Remedy = err.Error(), p.remedy

@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
 
 // As root, on the kernels that we support, all that is needed is there, and nothing stays behind.
@@ -94,6 +96,26 @@ func TestProbe(t *testing.T) {
 	p.try = func(context.Context) (string, error) { return "here", errors.New("gone") }
 	if got, want := p.run(t.Context()), (Check{Name: "x", Needed: true, Detail: "gone", Remedy: "buy one"}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// What another user may not do has one remedy.
+func TestProbeWithoutPermission(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: it becomes another user")
+	}
+	found := make(chan Check)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with its user
+		const nobody = 65534
+		if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, nobody, nobody, nobody); errno != 0 {
+			t.Error(errno)
+		}
+		p := probe{name: "x", remedy: "mount one", try: func(context.Context) (string, error) { return "", unix.Access("/proc/1/fd", unix.R_OK) }}
+		found <- p.run(context.Background())
+	}()
+	if c := <-found; c.OK || c.Remedy != asRoot {
+		t.Errorf("%+v", c)
 	}
 }
 
