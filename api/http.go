@@ -13,6 +13,8 @@ const DefaultNamespace = "default"
 
 // Annotations by which a deploy overrides the spec. OpenFaaS's clients can send them too.
 const (
+	// AnnotationPrefix begins ours; there are no others with it.
+	AnnotationPrefix = "lambdanic."
 	// AnnotationTargets lists targets in order of preference, with commas between them.
 	AnnotationTargets = "lambdanic.targets"
 	// AnnotationService and a service's name give that service's address, IP:PORT or host:PORT.

@@ -123,7 +123,7 @@ func readSource(source []byte) ([]sandbox.File, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrSource, err)
 		}
-		name := header.Name
+		name := strings.TrimPrefix(header.Name, "./") // as `tar -C DIR -c .` writes it
 		switch {
 		case header.Typeflag == tar.TypeDir:
 			continue

@@ -139,6 +139,9 @@ func deployRequest(body *types.FunctionDeployment) (manager.Request, error) {
 	for key, value := range request.Annotations {
 		if service, ok := strings.CutPrefix(key, api.AnnotationService); ok {
 			request.Services[service] = value
+		} else if strings.HasPrefix(key, api.AnnotationPrefix) && key != api.AnnotationTargets {
+			return request, fmt.Errorf("%w: annotation %s means nothing: there are %s and %sNAME",
+				manager.ErrInvalid, key, api.AnnotationTargets, api.AnnotationService)
 		}
 	}
 	if list := request.Annotations[api.AnnotationTargets]; list != "" {

@@ -126,6 +126,8 @@ func TestManagementErrors(t *testing.T) {
 		{"POST", "/system/functions", `{"service":"storeless","image":"i"}`, 500},
 		{"POST", "/system/functions", `{"service":"web","secrets":["s"]}`, 400},
 		{"POST", "/system/functions", `{"service":"web","sevrice":"x"}`, 400},
+		{"POST", "/system/functions", `{"service":"web","annotations":{"lambdanic.target":"nic"}}`, 400},
+		{"POST", "/system/functions", `{"service":"web","annotations":{"com.example":"nic"}}`, 200},
 		{"POST", "/system/functions", `{"service":"web"} {}`, 400},
 		{"POST", "/system/functions", `{"service":7}`, 400},
 		{"POST", "/system/functions", `[]`, 400},

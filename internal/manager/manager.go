@@ -170,7 +170,7 @@ func (m *Manager) check(r Request) (store.Function, error) {
 	for name, address := range r.Services {
 		i := slices.IndexFunc(f.Spec.Services, func(s api.ServiceSpec) bool { return s.Name == name })
 		if i < 0 {
-			return f, fmt.Errorf("%w: %s has no service %q in its spec", ErrInvalid, r.Name, name)
+			return f, fmt.Errorf("%w: %s has no service %q: its spec names %s", ErrInvalid, r.Name, name, serviceNames(f.Spec))
 		}
 		f.Spec.Services[i].Address = address
 	}
@@ -178,6 +178,17 @@ func (m *Manager) check(r Request) (store.Function, error) {
 		return f, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	return f, nil
+}
+
+func serviceNames(s api.Spec) string {
+	if len(s.Services) == 0 {
+		return "none"
+	}
+	var names []string
+	for _, svc := range s.Services {
+		names = append(names, svc.Name)
+	}
+	return strings.Join(names, ", ")
 }
 
 // Deploy makes a new revision of a function serve, and returns when it does.
