@@ -122,7 +122,7 @@ func (c *Client) call(ctx context.Context, req *Request, n int, body source, rep
 			break
 		}
 		if !c.again(err, &head, attempt, &room) || !pump.start(size) {
-			return Response{}, fmt.Errorf("call workload %d: %w", req.Workload, err)
+			return Response{}, fmt.Errorf("call workload %#x: %w", req.Workload, err)
 		}
 		s.stats.restarts.Add(1)
 	}

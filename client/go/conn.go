@@ -80,7 +80,7 @@ func (c *Conn) Call(ctx context.Context, req Request) (Response, error) {
 			break
 		}
 		if !c.again(err, &head, attempt, &room) {
-			return Response{}, fmt.Errorf("call workload %d: %w", req.Workload, err)
+			return Response{}, fmt.Errorf("call workload %#x: %w", req.Workload, err)
 		}
 		c.stats.Restarts++
 	}

@@ -101,16 +101,25 @@ func (g *Gateway) serveFunction(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// failure says which function failed, and where the reason is one of its services, which one that may be.
+// failure says which function failed, and what of it: its limit on messages, its reply, or which of its services that may be.
 func failure(name string, route *Route, err error) error {
-	if !errors.Is(err, lambdanic.ErrServiceTimeout) && !errors.Is(err, lambdanic.ErrUnreachable) {
-		return fmt.Errorf("function %s: %w", name, err)
+	switch {
+	case errors.As(err, new(*http.MaxBytesError)):
+		remedy := "raise message.max in its spec"
+		if route.Spec.Message.Mode == api.ModePacket {
+			remedy = "longer ones need another message.mode than packet in its spec"
+		}
+		return fmt.Errorf("function %s takes messages of up to %d bytes, %s: %w", name, uint64(route.Spec.Message.Max), remedy, err)
+	case errors.Is(err, lambdanic.ErrTooLarge): // bodyLimit holds for the request
+		return fmt.Errorf("function %s: its reply does not fit: %w", name, err)
+	case errors.Is(err, lambdanic.ErrServiceTimeout), errors.Is(err, lambdanic.ErrUnreachable):
+		var services []string
+		for _, s := range route.Spec.Services {
+			services = append(services, fmt.Sprintf("%s at %s", s.Name, s.Address))
+		}
+		return fmt.Errorf("function %s (%s): %w", name, strings.Join(services, ", "), err)
 	}
-	var services []string
-	for _, s := range route.Spec.Services {
-		services = append(services, fmt.Sprintf("%s at %s", s.Name, s.Address))
-	}
-	return fmt.Errorf("function %s (%s): %w", name, strings.Join(services, ", "), err)
+	return fmt.Errorf("function %s: %w", name, err)
 }
 
 // parseCall reads method and time-out.

@@ -242,6 +242,9 @@ func TestFunctionLimits(t *testing.T) {
 		if r.StatusCode != http.StatusRequestEntityTooLarge {
 			t.Errorf("%s body one byte too long: %d", name, r.StatusCode)
 		}
+		if text := bodyOf(t, r); !strings.Contains(text, fmt.Sprintf("up to %d bytes", api.RPCMaxPayload)) || !strings.Contains(text, "message.mode") {
+			t.Errorf("%s body one byte too long: %q", name, text)
+		}
 		_ = r.Body.Close()
 	}
 	// A body that is announced too long is refused before it is sent.
@@ -402,10 +405,11 @@ func TestFunctionBrokenBodies(t *testing.T) {
 func TestFunctionErrorsNameTheFunction(t *testing.T) {
 	h := newGateway(t).Public()
 	for path, want := range map[string]string{
-		"/function/echo?method=105":        "function echo: call workload 1: λ-RPC error 5: ",
-		"/function/echo.tenant?method=107": "function echo.tenant: call workload 1: λ-RPC error 7: ",
-		"/function/kv?method=108":          "function kv (memcached at 192.0.2.9:11211): call workload 1: λ-RPC error 8: ",
-		"/function/kv?method=109":          "function kv (memcached at 192.0.2.9:11211): call workload 1: λ-RPC error 9: ",
+		"/function/echo?method=105":        "function echo: call workload 0x1: λ-RPC error 5: ",
+		"/function/echo.tenant?method=107": "function echo.tenant: call workload 0x1: λ-RPC error 7: ",
+		"/function/echo?method=106":        "function echo: its reply does not fit: call workload 0x1: λ-RPC error 6: ",
+		"/function/kv?method=108":          "function kv (memcached at 192.0.2.9:11211): call workload 0x1: λ-RPC error 8: ",
+		"/function/kv?method=109":          "function kv (memcached at 192.0.2.9:11211): call workload 0x1: λ-RPC error 9: ",
 	} {
 		if text := bodyOf(t, do(t, h, "POST", path, "hello")); !strings.HasPrefix(text, want) {
 			t.Errorf("%s: %q, want %q", path, text, want)

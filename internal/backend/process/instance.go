@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -118,7 +119,7 @@ func (in *instance) prepare(d backend.Deployment) (record, error) {
 	if err := in.makeDir(); err != nil {
 		return record{}, err
 	}
-	r := record{Workload: d.Workload, Revision: d.Revision, Listen: listen, Layouts: d.Layouts}
+	r := record{Workload: d.Workload, Function: d.Namespace + "/" + d.Name, Revision: d.Revision, Listen: listen, Layouts: d.Layouts}
 	r.Object = objectName(d)
 	r.Args = append(arguments(in.b.cfg, d), "--user", fmt.Sprint(userOf(in.dir)))
 	return r, writeFile(filepath.Join(in.dir, r.Object), d.Native, userOf(in.dir))
@@ -254,8 +255,13 @@ func (in *instance) watch(c *child, since time.Time) {
 	if time.Since(since) > calm {
 		in.retry.Reset()
 	}
-	in.b.cfg.Logger.Error("lambda-host died, starting it again", "workload", in.workload, "pid", c.pid)
+	in.log().Error("the process of a lambda died, and with it the lambda's state; starting it again", "pid", c.pid)
 	in.again()
+}
+
+// log names the function and its workload as the command line does.
+func (in *instance) log() *slog.Logger {
+	return in.b.cfg.Logger.With("function", in.record.Function, "workload", fmt.Sprintf("%#x", in.workload))
 }
 
 // again starts the process after a while, longer each time.
@@ -271,12 +277,12 @@ func (in *instance) again() {
 		next := in.record
 		c, err := in.run(context.Background(), &next, "")
 		if err != nil {
-			in.b.cfg.Logger.Error("lambda-host does not start", "workload", in.workload, "error", err)
+			in.log().Error("the process of a lambda does not start", "error", err)
 			in.again()
 			return
 		}
 		if err := in.commit(next); err != nil {
-			in.b.cfg.Logger.Error("lambda-host cannot be recorded", "workload", in.workload, "error", err)
+			in.log().Error("the process of a lambda cannot be recorded", "error", err)
 		}
 		in.child = c
 		go in.watch(c, time.Now())

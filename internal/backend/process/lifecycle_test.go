@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -99,6 +100,40 @@ func TestSwapKeepsState(t *testing.T) {
 	if err := b.Remove(t.Context(), workload); err != nil {
 		t.Errorf("remove again: %v", err)
 	}
+}
+
+// lines takes what is written, line by line.
+type lines chan string
+
+func (l lines) Write(line []byte) (int, error) {
+	l <- string(line)
+	return len(line), nil
+}
+
+// The log says whose process died, and what that means.
+func TestDeathIsLogged(t *testing.T) {
+	b := newBackend(t, checkedHost, shortdir.New(t))
+	said := make(lines, 16)
+	b.cfg.Logger = slog.New(slog.NewTextHandler(said, nil))
+	mustDeploy(t, b, deployment(workload, 1, api.ModePacket, fixture(t, "packet")))
+	pid := pidOf(t, b, workload)
+	if err := unix.Kill(pid, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case line := <-said:
+		for _, want := range []string{"function=test/fixture", fmt.Sprintf("workload=%#x", workload), "state"} {
+			if !strings.Contains(line, want) {
+				t.Errorf("the log says %q, without %q", line, want)
+			}
+		}
+	case <-time.After(15 * time.Second):
+		t.Fatal("the log says nothing")
+	}
+	eventually(t, "the process runs again", func() bool {
+		list, err := b.Status(t.Context())
+		return err == nil && len(list) == 1
+	})
 }
 
 // A message in assembly is finished by the revision that began it, which also answers the pulls.

@@ -18,6 +18,7 @@ import (
 // A record is what a daemon leaves for the next one, and what it needs to start the process again.
 type record struct {
 	Workload uint32         `json:"workload"`
+	Function string         `json:"function"` // NAMESPACE/NAME, for people
 	Revision uint32         `json:"revision"`
 	Listen   netip.AddrPort `json:"listen"`
 	Control  string         `json:"control"` // control socket, in the directory of the record
