@@ -20,7 +20,7 @@ GENERATED = $(shell git grep -lE '^(//|/\*) (Code generated|Generated) ')
 build: build/.generated ## Build build/lambdanic, build/lambda-host and build/pacer
 	tools/deps -n
 	$(MAKE) -C host
-	CGO_ENABLED=0 go build -trimpath -o build/lambdanic ./cmd/lambdanic
+	CGO_ENABLED=0 go build -trimpath -ldflags "-X main.commit=$$(git rev-parse HEAD)" -o build/lambdanic ./cmd/lambdanic
 
 deps: ## Install the Debian packages that build, tests and demo need
 	tools/deps

@@ -140,6 +140,10 @@ func checkKey(name string, item *ast.MappingValueNode, t reflect.Type) error {
 	key, allowed := item.Key.GetToken(), make([]string, 0, t.NumField())
 	for i := range t.NumField() {
 		field, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ",")
+		if field == key.Value && t.Field(i).Type.Kind() == reflect.Slice && isScalar(item.Value) {
+			at := item.Value.GetToken()
+			return &FileError{name, at.Position.Line, at.Position.Column, fmt.Errorf("%s is a list: write [%s]", field, at.Value)}
+		}
 		if field == key.Value {
 			return checkKeys(name, item.Value, t.Field(i).Type)
 		}
@@ -154,6 +158,11 @@ func checkKey(name string, item *ast.MappingValueNode, t reflect.Type) error {
 	}
 }
 
+func isScalar(node ast.Node) bool {
+	_, ok := node.(ast.ScalarNode)
+	return ok && node.Type() != ast.NullType
+}
+
 // locate turns an error of the YAML library into a FileError.
 func locate(name string, err error) error {
 	var at yaml.Error
@@ -164,7 +173,11 @@ func locate(name string, err error) error {
 	if token := at.GetToken(); token != nil && token.Position != nil {
 		line, column = token.Position.Line, token.Position.Column
 	}
-	return &FileError{name, line, column, errors.New(at.GetMessage())}
+	said := at.GetMessage()
+	if strings.Contains(said, "'\t' that cannot start") {
+		said = "a tab: YAML indents by spaces"
+	}
+	return &FileError{name, line, column, errors.New(said)}
 }
 
 // prefixEach puts prefix before each of the errors joined in err.

@@ -54,6 +54,8 @@ func TestParseSpecRefuses(t *testing.T) {
 		"wrong duration":       {"name: a\nlimits:\n  time: 7\n", "is not a duration"},
 		"bad name":             {"name: Web\n", "lambda.yml: name: \"Web\" is not a lambda name"},
 		"source elsewhere":     {"name: a\nsource: ../b.c\n", "lambda.yml: source: \"../b.c\" leaves the lambda's directory"},
+		"no list":              {"name: a\ntargets: nic\n", "lambda.yml:2:10: targets is a list: write [nic]"},
+		"tab":                  {"name: a\nlimits:\n\tmemory: 1MiB\n", "lambda.yml:3:1: a tab: "},
 		"no mapping":           {"- name: a\n", "lambda.yml:1:1: "},
 		"empty":                {"", "lambda.yml: "},
 		"two documents":        {"name: a\n---\nname: b\n", "2 YAML documents"},

@@ -108,7 +108,7 @@ func findSpec(files []sandbox.File) (api.Spec, error) {
 	}
 	i := slices.IndexFunc(files, named(api.SpecFile))
 	if i < 0 {
-		return api.Spec{}, fmt.Errorf("%w: there is no %s", ErrSource, api.SpecFile)
+		return api.Spec{}, fmt.Errorf("%w: there is no %s: `lambdanic new` begins a lambda", ErrSource, api.SpecFile)
 	}
 	spec, err := api.ParseSpec(api.SpecFile, files[i].Data)
 	if err != nil {

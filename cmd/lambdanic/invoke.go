@@ -22,7 +22,7 @@ import (
 
 type invokeFlags struct {
 	data, file, out, method string
-	timeout                 time.Duration
+	timeout                 api.Duration
 }
 
 func invokeCommand(o *options) *cobra.Command {
@@ -66,8 +66,7 @@ func invokeCommand(o *options) *cobra.Command {
 	set.StringVar(&flags.file, "file", "", "a file with the request's bytes, - for standard input")
 	set.StringVarP(&flags.out, "out", "o", "", "a file for the answer")
 	set.StringVarP(&flags.method, "method", "m", "0", "the λ-RPC method, whose meaning is the lambda's")
-	set.DurationVar(&flags.timeout, "timeout", 0, "how long to wait in all")
-	cmd.MarkFlagsMutuallyExclusive("data", "file")
+	set.TextVar(&flags.timeout, "timeout", api.Duration(0), "how long to wait in all, as 500ms or 5s")
 	return cmd
 }
 
@@ -75,7 +74,10 @@ func invokeCommand(o *options) *cobra.Command {
 func (f *invokeFlags) request(cmd *cobra.Command) (io.ReadCloser, http.Header, error) {
 	header := http.Header{}
 	if f.timeout > 0 {
-		header.Set(api.HeaderTimeout, f.timeout.String())
+		header.Set(api.HeaderTimeout, time.Duration(f.timeout).String())
+	}
+	if f.data != "" && f.file != "" {
+		return nil, nil, errors.New("give either --data or --file")
 	}
 	switch f.file {
 	case "":

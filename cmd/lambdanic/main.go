@@ -2,6 +2,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -74,6 +75,9 @@ func root() *cobra.Command {
 	cmd.AddCommand(upCommand(o), downCommand(o), buildCommand(o), deployCommand(o), invokeCommand(o), listCommand(o),
 		describeCommand(o), removeCommand(o), statsCommand(o), newCommand(o), doctorCommand(o), benchCommand(o), demoCommand(o),
 		versionCommand(o))
+	for _, c := range cmd.Commands() {
+		c.Args = explained(c.Args)
+	}
 	return cmd
 }
 
@@ -85,19 +89,26 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 	return fmt.Errorf("unknown command %q: `lambdanic help` names them all", name)
 }
 
-// version is what was built: a tag, or the commit.
+// commit is what was built. The linker sets it (Makefile).
+var commit string
+
+// version is what was built: a module's version, or the commit.
 func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+		return info.Main.Version
 	}
-	if v := info.Main.Version; v != "" && v != "(devel)" {
-		return v
+	return cmp.Or(commit, "devel")
+}
+
+// explained makes an error about arguments say which there are.
+func explained(check cobra.PositionalArgs) cobra.PositionalArgs {
+	if check == nil {
+		return nil
 	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			return s.Value
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return fmt.Errorf("%w: write `%s`", err, cmd.UseLine())
 		}
+		return nil
 	}
-	return "devel"
 }

@@ -191,6 +191,27 @@ func TestBadFlags(t *testing.T) {
 	}
 }
 
+// What is wrong on the command line is told with the remedy.
+func TestBadFlagsSayWhatIsRight(t *testing.T) {
+	run := fakeDaemon(t, nil)
+	file := filepath.Join(t.TempDir(), "x.c")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for want, args := range map[string][]string{
+		"NAME[.NAMESPACE]":        {"invoke"},
+		"NAME[.NAMESPACE]...":     {"remove"},
+		"either --data or --file": {"invoke", "x", "--data", "a", "--file", "b"},
+		"write it as 100us, 20ms": {"invoke", "x", "--timeout", "y"},
+		"name the directory":      {"build", file},
+		"`lambdanic new`":         {"build", t.TempDir()},
+	} {
+		if _, err := run(args...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v, want %q", args, err, want)
+		}
+	}
+}
+
 func TestUnknownCommand(t *testing.T) {
 	run := fakeDaemon(t, nil)
 	for name, hint := range map[string]string{"lst": "did you mean list", "xyzzyxyzzy": "lambdanic help"} {

@@ -50,7 +50,7 @@ func upCommand(o *options) *cobra.Command {
 				}
 				return sayUp(cmd, o.json, node)
 			}
-			cfg.Log = logger(cmd.ErrOrStderr(), flags.verbose)
+			cfg.Log = logger(cmd.ErrOrStderr(), flags.level())
 			ready := func(node *api.Node) error { return sayUp(cmd, o.json, node) }
 			if err := daemon.Run(cmd.Context(), cfg, flags.readyFD, ready); err != nil {
 				return err
@@ -75,7 +75,7 @@ func upCommand(o *options) *cobra.Command {
 
 func (f *upFlags) config(o *options) (daemon.Config, error) {
 	p, err := o.paths()
-	cfg := daemon.Config{Paths: p, Interfaces: f.interfaces, Mode: nic.Mode(f.mode), Listen: f.listen, Version: version()}
+	cfg := daemon.Config{Paths: p, Interfaces: f.interfaces, Mode: nic.Mode(f.mode), Listen: f.listen, Version: version(), Commit: commit}
 	if err != nil {
 		return cfg, err
 	}
@@ -106,11 +106,18 @@ func (f *upFlags) config(o *options) (daemon.Config, error) {
 	return cfg, nil
 }
 
-func logger(w io.Writer, verbose bool) *slog.Logger {
-	level := slog.LevelWarn
-	if verbose {
-		level = slog.LevelDebug
+// level is how much is logged: in the background also what somebody in the foreground did.
+func (f *upFlags) level() slog.Level {
+	switch {
+	case f.verbose:
+		return slog.LevelDebug
+	case f.readyFD >= 0:
+		return slog.LevelInfo
 	}
+	return slog.LevelWarn
+}
+
+func logger(w io.Writer, level slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/lambdanic/lambdanic/api"
@@ -13,6 +14,9 @@ import (
 
 // Build compiles the lambda in dir: by the daemon where one is up, else here, into the same place.
 func Build(ctx context.Context, p Paths, dir string) (*api.Artifact, error) {
+	if fi, err := os.Stat(dir); err == nil && !fi.IsDir() {
+		return nil, fmt.Errorf("%s is a file: name the directory that holds it and %s", dir, api.SpecFile)
+	}
 	source, err := compiler.PackSource(dir)
 	if err != nil {
 		return nil, err

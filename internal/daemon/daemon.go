@@ -33,6 +33,7 @@ type Config struct {
 	UnknownError bool         // the NIC answers unknown workloads with an error
 	Listen       string       // HOST:PORT of the gateway; "" for none
 	Version      string
+	Commit       string // "" where it is not known
 	Log          *slog.Logger
 }
 
@@ -112,7 +113,7 @@ func (d *Daemon) start(ctx context.Context) (err error) {
 		return err
 	}
 	d.gateway = gateway.New(gateway.Config{
-		Node: host, Version: cfg.Version, Lookup: d.lookup, Manager: d.manager, Credentials: credentials, Log: cfg.Log,
+		Node: host, Version: cfg.Version, Commit: cfg.Commit, Lookup: d.lookup, Manager: d.manager, Credentials: credentials, Log: cfg.Log,
 		Describe: func() api.Node { return d.describe(host) },
 	})
 	return nil
@@ -123,7 +124,7 @@ func (d *Daemon) listen(ctx context.Context) (err error) {
 	var lc net.ListenConfig
 	if d.cfg.Listen != "" {
 		if d.public, err = lc.Listen(ctx, "tcp", d.cfg.Listen); err != nil {
-			return fmt.Errorf("listen on %s: %w: choose another address with --listen", d.cfg.Listen, err)
+			return fmt.Errorf("%w: choose another address with --listen", err) // which names this one
 		}
 	}
 	if err := os.Remove(d.cfg.Socket()); err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -81,7 +81,7 @@ func newGateway(t *testing.T) *Gateway {
 		Name: "kv", Services: []api.ServiceSpec{{Name: "memcached", Protocol: "memcached", Address: "192.0.2.9:11211"}},
 	}.Default()
 	g := New(Config{
-		Node: "n1",
+		Node: "n1", Version: "v1", Commit: "c0ffee",
 		Lookup: func(namespace, name string) (Route, bool) {
 			switch namespace + "/" + name {
 			case "/echo", "tenant/echo":

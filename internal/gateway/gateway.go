@@ -28,6 +28,7 @@ type Manager interface {
 type Config struct {
 	Node    string // its name
 	Version string
+	Commit  string
 	// Lookup finds a function. It is called for every request.
 	Lookup  func(namespace, name string) (Route, bool)
 	Manager Manager

@@ -168,7 +168,7 @@ func (g *Gateway) remove(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (g *Gateway) info(w http.ResponseWriter, _ *http.Request) error {
-	version := &types.VersionInfo{Release: g.Version}
+	version := &types.VersionInfo{Release: g.Version, SHA: g.Commit}
 	return writeJSON(w, http.StatusOK, map[string]any{
 		"provider": types.ProviderInfo{Name: "lambdanic", Version: version, Orchestration: "lambdanic"},
 		"version":  version,

@@ -167,6 +167,11 @@ func TestSpeaksOpenFaaS(t *testing.T) {
 	if err := json.NewDecoder(r.Body).Decode(&list); err != nil || len(list) != 1 || list[0].Name != "echo" || list[0].Replicas != 1 {
 		t.Errorf("%+v (%v)", list, err)
 	}
+	var info struct{ Provider types.ProviderInfo }
+	r = do(t, g.Private(), "GET", "/system/info", "")
+	if err := json.NewDecoder(r.Body).Decode(&info); err != nil || *info.Provider.Version != (types.VersionInfo{Release: "v1", SHA: "c0ffee"}) {
+		t.Errorf("%+v (%v)", info, err)
+	}
 	body, err := json.Marshal(types.FunctionDeployment{
 		Service: "web", Image: "i", Namespace: "tenant", EnvVars: map[string]string{"a": "b"},
 		Annotations: &map[string]string{api.AnnotationTargets: "process, nic", api.AnnotationService + "memcached": "192.0.2.1:11211"},

@@ -83,7 +83,7 @@ func (b *fakeBackend) Endpoint(workload uint32) (netip.AddrPort, bool) {
 }
 
 // fakeArtifacts has an artifact for every digest: one that needs memcached, and with a digest that ends in a, one that keeps
-// state too.
+// state too; with one in b, one for the NIC alone.
 type fakeArtifacts struct{}
 
 func (fakeArtifacts) Get(digest string) (*artifact.Artifact, error) {
@@ -96,6 +96,9 @@ func (fakeArtifacts) Get(digest string) (*artifact.Artifact, error) {
 	a := &artifact.Artifact{Digest: digest, Manifest: api.Manifest{Spec: spec}}
 	if strings.HasSuffix(digest, "a") {
 		a.Manifest.Layouts.Kept = "counters"
+	}
+	if strings.HasSuffix(digest, "b") {
+		a.Manifest.Spec.Targets = []api.Target{api.TargetNIC}
 	}
 	return a, nil
 }

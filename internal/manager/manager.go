@@ -163,6 +163,11 @@ func (m *Manager) check(r Request) (store.Function, error) {
 	}
 	f.Spec = a.Manifest.Spec
 	f.Spec.Name = r.Name
+	for _, t := range r.Targets {
+		if !slices.Contains(a.Manifest.Spec.Targets, t) {
+			return f, fmt.Errorf("%w: %s is built for %v: add %s to `targets` in its %s", ErrInvalid, r.Image, a.Manifest.Spec.Targets, t, api.SpecFile)
+		}
+	}
 	if len(r.Targets) > 0 {
 		f.Spec.Targets = r.Targets
 	}
@@ -214,6 +219,10 @@ func (m *Manager) Deploy(ctx context.Context, r Request) (*api.Function, error) 
 		return nil, fmt.Errorf("%w: it serves, and the next `lambdanic up` records it", err)
 	}
 	m.Step("deploy: promoted")
+	m.Log.Info("deployed", "function", c.Key(), "revision", c.Revision, "target", c.Target)
+	for _, r := range c.Refused {
+		m.Log.Warn("a target does not run a function", "function", c.Key(), "revision", c.Revision, "target", r.Target, "because", r.Reason)
+	}
 	m.setRoute(c)
 	if err := m.Worker.Retire(ctx, c.Workload, c.Target); err != nil {
 		// The new revision serves; what is left over goes at the next start.
@@ -241,6 +250,7 @@ func (m *Manager) abandon(ctx context.Context, c *store.Function, why error) err
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	m.Step("deploy: refused")
+	m.Log.Warn("refused", "function", c.Key(), "revision", c.Revision, "because", why)
 	if err := m.Store.Abandon(ctx, c); err != nil {
 		return errors.Join(why, err)
 	}
@@ -277,6 +287,7 @@ func (m *Manager) Remove(ctx context.Context, namespace, name string) error {
 	delete(m.routes, f.Key())
 	m.mu.Unlock()
 	m.Step("remove: deleted")
+	m.Log.Info("removed", "function", f.Key())
 	return m.stop(ctx, f.Workload)
 }
 

@@ -209,6 +209,7 @@ func TestInvalidRequests(t *testing.T) {
 		"name with a slash": {Name: "a/b", Image: image("0")},
 		"namespace":         {Name: "web", Namespace: "../x", Image: image("0")},
 		"target":            {Name: "web", Image: image("0"), Targets: []api.Target{"gpu"}},
+		"target not built":  {Name: "web", Image: image("b"), Targets: []api.Target{api.TargetProcess}},
 		"service":           {Name: "web", Image: image("0"), Services: map[string]string{"redis": "192.0.2.1:1"}},
 		"service address":   {Name: "web", Image: image("0"), Services: map[string]string{"memcached": "nowhere"}},
 	} {
