@@ -57,7 +57,7 @@ func description(f *api.Function) [][]string {
 	}
 	rows = append(rows,
 		[]string{"target", string(f.Target)},
-		[]string{"endpoint", f.Endpoint.String()},
+		[]string{"endpoint", endpoint(f)},
 		[]string{"workload", fmt.Sprintf("%#x", f.Workload)},
 		[]string{"revision", fmt.Sprint(f.Revision)},
 		[]string{"image", f.Image},

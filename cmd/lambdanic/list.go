@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/cmd/lambdanic/internal/ui"
 )
 
@@ -32,7 +33,7 @@ func listCommand(o *options) *cobra.Command {
 			for _, f := range list {
 				rows = append(rows, []string{
 					f.Name, f.Namespace, string(f.Target), string(f.State), fmt.Sprint(f.Revision), fmt.Sprintf("%#x", f.Workload),
-					f.Endpoint.String(), fmt.Sprint(f.InvocationCount),
+					endpoint(&f), fmt.Sprint(f.InvocationCount),
 				})
 			}
 			return ui.Table(cmd.OutOrStdout(),
@@ -41,4 +42,12 @@ func listCommand(o *options) *cobra.Command {
 	}
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "only this namespace")
 	return cmd
+}
+
+// endpoint is where requests for f go, if it runs.
+func endpoint(f *api.Function) string {
+	if !f.Endpoint.IsValid() {
+		return "-"
+	}
+	return f.Endpoint.String()
 }

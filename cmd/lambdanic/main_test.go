@@ -148,6 +148,16 @@ func TestRemoveGoesOn(t *testing.T) {
 	}
 }
 
+func TestListOfWhatDoesNotRun(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /system/functions", func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode([]api.Function{{Name: "s", Namespace: "default", State: api.StateError}})
+	})
+	if out, err := fakeDaemon(t, mux)("list"); err != nil || strings.Contains(out, "invalid") {
+		t.Errorf("%q (%v)", out, err)
+	}
+}
+
 func TestStatsOfSome(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /system/stats", func(w http.ResponseWriter, _ *http.Request) {

@@ -208,7 +208,7 @@ func (r *record) findAddresses() error {
 		return fmt.Errorf("interface %s does not exist: see `ip link` for those that do", r.Interface)
 	}
 	r.Index = l.Attrs().Index
-	addrs, err := netlink.AddrList(l, netlink.FAMILY_ALL)
+	addrs, err := veth.Addresses(l, netlink.FAMILY_ALL)
 	if err != nil {
 		return fmt.Errorf("list the addresses of %s: %w", r.Interface, err)
 	}

@@ -112,10 +112,21 @@ func (e End) learn(other End) error {
 	return errors.Join(errs...)
 }
 
+// Addresses lists the addresses of an interface, of all where it is nil. It asks again where the list changed meanwhile
+// (NLM_F_DUMP_INTR, Documentation/userspace-api/netlink/intro.rst).
+func Addresses(l netlink.Link, family int) (addrs []netlink.Addr, err error) {
+	for {
+		addrs, err = netlink.AddrList(l, family)
+		if !errors.Is(err, netlink.ErrDumpInterrupted) {
+			return addrs, err
+		}
+	}
+}
+
 // FreeSubnet finds a /30 of an IPv4 range that no interface of this namespace uses, and returns which one in the range it is.
 // It begins at start, so that owners who choose at once do not choose the same.
 func FreeSubnet(within netip.Prefix, start uint32) (n int, err error) {
-	addrs, err := netlink.AddrList(nil, netlink.FAMILY_V4)
+	addrs, err := Addresses(nil, netlink.FAMILY_V4)
 	if err != nil {
 		return 0, fmt.Errorf("list addresses: %w", err)
 	}

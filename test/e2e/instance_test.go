@@ -180,10 +180,11 @@ func (i *instance) checkGone() {
 			i.t.Errorf("left behind: %v", left)
 		}
 	}
-	links, err := netlink.LinkList()
-	if err != nil {
-		i.t.Error(err)
-	}
+	var links []netlink.Link
+	poll(i.t, "interfaces are listed", func() (err error) { // anybody's change interrupts that
+		links, err = netlink.LinkList()
+		return err
+	})
 	for _, l := range links {
 		if strings.Contains(l.Attrs().Alias+l.Attrs().Name, i.name) {
 			i.t.Errorf("left behind: interface %s", l.Attrs().Name)
