@@ -12,7 +12,6 @@
  *	drain			begin no message or call any more; says how many are still in progress
  *	quit			end the process
  */
-#include <err.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -88,10 +87,8 @@ static void load(char *args, char *reply)
 		snprintf(reply, LINE, "error load revision %u: %s", number, why);
 		return;
 	}
-	for (unsigned int i = 0; first && i < host.threads; i++) {
-		if (pthread_create(&host.workers[i].thread, NULL, server_run, &host.workers[i]))
-			err(1, "thread %u", i);
-	}
+	for (unsigned int i = 0; first && i < host.threads; i++)
+		sem_post(&host.loaded);
 	snprintf(reply, LINE, "ok %u", number);
 }
 

@@ -11,6 +11,7 @@
 
 #include <netinet/in.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -19,6 +20,12 @@
 #include <sys/socket.h>
 
 #include "lambda.h"
+
+#if __has_feature(address_sanitizer)
+#define SANITIZED 1
+#else
+#define SANITIZED 0
+#endif
 
 enum {
 	MAX_LISTEN = 16,
@@ -195,6 +202,7 @@ struct host {
 	struct guard guard; /* of the thread that serves the control socket */
 	pthread_rwlock_t world; /* held for reading by a worker that works on a batch */
 	struct revision *current;
+	sem_t loaded; /* posted for each worker once there is a revision to run */
 	atomic_bool draining;
 };
 
@@ -272,7 +280,7 @@ unsigned int call_active(void);
 
 /* server.c */
 int server_open(struct worker *w);
-void *server_run(void *worker);
+int server_start(struct worker *w);
 struct packet *server_spare(struct worker *w);
 void server_send(struct worker *w, struct packet *p);
 socklen_t address_len(const union address *a);

@@ -247,6 +247,10 @@ int main(int argc, char **argv)
 	enter_directory(settings.control);
 	check(privilege_drop(settings.user), "privileges");
 	check(guard_init(), "watchdog");
+	sem_init(&host.loaded, 0, 0);
+	for (unsigned int i = 0; i < host.threads; i++)
+		check(server_start(&host.workers[i]), "thread");
+	check(filter_install(), "system call filter");
 	control_serve(control);
 	/* Not exit(): the workers still run. */
 	unlink(settings.control);

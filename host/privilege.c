@@ -9,12 +9,6 @@
 
 #include "host.h"
 
-#if __has_feature(address_sanitizer)
-#define SANITIZED 1 /* the sanitizer's shadow alone is terabytes */
-#else
-#define SANITIZED 0
-#endif
-
 /* The process's own data, of which most is reserved for messages and calls. */
 static uint64_t own_memory(void)
 {
@@ -33,7 +27,7 @@ static int limit_memory(void)
 	rlim_t bytes = own_memory() + (LN_MAX_PREV + 2) * host.memory;
 	struct rlimit limit = { bytes, bytes };
 
-	if (!host.memory || SANITIZED)
+	if (!host.memory || SANITIZED) /* the sanitizer's shadow alone is terabytes */
 		return 0;
 	return setrlimit(RLIMIT_DATA, &limit) ? -errno : 0;
 }
@@ -74,6 +68,5 @@ int privilege_drop(unsigned int uid)
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) ||
 	    setrlimit(RLIMIT_CORE, &none))
 		return -errno;
-	err = limit_memory();
-	return err || SANITIZED ? err : filter_install(); /* a sanitizer has more to do than we */
+	return limit_memory();
 }

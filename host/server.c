@@ -323,13 +323,15 @@ static void pin(const struct worker *w)
 		warn("thread %u: cannot be pinned to CPU %u", w->id, host.first_cpu + w->id);
 }
 
-void *server_run(void *worker)
+static void *run(void *worker)
 {
 	struct worker *w = worker;
 
 	pin(w);
 	if (guard_thread(&w->guard))
 		err(1, "thread %u: alternate signal stack", w->id);
+	while (sem_wait(&host.loaded))
+		;
 	for (;;) {
 		if (host.spin)
 			spin(w);
@@ -341,4 +343,10 @@ void *server_run(void *worker)
 			expire(w);
 	}
 	return NULL;
+}
+
+/* Starts the worker's thread, which serves as soon as a revision is loaded. */
+int server_start(struct worker *w)
+{
+	return -pthread_create(&w->thread, NULL, run, w);
 }

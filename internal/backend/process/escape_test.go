@@ -51,11 +51,11 @@ func (c *rawClient) fork() (n int) {
 	return n
 }
 
-// A lambda starts no process and opens no socket.
+// A lambda starts no process, opens no socket and starts no thread.
 func TestSystemCallsAreFiltered(t *testing.T) {
 	b := newBackend(t, plainHost, shortdir.New(t))
 	c := dial(t, mustDeploy(t, b, deployment(workload, 1, api.ModePacket, fixture(t, "escape"))))
-	for method, what := range []string{"fork", "socket"} {
+	for method, what := range []string{"fork", "socket", "thread"} {
 		_, p := c.call(workload, uint32(method), make([]byte, 4), 0)
 		if code := unix.Errno(binary.LittleEndian.Uint32(p)); code != unix.EPERM {
 			t.Errorf("%s: %v, want %v", what, code, unix.EPERM)
