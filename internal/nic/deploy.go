@@ -122,6 +122,9 @@ func (p *prepared) Swap() {
 	p.n.workloads[workload] = p.r
 	p.n.dispatch.send(workload, rootLnStateLN_STATE_SLOT, p.r.slot)
 	p.n.cfg.reached("swapped")
+	if err := p.n.bound(p.r); err != nil {
+		p.n.cfg.Log.Error("bound the superseded revisions", "slot", p.r.slot, "error", err)
+	}
 	if p.old != nil {
 		p.n.drain(p.old)
 	}

@@ -115,6 +115,7 @@ func (n *NIC) callsOf(r *revision) (bool, error) {
 func (n *NIC) unload(r *revision) error {
 	var errs []error
 	if r.slot != 0 {
+		errs = append(errs, n.unlink(r))
 		delete(n.loaded, r.slot)
 		if err := n.objs.LnPrograms.Delete(r.slot); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 			errs = append(errs, fmt.Errorf("empty slot %d: %w", r.slot, err))
@@ -135,15 +136,44 @@ func (n *NIC) unload(r *revision) error {
 	shared := false
 	for _, other := range n.loaded {
 		shared = shared || other.rec.BucketCount > 0 && other.rec.BucketBase == r.rec.BucketBase
-		if other.rec.Prev == r.slot && r.slot != 0 {
-			other.rec.Prev = 0
-			errs = append(errs, n.objs.LnSlots.Put(other.slot, &other.rec))
-		}
 	}
 	if !shared {
 		n.buckets.mark(r.rec.BucketBase, r.rec.BucketCount, false)
 	}
 	return errors.Join(append(errs, r.close())...)
+}
+
+// unlink takes a revision out of the chain by which packets find those that were superseded: a revision before it may still be
+// needed.
+func (n *NIC) unlink(r *revision) error {
+	var errs []error
+	for _, next := range n.loaded {
+		if next.rec.Prev == r.slot {
+			errs = append(errs, n.supersedes(next, r.rec.Prev))
+			n.cfg.reached("unlinked")
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// bound cuts off what no packet finds behind r, or messages there would be found again when those before them have drained,
+// and meanwhile have begun anew.
+func (n *NIC) bound(r *revision) error {
+	for range rootLnLimitLN_MAX_PREV {
+		if r = n.loaded[r.rec.Prev]; r == nil {
+			return nil
+		}
+	}
+	return n.supersedes(r, 0)
+}
+
+// supersedes notes in which slot the revision before r is.
+func (n *NIC) supersedes(r *revision, prev uint32) error {
+	r.rec.Prev = prev
+	if err := n.objs.LnSlots.Put(r.slot, &r.rec); err != nil {
+		return fmt.Errorf("chain slot %d to slot %d: %w", r.slot, prev, err)
+	}
+	return nil
 }
 
 func removePin(path string) error {
