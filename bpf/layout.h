@@ -10,7 +10,7 @@
 #include <linux/types.h>
 
 /* Raise when a record below changes: a daemon adopts a pinned NIC program of its own version only. */
-enum ln_version { LN_LAYOUT_VERSION = 4 };
+enum ln_version { LN_LAYOUT_VERSION = 5 };
 
 enum ln_limit {
 	LN_MAX_WORKLOADS = 65536, /* dispatch entries; the low half of a workload ID is its index */
@@ -168,7 +168,7 @@ enum ln_message_state {
 struct ln_message {
 	__u8 peer_addr[16];
 	__u64 request;
-	__u64 touched_ns; /* coarse clock */
+	__u64 expires_ns; /* coarse clock; each of its packets puts it off */
 	__u32 workload;
 	__u32 slot; /* the revision that began it */
 	__u32 count;
@@ -181,6 +181,8 @@ struct ln_message {
 	__u8 status; /* of the remembered reply */
 	__u32 users; /* CPUs that work on one of its packets now: till they leave, the record is nobody else's */
 	__u32 revision; /* in that slot, which may be another's by the time that the client goes on */
+	__u32 timeout_ms; /* that revision's */
+	__u32 pad;
 };
 
 /* A set of records under one lock, and for each a bitmap of the packets that arrived. */

@@ -39,10 +39,9 @@ static __always_inline int ln_is_message(const struct ln_message *m, const struc
 	       m->peer_port == flow->peer_port && a[0] == b[0] && a[1] == b[1];
 }
 
-/* The clock may seem to run backwards here: whoever read it later can have taken the lock first. */
-static __always_inline int ln_expired(const struct ln_message *m, __u64 now, __u64 timeout)
+static __always_inline int ln_expired(const struct ln_message *m, __u64 now)
 {
-	return now > m->touched_ns && now - m->touched_ns >= timeout;
+	return !m->users && now >= m->expires_ns;
 }
 
 /*
@@ -93,7 +92,6 @@ static __always_inline int ln_place_check(const struct ln_place *p, __u32 *offse
 LN_GLOBAL int ln_message_arrive(const struct ln_slot *slot, const struct ln_flow *flow, struct ln_place *p)
 {
 	__u32 bucket, way, chosen = LN_MESSAGE_WAYS, bit, words;
-	__u64 timeout;
 	int verdict = LN_ARRIVAL_BUSY, idle = 0;
 	__u64 oldest = ~0ULL;
 	struct ln_message *m;
@@ -102,7 +100,6 @@ LN_GLOBAL int ln_message_arrive(const struct ln_slot *slot, const struct ln_flow
 	if (!slot || !flow || !p || !slot->bucket_count)
 		return LN_ARRIVAL_BUSY;
 	bit = p->index & (LN_MAX_FRAGMENTS - 1);
-	timeout = (__u64)slot->message_timeout_ms * 1000000;
 	bucket = ln_bucket_of(flow, p->request, slot);
 	b = bpf_map_lookup_elem(&ln_messages, &bucket);
 	if (!b)
@@ -112,19 +109,21 @@ LN_GLOBAL int ln_message_arrive(const struct ln_slot *slot, const struct ln_flow
 	bpf_spin_lock(&b->lock);
 	for (way = 0; way < LN_MESSAGE_WAYS; way++) {
 		m = &b->way[way];
-		if (ln_is_message(m, flow, p) && !ln_expired(m, p->now, timeout)) {
+		if (ln_is_message(m, flow, p) && !ln_expired(m, p->now)) {
 			chosen = way;
 			goto found;
 		}
 		if (way >= slot->message_ways)
 			continue; /* it may hold a message of a revision that had more of them */
-		if (m->state == LN_MESSAGE_FREE || ln_expired(m, p->now, timeout)) {
+		if (m->users)
+			continue; /* also of one that is forgotten: who works on it would take the next for it */
+		if (m->state == LN_MESSAGE_FREE || ln_expired(m, p->now)) {
 			if (!idle)
 				chosen = way;
 			idle = 1;
-		} else if (!idle && m->state == LN_MESSAGE_DONE && !m->users && m->touched_ns < oldest) {
+		} else if (!idle && m->state == LN_MESSAGE_DONE && m->expires_ns < oldest) {
 			/* Failing a free record, the longest answered message is forgotten; one in progress never is. */
-			oldest = m->touched_ns;
+			oldest = m->expires_ns;
 			chosen = way;
 		}
 	}
@@ -151,7 +150,7 @@ LN_GLOBAL int ln_message_arrive(const struct ln_slot *slot, const struct ln_flow
 	m->received = 0;
 	m->reply_len = 0;
 	m->status = 0;
-	m->users = 0;
+	m->timeout_ms = slot->message_timeout_ms;
 	m->state = LN_MESSAGE_PARTIAL;
 	words = (p->count + 63) / 64;
 	for (__u32 i = 0; i < LN_MAX_FRAGMENTS / 64 && i < words; i++) {
@@ -169,7 +168,7 @@ found:
 		verdict = LN_ARRIVAL_ABSENT;
 		goto out;
 	}
-	m->touched_ns = p->now;
+	m->expires_ns = p->now + (__u64)m->timeout_ms * 1000000;
 	p->way = chosen;
 	p->slot = m->slot;
 	p->revision = m->revision;
@@ -195,7 +194,10 @@ out:
 	return verdict;
 }
 
-/* Locks the bucket in which ln_message_arrive() found the packet's message, and says which way; NULL where it found none. */
+/*
+ * Locks the bucket in which ln_message_arrive() found the packet's message, and says which way; NULL where it found none.
+ * Until ln_message_leave() that record is the same message's.
+ */
 static __always_inline struct ln_bucket *ln_bucket_lock(const struct ln_place *p, __u32 *way)
 {
 	__u32 bucket = p->bucket;
@@ -211,19 +213,19 @@ static __always_inline struct ln_bucket *ln_bucket_lock(const struct ln_place *p
 }
 
 /* This CPU has done with the packet that ln_message_arrive() found a record for. */
-LN_GLOBAL int ln_message_leave(const struct ln_place *p, const struct ln_flow *flow)
+LN_GLOBAL int ln_message_leave(const struct ln_place *p)
 {
 	struct ln_message *m;
 	struct ln_bucket *b;
 	__u32 way;
 
-	if (!p || !flow)
+	if (!p)
 		return 0;
 	b = ln_bucket_lock(p, &way);
 	if (!b)
 		return 0;
 	m = &b->way[way];
-	if (ln_is_message(m, flow, p) && m->users)
+	if (m->users)
 		m->users--;
 	bpf_spin_unlock(&b->lock);
 	return 0;
@@ -237,7 +239,7 @@ enum ln_taken {
 };
 
 /* Counts what was taken in; true for the one packet that makes its message whole. Also gives the bitmap word around it. */
-LN_GLOBAL int ln_message_mark(const struct ln_place *p, const struct ln_flow *flow, __u32 taken, __u64 *bitmap)
+LN_GLOBAL int ln_message_mark(const struct ln_place *p, __u32 taken, __u64 *bitmap)
 {
 	struct ln_message *m;
 	struct ln_bucket *b;
@@ -245,7 +247,7 @@ LN_GLOBAL int ln_message_mark(const struct ln_place *p, const struct ln_flow *fl
 	__u32 way, bit;
 	__u64 mask;
 
-	if (!p || !flow || !bitmap)
+	if (!p || !bitmap)
 		return 0;
 	bit = p->index & (LN_MAX_FRAGMENTS - 1);
 	mask = 1ULL << (bit & 63);
@@ -253,7 +255,7 @@ LN_GLOBAL int ln_message_mark(const struct ln_place *p, const struct ln_flow *fl
 	if (!b)
 		return 0;
 	m = &b->way[way];
-	if (ln_is_message(m, flow, p) && m->state == LN_MESSAGE_PARTIAL) {
+	if (m->state == LN_MESSAGE_PARTIAL) {
 		if (taken == LN_TAKEN_LOST)
 			b->arrived[way][bit >> 6] &= ~mask;
 		if (taken == LN_TAKEN_IN)
@@ -266,25 +268,22 @@ LN_GLOBAL int ln_message_mark(const struct ln_place *p, const struct ln_flow *fl
 	return whole;
 }
 
-/* Ends a message's run: its reply is remembered, or (state free) forgotten with it. */
-LN_GLOBAL int ln_message_finish(const struct ln_place *p, const struct ln_flow *flow, __u32 state, __u32 reply_len,
-				__u32 status)
+/* Ends a message: its reply is remembered, or (state free) forgotten with it. */
+LN_GLOBAL int ln_message_finish(const struct ln_place *p, __u32 state, __u32 reply_len, __u32 status)
 {
 	struct ln_message *m;
 	struct ln_bucket *b;
 	__u32 way;
 
-	if (!p || !flow)
+	if (!p)
 		return 0;
 	b = ln_bucket_lock(p, &way);
 	if (!b)
 		return 0;
 	m = &b->way[way];
-	if (ln_is_message(m, flow, p)) {
-		m->state = state;
-		m->reply_len = reply_len;
-		m->status = status;
-	}
+	m->state = state;
+	m->reply_len = reply_len;
+	m->status = status;
 	bpf_spin_unlock(&b->lock);
 	return 0;
 }

@@ -184,9 +184,8 @@ static __noinline int ln_run_whole(struct xdp_md *ctx, struct ln_scratch *scratc
 	req->match.offset = 0;
 	verdict = ln_run(ctx, scratch);
 	if (!repeat)
-		ln_message_finish(&scratch->place, &scratch->flow,
-				  verdict == LN_VERDICT_FORWARD ? LN_MESSAGE_DONE : LN_MESSAGE_FREE, req->out_total,
-				  req->out_status);
+		ln_message_finish(&scratch->place, verdict == LN_VERDICT_FORWARD ? LN_MESSAGE_DONE : LN_MESSAGE_FREE,
+				  req->out_total, req->out_status);
 	return ln_epilogue(ctx, scratch, req, slot, verdict);
 }
 
@@ -254,16 +253,15 @@ static __always_inline int ln_message_serve(struct xdp_md *ctx, struct ln_scratc
 		verdict = ln_run(ctx, scratch);
 	if (verdict != LN_VERDICT_KEEP && verdict != LN_VERDICT_FORWARD) {
 		if (arrival == LN_ARRIVAL_NEW)
-			ln_message_mark(&scratch->place, &scratch->flow, LN_TAKEN_LOST, &bitmap);
+			ln_message_mark(&scratch->place, LN_TAKEN_LOST, &bitmap);
 		return ln_epilogue(ctx, scratch, req, slot, verdict);
 	}
 	if (arrival == LN_ARRIVAL_DONE && verdict == LN_VERDICT_KEEP)
 		return ln_run_whole(ctx, scratch, req, slot, 1);
-	if (ln_message_mark(&scratch->place, &scratch->flow, arrival == LN_ARRIVAL_NEW ? LN_TAKEN_IN : LN_TAKEN_NOT,
-			    &bitmap)) {
+	if (ln_message_mark(&scratch->place, arrival == LN_ARRIVAL_NEW ? LN_TAKEN_IN : LN_TAKEN_NOT, &bitmap)) {
 		if (verdict == LN_VERDICT_KEEP)
 			return ln_run_whole(ctx, scratch, req, slot, 0);
-		ln_message_finish(&scratch->place, &scratch->flow, LN_MESSAGE_DONE, req->out_total, req->out_status);
+		ln_message_finish(&scratch->place, LN_MESSAGE_DONE, req->out_total, req->out_status);
 	}
 	if (verdict == LN_VERDICT_KEEP)
 		return ln_acknowledge(ctx, scratch, req, bitmap, slot);
@@ -301,6 +299,7 @@ static __noinline int ln_message_packet(struct xdp_md *ctx, struct ln_scratch *s
 	slot = bpf_map_lookup_elem(&ln_slots, &scratch->slot);
 	/* A record outlives its revision where the client kept it alive beyond the drain: the slot may be anyone's by now. */
 	if (!slot || slot->workload != scratch->place.workload || slot->revision != scratch->place.revision) {
+		ln_message_finish(&scratch->place, LN_MESSAGE_FREE, 0, 0);
 		action = ln_refuse(ctx, scratch, LN_CODE_STALE, 0);
 	} else {
 		req->match.record = scratch->place.record;
@@ -314,7 +313,7 @@ static __noinline int ln_message_packet(struct xdp_md *ctx, struct ln_scratch *s
 		else
 			action = ln_message_serve(ctx, scratch, req, arrival);
 	}
-	ln_message_leave(&scratch->place, &scratch->flow);
+	ln_message_leave(&scratch->place);
 	return action;
 }
 

@@ -94,6 +94,7 @@ func TestTwoCPUsOneRun(t *testing.T) {
 					return
 				}
 			}
+			wantReleased(t, n, workloads[mode.workload])
 		})
 	}
 }

@@ -79,8 +79,7 @@ func (n *NIC) messagesOf(r *revision) (bool, error) {
 			return false, fmt.Errorf("read message records: %w", err)
 		}
 		for _, m := range b.Way {
-			alive := int64(now-m.TouchedNs) < int64(r.rec.MessageTimeoutMs)*1e6 // it may have been touched after now
-			if m.State != uint8(rootLnMessageStateLN_MESSAGE_FREE) && m.Slot == r.slot && alive {
+			if m.State != uint8(rootLnMessageStateLN_MESSAGE_FREE) && m.Slot == r.slot && now < m.ExpiresNs {
 				return true, nil
 			}
 		}

@@ -17,6 +17,8 @@ import (
 const (
 	methodEcho  = 0
 	methodStamp = 1
+	methodFault = 3
+	methodDrop  = 4
 	methodCount = 5
 	methodTake  = 8
 )

@@ -90,7 +90,7 @@ type rootLnMessage struct {
 	_          structs.HostLayout
 	PeerAddr   [16]uint8
 	Request    uint64
-	TouchedNs  uint64
+	ExpiresNs  uint64
 	Workload   uint32
 	Slot       uint32
 	Count      uint32
@@ -103,6 +103,8 @@ type rootLnMessage struct {
 	Status     uint8
 	Users      uint32
 	Revision   uint32
+	TimeoutMs  uint32
+	Pad        uint32
 }
 
 type rootLnMessageState uint32
@@ -262,7 +264,7 @@ type rootLnStats struct {
 type rootLnVersion uint32
 
 const (
-	rootLnVersionLN_LAYOUT_VERSION rootLnVersion = 4
+	rootLnVersionLN_LAYOUT_VERSION rootLnVersion = 5
 )
 
 // Names of all BPF objects in the ELF.

@@ -1,0 +1,171 @@
+package nic
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/test/packets"
+)
+
+// editRecords changes a revision's message records under their locks, as the NIC program on another CPU does. Those that are free are
+// among them.
+func editRecords(t testing.TB, n *NIC, slot uint32, edit func(*rootLnMessage)) {
+	t.Helper()
+	n.mu.Lock()
+	rec := n.loaded[slot].rec
+	n.mu.Unlock()
+	for i := range rec.BucketCount {
+		var b rootLnBucket
+		if err := n.objs.LnMessages.LookupWithFlags(rec.BucketBase+i, &b, ebpf.LookupLock); err != nil {
+			t.Fatal(err)
+		}
+		for w := range b.Way {
+			edit(&b.Way[w])
+		}
+		if err := n.objs.LnMessages.Update(rec.BucketBase+i, &b, ebpf.UpdateLock); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// lastForEver has the messages that are there now never expire by themselves.
+func lastForEver(m *rootLnMessage) { m.ExpiresNs = math.MaxUint64 }
+
+// wantReleased checks that no CPU is noted as being at work on a message: none is.
+func wantReleased(t testing.TB, n *NIC, workload uint32) {
+	t.Helper()
+	editRecords(t, n, slotOf(n, workload), func(m *rootLnMessage) {
+		if m.Users != 0 {
+			t.Errorf("%d CPUs have not left the record of message %#x, in state %d", m.Users, m.Request, m.State)
+		}
+	})
+}
+
+// tinySpec has room for one message.
+const tinySpec = "message: {mode: assemble, max: 2KiB, in_flight: 1, timeout: 1m}"
+
+// A record that a CPU still works on is nobody else's, whatever has become of its message meanwhile.
+func TestHeldRecordIsNobodyElses(t *testing.T) {
+	n := newTestNIC(t)
+	w := workloads["assemble"]
+	deploy(t, n, probe(t, w, 1, tinySpec))
+	set := func(change func(*rootLnMessage)) { editRecords(t, n, slotOf(n, w), change) }
+	begin := func() []packets.Frame { return fragments("assemble", methodEcho, randomBytes(100), 50) }
+	for name, meanwhile := range map[string]func(list []packets.Frame){
+		"answered":  func(list []packets.Frame) { call(t, n, list[1]) },
+		"expired":   func([]packets.Frame) { set(func(m *rootLnMessage) { m.ExpiresNs = 1 }) },
+		"forgotten": func([]packets.Frame) { set(func(m *rootLnMessage) { m.State = 0 }) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			list := begin()
+			call(t, n, list[0])
+			set(func(m *rootLnMessage) { m.Users++ })
+			meanwhile(list)
+			for range 2 {
+				h, _ := call(t, n, begin()[0])
+				wantCode(t, "another message", h, api.CodeBusy)
+			}
+			if h, _ := call(t, n, list[0]); name == "expired" && h.Type != api.TypeAck {
+				t.Errorf("the message itself: got %+v", h)
+			}
+			set(func(m *rootLnMessage) { m.Users-- })
+			call(t, n, done(list[0]))
+			list = begin()
+			call(t, n, list[0])
+			if h, p := call(t, n, list[1]); h.Type != api.TypeResponse || string(p) != list[0].RPC.Payload {
+				t.Errorf("another message, when the record is free: got %+v %q", h, p)
+			}
+			call(t, n, done(list[0]))
+		})
+	}
+	wantReleased(t, n, w)
+}
+
+// A client that is done with a message frees its record, unless a CPU still works on it.
+func TestDoneWithAHeldRecord(t *testing.T) {
+	n := newTestNIC(t)
+	w := workloads["assemble"]
+	deploy(t, n, probe(t, w, 1, tinySpec))
+	list := fragments("assemble", methodEcho, randomBytes(100), 50)
+	call(t, n, list[0])
+	first, _ := call(t, n, list[1])
+	editRecords(t, n, slotOf(n, w), func(m *rootLnMessage) { m.Users++ })
+	call(t, n, done(list[0]))
+	if h, p := call(t, n, pull(list[0], first, 1)); h.Type != api.TypeResponse || string(p) != list[1].RPC.Payload {
+		t.Errorf("held: got %+v %q", h, p)
+	}
+	editRecords(t, n, slotOf(n, w), func(m *rootLnMessage) { m.Users-- })
+	call(t, n, done(list[0]))
+	h, _ := call(t, n, pull(list[0], first, 1))
+	wantCode(t, "released", h, api.CodeStale)
+}
+
+// However a message ends, whoever worked on it leaves its record, and the only one there is serves the next.
+func TestRecordsAreReleased(t *testing.T) {
+	n := newTestNIC(t)
+	w := workloads["assemble"]
+	deploy(t, n, probe(t, w, 1, tinySpec))
+	for _, method := range []uint32{methodEcho, methodFault, methodDrop, methodTake, methodEcho} {
+		list := fragments("assemble", method, randomBytes(100), 50)
+		for i, f := range []packets.Frame{list[0], list[0], list[1]} {
+			if h, _ := call(t, n, f); i < 2 && h.Type != api.TypeAck {
+				t.Errorf("method %d, packet %d: got %+v", method, i, h)
+			}
+		}
+		wantReleased(t, n, w)
+	}
+}
+
+// A message lasts as long as the revision that began it has it, whichever revision serves by then and takes its packets.
+func TestMessageTimeoutIsItsRevisions(t *testing.T) {
+	const spec = "message: {mode: assemble, max: 64KiB, in_flight: 8, timeout: %s}"
+	w := workloads["assemble"]
+	brief, long := fmt.Sprintf(spec, "100ms"), fmt.Sprintf(spec, "1m")
+	brief2, long2 := version(t, w, 2, brief), version(t, w, 2, long)
+
+	t.Run("long, then brief", func(t *testing.T) {
+		n := newTestNIC(t)
+		deploy(t, n, version(t, w, 1, long))
+		list := beginMessage(t, n, 1)
+		deploy(t, n, brief2)
+		beginMessage(t, n, 2)
+		call(t, n, list[0])
+		expire(t, n, 2)
+		if h, _ := call(t, n, list[1]); h.Type != api.TypeResponse || h.Revision != 1 {
+			t.Errorf("its other half: got %+v", h)
+		}
+	})
+	t.Run("brief, then long", func(t *testing.T) {
+		n := newTestNIC(t)
+		deploy(t, n, version(t, w, 1, brief))
+		list := beginMessage(t, n, 1)
+		deploy(t, n, long2)
+		call(t, n, list[0])
+		expire(t, n, 1)
+		if h, _ := call(t, n, list[0]); h.Type != api.TypeAck || h.Revision != 2 {
+			t.Errorf("begun anew: got %+v", h)
+		}
+	})
+}
+
+// expire waits until the messages that a revision began have expired.
+func expire(t *testing.T, n *NIC, revision uint32) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("the messages of revision %d expire", revision), func() bool {
+		now, err := monotonic()
+		if err != nil {
+			t.Fatal(err)
+		}
+		left := 0
+		editRecords(t, n, slotOf(n, workloads["assemble"]), func(m *rootLnMessage) {
+			if m.State != 0 && m.Revision == revision && now < m.ExpiresNs {
+				left++
+			}
+		})
+		return left == 0
+	})
+}
