@@ -14,8 +14,8 @@ import (
 // ErrForbidden says that loading an object would run code of it.
 var ErrForbidden = errors.New("forbidden in a native object")
 
-// initializers are the dynamic tags that make the dynamic linker call code, with what makes compilers write them (gABI,
-// "Initialization and Termination Functions"). The first that an object has is named: start files bring all of them along.
+// initializers are the dynamic tags that make the dynamic linker call code, or hide from us what it reads, with what makes
+// compilers write them (gABI, "Initialization and Termination Functions"). The first that an object has is named: start files bring all of them along.
 var initializers = []struct {
 	tag  elf.DynTag
 	what string
@@ -30,18 +30,32 @@ var initializers = []struct {
 	{elf.DT_AUXILIARY, "an auxiliary library: link without --auxiliary"},
 	{elf.DT_FILTER, "a filter library: link without --filter"},
 	{elf.DT_REL, "relocations without addends: link for x86-64 or arm64"},
+	{dtRelr, "packed relocations: link without -z pack-dyn-relocs"},
+	{elf.DT_TEXTREL, "relocations of its code: build it with -fPIC"},
 }
 
 const (
 	dynSize  = 16
 	relaSize = 24
+	relaRoom = 16 // that a relocation changes, at most
+
+	dtRelr = elf.DynTag(36)
 )
 
-// irelative are the relocations that call a resolver.
-var irelative = map[elf.Machine]uint32{
-	elf.EM_X86_64:  uint32(elf.R_X86_64_IRELATIVE),
-	elf.EM_AARCH64: uint32(elf.R_AARCH64_IRELATIVE),
-}
+// pages are the largest that a machine's kernels use: what two segments have in one page, the later one's file decides.
+var pages = map[elf.Machine]uint64{elf.EM_X86_64: 4 << 10, elf.EM_AARCH64: 64 << 10}
+
+// irelative are the relocations that call a resolver, copying those that change more than their place.
+var (
+	irelative = map[elf.Machine]uint32{
+		elf.EM_X86_64:  uint32(elf.R_X86_64_IRELATIVE),
+		elf.EM_AARCH64: uint32(elf.R_AARCH64_IRELATIVE),
+	}
+	copying = map[elf.Machine]uint32{
+		elf.EM_X86_64:  uint32(elf.R_X86_64_COPY),
+		elf.EM_AARCH64: uint32(elf.R_AARCH64_COPY),
+	}
+)
 
 // Check returns an error, which says what to remove, where loading an object would run code of it. It follows the program
 // headers and the dynamic tags, as the dynamic linker does: sections may be missing, or lie.
@@ -54,7 +68,7 @@ func Check(object []byte) error {
 		return fmt.Errorf("%w: %v for %v: build a shared object for x86-64 or arm64", ErrForbidden, file.Type, file.Machine)
 	}
 	o := image{file: file, tags: make(map[elf.DynTag]uint64)}
-	for _, check := range []func() error{o.readTags, o.checkTags, o.checkLibraries, o.checkRelocations, o.checkSymbols} {
+	for _, check := range []func() error{o.checkSegments, o.readTags, o.checkTags, o.checkLibraries, o.checkRelocations, o.checkSymbols} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -64,14 +78,35 @@ func Check(object []byte) error {
 
 // An image is an object as it is in memory once it is loaded.
 type image struct {
-	file *elf.File
-	tags map[elf.DynTag]uint64
+	file      *elf.File
+	dynamic   *elf.Prog
+	tags      map[elf.DynTag]uint64
+	relocated uint64 // one more than the last symbol that a relocation names
 }
 
-// at reads memory of the image.
-func (o *image) at(addr, size uint64) ([]byte, error) {
+// checkSegments lets no two segments share a page, so that an address stands for one place in the file.
+func (o *image) checkSegments() error {
+	var end uint64
+	page := pages[o.file.Machine]
 	for _, p := range o.file.Progs {
-		if p.Type != elf.PT_LOAD || addr < p.Vaddr || addr-p.Vaddr > p.Filesz || size > p.Filesz-(addr-p.Vaddr) || size > 1<<28 {
+		if p.Type != elf.PT_LOAD {
+			continue
+		}
+		if p.Vaddr/page*page < end || p.Vaddr > 1<<40 || p.Memsz > 1<<40 || p.Filesz > p.Memsz {
+			return fmt.Errorf("%w: a segment at %#x that overlaps another: link it by the script of this version", ErrForbidden, p.Vaddr)
+		}
+		end = (p.Vaddr + p.Memsz + page - 1) / page * page
+	}
+	return nil
+}
+
+// table reads what no relocation can change.
+func (o *image) table(addr, size uint64) ([]byte, error) { return o.at(addr, size, elf.PF_W) }
+
+// at reads memory of the image, from a segment without the given flags.
+func (o *image) at(addr, size uint64, without elf.ProgFlag) ([]byte, error) {
+	for _, p := range o.file.Progs {
+		if p.Type != elf.PT_LOAD || p.Flags&without != 0 || addr < p.Vaddr || addr-p.Vaddr > p.Filesz || size > p.Filesz-(addr-p.Vaddr) || size > 1<<28 {
 			continue
 		}
 		data := make([]byte, size)
@@ -79,7 +114,7 @@ func (o *image) at(addr, size uint64) ([]byte, error) {
 			return data, nil
 		}
 	}
-	return nil, fmt.Errorf("%w: %d bytes at %#x are not in the file: build it again", ErrForbidden, size, addr)
+	return nil, fmt.Errorf("%w: %d bytes at %#x are not in the file, or not constant: build it again", ErrForbidden, size, addr)
 }
 
 func (o *image) readTags() error {
@@ -89,7 +124,8 @@ func (o *image) readTags() error {
 			continue
 		}
 		found++
-		data, err := o.at(p.Vaddr, p.Filesz)
+		o.dynamic = p
+		data, err := o.at(p.Vaddr, p.Filesz, 0)
 		if err != nil {
 			return err
 		}
@@ -116,6 +152,9 @@ func (o *image) checkTags() error {
 			return fmt.Errorf("%w: %s", ErrForbidden, init.what)
 		}
 	}
+	if elf.DynFlag(o.tags[elf.DT_FLAGS])&elf.DF_TEXTREL != 0 {
+		return fmt.Errorf("%w: relocations of its code: build it with -fPIC", ErrForbidden)
+	}
 	return nil
 }
 
@@ -125,7 +164,7 @@ func (o *image) checkLibraries() error {
 	if !ok {
 		return nil
 	}
-	strs, err := o.at(o.tags[elf.DT_STRTAB], o.tags[elf.DT_STRSZ])
+	strs, err := o.table(o.tags[elf.DT_STRTAB], o.tags[elf.DT_STRSZ])
 	if err != nil {
 		return err
 	}
@@ -144,14 +183,19 @@ func (o *image) checkRelocations() error {
 		if !ok {
 			continue
 		}
-		data, err := o.at(addr, o.tags[table.size])
+		data, err := o.table(addr, o.tags[table.size])
 		if err != nil {
 			return err
 		}
 		for ; len(data) >= relaSize; data = data[relaSize:] {
-			if binary.LittleEndian.Uint32(data[8:]) == irelative[o.file.Machine] {
+			place, kind := binary.LittleEndian.Uint64(data), binary.LittleEndian.Uint32(data[8:])
+			if kind == irelative[o.file.Machine] {
 				return errResolver
 			}
+			if kind == copying[o.file.Machine] || place < o.dynamic.Vaddr+o.dynamic.Memsz && place+relaRoom > o.dynamic.Vaddr {
+				return fmt.Errorf("%w: a relocation that changes what the dynamic linker reads: build it again", ErrForbidden)
+			}
+			o.relocated = max(o.relocated, uint64(binary.LittleEndian.Uint32(data[12:]))+1)
 		}
 	}
 	return nil
@@ -160,20 +204,62 @@ func (o *image) checkRelocations() error {
 var errResolver = fmt.Errorf("%w: a function with a resolver: remove __attribute__((ifunc)), target_clones and target_version",
 	ErrForbidden)
 
-// checkSymbols refuses functions that looking them up would resolve. How many symbols there are, only the section tells.
+// checkSymbols refuses functions that looking them up would resolve. How many symbols there are, no header says: the dynamic
+// linker takes those that the hash table leads to, and those that relocations name.
 func (o *image) checkSymbols() error {
-	section := o.file.SectionByType(elf.SHT_DYNSYM)
-	if section == nil || section.Addr != o.tags[elf.DT_SYMTAB] {
-		return fmt.Errorf("%w: no section of its dynamic symbols: do not strip it", ErrForbidden)
+	hashed, err := o.hashedSymbols()
+	if err != nil {
+		return err
 	}
-	symbols, err := o.file.DynamicSymbols()
-	if err != nil && !errors.Is(err, elf.ErrNoSymbols) {
-		return fmt.Errorf("native object: %w: build it again", err)
+	symbols, err := o.table(o.tags[elf.DT_SYMTAB], max(hashed, o.relocated)*elf.Sym64Size)
+	if err != nil {
+		return err
 	}
-	for _, s := range symbols {
-		if s.Section != elf.SHN_UNDEF && elf.ST_TYPE(s.Info) == elf.STT_GNU_IFUNC {
+	for ; len(symbols) >= elf.Sym64Size; symbols = symbols[elf.Sym64Size:] {
+		section, value := binary.LittleEndian.Uint16(symbols[6:]), binary.LittleEndian.Uint64(symbols[8:])
+		defined := elf.SectionIndex(section) != elf.SHN_UNDEF || value != 0
+		if defined && elf.ST_TYPE(symbols[4]) == elf.STT_GNU_IFUNC {
 			return errResolver
 		}
 	}
 	return nil
+}
+
+// hashedSymbols counts the symbols up to the last one in the GNU hash table: four numbers, a Bloom filter, for each bucket its
+// first symbol, and for each symbol a word whose lowest bit ends a bucket's row.
+func (o *image) hashedSymbols() (uint64, error) {
+	at, ok := o.tags[elf.DT_GNU_HASH]
+	if !ok {
+		return 0, fmt.Errorf("%w: symbols without a GNU hash table: link with --hash-style=gnu", ErrForbidden)
+	}
+	head, err := o.table(at, 16)
+	if err != nil {
+		return 0, err
+	}
+	count, unhashed, filter := binary.LittleEndian.Uint32(head), binary.LittleEndian.Uint32(head[4:]), binary.LittleEndian.Uint32(head[8:])
+	at += 16 + 8*uint64(filter)
+	buckets, err := o.table(at, 4*uint64(count))
+	if err != nil {
+		return 0, err
+	}
+	var last uint32
+	for ; len(buckets) >= 4; buckets = buckets[4:] {
+		first := binary.LittleEndian.Uint32(buckets)
+		if first != 0 && first < unhashed {
+			return 0, fmt.Errorf("%w: symbol %d in its hash table: build it again", ErrForbidden, first)
+		}
+		last = max(last, first)
+	}
+	if last == 0 {
+		return uint64(unhashed), nil
+	}
+	for at += 4 * uint64(count); ; last++ {
+		word, err := o.table(at+4*uint64(last-unhashed), 4)
+		if err != nil {
+			return 0, err
+		}
+		if word[0]&1 != 0 {
+			return uint64(last) + 1, nil
+		}
+	}
 }

@@ -2,6 +2,8 @@ package native
 
 import (
 	"bytes"
+	"debug/elf"
+	"encoding/binary"
 	"errors"
 	"os"
 	"os/exec"
@@ -59,6 +61,80 @@ func TestCheck(t *testing.T) {
 				t.Errorf("refused: %v", err)
 			case test.want != "" && (!errors.Is(err, ErrForbidden) || !strings.Contains(err.Error(), test.want)):
 				t.Errorf("got %v, want one about %s", err, test.want)
+			}
+		})
+	}
+}
+
+// Headers that say other things than the dynamic linker reads hide nothing.
+func TestCheckLies(t *testing.T) {
+	object := link(t, plain, "-nostdlib", "-lc")
+	file, err := elf.NewFile(bytes.NewReader(object))
+	if err != nil {
+		t.Fatal(err)
+	}
+	symbols, err := file.DynamicSymbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := file.SectionByType(elf.SHT_DYNSYM)
+	var function uint64 // its place in the file
+	for i, s := range symbols {
+		if s.Name == "f" {
+			function = table.Offset + uint64(i+1)*elf.Sym64Size
+		}
+	}
+	header := func(index uint64) uint64 { // of a segment
+		return binary.LittleEndian.Uint64(object[32:]) + index*56
+	}
+	rela := file.Section(".rela.dyn").Offset
+	dynamic := file.Section(".dynamic")
+	for name, test := range map[string]struct {
+		patch func(b []byte)
+		want  string
+	}{
+		"nothing": {func([]byte) {}, ""},
+		"a resolver beyond the section of symbols": {func(b []byte) {
+			b[function+4] = byte(elf.STB_GLOBAL)<<4 | byte(elf.STT_GNU_IFUNC)
+			at := binary.LittleEndian.Uint64(b[40:])
+			for i := range file.Sections {
+				if file.Sections[i] == table {
+					binary.LittleEndian.PutUint64(b[at+uint64(i)*64+32:], elf.Sym64Size)
+				}
+			}
+		}, "ifunc"},
+		"two segments in one page": {func(b []byte) {
+			for i, p := range file.Progs {
+				if p.Type == elf.PT_LOAD && p.Flags&elf.PF_X != 0 {
+					binary.LittleEndian.PutUint64(b[header(uint64(i))+16:], 0)
+				}
+			}
+		}, "overlaps"},
+		"constants that can be written": {func(b []byte) {
+			for i, p := range file.Progs {
+				if p.Type == elf.PT_LOAD && p.Vaddr == 0 {
+					b[header(uint64(i))+4] |= byte(elf.PF_W)
+				}
+			}
+		}, "not constant"},
+		"a relocation of a dynamic tag": {func(b []byte) {
+			binary.LittleEndian.PutUint64(b[rela:], dynamic.Addr+8)
+		}, "relocation"},
+		"no hash table": {func(b []byte) {
+			for at := dynamic.Offset; ; at += dynSize {
+				if elf.DynTag(binary.LittleEndian.Uint64(b[at:])) == elf.DT_GNU_HASH {
+					binary.LittleEndian.PutUint64(b[at:], uint64(elf.DT_DEBUG))
+					return
+				}
+			}
+		}, "hash"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			patched := bytes.Clone(object)
+			test.patch(patched)
+			err := Check(patched)
+			if test.want == "" && err != nil || test.want != "" && (!errors.Is(err, ErrForbidden) || !strings.Contains(err.Error(), test.want)) {
+				t.Errorf("got %v, want %q", err, test.want)
 			}
 		})
 	}
