@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <err.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
@@ -27,9 +28,10 @@ static const char usage[] =
 	"                   [--mode packet|stream|assemble] [--message-max BYTES] [--in-flight N]\n"
 	"                   [--message-timeout MS] [--service ADDR:PORT,MS ...] [--memory BYTES]\n"
 	"                   [--threads N] [--spin | --block] [--cpu FIRST] [--user UID]\n"
+	"       lambda-host --check OBJECT [--memory BYTES] [--user UID]\n"
 	"\n"
 	"Runs one lambda natively and answers λ-RPC for it. Paths in commands on the control socket are relative\n"
-	"to the socket's directory.\n";
+	"to the socket's directory. With --check it only loads OBJECT, and ends.\n";
 
 static unsigned long number(const char *option, const char *text, unsigned long low, unsigned long high)
 {
@@ -97,6 +99,7 @@ static enum ln_mode mode(const char *text)
 
 struct settings {
 	const char *control;
+	const char *check; /* an object to try */
 	unsigned int user;
 };
 
@@ -115,6 +118,7 @@ static const struct option options[] = {
 	{ "block", no_argument, NULL, 'b' },
 	{ "cpu", required_argument, NULL, 'C' },
 	{ "user", required_argument, NULL, 'u' },
+	{ "check", required_argument, NULL, 'k' },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
 };
@@ -167,6 +171,9 @@ static void set(int option, struct settings *settings)
 	case 'u':
 		settings->user = number("user", optarg, 1, UINT32_MAX - 1);
 		break;
+	case 'k':
+		settings->check = optarg;
+		break;
 	case 'h':
 		fputs(usage, stdout);
 		exit(0);
@@ -182,7 +189,7 @@ static void read_options(int argc, char **argv, struct settings *settings)
 
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
 		set(option, settings);
-	if (optind != argc || !host.listen_count || !settings->control) {
+	if (optind != argc || (!settings->check && (!host.listen_count || !settings->control))) {
 		fputs(usage, stderr);
 		exit(2);
 	}
@@ -224,12 +231,32 @@ static void enter_directory(const char *control)
 	free(dir);
 }
 
+/*
+ * Loads an object as a process that serves would, which must not be lost to one that the dynamic linker does not survive. The
+ * object is opened as root.
+ */
+static int try_object(const struct settings *settings)
+{
+	int file = open(settings->check, O_RDONLY | O_CLOEXEC);
+	char why[4096], path[32];
+
+	check(file < 0 ? -errno : 0, settings->check);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
+	check(privilege_drop(settings->user), "privileges");
+	check(filter_install(), "system call filter");
+	if (!object_open(0, path, why, sizeof(why)))
+		errx(1, "%s", why);
+	_exit(0);
+}
+
 int main(int argc, char **argv)
 {
 	struct settings settings = { .user = NOBODY };
 	int control;
 
 	read_options(argc, argv, &settings);
+	if (settings.check)
+		return try_object(&settings);
 	signal(SIGPIPE, SIG_IGN);
 	make_world();
 	host.workers = aligned_alloc(64, host.threads * ((sizeof(*host.workers) + 63) & ~63UL));

@@ -145,6 +145,7 @@ void mode_assemble(struct worker *w, struct packet *p, struct message *m, enum a
 			return;
 		}
 	}
+	w->req.match.repeat = true;
 	if (arrival == ARRIVAL_DONE)
 		send_window(w, p, m, 0, p->flow.room);
 	else if (arrival != ARRIVAL_RUNNING)

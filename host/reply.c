@@ -65,7 +65,8 @@ void reply_send(struct worker *w, struct packet *p, struct revision *rev, uint8_
 {
 	struct ln_stats *stats = reply_stats(w, rev);
 
-	stats->replies++;
+	/* As for requests, the first packet counts. */
+	stats->replies += !a->index && p->flow.rpc.type == LN_TYPE_REQUEST && !w->req.match.repeat;
 	stats->bytes_out += a->length;
 	answer(p, at, a);
 }

@@ -26,6 +26,17 @@ static bool place(struct packet *p)
 	return n && reply_packets(len, size) == count;
 }
 
+/* A packet whose message has a record. */
+static void receive_part(struct worker *w, struct packet *p, struct message *m, enum arrival arrival)
+{
+	if (arrival == ARRIVAL_NEW && !p->flow.rpc.index)
+		reply_stats(w, m->revision)->requests++;
+	if (host.mode == LN_MODE_STREAM)
+		mode_stream(w, p, m, arrival);
+	else
+		mode_assemble(w, p, m, arrival);
+}
+
 static void receive_request(struct worker *w, struct packet *p)
 {
 	struct revision *rev = host.current;
@@ -34,10 +45,12 @@ static void receive_request(struct worker *w, struct packet *p)
 	struct message *m;
 
 	if (host.mode == LN_MODE_PACKET || (host.mode == LN_MODE_STREAM && one)) {
-		if (!one || be32toh(p->flow.rpc.message_len) > host.message_max)
+		if (!one || be32toh(p->flow.rpc.message_len) > host.message_max) {
 			reply_refuse(w, p, rev, LN_CODE_TOO_LARGE, 0);
-		else
-			mode_single(w, p, rev);
+			return;
+		}
+		reply_stats(w, rev)->requests++;
+		mode_single(w, p, rev);
 		return;
 	}
 	arrival = message_arrive(p, w->now, &m);
@@ -47,10 +60,8 @@ static void receive_request(struct worker *w, struct packet *p)
 		reply_refuse(w, p, rev, LN_CODE_BUSY, 0);
 	else if (arrival == ARRIVAL_MALFORMED)
 		reply_refuse(w, p, rev, LN_CODE_MALFORMED, 0);
-	else if (host.mode == LN_MODE_STREAM)
-		mode_stream(w, p, m, arrival);
 	else
-		mode_assemble(w, p, m, arrival);
+		receive_part(w, p, m, arrival);
 }
 
 /* A further packet of a long reply is wanted, from the revision that began it. */
@@ -105,7 +116,6 @@ static void dispatch(struct worker *w, struct packet *p)
 		reply_error(p, LN_CODE_UNKNOWN_WORKLOAD, 0);
 		return;
 	}
-	reply_stats(w, host.current)->requests++;
 	reply_stats(w, host.current)->bytes_in += be16toh(rpc->length);
 	if (be16toh(rpc->length) > p->flow.room || !makes_sense(p)) {
 		reply_refuse(w, p, host.current, LN_CODE_MALFORMED, 0);

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"syscall"
@@ -146,6 +147,20 @@ func (b *Backend) spawn(args []string, group, logFile string) (*child, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// try loads an object into a process that has nothing to lose: what the dynamic linker does not survive, or does not come back
+// from, leaves the one that serves alone.
+func (in *instance) try(ctx context.Context, r record) error {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, in.b.cfg.HostBinary, append([]string{"--check", filepath.Join(in.dir, r.Object)}, r.Args...)...)
+	cmd.Env = []string{}
+	said, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("the object does not load: %w: %s", errors.Join(err, ctx.Err()), bytes.TrimSpace(said))
+	}
+	return nil
 }
 
 // start runs a command in the configured network namespace: a child is born in that of the thread that makes it.

@@ -2,6 +2,7 @@ package process
 
 import (
 	"bytes"
+	"debug/elf"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -103,6 +104,33 @@ func TestConstructorIsRefused(t *testing.T) {
 	}
 	if got := c.count(); got != 1 {
 		t.Errorf("the earlier revision counts %d, want 1", got)
+	}
+}
+
+// An object that the dynamic linker does not survive is refused, and what serves keeps its state. It names a symbol version at no
+// address.
+func TestDeadlyObjectIsRefused(t *testing.T) {
+	b := newBackend(t, plainHost, shortdir.New(t))
+	object := fixture(t, "packet")
+	c := dial(t, mustDeploy(t, b, deployment(workload, 1, api.ModePacket, object)))
+	c.count()
+	file, err := elf.NewFile(bytes.NewReader(object))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := file.Section(".dynamic").Offset; ; at += 16 {
+		if tag := elf.DynTag(binary.LittleEndian.Uint64(object[at:])); tag == elf.DT_VERNEED {
+			binary.LittleEndian.PutUint64(object[at+8:], 1<<46)
+			break
+		} else if tag == elf.DT_NULL {
+			t.Fatal("no versions")
+		}
+	}
+	if err := b.Deploy(t.Context(), deployment(workload, 2, api.ModePacket, object)); err == nil || !strings.Contains(err.Error(), "segmentation fault") {
+		t.Errorf("got %v", err)
+	}
+	if got := c.count(); got != 2 {
+		t.Errorf("count %d after the refusal, want 2", got)
 	}
 }
 

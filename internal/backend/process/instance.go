@@ -95,6 +95,9 @@ func (in *instance) takeOver(ctx context.Context, next record) error {
 		return in.replace(ctx, next, handover(h))
 	}
 	next.Control, next.PID, next.Start = in.record.Control, in.record.PID, in.record.Start
+	if err := in.try(ctx, next); err != nil {
+		return err
+	}
 	if err := in.load(ctx, in.socket(), next, handover(h)); err != nil {
 		return err
 	}
