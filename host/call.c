@@ -81,7 +81,7 @@ int call_begin(struct worker *w, struct packet *p, struct revision *rev)
 
 	if (service >= host.service_count || !at)
 		return LN_CODE_LAMBDA_FAULT;
-	if (!call || atomic_load(&host.draining))
+	if (!call || (atomic_load(&host.draining) && !atomic_load(&host.succeeded)))
 		return LN_CODE_BUSY;
 	fd = service_fd(w, service);
 	if (fd < 0)

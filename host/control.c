@@ -9,9 +9,13 @@
  *		from=FILE	all of them from FILE, instead of the current revision
  *	save FILE		write the current revision's state into FILE, which exists
  *	stats			the current revision and its counters, as JSON
- *	drain			begin no message or call any more; says how many are still in progress
+ *	hold			take all packets, although another process begins to listen at the address
+ *	release			let the kernel choose again who takes a packet
+ *	drain [WORKERS]		begin no message any more, and no call without a successor: a process of so many workers,
+ *				which takes the packets of the messages that we do not know. Says what is in progress
  *	quit			end the process
  */
+#include <err.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -145,6 +149,30 @@ static void stats(char *reply)
 	snprintf(reply + n, LINE - n, "]}}");
 }
 
+static void drain(const char *workers, char *reply)
+{
+	unsigned int n;
+
+	if (sscanf(workers, "%u", &n) == 1 && n && n <= MAX_THREADS && !atomic_load(&host.draining)) {
+		atomic_store(&host.succeeded, true);
+		atomic_store(&host.draining, true);
+		if (steer_on(n))
+			warn("steer packets to the next process");
+	}
+	atomic_store(&host.draining, true);
+	snprintf(reply, LINE, "ok %u messages %u calls", message_active(), call_active());
+}
+
+static void hold(char *reply)
+{
+	int err = steer_here();
+
+	if (err)
+		snprintf(reply, LINE, "error hold: %s", strerror(-err));
+	else
+		strcpy(reply, "ok");
+}
+
 static bool command(char *line, char *reply)
 {
 	line[strcspn(line, "\r\n")] = 0;
@@ -154,14 +182,18 @@ static bool command(char *line, char *reply)
 		save(line + 5, reply);
 	} else if (!strcmp(line, "stats")) {
 		stats(reply);
-	} else if (!strcmp(line, "drain")) {
-		atomic_store(&host.draining, true);
-		snprintf(reply, LINE, "ok %u messages %u calls", message_active(), call_active());
+	} else if (!strcmp(line, "hold")) {
+		hold(reply);
+	} else if (!strcmp(line, "release")) {
+		steer_away();
+		strcpy(reply, "ok");
+	} else if (!strncmp(line, "drain", 5)) {
+		drain(line + 5, reply);
 	} else if (!strcmp(line, "quit")) {
 		strcpy(reply, "ok");
 		return false;
 	} else {
-		strcpy(reply, "error unknown command: want load, save, stats, drain or quit");
+		strcpy(reply, "error unknown command: want load, save, stats, hold, release, drain or quit");
 	}
 	return true;
 }

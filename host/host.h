@@ -204,6 +204,7 @@ struct host {
 	struct revision *current;
 	sem_t loaded; /* posted for each worker once there is a revision to run */
 	atomic_bool draining;
+	atomic_bool succeeded; /* by a process that gets what we do not begin any more */
 };
 
 extern struct host host;
@@ -263,6 +264,7 @@ void message_forget(struct message *m);
 void message_expire(uint64_t now);
 uint32_t message_index(const struct message *m);
 unsigned int message_active(void);
+unsigned int message_requests(uint32_t *requests, unsigned int most);
 
 /* mode.c */
 void mode_single(struct worker *w, struct packet *p, struct revision *rev);
@@ -285,6 +287,11 @@ struct packet *server_spare(struct worker *w);
 void server_send(struct worker *w, struct packet *p);
 socklen_t address_len(const union address *a);
 uint64_t clock_coarse(void);
+
+/* steer.c */
+int steer_here(void);
+int steer_on(unsigned int threads);
+void steer_away(void);
 
 /* revision.c */
 int revision_load(uint32_t number, const char *path, const struct handover *h, char *why, size_t size);

@@ -354,6 +354,34 @@ void message_expire(uint64_t now)
 	pthread_mutex_unlock(&messages.lock);
 }
 
+static unsigned int requests_of(const struct message_list *list, uint32_t *requests, unsigned int most)
+{
+	const struct message *m;
+	unsigned int n = 0;
+
+	TAILQ_FOREACH_REVERSE(m, list, message_list, order)
+	{
+		if (n == most)
+			break;
+		requests[n++] = be64toh(m->request);
+	}
+	return n;
+}
+
+/* The lower halves of the IDs of messages in progress, then of answered ones, at most so many, the newest first. */
+unsigned int message_requests(uint32_t *requests, unsigned int most)
+{
+	unsigned int n;
+
+	if (host.mode == LN_MODE_PACKET)
+		return 0;
+	pthread_mutex_lock(&messages.lock);
+	n = requests_of(&messages.active, requests, most);
+	n += requests_of(&messages.done, requests + n, most - n);
+	pthread_mutex_unlock(&messages.lock);
+	return n;
+}
+
 uint32_t message_index(const struct message *m)
 {
 	return m - messages.records;

@@ -56,6 +56,8 @@ static void receive_request(struct worker *w, struct packet *p)
 	arrival = message_arrive(p, w->now, &m);
 	if (arrival == ARRIVAL_TOO_LARGE)
 		reply_refuse(w, p, rev, LN_CODE_TOO_LARGE, 0);
+	else if (arrival == ARRIVAL_BUSY && atomic_load(&host.succeeded))
+		return; /* it came before the switch; sent again, it goes to the other process */
 	else if (arrival == ARRIVAL_BUSY)
 		reply_refuse(w, p, rev, LN_CODE_BUSY, 0);
 	else if (arrival == ARRIVAL_MALFORMED)

@@ -87,12 +87,17 @@ func (c *child) kill() error {
 	return nil
 }
 
-// stop lets the process finish what it began, and ends it, if it must be by force.
-func (c *child) stop(ctx context.Context, socket string) error {
+// stop lets the process finish what it began, and ends it, if it must be by force. Its successor, of so many workers, gets what it
+// does not begin any more; 0 for none.
+func (c *child) stop(ctx context.Context, socket string, successor int) error {
 	defer c.pidfd.Close()
+	drain := "drain"
+	if successor > 0 {
+		drain = fmt.Sprintf("drain %d", successor)
+	}
 	deadline := time.Now().Add(drainTime)
 	for c.alive() && ctx.Err() == nil && time.Now().Before(deadline) {
-		left, err := control(ctx, socket, "drain")
+		left, err := control(ctx, socket, "%s", drain)
 		if err != nil || left == "0 messages 0 calls" {
 			break
 		}

@@ -20,8 +20,10 @@ import (
 	"github.com/lambdanic/lambdanic/internal/backend"
 )
 
+// drainTime is what a process has to finish what it began.
+var drainTime = 2 * time.Second
+
 const (
-	drainTime  = 2 * time.Second  // that a process has to finish what it began
 	startLimit = 10 * time.Second // that a process has to answer on its control socket
 	calm       = 10 * time.Second // a process that lived so long did not die of starting
 )
@@ -144,22 +146,34 @@ func (in *instance) load(ctx context.Context, socket string, r record, handover 
 	return err
 }
 
-// replace starts a process beside the one that serves, if any, and ends that one when the new one answers.
+// replace starts a process beside the one that serves, if any, and ends that one when the new one answers. Until then the old one
+// gets all packets, and afterwards those of the messages that it has in progress.
 func (in *instance) replace(ctx context.Context, next record, handover string) error {
 	old, oldSocket := in.child, in.socket()
+	if in.serving() {
+		if _, err := control(ctx, oldSocket, "hold"); err != nil {
+			return err
+		}
+	}
 	c, err := in.run(ctx, &next, handover)
 	os.Remove(filepath.Join(in.dir, stateFile))
 	if err != nil {
+		if in.serving() {
+			_, rerr := control(context.WithoutCancel(ctx), oldSocket, "release")
+			err = errors.Join(err, rerr)
+		}
 		return err
 	}
 	in.child = c
 	err = in.commit(next)
 	go in.watch(c, time.Now())
 	if old != nil {
-		if err := old.stop(ctx, oldSocket); err != nil {
+		if err := old.stop(ctx, oldSocket, in.b.cfg.Threads); err != nil {
 			return err
 		}
 		os.Remove(oldSocket)
+		_, rerr := control(ctx, in.socket(), "release")
+		err = errors.Join(err, rerr)
 	}
 	return err
 }
@@ -318,7 +332,7 @@ func (in *instance) remove(ctx context.Context) error {
 		in.restart.Stop()
 	}
 	if in.child != nil {
-		if err := in.child.stop(ctx, in.socket()); err != nil {
+		if err := in.child.stop(ctx, in.socket(), 0); err != nil {
 			return err
 		}
 	}
@@ -370,7 +384,7 @@ func (in *instance) adopt(ctx context.Context) (bool, error) {
 			continue
 		}
 		if c != nil {
-			err = c.stop(ctx, socket)
+			err = c.stop(ctx, socket, 0)
 		}
 		os.Remove(socket)
 		if err != nil && !errors.Is(err, syscall.ECONNREFUSED) {
