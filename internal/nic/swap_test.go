@@ -90,19 +90,29 @@ func TestSwapsUnderLoad(t *testing.T) {
 	var stop atomic.Bool
 	var sent atomic.Uint32
 	var seen [32]atomic.Uint32
+	var latest sync.Map // revision that answered, by CPU
 	var load sync.WaitGroup
 	load.Go(func() {
-		twoCPUs(t, func(int) {
+		twoCPUs(t, func(cpu int) {
+			latest.Store(cpu, uint32(1))
 			for !stop.Load() && !t.Failed() {
 				sent.Add(1)
 				if revision := exchange(t, n); revision < uint32(len(seen)) {
 					seen[revision].Add(1)
+					latest.Store(cpu, revision)
 				}
 			}
 		})
 	})
 	for swap := uint32(2); swap <= 21; swap++ {
-		eventually(t, "both revisions answered", func() bool { return seen[swap-1].Load() > 3 || t.Failed() })
+		eventually(t, "the revision has answered, and no message is older than replies are kept", func() bool {
+			ready := seen[swap-1].Load() > 3
+			latest.Range(func(_, revision any) bool {
+				ready = ready && revision.(uint32)+uint32(rootLnLimitLN_MAX_PREV) >= swap
+				return true
+			})
+			return ready || t.Failed()
+		})
 		if err := versions[swap%2](swap); err != nil {
 			t.Error(err)
 		}
