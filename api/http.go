@@ -90,15 +90,15 @@ type FunctionStats struct {
 
 // Stats are counters since a revision was loaded.
 type Stats struct {
-	Requests  uint64     `json:"requests"`
-	Replies   uint64     `json:"replies"`
-	Errors    uint64     `json:"errors"`
+	Requests  uint64     `json:"requests"` // begun: a message of many packets is one, and what was refused is none
+	Replies   uint64     `json:"replies"`  // likewise
+	Errors    uint64     `json:"errors"`   // packets
 	Drops     uint64     `json:"drops"`
 	Calls     uint64     `json:"calls"`
 	Faults    uint64     `json:"faults"`
 	BytesIn   uint64     `json:"bytes_in"`
 	BytesOut  uint64     `json:"bytes_out"`
-	Samples   uint64     `json:"samples"`    // requests whose time was measured
+	Samples   uint64     `json:"samples"`    // runs whose time was measured
 	SampledNS uint64     `json:"sampled_ns"` // their time together
 	Histogram [32]uint64 `json:"histogram"`  // of the samples: bucket i counts [2^i, 2^(i+1)) ns
 }

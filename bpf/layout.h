@@ -24,7 +24,7 @@ enum ln_limit {
 	LN_CALL_PORT = 43700, /* the first of them */
 	LN_MAX_ADDRESSES = 8, /* of one NIC's own */
 	LN_HIST_BUCKETS = 32, /* log2 of nanoseconds */
-	LN_SAMPLE_EVERY = 64, /* requests per sampled time measurement, a power of two */
+	LN_SAMPLE_EVERY = 64, /* runs per sampled time measurement, a power of two */
 };
 
 /* Where a workload's requests go: bits 40..47 of its dispatch word. */
@@ -207,8 +207,8 @@ enum ln_call_state { LN_CALL_WRITING = 1, LN_CALL_WAITING = 2 };
 
 /* Per slot and CPU; the first line is what every request touches. */
 struct ln_stats {
-	__u64 requests;
-	__u64 replies;
+	__u64 requests; /* begun: of a message, the first packet counts */
+	__u64 replies; /* likewise */
 	__u64 bytes_in;
 	__u64 bytes_out;
 	__u64 errors; /* answered with an error packet */
@@ -217,7 +217,7 @@ struct ln_stats {
 	__u64 faults;
 	__u64 samples;
 	__u64 sampled_ns;
-	__u64 hist[LN_HIST_BUCKETS]; /* of the sampled requests: [2^i, 2^(i+1)) ns */
+	__u64 hist[LN_HIST_BUCKETS]; /* of the sampled runs: [2^i, 2^(i+1)) ns */
 };
 
 /* Of the whole NIC, per CPU: index into ln_counters. */

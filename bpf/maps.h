@@ -111,7 +111,7 @@ struct ln_place {
 struct ln_scratch {
 	struct ln_flow flow;
 	struct ln_place place;
-	__u32 tick; /* requests seen, for sampling */
+	__u32 tick; /* runs so far, for sampling */
 	__u32 slot; /* of the revision that runs */
 };
 

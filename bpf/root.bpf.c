@@ -97,7 +97,7 @@ LN_GLOBAL int ln_forward(struct xdp_md *ctx, struct ln_scratch *scratch, struct 
 	if (action != XDP_TX) /* it described bytes that there are not */
 		return ln_refuse_for(ctx, scratch, LN_CODE_LAMBDA_FAULT, 0);
 	if (stats) {
-		stats->replies++;
+		stats->replies += !answer.index && rpc->type == LN_TYPE_REQUEST && !req->match.repeat;
 		stats->bytes_out += len;
 	}
 	return action;
@@ -237,15 +237,21 @@ static __always_inline int ln_message_serve(struct xdp_md *ctx, struct ln_scratc
 					    int arrival)
 {
 	const struct ln_slot *slot = bpf_map_lookup_elem(&ln_slots, &scratch->slot);
+	struct ln_stats *stats;
 	__u64 bitmap = 0;
 	int verdict;
 
 	if (!slot)
 		return XDP_DROP;
+	req->match.repeat = arrival != LN_ARRIVAL_NEW;
+	if (!req->match.repeat && !scratch->place.index) {
+		stats = bpf_map_lookup_elem(&ln_slot_stats, &scratch->slot);
+		if (stats)
+			stats->requests++;
+	}
 	if (arrival == LN_ARRIVAL_DONE && slot->mode == LN_MODE_ASSEMBLE)
 		return ln_recall(ctx, scratch, req, slot);
 	/* mode stream runs a packet again when its answer may have been lost; assemble copied it before. */
-	req->match.repeat = arrival != LN_ARRIVAL_NEW;
 	req->match.event = LAMBDA_EVENT_FRAGMENT;
 	req->step = LN_STEP_COPY;
 	verdict = LN_VERDICT_KEEP;
@@ -428,7 +434,6 @@ static __always_inline int ln_serve(struct xdp_md *ctx, struct ln_scratch *scrat
 
 	if (!slot || !stats)
 		return XDP_DROP;
-	stats->requests++;
 	stats->bytes_in += bpf_ntohs(rpc->length);
 	if (bpf_ntohs(rpc->length) > scratch->flow.room || ln_describe(scratch, req, rpc, slot))
 		return ln_refuse_for(ctx, scratch, LN_CODE_MALFORMED, 0);
@@ -442,6 +447,7 @@ static __always_inline int ln_serve(struct xdp_md *ctx, struct ln_scratch *scrat
 		return ln_message_packet(ctx, scratch, req, 0);
 	if (scratch->place.count > 1 || scratch->place.message_len > slot->message_max)
 		return ln_refuse_for(ctx, scratch, LN_CODE_TOO_LARGE, 0);
+	stats->requests++;
 	return ln_single(ctx, scratch, req);
 }
 

@@ -2,6 +2,7 @@ package nic
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -27,17 +28,23 @@ import (
 type pair struct {
 	t            *testing.T
 	nic, process *net.UDPConn
-	sentinel     packets.RPC // a request that both answer
+	status       [2]func(context.Context) ([]backend.Status, error) // of these
+	sentinel     packets.RPC                                        // a request that both answer
 }
 
 func newPair(t *testing.T, n *NIC, d backend.Deployment, sentinel packets.RPC) *pair {
 	t.Helper()
 	deploy(t, n, d)
-	return &pair{t: t, nic: dial(t, n.Addr()), process: dial(t, startProcess(t, d)), sentinel: sentinel}
+	b := startProcess(t, d)
+	endpoint, _ := b.Endpoint(d.Workload)
+	return &pair{
+		t: t, nic: dial(t, n.Addr()), process: dial(t, endpoint), sentinel: sentinel,
+		status: [2]func(context.Context) ([]backend.Status, error){n.Status, b.Status},
+	}
 }
 
 // startProcess runs the lambda natively, where lambda-host's sanitizers watch it.
-func startProcess(t *testing.T, d backend.Deployment) netip.AddrPort {
+func startProcess(t *testing.T, d backend.Deployment) *process.Backend {
 	t.Helper()
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -61,8 +68,7 @@ func startProcess(t *testing.T, d backend.Deployment) netip.AddrPort {
 	if err := b.Deploy(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
-	endpoint, _ := b.Endpoint(d.Workload)
-	return endpoint
+	return b
 }
 
 func freePort(t testing.TB) string {
@@ -271,5 +277,47 @@ func TestSameImages(t *testing.T) {
 			finish := done(list[0])
 			p.compare(finish.RPC.Build(workloads))
 		}
+	}
+}
+
+// Both count alike, and a request once: neither its further packets, nor those that come again, nor pulls of its reply, nor
+// acknowledgements are requests, and what refuses a packet is an error only.
+func TestSameCounts(t *testing.T) {
+	first := api.Header{Revision: 1, Length: 100, Count: 5}
+	web := packets.Frame{RPC: packets.RPC{Workload: "web", Payload: "/long", Room: 100, Request: requests.Add(1)}}
+	malformed := web
+	malformed.RPC.Index = 1
+	message := func(mode string, method uint32) []packets.Frame {
+		list := fragments(mode, method, randomBytes(500), 100)
+		return append(list, list[4], list[2])
+	}
+	assembled := message("assemble", methodEcho)
+	for name, c := range map[string]struct {
+		d      backend.Deployment
+		send   []packets.Frame
+		errors uint64
+	}{
+		"a long page": {bundled(t, "web_server", workloads["web"], 1), []packets.Frame{web, pull(web, first, 1), pull(web, first, 2), malformed, done(web)}, 1},
+		"stream":      {probe(t, workloads["stream"], 1, streamSpec), message("stream", methodEcho), 0},
+		"kept stream": {probe(t, workloads["stream"], 1, streamSpec), message("stream", methodTake), 0},
+		"assembled": {probe(t, workloads["assemble"], 1, assembleSpec),
+			append(assembled, pull(assembled[0], first, 1), pull(assembled[0], first, 0), done(assembled[0])), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPair(t, newTestNIC(t), c.d, packets.RPC{Workload: c.send[0].RPC.Workload, Payload: "sentinel"})
+			for _, f := range c.send {
+				p.compare(f.RPC.Build(workloads))
+			}
+			want := uint64(1 + len(c.send)) // a sentinel follows each
+			for i, status := range p.status {
+				list, err := status(t.Context())
+				if err != nil || len(list) != 1 {
+					t.Fatalf("status %v, %v", list, err)
+				}
+				if s := list[0].Stats; s.Requests != want || s.Replies != want || s.Errors != c.errors {
+					t.Errorf("%s: got %+v, want %d requests and replies, %d errors", []string{"NIC", "process"}[i], s, want, c.errors)
+				}
+			}
+		})
 	}
 }

@@ -72,7 +72,7 @@ func TestAdopt(t *testing.T) {
 		t.Errorf("the next revision does not count on: %x", p)
 	}
 	list2, err := n.Status(t.Context())
-	if err != nil || len(list2) != 2 || list2[0].Revision != 2 || list2[1].Revision != 5 || list2[1].Stats.Requests != 2 {
+	if err != nil || len(list2) != 2 || list2[0].Revision != 2 || list2[1].Revision != 5 || list2[1].Stats.Requests != 1 {
 		t.Errorf("status %+v, %v", list2, err)
 	}
 }
