@@ -146,7 +146,7 @@ static void stats(char *reply)
 	for (unsigned int i = 0; i < LN_HIST_BUCKETS; i++)
 		n += snprintf(reply + n, LINE - n, "%s%lu", i ? "," : "",
 			      total(rev, offsetof(struct ln_stats, hist) + i * sizeof(uint64_t)));
-	snprintf(reply + n, LINE - n, "]}}");
+	snprintf(reply + n, LINE - n, "]},\"fault\":\"%s\"}", rev->fault ? guard_reason(rev->fault) : "");
 }
 
 static void drain(const char *workers, char *reply)

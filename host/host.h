@@ -89,6 +89,7 @@ struct revision {
 	lambda_entry *migrate; /* fills its state from what stands in old; NULL if it has none */
 	struct objects old;
 	struct state state;
+	atomic_int fault; /* the signal that last ended a run of it, or 0 */
 	atomic_uint users; /* messages and calls that began with it */
 	uint64_t superseded_ns;
 	struct revision *prev;
@@ -149,8 +150,12 @@ struct guard {
 	atomic_uint_fast64_t run; /* odd while the lambda runs */
 	atomic_uint_fast64_t overdue; /* the run that the watchdog wants to end */
 	sigjmp_buf escape;
-	uint64_t seen; /* the watchdog's: the last run that it saw, and how often */
-	int rounds;
+	int fault; /* the signal that ended the last run, or 0 */
+	clockid_t cpu_clock;
+	uint64_t limit_ns;
+	uint64_t seen; /* the watchdog's: the last run that it saw, and when */
+	uint64_t seen_ns;
+	uint64_t seen_cpu_ns;
 };
 
 struct worker {
@@ -168,6 +173,7 @@ struct worker {
 	struct call_list late; /* expired: their IDs rest until no reply can come any more */
 
 	struct guard guard;
+	struct flow endless; /* the last request whose run took too long */
 
 	struct mmsghdr in[BATCH];
 	struct iovec in_iov[BATCH];
@@ -190,6 +196,7 @@ struct host {
 	uint32_t message_max;
 	uint32_t in_flight; /* a power of two */
 	uint32_t message_timeout_ms;
+	uint64_t run_limit_ns;
 	uint64_t memory; /* of one revision's objects; 0: unlimited */
 	struct service services[MAX_SERVICES];
 	unsigned int service_count;
@@ -237,7 +244,7 @@ void reply_conclude(struct worker *w, struct packet *p, struct revision *rev, in
 
 /* run.c */
 void run_describe(struct worker *w, const struct packet *p, const struct revision *rev, uint32_t event);
-int run_whole(struct worker *w, struct revision *rev, struct lambda_headers *headers);
+int run_whole(struct worker *w, const struct packet *p, struct revision *rev, struct lambda_headers *headers);
 int run_packet(struct worker *w, struct packet *p, struct revision *rev);
 
 /* message.c */
@@ -308,7 +315,8 @@ int state_save(const char *path);
 
 /* guard.c */
 int guard_init(void);
-int guard_thread(struct guard *g);
+int guard_thread(struct guard *g, uint64_t limit_ns);
+const char *guard_reason(int fault);
 int guard_run(struct guard *g, lambda_entry *entry, struct lambda_headers *headers);
 
 /* control.c */

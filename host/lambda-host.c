@@ -19,6 +19,7 @@ struct host host = {
 	.message_max = LN_RPC_MAX_PAYLOAD,
 	.in_flight = 1,
 	.message_timeout_ms = 5000,
+	.run_limit_ns = 1000000000,
 	.threads = 1,
 	.first_cpu = -1,
 };
@@ -26,7 +27,7 @@ struct host host = {
 static const char usage[] =
 	"usage: lambda-host --workload ID --listen ADDR:PORT [--listen ...] --control SOCKET\n"
 	"                   [--mode packet|stream|assemble] [--message-max BYTES] [--in-flight N]\n"
-	"                   [--message-timeout MS] [--service ADDR:PORT,MS ...] [--memory BYTES]\n"
+	"                   [--message-timeout MS] [--service ADDR:PORT,MS ...] [--memory BYTES] [--time US]\n"
 	"                   [--threads N] [--spin | --block] [--cpu FIRST] [--user UID]\n"
 	"       lambda-host --check OBJECT [--memory BYTES] [--user UID]\n"
 	"\n"
@@ -113,6 +114,7 @@ static const struct option options[] = {
 	{ "message-timeout", required_argument, NULL, 't' },
 	{ "service", required_argument, NULL, 's' },
 	{ "memory", required_argument, NULL, 'r' },
+	{ "time", required_argument, NULL, 'T' },
 	{ "threads", required_argument, NULL, 'n' },
 	{ "spin", no_argument, NULL, 'p' },
 	{ "block", no_argument, NULL, 'b' },
@@ -157,6 +159,9 @@ static void set(int option, struct settings *settings)
 		break;
 	case 'r':
 		host.memory = number("memory", optarg, 0, 1UL << 40);
+		break;
+	case 'T':
+		host.run_limit_ns = number("time", optarg, 1, 1000000) * 1000;
 		break;
 	case 'n':
 		host.threads = number("threads", optarg, 1, MAX_THREADS);

@@ -117,7 +117,7 @@ static void assemble_run(struct worker *w, struct packet *p, struct message *m)
 	match->offset = 0;
 	match->payload_len = m->message_len;
 	match->record = message_index(m);
-	verdict = run_whole(w, m->revision, &headers);
+	verdict = run_whole(w, p, m->revision, &headers);
 	if (verdict == LN_VERDICT_FORWARD &&
 	    (w->req.out_off < 0 || w->req.out_off > (int64_t)host.message_max || w->req.out_len > host.message_max ||
 	     w->req.out_off + w->req.out_len > host.message_max + LAMBDA_WINDOW))

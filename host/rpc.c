@@ -37,6 +37,15 @@ static void receive_part(struct worker *w, struct packet *p, struct message *m, 
 		mode_assemble(w, p, m, arrival);
 }
 
+/* Sent again, while its run went on that took too long: the next would, too, and who asks after it would wait for all of them. */
+static bool is_endless(const struct worker *w, const struct packet *p)
+{
+	const struct flow *flow = &w->endless;
+
+	return p->flow.rpc.flags & LN_FLAG_RESEND && p->flow.rpc.request == flow->rpc.request &&
+	       !memcmp(&p->flow.peer, &flow->peer, address_len(&p->flow.peer));
+}
+
 static void receive_request(struct worker *w, struct packet *p)
 {
 	struct revision *rev = host.current;
@@ -44,6 +53,10 @@ static void receive_request(struct worker *w, struct packet *p)
 	enum arrival arrival;
 	struct message *m;
 
+	if (is_endless(w, p)) {
+		reply_refuse(w, p, rev, LN_CODE_LAMBDA_FAULT, 0);
+		return;
+	}
 	if (host.mode == LN_MODE_PACKET || (host.mode == LN_MODE_STREAM && one)) {
 		if (!one || be32toh(p->flow.rpc.message_len) > host.message_max) {
 			reply_refuse(w, p, rev, LN_CODE_TOO_LARGE, 0);

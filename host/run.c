@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* One run of the lambda: what it is told, and the memory it works on. */
+#include <signal.h>
 #include <string.h>
 
 #include "host.h"
@@ -34,10 +35,18 @@ void run_describe(struct worker *w, const struct packet *p, const struct revisio
 	w->req.out_status = LN_STATUS_OK;
 }
 
-int run_whole(struct worker *w, struct revision *rev, struct lambda_headers *headers)
+int run_whole(struct worker *w, const struct packet *p, struct revision *rev, struct lambda_headers *headers)
 {
+	int verdict;
+
 	headers->req = &w->req;
-	return guard_run(&w->guard, rev->entry, headers);
+	verdict = guard_run(&w->guard, rev->entry, headers);
+	if (w->guard.fault) {
+		atomic_store(&rev->fault, w->guard.fault);
+		if (w->guard.fault == SIGURG)
+			w->endless = p->flow;
+	}
+	return verdict;
 }
 
 /*
@@ -57,7 +66,7 @@ int run_packet(struct worker *w, struct packet *p, struct revision *rev)
 	headers.limit = headers.end;
 	if (p->base == p->spare + HEAD_ROOM)
 		headers.limit = p->base + LN_RPC_MAX_PAYLOAD;
-	verdict = run_whole(w, rev, &headers);
+	verdict = run_whole(w, p, rev, &headers);
 	if (headers.end > p->base && headers.end <= headers.limit)
 		p->size = headers.end - p->base;
 	return verdict;

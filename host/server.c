@@ -328,7 +328,7 @@ static void *run(void *worker)
 	struct worker *w = worker;
 
 	pin(w);
-	if (guard_thread(&w->guard))
+	if (guard_thread(&w->guard, host.run_limit_ns))
 		err(1, "thread %u: alternate signal stack", w->id);
 	while (sem_wait(&host.loaded))
 		;

@@ -38,6 +38,7 @@ type Status struct {
 	Newest   uint32         `json:"newest"`   // of the revisions that any member of a group serves
 	Endpoint netip.AddrPort `json:"endpoint"` // where λ-RPC requests for it go
 	Stats    Stats          `json:"stats"`
+	Fault    string         `json:"fault,omitempty"` // why a run was ended last, where the backend knows
 }
 
 // Prepared is a deployment of which only the swap is missing, so that several backends can swap together or not at all. Its

@@ -89,6 +89,7 @@ func arguments(cfg Config, d backend.Deployment) []string {
 	args := []string{
 		wait, "--threads", strconv.Itoa(cfg.Threads), "--workload", fmt.Sprint(d.Workload),
 		"--mode", string(spec.Message.Mode), "--memory", fmt.Sprint(uint64(spec.Limits.Memory)),
+		"--time", fmt.Sprint(max(1, time.Duration(spec.Limits.Time).Microseconds())),
 	}
 	if spec.Message.Mode != api.ModePacket {
 		args = append(args, "--message-max", fmt.Sprint(uint64(spec.Message.Max)),

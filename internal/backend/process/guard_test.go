@@ -1,0 +1,110 @@
+package process
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/test/shortdir"
+)
+
+const manyRuns = 40 // of a second each they take longer than any test waits
+
+// serveLimited serves the fixture packet under a limit of time.
+func serveLimited(t *testing.T, limit time.Duration) (*Backend, *rawClient) {
+	t.Helper()
+	b := newBackend(t, plainHost, shortdir.New(t))
+	d := deployment(workload, 1, api.ModePacket, fixture(t, "packet"))
+	d.Spec.Limits.Time = api.Duration(limit)
+	return b, dial(t, mustDeploy(t, b, d))
+}
+
+// wantFaults takes the answers to requests that made the lambda hang, and sees that another request is answered then.
+func wantFaults(t *testing.T, c *rawClient, n int) {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for range n {
+		h, _, err := c.tryReceive(time.Until(deadline))
+		if err != nil || h.Type != api.TypeError || h.Code != uint8(api.CodeLambdaFault) {
+			t.Fatalf("got %+v, %v", h, err)
+		}
+	}
+	if h, p := c.call(workload, methodEcho, []byte("on"), 0); h.Type != api.TypeResponse || string(p) != "on" {
+		t.Errorf("after them: %+v %q", h, p)
+	}
+}
+
+// A run is ended soon after limits.time, not only after the longest that any spec allows.
+func TestTimeLimit(t *testing.T) {
+	_, c := serveLimited(t, 100*time.Microsecond)
+	for range manyRuns {
+		c.send(packet(c.header(workload, methodHang, 1), []byte("x"), 0))
+	}
+	wantFaults(t, c, manyRuns)
+}
+
+// A request that is sent again, as it hangs, does not run again.
+func TestHangingRequestRunsOnce(t *testing.T) {
+	_, c := serveLimited(t, time.Second)
+	h := c.header(workload, methodHang, 1)
+	for range manyRuns {
+		c.send(packet(h, []byte("x"), 0))
+		h.Flags = api.FlagResend
+	}
+	wantFaults(t, c, manyRuns)
+}
+
+// The status says what the last fault was.
+func TestFaultIsNamed(t *testing.T) {
+	b, c := serveLimited(t, 100*time.Microsecond)
+	for _, test := range []struct {
+		method uint32
+		want   string
+	}{
+		{methodEcho, ""}, {methodCrash, "segmentation fault"}, {methodEcho, "segmentation fault"}, {methodHang, "ran longer than limits.time"},
+	} {
+		c.call(workload, test.method, []byte("x"), 0)
+		list, err := b.Status(t.Context())
+		if err != nil || len(list) != 1 || list[0].Fault != test.want {
+			t.Errorf("after method %d: %+v, %v, want %q", test.method, list, err, test.want)
+		}
+	}
+}
+
+// resting says whether a thread of a process waits for another: none but the watchdog ever does.
+func resting(t *testing.T, pid int) bool {
+	t.Helper()
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/syscall", pid))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("threads of process %d: %v", pid, err)
+	}
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.HasPrefix(text, fmt.Appendf(nil, "%d ", unix.SYS_FUTEX)) {
+			return true
+		}
+	}
+	return false
+}
+
+// The watchdog rests while nothing runs, and wakes.
+func TestTimeLimitAfterRest(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root sees what threads wait for")
+	}
+	b, c := serveLimited(t, 100*time.Microsecond)
+	for range 3 {
+		eventually(t, "the watchdog rests", func() bool { return resting(t, pidOf(t, b, workload)) })
+		c.send(packet(c.header(workload, methodHang, 1), []byte("x"), 0))
+		wantFaults(t, c, 1)
+	}
+}
