@@ -38,8 +38,7 @@ static const int allowed[] = {
 	SYS_clock_nanosleep, SYS_nanosleep,
 	/* threads */
 	SYS_futex, SYS_set_robust_list, SYS_rseq, SYS_exit, SYS_exit_group, SYS_sched_setaffinity,
-	SYS_sched_getaffinity, SYS_sched_yield, SYS_getcpu, SYS_getpid, SYS_gettid, SYS_tgkill,
-	SYS_membarrier
+	SYS_sched_getaffinity, SYS_sched_yield, SYS_getcpu, SYS_getpid, SYS_gettid, SYS_tgkill, SYS_membarrier
 };
 
 static const int calling[] = { SYS_socket, SYS_connect };
