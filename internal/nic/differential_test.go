@@ -304,18 +304,18 @@ func TestSameCounts(t *testing.T) {
 			append(assembled, pull(assembled[0], first, 1), pull(assembled[0], first, 0), done(assembled[0])), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newPair(t, newTestNIC(t), c.d, packets.RPC{Workload: c.send[0].RPC.Workload, Payload: "sentinel"})
+			p := newPair(t, newTestNIC(t), c.d, packets.RPC{Workload: c.send[0].RPC.Workload, Index: 1}) // malformed
 			for _, f := range c.send {
 				p.compare(f.RPC.Build(workloads))
 			}
-			want := uint64(1 + len(c.send)) // a sentinel follows each
+			errors := uint64(len(c.send)) + c.errors // a sentinel follows each
 			for i, status := range p.status {
 				list, err := status(t.Context())
 				if err != nil || len(list) != 1 {
 					t.Fatalf("status %v, %v", list, err)
 				}
-				if s := list[0].Stats; s.Requests != want || s.Replies != want || s.Errors != c.errors {
-					t.Errorf("%s: got %+v, want %d requests and replies, %d errors", []string{"NIC", "process"}[i], s, want, c.errors)
+				if s := list[0].Stats; s.Requests != 1 || s.Replies != 1 || s.Errors != errors {
+					t.Errorf("%s: got %+v, want a request, a reply, and %d errors", []string{"NIC", "process"}[i], s, errors)
 				}
 			}
 		})
