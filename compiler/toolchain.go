@@ -30,6 +30,7 @@ type toolchain struct {
 	machine string
 	visible []string // what the tools need of the host
 	marks   []string // files that change when the tools do
+	plugin  plugin
 }
 
 func findToolchain() (*toolchain, error) {
@@ -64,12 +65,15 @@ func findToolchain() (*toolchain, error) {
 		t.marks = append(t.marks, need.file)
 	}
 	t.marks = append(t.marks, clang)
+	if t.plugin, err = findPlugin(); err != nil {
+		return nil, err
+	}
 	return t, nil
 }
 
 // identity tells installations apart without running them: an upgrade changes sizes and times of the files it replaces.
 func (t *toolchain) identity() (string, error) {
-	id := t.machine
+	id := t.machine + " " + t.plugin.digest.String()
 	for _, file := range t.marks {
 		info, err := os.Stat(file)
 		if err != nil {
@@ -106,7 +110,7 @@ var common = []string{
 // walking through all iterations.
 func (t *toolchain) forNIC() []string {
 	return t.command(
-		"-target", "bpf", "-mcpu=v3", "-g", "-mllvm", "-disable-lsr",
+		"-target", "bpf", "-mcpu=v3", "-g", "-mllvm", "-disable-lsr", "-fpass-plugin="+pluginFile,
 		"-idirafter", "/usr/include/"+t.triplet, "-c", unitFile)
 }
 

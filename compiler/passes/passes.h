@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The passes that make ordinary C load into the kernel, in the order in which plugin.cpp runs them.
+#ifndef LAMBDA_PASSES_H
+#define LAMBDA_PASSES_H
+
+#include "llvm/IR/PassManager.h"
+
+namespace lambda
+{
+
+// Each adds one stage to the end of the module's pipeline, with what LLVM has to clean up behind it.
+
+void addCalls(llvm::ModulePassManager &); // indirect calls become switches
+void addRecursion(llvm::ModulePassManager &); // recursion becomes iteration
+void addInline(llvm::ModulePassManager &); // what loops or touches memory becomes part of the entry
+void addSoftFloat(llvm::ModulePassManager &); // float and double become integers
+void addArithmetic(llvm::ModulePassManager &); // what BPF lacks becomes what it has
+void addMemory(llvm::ModulePassManager &); // pointers become offsets, accesses are guarded
+void addMetering(llvm::ModulePassManager &); // loops end within their budget
+
+} // namespace lambda
+
+#endif

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plugin's entry: puts our passes behind LLVM's own, where the author's code has its optimised form.
+#include "passes.h"
+
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Passes/PassPlugin.h"
+
+using namespace llvm;
+
+static void addAll(ModulePassManager &passes)
+{
+	lambda::addCalls(passes);
+	lambda::addRecursion(passes);
+	lambda::addInline(passes);
+	lambda::addSoftFloat(passes);
+	lambda::addArithmetic(passes);
+	lambda::addMemory(passes);
+	lambda::addMetering(passes);
+}
+
+extern "C" __attribute__((visibility("default"))) PassPluginLibraryInfo llvmGetPassPluginInfo()
+{
+	return { LLVM_PLUGIN_API_VERSION, "lambda", "1", [](PassBuilder &builder) {
+			builder.registerOptimizerLastEPCallback(
+				[](ModulePassManager &passes, OptimizationLevel) { addAll(passes); });
+		} };
+}
