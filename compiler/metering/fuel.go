@@ -3,6 +3,7 @@ package metering
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"math"
 	"time"
 
@@ -45,5 +46,7 @@ func Fill(spec *ebpf.CollectionSpec, budget time.Duration) error {
 	binary.NativeEndian.PutUint64(value[offsetBudget:], uint64(budget.Nanoseconds())*PerMicrosecond/1000)
 	m.Flags |= unix.BPF_F_RDONLY_PROG
 	m.Contents = []ebpf.MapKV{{Key: uint32(0), Value: value}}
+	// The section's variables would be written over its contents.
+	maps.DeleteFunc(spec.Variables, func(_ string, v *ebpf.VariableSpec) bool { return v.SectionName == FuelMap })
 	return nil
 }
