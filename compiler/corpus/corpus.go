@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler"
 )
 
@@ -69,7 +70,7 @@ func (p Program) Build(ctx context.Context, opts compiler.Options) (*compiler.Ar
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	for _, name := range []string{p.Name + ".c", "lambda.yml"} {
+	for _, name := range []string{p.Name + ".c", api.SpecFile} {
 		data, err := files.ReadFile(p.Name + "/" + name)
 		if err != nil {
 			return nil, err
