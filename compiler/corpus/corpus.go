@@ -19,6 +19,12 @@ import (
 //go:embed */*.c */lambda.yml */vectors.json
 var files embed.FS
 
+// Ordinary holds what the programs use of the SDK as an ordinary program has it (lambda.h), to be compiled apart from
+// everything of ours, and a main that runs them so.
+//
+//go:embed ordinary
+var Ordinary embed.FS
+
 // A Program is one lambda in plain C.
 type Program struct {
 	Name    string

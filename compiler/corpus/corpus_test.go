@@ -42,13 +42,13 @@ type reply struct {
 	payload []byte
 }
 
-// runOrdinary compiles a program with what testdata has in the place of the SDK, and runs it on its requests.
+// runOrdinary compiles a program with what ordinary/ has in the place of the SDK, and runs it on its requests.
 func runOrdinary(t *testing.T, p Program) (replies []reply) {
 	t.Helper()
 	bin := filepath.Join(t.TempDir(), p.Name)
 	build := exec.Command("clang-19", "-std=gnu17", "-O1", "-Wall", "-Wextra", "-Werror", "-fwrapv", "-fsigned-char", "-fno-strict-aliasing",
-		"-ffp-contract=off", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-sanitize=alignment", "-Itestdata",
-		"-DENTRY="+p.Name, "-o", bin, filepath.Join(p.Name, p.Name+".c"), "testdata/main.c", "-lm")
+		"-ffp-contract=off", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-sanitize=alignment", "-Iordinary",
+		"-DENTRY="+p.Name, "-o", bin, filepath.Join(p.Name, p.Name+".c"), "ordinary/main.c", "-lm")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("compile: %v\n%s", err, out)
 	}

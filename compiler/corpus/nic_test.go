@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/compiler/corpus"
 	"github.com/lambdanic/lambdanic/compiler/corpus/rig"
@@ -56,30 +55,11 @@ func TestTargets(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			put(t, r, a)
-			for i, v := range p.Vectors {
-				want := rig.Answer{Type: api.TypeResponse, Payload: v.Out}
-				for target, ask := range map[string]func([]byte) (rig.Answer, error){"NIC": r.AskNIC, "process": r.AskProcess} {
-					if got, err := ask(v.In); err != nil || !got.Equal(want) {
-						t.Errorf("vector %d on %s, %.60x: got %v, %v, want %v", i, target, []byte(v.In), got, err, want)
-					}
-				}
+			if err := r.Check(t.Context(), a, p.Vectors); err != nil {
+				t.Error(err)
 			}
 		})
 	}
-}
-
-// put puts an artifact in place for one test.
-func put(t *testing.T, r *rig.Rig, a *compiler.Artifact) {
-	t.Helper()
-	if err := r.Put(t.Context(), a); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := r.Remove(t.Context()); err != nil && t.Context().Err() == nil {
-			t.Error(err)
-		}
-	})
 }
 
 // Random programs, of which almost all load, answer on the NIC what they answer as a process.
@@ -91,7 +71,10 @@ func TestRandomPrograms(t *testing.T) {
 	r := openRig(t)
 	refused := 0
 	for seed := range seeds {
-		err := compare(t, r, seed)
+		a, err := randomc.Build(t.Context(), seed)
+		if err == nil {
+			err = r.Compare(t.Context(), a, randomc.Requests(seed))
+		}
 		switch {
 		case errors.Is(err, rig.ErrLoad):
 			refused++
@@ -103,22 +86,4 @@ func TestRandomPrograms(t *testing.T) {
 	if refused*20 > int(seeds) {
 		t.Errorf("%d of %d do not load", refused, seeds)
 	}
-}
-
-func compare(t *testing.T, r *rig.Rig, seed uint64) error {
-	a, err := randomc.Build(t.Context(), seed)
-	if err != nil {
-		return err
-	}
-	if err := r.Put(t.Context(), a); err != nil {
-		return err
-	}
-	for _, request := range randomc.Requests(seed) {
-		n, errN := r.AskNIC(request)
-		p, errP := r.AskProcess(request)
-		if errN != nil || errP != nil || !n.Equal(p) {
-			err = errors.Join(err, fmt.Errorf("request %x: NIC %v %w, process %v %w", request, n, errN, p, errP))
-		}
-	}
-	return errors.Join(err, r.Remove(t.Context()))
 }

@@ -28,7 +28,7 @@ func TestDefined(t *testing.T) {
 		var outputs [2]string
 		for i, flags := range [][]string{{"-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"}, {"-O2"}} {
 			args := append(flags, "-std=gnu17", "-w", "-fwrapv", "-fsigned-char", "-fno-strict-aliasing", "-ffp-contract=off",
-				"-I../corpus/testdata", "-DENTRY="+Name, "-o", bin, file, "../corpus/testdata/main.c")
+				"-I../corpus/ordinary", "-DENTRY="+Name, "-o", bin, file, "../corpus/ordinary/main.c")
 			if out, err := exec.Command("clang-19", args...).CombinedOutput(); err != nil {
 				t.Fatalf("seed %d: compile: %v\n%s", seed, err, out)
 			}

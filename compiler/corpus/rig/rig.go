@@ -145,16 +145,16 @@ func (a Answer) String() string {
 }
 
 // request is one packet, padded so that any reply fits.
-func (r *Rig) request(body []byte) packets.RPC {
+func (r *Rig) request(method uint32, body []byte) packets.RPC {
 	r.requests++
-	return packets.RPC{Workload: "it", Request: r.requests, Payload: string(body), Room: api.RPCMaxPayload}
+	return packets.RPC{Workload: "it", Method: method, Request: r.requests, Payload: string(body), Room: api.RPCMaxPayload}
 }
 
 var workloads = map[string]uint32{"it": workload}
 
 // AskNIC runs the NIC program on a request, by BPF_PROG_TEST_RUN.
-func (r *Rig) AskNIC(body []byte) (Answer, error) {
-	f := packets.Frame{RPC: r.request(body)}
+func (r *Rig) AskNIC(method uint32, body []byte) (Answer, error) {
+	f := packets.Frame{RPC: r.request(method, body)}
 	frame, err := f.Build(workloads)
 	if err != nil {
 		return Answer{}, err
@@ -167,12 +167,26 @@ func (r *Rig) AskNIC(body []byte) (Answer, error) {
 	return Answer{h.Type, h.Code, bytes.Clone(payload)}, err
 }
 
+// TimeNIC says how long the NIC program takes for a request, once, on the CPU of this thread.
+func (r *Rig) TimeNIC(method uint32, body []byte) (time.Duration, error) {
+	f := packets.Frame{RPC: r.request(method, body)}
+	frame, err := f.Build(workloads)
+	if err != nil {
+		return 0, err
+	}
+	_, d, err := r.nic.Root().Benchmark(frame, 1, nil)
+	if err != nil {
+		return 0, fmt.Errorf("time the NIC program: %w", err)
+	}
+	return d, nil
+}
+
 // patience is how long a process may take to answer, whatever else the machine does.
 const patience = 20 * time.Second
 
 // AskProcess sends a request to the process.
-func (r *Rig) AskProcess(body []byte) (Answer, error) {
-	q := r.request(body)
+func (r *Rig) AskProcess(method uint32, body []byte) (Answer, error) {
+	q := r.request(method, body)
 	if _, err := r.conn.Write(q.Build(workloads)); err != nil {
 		return Answer{}, fmt.Errorf("ask the process: %w", err)
 	}
