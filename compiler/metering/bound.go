@@ -11,11 +11,11 @@ func (g *graph) weighCalls() error {
 	visit = func(k int) error {
 		f := &g.funcs[k]
 		state[k] = open
-		for i := f.from; i < f.to; i++ {
-			if !g.insns[i].IsFunctionCall() {
+		for i := f.From; i < f.To; i++ {
+			if !g.Insns[i].IsFunctionCall() {
 				continue
 			}
-			callee := g.byFrom[g.target[i]]
+			callee := g.Callee(i)
 			if state[callee] == open {
 				return g.refuse(i, "a recursion")
 			}
@@ -39,13 +39,13 @@ func (g *graph) weighFunction(f *function) error {
 		}
 		f.cyclic = true
 	}
-	for i := f.from; i < f.to; i++ {
-		if !g.insns[i].IsFunctionCall() {
+	for i := f.From; i < f.To; i++ {
+		if !g.Insns[i].IsFunctionCall() {
 			f.heaviest = max(f.heaviest, g.weight[i])
 			continue
 		}
-		callee := &g.funcs[g.byFrom[g.target[i]]]
-		if callee.global {
+		callee := &g.funcs[g.Callee(i)]
+		if callee.Global {
 			g.weight[i] = add(g.weight[i], callee.total())
 			f.heaviest = max(f.heaviest, g.weight[i])
 			continue
@@ -54,11 +54,11 @@ func (g *graph) weighFunction(f *function) error {
 		f.heaviest = max(f.heaviest, callee.heaviest)
 		g.weight[i] = add(g.weight[i], callee.longest)
 	}
-	if f.from != 0 || !g.metered() {
+	if f.From != 0 || !g.metered() {
 		f.longest = g.longestPath(f)
 	}
 	if total := f.total(); total > maxWalked {
-		return g.refuse(f.from, "the function takes up to %d ms", total/PerMicrosecond/1000)
+		return g.refuse(f.From, "the function takes up to %d ms", total/PerMicrosecond/1000)
 	}
 	return nil
 }
@@ -76,12 +76,12 @@ func (g *graph) longestPath(f *function) (longest uint64) {
 	if f.cyclic {
 		return 0
 	}
-	best := make([]uint64, f.to-f.from)
+	best := make([]uint64, f.To-f.From)
 	for _, i := range f.order {
-		through := add(best[i-f.from], g.weight[i])
+		through := add(best[i-f.From], g.weight[i])
 		longest = max(longest, through)
-		for _, s := range g.successors(i) {
-			best[s-f.from] = max(best[s-f.from], through)
+		for _, s := range g.Successors(i) {
+			best[s-f.From] = max(best[s-f.From], through)
 		}
 	}
 	return longest
@@ -102,17 +102,17 @@ type owed struct {
 // debt is the most that a path through the program owes anywhere.
 func (g *graph) debt() (uint64, error) {
 	f := &g.funcs[0]
-	if len(g.insns) > maxMetered {
+	if len(g.Insns) > maxMetered {
 		return 0, g.refuse(0, "a metered program of more than %d instructions", maxMetered)
 	}
 	o := owed{g: g, f: f, door: -1}
-	if at, ok := o.settle(f.from); !ok {
+	if at, ok := o.settle(f.From); !ok {
 		return 0, g.refuse(at, "a loop takes more than it is charged")
 	}
 	most := int64(0)
 	for i, debt := range o.debt {
 		if debt != nowhere {
-			most = max(most, debt+int64(g.weight[f.from+i]))
+			most = max(most, debt+int64(g.weight[f.From+i]))
 		}
 	}
 	return uint64(most), nil
@@ -122,11 +122,11 @@ func (g *graph) debt() (uint64, error) {
 // A pass carries them over all paths that no charge interrupts; where they are finite, no path needs more charges than there
 // are.
 func (o *owed) settle(from int) (charge int, ok bool) {
-	o.debt = make([]int64, o.f.to-o.f.from)
+	o.debt = make([]int64, o.f.To-o.f.From)
 	for i := range o.debt {
 		o.debt[i] = nowhere
 	}
-	o.debt[from-o.f.from] = 0
+	o.debt[from-o.f.From] = 0
 	for range min(len(o.g.charges)+2, maxPasses) {
 		if charge = o.pass(); charge < 0 {
 			return 0, true
@@ -139,15 +139,15 @@ func (o *owed) settle(from int) (charge int, ok bool) {
 func (o *owed) pass() (charge int) {
 	charge = -1
 	for _, i := range o.f.order {
-		if o.debt[i-o.f.from] == nowhere {
+		if o.debt[i-o.f.From] == nowhere {
 			continue
 		}
-		for _, s := range o.g.successors(i) {
+		for _, s := range o.g.Successors(i) {
 			if s == o.door || o.part != nil && !o.part(s) {
 				continue
 			}
-			if after := o.after(i, s); after > o.debt[s-o.f.from] {
-				o.debt[s-o.f.from] = after
+			if after := o.after(i, s); after > o.debt[s-o.f.From] {
+				o.debt[s-o.f.From] = after
 				if o.g.paid(i, s) {
 					charge = o.g.charges[o.g.within[i]].first
 				}
@@ -159,7 +159,7 @@ func (o *owed) pass() (charge int) {
 
 // after is what a path owes that goes from one instruction to the next.
 func (o *owed) after(i, next int) int64 {
-	debt := o.debt[i-o.f.from] + int64(o.g.weight[i])
+	debt := o.debt[i-o.f.From] + int64(o.g.weight[i])
 	if o.g.paid(i, next) {
 		debt -= int64(o.g.charges[o.g.within[i]].cost)
 	}

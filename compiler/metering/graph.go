@@ -1,20 +1,20 @@
 package metering
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/btf"
+
+	"github.com/lambdanic/lambdanic/compiler/flow"
 )
 
-// A graph is a program's control flow. Its nodes are the instructions, by index.
+// A graph is a program's control flow, with what it weighs and what it is charged.
 type graph struct {
-	insns  asm.Instructions
-	target []int // of a jump or a call to a function of the program, else -1
-	funcs  []function
-	byFrom map[int]int // functions by first instruction
-	jumped []bool      // some jump goes there
+	*flow.Graph
+	funcs []function // as flow.Graph.Funcs
 
 	charges []charge
 	within  []int    // for each instruction the charge that it is the last of, else -1
@@ -23,10 +23,9 @@ type graph struct {
 	weight  []uint64 // of each instruction, with what it calls
 }
 
-// A function is a run of instructions. The kernel, too, takes them from the calls that there are.
+// A function is what is known of a function of the program.
 type function struct {
-	from, to int // first, and one past the last
-	global   bool
+	flow.Func
 
 	order    []int  // its reachable instructions, each after all that lead to it without passing a charge
 	cyclic   bool   // it, or a static function that it calls, has loops that nothing meters
@@ -39,8 +38,7 @@ func (g *graph) metered() bool { return len(g.charges) > 0 }
 func newGraph(insns asm.Instructions) (*graph, error) {
 	n := len(insns)
 	g := &graph{
-		insns: insns, target: make([]int, n), jumped: make([]bool, n), byFrom: map[int]int{},
-		within: make([]int, n), ours: make([]bool, n), weight: make([]uint64, n),
+		Graph: &flow.Graph{Insns: insns}, within: make([]int, n), ours: make([]bool, n), weight: make([]uint64, n),
 	}
 	if n == 0 || n > maxInstructions {
 		return nil, fmt.Errorf("%w: a program of %d instructions", ErrUnbounded, n)
@@ -51,16 +49,21 @@ func newGraph(insns asm.Instructions) (*graph, error) {
 			return nil, err
 		}
 	}
-	if err := g.findTargets(); err != nil {
-		return nil, err
+	control, err := flow.New(insns)
+	if e := (*flow.Error)(nil); errors.As(err, &e) {
+		return nil, g.refuse(e.At, "%s", e.What)
 	}
-	return g, g.findFunctions()
+	g.Graph = control
+	for _, f := range control.Funcs {
+		g.funcs = append(g.funcs, function{Func: f})
+	}
+	return g, nil
 }
 
 // checkForm refuses instructions that are not what they look like: that change as they are loaded, or whose effect is not
 // modelled here.
 func (g *graph) checkForm(i int) error {
-	ins := &g.insns[i]
+	ins := &g.Insns[i]
 	switch class := ins.OpCode.Class(); {
 	case ins.Dst > asm.R10 || ins.Src > asm.R10:
 		return g.refuse(i, "an unknown register")
@@ -86,110 +89,20 @@ var jumps = []asm.JumpOp{
 	asm.Call, asm.Exit, asm.JCOND,
 }
 
-// findTargets resolves jumps and calls just as asm.Instructions.Marshal will.
-func (g *graph) findTargets() error {
-	byOffset := map[asm.RawInstructionOffset]int{}
-	bySymbol := map[string]int{}
-	for iter := g.insns.Iterate(); iter.Next(); {
-		byOffset[iter.Offset] = iter.Index
-		if name := iter.Ins.Symbol(); name != "" {
-			bySymbol[name] = iter.Index
-		}
-	}
-	for iter := g.insns.Iterate(); iter.Next(); {
-		ins, i := iter.Ins, iter.Index
-		g.target[i] = -1
-		if !transfers(ins) {
-			continue
-		}
-		distance, ok := int64(ins.Offset), false
-		if ins.IsFunctionCall() || isLongJump(ins) {
-			distance = ins.Constant
-		}
-		if ins.Reference() != "" && distance == -1 {
-			g.target[i], ok = bySymbol[ins.Reference()]
-		} else if to := int64(iter.Offset) + 1 + distance; to >= 0 && to <= 2*maxInstructions {
-			g.target[i], ok = byOffset[asm.RawInstructionOffset(to)]
-		}
-		if !ok {
-			return g.refuse(i, "a jump to nowhere")
-		}
-		if !ins.IsFunctionCall() {
-			g.jumped[g.target[i]] = true
-		}
-	}
-	return nil
-}
-
-// transfers tells whether control can go elsewhere than to the next instruction, within the program.
-func transfers(ins *asm.Instruction) bool {
-	return ins.OpCode.Class().IsJump() && ins.OpCode.JumpOp() != asm.Exit && !ins.IsBuiltinCall()
-}
-
-func isLongJump(ins *asm.Instruction) bool {
-	return ins.OpCode.Class() == asm.Jump32Class && ins.OpCode.JumpOp() == asm.Ja
-}
-
-func (g *graph) findFunctions() error {
-	starts := []int{0}
-	for i := range g.insns {
-		if g.insns[i].IsFunctionCall() {
-			starts = append(starts, g.target[i])
-		}
-	}
-	slices.Sort(starts)
-	starts = slices.Compact(starts)
-	for k, from := range starts {
-		to := len(g.insns)
-		if k+1 < len(starts) {
-			to = starts[k+1]
-		}
-		// Without type information a function is static, and walked with its caller.
-		f := btf.FuncMetadata(&g.insns[from])
-		g.byFrom[from] = k
-		g.funcs = append(g.funcs, function{from: from, to: to, global: f != nil && f.Linkage != btf.StaticFunc})
-	}
-	for _, f := range g.funcs {
-		for i := f.from; i < f.to; i++ {
-			for _, s := range g.successors(i) {
-				if s < f.from || s >= f.to {
-					return g.refuse(i, "control leaves the function")
-				}
-			}
-		}
-	}
-	return nil
-}
-
-// successors lists where control goes within the function. The second of two is where the instruction jumps to.
-func (g *graph) successors(i int) []int {
-	ins := &g.insns[i]
-	switch {
-	case ins.OpCode.JumpOp() == asm.Exit:
-		return nil
-	case !transfers(ins) || ins.IsFunctionCall():
-		return []int{i + 1}
-	case ins.OpCode.JumpOp() == asm.Ja:
-		return []int{g.target[i]}
-	default:
-		return []int{i + 1, g.target[i]}
-	}
-}
-
 // paid tells whether the edge is the one on which a charge succeeds.
 func (g *graph) paid(from, to int) bool {
-	return g.within[from] >= 0 && to == from+1 && g.target[from] != to
+	return g.within[from] >= 0 && to == from+1 && g.Target[from] != to
 }
 
 // sort finds the function's order. Where there is none, it returns an instruction on a cycle that no charge ends.
 func (g *graph) sort(f *function) (cycle int, ok bool) {
-	w := walk{g: g, f: f, state: make([]uint8, f.to-f.from), cycle: -1}
-	for i := f.to - 1; i >= f.from; i-- { // backwards, so that loops which follow each other do so in the order
+	w := walk{g: g, f: f, state: make([]uint8, f.To-f.From), cycle: -1}
+	for i := f.To - 1; i >= f.From; i-- { // backwards, so that loops which follow each other do so in the order
 		if g.within[i] >= 0 {
 			w.from(i + 1) // what a charge lets run on
 		}
 	}
-	w.from(f.from)
+	w.from(f.From)
 	slices.Reverse(w.order)
 	f.order = w.order
 	return w.cycle, w.cycle < 0
@@ -197,8 +110,8 @@ func (g *graph) sort(f *function) (cycle int, ok bool) {
 
 // flow orders the function's instructions so that a loop's first is where it is entered.
 func (g *graph) flow(f *function) []int {
-	w := walk{g: g, f: f, state: make([]uint8, f.to-f.from), paid: true}
-	w.from(f.from)
+	w := walk{g: g, f: f, state: make([]uint8, f.To-f.From), paid: true}
+	w.from(f.From)
 	slices.Reverse(w.order)
 	return w.order
 }
@@ -221,15 +134,15 @@ const (
 
 func (w *walk) from(root int) {
 	type step struct{ node, next int }
-	if w.state[root-w.f.from] != unseen {
+	if w.state[root-w.f.From] != unseen {
 		return
 	}
-	w.state[root-w.f.from] = open
+	w.state[root-w.f.From] = open
 	for path := []step{{node: root}}; len(path) > 0; {
 		top := &path[len(path)-1]
-		next := w.g.successors(top.node)
+		next := w.g.Successors(top.node)
 		if top.next == len(next) {
-			w.state[top.node-w.f.from] = done
+			w.state[top.node-w.f.From] = done
 			w.order = append(w.order, top.node)
 			path = path[:len(path)-1]
 			continue
@@ -239,11 +152,11 @@ func (w *walk) from(root int) {
 		if !w.paid && w.g.paid(top.node, s) {
 			continue
 		}
-		switch w.state[s-w.f.from] {
+		switch w.state[s-w.f.From] {
 		case open:
 			w.cycle = s
 		case unseen:
-			w.state[s-w.f.from] = open
+			w.state[s-w.f.From] = open
 			path = append(path, step{node: s})
 		}
 	}

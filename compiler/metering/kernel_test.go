@@ -145,11 +145,11 @@ func randomProgram(random *rand.Rand) asm.Instructions {
 func simulate(g *graph, random *rand.Rand, fuel int64) (took uint64) {
 	for i := 0; ; {
 		took += g.weight[i]
-		next := g.successors(i)
+		next := g.Successors(i)
 		switch {
 		case len(next) == 0:
 			return took
-		case i > 0 && g.insns[i].OpCode == ifSpent && i+1 < len(g.within) && g.within[i+1] >= 0:
+		case i > 0 && g.Insns[i].OpCode == ifSpent && i+1 < len(g.within) && g.within[i+1] >= 0:
 			if fuel -= int64(g.charges[g.within[i+1]].cost); fuel < 0 {
 				i = next[1]
 			} else {

@@ -114,7 +114,7 @@ func analyse(spec *ebpf.CollectionSpec, p *ebpf.ProgramSpec) (*graph, error) {
 // refuse names the instruction at index i, and its line where that is known.
 func (g *graph) refuse(i int, format string, args ...any) error {
 	at := fmt.Sprintf("instruction %d", i)
-	if p := diagnose.PlaceOf(g.insns, i); p.File != "" {
+	if p := diagnose.PlaceOf(g.Insns, i); p.File != "" {
 		at = fmt.Sprintf("%v, %s", p, at)
 	}
 	return fmt.Errorf("%w: %s: %s", ErrUnbounded, at, fmt.Sprintf(format, args...))

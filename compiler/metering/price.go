@@ -37,14 +37,14 @@ func Price(object []byte) error {
 
 // price finds a cost for each charge, so that no cycle weighs more than it is charged.
 func (g *graph) price() error {
-	if len(g.insns) > maxMetered {
+	if len(g.Insns) > maxMetered {
 		return g.refuse(0, "a metered program of more than %d instructions", maxMetered)
 	}
 	for i := range g.charges {
 		g.charges[i].cost = 0
 	}
 	main := &g.funcs[0]
-	p := pricer{g: g, f: main, loop: make([]int, main.to-main.from), closed: make([]bool, main.to-main.from)}
+	p := pricer{g: g, f: main, loop: make([]int, main.To-main.From), closed: make([]bool, main.To-main.From)}
 	if err := p.loops(g.flow(main)); err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (g *graph) price() error {
 		if c.cost = max(c.cost, 1); c.cost > math.MaxInt32 {
 			return g.refuse(c.first, "a loop that takes up to %d ms each time around", c.cost/PerMicrosecond/1000)
 		}
-		g.insns[c.first+1].Constant = -int64(c.cost)
+		g.Insns[c.first+1].Constant = -int64(c.cost)
 	}
 	return nil
 }
@@ -85,10 +85,10 @@ func (p *pricer) price(nodes []int) error {
 	id, door := p.count, nodes[0]
 	in := map[int]bool{}
 	for _, i := range nodes {
-		p.loop[i-p.f.from] = id
+		p.loop[i-p.f.From] = id
 		in[i] = true
 	}
-	p.closed[door-p.f.from] = true
+	p.closed[door-p.f.From] = true
 	if err := p.loops(nodes); err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (p *pricer) price(nodes []int) error {
 	for _, i := range nodes {
 		if k := p.g.within[i]; k >= 0 {
 			all = append(all, &p.g.charges[k])
-			if p.loop[i-p.f.from] == id {
+			if p.loop[i-p.f.From] == id {
 				own = append(own, &p.g.charges[k])
 			}
 		}
@@ -122,10 +122,10 @@ func (p *pricer) around(door int, in map[int]bool) (uint64, error) {
 	}
 	most := int64(0)
 	for i := range in {
-		if o.debt[i-p.f.from] == nowhere {
+		if o.debt[i-p.f.From] == nowhere {
 			continue
 		}
-		for _, s := range p.g.successors(i) {
+		for _, s := range p.g.Successors(i) {
 			if s == door {
 				most = max(most, o.after(i, s))
 			}
@@ -166,8 +166,8 @@ func (p *pricer) components(nodes []int) [][]int {
 
 // next are the edges that are left.
 func (p *pricer) next(i int) (next []int) {
-	for _, s := range p.g.successors(i) {
-		if !p.closed[s-p.f.from] {
+	for _, s := range p.g.Successors(i) {
+		if !p.closed[s-p.f.From] {
 			next = append(next, s)
 		}
 	}
@@ -252,7 +252,7 @@ func (g *graph) patch(object []byte, p *ebpf.ProgramSpec) error {
 		return err
 	}
 	k := 0
-	for iter := g.insns.Iterate(); iter.Next() && k < len(g.charges); {
+	for iter := g.Insns.Iterate(); iter.Next() && k < len(g.charges); {
 		if iter.Index != g.charges[k].first+1 {
 			continue
 		}

@@ -4,6 +4,8 @@ import (
 	"math"
 
 	"github.com/cilium/ebpf/asm"
+
+	"github.com/lambdanic/lambdanic/compiler/flow"
 )
 
 // mayGoto is BPF_JMP | BPF_JCOND (include/uapi/linux/bpf.h).
@@ -26,16 +28,16 @@ var (
 
 // findShapes finds init, charges and loads of the unknown zero, and refuses whatever else touches may_goto or the fuel.
 func (g *graph) findShapes() error {
-	for i := range g.insns {
-		if g.insns[i].OpCode == mayGoto {
+	for i := range g.Insns {
+		if g.Insns[i].OpCode == mayGoto {
 			if err := g.findCharge(i); err != nil {
 				return err
 			}
 		}
 	}
 	filled := false
-	for i := range g.insns {
-		ins := &g.insns[i]
+	for i := range g.Insns {
+		ins := &g.Insns[i]
 		if !ins.IsLoadFromMap() || ins.Reference() != FuelMap {
 			continue
 		}
@@ -61,10 +63,10 @@ func (g *graph) findShapes() error {
 // findCharge expects a charge that ends with the instruction at index last.
 func (g *graph) findCharge(last int) error {
 	first := last - chargeLength + 1
-	if first < g.funcs[0].from || last >= g.funcs[0].to {
+	if first < g.funcs[0].From || last >= g.funcs[0].To {
 		return g.refuse(last, "an unmetered loop (may_goto)")
 	}
-	c := g.insns[first : last+1]
+	c := g.Insns[first : last+1]
 	load, add, store, spent := &c[0], &c[1], &c[2], &c[3]
 	r := load.Dst
 	switch {
@@ -91,16 +93,16 @@ func isSlot(offset int16) bool { return offset >= -512 && offset <= -8 && offset
 // checkInit expects init to begin at index i.
 func (g *graph) checkInit(i int) error {
 	for k := range i {
-		ins := &g.insns[k]
-		if ins.OpCode.JumpOp() == asm.Exit || transfers(ins) && !ins.IsFunctionCall() {
+		ins := &g.Insns[k]
+		if ins.OpCode.JumpOp() == asm.Exit || flow.Transfers(ins) && !ins.IsFunctionCall() {
 			return g.refuse(i, "the fuel is filled where it need not be")
 		}
 	}
-	if i+2 >= g.funcs[0].to {
+	if i+2 >= g.funcs[0].To {
 		return g.refuse(i, "the fuel's map is put to another use")
 	}
-	store := &g.insns[i+2]
-	if store.OpCode != storeSlot || store.Dst != asm.R10 || store.Src != g.insns[i].Dst || store.Offset != g.slot {
+	store := &g.Insns[i+2]
+	if store.OpCode != storeSlot || store.Dst != asm.R10 || store.Src != g.Insns[i].Dst || store.Offset != g.slot {
 		return g.refuse(i, "the fuel's map is put to another use")
 	}
 	g.ours[i+2] = true
@@ -110,7 +112,7 @@ func (g *graph) checkInit(i int) error {
 // whole refuses jumps into init or a charge, other than to door.
 func (g *graph) whole(first, last, door int) error {
 	for k := first; k <= last; k++ {
-		if g.jumped[k] && k != door {
+		if g.Jumped[k] && k != door {
 			return g.refuse(k, "a jump into what fills or charges the fuel")
 		}
 	}
@@ -119,11 +121,11 @@ func (g *graph) whole(first, last, door int) error {
 
 // loadsFuel expects at index i the load of an address in the fuel's map, and then that of the value which is there.
 func (g *graph) loadsFuel(i int) bool {
-	if i+1 >= len(g.insns) || g.insns[i].Src != asm.PseudoMapValue {
+	if i+1 >= len(g.Insns) || g.Insns[i].Src != asm.PseudoMapValue {
 		return false
 	}
-	r, load := g.insns[i].Dst, &g.insns[i+1]
-	return load.OpCode == loadSlot && load.Dst == r && load.Src == r && load.Offset == 0 && !g.jumped[i+1]
+	r, load := g.Insns[i].Dst, &g.Insns[i+1]
+	return load.OpCode == loadSlot && load.Dst == r && load.Src == r && load.Offset == 0 && !g.Jumped[i+1]
 }
 
 func fuelOffset(ins *asm.Instruction) uint64 { return uint64(ins.Constant) >> 32 }

@@ -2,6 +2,8 @@ package metering
 
 import (
 	"github.com/cilium/ebpf/asm"
+
+	"github.com/lambdanic/lambdanic/compiler/flow"
 )
 
 // A value is what is known of a register.
@@ -39,42 +41,18 @@ func (v value) join(w value) value {
 
 // track finds what is known before each instruction; nil where control does not get.
 func (g *graph) track() []*state {
-	values := make([]*state, len(g.insns))
-	for _, f := range g.funcs {
-		var entry state
-		entry[asm.R10] = value{kind: stack}
-		values[f.from] = &entry
-		for work := []int{f.from}; len(work) > 0; {
-			i := work[len(work)-1]
-			work = work[:len(work)-1]
-			after := g.step(i, *values[i])
-			for _, s := range g.successors(i) {
-				if merge(&values[s], after) {
-					work = append(work, s)
-				}
-			}
+	entry := state{asm.R10: {kind: stack}}
+	return flow.Track(g.Graph, entry, g.step, func(a, b state) state {
+		for r := range a {
+			a[r] = a[r].join(b[r])
 		}
-	}
-	return values
-}
-
-// merge tells whether it changed what is known. It can do so only a few times: each register only loses knowledge.
-func merge(to **state, from state) (changed bool) {
-	if *to == nil {
-		*to = &from
-		return true
-	}
-	for r := range from {
-		if v := (*to)[r].join(from[r]); v != (*to)[r] {
-			(*to)[r], changed = v, true
-		}
-	}
-	return changed
+		return a
+	})
 }
 
 // step is what is known after the instruction at index i.
 func (g *graph) step(i int, s state) state {
-	ins := &g.insns[i]
+	ins := &g.Insns[i]
 	switch class := ins.OpCode.Class(); {
 	case ins.OpCode.JumpOp() == asm.Call:
 		for r := asm.R0; r <= asm.R5; r++ {
@@ -123,11 +101,11 @@ func (v value) pointer() bool { return v.kind == stack || v.kind == mixed }
 // checkSlot proves that nothing but init and charges writes to the fuel's slot of the stack.
 func (g *graph) checkSlot(values []*state) error {
 	main := g.funcs[0]
-	for i := main.from; i < main.to; i++ {
+	for i := main.From; i < main.To; i++ {
 		if values[i] == nil || g.ours[i] {
 			continue
 		}
-		ins, s := &g.insns[i], values[i]
+		ins, s := &g.Insns[i], values[i]
 		var err error
 		switch class := ins.OpCode.Class(); {
 		case class == asm.StClass || class == asm.StXClass:
@@ -149,7 +127,7 @@ func (g *graph) checkSlot(values []*state) error {
 }
 
 func (g *graph) checkStore(i int, s *state) error {
-	ins := &g.insns[i]
+	ins := &g.Insns[i]
 	if ins.OpCode.Class() == asm.StXClass && s[ins.Src].pointer() {
 		return g.refuse(i, "a pointer into the stack is stored")
 	}
@@ -168,13 +146,13 @@ func (g *graph) checkStore(i int, s *state) error {
 // checkHelper looks at the buffer that a helper writes to. It grows upwards from the pointer, and the verifier keeps it
 // within the stack, but it may be long.
 func (g *graph) checkHelper(i int, s *state) error {
-	h, ok := helpers[asm.BuiltinFunc(g.insns[i].Constant)]
+	h, ok := helpers[asm.BuiltinFunc(g.Insns[i].Constant)]
 	if !ok || h.writes == 0 {
 		return nil // weigh refuses the unknown
 	}
 	to := s[h.writes]
 	if to.kind == mixed || to.kind == stack && to.n < int32(g.slot)+8 {
-		return g.refuse(i, "%v could write over the fuel", asm.BuiltinFunc(g.insns[i].Constant))
+		return g.refuse(i, "%v could write over the fuel", asm.BuiltinFunc(g.Insns[i].Constant))
 	}
 	return nil
 }

@@ -61,16 +61,16 @@ func (g *graph) weigh(spec *ebpf.CollectionSpec, values []*state) error {
 	if err := checkMap(spec); err != nil {
 		return err
 	}
-	w := &weigher{maps: spec.Maps, insns: g.insns, largest: &ebpf.MapSpec{Type: ebpf.Hash}}
+	w := &weigher{maps: spec.Maps, insns: g.Insns, largest: &ebpf.MapSpec{Type: ebpf.Hash}}
 	for _, m := range spec.Maps {
 		w.largest.KeySize = max(w.largest.KeySize, m.KeySize)
 		w.largest.ValueSize = max(w.largest.ValueSize, m.ValueSize)
 	}
-	for i := range g.insns {
+	for i := range g.Insns {
 		if values[i] == nil {
 			continue
 		}
-		switch ins := &g.insns[i]; {
+		switch ins := &g.Insns[i]; {
 		case ins.IsBuiltinCall():
 			h, ok := helpers[asm.BuiltinFunc(ins.Constant)]
 			if !ok {
