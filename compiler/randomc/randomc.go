@@ -89,7 +89,6 @@ type generator struct {
 	shared    []variable // globals
 	local     []variable
 	functions []function
-	pointers  bool // a table of function pointers is there
 
 	names   int
 	cost    int // of the function being written
