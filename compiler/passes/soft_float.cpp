@@ -6,6 +6,7 @@
 #include "llvm/ADT/PostOrderIterator.h"
 #include "llvm/Bitcode/BitcodeReader.h"
 #include "llvm/IR/AttributeMask.h"
+#include "llvm/IR/DIBuilder.h"
 #include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -436,6 +437,31 @@ Value *Lowering::lower(Instruction &inst)
 	return unsupported(inst, Twine("way to do ") + inst.getOpcodeName());
 }
 
+// The kernel takes no global function whose type information speaks of floating point.
+void describe(Function &function)
+{
+	DISubprogram *program = function.getSubprogram();
+	if (!program || !program->getType())
+		return;
+	DIBuilder build(*function.getParent(), /*AllowUnresolved=*/false, program->getUnit());
+	SmallVector<Metadata *> types;
+	for (DIType *type : program->getType()->getTypeArray()) {
+		DIType *plain = type;
+		auto isName = [](DIType *type) {
+			return isa_and_nonnull<DIDerivedType>(type) && type->getTag() != dwarf::DW_TAG_pointer_type;
+		};
+		while (isName(plain))
+			plain = cast<DIDerivedType>(plain)->getBaseType();
+		auto *basic = dyn_cast_or_null<DIBasicType>(plain);
+		bool isReal = basic && basic->getEncoding() == dwarf::DW_ATE_float;
+		types.push_back(
+			!isReal ? type
+				: build.createBasicType(basic->getSizeInBits() == 32 ? "unsigned int" : "unsigned long",
+							basic->getSizeInBits(), dwarf::DW_ATE_unsigned));
+	}
+	program->replaceType(build.createSubroutineType(build.getOrCreateTypeArray(types)));
+}
+
 // Gives a function parameters and a result of integers. Its body still has the old parameters; they are returned.
 Function *withBits(Function &old, SmallVectorImpl<std::pair<Value *, Value *>> &args)
 {
@@ -461,7 +487,15 @@ Function *withBits(Function &old, SmallVectorImpl<std::pair<Value *, Value *>> &
 			before.replaceAllUsesWith(&after);
 	}
 	old.replaceAllUsesWith(made);
+	describe(*made);
 	return made;
+}
+
+// Whether a function is one of lambda_float.h's that sdk/math.h calls by itself.
+bool isOfRuntime(Function &function)
+{
+	return function.isDeclaration() &&
+	       (function.getName().starts_with("lambda_f64_") || function.getName().starts_with("lambda_f32_"));
 }
 
 void linkRuntime(Module &module)
@@ -484,7 +518,7 @@ struct SoftFloat : PassInfoMixin<SoftFloat> {
 			if (!function.isIntrinsic() &&
 			    anyType(function, [](Type *type) { return isFloat(type->getScalarType()); }))
 				work.push_back(&function);
-		if (work.empty())
+		if (work.empty() && none_of(module, isOfRuntime))
 			return PreservedAnalyses::all();
 		for (Function *function : work) {
 			if (anyType(*function, isFloatVector)) {
