@@ -95,9 +95,11 @@ func (t *toolchain) version(ctx context.Context) (string, error) {
 }
 
 // common are the options of both targets. One source has to give the same bytes on both, so what C leaves open is closed the
-// same way: signed overflow wraps, char is signed, and memory has no types.
+// same way: signed overflow wraps, char is signed, memory has no types, floating point rounds at each operation, and what does
+// not fit the integer that it is converted to becomes the nearest one.
 var common = []string{
 	"-std=gnu17", "-O2", "-Wall", "-fwrapv", "-fsigned-char", "-fno-strict-aliasing",
+	"-ffp-contract=off", "-fno-math-errno", "-fno-strict-float-cast-overflow",
 	"-Werror=implicit-function-declaration", "-Werror=undefined-internal",
 	"-ferror-limit=20", "-fno-color-diagnostics", "-fno-crash-diagnostics", "-fdiagnostics-show-note-include-stack",
 	"-no-canonical-prefixes", "-I" + sdkDir, "-o", "-",
@@ -108,9 +110,11 @@ var common = []string{
 // Without loop strength reduction an array is accessed as base plus index, and the verifier accepts the index by the bound
 // that the source checks. With it, the index becomes a running pointer whose bound the verifier has to find by
 // walking through all iterations.
+//
+// There is no C library for it: of its headers only the compiler's and the SDK's own are complete.
 func (t *toolchain) forNIC() []string {
 	return t.command(
-		"-target", "bpf", "-mcpu=v3", "-g", "-mllvm", "-disable-lsr", "-fpass-plugin="+pluginFile,
+		"-target", "bpf", "-mcpu=v3", "-g", "-ffreestanding", "-fbuiltin", "-mllvm", "-disable-lsr", "-fpass-plugin="+pluginFile,
 		"-idirafter", "/usr/include/"+t.triplet, "-c", unitFile)
 }
 

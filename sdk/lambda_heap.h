@@ -9,6 +9,9 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#ifndef __bpf__
+#include_next <stdlib.h>
+#endif
 
 #ifndef LAMBDA_HEAP
 #define LAMBDA_HEAP 65536
@@ -31,9 +34,29 @@ struct lambda_heap {
 };
 
 #ifdef __bpf__
+/* In the running CPU's memory; made empty by the compiler. */
 static struct lambda_heap lambda_heap __attribute__((section(".bss..request")));
+
+static inline struct lambda_heap *lambda_heap_own(void)
+{
+	return &lambda_heap;
+}
 #else
-static __thread struct lambda_heap lambda_heap;
+/* Of the running thread; made empty by lambda_heap_begin(). The model of one word needs no other library. */
+static __thread struct lambda_heap *lambda_heap __attribute__((tls_model("initial-exec")));
+
+static inline struct lambda_heap *lambda_heap_own(void)
+{
+	if (!lambda_heap)
+		lambda_heap = calloc(1, sizeof(*lambda_heap));
+	return lambda_heap;
+}
+
+static inline void lambda_heap_begin(void)
+{
+	if (lambda_heap)
+		lambda_heap->used = 0;
+}
 #endif
 
 /* The exponent of the smallest block that holds size bytes, less 4. */
@@ -46,11 +69,11 @@ static inline uint64_t lambda_heap_size(size_t size)
 
 static inline void *lambda_malloc(size_t size)
 {
-	struct lambda_heap *heap = &lambda_heap;
+	struct lambda_heap *heap = lambda_heap_own();
 	struct lambda_block *block;
 	uint64_t exponent;
 
-	if (size > LAMBDA_HEAP)
+	if (!heap || size > LAMBDA_HEAP)
 		return NULL;
 	if (!heap->used)
 		for (int i = 0; i < LAMBDA_HEAP_SIZES; i++)
@@ -77,13 +100,14 @@ static inline struct lambda_block *lambda_block(void *bytes)
 static inline void lambda_free(void *bytes)
 {
 	struct lambda_block *block = lambda_block(bytes);
+	struct lambda_heap *heap = lambda_heap_own();
 	uint64_t exponent;
 
-	if (!bytes)
+	if (!bytes || !heap)
 		return;
 	exponent = block->size % LAMBDA_HEAP_SIZES;
-	block->next = lambda_heap.freed[exponent];
-	lambda_heap.freed[exponent] = block;
+	block->next = heap->freed[exponent];
+	heap->freed[exponent] = block;
 }
 
 static inline void *lambda_calloc(size_t count, size_t size)

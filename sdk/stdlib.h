@@ -6,15 +6,11 @@
 #ifndef LAMBDA_STDLIB_H
 #define LAMBDA_STDLIB_H
 
-#ifndef __bpf__
-#include_next <stdlib.h>
-#endif
-
 #include <stddef.h>
 #include <stdint.h>
 
 #include "ctype.h"
-#include "lambda_heap.h"
+#include "lambda_heap.h" /* and the host's own <stdlib.h> */
 
 #define malloc lambda_malloc
 #define calloc lambda_calloc
