@@ -255,7 +255,7 @@ func (e *emitter) unit() []byte {
 	for _, p := range e.Primitives {
 		e.line("static int %s(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data);", e.primitive(p))
 	}
-	// The lambda is inlined, so that a wait in any of its functions can leave the whole run (pif_plugin.h).
+	// The lambda is inlined, so that a wait in any of its functions can leave the whole run (pif_park.h).
 	e.line("#pragma clang attribute push(__attribute__((always_inline)), apply_to = function)")
 	if e.lambda.Source != "" {
 		e.line("#include \"%s\"", e.lambda.Source)
@@ -322,6 +322,8 @@ func (e *emitter) packetStruct() {
 	}
 	e.line("uint32_t parsed; /* bytes */")
 	e.line("uint32_t clone;")
+	e.line("uint32_t saved;")
+	e.line("struct xdp_md *ctx;")
 	e.line("struct pif_carry *carry;")
 	e.line("};")
 	e.line("")
@@ -329,7 +331,7 @@ func (e *emitter) packetStruct() {
 
 // passFunction is one way of a packet through the stage.
 func (e *emitter) passFunction() {
-	e.line("static __noinline int pif_pass(struct xdp_md *ctx, struct pif_carry *carry)")
+	e.line("PIF_PASS int pif_pass(struct xdp_md *ctx, struct pif_carry *carry)")
 	e.line("{")
 	for _, h := range e.Headers {
 		e.line("struct pif_header_%s h_%s = {}, was_%s;", h.Name, h.Name, h.Name)
@@ -343,6 +345,7 @@ func (e *emitter) passFunction() {
 		e.line("p.was.%s = &was_%s;", h.Name, h.Name)
 	}
 	e.initMetadata()
+	e.line("p.ctx = ctx;")
 	e.line("verdict = pif_parse(ctx, &p);")
 	e.line("if (verdict != PIF_GO_ON)")
 	e.line("\treturn verdict;")

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/cilium/ebpf"
+	"github.com/gopacket/gopacket/layers"
 )
 
 func asVerifier(err error, to **ebpf.VerifierError) bool { return errors.As(err, to) }
@@ -123,34 +124,62 @@ func TestKeyValueClient(t *testing.T) {
 	}
 }
 
+// parkedKeys are the keys of the packets that are parked.
+func parkedKeys(t testing.TB, c *ebpf.Collection) [][]byte {
+	t.Helper()
+	var keys [][]byte
+	var key, value []byte
+	for i := c.Maps["pif_parked"].Iterate(); i.Next(&key, &value); {
+		keys = append(keys, bytes.Clone(key))
+	}
+	return keys
+}
+
+// resume runs what is parked, all of it, and gives the last verdict and packet.
+func resume(t testing.TB, c *ebpf.Collection) (verdict uint32, out []byte) {
+	t.Helper()
+	for _, key := range parkedKeys(t, c) {
+		verdict, out = run(t, c, "lambda_resume", append(key, make([]byte, 56)...))
+	}
+	return verdict, out
+}
+
 // A lambda that waits is parked, not spun; the host's write and its resume, or the client's resend, let it go on.
 func TestWaits(t *testing.T) {
 	const side = 32
 	c := load(t, "image_transformer", "image_transformer", "image_transformer.c", "-DSIDE=32")
 	request := datagram(t, 5000, jobPort, job(0, ""))
-	empty := make([]byte, 64)
-
-	verdict, _ := run(t, c, "lambda_resume", empty)
-	wantVerdict(t, verdict, xdpAborted)
-	verdict, _ = run(t, c, "lambda", request)
-	wantVerdict(t, verdict, xdpDrop)
-	verdict, _ = run(t, c, "lambda_resume", empty)
-	wantVerdict(t, verdict, xdpDrop) // it waits on
-
-	pixels := make([]uint32, side*side)
-	for i := range pixels {
-		pixels[i] = uint32(i) * 0x010307
-	}
 	set := func(name string, v any) {
 		t.Helper()
 		if err := c.Variables[name].Set(v); err != nil {
 			t.Fatal(err)
 		}
 	}
+	wantParked := func(want int) {
+		t.Helper()
+		if keys := parkedKeys(t, c); len(keys) != want {
+			t.Fatalf("%d packets parked, want %d", len(keys), want)
+		}
+	}
+
+	verdict, _ := run(t, c, "lambda_resume", make([]byte, 64))
+	wantVerdict(t, verdict, xdpAborted)
+	verdict, _ = run(t, c, "lambda", request)
+	wantVerdict(t, verdict, xdpDrop)
+	wantParked(1)
+	verdict, _ = resume(t, c)
+	wantVerdict(t, verdict, xdpDrop)
+	wantParked(1) // it waits on
+
+	pixels := make([]uint32, side*side)
+	for i := range pixels {
+		pixels[i] = uint32(i) * 0x010307
+	}
 	set("image", pixels)
 	set("image_ready", uint8(1))
-	verdict, out := run(t, c, "lambda_resume", empty)
+	verdict, out := resume(t, c)
 	wantVerdict(t, verdict, xdpTX)
+	wantParked(0)
 	p := dissect(t, out)
 	wantTurned(t, p, jobPort, 5000)
 	if len(out) != len(request) || binary.BigEndian.Uint32(p.payload[4:]) != side {
@@ -165,17 +194,36 @@ func TestWaits(t *testing.T) {
 			t.Fatalf("pixel %d is %d, want %d", i, grey[i], want)
 		}
 	}
-	verdict, _ = run(t, c, "lambda_resume", empty)
-	wantVerdict(t, verdict, xdpAborted) // it is answered once
+}
 
-	// The client's resend waits in the same place, and is served when the flag is there.
-	for range 3 {
-		verdict, _ = run(t, c, "lambda", request)
+// A resend waits in the place of the first packet, though IPv4 numbers it anew, and is served when the flag is there.
+func TestWaitsForResend(t *testing.T) {
+	c := load(t, "image_transformer", "image_transformer", "image_transformer.c", "-DSIDE=32")
+	for id := range uint16(3) {
+		verdict, _ := run(t, c, "lambda", numbered(t, id))
 		wantVerdict(t, verdict, xdpDrop)
 	}
-	set("image_ready", uint8(1))
-	verdict, _ = run(t, c, "lambda_resume", empty)
+	if keys := parkedKeys(t, c); len(keys) != 1 {
+		t.Fatalf("%d packets parked, want 1", len(keys))
+	}
+	if err := c.Variables["image_ready"].Set(uint8(1)); err != nil {
+		t.Fatal(err)
+	}
+	verdict, out := run(t, c, "lambda", numbered(t, 9))
 	wantVerdict(t, verdict, xdpTX)
-	verdict, _ = run(t, c, "lambda_resume", empty)
-	wantVerdict(t, verdict, xdpAborted)
+	if p := dissect(t, out); p.ip.Id != 9 {
+		t.Errorf("the answer to packet %d, want to 9", p.ip.Id)
+	}
+}
+
+// As many packets wait as there is room for; one more is dropped, and none of the others is lost.
+func TestWaitsAreBounded(t *testing.T) {
+	c := load(t, "image_transformer", "image_transformer", "image_transformer.c", "-DSIDE=32")
+	for port := range layers.UDPPort(80) {
+		verdict, _ := run(t, c, "lambda", datagram(t, 6000+port, jobPort, job(0, "")))
+		wantVerdict(t, verdict, xdpDrop)
+	}
+	if keys := parkedKeys(t, c); len(keys) != 64 {
+		t.Fatalf("%d packets parked, want 64", len(keys))
+	}
 }

@@ -146,6 +146,17 @@ func datagram(t testing.TB, from, to layers.UDPPort, payload []byte) []byte {
 	return serialize(t, &layers.Ethernet{SrcMAC: clientMAC, DstMAC: nicMAC, EthernetType: layers.EthernetTypeIPv4}, ip, udp, gopacket.Payload(payload))
 }
 
+// numbered is a request for job 0 with an IPv4 identification.
+func numbered(t testing.TB, id uint16) []byte {
+	t.Helper()
+	ip := &layers.IPv4{Version: 4, TTL: 61, Id: id, Protocol: layers.IPProtocolUDP, SrcIP: clientIP, DstIP: nicIP}
+	udp := &layers.UDP{SrcPort: 5000, DstPort: jobPort}
+	if err := udp.SetNetworkLayerForChecksum(ip); err != nil {
+		t.Fatal(err)
+	}
+	return serialize(t, &layers.Ethernet{SrcMAC: clientMAC, DstMAC: nicMAC, EthernetType: layers.EthernetTypeIPv4}, ip, udp, gopacket.Payload(job(0, "")))
+}
+
 func serialize(t testing.TB, list ...gopacket.SerializableLayer) []byte {
 	t.Helper()
 	b := gopacket.NewSerializeBuffer()

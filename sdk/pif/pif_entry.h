@@ -3,10 +3,6 @@
 #ifndef PIF_ENTRY_H
 #define PIF_ENTRY_H
 
-#ifdef PIF_WAITS
-#include <pif_park.h>
-#endif
-
 /*
  * A clone of the packet goes through the stage once more, as the packet left it. XDP has one packet to send, so the clone is
  * made in place, of the packet itself, and what becomes of both is one action: the clone's where it leaves, else the packet's.
@@ -38,10 +34,6 @@ static __always_inline int pif_run(struct xdp_md *ctx, struct pif_carry *carry)
 	if (carry->clone && !carry->instance && (action == XDP_TX || action == XDP_PASS))
 		action = pif_run_clone(ctx, carry, action);
 #endif
-#ifdef PIF_WAITS
-	if (action == PIF_PARK)
-		return pif_park(ctx, carry);
-#endif
 	return action;
 }
 
@@ -55,8 +47,9 @@ int lambda(struct xdp_md *ctx)
 
 #ifdef PIF_WAITS
 /*
- * Run by the host on a packet of its own (BPF_PROG_TEST_RUN, live frames) when it has written what lambdas wait for: the packet
- * becomes the one that was parked longest ago or is next, and goes its way from here. XDP_ABORTED where none is parked.
+ * Run by the host when it has written what lambdas wait for, once for each key in pif_parked, on a packet of its own that begins
+ * with the key (BPF_PROG_TEST_RUN, with live frames where the answer is to leave): the packet becomes the parked one and goes its
+ * way from here. XDP_ABORTED where there is none, or another was faster.
  */
 SEC("xdp.frags")
 int lambda_resume(struct xdp_md *ctx)

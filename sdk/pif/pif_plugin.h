@@ -27,27 +27,10 @@ typedef struct pif_match_data {
 
 #include <pif_program.h>
 
-/* What a pass of a packet through the match stage returns besides an XDP action. */
-enum {
-	PIF_PARK = 64, /* the lambda waits: keep the packet */
-	PIF_GO_ON = 65,
-};
-
-/*
- * sleep() stands in loops that wait for a flag. Nothing may spin in the NIC, so the run ends here and the packet is parked as
- * it came; when the host has written the flag, or the client has sent the packet once more, it runs again from the beginning.
- * What a lambda did before a wait it does again, so it should wait first. BPF's exit leaves the function that it stands in;
- * all of the lambda is inlined into pif_pass(), so that is the one. Packets are written to behind the lambda only.
- */
 #ifdef PIF_WAITS
-#define sleep(cycles) pif_wait(cycles)
+#define sleep(cycles) pif_wait(cycles) /* pif_park.h */
 
-static __attribute__((always_inline, noreturn)) inline void pif_wait(uint32_t cycles)
-{
-	(void)cycles; /* the host's write decides how long */
-	asm volatile("r0 = %0\n\texit" : : "i"(PIF_PARK));
-	__builtin_unreachable();
-}
+static __attribute__((always_inline, noreturn)) inline void pif_wait(uint32_t cycles);
 #endif
 
 #endif

@@ -5,8 +5,9 @@
 
 #include <bpf/bpf_endian.h>
 
-/* What the parts of a pass return to it: 0, or this. */
+/* What the parts of a pass return to it: 0, or one of these. */
 #define PIF_STOP 1 /* the packet is dropped */
+#define PIF_GO_ON 64 /* the parser's, which else returns an XDP action */
 
 /* The values of ports: match.PortWire and so on. */
 #define PIF_PORT_WIRE 0
@@ -60,5 +61,16 @@ static __always_inline int pif_action(uint32_t port)
 		return XDP_TX;
 	return port >= PIF_PORT_HOST ? XDP_PASS : XDP_DROP;
 }
+
+#ifdef PIF_WAITS
+#include <pif_park.h>
+#endif
+
+/* A pass stands twice where packets are cloned, else it is a part of its program. */
+#ifdef PIF_CLONES
+#define PIF_PASS static __noinline
+#else
+#define PIF_PASS static __always_inline
+#endif
 
 #endif
