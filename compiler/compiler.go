@@ -17,6 +17,7 @@ import (
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler/artifact"
+	"github.com/lambdanic/lambdanic/compiler/metering"
 	"github.com/lambdanic/lambdanic/compiler/native"
 	"github.com/lambdanic/lambdanic/compiler/sandbox"
 )
@@ -216,7 +217,11 @@ func describe(a *Artifact) error {
 	switch {
 	case a.BPF != nil:
 		a.BPF = renameSections(a.BPF)
+		unpriced := metering.Price(a.BPF)
 		c, err := Inspect(a.BPF)
+		if err == nil {
+			err = unpriced // what else is wrong says more
+		}
 		if err != nil {
 			return fmt.Errorf("lambda %s: %w", m.Spec.Name, err)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/cilium/ebpf/asm"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/compiler/metering"
 )
 
 // ErrForbidden says that a BPF object holds something that a lambda may not do.
@@ -42,9 +43,6 @@ var helpers = []asm.BuiltinFunc{
 	asm.FnCsumDiff, asm.FnStrncmp,
 }
 
-// mayGoto is the opcode BPF_JMP | BPF_JCOND (include/uapi/linux/bpf.h). The verifier bounds its iterations, but no time.
-const mayGoto = 0xe5
-
 // mapTypes are the kinds of maps that a lambda may declare.
 var mapTypes = []ebpf.MapType{ebpf.Array, ebpf.PerCPUArray, ebpf.Hash, ebpf.PerCPUHash, ebpf.LRUHash, ebpf.LRUCPUHash}
 
@@ -68,6 +66,9 @@ func Inspect(object []byte) (c Contents, err error) {
 	}
 	if err := checkPrograms(spec); err != nil {
 		return c, err
+	}
+	if _, err := metering.Check(spec); err != nil {
+		return c, fmt.Errorf("%w: %w", ErrForbidden, err)
 	}
 	for name, m := range spec.Maps {
 		if name == SharedMap {
@@ -129,8 +130,6 @@ func checkInstruction(spec *ebpf.CollectionSpec, program string, ins *asm.Instru
 		}
 	case ins.IsKfuncCall():
 		return fmt.Errorf("%w: a call to a kernel function%s", ErrForbidden, place(ins))
-	case ins.OpCode == mayGoto:
-		return fmt.Errorf("%w: an unmetered loop (may_goto)%s", ErrForbidden, place(ins))
 	case ins.OpCode.IsDWordLoad() && ins.Src != 0 && !ins.IsLoadOfFunctionPointer():
 		// Anything else is a variable of the kernel, or a file descriptor of whoever loads the object.
 		if !ins.IsLoadFromMap() || spec.Maps[ins.Reference()] == nil || ins.Reference() == foreign[program] {

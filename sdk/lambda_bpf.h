@@ -118,11 +118,10 @@ static __always_inline int lambda_move(EXTRACTED_HEADERS_T *headers, int32_t to,
  * Makes room at the packet's end by moving payload and prefix forward, over the request's headers: replies and calls get
  * new ones. For packets of local sockets, whose memory may end where they do.
  */
-static __attribute__((noinline, unused)) int lambda_shift(EXTRACTED_HEADERS_T *headers, uint32_t grow)
+static __attribute__((noinline, unused)) int lambda_shift(struct xdp_md *ctx, uint32_t base, uint32_t grow)
 {
-	struct xdp_md *ctx = headers->ctx;
 	struct lambda_workspace *work = lambda_workspace();
-	uint32_t from = headers->base - LN_PREFIX, end = ctx->data_end - ctx->data;
+	uint32_t from = base - LN_PREFIX, end = ctx->data_end - ctx->data;
 
 	if (!work || !grow || grow > LAMBDA_SHIFT_MAX)
 		return -1;
@@ -138,11 +137,7 @@ static __attribute__((noinline, unused)) int lambda_shift(EXTRACTED_HEADERS_T *h
 		from += n;
 	}
 	__builtin_memset(work->bytes, 0, LAMBDA_SHIFT_MAX);
-	if (from < end || bpf_xdp_store_bytes(ctx, end - grow, work->bytes, grow))
-		return -1;
-	headers->base -= grow;
-	headers->req->payload_off -= grow;
-	return 0;
+	return from < end || bpf_xdp_store_bytes(ctx, end - grow, work->bytes, grow) ? -1 : 0;
 }
 
 static __always_inline uint8_t *lambda_put(EXTRACTED_HEADERS_T *headers, uint32_t off, uint32_t len)
@@ -153,8 +148,14 @@ static __always_inline uint8_t *lambda_put(EXTRACTED_HEADERS_T *headers, uint32_
 	if (p)
 		return p;
 	grow = (int)(headers->base + off + len) - (int)(headers->ctx->data_end - headers->ctx->data);
-	if (grow <= 0 || (bpf_xdp_adjust_tail(headers->ctx, grow) && lambda_shift(headers, grow)))
+	if (grow <= 0)
 		return NULL;
+	if (bpf_xdp_adjust_tail(headers->ctx, grow)) {
+		if (lambda_shift(headers->ctx, headers->base, grow))
+			return NULL;
+		headers->base -= grow;
+		headers->req->payload_off -= grow;
+	}
 	return payload(headers, off, len);
 }
 
@@ -213,5 +214,75 @@ static __always_inline int lambda_copy_out(EXTRACTED_HEADERS_T *headers, MATCH_D
 	headers->req->out_total = len;
 	return RETURN_FORWARD;
 }
+
+/*
+ * The kernel's address of len bytes of the lambda's own memory at p, for helpers; a fault where they are not all the lambda's.
+ * To the verifier max bytes are there: a constant of at most 2,048. The compiler's passes make it (compiler/passes/memory.cpp).
+ */
+void *__lambda_resolve(const void *p, uint32_t len, uint32_t max);
+
+#ifdef LAMBDA_ASSEMBLE
+static __always_inline uint8_t *lambda_message(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)
+{
+	(void)headers;
+	return lambda_messages[match_data->record & (LAMBDA_IN_FLIGHT - 1)];
+}
+
+static __always_inline uint32_t lambda_read(EXTRACTED_HEADERS_T *headers, void *to, uint32_t max)
+{
+	uint32_t n = headers->req->match.payload_len;
+
+	if (n > max)
+		n = max;
+	__builtin_memcpy(to, lambda_message(headers, &headers->req->match), n);
+	return n;
+}
+
+static __always_inline int lambda_write(EXTRACTED_HEADERS_T *headers, const void *from, uint32_t len)
+{
+	if (len > LAMBDA_MESSAGE_MAX)
+		return RETURN_FAULT;
+	__builtin_memcpy(lambda_message(headers, &headers->req->match), from, len);
+	headers->req->out_off = 0;
+	headers->req->out_len = len;
+	headers->req->out_total = len;
+	return RETURN_FORWARD;
+}
+#else
+static __always_inline uint32_t lambda_read(EXTRACTED_HEADERS_T *headers, void *to, uint32_t max)
+{
+	uint32_t n = headers->req->match.payload_len;
+	void *bytes;
+
+	if (n > max)
+		n = max;
+	bytes = __lambda_resolve(to, n, LAMBDA_WINDOW);
+	lambda_opaque(n);
+	if (!n || n > LAMBDA_WINDOW || bpf_xdp_load_bytes(headers->ctx, headers->base, bytes, n))
+		return 0;
+	return n;
+}
+
+static __always_inline int lambda_write(EXTRACTED_HEADERS_T *headers, const void *from, uint32_t len)
+{
+	struct lambda_match *match = &headers->req->match;
+	uint32_t n, window = match->window;
+	void *bytes;
+
+	if (window > len)
+		return RETURN_FAULT;
+	n = len - window;
+	if (n > match->window_len)
+		n = match->window_len;
+	bytes = __lambda_resolve((const uint8_t *)from + window, n, LAMBDA_WINDOW);
+	lambda_opaque(n);
+	if (n > LAMBDA_WINDOW || (n && bpf_xdp_store_bytes(headers->ctx, headers->base, bytes, n)))
+		return RETURN_FAULT;
+	headers->req->out_off = 0;
+	headers->req->out_len = n;
+	headers->req->out_total = len;
+	return RETURN_FORWARD;
+}
+#endif
 
 #endif

@@ -1,6 +1,184 @@
 // SPDX-License-Identifier: Apache-2.0
+// Metering: every loop ends within its budget. Its fuel is a slot of the program's stack, filled from a map that the loader
+// writes, and each iteration is charged. may_goto makes the verifier accept a loop without an end that it knows; the
+// charge, which the loader finds again in the instructions (compiler/metering), ends it in time.
+#include "memory.h"
 #include "passes.h"
+#include "program.h"
 
-void lambda::addMetering(llvm::ModulePassManager &)
+#include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Transforms/Utils/BasicBlockUtils.h"
+#include "llvm/Transforms/Utils/LoopSimplify.h"
+
+using namespace llvm;
+using namespace lambda;
+
+static const char *const initCode = "r0 = $1 ll\n"
+				    "r0 = *(u64 *)(r0 + 0)\n"
+				    "*(u64 *)$0 = r0";
+static const char *const zeroCode = "$0 = $1 + 8 ll\n"
+				    "$0 = *(u64 *)($0 + 0)";
+static const char *const chargeCode = "r0 = *(u64 *)$0\n"
+				      "r0 += $1\n"
+				      "*(u64 *)$0 = r0\n"
+				      "if r0 s< 0 goto ${2:l}\n"
+				      "may_goto ${2:l}";
+
+namespace
 {
+
+class MeteringPass : public PassInfoMixin<MeteringPass>
+{
+    public:
+	PreservedAnalyses run(Module &, ModuleAnalysisManager &);
+};
+
+// Meters one program.
+class Meter
+{
+    public:
+	Meter(Function &function, LoopInfo &loops)
+		: function(function)
+		, loops(loops)
+	{
+	}
+
+	void run();
+
+    private:
+	GlobalVariable *fuel();
+	void begin();
+	void blur(Loop &);
+	Value *unknown(Value *, Instruction *before);
+	uint64_t costOf(Loop &);
+	void charge(BasicBlock &header, uint64_t cost);
+
+	Function &function;
+	LoopInfo &loops;
+	AllocaInst *slot = nullptr;
+	Value *zero = nullptr;
+	BasicBlock *fault = nullptr;
+};
+
+} // namespace
+
+GlobalVariable *Meter::fuel()
+{
+	Module &module = *function.getParent();
+	auto *type = ArrayType::get(Type::getInt64Ty(module.getContext()), 2);
+
+	if (auto *known = module.getNamedGlobal("lambda_fuel"))
+		return known;
+	auto *map = new GlobalVariable(module, type, false, GlobalValue::InternalLinkage, Constant::getNullValue(type),
+				       "lambda_fuel");
+	map->setSection(".data.fuel");
+	map->setAlignment(Align(8));
+	return map;
+}
+
+// Fills the slot at the program's very start, and gets the zero of which the verifier knows nothing.
+void Meter::begin()
+{
+	IRBuilder<> at(&*function.getEntryBlock().getFirstInsertionPt());
+	Type *number = at.getInt64Ty(), *address = at.getPtrTy();
+
+	slot = at.CreateAlloca(number, nullptr, "fuel");
+	auto *init = FunctionType::get(at.getVoidTy(), { address, address }, false);
+	CallInst *call = at.CreateCall(init, InlineAsm::get(init, initCode, "=*m,i,~{r0}", true), { slot, fuel() });
+	call->addParamAttr(0, Attribute::get(at.getContext(), Attribute::ElementType, number));
+	auto *load = FunctionType::get(number, { address }, false);
+	zero = at.CreateCall(load, InlineAsm::get(load, zeroCode, "=r,i", true), { fuel() });
+	fault = makeFault(function);
+}
+
+Value *Meter::unknown(Value *value, Instruction *before)
+{
+	IRBuilder<> at(before);
+
+	return at.CreateAdd(value, at.CreateTrunc(zero, value->getType()));
+}
+
+// What enters a loop is unknown to the verifier from the first iteration on, so that the next ones show it nothing new.
+void Meter::blur(Loop &loop)
+{
+	BasicBlock *before = loop.getLoopPreheader();
+
+	for (PHINode &phi : loop.getHeader()->phis()) {
+		if (!phi.getType()->isIntegerTy() || !before)
+			continue;
+		int i = phi.getBasicBlockIndex(before);
+		phi.setIncomingValue(i, unknown(phi.getIncomingValue(i), before->getTerminator()));
+	}
+}
+
+// How many instructions of the machine one of LLVM's may become.
+static uint64_t weightOf(const Instruction &inst)
+{
+	if (isa<DbgInfoIntrinsic>(inst))
+		return 0;
+	if (isa<MemIntrinsic>(inst))
+		return 130;
+	return isa<CallBase>(inst) ? 60 : 4;
+}
+
+// No way from charge to charge is longer than all of the function: a bound that needs no thought.
+uint64_t Meter::costOf(Loop &loop)
+{
+	uint64_t cost = 8;
+
+	for (BasicBlock *block : loop.blocks())
+		for (Instruction &inst : *block)
+			cost += weightOf(inst);
+	return cost;
+}
+
+void Meter::charge(BasicBlock &header, uint64_t cost)
+{
+	BasicBlock *rest = header.splitBasicBlock(header.getFirstNonPHIOrDbg()->getIterator());
+	IRBuilder<> at(&header);
+
+	header.getTerminator()->eraseFromParent();
+	at.SetInsertPoint(&header);
+	auto *type = FunctionType::get(at.getVoidTy(), { at.getPtrTy(), at.getInt32Ty() }, false);
+	auto *code = InlineAsm::get(type, chargeCode, "=*m,i,!i,~{r0}", true);
+	CallBrInst *call = at.CreateCallBr(type, code, rest, { fault }, { slot, at.getInt32(-cost) });
+	call->addParamAttr(0, Attribute::get(at.getContext(), Attribute::ElementType, at.getInt64Ty()));
+}
+
+void Meter::run()
+{
+	SmallVector<std::pair<BasicBlock *, uint64_t>, 8> charges;
+
+	begin();
+	for (Loop *loop : loops.getLoopsInPreorder()) {
+		blur(*loop);
+		charges.push_back({ loop->getHeader(), costOf(*loop) });
+	}
+	for (auto [header, cost] : charges)
+		charge(*header, cost);
+}
+
+PreservedAnalyses MeteringPass::run(Module &module, ModuleAnalysisManager &manager)
+{
+	auto &analyses = manager.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
+
+	for (Function &function : module) {
+		if (!isProgram(function) || !isMetered(module))
+			continue;
+		FunctionPassManager passes;
+		passes.addPass(LoopSimplifyPass());
+		passes.run(function, analyses);
+		analyses.invalidate(function, PreservedAnalyses::none());
+		Meter(function, analyses.getResult<LoopAnalysis>(function)).run();
+	}
+	removeMarks(module);
+	return PreservedAnalyses::none();
+}
+
+void lambda::addMetering(ModulePassManager &passes)
+{
+	passes.addPass(MeteringPass());
 }

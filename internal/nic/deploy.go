@@ -16,6 +16,7 @@ import (
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler"
+	"github.com/lambdanic/lambdanic/compiler/metering"
 	"github.com/lambdanic/lambdanic/internal/backend"
 )
 
@@ -93,6 +94,9 @@ func (n *NIC) load(d *backend.Deployment, old *revision) (r *revision, err error
 	obj, err := n.objects.read(d)
 	if err != nil {
 		return nil, err
+	}
+	if err := metering.Fill(obj.spec, time.Duration(d.Spec.Limits.Time)); err != nil {
+		return nil, fmt.Errorf("%w: limits.time: %w", ErrRefused, err)
 	}
 	if err := n.checkServices(d); err != nil {
 		return nil, err

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef LAMBDA_DIAGNOSE_H
+#define LAMBDA_DIAGNOSE_H
+
+#include "llvm/IR/Instruction.h"
+
+namespace lambda
+{
+
+// Reports an error at the author's line from which an instruction comes. clang goes on, and fails at the end.
+void refuse(llvm::Instruction &, const llvm::Twine &message);
+
+// Whether code is the SDK's own for the NIC, which is written for the verifier.
+bool isOfSdk(const llvm::DebugLoc &);
+
+} // namespace lambda
+
+#endif

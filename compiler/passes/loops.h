@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef LAMBDA_LOOPS_H
+#define LAMBDA_LOOPS_H
+
+#include "provenance.h"
+
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/Analysis/ScalarEvolution.h"
+
+namespace lambda
+{
+
+// Whether the verifier can walk through all iterations of a function's loops, at a small part of the instructions that it may
+// look at in all.
+bool isWalkable(llvm::LoopInfo &, llvm::ScalarEvolution &, const Provenance &);
+
+} // namespace lambda
+
+#endif
