@@ -128,7 +128,11 @@ func compile(ctx context.Context, tools *toolchain, spec api.Spec, files []sandb
 	for _, f := range files {
 		input = append(input, sandbox.File{Path: path.Join(lambdaDir, f.Path), Data: f.Data})
 	}
-	input = append(input, sandbox.File{Path: unitFile, Data: unit(spec)}, tools.plugin.file())
+	unit, err := unitFiles(spec, files)
+	if err != nil {
+		return nil, err
+	}
+	input = append(append(input, unit...), tools.plugin.file())
 
 	a := &Artifact{Manifest: api.Manifest{Spec: spec, SDK: sdkDigest.String()}}
 	var warnings [2][]Diagnostic

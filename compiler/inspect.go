@@ -23,6 +23,7 @@ var ErrForbidden = errors.New("forbidden in a lambda")
 const (
 	Program        = "lambda"
 	MigrateProgram = "lambda_migrate" // runs once, when the lambda takes over from an earlier revision
+	ResumeProgram  = "lambda_resume"  // runs on packets that wait for the host (sdk/pif/pif_park.h)
 )
 
 // SharedMap is the hand-over between the NIC program and its lambdas, which is not a lambda's own.
@@ -31,7 +32,7 @@ const SharedMap = "ln_requests"
 const sectionName = "xdp.frags"
 
 // foreign is what each program may not touch, of the maps in its own object.
-var foreign = map[string]string{Program: OldSection, MigrateProgram: SharedMap}
+var foreign = map[string]string{Program: OldSection, MigrateProgram: SharedMap, ResumeProgram: OldSection}
 
 // helpers are the kernel's functions that a lambda may call. All others are refused: some read any memory of the
 // kernel (bpf_probe_read_kernel), go past the NIC program (bpf_redirect, bpf_tail_call), or run without bound (bpf_loop).

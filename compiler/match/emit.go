@@ -106,17 +106,14 @@ func (e *emitter) changes(f *Field) bool {
 
 // resizes tells whether the packet may leave with other headers than it came with.
 func (e *emitter) resizes() bool {
-	for _, h := range e.Headers {
-		if e.used.toggled[h] && !h.Metadata {
-			return true
-		}
-	}
-	return false
+	_, move := e.movable()
+	return len(move) > 0
 }
 
 // needed tells whether the field has to be read from the packet.
 func (e *emitter) needed(f *Field) bool {
-	return e.used.read[f] || e.changes(f) || e.resizes()
+	_, move := e.movable()
+	return e.used.read[f] || e.changes(f) || slices.Contains(move, f.Header)
 }
 
 func (e *emitter) packetHeaders() []*Header {
@@ -250,6 +247,9 @@ func (e *emitter) unit() []byte {
 	if e.hasClone() {
 		e.line("#define PIF_CLONES 1")
 	}
+	if e.resizes() {
+		e.line("#define PIF_RESIZES 1")
+	}
 	e.line("#include <pif_plugin.h>")
 	e.line("")
 	for _, p := range e.Primitives {
@@ -340,6 +340,10 @@ func (e *emitter) passFunction() {
 	e.line("uint32_t port = 0;")
 	e.line("int verdict;")
 	e.line("")
+	if e.hasClone() {
+		e.line("if (!carry)")
+		e.line("\treturn XDP_DROP;")
+	}
 	for _, h := range e.Headers {
 		e.line("p.h.%s = &h_%s;", h.Name, h.Name)
 		e.line("p.was.%s = &was_%s;", h.Name, h.Name)

@@ -61,25 +61,38 @@ func (e *emitter) order() []*Header {
 	return list
 }
 
-// deparseFunction writes back what was changed; where headers were added or removed, all headers are written anew.
+// movable splits the headers in a packet: those that stay where they are, and those from the first on that may be added or removed.
+func (e *emitter) movable() (stay, move []*Header) {
+	order := e.order()
+	first := slices.IndexFunc(order, func(h *Header) bool { return e.used.toggled[h] })
+	if first < 0 {
+		return order, nil
+	}
+	return order[:first], order[first:]
+}
+
+// deparseFunction writes back what was changed. Where headers were added or removed, they and those behind them are written
+// anew.
 func (e *emitter) deparseFunction() {
 	e.line("static __always_inline int pif_deparse(struct xdp_md *ctx, struct pif_packet *p)")
 	e.line("{")
 	e.line("EXTRACTED_HEADERS_T *h = &p->h, *was = &p->was;")
 	e.line("uint8_t *data, *end, *at;")
-	e.line("uint32_t off = 0;")
+	e.line("int moved = 0;")
 	e.line("")
-	e.line("(void)h, (void)was, (void)data, (void)end, (void)at, (void)off;")
+	e.line("(void)h, (void)was, (void)data, (void)end, (void)at, (void)moved;")
 	e.line("pif_checksums(p);")
-	if e.resizes() {
-		e.rewrite()
+	stay, move := e.movable()
+	if len(move) > 0 {
+		e.rewrite(move)
 	}
 	e.line("data = (void *)(long)ctx->data;")
 	e.line("end = (void *)(long)ctx->data_end;")
-	for _, s := range e.order() {
-		if slices.ContainsFunc(s.Fields, e.changes) {
-			e.writeBack(s)
-		}
+	e.writeBack(stay)
+	if len(move) > 0 {
+		e.line("if (moved)")
+		e.line("\treturn 0;")
+		e.writeBack(move)
 	}
 	e.line("return 0;")
 	e.line("}")
@@ -87,21 +100,26 @@ func (e *emitter) deparseFunction() {
 }
 
 // rewrite is for packets whose headers take another room than they did.
-func (e *emitter) rewrite() {
-	order := e.order()
-	var toggled, sizes []string
-	for _, h := range order {
+func (e *emitter) rewrite(list []*Header) {
+	var toggled, now, before []string
+	for _, h := range list {
 		if e.used.toggled[h] {
 			toggled = append(toggled, fmt.Sprintf("h->%s->pif_valid != was->%s->pif_valid", h.Name, h.Name))
 		}
-		sizes = append(sizes, fmt.Sprintf("(h->%s->pif_valid ? %d : 0)", h.Name, h.Bytes()))
+		now = append(now, fmt.Sprintf("(h->%s->pif_valid ? %d : 0)", h.Name, h.Bytes()))
+		before = append(before, fmt.Sprintf("(was->%s->pif_valid ? %d : 0)", h.Name, h.Bytes()))
 	}
 	e.line("if (%s) {", strings.Join(toggled, " || "))
-	e.line("if (bpf_xdp_adjust_head(ctx, (int)p->parsed - (int)(%s)))", strings.Join(sizes, " + "))
+	e.line("int before = %s;", strings.Join(before, " + "))
+	e.line("int delta = %s - before;", strings.Join(now, " + "))
+	e.line("uint32_t off = p->parsed - before;")
+	e.line("")
+	e.line("if (delta && pif_resize(ctx, p->parsed, delta))")
 	e.line("\treturn PIF_STOP;")
 	e.line("data = (void *)(long)ctx->data;")
 	e.line("end = (void *)(long)ctx->data_end;")
-	for _, h := range order {
+	e.line("moved = 1;")
+	for _, h := range list {
 		e.line("if (h->%s->pif_valid) {", h.Name)
 		e.line("at = data + off;")
 		e.line("if (at + %d > end)", h.Bytes())
@@ -116,12 +134,19 @@ func (e *emitter) rewrite() {
 		e.line("off += %d;", h.Bytes())
 		e.line("}")
 	}
-	e.line("return 0;")
 	e.line("}")
 }
 
-// writeBack writes the cells of a header that were changed, where the header was.
-func (e *emitter) writeBack(h *Header) {
+// writeBack writes the headers' cells that were changed, where they were.
+func (e *emitter) writeBack(list []*Header) {
+	for _, h := range list {
+		if slices.ContainsFunc(h.Fields, e.changes) {
+			e.writeCells(h)
+		}
+	}
+}
+
+func (e *emitter) writeCells(h *Header) {
 	e.line("if (h->%s->pif_valid) {", h.Name)
 	e.line("at = data + p->at_%s;", h.Name)
 	e.line("if (at + %d > end)", h.Bytes())

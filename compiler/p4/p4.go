@@ -3,15 +3,13 @@
 package p4
 
 import (
-	"io/fs"
-
 	"github.com/lambdanic/lambdanic/compiler/match"
 )
 
-// Parse reads the program in the file of that name, and what it includes, from fsys alone. The error joins *Errors, all that were found.
-func Parse(fsys fs.FS, name string) (*match.Program, error) {
+// Parse reads the program in the file of that name, and what it includes, by open alone. The error joins *Errors, all that were found.
+func Parse(name string, open Open) (*match.Program, error) {
 	var errors errorList
-	pre := &preprocessor{fsys: fsys, errors: &errors, macros: map[string][]token{}}
+	pre := &preprocessor{open: open, errors: &errors, macros: map[string][]token{}}
 	pre.file(name, position{name, 1, 1}, 0)
 	end := position{file: name, line: 1, column: 1}
 	if n := len(pre.out); n > 0 {

@@ -1,7 +1,6 @@
 package p4
 
 import (
-	"io/fs"
 	"path"
 	"slices"
 )
@@ -12,9 +11,13 @@ const (
 	maxTokens = 1 << 18 // after expansion
 )
 
+// Open reads a file of a program. Names are cleaned, and relative to the program's directory; those that lead out of it begin
+// with .. or /.
+type Open func(name string) ([]byte, error)
+
 // preprocessor gives the tokens of a file and of what it includes, with macros expanded.
 type preprocessor struct {
-	fsys   fs.FS
+	open   Open
 	errors *errorList
 	macros map[string][]token
 	out    []token
@@ -38,7 +41,7 @@ func (p *preprocessor) file(name string, from position, depth int) {
 		p.errors.add(from, "#include is nested more than %d deep", maxDepth)
 		return
 	}
-	text, err := fs.ReadFile(p.fsys, name)
+	text, err := p.open(name)
 	if err != nil {
 		p.errors.add(from, "cannot include %q: %v", name, err)
 		return

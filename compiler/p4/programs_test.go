@@ -124,6 +124,26 @@ func TestKeyValueClient(t *testing.T) {
 	}
 }
 
+// Headers that are added and removed move what follows them, whatever its length.
+func TestKeyValueClientMovesThePayload(t *testing.T) {
+	c := load(t, "kv_client", "kv_client", "kv_client.c")
+	for _, n := range []int{0, 1, 255, 256, 257, 1300} {
+		tail := make([]byte, n)
+		for i := range tail {
+			tail[i] = byte(i * 7)
+		}
+		frame := datagram(t, 5000, jobPort, append(job(2, ""), tail...))
+		verdict, out := run(t, c, "lambda", frame)
+		wantVerdict(t, verdict, xdpTX)
+		if want := len(frame) - 20 + 32; len(out) != want {
+			t.Fatalf("%d bytes, want %d", len(out), want)
+		}
+		if !bytes.Equal(out[len(out)-n:], tail) {
+			t.Errorf("%d bytes behind the headers were not moved as they are", n)
+		}
+	}
+}
+
 // parkedKeys are the keys of the packets that are parked.
 func parkedKeys(t testing.TB, c *ebpf.Collection) [][]byte {
 	t.Helper()

@@ -124,8 +124,10 @@ func (r *ruleReader) rule(n node, t *match.Table, dflt bool) (match.Rule, *match
 func (r *ruleReader) action(n node, t *match.Table) *match.Call {
 	var found *match.Action
 	var data *node
+	named := false
 	r.object(n, "an action", map[string]func(node){
 		"type": func(n node) {
+			named = true
 			text, ok := r.text(n, "an action's type")
 			if !ok {
 				return
@@ -142,8 +144,10 @@ func (r *ruleReader) action(n node, t *match.Table) *match.Call {
 		},
 		"data": func(n node) { data = &n },
 	})
-	if found == nil {
+	if !named {
 		r.errors.add(n.position, "the action has no \"type\"")
+	}
+	if found == nil {
 		return nil
 	}
 	call := &match.Call{Action: found, Args: make([]match.Expr, len(found.Params))}

@@ -2,6 +2,8 @@ package p4_test
 
 import (
 	"bytes"
+	"embed"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/lambdanic/lambdanic/compiler/match"
 	"github.com/lambdanic/lambdanic/compiler/p4"
+	"github.com/lambdanic/lambdanic/sdk"
 	"github.com/lambdanic/lambdanic/sdk/pif"
 )
 
@@ -33,7 +36,7 @@ const jobPort = 4369
 func reduced(t testing.TB, dir, program, source string) (*match.Program, []match.Step, match.Lambda) {
 	t.Helper()
 	root := filepath.Join("testdata", dir)
-	p, err := p4.Parse(os.DirFS(root), program+".p4")
+	p, err := p4.Parse(program+".p4", os.DirFS(root).(fs.ReadFileFS).ReadFile)
 	if err != nil {
 		t.Fatalf("parse: %v", err)
 	}
@@ -67,19 +70,13 @@ func compile(t testing.TB, dir, program, source string, flags ...string) []byte 
 	}
 	write("unit.c", code.Unit)
 	write(match.HeaderFile, code.Header)
-	entries, err := pif.Headers.ReadDir(".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		data, err := pif.Headers.ReadFile(e.Name())
-		if err != nil {
+	for _, tree := range []embed.FS{sdk.Headers, pif.Headers} {
+		if err := os.CopyFS(tmp, tree); err != nil {
 			t.Fatal(err)
 		}
-		write(e.Name(), data)
 	}
 	args := append([]string{
-		"-target", "bpf", "-mcpu=v3", "-g", "-O2", "-std=gnu17", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-mllvm", "-disable-lsr",
+		"-target", "bpf", "-mcpu=v3", "-g", "-O2", "-std=gnu17", "-Wall", "-Werror", "-Wno-unused-parameter", "-mllvm", "-disable-lsr",
 		"-fwrapv", "-fno-strict-aliasing", "-I" + tmp, "-I" + filepath.Join("testdata", dir), "-idirafter", "/usr/include/x86_64-linux-gnu",
 		"-c", filepath.Join(tmp, "unit.c"), "-o", filepath.Join(tmp, "unit.o"),
 	}, flags...)

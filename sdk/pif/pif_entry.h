@@ -37,12 +37,24 @@ static __always_inline int pif_run(struct xdp_md *ctx, struct pif_carry *carry)
 	return action;
 }
 
+#ifdef PIF_CLONES
+#define PIF_CARRY(name) \
+	uint32_t name##_index = 0; \
+	struct pif_carry *name = bpf_map_lookup_elem(&pif_carries, &name##_index); \
+\
+	if (!name) \
+		return XDP_ABORTED; \
+	*name = (struct pif_carry){}
+#else
+#define PIF_CARRY(name) struct pif_carry name##_here = {}, *name = &name##_here
+#endif
+
 SEC("xdp.frags")
 int lambda(struct xdp_md *ctx)
 {
-	struct pif_carry carry = {};
+	PIF_CARRY(carry);
 
-	return pif_run(ctx, &carry);
+	return pif_run(ctx, carry);
 }
 
 #ifdef PIF_WAITS
@@ -54,11 +66,11 @@ int lambda(struct xdp_md *ctx)
 SEC("xdp.frags")
 int lambda_resume(struct xdp_md *ctx)
 {
-	struct pif_carry carry = {};
+	PIF_CARRY(carry);
 
-	if (pif_unpark(ctx, &carry))
+	if (pif_unpark(ctx, carry))
 		return XDP_ABORTED;
-	return pif_run(ctx, &carry);
+	return pif_run(ctx, carry);
 }
 #endif
 
