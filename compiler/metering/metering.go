@@ -56,10 +56,17 @@ const (
 
 // A Bound says how long a program runs at most.
 type Bound struct {
-	// Metered programs run for their budget and Debt. For others Debt is all.
+	// Metered programs weigh their budget and Debt. For others Debt is all.
 	Metered bool
 	Debt    uint64
-	Charges int
+	Walked  bool // it has loops that only the verifier bounds
+	Loops   []Loop
+}
+
+// A Loop is one that is metered.
+type Loop struct {
+	Place diagnose.Place `json:"place"`
+	Cost  uint64         `json:"cost"` // of one time around
 }
 
 // Check proves that the programs of spec end in time, and returns by when. Its errors wrap ErrUnbounded.
@@ -81,7 +88,7 @@ func checkProgram(spec *ebpf.CollectionSpec, p *ebpf.ProgramSpec) (Bound, error)
 		return Bound{}, err
 	}
 	if !g.metered() {
-		return Bound{Debt: g.funcs[0].total()}, nil
+		return Bound{Debt: g.funcs[0].total(), Walked: g.funcs[0].cyclic}, nil
 	}
 	debt, err := g.debt()
 	if err != nil {
@@ -90,7 +97,11 @@ func checkProgram(spec *ebpf.CollectionSpec, p *ebpf.ProgramSpec) (Bound, error)
 	if debt > maxDebt {
 		return Bound{}, g.refuse(0, "up to %d µs pass without a charge", debt/PerMicrosecond)
 	}
-	return Bound{Metered: true, Debt: debt, Charges: len(g.charges)}, nil
+	b := Bound{Metered: true, Debt: debt}
+	for _, c := range g.charges {
+		b.Loops = append(b.Loops, Loop{diagnose.PlaceOf(g.Insns, c.first), c.cost})
+	}
+	return b, nil
 }
 
 // analyse does all but the sums.

@@ -1,0 +1,85 @@
+package report
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/rlimit"
+
+	"github.com/lambdanic/lambdanic/compiler"
+	"github.com/lambdanic/lambdanic/compiler/diagnose"
+	"github.com/lambdanic/lambdanic/compiler/metering"
+)
+
+// Verified is what the kernel's verifier says of a program that it takes.
+type Verified struct {
+	Instructions int      `json:"instructions"` // that it walked, in all
+	States       int      `json:"states"`
+	Stack        int      `json:"stack"` // bytes
+	Log          []string `json:"log,omitempty"`
+}
+
+// budget is for programs that are loaded and not run.
+const budget = time.Microsecond
+
+// Verify loads an object's program, asks the kernel for what it says of it, and lets go of it again. Where the kernel
+// refuses the program, the error is a *diagnose.Objection.
+func Verify(object []byte) (*Verified, error) {
+	spec, err := read(object)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := metering.Check(spec); err != nil {
+		return nil, err
+	}
+	if err := metering.Fill(spec, budget); err != nil {
+		return nil, err
+	}
+	if err := rlimit.RemoveMemlock(); err != nil {
+		return nil, fmt.Errorf("load the program: %w", err)
+	}
+	program := spec.Programs[compiler.Program]
+	if program == nil {
+		return nil, fmt.Errorf("%w: the object holds no program %q", compiler.ErrForbidden, compiler.Program)
+	}
+	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{
+		Programs: ebpf.ProgramOptions{LogLevel: ebpf.LogLevelBranch | ebpf.LogLevelStats},
+	})
+	if o := diagnose.Explain(err, program.Instructions); o != nil {
+		return nil, o
+	} else if err != nil {
+		return nil, fmt.Errorf("load the program: %w", err)
+	}
+	defer c.Close()
+	return readLog(c.Programs[compiler.Program].VerifierLog), nil
+}
+
+var (
+	processed  = regexp.MustCompile(`processed (\d+) insns .*total_states (\d+)`)
+	stackDepth = regexp.MustCompile(`stack depth (\d+)((?:\+\d+)*)`)
+	plus       = regexp.MustCompile(`\d+`)
+)
+
+// readLog reads the statistics at the end of a log.
+func readLog(log string) *Verified {
+	v := &Verified{}
+	for line := range strings.Lines(log) {
+		v.Log = append(v.Log, strings.TrimRight(line, "\n"))
+		if m := processed.FindStringSubmatch(line); m != nil {
+			v.Instructions, _ = strconv.Atoi(m[1])
+			v.States, _ = strconv.Atoi(m[2])
+		}
+		if m := stackDepth.FindStringSubmatch(line); m != nil {
+			v.Stack = 0
+			for _, n := range plus.FindAllString(m[0], -1) {
+				bytes, _ := strconv.Atoi(n)
+				v.Stack += bytes
+			}
+		}
+	}
+	return v
+}
