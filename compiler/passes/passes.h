@@ -13,6 +13,7 @@ namespace lambda
 void addCalls(llvm::ModulePassManager &); // indirect calls become switches
 void addRecursion(llvm::ModulePassManager &); // recursion becomes iteration
 void addInline(llvm::ModulePassManager &); // what loops or touches memory becomes part of the entry
+void addFaults(llvm::ModulePassManager &); // faults in the depth of calls become the program's result
 void addSoftFloat(llvm::ModulePassManager &); // float and double become integers
 void addArithmetic(llvm::ModulePassManager &); // what BPF lacks becomes what it has
 void addMemory(llvm::ModulePassManager &); // pointers become offsets, accesses are guarded

@@ -12,6 +12,7 @@ static void addAll(ModulePassManager &passes)
 	lambda::addCalls(passes);
 	lambda::addRecursion(passes);
 	lambda::addInline(passes);
+	lambda::addFaults(passes);
 	lambda::addSoftFloat(passes);
 	lambda::addArithmetic(passes);
 	lambda::addMemory(passes);

@@ -132,6 +132,8 @@ void Lowering::run()
 				old.push_back(&inst);
 	for (Instruction *inst : old) {
 		build.SetInsertPoint(inst);
+		if (DISubprogram *program = function.getSubprogram(); program && !inst->getDebugLoc())
+			build.SetCurrentDebugLocation(DILocation::get(function.getContext(), 0, 0, program));
 		Value *value = lower(*inst);
 		if (isFloat(inst->getType()))
 			known[inst] = value;
