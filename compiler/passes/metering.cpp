@@ -94,11 +94,18 @@ void Meter::begin()
 	fault = makeFault(function);
 }
 
+// Adds the unknown zero, by an instruction of its own: the verifier links registers that were copied from each other, and what it
+// learns of one, of all.
 Value *Meter::unknown(Value *value, Instruction *before)
 {
 	IRBuilder<> at(before);
+	bool wide = value->getType()->getIntegerBitWidth() > 32;
+	Type *type = wide ? at.getInt64Ty() : at.getInt32Ty();
+	auto *add = FunctionType::get(type, { type, type }, false);
+	auto *code = InlineAsm::get(add, "$0 += $2", wide ? "=r,0,r" : "=w,0,w", true);
+	Value *sum = at.CreateCall(add, code, { at.CreateZExtOrTrunc(value, type), at.CreateZExtOrTrunc(zero, type) });
 
-	return at.CreateAdd(value, at.CreateTrunc(zero, value->getType()));
+	return at.CreateZExtOrTrunc(sum, value->getType());
 }
 
 // What enters a loop is unknown to the verifier from the first iteration on, so that the next ones show it nothing new.
@@ -107,7 +114,7 @@ void Meter::blur(Loop &loop)
 	BasicBlock *before = loop.getLoopPreheader();
 
 	for (PHINode &phi : loop.getHeader()->phis()) {
-		if (!phi.getType()->isIntegerTy() || !before)
+		if (!phi.getType()->isIntegerTy() || phi.getType()->getIntegerBitWidth() > 64 || !before)
 			continue;
 		int i = phi.getBasicBlockIndex(before);
 		phi.setIncomingValue(i, unknown(phi.getIncomingValue(i), before->getTerminator()));
