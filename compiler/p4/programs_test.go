@@ -3,17 +3,14 @@ package p4_test
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"testing"
 
 	"github.com/cilium/ebpf"
 	"github.com/gopacket/gopacket/layers"
 )
 
-func asVerifier(err error, to **ebpf.VerifierError) bool { return errors.As(err, to) }
-
 func TestWebServer(t *testing.T) {
-	c := load(t, "web_server", "web_server", "web_server.c")
+	c := program(t, "web_server")
 	verdict, out := run(t, c, "lambda", datagram(t, 5000, jobPort, job(0, "who is there")))
 	wantVerdict(t, verdict, xdpTX)
 	p := dissect(t, out)
@@ -41,7 +38,7 @@ func TestWebServer(t *testing.T) {
 
 // What follows the headers that are parsed is nobody's business, and what is not for the lambda goes to the host as it came.
 func TestWebServerOtherPackets(t *testing.T) {
-	c := load(t, "web_server", "web_server", "web_server.c")
+	c := program(t, "web_server")
 	tail := bytes.Repeat([]byte{0xa5}, 301)
 	verdict, out := run(t, c, "lambda", datagram(t, 5000, jobPort, append(job(0, ""), tail...)))
 	wantVerdict(t, verdict, xdpTX)
@@ -72,7 +69,7 @@ func TestWebServerOtherPackets(t *testing.T) {
 }
 
 func TestListings(t *testing.T) {
-	c := load(t, "listings", "match", "web_server.c")
+	c := program(t, "listings")
 	content := []byte("twenty bytes of text")
 	memory := append(append([]byte{}, content...), make([]byte, 40)...)
 	if err := c.Variables["memory"].Set(memory); err != nil {
@@ -102,7 +99,7 @@ func TestListings(t *testing.T) {
 }
 
 func TestKeyValueClient(t *testing.T) {
-	c := load(t, "kv_client", "kv_client", "kv_client.c")
+	c := program(t, "kv_client")
 	for number, want := range map[byte]string{2: "get key\r\n", 3: "set key 0 0 4\r\ndata\r\n"} {
 		verdict, out := run(t, c, "lambda", datagram(t, 5000, jobPort, job(number, "")))
 		wantVerdict(t, verdict, xdpTX)
@@ -126,7 +123,7 @@ func TestKeyValueClient(t *testing.T) {
 
 // Headers that are added and removed move what follows them, whatever its length.
 func TestKeyValueClientMovesThePayload(t *testing.T) {
-	c := load(t, "kv_client", "kv_client", "kv_client.c")
+	c := program(t, "kv_client")
 	for _, n := range []int{0, 1, 255, 256, 257, 1300} {
 		tail := make([]byte, n)
 		for i := range tail {
@@ -166,8 +163,8 @@ func resume(t testing.TB, c *ebpf.Collection) (verdict uint32, out []byte) {
 
 // A lambda that waits is parked, not spun; the host's write and its resume, or the client's resend, let it go on.
 func TestWaits(t *testing.T) {
-	const side = 32
-	c := load(t, "image_transformer", "image_transformer", "image_transformer.c", "-DSIDE=32")
+	const side = 256
+	c := program(t, "image_transformer")
 	request := datagram(t, 5000, jobPort, job(0, ""))
 	set := func(name string, v any) {
 		t.Helper()
@@ -218,7 +215,7 @@ func TestWaits(t *testing.T) {
 
 // A resend waits in the place of the first packet, though IPv4 numbers it anew, and is served when the flag is there.
 func TestWaitsForResend(t *testing.T) {
-	c := load(t, "image_transformer", "image_transformer", "image_transformer.c", "-DSIDE=32")
+	c := program(t, "image_transformer")
 	for id := range uint16(3) {
 		verdict, _ := run(t, c, "lambda", numbered(t, id))
 		wantVerdict(t, verdict, xdpDrop)
@@ -238,7 +235,7 @@ func TestWaitsForResend(t *testing.T) {
 
 // As many packets wait as there is room for; one more is dropped, and none of the others is lost.
 func TestWaitsAreBounded(t *testing.T) {
-	c := load(t, "image_transformer", "image_transformer", "image_transformer.c", "-DSIDE=32")
+	c := program(t, "image_transformer")
 	for port := range layers.UDPPort(80) {
 		verdict, _ := run(t, c, "lambda", datagram(t, 6000+port, jobPort, job(0, "")))
 		wantVerdict(t, verdict, xdpDrop)

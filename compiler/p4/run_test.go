@@ -2,22 +2,19 @@ package p4_test
 
 import (
 	"bytes"
-	"embed"
-	"io/fs"
+	"errors"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
 
-	"github.com/lambdanic/lambdanic/compiler/match"
-	"github.com/lambdanic/lambdanic/compiler/p4"
-	"github.com/lambdanic/lambdanic/sdk"
-	"github.com/lambdanic/lambdanic/sdk/pif"
+	"github.com/lambdanic/lambdanic/compiler"
+	"github.com/lambdanic/lambdanic/compiler/metering"
 )
 
 // The programs in testdata run as BPF on whole packets here: packet in, packet and verdict out. Packets are made, and
@@ -32,80 +29,33 @@ const (
 
 const jobPort = 4369
 
-// reduced reads and reduces one of the programs in testdata.
-func reduced(t testing.TB, dir, program, source string) (*match.Program, []match.Step, match.Lambda) {
+// program loads a program in testdata into the kernel, as the compiler builds it.
+func program(t testing.TB, name string) *ebpf.Collection {
 	t.Helper()
-	root := filepath.Join("testdata", dir)
-	p, err := p4.Parse(program+".p4", os.DirFS(root).(fs.ReadFileFS).ReadFile)
-	if err != nil {
-		t.Fatalf("parse: %v", err)
-	}
-	rules, err := os.ReadFile(filepath.Join(root, program+".p4cfg"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p4.ReadRules(program+".p4cfg", rules, p); err != nil {
-		t.Fatalf("rules: %v", err)
-	}
-	text, err := os.ReadFile(filepath.Join(root, source))
-	if err != nil {
-		t.Fatal(err)
-	}
-	lambda := match.Lambda{Source: source, Uses: match.Uses{}}
-	lambda.Uses.Add(string(text))
-	steps := match.Reduce(p, lambda.Uses)
-	return p, steps, lambda
+	return load(t, filepath.Join("testdata", name))
 }
 
-// compile makes a BPF object of a program in testdata.
-func compile(t testing.TB, dir, program, source string, flags ...string) []byte {
-	t.Helper()
-	p, _, lambda := reduced(t, dir, program, source)
-	code := match.Emit(p, lambda)
-	tmp := t.TempDir()
-	write := func(name string, data []byte) {
-		if err := os.WriteFile(filepath.Join(tmp, name), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write("unit.c", code.Unit)
-	write(match.HeaderFile, code.Header)
-	for _, tree := range []embed.FS{sdk.Headers, pif.Headers} {
-		if err := os.CopyFS(tmp, tree); err != nil {
-			t.Fatal(err)
-		}
-	}
-	args := append([]string{
-		"-target", "bpf", "-mcpu=v3", "-g", "-O2", "-std=gnu17", "-Wall", "-Werror", "-Wno-unused-parameter", "-mllvm", "-disable-lsr",
-		"-fwrapv", "-fno-strict-aliasing", "-I" + tmp, "-I" + filepath.Join("testdata", dir), "-idirafter", "/usr/include/x86_64-linux-gnu",
-		"-c", filepath.Join(tmp, "unit.c"), "-o", filepath.Join(tmp, "unit.o"),
-	}, flags...)
-	cmd := exec.Command("clang-19", args...)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("clang: %v\n%s", err, out)
-	}
-	object, err := os.ReadFile(filepath.Join(tmp, "unit.o"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return object
-}
-
-// load loads a program in testdata into the kernel.
-func load(t testing.TB, dir, program, source string, flags ...string) *ebpf.Collection {
+// load loads the program in a directory.
+func load(t testing.TB, dir string) *ebpf.Collection {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("loads BPF programs: needs root")
 	}
-	object := compile(t, dir, program, source, flags...)
-	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(object))
+	a, err := compiler.Build(t.Context(), dir, compiler.Options{})
 	if err != nil {
+		t.Fatal(err)
+	}
+	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(a.BPF))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := metering.Fill(spec, time.Duration(a.Manifest.Spec.Limits.Time)); err != nil {
 		t.Fatal(err)
 	}
 	c, err := ebpf.NewCollection(spec)
 	if err != nil {
 		var verifier *ebpf.VerifierError
-		if asVerifier(err, &verifier) {
+		if errors.As(err, &verifier) {
 			t.Fatalf("load: %+v", verifier)
 		}
 		t.Fatalf("load: %v", err)

@@ -5,9 +5,7 @@
 #include <pif_plugin.h>
 #include <pif_common.h>
 
-#ifndef SIDE
 #define SIDE 256
-#endif
 
 /* The host writes the image, then the flag; the lambda answers with the same. */
 volatile __export __emem uint8_t image_ready = 0;
