@@ -72,19 +72,30 @@ func (f *function) total() uint64 {
 }
 
 // longestPath is the weight of the heaviest path through a function without loops.
-func (g *graph) longestPath(f *function) (longest uint64) {
+func (g *graph) longestPath(f *function) uint64 {
 	if f.cyclic {
 		return 0
 	}
+	return g.heaviest(f, f.order)
+}
+
+// once is the weight of the heaviest path through the program that goes around no loop twice.
+func (g *graph) once() uint64 {
+	main := &g.funcs[0]
+	return g.heaviest(main, g.flow(main))
+}
+
+// heaviest is the weight of the heaviest path along an order of instructions.
+func (g *graph) heaviest(f *function, order []int) (most uint64) {
 	best := make([]uint64, f.To-f.From)
-	for _, i := range f.order {
+	for _, i := range order {
 		through := add(best[i-f.From], g.weight[i])
-		longest = max(longest, through)
+		most = max(most, through)
 		for _, s := range g.Successors(i) {
 			best[s-f.From] = max(best[s-f.From], through)
 		}
 	}
-	return longest
+	return most
 }
 
 // nowhere is the debt of what no path leads to.

@@ -59,7 +59,8 @@ type Bound struct {
 	// Metered programs weigh their budget and Debt. For others Debt is all.
 	Metered bool
 	Debt    uint64
-	Walked  bool // it has loops that only the verifier bounds
+	Walked  bool   // it has loops that only the verifier bounds
+	Once    uint64 // the heaviest way through, each loop once
 	Loops   []Loop
 }
 
@@ -88,7 +89,7 @@ func checkProgram(spec *ebpf.CollectionSpec, p *ebpf.ProgramSpec) (Bound, error)
 		return Bound{}, err
 	}
 	if !g.metered() {
-		return Bound{Debt: g.funcs[0].total(), Walked: g.funcs[0].cyclic}, nil
+		return Bound{Debt: g.funcs[0].total(), Walked: g.funcs[0].cyclic, Once: g.once()}, nil
 	}
 	debt, err := g.debt()
 	if err != nil {
@@ -97,7 +98,7 @@ func checkProgram(spec *ebpf.CollectionSpec, p *ebpf.ProgramSpec) (Bound, error)
 	if debt > maxDebt {
 		return Bound{}, g.refuse(0, "up to %d µs pass without a charge", debt/PerMicrosecond)
 	}
-	b := Bound{Metered: true, Debt: debt}
+	b := Bound{Metered: true, Debt: debt, Once: g.once()}
 	for _, c := range g.charges {
 		b.Loops = append(b.Loops, Loop{diagnose.PlaceOf(g.Insns, c.first), c.cost})
 	}

@@ -3,6 +3,7 @@ package metering
 import (
 	"github.com/cilium/ebpf/asm"
 
+	"github.com/lambdanic/lambdanic/compiler/diagnose"
 	"github.com/lambdanic/lambdanic/compiler/flow"
 )
 
@@ -152,7 +153,7 @@ func (g *graph) checkHelper(i int, s *state) error {
 	}
 	to := s[h.writes]
 	if to.kind == mixed || to.kind == stack && to.n < int32(g.slot)+8 {
-		return g.refuse(i, "%v could write over the fuel", asm.BuiltinFunc(g.Insns[i].Constant))
+		return g.refuse(i, "%s could write over the fuel", diagnose.Helper(asm.BuiltinFunc(g.Insns[i].Constant)))
 	}
 	return nil
 }

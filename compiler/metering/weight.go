@@ -6,6 +6,8 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
+
+	"github.com/lambdanic/lambdanic/compiler/diagnose"
 )
 
 // A helper's weight is a fixed part and one for the bytes that it touches.
@@ -75,7 +77,7 @@ func (g *graph) weigh(spec *ebpf.CollectionSpec, values []*state) error {
 		case ins.IsBuiltinCall():
 			h, ok := helpers[asm.BuiltinFunc(ins.Constant)]
 			if !ok {
-				return g.refuse(i, "a call of %v, which may take any time", asm.BuiltinFunc(ins.Constant))
+				return g.refuse(i, "a call of %s, which may take any time", diagnose.Helper(asm.BuiltinFunc(ins.Constant)))
 			}
 			g.weight[i] = weightCall + h.fixed
 			if h.bytes != nil {

@@ -51,7 +51,7 @@ type Report struct {
 	Loops      []metering.Loop               `json:"loops,omitempty"`
 	Bound      metering.Bound                `json:"-"`
 	Verified   *Verified                     `json:"verified,omitempty"` // nil where no kernel was asked
-	// EstimatedNs is what a run takes on a processor of today, besides its loops. It is no measurement.
+	// EstimatedNs is what a run takes on a processor of today, each loop once. It is no measurement.
 	EstimatedNs float64            `json:"estimated_ns"`
 	Offload     []target.Violation `json:"offload"` // what keeps it off an Agilio CX
 }
@@ -115,10 +115,10 @@ func Make(ctx context.Context, source []byte, opts Options) (*Report, error) {
 	}
 	r.Bound = bounds[compiler.Program]
 	r.Loops = r.Bound.Loops
+	r.EstimatedNs = float64(r.Bound.Once) * unitNs
 	if opts.Verify {
-		r.Verified, err = Verify(a.BPF)
+		r.Verified, err = Verify(a.BPF, false)
 	}
-	r.EstimatedNs = r.estimate()
 	return r, err
 }
 
@@ -178,11 +178,3 @@ func (r *Report) place() error {
 
 // unitNs is what a unit of weight takes where caches are warm: about three instructions go in a nanosecond.
 const unitNs = 0.35
-
-func (r *Report) estimate() float64 {
-	weight := float64(r.Bound.Debt)
-	if r.Bound.Walked && r.Verified != nil { // the longest way is among those that the verifier walked
-		weight = min(weight, float64(r.Verified.Instructions))
-	}
-	return weight * unitNs
-}

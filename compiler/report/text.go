@@ -80,9 +80,9 @@ func (r *Report) textOfTime(t *text) {
 func besides(b metering.Bound) string {
 	switch {
 	case b.Metered:
-		return " besides the loops, which end within limits.time"
+		return ", each loop once; all end within limits.time"
 	case b.Walked:
-		return " at most: the verifier walks its loops to their end"
+		return ", each loop once; the verifier walks them to their ends"
 	default:
 		return " on the longest way"
 	}

@@ -26,9 +26,9 @@ type Verified struct {
 // budget is for programs that are loaded and not run.
 const budget = time.Microsecond
 
-// Verify loads an object's program, asks the kernel for what it says of it, and lets go of it again. Where the kernel
-// refuses the program, the error is a *diagnose.Objection.
-func Verify(object []byte) (*Verified, error) {
+// Verify loads an object's program, asks the kernel for what it says of it, and lets go of it again. The log of a program that
+// it takes is short, unless all of it is asked for. Where the kernel refuses the program, the error is a *diagnose.Objection.
+func Verify(object []byte, all bool) (*Verified, error) {
 	spec, err := read(object)
 	if err != nil {
 		return nil, err
@@ -46,9 +46,11 @@ func Verify(object []byte) (*Verified, error) {
 	if program == nil {
 		return nil, fmt.Errorf("%w: the object holds no program %q", compiler.ErrForbidden, compiler.Program)
 	}
-	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{
-		Programs: ebpf.ProgramOptions{LogLevel: ebpf.LogLevelBranch | ebpf.LogLevelStats},
-	})
+	level := ebpf.LogLevelBranch | ebpf.LogLevelStats
+	if all {
+		level |= ebpf.LogLevelInstruction
+	}
+	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Programs: ebpf.ProgramOptions{LogLevel: level}})
 	if o := diagnose.Explain(err, program.Instructions); o != nil {
 		return nil, o
 	} else if err != nil {

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/cilium/ebpf/asm"
+
+	"github.com/lambdanic/lambdanic/compiler/diagnose"
 )
 
 // offloaded are the kernel's functions that the firmware has too (nfp_bpf_check_helper_call in verifier.c).
@@ -83,7 +85,7 @@ func (c *checker) checkCall(i int, s *registers) {
 		if remedy == "" {
 			remedy = "do without it, or run on target nic"
 		}
-		c.violation(i, remedy, "the kernel's %v, which the firmware has not", fn)
+		c.violation(i, remedy, "a call of %s, which the firmware has not", diagnose.Helper(fn))
 		return
 	}
 	if m := s[asm.R1]; m.kind == mapPointer && c.isPrivate(c.graph.Insns[m.from].Reference()) {
