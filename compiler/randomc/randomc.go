@@ -14,7 +14,7 @@ import (
 const Name = "random_program"
 
 // Spec is the lambda.yml of the programs.
-const Spec = "name: " + Name + "\nlimits:\n  time: 10ms\n"
+const Spec = "name: " + Name + "\nlimits:\n  memory: 4MiB\n  time: 10ms\n"
 
 // InputMax is how many bytes of a request the programs look at.
 const InputMax = 64
@@ -126,6 +126,7 @@ func (g *generator) block(body func(), head string, args ...any) {
 
 func (g *generator) header(seed uint64) {
 	g.line("/* Random program %d. */", seed)
+	g.line("#pragma clang diagnostic ignored \"-Weverything\"")
 	g.line("#include <lambda.h>")
 	if g.heap {
 		g.line("#include <stdlib.h>")
