@@ -15,7 +15,7 @@ namespace
 
 class ArithmeticPass : public PassInfoMixin<ArithmeticPass>
 {
-    public:
+      public:
 	PreservedAnalyses run(Module &, ModuleAnalysisManager &);
 };
 
@@ -44,8 +44,8 @@ static Value *expandSigned(IRBuilder<> &at, BinaryOperator &division)
 		unsigned shift = power->logBase2();
 		Value *bias = shift ? at.CreateLShr(signA, width - shift) : ConstantInt::get(a->getType(), 0);
 		Value *quotient = at.CreateAShr(at.CreateAdd(a, bias), shift);
-		return division.getOpcode() == Instruction::SDiv ? quotient :
-								   at.CreateSub(a, at.CreateShl(quotient, shift));
+		return division.getOpcode() == Instruction::SDiv ? quotient
+								 : at.CreateSub(a, at.CreateShl(quotient, shift));
 	}
 	Value *signB = signOf(at, b), *absA = negateBy(at, a, signA), *absB = negateBy(at, b, signB);
 	if (division.getOpcode() == Instruction::SDiv)
@@ -64,10 +64,12 @@ static Value *expandProduct(IRBuilder<> &at, BinaryOperator &product)
 		return upper ? at.CreateLShr(x, 32) : at.CreateAnd(x, at.getInt64(0xffffffff));
 	};
 	Value *al = low(a), *bl = low(b);
-	Value *p00 = at.CreateMul(half(al, false), half(bl, false)), *p01 = at.CreateMul(half(al, false), half(bl, true));
+	Value *p00 = at.CreateMul(half(al, false), half(bl, false)),
+	      *p01 = at.CreateMul(half(al, false), half(bl, true));
 	Value *p10 = at.CreateMul(half(al, true), half(bl, false)), *p11 = at.CreateMul(half(al, true), half(bl, true));
 	Value *middle = at.CreateAdd(at.CreateAdd(half(p00, true), half(p01, false)), half(p10, false));
-	Value *top = at.CreateAdd(at.CreateAdd(p11, half(p01, true)), at.CreateAdd(half(p10, true), half(middle, true)));
+	Value *top =
+		at.CreateAdd(at.CreateAdd(p11, half(p01, true)), at.CreateAdd(half(p10, true), half(middle, true)));
 
 	top = at.CreateAdd(top, at.CreateAdd(at.CreateMul(high(a), bl), at.CreateMul(al, high(b))));
 	Value *bottom = at.CreateMul(al, bl);

@@ -29,11 +29,7 @@ BasicBlock *lambda::makeFault(Function &function)
 }
 
 Guards::Guards(Function &function, Layout &layout, Numbers &numbers, DominatorTree &tree, VerifiedRanges ranges)
-	: function(function)
-	, layout(layout)
-	, numbers(numbers)
-	, tree(tree)
-	, ranges(ranges)
+    : function(function), layout(layout), numbers(numbers), tree(tree), ranges(ranges)
 {
 }
 
@@ -109,8 +105,7 @@ void Guards::place(const Access &access, Value *number, int64_t distance)
 	if (!object || layout.has(object))
 		address = layout.memory();
 	if (object && layout.isOwn(object))
-		address = at.CreatePtrAdd(address,
-					  at.CreateAdd(numbers.part(), at.getInt64(layout.at(object))));
+		address = at.CreatePtrAdd(address, at.CreateAdd(numbers.part(), at.getInt64(layout.at(object))));
 	if (number)
 		address = at.CreatePtrAdd(address, number);
 	if (distance)

@@ -67,23 +67,21 @@ namespace
 
 class MergePass : public PassInfoMixin<MergePass>
 {
-    public:
+      public:
 	PreservedAnalyses run(Module &, ModuleAnalysisManager &);
 };
 
 // Looks for what the verifier does not take as it is.
 class Survey
 {
-    public:
-	Survey(Module &module, FunctionAnalysisManager &analyses)
-		: provenance(module)
-		, analyses(analyses)
+      public:
+	Survey(Module &module, FunctionAnalysisManager &analyses) : provenance(module), analyses(analyses)
 	{
 	}
 
 	bool isOrdinary(Function &);
 
-    private:
+      private:
 	bool isOrdinary(Instruction &, VerifiedRanges &);
 	bool isProven(Value *address, uint64_t size, Instruction &at, VerifiedRanges &);
 
@@ -148,7 +146,8 @@ bool Survey::isOrdinary(Instruction &inst, VerifiedRanges &ranges)
 		return true;
 	if (call && (isResolve(*call) || (call->getCalledFunction() && !call->getCalledFunction()->isDeclaration() &&
 					  any_of(call->args(), [](Value *argument) {
-						  return argument->getType()->isPointerTy() && isa<AllocaInst>(argument);
+						  return argument->getType()->isPointerTy() &&
+							 isa<AllocaInst>(argument);
 					  }))))
 		return true;
 	if (!pointer || isOfSdk(inst.getDebugLoc()))
@@ -179,7 +178,8 @@ static bool isLeaf(Function &function, FunctionAnalysisManager &analyses)
 		return false;
 	return none_of(instructions(function), [](Instruction &inst) {
 		auto *call = dyn_cast<CallBase>(&inst);
-		return inst.mayReadOrWriteMemory() && !isa<DbgInfoIntrinsic>(inst) && !(call && isa<IntrinsicInst>(call));
+		return inst.mayReadOrWriteMemory() && !isa<DbgInfoIntrinsic>(inst) &&
+		       !(call && isa<IntrinsicInst>(call));
 	});
 }
 
@@ -214,7 +214,8 @@ PreservedAnalyses MergePass::run(Module &module, ModuleAnalysisManager &manager)
 	auto &analyses = manager.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
 	Survey survey(module, analyses);
 
-	if (none_of(module, [&](Function &function) { return !function.isDeclaration() && survey.isOrdinary(function); }))
+	if (none_of(module,
+		    [&](Function &function) { return !function.isDeclaration() && survey.isOrdinary(function); }))
 		return PreservedAnalyses::all();
 	setOrdinary(module);
 	for (Function &function : module) {
@@ -227,6 +228,7 @@ PreservedAnalyses MergePass::run(Module &module, ModuleAnalysisManager &manager)
 	}
 	for (Function &function : module)
 		expandMemoryIntrinsics(function);
+	manager.invalidate(module, PreservedAnalyses::none());
 	simplify(module, manager);
 	Provenance provenance(module);
 	for (Function &function : module)

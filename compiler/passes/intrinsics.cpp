@@ -35,13 +35,13 @@ static void expandForward(Value *to, Value *from, Value *fill, Value *length, In
 {
 	IRBuilder<> at(before);
 	Value *words = at.CreateAnd(length, at.getInt64(~uint64_t(7)));
-	Value *pattern = fill ? at.CreateMul(at.CreateZExt(fill, at.getInt64Ty()), at.getInt64(0x0101010101010101)) :
-				nullptr;
+	Value *pattern = fill ? at.CreateMul(at.CreateZExt(fill, at.getInt64Ty()), at.getInt64(0x0101010101010101))
+			      : nullptr;
 
 	auto move = [&](Type *type) {
 		return [=](IRBuilder<> &in, Value *index) {
-			Value *value = pattern ? in.CreateTrunc(pattern, type) :
-						 in.CreateAlignedLoad(type, in.CreatePtrAdd(from, index), Align(1));
+			Value *value = pattern ? in.CreateTrunc(pattern, type)
+					       : in.CreateAlignedLoad(type, in.CreatePtrAdd(from, index), Align(1));
 			in.CreateAlignedStore(value, in.CreatePtrAdd(to, index), Align(1));
 		};
 	};

@@ -56,8 +56,7 @@ static uint64_t place(MapVector<Value *, uint64_t> &where, Value *object, uint64
 	return at + size;
 }
 
-Layout::Layout(Module &module, const Provenance &provenance)
-	: module(module)
+Layout::Layout(Module &module, const Provenance &provenance) : module(module)
 {
 	const DataLayout &layout = module.getDataLayout();
 
@@ -97,7 +96,8 @@ void Layout::report(const Provenance &provenance) const
 		auto *global = dyn_cast<GlobalVariable>(object);
 		if (!global || !global->hasSection() || isOfRequest(*global) || !by)
 			continue;
-		refuse(*by, "the address of \"" + global->getName() + "\" is stored or mixed with others: a kept object, or " +
+		refuse(*by, "the address of \"" + global->getName() +
+				    "\" is stored or mixed with others: a kept object, or " +
 				    "a message, is used by its name and an index");
 	}
 }
@@ -151,9 +151,7 @@ void Layout::rewriteInitializers()
 GlobalVariable *Layout::memory()
 {
 	LLVMContext &context = module.getContext();
-	auto zeros = [&](uint64_t n) {
-		return Constant::getNullValue(ArrayType::get(Type::getInt8Ty(context), n));
-	};
+	auto zeros = [&](uint64_t n) { return Constant::getNullValue(ArrayType::get(Type::getInt8Ty(context), n)); };
 	SmallVector<Constant *, 16> content;
 	uint64_t end = 0;
 	bool initialized = false;
@@ -169,8 +167,8 @@ GlobalVariable *Layout::memory()
 		end = at + module.getDataLayout().getTypeAllocSize(initializer->getType());
 	}
 	content.push_back(zeros(size() + SpareBytes - end));
-	auto *initializer = initialized ? ConstantStruct::getAnon(context, content, /*Packed=*/true) :
-					  zeros(size() + SpareBytes);
+	auto *initializer = initialized ? ConstantStruct::getAnon(context, content, /*Packed=*/true)
+					: zeros(size() + SpareBytes);
 	map = new GlobalVariable(module, initializer->getType(), false, GlobalValue::InternalLinkage, initializer,
 				 "lambda_memory");
 	// Zeros take no room in an object in a section that begins with .bss; the loader finds both as .data.memory.

@@ -21,7 +21,7 @@ enum : uint64_t {
 
 class Layout
 {
-    public:
+      public:
 	Layout(llvm::Module &, const Provenance &);
 
 	// Whether anything lies in linear memory.
@@ -79,7 +79,7 @@ class Layout
 	// The objects that begin anew with each request: their first word is set to zero.
 	llvm::SmallVector<llvm::GlobalVariable *, 2> requestObjects() const;
 
-    private:
+      private:
 	llvm::Constant *rewrite(llvm::Constant *);
 
 	llvm::Module &module;

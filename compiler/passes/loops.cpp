@@ -57,7 +57,8 @@ static bool isPayloadLoop(const Loop &loop, const Provenance &provenance)
 				continue;
 			Place place = provenance.of(pointer);
 			auto *global = dyn_cast_or_null<GlobalVariable>(place.object);
-			if (place.kind == Place::Linear || (place.kind == Place::Object && !(global && global->isConstant())))
+			if (place.kind == Place::Linear ||
+			    (place.kind == Place::Object && !(global && global->isConstant())))
 				return false;
 			touchesPacket |= place.kind == Place::Native;
 		}

@@ -65,20 +65,18 @@ struct Resolve {
 // Rewrites one function.
 class Rewriter
 {
-    public:
+      public:
 	Rewriter(Function &function, const Provenance &provenance, Layout &layout, FunctionAnalysisManager &analyses)
-		: provenance(provenance)
-		, layout(layout)
-		, numbers(function, provenance, layout)
-		, guards(function, layout, numbers, analyses.getResult<DominatorTreeAnalysis>(function),
-			 VerifiedRanges(analyses.getResult<LazyValueAnalysis>(function), evolution(function, analyses)))
-		, tree(analyses.getResult<DominatorTreeAnalysis>(function))
+	    : provenance(provenance), layout(layout), numbers(function, provenance, layout),
+	      guards(function, layout, numbers, analyses.getResult<DominatorTreeAnalysis>(function),
+		     VerifiedRanges(analyses.getResult<LazyValueAnalysis>(function), evolution(function, analyses))),
+	      tree(analyses.getResult<DominatorTreeAnalysis>(function))
 	{
 	}
 
 	void run();
 
-    private:
+      private:
 	void rewrite(Instruction &);
 	void rewriteStore(StoreInst &);
 	void rewriteCompare(ICmpInst &);
@@ -147,7 +145,8 @@ void Rewriter::rewriteCall(CallBase &call)
 		Value *pointer = call.getArgOperand(i);
 		Place place = pointer->getType()->isPointerTy() ? provenance.of(pointer) : Place{ Place::Native };
 		if (place.kind == Place::Linear && !isHelper(call) && !call.isInlineAsm())
-			refuse(call, "a function that is not part of the lambda's own program gets an address of its memory");
+			refuse(call,
+			       "a function that is not part of the lambda's own program gets an address of its memory");
 		else if (place.kind == Place::Linear || (place.kind == Place::Object && layout.has(place.object)))
 			call.setArgOperand(i, addressOf(pointer, place, at));
 	}
@@ -190,7 +189,8 @@ void Rewriter::emit(const Resolve &resolve)
 	auto *max = dyn_cast<ConstantInt>(call.getArgOperand(2));
 
 	if (!max || max->getZExtValue() > SpareBytes)
-		return refuse(call, "the length that a helper is given has to be bounded by a constant of at most 2,048");
+		return refuse(call,
+			      "the length that a helper is given has to be bounded by a constant of at most 2,048");
 	uint64_t low = resolve.place.object ? 0 : GuardBytes;
 	uint64_t spare = resolve.place.object ? max->getZExtValue() : 0;
 	uint64_t room = guards.room(resolve.place);
@@ -254,7 +254,7 @@ namespace
 
 class MemoryPass : public PassInfoMixin<MemoryPass>
 {
-    public:
+      public:
 	PreservedAnalyses run(Module &, ModuleAnalysisManager &);
 };
 

@@ -22,7 +22,7 @@ struct Number {
 // Gives each pointer of a function that is not the kernel's its number.
 class Numbers
 {
-    public:
+      public:
 	Numbers(llvm::Function &, const Provenance &, Layout &);
 
 	// The number of a pointer; NULL's depends on what it is compared or mixed with.
@@ -35,7 +35,7 @@ class Numbers
 	// Gives the phis that stand for pointers their operands, once all are known.
 	void finish();
 
-    private:
+      private:
 	Number compute(llvm::Instruction &, Place);
 	Number ofGep(llvm::GetElementPtrInst &, Place);
 	Number ofObject(llvm::Value *object, Place);
@@ -63,7 +63,7 @@ llvm::SmallVector<Access, 2> accessesOf(llvm::Instruction &, const Provenance &)
 // Puts guards before accesses which are not provably within their object, and gives each the address that the kernel sees.
 class Guards
 {
-    public:
+      public:
 	Guards(llvm::Function &, Layout &, Numbers &, llvm::DominatorTree &, VerifiedRanges);
 
 	void add(const Access &);
@@ -75,7 +75,7 @@ class Guards
 	// How many bytes a pointer may range over, from where its offsets count.
 	uint64_t room(Place) const;
 
-    private:
+      private:
 	// One comparison for all accesses at constant distances from a root: lo to hi, counted from the root.
 	struct Guard {
 		Place place;

@@ -32,26 +32,25 @@ namespace
 
 class MeteringPass : public PassInfoMixin<MeteringPass>
 {
-    public:
+      public:
 	PreservedAnalyses run(Module &, ModuleAnalysisManager &);
 };
 
 // Meters one program.
 class Meter
 {
-    public:
-	Meter(Function &function, LoopInfo &loops)
-		: function(function)
-		, loops(loops)
+      public:
+	Meter(Function &function, LoopInfo &loops) : function(function), loops(loops)
 	{
 	}
 
 	void run();
 
-    private:
+      private:
 	GlobalVariable *fuel();
 	void begin();
 	void blur(Loop &);
+	void blurJoins(Loop &);
 	Value *unknown(Value *, Instruction *before);
 	uint64_t costOf(Loop &);
 	void charge(BasicBlock &header, uint64_t cost);
@@ -108,16 +107,44 @@ Value *Meter::unknown(Value *value, Instruction *before)
 	return at.CreateZExtOrTrunc(sum, value->getType());
 }
 
+static bool isBlurrable(const Instruction &inst)
+{
+	return inst.getType()->isIntegerTy() && inst.getType()->getIntegerBitWidth() <= 64;
+}
+
 // What enters a loop is unknown to the verifier from the first iteration on, so that the next ones show it nothing new.
 void Meter::blur(Loop &loop)
 {
 	BasicBlock *before = loop.getLoopPreheader();
 
 	for (PHINode &phi : loop.getHeader()->phis()) {
-		if (!phi.getType()->isIntegerTy() || phi.getType()->getIntegerBitWidth() > 64 || !before)
+		if (!isBlurrable(phi) || !before)
 			continue;
 		int i = phi.getBasicBlockIndex(before);
 		phi.setIncomingValue(i, unknown(phi.getIncomingValue(i), before->getTerminator()));
+	}
+}
+
+// Where ways join in a loop, a value that depends on the way is unknown from there on: else each way would be walked on its own
+// to the end of the iteration, and their number doubles with every join.
+void Meter::blurJoins(Loop &loop)
+{
+	SmallVector<Instruction *, 32> joins;
+
+	for (BasicBlock *block : loop.blocks())
+		for (Instruction &inst : *block)
+			if (isBlurrable(inst) &&
+			    (isa<SelectInst>(inst) || (isa<PHINode>(inst) && !loops.isLoopHeader(block))))
+				joins.push_back(&inst);
+	for (Instruction *join : joins) {
+		SmallVector<Use *, 8> uses;
+		for (Use &use : join->uses())
+			uses.push_back(&use);
+		Instruction *after = isa<PHINode>(join) ? &*join->getParent()->getFirstInsertionPt()
+							: join->getNextNode();
+		Value *blurred = unknown(join, after);
+		for (Use *use : uses)
+			use->set(blurred);
 	}
 }
 
@@ -162,6 +189,8 @@ void Meter::run()
 	begin();
 	for (Loop *loop : loops.getLoopsInPreorder()) {
 		blur(*loop);
+		if (!loop->getParentLoop())
+			blurJoins(*loop);
 		charges.push_back({ loop->getHeader(), costOf(*loop) });
 	}
 	for (auto [header, cost] : charges)

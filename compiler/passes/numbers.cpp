@@ -14,9 +14,7 @@ static const int64_t nullOffset = int64_t(1) << 62;
 static const uint64_t getProcessor = 8;
 
 Numbers::Numbers(Function &function, const Provenance &provenance, Layout &layout)
-	: function(function)
-	, provenance(provenance)
-	, layout(layout)
+    : function(function), provenance(provenance), layout(layout)
 {
 }
 
@@ -34,8 +32,8 @@ Value *Numbers::part()
 	auto *helper = ConstantExpr::getIntToPtr(at.getInt64(getProcessor), at.getPtrTy());
 	Value *cpu = at.CreateAnd(at.CreateCall(type, helper), constant(at, Parts - 1));
 
-	partOffset = at.CreateAdd(at.CreateMul(cpu, constant(at, layout.partSize())),
-				  constant(at, layout.firstPart()), "part");
+	partOffset = at.CreateAdd(at.CreateMul(cpu, constant(at, layout.partSize())), constant(at, layout.firstPart()),
+				  "part");
 	return partOffset;
 }
 
@@ -54,7 +52,8 @@ Number Numbers::of(Value *pointer, Place as)
 		return ofObject(pointer, provenance.of(pointer));
 	if (auto *expr = dyn_cast<ConstantExpr>(pointer)) {
 		APInt offset(64, 0);
-		Value *base = expr->stripAndAccumulateConstantOffsets(function.getParent()->getDataLayout(), offset, true);
+		Value *base =
+			expr->stripAndAccumulateConstantOffsets(function.getParent()->getDataLayout(), offset, true);
 		if (auto *cast = dyn_cast<ConstantExpr>(base))
 			if (auto *number = dyn_cast<ConstantInt>(cast->getOperand(0)))
 				return { nullptr, int64_t(number->getZExtValue() + offset.getZExtValue()) };

@@ -51,8 +51,7 @@ static bool isPacketAddress(const Value *value, unsigned depth = 0)
 	if (auto *cast = dyn_cast<ZExtInst>(value))
 		return isPacketAddress(cast->getOperand(0), depth + 1);
 	if (auto *phi = dyn_cast<PHINode>(value))
-		return all_of(phi->incoming_values(),
-			      [&](const Use &use) { return isPacketAddress(use, depth + 1); });
+		return all_of(phi->incoming_values(), [&](const Use &use) { return isPacketAddress(use, depth + 1); });
 	if (isOpaque(value))
 		return isPacketAddress(cast<CallInst>(value)->getArgOperand(0), depth + 1);
 	auto *load = dyn_cast<LoadInst>(value);
@@ -148,8 +147,9 @@ Place Provenance::meet(Place a, Place b, Instruction &at)
 	if (a.kind == Place::Unknown || a.kind == Place::Null)
 		return b;
 	if (a.kind == Place::Native || b.kind == Place::Native) {
-		conflicts.insert({ &at, "a pointer is sometimes into the packet or a map, sometimes into the lambda's own "
-					"memory: copy the bytes to one place first" });
+		conflicts.insert({ &at,
+				   "a pointer is sometimes into the packet or a map, sometimes into the lambda's own "
+				   "memory: copy the bytes to one place first" });
 		return { Place::Native };
 	}
 	for (Place place : { a, b })

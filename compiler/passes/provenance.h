@@ -33,7 +33,7 @@ struct Place {
 
 class Provenance
 {
-    public:
+      public:
 	// Analyses all functions of a module together. Conflicts are kept for report().
 	explicit Provenance(llvm::Module &);
 
@@ -48,7 +48,7 @@ class Provenance
 	// Tells the author of pointers that mix the kernel's memory with a lambda's own.
 	void report() const;
 
-    private:
+      private:
 	void iterate(llvm::Module &);
 	Place transfer(llvm::Instruction &);
 	Place meet(Place, Place, llvm::Instruction &);

@@ -38,7 +38,8 @@ ConstantRange VerifiedRanges::of(Value *value, Instruction *at, unsigned depth)
 	if (isOpaque(value))
 		return values.getConstantRange(value, at, false);
 	if (auto *call = dyn_cast<IntrinsicInst>(value))
-		return call->getIntrinsicID() == Intrinsic::bpf_passthrough ? of(call->getArgOperand(1), at, depth) : full;
+		return call->getIntrinsicID() == Intrinsic::bpf_passthrough ? of(call->getArgOperand(1), at, depth)
+									    : full;
 	auto *op = dyn_cast<Operator>(value);
 	if (!op || depth > depthMax)
 		return full;

@@ -13,17 +13,16 @@ namespace lambda
 // lambda_opaque() gave. LLVM knows more, by ways that the verifier does not follow.
 class VerifiedRanges
 {
-    public:
+      public:
 	// With evolution, loops are walked iteration by iteration, so that the verifier knows their counters.
 	VerifiedRanges(llvm::LazyValueInfo &values, llvm::ScalarEvolution *evolution)
-		: values(values)
-		, evolution(evolution)
+	    : values(values), evolution(evolution)
 	{
 	}
 
 	llvm::ConstantRange of(llvm::Value *, llvm::Instruction *at, unsigned depth = 0);
 
-    private:
+      private:
 	llvm::ConstantRange ofPhi(llvm::PHINode &, llvm::Instruction *at, unsigned depth);
 
 	llvm::LazyValueInfo &values;
