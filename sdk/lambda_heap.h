@@ -14,7 +14,7 @@
 #endif
 
 #ifndef LAMBDA_HEAP
-#define LAMBDA_HEAP 65536
+#define LAMBDA_HEAP 16384
 #endif
 
 /* Blocks of 16 bytes up to 2 GiB. */

@@ -36,7 +36,7 @@ namespace
 {
 
 // What all frames of a group of functions take together. A deeper recursion is a fault.
-const uint64_t framesSize = 65536;
+const uint64_t framesSize = 16384;
 const uint64_t framesAlign = 16;
 
 const char tailMark[] = "lambda.tail";
