@@ -11,6 +11,7 @@ import (
 
 // checker finds what the names in a syntax tree mean, and makes the match stage of it.
 type checker struct {
+	name   string // the program's file
 	file   *file
 	errors *errorList
 	out    *match.Program
@@ -83,9 +84,9 @@ func editDistance(a, b string) int {
 
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
-func check(f *file, errors *errorList) *match.Program {
+func check(program string, f *file, errors *errorList) *match.Program {
 	c := &checker{
-		file: f, errors: errors, out: &match.Program{},
+		name: program, file: f, errors: errors, out: &match.Program{},
 		states: map[string]*match.State{}, resolved: map[string]*match.Action{}, tables: map[string]*match.Table{},
 		primitives: map[string]bool{},
 	}
@@ -118,17 +119,7 @@ func check(f *file, errors *errorList) *match.Program {
 }
 
 // begin is the place of messages about what is missing.
-func (c *checker) begin() position {
-	for _, list := range [][]parserState{c.file.states} {
-		if len(list) > 0 {
-			return position{list[0].name.file, 1, 1}
-		}
-	}
-	if len(c.file.controls) > 0 {
-		return position{c.file.controls[0].name.file, 1, 1}
-	}
-	return position{"program", 1, 1}
-}
+func (c *checker) begin() position { return position{c.name, 1, 1} }
 
 // enter notes that a declaration is being resolved, and refuses one that refers to itself.
 func (c *checker) enter(what string, n name) bool {
@@ -260,6 +251,10 @@ func (c *checker) header(n name) *match.Header {
 // field finds HEADER.FIELD.
 func (c *checker) field(r reference) *match.Field {
 	h := c.out.Header(r.text)
+	if h == nil && r.field == nil {
+		c.errors.add(r.position, "%q is not declared: expected a number, a parameter or HEADER.FIELD; a macro needs a #define", r.text)
+		return nil
+	}
 	if h == nil {
 		c.unknown(r.name, "header", c.headerNames(false))
 		return nil

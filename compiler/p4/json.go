@@ -5,7 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"math"
+	"slices"
+	"strings"
 )
 
 // node is a JSON value that knows where it stands.
@@ -43,8 +44,7 @@ type jsonReader struct {
 	file    string
 	data    []byte
 	decoder *json.Decoder
-	line    position // of the byte at offset
-	offset  int
+	lines   []int // where each line begins
 	errors  *errorList
 }
 
@@ -55,60 +55,62 @@ func parseJSON(file string, data []byte, errors *errorList) (node, bool) {
 		errors.add(begin, "the file has more than %d bytes", maxRules)
 		return node{}, false
 	}
-	r := &jsonReader{file: file, data: data, decoder: json.NewDecoder(bytes.NewReader(data)), line: begin, errors: errors}
+	r := &jsonReader{file: file, data: data, decoder: json.NewDecoder(bytes.NewReader(data)), lines: []int{0}, errors: errors}
+	for i, c := range data {
+		if c == '\n' {
+			r.lines = append(r.lines, i+1)
+		}
+	}
 	r.decoder.UseNumber()
 	n, ok := r.value(0)
 	if !ok {
 		return n, false
 	}
+	blank := r.next(blanks)
 	if _, err := r.decoder.Token(); err != io.EOF {
-		r.errors.add(r.next(), "expected end of file behind the value")
+		r.errors.add(r.at(blank), "expected end of file behind the value")
 		return n, false
 	}
 	return n, true
 }
 
-// next is where the next token begins, or what stands in its place.
-func (r *jsonReader) next() position {
-	for at := int(r.decoder.InputOffset()); at < len(r.data); at++ {
-		switch r.data[at] {
-		case ' ', '\t', '\r', '\n', ',', ':':
-			continue
-		}
-		return r.at(at)
+// next is the place of the first byte ahead that is not in skip.
+func (r *jsonReader) next(skip string) int {
+	at := int(r.decoder.InputOffset())
+	for at < len(r.data) && strings.IndexByte(skip, r.data[at]) >= 0 {
+		at++
 	}
-	return r.at(len(r.data))
+	return at
 }
 
-// at is the place of a byte. Offsets only grow.
+const (
+	blanks   = " \t\r\n"
+	betweens = blanks + ",:" // what may be between two tokens
+)
+
+// at is the place of a byte.
 func (r *jsonReader) at(offset int) position {
-	for ; r.offset < offset; r.offset++ {
-		if r.data[r.offset] == '\n' {
-			r.line.line, r.line.column = r.line.line+1, 1
-		} else {
-			r.line.column++
-		}
+	offset = min(offset, len(r.data))
+	line, found := slices.BinarySearch(r.lines, offset)
+	if !found {
+		line--
 	}
-	return r.line
+	return position{r.file, line + 1, offset - r.lines[line] + 1}
 }
 
 func (r *jsonReader) token() (json.Token, position, bool) {
-	at := r.next()
+	at, blank := r.next(betweens), r.next(blanks)
 	t, err := r.decoder.Token()
 	if err == nil {
-		return t, at, true
+		return t, r.at(at), true
 	}
 	var syntax *json.SyntaxError
-	switch {
-	case errors.As(err, &syntax):
-		if o := syntax.Offset - 1; o >= int64(r.offset) && o < math.MaxInt32 {
-			at = r.at(int(o))
-		}
-		r.errors.add(at, "not JSON: %v", syntax)
-	default:
-		r.errors.add(at, "not JSON: file ends too early: expected a value, \"]\" or \"}\"")
+	if errors.As(err, &syntax) {
+		r.errors.add(r.at(max(blank, int(syntax.Offset)-1)), "not JSON: %v", syntax)
+	} else {
+		r.errors.add(r.at(at), "not JSON: file ends too early: expected a value, \"]\" or \"}\"")
 	}
-	return nil, at, false
+	return nil, r.at(at), false
 }
 
 func (r *jsonReader) value(depth int) (node, bool) {

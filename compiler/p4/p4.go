@@ -20,6 +20,6 @@ func Parse(name string, open Open) (*match.Program, error) {
 	if len(errors) > 0 { // names that were lost with what is not understood would only be reported as well
 		return nil, errors.err()
 	}
-	program := check(tree, &errors)
+	program := check(name, tree, &errors)
 	return program, errors.err()
 }
