@@ -27,6 +27,7 @@ const HeaderFile = "pif_program.h"
 // both controls and the lambda between them, and writes back what was changed.
 func Emit(p *Program, lambda Lambda) Code {
 	e := &emitter{Program: p, lambda: lambda, used: p.usedBy(lambda.Uses)}
+	e.findNeeded()
 	return Code{Header: e.header(), Unit: e.unit()}
 }
 
@@ -34,6 +35,7 @@ type emitter struct {
 	*Program
 	lambda Lambda
 	used   *use
+	needed map[*Field]bool
 	out    strings.Builder
 	depth  int
 }
@@ -110,10 +112,30 @@ func (e *emitter) resizes() bool {
 	return len(move) > 0
 }
 
-// needed tells whether the field has to be read from the packet.
-func (e *emitter) needed(f *Field) bool {
+// findNeeded finds the fields that have to be read from the packet: those that are used, may have to be moved, or share bytes
+// with one that may have to be written.
+func (e *emitter) findNeeded() {
+	e.needed = map[*Field]bool{}
 	_, move := e.movable()
-	return e.used.read[f] || e.changes(f) || slices.Contains(move, f.Header)
+	for _, h := range e.packetHeaders() {
+		for _, f := range h.Fields {
+			e.needed[f] = e.used.read[f] || e.changes(f) || slices.Contains(move, h)
+		}
+		for _, c := range h.cells() {
+			if slices.ContainsFunc(c.words, func(w word) bool { return e.changes(w.field) }) {
+				for _, w := range c.words {
+					e.needed[w.field] = true
+				}
+			}
+		}
+	}
+	for _, c := range e.Calculations {
+		for _, in := range c.Inputs {
+			if in.Field != nil && e.used.toggled[c.Field.Header] {
+				e.needed[in.Field] = true // the sum may have to be made anew
+			}
+		}
+	}
 }
 
 func (e *emitter) packetHeaders() []*Header {

@@ -66,7 +66,7 @@ func (e *emitter) extract(h *Header) {
 	e.line("\treturn XDP_PASS;")
 	if e.Header(h.Name) != nil { // it did not vanish
 		for _, f := range h.Fields {
-			if !e.needed(f) {
+			if !e.needed[f] {
 				continue
 			}
 			for _, w := range f.words() {
