@@ -25,7 +25,7 @@ func Generate(seed uint64) string {
 	g.floats, g.heap = g.chance(8), g.chance(6)
 	g.header(seed)
 	g.globals()
-	for range 2 + g.r.IntN(4) {
+	for range 1 + g.r.IntN(3) {
 		g.function()
 	}
 	if g.chance(4) {
@@ -158,12 +158,12 @@ func (g *generator) globals() {
 	}
 	g.line("\tuint32_t e : 11;")
 	g.line("};")
-	for range 2 + g.r.IntN(4) {
+	for range 1 + g.r.IntN(4) {
 		v := variable{name: g.name("g"), typ: pick(g, types)}
 		g.line("static %s %s;", v.typ.name, v.name)
 		g.shared = append(g.shared, v)
 	}
-	for range 1 + g.r.IntN(4) {
+	for range 1 + g.r.IntN(3) {
 		v := variable{name: g.name("a"), typ: pick(g, types), n: pick(g, lengths)}
 		g.line("static %s %s[%d];", v.typ.name, v.name, v.n)
 		g.shared = append(g.shared, v)
@@ -218,16 +218,16 @@ func (g *generator) entry() {
 	g.block(func() { g.sums() }, "static uint64_t sum(uint64_t h)")
 	g.block(func() {
 		g.line("uint8_t in[%d] = { 0 };", InputMax)
-		g.line("uint64_t out[%d], h = 0xcbf29ce484222325ull;", len(g.functions)+1)
+		g.line("uint64_t out[%d], h = 0xcbf29ce484222325ull;", len(g.functions)+2)
 		g.line("uint32_t n = lambda_read(headers, in, sizeof(in));")
 		g.line("")
 		g.line("(void)match_data;")
 		g.fill()
 		g.line("out[0] = h = mix(h, in, n);")
 		for i, f := range g.functions {
-			g.line("h ^= (uint64_t)%s(%s);", f.name, g.inputs(f))
-			g.line("out[%d] = h = sum(h);", i+1)
+			g.line("out[%d] = (uint64_t)%s(%s);", i+1, f.name, g.inputs(f))
 		}
+		g.line("out[%d] = sum(h);", len(g.functions)+1)
 		g.line("return lambda_write(headers, out, sizeof(out));")
 	}, "int %s(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)", Name)
 }

@@ -27,7 +27,7 @@ func (g *generator) function() {
 		params = []string{"void"}
 	}
 	result := pick(g, types).name
-	g.block(func() { g.body(3 + g.r.IntN(5)) }, "static %s %s(%s)", result, f.name, strings.Join(params, ", "))
+	g.block(func() { g.body(2 + g.r.IntN(4)) }, "static %s %s(%s)", result, f.name, strings.Join(params, ", "))
 	f.cost = g.cost
 	g.functions = append(g.functions, f)
 }
@@ -110,7 +110,7 @@ func (g *generator) allocation() string {
 // statement writes one.
 func (g *generator) statement() {
 	g.cost += g.weight
-	if g.nesting >= 4 {
+	if g.nesting >= 3 {
 		g.assignment()
 		return
 	}
@@ -139,7 +139,7 @@ func (g *generator) statement() {
 
 func (g *generator) assignment() {
 	op := pick(g, []string{"=", "=", "=", "+=", "-=", "*=", "^=", "|=", "&="})
-	g.line("%s %s %s;", g.target(), op, g.expression(3))
+	g.line("%s %s %s;", g.target(), op, g.expression(2))
 }
 
 // inner writes a block of a few statements, whose declarations end with it.
@@ -149,7 +149,7 @@ func (g *generator) inner(head string, args ...any) {
 		if g.chance(4) {
 			g.scalar()
 		}
-		for range 1 + g.r.IntN(3) {
+		for range 1 + g.r.IntN(2) {
 			g.statement()
 		}
 	}, head, args...)
@@ -157,7 +157,7 @@ func (g *generator) inner(head string, args ...any) {
 }
 
 func (g *generator) conditional() {
-	g.inner("if (%s)", g.expression(3))
+	g.inner("if (%s)", g.expression(2))
 	if g.chance(2) {
 		g.inner("else")
 	}
@@ -165,7 +165,7 @@ func (g *generator) conditional() {
 
 func (g *generator) selection() {
 	g.line("switch (%s & 7) {", g.expression(2))
-	for _, v := range g.r.Perm(8)[:2+g.r.IntN(5)] {
+	for _, v := range g.r.Perm(8)[:2+g.r.IntN(3)] {
 		g.line("case %d:", v)
 		g.depth++
 		for range 1 + g.r.IntN(2) {
@@ -302,7 +302,7 @@ func (g *generator) table() {
 			if g.chance(2) {
 				g.assignment()
 			}
-			g.line("return %s;", g.expression(3))
+			g.line("return %s;", g.expression(2))
 		}, "static int64_t %s(uint32_t x, int64_t y)", name)
 		names = append(names, name)
 	}
