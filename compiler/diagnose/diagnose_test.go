@@ -14,6 +14,7 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
+	"golang.org/x/sys/unix"
 )
 
 const prelude = `#include <linux/bpf.h>
@@ -151,6 +152,9 @@ func tail(lines []string, n int) []string { return lines[max(0, len(lines)-n):] 
 func TestExplainOfOtherErrors(t *testing.T) {
 	if o := Explain(errors.New("no memory"), nil); o != nil {
 		t.Errorf("an objection: %v", o)
+	}
+	if o := Explain(fmt.Errorf("load program: %w", unix.EFAULT), nil); o == nil || o.Advice == "" {
+		t.Errorf("no objection: %v", o)
 	}
 }
 

@@ -33,6 +33,7 @@ var helpers = map[asm.BuiltinFunc]helper{
 	asm.FnXdpStoreBytes:     {fixed: 40, bytes: packetBytes},
 	asm.FnXdpGetBuffLen:     {fixed: 10},
 	asm.FnXdpAdjustTail:     {fixed: 200},
+	asm.FnXdpAdjustHead:     {fixed: 100},
 	asm.FnKtimeGetNs:        {fixed: 60},
 	asm.FnKtimeGetBootNs:    {fixed: 60},
 	asm.FnKtimeGetCoarseNs:  {fixed: 40},

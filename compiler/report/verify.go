@@ -1,6 +1,7 @@
 package report
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/rlimit"
+	"golang.org/x/sys/unix"
 
 	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/compiler/diagnose"
@@ -50,7 +52,10 @@ func Verify(object []byte, all bool) (*Verified, error) {
 	if all {
 		level |= ebpf.LogLevelInstruction
 	}
-	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Programs: ebpf.ProgramOptions{LogLevel: level}})
+	c, err := load(spec, level)
+	if all && errors.Is(err, unix.EINVAL) { // the log is longer than a log can be
+		c, err = load(spec, ebpf.LogLevelBranch)
+	}
 	if o := diagnose.Explain(err, program.Instructions); o != nil {
 		return nil, o
 	} else if err != nil {
@@ -58,6 +63,10 @@ func Verify(object []byte, all bool) (*Verified, error) {
 	}
 	defer c.Close()
 	return readLog(c.Programs[compiler.Program].VerifierLog), nil
+}
+
+func load(spec *ebpf.CollectionSpec, level ebpf.LogLevel) (*ebpf.Collection, error) {
+	return ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Programs: ebpf.ProgramOptions{LogLevel: level}})
 }
 
 var (
