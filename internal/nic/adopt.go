@@ -79,8 +79,8 @@ func (n *NIC) adoptSlots() error {
 		if err != nil {
 			return err
 		}
-		word := n.dispatch.word(r.rec.Workload).Load()
-		current := word == uint64(r.rec.Workload>>16)<<48|uint64(rootLnStateLN_STATE_SLOT)<<40|uint64(slot)
+		word := n.dispatch.word(r.entry()).Load()
+		current := word == uint64(r.entry()>>16)<<48|uint64(r.state())<<40|uint64(slot)
 		if current && r.rec.Workload != 0 {
 			n.workloads[r.rec.Workload] = r
 		} else {

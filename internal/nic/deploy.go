@@ -62,6 +62,24 @@ func (r *revision) parts() []part {
 	}
 }
 
+// entry is the place of the dispatch word that points to the revision. A match stage has entry 0, which is no workload's: it
+// sees the packets that no workload ID selects.
+func (r *revision) entry() uint32 {
+	if r.isStage() {
+		return 0
+	}
+	return r.rec.Workload
+}
+
+func (r *revision) state() rootLnState {
+	if r.isStage() {
+		return rootLnStateLN_STATE_STAGE
+	}
+	return rootLnStateLN_STATE_SLOT
+}
+
+func (r *revision) isStage() bool { return r.rec.Mode == uint32(rootLnModeLN_MODE_STAGE) }
+
 // Deploy loads a revision and swaps it in. Until the swap, which is one store, the revision before it serves every request;
 // after it, messages in assembly and calls in flight still end with the revision that began them. An error leaves all as
 // it was. Deploying the revision that runs already does nothing.
@@ -81,7 +99,7 @@ func (n *NIC) Deploy(_ context.Context, d backend.Deployment) error {
 		return fmt.Errorf("deploy %s revision %d on the NIC: %w", d.Name, d.Revision, errors.Join(err, n.unload(r)))
 	}
 	n.workloads[d.Workload] = r
-	n.dispatch.send(d.Workload, rootLnStateLN_STATE_SLOT, r.slot)
+	n.dispatch.send(r.entry(), r.state(), r.slot)
 	n.cfg.reached("swapped")
 	if old != nil {
 		n.drain(old)
@@ -98,7 +116,7 @@ func (n *NIC) load(d *backend.Deployment, old *revision) (r *revision, err error
 	if err := metering.Fill(obj.spec, time.Duration(d.Spec.Limits.Time)); err != nil {
 		return nil, fmt.Errorf("%w: limits.time: %w", ErrRefused, err)
 	}
-	if err := n.checkServices(d); err != nil {
+	if err := errors.Join(n.checkServices(d), n.checkStage(d, old)); err != nil {
 		return nil, err
 	}
 	var h backend.Handover
@@ -121,7 +139,9 @@ func (n *NIC) load(d *backend.Deployment, old *revision) (r *revision, err error
 		return r, err
 	}
 	replace := obj.takeOver(h, old)
-	replace[compiler.SharedMap] = n.objs.LnRequests
+	if obj.spec.Maps[compiler.SharedMap] != nil { // a match stage has none: it works on the packet alone
+		replace[compiler.SharedMap] = n.objs.LnRequests
+	}
 	return r, n.loadProgram(obj.spec, r, replace)
 }
 
@@ -144,7 +164,7 @@ func (n *NIC) fill(r *revision) error {
 // they ask for as many, so that a message in assembly is found again after a swap.
 func (n *NIC) reserve(d *backend.Deployment, r, old *revision) (err error) {
 	r.rec = rootLnSlot{
-		Workload: d.Workload, Revision: d.Revision, Mode: uint32(modes[d.Spec.Message.Mode]),
+		Workload: d.Workload, Revision: d.Revision, Mode: uint32(modeOf(d)),
 		MessageMax: uint32(d.Spec.Message.Max), MessageTimeoutMs: uint32(time.Duration(d.Spec.Message.Timeout).Milliseconds()),
 		MessageWays: uint32(min(d.Spec.Message.InFlight, int(rootLnLimitLN_MESSAGE_WAYS))),
 	}
@@ -180,6 +200,27 @@ func (n *NIC) reserve(d *backend.Deployment, r, old *revision) (err error) {
 
 var modes = map[api.MessageMode]rootLnMode{
 	api.ModePacket: rootLnModeLN_MODE_PACKET, api.ModeStream: rootLnModeLN_MODE_STREAM, api.ModeAssemble: rootLnModeLN_MODE_ASSEMBLE,
+}
+
+func modeOf(d *backend.Deployment) rootLnMode {
+	if d.Spec.P4 != "" {
+		return rootLnModeLN_MODE_STAGE
+	}
+	return modes[d.Spec.Message.Mode]
+}
+
+// checkStage refuses a second match stage: a packet has one way through the NIC.
+func (n *NIC) checkStage(d *backend.Deployment, old *revision) error {
+	isStage := d.Spec.P4 != ""
+	if old != nil && old.isStage() != isStage {
+		return fmt.Errorf("%w: a lambda with a match stage of its own (p4) and one without cannot take over from each other: remove it first", ErrRefused)
+	}
+	for id, r := range n.workloads {
+		if isStage && r.isStage() && id != d.Workload {
+			return fmt.Errorf("%w: the NIC has a match stage already, workload %#x: remove it, or write both into one program", ErrRefused, id)
+		}
+	}
+	return nil
 }
 
 // bucketsFor rounds a lambda's messages in flight up to a power of two of whole buckets, as the hash needs it.
@@ -286,7 +327,7 @@ func (n *NIC) Remove(_ context.Context, workload uint32) error {
 	if r == nil {
 		return nil
 	}
-	n.dispatch.forget(workload)
+	n.dispatch.forget(r.entry())
 	n.cfg.reached("workload forgotten")
 	delete(n.workloads, workload)
 	n.drain(r)

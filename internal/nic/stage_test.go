@@ -1,0 +1,141 @@
+package nic
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/gopacket/gopacket"
+	"github.com/gopacket/gopacket/layers"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/compiler"
+	"github.com/lambdanic/lambdanic/internal/backend"
+	"github.com/lambdanic/lambdanic/test/packets"
+)
+
+// stageProgram builds one of the P4 programs in compiler/p4/testdata.
+func stageProgram(t testing.TB, name string, workload, revision uint32) backend.Deployment {
+	t.Helper()
+	build, _ := builds.LoadOrStore("p4/"+name, sync.OnceValues(func() (*compiler.Artifact, error) {
+		return compiler.Build(context.Background(), filepath.Join("../../compiler/p4/testdata", name), compiler.Options{})
+	}))
+	a, err := build.(func() (*compiler.Artifact, error))()
+	if err != nil {
+		t.Fatalf("build %s: %v", name, err)
+	}
+	return deployment(a, workload, revision)
+}
+
+// jobFrame is a request for a P4 program: a job number and 16 bytes, to UDP port 4369.
+func jobFrame(t testing.TB, number byte, port layers.UDPPort) []byte {
+	t.Helper()
+	ip := &layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocolUDP, SrcIP: net.IPv4(192, 0, 2, 1), DstIP: net.IPv4(192, 0, 2, 2)}
+	udp := &layers.UDP{SrcPort: 5000, DstPort: port}
+	if err := udp.SetNetworkLayerForChecksum(ip); err != nil {
+		t.Fatal(err)
+	}
+	b := gopacket.NewSerializeBuffer()
+	if err := gopacket.SerializeLayers(b, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, &layers.Ethernet{
+		SrcMAC: net.HardwareAddr{2, 0, 0, 0, 0, 1}, DstMAC: net.HardwareAddr{2, 0, 0, 0, 0, 2}, EthernetType: layers.EthernetTypeIPv4,
+	}, ip, udp, gopacket.Payload(append([]byte{0, 0, 0, number}, make([]byte, 16)...))); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+const (
+	jobPort = 4369
+	stageID = 0x60006
+)
+
+// wantGreeting checks that the web server of compiler/p4/testdata answers, or does not.
+func wantGreeting(t testing.TB, n *NIC, want string) {
+	t.Helper()
+	verdict, out := inject(t, n, jobFrame(t, 0, jobPort))
+	if verdict != want {
+		t.Fatalf("verdict %s, want %s", verdict, want)
+	}
+	if want == "reply" && !bytes.Contains(out, []byte("Hello of two ul")) {
+		t.Errorf("answer %q", out)
+	}
+}
+
+// A match stage sees the datagrams that no workload ID selects, and those alone.
+func TestStage(t *testing.T) {
+	n := newTestNIC(t)
+	wantGreeting(t, n, "pass")
+	deploy(t, n, stageProgram(t, "web_server", stageID, 1), probe(t, workloads["packet"], 1, packetSpec))
+	wantGreeting(t, n, "reply")
+	wantRevision(t, n, workloads["packet"], 1)
+	for name, frame := range map[string][]byte{
+		"another port": jobFrame(t, 0, 53),
+		"ARP":          append([]byte{2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 6}, make([]byte, 46)...),
+		"a fragment":   jobFrame(t, 0, jobPort)[:40],
+	} {
+		if verdict, out := inject(t, n, frame); verdict != "pass" || !bytes.Equal(out, frame) {
+			t.Errorf("%s: verdict %s", name, verdict)
+		}
+	}
+	if verdict, _ := inject(t, n, jobFrame(t, 77, jobPort)); verdict != "drop" {
+		t.Errorf("an unknown job: verdict %s", verdict)
+	}
+	// A workload ID never leads to it.
+	for _, id := range []uint32{0, stageID} {
+		f := packets.Frame{RPC: packets.RPC{Workload: "it"}}
+		frame, err := f.Build(map[string]uint32{"it": id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		verdict, out := inject(t, n, frame)
+		h, _, err := packets.Answer(frame, out)
+		if verdict != "reply" || err != nil || h.Type != api.TypeError {
+			t.Errorf("workload %#x: verdict %s, %+v, %v", id, verdict, h, err)
+		}
+	}
+	status, err := n.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range status {
+		if s.Workload == stageID && (s.Stats.Requests != 2 || s.Stats.Replies != 1 || s.Stats.Drops != 1) {
+			t.Errorf("counted %+v", s.Stats)
+		}
+	}
+}
+
+// A packet has one way through the NIC: there is one stage, which a new revision swaps.
+func TestStageIsTheOnlyOne(t *testing.T) {
+	n := newTestNIC(t)
+	deploy(t, n, stageProgram(t, "web_server", stageID, 1))
+	wantError(t, n.Deploy(t.Context(), stageProgram(t, "listings", 0x70007, 1)), "the NIC has a match stage already")
+	wantError(t, n.Deploy(t.Context(), probe(t, stageID, 2, packetSpec)), "cannot take over from each other")
+	wantGreeting(t, n, "reply")
+	deploy(t, n, stageProgram(t, "listings", stageID, 2))
+	wantGreeting(t, n, "pass")
+	deploy(t, n, stageProgram(t, "web_server", stageID, 3))
+	wantGreeting(t, n, "reply")
+	if err := n.Remove(t.Context(), stageID); err != nil {
+		t.Fatal(err)
+	}
+	wantGreeting(t, n, "pass")
+	deploy(t, n, stageProgram(t, "web_server", 0x80008, 1))
+	wantGreeting(t, n, "reply")
+}
+
+func TestStageIsAdopted(t *testing.T) {
+	c := testConfig(t)
+	n := open(t, c)
+	deploy(t, n, stageProgram(t, "web_server", stageID, 1))
+	shut(t, n)
+	n = open(t, c)
+	if !n.Adopted() {
+		t.Fatal("the NIC was made anew")
+	}
+	wantGreeting(t, n, "reply")
+	deploy(t, n, stageProgram(t, "web_server", stageID, 2))
+	wantGreeting(t, n, "reply")
+}
