@@ -22,10 +22,10 @@ static const char *const initCode = "r0 = $1 ll\n"
 static const char *const zeroCode = "$0 = $1 + 8 ll\n"
 				    "$0 = *(u64 *)($0 + 0)";
 static const char *const chargeCode = "r0 = *(u64 *)$0\n"
-				      "r0 += $1\n"
+				      "r0 += -1\n"
 				      "*(u64 *)$0 = r0\n"
-				      "if r0 s< 0 goto ${2:l}\n"
-				      "may_goto ${2:l}";
+				      "if r0 s< 0 goto ${1:l}\n"
+				      "may_goto ${1:l}";
 
 namespace
 {
@@ -51,15 +51,17 @@ class Meter
 	void begin();
 	void blur(Loop &);
 	void blurJoins(Loop &);
+	void blurUses(Instruction &, Instruction *before);
+	void findPrecise();
 	Value *unknown(Value *, Instruction *before);
-	uint64_t costOf(Loop &);
-	void charge(BasicBlock &header, uint64_t cost);
+	void charge(BasicBlock &header);
 
 	Function &function;
 	LoopInfo &loops;
 	AllocaInst *slot = nullptr;
 	Value *zero = nullptr;
 	BasicBlock *fault = nullptr;
+	SmallPtrSet<Instruction *, 32> precise;
 };
 
 } // namespace
@@ -112,17 +114,54 @@ static bool isBlurrable(const Instruction &inst)
 	return inst.getType()->isIntegerTy() && inst.getType()->getIntegerBitWidth() <= 64;
 }
 
-// What enters a loop is unknown to the verifier from the first iteration on, so that the next ones show it nothing new.
+// Uses that exist now get the value made unknown.
+void Meter::blurUses(Instruction &inst, Instruction *before)
+{
+	SmallVector<Use *, 8> uses;
+
+	for (Use &use : inst.uses())
+		uses.push_back(&use);
+	Value *blurred = unknown(&inst, before);
+	for (Use *use : uses)
+		use->set(blurred);
+}
+
+// The verifier holds on to the ranges of what addresses are made of, and to those alone ("precision" in kernel/bpf/verifier.c).
+void Meter::findPrecise()
+{
+	SmallVector<Value *, 64> values;
+
+	for (Instruction &inst : instructions(function)) {
+		auto *call = dyn_cast<CallBase>(&inst);
+		if (isa<GetElementPtrInst>(inst) || (call && !isa<IntrinsicInst>(call)))
+			append_range(values, inst.operands());
+	}
+	while (!values.empty()) {
+		auto *inst = dyn_cast<Instruction>(values.pop_back_val());
+		if (inst && inst->getType()->isIntegerTy() && precise.insert(inst).second)
+			append_range(values, inst->operands());
+	}
+}
+
+// What enters a loop is unknown to the verifier from the first iteration on, so that the next ones show it nothing new. What it holds
+// on to is made so in each iteration.
 void Meter::blur(Loop &loop)
 {
-	BasicBlock *before = loop.getLoopPreheader();
+	BasicBlock *before = loop.getLoopPreheader(), *header = loop.getHeader();
+	SmallVector<PHINode *, 8> again;
 
-	for (PHINode &phi : loop.getHeader()->phis()) {
+	for (PHINode &phi : header->phis()) {
 		if (!isBlurrable(phi) || !before)
 			continue;
+		if (precise.count(&phi)) {
+			again.push_back(&phi);
+			continue;
+		}
 		int i = phi.getBasicBlockIndex(before);
 		phi.setIncomingValue(i, unknown(phi.getIncomingValue(i), before->getTerminator()));
 	}
+	for (PHINode *phi : again)
+		blurUses(*phi, header->getTerminator());
 }
 
 // Where ways join in a loop, a value that depends on the way is unknown from there on: else each way would be walked on its own
@@ -136,65 +175,36 @@ void Meter::blurJoins(Loop &loop)
 			if (isBlurrable(inst) &&
 			    (isa<SelectInst>(inst) || (isa<PHINode>(inst) && !loops.isLoopHeader(block))))
 				joins.push_back(&inst);
-	for (Instruction *join : joins) {
-		SmallVector<Use *, 8> uses;
-		for (Use &use : join->uses())
-			uses.push_back(&use);
-		Instruction *after = isa<PHINode>(join) ? &*join->getParent()->getFirstInsertionPt()
-							: join->getNextNode();
-		Value *blurred = unknown(join, after);
-		for (Use *use : uses)
-			use->set(blurred);
-	}
+	for (Instruction *join : joins)
+		blurUses(*join, isa<PHINode>(join) ? &*join->getParent()->getFirstInsertionPt() : join->getNextNode());
 }
 
-// How many instructions of the machine one of LLVM's may become.
-static uint64_t weightOf(const Instruction &inst)
-{
-	if (isa<DbgInfoIntrinsic>(inst))
-		return 0;
-	if (isa<MemIntrinsic>(inst))
-		return 130;
-	return isa<CallBase>(inst) ? 60 : 4;
-}
-
-// No way from charge to charge is longer than all of the function: a bound that needs no thought.
-uint64_t Meter::costOf(Loop &loop)
-{
-	uint64_t cost = 8;
-
-	for (BasicBlock *block : loop.blocks())
-		for (Instruction &inst : *block)
-			cost += weightOf(inst);
-	return cost;
-}
-
-void Meter::charge(BasicBlock &header, uint64_t cost)
+// The cost is set when the machine's instructions are known (compiler/metering).
+void Meter::charge(BasicBlock &header)
 {
 	BasicBlock *rest = header.splitBasicBlock(header.getFirstNonPHIOrDbg()->getIterator());
 	IRBuilder<> at(&header);
 
 	header.getTerminator()->eraseFromParent();
 	at.SetInsertPoint(&header);
-	auto *type = FunctionType::get(at.getVoidTy(), { at.getPtrTy(), at.getInt32Ty() }, false);
-	auto *code = InlineAsm::get(type, chargeCode, "=*m,i,!i,~{r0}", true);
-	CallBrInst *call = at.CreateCallBr(type, code, rest, { fault }, { slot, at.getInt32(-cost) });
+	auto *type = FunctionType::get(at.getVoidTy(), { at.getPtrTy() }, false);
+	auto *code = InlineAsm::get(type, chargeCode, "=*m,!i,~{r0}", true);
+	CallBrInst *call = at.CreateCallBr(type, code, rest, { fault }, { slot });
 	call->addParamAttr(0, Attribute::get(at.getContext(), Attribute::ElementType, at.getInt64Ty()));
 }
 
 void Meter::run()
 {
-	SmallVector<std::pair<BasicBlock *, uint64_t>, 8> charges;
+	SmallVector<Loop *, 4> all = loops.getLoopsInPreorder();
 
 	begin();
-	for (Loop *loop : loops.getLoopsInPreorder()) {
+	findPrecise();
+	for (Loop *loop : loops)
+		blurJoins(*loop);
+	for (Loop *loop : all)
+		charge(*loop->getHeader());
+	for (Loop *loop : all)
 		blur(*loop);
-		if (!loop->getParentLoop())
-			blurJoins(*loop);
-		charges.push_back({ loop->getHeader(), costOf(*loop) });
-	}
-	for (auto [header, cost] : charges)
-		charge(*header, cost);
 }
 
 PreservedAnalyses MeteringPass::run(Module &module, ModuleAnalysisManager &manager)

@@ -17,7 +17,9 @@ ConstantRange VerifiedRanges::ofPhi(PHINode &phi, Instruction *at, unsigned dept
 {
 	ConstantRange range = ConstantRange::getEmpty(phi.getType()->getScalarSizeInBits());
 
-	if (evolution && evolution->isSCEVable(phi.getType()))
+	if (!evolution)
+		return range.inverse();
+	if (evolution->isSCEVable(phi.getType()))
 		return evolution->getUnsignedRange(evolution->getSCEV(&phi));
 	for (Value *value : phi.incoming_values()) {
 		auto *constant = dyn_cast<ConstantInt>(value);
@@ -62,7 +64,7 @@ ConstantRange VerifiedRanges::of(Value *value, Instruction *at, unsigned depth)
 	case Instruction::Or:
 		return cast<PossiblyDisjointInst>(op)->isDisjoint() ? operand(0).add(operand(1)) : full;
 	case Instruction::Select:
-		return operand(1).unionWith(operand(2));
+		return evolution ? operand(1).unionWith(operand(2)) : full;
 	default:
 		return full;
 	}

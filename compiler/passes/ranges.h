@@ -14,7 +14,8 @@ namespace lambda
 class VerifiedRanges
 {
       public:
-	// With evolution, loops are walked iteration by iteration, so that the verifier knows their counters.
+	// With evolution, loops are walked iteration by iteration, so that the verifier knows their counters. Without, they are metered,
+	// and what depends on the way is made unknown.
 	VerifiedRanges(llvm::LazyValueInfo &values, llvm::ScalarEvolution *evolution)
 	    : values(values), evolution(evolution)
 	{
