@@ -276,9 +276,14 @@ LAMBDA_FLOAT uint64_t lambda_f64_mul(uint64_t a, uint64_t b)
 				return f64_nan(a, b);
 			return sign | F64_INF;
 		}
-		if (!a_magnitude || !b_magnitude)
+		if (a_magnitude < b_magnitude) { /* of two subnormals the product is 0 */
+			struct lambda_float swap = x;
+
+			x = y;
+			y = swap;
+		}
+		if (!y.significand || !(x.significand >> 62))
 			return sign;
-		x = float_normalize(x);
 		y = float_normalize(y);
 	}
 	product = float_multiply(x.significand, y.significand << 1);
@@ -298,9 +303,14 @@ LAMBDA_FLOAT uint32_t lambda_f32_mul(uint32_t a, uint32_t b)
 				return f32_nan(a, b);
 			return sign | F32_INF;
 		}
-		if (!a_magnitude || !b_magnitude)
+		if (a_magnitude < b_magnitude) { /* of two subnormals the product is 0 */
+			struct lambda_float swap = x;
+
+			x = y;
+			y = swap;
+		}
+		if (!y.significand || !(x.significand >> 62))
 			return sign;
-		x = float_normalize(x);
 		y = float_normalize(y);
 	}
 	x.exponent += y.exponent - 0x7e;
