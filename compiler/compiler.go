@@ -222,7 +222,7 @@ func describe(a *Artifact) error {
 	case a.BPF != nil:
 		a.BPF = renameSections(a.BPF)
 		unpriced := metering.Price(a.BPF)
-		c, err := Inspect(a.BPF)
+		c, err := inspectFor(m.Spec, a.BPF)
 		if err == nil {
 			err = unpriced // what else is wrong says more
 		}

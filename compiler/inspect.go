@@ -57,7 +57,15 @@ type Contents struct {
 // Inspect checks that a BPF object is a lambda and nothing else, and says what is in it. The verifier proves that a
 // program does no harm to the kernel; Inspect, that it does none to its neighbours. It trusts nothing in the object,
 // whoever compiled it.
-func Inspect(object []byte) (c Contents, err error) {
+func Inspect(object []byte) (Contents, error) { return inspect(object, helpers) }
+
+// InspectStage is Inspect of a lambda with a match stage of its own. It sees whole packets as they are, so it may also move
+// where they begin; the room before them can hold what an earlier packet left there.
+func InspectStage(object []byte) (Contents, error) {
+	return inspect(object, append(slices.Clone(helpers), asm.FnXdpAdjustHead))
+}
+
+func inspect(object []byte, allowed []asm.BuiltinFunc) (c Contents, err error) {
 	if err := checkSymbols(object); err != nil {
 		return c, err
 	}
@@ -65,7 +73,7 @@ func Inspect(object []byte) (c Contents, err error) {
 	if err != nil {
 		return c, fmt.Errorf("inspect BPF object: %w", err)
 	}
-	if err := checkPrograms(spec); err != nil {
+	if err := checkPrograms(spec, allowed); err != nil {
 		return c, err
 	}
 	if _, err := metering.Check(spec); err != nil {
@@ -106,13 +114,13 @@ func checkSymbols(object []byte) error {
 	return nil
 }
 
-func checkPrograms(spec *ebpf.CollectionSpec) error {
+func checkPrograms(spec *ebpf.CollectionSpec, allowed []asm.BuiltinFunc) error {
 	for name, program := range spec.Programs {
 		if foreign[name] == "" || program.SectionName != sectionName {
 			return fmt.Errorf("%w: a program %q in section %q", ErrForbidden, name, program.SectionName)
 		}
 		for i := range program.Instructions {
-			if err := checkInstruction(spec, name, &program.Instructions[i]); err != nil {
+			if err := checkInstruction(spec, allowed, name, &program.Instructions[i]); err != nil {
 				return err
 			}
 		}
@@ -123,10 +131,10 @@ func checkPrograms(spec *ebpf.CollectionSpec) error {
 	return nil
 }
 
-func checkInstruction(spec *ebpf.CollectionSpec, program string, ins *asm.Instruction) error {
+func checkInstruction(spec *ebpf.CollectionSpec, allowed []asm.BuiltinFunc, program string, ins *asm.Instruction) error {
 	switch {
 	case ins.IsBuiltinCall():
-		if fn := asm.BuiltinFunc(ins.Constant); !slices.Contains(helpers, fn) {
+		if fn := asm.BuiltinFunc(ins.Constant); !slices.Contains(allowed, fn) {
 			return fmt.Errorf("%w: a call to the kernel's %v%s", ErrForbidden, fn, place(ins))
 		}
 	case ins.IsKfuncCall():

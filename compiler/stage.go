@@ -99,3 +99,11 @@ func unitFiles(spec api.Spec, files []sandbox.File) ([]sandbox.File, error) {
 	}
 	return stageFiles(spec, files)
 }
+
+// inspectFor inspects an object as what its spec says it is.
+func inspectFor(spec api.Spec, object []byte) (Contents, error) {
+	if spec.P4 != "" {
+		return InspectStage(object)
+	}
+	return Inspect(object)
+}

@@ -114,7 +114,7 @@ func (e *emitter) rewrite(list []*Header) {
 	e.line("int delta = %s - before;", strings.Join(now, " + "))
 	e.line("uint32_t off = p->parsed - before;")
 	e.line("")
-	e.line("if (delta && pif_resize(ctx, p->parsed, delta))")
+	e.line("if (delta && pif_resize(ctx, off, delta))")
 	e.line("\treturn PIF_STOP;")
 	e.line("data = (void *)(long)ctx->data;")
 	e.line("end = (void *)(long)ctx->data_end;")

@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"context"
 	"net"
+	"net/netip"
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/bradfitz/gomemcache/memcache"
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
 
@@ -138,4 +141,69 @@ func TestStageIsAdopted(t *testing.T) {
 	wantGreeting(t, n, "reply")
 	deploy(t, n, stageProgram(t, "web_server", stageID, 2))
 	wantGreeting(t, n, "reply")
+}
+
+// jobSocket is a client of a P4 program, on the host's end of the link.
+func jobSocket(t testing.TB, n *NIC) *net.UDPConn {
+	t.Helper()
+	const ownPort = 20000 // none of those that external calls come back to
+	conn, err := net.DialUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(n.HostAddr(), ownPort)),
+		net.UDPAddrFromAddrPort(netip.AddrPortFrom(n.Addr().Addr(), jobPort)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// ask sends a job and gives what comes back.
+func ask(t testing.TB, conn *net.UDPConn, number byte, room int) []byte {
+	t.Helper()
+	if _, err := conn.Write(append([]byte{0, 0, 0, number}, make([]byte, room)...)); err != nil {
+		t.Fatal(err)
+	}
+	answer := make([]byte, 2048)
+	k, err := conn.Read(answer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer[:k]
+}
+
+// The programs answer ordinary sockets, through the kernel's own stack and its checks.
+func TestStageOnTheWire(t *testing.T) {
+	n := newTestNIC(t)
+	conn := jobSocket(t, n)
+	deploy(t, n, stageProgram(t, "web_server", stageID, 1))
+	if got := ask(t, conn, 0, 16); string(got[4:]) != "Hello of two ul\n" {
+		t.Errorf("web server: %q", got)
+	}
+	deploy(t, n, stageProgram(t, "listings", stageID, 2))
+	if got := ask(t, conn, 1, 20); !bytes.Equal(got, append([]byte{0, 0, 0, 1}, make([]byte, 20)...)) {
+		t.Errorf("listings: %q", got)
+	}
+}
+
+// The key-value client asks a real memcached beside its client: request, clone, query, answer.
+func TestStageAsksMemcached(t *testing.T) {
+	n := newTestNIC(t)
+	_, tcp := startMemcached(t, n, "-U", "11211")
+	deploy(t, n, stageProgram(t, "kv_client", stageID, 1))
+	conn := jobSocket(t, n)
+	if got := ask(t, conn, 3, 16); !bytes.HasSuffix(got, []byte("STORED\r\n")) {
+		t.Fatalf("set: %q", got)
+	}
+	item, err := tcp.Get("key")
+	if err != nil || string(item.Value) != "data" {
+		t.Fatalf("by TCP: %+v, %v", item, err)
+	}
+	if err := tcp.Set(&memcache.Item{Key: "key", Value: []byte("from TCP")}); err != nil {
+		t.Fatal(err)
+	}
+	if got := ask(t, conn, 2, 16); !bytes.HasSuffix(got, []byte("VALUE key 0 8\r\nfrom TCP\r\nEND\r\n")) {
+		t.Errorf("get: %q", got)
+	}
 }
