@@ -11,7 +11,7 @@ import (
 
 // Whatever the instructions are: no panic, and nothing accepted that runs longer than promised.
 func FuzzCheck(f *testing.F) {
-	for _, insns := range []asm.Instructions{endless(7), nested(30, 5), keyAt(-16), within(keyAt(-16)...)} {
+	for _, insns := range []asm.Instructions{endless(9), nested(30, 5), keyAt(-16), within(keyAt(-16)...)} {
 		var raw bytes.Buffer
 		if err := insns.Marshal(&raw, binary.LittleEndian); err != nil {
 			f.Fatal(err)

@@ -50,7 +50,7 @@ func run(t *testing.T, spec *ebpf.CollectionSpec, budget time.Duration) (uint32,
 }
 
 func TestEndlessLoopEnds(t *testing.T) {
-	const cost = 9
+	const cost = 13
 	for _, budget := range []time.Duration{0, time.Microsecond, 100 * time.Microsecond} {
 		t.Run(budget.String(), func(t *testing.T) {
 			verdict, c := run(t, counted(cost), budget)

@@ -14,8 +14,8 @@
 //
 // In a program that contains may_goto, the slot is written by init and charges only: no other store overlaps it, no helper is
 // given room to write in it, and no pointer into the stack gets to where it is not followed (memory, a subprogram). Charges and
-// init are run whole. may_goto is nowhere else. Then, giving each instruction a weight (one nanosecond, roughly; calls and
-// helpers have more), every cycle charges at least what it weighs. A program's run so weighs at most its budget, plus the most
+// init are run whole. may_goto is nowhere else. Then, giving each instruction a weight (a third of a nanosecond;
+// memory, calls and helpers have more), every cycle charges at least what it weighs. A program's run so weighs at most its budget, plus the most
 // that any path owes at any point: Bound.Debt.
 //
 // Formally: let debt(v) be the supremum, over all paths from the entry to v, of the weights on it less the charges that succeeded
@@ -38,9 +38,9 @@ import (
 // ErrUnbounded says that a program is not proven to end in time; the wrapped text says why.
 var ErrUnbounded = errors.New("running time not bounded")
 
-// PerMicrosecond is how much weight a program gets for each microsecond of its budget. Simple instructions take a third of
-// their weight on a processor of today, those that miss all caches more.
-const PerMicrosecond = 1000
+// PerMicrosecond is how much weight a program gets for each microsecond of its budget. A processor of today does a unit's work
+// in less time, as long as it finds its data in a cache.
+const PerMicrosecond = 3000
 
 // walkLimit is how many instructions the verifier walks (BPF_COMPLEXITY_LIMIT_INSNS in include/linux/bpf.h).
 const walkLimit = 1_000_000
@@ -50,7 +50,7 @@ const (
 	maxInstructions = walkLimit
 	maxMetered      = 1 << 17 // instructions of a program whose cycles have to be summed up
 	maxPasses       = 1000    // over these; a program needs about as many as its loops are deep
-	maxDebt         = 10_000 * PerMicrosecond
+	maxDebt         = 1_000 * PerMicrosecond
 	maxWalked       = 1_000_000 * PerMicrosecond
 )
 

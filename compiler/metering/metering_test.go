@@ -77,7 +77,7 @@ func collection(insns asm.Instructions) *ebpf.CollectionSpec {
 	}
 }
 
-// endless is while (1), metered: a loop of seven instructions.
+// endless is while (1), metered: a loop that weighs nine.
 func endless(cost int32) asm.Instructions {
 	return join(
 		initAt(testSlot),
@@ -93,11 +93,11 @@ func TestAccepted(t *testing.T) {
 		debt  uint64
 	}{
 		"no loop":              {join(leave("out")), 3},
-		"a loop that is paid":  {endless(7), 3 + 7},
-		"a loop that overpays": {endless(1000), 3 + 7},
-		"a key below the fuel": {join(initAt(-8), one(keyAt(-16)...), chargeOf("loop", -8, 6, "out"), one(asm.Ja.Label("loop")), leave("out")), 3 + 5 + 45 + 6 + 1},
+		"a loop that is paid":  {endless(9), 5 + 9},
+		"a loop that overpays": {endless(1000), 5 + 9},
+		"a key below the fuel": {join(initAt(-8), one(keyAt(-16)...), chargeOf("loop", -8, 8, "out"), one(asm.Ja.Label("loop")), leave("out")), 5 + 6 + 125 + 1 + 9},
 		"a buffer above the fuel": {join(one(asm.Mov.Reg(asm.R6, asm.R1)), initAt(-64), bufferAt(-56),
-			chargeOf("loop", -64, 6, "out"), one(asm.Ja.Label("loop")), leave("out")), 0},
+			chargeOf("loop", -64, 8, "out"), one(asm.Ja.Label("loop")), leave("out")), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bounds, err := Check(collection(c.insns))
@@ -169,7 +169,7 @@ func TestRefused(t *testing.T) {
 		"may_goto first":   {join(one(mayGotoTo("out")), leave("out")), "unmetered loop"},
 		"may_goto in a subprogram": {calls(labelled("function", chargeOf("again", testSlot, 10, "end"), one(asm.Ja.Label("again")), leave("end"))),
 			"unmetered loop"},
-		"a cost too small":  {endless(6), "more than it is charged"},
+		"a cost too small":  {endless(8), "more than it is charged"},
 		"a cost of nothing": {endless(0), "unmetered loop"},
 		"a cost below zero": {endless(-7), "unmetered loop"},
 		"no init":           {join(chargeOf("loop", testSlot, 10, "out"), one(asm.Ja.Label("loop")), leave("out")), "nowhere filled"},
@@ -225,6 +225,14 @@ func TestRefused(t *testing.T) {
 		"a jump to the fuel's value": {within(asm.JEq.Imm(asm.R1, 0, "value"), asm.LoadMapValue(asm.R4, 0, 8).WithReference(FuelMap),
 			asm.LoadMem(asm.R4, asm.R4, 0, asm.DWord).WithSymbol("value")), "another use"},
 
+		"a loop with a lock held": {before(asm.FnSpinLock.Call(), asm.Mov.Imm(asm.R6, 9), asm.Sub.Imm(asm.R6, 1).WithSymbol("again"),
+			asm.JNE.Imm(asm.R6, 0, "again"), asm.FnSpinUnlock.Call()), "while a lock is held"},
+		"a metered loop with a lock held": {join(initAt(testSlot), one(asm.FnSpinLock.Call()), chargeOf("loop", testSlot, 100, "out"),
+			one(asm.Ja.Label("loop")), leave("out")), "while a lock is held"},
+		"a function with a lock held": {calls2(one(asm.FnSpinLock.Call(), asm.Call.Label("function"), asm.FnSpinUnlock.Call())), "while a lock is held"},
+		"a lock that costs what others do": {join(initAt(testSlot), chargeOf("loop", testSlot, 1000, "out"),
+			one(asm.FnSpinLock.Call()), idle(100), one(asm.FnSpinUnlock.Call(), asm.Ja.Label("loop")), leave("out")), "more than it is charged"},
+
 		"bpf_loop":    {join(one(asm.FnLoop.Call()), leave("out")), "may take any time"},
 		"a tail call": {join(one(asm.FnTailCall.Call()), leave("out")), "may take any time"},
 		"a callback": {join(one(asm.Instruction{OpCode: asm.LoadImmOp(asm.DWord), Dst: asm.R2, Src: asm.PseudoFunc, Constant: -1}.WithReference("out")),
@@ -276,7 +284,7 @@ func TestFuelsMapIsChecked(t *testing.T) {
 		"pinned":  func(m *ebpf.MapSpec) { m.Pinning = ebpf.PinByName },
 	} {
 		t.Run(name, func(t *testing.T) {
-			spec := collection(endless(7))
+			spec := collection(endless(9))
 			change(spec.Maps[FuelMap])
 			if _, err := Check(spec); !errors.Is(err, ErrUnbounded) {
 				t.Errorf("accepted, or %v", err)
@@ -327,7 +335,7 @@ func TestPrice(t *testing.T) {
 	}
 	// Around the inner loop: charge, idle, two of its own. Around the outer one: once through the inner one as well, which
 	// has paid if it went around, and has not where it did not.
-	if want := fmt.Sprint([]uint64{5 + 300 + 1 + 2, 5 + 20 + 2}); fmt.Sprint(costs) != want {
+	if want := fmt.Sprint([]uint64{7 + 300 + 1 + 2, 7 + 20 + 2}); fmt.Sprint(costs) != want {
 		t.Errorf("costs %v, want %v", costs, want)
 	}
 }

@@ -54,8 +54,8 @@ func TestPriceObject(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// At least the helper's 30 units for each time around, and no more than all there is.
-	if verdict != 2 || inner == 0 || outer == 0 || (inner+outer)*30 > 50*PerMicrosecond {
+	// At least the helper's 30 ns for each time around, and no more than all there is.
+	if verdict != 2 || inner == 0 || outer == 0 || (inner+outer)*30 > 50_000 {
 		t.Errorf("answered %d, %d and %d times around", verdict, inner, outer)
 	}
 }

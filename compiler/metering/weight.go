@@ -10,47 +10,51 @@ import (
 	"github.com/lambdanic/lambdanic/compiler/diagnose"
 )
 
-// A helper's weight is a fixed part and one for the bytes that it touches.
+// A helper takes a fixed time, and some for the bytes that it touches.
 type helper struct {
-	fixed  uint64
+	ns     uint64
 	bytes  func(*weigher, *state) uint64
 	writes asm.Register // the argument that points to what it writes; r0 if nothing
 }
 
-// bytesPerUnit is how much memory a unit of weight pays for. Copies take 10 to 30 bytes in a nanosecond.
-const bytesPerUnit = 16
+const unitsPerNs = PerMicrosecond / 1000
+
+// bytesPerNs is how fast memory is copied, at least, where it is in a cache.
+const bytesPerNs = 12
 
 // packetMax is how long packets are: jumbo frames. (Those of a virtual link of the host's own can be longer; more than there is
 // bpf_xdp_load_bytes refuses to copy, at once.)
 const packetMax = 9216
 
-// helpers are all that a lambda may call. Fixed parts are about twice what they were measured to take.
+// helpers are all that a lambda may call, with about twice the time that they were measured to take.
 var helpers = map[asm.BuiltinFunc]helper{
-	asm.FnMapLookupElem:     {fixed: 40, bytes: keyBytes},
-	asm.FnMapUpdateElem:     {fixed: 200, bytes: elementBytes},
-	asm.FnMapDeleteElem:     {fixed: 150, bytes: keyBytes},
-	asm.FnXdpLoadBytes:      {fixed: 40, bytes: packetBytes, writes: asm.R3},
-	asm.FnXdpStoreBytes:     {fixed: 40, bytes: packetBytes},
-	asm.FnXdpGetBuffLen:     {fixed: 10},
-	asm.FnXdpAdjustTail:     {fixed: 200},
-	asm.FnXdpAdjustHead:     {fixed: 100},
-	asm.FnKtimeGetNs:        {fixed: 60},
-	asm.FnKtimeGetBootNs:    {fixed: 60},
-	asm.FnKtimeGetCoarseNs:  {fixed: 40},
-	asm.FnJiffies64:         {fixed: 10},
-	asm.FnGetPrandomU32:     {fixed: 30},
-	asm.FnGetSmpProcessorId: {fixed: 10},
-	asm.FnSpinLock:          {fixed: 200},
-	asm.FnSpinUnlock:        {fixed: 20},
-	asm.FnCsumDiff:          {fixed: 40, bytes: sizes(asm.R2, asm.R4)},
-	asm.FnStrncmp:           {fixed: 20, bytes: sizes(asm.R2)},
+	asm.FnMapLookupElem:     {ns: 40, bytes: keyBytes},
+	asm.FnMapUpdateElem:     {ns: 200, bytes: elementBytes},
+	asm.FnMapDeleteElem:     {ns: 150, bytes: keyBytes},
+	asm.FnXdpLoadBytes:      {ns: 40, bytes: packetBytes, writes: asm.R3},
+	asm.FnXdpStoreBytes:     {ns: 40, bytes: packetBytes},
+	asm.FnXdpGetBuffLen:     {ns: 10},
+	asm.FnXdpAdjustTail:     {ns: 200},
+	asm.FnXdpAdjustHead:     {ns: 100},
+	asm.FnKtimeGetNs:        {ns: 60},
+	asm.FnKtimeGetBootNs:    {ns: 60},
+	asm.FnKtimeGetCoarseNs:  {ns: 40},
+	asm.FnJiffies64:         {ns: 10},
+	asm.FnGetPrandomU32:     {ns: 30},
+	asm.FnGetSmpProcessorId: {ns: 10},
+	asm.FnSpinLock:          {ns: 200},
+	asm.FnSpinUnlock:        {ns: 20},
+	asm.FnCsumDiff:          {ns: 40, bytes: sizes(asm.R2, asm.R4)},
+	asm.FnStrncmp:           {ns: 20, bytes: sizes(asm.R2)},
 }
 
-// Other instructions that take longer than others. An atomic operation waits for the cache line, a division for itself.
+// Instructions weigh 1, but for these. Loads and stores hit a cache; an atomic operation waits for its line, a division for
+// itself.
 const (
-	weightDivision = 20
-	weightAtomic   = 30
+	weightMemory   = 2
 	weightCall     = 5
+	weightDivision = 24
+	weightAtomic   = 60
 )
 
 // A weigher knows the maps that helpers work on.
@@ -80,13 +84,16 @@ func (g *graph) weigh(spec *ebpf.CollectionSpec, values []*state) error {
 			if !ok {
 				return g.refuse(i, "a call of %s, which may take any time", diagnose.Helper(asm.BuiltinFunc(ins.Constant)))
 			}
-			g.weight[i] = weightCall + h.fixed
+			g.weight[i] = weightCall + h.ns*unitsPerNs
 			if h.bytes != nil {
-				g.weight[i] += h.bytes(w, values[i]) / bytesPerUnit
+				g.weight[i] += h.bytes(w, values[i]) * unitsPerNs / bytesPerNs
 			}
 		default:
 			g.weight[i] = weightOf(ins)
 		}
+	}
+	if err := g.weighLocks(); err != nil {
+		return err
 	}
 	return g.weighCalls()
 }
@@ -99,6 +106,8 @@ func weightOf(ins *asm.Instruction) uint64 {
 		return weightDivision
 	case ins.IsFunctionCall():
 		return weightCall
+	case op.Class().IsLoad() && !op.IsDWordLoad(), op.Class().IsStore():
+		return weightMemory
 	default:
 		return 1
 	}

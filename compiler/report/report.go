@@ -176,5 +176,5 @@ func (r *Report) place() error {
 	return nil
 }
 
-// unitNs is what a unit of weight takes where caches are warm: about three instructions go in a nanosecond.
-const unitNs = 0.35
+// unitNs is what a unit of weight takes where caches are warm: the budget counts a third of a nanosecond.
+const unitNs = 0.2
