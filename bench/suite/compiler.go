@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -70,10 +71,15 @@ func buildTimes(ctx context.Context, _ *rig.Rig, s *stand.Stand, o Options) ([]r
 // What a lambda that does not load makes of the figures about it.
 func withoutFigure(o Options, what string, err error) ([]report.Result, error) {
 	if errors.Is(err, rig.ErrLoad) || errors.As(err, new(*compiler.Error)) {
-		o.log("compiler: %s: %v", what, err)
+		o.log("compiler: %s: %s", what, firstLine(err))
 		return nil, nil
 	}
 	return nil, err
+}
+
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
 }
 
 // The methods of bench/loops/grey_loop.
@@ -227,7 +233,7 @@ func corpusShare(ctx context.Context, r *rig.Rig, _ *stand.Stand, o Options) ([]
 			return nil, err
 		}
 		if err != nil {
-			o.log("compiler: %s: %v", p.Name, err)
+			o.log("compiler: %s: %s", p.Name, firstLine(err))
 			continue
 		}
 		agree++
@@ -256,7 +262,7 @@ func randomShare(ctx context.Context, r *rig.Rig, _ *stand.Stand, o Options) ([]
 			disagree++
 		}
 		if err != nil {
-			o.log("compiler: random program %d: %v", b.seed, err)
+			o.log("compiler: random program %d: %s", b.seed, firstLine(err))
 		}
 	}
 	if err := wait(); err != nil {
