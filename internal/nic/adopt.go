@@ -122,6 +122,9 @@ func (n *NIC) adoptSlot(slot uint32) (*revision, error) {
 	if r.prog, err = ebpf.LoadPinnedProgram(n.progPin(slot), nil); err != nil {
 		return nil, fmt.Errorf("open the program of slot %d: %w", slot, err)
 	}
+	if r.resume, err = ebpf.LoadPinnedProgram(n.resumePin(slot), nil); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("open the resume program of slot %d: %w", slot, err)
+	}
 	for _, p := range r.parts() {
 		if err := n.adoptPart(slot, p); err != nil {
 			return nil, err

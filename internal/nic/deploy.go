@@ -26,6 +26,7 @@ type revision struct {
 	rec      rootLnSlot
 	prog     *ebpf.Program
 	migrate  *ebpf.Program // to be run before it serves; nil if nothing is
+	resume   *ebpf.Program // runs packets that wait for the host; nil if it never waits
 	kept     *ebpf.Map     // nil if it keeps nothing
 	migrated *ebpf.Map     // nil if nothing of it is migrated
 	layouts  api.Layouts   // of these
@@ -33,7 +34,7 @@ type revision struct {
 
 func (r *revision) close() error {
 	var errs []error
-	for _, p := range []*ebpf.Program{r.prog, r.migrate} {
+	for _, p := range []*ebpf.Program{r.prog, r.migrate, r.resume} {
 		if p != nil {
 			errs = append(errs, p.Close())
 		}
@@ -258,6 +259,11 @@ func (n *NIC) loadProgram(spec *ebpf.CollectionSpec, r *revision, replace map[st
 			return err
 		}
 		n.cfg.reached(p.dir + " objects pinned")
+	}
+	if r.resume = coll.DetachProgram(compiler.ResumeProgram); r.resume != nil {
+		if err := pinOver(r.resume, n.resumePin(r.slot)); err != nil {
+			return err
+		}
 	}
 	if err := pinOver(r.prog, n.progPin(r.slot)); err != nil {
 		return err

@@ -207,3 +207,48 @@ func TestStageAsksMemcached(t *testing.T) {
 		t.Errorf("get: %q", got)
 	}
 }
+
+// A request whose lambda waits is answered when the host writes what it waits for; till then, nothing runs for it.
+func TestStageWaitsForTheHost(t *testing.T) {
+	c := testConfig(t)
+	n := open(t, c)
+	deploy(t, n, stageProgram(t, "image_transformer", stageID, 1))
+	shut(t, n)
+	n = open(t, c) // also of a NIC that was adopted
+	conn := jobSocket(t, n)
+	if _, err := conn.Write(append(make([]byte, 4), make([]byte, 16)...)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the request is parked", func() bool { return drops(t, n) == 1 })
+
+	wantError(t, n.WriteObject(t.Context(), stageID, "nothing", []byte{1}), "no such object")
+	wantError(t, n.WriteObject(t.Context(), stageID, "image_ready", []byte{1, 2}), "2 bytes for an object of 1")
+	wantError(t, n.WriteObject(t.Context(), 0x99, "image_ready", []byte{1}), "is no match stage")
+	image := make([]byte, 4<<16)
+	for i := range image {
+		image[i] = byte(i * 7)
+	}
+	if err := n.WriteObject(t.Context(), stageID, "image", image); err != nil { // resumed, it waits on
+		t.Fatal(err)
+	}
+	if err := n.WriteObject(t.Context(), stageID, "image_ready", []byte{1}); err != nil {
+		t.Fatal(err)
+	}
+	answer := make([]byte, 64)
+	k, err := conn.Read(answer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []byte{0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0}; !bytes.Equal(answer[:k], want) {
+		t.Errorf("answer %x, want %x", answer[:k], want)
+	}
+}
+
+func drops(t testing.TB, n *NIC) uint64 {
+	t.Helper()
+	status, err := n.Status(t.Context())
+	if err != nil || len(status) != 1 {
+		t.Fatalf("status %+v, %v", status, err)
+	}
+	return status[0].Stats.Drops
+}
