@@ -503,6 +503,16 @@ SmallVector<Function *> replace(const Group &group)
 	return made;
 }
 
+// No way leaves a value undefined: the verifier may see the kernel's pointer that was in its register.
+void define(Function &function)
+{
+	for (BasicBlock &block : function)
+		for (PHINode &phi : block.phis())
+			for (Use &value : phi.incoming_values())
+				if (isa<UndefValue>(value))
+					value.set(Constant::getNullValue(phi.getType()));
+}
+
 struct Recursion : PassInfoMixin<Recursion> {
 	PreservedAnalyses run(Module &module, ModuleAnalysisManager &manager)
 	{
@@ -515,8 +525,10 @@ struct Recursion : PassInfoMixin<Recursion> {
 		for (const Group &group : groups) {
 			for (Function *function : group)
 				functions.clear(*function, function->getName());
-			for (Function *made : replace(group))
+			for (Function *made : replace(group)) {
 				reduce.run(*made, functions);
+				define(*made);
+			}
 		}
 		return groups.empty() ? PreservedAnalyses::all() : PreservedAnalyses::none();
 	}
