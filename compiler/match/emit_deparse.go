@@ -15,13 +15,12 @@ type cell struct {
 func (h *Header) cells() []cell {
 	var list []cell
 	var c cell
-	end := 0
 	for _, w := range h.words() {
 		if len(c.words) == 0 {
 			c.first = w.offset / 8
 		}
 		c.words = append(c.words, w)
-		if end = w.offset + w.width; end%8 == 0 {
+		if end := w.offset + w.width; end%8 == 0 {
 			c.bytes = end/8 - c.first
 			list, c = append(list, c), cell{}
 		}

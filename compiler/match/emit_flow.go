@@ -222,11 +222,11 @@ func (e *emitter) wideCompare(x Binary, headers string) string {
 	var parts []string
 	for i, w := range a.Field.words() {
 		left := fmt.Sprintf("%s->%s->%s", headers, a.Field.Header.Name, w.name)
-		right := ""
-		if bRef {
-			right = fmt.Sprintf("%s->%s->%s", headers, b.Field.Header.Name, b.Field.words()[i].name)
-		} else {
+		var right string
+		if isConst {
 			right = constWord(c.Value, w)
+		} else {
+			right = fmt.Sprintf("%s->%s->%s", headers, b.Field.Header.Name, b.Field.words()[i].name)
 		}
 		parts = append(parts, left+" == "+right)
 	}

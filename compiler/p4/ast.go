@@ -61,9 +61,8 @@ type (
 	}
 	selectCase struct {
 		position
-		values      []maskedNumber // alternatives; none is default
-		next        name
-		parserError bool
+		values []maskedNumber // alternatives; none is default
+		next   name
 	}
 	maskedNumber struct {
 		value number
@@ -108,8 +107,8 @@ type (
 		body  []statement
 	}
 	ifStatement struct {
-		cond       expression
-		then, alse []statement
+		cond            expression
+		then, otherwise []statement
 	}
 	callStatement struct{ name name }
 )

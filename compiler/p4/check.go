@@ -346,7 +346,7 @@ func (c *checker) statements(list []statement) []match.Stmt {
 		switch s := s.(type) {
 		case ifStatement:
 			cond := c.condition(s.cond, scope{})
-			out = append(out, match.If{Cond: cond, Then: c.statements(s.then), Else: c.statements(s.alse)})
+			out = append(out, match.If{Cond: cond, Then: c.statements(s.then), Else: c.statements(s.otherwise)})
 		case applyStatement:
 			if a, ok := c.apply(s); ok {
 				out = append(out, a)

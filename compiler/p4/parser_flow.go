@@ -98,10 +98,10 @@ func (p *parser) ifStatement() statement {
 		return s
 	}
 	if p.is("if") {
-		p.deeper(func() { s.alse = []statement{p.ifStatement()} })
+		p.deeper(func() { s.otherwise = []statement{p.ifStatement()} })
 		return s
 	}
-	s.alse = p.statements()
+	s.otherwise = p.statements()
 	return s
 }
 

@@ -44,7 +44,7 @@ static __always_inline int pif_run(struct xdp_md *ctx, struct pif_carry *carry)
 \
 	if (!name) \
 		return XDP_ABORTED; \
-	*name = (struct pif_carry){}
+	__builtin_memset(name, 0, sizeof(*name))
 #else
 #define PIF_CARRY(name) struct pif_carry name##_here = {}, *name = &name##_here
 #endif
