@@ -6,7 +6,7 @@
 /*
  * A clone of the packet goes through the stage once more, as the packet left it. XDP has one packet to send, so the clone is
  * made in place, of the packet itself, and what becomes of both is one action: the clone's where it leaves, else the packet's.
- * Where both leave, the packet's own copy is lost and counted; docs in compiler/match/clone.go.
+ * Where both leave, the packet's own copy is lost and counted.
  */
 #ifdef PIF_CLONES
 uint64_t pif_copies_lost;
