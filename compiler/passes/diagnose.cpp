@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "diagnose.h"
 
-#include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/Function.h"
 
 using namespace llvm;
 
-// What stands in the SDK's headers was inlined into a line of the author's.
-static DILocation *authorsPlace(DILocation *place)
+DILocation *lambda::authorsPlace(DILocation *place)
 {
 	while (place && place->getFilename().contains("/sdk/") && place->getInlinedAt())
 		place = place->getInlinedAt();

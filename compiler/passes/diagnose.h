@@ -2,6 +2,7 @@
 #ifndef LAMBDA_DIAGNOSE_H
 #define LAMBDA_DIAGNOSE_H
 
+#include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/Instruction.h"
 
 namespace lambda
@@ -9,6 +10,9 @@ namespace lambda
 
 // Reports an error at the author's line from which an instruction comes. clang goes on, and fails at the end.
 void refuse(llvm::Instruction &, const llvm::Twine &message);
+
+// The author's line that a line of the SDK was inlined into, else the line itself.
+llvm::DILocation *authorsPlace(llvm::DILocation *);
 
 // Whether code is the SDK's own for the NIC, which is written for the verifier.
 bool isOfSdk(const llvm::DebugLoc &);

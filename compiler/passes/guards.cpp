@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "memory.h"
+#include "remarks.h"
 
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -123,6 +124,16 @@ void Guards::place(const Access &access, Value *number, int64_t distance)
 		copy->setSourceAlignment(Align(8));
 }
 
+std::string Guards::whyOf(const Guard &guard) const
+{
+	std::string accesses =
+		std::to_string(guard.accesses.size()) + (guard.accesses.size() == 1 ? " access" : " accesses");
+
+	if (!guard.place.object)
+		return accesses + " through a pointer that was stored";
+	return accesses + " of " + guard.place.object->getName().str() + " at an index that may be too large";
+}
+
 void Guards::emit(Guard &guard)
 {
 	Instruction *first = guard.accesses.front().inst;
@@ -131,6 +142,10 @@ void Guards::emit(Guard &guard)
 	IRBuilder<> at(first);
 	Value *from = guard.root ? guard.root : at.getInt64(0);
 	Value *number = makeOpaque(at, at.CreateAdd(from, at.getInt64(guard.lo - int64_t(low))));
+	Remark(*function.getParent(), "check")
+		.with("state", "inserted")
+		.with("why", whyOf(guard))
+		.at(first->getDebugLoc());
 	Value *outside = span > size ? at.getTrue() : at.CreateICmpUGT(number, at.getInt64(size - span));
 
 	faultIf(outside, first);
@@ -149,6 +164,7 @@ static bool isPlain(const Value *address)
 void Guards::emit()
 {
 	for (const Access &access : direct) {
+		Remark(*function.getParent(), "check").with("state", "proven").at(access.inst->getDebugLoc());
 		bool stays = !layout.has(access.place.object) && isPlain(access.inst->getOperand(access.operand));
 		if (!stays)
 			place(access, access.number.root, access.number.offset);

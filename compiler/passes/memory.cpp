@@ -2,12 +2,14 @@
 // Memory: every access is proven in bounds or guarded, and pointers that are kept become offsets in linear memory. The
 // verifier then sees a constant base and an offset that was compared just before, whatever the author's pointers do.
 #include "memory.h"
+#include "remarks.h"
 #include "diagnose.h"
 #include "passes.h"
 #include "program.h"
 
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/ReplaceConstant.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Transforms/Scalar/ADCE.h"
 #include "llvm/Transforms/Scalar/EarlyCSE.h"
@@ -279,6 +281,17 @@ static void prepare(Function &function, FunctionAnalysisManager &analyses)
 	passes.run(function, analyses);
 }
 
+// Addresses within constant expressions become instructions of their own.
+static void nameAddresses(Module &module)
+{
+	SmallVector<Constant *, 16> globals;
+
+	for (GlobalVariable &global : module.globals())
+		if (!isNative(global))
+			globals.push_back(&global);
+	convertUsersOfConstantsToInstructions(globals);
+}
+
 PreservedAnalyses MemoryPass::run(Module &module, ModuleAnalysisManager &manager)
 {
 	auto &analyses = manager.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
@@ -288,10 +301,12 @@ PreservedAnalyses MemoryPass::run(Module &module, ModuleAnalysisManager &manager
 	for (Function &function : module)
 		if (isProgram(function))
 			prepare(function, analyses);
+	nameAddresses(module);
 	Provenance provenance(module);
 	provenance.report();
 	Layout layout(module, provenance);
 	layout.report(provenance);
+	remarkObjects(module, provenance, layout);
 	for (Function &function : module) {
 		if (!isProgram(function))
 			continue;

@@ -87,6 +87,7 @@ class Guards
 
 	bool proven(const Access &);
 	Guard *find(const Access &);
+	std::string whyOf(const Guard &) const; // for the report
 	void emit(Guard &);
 	void place(const Access &, llvm::Value *at, int64_t distance);
 

@@ -6,6 +6,7 @@
 #include "passes.h"
 #include "program.h"
 
+#include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -52,7 +53,10 @@ class Meter
 	void blur(Loop &);
 	void blurJoins(Loop &);
 	void blurUses(Instruction &, Instruction *before);
+	void blurComparison(ICmpInst &);
+	void blurComparisons(Loop &);
 	void findPrecise();
+	void findKept();
 	Value *unknown(Value *, Instruction *before);
 	void charge(BasicBlock &header);
 
@@ -61,7 +65,7 @@ class Meter
 	AllocaInst *slot = nullptr;
 	Value *zero = nullptr;
 	BasicBlock *fault = nullptr;
-	SmallPtrSet<Instruction *, 32> precise;
+	SmallPtrSet<Instruction *, 32> precise, kept;
 };
 
 } // namespace
@@ -175,8 +179,78 @@ void Meter::blurJoins(Loop &loop)
 			if (isBlurrable(inst) &&
 			    (isa<SelectInst>(inst) || (isa<PHINode>(inst) && !loops.isLoopHeader(block))))
 				joins.push_back(&inst);
-	for (Instruction *join : joins)
+	for (Instruction *join : joins) {
+		// Else the code generator makes it an arithmetic shift and a mask, for whose two outcomes the verifier parts ways where
+		// no branch lets them join again (maybe_fork_scalars() in kernel/bpf/verifier.c).
+		if (auto *select = dyn_cast<SelectInst>(join))
+			for (Use &arm : drop_begin(select->operands()))
+				if (auto *constant = dyn_cast<ConstantInt>(arm))
+					if (constant->isZero() || constant->isMinusOne())
+						arm.set(unknown(constant, select));
 		blurUses(*join, isa<PHINode>(join) ? &*join->getParent()->getFirstInsertionPt() : join->getNextNode());
+	}
+}
+
+// Whether what a comparison tells of a value outlives it.
+static bool outlives(Value *value)
+{
+	for (; isa<Instruction>(value) && value->getType()->isIntegerTy();
+	     value = cast<Instruction>(value)->getOperand(0)) {
+		if (!value->hasOneUse())
+			return !isOpaque(value);
+		if (!isa<CastInst>(value))
+			return false;
+	}
+	return false;
+}
+
+// A comparison after which the ways join again is made on a copy. What the verifier learns by it would tell the ways apart.
+void Meter::blurComparison(ICmpInst &compare)
+{
+	if (kept.count(&compare) || !compare.getOperand(0)->getType()->isIntegerTy())
+		return;
+	for (Use &operand : compare.operands())
+		if (outlives(operand) && isBlurrable(*cast<Instruction>(operand)) &&
+		    !kept.count(cast<Instruction>(operand)))
+			operand.set(unknown(operand, &compare));
+}
+
+void Meter::blurComparisons(Loop &loop)
+{
+	SmallVector<ICmpInst *, 32> comparisons;
+
+	for (BasicBlock *block : loop.blocks()) {
+		auto *branch = dyn_cast<BranchInst>(block->getTerminator());
+		bool joins = branch && branch->isConditional() &&
+			     all_of(branch->successors(), [&](BasicBlock *next) { return loop.contains(next); });
+		for (Instruction &inst : *block)
+			if (auto *select = dyn_cast<SelectInst>(&inst))
+				if (auto *compare = dyn_cast<ICmpInst>(select->getCondition()))
+					comparisons.push_back(compare);
+		if (auto *compare = joins ? dyn_cast<ICmpInst>(branch->getCondition()) : nullptr)
+			comparisons.push_back(compare);
+	}
+	for (ICmpInst *compare : comparisons)
+		if (loop.contains(compare))
+			blurComparison(*compare);
+}
+
+// What indexes the kernel's memory is compared by the author, and the verifier has to know.
+void Meter::findKept()
+{
+	SmallVector<Value *, 16> values;
+
+	for (Instruction &inst : instructions(function)) {
+		auto *gep = dyn_cast<GetElementPtrInst>(&inst);
+		if (gep && !isa<GlobalVariable>(getUnderlyingObject(gep)))
+			append_range(values, gep->indices());
+	}
+	while (!values.empty()) {
+		auto *inst = dyn_cast<Instruction>(values.pop_back_val());
+		if (!inst || !inst->getType()->isIntegerTy() || !kept.insert(inst).second || isOpaque(inst))
+			continue;
+		append_range(values, inst->operands());
+	}
 }
 
 // The cost is set when the machine's instructions are known (compiler/metering).
@@ -193,14 +267,28 @@ void Meter::charge(BasicBlock &header)
 	call->addParamAttr(0, Attribute::get(at.getContext(), Attribute::ElementType, at.getInt64Ty()));
 }
 
+// What has no value on some way is zero there: the verifier refuses to add to whatever was in a register.
+static void defineAll(Function &function)
+{
+	for (Instruction &inst : instructions(function))
+		if (isa<PHINode>(inst) || isa<SelectInst>(inst))
+			for (Use &operand : inst.operands())
+				if (isa<UndefValue>(operand) && operand->getType()->isIntegerTy())
+					operand.set(Constant::getNullValue(operand->getType()));
+}
+
 void Meter::run()
 {
 	SmallVector<Loop *, 4> all = loops.getLoopsInPreorder();
 
+	defineAll(function);
 	begin();
 	findPrecise();
-	for (Loop *loop : loops)
+	findKept();
+	for (Loop *loop : loops) {
+		blurComparisons(*loop);
 		blurJoins(*loop);
+	}
 	for (Loop *loop : all)
 		charge(*loop->getHeader());
 	for (Loop *loop : all)

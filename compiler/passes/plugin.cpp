@@ -9,14 +9,21 @@ using namespace llvm;
 
 static void addAll(ModulePassManager &passes)
 {
+	lambda::addStep(passes, "begin");
 	lambda::addCalls(passes);
 	lambda::addRecursion(passes);
 	lambda::addInline(passes);
 	lambda::addFaults(passes);
+	lambda::addStep(passes, "calls");
 	lambda::addSoftFloat(passes);
+	lambda::addStep(passes, "float");
 	lambda::addArithmetic(passes);
+	lambda::addStep(passes, "arithmetic");
 	lambda::addMemory(passes);
+	lambda::addStep(passes, "memory");
 	lambda::addMetering(passes);
+	lambda::addStep(passes, "metering");
+	lambda::addRemarks(passes);
 }
 
 extern "C" __attribute__((visibility("default"))) PassPluginLibraryInfo llvmGetPassPluginInfo()
