@@ -43,6 +43,20 @@ func Emit(ctx context.Context, source []byte, form Form) ([]byte, error) {
 		}
 		return disassemble(a.BPF)
 	}
+	return emit(ctx, source, "", form.args)
+}
+
+// RemarkSection is where an object that Remarked made has the passes' remarks.
+const RemarkSection = ".lambda.report"
+
+// Remarked compiles a packed source for the NIC to an object that nobody loads, in which the passes say what they did.
+func Remarked(ctx context.Context, source []byte) ([]byte, error) {
+	ask := fmt.Sprintf("__asm__(\".pushsection %s,\\\"\\\",@progbits\\n.popsection\");\n", RemarkSection)
+	return emit(ctx, source, ask, func(command []string) []string { return command })
+}
+
+// emit compiles with a changed command, and some C behind the unit.
+func emit(ctx context.Context, source []byte, behind string, change func(command []string) []string) ([]byte, error) {
 	files, err := readSource(source)
 	if err != nil {
 		return nil, err
@@ -65,7 +79,10 @@ func Emit(ctx context.Context, source []byte, form Form) ([]byte, error) {
 		return nil, err
 	}
 	input = append(append(input, unit...), tools.plugin.file())
-	out, _, err := run(ctx, tools, form.args(tools.forNIC()), input, spec)
+	if i := slices.IndexFunc(input, func(f sandbox.File) bool { return f.Path == unitFile }); behind != "" && i >= 0 {
+		input[i].Data = append(slices.Clone(input[i].Data), behind...)
+	}
+	out, _, err := run(ctx, tools, change(tools.forNIC()), input, spec)
 	return out, err
 }
 

@@ -45,7 +45,7 @@ func (r *Report) findObjects(spec *ebpf.CollectionSpec, remarks []Remark) {
 		}
 		said[m.Object] = true
 		r.Objects = append(r.Objects, Object{
-			Name: m.Object, Size: m.Size, Where: m.Where, Why: m.Why, Pattern: patternOf(m.Where), Hint: m.Hint, File: m.File, Line: m.Line,
+			Name: m.Object, Size: m.Size, Where: m.Where, Why: m.Why, Pattern: patternOf(m), Hint: m.Hint, File: m.File, Line: m.Line,
 		})
 	}
 	for name, v := range spec.Variables {
@@ -64,11 +64,14 @@ func (r *Report) findObjects(spec *ebpf.CollectionSpec, remarks []Remark) {
 	slices.SortFunc(r.Objects, func(a, b Object) int { return cmp.Or(cmp.Compare(b.Size, a.Size), strings.Compare(a.Name, b.Name)) })
 }
 
-func patternOf(where string) target.Pattern {
-	switch where {
-	case "rodata":
+// messages is the SDK's, in mode assemble: what is in it belongs to one request, too.
+const messages = "lambda_messages"
+
+func patternOf(m Remark) target.Pattern {
+	switch {
+	case m.Where == "rodata":
 		return target.ReadOnly
-	case "stack", "linear":
+	case m.Where == "stack", m.Where == "linear", m.Object == messages:
 		return target.Request
 	default:
 		return target.Written

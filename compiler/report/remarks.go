@@ -5,10 +5,9 @@ import (
 	"debug/elf"
 	"encoding/json"
 	"fmt"
-)
 
-// Section is where an object keeps the passes' remarks.
-const Section = ".lambda.report"
+	"github.com/lambdanic/lambdanic/compiler"
+)
 
 // A Remark is something that a pass says of what it did. Which fields are set depends on its kind; the package's comment
 // tells.
@@ -44,7 +43,7 @@ func readRemarks(object []byte) ([]Remark, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read remarks: %w", err)
 	}
-	section := file.Section(Section)
+	section := file.Section(compiler.RemarkSection)
 	if section == nil {
 		return nil, nil
 	}

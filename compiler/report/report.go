@@ -2,9 +2,9 @@
 //
 // # Remarks
 //
-// What only the passes know, they say as remarks: JSON, one object per line, in the section .lambda.report of the BPF object
-// (not allocated, no relocations), which the loader does not read. A line that is no remark, or of a kind that is not known
-// here, is left out; so is the whole section where there are none. Each remark names its kind:
+// What only the passes know, they say as remarks (compiler/passes/remarks.h): JSON, one object per line, in the section
+// .lambda.report of an object that is compiled for its remarks alone. A line that is no remark, or of a kind that is not known
+// here, is left out. Each remark names its kind:
 //
 //	{"kind":"step","step":"memory","instructions":812}
 //	{"kind":"object","object":"table","size":1024,"where":"rodata","why":"constant","hint":"ctm","file":"a.c","line":7}
@@ -14,7 +14,7 @@
 //	{"kind":"call","state":"inlined","function":"quick_sort","file":"a.c","line":31}
 //	{"kind":"header","header":"udp","field":"dst_port"}
 //
-// A step is a pass that has run, in order: begin (what clang gives), calls, float, arithmetic, memory, metering, end.
+// A step is a pass that has run, in order: begin (what clang gives), calls, float, arithmetic, memory, metering.
 // Its instructions are those of LLVM's IR, without debug and lifetime intrinsics, over all functions with a body.
 //
 // An object is a variable, a stack allocation or the heap. It is in one of rodata (frozen, the verifier folds it), object (a
@@ -93,7 +93,11 @@ func Make(ctx context.Context, source []byte, opts Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	remarks, err := readRemarks(a.BPF)
+	remarked, err := compiler.Remarked(ctx, source)
+	if err != nil {
+		return nil, err
+	}
+	remarks, err := readRemarks(remarked)
 	if err != nil {
 		return nil, err
 	}

@@ -113,6 +113,38 @@ func TestRemarks(t *testing.T) {
 	}
 }
 
+func TestChecksByLine(t *testing.T) {
+	c := Checks{At: []Remark{
+		{File: "a.c", Line: 9, Why: "later"}, {File: "a.c", Line: 3, Why: "index"}, {File: "a.c", Line: 3, Why: "index"},
+		{File: "a.c", Line: 1, State: "proven"},
+	}}
+	if lines := c.byLine(); !slices.Equal(lines, []checked{{"a.c:3", "index, 2 times"}, {"a.c:9", "later"}}) {
+		t.Errorf("%v", lines)
+	}
+}
+
+// The passes themselves say what they did to ordinary C.
+func TestRemarksOfThePasses(t *testing.T) {
+	r, err := Make(t.Context(), pack(t, "../corpus/greyscale"), Options{Verify: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var steps []string
+	for _, s := range r.Steps {
+		steps = append(steps, s.Name)
+	}
+	if want := []string{"begin", "calls", "float", "arithmetic", "memory", "metering", "object"}; !slices.Equal(steps, want) {
+		t.Errorf("steps %v, want %v", steps, want)
+	}
+	if r.Checks.Inserted == 0 || len(r.Loops) == 0 || !r.Bound.Metered {
+		t.Errorf("%d checks inserted, %d loops metered", r.Checks.Inserted, len(r.Loops))
+	}
+	var out bytes.Buffer
+	if err := r.Text(&out); err != nil || !strings.Contains(out.String(), "greyscale.c:") {
+		t.Errorf("%v:\n%s", err, &out)
+	}
+}
+
 func TestCountLLVM(t *testing.T) {
 	const module = `
 @g = global i32 0

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -93,14 +94,36 @@ func (r *Report) textOfChecks(t *text) {
 		return
 	}
 	t.head("checks\t%d inserted, %d proven and left out", r.Checks.Inserted, r.Checks.Proven)
-	for _, m := range r.Checks.At {
-		if m.State != "proven" {
-			t.line("%s\t%s", m.at(), m.Why)
-		}
+	for _, c := range r.Checks.byLine() {
+		t.line("%s\t%s", c.at, c.what)
 	}
 	for _, m := range r.Calls {
 		t.line("%s\t%s is %s", m.at(), m.Function, m.State)
 	}
+}
+
+// A checked line, and what is checked there.
+type checked struct{ at, what string }
+
+// byLine sorts the checks that were inserted by their lines, and counts equal ones.
+func (c Checks) byLine() (lines []checked) {
+	sites := slices.DeleteFunc(slices.Clone(c.At), func(m Remark) bool { return m.State == "proven" })
+	slices.SortStableFunc(sites, func(a, b Remark) int {
+		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), strings.Compare(a.Why, b.Why))
+	})
+	for len(sites) > 0 {
+		first, n := sites[0], 0
+		for n < len(sites) && sites[n] == first {
+			n++
+		}
+		sites = sites[n:]
+		what := first.Why
+		if n > 1 {
+			what += fmt.Sprintf(", %d times", n)
+		}
+		lines = append(lines, checked{first.at(), what})
+	}
+	return lines
 }
 
 func (r *Report) textOfObjects(t *text) {
