@@ -64,14 +64,26 @@ func (t *Table) calls() []*Call {
 	return list
 }
 
-// merge makes the first of the tables serve for all, and notes with which values.
+func (t *Table) clone() *Table {
+	out := *t
+	out.Rules = slices.Clone(t.Rules)
+	if t.Default != nil {
+		call := *t.Default
+		out.Default = &call
+	}
+	for _, call := range out.calls() {
+		call.Args = slices.Clone(call.Args)
+	}
+	return &out
+}
+
+// merge makes a table that serves for all, and notes with which values. The tables stay for where more hangs on their actions.
 func merge(tables []*Table, one map[*Table]Apply) {
-	first := tables[0]
+	first := tables[0].clone()
 	for _, t := range tables {
 		one[t] = Apply{Table: first}
 	}
 	for i, call := range first.calls() {
-		call.Args = slices.Clone(call.Args)
 		for j := range call.Args {
 			values := make([]Expr, len(tables))
 			equal := true
