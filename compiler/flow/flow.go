@@ -61,7 +61,8 @@ func (g *Graph) findTargets() error {
 		if !Transfers(ins) {
 			continue
 		}
-		distance, ok := int64(ins.Offset), false
+		var ok bool
+		distance := int64(ins.Offset)
 		if ins.IsFunctionCall() || isLongJump(ins) {
 			distance = ins.Constant
 		}

@@ -9,16 +9,21 @@ struct {
 
 __u64 inner, outer;
 
-#define CHARGE(slot, spent)                                                                              \
+#define CHARGE(slot, spent) \
 	asm volatile goto("r0 = *(u64 *)%0; r0 += -1; *(u64 *)%0 = r0; if r0 s< 0 goto %l[" #spent "]; " \
-			  "may_goto %l[" #spent "]" ::"m"(slot) : "r0", "memory" : spent)
+			  "may_goto %l[" #spent "]" ::"m"(slot) \
+			  : "r0", "memory" \
+			  : spent)
 
 SEC("xdp.frags")
 int lambda(struct xdp_md *ctx)
 {
 	volatile __u64 slot;
 
-	asm volatile("r0 = %1 ll; r0 = *(u64 *)(r0 + 0); *(u64 *)%0 = r0" : "=m"(slot) : "i"(&lambda_fuel) : "r0", "memory");
+	asm volatile("r0 = %1 ll; r0 = *(u64 *)(r0 + 0); *(u64 *)%0 = r0"
+		     : "=m"(slot)
+		     : "i"(&lambda_fuel)
+		     : "r0", "memory");
 	for (;;) {
 		CHARGE(slot, spent);
 		outer++;
