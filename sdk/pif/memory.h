@@ -7,6 +7,7 @@
 #define PIF_MEMORY_H
 
 #ifdef __bpf__
+#pragma clang diagnostic ignored "-Wignored-attributes" /* in casts, where the hint says nothing */
 #define PIF_MEMORY(name) __attribute__((btf_decl_tag("memory:" name)))
 #else
 #define PIF_MEMORY(name)
@@ -19,7 +20,10 @@
 #define __emem PIF_MEMORY("emem")
 #define __mem PIF_MEMORY("mem")
 #define __gpr
+#define __xread
+#define __xwrite
 #define __shared
+#define __import
 #define __export
 #define __declspec(...)
 
