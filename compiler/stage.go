@@ -55,6 +55,20 @@ func BuildStage(spec api.Spec, files []sandbox.File) (Stage, error) {
 	return Stage{Code: match.Emit(program, lambda), Steps: steps, Text: program.String()}, nil
 }
 
+// StageOf makes the match stage of a packed source; nil where it has none.
+func StageOf(source []byte) (*Stage, error) {
+	files, err := readSource(source)
+	if err != nil {
+		return nil, err
+	}
+	spec, err := findSpec(files)
+	if err != nil || spec.P4 == "" {
+		return nil, err
+	}
+	stage, err := BuildStage(spec, files)
+	return &stage, err
+}
+
 // stageError turns the errors joined in err into an *Error.
 func stageError(spec api.Spec, err error) error {
 	list := []error{err}

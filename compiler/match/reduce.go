@@ -7,12 +7,12 @@ import (
 
 // Step is what is left of a program after one step of the reduction.
 type Step struct {
-	Name       string
-	Tables     int
-	Headers    int // of packets
-	Fields     int // that are read or written
-	Metadata   int // fields of metadata
-	Statements int // of the controls, their tables' actions in place
+	Name       string `json:"name"`
+	Tables     int    `json:"tables"`
+	Headers    int    `json:"headers"`    // of packets
+	Fields     int    `json:"fields"`     // that are read or written
+	Metadata   int    `json:"metadata"`   // fields of metadata
+	Statements int    `json:"statements"` // of the controls, their tables' actions in place
 }
 
 func (s Step) String() string {

@@ -34,6 +34,7 @@ import (
 	"slices"
 
 	"github.com/lambdanic/lambdanic/compiler"
+	"github.com/lambdanic/lambdanic/compiler/match"
 	"github.com/lambdanic/lambdanic/compiler/metering"
 	"github.com/lambdanic/lambdanic/compiler/target"
 )
@@ -42,8 +43,10 @@ import (
 type Report struct {
 	Lambda  string   `json:"lambda"`
 	Headers []string `json:"headers,omitempty"` // header.field, as far as the passes say
-	Steps   []Step   `json:"steps"`
-	Objects []Object `json:"objects"`
+	// Match is how its match stage became smaller, where it has one of its own.
+	Match   []match.Step `json:"match,omitempty"`
+	Steps   []Step       `json:"steps"`
+	Objects []Object     `json:"objects"`
 	// Placements are where the objects would go on each processor that there is a model of.
 	Placements map[string][]target.Placement `json:"placements"`
 	Checks     Checks                        `json:"checks"`
@@ -103,6 +106,13 @@ func Make(ctx context.Context, source []byte, opts Options) (*Report, error) {
 	}
 	r := &Report{Lambda: a.Manifest.Spec.Name, Placements: map[string][]target.Placement{}}
 	r.take(remarks)
+	stage, err := compiler.StageOf(source)
+	if err != nil {
+		return nil, err
+	}
+	if stage != nil {
+		r.Match = stage.Steps
+	}
 	if err := r.countSteps(ctx, source, spec, remarks); err != nil {
 		return nil, err
 	}

@@ -174,3 +174,21 @@ func TestTextShowsNoControls(t *testing.T) {
 		t.Errorf("%q (%v)", out.String(), err)
 	}
 }
+
+// Of a lambda behind a match stage of its own, the report says how that became smaller.
+func TestReportOfMatchStage(t *testing.T) {
+	r, err := Make(t.Context(), pack(t, "../p4/testdata/web_server"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Match) < 2 || r.Match[0].Tables != 6 || r.Match[len(r.Match)-1].Tables != 0 {
+		t.Errorf("match stage: %+v", r.Match)
+	}
+	var b strings.Builder
+	if err := r.Text(&b); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(b.String(), "tables to if-else") {
+		t.Errorf("it is not in the text:\n%s", b.String())
+	}
+}

@@ -19,6 +19,7 @@ func (r *Report) Text(w io.Writer) error {
 	if len(r.Headers) > 0 {
 		t.line("headers\t%s", strings.Join(r.Headers, ", "))
 	}
+	r.textOfMatch(t)
 	r.textOfSteps(t)
 	r.textOfTime(t)
 	r.textOfChecks(t)
@@ -53,6 +54,16 @@ func printable(r rune) rune {
 func (t *text) head(format string, args ...any) {
 	t.line("")
 	t.line(format, args...)
+}
+
+func (r *Report) textOfMatch(t *text) {
+	if len(r.Match) == 0 {
+		return
+	}
+	t.head("match stage\ttables\theaders\tfields\tmetadata\tstatements")
+	for _, s := range r.Match {
+		t.line("%s\t%d\t%d\t%d\t%d\t%d", s.Name, s.Tables, s.Headers, s.Fields, s.Metadata, s.Statements)
+	}
 }
 
 func (r *Report) textOfSteps(t *text) {
