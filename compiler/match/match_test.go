@@ -60,18 +60,18 @@ func TestReduce(t *testing.T) {
 ingress
   if (job.number == 1)
     call first
-    merged.one = 1
-    merged.one_n_0 = 1
+    merged.apply_one = 1
+    merged.apply_one_n_0 = 1
   else
     if (job.number == 2)
       call second
-      merged.one = 1
-      merged.one_n_0 = 2
+      merged.apply_one = 1
+      merged.apply_one_n_0 = 2
     else
       job.number = 4
       standard_metadata.egress_spec = 0
-  if (merged.one == 1)
-    job.number = merged.one_n_0
+  if (merged.apply_one == 1)
+    job.number = merged.apply_one_n_0
     standard_metadata.egress_spec = 0
 egress
 `

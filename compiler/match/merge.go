@@ -99,12 +99,25 @@ func merge(tables []*Table, one map[*Table]Apply) {
 				a := one[t]
 				a.Args = append(a.Args, values[k])
 				one[t] = a
-				p.Width = max(p.Width, values[k].(Const).Value.BitLen())
+				p.Width = max(p.Width, widthOf(values[k]))
 			}
 			call.Args[j] = Arg{len(first.Params), p.Name}
 			first.Params = append(first.Params, p)
 		}
 	}
+}
+
+// widthOf is how many bits hold the value.
+func widthOf(e Expr) int {
+	switch e := e.(type) {
+	case Const:
+		if e.Value.Sign() >= 0 {
+			return e.Value.BitLen()
+		}
+	case Ref:
+		return e.Field.Width
+	}
+	return 64
 }
 
 func redirect(list []Stmt, one map[*Table]Apply) []Stmt {
@@ -182,16 +195,22 @@ func (a Apply) simple() bool {
 	return len(a.Hit)+len(a.Miss)+len(a.Otherwise)+len(a.After) == 0
 }
 
-// mergedMetadata holds which table is to be applied behind a decision, and its parameters.
-const mergedMetadata = "merged"
+// mergedMetadata holds which tables are to be applied behind a decision, and their parameters.
+func (r *reducer) mergedMetadata() *Header {
+	if r.merged == nil {
+		name := "merged"
+		for r.Header(name) != nil {
+			name += "_"
+		}
+		r.merged = &Header{Name: name, Type: name, Metadata: true}
+		r.Headers = append(r.Headers, r.merged)
+	}
+	return r.merged
+}
 
 // behind takes the table out of the branches, which set metadata in its place, and gives what stands behind them.
 func (r *reducer) behind(x *If, t *Table) If {
-	h := r.Header(mergedMetadata)
-	if h == nil {
-		h = &Header{Name: mergedMetadata, Type: mergedMetadata, Metadata: true}
-		r.Headers = append(r.Headers, h)
-	}
+	h := r.mergedMetadata()
 	add := func(name string, width int) *Field {
 		for h.Field(name) != nil {
 			name += "_"
@@ -200,11 +219,11 @@ func (r *reducer) behind(x *If, t *Table) If {
 		h.Fields = append(h.Fields, f)
 		return f
 	}
-	flag := add(t.Name, 1)
+	flag := add("apply_"+t.Name, 1) // a word of C could be a table's name
 	args := make([]Expr, len(t.Params))
 	params := make([]*Field, len(t.Params))
 	for i, p := range t.Params {
-		params[i] = add(t.Name+"_"+p.Name, p.Width)
+		params[i] = add("apply_"+t.Name+"_"+p.Name, p.Width)
 		args[i] = Ref{params[i]}
 	}
 	var take func([]Stmt) []Stmt

@@ -42,7 +42,8 @@ func Reduce(p *Program, uses Uses) []Step {
 
 type reducer struct {
 	*Program
-	uses Uses
+	uses   Uses
+	merged *Header // made by merging tables
 }
 
 // controls maps both controls.

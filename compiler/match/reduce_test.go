@@ -191,6 +191,30 @@ func randomControl(rng *rand.Rand, depth, tables int) string {
 	return b.String()
 }
 
+// Tables are merged whatever their actions are given, and whatever the program's own names are.
+func TestReduceMergesAnyValues(t *testing.T) {
+	const text = `header_type h_t { fields { a : 8; b : 160; } }
+header h_t h;
+metadata h_t merged;
+parser start { extract(h); return ingress; }
+action act(x) { modify_field(h.a, x); modify_field(h.b, x); modify_field(merged.a, x); }
+table one { actions { act; } default_action : act(-1); }
+table two { actions { act; } default_action : act(h.b); }
+table three { actions { act; } default_action : act(0x123456789abcdef0123456789abcdef); }
+control ingress { if (h.a == 1) { apply(one); } else { if (h.a == 2) { apply(two); } else { apply(three); } } if (merged.a == 1) { apply(one); } }
+`
+	p, err := p4.Parse("a", func(string) ([]byte, error) { return []byte(text), nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	match.Reduce(p, match.Uses{})
+	h := p.Header("merged_")
+	if h == nil || h.Field("apply_one") == nil || h.Field("apply_one_x_0") == nil || h.Field("apply_one_x_0").Width != 160 {
+		t.Errorf("the tables were not merged:\n%v", p)
+	}
+	match.Emit(p, match.Lambda{})
+}
+
 // A reduced program does with every packet what the program did.
 func TestReduceChangesNothing(t *testing.T) {
 	merged := 0
