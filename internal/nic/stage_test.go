@@ -5,6 +5,7 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -251,4 +252,60 @@ func drops(t testing.TB, n *NIC) uint64 {
 		t.Fatalf("status %+v, %v", status, err)
 	}
 	return status[0].Stats.Drops
+}
+
+// hostileStage is the web server with another lambda in it.
+func hostileStage(t testing.TB, c string) backend.Deployment {
+	t.Helper()
+	files := map[string][]byte{}
+	for _, name := range []string{"lambda.yml", "web_server.p4", "web_server.p4cfg"} {
+		data, err := os.ReadFile(filepath.Join("../../compiler/p4/testdata/web_server", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[name] = data
+	}
+	for _, name := range []string{"headers.p4", "parser.p4"} { // buildFiles makes no directories
+		data, err := os.ReadFile(filepath.Join("../../compiler/p4/testdata/web_server/include", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[name] = data
+	}
+	files["web_server.p4"] = bytes.ReplaceAll(files["web_server.p4"], []byte(`"include/`), []byte(`"`))
+	files["web_server.c"] = []byte("#include <pif_plugin.h>\n" + c)
+	a, err := buildFiles(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return deployment(a, stageID, 1)
+}
+
+// A lambda that never ends, or reaches out of its memory, behind a match stage: its packet is dropped and counted, and its
+// neighbours go on.
+func TestHostileStages(t *testing.T) {
+	const head = "int pif_plugin_count(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data) { return PIF_PLUGIN_RETURN_FORWARD; }\n" +
+		"int pif_plugin_greet(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data) {\n" +
+		"PIF_PLUGIN_job_T *job = pif_plugin_hdr_get_job(headers);\n"
+	for name, c := range map[string]string{
+		"an endless loop":      "volatile uint32_t n; " + head + "for (;;) n++; }",
+		"out of its memory":    "uint32_t a[4]; " + head + "a[job->__data_0 + 1000000] = 1; return PIF_PLUGIN_RETURN_FORWARD; }",
+		"a pointer of its own": head + "*(volatile uint32_t *)(0xffff888000000000ULL + job->__data_0) = 1; return PIF_PLUGIN_RETURN_FORWARD; }",
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newTestNIC(t)
+			deploy(t, n, hostileStage(t, c), probe(t, workloads["packet"], 1, packetSpec))
+			wantGreeting(t, n, "drop")
+			wantRevision(t, n, workloads["packet"], 1)
+			status, err := n.Status(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range status {
+				if s.Workload == stageID && (s.Stats.Faults != 1 || s.Stats.Drops != 1) {
+					t.Errorf("counted %+v", s.Stats)
+				}
+			}
+		})
+	}
 }
