@@ -19,6 +19,7 @@ void addArithmetic(llvm::ModulePassManager &); // what BPF lacks becomes what it
 void addMemory(llvm::ModulePassManager &); // pointers become offsets, accesses are guarded
 void addMetering(llvm::ModulePassManager &); // loops end within their budget
 
+void addBuiltins(llvm::ModulePassManager &); // comparisons of a few bytes become loads
 void addStep(llvm::ModulePassManager &, llvm::StringRef name); // counts instructions, for the report
 void addRemarks(llvm::ModulePassManager &); // writes what the passes had to say
 

@@ -23,6 +23,7 @@ static void addAll(ModulePassManager &passes)
 	lambda::addStep(passes, "memory");
 	lambda::addMetering(passes);
 	lambda::addStep(passes, "metering");
+	lambda::addBuiltins(passes);
 	lambda::addRemarks(passes);
 }
 
