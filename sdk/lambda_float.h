@@ -319,13 +319,13 @@ LAMBDA_FLOAT uint32_t lambda_f32_mul(uint32_t a, uint32_t b)
 }
 
 /*
- * One digit of 28 bits of rest / divisor, rest being less than the divisor, whose leading one is bit 52. The estimate by the
+ * One digit of up to 28 bits of rest / divisor, rest being less than the divisor, whose leading one is bit 52. The estimate by the
  * divisor's upper 32 bits is at most one too large, as it errs by less than 2^-31 of at most 2^28.
  */
-LAMBDA_FLOAT_PART uint64_t float_digit(uint64_t *rest, uint64_t divisor)
+LAMBDA_FLOAT_PART uint64_t float_digit(uint64_t *rest, uint64_t divisor, int bits)
 {
-	uint64_t digit = (*rest << 7) / (divisor >> 21);
-	uint64_t left = (*rest << 28) - digit * divisor;
+	uint64_t digit = (*rest << (bits - 21)) / (divisor >> 21);
+	uint64_t left = (*rest << bits) - digit * divisor;
 	uint64_t excess = left >> 63;
 
 	*rest = left + (divisor & -excess);
@@ -355,8 +355,8 @@ LAMBDA_FLOAT uint64_t lambda_f64_div(uint64_t a, uint64_t b)
 	y.significand >>= 10;
 	rest = (x.significand >> 10 << less) - y.significand;
 	quotient = 1ULL << 56;
-	quotient |= float_digit(&rest, y.significand) << 28;
-	quotient |= float_digit(&rest, y.significand);
+	quotient |= float_digit(&rest, y.significand, 28) << 28;
+	quotient |= float_digit(&rest, y.significand, 28);
 	x.significand = quotient << 6 | float_any(rest);
 	return f64_pack(sign, x);
 }
@@ -387,15 +387,27 @@ LAMBDA_FLOAT uint32_t lambda_f32_div(uint32_t a, uint32_t b)
 	return f32_pack(sign, x);
 }
 
+/* What is left of a * b when it is divided by a divisor whose leading one is bit 52; both are less. */
+LAMBDA_FLOAT_PART uint64_t float_multiply_modulo(uint64_t a, uint64_t b, uint64_t divisor)
+{
+	struct lambda_wide product = float_multiply(a, b);
+	uint64_t rest = product.high << 11 | product.low >> 53, low = product.low & ((1ULL << 53) - 1);
+
+	float_digit(&rest, divisor, 28);
+	float_digit(&rest, divisor, 25);
+	rest += low - (divisor & -(float_less(low, divisor) ^ 1));
+	return rest - (divisor & -(float_less(rest, divisor) ^ 1));
+}
+
 /*
- * The remainder of the division that is rounded towards zero, as fmod() has it: exact. What is left of a is shifted by the 11
- * bits that 64 have above its 53, and divided, until all of the distance between the exponents, at most 2098, is gone.
+ * The remainder of the division that is rounded towards zero, as fmod() has it: exact. Where the exponents are far apart, at most
+ * 2098, it is that of the significand times 2^distance, a power that is made by squaring.
  */
 LAMBDA_FLOAT uint64_t lambda_f64_rem(uint64_t a, uint64_t b)
 {
 	uint64_t sign = a & F64_SIGN, a_magnitude = a & ~F64_SIGN, b_magnitude = b & ~F64_SIGN;
+	uint64_t distance, divisor, rest, power;
 	struct lambda_float x, y;
-	int64_t distance;
 
 	if (LAMBDA_RARE(a_magnitude >= F64_INF || b_magnitude > F64_INF || !b_magnitude))
 		return f64_nan(a, b);
@@ -403,24 +415,25 @@ LAMBDA_FLOAT uint64_t lambda_f64_rem(uint64_t a, uint64_t b)
 		return a;
 	x = float_normalize(f64_unpack(a));
 	y = float_normalize(f64_unpack(b));
-	x.significand >>= 10;
-	y.significand >>= 10;
 	distance = x.exponent - y.exponent;
-	x.significand %= y.significand;
-#ifdef __bpf__
-#pragma clang loop unroll_count(190)
-#endif
-	for (int i = 0; i < 2098 / 11; i++) {
-		if (distance < 11)
-			break;
-		x.significand = (x.significand << 11) % y.significand;
-		distance -= 11;
+	divisor = y.significand >> 10;
+	rest = x.significand >> 10;
+	rest -= divisor & -(float_less(rest, divisor) ^ 1);
+	if (distance <= 11) {
+		rest = (rest << distance) % divisor;
+	} else {
+		power = 1ULL << (distance >> 6);
+#pragma clang loop unroll(full)
+		for (int bit = 5; bit >= 0; bit--) {
+			power = float_multiply_modulo(power, power, divisor) << (distance >> bit & 1);
+			power -= divisor & -(float_less(power, divisor) ^ 1);
+		}
+		rest = float_multiply_modulo(rest, power, divisor);
 	}
-	x.significand = (x.significand << distance) % y.significand << 10;
-	if (!x.significand)
+	if (!rest)
 		return sign;
-	x.exponent = y.exponent;
-	return f64_pack(sign, float_normalize(x));
+	y.significand = rest << 10;
+	return f64_pack(sign, float_normalize(y));
 }
 
 /*
