@@ -111,10 +111,13 @@ var common = []string{
 // that the source checks. With it, the index becomes a running pointer whose bound the verifier has to find by
 // walking through all iterations.
 //
+// Instructions are scheduled in the order of the source. What BPF asks for, by register pressure, keeps so much alive at once in
+// long blocks that it does not fit the kernel's 512 bytes of stack.
+//
 // There is no C library for it: of its headers only the compiler's and the SDK's own are complete.
 func (t *toolchain) forNIC() []string {
 	return t.command(
-		"-target", "bpf", "-mcpu=v3", "-g", "-ffreestanding", "-fbuiltin", "-mllvm", "-disable-lsr", "-fpass-plugin="+pluginFile,
+		"-target", "bpf", "-mcpu=v3", "-g", "-ffreestanding", "-fbuiltin", "-mllvm", "-disable-lsr", "-mllvm", "-pre-RA-sched=source", "-fpass-plugin="+pluginFile,
 		"-idirafter", "/usr/include/"+t.triplet, "-c", unitFile)
 }
 

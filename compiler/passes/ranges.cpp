@@ -53,8 +53,8 @@ ConstantRange VerifiedRanges::of(Value *value, Instruction *at, unsigned depth)
 		return operand(0).zeroExtend(width);
 	case Instruction::And:
 		return operand(0).binaryAnd(operand(1));
-	case Instruction::LShr:
-		return operand(0).lshr(operand(1));
+	case Instruction::LShr: // by a register, the verifier takes it for any number
+		return isa<ConstantInt>(op->getOperand(1)) ? operand(0).lshr(operand(1)) : full;
 	case Instruction::Shl:
 		return isa<ConstantInt>(op->getOperand(1)) ? operand(0).shl(operand(1)) : full;
 	case Instruction::Mul:
