@@ -1,6 +1,7 @@
 package p4
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -33,17 +34,17 @@ func (l *errorList) add(at position, format string, args ...any) {
 	*l = append(*l, &Error{at.file, at.line, at.column, fmt.Sprintf(format, args...)})
 }
 
-// err joins the first of the errors, in the order of the text where they are of one file.
+// err joins the first of the errors: by file, in the order in which the files came, and there in the order of the text.
 func (l *errorList) err() error {
+	files := map[string]int{}
+	for _, e := range *l {
+		if _, known := files[e.File]; !known {
+			files[e.File] = len(files)
+		}
+	}
 	list := slices.Clone(*l)
 	slices.SortStableFunc(list, func(a, b *Error) int {
-		if a.File != b.File {
-			return 0
-		}
-		if a.Line != b.Line {
-			return a.Line - b.Line
-		}
-		return a.Column - b.Column
+		return cmp.Or(files[a.File]-files[b.File], a.Line-b.Line, a.Column-b.Column)
 	})
 	if len(list) > maxErrors {
 		list = list[:maxErrors]

@@ -112,6 +112,11 @@ func TestKeyValueClient(t *testing.T) {
 			t.Errorf("IPv4 length %d for %d bytes of payload", p.ip.Length, len(p.payload))
 		}
 	}
+	// What was marked would have gone to the host as well.
+	var lost uint64
+	if err := c.Variables["pif_copies_lost"].Get(&lost); err != nil || lost != 2 {
+		t.Errorf("%d copies lost, %v, want 2", lost, err)
+	}
 	verdict, out := run(t, c, "lambda", datagram(t, 11211, 5000, []byte("\x00\x01\x00\x00\x00\x01\x00\x00STORED\r\n")))
 	wantVerdict(t, verdict, xdpTX)
 	p := dissect(t, out)

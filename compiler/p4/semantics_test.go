@@ -164,6 +164,33 @@ func TestTables(t *testing.T) {
 	}
 }
 
+// A table may have many rules.
+func TestLargeTable(t *testing.T) {
+	const rules = 1000
+	var text []string
+	for i := range rules {
+		text = append(text, fmt.Sprintf(`{"match": {"h.e": {"value": "%d"}}, "action": {"type": "hit", "data": {"n": {"value": "%d"}}}}`, 7*i, i))
+	}
+	program := strings.Replace(tableProgram, "h.e : exact; h.n : ternary; h.l : lpm; more : valid;", "h.e : exact;", 1)
+	c := source(t, program, `{"tables": {"t": {"rules": [`+strings.Join(text, ",\n")+`]}}}`, "")
+	for e := range uint16(7 * rules) {
+		if e%7 > 1 {
+			continue
+		}
+		frame := make([]byte, 64)
+		binary.BigEndian.PutUint16(frame[14:], e)
+		verdict, out := run(t, c, "lambda", frame)
+		if e%7 != 0 {
+			wantVerdict(t, verdict, xdpDrop)
+			continue
+		}
+		wantVerdict(t, verdict, xdpTX)
+		if got := binary.BigEndian.Uint16(out[22:]); got != e/7 {
+			t.Fatalf("rule %d was taken, want %d", got, e/7)
+		}
+	}
+}
+
 // layout is a header of random fields.
 type layout struct {
 	widths  []int
