@@ -109,6 +109,9 @@ func (s Spec) Default() Spec {
 	}
 	if s.Limits.Time == 0 {
 		s.Limits.Time = Duration(100 * time.Microsecond)
+		if s.P4 != "" {
+			s.Limits.Time = Duration(10 * time.Millisecond) // the dialect knows no limit: its programs work on whole images at once
+		}
 	}
 	s.Services = slices.Clone(s.Services)
 	for i := range s.Services {

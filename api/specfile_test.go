@@ -50,6 +50,9 @@ func TestParseSpecP4(t *testing.T) {
 	if s.P4 != "match/web.p4" || s.Rules != "match/web.p4cfg" || s.Source != "web.c" {
 		t.Errorf("p4 %q, rules %q, source %q", s.P4, s.Rules, s.Source)
 	}
+	if s.Limits.Time != Duration(10*time.Millisecond) {
+		t.Errorf("time %v, want 10ms", time.Duration(s.Limits.Time))
+	}
 	if len(s.Targets) != 1 || s.Targets[0] != TargetNIC {
 		t.Errorf("targets %v, want the NIC alone", s.Targets)
 	}
