@@ -24,7 +24,7 @@ uint64_t lambda::sizeOf(const Value *object, const DataLayout &layout)
 }
 
 // The kernel gives a program 512 bytes of stack, which spilled registers share.
-static const uint64_t stackObjectMax = 128;
+static const uint64_t stackObjectMax = 16;
 
 bool lambda::staysOnStack(const AllocaInst &local)
 {

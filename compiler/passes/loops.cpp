@@ -3,6 +3,12 @@
 #include "diagnose.h"
 
 #include "llvm/IR/Instructions.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/Transforms/InstCombine/InstCombine.h"
+#include "llvm/Transforms/Scalar/LoopUnrollPass.h"
+#include "llvm/Transforms/Utils/LCSSA.h"
+#include "llvm/Transforms/Utils/LoopSimplify.h"
+#include "llvm/Transforms/Utils/LoopUtils.h"
 
 using namespace llvm;
 using namespace lambda;
@@ -79,4 +85,39 @@ bool lambda::isWalkable(LoopInfo &loops, ScalarEvolution &evolution, const Prove
 		total += walk;
 	}
 	return total <= walkMax;
+}
+
+// How often a loop's body is worth to be repeated. A charge costs about ten instructions of the machine. Where the number of
+// iterations is not a multiple, a second loop for the rest would cost more registers than there are.
+static unsigned repeatsOf(Loop &loop, ScalarEvolution &evolution)
+{
+	unsigned trips = evolution.getSmallConstantTripCount(&loop);
+
+	if (loop.getNumBlocks() != 1 || !trips || trips % 8)
+		return 1;
+	unsigned size = 0;
+	for (const Instruction &inst : *loop.getHeader())
+		size += !isa<DbgInfoIntrinsic>(inst) && !isa<PHINode>(inst);
+	return size <= 24 ? 8 : size <= 48 ? 4 : 1;
+}
+
+void lambda::unrollShort(Function &function, FunctionAnalysisManager &analyses)
+{
+	FunctionPassManager passes;
+	auto &evolution = analyses.getResult<ScalarEvolutionAnalysis>(function);
+	bool any = false;
+
+	for (Loop *loop : analyses.getResult<LoopAnalysis>(function).getLoopsInPreorder()) {
+		unsigned repeats = repeatsOf(*loop, evolution);
+		if (repeats > 1)
+			addStringMetadataToLoop(loop, "llvm.loop.unroll.count", repeats);
+		any |= repeats > 1;
+	}
+	if (!any)
+		return;
+	passes.addPass(LoopSimplifyPass());
+	passes.addPass(LCSSAPass());
+	passes.addPass(LoopUnrollPass(LoopUnrollOptions(2, /*OnlyWhenForced=*/true)));
+	passes.addPass(InstCombinePass());
+	passes.run(function, analyses);
 }

@@ -6,6 +6,7 @@
 
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Analysis/ScalarEvolution.h"
+#include "llvm/IR/PassManager.h"
 
 namespace lambda
 {
@@ -13,6 +14,9 @@ namespace lambda
 // Whether the verifier can walk through all iterations of a function's loops, at a small part of the instructions that it may
 // look at in all.
 bool isWalkable(llvm::LoopInfo &, llvm::ScalarEvolution &, const Provenance &);
+
+// Unrolls short loops of a metered function, so that several iterations share a charge and their accesses a guard.
+void unrollShort(llvm::Function &, llvm::FunctionAnalysisManager &);
 
 } // namespace lambda
 

@@ -4,6 +4,7 @@
 #include "memory.h"
 #include "remarks.h"
 #include "diagnose.h"
+#include "loops.h"
 #include "passes.h"
 #include "program.h"
 
@@ -276,6 +277,8 @@ static void prepare(Function &function, FunctionAnalysisManager &analyses)
 {
 	FunctionPassManager passes;
 
+	if (isMetered(*function.getParent()))
+		unrollShort(function, analyses);
 	passes.addPass(SeparateConstOffsetFromGEPPass());
 	passes.addPass(EarlyCSEPass());
 	passes.run(function, analyses);

@@ -221,8 +221,9 @@ void Meter::blurComparisons(Loop &loop)
 
 	for (BasicBlock *block : loop.blocks()) {
 		auto *branch = dyn_cast<BranchInst>(block->getTerminator());
+		Loop *inner = loops.getLoopFor(block);
 		bool joins = branch && branch->isConditional() &&
-			     all_of(branch->successors(), [&](BasicBlock *next) { return loop.contains(next); });
+			     all_of(branch->successors(), [&](BasicBlock *next) { return inner->contains(next); });
 		for (Instruction &inst : *block)
 			if (auto *select = dyn_cast<SelectInst>(&inst))
 				if (auto *compare = dyn_cast<ICmpInst>(select->getCondition()))
