@@ -103,11 +103,12 @@ const nowhere = math.MinInt64
 
 // owed is what paths owe before each instruction of a function, or of a part of it.
 type owed struct {
-	g    *graph
-	f    *function
-	part func(i int) bool // nil for all
-	door int              // ways back there are no ways; -1 if there is none
-	debt []int64
+	g     *graph
+	f     *function
+	order []int            // the part, in the function's order
+	part  func(i int) bool // nil for all
+	door  int              // ways back there are no ways; -1 if there is none
+	debt  []int64          // by instruction of the function
 }
 
 // debt is the most that a path through the program owes anywhere.
@@ -116,14 +117,14 @@ func (g *graph) debt() (uint64, error) {
 	if len(g.Insns) > maxMetered {
 		return 0, g.refuse(0, "a metered program of more than %d instructions", maxMetered)
 	}
-	o := owed{g: g, f: f, door: -1}
+	o := owed{g: g, f: f, order: f.order, door: -1, debt: make([]int64, f.To-f.From)}
 	if at, ok := o.settle(f.From); !ok {
 		return 0, g.refuse(at, "a loop takes more than it is charged")
 	}
 	most := int64(0)
-	for i, debt := range o.debt {
-		if debt != nowhere {
-			most = max(most, debt+int64(g.weight[f.From+i]))
+	for _, i := range f.order {
+		if debt := o.debt[i-f.From]; debt != nowhere {
+			most = max(most, debt+int64(g.weight[i]))
 		}
 	}
 	return uint64(most), nil
@@ -133,9 +134,8 @@ func (g *graph) debt() (uint64, error) {
 // A pass carries them over all paths that no charge interrupts; where they are finite, no path needs more charges than there
 // are.
 func (o *owed) settle(from int) (charge int, ok bool) {
-	o.debt = make([]int64, o.f.To-o.f.From)
-	for i := range o.debt {
-		o.debt[i] = nowhere
+	for _, i := range o.order {
+		o.debt[i-o.f.From] = nowhere
 	}
 	o.debt[from-o.f.From] = 0
 	for range min(len(o.g.charges)+2, maxPasses) {
@@ -149,7 +149,7 @@ func (o *owed) settle(from int) (charge int, ok bool) {
 // pass returns the last charge whose success still raised a debt, or -1.
 func (o *owed) pass() (charge int) {
 	charge = -1
-	for _, i := range o.f.order {
+	for _, i := range o.order {
 		if o.debt[i-o.f.From] == nowhere {
 			continue
 		}

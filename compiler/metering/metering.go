@@ -47,9 +47,10 @@ const walkLimit = 1_000_000
 
 // What is refused beyond.
 const (
-	maxInstructions = walkLimit
+	maxInstructions = 1 << 18
 	maxMetered      = 1 << 17 // instructions of a program whose cycles have to be summed up
 	maxPasses       = 1000    // over these; a program needs about as many as its loops are deep
+	maxDepth        = 64      // of loops in each other
 	maxDebt         = 1_000 * PerMicrosecond
 	maxWalked       = 1_000_000 * PerMicrosecond
 )

@@ -339,3 +339,53 @@ func TestPrice(t *testing.T) {
 		t.Errorf("costs %v, want %v", costs, want)
 	}
 }
+
+// loopsOf makes n loops, in each other or one behind the other.
+func loopsOf(n int, nest bool) asm.Instructions {
+	parts := []asm.Instructions{initAt(testSlot)}
+	var ends []asm.Instructions
+	for i := range n {
+		label := fmt.Sprintf("loop%d", i)
+		parts = append(parts, chargeOf(label, testSlot, 1, label+"out"))
+		end := one(asm.JEq.Imm(asm.R1, int32(i), label), asm.Add.Imm(asm.R1, 1).WithSymbol(label+"out"))
+		if nest {
+			ends = append([]asm.Instructions{end}, ends...)
+		} else {
+			parts = append(parts, end)
+		}
+	}
+	return join(append(append(parts, ends...), leave("out"))...)
+}
+
+func TestPriceOfManyLoops(t *testing.T) {
+	for name, c := range map[string]struct {
+		loops int
+		nest  bool
+		why   string
+	}{
+		"one behind the other": {5000, false, ""},
+		"in each other":        {60, true, ""},
+		"too deep":             {70, true, "deep in each other"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := collection(loopsOf(c.loops, c.nest))
+			g, err := analyse(p, p.Programs["lambda"])
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = g.price()
+			if c.why != "" {
+				if !errors.Is(err, ErrUnbounded) || !strings.Contains(err.Error(), c.why) {
+					t.Errorf("priced, or %v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Check(p); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -2,9 +2,11 @@ package metering
 
 import (
 	"bytes"
+	"cmp"
 	"debug/elf"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
@@ -44,8 +46,14 @@ func (g *graph) price() error {
 		g.charges[i].cost = 0
 	}
 	main := &g.funcs[0]
-	p := pricer{g: g, f: main, loop: make([]int, main.To-main.From), closed: make([]bool, main.To-main.From)}
-	if err := p.loops(g.flow(main)); err != nil {
+	n := main.To - main.From
+	p := pricer{
+		g: g, f: main, loop: make([]int, n), closed: make([]bool, n), member: make([]int, n), rank: make([]int, n), debt: make([]int64, n),
+	}
+	for at, i := range main.order {
+		p.rank[i-main.From] = at
+	}
+	if err := p.loops(g.flow(main), 0); err != nil {
 		return err
 	}
 	for i := range g.charges {
@@ -67,12 +75,19 @@ type pricer struct {
 	loop   []int  // for each instruction, the loop that it was last found in; 0 is none
 	count  int    // of loops
 	closed []bool // the instruction is a door whose ways back are taken out
+
+	// To go around a loop: which one an instruction was last seen to be in, its place in the function's order, and what is owed.
+	member, rank []int
+	debt         []int64
 }
 
 // loops prices all loops among nodes, which are in the order of the flow.
-func (p *pricer) loops(nodes []int) error {
+func (p *pricer) loops(nodes []int, depth int) error {
 	for _, component := range p.components(nodes) {
-		if err := p.price(component); err != nil {
+		if depth == maxDepth {
+			return p.g.refuse(component[0], "loops more than %d deep in each other", maxDepth)
+		}
+		if err := p.price(component, depth); err != nil {
 			return err
 		}
 	}
@@ -80,16 +95,14 @@ func (p *pricer) loops(nodes []int) error {
 }
 
 // price prices one loop, given in the order of the flow.
-func (p *pricer) price(nodes []int) error {
+func (p *pricer) price(nodes []int, depth int) error {
 	p.count++
 	id, door := p.count, nodes[0]
-	in := map[int]bool{}
 	for _, i := range nodes {
 		p.loop[i-p.f.From] = id
-		in[i] = true
 	}
 	p.closed[door-p.f.From] = true
-	if err := p.loops(nodes); err != nil {
+	if err := p.loops(nodes, depth+1); err != nil {
 		return err
 	}
 	var all, own []*charge
@@ -101,9 +114,13 @@ func (p *pricer) price(nodes []int) error {
 			}
 		}
 	}
+	for _, i := range nodes {
+		p.member[i-p.f.From] = id
+	}
+	slices.SortFunc(nodes, func(a, b int) int { return cmp.Compare(p.rank[a-p.f.From], p.rank[b-p.f.From]) })
 	// The charges of this loop alone pay for it. Where a way around meets none of them, those of the loops within it pay too.
 	for _, payers := range [][]*charge{own, all} {
-		around, err := p.around(door, in)
+		around, err := p.around(door, id, nodes)
 		if err != nil {
 			return err
 		}
@@ -115,13 +132,13 @@ func (p *pricer) price(nodes []int) error {
 }
 
 // around is what the heaviest way from a loop's door back to it still owes.
-func (p *pricer) around(door int, in map[int]bool) (uint64, error) {
-	o := owed{g: p.g, f: p.f, door: door, part: func(i int) bool { return in[i] }}
+func (p *pricer) around(door, id int, nodes []int) (uint64, error) {
+	o := owed{g: p.g, f: p.f, order: nodes, door: door, debt: p.debt, part: func(i int) bool { return p.member[i-p.f.From] == id }}
 	if at, ok := o.settle(door); !ok {
 		return 0, p.g.refuse(at, "a loop too intricate to meter")
 	}
 	most := int64(0)
-	for i := range in {
+	for _, i := range nodes {
 		if o.debt[i-p.f.From] == nowhere {
 			continue
 		}
