@@ -115,7 +115,12 @@ func findSpec(files []sandbox.File) (api.Spec, error) {
 	if err != nil {
 		return api.Spec{}, err
 	}
-	if !sourceRE.MatchString(spec.Source) || !slices.ContainsFunc(files, named(path.Clean(spec.Source))) {
+	there := slices.ContainsFunc(files, named(path.Clean(spec.Source)))
+	if !there && spec.P4 != "" && spec.Source == spec.Name+".c" {
+		spec.Source = "" // a match stage alone
+		return spec, nil
+	}
+	if !sourceRE.MatchString(spec.Source) || !there {
 		return api.Spec{}, fmt.Errorf("%w: %s: source: there is no file %q beside it", ErrSource, api.SpecFile, spec.Source)
 	}
 	return spec, nil
@@ -202,7 +207,9 @@ func run(ctx context.Context, tools *toolchain, args []string, input []sandbox.F
 // withoutMessage explains a failure of which the compiler said nothing about the author's source.
 func withoutMessage(messages string, exit *sandbox.ExitError, spec api.Spec) Diagnostic {
 	d := Diagnostic{File: spec.Source, Line: 1, Column: 1, Severity: "error"}
-	if strings.Contains(messages, "has internal linkage but is not defined") {
+	if m := undefinedPrimitive.FindStringSubmatch(messages); m != nil && spec.P4 != "" {
+		d.Message = fmt.Sprintf("int %s(EXTRACTED_HEADERS_T *, MATCH_DATA_T *) is not defined: %s calls it as a primitive action", m[1], spec.P4)
+	} else if strings.Contains(messages, "has internal linkage but is not defined") {
 		d.Message = fmt.Sprintf("int %s(EXTRACTED_HEADERS_T *, MATCH_DATA_T *) is not defined: it is the entry in %s", spec.Entry, api.SpecFile)
 	} else {
 		d.Message = fmt.Sprintf("the compiler gave up with %v: make the source simpler", exit)

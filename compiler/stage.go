@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"regexp"
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler/match"
@@ -15,6 +16,9 @@ import (
 // A lambda behind a match stage of its own (spec key p4) is a program on whole packets: its unit is made from the P4 and its
 // rules, and includes the author's C.
 
+// undefinedPrimitive is what clang says of a primitive action without a function.
+var undefinedPrimitive = regexp.MustCompile(`function '(\w+)' has internal linkage but is not defined`)
+
 // Stage is a match stage: what was made of it, and how it became smaller.
 type Stage struct {
 	Code  match.Code
@@ -24,7 +28,10 @@ type Stage struct {
 
 // BuildStage makes the match stage of a spec that has one. Where P4 or rules are at fault, the error is an *Error.
 func BuildStage(spec api.Spec, files []sandbox.File) (Stage, error) {
-	lambda := match.Lambda{Source: path.Join(lambdaDir, spec.Source), Uses: match.Uses{}}
+	lambda := match.Lambda{Uses: match.Uses{}}
+	if spec.Source != "" {
+		lambda.Source = path.Join(lambdaDir, spec.Source)
+	}
 	for _, f := range files {
 		if ext := path.Ext(f.Path); ext == ".c" || ext == ".h" {
 			lambda.Uses.Add(string(f.Data))

@@ -39,6 +39,9 @@ func TestStageErrors(t *testing.T) {
 		"rules": {"web_server.p4cfg", `"do_greet"`, `"do_great"`, []string{
 			`web_server.p4cfg:3:76: error: table "greeting" has no action "do_great": expected "do_greet"`,
 		}},
+		"a function that is missing": {"web_server.c", "int pif_plugin_count", "int pif_plugin_cont", []string{
+			`web_server.c:1:1: error: int pif_plugin_count(EXTRACTED_HEADERS_T *, MATCH_DATA_T *) is not defined: web_server.p4 calls it as a primitive action`,
+		}},
 		"C": {"web_server.c", "job->__data_0 = 0;", "job->__data_9 = 0;", []string{
 			`web_server.c:28:7: error: no member named '__data_9'`,
 		}},

@@ -20,9 +20,11 @@ import (
 func source(t testing.TB, program, rules, c string) *ebpf.Collection {
 	t.Helper()
 	dir := t.TempDir()
-	for name, text := range map[string]string{
-		"lambda.yml": "name: a\np4: a.p4\nrules: a.p4cfg\n", "a.p4": program, "a.p4cfg": rules, "a.c": "#include <pif_plugin.h>\n" + c,
-	} {
+	files := map[string]string{"lambda.yml": "name: a\np4: a.p4\nrules: a.p4cfg\n", "a.p4": program, "a.p4cfg": rules}
+	if c != "" {
+		files["a.c"] = "#include <pif_plugin.h>\n" + c
+	}
+	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
