@@ -18,6 +18,7 @@ void addSoftFloat(llvm::ModulePassManager &); // float and double become integer
 void addArithmetic(llvm::ModulePassManager &); // what BPF lacks becomes what it has
 void addMemory(llvm::ModulePassManager &); // pointers become offsets, accesses are guarded
 void addMetering(llvm::ModulePassManager &); // loops end within their budget
+void addPressure(llvm::ModulePassManager &); // what the stack has no room for goes to memory
 
 void addBuiltins(llvm::ModulePassManager &); // comparisons of a few bytes become loads
 void addStep(llvm::ModulePassManager &, llvm::StringRef name); // counts instructions, for the report

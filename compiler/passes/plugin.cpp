@@ -22,6 +22,7 @@ static void addAll(ModulePassManager &passes)
 	lambda::addMemory(passes);
 	lambda::addStep(passes, "memory");
 	lambda::addMetering(passes);
+	lambda::addPressure(passes);
 	lambda::addStep(passes, "metering");
 	lambda::addBuiltins(passes);
 	lambda::addRemarks(passes);
