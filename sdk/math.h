@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * C's <math.h>, as far as its functions are exact or rounded rightly, so that the NIC and the host give the same bits. Floating
- * point sets neither errno nor exceptions.
+ * C's <math.h>: the same bits on the NIC and on the host. What is here is exact or rounded rightly; the elementary functions are in
+ * lambda_elementary.h. Floating point sets neither errno nor exceptions.
  */
 #ifndef LAMBDA_MATH_H
 #define LAMBDA_MATH_H
@@ -239,5 +239,7 @@ static inline float modff(float x, float *whole)
 	*whole = truncf(x);
 	return copysignf(isinf(x) ? 0 : x - *whole, x);
 }
+
+#include "lambda_elementary.h"
 
 #endif

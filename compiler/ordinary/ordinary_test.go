@@ -128,6 +128,15 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
+func TestElementary(t *testing.T) {
+	r := put(t, "elementary")
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range 200 {
+		request := binary.NativeEndian.AppendUint64(nil, math.Float64bits(number(rng)))
+		agree(t, r, binary.NativeEndian.AppendUint64(request, math.Float64bits(number(rng))))
+	}
+}
+
 func TestRecursion(t *testing.T) {
 	r := put(t, "recursion")
 	for which := range uint32(8) {

@@ -3,6 +3,8 @@
  * What the SDK has in place of the C library, as the NIC gets it (compiled with -D__bpf__), under names that the C library does not
  * have. library_test.c compares the two.
  */
+#define LAMBDA_FLOAT
+#include "lambda_float.h"
 #include <ctype.h>
 #include <fixed.h>
 #include <math.h>
@@ -46,6 +48,18 @@ OURS(double, modf, (double x, double *whole), x, whole)
 OURS(double, fmin, (double x, double y), x, y)
 OURS(double, fmax, (double x, double y), x, y)
 OURS(double, fdim, (double x, double y), x, y)
+OURS(double, exp, (double x), x)
+OURS(double, exp2, (double x), x)
+OURS(double, log, (double x), x)
+OURS(double, log2, (double x), x)
+OURS(double, log10, (double x), x)
+OURS(double, sin, (double x), x)
+OURS(double, cos, (double x), x)
+OURS(double, tan, (double x), x)
+OURS(double, atan, (double x), x)
+OURS(double, atan2, (double y, double x), y, x)
+OURS(double, pow, (double x, double y), x, y)
+OURS(double, hypot, (double x, double y), x, y)
 OURS(int64_t, fixed64_mul, (int64_t x, int64_t y), x, y)
 OURS(int64_t, fixed64_div, (int64_t x, int64_t y), x, y)
 OURS(int, fixed_mul, (int x, int y), x, y)

@@ -25,6 +25,9 @@ long ours_strtol(const char *, char **, int);
 unsigned long ours_strtoul(const char *, char **, int);
 double ours_scalbn(double, int), ours_frexp(double, int *), ours_modf(double, double *), ours_fmin(double, double);
 double ours_fmax(double, double), ours_fdim(double, double);
+double ours_exp(double), ours_exp2(double), ours_log(double), ours_log2(double), ours_log10(double), ours_sin(double);
+double ours_cos(double), ours_tan(double), ours_atan(double), ours_atan2(double, double), ours_pow(double, double);
+double ours_hypot(double, double);
 void ours_qsort(void *, size_t, size_t, int (*)(const void *, const void *)), ours_free(void *), ours_begin(void);
 
 static int failed;
@@ -138,6 +141,45 @@ static void check_math(void)
 	CHECK(bits_equal(ours_fdim(x, y), fdim(x, y)));
 }
 
+/* Within so many units in the last place; the same zero, infinity or NaN. */
+static int near(double x, double want, double units)
+{
+	if (!isfinite(want) || want == 0)
+		return bits_equal(x, want);
+	return fabs(x - want) <= units * (nextafter(fabs(want), INFINITY) - fabs(want));
+}
+
+static void check_elementary(double x, double y)
+{
+	double rounding = 5 + fabs(y) + 2 * fabs(y * log(fabs(x)));
+
+	CHECK(near(ours_exp(x), exp(x), 5));
+	CHECK(near(ours_exp2(x), exp2(x), 5));
+	CHECK(near(ours_log(x), log(x), 5));
+	CHECK(near(ours_log2(x), log2(x), 5));
+	CHECK(near(ours_log10(x), log10(x), 5));
+	CHECK(near(ours_sin(x), sin(x), 5));
+	CHECK(near(ours_cos(x), cos(x), 5));
+	CHECK(near(ours_tan(x), tan(x), 5));
+	CHECK(near(ours_atan(x), atan(x), 5));
+	CHECK(near(ours_atan2(y, x), atan2(y, x), 5));
+	CHECK(near(ours_pow(x, y), pow(x, y), isfinite(rounding) ? rounding : 0));
+	CHECK(near(ours_hypot(x, y), hypot(x, y), 5));
+}
+
+static void check_all_elementary(void)
+{
+	static const double special[] = { 0, -0.0, 1, -1, INFINITY, -INFINITY, NAN, 0.5, -2, 3 };
+
+	for (int i = 0; i < 100; i++)
+		check_elementary(special[i / 10], special[i % 10]);
+	for (int i = 0; i < 200000; i++) {
+		double x = (int32_t)draw() * 0x1p-31, y = (int32_t)draw() * 0x1p-31;
+
+		check_elementary(i & 1 ? x * 4 : x * 300, i & 2 ? y * 9 : (int)(y * 20));
+	}
+}
+
 static void check_fixed(void)
 {
 	int64_t x = (int64_t)(draw() << 32 ^ draw()) >> draw() % 60,
@@ -221,6 +263,7 @@ int main(void)
 		check_math();
 		check_fixed();
 	}
+	check_all_elementary();
 	for (int i = 0; i < 2000; i++) {
 		check_sort();
 		check_heap();
