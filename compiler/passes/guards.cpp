@@ -105,8 +105,11 @@ void Guards::place(const Access &access, Value *number, int64_t distance)
 
 	if (!object || layout.has(object))
 		address = layout.memory();
-	if (object && layout.isOwn(object))
-		address = at.CreatePtrAdd(address, at.CreateAdd(numbers.part(), at.getInt64(layout.at(object))));
+	// Constants come last: they go into the instruction, and what is before them is the same for many.
+	if (object && layout.isOwn(object)) {
+		address = at.CreatePtrAdd(address, numbers.part());
+		distance += layout.at(object);
+	}
 	if (number)
 		address = at.CreatePtrAdd(address, number);
 	if (distance)

@@ -157,11 +157,12 @@ void Rewriter::rewriteCall(CallBase &call)
 
 Value *Rewriter::addressOf(Value *pointer, Place place, IRBuilder<> &at)
 {
-	Value *number = numbers.value(pointer, place, at);
+	Value *number = numbers.value(pointer, place, at), *address = layout.memory();
 
-	if (place.object && layout.isOwn(place.object))
-		number = at.CreateAdd(number, at.CreateAdd(numbers.part(), at.getInt64(layout.at(place.object))));
-	return at.CreatePtrAdd(layout.memory(), number);
+	if (!place.object || !layout.isOwn(place.object))
+		return at.CreatePtrAdd(address, number);
+	address = at.CreatePtrAdd(at.CreatePtrAdd(address, numbers.part()), number);
+	return at.CreatePtrAdd(address, at.getInt64(layout.at(place.object)));
 }
 
 void Rewriter::rewrite(Instruction &inst)
