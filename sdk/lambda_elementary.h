@@ -157,6 +157,8 @@ static inline double pow(double x, double y)
 		return 1;
 	if (x != x || y != y)
 		return NAN;
+	if (isinf(y))
+		return (fabs(x) > 1) == (y > 0) ? HUGE_VAL : 0;
 	if (whole == y && fabs(y) <= 1024) {
 		for (uint32_t n = fabs(y); n; n >>= 1) {
 			if (n & 1)
