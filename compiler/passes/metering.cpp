@@ -50,7 +50,7 @@ class Meter
       private:
 	GlobalVariable *fuel();
 	void begin();
-	void blur(Loop &);
+	void blur(BasicBlock &header, BasicBlock *before);
 	void blurJoins(Loop &);
 	void blurUses(Instruction &, Instruction *before);
 	void blurComparison(ICmpInst &);
@@ -149,12 +149,11 @@ void Meter::findPrecise()
 
 // What enters a loop is unknown to the verifier from the first iteration on, so that the next ones show it nothing new. What it holds
 // on to is made so in each iteration.
-void Meter::blur(Loop &loop)
+void Meter::blur(BasicBlock &header, BasicBlock *before)
 {
-	BasicBlock *before = loop.getLoopPreheader(), *header = loop.getHeader();
 	SmallVector<PHINode *, 8> again;
 
-	for (PHINode &phi : header->phis()) {
+	for (PHINode &phi : header.phis()) {
 		if (!isBlurrable(phi) || !before)
 			continue;
 		if (precise.count(&phi)) {
@@ -165,7 +164,7 @@ void Meter::blur(Loop &loop)
 		phi.setIncomingValue(i, unknown(phi.getIncomingValue(i), before->getTerminator()));
 	}
 	for (PHINode *phi : again)
-		blurUses(*phi, header->getTerminator());
+		blurUses(*phi, header.getTerminator());
 }
 
 // Where ways join in a loop, a value that depends on the way is unknown from there on: else each way would be walked on its own
@@ -280,6 +279,7 @@ static void defineAll(Function &function)
 
 void Meter::run()
 {
+	SmallVector<std::pair<BasicBlock *, BasicBlock *>, 8> entries;
 	SmallVector<Loop *, 4> all = loops.getLoopsInPreorder();
 
 	defineAll(function);
@@ -290,10 +290,12 @@ void Meter::run()
 		blurComparisons(*loop);
 		blurJoins(*loop);
 	}
-	for (Loop *loop : all)
-		charge(*loop->getHeader());
-	for (Loop *loop : all)
-		blur(*loop);
+	for (Loop *loop : all) // before the blocks of loops are split
+		entries.push_back({ loop->getHeader(), loop->getLoopPreheader() });
+	for (auto [header, before] : entries)
+		charge(*header);
+	for (auto [header, before] : entries)
+		blur(*header, before);
 }
 
 PreservedAnalyses MeteringPass::run(Module &module, ModuleAnalysisManager &manager)
