@@ -50,7 +50,7 @@ class Meter
       private:
 	GlobalVariable *fuel();
 	void begin();
-	void blur(BasicBlock &header, BasicBlock *before);
+	void blur(BasicBlock &header, Instruction *entry);
 	void blurJoins(Loop &);
 	void blurUses(Instruction &, Instruction *before);
 	void blurComparison(ICmpInst &);
@@ -149,8 +149,9 @@ void Meter::findPrecise()
 
 // What enters a loop is unknown to the verifier from the first iteration on, so that the next ones show it nothing new. What it holds
 // on to is made so in each iteration.
-void Meter::blur(BasicBlock &header, BasicBlock *before)
+void Meter::blur(BasicBlock &header, Instruction *entry)
 {
+	BasicBlock *before = entry ? entry->getParent() : nullptr;
 	SmallVector<PHINode *, 8> again;
 
 	for (PHINode &phi : header.phis()) {
@@ -161,7 +162,7 @@ void Meter::blur(BasicBlock &header, BasicBlock *before)
 			continue;
 		}
 		int i = phi.getBasicBlockIndex(before);
-		phi.setIncomingValue(i, unknown(phi.getIncomingValue(i), before->getTerminator()));
+		phi.setIncomingValue(i, unknown(phi.getIncomingValue(i), entry));
 	}
 	for (PHINode *phi : again)
 		blurUses(*phi, header.getTerminator());
@@ -279,7 +280,7 @@ static void defineAll(Function &function)
 
 void Meter::run()
 {
-	SmallVector<std::pair<BasicBlock *, BasicBlock *>, 8> entries;
+	SmallVector<std::pair<BasicBlock *, Instruction *>, 8> entries;
 	SmallVector<Loop *, 4> all = loops.getLoopsInPreorder();
 
 	defineAll(function);
@@ -290,12 +291,14 @@ void Meter::run()
 		blurComparisons(*loop);
 		blurJoins(*loop);
 	}
-	for (Loop *loop : all) // before the blocks of loops are split
-		entries.push_back({ loop->getHeader(), loop->getLoopPreheader() });
-	for (auto [header, before] : entries)
+	for (Loop *loop : all) { // charging splits blocks, and nobody tells the loops
+		BasicBlock *before = loop->getLoopPreheader();
+		entries.push_back({ loop->getHeader(), before ? before->getTerminator() : nullptr });
+	}
+	for (auto [header, entry] : entries)
 		charge(*header);
-	for (auto [header, before] : entries)
-		blur(*header, before);
+	for (auto [header, entry] : entries)
+		blur(*header, entry);
 }
 
 PreservedAnalyses MeteringPass::run(Module &module, ModuleAnalysisManager &manager)
