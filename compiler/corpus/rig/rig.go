@@ -74,9 +74,11 @@ func Open(ctx context.Context, c Config) (r *Rig, err error) {
 	return r, err
 }
 
-// freePort finds one on loopback.
+// freePort finds one at an address of loopback that only this process uses, so that it is still free when it is listened at.
 func freePort(uint32) (netip.AddrPort, error) {
-	conn, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:0")))
+	pid := os.Getpid()
+	own := netip.AddrFrom4([4]byte{127, byte(1 + pid>>16), byte(pid >> 8), byte(pid)})
+	conn, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(own, 0)))
 	if err != nil {
 		return netip.AddrPort{}, err
 	}
