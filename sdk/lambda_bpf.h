@@ -43,6 +43,19 @@ struct lambda_headers {
 /* Run by BPF_PROG_TEST_RUN, where the running revision's object stands in the place of lambda_migrate_old. */
 #define LAMBDA_MIGRATE_ENTRY SEC("xdp.frags") int lambda_migrate(struct xdp_md *ctx)
 
+/* Bytes of the packet, or NULL where it does not hold them. */
+static __always_inline uint8_t *lambda_packet(struct xdp_md *ctx, uint32_t at, uint32_t len)
+{
+	void *data = (void *)(long)ctx->data;
+	void *end = (void *)(long)ctx->data_end;
+
+	lambda_opaque(at);
+	if (at > 0x3fff) /* the verifier follows packet offsets up to 0xffff in all */
+		return NULL;
+	data += at;
+	return data + len > end ? NULL : data;
+}
+
 #ifdef LAMBDA_ASSEMBLE
 /* The messages in assembly, and after the run their replies. */
 static uint8_t lambda_messages[LAMBDA_IN_FLIGHT][LAMBDA_MESSAGE_MAX + LAMBDA_WINDOW] SEC(".bss..messages");
@@ -62,15 +75,7 @@ static __always_inline uint8_t *payload(EXTRACTED_HEADERS_T *headers, int32_t of
 #else
 static __always_inline uint8_t *payload(EXTRACTED_HEADERS_T *headers, int32_t off, uint32_t len)
 {
-	void *data = (void *)(long)headers->ctx->data;
-	void *end = (void *)(long)headers->ctx->data_end;
-	uint32_t at = headers->base + off;
-
-	lambda_opaque(at);
-	if (at > 0x3fff) /* the verifier follows packet offsets up to 0xffff in all */
-		return NULL;
-	data += at;
-	return data + len > end ? NULL : data;
+	return lambda_packet(headers->ctx, headers->base + off, len);
 }
 #endif
 
@@ -170,52 +175,6 @@ static __always_inline int lambda_copy_in(EXTRACTED_HEADERS_T *headers, uint8_t 
 }
 
 /*
- * Copies up to 512 bytes without a helper's price, 32 at a time: a little more than n where the packet has room, which the
- * reply's length then cuts off. 0, or -1 where it did not copy all.
- */
-static __always_inline int lambda_copy_short(EXTRACTED_HEADERS_T *headers, const uint8_t *from, uint32_t n)
-{
-	for (uint32_t i = 0; i < 512; i += 32) {
-		uint8_t *to;
-
-		if (i >= n)
-			return 0;
-		to = payload(headers, i, 32);
-		if (!to)
-			return -1;
-		for (int k = 0; k < 32; k += 8)
-			*(uint64_t *)(to + k) = *(const uint64_t *)(from + i + k);
-	}
-	return n > 512 ? -1 : 0;
-}
-
-static __always_inline int lambda_copy_out(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data, const uint8_t *array,
-					   uint32_t size, uint32_t at, uint32_t len)
-{
-	uint32_t window = match_data->window;
-	uint32_t room = match_data->window_len;
-	uint32_t n;
-
-	if (window > len || size < LAMBDA_WINDOW)
-		return RETURN_FAULT;
-	n = len - window;
-	if (n > room)
-		n = room;
-	at += window;
-	lambda_opaque(at);
-	lambda_opaque(n);
-	if (at > size - LAMBDA_WINDOW || n > LAMBDA_WINDOW)
-		return RETURN_FAULT;
-	if (lambda_copy_short(headers, array + at, n) &&
-	    bpf_xdp_store_bytes(headers->ctx, headers->base, (void *)(array + at), n))
-		return RETURN_FAULT;
-	headers->req->out_off = 0;
-	headers->req->out_len = n;
-	headers->req->out_total = len;
-	return RETURN_FORWARD;
-}
-
-/*
  * The kernel's address of len bytes of the lambda's own memory at p, for helpers; a fault where they are not all the lambda's.
  * To the verifier max bytes are there: a constant of at most 2,048. The compiler's passes make it (compiler/passes/memory.cpp).
  */
@@ -248,7 +207,61 @@ static __always_inline int lambda_write(EXTRACTED_HEADERS_T *headers, const void
 	headers->req->out_total = len;
 	return RETURN_FORWARD;
 }
+
+/* A whole message goes out window by window behind the lambda. */
+static __always_inline int lambda_copy_out(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data, const uint8_t *array,
+					   uint32_t size, uint32_t at, uint32_t len)
+{
+	(void)match_data;
+	return at > size || len > size - at ? RETURN_FAULT : lambda_write(headers, array + at, len);
+}
 #else
+/*
+ * Copies up to 512 bytes without a helper's price, 32 at a time: a little more than n where the packet has room, which the
+ * reply's length then cuts off. 0, or -1 where it did not copy all. All it needs are values, so that lambdas can share it.
+ */
+static __always_inline int lambda_copy_short(struct xdp_md *ctx, uint32_t base, const uint8_t *from, uint32_t n)
+{
+	for (uint32_t i = 0; i < 512; i += 32) {
+		uint8_t *to;
+
+		if (i >= n)
+			return 0;
+		to = lambda_packet(ctx, base + i, 32);
+		if (!to)
+			return -1;
+		for (int k = 0; k < 32; k += 8)
+			*(uint64_t *)(to + k) = *(const uint64_t *)(from + i + k);
+	}
+	return n > 512 ? -1 : 0;
+}
+
+static __always_inline int lambda_copy_out(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data, const uint8_t *array,
+					   uint32_t size, uint32_t at, uint32_t len)
+{
+	uint32_t window = match_data->window;
+	uint32_t room = match_data->window_len;
+	uint32_t n;
+
+	if (window > len || size < LAMBDA_WINDOW)
+		return RETURN_FAULT;
+	n = len - window;
+	if (n > room)
+		n = room;
+	at += window;
+	lambda_opaque(at);
+	lambda_opaque(n);
+	if (at > size - LAMBDA_WINDOW || n > LAMBDA_WINDOW)
+		return RETURN_FAULT;
+	if (lambda_copy_short(headers->ctx, headers->base, array + at, n) &&
+	    bpf_xdp_store_bytes(headers->ctx, headers->base, (void *)(array + at), n))
+		return RETURN_FAULT;
+	headers->req->out_off = 0;
+	headers->req->out_len = n;
+	headers->req->out_total = len;
+	return RETURN_FORWARD;
+}
+
 static __always_inline uint32_t lambda_read(EXTRACTED_HEADERS_T *headers, void *to, uint32_t max)
 {
 	uint32_t n = headers->req->match.payload_len;

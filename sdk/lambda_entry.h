@@ -78,6 +78,13 @@ static __always_inline int lambda_dispatch(EXTRACTED_HEADERS_T *headers)
 }
 #endif
 
+#ifdef LAMBDA_MEMBER
+/* One of several lambdas in a program, which calls it (compiler/link). */
+int lambda_member(EXTRACTED_HEADERS_T *headers)
+{
+	return lambda_dispatch(headers);
+}
+#else
 SEC("xdp.frags")
 int lambda(struct xdp_md *ctx)
 {
@@ -95,6 +102,7 @@ int lambda(struct xdp_md *ctx)
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
+#endif
 
 #else /* the host */
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plugin's entry: puts our passes behind LLVM's own, where the author's code has its optimised form.
+#include "coalesce.h"
 #include "passes.h"
 
 #include "llvm/Passes/PassBuilder.h"
@@ -33,5 +34,6 @@ extern "C" __attribute__((visibility("default"))) PassPluginLibraryInfo llvmGetP
 	return { LLVM_PLUGIN_API_VERSION, "lambda", "1", [](PassBuilder &builder) {
 			builder.registerOptimizerLastEPCallback(
 				[](ModulePassManager &passes, OptimizationLevel) { addAll(passes); });
+			lambda::addCoalescing(builder);
 		} };
 }

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sharing: what several members call, and is more than the call would be, stays a function. Everything else that is called once
+// goes where it is called, as does what gets a pointer into the stack: the verifier would follow it, but the passes
+// behind this one take such a function for ordinary C.
+#include "coalesce.h"
+#include "program.h"
+
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
+
+using namespace llvm;
+
+namespace
+{
+
+constexpr unsigned maxArguments = 5; // registers that BPF has for them
+constexpr unsigned minSize = 40; // instructions, with what is called; a call is about ten with what it saves and moves
+
+class Sharing
+{
+      public:
+	void run(Module &, bool share);
+
+      private:
+	void findStack(Module &);
+	bool isOfStack(Value *) const;
+	bool getsStack(Function &) const;
+	bool isWorthwhile(Function &);
+	unsigned sizeOf(Function &);
+
+	SmallPtrSet<Value *, 32> stack; // arguments that may point into a stack
+	DenseMap<Function *, unsigned> sizes;
+};
+
+} // namespace
+
+bool Sharing::isOfStack(Value *value) const
+{
+	value = value->stripInBoundsOffsets();
+	return isa<AllocaInst>(value) || stack.contains(value);
+}
+
+void Sharing::findStack(Module &module)
+{
+	for (bool changed = true; changed;) {
+		changed = false;
+		for (Function &function : module)
+			for (Instruction &inst : instructions(function)) {
+				auto *call = dyn_cast<CallInst>(&inst);
+				Function *callee = call ? call->getCalledFunction() : nullptr;
+				if (!callee || callee->isDeclaration())
+					continue;
+				for (auto [value, argument] : zip(call->args(), callee->args()))
+					if (isOfStack(value))
+						changed |= stack.insert(&argument).second;
+			}
+	}
+}
+
+unsigned Sharing::sizeOf(Function &function)
+{
+	auto [at, isNew] = sizes.insert({ &function, 0 }); // recursion counts once
+	unsigned size = 0;
+
+	if (!isNew)
+		return at->second;
+	for (Instruction &inst : instructions(function)) {
+		auto *call = dyn_cast<CallInst>(&inst);
+		Function *callee = call ? call->getCalledFunction() : nullptr;
+		if (callee && !callee->isDeclaration())
+			size += sizeOf(*callee);
+		else if (!isa<DbgInfoIntrinsic>(inst) && !isa<LifetimeIntrinsic>(inst))
+			size++;
+	}
+	return sizes[&function] = size;
+}
+
+// What several functions call, is more than a call would be, and gets along with registers.
+bool Sharing::isWorthwhile(Function &function)
+{
+	SmallPtrSet<Function *, 4> callers;
+
+	for (User *user : function.users())
+		if (auto *call = dyn_cast<CallInst>(user))
+			callers.insert(call->getFunction());
+	return callers.size() > 1 && function.hasLocalLinkage() && function.arg_size() <= maxArguments &&
+	       !getsStack(function) && sizeOf(function) >= minSize;
+}
+
+bool Sharing::getsStack(Function &function) const
+{
+	return any_of(function.args(), [&](Argument &argument) { return stack.contains(&argument); });
+}
+
+void Sharing::run(Module &module, bool share)
+{
+	findStack(module);
+	for (Function &function : module) {
+		if (function.isDeclaration() || lambda::isProgram(function) ||
+		    function.hasFnAttribute(Attribute::NoInline))
+			continue;
+		if (share && isWorthwhile(function)) {
+			function.removeFnAttr(Attribute::AlwaysInline);
+			function.addFnAttr(Attribute::NoInline);
+		} else if (function.hasOneUse() || getsStack(function)) {
+			function.addFnAttr(Attribute::AlwaysInline);
+		}
+	}
+}
+
+PreservedAnalyses lambda::SharePass::run(Module &module, ModuleAnalysisManager &)
+{
+	Sharing().run(module, share);
+	return PreservedAnalyses::none();
+}
