@@ -249,6 +249,11 @@ func (n *NIC) loadProgram(spec *ebpf.CollectionSpec, r *revision, replace map[st
 		return verifierError(err)
 	}
 	defer coll.Close()
+	return n.install(coll, r)
+}
+
+// install pins what the kernel loaded, and puts it into the revision's slot.
+func (n *NIC) install(coll *ebpf.Collection, r *revision) error {
 	r.prog, r.migrate = coll.DetachProgram(compiler.Program), coll.DetachProgram(compiler.MigrateProgram)
 	for _, p := range r.parts() {
 		if *p.layout == "" {

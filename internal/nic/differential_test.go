@@ -27,12 +27,13 @@ type pair struct {
 	t            *testing.T
 	nic, process *net.UDPConn
 	sentinel     packets.RPC // a request that both answer
+	numbers      map[string]uint32
 }
 
 func newPair(t *testing.T, n *NIC, d backend.Deployment, sentinel packets.RPC) *pair {
 	t.Helper()
 	deploy(t, n, d)
-	return &pair{t: t, nic: dial(t, n.Addr()), process: dial(t, startProcess(t, d)), sentinel: sentinel}
+	return &pair{t: t, nic: dial(t, n.Addr()), process: dial(t, startProcess(t, d)), sentinel: sentinel, numbers: workloads}
 }
 
 // startProcess runs the lambda natively, where lambda-host's sanitizers watch it.
@@ -94,7 +95,7 @@ func (p *pair) ask(conn *net.UDPConn, b []byte) []byte {
 	p.t.Helper()
 	last := p.sentinel
 	last.Request = requests.Add(1) | 1<<63
-	for _, d := range [][]byte{b, last.Build(workloads)} {
+	for _, d := range [][]byte{b, last.Build(p.numbers)} {
 		_, err := conn.Write(d)
 		if errors.Is(err, syscall.ECONNREFUSED) { // what the datagram before was told; this one was not sent
 			_, err = conn.Write(d)
