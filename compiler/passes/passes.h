@@ -10,6 +10,7 @@ namespace lambda
 
 // Each adds one stage to the end of the module's pipeline, with what LLVM has to clean up behind it.
 
+void addUnsupported(llvm::ModulePassManager &); // what BPF cannot have is refused
 void addCalls(llvm::ModulePassManager &); // indirect calls become switches
 void addRecursion(llvm::ModulePassManager &); // recursion becomes iteration
 void addInline(llvm::ModulePassManager &); // what loops or touches memory becomes part of the entry

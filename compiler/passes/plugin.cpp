@@ -11,6 +11,7 @@ using namespace llvm;
 static void addAll(ModulePassManager &passes)
 {
 	lambda::addStep(passes, "begin");
+	lambda::addUnsupported(passes);
 	lambda::addCalls(passes);
 	lambda::addRecursion(passes);
 	lambda::addInline(passes);
