@@ -13,6 +13,7 @@ import (
 	"github.com/cilium/ebpf/asm"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/compiler/diagnose"
 	"github.com/lambdanic/lambdanic/compiler/metering"
 )
 
@@ -84,7 +85,7 @@ func inspect(object []byte, allowed []asm.BuiltinFunc) (c Contents, err error) {
 			continue
 		}
 		if err := checkMap(m); err != nil {
-			return c, err
+			return c, fmt.Errorf("%w: %s%w", ErrForbidden, firstUse(spec, name), err)
 		}
 		c.Maps = append(c.Maps, api.Map{
 			Name: name, Type: m.Type.String(), KeySize: m.KeySize, ValueSize: m.ValueSize, MaxEntries: m.MaxEntries,
@@ -108,7 +109,11 @@ func checkSymbols(object []byte) error {
 	}
 	for _, s := range symbols {
 		if s.Section == elf.SHN_UNDEF && s.Name != "" {
-			return fmt.Errorf("%w: %s is declared, but nowhere defined", ErrForbidden, s.Name)
+			at := ""
+			if spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(object)); err == nil {
+				at = firstUse(spec, s.Name)
+			}
+			return fmt.Errorf("%w: %s%s is declared, but nowhere defined: define it in the source, or leave it out", ErrForbidden, at, s.Name)
 		}
 	}
 	return nil
@@ -117,11 +122,12 @@ func checkSymbols(object []byte) error {
 func checkPrograms(spec *ebpf.CollectionSpec, allowed []asm.BuiltinFunc) error {
 	for name, program := range spec.Programs {
 		if foreign[name] == "" || program.SectionName != sectionName {
-			return fmt.Errorf("%w: a program %q in section %q", ErrForbidden, name, program.SectionName)
+			return fmt.Errorf("%w: %sa program %q in section %q: leave the section out, a lambda has one entry",
+				ErrForbidden, place(program.Instructions, 0), name, program.SectionName)
 		}
 		for i := range program.Instructions {
 			if err := checkInstruction(spec, allowed, name, &program.Instructions[i]); err != nil {
-				return err
+				return fmt.Errorf("%w: %s%w", ErrForbidden, place(program.Instructions, i), err)
 			}
 		}
 	}
@@ -135,32 +141,50 @@ func checkInstruction(spec *ebpf.CollectionSpec, allowed []asm.BuiltinFunc, prog
 	switch {
 	case ins.IsBuiltinCall():
 		if fn := asm.BuiltinFunc(ins.Constant); !slices.Contains(allowed, fn) {
-			return fmt.Errorf("%w: a call to the kernel's %v%s", ErrForbidden, fn, place(ins))
+			return fmt.Errorf("a call of the kernel's %s: docs/language.md lists what a lambda may call", diagnose.Helper(fn))
 		}
 	case ins.IsKfuncCall():
-		return fmt.Errorf("%w: a call to a kernel function%s", ErrForbidden, place(ins))
+		return errors.New("a call of a function of the kernel's own: docs/language.md lists what a lambda may call")
 	case ins.OpCode.IsDWordLoad() && ins.Src != 0 && !ins.IsLoadOfFunctionPointer():
 		// Anything else is a variable of the kernel, or a file descriptor of whoever loads the object.
 		if !ins.IsLoadFromMap() || spec.Maps[ins.Reference()] == nil || ins.Reference() == foreign[program] {
-			return fmt.Errorf("%w: a load of a foreign object%s", ErrForbidden, place(ins))
+			return errors.New("a load of a foreign object: name the lambda's own")
 		}
 	}
 	return nil
 }
 
-func place(ins *asm.Instruction) string {
-	if source := ins.Source(); source != nil {
-		return fmt.Sprintf(" in %q", strings.TrimSpace(source.String()))
+// place says where an instruction comes from, as the beginning of a message.
+func place(insns asm.Instructions, i int) string {
+	p := diagnose.PlaceOf(insns, i)
+	switch {
+	case p.File == "":
+		return ""
+	case p.Text == "":
+		return fmt.Sprintf("%v: ", p)
+	default:
+		return fmt.Sprintf("%v: in %q: ", p, strings.TrimSpace(p.Text))
+	}
+}
+
+// firstUse is the place of the first instruction that names an object.
+func firstUse(spec *ebpf.CollectionSpec, name string) string {
+	if program := spec.Programs[Program]; program != nil {
+		for i := range program.Instructions {
+			if ins := &program.Instructions[i]; ins.Reference() == name {
+				return place(program.Instructions, i)
+			}
+		}
 	}
 	return ""
 }
 
 func checkMap(m *ebpf.MapSpec) error {
 	if m.Pinning != ebpf.PinNone {
-		return fmt.Errorf("%w: the map %q is pinned, so that it could be another lambda's", ErrForbidden, m.Name)
+		return fmt.Errorf("the map %q is pinned, so that it could be another lambda's: leave pinning out", m.Name)
 	}
 	if !slices.Contains(mapTypes, m.Type) {
-		return fmt.Errorf("%w: the map %q is a %v: use one of %v", ErrForbidden, m.Name, m.Type, mapTypes)
+		return fmt.Errorf("the map %q is a %v: use one of %v", m.Name, m.Type, mapTypes)
 	}
 	return nil
 }
