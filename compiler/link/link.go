@@ -107,7 +107,18 @@ func fuse(ctx context.Context, sources [][]byte, s stage) (*Program, error) {
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	return p, p.build(ctx, l, modules, s)
+	if err := p.build(ctx, l, modules, s); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// check refuses what would have to be one thing in the program and is several.
+func (p *Program) check() error {
+	if p.Contents.Layouts.Migrated != "" || p.Contents.Layouts.From != "" {
+		return fmt.Errorf("%w: one of %s has LAMBDA_MIGRATED, which takes over from one lambda's revision", ErrMember, p.names())
+	}
+	return nil
 }
 
 func (p *Program) build(ctx context.Context, l *compiler.Linker, modules [][]byte, s stage) error {
@@ -122,7 +133,7 @@ func (p *Program) build(ctx context.Context, l *compiler.Linker, modules [][]byt
 	if err != nil {
 		return fmt.Errorf("fuse %s: %w", p.names(), err)
 	}
-	return nil
+	return p.check()
 }
 
 // passes are what is done to the linked module, before LLVM optimises it.

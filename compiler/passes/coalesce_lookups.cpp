@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stratification of what the members have per request: a map of one element is looked up once, where all its uses
-// come from, and not at each of them. The kernel gives the same address each time, as a program does not change its CPU.
+// Stratification of what the members have per request: a map of one element is looked up once on each way, and not
+// at each use. The kernel gives the same address each time, as a program does not change its CPU.
 #include "coalesce.h"
 
+#include "llvm/ADT/PostOrderIterator.h"
 #include "llvm/IR/Dominators.h"
-#include "llvm/IR/IRBuilder.h"
-#include "llvm/IR/InstIterator.h"
 #include "llvm/Transforms/Scalar/EarlyCSE.h"
 #include "llvm/Transforms/Scalar/GVN.h"
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
@@ -28,28 +27,22 @@ static GlobalVariable *mapOf(const CallInst &call)
 	return map && (map->getName() == "lambda_workspaces" || map->getName() == "ln_requests") ? map : nullptr;
 }
 
-// Looks the map up in the block that dominates all calls, which then take what was found there. The key is a stack slot of its
-// own: at each call its element is the same.
-static void hoist(Function &function, DominatorTree &tree, GlobalVariable &map, ArrayRef<CallInst *> calls)
+// Calls take what one found that is on all ways to them. A way that has none before gets none: what a request does not use costs
+// it nothing.
+static bool unite(DominatorTree &tree, ArrayRef<CallInst *> calls)
 {
-	BasicBlock *block = calls[0]->getParent();
-	for (CallInst *call : calls)
-		block = tree.findNearestCommonDominator(block, call->getParent());
-	Instruction *before = block->getTerminator();
-	for (CallInst *call : calls)
-		if (call->getParent() == block && (before->isTerminator() || call->comesBefore(before)))
-			before = call;
+	SmallVector<CallInst *> first;
 
-	IRBuilder<> entry(&*function.getEntryBlock().getFirstInsertionPt());
-	AllocaInst *key = entry.CreateAlloca(entry.getInt32Ty());
-	IRBuilder<> at(before);
-	at.SetCurrentDebugLocation(calls[0]->getDebugLoc());
-	at.CreateStore(at.getInt32(0), key);
-	CallInst *first = at.CreateCall(calls[0]->getFunctionType(), calls[0]->getCalledOperand(), { &map, key });
 	for (CallInst *call : calls) {
-		call->replaceAllUsesWith(first);
+		auto found = find_if(first, [&](CallInst *before) { return tree.dominates(before, call); });
+		if (found == first.end()) {
+			first.push_back(call);
+			continue;
+		}
+		call->replaceAllUsesWith(*found);
 		call->eraseFromParent();
 	}
+	return first.size() < calls.size();
 }
 
 PreservedAnalyses lambda::LookupsPass::run(Module &module, ModuleAnalysisManager &manager)
@@ -58,19 +51,23 @@ PreservedAnalyses lambda::LookupsPass::run(Module &module, ModuleAnalysisManager
 	if (!mark)
 		return PreservedAnalyses::all();
 	mark->eraseFromParent();
+	bool changed = false;
 	for (Function &function : module) {
+		if (function.isDeclaration())
+			continue;
 		MapVector<GlobalVariable *, SmallVector<CallInst *>> lookups;
-		for (Instruction &inst : instructions(function))
-			if (auto *call = dyn_cast<CallInst>(&inst))
-				if (GlobalVariable *map = mapOf(*call))
-					lookups[map].push_back(call);
-		for (auto &[map, calls] : lookups) {
-			if (calls.size() < 2)
-				continue;
-			DominatorTree tree(function);
-			hoist(function, tree, *map, calls);
-		}
+		for (BasicBlock *block : ReversePostOrderTraversal<Function *>(&function))
+			for (Instruction &inst : *block)
+				if (auto *call = dyn_cast<CallInst>(&inst))
+					if (GlobalVariable *map = mapOf(*call))
+						lookups[map].push_back(call);
+		DominatorTree tree(function);
+		for (auto &[map, calls] : lookups)
+			changed |= unite(tree, calls);
 	}
+	if (!changed)
+		return PreservedAnalyses::all();
+	manager.invalidate(module, PreservedAnalyses::none());
 	// The second test for NULL of what was found once is in vain.
 	FunctionPassManager clean;
 	clean.addPass(EarlyCSEPass(true));

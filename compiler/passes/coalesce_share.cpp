@@ -5,6 +5,8 @@
 #include "coalesce.h"
 #include "program.h"
 
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 
@@ -108,8 +110,29 @@ void Sharing::run(Module &module, bool share)
 	}
 }
 
+// Ends each member that the program calls by what differs from the others and is no instruction. LLVM would have one access
+// in common for objects of two members else, and nobody knew which of them it is.
+static void part(Function &program)
+{
+	LLVMContext &context = program.getContext();
+	auto *type = FunctionType::get(Type::getVoidTy(context), { Type::getInt32Ty(context) }, false);
+	auto *nothing = InlineAsm::get(type, "", "i", /*hasSideEffects=*/true);
+	unsigned number = 0;
+
+	for (Instruction &inst : make_early_inc_range(instructions(program))) {
+		auto *call = dyn_cast<CallInst>(&inst);
+		if (!call || !call->getCalledFunction() || call->getCalledFunction()->isDeclaration())
+			continue;
+		IRBuilder<> at(call->getNextNode());
+		at.CreateCall(nothing, { at.getInt32(number++) });
+	}
+}
+
 PreservedAnalyses lambda::SharePass::run(Module &module, ModuleAnalysisManager &)
 {
+	for (Function &function : module)
+		if (isProgram(function))
+			part(function);
 	Sharing().run(module, share);
 	return PreservedAnalyses::none();
 }
