@@ -18,20 +18,29 @@ import (
 
 // buildFlags say what build does instead of printing an image.
 type buildFlags struct {
-	report, verbose bool
-	emit, target    string
+	report, verbose, fused bool
+	emit, target           string
 }
 
 func buildCommand(o *options) *cobra.Command {
 	var f buildFlags
 	cmd := &cobra.Command{
-		Use:   "build [DIR]",
+		Use:   "build [DIR...]",
 		Short: "Compile a lambda and print its image",
 		Long: "Compile a lambda, the one in this directory by default, and print its image, which deploy takes. No daemon is needed.\n" +
-			"With --report, --emit, --target or --verbose, say what becomes of it instead.",
-		Example: "  lambdanic build lambdas/web_server\n  lambdanic build --report lambdas/web_server\n  lambdanic build --target nfp lambdas/web_server",
-		Args:    cobra.MaximumNArgs(1),
+			"With --report, --emit, --target, --verbose or --fused, say what becomes of it instead.",
+		Example: "  lambdanic build lambdas/web_server\n  lambdanic build --report lambdas/web_server\n  lambdanic build --target nfp lambdas/web_server\n" +
+			"  lambdanic build --fused lambdas/*",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if f.fused {
+				return cobra.MinimumNArgs(1)(cmd, args)
+			}
+			return cobra.MaximumNArgs(1)(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.fused {
+				return buildFused(cmd.Context(), cmd.OutOrStdout(), o, args)
+			}
 			if f != (buildFlags{}) {
 				return f.run(cmd, o, dirArg(args))
 			}
@@ -58,7 +67,8 @@ func buildCommand(o *options) *cobra.Command {
 	flags.StringVar(&f.emit, "emit", "", fmt.Sprintf("print a form in between: one of %q", compiler.Forms))
 	flags.StringVar(&f.target, "target", "", "say what keeps the lambda off a processor: nfp, an Agilio CX that programs are loaded into")
 	flags.BoolVar(&f.verbose, "verbose", false, "load the lambda and print all that the kernel's verifier says (needs root)")
-	cmd.MarkFlagsMutuallyExclusive("report", "emit", "target", "verbose")
+	flags.BoolVar(&f.fused, "fused", false, "make one program of several lambdas, and say how it becomes smaller step by step")
+	cmd.MarkFlagsMutuallyExclusive("report", "emit", "target", "verbose", "fused")
 	return cmd
 }
 

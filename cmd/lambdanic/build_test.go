@@ -10,6 +10,7 @@ import (
 
 	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/compiler/diagnose"
+	"github.com/lambdanic/lambdanic/compiler/link"
 	"github.com/lambdanic/lambdanic/compiler/target"
 )
 
@@ -42,6 +43,22 @@ func TestBuildSaysWhatBecomesOfALambda(t *testing.T) {
 	}
 	if err != nil || json.Unmarshal([]byte(out), &report) != nil || report.Lambda != "web_server" || report.Verified.Instructions == 0 {
 		t.Errorf("%.200s (%v)", out, err)
+	}
+}
+
+func TestBuildFused(t *testing.T) {
+	run := fakeDaemon(t, nil)
+	dirs := []string{"../../lambdas/kv_client", "../../lambdas/web_server"}
+	out, err := run(append([]string{"build", "--fused", "--json"}, dirs...)...)
+	var r fusedReport
+	if err != nil || json.Unmarshal([]byte(out), &r) != nil || len(r.Members) != 2 || len(r.Steps) != 4 {
+		t.Errorf("%.200s (%v)", out, err)
+	}
+	if _, err := run(append([]string{"build", "--fused"}, dirs[0], dirs[0])...); !errors.Is(err, link.ErrMember) {
+		t.Errorf("a lambda twice: %v", err)
+	}
+	if _, err := run(append([]string{"build"}, dirs...)...); err == nil {
+		t.Error("two lambdas were built as one without --fused")
 	}
 }
 
