@@ -42,7 +42,7 @@ func runCompiler(ctx context.Context, s *stand.Stand, o Options) (rs []report.Re
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
 	for _, part := range []func(context.Context, *rig.Rig, *stand.Stand, Options) ([]report.Result, error){
-		buildTimes, greyLoop, multiplyAdd, corpusShare, randomShare,
+		buildTimes, figure9, greyLoop, multiplyAdd, corpusShare, randomShare,
 	} {
 		results, err := part(ctx, r, s, o)
 		if err != nil {
