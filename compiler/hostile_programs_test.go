@@ -172,7 +172,7 @@ func (h *neighbourhood) checkNeighbour(t *testing.T) {
 	header, got := h.ask(t, "neighbour", 0, nil)
 	var kept uint64
 	for i := range uint64(64) {
-		kept += h.seed * (i + 1) ^ i
+		kept += h.seed*(i+1) ^ i
 	}
 	var want []byte
 	for _, v := range []uint64{kept, kept, 2 + 3 + 5 + 7 + 11 + 13 + 17 + 19, h.served} {
