@@ -98,7 +98,7 @@ func openNeighbourhood(t *testing.T) *neighbourhood {
 		t.Skip("makes interfaces and loads BPF programs: needs root")
 	}
 	c := nic.Config{
-		Instance: fmt.Sprintf("hostile%d", os.Getpid()), RunDir: t.TempDir(), UnknownError: true, Slots: 64,
+		Instance: fmt.Sprintf("hostile%d", os.Getpid()), RunDir: t.TempDir(), UnknownError: true,
 		Addresses: []netip.Addr{netip.AddrFrom4([4]byte(packets.NICIP4))}, Log: slog.New(slog.DiscardHandler),
 	}
 	n, err := nic.Up(t.Context(), c)
@@ -165,19 +165,24 @@ func (h *neighbourhood) ask(t *testing.T, workload string, method uint32, body [
 
 const xdpTX = 3
 
+// answer is the neighbour's, after the requests that it served.
+func (h *neighbourhood) answer() (want []byte) {
+	var kept uint64
+	for i := range uint64(64) {
+		kept += h.seed*(i+1) ^ i
+	}
+	for _, v := range []uint64{kept, kept, 2 + 3 + 5 + 7 + 11 + 13 + 17 + 19, h.served} {
+		want = binary.NativeEndian.AppendUint64(want, v)
+	}
+	return want
+}
+
 // checkNeighbour asks the neighbour, who answers from all that it has, and reads its counters.
 func (h *neighbourhood) checkNeighbour(t *testing.T) {
 	t.Helper()
 	h.served++
 	header, got := h.ask(t, "neighbour", 0, nil)
-	var kept uint64
-	for i := range uint64(64) {
-		kept += h.seed*(i+1) ^ i
-	}
-	var want []byte
-	for _, v := range []uint64{kept, kept, 2 + 3 + 5 + 7 + 11 + 13 + 17 + 19, h.served} {
-		want = binary.NativeEndian.AppendUint64(want, v)
-	}
+	want := h.answer()
 	if header.Type != api.TypeResponse || !bytes.Equal(got, want) {
 		t.Fatalf("the neighbour answers %+v %x, want %x", header, got, want)
 	}
