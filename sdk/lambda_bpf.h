@@ -264,14 +264,15 @@ static __always_inline int lambda_copy_out(EXTRACTED_HEADERS_T *headers, MATCH_D
 
 static __always_inline uint32_t lambda_read(EXTRACTED_HEADERS_T *headers, void *to, uint32_t max)
 {
-	uint32_t n = headers->req->match.payload_len;
+	uint32_t last, n = headers->req->match.payload_len;
 	void *bytes;
 
 	if (n > max)
 		n = max;
 	bytes = __lambda_resolve(to, n, LAMBDA_WINDOW);
-	lambda_opaque(n);
-	if (!n || n > LAMBDA_WINDOW || bpf_xdp_load_bytes(headers->ctx, headers->base, bytes, n))
+	last = n - 1; /* of one comparison the verifier learns both bounds, also in a loop */
+	lambda_opaque(last);
+	if (last >= LAMBDA_WINDOW || bpf_xdp_load_bytes(headers->ctx, headers->base, bytes, last + 1))
 		return 0;
 	return n;
 }
