@@ -89,11 +89,12 @@ func (l *Linker) Opt(ctx context.Context, passes string, module []byte) ([]byte,
 	return l.run(ctx, args, sandbox.File{Path: "/in.bc", Data: module}, l.tools.plugin.file())
 }
 
-// Object makes of a module what the NIC loads, and says what is in it. Errors are those of BuildSource.
+// Object makes of a module what the NIC loads, and says what is in it. Errors are those of BuildSource. Instructions are left in the
+// order of the source: the orders that LLVM prefers, to use a processor's units at once, keep more values than BPF has registers.
 func (l *Linker) Object(ctx context.Context, module []byte) ([]byte, Contents, error) {
 	args := []string{
-		l.tools.clang, "-target", "bpf", "-mcpu=v3", "-g", "-O2", "-mllvm", "-disable-lsr", "-fpass-plugin=" + pluginFile,
-		"-no-canonical-prefixes", "-x", "ir", "-c", "/in.bc", "-o", "-",
+		l.tools.clang, "-target", "bpf", "-mcpu=v3", "-g", "-O2", "-mllvm", "-disable-lsr", "-mllvm", "-pre-RA-sched=source",
+		"-fpass-plugin=" + pluginFile, "-no-canonical-prefixes", "-x", "ir", "-c", "/in.bc", "-o", "-",
 	}
 	object, err := l.run(ctx, args, sandbox.File{Path: "/in.bc", Data: module}, l.tools.plugin.file())
 	if err != nil {

@@ -142,7 +142,7 @@ func (s stage) passes() string {
 	if s.stratify {
 		passes += "<stratify>"
 	}
-	passes += ",globalopt,function(sroa,early-cse),constmerge"
+	passes += ",globalopt,function(sroa),constmerge"
 	if !s.coalesce {
 		return passes + ",lambda-copy"
 	}
