@@ -3,6 +3,7 @@ package link_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -88,6 +89,34 @@ func TestMembersKeepTheirOwn(t *testing.T) {
 	}
 	if size := spec.Variables[link.MembersVariable].Size(); size != 8 {
 		t.Errorf("%d bytes of workload IDs for two members", size)
+	}
+}
+
+// What two members call, and is long, is there once; what they hand to it may differ.
+func TestCommonLogicIsShared(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("static uint32_t mix(uint32_t x, uint32_t y)\n{\n")
+	for i := range 60 {
+		fmt.Fprintf(&b, "\tx = (x ^ x >> %d) * (y + %d);\n", 1+i%31, 2*i+1)
+	}
+	b.WriteString("\treturn x;\n}\n")
+	// They differ in what comes before and behind, so that they do not become one.
+	one := pack(t, "one", b.String()+entry("one", "\treturn lambda_reply(headers, 0, mix(match_data->method, match_data->room) & 7);\n"), "")
+	two := pack(t, "two", b.String()+entry("two", "\tlambda_status(headers, mix(match_data->payload_len * 5, match_data->offset));\n\treturn RETURN_DROP;\n"), "")
+	var sizes []int
+	for _, members := range [][][]byte{{one}, {one, two}} {
+		p, err := link.Fuse(t.Context(), members)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := p.Instructions()
+		if err != nil {
+			t.Fatal(err)
+		}
+		sizes = append(sizes, n)
+	}
+	if sizes[1]*4 > sizes[0]*5 {
+		t.Errorf("%d instructions for both, %d for one alone", sizes[1], sizes[0])
 	}
 }
 

@@ -16,7 +16,10 @@ namespace
 {
 
 constexpr unsigned maxArguments = 5; // registers that BPF has for them
-constexpr unsigned minSize = 40; // instructions, with what is called; a call is about ten with what it saves and moves
+
+// Instructions, with what is called. A call saves registers and sets its arguments: some ns of each request, which small functions,
+// such as the copying of a short reply, are not worth.
+constexpr unsigned minSize = 120;
 
 class Sharing
 {
@@ -29,9 +32,10 @@ class Sharing
 	bool getsStack(Function &) const;
 	bool isWorthwhile(Function &);
 	unsigned sizeOf(Function &);
+	unsigned copiesOf(Function &);
 
 	SmallPtrSet<Value *, 32> stack; // arguments that may point into a stack
-	DenseMap<Function *, unsigned> sizes;
+	DenseMap<Function *, unsigned> sizes, copies;
 };
 
 } // namespace
@@ -77,15 +81,25 @@ unsigned Sharing::sizeOf(Function &function)
 	return sizes[&function] = size;
 }
 
-// What several functions call, is more than a call would be, and gets along with registers.
+// How many copies there were if callers were copied to where they are called; in one function, several calls count once.
+unsigned Sharing::copiesOf(Function &function)
+{
+	auto [at, isNew] = copies.insert({ &function, 1 });
+	SmallPtrSet<Function *, 4> callers;
+	unsigned sum = 0;
+
+	if (!isNew)
+		return at->second;
+	for (User *user : function.users())
+		if (auto *call = dyn_cast<CallBase>(user); call && callers.insert(call->getFunction()).second)
+			sum += lambda::isProgram(*call->getFunction()) ? 1 : copiesOf(*call->getFunction());
+	return copies[&function] = sum;
+}
+
+// What would be there several times, is more than a call would be, and gets along with registers.
 bool Sharing::isWorthwhile(Function &function)
 {
-	SmallPtrSet<Function *, 4> callers;
-
-	for (User *user : function.users())
-		if (auto *call = dyn_cast<CallInst>(user))
-			callers.insert(call->getFunction());
-	return callers.size() > 1 && function.hasLocalLinkage() && function.arg_size() <= maxArguments &&
+	return copiesOf(function) > 1 && function.hasLocalLinkage() && function.arg_size() <= maxArguments &&
 	       !getsStack(function) && sizeOf(function) >= minSize;
 }
 
