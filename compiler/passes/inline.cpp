@@ -230,6 +230,9 @@ PreservedAnalyses MergePass::run(Module &module, ModuleAnalysisManager &manager)
 		expandMemoryIntrinsics(function);
 	manager.invalidate(module, PreservedAnalyses::none());
 	simplify(module, manager);
+	for (Function &function : module)
+		if (isProgram(function))
+			makeReducible(function, analyses); // LLVM may have undone it
 	Provenance provenance(module);
 	for (Function &function : module)
 		if (isProgram(function) &&

@@ -18,6 +18,9 @@ bool isWalkable(llvm::LoopInfo &, llvm::ScalarEvolution &, const Provenance &);
 // Unrolls short loops of a metered function, so that several iterations share a charge and their accesses a guard.
 void unrollShort(llvm::Function &, llvm::FunctionAnalysisManager &);
 
+// Gives loops with several ways in a single one: only of those it is known where they begin, and so where they are to be charged.
+bool makeReducible(llvm::Function &, llvm::FunctionAnalysisManager &);
+
 } // namespace lambda
 
 #endif

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What C has and BPF can have in no form is refused at its line, before LLVM's code generator meets it and gives up without one.
-// A trap is a fault.
+// A trap is a fault, and a loop with two ways in gets one.
 #include "diagnose.h"
 #include "faults.h"
+#include "loops.h"
 #include "passes.h"
 
 #include "llvm/IR/Constants.h"
@@ -50,6 +51,13 @@ void remove(Instruction &inst)
 	inst.eraseFromParent();
 }
 
+struct Reducible : PassInfoMixin<Reducible> {
+	PreservedAnalyses run(Function &function, FunctionAnalysisManager &analyses)
+	{
+		return lambda::makeReducible(function, analyses) ? PreservedAnalyses::none() : PreservedAnalyses::all();
+	}
+};
+
 struct Unsupported : PassInfoMixin<Unsupported> {
 	PreservedAnalyses run(Module &module, ModuleAnalysisManager &)
 	{
@@ -81,4 +89,5 @@ struct Unsupported : PassInfoMixin<Unsupported> {
 void lambda::addUnsupported(ModulePassManager &passes)
 {
 	passes.addPass(Unsupported());
+	passes.addPass(createModuleToFunctionPassAdaptor(Reducible()));
 }
