@@ -6,6 +6,6 @@ static void attack(EXTRACTED_HEADERS_T *request, uint32_t k)
 {
 	for (;;) {
 		sink += k;
-		asm volatile("r1 = 0x7fffffff ll; *(u64 *)(r10 - 8) = r1; *(u64 *)(r10 - 16) = r1; *(u64 *)(r10 - 24) = r1" ::: "r1", "memory"); /* here */
+		asm volatile("r1 = 0x7fffffff; *(u64 *)(r10 - 8) = r1; *(u64 *)(r10 - 16) = r1" ::: "r1"); /* here */
 	}
 }

@@ -2,8 +2,14 @@
 /* refused */
 #include "hostile.h"
 
-static int real(void) { return 1; }
-static void *resolver(void) { return (void *)real; }
+static int real(void)
+{
+	return 1;
+}
+static void *resolver(void)
+{
+	return (void *)real;
+}
 int chosen(void) __attribute__((ifunc("resolver")));
 
 static void attack(EXTRACTED_HEADERS_T *request, uint32_t k)

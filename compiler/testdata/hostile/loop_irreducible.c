@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* refused */
+/* fault */
 #include "hostile.h"
 
 static void attack(EXTRACTED_HEADERS_T *request, uint32_t k)
@@ -8,7 +8,7 @@ static void attack(EXTRACTED_HEADERS_T *request, uint32_t k)
 		goto second;
 first:
 	sink++;
-	if (k == 77) /* here */
+	if (k == 77)
 		return;
 second:
 	sink += 2;

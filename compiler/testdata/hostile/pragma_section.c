@@ -2,9 +2,9 @@
 /* contained */
 #include "hostile.h"
 
-#pragma clang section bss=".bss..keep"
+#pragma clang section bss = ".bss..keep"
 static volatile uint8_t mine[8];
-#pragma clang section bss=""
+#pragma clang section bss = ""
 
 static void attack(EXTRACTED_HEADERS_T *request, uint32_t k)
 {

@@ -2,7 +2,9 @@
 /* refused */
 #include "hostile.h"
 
-struct later { uint32_t n; };
+struct later {
+	uint32_t n;
+};
 LAMBDA_MIGRATED struct later later;
 LAMBDA_MIGRATE(struct later, old)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* contained */
+/* fault */
 /* spec: services: [{ name: mine, protocol: memcached, address: '192.0.2.7:11211' }] */
 #define VERDICT RETURN_CALL
 #include "hostile.h"

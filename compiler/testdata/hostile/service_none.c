@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* contained */
+/* fault */
 #define VERDICT RETURN_CALL
 #include "hostile.h"
 

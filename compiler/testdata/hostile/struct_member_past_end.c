@@ -2,7 +2,11 @@
 /* fault */
 #include "hostile.h"
 
-static volatile struct { uint32_t n; uint8_t bytes[8]; uint32_t last; } one;
+static volatile struct {
+	uint32_t n;
+	uint8_t bytes[8];
+	uint32_t last;
+} one;
 
 static void attack(EXTRACTED_HEADERS_T *request, uint32_t k)
 {

@@ -4,7 +4,10 @@
 
 static void attack(EXTRACTED_HEADERS_T *request, uint32_t k)
 {
-	volatile union { uint64_t n; volatile uint32_t *p; } u;
+	volatile union {
+		uint64_t n;
+		volatile uint32_t *p;
+	} u;
 
 	u.n = 0xdeadbeef00UL * k;
 	*u.p = 1;
