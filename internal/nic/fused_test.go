@@ -1,9 +1,13 @@
 package nic
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/lambdanic/lambdanic/api"
@@ -113,6 +117,79 @@ func TestFusedMembersGoAlone(t *testing.T) {
 	for _, d := range members {
 		if _, ok := n.Endpoint(d.Workload); !ok {
 			t.Errorf("%s is gone", d.Name)
+		}
+	}
+}
+
+// plainC is a lambda that the passes have to make acceptable, with memory of its own that goes on from request to request.
+const plainC = `#include "lambda.h"
+static uint8_t bytes[2048];
+static uint32_t seen[256];
+static uint32_t hash(const uint8_t *p, uint32_t n)
+{
+	uint32_t h = %d;
+	for (uint32_t i = 0; i < n; i++) {
+		h = h * 33 ^ p[i];
+		h += seen[p[i]]++;
+	}
+	return h;
+}
+int plain%d(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)
+{
+	uint32_t n = lambda_read(headers, bytes, sizeof(bytes)), h = hash(bytes, n);
+	return lambda_write(headers, &h, sizeof(h));
+}
+`
+
+// Members in ordinary C count apart, each in its own memory, as they do alone.
+func TestFusedOrdinaryC(t *testing.T) {
+	one, two := newTestNIC(t), newTestNIC(t)
+	var sources [][]byte
+	var alone []backend.Deployment
+	numbers := map[string]uint32{}
+	for i := range 2 {
+		name := fmt.Sprintf("plain%d", i)
+		dir := t.TempDir()
+		for file, text := range map[string]string{
+			name + ".c": fmt.Sprintf(plainC, 5381+i, i), api.SpecFile: "name: " + name + "\ntargets: [nic]\nlimits: {memory: 1MiB, time: 1ms}\n",
+		} {
+			if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		source, err := compiler.PackSource(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := compiler.BuildSource(t.Context(), source, compiler.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sources = append(sources, source)
+		numbers[name] = uint32(0x60000 + i)
+		alone = append(alone, deployment(a, numbers[name], 1))
+	}
+	program, err := link.Fuse(t.Context(), sources)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := one.DeployFused(t.Context(), program.BPF, alone); err != nil {
+		t.Fatal(err)
+	}
+	deploy(t, two, alone...)
+	r := rand.New(rand.NewPCG(3, 6))
+	for range 300 {
+		f := packets.Frame{RPC: packets.RPC{
+			Workload: fmt.Sprintf("plain%d", r.IntN(2)), Request: requests.Add(1), Payload: random(r, r.IntN(200)), Room: 256,
+		}}
+		frame, err := f.Build(numbers)
+		if err != nil {
+			t.Fatal(err)
+		}
+		verdict, got := inject(t, one, frame)
+		wantVerdict, want := inject(t, two, frame)
+		if verdict != wantVerdict || verdict != "reply" || !bytes.Equal(got, want) {
+			t.Fatalf("%s %x, alone %s %x", verdict, got, wantVerdict, want)
 		}
 	}
 }
