@@ -65,7 +65,8 @@ func (l *Linker) Unit(ctx context.Context, text []byte) ([]byte, error) {
 func (l *Linker) bitcode(ctx context.Context, spec api.Spec, text []byte, own []sandbox.File) ([]byte, error) {
 	sdk, _ := headers()
 	input := append(slices.Clone(sdk), own...)
-	input = append(input, sandbox.File{Path: unitFile, Data: text}, sandbox.File{Path: path.Join(lambdaDir, ".member")})
+	// The empty file makes the directory in which the compiler runs, where there is no author's file.
+	input = append(input, sandbox.File{Path: unitFile, Data: text}, sandbox.File{Path: path.Join(lambdaDir, ".fused")})
 	args := FormPlainLL.args(l.tools.forNIC())
 	i := slices.Index(args, "-S")
 	out, _, err := run(ctx, l.tools, slices.Replace(args, i, i+1, "-c", "-Xclang", "-disable-llvm-passes"), input, spec)
