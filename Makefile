@@ -12,14 +12,15 @@ PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 600
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-C_FILES = $(wildcard $(shell git ls-files --cached --others --exclude-standard "*.c" "*.h"))
+C_FILES = $(wildcard $(shell git ls-files --cached --others --exclude-standard "*.c" "*.h" "*.cpp"))
 GENERATED = $(shell git grep -lE '^(//|/\*) (Code generated|Generated) ')
 
 .PHONY: build deps generate check-generated demo test lint format fuzz bench install clean help
 
-build: build/.generated ## Build build/lambdanic, build/lambda-host and build/pacer
+build: build/.generated ## Build build/lambdanic, build/lambda-host, build/pacer and the compiler's plugin
 	tools/deps -n
 	$(MAKE) -C host
+	$(MAKE) -C compiler/passes
 	CGO_ENABLED=0 go build -trimpath -ldflags "-X main.commit=$$(git rev-parse HEAD)" -o build/lambdanic ./cmd/lambdanic
 
 deps: ## Install the Debian packages that build, tests and demo need
@@ -64,6 +65,7 @@ bench: deps build ## Run every benchmark suite
 install: build ## Install below PREFIX (/usr/local)
 	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/bin build/lambdanic
 	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/libexec/lambdanic build/lambda-host build/pacer
+	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/libexec/lambdanic build/liblambda_passes.so
 
 clean: ## Remove what was built
 	rm -rf build

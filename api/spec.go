@@ -39,6 +39,10 @@ type Spec struct {
 	Message  MessageSpec   `yaml:"message,omitempty" json:"message,omitzero"`
 	Limits   LimitsSpec    `yaml:"limits,omitempty" json:"limits,omitzero"`
 	Services []ServiceSpec `yaml:"services,omitempty" json:"services,omitempty"`
+	// P4 is the match stage's program, whose primitive actions are functions of Source, and Rules the rules of its tables
+	// (.p4cfg). Both are relative to the spec.
+	P4    string `yaml:"p4,omitempty" json:"p4,omitempty"`
+	Rules string `yaml:"rules,omitempty" json:"rules,omitempty"`
 	// Codec tells command line and gateway how to turn files into messages: "" (bytes as they are) or "image" (PNG to RGBA
 	// and 8-bit grey to PNG).
 	Codec string `yaml:"codec,omitempty" json:"codec,omitempty"`
@@ -95,6 +99,9 @@ func (s Spec) Default() Spec {
 	}
 	if len(s.Targets) == 0 {
 		s.Targets = []Target{TargetNIC, TargetProcess}
+		if s.P4 != "" {
+			s.Targets = []Target{TargetNIC} // it works on whole packets
+		}
 	}
 	s.Message = s.Message.withDefaults()
 	if s.Limits.Memory == 0 {
@@ -102,6 +109,9 @@ func (s Spec) Default() Spec {
 	}
 	if s.Limits.Time == 0 {
 		s.Limits.Time = Duration(100 * time.Microsecond)
+		if s.P4 != "" {
+			s.Limits.Time = Duration(10 * time.Millisecond) // the dialect knows no limit: its programs work on whole images at once
+		}
 	}
 	s.Services = slices.Clone(s.Services)
 	for i := range s.Services {
@@ -144,9 +154,12 @@ func (s Spec) Validate() error {
 	if !identifierRE.MatchString(s.Entry) {
 		bad("entry", "%q is not a C identifier", s.Entry)
 	}
-	if strings.HasPrefix(s.Source, "/") || slices.Contains(strings.Split(s.Source, "/"), "..") {
-		bad("source", "%q leaves the lambda's directory: give a path below it", s.Source)
+	for _, f := range []struct{ field, path string }{{"source", s.Source}, {"p4", s.P4}, {"rules", s.Rules}} {
+		if strings.HasPrefix(f.path, "/") || slices.Contains(strings.Split(f.path, "/"), "..") {
+			bad(f.field, "%q leaves the lambda's directory: give a path below it", f.path)
+		}
 	}
+	s.validateP4(bad)
 	for i, t := range s.Targets {
 		if t != TargetNIC && t != TargetProcess {
 			bad("targets", "%q is not a target: use %q or %q", t, TargetNIC, TargetProcess)
@@ -175,6 +188,25 @@ func (s Spec) Validate() error {
 		svc.validate(bad, fmt.Sprintf("services[%d]", i))
 	}
 	return errors.Join(errs...)
+}
+
+// validateP4 refuses what a lambda behind a match stage of its own does not have.
+func (s Spec) validateP4(bad func(field, format string, args ...any)) {
+	if s.P4 == "" {
+		if s.Rules != "" {
+			bad("rules", "there is no p4 program for which %q could be: name it with p4", s.Rules)
+		}
+		return
+	}
+	if slices.Contains(s.Targets, TargetProcess) {
+		bad("targets", "a p4 program works on whole packets, which the target %q never sees: use %q alone", TargetProcess, TargetNIC)
+	}
+	if s.Message.Mode != ModePacket {
+		bad("message.mode", "a p4 program sees packets: leave it out")
+	}
+	if len(s.Services) > 0 {
+		bad("services", "a p4 program sends packets itself: leave them out")
+	}
 }
 
 func (m MessageSpec) validate(bad func(field, format string, args ...any)) {

@@ -42,6 +42,22 @@ func TestParseSpec(t *testing.T) {
 	}
 }
 
+func TestParseSpecP4(t *testing.T) {
+	s, err := ParseSpec("lambda.yml", []byte("name: web\np4: match/web.p4\nrules: match/web.p4cfg\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.P4 != "match/web.p4" || s.Rules != "match/web.p4cfg" || s.Source != "web.c" {
+		t.Errorf("p4 %q, rules %q, source %q", s.P4, s.Rules, s.Source)
+	}
+	if s.Limits.Time != Duration(10*time.Millisecond) {
+		t.Errorf("time %v, want 10ms", time.Duration(s.Limits.Time))
+	}
+	if len(s.Targets) != 1 || s.Targets[0] != TargetNIC {
+		t.Errorf("targets %v, want the NIC alone", s.Targets)
+	}
+}
+
 func TestParseSpecRefuses(t *testing.T) {
 	for name, tc := range map[string]struct{ yaml, want string }{
 		"unknown field":        {"name: a\ncolour: red\n", "lambda.yml:2:1: unknown field \"colour\": use one of name, source, entry"},
@@ -54,6 +70,11 @@ func TestParseSpecRefuses(t *testing.T) {
 		"wrong duration":       {"name: a\nlimits:\n  time: 7\n", "is not a duration"},
 		"bad name":             {"name: Web\n", "lambda.yml: name: \"Web\" is not a lambda name"},
 		"source elsewhere":     {"name: a\nsource: ../b.c\n", "lambda.yml: source: \"../b.c\" leaves the lambda's directory"},
+		"p4 elsewhere":         {"name: a\np4: /etc/a.p4\n", "lambda.yml: p4: \"/etc/a.p4\" leaves the lambda's directory"},
+		"rules elsewhere":      {"name: a\np4: a.p4\nrules: ../a.p4cfg\n", "lambda.yml: rules: \"../a.p4cfg\" leaves the lambda's directory"},
+		"rules without p4":     {"name: a\nrules: a.p4cfg\n", "lambda.yml: rules: there is no p4 program"},
+		"p4 as a process":      {"name: a\np4: a.p4\ntargets: [process]\n", "lambda.yml: targets: a p4 program works on whole packets"},
+		"p4 by messages":       {"name: a\np4: a.p4\nmessage:\n  mode: stream\n", "lambda.yml: message.mode: a p4 program"},
 		"no list":              {"name: a\ntargets: nic\n", "lambda.yml:2:10: targets is a list: write [nic]"},
 		"tab":                  {"name: a\nlimits:\n\tmemory: 1MiB\n", "lambda.yml:3:1: a tab: "},
 		"no mapping":           {"- name: a\n", "lambda.yml:1:1: "},

@@ -33,6 +33,7 @@ enum ln_state {
 	LN_STATE_SLOT = 1, /* to the program in one slot */
 	LN_STATE_SPLIT = 2, /* to one of several slots, by weight */
 	LN_STATE_HOST = 3, /* to the host's stack, where a host target answers */
+	LN_STATE_STAGE = 4, /* entry 0 alone: the slot of the match stage, for packets that no workload ID selects */
 };
 
 /*
@@ -45,6 +46,7 @@ enum ln_mode {
 	LN_MODE_PACKET = 0, /* one packet is one request */
 	LN_MODE_STREAM = 1, /* the lambda sees each packet of a message as it arrives */
 	LN_MODE_ASSEMBLE = 2, /* the lambda sees whole messages */
+	LN_MODE_STAGE = 3, /* a match stage of its own, on whole packets (sdk/pif); its verdicts are XDP actions */
 };
 
 /* One loaded revision of a lambda. Written before its dispatch word, then constant. One cache line. */

@@ -72,6 +72,16 @@ static __always_inline int ln_match(__u32 workload, __u64 request)
 	return LN_MATCH_NONE;
 }
 
+/* The slot of the match stage that sees the packets which no workload ID selects, or 0. No workload has the ID 0. */
+static __always_inline __u32 ln_match_stage(void)
+{
+	__u32 index = 0;
+	__u64 *entry = bpf_map_lookup_elem(&ln_dispatch, &index);
+	__u64 word = entry ? *(volatile __u64 *)entry : 0;
+
+	return word >> 40 == LN_STATE_STAGE ? word & 0xffffff : 0;
+}
+
 /*
  * A pull names the revision that began its reply: that one answers it while it is still there. The slot of one that is gone
  * may be another lambda's by now.

@@ -536,6 +536,33 @@ static __noinline int ln_resume(struct xdp_md *ctx, const struct ln_packet *pkt)
 	return ln_epilogue(ctx, scratch, req, slot, ln_run(ctx, scratch));
 }
 
+/*
+ * A datagram that no workload ID selects: the match stage's, where there is one. It sees plain UDP alone, so that no program of a
+ * tenant's cuts the host off from its link.
+ */
+static __noinline int ln_stage(struct xdp_md *ctx, __u32 udp_len)
+{
+	__u32 slot = ln_match_stage();
+	struct ln_stats *stats = bpf_map_lookup_elem(&ln_slot_stats, &slot);
+	int verdict;
+
+	if (!slot || !stats)
+		return XDP_PASS;
+	verdict = run_lambda(ctx, slot);
+	if (verdict == XDP_PASS || verdict == LN_VERDICT_EMPTY)
+		return XDP_PASS;
+	stats->requests++;
+	stats->bytes_in += udp_len;
+	if (verdict == XDP_TX) {
+		stats->replies++;
+		stats->bytes_out += ctx->data_end - ctx->data;
+		return XDP_TX;
+	}
+	stats->drops++;
+	stats->faults += verdict != XDP_DROP;
+	return XDP_DROP;
+}
+
 SEC("xdp.frags")
 int ln_root(struct xdp_md *ctx)
 {
@@ -547,7 +574,7 @@ int ln_root(struct xdp_md *ctx)
 		return ln_rpc_packet(ctx, &pkt);
 	if ((__u16)(bpf_ntohs(pkt.dport) - LN_CALL_PORT) < LN_CALL_PORTS)
 		return ln_resume(ctx, &pkt);
-	return XDP_PASS;
+	return ln_stage(ctx, pkt.udp_len);
 }
 
 /* Named here so that BTF, and the Go types made from it, have them. */

@@ -17,6 +17,7 @@ import (
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler/artifact"
+	"github.com/lambdanic/lambdanic/compiler/metering"
 	"github.com/lambdanic/lambdanic/compiler/native"
 	"github.com/lambdanic/lambdanic/compiler/sandbox"
 )
@@ -114,7 +115,12 @@ func findSpec(files []sandbox.File) (api.Spec, error) {
 	if err != nil {
 		return api.Spec{}, err
 	}
-	if !sourceRE.MatchString(spec.Source) || !slices.ContainsFunc(files, named(path.Clean(spec.Source))) {
+	there := slices.ContainsFunc(files, named(path.Clean(spec.Source)))
+	if !there && spec.P4 != "" && spec.Source == spec.Name+".c" {
+		spec.Source = "" // a match stage alone
+		return spec, nil
+	}
+	if !sourceRE.MatchString(spec.Source) || !there {
 		return api.Spec{}, fmt.Errorf("%w: %s: source: there is no file %q beside it", ErrSource, api.SpecFile, spec.Source)
 	}
 	return spec, nil
@@ -127,7 +133,11 @@ func compile(ctx context.Context, tools *toolchain, spec api.Spec, files []sandb
 	for _, f := range files {
 		input = append(input, sandbox.File{Path: path.Join(lambdaDir, f.Path), Data: f.Data})
 	}
-	input = append(input, sandbox.File{Path: unitFile, Data: unit(spec)})
+	unit, err := unitFiles(spec, files)
+	if err != nil {
+		return nil, err
+	}
+	input = append(append(input, unit...), tools.plugin.file())
 
 	a := &Artifact{Manifest: api.Manifest{Spec: spec, SDK: sdkDigest.String()}}
 	var warnings [2][]Diagnostic
@@ -197,7 +207,9 @@ func run(ctx context.Context, tools *toolchain, args []string, input []sandbox.F
 // withoutMessage explains a failure of which the compiler said nothing about the author's source.
 func withoutMessage(messages string, exit *sandbox.ExitError, spec api.Spec) Diagnostic {
 	d := Diagnostic{File: spec.Source, Line: 1, Column: 1, Severity: "error"}
-	if strings.Contains(messages, "has internal linkage but is not defined") {
+	if m := undefinedPrimitive.FindStringSubmatch(messages); m != nil && spec.P4 != "" {
+		d.Message = fmt.Sprintf("int %s(EXTRACTED_HEADERS_T *, MATCH_DATA_T *) is not defined: %s calls it as a primitive action", m[1], spec.P4)
+	} else if strings.Contains(messages, "has internal linkage but is not defined") {
 		d.Message = fmt.Sprintf("int %s(EXTRACTED_HEADERS_T *, MATCH_DATA_T *) is not defined: it is the entry in %s", spec.Entry, api.SpecFile)
 	} else {
 		d.Message = fmt.Sprintf("the compiler gave up with %v: make the source simpler", exit)
@@ -216,7 +228,11 @@ func describe(a *Artifact) error {
 	switch {
 	case a.BPF != nil:
 		a.BPF = renameSections(a.BPF)
-		c, err := Inspect(a.BPF)
+		unpriced := metering.Price(a.BPF)
+		c, err := inspectFor(m.Spec, a.BPF)
+		if err == nil {
+			err = unpriced // what else is wrong says more
+		}
 		if err != nil {
 			return fmt.Errorf("lambda %s: %w", m.Spec.Name, err)
 		}

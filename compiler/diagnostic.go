@@ -65,7 +65,7 @@ func parseDiagnostics(text string) []Diagnostic {
 			if keep = m[1] != unitFile && !followsDropped; keep {
 				list = append(list, diagnosticAt(m))
 			}
-		} else if m := unlocated.FindStringSubmatch(line); m != nil {
+		} else if m := unlocated.FindStringSubmatch(line); m != nil && !strings.HasPrefix(m[2], "clang frontend command failed") {
 			keep = true
 			list = append(list, Diagnostic{Severity: m[1], Message: explain(m[2])})
 		} else if keep && excerpt.MatchString(line) {

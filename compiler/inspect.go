@@ -13,6 +13,8 @@ import (
 	"github.com/cilium/ebpf/asm"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/compiler/diagnose"
+	"github.com/lambdanic/lambdanic/compiler/metering"
 )
 
 // ErrForbidden says that a BPF object holds something that a lambda may not do.
@@ -22,6 +24,7 @@ var ErrForbidden = errors.New("forbidden in a lambda")
 const (
 	Program        = "lambda"
 	MigrateProgram = "lambda_migrate" // runs once, when the lambda takes over from an earlier revision
+	ResumeProgram  = "lambda_resume"  // runs on packets that wait for the host (sdk/pif/pif_park.h)
 )
 
 // SharedMap is the hand-over between the NIC program and its lambdas, which is not a lambda's own.
@@ -30,7 +33,7 @@ const SharedMap = "ln_requests"
 const sectionName = "xdp.frags"
 
 // foreign is what each program may not touch, of the maps in its own object.
-var foreign = map[string]string{Program: OldSection, MigrateProgram: SharedMap}
+var foreign = map[string]string{Program: OldSection, MigrateProgram: SharedMap, ResumeProgram: OldSection}
 
 // helpers are the kernel's functions that a lambda may call. All others are refused: some read any memory of the
 // kernel (bpf_probe_read_kernel), go past the NIC program (bpf_redirect, bpf_tail_call), or run without bound (bpf_loop).
@@ -41,9 +44,6 @@ var helpers = []asm.BuiltinFunc{
 	asm.FnGetPrandomU32, asm.FnGetSmpProcessorId, asm.FnSpinLock, asm.FnSpinUnlock,
 	asm.FnCsumDiff, asm.FnStrncmp,
 }
-
-// mayGoto is the opcode BPF_JMP | BPF_JCOND (include/uapi/linux/bpf.h). The verifier bounds its iterations, but no time.
-const mayGoto = 0xe5
 
 // mapTypes are the kinds of maps that a lambda may declare.
 var mapTypes = []ebpf.MapType{ebpf.Array, ebpf.PerCPUArray, ebpf.Hash, ebpf.PerCPUHash, ebpf.LRUHash, ebpf.LRUCPUHash}
@@ -58,7 +58,15 @@ type Contents struct {
 // Inspect checks that a BPF object is a lambda and nothing else, and says what is in it. The verifier proves that a
 // program does no harm to the kernel; Inspect, that it does none to its neighbours. It trusts nothing in the object,
 // whoever compiled it.
-func Inspect(object []byte) (c Contents, err error) {
+func Inspect(object []byte) (Contents, error) { return inspect(object, helpers) }
+
+// InspectStage is Inspect of a lambda with a match stage of its own. It sees whole packets as they are, so it may also move
+// where they begin; the room before them can hold what an earlier packet left there.
+func InspectStage(object []byte) (Contents, error) {
+	return inspect(object, append(slices.Clone(helpers), asm.FnXdpAdjustHead))
+}
+
+func inspect(object []byte, allowed []asm.BuiltinFunc) (c Contents, err error) {
 	if err := checkSymbols(object); err != nil {
 		return c, err
 	}
@@ -66,15 +74,18 @@ func Inspect(object []byte) (c Contents, err error) {
 	if err != nil {
 		return c, fmt.Errorf("inspect BPF object: %w", err)
 	}
-	if err := checkPrograms(spec); err != nil {
+	if err := checkPrograms(spec, allowed); err != nil {
 		return c, err
+	}
+	if _, err := metering.Check(spec); err != nil {
+		return c, fmt.Errorf("%w: %w", ErrForbidden, err)
 	}
 	for name, m := range spec.Maps {
 		if name == SharedMap {
 			continue
 		}
 		if err := checkMap(m); err != nil {
-			return c, err
+			return c, fmt.Errorf("%w: %s%w", ErrForbidden, firstUse(spec, name), err)
 		}
 		c.Maps = append(c.Maps, api.Map{
 			Name: name, Type: m.Type.String(), KeySize: m.KeySize, ValueSize: m.ValueSize, MaxEntries: m.MaxEntries,
@@ -98,20 +109,25 @@ func checkSymbols(object []byte) error {
 	}
 	for _, s := range symbols {
 		if s.Section == elf.SHN_UNDEF && s.Name != "" {
-			return fmt.Errorf("%w: %s is declared, but nowhere defined", ErrForbidden, s.Name)
+			at := ""
+			if spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(object)); err == nil {
+				at = firstUse(spec, s.Name)
+			}
+			return fmt.Errorf("%w: %s%s is declared, but nowhere defined: define it in the source, or leave it out", ErrForbidden, at, s.Name)
 		}
 	}
 	return nil
 }
 
-func checkPrograms(spec *ebpf.CollectionSpec) error {
+func checkPrograms(spec *ebpf.CollectionSpec, allowed []asm.BuiltinFunc) error {
 	for name, program := range spec.Programs {
 		if foreign[name] == "" || program.SectionName != sectionName {
-			return fmt.Errorf("%w: a program %q in section %q", ErrForbidden, name, program.SectionName)
+			return fmt.Errorf("%w: %sa program %q in section %q: leave the section out, a lambda has one entry",
+				ErrForbidden, place(program.Instructions, 0), name, program.SectionName)
 		}
 		for i := range program.Instructions {
-			if err := checkInstruction(spec, name, &program.Instructions[i]); err != nil {
-				return err
+			if err := checkInstruction(spec, allowed, name, &program.Instructions[i]); err != nil {
+				return fmt.Errorf("%w: %s%w", ErrForbidden, place(program.Instructions, i), err)
 			}
 		}
 	}
@@ -121,38 +137,54 @@ func checkPrograms(spec *ebpf.CollectionSpec) error {
 	return nil
 }
 
-func checkInstruction(spec *ebpf.CollectionSpec, program string, ins *asm.Instruction) error {
+func checkInstruction(spec *ebpf.CollectionSpec, allowed []asm.BuiltinFunc, program string, ins *asm.Instruction) error {
 	switch {
 	case ins.IsBuiltinCall():
-		if fn := asm.BuiltinFunc(ins.Constant); !slices.Contains(helpers, fn) {
-			return fmt.Errorf("%w: a call to the kernel's %v%s", ErrForbidden, fn, place(ins))
+		if fn := asm.BuiltinFunc(ins.Constant); !slices.Contains(allowed, fn) {
+			return fmt.Errorf("a call of the kernel's %s: docs/language.md lists what a lambda may call", diagnose.Helper(fn))
 		}
 	case ins.IsKfuncCall():
-		return fmt.Errorf("%w: a call to a kernel function%s", ErrForbidden, place(ins))
-	case ins.OpCode == mayGoto:
-		return fmt.Errorf("%w: an unmetered loop (may_goto)%s", ErrForbidden, place(ins))
+		return errors.New("a call of a function of the kernel's own: docs/language.md lists what a lambda may call")
 	case ins.OpCode.IsDWordLoad() && ins.Src != 0 && !ins.IsLoadOfFunctionPointer():
 		// Anything else is a variable of the kernel, or a file descriptor of whoever loads the object.
 		if !ins.IsLoadFromMap() || spec.Maps[ins.Reference()] == nil || ins.Reference() == foreign[program] {
-			return fmt.Errorf("%w: a load of a foreign object%s", ErrForbidden, place(ins))
+			return errors.New("a load of a foreign object: name the lambda's own")
 		}
 	}
 	return nil
 }
 
-func place(ins *asm.Instruction) string {
-	if source := ins.Source(); source != nil {
-		return fmt.Sprintf(" in %q", strings.TrimSpace(source.String()))
+// place says where an instruction comes from, as the beginning of a message.
+func place(insns asm.Instructions, i int) string {
+	p := diagnose.PlaceOf(insns, i)
+	switch {
+	case p.File == "":
+		return ""
+	case p.Text == "":
+		return fmt.Sprintf("%v: ", p)
+	default:
+		return fmt.Sprintf("%v: in %q: ", p, strings.TrimSpace(p.Text))
+	}
+}
+
+// firstUse is the place of the first instruction that names an object.
+func firstUse(spec *ebpf.CollectionSpec, name string) string {
+	if program := spec.Programs[Program]; program != nil {
+		for i := range program.Instructions {
+			if ins := &program.Instructions[i]; ins.Reference() == name {
+				return place(program.Instructions, i)
+			}
+		}
 	}
 	return ""
 }
 
 func checkMap(m *ebpf.MapSpec) error {
 	if m.Pinning != ebpf.PinNone {
-		return fmt.Errorf("%w: the map %q is pinned, so that it could be another lambda's", ErrForbidden, m.Name)
+		return fmt.Errorf("the map %q is pinned, so that it could be another lambda's: leave pinning out", m.Name)
 	}
 	if !slices.Contains(mapTypes, m.Type) {
-		return fmt.Errorf("%w: the map %q is a %v: use one of %v", ErrForbidden, m.Name, m.Type, mapTypes)
+		return fmt.Errorf("the map %q is a %v: use one of %v", m.Name, m.Type, mapTypes)
 	}
 	return nil
 }

@@ -30,6 +30,7 @@ type toolchain struct {
 	machine string
 	visible []string // what the tools need of the host
 	marks   []string // files that change when the tools do
+	plugin  plugin
 }
 
 func findToolchain() (*toolchain, error) {
@@ -64,12 +65,15 @@ func findToolchain() (*toolchain, error) {
 		t.marks = append(t.marks, need.file)
 	}
 	t.marks = append(t.marks, clang)
+	if t.plugin, err = findPlugin(); err != nil {
+		return nil, err
+	}
 	return t, nil
 }
 
 // identity tells installations apart without running them: an upgrade changes sizes and times of the files it replaces.
 func (t *toolchain) identity() (string, error) {
-	id := t.machine
+	id := t.machine + " " + t.plugin.digest.String()
 	for _, file := range t.marks {
 		info, err := os.Stat(file)
 		if err != nil {
@@ -91,9 +95,11 @@ func (t *toolchain) version(ctx context.Context) (string, error) {
 }
 
 // common are the options of both targets. One source has to give the same bytes on both, so what C leaves open is closed the
-// same way: signed overflow wraps, char is signed, and memory has no types.
+// same way: signed overflow wraps, char is signed, memory has no types, floating point rounds at each operation, and what does
+// not fit the integer that it is converted to becomes the nearest one.
 var common = []string{
 	"-std=gnu17", "-O2", "-Wall", "-fwrapv", "-fsigned-char", "-fno-strict-aliasing",
+	"-ffp-contract=off", "-fno-math-errno", "-fno-strict-float-cast-overflow",
 	"-Werror=implicit-function-declaration", "-Werror=undefined-internal",
 	"-ferror-limit=20", "-fno-color-diagnostics", "-fno-crash-diagnostics", "-fdiagnostics-show-note-include-stack",
 	"-no-canonical-prefixes", "-I" + sdkDir, "-o", "-",
@@ -104,9 +110,14 @@ var common = []string{
 // Without loop strength reduction an array is accessed as base plus index, and the verifier accepts the index by the bound
 // that the source checks. With it, the index becomes a running pointer whose bound the verifier has to find by
 // walking through all iterations.
+//
+// Instructions are scheduled in the order of the source. What BPF asks for, by register pressure, keeps so much alive at once in
+// long blocks that it does not fit the kernel's 512 bytes of stack.
+//
+// There is no C library for it: of its headers only the compiler's and the SDK's own are complete.
 func (t *toolchain) forNIC() []string {
 	return t.command(
-		"-target", "bpf", "-mcpu=v3", "-g", "-mllvm", "-disable-lsr",
+		"-target", "bpf", "-mcpu=v3", "-g", "-ffreestanding", "-fbuiltin", "-mllvm", "-disable-lsr", "-mllvm", "-pre-RA-sched=source", "-fpass-plugin="+pluginFile,
 		"-idirafter", "/usr/include/"+t.triplet, "-c", unitFile)
 }
 

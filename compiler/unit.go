@@ -15,6 +15,7 @@ import (
 	"github.com/lambdanic/lambdanic/bpf"
 	"github.com/lambdanic/lambdanic/compiler/sandbox"
 	"github.com/lambdanic/lambdanic/sdk"
+	"github.com/lambdanic/lambdanic/sdk/pif"
 )
 
 // Where things are in the sandbox. They are constants, so that no path of the host gets into an object.
@@ -59,17 +60,20 @@ func inFlight(spec api.Spec) int {
 var headers = sync.OnceValues(func() ([]sandbox.File, digest.Digest) {
 	var files []sandbox.File
 	sum := sha256.New()
-	for _, tree := range []embed.FS{sdk.Headers, bpf.Headers} {
-		entries, err := tree.ReadDir(".")
+	for _, tree := range []struct {
+		dir   string
+		files embed.FS
+	}{{"", sdk.Headers}, {"", bpf.Headers}, {"pif", pif.Headers}} {
+		entries, err := tree.files.ReadDir(".")
 		if err != nil {
 			panic(err) // the directory is embedded
 		}
 		for _, e := range entries {
-			data, err := tree.ReadFile(e.Name())
+			data, err := tree.files.ReadFile(e.Name())
 			if err != nil {
 				panic(err) // the file is embedded
 			}
-			files = append(files, sandbox.File{Path: path.Join(sdkDir, e.Name()), Data: data})
+			files = append(files, sandbox.File{Path: path.Join(sdkDir, tree.dir, e.Name()), Data: data})
 			fmt.Fprintf(sum, "%s %d\n%s", e.Name(), len(data), data)
 		}
 	}

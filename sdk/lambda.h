@@ -118,6 +118,18 @@ static __always_inline uint8_t *payload(EXTRACTED_HEADERS_T *headers, int32_t of
  */
 static __always_inline uint8_t *lambda_put(EXTRACTED_HEADERS_T *headers, uint32_t off, uint32_t len);
 
+/*
+ * For ordinary C, which works on memory of its own: lambda_read() copies the first bytes of the request to to, at most max,
+ * and returns how many. lambda_write() copies len bytes to the reply and answers with them; what the reply has no room
+ * for goes out window by window, as with lambda_reply_from(). In mode assemble lambda_message() is the whole message, of
+ * match_data->payload_len bytes, where it lies.
+ */
+static __always_inline uint32_t lambda_read(EXTRACTED_HEADERS_T *headers, void *to, uint32_t max);
+static __always_inline int lambda_write(EXTRACTED_HEADERS_T *headers, const void *from, uint32_t len);
+#ifdef LAMBDA_ASSEMBLE
+static __always_inline uint8_t *lambda_message(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data);
+#endif
+
 /* Answers with len bytes of the payload from off on. Bytes that payload() does not give are a fault. */
 static __always_inline int lambda_reply(EXTRACTED_HEADERS_T *headers, int32_t off, uint32_t len)
 {

@@ -43,6 +43,19 @@ struct lambda_headers {
 /* Run by BPF_PROG_TEST_RUN, where the running revision's object stands in the place of lambda_migrate_old. */
 #define LAMBDA_MIGRATE_ENTRY SEC("xdp.frags") int lambda_migrate(struct xdp_md *ctx)
 
+/* Bytes of the packet, or NULL where it does not hold them. */
+static __always_inline uint8_t *lambda_packet(struct xdp_md *ctx, uint32_t at, uint32_t len)
+{
+	void *data = (void *)(long)ctx->data;
+	void *end = (void *)(long)ctx->data_end;
+
+	lambda_opaque(at);
+	if (at > 0x3fff) /* the verifier follows packet offsets up to 0xffff in all */
+		return NULL;
+	data += at;
+	return data + len > end ? NULL : data;
+}
+
 #ifdef LAMBDA_ASSEMBLE
 /* The messages in assembly, and after the run their replies. */
 static uint8_t lambda_messages[LAMBDA_IN_FLIGHT][LAMBDA_MESSAGE_MAX + LAMBDA_WINDOW] SEC(".bss..messages");
@@ -62,15 +75,7 @@ static __always_inline uint8_t *payload(EXTRACTED_HEADERS_T *headers, int32_t of
 #else
 static __always_inline uint8_t *payload(EXTRACTED_HEADERS_T *headers, int32_t off, uint32_t len)
 {
-	void *data = (void *)(long)headers->ctx->data;
-	void *end = (void *)(long)headers->ctx->data_end;
-	uint32_t at = headers->base + off;
-
-	lambda_opaque(at);
-	if (at > 0x3fff) /* the verifier follows packet offsets up to 0xffff in all */
-		return NULL;
-	data += at;
-	return data + len > end ? NULL : data;
+	return lambda_packet(headers->ctx, headers->base + off, len);
 }
 #endif
 
@@ -118,11 +123,10 @@ static __always_inline int lambda_move(EXTRACTED_HEADERS_T *headers, int32_t to,
  * Makes room at the packet's end by moving payload and prefix forward, over the request's headers: replies and calls get
  * new ones. For packets of local sockets, whose memory may end where they do.
  */
-static __attribute__((noinline, unused)) int lambda_shift(EXTRACTED_HEADERS_T *headers, uint32_t grow)
+static __attribute__((noinline, unused)) int lambda_shift(struct xdp_md *ctx, uint32_t base, uint32_t grow)
 {
-	struct xdp_md *ctx = headers->ctx;
 	struct lambda_workspace *work = lambda_workspace();
-	uint32_t from = headers->base - LN_PREFIX, end = ctx->data_end - ctx->data;
+	uint32_t from = base - LN_PREFIX, end = ctx->data_end - ctx->data;
 
 	if (!work || !grow || grow > LAMBDA_SHIFT_MAX)
 		return -1;
@@ -138,11 +142,7 @@ static __attribute__((noinline, unused)) int lambda_shift(EXTRACTED_HEADERS_T *h
 		from += n;
 	}
 	__builtin_memset(work->bytes, 0, LAMBDA_SHIFT_MAX);
-	if (from < end || bpf_xdp_store_bytes(ctx, end - grow, work->bytes, grow))
-		return -1;
-	headers->base -= grow;
-	headers->req->payload_off -= grow;
-	return 0;
+	return from < end || bpf_xdp_store_bytes(ctx, end - grow, work->bytes, grow) ? -1 : 0;
 }
 
 static __always_inline uint8_t *lambda_put(EXTRACTED_HEADERS_T *headers, uint32_t off, uint32_t len)
@@ -153,8 +153,14 @@ static __always_inline uint8_t *lambda_put(EXTRACTED_HEADERS_T *headers, uint32_
 	if (p)
 		return p;
 	grow = (int)(headers->base + off + len) - (int)(headers->ctx->data_end - headers->ctx->data);
-	if (grow <= 0 || (bpf_xdp_adjust_tail(headers->ctx, grow) && lambda_shift(headers, grow)))
+	if (grow <= 0)
 		return NULL;
+	if (bpf_xdp_adjust_tail(headers->ctx, grow)) {
+		if (lambda_shift(headers->ctx, headers->base, grow))
+			return NULL;
+		headers->base -= grow;
+		headers->req->payload_off -= grow;
+	}
 	return payload(headers, off, len);
 }
 
@@ -169,17 +175,59 @@ static __always_inline int lambda_copy_in(EXTRACTED_HEADERS_T *headers, uint8_t 
 }
 
 /*
- * Copies up to 512 bytes without a helper's price, 32 at a time: a little more than n where the packet has room, which the
- * reply's length then cuts off. 0, or -1 where it did not copy all.
+ * The kernel's address of len bytes of the lambda's own memory at p, for helpers; a fault where they are not all the lambda's.
+ * To the verifier max bytes are there: a constant of at most 2,048. The compiler's passes make it (compiler/passes/memory.cpp).
  */
-static __always_inline int lambda_copy_short(EXTRACTED_HEADERS_T *headers, const uint8_t *from, uint32_t n)
+void *__lambda_resolve(const void *p, uint32_t len, uint32_t max);
+
+#ifdef LAMBDA_ASSEMBLE
+static __always_inline uint8_t *lambda_message(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)
+{
+	(void)headers;
+	return lambda_messages[match_data->record & (LAMBDA_IN_FLIGHT - 1)];
+}
+
+static __always_inline uint32_t lambda_read(EXTRACTED_HEADERS_T *headers, void *to, uint32_t max)
+{
+	uint32_t n = headers->req->match.payload_len;
+
+	if (n > max)
+		n = max;
+	__builtin_memcpy(to, lambda_message(headers, &headers->req->match), n);
+	return n;
+}
+
+static __always_inline int lambda_write(EXTRACTED_HEADERS_T *headers, const void *from, uint32_t len)
+{
+	if (len > LAMBDA_MESSAGE_MAX)
+		return RETURN_FAULT;
+	__builtin_memcpy(lambda_message(headers, &headers->req->match), from, len);
+	headers->req->out_off = 0;
+	headers->req->out_len = len;
+	headers->req->out_total = len;
+	return RETURN_FORWARD;
+}
+
+/* A whole message goes out window by window behind the lambda. */
+static __always_inline int lambda_copy_out(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data, const uint8_t *array,
+					   uint32_t size, uint32_t at, uint32_t len)
+{
+	(void)match_data;
+	return at > size || len > size - at ? RETURN_FAULT : lambda_write(headers, array + at, len);
+}
+#else
+/*
+ * Copies up to 512 bytes without a helper's price, 32 at a time: a little more than n where the packet has room, which the
+ * reply's length then cuts off. 0, or -1 where it did not copy all. All it needs are values, so that lambdas can share it.
+ */
+static __always_inline int lambda_copy_short(struct xdp_md *ctx, uint32_t base, const uint8_t *from, uint32_t n)
 {
 	for (uint32_t i = 0; i < 512; i += 32) {
 		uint8_t *to;
 
 		if (i >= n)
 			return 0;
-		to = payload(headers, i, 32);
+		to = lambda_packet(ctx, base + i, 32);
 		if (!to)
 			return -1;
 		for (int k = 0; k < 32; k += 8)
@@ -205,7 +253,7 @@ static __always_inline int lambda_copy_out(EXTRACTED_HEADERS_T *headers, MATCH_D
 	lambda_opaque(n);
 	if (at > size - LAMBDA_WINDOW || n > LAMBDA_WINDOW)
 		return RETURN_FAULT;
-	if (lambda_copy_short(headers, array + at, n) &&
+	if (lambda_copy_short(headers->ctx, headers->base, array + at, n) &&
 	    bpf_xdp_store_bytes(headers->ctx, headers->base, (void *)(array + at), n))
 		return RETURN_FAULT;
 	headers->req->out_off = 0;
@@ -213,5 +261,42 @@ static __always_inline int lambda_copy_out(EXTRACTED_HEADERS_T *headers, MATCH_D
 	headers->req->out_total = len;
 	return RETURN_FORWARD;
 }
+
+static __always_inline uint32_t lambda_read(EXTRACTED_HEADERS_T *headers, void *to, uint32_t max)
+{
+	uint32_t last, n = headers->req->match.payload_len;
+	void *bytes;
+
+	if (n > max)
+		n = max;
+	bytes = __lambda_resolve(to, n, LAMBDA_WINDOW);
+	last = n - 1; /* of one comparison the verifier learns both bounds, also in a loop */
+	lambda_opaque(last);
+	if (last >= LAMBDA_WINDOW || bpf_xdp_load_bytes(headers->ctx, headers->base, bytes, last + 1))
+		return 0;
+	return n;
+}
+
+static __always_inline int lambda_write(EXTRACTED_HEADERS_T *headers, const void *from, uint32_t len)
+{
+	struct lambda_match *match = &headers->req->match;
+	uint32_t n, window = match->window;
+	void *bytes;
+
+	if (window > len)
+		return RETURN_FAULT;
+	n = len - window;
+	if (n > match->window_len)
+		n = match->window_len;
+	bytes = __lambda_resolve((const uint8_t *)from + window, n, LAMBDA_WINDOW);
+	lambda_opaque(n);
+	if (n > LAMBDA_WINDOW || (n && bpf_xdp_store_bytes(headers->ctx, headers->base, bytes, n)))
+		return RETURN_FAULT;
+	headers->req->out_off = 0;
+	headers->req->out_len = n;
+	headers->req->out_total = len;
+	return RETURN_FORWARD;
+}
+#endif
 
 #endif

@@ -32,16 +32,16 @@ static __always_inline int lambda_copy_window(EXTRACTED_HEADERS_T *headers)
 	uint32_t total = headers->req->out_total, window = match->window, record = match->record;
 	uint32_t n, at;
 
+	lambda_opaque(record);
 	if (record >= LAMBDA_IN_FLIGHT || window > total)
 		return RETURN_FAULT;
 	n = total - window;
 	if (n > match->window_len)
 		n = match->window_len;
 	at = lambda_reply_at[record] + window;
-	lambda_opaque(record);
 	lambda_opaque(at);
 	lambda_opaque(n);
-	if (record >= LAMBDA_IN_FLIGHT || at > LAMBDA_MESSAGE_MAX || n > LAMBDA_WINDOW)
+	if (at > LAMBDA_MESSAGE_MAX || n > LAMBDA_WINDOW)
 		return RETURN_FAULT;
 	if (n && bpf_xdp_store_bytes(headers->ctx, headers->base, &lambda_messages[record][at], n))
 		return RETURN_FAULT;
@@ -61,6 +61,7 @@ static __always_inline int lambda_dispatch(EXTRACTED_HEADERS_T *headers)
 	if (req->step == LN_STEP_PULL)
 		return lambda_copy_window(headers);
 	verdict = LAMBDA_ENTRY(headers, &req->match);
+	lambda_opaque(record);
 	if (verdict != RETURN_FORWARD || record >= LAMBDA_IN_FLIGHT)
 		return verdict;
 	if (req->out_off < 0 || req->out_len > LAMBDA_MESSAGE_MAX || req->out_off > LAMBDA_MESSAGE_MAX ||
@@ -77,6 +78,13 @@ static __always_inline int lambda_dispatch(EXTRACTED_HEADERS_T *headers)
 }
 #endif
 
+#ifdef LAMBDA_MEMBER
+/* One of several lambdas in a program, which calls it (compiler/link). */
+int lambda_member(EXTRACTED_HEADERS_T *headers)
+{
+	return lambda_dispatch(headers);
+}
+#else
 SEC("xdp.frags")
 int lambda(struct xdp_md *ctx)
 {
@@ -94,12 +102,16 @@ int lambda(struct xdp_md *ctx)
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
+#endif
 
 #else /* the host */
 
 /* What lambda-host looks up in the shared object. */
 int lambda_host_run(EXTRACTED_HEADERS_T *headers)
 {
+#ifdef LAMBDA_HEAP_H
+	lambda_heap_begin();
+#endif
 	return LAMBDA_ENTRY(headers, &headers->req->match);
 }
 

@@ -111,4 +111,52 @@ static __always_inline int lambda_copy_out(EXTRACTED_HEADERS_T *headers, MATCH_D
 	return RETURN_FORWARD;
 }
 
+static __always_inline uint32_t lambda_read(EXTRACTED_HEADERS_T *headers, void *to, uint32_t max)
+{
+	uint32_t n = headers->req->match.payload_len;
+
+	if (n > max)
+		n = max;
+	memcpy(to, headers->base, n);
+	return n;
+}
+
+#ifdef LAMBDA_ASSEMBLE
+static __always_inline uint8_t *lambda_message(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)
+{
+	(void)match_data;
+	return headers->base;
+}
+
+static __always_inline int lambda_write(EXTRACTED_HEADERS_T *headers, const void *from, uint32_t len)
+{
+	if (len > LAMBDA_MESSAGE_MAX)
+		return RETURN_FAULT;
+	memmove(headers->base, from, len);
+	headers->req->out_off = 0;
+	headers->req->out_len = len;
+	headers->req->out_total = len;
+	return RETURN_FORWARD;
+}
+#else
+static __always_inline int lambda_write(EXTRACTED_HEADERS_T *headers, const void *from, uint32_t len)
+{
+	struct lambda_match *match = &headers->req->match;
+	uint32_t n, window = match->window;
+
+	if (window > len)
+		return RETURN_FAULT;
+	n = len - window;
+	if (n > match->window_len)
+		n = match->window_len;
+	if (n > LAMBDA_WINDOW || (n && !payload(headers, 0, n)))
+		return RETURN_FAULT;
+	memmove(headers->base, (const uint8_t *)from + window, n);
+	headers->req->out_off = 0;
+	headers->req->out_len = n;
+	headers->req->out_total = len;
+	return RETURN_FORWARD;
+}
+#endif
+
 #endif

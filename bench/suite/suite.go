@@ -50,6 +50,7 @@ func All() []Suite {
 		{"replies", "replies of many packets: pulled against multiplied", runReplies},
 		{"deploy", "from source to the first answer: compiler and NIC alone, and by the API of a daemon", runDeploy},
 		{"swap", "from one built revision to the next: the NIC alone, and by the API of a daemon", runSwap},
+		{"compiler", "ordinary C: what loads, how fast it runs, how long compiling takes", runCompiler},
 		{"web_server", "pages: the NIC against a process", compare(WebServer)},
 		{"kv_client", "memcached: the NIC against a process", compare(KVClient)},
 		{"image_transformer", "256x256 images: the NIC against a process", compare(ImageTransformer)},

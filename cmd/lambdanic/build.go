@@ -1,22 +1,49 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lambdanic/lambdanic/cmd/lambdanic/internal/ui"
+	"github.com/lambdanic/lambdanic/compiler"
+	"github.com/lambdanic/lambdanic/compiler/diagnose"
+	"github.com/lambdanic/lambdanic/compiler/report"
+	"github.com/lambdanic/lambdanic/compiler/target"
 	"github.com/lambdanic/lambdanic/internal/daemon"
 )
 
+// buildFlags say what build does instead of printing an image.
+type buildFlags struct {
+	report, verbose, fused bool
+	emit, target           string
+}
+
 func buildCommand(o *options) *cobra.Command {
-	return &cobra.Command{
-		Use:     "build [DIR]",
-		Short:   "Compile a lambda and print its image",
-		Long:    "Compile a lambda, the one in this directory by default, and print its image, which deploy takes. No daemon is needed.",
-		Example: "  lambdanic build lambdas/web_server",
-		Args:    cobra.MaximumNArgs(1),
+	var f buildFlags
+	cmd := &cobra.Command{
+		Use:   "build [DIR...]",
+		Short: "Compile a lambda and print its image",
+		Long: "Compile a lambda, the one in this directory by default, and print its image, which deploy takes. No daemon is needed.\n" +
+			"With --report, --emit, --target, --verbose or --fused, say what becomes of it instead.",
+		Example: "  lambdanic build lambdas/web_server\n  lambdanic build --report lambdas/web_server\n  lambdanic build --target nfp lambdas/web_server\n" +
+			"  lambdanic build --fused lambdas/*",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if f.fused {
+				return cobra.MinimumNArgs(1)(cmd, args)
+			}
+			return cobra.MaximumNArgs(1)(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.fused {
+				return buildFused(cmd.Context(), cmd.OutOrStdout(), o, args)
+			}
+			if f != (buildFlags{}) {
+				return f.run(cmd, o, dirArg(args))
+			}
 			p, err := o.paths()
 			if err != nil {
 				return err
@@ -35,6 +62,14 @@ func buildCommand(o *options) *cobra.Command {
 			return err
 		},
 	}
+	flags := cmd.Flags()
+	flags.BoolVar(&f.report, "report", false, "say what the compiler made of the lambda and why (as root, the kernel's verifier is asked too)")
+	flags.StringVar(&f.emit, "emit", "", fmt.Sprintf("print a form in between: one of %q", compiler.Forms))
+	flags.StringVar(&f.target, "target", "", "say what keeps the lambda off a processor: nfp, an Agilio CX that programs are loaded into")
+	flags.BoolVar(&f.verbose, "verbose", false, "load the lambda and print all that the kernel's verifier says (needs root)")
+	flags.BoolVar(&f.fused, "fused", false, "make one program of several lambdas, and say how it becomes smaller step by step")
+	cmd.MarkFlagsMutuallyExclusive("report", "emit", "target", "verbose", "fused")
+	return cmd
 }
 
 // dirArg is the lambda's directory: this one where none is given.
@@ -43,4 +78,89 @@ func dirArg(args []string) string {
 		return "."
 	}
 	return args[0]
+}
+
+func (f *buildFlags) run(cmd *cobra.Command, o *options, dir string) error {
+	source, err := compiler.PackSource(dir)
+	if err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	switch {
+	case f.report:
+		r, err := report.Make(cmd.Context(), source, report.Options{Verify: os.Geteuid() == 0})
+		if err != nil {
+			return err
+		}
+		if o.json {
+			return ui.JSON(out, r)
+		}
+		return r.Text(out)
+	case f.emit != "":
+		text, err := compiler.Emit(cmd.Context(), source, compiler.Form(f.emit))
+		if err != nil {
+			return err
+		}
+		_, err = out.Write(text)
+		return err
+	}
+	a, err := compiler.BuildSource(cmd.Context(), source, compiler.Options{})
+	if err != nil {
+		return err
+	}
+	if a.BPF == nil {
+		return report.ErrNoNIC
+	}
+	if f.verbose {
+		return printLog(out, o, a.BPF)
+	}
+	return f.checkTarget(out, o, a.BPF)
+}
+
+// printLog prints what the verifier says, whether it takes the program or not.
+func printLog(w io.Writer, o *options, object []byte) error {
+	v, err := report.Verify(object, true)
+	var objection *diagnose.Objection
+	var log []string
+	switch {
+	case err == nil:
+		log = v.Log
+	case errors.As(err, &objection):
+		log = objection.Log
+	default:
+		return err
+	}
+	if o.json {
+		return errors.Join(err, ui.JSON(w, log))
+	}
+	for _, line := range log {
+		fmt.Fprintln(w, ui.Printable(line))
+	}
+	return err
+}
+
+// errOffload is the result of a check that found something.
+var errOffload = errors.New("the lambda does not run there")
+
+func (f *buildFlags) checkTarget(w io.Writer, o *options, object []byte) error {
+	if f.target != "nfp" {
+		return fmt.Errorf("%w: --target %q: there is nfp", target.ErrUnknown, f.target)
+	}
+	found, err := report.Offload(object)
+	if err != nil {
+		return err
+	}
+	if o.json {
+		if err := ui.JSON(w, found); err != nil {
+			return err
+		}
+	} else {
+		for _, v := range found {
+			fmt.Fprintln(w, ui.Printable(v.String()))
+		}
+	}
+	if len(found) > 0 {
+		return errOffload
+	}
+	return nil
 }

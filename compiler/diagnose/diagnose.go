@@ -11,6 +11,7 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
+	"golang.org/x/sys/unix"
 )
 
 // An Objection is why the verifier refuses a program.
@@ -44,7 +45,7 @@ func (o *Objection) Error() string {
 func Explain(err error, insns asm.Instructions) *Objection {
 	var ve *ebpf.VerifierError
 	if !errors.As(err, &ve) || len(ve.Log) == 0 {
-		return nil
+		return withoutLog(err)
 	}
 	o := read(ve.Log)
 	if o.Message == "" {
@@ -58,6 +59,17 @@ func Explain(err error, insns asm.Instructions) *Objection {
 			o.Place = p
 		}
 	}
+	return o
+}
+
+// withoutLog explains what the kernel calls a bad address: its verifier has no room for another branch to follow
+// (push_stack in kernel/bpf/verifier.c, until Linux 6.18). The log is lost then.
+func withoutLog(err error) *Objection {
+	if !errors.Is(err, unix.EFAULT) {
+		return nil
+	}
+	o := &Objection{Message: "The sequence of 8193 jumps is too complex."}
+	o.Meaning, o.Advice = explain(o.Message)
 	return o
 }
 

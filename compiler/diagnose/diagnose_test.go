@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"golang.org/x/sys/unix"
 )
 
 const prelude = `#include <linux/bpf.h>
@@ -150,5 +152,18 @@ func tail(lines []string, n int) []string { return lines[max(0, len(lines)-n):] 
 func TestExplainOfOtherErrors(t *testing.T) {
 	if o := Explain(errors.New("no memory"), nil); o != nil {
 		t.Errorf("an objection: %v", o)
+	}
+	if o := Explain(fmt.Errorf("load program: %w", unix.EFAULT), nil); o == nil || o.Advice == "" {
+		t.Errorf("no objection: %v", o)
+	}
+}
+
+func TestHelper(t *testing.T) {
+	for fn, want := range map[asm.BuiltinFunc]string{
+		asm.FnMapLookupElem: "bpf_map_lookup_elem", asm.FnGetPrandomU32: "bpf_get_prandom_u32", asm.FnGetSmpProcessorId: "bpf_get_smp_processor_id",
+	} {
+		if got := Helper(fn); got != want {
+			t.Errorf("%v: got %q, want %q", fn, got, want)
+		}
 	}
 }

@@ -3,6 +3,8 @@ package diagnose
 import (
 	"fmt"
 	"path"
+	"strings"
+	"unicode"
 
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/btf"
@@ -42,4 +44,17 @@ func PlaceOf(insns asm.Instructions, i int) Place {
 		}
 	}
 	return header
+}
+
+// Helper is the name by which authors know a function of the kernel.
+func Helper(fn asm.BuiltinFunc) string {
+	var b strings.Builder
+	b.WriteString("bpf")
+	for _, r := range strings.TrimPrefix(fn.String(), "Fn") {
+		if unicode.IsUpper(r) {
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
 }

@@ -37,7 +37,7 @@ var initializers = []struct {
 const (
 	dynSize  = 16
 	relaSize = 24
-	relaRoom = 16 // that a relocation changes, at most
+	wordSize = 8 // that a relocation changes, and twice that where it is a descriptor
 
 	dtRelr = elf.DynTag(36)
 )
@@ -45,7 +45,8 @@ const (
 // pages are the largest that a machine's kernels use: what two segments have in one page, the later one's file decides.
 var pages = map[elf.Machine]uint64{elf.EM_X86_64: 4 << 10, elf.EM_AARCH64: 64 << 10}
 
-// irelative are the relocations that call a resolver, copying those that change more than their place.
+// irelative are the relocations that call a resolver, copying those that change more than their place, descriptor those that
+// change two words.
 var (
 	irelative = map[elf.Machine]uint32{
 		elf.EM_X86_64:  uint32(elf.R_X86_64_IRELATIVE),
@@ -54,6 +55,10 @@ var (
 	copying = map[elf.Machine]uint32{
 		elf.EM_X86_64:  uint32(elf.R_X86_64_COPY),
 		elf.EM_AARCH64: uint32(elf.R_AARCH64_COPY),
+	}
+	descriptor = map[elf.Machine]uint32{
+		elf.EM_X86_64:  uint32(elf.R_X86_64_TLSDESC),
+		elf.EM_AARCH64: uint32(elf.R_AARCH64_TLSDESC),
 	}
 )
 
@@ -192,7 +197,11 @@ func (o *image) checkRelocations() error {
 			if kind == irelative[o.file.Machine] {
 				return errResolver
 			}
-			if kind == copying[o.file.Machine] || place < o.dynamic.Vaddr+o.dynamic.Memsz && place+relaRoom > o.dynamic.Vaddr {
+			room := uint64(wordSize)
+			if kind == descriptor[o.file.Machine] {
+				room = 2 * wordSize
+			}
+			if kind == copying[o.file.Machine] || place < o.dynamic.Vaddr+o.dynamic.Memsz && place+room > o.dynamic.Vaddr {
 				return fmt.Errorf("%w: a relocation that changes what the dynamic linker reads: build it again", ErrForbidden)
 			}
 			o.relocated = max(o.relocated, uint64(binary.LittleEndian.Uint32(data[12:]))+1)

@@ -90,8 +90,8 @@ func (n *NIC) adoptSlots() error {
 		if err != nil {
 			return err
 		}
-		word := n.dispatch.word(r.rec.Workload).Load()
-		current := word == uint64(r.rec.Workload>>16)<<48|uint64(rootLnStateLN_STATE_SLOT)<<40|uint64(slot)
+		word := n.dispatch.word(r.entry()).Load()
+		current := word == uint64(r.entry()>>16)<<48|uint64(r.state())<<40|uint64(slot)
 		if current && r.rec.Workload != 0 {
 			n.workloads[r.rec.Workload] = r
 		} else {
@@ -132,6 +132,9 @@ func (n *NIC) adoptSlot(slot uint32) (*revision, error) {
 	var err error
 	if r.prog, err = ebpf.LoadPinnedProgram(n.progPin(slot), nil); err != nil {
 		return nil, fmt.Errorf("open the program of slot %d: %w", slot, err)
+	}
+	if r.resume, err = ebpf.LoadPinnedProgram(n.resumePin(slot), nil); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("open the resume program of slot %d: %w", slot, err)
 	}
 	for _, p := range r.parts() {
 		if err := n.adoptPart(slot, p); err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler"
+	"github.com/lambdanic/lambdanic/compiler/metering"
 	"github.com/lambdanic/lambdanic/internal/backend"
 )
 
@@ -25,6 +26,7 @@ type revision struct {
 	rec      rootLnSlot
 	prog     *ebpf.Program
 	migrate  *ebpf.Program // to be run before it serves; nil if nothing is
+	resume   *ebpf.Program // runs packets that wait for the host; nil if it never waits
 	kept     *ebpf.Map     // nil if it keeps nothing
 	migrated *ebpf.Map     // nil if nothing of it is migrated
 	layouts  api.Layouts   // of these
@@ -32,7 +34,7 @@ type revision struct {
 
 func (r *revision) close() error {
 	var errs []error
-	for _, p := range []*ebpf.Program{r.prog, r.migrate} {
+	for _, p := range []*ebpf.Program{r.prog, r.migrate, r.resume} {
 		if p != nil {
 			errs = append(errs, p.Close())
 		}
@@ -60,6 +62,24 @@ func (r *revision) parts() []part {
 		{"migrated", compiler.MigratedSection, &r.migrated, &r.layouts.Migrated},
 	}
 }
+
+// entry is the place of the dispatch word that points to the revision. A match stage has entry 0, which is no workload's: it
+// sees the packets that no workload ID selects.
+func (r *revision) entry() uint32 {
+	if r.isStage() {
+		return 0
+	}
+	return r.rec.Workload
+}
+
+func (r *revision) state() rootLnState {
+	if r.isStage() {
+		return rootLnStateLN_STATE_STAGE
+	}
+	return rootLnStateLN_STATE_SLOT
+}
+
+func (r *revision) isStage() bool { return r.rec.Mode == uint32(rootLnModeLN_MODE_STAGE) }
 
 // Deploy loads a revision and swaps it in. Until the swap, which is one store, the revision before it serves every request;
 // after it, messages in assembly and calls in flight still end with the revision that began them. An error leaves all as
@@ -104,11 +124,15 @@ func (p *prepared) Migrate() error {
 	if p.r == nil || p.r.migrate == nil {
 		return nil
 	}
-	if _, err := p.r.migrate.Run(&ebpf.RunOptions{Data: make([]byte, 64)}); err != nil {
+	verdict, err := p.r.migrate.Run(&ebpf.RunOptions{Data: make([]byte, 64)})
+	if err != nil {
 		return fmt.Errorf("%s: migrate its object: %w", p.what, err)
 	}
+	if verdict != 0 { // of a guard or a charge that the compiler put in
+		return fmt.Errorf("%s: %w: its LAMBDA_MIGRATE() accessed what is not the lambda's, or did not end in time", p.what, ErrRefused)
+	}
 	p.n.cfg.reached("migrated")
-	err := p.r.migrate.Close()
+	err = p.r.migrate.Close()
 	p.r.migrate = nil
 	return err
 }
@@ -120,7 +144,7 @@ func (p *prepared) Swap() {
 	}
 	workload := p.r.rec.Workload
 	p.n.workloads[workload] = p.r
-	p.n.dispatch.send(workload, rootLnStateLN_STATE_SLOT, p.r.slot)
+	p.n.dispatch.send(p.r.entry(), p.r.state(), p.r.slot)
 	p.n.cfg.reached("swapped")
 	if err := p.n.bound(p.r); err != nil {
 		p.n.cfg.Log.Error("bound the superseded revisions", "slot", p.r.slot, "error", err)
@@ -144,7 +168,10 @@ func (n *NIC) load(d *backend.Deployment, old *revision) (r *revision, err error
 	if err != nil {
 		return nil, err
 	}
-	if err := n.checkServices(d); err != nil {
+	if err := metering.Fill(obj.spec, time.Duration(d.Spec.Limits.Time)); err != nil {
+		return nil, fmt.Errorf("%w: limits.time: %w", ErrRefused, err)
+	}
+	if err := errors.Join(n.checkServices(d), n.checkStage(d, old)); err != nil {
 		return nil, err
 	}
 	var h backend.Handover
@@ -167,7 +194,9 @@ func (n *NIC) load(d *backend.Deployment, old *revision) (r *revision, err error
 		return r, err
 	}
 	replace := obj.takeOver(h, old)
-	replace[compiler.SharedMap] = n.objs.LnRequests
+	if obj.spec.Maps[compiler.SharedMap] != nil { // a match stage has none: it works on the packet alone
+		replace[compiler.SharedMap] = n.objs.LnRequests
+	}
 	return r, n.loadProgram(obj.spec, r, replace)
 }
 
@@ -175,7 +204,7 @@ func (n *NIC) load(d *backend.Deployment, old *revision) (r *revision, err error
 // they ask for as many, so that a message in assembly is found again after a swap.
 func (n *NIC) reserve(d *backend.Deployment, r, old *revision) (err error) {
 	r.rec = rootLnSlot{
-		Workload: d.Workload, Revision: d.Revision, Mode: uint32(modes[d.Spec.Message.Mode]),
+		Workload: d.Workload, Revision: d.Revision, Mode: uint32(modeOf(d)),
 		MessageMax: uint32(d.Spec.Message.Max), MessageTimeoutMs: uint32(time.Duration(d.Spec.Message.Timeout).Milliseconds()),
 		MessageWays: uint32(min(d.Spec.Message.InFlight, int(rootLnLimitLN_MESSAGE_WAYS))),
 	}
@@ -213,6 +242,27 @@ var modes = map[api.MessageMode]rootLnMode{
 	api.ModePacket: rootLnModeLN_MODE_PACKET, api.ModeStream: rootLnModeLN_MODE_STREAM, api.ModeAssemble: rootLnModeLN_MODE_ASSEMBLE,
 }
 
+func modeOf(d *backend.Deployment) rootLnMode {
+	if d.Spec.P4 != "" {
+		return rootLnModeLN_MODE_STAGE
+	}
+	return modes[d.Spec.Message.Mode]
+}
+
+// checkStage refuses a second match stage: a packet has one way through the NIC.
+func (n *NIC) checkStage(d *backend.Deployment, old *revision) error {
+	isStage := d.Spec.P4 != ""
+	if old != nil && old.isStage() != isStage {
+		return fmt.Errorf("%w: a lambda with a match stage of its own (p4) and one without cannot take over from each other: remove it first", ErrRefused)
+	}
+	for id, r := range n.workloads {
+		if isStage && r.isStage() && id != d.Workload {
+			return fmt.Errorf("%w: the NIC has a match stage already, workload %#x: remove it, or write both into one program", ErrRefused, id)
+		}
+	}
+	return nil
+}
+
 // bucketsFor rounds a lambda's messages in flight up to a power of two of whole buckets, as the hash needs it.
 func bucketsFor(m api.MessageSpec) uint32 {
 	if m.Mode == api.ModePacket {
@@ -238,6 +288,11 @@ func (n *NIC) loadProgram(spec *ebpf.CollectionSpec, r *revision, replace map[st
 		return verifierError(err)
 	}
 	defer coll.Close()
+	return n.install(coll, r)
+}
+
+// install pins what the kernel loaded, and puts it into the revision's slot.
+func (n *NIC) install(coll *ebpf.Collection, r *revision) error {
 	r.prog, r.migrate = coll.DetachProgram(compiler.Program), coll.DetachProgram(compiler.MigrateProgram)
 	for _, p := range r.parts() {
 		if *p.layout == "" {
@@ -248,6 +303,11 @@ func (n *NIC) loadProgram(spec *ebpf.CollectionSpec, r *revision, replace map[st
 			return err
 		}
 		n.cfg.reached(p.dir + " objects pinned")
+	}
+	if r.resume = coll.DetachProgram(compiler.ResumeProgram); r.resume != nil {
+		if err := pinOver(r.resume, n.resumePin(r.slot)); err != nil {
+			return err
+		}
 	}
 	if err := pinOver(r.prog, n.progPin(r.slot)); err != nil {
 		return err
@@ -317,7 +377,7 @@ func (n *NIC) Remove(_ context.Context, workload uint32) error {
 	if r == nil {
 		return nil
 	}
-	n.dispatch.forget(workload)
+	n.dispatch.forget(r.entry())
 	n.cfg.reached("workload forgotten")
 	delete(n.workloads, workload)
 	n.drain(r)

@@ -30,6 +30,7 @@ type pair struct {
 	nic, process *net.UDPConn
 	status       [2]func(context.Context) ([]backend.Status, error) // of these
 	sentinel     packets.RPC                                        // a request that both answer
+	numbers      map[string]uint32
 }
 
 func newPair(t *testing.T, n *NIC, d backend.Deployment, sentinel packets.RPC) *pair {
@@ -38,7 +39,7 @@ func newPair(t *testing.T, n *NIC, d backend.Deployment, sentinel packets.RPC) *
 	b := startProcess(t, d)
 	endpoint, _ := b.Endpoint(d.Workload)
 	return &pair{
-		t: t, nic: dial(t, n.Addr()), process: dial(t, endpoint), sentinel: sentinel,
+		t: t, nic: dial(t, n.Addr()), process: dial(t, endpoint), sentinel: sentinel, numbers: workloads,
 		status: [2]func(context.Context) ([]backend.Status, error){n.Status, b.Status},
 	}
 }
@@ -96,7 +97,7 @@ func (p *pair) ask(conn *net.UDPConn, b []byte) []byte {
 	p.t.Helper()
 	last := p.sentinel
 	last.Request = requests.Add(1) | 1<<63
-	for _, d := range [][]byte{b, last.Build(workloads)} {
+	for _, d := range [][]byte{b, last.Build(p.numbers)} {
 		_, err := conn.Write(d)
 		if errors.Is(err, syscall.ECONNREFUSED) { // what the datagram before was told; this one was not sent
 			_, err = conn.Write(d)

@@ -52,8 +52,8 @@ func (d *dispatch) forget(workload uint32) {
 // keepOnly removes every workload that no adopted revision serves: its slot would be the next revision's.
 func (d *dispatch) keepOnly(workloads map[uint32]*revision) {
 	kept := map[int]bool{}
-	for workload := range workloads {
-		kept[int(workload)&(len(d.words)-1)] = true
+	for _, r := range workloads {
+		kept[int(r.entry())&(len(d.words)-1)] = true
 	}
 	for i := range d.words {
 		if !kept[i] && d.words[i].Load() != 0 {

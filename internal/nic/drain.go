@@ -123,7 +123,7 @@ func (n *NIC) unload(r *revision) error {
 		errs = append(errs, n.objs.LnSlots.Put(r.slot, &rootLnSlot{}))
 		n.slots.mark(r.slot, 1, false)
 		n.cfg.reached("slot cleared")
-		errs = append(errs, removePin(n.progPin(r.slot)))
+		errs = append(errs, removePin(n.progPin(r.slot)), removePin(n.resumePin(r.slot)))
 		n.cfg.reached("program unpinned")
 		for _, p := range r.parts() {
 			if *p.layout != "" {

@@ -29,19 +29,29 @@ func (o object) copy() object { return object{o.spec.Copy(), o.layouts} }
 // objects remembers the last objects that were read, by digest, so that swapping between versions which are there already
 // does not parse them again.
 type objects struct {
-	known map[[sha256.Size]byte]object
-	order [][sha256.Size]byte // oldest first
+	known map[objectKey]object
+	order []objectKey // oldest first
+}
+
+// objectKey is an object, and as what it was inspected.
+type objectKey struct {
+	sum   [sha256.Size]byte
+	stage bool
 }
 
 const objectsRemembered = 16
 
 // read parses a lambda's object and checks what it is made of, whoever compiled it.
 func (o *objects) read(d *backend.Deployment) (object, error) {
-	sum := sha256.Sum256(d.BPF)
-	if known, ok := o.known[sum]; ok {
+	key := objectKey{sha256.Sum256(d.BPF), d.Spec.P4 != ""}
+	if known, ok := o.known[key]; ok {
 		return known.copy(), nil
 	}
-	contents, err := compiler.Inspect(d.BPF)
+	inspect := compiler.Inspect
+	if key.stage {
+		inspect = compiler.InspectStage
+	}
+	contents, err := inspect(d.BPF)
 	if err != nil {
 		return object{}, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
@@ -55,14 +65,14 @@ func (o *objects) read(d *backend.Deployment) (object, error) {
 	}
 	dropZeros(spec)
 	if o.known == nil {
-		o.known = map[[sha256.Size]byte]object{}
+		o.known = map[objectKey]object{}
 	}
 	if len(o.order) == objectsRemembered {
 		delete(o.known, o.order[0])
 		o.order = o.order[1:]
 	}
-	o.known[sum], o.order = object{spec, contents.Layouts}, append(o.order, sum)
-	return o.known[sum].copy(), nil
+	o.known[key], o.order = object{spec, contents.Layouts}, append(o.order, key)
+	return o.known[key].copy(), nil
 }
 
 // dropZeros leaves out the contents of maps that are all zero, as new maps are: megabytes that would only be copied.

@@ -122,6 +122,7 @@ const (
 	rootLnModeLN_MODE_PACKET   rootLnMode = 0
 	rootLnModeLN_MODE_STREAM   rootLnMode = 1
 	rootLnModeLN_MODE_ASSEMBLE rootLnMode = 2
+	rootLnModeLN_MODE_STAGE    rootLnMode = 3
 )
 
 type rootLnProtocol uint32
@@ -244,6 +245,7 @@ const (
 	rootLnStateLN_STATE_SLOT  rootLnState = 1
 	rootLnStateLN_STATE_SPLIT rootLnState = 2
 	rootLnStateLN_STATE_HOST  rootLnState = 3
+	rootLnStateLN_STATE_STAGE rootLnState = 4
 )
 
 type rootLnStats struct {

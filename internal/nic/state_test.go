@@ -79,8 +79,8 @@ func TestMigrate(t *testing.T) {
 		})
 	}
 	wantError(t, n.Deploy(t.Context(), counter(t, w, 3, 2)), "add a LAMBDA_MIGRATE()")
-	wantError(t, n.Deploy(t.Context(), counter(t, w, 3, 2, fromVersion1, "COUNTER_FAULT")), "counter.c")
-	wantError(t, n.Deploy(t.Context(), counter(t, w, 3, 2, fromVersion1, "COUNTER_HANG")), "counter.c")
+	wantError(t, n.Deploy(t.Context(), counter(t, w, 3, 2, fromVersion1, "COUNTER_FAULT")), "LAMBDA_MIGRATE() accessed")
+	wantError(t, n.Deploy(t.Context(), counter(t, w, 3, 2, fromVersion1, "COUNTER_HANG")), "did not end in time")
 	wantCounts(t, n, w, 2, 4, 4, 2)
 	deploy(t, n, counter(t, w, 3, 2, fromVersion1))
 	wantCounts(t, n, w, 3, 5, 50, 1)

@@ -1,0 +1,24 @@
+package suite
+
+import (
+	"context"
+	"strings"
+	"testing"
+)
+
+// The figures are there; what they are is for link's own test, and for nobody.
+func TestFigure9Runs(t *testing.T) {
+	rs, err := figure9(context.Background(), nil, nil, options(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rs {
+		t.Logf("%s %g %s %v", r.Name, r.Value, r.Unit, r.Against)
+		if r.Value <= 0 || !strings.HasPrefix(r.Name, "fig9.") || len(r.Against) != 1 {
+			t.Errorf("got %+v", r)
+		}
+	}
+	if len(rs) != 4+len(fusedRequests) {
+		t.Errorf("%d results", len(rs))
+	}
+}

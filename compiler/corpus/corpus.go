@@ -1,0 +1,89 @@
+// Package corpus holds small programs in plain C, such as are found in textbooks and libraries, with vectors of requests and replies from
+// implementations that are not ours. vectors.py says which, and makes them.
+package corpus
+
+import (
+	"context"
+	"embed"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/compiler"
+)
+
+//go:embed */*.c */lambda.yml */vectors.json
+var files embed.FS
+
+// Ordinary holds what the programs use of the SDK as an ordinary program has it (lambda.h), to be compiled apart from
+// everything of ours, and a main that runs them so.
+//
+//go:embed ordinary
+var Ordinary embed.FS
+
+// A Program is one lambda in plain C.
+type Program struct {
+	Name    string
+	Vectors []Vector
+}
+
+// A Vector is a request, and the reply that it must get.
+type Vector struct {
+	In, Out Hex
+}
+
+// Hex is bytes that JSON holds in hexadecimal.
+type Hex []byte
+
+// UnmarshalText reads hexadecimal digits.
+func (h *Hex) UnmarshalText(text []byte) (err error) {
+	*h, err = hex.AppendDecode(nil, text)
+	return err
+}
+
+// Programs lists the corpus in the order of names.
+func Programs() ([]Program, error) {
+	paths, err := fs.Glob(files, "*/vectors.json")
+	if err != nil {
+		return nil, err
+	}
+	var list []Program
+	for _, path := range paths {
+		p := Program{Name: filepath.Dir(path)}
+		data, err := files.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal(data, &p.Vectors); err != nil {
+			return nil, fmt.Errorf("read %s: %w", path, err)
+		}
+		list = append(list, p)
+	}
+	return list, nil
+}
+
+// Source is the program's text.
+func (p Program) Source() ([]byte, error) { return files.ReadFile(p.Name + "/" + p.Name + ".c") }
+
+// Build compiles the program.
+func (p Program) Build(ctx context.Context, opts compiler.Options) (*compiler.Artifact, error) {
+	dir, err := os.MkdirTemp("", "lambdanic-corpus-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	for _, name := range []string{p.Name + ".c", api.SpecFile} {
+		data, err := files.ReadFile(p.Name + "/" + name)
+		if err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	return compiler.Build(ctx, dir, opts)
+}

@@ -1,0 +1,208 @@
+// Package rig runs one artifact in two places, the NIC and a process beside it, and asks both the same.
+package rig
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/compiler"
+	"github.com/lambdanic/lambdanic/internal/backend"
+	"github.com/lambdanic/lambdanic/internal/backend/process"
+	"github.com/lambdanic/lambdanic/internal/nic"
+	"github.com/lambdanic/lambdanic/test/packets"
+)
+
+// ErrLoad says that the kernel does not take a lambda.
+var ErrLoad = errors.New("does not load into the NIC")
+
+// workload is of whatever is in the rig; there is one at a time.
+const workload = 7
+
+// Config says where things are.
+type Config struct {
+	LambdaHost string // the binary
+	Instance   string // names the NIC; nobody else may have one of this name
+	Log        *slog.Logger
+}
+
+// Rig is a virtual NIC and a place for processes.
+type Rig struct {
+	nic      *nic.NIC
+	config   nic.Config
+	backend  *process.Backend
+	dir      string
+	conn     *net.UDPConn // to the process
+	requests uint64
+	out      []byte
+}
+
+// Open brings a rig up.
+func Open(ctx context.Context, c Config) (r *Rig, err error) {
+	dir, err := os.MkdirTemp("", "lnrig-") // a short path: it holds UNIX sockets
+	if err != nil {
+		return nil, err
+	}
+	r = &Rig{dir: dir, out: make([]byte, 1<<16), config: nic.Config{
+		Instance: c.Instance, RunDir: filepath.Join(dir, "nic"), UnknownError: true, Slots: 16, Log: c.Log,
+		Addresses: []netip.Addr{netip.AddrFrom4([4]byte(packets.NICIP4))},
+	}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("open the rig: %w", err), r.Close())
+		}
+	}()
+	if err := os.Mkdir(r.config.RunDir, 0o700); err != nil {
+		return r, err
+	}
+	if r.backend, err = process.New(process.Config{
+		HostBinary: c.LambdaHost, RunDir: filepath.Join(dir, "p"), Logger: c.Log, Listen: freePort,
+	}); err != nil {
+		return r, err
+	}
+	r.nic, err = nic.Up(ctx, r.config)
+	return r, err
+}
+
+// freePort finds one at an address of loopback that only this process uses, so that it is still free when it is listened at.
+func freePort(uint32) (netip.AddrPort, error) {
+	pid := os.Getpid()
+	own := netip.AddrFrom4([4]byte{127, byte(1 + pid>>16), byte(pid >> 8), byte(pid)})
+	conn, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(own, 0)))
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	defer conn.Close()
+	return conn.LocalAddr().(*net.UDPAddr).AddrPort(), nil
+}
+
+// Close takes everything down.
+func (r *Rig) Close() error {
+	ctx := context.Background()
+	var errs []error
+	if r.backend != nil {
+		errs = append(errs, r.backend.Shutdown(ctx))
+	}
+	if r.nic != nil {
+		errs = append(errs, r.nic.Close())
+	}
+	return errors.Join(append(errs, nic.Down(ctx, r.config), os.RemoveAll(r.dir))...)
+}
+
+// Put puts an artifact in both places, till the next Remove. The error is ErrLoad where only the NIC does not take it.
+func (r *Rig) Put(ctx context.Context, a *compiler.Artifact) error {
+	d := backend.Deployment{
+		Namespace: "rig", Name: a.Manifest.Spec.Name, Workload: workload, Revision: 1, Spec: a.Manifest.Spec,
+		Layouts: a.Manifest.Layouts, BPF: a.BPF, Native: a.Native,
+	}
+	if err := r.backend.Deploy(ctx, d); err != nil {
+		return err
+	}
+	addr, _ := r.backend.Endpoint(workload)
+	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(addr))
+	if err != nil {
+		return errors.Join(err, r.Remove(ctx))
+	}
+	r.conn = conn
+	if err := r.nic.Deploy(ctx, d); err != nil {
+		return errors.Join(fmt.Errorf("%w: %w", ErrLoad, err), r.Remove(ctx))
+	}
+	return nil
+}
+
+// Remove takes out what Put put in.
+func (r *Rig) Remove(ctx context.Context) error {
+	errs := []error{r.backend.Remove(ctx, workload), r.nic.Remove(ctx, workload)}
+	if r.conn != nil {
+		errs = append(errs, r.conn.Close())
+		r.conn = nil
+	}
+	return errors.Join(errs...)
+}
+
+// Answer is what a lambda says.
+type Answer struct {
+	Type    api.Type
+	Code    uint8 // status, or reason of an error
+	Payload []byte
+}
+
+// Equal says whether two answers are the same, byte for byte.
+func (a Answer) Equal(b Answer) bool {
+	return a.Type == b.Type && a.Code == b.Code && bytes.Equal(a.Payload, b.Payload)
+}
+
+func (a Answer) String() string {
+	return fmt.Sprintf("type %d code %d, %d bytes %.100x", a.Type, a.Code, len(a.Payload), a.Payload)
+}
+
+// request is one packet, padded so that any reply fits.
+func (r *Rig) request(method uint32, body []byte) packets.RPC {
+	r.requests++
+	return packets.RPC{Workload: "it", Method: method, Request: r.requests, Payload: string(body), Room: api.RPCMaxPayload}
+}
+
+var workloads = map[string]uint32{"it": workload}
+
+// AskNIC runs the NIC program on a request, by BPF_PROG_TEST_RUN.
+func (r *Rig) AskNIC(method uint32, body []byte) (Answer, error) {
+	f := packets.Frame{RPC: r.request(method, body)}
+	frame, err := f.Build(workloads)
+	if err != nil {
+		return Answer{}, err
+	}
+	opts := ebpf.RunOptions{Data: frame, DataOut: r.out}
+	if _, err := r.nic.Root().Run(&opts); err != nil {
+		return Answer{}, fmt.Errorf("run the NIC program: %w", err)
+	}
+	h, payload, err := packets.Answer(frame, opts.DataOut)
+	return Answer{h.Type, h.Code, bytes.Clone(payload)}, err
+}
+
+// TimeNIC says how long the NIC program takes for a request, once, on the CPU of this thread.
+func (r *Rig) TimeNIC(method uint32, body []byte) (time.Duration, error) {
+	f := packets.Frame{RPC: r.request(method, body)}
+	frame, err := f.Build(workloads)
+	if err != nil {
+		return 0, err
+	}
+	_, d, err := r.nic.Root().Benchmark(frame, 1, nil)
+	if err != nil {
+		return 0, fmt.Errorf("time the NIC program: %w", err)
+	}
+	return d, nil
+}
+
+// patience is how long a process may take to answer, whatever else the machine does.
+const patience = 20 * time.Second
+
+// AskProcess sends a request to the process.
+func (r *Rig) AskProcess(method uint32, body []byte) (Answer, error) {
+	q := r.request(method, body)
+	if _, err := r.conn.Write(q.Build(workloads)); err != nil {
+		return Answer{}, fmt.Errorf("ask the process: %w", err)
+	}
+	if err := r.conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		return Answer{}, err
+	}
+	for {
+		n, err := r.conn.Read(r.out)
+		if err != nil {
+			return Answer{}, fmt.Errorf("ask the process: %w", err)
+		}
+		h, payload, err := api.ParsePacket(r.out[:n])
+		if err == nil && h.Request == q.Request {
+			return Answer{h.Type, h.Code, bytes.Clone(payload)}, nil
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package compiler
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/lambdanic/lambdanic/compiler/sandbox"
+)
+
+// A Form is what a lambda for the NIC becomes on its way through the compiler.
+type Form string
+
+// The forms, from the source on.
+const (
+	FormC       Form = "c"        // what clang reads: the SDK's headers, the author's source, the entry
+	FormPlainLL Form = "plain-ll" // LLVM IR of clang alone
+	FormLL      Form = "ll"       // LLVM IR behind the passes
+	FormBPF     Form = "bpf"      // instructions, between lines of the source
+)
+
+// Forms lists the forms that Emit knows.
+var Forms = []Form{FormC, FormPlainLL, FormLL, FormBPF}
+
+// ErrForm says that there is no such form.
+var ErrForm = errors.New("unknown form")
+
+// Emit compiles a packed source for the NIC as far as a form, and returns it as text. Errors are those of BuildSource.
+func Emit(ctx context.Context, source []byte, form Form) ([]byte, error) {
+	if !slices.Contains(Forms, form) {
+		return nil, fmt.Errorf("%w %q: use one of %q", ErrForm, form, Forms)
+	}
+	if form == FormBPF {
+		a, err := BuildSource(ctx, source, Options{})
+		if err != nil {
+			return nil, err
+		}
+		return disassemble(a.BPF)
+	}
+	return emit(ctx, source, "", form.args)
+}
+
+// RemarkSection is where an object that Remarked made has the passes' remarks.
+const RemarkSection = ".lambda.report"
+
+// Remarked compiles a packed source for the NIC to an object that nobody loads, in which the passes say what they did.
+func Remarked(ctx context.Context, source []byte) ([]byte, error) {
+	ask := fmt.Sprintf("__asm__(\".pushsection %s,\\\"\\\",@progbits\\n.popsection\");\n", RemarkSection)
+	return emit(ctx, source, ask, func(command []string) []string { return command })
+}
+
+// emit compiles with a changed command, and some C behind the unit.
+func emit(ctx context.Context, source []byte, behind string, change func(command []string) []string) ([]byte, error) {
+	files, err := readSource(source)
+	if err != nil {
+		return nil, err
+	}
+	spec, err := findSpec(files)
+	if err != nil {
+		return nil, err
+	}
+	tools, err := findToolchain()
+	if err != nil {
+		return nil, err
+	}
+	input, _ := headers()
+	input = slices.Clone(input)
+	for _, f := range files {
+		input = append(input, sandbox.File{Path: path.Join(lambdaDir, f.Path), Data: f.Data})
+	}
+	unit, err := unitFiles(spec, files)
+	if err != nil {
+		return nil, err
+	}
+	input = append(append(input, unit...), tools.plugin.file())
+	if i := slices.IndexFunc(input, func(f sandbox.File) bool { return f.Path == unitFile }); behind != "" && i >= 0 {
+		input[i].Data = append(slices.Clone(input[i].Data), behind...)
+	}
+	out, _, err := run(ctx, tools, change(tools.forNIC()), input, spec)
+	return out, err
+}
+
+// args makes of the command that compiles to an object the one that compiles to the form.
+func (f Form) args(command []string) (args []string) {
+	for _, arg := range command {
+		switch {
+		case arg == "-c" && f == FormC:
+			args = append(args, "-E", "-P")
+		case arg == "-c":
+			args = append(args, "-S", "-emit-llvm")
+		case f == FormPlainLL && strings.HasPrefix(arg, "-fpass-plugin="):
+		default:
+			args = append(args, arg)
+		}
+	}
+	return args
+}
+
+func disassemble(object []byte) ([]byte, error) {
+	if object == nil {
+		return nil, errors.New("the spec's targets have no nic among them: there are no instructions for it")
+	}
+	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(object))
+	if err != nil {
+		return nil, fmt.Errorf("disassemble BPF object: %w", err)
+	}
+	var b bytes.Buffer
+	for _, name := range []string{Program, MigrateProgram} {
+		if p := spec.Programs[name]; p != nil {
+			fmt.Fprintf(&b, "%v\n", p.Instructions)
+		}
+	}
+	return b.Bytes(), nil
+}

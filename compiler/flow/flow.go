@@ -1,0 +1,168 @@
+// Package flow follows control and values through BPF programs, as they are before they are loaded.
+package flow
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/btf"
+)
+
+// A Graph is a program's control flow. Its nodes are the instructions, by index.
+type Graph struct {
+	Insns  asm.Instructions
+	Target []int  // of a jump or of a call to a function of the program, else -1
+	Jumped []bool // some jump goes there
+	Funcs  []Func // by first instruction; the program's entry comes first
+	callee map[int]int
+}
+
+// A Func is a run of instructions.
+type Func struct {
+	From, To int  // its first, and one past its last
+	Global   bool // verified by itself, once, whoever calls it how often
+}
+
+// Error says that a program's control flow makes no sense.
+type Error struct {
+	At   int // the instruction, by index
+	What string
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("instruction %d: %s", e.At, e.What) }
+
+// New resolves jumps and calls just as asm.Instructions.Marshal does. Its errors are of type *Error.
+func New(insns asm.Instructions) (*Graph, error) {
+	g := &Graph{
+		Insns: insns, Target: make([]int, len(insns)), Jumped: make([]bool, len(insns)), callee: map[int]int{},
+	}
+	if len(insns) == 0 {
+		return nil, &Error{0, "no instructions"}
+	}
+	if err := g.findTargets(); err != nil {
+		return nil, err
+	}
+	return g, g.findFuncs()
+}
+
+func (g *Graph) findTargets() error {
+	byOffset := map[int64]int{}
+	bySymbol := map[string]int{}
+	for iter := g.Insns.Iterate(); iter.Next(); {
+		byOffset[int64(iter.Offset)] = iter.Index
+		if name := iter.Ins.Symbol(); name != "" {
+			bySymbol[name] = iter.Index
+		}
+	}
+	for iter := g.Insns.Iterate(); iter.Next(); {
+		ins, i := iter.Ins, iter.Index
+		g.Target[i] = -1
+		if !Transfers(ins) {
+			continue
+		}
+		var ok bool
+		distance := int64(ins.Offset)
+		if ins.IsFunctionCall() || isLongJump(ins) {
+			distance = ins.Constant
+		}
+		if ins.Reference() != "" && distance == -1 {
+			g.Target[i], ok = bySymbol[ins.Reference()]
+		} else {
+			g.Target[i], ok = byOffset[int64(iter.Offset)+1+distance]
+		}
+		if !ok {
+			return &Error{i, "a jump to nowhere"}
+		}
+		if !ins.IsFunctionCall() {
+			g.Jumped[g.Target[i]] = true
+		}
+	}
+	return nil
+}
+
+// Transfers tells whether control can go elsewhere than to the next instruction, within the program.
+func Transfers(ins *asm.Instruction) bool {
+	return ins.OpCode.Class().IsJump() && ins.OpCode.JumpOp() != asm.Exit && !ins.IsBuiltinCall() && !ins.IsKfuncCall()
+}
+
+func isLongJump(ins *asm.Instruction) bool {
+	return ins.OpCode.Class() == asm.Jump32Class && ins.OpCode.JumpOp() == asm.Ja
+}
+
+// findFuncs takes functions from the calls that there are, as the kernel does.
+func (g *Graph) findFuncs() error {
+	starts := []int{0}
+	for i := range g.Insns {
+		if g.Insns[i].IsFunctionCall() {
+			starts = append(starts, g.Target[i])
+		}
+	}
+	slices.Sort(starts)
+	starts = slices.Compact(starts)
+	for k, from := range starts {
+		to := len(g.Insns)
+		if k+1 < len(starts) {
+			to = starts[k+1]
+		}
+		// Without type information a function is static, and walked with its caller.
+		f := btf.FuncMetadata(&g.Insns[from])
+		g.callee[from] = k
+		g.Funcs = append(g.Funcs, Func{from, to, f != nil && f.Linkage != btf.StaticFunc})
+	}
+	for _, f := range g.Funcs {
+		for i := f.From; i < f.To; i++ {
+			for _, s := range g.Successors(i) {
+				if s < f.From || s >= f.To {
+					return &Error{i, "control leaves the function"}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// Callee is the index of the function that the instruction at index i calls.
+func (g *Graph) Callee(i int) int { return g.callee[g.Target[i]] }
+
+// Successors lists where control goes within the function. The second of two is where the instruction jumps to.
+func (g *Graph) Successors(i int) []int {
+	ins := &g.Insns[i]
+	switch {
+	case ins.OpCode.JumpOp() == asm.Exit:
+		return nil
+	case !Transfers(ins) || ins.IsFunctionCall():
+		return []int{i + 1}
+	case ins.OpCode.JumpOp() == asm.Ja:
+		return []int{g.Target[i]}
+	default:
+		return []int{i + 1, g.Target[i]}
+	}
+}
+
+// Track finds what is known before each instruction, starting from what is known where functions begin; nil where control does
+// not get. step is what is known after an instruction, join what is known where two paths meet: it may only lose knowledge,
+// a bounded number of times.
+func Track[State comparable](g *Graph, entry State, step func(i int, s State) State, join func(a, b State) State) []*State {
+	known := make([]*State, len(g.Insns))
+	for _, f := range g.Funcs {
+		start := entry
+		known[f.From] = &start
+		for work := []int{f.From}; len(work) > 0; {
+			i := work[len(work)-1]
+			work = work[:len(work)-1]
+			after := step(i, *known[i])
+			for _, s := range g.Successors(i) {
+				if known[s] == nil {
+					state := after
+					known[s] = &state
+					work = append(work, s)
+				} else if joined := join(*known[s], after); joined != *known[s] {
+					*known[s] = joined
+					work = append(work, s)
+				}
+			}
+		}
+	}
+	return known
+}

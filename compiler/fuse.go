@@ -1,0 +1,119 @@
+package compiler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/compiler/metering"
+	"github.com/lambdanic/lambdanic/compiler/sandbox"
+)
+
+// A Linker has the tools that make one program of several lambdas (package link), each run in the sandbox.
+type Linker struct{ tools *toolchain }
+
+// NewLinker finds the tools.
+func NewLinker() (*Linker, error) {
+	tools, err := findToolchain()
+	if err != nil {
+		return nil, err
+	}
+	l := &Linker{tools}
+	for _, name := range []string{"opt", "llvm-link"} {
+		if _, err := os.Stat(l.path(name)); err != nil {
+			return nil, fmt.Errorf("%w: %s is missing: install the package llvm-19", ErrToolchain, l.path(name))
+		}
+	}
+	return l, nil
+}
+
+func (l *Linker) path(tool string) string { return filepath.Join(filepath.Dir(l.tools.clang), tool) }
+
+// Member compiles a packed source to LLVM's bitcode, as clang gives it: with all functions, and nothing optimised. Its function
+// is lambda_member(EXTRACTED_HEADERS_T *), or, where it is to be whole, the program that it is when alone.
+func (l *Linker) Member(ctx context.Context, source []byte, whole bool) ([]byte, api.Spec, error) {
+	files, err := readSource(source)
+	if err != nil {
+		return nil, api.Spec{}, err
+	}
+	spec, err := findSpec(files)
+	if err != nil {
+		return nil, spec, err
+	}
+	text := unit(spec)
+	if !whole {
+		text = append([]byte("#define LAMBDA_MEMBER 1\n"), text...)
+	}
+	var own []sandbox.File
+	for _, f := range files {
+		own = append(own, sandbox.File{Path: path.Join(lambdaDir, f.Path), Data: f.Data})
+	}
+	bitcode, err := l.bitcode(ctx, spec, text, own)
+	return bitcode, spec, err
+}
+
+// Unit compiles a unit of C that is no author's.
+func (l *Linker) Unit(ctx context.Context, text []byte) ([]byte, error) {
+	return l.bitcode(ctx, api.Spec{Name: "fused"}, text, nil)
+}
+
+func (l *Linker) bitcode(ctx context.Context, spec api.Spec, text []byte, own []sandbox.File) ([]byte, error) {
+	sdk, _ := headers()
+	input := append(slices.Clone(sdk), own...)
+	// The empty file makes the directory in which the compiler runs, where there is no author's file.
+	input = append(input, sandbox.File{Path: unitFile, Data: text}, sandbox.File{Path: path.Join(lambdaDir, ".fused")})
+	args := FormPlainLL.args(l.tools.forNIC())
+	i := slices.Index(args, "-S")
+	out, _, err := run(ctx, l.tools, slices.Replace(args, i, i+1, "-c", "-Xclang", "-disable-llvm-passes"), input, spec)
+	return out, err
+}
+
+// Link makes one module of several.
+func (l *Linker) Link(ctx context.Context, modules ...[]byte) ([]byte, error) {
+	var input []sandbox.File
+	args := []string{l.path("llvm-link"), "-o", "-"}
+	for i, m := range modules {
+		input = append(input, sandbox.File{Path: fmt.Sprintf("/%d.bc", i), Data: m})
+		args = append(args, input[i].Path)
+	}
+	return l.run(ctx, args, input...)
+}
+
+// Opt runs passes, as `opt -passes=` names them, ours and LLVM's, over a module.
+func (l *Linker) Opt(ctx context.Context, passes string, module []byte) ([]byte, error) {
+	args := []string{l.path("opt"), "-load-pass-plugin=" + pluginFile, "-passes=" + passes, "-o", "-", "/in.bc"}
+	return l.run(ctx, args, sandbox.File{Path: "/in.bc", Data: module}, l.tools.plugin.file())
+}
+
+// Object makes of a module what the NIC loads, and says what is in it. Errors are those of BuildSource. Instructions are left in the
+// order of the source: the orders that LLVM prefers, to use a processor's units at once, keep more values than BPF has registers.
+func (l *Linker) Object(ctx context.Context, module []byte) ([]byte, Contents, error) {
+	args := []string{
+		l.tools.clang, "-target", "bpf", "-mcpu=v3", "-g", "-O2", "-mllvm", "-disable-lsr", "-mllvm", "-pre-RA-sched=source",
+		"-fpass-plugin=" + pluginFile, "-no-canonical-prefixes", "-x", "ir", "-c", "/in.bc", "-o", "-",
+	}
+	object, err := l.run(ctx, args, sandbox.File{Path: "/in.bc", Data: module}, l.tools.plugin.file())
+	if err != nil {
+		return nil, Contents{}, err
+	}
+	object = renameSections(object)
+	unpriced := metering.Price(object)
+	contents, err := Inspect(object)
+	if err == nil {
+		err = unpriced
+	}
+	return object, contents, err
+}
+
+func (l *Linker) run(ctx context.Context, args []string, input ...sandbox.File) ([]byte, error) {
+	out, messages, err := sandbox.Run(ctx, sandbox.Command{Args: args, ReadOnly: l.tools.visible, Files: input, Dir: "/tmp", Limits: limits})
+	if errors.As(err, new(*sandbox.ExitError)) {
+		return nil, fmt.Errorf("%s: %w: %s", filepath.Base(args[0]), err, messages)
+	}
+	return out, err
+}

@@ -1,0 +1,177 @@
+package compiler_test
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/lambdanic/lambdanic/compiler"
+)
+
+// A victim is an artifact that is tampered with: it has loops that are charged, guards, an object of its own, and a heap.
+const victim = `/* contained */
+#include "hostile.h"
+#include <stdlib.h>
+
+static volatile uint32_t table[64];
+LAMBDA_KEPT uint64_t rounds;
+
+static void attack(EXTRACTED_HEADERS_T *request, uint32_t k)
+{
+	uint8_t *p = malloc(32);
+
+	for (uint32_t i = 0; p && i < 1000 * k; i++) {
+		p[i & 31] = (uint8_t)table[(i * k) & 63];
+		table[p[i & 31] & 63] += i;
+		rounds++;
+	}
+	sink = table[k & 127];
+}
+`
+
+func buildVictim(t *testing.T) *compiler.Artifact {
+	t.Helper()
+	a, err := hostileProgram{text: []byte(victim)}.build(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// sectionAt finds where a section is in an object, and its header.
+func sectionAt(t *testing.T, object []byte, name string) (s *elf.Section, header int) {
+	t.Helper()
+	file, err := elf.NewFile(bytes.NewReader(object))
+	if err != nil {
+		t.Fatal(err)
+	}
+	headers := binary.LittleEndian.Uint64(object[0x28:]) // e_shoff
+	for i, s := range file.Sections {
+		if s.Name == name {
+			return s, int(headers) + i*64 // sizeof(Elf64_Shdr)
+		}
+	}
+	t.Fatalf("the object has no section %s", name)
+	return nil, 0
+}
+
+// Of an Elf64_Shdr.
+const sectionSize = 0x20
+
+// resize changes what a section says of its size.
+func resize(name string, change func(uint64) uint64) func(*testing.T, []byte) {
+	return func(t *testing.T, object []byte) {
+		_, header := sectionAt(t, object, name)
+		at := object[header+sectionSize:]
+		binary.LittleEndian.PutUint64(at, change(binary.LittleEndian.Uint64(at)))
+	}
+}
+
+// rename changes a name everywhere: names end with a NUL, and one may be the end of another.
+func rename(from, to string) func(*testing.T, []byte) {
+	return func(t *testing.T, object []byte) {
+		renamed := bytes.ReplaceAll(object, []byte(from+"\x00"), []byte(to+"\x00"))
+		if len(from) != len(to) || bytes.Equal(renamed, object) {
+			t.Fatalf("%s does not become %s", from, to)
+		}
+		copy(object, renamed)
+	}
+}
+
+// What an artifact says of itself is checked, not believed.
+func TestTamperedArtifactsAreRefused(t *testing.T) {
+	h := openNeighbourhood(t)
+	a := buildVictim(t)
+	for name, tamper := range map[string]func(*testing.T, []byte){
+		"fuel of its own":            rename(".data.fuel", ".data.food"),
+		"fuel that is a constant":    rename(".data.fuel", ".rodata.fu"),
+		"fuel of half the size":      resize(".data.fuel", func(uint64) uint64 { return 8 }),
+		"fuel of more":               resize(".data.fuel", func(n uint64) uint64 { return n + 8 }),
+		"memory of half the size":    resize(".data.memory", func(n uint64) uint64 { return n / 2 }),
+		"memory of no size":          resize(".data.memory", func(uint64) uint64 { return 0 }),
+		"more memory than allowed":   resize(".data.memory", func(uint64) uint64 { return 1 << 30 }),
+		"more memory than there is":  resize(".data.memory", func(uint64) uint64 { return 1 << 62 }),
+		"less of what is kept":       resize(".data.keep", func(uint64) uint64 { return 0 }),
+		"a program cut short":        resize("xdp.frags", func(n uint64) uint64 { return n - 8 }),
+		"a program cut in half":      resize("xdp.frags", func(n uint64) uint64 { return n/2 + 4 }),
+		"a program of another kind":  rename("xdp.frags", "tc/ingres"),
+		"a program of another name":  rename("lambda", "lambdb"),
+		"no type information":        resize(".BTF", func(uint64) uint64 { return 0 }),
+		"no object":                  func(_ *testing.T, object []byte) { clear(object) },
+		"an object of another world": func(_ *testing.T, object []byte) { object[0x12] = byte(elf.EM_X86_64) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			tampered := *a
+			tampered.BPF = bytes.Clone(a.BPF)
+			tamper(t, tampered.BPF)
+			if err := h.put(t, &tampered, hostileID); err == nil {
+				t.Error("accepted")
+				if err := h.Remove(t.Context(), hostileID); err != nil {
+					t.Error(err)
+				}
+			}
+			h.checkNeighbour(t)
+		})
+	}
+}
+
+// A hand-over of the artifact's own, under whatever name, is not the one that the NIC program reads.
+func TestForeignHandOverIsContained(t *testing.T) {
+	h := openNeighbourhood(t)
+	a := buildVictim(t)
+	rename("ln_requests", "ln_dispatch")(t, a.BPF)
+	if err := h.put(t, a, hostileID); err != nil {
+		return
+	}
+	for k := range 3 {
+		h.ask(t, "hostile", 0, []byte{byte(k), 2, 3})
+		h.checkNeighbour(t)
+	}
+	if err := h.Remove(t.Context(), hostileID); err != nil {
+		t.Error(err)
+	}
+	h.checkNeighbour(t)
+}
+
+// Whatever one byte of its instructions becomes, an artifact is refused, or does its neighbour no harm and ends in time.
+func TestMutatedArtifactsAreContained(t *testing.T) {
+	h := openNeighbourhood(t)
+	a := buildVictim(t)
+	code, _ := sectionAt(t, a.BPF, "xdp.frags")
+	rounds := 400
+	if testing.Short() {
+		rounds = 50
+	}
+	r := rand.New(rand.NewPCG(9, 37))
+	accepted := 0
+	for i := range rounds {
+		mutated := *a
+		mutated.BPF = bytes.Clone(a.BPF)
+		at := code.Offset + r.Uint64N(code.Size)
+		mutated.BPF[at] = byte(r.Uint32())
+		if err := h.put(t, &mutated, hostileID); err != nil {
+			if strings.Contains(err.Error(), "of the NIC:") {
+				t.Fatal(err) // it has no room
+			}
+			continue
+		}
+		accepted++
+		for k := range 3 {
+			h.ask(t, "hostile", 0, []byte{byte(k * 100), 2, 3})
+		}
+		h.checkNeighbour(t)
+		if err := h.Remove(t.Context(), hostileID); err != nil {
+			t.Fatal(err)
+		}
+		if t.Failed() {
+			t.Fatalf("mutation %d, of byte %d", i, at)
+		}
+	}
+	if accepted == 0 || accepted == rounds {
+		t.Errorf("%d of %d mutations were accepted: the test has lost its edge", accepted, rounds)
+	}
+	t.Logf("%d of %d mutations were accepted", accepted, rounds)
+}

@@ -1,0 +1,174 @@
+// Package link makes one NIC program of several lambdas, as the λ-NIC paper does (section 5.1), where `lambdanic build` makes a
+// program of each.
+//
+// The program finds its member by the workload ID, in a sequence of comparisons with constants that are filled in when it is loaded
+// (match reduction). What members have in common becomes one (lambda coalescing): functions that are equal by LLVM's MergeFunctions;
+// those that are equal but for constants by ours (compiler/passes/coalesce.cpp), as LLVM has nothing for that. LLVM's
+// outliners are of no help: IROutliner takes as many arguments as it finds, where BPF has five, and hands values back through
+// the stack; the machine outliner has no BPF. What each request looks up in the SDK's maps, it looks up once (memory
+// stratification).
+//
+// Members share one program, so that they trust each other, as the functions of one source do. Each keeps its own
+// objects, whose names get the member's in front: kept ones are found again in the next revision of the same members.
+package link
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/compiler"
+)
+
+// MaxMembers bounds how many comparisons a request takes.
+const MaxMembers = 16
+
+// MembersVariable is what the loader fills with the members' workload IDs, in their order.
+const MembersVariable = "lambda_members"
+
+// ErrMember says that a lambda cannot be a member of these; the wrapped text says why.
+var ErrMember = errors.New("not to be fused")
+
+// A Member is one of the lambdas.
+type Member struct {
+	Name string // within the program: unique
+	Spec api.Spec
+}
+
+// A Program is several lambdas in one.
+type Program struct {
+	Members  []Member // in the order of their workload IDs
+	BPF      []byte
+	Contents compiler.Contents
+}
+
+// Instructions is how long the program is.
+func (p *Program) Instructions() (int, error) {
+	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(p.BPF))
+	if err != nil {
+		return 0, fmt.Errorf("read the fused program: %w", err)
+	}
+	return len(spec.Programs[compiler.Program].Instructions), nil
+}
+
+// Fuse makes one program of packed sources. Errors are those of compiler.BuildSource, or wrap ErrMember.
+func Fuse(ctx context.Context, sources [][]byte) (*Program, error) {
+	return fuse(ctx, sources, everything)
+}
+
+// stage says how much is done.
+type stage struct {
+	coalesce, reduce, stratify bool
+}
+
+var everything = stage{true, true, true}
+
+// fuse does as much of it as is asked.
+func fuse(ctx context.Context, sources [][]byte, s stage) (*Program, error) {
+	if len(sources) == 0 || len(sources) > MaxMembers {
+		return nil, fmt.Errorf("%w: %d lambdas: from one to %d go into one program", ErrMember, len(sources), MaxMembers)
+	}
+	l, err := compiler.NewLinker()
+	if err != nil {
+		return nil, err
+	}
+	p := &Program{Members: make([]Member, len(sources))}
+	modules := make([][]byte, len(sources)+1)
+	group, bounded := errgroup.WithContext(ctx)
+	for i, source := range sources {
+		group.Go(func() (err error) {
+			modules[i+1], p.Members[i].Spec, err = l.Member(bounded, source, !s.coalesce)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	if err := p.name(); err != nil {
+		return nil, err
+	}
+	group, bounded = errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		modules[0], err = l.Unit(bounded, entry(p.Members, s))
+		return err
+	})
+	for i, m := range p.Members {
+		group.Go(func() (err error) {
+			modules[i+1], err = l.Opt(bounded, fmt.Sprintf("lambda-member<%s>", m.Name), modules[i+1])
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	if err := p.build(ctx, l, modules, s); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// check refuses what would have to be one thing in the program and is several.
+func (p *Program) check() error {
+	if p.Contents.Layouts.Migrated != "" || p.Contents.Layouts.From != "" {
+		return fmt.Errorf("%w: one of %s has LAMBDA_MIGRATED, which takes over from one lambda's revision", ErrMember, p.names())
+	}
+	return nil
+}
+
+func (p *Program) build(ctx context.Context, l *compiler.Linker, modules [][]byte, s stage) error {
+	module, err := l.Link(ctx, modules...)
+	if err != nil {
+		return err
+	}
+	if module, err = l.Opt(ctx, s.passes(), module); err != nil {
+		return err
+	}
+	p.BPF, p.Contents, err = l.Object(ctx, module)
+	if err != nil {
+		return fmt.Errorf("fuse %s: %w", p.names(), err)
+	}
+	return p.check()
+}
+
+// passes are what is done to the linked module, before LLVM optimises it.
+func (s stage) passes() string {
+	passes := "lambda-fuse"
+	if s.stratify {
+		passes += "<stratify>"
+	}
+	passes += ",globalopt,function(sroa),constmerge"
+	if !s.coalesce {
+		return passes + ",lambda-copy"
+	}
+	return passes + ",mergefunc,lambda-coalesce,globaldce,lambda-share"
+}
+
+// name gives the members names of which C can be made, in the order in which they were given.
+func (p *Program) name() error {
+	seen := map[string]int{}
+	for i := range p.Members {
+		m := &p.Members[i]
+		if m.Spec.P4 != "" {
+			return fmt.Errorf("%w: %s has a match stage of its own (p4)", ErrMember, m.Spec.Name)
+		}
+		m.Name = strings.ReplaceAll(m.Spec.Name, "-", "_")
+		if seen[m.Name]++; seen[m.Name] > 1 {
+			return fmt.Errorf("%w: two lambdas are called %s: what they keep could not be told apart", ErrMember, m.Name)
+		}
+	}
+	return nil
+}
+
+func (p *Program) names() string {
+	var names []string
+	for _, m := range p.Members {
+		names = append(names, m.Spec.Name)
+	}
+	return strings.Join(names, ", ")
+}

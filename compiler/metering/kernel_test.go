@@ -1,0 +1,164 @@
+package metering
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+)
+
+// counted is while (1), metered, which counts its iterations in a map.
+func counted(cost int32) *ebpf.CollectionSpec {
+	spec := collection(join(
+		initAt(testSlot),
+		one(asm.LoadMapValue(asm.R6, 0, 0).WithReference("count")),
+		chargeOf("loop", testSlot, cost, "out"),
+		one(
+			asm.LoadMem(asm.R1, asm.R6, 0, asm.DWord),
+			asm.Add.Imm(asm.R1, 1),
+			asm.StoreMem(asm.R6, 0, asm.R1, asm.DWord),
+			asm.Ja.Label("loop"),
+		),
+		leave("out"),
+	))
+	spec.Maps["count"] = &ebpf.MapSpec{Name: "count", Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: 1}
+	return spec
+}
+
+// run loads what Check accepts, runs it once, and returns what it answered.
+func run(t *testing.T, spec *ebpf.CollectionSpec, budget time.Duration) (uint32, *ebpf.Collection) {
+	t.Helper()
+	if _, err := Check(spec); err != nil {
+		t.Fatal(err)
+	}
+	if err := Fill(spec, budget); err != nil {
+		t.Fatal(err)
+	}
+	c, err := ebpf.NewCollection(spec)
+	if err != nil {
+		t.Fatalf("%+v", err)
+	}
+	t.Cleanup(c.Close)
+	verdict, err := c.Programs["lambda"].Run(&ebpf.RunOptions{Data: make([]byte, 64)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return verdict, c
+}
+
+func TestEndlessLoopEnds(t *testing.T) {
+	const cost = 13
+	for _, budget := range []time.Duration{0, time.Microsecond, 100 * time.Microsecond} {
+		t.Run(budget.String(), func(t *testing.T) {
+			verdict, c := run(t, counted(cost), budget)
+			var iterations uint64
+			if err := c.Maps["count"].Lookup(uint32(0), &iterations); err != nil {
+				t.Fatal(err)
+			}
+			want := uint64(budget.Microseconds()) * PerMicrosecond / cost
+			if verdict != 2 || iterations != want {
+				t.Errorf("answered %d after %d iterations, want 2 after %d", verdict, iterations, want)
+			}
+		})
+	}
+}
+
+// What Price makes of loops in loops loads, and runs to its end where the budget allows.
+func TestPricedLoopsRun(t *testing.T) {
+	spec := collection(nested(30, 5))
+	g, err := analyse(spec, spec.Programs["lambda"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.price(); err != nil {
+		t.Fatal(err)
+	}
+	if verdict, _ := run(t, spec, time.Millisecond); verdict != 2 {
+		t.Errorf("answered %d", verdict)
+	}
+}
+
+// Programs of random control flow, every jump of which goes anywhere: whatever is accepted, priced or not, a run never weighs
+// more than its budget and its debt.
+func TestRunsStayWithinBounds(t *testing.T) {
+	random := rand.New(rand.NewPCG(4, 34))
+	accepted := 0
+	for round := range 3000 {
+		spec := collection(randomProgram(random))
+		g, err := analyse(spec, spec.Programs["lambda"])
+		if err != nil {
+			continue
+		}
+		if round%4 > 0 {
+			if err := g.price(); err != nil {
+				t.Fatalf("round %d: %v", round, err)
+			}
+		}
+		bounds, err := Check(spec)
+		if err != nil {
+			if round%4 > 0 {
+				t.Fatalf("round %d: priced, but %v", round, err)
+			}
+			continue
+		}
+		accepted++
+		for range 20 {
+			const budget = 5000
+			if took, most := simulate(g, random, budget), budget+bounds["lambda"].Debt; took > most {
+				t.Fatalf("round %d: a run takes %d, at most %d are promised\n%v", round, took, most, spec.Programs["lambda"].Instructions)
+			}
+		}
+	}
+	if accepted < 300 {
+		t.Errorf("only %d programs were accepted: the test says little", accepted)
+	}
+}
+
+func randomProgram(random *rand.Rand) asm.Instructions {
+	blocks := 2 + random.IntN(8)
+	label := func() string { return fmt.Sprintf("b%d", random.IntN(blocks)) }
+	parts := []asm.Instructions{initAt(testSlot)}
+	for b := range blocks {
+		name := fmt.Sprintf("b%d", b)
+		if random.IntN(2) == 0 {
+			parts = append(parts, chargeOf(name, testSlot, int32(1+random.IntN(60)), label()))
+		} else {
+			parts = append(parts, one(asm.Add.Imm(asm.R1, 1).WithSymbol(name)))
+		}
+		parts = append(parts, idle(random.IntN(6)))
+		switch random.IntN(5) {
+		case 0:
+			parts = append(parts, one(asm.Ja.Label(label())))
+		case 1, 2:
+			parts = append(parts, one(asm.JEq.Imm(asm.R1, 0, label())))
+		case 3:
+			parts = append(parts, leave(name+"exit"))
+		}
+	}
+	return join(append(parts, leave("out"))...)
+}
+
+// simulate runs a program that decides by chance where it does not decide by its fuel, and returns what the run weighed.
+func simulate(g *graph, random *rand.Rand, fuel int64) (took uint64) {
+	for i := 0; ; {
+		took += g.weight[i]
+		next := g.Successors(i)
+		switch {
+		case len(next) == 0:
+			return took
+		case i > 0 && g.Insns[i].OpCode == ifSpent && i+1 < len(g.within) && g.within[i+1] >= 0:
+			if fuel -= int64(g.charges[g.within[i+1]].cost); fuel < 0 {
+				i = next[1]
+			} else {
+				i = next[0]
+			}
+		case g.within[i] >= 0 && random.IntN(50) > 0:
+			i = next[0]
+		default:
+			i = next[random.IntN(len(next))]
+		}
+	}
+}

@@ -1,0 +1,162 @@
+// Package ordinary_test has lambdas in C that BPF knows nothing of: floating point, recursion and function pointers. Each answers
+// on the NIC what it answers as a process.
+package ordinary_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/compiler"
+	"github.com/lambdanic/lambdanic/compiler/corpus/rig"
+)
+
+// put compiles a lambda of testdata, and puts it on a NIC and beside it.
+func put(t *testing.T, name string) *rig.Rig {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("makes interfaces and loads BPF programs: needs root")
+	}
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("make", "-C", filepath.Join(root, "host")).CombinedOutput(); err != nil {
+		t.Fatalf("build lambda-host: %v\n%s", err, out)
+	}
+	a, err := compiler.Build(t.Context(), filepath.Join("testdata", name), compiler.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := rig.Open(t.Context(), rig.Config{
+		LambdaHost: filepath.Join(root, "build", "lambda-host"), Instance: fmt.Sprintf("ordinary%d", os.Getpid()),
+		Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Errorf("close the rig: %v", err)
+		}
+	})
+	if err := r.Put(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// agree asks both, who have to answer the same.
+func agree(t *testing.T, r *rig.Rig, request []byte) {
+	t.Helper()
+	n, err := r.AskNIC(0, request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := r.AskProcess(0, request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n.Type != api.TypeResponse || !n.Equal(p) {
+		t.Errorf("request %x:\nNIC     %v\nprocess %v\n%s", request, n, p, firstDifference(n.Payload, p.Payload))
+	}
+}
+
+func firstDifference(a, b []byte) string {
+	for i := 0; i+8 <= min(len(a), len(b)); i += 8 {
+		x, y := binary.NativeEndian.Uint64(a[i:]), binary.NativeEndian.Uint64(b[i:])
+		if x != y {
+			return fmt.Sprintf("word %d: %#x, %#x", i/8, x, y)
+		}
+	}
+	return "the same words"
+}
+
+// fault asks the NIC, which has to answer with the error "lambda fault".
+func fault(t *testing.T, r *rig.Rig, request []byte) {
+	t.Helper()
+	if n, err := r.AskNIC(0, request); err != nil || n.Type != api.TypeError || api.Code(n.Code) != api.CodeLambdaFault {
+		t.Errorf("request %x: NIC %v, %v, want the error lambda fault", request, n, err)
+	}
+}
+
+func words(w ...uint32) (request []byte) {
+	for _, w := range w {
+		request = binary.NativeEndian.AppendUint32(request, w)
+	}
+	return request
+}
+
+// number returns one near 1, one of any size, or a special one.
+func number(rng *rand.Rand) float64 {
+	special := []float64{0, math.Copysign(0, -1), 1, -1, 0.5, 1.5, 2.5, 255.5, 65536, 1 << 31, -1 << 31, 1 << 32, 1 << 63, -1 << 63, 1 << 64,
+		math.Inf(1), math.Inf(-1), math.NaN(), math.MaxFloat64, math.SmallestNonzeroFloat64, math.MaxFloat32, 0x1p-140}
+	switch rng.IntN(4) {
+	case 0:
+		return special[rng.IntN(len(special))]
+	case 1:
+		return math.Float64frombits(rng.Uint64())
+	case 2:
+		return float64(rng.IntN(2000) - 1000)
+	}
+	return rng.NormFloat64() * math.Ldexp(1, rng.IntN(80)-40)
+}
+
+func TestNumbers(t *testing.T) {
+	r := put(t, "numbers")
+	rng := rand.New(rand.NewPCG(1, 2))
+	rounds := 400
+	if testing.Short() {
+		rounds = 100
+	}
+	for range rounds {
+		var request []byte
+		for range 3 {
+			request = binary.NativeEndian.AppendUint64(request, math.Float64bits(number(rng)))
+		}
+		for range 3 {
+			request = binary.NativeEndian.AppendUint32(request, math.Float32bits(float32(number(rng))))
+		}
+		agree(t, r, binary.NativeEndian.AppendUint32(request, rng.Uint32()))
+	}
+}
+
+func TestElementary(t *testing.T) {
+	r := put(t, "elementary")
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range 200 {
+		request := binary.NativeEndian.AppendUint64(nil, math.Float64bits(number(rng)))
+		agree(t, r, binary.NativeEndian.AppendUint64(request, math.Float64bits(number(rng))))
+	}
+}
+
+func TestRecursion(t *testing.T) {
+	r := put(t, "recursion")
+	for which := range uint32(8) {
+		for n := range uint32(24) {
+			agree(t, r, words(which, n*n/3))
+		}
+	}
+	agree(t, r, words(1, 100_000)) // mutual, at the end: as deep as its fuel lets it
+	agree(t, r, words(8, 20))
+	fault(t, r, words(8, 1_000_000)) // too deep for its frames
+	agree(t, r, words(8, 20))
+}
+
+func TestPointers(t *testing.T) {
+	r := put(t, "pointers")
+	for n := range uint32(40) {
+		agree(t, r, words(n, 0))
+	}
+	for _, forged := range []uint32{6, 7, 8, 100, 1 << 31, math.MaxUint32} { // of another type, or of none
+		fault(t, r, words(1, forged))
+	}
+	agree(t, r, words(1, 0))
+}

@@ -1,0 +1,251 @@
+package p4_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"testing"
+
+	"github.com/cilium/ebpf"
+	"github.com/gopacket/gopacket/layers"
+)
+
+func TestWebServer(t *testing.T) {
+	c := program(t, "web_server")
+	verdict, out := run(t, c, "lambda", datagram(t, 5000, jobPort, job(0, "who is there")))
+	wantVerdict(t, verdict, xdpTX)
+	p := dissect(t, out)
+	wantTurned(t, p, jobPort, 5000)
+	if want := "\x00\x00\x00\x00Hello of two ul\n"; string(p.payload) != want {
+		t.Errorf("payload %q, want %q", p.payload, want)
+	}
+	if p.ip.TTL != 64 || p.ip.Id != 4242 {
+		t.Errorf("TTL %d and ID %d, want 64 and 4242", p.ip.TTL, p.ip.Id)
+	}
+	if p.udp.Checksum == 0 {
+		t.Error("the UDP checksum got lost")
+	}
+
+	verdict, out = run(t, c, "lambda", datagram(t, 5000, jobPort, job(1, "")))
+	wantVerdict(t, verdict, xdpTX)
+	p = dissect(t, out)
+	if n := binary.BigEndian.Uint32(p.payload[16:]); n != 1 {
+		t.Errorf("%d greetings counted, want 1", n)
+	}
+	if p.ip.TTL != 32 {
+		t.Errorf("TTL %d, want the rule's 32", p.ip.TTL)
+	}
+}
+
+// What follows the headers that are parsed is nobody's business, and what is not for the lambda goes to the host as it came.
+func TestWebServerOtherPackets(t *testing.T) {
+	c := program(t, "web_server")
+	tail := bytes.Repeat([]byte{0xa5}, 301)
+	verdict, out := run(t, c, "lambda", datagram(t, 5000, jobPort, append(job(0, ""), tail...)))
+	wantVerdict(t, verdict, xdpTX)
+	if p := dissect(t, out); !bytes.Equal(p.payload[20:], tail) {
+		t.Errorf("the bytes behind the job changed: %x", p.payload[20:])
+	}
+	broken := datagram(t, 5000, jobPort, job(0, ""))
+	broken[14+10] ^= 1
+	for name, test := range map[string]struct {
+		frame []byte
+		want  uint32
+	}{
+		"another port":        {datagram(t, 5000, 53, job(0, "")), xdpPass},
+		"an unknown job":      {datagram(t, 5000, jobPort, job(9, "")), xdpDrop},
+		"a short job":         {datagram(t, 5000, jobPort, make([]byte, 19)), xdpPass},
+		"a wrong checksum":    {broken, xdpDrop},
+		"ARP":                 {append(append(append([]byte{}, clientMAC...), nicMAC...), append([]byte{8, 6}, make([]byte, 46)...)...), xdpPass},
+		"fewer than 20 of IP": {datagram(t, 5000, jobPort, job(0, ""))[:30], xdpPass},
+	} {
+		t.Run(name, func(t *testing.T) {
+			verdict, out := run(t, c, "lambda", test.frame)
+			wantVerdict(t, verdict, test.want)
+			if verdict == xdpPass && !bytes.Equal(out, test.frame) {
+				t.Errorf("the packet changed:\n%x\n%x", test.frame, out)
+			}
+		})
+	}
+}
+
+func TestListings(t *testing.T) {
+	c := program(t, "listings")
+	content := []byte("twenty bytes of text")
+	memory := append(append([]byte{}, content...), make([]byte, 40)...)
+	if err := c.Variables["memory"].Set(memory); err != nil {
+		t.Fatal(err)
+	}
+	request := func(id byte) []byte {
+		return datagram(t, 5000, jobPort, append([]byte{0, 0, 0, id}, make([]byte, 20)...))
+	}
+
+	verdict, out := run(t, c, "lambda", request(1))
+	wantVerdict(t, verdict, xdpTX)
+	p := dissect(t, out)
+	wantTurned(t, p, jobPort, 5000)
+	if !bytes.Equal(p.payload[4:], content) {
+		t.Errorf("address %q, want %q", p.payload[4:], content)
+	}
+	verdict, out = run(t, c, "lambda", request(2))
+	wantVerdict(t, verdict, xdpTX)
+	if p := dissect(t, out); !bytes.Equal(p.payload[4:], make([]byte, 20)) {
+		t.Errorf("the other lambda changed the address: %x", p.payload)
+	}
+	verdict, _ = run(t, c, "lambda", datagram(t, 5000, 53, nil))
+	wantVerdict(t, verdict, xdpPass)
+	// The listing sends nothing where the ID is unknown: no port was chosen.
+	verdict, _ = run(t, c, "lambda", request(7))
+	wantVerdict(t, verdict, xdpDrop)
+}
+
+func TestKeyValueClient(t *testing.T) {
+	c := program(t, "kv_client")
+	for number, want := range map[byte]string{2: "get key\r\n", 3: "set key 0 0 4\r\ndata\r\n"} {
+		verdict, out := run(t, c, "lambda", datagram(t, 5000, jobPort, job(number, "")))
+		wantVerdict(t, verdict, xdpTX)
+		p := dissect(t, out)
+		wantTurned(t, p, 5000, 11211) // the server is where the client is; only the destination's port changes
+		if frame := "\x00\x01\x00\x00\x00\x01\x00\x00"; string(p.payload) != frame+want {
+			t.Errorf("query %q, want %q", p.payload, frame+want)
+		}
+		if int(p.ip.Length) != 28+len(p.payload) {
+			t.Errorf("IPv4 length %d for %d bytes of payload", p.ip.Length, len(p.payload))
+		}
+	}
+	// What was marked would have gone to the host as well.
+	var lost uint64
+	if err := c.Variables["pif_copies_lost"].Get(&lost); err != nil || lost != 2 {
+		t.Errorf("%d copies lost, %v, want 2", lost, err)
+	}
+	verdict, out := run(t, c, "lambda", datagram(t, 11211, 5000, []byte("\x00\x01\x00\x00\x00\x01\x00\x00STORED\r\n")))
+	wantVerdict(t, verdict, xdpTX)
+	p := dissect(t, out)
+	wantTurned(t, p, 4369, 5000)
+	if string(p.payload[8:]) != "STORED\r\n" {
+		t.Errorf("answer %q", p.payload)
+	}
+}
+
+// Headers that are added and removed move what follows them, whatever its length.
+func TestKeyValueClientMovesThePayload(t *testing.T) {
+	c := program(t, "kv_client")
+	for _, n := range []int{0, 1, 255, 256, 257, 1300} {
+		tail := make([]byte, n)
+		for i := range tail {
+			tail[i] = byte(i * 7)
+		}
+		frame := datagram(t, 5000, jobPort, append(job(2, ""), tail...))
+		verdict, out := run(t, c, "lambda", frame)
+		wantVerdict(t, verdict, xdpTX)
+		if want := len(frame) - 20 + 32; len(out) != want {
+			t.Fatalf("%d bytes, want %d", len(out), want)
+		}
+		if !bytes.Equal(out[len(out)-n:], tail) {
+			t.Errorf("%d bytes behind the headers were not moved as they are", n)
+		}
+	}
+}
+
+// parkedKeys are the keys of the packets that are parked.
+func parkedKeys(t testing.TB, c *ebpf.Collection) [][]byte {
+	t.Helper()
+	var keys [][]byte
+	var key, value []byte
+	for i := c.Maps["pif_parked"].Iterate(); i.Next(&key, &value); {
+		keys = append(keys, bytes.Clone(key))
+	}
+	return keys
+}
+
+// resume runs what is parked, all of it, and gives the last verdict and packet.
+func resume(t testing.TB, c *ebpf.Collection) (verdict uint32, out []byte) {
+	t.Helper()
+	for _, key := range parkedKeys(t, c) {
+		verdict, out = run(t, c, "lambda_resume", append(key, make([]byte, 56)...))
+	}
+	return verdict, out
+}
+
+// A lambda that waits is parked, not spun; the host's write and its resume, or the client's resend, let it go on.
+func TestWaits(t *testing.T) {
+	const side = 256
+	c := program(t, "image_transformer")
+	request := datagram(t, 5000, jobPort, job(0, ""))
+	set := func(name string, v any) {
+		t.Helper()
+		if err := c.Variables[name].Set(v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantParked := func(want int) {
+		t.Helper()
+		if keys := parkedKeys(t, c); len(keys) != want {
+			t.Fatalf("%d packets parked, want %d", len(keys), want)
+		}
+	}
+
+	verdict, _ := run(t, c, "lambda_resume", make([]byte, 64))
+	wantVerdict(t, verdict, xdpAborted)
+	verdict, _ = run(t, c, "lambda", request)
+	wantVerdict(t, verdict, xdpDrop)
+	wantParked(1)
+	verdict, _ = resume(t, c)
+	wantVerdict(t, verdict, xdpDrop)
+	wantParked(1) // it waits on
+
+	pixels := make([]uint32, side*side)
+	for i := range pixels {
+		pixels[i] = uint32(i) * 0x010307
+	}
+	set("image", pixels)
+	set("image_ready", uint8(1))
+	verdict, out := resume(t, c)
+	wantVerdict(t, verdict, xdpTX)
+	wantParked(0)
+	p := dissect(t, out)
+	wantTurned(t, p, jobPort, 5000)
+	if len(out) != len(request) || binary.BigEndian.Uint32(p.payload[4:]) != side {
+		t.Errorf("answer %x", out)
+	}
+	grey := make([]uint8, side*side)
+	if err := c.Variables["result"].Get(&grey); err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range pixels {
+		if want := uint8((v&0xff + v>>8&0xff + v>>16&0xff) / 3); grey[i] != want {
+			t.Fatalf("pixel %d is %d, want %d", i, grey[i], want)
+		}
+	}
+}
+
+// A resend waits in the place of the first packet, though IPv4 numbers it anew, and is served when the flag is there.
+func TestWaitsForResend(t *testing.T) {
+	c := program(t, "image_transformer")
+	for id := range uint16(3) {
+		verdict, _ := run(t, c, "lambda", numbered(t, id))
+		wantVerdict(t, verdict, xdpDrop)
+	}
+	if keys := parkedKeys(t, c); len(keys) != 1 {
+		t.Fatalf("%d packets parked, want 1", len(keys))
+	}
+	if err := c.Variables["image_ready"].Set(uint8(1)); err != nil {
+		t.Fatal(err)
+	}
+	verdict, out := run(t, c, "lambda", numbered(t, 9))
+	wantVerdict(t, verdict, xdpTX)
+	if p := dissect(t, out); p.ip.Id != 9 {
+		t.Errorf("the answer to packet %d, want to 9", p.ip.Id)
+	}
+}
+
+// As many packets wait as there is room for; one more is dropped, and none of the others is lost.
+func TestWaitsAreBounded(t *testing.T) {
+	c := program(t, "image_transformer")
+	for port := range layers.UDPPort(80) {
+		verdict, _ := run(t, c, "lambda", datagram(t, 6000+port, jobPort, job(0, "")))
+		wantVerdict(t, verdict, xdpDrop)
+	}
+	if keys := parkedKeys(t, c); len(keys) != 64 {
+		t.Fatalf("%d packets parked, want 64", len(keys))
+	}
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Members: several lambdas in one program. A member's names are made its own before it is linked to the others, and what all of
+// them have of the SDK becomes one.
+#include "coalesce.h"
+
+#include "llvm/Transforms/Utils/ModuleUtils.h"
+
+using namespace llvm;
+
+// The maps that are for all members: the hand-over of the request, and the memory that is scratch to each of them.
+static bool isCommon(const GlobalVariable &variable)
+{
+	return variable.getSection() == ".maps" &&
+	       (variable.getName() == "ln_requests" || variable.getName() == "lambda_workspaces");
+}
+
+// Becomes the program's own. What was visible to others is so in the types that the kernel reads, which would have it verified
+// by itself: it is inlined.
+static void makeInternal(Function &function)
+{
+	if (function.hasLocalLinkage())
+		return;
+	function.setLinkage(GlobalValue::InternalLinkage);
+	if (!function.hasFnAttribute(Attribute::NoInline))
+		function.addFnAttr(Attribute::AlwaysInline);
+}
+
+// Variables stay as visible as they were: others may read what is kept in them.
+static void rename(GlobalObject &object, StringRef member)
+{
+	object.setName(member + "__" + object.getName());
+	if (auto *function = dyn_cast<Function>(&object))
+		makeInternal(*function);
+}
+
+static void renameEntry(Function &entry, StringRef member)
+{
+	entry.setName(lambda::memberPrefix + member);
+	entry.setSection("");
+	entry.removeFnAttr(Attribute::NoInline);
+}
+
+PreservedAnalyses lambda::MemberPass::run(Module &module, ModuleAnalysisManager &)
+{
+	removeFromUsedLists(module, [](Constant *) { return true; });
+	if (GlobalVariable *license = module.getNamedGlobal("LICENSE"))
+		license->eraseFromParent();
+	for (GlobalVariable &variable : module.globals()) {
+		if (isCommon(variable))
+			variable.setLinkage(GlobalValue::WeakODRLinkage);
+		else if (!variable.isDeclaration() && variable.hasName() && !variable.getName().starts_with("llvm."))
+			rename(variable, member);
+	}
+	for (Function &function : module) {
+		if (function.isDeclaration())
+			continue;
+		if (function.getName() == "lambda" || function.getName() == "lambda_member")
+			renameEntry(function, member);
+		else
+			rename(function, member);
+	}
+	return PreservedAnalyses::none();
+}
+
+PreservedAnalyses lambda::FusePass::run(Module &module, ModuleAnalysisManager &)
+{
+	for (GlobalVariable &variable : module.globals())
+		if (isCommon(variable))
+			variable.setLinkage(GlobalValue::ExternalLinkage);
+	for (Function &function : module)
+		if (!function.isDeclaration() && function.getName().starts_with(memberPrefix))
+			makeInternal(function);
+	if (stratify)
+		module.getOrInsertNamedMetadata(stratifyName);
+	return PreservedAnalyses::none();
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sharing: what several members call, and is more than the call would be, stays a function. Everything else that is called once
+// goes where it is called, as does what gets a pointer into the stack: the verifier would follow it, but the passes
+// behind this one take such a function for ordinary C.
+#include "coalesce.h"
+#include "program.h"
+
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
+
+using namespace llvm;
+
+namespace
+{
+
+constexpr unsigned maxArguments = 5; // registers that BPF has for them
+
+// Instructions, with what is called. A call saves registers and sets its arguments: some ns of each request, which small functions,
+// such as the copying of a short reply, are not worth.
+constexpr unsigned minSize = 120;
+
+class Sharing
+{
+      public:
+	void run(Module &, bool share);
+
+      private:
+	void findStack(Module &);
+	bool isOfStack(Value *) const;
+	bool getsStack(Function &) const;
+	bool isWorthwhile(Function &);
+	unsigned sizeOf(Function &);
+	unsigned copiesOf(Function &);
+
+	SmallPtrSet<Value *, 32> stack; // arguments that may point into a stack
+	DenseMap<Function *, unsigned> sizes, copies;
+};
+
+} // namespace
+
+bool Sharing::isOfStack(Value *value) const
+{
+	value = value->stripInBoundsOffsets();
+	return isa<AllocaInst>(value) || stack.contains(value);
+}
+
+void Sharing::findStack(Module &module)
+{
+	for (bool changed = true; changed;) {
+		changed = false;
+		for (Function &function : module)
+			for (Instruction &inst : instructions(function)) {
+				auto *call = dyn_cast<CallInst>(&inst);
+				Function *callee = call ? call->getCalledFunction() : nullptr;
+				if (!callee || callee->isDeclaration())
+					continue;
+				for (auto [value, argument] : zip(call->args(), callee->args()))
+					if (isOfStack(value))
+						changed |= stack.insert(&argument).second;
+			}
+	}
+}
+
+unsigned Sharing::sizeOf(Function &function)
+{
+	auto [at, isNew] = sizes.insert({ &function, 0 }); // recursion counts once
+	unsigned size = 0;
+
+	if (!isNew)
+		return at->second;
+	for (Instruction &inst : instructions(function)) {
+		auto *call = dyn_cast<CallInst>(&inst);
+		Function *callee = call ? call->getCalledFunction() : nullptr;
+		if (callee && !callee->isDeclaration())
+			size += sizeOf(*callee);
+		else if (!isa<DbgInfoIntrinsic>(inst) && !isa<LifetimeIntrinsic>(inst))
+			size++;
+	}
+	return sizes[&function] = size;
+}
+
+// How many copies there were if callers were copied to where they are called; in one function, several calls count once.
+unsigned Sharing::copiesOf(Function &function)
+{
+	auto [at, isNew] = copies.insert({ &function, 1 });
+	SmallPtrSet<Function *, 4> callers;
+	unsigned sum = 0;
+
+	if (!isNew)
+		return at->second;
+	for (User *user : function.users())
+		if (auto *call = dyn_cast<CallBase>(user); call && callers.insert(call->getFunction()).second)
+			sum += lambda::isProgram(*call->getFunction()) ? 1 : copiesOf(*call->getFunction());
+	return copies[&function] = sum;
+}
+
+// What would be there several times, is more than a call would be, and gets along with registers.
+bool Sharing::isWorthwhile(Function &function)
+{
+	return copiesOf(function) > 1 && function.hasLocalLinkage() && function.arg_size() <= maxArguments &&
+	       !getsStack(function) && sizeOf(function) >= minSize;
+}
+
+bool Sharing::getsStack(Function &function) const
+{
+	return any_of(function.args(), [&](Argument &argument) { return stack.contains(&argument); });
+}
+
+void Sharing::run(Module &module, bool share)
+{
+	findStack(module);
+	for (Function &function : module) {
+		if (function.isDeclaration() || lambda::isProgram(function) ||
+		    function.hasFnAttribute(Attribute::NoInline))
+			continue;
+		if (share && isWorthwhile(function)) {
+			function.removeFnAttr(Attribute::AlwaysInline);
+			function.addFnAttr(Attribute::NoInline);
+		} else if (function.hasOneUse() || getsStack(function)) {
+			function.addFnAttr(Attribute::AlwaysInline);
+		}
+	}
+}
+
+// Ends each member that the program calls by what differs from the others and is no instruction. LLVM would have one access
+// in common for objects of two members else, and nobody knew which of them it is.
+static void part(Function &program)
+{
+	LLVMContext &context = program.getContext();
+	auto *type = FunctionType::get(Type::getVoidTy(context), { Type::getInt32Ty(context) }, false);
+	auto *nothing = InlineAsm::get(type, "", "i", /*hasSideEffects=*/true);
+	unsigned number = 0;
+
+	for (Instruction &inst : make_early_inc_range(instructions(program))) {
+		auto *call = dyn_cast<CallInst>(&inst);
+		if (!call || !call->getCalledFunction() || call->getCalledFunction()->isDeclaration())
+			continue;
+		IRBuilder<> at(call->getNextNode());
+		at.CreateCall(nothing, { at.getInt32(number++) });
+	}
+}
+
+PreservedAnalyses lambda::SharePass::run(Module &module, ModuleAnalysisManager &)
+{
+	for (Function &function : module)
+		if (isProgram(function))
+			part(function);
+	Sharing().run(module, share);
+	return PreservedAnalyses::none();
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnose.h"
+
+#include "llvm/IR/DiagnosticInfo.h"
+#include "llvm/IR/Function.h"
+
+using namespace llvm;
+
+DILocation *lambda::authorsPlace(DILocation *place)
+{
+	while (place && place->getFilename().contains("/sdk/") && place->getInlinedAt())
+		place = place->getInlinedAt();
+	return place;
+}
+
+bool lambda::isAuthors(const Instruction &inst)
+{
+	DILocation *place = authorsPlace(inst.getDebugLoc());
+
+	return place && !place->getFilename().contains("/sdk/");
+}
+
+void lambda::refuse(Instruction &at, const Twine &message)
+{
+	DebugLoc place(authorsPlace(at.getDebugLoc()));
+	Function &function = *at.getFunction();
+
+	function.getContext().diagnose(DiagnosticInfoUnsupported(function, message, place));
+}
+
+bool lambda::isOfSdk(const DebugLoc &place)
+{
+	auto *scope = place ? dyn_cast<DIScope>(place.getScope()) : nullptr;
+
+	return scope && scope->getFilename().ends_with("sdk/lambda_bpf.h");
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef LAMBDA_DIAGNOSE_H
+#define LAMBDA_DIAGNOSE_H
+
+#include "llvm/IR/DebugInfoMetadata.h"
+#include "llvm/IR/Instruction.h"
+
+namespace lambda
+{
+
+// Reports an error at the author's line from which an instruction comes. clang goes on, and fails at the end.
+void refuse(llvm::Instruction &, const llvm::Twine &message);
+
+// The author's line that a line of the SDK was inlined into, else the line itself.
+llvm::DILocation *authorsPlace(llvm::DILocation *);
+
+// Whether an instruction comes from a line of the author's.
+bool isAuthors(const llvm::Instruction &);
+
+// Whether code is the SDK's own for the NIC, which is written for the verifier.
+bool isOfSdk(const llvm::DebugLoc &);
+
+} // namespace lambda
+
+#endif

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Linear memory: one map in which everything lies whose address a program keeps. As in WebAssembly, a pointer is an offset in it,
+// so that a forged one reaches nothing else.
+//
+//	[guard: offset 0 is NULL] [shared objects] [CPU 0's objects] ... [CPU 15's objects] [spare room]
+#ifndef LAMBDA_LAYOUT_H
+#define LAMBDA_LAYOUT_H
+
+#include "provenance.h"
+
+#include "llvm/IR/Instructions.h"
+
+namespace lambda
+{
+
+enum : uint64_t {
+	GuardBytes = 64,
+	Parts = 16, // LAMBDA_CPUS in sdk/lambda.h
+	SpareBytes = 2048, // behind what __lambda_resolve() gives, for helpers that are told a constant length
+};
+
+class Layout
+{
+      public:
+	Layout(llvm::Module &, const Provenance &);
+
+	// Whether anything lies in linear memory.
+	bool empty() const
+	{
+		return shared.empty() && own.empty() && !forged;
+	}
+
+	// Whether an object is one of each CPU's own.
+	bool isOwn(llvm::Value *object) const
+	{
+		return own.count(object);
+	}
+
+	// Where an object lies: in the map, or where it is a CPU's own in that CPU's part.
+	uint64_t at(llvm::Value *object) const
+	{
+		auto found = own.find(object);
+		return found != own.end() ? found->second : shared.find(object)->second;
+	}
+
+	bool has(llvm::Value *object) const
+	{
+		return own.count(object) || shared.count(object);
+	}
+
+	uint64_t firstPart() const
+	{
+		return partsAt;
+	}
+
+	uint64_t partSize() const
+	{
+		return stride;
+	}
+
+	// Where pointers may point at most, exclusive.
+	uint64_t size() const
+	{
+		return partsAt + Parts * stride;
+	}
+
+	// The map. It is made when it is first asked for.
+	llvm::GlobalVariable *memory();
+
+	// Replaces addresses of objects in linear memory by their offsets, in all initializers.
+	void rewriteInitializers();
+
+	// Tells the author of objects that have to stay where they are, and whose address escapes nevertheless.
+	void report(const Provenance &) const;
+
+	// Removes the globals that are in linear memory now.
+	void removeMoved();
+
+	// The objects that begin anew with each request: their first word is set to zero.
+	llvm::SmallVector<llvm::GlobalVariable *, 2> requestObjects() const;
+
+      private:
+	llvm::Constant *rewrite(llvm::Constant *);
+
+	llvm::Module &module;
+	llvm::GlobalVariable *map = nullptr;
+	llvm::MapVector<llvm::Value *, uint64_t> shared, own;
+	uint64_t partsAt = GuardBytes, stride = 0;
+	bool forged = false; // pointers without objects are followed
+};
+
+// Whether every use of an alloca is a load or store at a constant place, so that it can stay on the program's stack.
+bool staysOnStack(const llvm::AllocaInst &);
+
+uint64_t sizeOf(const llvm::Value *object, const llvm::DataLayout &);
+
+} // namespace lambda
+
+#endif

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loops.h"
+#include "diagnose.h"
+
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/Transforms/InstCombine/InstCombine.h"
+#include "llvm/Transforms/Scalar/LoopUnrollPass.h"
+#include "llvm/Transforms/Utils/LCSSA.h"
+#include "llvm/Transforms/Utils/LoopSimplify.h"
+#include "llvm/Transforms/Utils/LoopUtils.h"
+
+using namespace llvm;
+using namespace lambda;
+
+// The verifier gives up after a million instructions (BPF_COMPLEXITY_LIMIT_INSNS in include/linux/bpf.h). Ways that part and join
+// within an iteration may be walked each on its own from there on, so a loop that has some has to be short.
+static const uint64_t walkMax = 40000;
+static const uint64_t branchyTripMax = 16;
+
+// Whether a loop holds a branch that stays in it.
+static bool isBranchy(const Loop &loop)
+{
+	for (BasicBlock *block : loop.blocks()) {
+		unsigned inside = 0;
+		for (BasicBlock *next : successors(block))
+			inside += loop.contains(next);
+		if (inside > 1)
+			return true;
+	}
+	return false;
+}
+
+// How many instructions the verifier walks in a loop at most, 0 where nobody knows.
+static uint64_t walkOf(Loop &loop, LoopInfo &loops, ScalarEvolution &evolution)
+{
+	uint64_t trips = evolution.getSmallConstantMaxTripCount(&loop), body = 0;
+
+	if (!trips || (trips > branchyTripMax && loop.isInnermost() && isBranchy(loop)))
+		return 0;
+	for (BasicBlock *block : loop.blocks())
+		if (loops.getLoopFor(block) == &loop)
+			body += block->size();
+	for (Loop *inner : loop) {
+		uint64_t walk = walkOf(*inner, loops, evolution);
+		if (!walk)
+			return 0;
+		body += walk;
+	}
+	return std::max<uint64_t>(1, trips * body);
+}
+
+// Whether all that a loop touches is the packet, and objects at proven places. It is written for the verifier, which has to find
+// its end.
+static bool isPayloadLoop(const Loop &loop, const Provenance &provenance)
+{
+	bool touchesPacket = false;
+
+	for (BasicBlock *block : loop.blocks()) {
+		for (Instruction &inst : *block) {
+			auto *pointer = const_cast<Value *>(getLoadStorePointerOperand(&inst));
+			if (!pointer)
+				continue;
+			Place place = provenance.of(pointer);
+			auto *global = dyn_cast_or_null<GlobalVariable>(place.object);
+			if (place.kind == Place::Linear ||
+			    (place.kind == Place::Object && !(global && global->isConstant())))
+				return false;
+			touchesPacket |= place.kind == Place::Native;
+		}
+	}
+	return touchesPacket;
+}
+
+bool lambda::isWalkable(LoopInfo &loops, ScalarEvolution &evolution, const Provenance &provenance)
+{
+	uint64_t total = 0;
+
+	for (Loop *loop : loops) {
+		if (isPayloadLoop(*loop, provenance) || isOfSdk(loop->getStartLoc()))
+			continue;
+		uint64_t walk = walkOf(*loop, loops, evolution);
+		if (!walk)
+			return false;
+		total += walk;
+	}
+	return total <= walkMax;
+}
+
+// How often a loop's body is worth to be repeated. A charge costs about ten instructions of the machine. Where the number of
+// iterations is not a multiple, a second loop for the rest would cost more registers than there are.
+static unsigned repeatsOf(Loop &loop, ScalarEvolution &evolution)
+{
+	unsigned trips = evolution.getSmallConstantTripCount(&loop);
+
+	if (loop.getNumBlocks() != 1 || !trips || trips % 8)
+		return 1;
+	unsigned size = 0;
+	for (const Instruction &inst : *loop.getHeader())
+		size += !isa<DbgInfoIntrinsic>(inst) && !isa<PHINode>(inst);
+	return size <= 24 ? 8 : size <= 48 ? 4 : 1;
+}
+
+void lambda::unrollShort(Function &function, FunctionAnalysisManager &analyses)
+{
+	FunctionPassManager passes;
+	auto &evolution = analyses.getResult<ScalarEvolutionAnalysis>(function);
+	bool any = false;
+
+	for (Loop *loop : analyses.getResult<LoopAnalysis>(function).getLoopsInPreorder()) {
+		unsigned repeats = repeatsOf(*loop, evolution);
+		if (repeats > 1)
+			addStringMetadataToLoop(loop, "llvm.loop.unroll.count", repeats);
+		any |= repeats > 1;
+	}
+	if (!any)
+		return;
+	passes.addPass(LoopSimplifyPass());
+	passes.addPass(LCSSAPass());
+	passes.addPass(LoopUnrollPass(LoopUnrollOptions(2, /*OnlyWhenForced=*/true)));
+	passes.addPass(InstCombinePass());
+	passes.run(function, analyses);
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the memory pass rewrites one function.
+#ifndef LAMBDA_MEMORY_H
+#define LAMBDA_MEMORY_H
+
+#include "layout.h"
+#include "provenance.h"
+#include "ranges.h"
+
+#include "llvm/IR/Dominators.h"
+#include "llvm/IR/IRBuilder.h"
+
+namespace lambda
+{
+
+// A pointer as a number: root + offset, from an object's start or in linear memory. No root is zero.
+struct Number {
+	llvm::Value *root = nullptr;
+	int64_t offset = 0;
+};
+
+// Gives each pointer of a function that is not the kernel's its number.
+class Numbers
+{
+      public:
+	Numbers(llvm::Function &, const Provenance &, Layout &);
+
+	// The number of a pointer; NULL's depends on what it is compared or mixed with.
+	Number of(llvm::Value *pointer, Place as);
+	llvm::Value *value(llvm::Value *pointer, Place as, llvm::IRBuilder<> &);
+
+	// Where the running CPU's part of linear memory begins.
+	llvm::Value *part();
+
+	// Gives the phis that stand for pointers their operands, once all are known.
+	void finish();
+
+      private:
+	Number compute(llvm::Instruction &, Place);
+	Number ofGep(llvm::GetElementPtrInst &, Place);
+	Number ofObject(llvm::Value *object, Place);
+
+	llvm::Function &function;
+	const Provenance &provenance;
+	Layout &layout;
+	llvm::DenseMap<llvm::Value *, Number> known;
+	llvm::SmallVector<std::pair<llvm::PHINode *, llvm::PHINode *>, 16> pending;
+	llvm::Value *partOffset = nullptr;
+};
+
+// One operand of an instruction that is the address of bytes which the instruction reads or writes.
+struct Access {
+	llvm::Instruction *inst;
+	unsigned operand;
+	uint64_t size;
+	Place place;
+	Number number;
+};
+
+// Lists the accesses of an instruction.
+llvm::SmallVector<Access, 2> accessesOf(llvm::Instruction &, const Provenance &);
+
+// Puts guards before accesses which are not provably within their object, and gives each the address that the kernel sees.
+class Guards
+{
+      public:
+	Guards(llvm::Function &, Layout &, Numbers &, llvm::DominatorTree &, VerifiedRanges);
+
+	void add(const Access &);
+	void emit();
+
+	// Ends the request before an instruction where a condition holds.
+	void faultIf(llvm::Value *wrong, llvm::Instruction *before);
+
+	// How many bytes a pointer may range over, from where its offsets count.
+	uint64_t room(Place) const;
+
+      private:
+	// One comparison for all accesses at constant distances from a root: lo to hi, counted from the root.
+	struct Guard {
+		Place place;
+		llvm::Value *root;
+		int64_t lo, hi;
+		llvm::BasicBlock *block;
+		llvm::SmallVector<Access, 4> accesses;
+	};
+
+	bool proven(const Access &);
+	Guard *find(const Access &);
+	std::string whyOf(const Guard &) const; // for the report
+	void emit(Guard &);
+	void place(const Access &, llvm::Value *at, int64_t distance);
+
+	llvm::Function &function;
+	Layout &layout;
+	Numbers &numbers;
+	llvm::DominatorTree &tree;
+	VerifiedRanges ranges;
+	llvm::SmallVector<std::unique_ptr<Guard>, 32> guards;
+	llvm::SmallVector<Access, 16> direct;
+	llvm::BasicBlock *faultBlock = nullptr;
+};
+
+// Turns memcpy, memmove and memset, which BPF has not, into loops, but for short ones of constant length.
+void expandMemoryIntrinsics(llvm::Function &);
+
+// Hides a value's history from LLVM, so that what is compared is what is added to the address.
+llvm::Value *makeOpaque(llvm::IRBuilder<> &, llvm::Value *);
+
+// The block that ends a request with the error "lambda fault".
+llvm::BasicBlock *makeFault(llvm::Function &);
+
+} // namespace lambda
+
+#endif

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "memory.h"
+
+#include "llvm/IR/Constants.h"
+#include "llvm/IR/Instructions.h"
+
+using namespace llvm;
+using namespace lambda;
+
+// NULL among pointers into an object: an offset that no guard lets pass.
+static const int64_t nullOffset = int64_t(1) << 62;
+
+// bpf_get_smp_processor_id() (include/uapi/linux/bpf.h).
+static const uint64_t getProcessor = 8;
+
+Numbers::Numbers(Function &function, const Provenance &provenance, Layout &layout)
+    : function(function), provenance(provenance), layout(layout)
+{
+}
+
+static Value *constant(IRBuilder<> &at, int64_t value)
+{
+	return at.getInt64(value);
+}
+
+Value *Numbers::part()
+{
+	if (partOffset)
+		return partOffset;
+	IRBuilder<> at(&*function.getEntryBlock().getFirstNonPHIOrDbgOrAlloca());
+	auto *type = FunctionType::get(at.getInt64Ty(), false);
+	auto *helper = ConstantExpr::getIntToPtr(at.getInt64(getProcessor), at.getPtrTy());
+	Value *cpu = at.CreateAnd(at.CreateCall(type, helper), constant(at, Parts - 1));
+
+	partOffset = at.CreateAdd(at.CreateMul(cpu, constant(at, layout.partSize())), constant(at, layout.firstPart()),
+				  "part");
+	return partOffset;
+}
+
+Number Numbers::ofObject(Value *object, Place place)
+{
+	if (place.kind == Place::Object)
+		return {};
+	return { layout.isOwn(object) ? part() : nullptr, int64_t(layout.at(object)) };
+}
+
+Number Numbers::of(Value *pointer, Place as)
+{
+	if (isa<ConstantPointerNull>(pointer) || isa<UndefValue>(pointer))
+		return { nullptr, as.kind == Place::Object ? nullOffset : 0 };
+	if (isa<GlobalVariable>(pointer) || isa<AllocaInst>(pointer))
+		return ofObject(pointer, provenance.of(pointer));
+	if (auto *expr = dyn_cast<ConstantExpr>(pointer)) {
+		APInt offset(64, 0);
+		Value *base =
+			expr->stripAndAccumulateConstantOffsets(function.getParent()->getDataLayout(), offset, true);
+		if (auto *cast = dyn_cast<ConstantExpr>(base))
+			if (auto *number = dyn_cast<ConstantInt>(cast->getOperand(0)))
+				return { nullptr, int64_t(number->getZExtValue() + offset.getZExtValue()) };
+		if (base == expr)
+			return { nullptr, nullOffset };
+		Number number = of(base, as);
+		return { number.root, number.offset + offset.getSExtValue() };
+	}
+	auto found = known.find(pointer);
+	if (found != known.end())
+		return found->second;
+	Number number = compute(*cast<Instruction>(pointer), provenance.of(pointer));
+	return known[pointer] = number;
+}
+
+Value *Numbers::value(Value *pointer, Place as, IRBuilder<> &at)
+{
+	Number number = of(pointer, as);
+
+	if (!number.root)
+		return constant(at, number.offset);
+	return number.offset ? at.CreateAdd(number.root, constant(at, number.offset)) : number.root;
+}
+
+Number Numbers::ofGep(GetElementPtrInst &gep, Place place)
+{
+	const DataLayout &data = function.getParent()->getDataLayout();
+	MapVector<Value *, APInt> variable;
+	APInt offset(64, 0);
+	IRBuilder<> at(&gep);
+	Number number = of(gep.getPointerOperand(), place);
+
+	gep.collectOffset(data, 64, variable, offset);
+	number.offset += offset.getSExtValue();
+	for (auto &[index, scale] : variable) {
+		Value *term = at.CreateSExtOrTrunc(index, at.getInt64Ty());
+		if (!scale.isOne())
+			term = at.CreateMul(term, at.getInt(scale));
+		number.root = number.root ? at.CreateAdd(number.root, term) : term;
+	}
+	return number;
+}
+
+Number Numbers::compute(Instruction &inst, Place place)
+{
+	IRBuilder<> at(&inst);
+
+	if (auto *gep = dyn_cast<GetElementPtrInst>(&inst))
+		return ofGep(*gep, place);
+	if (auto *phi = dyn_cast<PHINode>(&inst)) {
+		auto *number = at.CreatePHI(at.getInt64Ty(), phi->getNumIncomingValues());
+		pending.push_back({ phi, number });
+		return { number };
+	}
+	if (auto *select = dyn_cast<SelectInst>(&inst)) {
+		Value *a = value(select->getTrueValue(), place, at), *b = value(select->getFalseValue(), place, at);
+		return { at.CreateSelect(select->getCondition(), a, b) };
+	}
+	if (auto *load = dyn_cast<LoadInst>(&inst)) {
+		auto *number = at.CreateAlignedLoad(at.getInt64Ty(), load->getPointerOperand(), load->getAlign(),
+						    load->isVolatile());
+		number->setDebugLoc(load->getDebugLoc());
+		return { number };
+	}
+	if (auto *cast = dyn_cast<IntToPtrInst>(&inst))
+		return { at.CreateZExtOrTrunc(cast->getOperand(0), at.getInt64Ty()) };
+	if (isa<FreezeInst>(inst))
+		return { at.CreateFreeze(value(inst.getOperand(0), place, at)) };
+	if (isOpaque(&inst))
+		return { makeOpaque(at, value(inst.getOperand(0), place, at)) };
+	return { nullptr, nullOffset };
+}
+
+void Numbers::finish()
+{
+	for (size_t i = 0; i < pending.size(); i++) { // grows meanwhile
+		auto [phi, number] = pending[i];
+		for (auto [pointer, block] : zip(phi->incoming_values(), phi->blocks())) {
+			IRBuilder<> at(block->getTerminator());
+			number->addIncoming(value(pointer, provenance.of(phi), at), block);
+		}
+	}
+	pending.clear();
+}

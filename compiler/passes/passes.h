@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The passes that make ordinary C load into the kernel, in the order in which plugin.cpp runs them.
+#ifndef LAMBDA_PASSES_H
+#define LAMBDA_PASSES_H
+
+#include "llvm/IR/PassManager.h"
+
+namespace lambda
+{
+
+// Each adds one stage to the end of the module's pipeline, with what LLVM has to clean up behind it.
+
+void addUnsupported(llvm::ModulePassManager &); // what BPF cannot have is refused
+void addCalls(llvm::ModulePassManager &); // indirect calls become switches
+void addRecursion(llvm::ModulePassManager &); // recursion becomes iteration
+void addInline(llvm::ModulePassManager &); // what loops or touches memory becomes part of the entry
+void addFaults(llvm::ModulePassManager &); // faults in the depth of calls become the program's result
+void addSoftFloat(llvm::ModulePassManager &); // float and double become integers
+void addArithmetic(llvm::ModulePassManager &); // what BPF lacks becomes what it has
+void addMemory(llvm::ModulePassManager &); // pointers become offsets, accesses are guarded
+void addMetering(llvm::ModulePassManager &); // loops end within their budget
+void addPressure(llvm::ModulePassManager &); // what the stack has no room for goes to memory
+
+void addBuiltins(llvm::ModulePassManager &); // comparisons of a few bytes become loads
+void addStep(llvm::ModulePassManager &, llvm::StringRef name); // counts instructions, for the report
+void addRemarks(llvm::ModulePassManager &); // writes what the passes had to say
+
+} // namespace lambda
+
+#endif

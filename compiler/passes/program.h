@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef LAMBDA_PROGRAM_H
+#define LAMBDA_PROGRAM_H
+
+#include "llvm/IR/Module.h"
+
+namespace lambda
+{
+
+// A function that the kernel calls: everything that touches memory is inlined into one.
+bool isProgram(const llvm::Function &);
+
+// Whether a module is ordinary C, which the passes have to make acceptable. What is written for the verifier stays as it is.
+bool isOrdinary(const llvm::Module &);
+void setOrdinary(llvm::Module &);
+
+// Whether the loops of a module are metered; the verifier walks through the others.
+bool isMetered(const llvm::Module &);
+void setMetered(llvm::Module &);
+
+void removeMarks(llvm::Module &);
+
+} // namespace lambda
+
+#endif

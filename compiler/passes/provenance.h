@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where pointers come from: what each pointer of a program may point into.
+#ifndef LAMBDA_PROVENANCE_H
+#define LAMBDA_PROVENANCE_H
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/IR/InstrTypes.h"
+#include "llvm/IR/Module.h"
+
+namespace lambda
+{
+
+// What a pointer points into. An object is a global or an alloca whose address is nowhere stored, so that a pointer into it can be
+// told by an offset. Linear memory holds all others. Native are the kernel's: packet, context, map values.
+struct Place {
+	enum Kind { Unknown, Null, Native, Object, Linear } kind = Unknown;
+	llvm::Value *object = nullptr;
+
+	bool operator==(const Place &other) const
+	{
+		return kind == other.kind && object == other.object;
+	}
+	bool operator!=(const Place &other) const
+	{
+		return !(*this == other);
+	}
+	bool isNumber() const
+	{
+		return kind == Object || kind == Linear || kind == Null;
+	}
+};
+
+class Provenance
+{
+      public:
+	// Analyses all functions of a module together. Conflicts are kept for report().
+	explicit Provenance(llvm::Module &);
+
+	Place of(llvm::Value *) const;
+
+	// The objects whose address escapes, which live in linear memory, with the instruction that lets it escape, if one does.
+	const llvm::MapVector<llvm::Value *, llvm::Instruction *> &escaped() const
+	{
+		return escapes;
+	}
+
+	// Tells the author of pointers that mix the kernel's memory with a lambda's own.
+	void report() const;
+
+      private:
+	void iterate(llvm::Module &);
+	Place transfer(llvm::Instruction &);
+	Place meet(Place, Place, llvm::Instruction &);
+	void escape(llvm::Value *pointer, llvm::Instruction *by);
+	void findEscapes(llvm::Instruction &);
+	void findEscapesInCall(llvm::CallBase &);
+	void escapeInitializers(llvm::Module &);
+
+	llvm::DenseMap<llvm::Value *, Place> places;
+	llvm::MapVector<llvm::Value *, llvm::Instruction *> escapes;
+	llvm::MapVector<llvm::Instruction *, const char *> conflicts;
+};
+
+// A map, or whatever else is not the lambda's own memory.
+bool isNative(const llvm::GlobalVariable &);
+
+// The kernel's helpers are called by number.
+bool isHelper(const llvm::CallBase &);
+
+// The empty assembly by which the SDK hides a value's history: lambda_opaque().
+bool isOpaque(const llvm::Value *);
+
+// void *__lambda_resolve(const void *, uint32_t len, uint32_t max) of the SDK.
+bool isResolve(const llvm::CallBase &);
+
+} // namespace lambda
+
+#endif

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the passes say of what they did, for `lambdanic build --report`: JSON, one object per line, in the section
+// .lambda.report of the object. compiler/report tells what each kind of remark says.
+#ifndef LAMBDA_REMARKS_H
+#define LAMBDA_REMARKS_H
+
+#include "layout.h"
+
+#include "llvm/Support/JSON.h"
+
+namespace lambda
+{
+
+class Remark
+{
+      public:
+	Remark(llvm::Module &, llvm::StringRef kind);
+	~Remark();
+	Remark(const Remark &) = delete;
+	Remark &operator=(const Remark &) = delete;
+
+	Remark &with(llvm::StringRef key, llvm::json::Value value);
+	Remark &at(const llvm::DebugLoc &); // the author's line
+
+      private:
+	llvm::Module &module;
+	bool wanted; // the unit names the section
+	llvm::json::Object fields;
+};
+
+// Says where each object of a module is.
+void remarkObjects(llvm::Module &, const Provenance &, const Layout &);
+
+} // namespace lambda
+
+#endif

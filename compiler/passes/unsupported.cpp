@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// What C has and BPF can have in no form is refused at its line, before LLVM's code generator meets it and gives up without one.
+// A trap is a fault, and a loop with two ways in gets one.
+#include "diagnose.h"
+#include "faults.h"
+#include "loops.h"
+#include "passes.h"
+
+#include "llvm/IR/Constants.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Transforms/Utils/Local.h"
+
+using namespace llvm;
+
+namespace
+{
+
+bool isTrap(const Instruction &inst)
+{
+	auto *call = dyn_cast<IntrinsicInst>(&inst);
+	Intrinsic::ID id = call ? call->getIntrinsicID() : Intrinsic::not_intrinsic;
+
+	return id == Intrinsic::trap || id == Intrinsic::ubsantrap;
+}
+
+const char *whyNot(const Instruction &inst)
+{
+	if (isa<IndirectBrInst>(inst))
+		return "a goto to a label's address: use a switch";
+	auto *call = dyn_cast<IntrinsicInst>(&inst);
+	switch (call ? call->getIntrinsicID() : Intrinsic::not_intrinsic) {
+	case Intrinsic::returnaddress:
+	case Intrinsic::frameaddress:
+	case Intrinsic::sponentry:
+		return "the stack has no address: leave this out";
+	default:
+		return nullptr;
+	}
+}
+
+// What was refused goes, so that all there is to refuse is found.
+void remove(Instruction &inst)
+{
+	if (inst.isTerminator()) {
+		changeToUnreachable(&inst);
+		return;
+	}
+	inst.replaceAllUsesWith(Constant::getNullValue(inst.getType()));
+	inst.eraseFromParent();
+}
+
+struct Reducible : PassInfoMixin<Reducible> {
+	PreservedAnalyses run(Function &function, FunctionAnalysisManager &analyses)
+	{
+		return lambda::makeReducible(function, analyses) ? PreservedAnalyses::none() : PreservedAnalyses::all();
+	}
+};
+
+struct Unsupported : PassInfoMixin<Unsupported> {
+	PreservedAnalyses run(Module &module, ModuleAnalysisManager &)
+	{
+		SmallVector<Instruction *> traps, others;
+		for (Function &function : module)
+			for (Instruction &inst : instructions(function))
+				if (isTrap(inst))
+					traps.push_back(&inst);
+				else if (whyNot(inst))
+					others.push_back(&inst);
+		for (Instruction *inst : traps) {
+			changeToUnreachable(inst->getNextNode());
+			Instruction *end = inst->getParent()->getTerminator();
+			IRBuilder<> at(inst);
+			lambda::createFault(at);
+			inst->eraseFromParent();
+			end->eraseFromParent();
+		}
+		for (Instruction *inst : others) {
+			lambda::refuse(*inst, whyNot(*inst));
+			remove(*inst);
+		}
+		return traps.empty() && others.empty() ? PreservedAnalyses::all() : PreservedAnalyses::none();
+	}
+};
+
+} // namespace
+
+void lambda::addUnsupported(ModulePassManager &passes)
+{
+	passes.addPass(Unsupported());
+	passes.addPass(createModuleToFunctionPassAdaptor(Reducible()));
+}

@@ -1,0 +1,194 @@
+// Package report says what the compiler made of a lambda, and why.
+//
+// # Remarks
+//
+// What only the passes know, they say as remarks (compiler/passes/remarks.h): JSON, one object per line, in the section
+// .lambda.report of an object that is compiled for its remarks alone. A line that is no remark, or of a kind that is not known
+// here, is left out. Each remark names its kind:
+//
+//	{"kind":"step","step":"memory","instructions":812}
+//	{"kind":"object","object":"table","size":1024,"where":"rodata","why":"constant","hint":"ctm","file":"a.c","line":7}
+//	{"kind":"check","state":"inserted","file":"a.c","line":12,"why":"index not known to be below 256"}
+//	{"kind":"check","state":"proven","file":"a.c","line":13}
+//	{"kind":"loop","state":"metered","cost":40,"file":"a.c","line":20}
+//	{"kind":"call","state":"inlined","function":"quick_sort","file":"a.c","line":31}
+//	{"kind":"header","header":"udp","field":"dst_port"}
+//
+// A step is a pass that has run, in order: begin (what clang gives), calls, float, arithmetic, memory, metering.
+// Its instructions are those of LLVM's IR, without debug and lifetime intrinsics, over all functions with a body.
+//
+// An object is a variable, a stack allocation or the heap. It is in one of rodata (frozen, the verifier folds it), object (a
+// map of its own section, base and checked offset), linear (linear memory), stack, register (it is gone), native (the SDK's).
+// What says size 0 has none that is known. A hint is the author's, without underscores.
+//
+// A check is a bounds check, inserted where nothing proves the access, or proven, and so left out. A loop is metered
+// (cost in instructions of an iteration, 0 if left to the loader), or walked, where the verifier ends it alone. A call is
+// inlined, kept, switched (a function pointer), or iterated (a recursion that became a loop or an explicit stack).
+//
+// File and line are the author's, without the directory; they are left out where nothing is known.
+package report
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/lambdanic/lambdanic/compiler"
+	"github.com/lambdanic/lambdanic/compiler/match"
+	"github.com/lambdanic/lambdanic/compiler/metering"
+	"github.com/lambdanic/lambdanic/compiler/target"
+)
+
+// A Report is what there is to say of one lambda for the NIC.
+type Report struct {
+	Lambda  string   `json:"lambda"`
+	Headers []string `json:"headers,omitempty"` // header.field, as far as the passes say
+	// Match is how its match stage became smaller, where it has one of its own.
+	Match   []match.Step `json:"match,omitempty"`
+	Steps   []Step       `json:"steps"`
+	Objects []Object     `json:"objects"`
+	// Placements are where the objects would go on each processor that there is a model of.
+	Placements map[string][]target.Placement `json:"placements"`
+	Checks     Checks                        `json:"checks"`
+	Calls      []Remark                      `json:"calls,omitempty"`
+	Loops      []metering.Loop               `json:"loops,omitempty"`
+	Bound      metering.Bound                `json:"-"`
+	Verified   *Verified                     `json:"verified,omitempty"` // nil where no kernel was asked
+	// EstimatedNs is what a run takes on a processor of today, each loop once. It is no measurement.
+	EstimatedNs float64            `json:"estimated_ns"`
+	Offload     []target.Violation `json:"offload"` // what keeps it off an Agilio CX
+}
+
+// A Step is a stage of the compiler, and how many instructions there are behind it.
+type Step struct {
+	Name         string `json:"name"`
+	Instructions int    `json:"instructions"`
+	Of           string `json:"of"` // what kind: LLVM or BPF
+}
+
+// Checks are the bounds checks.
+type Checks struct {
+	Inserted int      `json:"inserted"`
+	Proven   int      `json:"proven"` // and so left out
+	At       []Remark `json:"at,omitempty"`
+}
+
+// Options tune Make.
+type Options struct {
+	// Verify asks the kernel, which takes root.
+	Verify bool
+}
+
+// ErrNoNIC says that a lambda is not for the NIC.
+var ErrNoNIC = errors.New("the spec's targets have no nic among them: there is nothing to report")
+
+// Make compiles a packed source and reports on it. Errors are those of compiler.BuildSource; where the kernel refuses the
+// program, the error is a *diagnose.Objection, and the report is all but Verified.
+func Make(ctx context.Context, source []byte, opts Options) (*Report, error) {
+	a, err := compiler.BuildSource(ctx, source, compiler.Options{})
+	if err != nil {
+		return nil, err
+	}
+	if a.BPF == nil {
+		return nil, ErrNoNIC
+	}
+	spec, err := read(a.BPF)
+	if err != nil {
+		return nil, err
+	}
+	remarked, err := compiler.Remarked(ctx, source)
+	if err != nil {
+		return nil, err
+	}
+	remarks, err := readRemarks(remarked)
+	if err != nil {
+		return nil, err
+	}
+	r := &Report{Lambda: a.Manifest.Spec.Name, Placements: map[string][]target.Placement{}}
+	r.take(remarks)
+	stage, err := compiler.StageOf(source)
+	if err != nil {
+		return nil, err
+	}
+	if stage != nil {
+		r.Match = stage.Steps
+	}
+	if err := r.countSteps(ctx, source, spec, remarks); err != nil {
+		return nil, err
+	}
+	r.findObjects(spec, remarks)
+	if err := r.place(); err != nil {
+		return nil, err
+	}
+	if r.Offload, err = Offload(a.BPF); err != nil {
+		return nil, err
+	}
+	bounds, err := metering.Check(spec)
+	if err != nil {
+		return nil, err
+	}
+	r.Bound = bounds[compiler.Program]
+	r.Loops = r.Bound.Loops
+	r.EstimatedNs = float64(r.Bound.Once) * unitNs
+	if opts.Verify {
+		r.Verified, err = Verify(a.BPF, false)
+	}
+	return r, err
+}
+
+// Offload lists what keeps a lambda's object off the only card that takes programs.
+func Offload(object []byte) ([]target.Violation, error) {
+	m, err := target.Load(offloadModel)
+	if err != nil {
+		return nil, err
+	}
+	return m.Offload.Check(object, compiler.Program, compiler.SharedMap)
+}
+
+const offloadModel = "agilio-cx"
+
+// take sorts the passes' remarks.
+func (r *Report) take(remarks []Remark) {
+	for _, m := range remarks {
+		switch m.Kind {
+		case "header":
+			name := m.Header
+			if m.Field != "" {
+				name += "." + m.Field
+			}
+			if !slices.Contains(r.Headers, name) {
+				r.Headers = append(r.Headers, name)
+			}
+		case "check":
+			r.Checks.At = append(r.Checks.At, m)
+			if m.State == "proven" {
+				r.Checks.Proven++
+			} else {
+				r.Checks.Inserted++
+			}
+		case "call":
+			r.Calls = append(r.Calls, m)
+		}
+	}
+}
+
+// place puts the objects where each model has them.
+func (r *Report) place() error {
+	var objects []target.Object
+	for _, o := range r.Objects {
+		if o.Where != "register" && o.Size > 0 {
+			objects = append(objects, target.Object{Name: o.Name, Size: o.Size, Pattern: o.Pattern, Hint: o.Hint, Uses: o.Uses})
+		}
+	}
+	for _, name := range target.Names() {
+		m, err := target.Load(name)
+		if err != nil {
+			return err
+		}
+		r.Placements[name] = m.Place(objects)
+	}
+	return nil
+}
+
+// unitNs is what a unit of weight takes where caches are warm: the budget counts a third of a nanosecond.
+const unitNs = 0.2

@@ -1,0 +1,194 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lambdanic/lambdanic/compiler"
+	"github.com/lambdanic/lambdanic/compiler/diagnose"
+	"github.com/lambdanic/lambdanic/compiler/target"
+)
+
+func pack(t *testing.T, dir string) []byte {
+	t.Helper()
+	source, err := compiler.PackSource(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return source
+}
+
+// lambda packs a lambda of one C file.
+func lambda(t *testing.T, source string) []byte {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{"lambda.yml": "name: probe\ntargets: [nic]\n", "probe.c": source} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return pack(t, dir)
+}
+
+func TestReport(t *testing.T) {
+	for _, name := range []string{"web_server", "kv_client", "image_transformer"} {
+		t.Run(name, func(t *testing.T) {
+			r, err := Make(t.Context(), pack(t, "../../lambdas/"+name), Options{Verify: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Lambda != name || len(r.Steps) < 2 || r.EstimatedNs <= 0 || len(r.Objects) == 0 {
+				t.Errorf("%+v", r)
+			}
+			for _, s := range r.Steps {
+				if s.Instructions == 0 {
+					t.Errorf("step %+v", s)
+				}
+			}
+			if v := r.Verified; v == nil || v.Instructions < 10 || v.Stack == 0 || len(v.Log) == 0 {
+				t.Errorf("verified: %+v", v)
+			}
+			for _, model := range target.Names() {
+				if len(r.Placements[model]) == 0 {
+					t.Errorf("nothing is placed on %s", model)
+				}
+			}
+			var out bytes.Buffer
+			if err := r.Text(&out); err != nil {
+				t.Error(err)
+			}
+			t.Log(out.String())
+			if data, err := json.Marshal(r); err != nil || len(data) < 100 {
+				t.Errorf("as JSON: %d bytes (%v)", len(data), err)
+			}
+		})
+	}
+}
+
+// The paper's memories for the web server's pages (read-only, shared by all cores) follow from how the source uses them.
+func TestObjectsOfWebServer(t *testing.T) {
+	r, err := Make(t.Context(), pack(t, "../../lambdas/web_server"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(r.Objects, func(o Object) bool { return o.Where == "rodata" && o.Pattern == target.ReadOnly && o.Uses > 0 }) {
+		t.Errorf("no constant object in %+v", r.Objects)
+	}
+}
+
+func TestVerifierObjects(t *testing.T) {
+	source := lambda(t, "#include \"lambda.h\"\nint probe(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)\n{\n"+
+		"\tuint8_t *p = payload(headers, 0, 4);\n\n\tif (!p)\n\t\treturn RETURN_DROP;\n\tp[9] = 1;\n\treturn RETURN_FORWARD;\n}\n")
+	_, err := Make(t.Context(), source, Options{Verify: true})
+	var o *diagnose.Objection
+	if !errors.As(err, &o) {
+		t.Fatalf("the kernel takes it, or %v", err)
+	}
+	if o.Place.File != "probe.c" || o.Place.Line != 8 || o.Advice == "" || len(o.Log) < 10 {
+		t.Errorf("objection %v", o)
+	}
+}
+
+func TestRemarks(t *testing.T) {
+	remarks := parseRemarks([]byte("{\"kind\":\"step\",\"step\":\"begin\",\"instructions\":812}\nnonsense\n{}\n" +
+		"{\"kind\":\"check\",\"state\":\"proven\",\"file\":\"a.c\",\"line\":3}\n{\"kind\":\"check\",\"state\":\"inserted\",\"why\":\"index\"}\n" +
+		"{\"kind\":\"header\",\"header\":\"udp\",\"field\":\"dst_port\"}\n{\"kind\":\"header\",\"header\":\"udp\",\"field\":\"dst_port\"}\n" +
+		"{\"kind\":\"call\",\"function\":\"f\",\"state\":\"inlined\"}\x00\n{\"kind\":\"some day\"}"))
+	if len(remarks) != 7 {
+		t.Errorf("%d remarks: %+v", len(remarks), remarks)
+	}
+	var r Report
+	r.take(remarks)
+	if r.Checks.Inserted != 1 || r.Checks.Proven != 1 || !slices.Equal(r.Headers, []string{"udp.dst_port"}) || len(r.Calls) != 1 {
+		t.Errorf("%+v", r)
+	}
+	if at := remarks[1].at(); at != "a.c:3" {
+		t.Errorf("at %q", at)
+	}
+}
+
+func TestChecksByLine(t *testing.T) {
+	c := Checks{At: []Remark{
+		{File: "a.c", Line: 9, Why: "later"}, {File: "a.c", Line: 3, Why: "index"}, {File: "a.c", Line: 3, Why: "index"},
+		{File: "a.c", Line: 1, State: "proven"},
+	}}
+	if lines := c.byLine(); !slices.Equal(lines, []checked{{"a.c:3", "index, 2 times"}, {"a.c:9", "later"}}) {
+		t.Errorf("%v", lines)
+	}
+}
+
+// The passes themselves say what they did to ordinary C.
+func TestRemarksOfThePasses(t *testing.T) {
+	r, err := Make(t.Context(), pack(t, "../corpus/greyscale"), Options{Verify: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var steps []string
+	for _, s := range r.Steps {
+		steps = append(steps, s.Name)
+	}
+	if want := []string{"begin", "calls", "float", "arithmetic", "memory", "metering", "object"}; !slices.Equal(steps, want) {
+		t.Errorf("steps %v, want %v", steps, want)
+	}
+	if r.Checks.Inserted == 0 || len(r.Loops) == 0 || !r.Bound.Metered {
+		t.Errorf("%d checks inserted, %d loops metered", r.Checks.Inserted, len(r.Loops))
+	}
+	var out bytes.Buffer
+	if err := r.Text(&out); err != nil || !strings.Contains(out.String(), "greyscale.c:") {
+		t.Errorf("%v:\n%s", err, &out)
+	}
+}
+
+func TestCountLLVM(t *testing.T) {
+	const module = `
+@g = global i32 0
+define i32 @f(i32 %x) {
+entry:
+  %p = alloca i32
+  call void @llvm.lifetime.start.p0(i64 4, ptr %p)
+    #dbg_value(i32 %x, !1, !DIExpression(), !2)
+  switch i32 %x, label %b [
+    i32 1, label %b
+  ]
+
+b:                                                ; preds = %entry
+  ret i32 0
+}
+declare void @h()
+`
+	if n := countLLVM([]byte(module)); n != 3 {
+		t.Errorf("%d instructions, want alloca, switch and ret", n)
+	}
+}
+
+func TestTextShowsNoControls(t *testing.T) {
+	r := Report{Lambda: "x", Headers: []string{"\x1b[2Jgone"}}
+	var out bytes.Buffer
+	if err := r.Text(&out); err != nil || strings.Contains(out.String(), "\x1b") {
+		t.Errorf("%q (%v)", out.String(), err)
+	}
+}
+
+// Of a lambda behind a match stage of its own, the report says how that became smaller.
+func TestReportOfMatchStage(t *testing.T) {
+	r, err := Make(t.Context(), pack(t, "../p4/testdata/web_server"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Match) < 2 || r.Match[0].Tables != 6 || r.Match[len(r.Match)-1].Tables != 0 {
+		t.Errorf("match stage: %+v", r.Match)
+	}
+	var b strings.Builder
+	if err := r.Text(&b); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(b.String(), "tables to if-else") {
+		t.Errorf("it is not in the text:\n%s", b.String())
+	}
+}

@@ -1,0 +1,130 @@
+package compiler
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"regexp"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/compiler/match"
+	"github.com/lambdanic/lambdanic/compiler/p4"
+	"github.com/lambdanic/lambdanic/compiler/sandbox"
+)
+
+// A lambda behind a match stage of its own (spec key p4) is a program on whole packets: its unit is made from the P4 and its
+// rules, and includes the author's C.
+
+// undefinedPrimitive is what clang says of a primitive action without a function.
+var undefinedPrimitive = regexp.MustCompile(`function '(\w+)' has internal linkage but is not defined`)
+
+// Stage is a match stage: what was made of it, and how it became smaller.
+type Stage struct {
+	Code  match.Code
+	Steps []match.Step
+	Text  string // the reduced stage, for readers
+}
+
+// BuildStage makes the match stage of a spec that has one. Where P4 or rules are at fault, the error is an *Error.
+func BuildStage(spec api.Spec, files []sandbox.File) (Stage, error) {
+	lambda := match.Lambda{Uses: match.Uses{}}
+	if spec.Source != "" {
+		lambda.Source = path.Join(lambdaDir, spec.Source)
+	}
+	for _, f := range files {
+		if ext := path.Ext(f.Path); ext == ".c" || ext == ".h" {
+			lambda.Uses.Add(string(f.Data))
+		}
+	}
+	open := func(name string) ([]byte, error) {
+		for _, f := range files {
+			if f.Path == name {
+				return f.Data, nil
+			}
+		}
+		return nil, fs.ErrNotExist
+	}
+	program, err := p4.Parse(path.Clean(spec.P4), open)
+	if err != nil {
+		return Stage{}, stageError(spec, err)
+	}
+	if spec.Rules != "" {
+		rules, err := open(path.Clean(spec.Rules))
+		if err != nil {
+			return Stage{}, fmt.Errorf("%w: %s: rules: there is no file %q beside it", ErrSource, api.SpecFile, spec.Rules)
+		}
+		if err := p4.ReadRules(path.Clean(spec.Rules), rules, program); err != nil {
+			return Stage{}, stageError(spec, err)
+		}
+	}
+	steps := match.Reduce(program, lambda.Uses)
+	return Stage{Code: match.Emit(program, lambda), Steps: steps, Text: program.String()}, nil
+}
+
+// StageOf makes the match stage of a packed source; nil where it has none.
+func StageOf(source []byte) (*Stage, error) {
+	files, err := readSource(source)
+	if err != nil {
+		return nil, err
+	}
+	spec, err := findSpec(files)
+	if err != nil || spec.P4 == "" {
+		return nil, err
+	}
+	stage, err := BuildStage(spec, files)
+	return &stage, err
+}
+
+// stageError turns the errors joined in err into an *Error.
+func stageError(spec api.Spec, err error) error {
+	list := []error{err}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		list = joined.Unwrap()
+	}
+	out := &Error{Lambda: spec.Name}
+	for _, err := range list {
+		var at *p4.Error
+		if !errors.As(err, &at) {
+			return fmt.Errorf("lambda %s: %w", spec.Name, err)
+		}
+		out.Diagnostics = append(out.Diagnostics, Diagnostic{
+			File: at.File, Line: at.Line, Column: at.Column, Severity: "error", Message: at.Message,
+		})
+	}
+	return out
+}
+
+// stageFiles are the unit of a match stage, and the headers that it and the author's C include.
+func stageFiles(spec api.Spec, files []sandbox.File) ([]sandbox.File, error) {
+	stage, err := BuildStage(spec, files)
+	if err != nil {
+		return nil, err
+	}
+	out := []sandbox.File{
+		{Path: unitFile, Data: stage.Code.Unit}, {Path: path.Join(sdkDir, match.HeaderFile), Data: stage.Code.Header},
+	}
+	sdkFiles, _ := headers()
+	for _, f := range sdkFiles {
+		if dir, name := path.Split(f.Path); path.Base(dir) == "pif" { // where the author's #include finds it
+			out = append(out, sandbox.File{Path: path.Join(sdkDir, name), Data: f.Data})
+		}
+	}
+	return out, nil
+}
+
+// unitFiles are the file that the compiler is given, and what it needs besides the SDK and the author's files.
+func unitFiles(spec api.Spec, files []sandbox.File) ([]sandbox.File, error) {
+	if spec.P4 == "" {
+		return []sandbox.File{{Path: unitFile, Data: unit(spec)}}, nil
+	}
+	return stageFiles(spec, files)
+}
+
+// inspectFor inspects an object as what its spec says it is.
+func inspectFor(spec api.Spec, object []byte) (Contents, error) {
+	if spec.P4 != "" {
+		return InspectStage(object)
+	}
+	return Inspect(object)
+}

@@ -1,0 +1,182 @@
+package target
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+
+	"github.com/lambdanic/lambdanic/compiler/diagnose"
+	"github.com/lambdanic/lambdanic/compiler/flow"
+)
+
+// Offload is what the firmware of a card takes that the nfp driver loads programs into
+// (drivers/net/ethernet/netronome/nfp/bpf/{verifier,jit,offload}.c in Linux).
+type Offload struct {
+	Instructions int `yaml:"instructions"`
+	Stack        int `yaml:"stack"`
+	Packet       int `yaml:"packet"` // bytes of it that a program reaches
+	Maps         int `yaml:"maps"`
+	Entries      int `yaml:"entries"` // of all maps
+	Element      int `yaml:"element"` // bytes of key and value
+	Key          int `yaml:"key"`
+	Value        int `yaml:"value"`
+}
+
+// A Violation is something that keeps a program off a card.
+type Violation struct {
+	Place  diagnose.Place `json:"place"`
+	What   string         `json:"what"`
+	Remedy string         `json:"remedy"`
+}
+
+func (v Violation) String() string {
+	if v.Place.File == "" {
+		return v.What + ": " + v.Remedy
+	}
+	return fmt.Sprintf("%v: %s: %s", v.Place, v.What, v.Remedy)
+}
+
+// Check lists what keeps the program of a BPF object off the card, by the order of lines. Maps named in private are the
+// NIC program's own, which are the stack's where all is one program. What Check cannot see is left to the driver: it also
+// knows from which side a number is bounded.
+func (o *Offload) Check(object []byte, program string, private ...string) ([]Violation, error) {
+	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(object))
+	if err != nil {
+		return nil, fmt.Errorf("check for offload: %w", err)
+	}
+	p := spec.Programs[program]
+	if p == nil {
+		return nil, fmt.Errorf("check for offload: there is no program %s", program)
+	}
+	g, err := flow.New(p.Instructions)
+	if err != nil {
+		return nil, fmt.Errorf("check for offload: %w", err)
+	}
+	c := &checker{offload: o, graph: g, spec: spec, private: private, uses: map[word]use{}}
+	c.checkMaps()
+	c.checkSize()
+	known := flow.Track(g, registers{asm.R1: {kind: context}, asm.R10: {kind: stack, known: true}}, c.step, registers.join)
+	for i, s := range known {
+		if s != nil {
+			c.checkInstruction(i, s)
+		}
+	}
+	slices.SortStableFunc(c.found, func(a, b Violation) int {
+		return cmp.Or(cmp.Compare(a.Place.File, b.Place.File), cmp.Compare(a.Place.Line, b.Place.Line))
+	})
+	return slices.Compact(c.found), nil
+}
+
+type checker struct {
+	offload *Offload
+	graph   *flow.Graph
+	spec    *ebpf.CollectionSpec
+	private []string
+	uses    map[word]use
+	found   []Violation
+}
+
+func (c *checker) violation(i int, remedy, format string, args ...any) {
+	v := Violation{What: fmt.Sprintf(format, args...), Remedy: remedy}
+	if i >= 0 {
+		v.Place = diagnose.PlaceOf(c.graph.Insns, i)
+	}
+	c.found = append(c.found, v)
+}
+
+func (c *checker) isPrivate(name string) bool { return slices.Contains(c.private, name) }
+
+// checkMaps looks at the maps that the program uses (nfp_bpf_map_alloc in offload.c).
+func (c *checker) checkMaps() {
+	used := map[string]bool{}
+	entries := 0
+	for i := range c.graph.Insns {
+		ins := &c.graph.Insns[i]
+		m := c.spec.Maps[ins.Reference()]
+		if !ins.IsLoadFromMap() || m == nil || used[m.Name] || c.isPrivate(m.Name) {
+			continue
+		}
+		used[m.Name] = true
+		if ins.Src == asm.PseudoMapValue {
+			continue // checkInstruction says what there is to say
+		}
+		entries += int(m.MaxEntries)
+		c.checkMap(i, m)
+	}
+	if len(used) > c.offload.Maps {
+		c.violation(-1, "put several into one", "%d maps, the card has %d", len(used), c.offload.Maps)
+	}
+	if entries > c.offload.Entries {
+		c.violation(-1, "make them smaller", "%d elements in all maps, the card has %d", entries, c.offload.Entries)
+	}
+}
+
+func (c *checker) checkMap(i int, m *ebpf.MapSpec) {
+	if m.Type != ebpf.Array && m.Type != ebpf.Hash {
+		c.violation(i, "use an Array or a Hash", "the map %s is a %v", m.Name, m.Type)
+	}
+	if m.Flags != 0 {
+		c.violation(i, "leave them out", "the map %s has flags", m.Name)
+	}
+	key, value := int(m.KeySize), int(m.ValueSize)
+	if key > c.offload.Key || value > c.offload.Value || roundUp8(key)+roundUp8(value) > c.offload.Element {
+		c.violation(i, "spread it over several maps, or keep the rest on the host",
+			"an element of the map %s has %d bytes of key and %d of value, the card takes %d together", m.Name, key, value, c.offload.Element)
+	}
+}
+
+func roundUp8(n int) int { return (n + 7) &^ 7 }
+
+// checkSize looks at the program's length and its stack: the deepest bytes that each function stores to, one function in the
+// other (nfp_bpf_get_stack_usage in verifier.c).
+func (c *checker) checkSize() {
+	if n := len(c.graph.Insns); n > c.offload.Instructions {
+		c.violation(-1, "make loops that are unrolled shorter, or functions noinline", "%d instructions, the card takes %d", n, c.offload.Instructions)
+	}
+	depth := make([]int, len(c.graph.Funcs))
+	for k := range c.graph.Funcs {
+		depth[k] = -1
+	}
+	if total := c.stackOf(0, depth); total > c.offload.Stack {
+		c.violation(-1, "make local arrays smaller", "%d bytes of stack, the card has %d", total, c.offload.Stack)
+	}
+}
+
+// What a call puts on the card's stack besides: a return address, and the registers that the callee keeps.
+const (
+	returnAddress  = 4
+	savedRegisters = 4 * 8
+	frameAlign     = 64
+)
+
+func (c *checker) stackOf(k int, depth []int) int {
+	if depth[k] >= 0 {
+		return depth[k] // a recursion, too, ends here; others refuse it
+	}
+	depth[k] = 0
+	f := c.graph.Funcs[k]
+	own, callees := 0, 0
+	if k > 0 {
+		own = returnAddress + savedRegisters
+	}
+	deepest := 0
+	for i := f.From; i < f.To; i++ {
+		ins := &c.graph.Insns[i]
+		class := ins.OpCode.Class()
+		if class.IsStore() && ins.Dst == asm.R10 || class.IsLoad() && ins.Src == asm.R10 {
+			deepest = max(deepest, -int(ins.Offset))
+		}
+		if ins.OpCode == asm.Add.Op(asm.ImmSource) && i > 0 && c.graph.Insns[i-1].OpCode == asm.Mov.Op(asm.RegSource) && c.graph.Insns[i-1].Src == asm.R10 {
+			deepest = max(deepest, -int(ins.Constant))
+		}
+		if ins.IsFunctionCall() {
+			callees = max(callees, c.stackOf(c.graph.Callee(i), depth))
+		}
+	}
+	depth[k] = (own+deepest+frameAlign-1)/frameAlign*frameAlign + callees
+	return depth[k]
+}

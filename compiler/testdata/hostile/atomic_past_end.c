@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* fault */
+#include "hostile.h"
+
+static volatile uint32_t table[8];
+static volatile uint32_t other[8];
+
+static void attack(EXTRACTED_HEADERS_T *request, uint32_t k)
+{
+	__sync_fetch_and_add(&table[8 * k], 1);
+}

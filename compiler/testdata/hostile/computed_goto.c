@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* refused */
+#include "hostile.h"
+
+static void attack(EXTRACTED_HEADERS_T *request, uint32_t k) /* here */
+{
+	static void *const targets[] = { &&a, &&b };
+
+	goto *targets[k];
+a:
+	sink = 1;
+b:
+	sink = 2;
+}

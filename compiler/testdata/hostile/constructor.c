@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* refused */
+/* spec: targets: [nic, process] */
+#include "hostile.h"
+
+__attribute__((constructor)) static void early(void)
+{
+	sink = 1;
+}
+
+static void attack(EXTRACTED_HEADERS_T *request, uint32_t k)
+{
+}

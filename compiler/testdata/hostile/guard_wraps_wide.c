@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* fault */
+#include "hostile.h"
+
+static void attack(EXTRACTED_HEADERS_T *request, uint32_t k)
+{
+	sink = *(volatile uint64_t *)(60UL + sink);
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* refused */
+#include "hostile.h"
+
+static void attack(EXTRACTED_HEADERS_T *request, uint32_t k)
+{
+	uint64_t word = 0;
+
+	word += bpf_xdp_adjust_head(request->ctx, -(int)k); /* here */
+	sink = word;
+}

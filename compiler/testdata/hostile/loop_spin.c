@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* fault */
+#include "hostile.h"
+
+static volatile uint32_t flag;
+
+static void attack(EXTRACTED_HEADERS_T *request, uint32_t k)
+{
+	while (!flag)
+		;
+	sink = k;
+}

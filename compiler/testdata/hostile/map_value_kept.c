@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* refused */
+#include "hostile.h"
+
+static void *volatile kept;
+
+static void attack(EXTRACTED_HEADERS_T *request, uint32_t k)
+{
+	uint32_t zero = 0;
+
+	kept = bpf_map_lookup_elem(&ln_requests, &zero); /* here */
+	sink = k;
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* fault */
+#include "hostile.h"
+
+static volatile uint32_t grid[4][4];
+
+static void attack(EXTRACTED_HEADERS_T *request, uint32_t k)
+{
+	grid[3][4 * k] = 1;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* fault */
+#include "hostile.h"
+
+#include <string.h>
+
+static char to[16];
+
+static void attack(EXTRACTED_HEADERS_T *request, uint32_t k)
+{
+	memmove(to - 100000 * k, to, 16);
+	sink = to[3];
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* fault */
+#include "hostile.h"
+
+#include <string.h>
+
+static char to[16];
+
+static void attack(EXTRACTED_HEADERS_T *request, uint32_t k)
+{
+	memset(to, 0xff, (size_t)-(long)k);
+	sink = to[3];
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* fault */
+#include "hostile.h"
+
+static void attack(EXTRACTED_HEADERS_T *request, uint32_t k)
+{
+	volatile uint32_t *p = NULL;
+
+	if (k)
+		sink = *p;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* fault */
+#include "hostile.h"
+
+static volatile uint32_t table[8];
+static volatile uint32_t other[8];
+
+static void attack(EXTRACTED_HEADERS_T *request, uint32_t k)
+{
+	int i = -(int)k * 1000;
+
+	if (i < 8)
+		table[i] = 1;
+}

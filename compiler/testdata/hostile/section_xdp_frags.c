@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* refused */
+#include "hostile.h"
+
+SEC("xdp.frags") int evil(struct xdp_md *ctx)
+{
+	return 2; /* here */
+}
+
+static void attack(EXTRACTED_HEADERS_T *request, uint32_t k)
+{
+	sink = k;
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* refused */
+#include "hostile.h"
+
+static void attack(EXTRACTED_HEADERS_T *request, uint32_t k)
+{
+	void *where[5];
+
+	if (!__builtin_setjmp(where))
+		__builtin_longjmp(where, 1); /* here */
+	sink = k;
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* contained */
+#include "hostile.h"
+
+static volatile uint32_t table[8];
+static volatile uint32_t other[8];
+
+static void attack(EXTRACTED_HEADERS_T *request, uint32_t k)
+{
+	table[(1u << (k + 31)) & 7] = 1;
+	sink = table[(8u >> (k * 33)) & 7];
+}

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* contained */
+#define VERDICT (int)(0x80000000u + sink)
+#include "hostile.h"
+
+static void attack(EXTRACTED_HEADERS_T *request, uint32_t k)
+{
+	sink = k;
+}

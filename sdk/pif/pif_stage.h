@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the C of every match stage needs. compiler/match makes the rest. */
+#ifndef PIF_STAGE_H
+#define PIF_STAGE_H
+
+#include <bpf/bpf_endian.h>
+
+/* What the parts of a pass return to it: 0, or one of these. */
+#define PIF_STOP 1 /* the packet is dropped */
+#define PIF_GO_ON 64 /* the parser's, which else returns an XDP action */
+
+/* The values of ports: match.PortWire and so on. */
+#define PIF_PORT_WIRE 0
+#define PIF_PORT_HOST 0x300
+#define PIF_PORT_NONE 0xffff
+
+static __always_inline uint16_t pif_get16(const uint8_t *p)
+{
+	return bpf_ntohs(*(const uint16_t *)p);
+}
+
+static __always_inline uint32_t pif_get32(const uint8_t *p)
+{
+	return bpf_ntohl(*(const uint32_t *)p);
+}
+
+static __always_inline void pif_put16(uint8_t *p, uint16_t v)
+{
+	*(uint16_t *)p = bpf_htons(v);
+}
+
+static __always_inline void pif_put32(uint8_t *p, uint32_t v)
+{
+	*(uint32_t *)p = bpf_htonl(v);
+}
+
+static __always_inline uint64_t pif_shift_left(uint64_t v, uint64_t n)
+{
+	return n < 64 ? v << n : 0;
+}
+
+static __always_inline uint64_t pif_shift_right(uint64_t v, uint64_t n)
+{
+	return n < 64 ? v >> n : 0;
+}
+
+/* The sum of the 16-bit words in a number, with the carries added in (RFC 1071). */
+static __always_inline uint16_t pif_fold(uint64_t sum)
+{
+	sum = (sum >> 32) + (sum & 0xffffffff);
+	sum = (sum >> 32) + (sum & 0xffffffff);
+	sum = (sum >> 16) + (sum & 0xffff);
+	sum = (sum >> 16) + (sum & 0xffff);
+	return (sum >> 16) + (sum & 0xffff);
+}
+
+/* Where a port is, for XDP: packets for a port that this NIC has not are dropped. */
+static __always_inline int pif_action(uint32_t port)
+{
+	if (port == PIF_PORT_WIRE)
+		return XDP_TX;
+	return port >= PIF_PORT_HOST ? XDP_PASS : XDP_DROP;
+}
+
+#ifdef PIF_WAITS
+#include <pif_park.h>
+#endif
+#ifdef PIF_RESIZES
+#include <pif_resize.h>
+#endif
+
+/* A pass of a packet that may be cloned runs twice: the verifier proves it once, for any carry. Else it is a part of its program. */
+#ifdef PIF_CLONES
+#define PIF_PASS __noinline
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct pif_carry);
+} pif_carries SEC(".maps");
+#else
+#define PIF_PASS static __always_inline
+#endif
+
+#endif
