@@ -23,6 +23,13 @@ const (
 	OldSection      = ".data.migrate_old" // stands for an earlier revision's MigratedSection
 )
 
+// MemorySection is the map that ordinary C works in. It has a part for each of CPUs (sdk/lambda.h, LAMBDA_CPUS); of more, two would
+// work in one.
+const (
+	MemorySection = ".data.memory"
+	CPUs          = 16
+)
+
 // layouts describes the state in a BPF object, whose type information says how each object of it is laid out.
 func layouts(spec *ebpf.CollectionSpec) (s api.Layouts, err error) {
 	for _, part := range []struct {

@@ -162,9 +162,25 @@ func (p *prepared) Drop() error {
 	return p.n.unload(p.r)
 }
 
+// checkCPUs refuses ordinary C where two CPUs would work in one part of its memory at the same time.
+func checkCPUs(spec *ebpf.CollectionSpec, cpus int) error {
+	if spec.Maps[compiler.MemorySection] == nil || cpus <= compiler.CPUs {
+		return nil
+	}
+	return fmt.Errorf("%w: its memory has parts for %d CPUs, and this machine may have %d: give it target process",
+		ErrRefused, compiler.CPUs, cpus)
+}
+
 // load does everything for a revision but the migration and the swap.
 func (n *NIC) load(d *backend.Deployment, old *revision) (r *revision, err error) {
 	obj, err := n.objects.read(d)
+	if err != nil {
+		return nil, err
+	}
+	cpus, err := ebpf.PossibleCPU()
+	if err == nil {
+		err = checkCPUs(obj.spec, cpus)
+	}
 	if err != nil {
 		return nil, err
 	}
