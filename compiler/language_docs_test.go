@@ -1,10 +1,7 @@
 package compiler_test
 
 import (
-	"fmt"
-	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -13,6 +10,7 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/compiler/corpus/rig"
+	"github.com/lambdanic/lambdanic/compiler/corpus/rig/rigtest"
 )
 
 var (
@@ -74,27 +72,7 @@ func (l guideLambda) build(t *testing.T) *compiler.Artifact {
 
 // Every example of docs/language.md is a lambda that answers on the NIC, and as a process, as the guide says.
 func TestLanguageGuide(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("makes interfaces and loads BPF programs: needs root")
-	}
-	root, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if out, err := exec.Command("make", "-C", filepath.Join(root, "host")).CombinedOutput(); err != nil {
-		t.Fatalf("build lambda-host: %v\n%s", err, out)
-	}
-	r, err := rig.Open(t.Context(), rig.Config{
-		LambdaHost: filepath.Join(root, "build", "lambda-host"), Instance: fmt.Sprintf("guide%d", os.Getpid()), Log: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := r.Close(); err != nil {
-			t.Errorf("close the rig: %v", err)
-		}
-	})
+	r := rigtest.Open(t, "guide")
 	for _, l := range readGuide(t) {
 		t.Run(l.name, func(t *testing.T) {
 			examples, err := api.ParseExamples("docs/language.md", []byte(l.examples))

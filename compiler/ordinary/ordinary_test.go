@@ -5,48 +5,25 @@ package ordinary_test
 import (
 	"encoding/binary"
 	"fmt"
-	"log/slog"
 	"math"
 	"math/rand/v2"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/compiler/corpus/rig"
+	"github.com/lambdanic/lambdanic/compiler/corpus/rig/rigtest"
 )
 
 // put compiles a lambda of testdata, and puts it on a NIC and beside it.
 func put(t *testing.T, name string) *rig.Rig {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("makes interfaces and loads BPF programs: needs root")
-	}
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if out, err := exec.Command("make", "-C", filepath.Join(root, "host")).CombinedOutput(); err != nil {
-		t.Fatalf("build lambda-host: %v\n%s", err, out)
-	}
+	r := rigtest.Open(t, "ordinary")
 	a, err := compiler.Build(t.Context(), filepath.Join("testdata", name), compiler.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := rig.Open(t.Context(), rig.Config{
-		LambdaHost: filepath.Join(root, "build", "lambda-host"), Instance: fmt.Sprintf("ordinary%d", os.Getpid()),
-		Log: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := r.Close(); err != nil {
-			t.Errorf("close the rig: %v", err)
-		}
-	})
 	if err := r.Put(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}
