@@ -65,18 +65,20 @@ func TestMessageOutlivesManyRevisions(t *testing.T) {
 
 // A client can send to the workers of one process apart, from one address: each has some of the ports.
 type manyPorts struct {
-	t     *testing.T
-	fd    int
-	addrs []netip.AddrPort
+	t      *testing.T
+	fd     int
+	addrs  []netip.AddrPort
+	socket string // for control
 }
 
-// servePorts runs the fixture assemble with two workers and eight ports.
-func servePorts(t *testing.T) *manyPorts {
+// servePorts runs the fixture assemble with two workers, eight ports and further arguments.
+func servePorts(t *testing.T, more ...string) *manyPorts {
 	t.Helper()
 	dir := shortdir.New(t)
 	socket := filepath.Join(dir, "control-0")
-	m := &manyPorts{t: t}
+	m := &manyPorts{t: t, socket: socket}
 	args := []string{"--workload", fmt.Sprint(workload), "--control", socket, "--threads", "2", "--mode", "assemble", "--in-flight", "64"}
+	args = append(args, more...)
 	for range 8 {
 		m.addrs = append(m.addrs, freePort(t))
 		args = append(args, "--listen", m.addrs[len(m.addrs)-1].String())

@@ -389,67 +389,20 @@ func TestAdoptionEndsTheUnrecorded(t *testing.T) {
 
 // Two workers get the packets of one message, whose client sends to several addresses: exactly one completes it.
 func TestTwoWorkersOneMessage(t *testing.T) {
-	dir := shortdir.New(t)
-	socket := filepath.Join(dir, "control-0")
-	args := []string{"--workload", fmt.Sprint(workload), "--control", socket, "--threads", "2", "--mode", "assemble",
-		"--message-max", "65536", "--in-flight", "64"}
-	var addrs []netip.AddrPort
-	for range 8 {
-		addrs = append(addrs, freePort(t))
-		args = append(args, "--listen", addrs[len(addrs)-1].String())
-	}
-	native := fixture(t, "assemble")
-	if err := os.WriteFile(filepath.Join(dir, "1.so"), native, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(checkedHost, args...)
-	cmd.Stderr = t.Output()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		cmd.Process.Kill()
-		cmd.Wait()
-	})
-	eventually(t, "lambda-host listens", func() bool { _, err := listener(socket); return err == nil })
-	if _, err := control(t.Context(), socket, "load 3 1.so"); err != nil {
-		t.Fatal(err)
-	}
-
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Close(fd)
-	tv := unix.NsecToTimeval((5 * time.Second).Nanoseconds())
-	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv); err != nil {
-		t.Fatal(err)
-	}
+	ports := servePorts(t, "--message-max", "65536")
 	const messages, size = 300, 100
 	message := randomBytes(15*size + 1)
 	c := rawClient{t: t}
 	for m := range messages {
 		packets := c.fragments(1, message, size, 100, 0)
 		for i, p := range packets {
-			to := addrs[i%len(addrs)]
-			if err := unix.Sendto(fd, p, 0, &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()}); err != nil {
-				t.Fatal(err)
-			}
+			ports.send(i%len(ports.addrs), p)
 		}
-		buf := make([]byte, 2048)
-		n, _, err := unix.Recvfrom(fd, buf, 0)
-		if err != nil {
-			t.Fatalf("message %d: %v", m, err)
-		}
-		h, p, err := api.ParsePacket(buf[:n])
-		if err != nil || h.Type != api.TypeResponse || h.Request != c.next || binary.LittleEndian.Uint32(p) != uint32(m+1) {
-			t.Fatalf("message %d: %+v %x %v: it ran twice, or not at all", m, h, p, err)
+		if request, n := ports.receive(); request != c.next || n != uint32(m+1) {
+			t.Fatalf("message %d: %d counted for request %#x: it ran twice, or not at all", m, n, request)
 		}
 	}
-	s, err := askStatus(t.Context(), socket)
+	s, err := askStatus(t.Context(), ports.socket)
 	if err != nil || s.Stats.Replies != messages || s.Stats.Requests != messages {
 		t.Errorf("status %+v, %v", s, err)
 	}
