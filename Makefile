@@ -13,13 +13,14 @@ FUZZ_SECONDS ?= 600
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
 C_FILES = $(wildcard $(shell git ls-files --cached --others --exclude-standard "*.c" "*.h" "*.cpp"))
-GENERATED = $(shell git grep -lE '^(//|/\*) (Code generated|Generated) ')
+GENERATED = $(shell git grep -lE '^(//|/\*|--) (Code generated|Generated) ')
 
 .PHONY: build deps generate check-generated demo test lint format fuzz bench install clean help
 
-build: build/.generated ## Build build/lambdanic, build/lambda-host, build/pacer and the compiler's plugin
+build: build/.generated ## Build build/lambdanic, build/lambda-host, build/pacer, the compiler's plugin and the C client
 	tools/deps -n
 	$(MAKE) -C host
+	$(MAKE) -C client/c CC=clang-19
 	$(MAKE) -C compiler/passes
 	CGO_ENABLED=0 go build -trimpath -ldflags "-X main.commit=$$(git rev-parse HEAD)" -o build/lambdanic ./cmd/lambdanic
 

@@ -3,3 +3,4 @@
 package api
 
 //go:generate go run ./genheader -o ../bpf/rpc_wire.h
+//go:generate go run ./genheader -o ../tools/wireshark/lambda_rpc_wire.lua

@@ -3,6 +3,8 @@ package api
 import (
 	"net/netip"
 	"time"
+
+	"github.com/openfaas/faas-provider/types"
 )
 
 // The HTTP API. /function/NAME and /system/functions have OpenFaaS's shape: their bodies are the types of
@@ -68,7 +70,20 @@ type Function struct {
 	State     State          `json:"state"`
 	Reason    string         `json:"reason,omitempty"`
 	Refused   []Refusal      `json:"refused,omitempty"`
+	Fused     *Fused         `json:"fused,omitempty"` // where it shares a program with others
 	Spec      Spec           `json:"spec"`
+}
+
+// Fused says which program several functions are served from.
+type Fused struct {
+	Image string   `json:"image"` // of the program
+	With  []string `json:"with"`  // the others that are served from it: NAME, or NAME.NAMESPACE where that is another one
+}
+
+// FusedDeployment is the body of POST /system/fused: OpenFaaS's requests for functions that are to be one program on the NIC. The
+// answer lists the functions.
+type FusedDeployment struct {
+	Functions []types.FunctionDeployment `json:"functions"`
 }
 
 // Artifact is what POST /system/artifacts answers.
@@ -101,6 +116,13 @@ type Stats struct {
 	Samples   uint64     `json:"samples"`    // runs whose time was measured
 	SampledNS uint64     `json:"sampled_ns"` // their time together
 	Histogram [32]uint64 `json:"histogram"`  // of the samples: bucket i counts [2^i, 2^(i+1)) ns
+}
+
+// Object is a global object of a running lambda: GET /system/function/NAME/objects answers a list. GET and PUT of
+// /system/function/NAME/objects/OBJECT have its value as the body, as the machine has it in memory.
+type Object struct {
+	Name string `json:"name"`
+	Size uint32 `json:"size"` // bytes
 }
 
 // Node is what GET /system/node answers.

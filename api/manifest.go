@@ -14,6 +14,14 @@ type Manifest struct {
 	Memory  uint64  `json:"memory"` // bytes of all objects together; at most Spec.Limits.Memory
 	Maps    []Map   `json:"maps,omitempty"`
 	Layouts Layouts `json:"layouts,omitzero"`
+
+	Members []Member `json:"members,omitempty"` // of a fused program, in its order; else none
+}
+
+// Member is one lambda in a fused program.
+type Member struct {
+	Name   string `json:"name"`   // within the program
+	Lambda string `json:"lambda"` // digest of its own artifact
 }
 
 // Layouts names the layouts of the objects that a later revision takes over. Two are equal where names, places and types are;

@@ -79,7 +79,7 @@ type Duration time.Duration
 
 // Limits on specs; a NIC may set lower ones.
 const (
-	MaxMessage  Bytes = 90 << 20 // 65,535 packets of 1,376 bytes, rounded down
+	MaxMessage  Bytes = RPCMaxMessage
 	MaxMemory   Bytes = 256 << 20
 	MaxServices       = 8
 )
@@ -203,9 +203,6 @@ func (s Spec) validateP4(bad func(field, format string, args ...any)) {
 	}
 	if s.Message.Mode != ModePacket {
 		bad("message.mode", "a p4 program sees packets: leave it out")
-	}
-	if len(s.Services) > 0 {
-		bad("services", "a p4 program sends packets itself: leave them out")
 	}
 }
 

@@ -6,15 +6,16 @@ import (
 	"fmt"
 )
 
-// Constants of λ-RPC version 1 (docs/protocol.md). This file is their single source: rpc_wire.h for C is generated from
-// it by api/genheader.
+// Constants of λ-RPC version 1 (docs/protocol.md). This file is their single source: what C and Lua know of them is generated
+// from it by api/genheader.
 const (
 	RPCPort       = 4370
 	RPCMagic      = 0x03bb // U+03BB, λ
 	RPCVersion    = 1
 	RPCHeaderLen  = 64
-	RPCMaxPayload = 1408 // bytes of payload in a 1,500-byte IPv4 packet
-	RPCFragment   = 1376 // bytes per packet of a multi-packet request: a multiple of 16 that fits IPv4 and IPv6
+	RPCMaxPayload = 1408     // bytes of payload in a 1,500-byte IPv4 packet
+	RPCFragment   = 1376     // bytes per packet of a multi-packet request: a multiple of 16 that fits IPv4 and IPv6
+	RPCMaxMessage = 90 << 20 // bytes per message: 65,535 packets of RPCFragment, rounded down
 )
 
 // Type is the kind of a λ-RPC packet.

@@ -56,12 +56,32 @@ struct ln_outgoing {
 	__u32 use;
 };
 
+/* Finds the next hop to a service, from one of our own addresses of its family; 0, or not where there is none. */
+static __always_inline int ln_next_hop(struct xdp_md *ctx, struct bpf_fib_lookup *fib, const struct ln_service *svc,
+				       const volatile void *from)
+{
+	fib->ifindex = ctx->ingress_ifindex;
+	fib->l4_protocol = IPPROTO_UDP;
+	if (svc->ipv6) {
+		fib->family = 10; /* AF_INET6 */
+		ln_copy_addr(fib->ipv6_src, from);
+		ln_copy_addr(fib->ipv6_dst, svc->addr);
+	} else {
+		fib->family = 2; /* AF_INET */
+		fib->ipv4_src = *(const volatile __be32 *)from;
+		fib->ipv4_dst = *(__be32 *)svc->addr;
+	}
+	/* It leaves the source as it is, and puts the gateway in the destination's place. */
+	return bpf_fib_lookup(ctx, fib, sizeof(*fib), 0) != BPF_FIB_LKUP_RET_SUCCESS;
+}
+
 /* Writes the headers of an outgoing call and finds its next hop. Returns the XDP action, or -code of an error. */
 LN_GLOBAL int ln_call_send(struct xdp_md *ctx, struct ln_flow *flow, const struct ln_service *svc,
 			   const struct ln_outgoing *out)
 {
 	__u32 l3_len, l4, udp_len;
 	struct bpf_fib_lookup fib = {};
+	const volatile void *own;
 	struct ln_memcached *frame;
 	struct udphdr *udp;
 	struct ethhdr *eth;
@@ -72,19 +92,10 @@ LN_GLOBAL int ln_call_send(struct xdp_md *ctx, struct ln_flow *flow, const struc
 	l3_len = ln_l3_len(svc->ipv6);
 	l4 = sizeof(struct ethhdr) + l3_len;
 	udp_len = sizeof(struct udphdr) + sizeof(struct ln_memcached) + out->len;
-	fib.ifindex = ctx->ingress_ifindex;
-	fib.l4_protocol = IPPROTO_UDP;
-	if (svc->ipv6) {
-		fib.family = 10; /* AF_INET6 */
-		ln_copy_addr(fib.ipv6_src, flow->ipv6 ? flow->own_addr : ln_own_addr6);
-		ln_copy_addr(fib.ipv6_dst, svc->addr);
-	} else {
-		fib.family = 2; /* AF_INET */
-		fib.ipv4_src = flow->ipv6 ? ln_own_addr4 : *(__be32 *)flow->own_addr;
-		fib.ipv4_dst = *(__be32 *)svc->addr;
-	}
-	/* It leaves the source as it is, and puts the gateway in the destination's place. */
-	if (bpf_fib_lookup(ctx, &fib, sizeof(fib), 0) != BPF_FIB_LKUP_RET_SUCCESS)
+	own = flow->own_addr;
+	if (svc->ipv6 != flow->ipv6)
+		own = svc->ipv6 ? (const volatile void *)ln_own_addr6 : &ln_own_addr4;
+	if (ln_next_hop(ctx, &fib, svc, own))
 		return -LN_CODE_UNREACHABLE;
 
 	if (out->at > 0xffff || ln_frame(ctx, out->at, l4 + sizeof(*udp) + sizeof(*frame), out->len))

@@ -6,11 +6,13 @@
 #ifndef LN_LAYOUT_H
 #define LN_LAYOUT_H
 
+#ifndef LN_LAYOUT_NO_LOCKS /* the kernel's header is long, and a lambda's process needs nothing of it */
 #include <linux/bpf.h>
+#endif
 #include <linux/types.h>
 
 /* Raise when a record below changes: a daemon adopts a pinned NIC program of its own version only. */
-enum ln_version { LN_LAYOUT_VERSION = 5 };
+enum ln_version { LN_LAYOUT_VERSION = 6 };
 
 enum ln_limit {
 	LN_MAX_WORKLOADS = 65536, /* dispatch entries; the low half of a workload ID is its index */
@@ -23,6 +25,7 @@ enum ln_limit {
 	LN_CALL_PORTS = 64, /* source ports of calls: the generation of an index's use */
 	LN_CALL_PORT = 43700, /* the first of them */
 	LN_MAX_ADDRESSES = 8, /* of one NIC's own */
+	LN_MAX_SERVICES = 8, /* of one lambda */
 	LN_HIST_BUCKETS = 32, /* log2 of nanoseconds */
 	LN_SAMPLE_EVERY = 64, /* runs per sampled time measurement, a power of two */
 };
@@ -63,7 +66,8 @@ struct ln_slot {
 	__u32 message_timeout_ms;
 	__u32 namespace_id;
 	__u32 message_ways; /* records that it uses of each bucket */
-	__u32 pad[4];
+	__u32 waits; /* 1: a match stage whose lambdas may wait for the host */
+	__u32 pad[3];
 };
 
 struct ln_split {
@@ -187,6 +191,7 @@ struct ln_message {
 	__u32 pad;
 };
 
+#ifndef LN_LAYOUT_NO_LOCKS
 /* A set of records under one lock, and for each a bitmap of the packets that arrived. */
 struct ln_bucket {
 	struct bpf_spin_lock lock;
@@ -194,6 +199,7 @@ struct ln_bucket {
 	struct ln_message way[LN_MESSAGE_WAYS];
 	__u64 arrived[LN_MESSAGE_WAYS][LN_MAX_FRAGMENTS / 64];
 };
+#endif
 
 /* An external call in flight. */
 struct ln_call {
@@ -231,6 +237,7 @@ enum ln_counter {
 	LN_COUNT_BUSY, /* no free message or call record */
 	LN_COUNT_STRAY, /* replies that no call waits for */
 	LN_COUNT_TIMEOUTS, /* external calls that expired */
+	LN_COUNT_ASTRAY, /* packets of a match stage to where its spec lets it send none */
 	LN_COUNT_MAX,
 };
 

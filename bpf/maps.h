@@ -17,6 +17,14 @@ struct {
 	__type(value, __u32);
 } ln_programs SEC(".maps");
 
+/* What a match stage's lambda goes on with when it waited for the host, by slot. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, __u32);
+} ln_resumes SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 4096);
@@ -107,9 +115,36 @@ struct ln_place {
 	__u32 claim; /* in: enum ln_claim */
 };
 
+/* Whom a match stage may answer without a packet of his at hand: who asked a service through it, or had to wait for the host. */
+struct ln_asker {
+	__u8 peer_addr[16];
+	__u8 own_addr[16];
+	__be16 peer_port;
+	__be16 own_port;
+	__u32 workload;
+};
+
+struct ln_question {
+	struct ln_flow flow;
+	__u8 service_addr[16];
+	__u64 until; /* bpf_ktime_get_ns() */
+	__be16 service_port; /* 0: it waits for the host */
+	__be16 asked_from; /* the port that the query left by */
+	__u32 len; /* of the packet that asked, without its link's header */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct ln_asker);
+	__type(value, struct ln_question);
+} ln_questions SEC(".maps");
+
 /* The root's own view of the packet at hand, which no lambda can reach. */
 struct ln_scratch {
 	struct ln_flow flow;
+	struct ln_flow sent; /* what a match stage made of it */
+	struct ln_question question;
 	struct ln_place place;
 	__u32 tick; /* runs so far, for sampling */
 	__u32 slot; /* of the revision that runs */

@@ -119,6 +119,7 @@ static __always_inline int ln_save_flow(struct xdp_md *ctx, const struct ln_pack
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	struct ethhdr *eth = data;
+	__u32 l3 = pkt->l3; /* not known to the verifier where the packet was parsed in another function */
 
 	if ((void *)(eth + 1) > end)
 		return -1;
@@ -137,7 +138,10 @@ static __always_inline int ln_save_flow(struct xdp_md *ctx, const struct ln_pack
 			flow->vlan_tci[1] = tag[1].tci;
 		}
 	}
-	data += pkt->l3;
+	ln_opaque(l3);
+	if (l3 > 0xff)
+		return -1;
+	data += l3;
 	if (pkt->l3_proto == bpf_htons(ETH_P_IP)) {
 		struct iphdr *ip = data;
 

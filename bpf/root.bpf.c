@@ -12,6 +12,7 @@
 #include "stats.h"
 #include "reply.h"
 #include "call.h"
+#include "stage.h"
 
 static __noinline int run_lambda(struct xdp_md *ctx, __u32 slot)
 {
@@ -536,31 +537,53 @@ static __noinline int ln_resume(struct xdp_md *ctx, const struct ln_packet *pkt)
 	return ln_epilogue(ctx, scratch, req, slot, ln_run(ctx, scratch));
 }
 
+/* Counts what became of a match stage's packet. */
+static __always_inline void ln_stage_count(struct ln_stats *stats, int verdict, int action, __u32 len)
+{
+	__u32 astray = action == XDP_DROP && (verdict == XDP_TX || verdict == XDP_PASS);
+
+	if (action == XDP_TX || action == XDP_REDIRECT) {
+		stats->replies++;
+		stats->bytes_out += len;
+	} else {
+		stats->drops++;
+		stats->faults += astray || verdict != XDP_DROP;
+	}
+	if (astray)
+		ln_count(LN_COUNT_ASTRAY);
+}
+
 /*
  * A datagram that no workload ID selects: the match stage's, where there is one. It sees plain UDP alone, so that no program of a
- * tenant's cuts the host off from its link.
+ * tenant's cuts the host off from its link, and none that is only on its way through this host.
  */
-static __noinline int ln_stage(struct xdp_md *ctx, __u32 udp_len)
+static __noinline int ln_stage(struct xdp_md *ctx, const struct ln_packet *pkt)
 {
-	__u32 slot = ln_match_stage();
-	struct ln_stats *stats = bpf_map_lookup_elem(&ln_slot_stats, &slot);
-	int verdict;
+	__u32 zero = 0, index = ln_match_stage(), len = bpf_xdp_get_buff_len(ctx) - pkt->l3;
+	struct ln_stats *stats = bpf_map_lookup_elem(&ln_slot_stats, &index);
+	struct ln_scratch *scratch = bpf_map_lookup_elem(&ln_scratchpads, &zero);
+	const struct ln_slot *slot = bpf_map_lookup_elem(&ln_slots, &index);
+	int verdict, action = XDP_DROP;
 
-	if (!slot || !stats)
+	if (!index || !stats || !scratch || !slot || ln_save_flow(ctx, pkt, &scratch->flow) ||
+	    !ln_is_ours(&scratch->flow) || !ln_is_peer(&scratch->flow))
 		return XDP_PASS;
-	verdict = run_lambda(ctx, slot);
-	if (verdict == XDP_PASS || verdict == LN_VERDICT_EMPTY)
+	verdict = run_lambda(ctx, index);
+	if (verdict == LN_VERDICT_EMPTY)
 		return XDP_PASS;
-	stats->requests++;
-	stats->bytes_in += udp_len;
-	if (verdict == XDP_TX) {
-		stats->replies++;
-		stats->bytes_out += ctx->data_end - ctx->data;
-		return XDP_TX;
+	if (verdict == XDP_PASS) {
+		action = ln_stage_pass(ctx, scratch, pkt);
+		if (action == XDP_PASS)
+			return XDP_PASS;
 	}
-	stats->drops++;
-	stats->faults += verdict != XDP_DROP;
-	return XDP_DROP;
+	stats->requests++;
+	stats->bytes_in += pkt->udp_len;
+	if (verdict == XDP_TX)
+		action = ln_stage_send(ctx, scratch, slot, len);
+	else if (verdict == XDP_DROP && slot->waits)
+		ln_stage_remember(scratch, NULL, slot->workload, len);
+	ln_stage_count(stats, verdict, action, bpf_xdp_get_buff_len(ctx));
+	return action;
 }
 
 SEC("xdp.frags")
@@ -574,7 +597,41 @@ int ln_root(struct xdp_md *ctx)
 		return ln_rpc_packet(ctx, &pkt);
 	if ((__u16)(bpf_ntohs(pkt.dport) - LN_CALL_PORT) < LN_CALL_PORTS)
 		return ln_resume(ctx, &pkt);
-	return ln_stage(ctx, pkt.udp_len);
+	return ln_stage(ctx, &pkt);
+}
+
+static __noinline int resume_lambda(struct xdp_md *ctx, __u32 slot)
+{
+	int verdict = XDP_ABORTED;
+
+	ln_opaque(verdict);
+	bpf_tail_call(ctx, &ln_resumes, slot);
+	return verdict;
+}
+
+/*
+ * Run by the host when it has written what lambdas behind a match stage wait for, on a live frame that begins with the key of a
+ * packet that waits (sdk/pif/pif_entry.h).
+ */
+SEC("xdp.frags")
+int ln_resume_waiting(struct xdp_md *ctx)
+{
+	__u32 zero = 0, index = ln_match_stage();
+	struct ln_stats *stats = bpf_map_lookup_elem(&ln_slot_stats, &index);
+	struct ln_scratch *scratch = bpf_map_lookup_elem(&ln_scratchpads, &zero);
+	const struct ln_slot *slot = bpf_map_lookup_elem(&ln_slots, &index);
+	int verdict, action = XDP_DROP;
+
+	if (!index || !stats || !scratch || !slot)
+		return XDP_ABORTED;
+	verdict = resume_lambda(ctx, index);
+	if (verdict == XDP_ABORTED ||
+	    verdict == XDP_DROP) /* it went already, or waits on: it was counted when it came */
+		return XDP_DROP;
+	if (verdict == XDP_TX)
+		action = ln_stage_late(ctx, scratch, slot->workload);
+	ln_stage_count(stats, verdict, action, bpf_xdp_get_buff_len(ctx));
+	return action;
 }
 
 /* Named here so that BTF, and the Go types made from it, have them. */

@@ -12,6 +12,7 @@ enum {
 	LN_RPC_HEADER_LEN = 64,
 	LN_RPC_MAX_PAYLOAD = 1408,
 	LN_RPC_FRAGMENT = 1376,
+	LN_RPC_MAX_MESSAGE = 94371840,
 	LN_TYPE_REQUEST = 1,
 	LN_TYPE_RESPONSE = 2,
 	LN_TYPE_ACK = 3,
@@ -61,6 +62,8 @@ struct ln_rpc {
 	__be64 tag;
 };
 
+#ifndef __cplusplus
 _Static_assert(sizeof(struct ln_rpc) == LN_RPC_HEADER_LEN, "the header has no padding");
+#endif
 
 #endif

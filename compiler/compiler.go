@@ -3,6 +3,7 @@ package compiler
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -96,7 +97,7 @@ func cacheKey(source []byte, tools *toolchain) (digest.Digest, error) {
 		return "", err
 	}
 	_, sdk := headers()
-	flags := strings.Join(slices.Concat(tools.forNIC(), tools.forHost()), " ")
+	flags := strings.Join(slices.Concat(tools.forNIC(), tools.forHost([]api.Target{api.TargetNIC, api.TargetProcess})), " ")
 	return digest.FromString(strings.Join([]string{digest.FromBytes(source).String(), identity, sdk.String(), flags}, "\n")), nil
 }
 
@@ -137,42 +138,47 @@ func compile(ctx context.Context, tools *toolchain, spec api.Spec, files []sandb
 	if err != nil {
 		return nil, err
 	}
-	input = append(append(input, unit...), tools.plugin.file())
+	input = append(input, unit...)
 
 	a := &Artifact{Manifest: api.Manifest{Spec: spec, SDK: sdkDigest.String()}}
-	var warnings [2][]Diagnostic
+	var messages [2]string
 	var errs [2]error
 	var group errgroup.Group
 	for i, target := range []struct {
-		name api.Target
-		args []string
-		out  *[]byte
+		name  api.Target
+		build func(context.Context, *toolchain, []sandbox.File, api.Spec) ([]byte, string, error)
+		out   *[]byte
 	}{
-		{api.TargetNIC, tools.forNIC(), &a.BPF},
-		{api.TargetProcess, tools.forHost(), &a.Native},
+		{api.TargetNIC, buildNIC, &a.BPF},
+		{api.TargetProcess, buildHost, &a.Native},
 	} {
 		if !slices.Contains(spec.Targets, target.name) {
 			continue
 		}
 		group.Go(func() error {
-			*target.out, warnings[i], errs[i] = run(ctx, tools, target.args, input, spec)
+			*target.out, messages[i], errs[i] = target.build(ctx, tools, input, spec)
 			return nil
 		})
 	}
-	group.Go(func() (err error) {
-		a.Manifest.Compiler, err = tools.version(ctx)
-		return err
-	})
-	versionErr := group.Wait() // both are waited for, so that the message does not depend on which is faster
-	if err := firstError(append(errs[:], versionErr)); err != nil {
+	_ = group.Wait() // both are waited for, so that the message does not depend on which is faster
+	if err := firstError(errs[:]); err != nil {
 		return nil, err
 	}
+	a.Manifest.Compiler = versionOf(cmp.Or(messages[:]...))
 	if warn != nil {
-		for _, d := range slices.Concat(warnings[:]...) {
+		for _, d := range slices.Concat(parseDiagnostics(messages[0]), parseDiagnostics(messages[1])) {
 			warn(d)
 		}
 	}
 	return a, describe(a)
+}
+
+func buildNIC(ctx context.Context, tools *toolchain, input []sandbox.File, spec api.Spec) ([]byte, string, error) {
+	return run(ctx, tools, tools.forNIC(), append(slices.Clip(input), tools.plugin.file()), spec)
+}
+
+func buildHost(ctx context.Context, tools *toolchain, input []sandbox.File, spec api.Spec) ([]byte, string, error) {
+	return run(ctx, tools, tools.forHost(spec.Targets), input, spec)
 }
 
 func firstError(errs []error) error {
@@ -184,24 +190,26 @@ func firstError(errs []error) error {
 	return nil
 }
 
-// run compiles for one target.
-func run(ctx context.Context, tools *toolchain, args []string, input []sandbox.File, spec api.Spec) ([]byte, []Diagnostic, error) {
+// run runs one tool, and returns what it made and said.
+func run(ctx context.Context, tools *toolchain, args []string, input []sandbox.File, spec api.Spec) ([]byte, string, error) {
 	out, messages, err := sandbox.Run(ctx, sandbox.Command{
 		Args: args, ReadOnly: tools.visible, Files: input, Dir: lambdaDir, Limits: limits,
 	})
-	list := parseDiagnostics(string(messages))
 	var exit *sandbox.ExitError
 	switch {
 	case err == nil:
-		return out, list, nil
+		return out, string(messages), nil
 	case !errors.As(err, &exit):
-		return nil, nil, fmt.Errorf("compile lambda %s: %w", spec.Name, err)
+		return nil, "", fmt.Errorf("compile lambda %s: %w", spec.Name, err)
 	}
+	list := parseDiagnostics(string(messages))
 	crashed := exit.Code >= 128 // of a signal
-	if crashed || !slices.ContainsFunc(list, func(d Diagnostic) bool { return d.Severity == "error" }) {
+	if placed := unplaced(ctx, tools, args, input, crashed, list); placed != nil {
+		list = append(slices.DeleteFunc(list, isUnplaced), placed...)
+	} else if crashed || !slices.ContainsFunc(list, func(d Diagnostic) bool { return d.Severity == "error" }) {
 		list = append(list, withoutMessage(string(messages), exit, spec))
 	}
-	return nil, nil, &Error{Lambda: spec.Name, Diagnostics: list}
+	return nil, "", &Error{Lambda: spec.Name, Diagnostics: list}
 }
 
 // withoutMessage explains a failure of which the compiler said nothing about the author's source.
@@ -244,8 +252,12 @@ func describe(a *Artifact) error {
 		}
 	}
 	if limit := uint64(m.Spec.Limits.Memory); m.Memory > limit {
-		return fmt.Errorf("%w: the objects of lambda %s take %d bytes, limits.memory allows %d: raise it, or lower message.max and message.in_flight",
-			sandbox.ErrLimit, m.Spec.Name, m.Memory, limit)
+		remedy := "raise it"
+		if m.Spec.Message.Mode == api.ModeAssemble {
+			remedy += ", or lower message.max and message.in_flight"
+		}
+		return fmt.Errorf("%w: the objects of lambda %s take %d bytes, limits.memory allows %d: %s (the largest: %s)",
+			sandbox.ErrLimit, m.Spec.Name, m.Memory, limit, remedy, largestObjects(a.BPF))
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler/artifact"
+	"github.com/lambdanic/lambdanic/compiler/parts"
 	"github.com/lambdanic/lambdanic/compiler/sandbox"
 )
 
@@ -59,6 +60,9 @@ func TestBuildLoadsIntoTheKernel(t *testing.T) {
 			a := build(t, dir)
 			spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(a.BPF))
 			if err != nil {
+				t.Fatal(err)
+			}
+			if err := parts.Fit(spec, ebpf.MustPossibleCPU()); err != nil {
 				t.Fatal(err)
 			}
 			loaded, err := ebpf.NewCollection(spec)
@@ -151,7 +155,7 @@ func TestErrorsCarryTheAuthorsPlace(t *testing.T) {
 		"unknown call":    {include + "int probe" + body + " { return system(\"id\"); }\n", Diagnostic{File: "probe.c", Line: 2, Column: 76, Message: "call to undeclared function 'system'"}},
 		"open comment":    {include + "int probe" + body + " { return 0; }\n/* \n", Diagnostic{File: "probe.c", Line: 3, Column: 1, Message: "unterminated /* comment"}},
 		"open condition":  {include + "#if 0\n", Diagnostic{File: "probe.c", Line: 2, Column: 2, Message: "unterminated conditional directive"}},
-		"SERVICE unknown": {include + "int probe" + body + "\n{\n\treturn SERVICE(db);\n}\n", Diagnostic{File: "probe.c", Line: 4, Column: 9, Message: "use of undeclared identifier 'SERVICE_db'"}},
+		"SERVICE unknown": {include + "int probe" + body + "\n{\n\treturn SERVICE(db);\n}\n", Diagnostic{File: "probe.c", Line: 4, Column: 9, Message: "use of undeclared identifier 'SERVICE_db': services in lambda.yml has no db"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Build(t.Context(), lambda(t, tc.source), Options{})
@@ -171,6 +175,34 @@ func TestErrorsCarryTheAuthorsPlace(t *testing.T) {
 	}
 }
 
+// What LLVM's code generator cannot do is said once, at the author's line, and not in its words.
+func TestBackendErrorsAreTranslated(t *testing.T) {
+	const include, noinline = "#include \"lambda.h\"\n", "static __attribute__((noinline)) long "
+	for name, tc := range map[string]struct {
+		source, want string
+		line         int
+	}{
+		"stack": {include + "int probe" + body + "\n{\nuint8_t a[600] = { 0 };\nbpf_xdp_load_bytes(headers->ctx, match_data->payload_len, a, 600);\n" +
+			"return a[0];\n}\n", "more than the 512 bytes of stack", 6},
+		"arguments": {include + noinline + "f(long a, long b, long c, long d, long e, long g) { return (a * b + c * d) ^ (e * g); }\n" +
+			"int probe" + body + "\n{\nlong n = match_data->payload_len;\nreturn f(n, n + 1, n * 3, n ^ 5, n - 7, n & 8) ? 1 : 2;\n}\n", "more than five arguments", 6},
+		"variable arguments": {include + noinline + "f(int n, ...)\n{\n__builtin_va_list l;\n__builtin_va_start(l, n);\nreturn __builtin_va_arg(l, int) + n;\n}\nint probe" + body +
+			" { return f(match_data->payload_len, 3) ? 1 : 2; }\n", "variable number of arguments", 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Build(t.Context(), lambdaWith(t, "name: probe\ntargets: [nic]\n", tc.source), Options{})
+			var failed *Error
+			if !errors.As(err, &failed) {
+				t.Fatalf("got %v", err)
+			}
+			d := failed.Diagnostics[0]
+			if len(failed.Diagnostics) != 1 || d.File != "probe.c" || d.Line != tc.line || !strings.Contains(d.Message, tc.want) {
+				t.Errorf("got %v, want one of line %d that says %q", err, tc.line, tc.want)
+			}
+		})
+	}
+}
+
 func TestBuildRefuses(t *testing.T) {
 	const include = "#include \"lambda.h\"\n"
 	const migrated = "LAMBDA_MIGRATED int migrated;\n"
@@ -182,11 +214,11 @@ func TestBuildRefuses(t *testing.T) {
 		is           error
 		want         string
 	}{
-		"too much memory":          {"limits: {memory: 64KiB}\n", include + "uint8_t table[65536];\nint probe" + body + " { return table[match_data->room & 0xffff]; }\n", sandbox.ErrLimit, "limits.memory allows 65536"},
+		"too much memory":          {"limits: {memory: 64KiB}\n", include + "uint8_t table[65536];\nint probe" + body + " { return table[match_data->room & 0xffff]; }\n", sandbox.ErrLimit, "limits.memory allows 65536: raise it (the largest: table 65536"},
 		"kernel memory":            {"", entry("char c; if (!bpf_probe_read_kernel(&c, 1, (void *)match_data->request)) return c;"), ErrForbidden, "probe.c:2: in"},
 		"redirect":                 {"", entry("return bpf_redirect(1, 0);"), ErrForbidden, "bpf_redirect"},
 		"may_goto":                 {"", entry(`asm volatile goto(".byte 0xe5; .byte 0; .short 0; .long 0" :::: out); out:`), ErrForbidden, "may_goto"},
-		"kernel variable":          {"", include + "extern const int bpf_prog_active __attribute__((section(\".ksyms\")));\nint probe" + body + " { return *(volatile int *)&bpf_prog_active; }\n", ErrForbidden, "bpf_prog_active is declared"},
+		"kernel variable":          {"", include + "extern const int bpf_prog_active;\nint probe" + body + " { return *(volatile int *)&bpf_prog_active; }\n", ErrForbidden, "bpf_prog_active is declared"},
 		"pinned map":               {"", include + "struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 1); __type(key, int); __type(value, int); __uint(pinning, 1); } theirs SEC(\".maps\");\nint probe" + body + " { int k = 0; return !bpf_map_lookup_elem(&theirs, &k); }\n", ErrForbidden, "pinned"},
 		"program array":            {"", include + "struct { __uint(type, BPF_MAP_TYPE_PROG_ARRAY); __uint(max_entries, 1); __type(key, int); __type(value, int); } jump SEC(\".maps\");\nint probe" + body + " { int k = 0; return !bpf_map_lookup_elem(&jump, &k); }\n", ErrForbidden, "ProgramArray"},
 		"second program":           {"", entry("") + "SEC(\"xdp\") int other(struct xdp_md *ctx) { return 2; }\n", ErrForbidden, "a program \"other\""},
@@ -215,5 +247,19 @@ func TestBuildRefuses(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 		})
+	}
+}
+
+// What is there only by the spec, or not at all, is said with the remedy.
+func TestMissingNamesSayTheRemedy(t *testing.T) {
+	for name, tc := range map[string]struct{ source, want string }{
+		"a header":  {"#include <stdio.h>\n", "which has <string.h>"},
+		"a message": {"int f(void *h, void *m) { return !lambda_message(h, m); }\n", "message: { mode: assemble }"},
+		"a service": {"int f(void) { return SERVICE(nobody); }\n", "services in lambda.yml has no nobody"},
+	} {
+		_, err := Build(t.Context(), lambdaWith(t, "name: probe\ntargets: [nic]\n", "#include \"lambda.h\"\n"+tc.source), Options{})
+		if err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: got %v, want %q", name, err, tc.want)
+		}
 	}
 }

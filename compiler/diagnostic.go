@@ -3,8 +3,12 @@ package compiler
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/compiler/diagnose"
 )
 
 // Diagnostic is one message of the compiler about the author's source.
@@ -53,17 +57,27 @@ var (
 	hidePaths = strings.NewReplacer(lambdaDir+"/", "", sdkDir+"/", "")
 )
 
+// noPlace begins what clang notes under an error of the code generator, which says nothing.
+const noPlace = "could not determine the original source location"
+
 // parseDiagnostics reads what clang and lld print. What they say of the generated unit means nothing to an author, so it is
-// left out, with the notes that belong to it.
+// left out, with the notes that belong to it. What the code generator says of each instruction is said once, at a line of the author's
+// if it names one.
 func parseDiagnostics(text string) []Diagnostic {
 	var list []Diagnostic
 	keep := false
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\n")
 		if m := located.FindStringSubmatch(line); m != nil {
-			followsDropped := m[4] == "note" && !keep && len(list) == 0
+			d := diagnosticAt(m)
+			if text := diagnose.Compiler(d.Message); text != "" {
+				d.Message = text
+				list, keep = once(list, d, strings.HasPrefix(m[1], lambdaDir+"/"))
+				continue
+			}
+			followsDropped := m[4] == "note" && (!keep || strings.HasPrefix(m[5], noPlace))
 			if keep = m[1] != unitFile && !followsDropped; keep {
-				list = append(list, diagnosticAt(m))
+				list = append(list, d)
 			}
 		} else if m := unlocated.FindStringSubmatch(line); m != nil && !strings.HasPrefix(m[2], "clang frontend command failed") {
 			keep = true
@@ -76,17 +90,61 @@ func parseDiagnostics(text string) []Diagnostic {
 	return list
 }
 
+// once adds a message, unless it is there; without its place if that is none of the author's. It says whether its excerpt is wanted.
+func once(list []Diagnostic, d Diagnostic, authors bool) ([]Diagnostic, bool) {
+	i := slices.IndexFunc(list, func(o Diagnostic) bool { return o.Message == d.Message })
+	switch {
+	case i < 0 && authors:
+		return append(list, d), true
+	case i < 0:
+		return append(list, Diagnostic{Severity: d.Severity, Message: d.Message}), false
+	case authors && list[i].File == "":
+		return append(slices.Delete(list, i, i+1), d), true
+	}
+	return list, false
+}
+
 func diagnosticAt(m []string) Diagnostic {
 	line, _ := strconv.Atoi(m[2])
 	column, _ := strconv.Atoi(m[3])
-	return Diagnostic{
-		File: hidePaths.Replace(m[1]), Line: line, Column: column, Severity: m[4], Message: hidePaths.Replace(m[5]),
+	if strings.HasPrefix(m[1], "/usr/include/") && missingHeader.MatchString(m[5]) {
+		m[5] += ": a header of the C library that is not there on the NIC, which has " + nicHeaders
+	} else if remedy := undeclared(m[5]); remedy != "" {
+		m[5] += ": " + remedy
 	}
+	return Diagnostic{
+		File: hidePaths.Replace(m[1]), Line: line, Column: column, Severity: m[4], Message: explain(hidePaths.Replace(m[5])),
+	}
+}
+
+// missingHeader is what clang says where the C library's headers want one of another processor's.
+var missingHeader = regexp.MustCompile(`^'gnu/stubs-\w+\.h' file not found`)
+
+// nicHeaders are the headers of the C library for the NIC: the SDK's, and the compiler's own.
+const nicHeaders = "<string.h>, <stdlib.h>, <ctype.h>, <math.h>, <fixed.h>, <stdint.h>, <stddef.h>, <stdbool.h>, <limits.h> and <float.h>"
+
+var (
+	undeclaredMessage = regexp.MustCompile(`undeclared (function|identifier) 'lambda_message'`)
+	undeclaredService = regexp.MustCompile(`undeclared identifier 'SERVICE_(\w+)'`)
+)
+
+// undeclared says what to write in the spec for a name that is there only by it.
+func undeclared(message string) string {
+	if undeclaredMessage.MatchString(message) {
+		return "it is there with message: { mode: assemble } in " + api.SpecFile
+	}
+	if m := undeclaredService.FindStringSubmatch(message); m != nil {
+		return fmt.Sprintf("services in %s has no %s", api.SpecFile, m[1])
+	}
+	return ""
 }
 
 func explain(message string) string {
 	if m := undefined.FindStringSubmatch(message); m != nil {
 		return fmt.Sprintf("%s is declared, but nowhere defined", m[1])
+	}
+	if strings.HasSuffix(message, "does not support it") && strings.Contains(message, "'long double'") {
+		return "long double is not the same on the NIC and on the host: use double"
 	}
 	return message
 }

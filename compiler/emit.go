@@ -11,6 +11,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
+	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler/sandbox"
 )
 
@@ -28,13 +29,23 @@ const (
 // Forms lists the forms that Emit knows.
 var Forms = []Form{FormC, FormPlainLL, FormLL, FormBPF}
 
+// FormNames lists them for people.
+func FormNames() string {
+	var names []string
+	for _, f := range Forms {
+		names = append(names, string(f))
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}
+
 // ErrForm says that there is no such form.
 var ErrForm = errors.New("unknown form")
 
 // Emit compiles a packed source for the NIC as far as a form, and returns it as text. Errors are those of BuildSource.
 func Emit(ctx context.Context, source []byte, form Form) ([]byte, error) {
 	if !slices.Contains(Forms, form) {
-		return nil, fmt.Errorf("%w %q: use one of %q", ErrForm, form, Forms)
+		return nil, fmt.Errorf("%w %q: use %s", ErrForm, form, FormNames())
 	}
 	if form == FormBPF {
 		a, err := BuildSource(ctx, source, Options{})
@@ -43,7 +54,7 @@ func Emit(ctx context.Context, source []byte, form Form) ([]byte, error) {
 		}
 		return disassemble(a.BPF)
 	}
-	return emit(ctx, source, "", form.args)
+	return emit(ctx, source, form.args, around{})
 }
 
 // RemarkSection is where an object that Remarked made has the passes' remarks.
@@ -52,11 +63,17 @@ const RemarkSection = ".lambda.report"
 // Remarked compiles a packed source for the NIC to an object that nobody loads, in which the passes say what they did.
 func Remarked(ctx context.Context, source []byte) ([]byte, error) {
 	ask := fmt.Sprintf("__asm__(\".pushsection %s,\\\"\\\",@progbits\\n.popsection\");\n", RemarkSection)
-	return emit(ctx, source, ask, func(command []string) []string { return command })
+	return emit(ctx, source, func(command []string) []string { return command }, around{behind: ask})
 }
 
-// emit compiles with a changed command, and some C behind the unit.
-func emit(ctx context.Context, source []byte, behind string, change func(command []string) []string) ([]byte, error) {
+// around is what emit does differently from a build.
+type around struct {
+	ahead, behind string               // C before and behind the unit
+	accept        func(api.Spec) error // nil: all
+}
+
+// emit compiles with a changed command.
+func emit(ctx context.Context, source []byte, change func(command []string) []string, with around) ([]byte, error) {
 	files, err := readSource(source)
 	if err != nil {
 		return nil, err
@@ -64,6 +81,11 @@ func emit(ctx context.Context, source []byte, behind string, change func(command
 	spec, err := findSpec(files)
 	if err != nil {
 		return nil, err
+	}
+	if with.accept != nil {
+		if err := with.accept(spec); err != nil {
+			return nil, err
+		}
 	}
 	tools, err := findToolchain()
 	if err != nil {
@@ -79,12 +101,14 @@ func emit(ctx context.Context, source []byte, behind string, change func(command
 		return nil, err
 	}
 	input = append(append(input, unit...), tools.plugin.file())
-	if i := slices.IndexFunc(input, func(f sandbox.File) bool { return f.Path == unitFile }); behind != "" && i >= 0 {
-		input[i].Data = append(slices.Clone(input[i].Data), behind...)
+	if i := slices.IndexFunc(input, func(f sandbox.File) bool { return f.Path == unitFile }); i >= 0 {
+		input[i].Data = slices.Concat([]byte(with.ahead), input[i].Data, []byte(with.behind))
 	}
 	out, _, err := run(ctx, tools, change(tools.forNIC()), input, spec)
 	return out, err
 }
+
+func isPlugin(arg string) bool { return strings.HasPrefix(arg, "-fpass-plugin=") }
 
 // args makes of the command that compiles to an object the one that compiles to the form.
 func (f Form) args(command []string) (args []string) {
@@ -94,7 +118,7 @@ func (f Form) args(command []string) (args []string) {
 			args = append(args, "-E", "-P")
 		case arg == "-c":
 			args = append(args, "-S", "-emit-llvm")
-		case f == FormPlainLL && strings.HasPrefix(arg, "-fpass-plugin="):
+		case f == FormPlainLL && isPlugin(arg):
 		default:
 			args = append(args, arg)
 		}

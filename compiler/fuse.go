@@ -8,6 +8,9 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
+
+	"github.com/opencontainers/go-digest"
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler/metering"
@@ -32,6 +35,17 @@ func NewLinker() (*Linker, error) {
 	return l, nil
 }
 
+// Key stands for all that a program of these artifacts is made of.
+func (l *Linker) Key(digests []string) (digest.Digest, error) {
+	return cacheKey([]byte(strings.Join(append([]string{"fused"}, digests...), "\n")), l.tools)
+}
+
+// SDK is the digest of the headers that sources are compiled with.
+func (l *Linker) SDK() string {
+	_, sdk := headers()
+	return sdk.String()
+}
+
 func (l *Linker) path(tool string) string { return filepath.Join(filepath.Dir(l.tools.clang), tool) }
 
 // Member compiles a packed source to LLVM's bitcode, as clang gives it: with all functions, and nothing optimised. Its function
@@ -53,24 +67,24 @@ func (l *Linker) Member(ctx context.Context, source []byte, whole bool) ([]byte,
 	for _, f := range files {
 		own = append(own, sandbox.File{Path: path.Join(lambdaDir, f.Path), Data: f.Data})
 	}
-	bitcode, err := l.bitcode(ctx, spec, text, own)
+	bitcode, _, err := l.bitcode(ctx, spec, text, own)
 	return bitcode, spec, err
 }
 
-// Unit compiles a unit of C that is no author's.
-func (l *Linker) Unit(ctx context.Context, text []byte) ([]byte, error) {
-	return l.bitcode(ctx, api.Spec{Name: "fused"}, text, nil)
+// Unit compiles a unit of C that is no author's. It also says what the compiler calls itself.
+func (l *Linker) Unit(ctx context.Context, text []byte) (bitcode []byte, compiler string, err error) {
+	bitcode, messages, err := l.bitcode(ctx, api.Spec{Name: "fused"}, text, nil)
+	return bitcode, versionOf(messages), err
 }
 
-func (l *Linker) bitcode(ctx context.Context, spec api.Spec, text []byte, own []sandbox.File) ([]byte, error) {
+func (l *Linker) bitcode(ctx context.Context, spec api.Spec, text []byte, own []sandbox.File) (out []byte, messages string, err error) {
 	sdk, _ := headers()
 	input := append(slices.Clone(sdk), own...)
 	// The empty file makes the directory in which the compiler runs, where there is no author's file.
 	input = append(input, sandbox.File{Path: unitFile, Data: text}, sandbox.File{Path: path.Join(lambdaDir, ".fused")})
 	args := FormPlainLL.args(l.tools.forNIC())
 	i := slices.Index(args, "-S")
-	out, _, err := run(ctx, l.tools, slices.Replace(args, i, i+1, "-c", "-Xclang", "-disable-llvm-passes"), input, spec)
-	return out, err
+	return run(ctx, l.tools, slices.Replace(args, i, i+1, "-c", "-Xclang", "-disable-llvm-passes"), input, spec)
 }
 
 // Link makes one module of several.

@@ -2,9 +2,11 @@ package compiler
 
 import (
 	"bytes"
+	"cmp"
 	"debug/elf"
 	"errors"
 	"fmt"
+	"maps"
 	"math/bits"
 	"slices"
 	"strings"
@@ -14,7 +16,10 @@ import (
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler/diagnose"
+	"github.com/lambdanic/lambdanic/compiler/helper"
 	"github.com/lambdanic/lambdanic/compiler/metering"
+	"github.com/lambdanic/lambdanic/compiler/parts"
+	"github.com/lambdanic/lambdanic/compiler/pointers"
 )
 
 // ErrForbidden says that a BPF object holds something that a lambda may not do.
@@ -35,16 +40,6 @@ const sectionName = "xdp.frags"
 // foreign is what each program may not touch, of the maps in its own object.
 var foreign = map[string]string{Program: OldSection, MigrateProgram: SharedMap, ResumeProgram: OldSection}
 
-// helpers are the kernel's functions that a lambda may call. All others are refused: some read any memory of the
-// kernel (bpf_probe_read_kernel), go past the NIC program (bpf_redirect, bpf_tail_call), or run without bound (bpf_loop).
-var helpers = []asm.BuiltinFunc{
-	asm.FnMapLookupElem, asm.FnMapUpdateElem, asm.FnMapDeleteElem,
-	asm.FnXdpLoadBytes, asm.FnXdpStoreBytes, asm.FnXdpGetBuffLen, asm.FnXdpAdjustTail,
-	asm.FnKtimeGetNs, asm.FnKtimeGetBootNs, asm.FnKtimeGetCoarseNs, asm.FnJiffies64,
-	asm.FnGetPrandomU32, asm.FnGetSmpProcessorId, asm.FnSpinLock, asm.FnSpinUnlock,
-	asm.FnCsumDiff, asm.FnStrncmp,
-}
-
 // mapTypes are the kinds of maps that a lambda may declare.
 var mapTypes = []ebpf.MapType{ebpf.Array, ebpf.PerCPUArray, ebpf.Hash, ebpf.PerCPUHash, ebpf.LRUHash, ebpf.LRUCPUHash}
 
@@ -53,32 +48,41 @@ type Contents struct {
 	Maps    []api.Map
 	Memory  uint64 // bytes that the maps take
 	Layouts api.Layouts
+	Members map[string]api.Layouts // of the members of a fused program that keep something, by their names in it
 }
 
 // Inspect checks that a BPF object is a lambda and nothing else, and says what is in it. The verifier proves that a
 // program does no harm to the kernel; Inspect, that it does none to its neighbours. It trusts nothing in the object,
 // whoever compiled it.
-func Inspect(object []byte) (Contents, error) { return inspect(object, helpers) }
+func Inspect(object []byte) (Contents, error) { return inspect(object, false) }
 
 // InspectStage is Inspect of a lambda with a match stage of its own. It sees whole packets as they are, so it may also move
 // where they begin; the room before them can hold what an earlier packet left there.
 func InspectStage(object []byte) (Contents, error) {
-	return inspect(object, append(slices.Clone(helpers), asm.FnXdpAdjustHead))
+	return inspect(object, true)
 }
 
-func inspect(object []byte, allowed []asm.BuiltinFunc) (c Contents, err error) {
+func inspect(object []byte, stage bool) (c Contents, err error) {
 	if err := checkSymbols(object); err != nil {
 		return c, err
 	}
 	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(object))
 	if err != nil {
-		return c, fmt.Errorf("inspect BPF object: %w", err)
+		return c, fmt.Errorf("inspect BPF object: %w: leave sections of your own out, and build it again", err)
 	}
-	if err := checkPrograms(spec, allowed); err != nil {
+	if err := checkPrograms(spec, stage); err != nil {
 		return c, err
 	}
 	if _, err := metering.Check(spec); err != nil {
 		return c, fmt.Errorf("%w: %w", ErrForbidden, err)
+	}
+	if err := parts.Fit(spec, 1); err != nil {
+		return c, fmt.Errorf("%w: %w", ErrForbidden, err)
+	}
+	for _, program := range spec.Programs { // a number that parts.Fit put there is any number to it
+		if i, err := pointers.Check(spec, program); err != nil {
+			return c, fmt.Errorf("%w: %s%w", ErrForbidden, place(program.Instructions, i), err)
+		}
 	}
 	for name, m := range spec.Maps {
 		if name == SharedMap {
@@ -93,7 +97,9 @@ func inspect(object []byte, allowed []asm.BuiltinFunc) (c Contents, err error) {
 		c.Memory += mapMemory(m)
 	}
 	slices.SortFunc(c.Maps, func(a, b api.Map) int { return strings.Compare(a.Name, b.Name) })
-	c.Layouts, err = layouts(spec)
+	if c.Layouts, err = layouts(spec); err == nil {
+		c.Members, err = memberLayouts(spec)
+	}
 	return c, err
 }
 
@@ -119,14 +125,14 @@ func checkSymbols(object []byte) error {
 	return nil
 }
 
-func checkPrograms(spec *ebpf.CollectionSpec, allowed []asm.BuiltinFunc) error {
+func checkPrograms(spec *ebpf.CollectionSpec, stage bool) error {
 	for name, program := range spec.Programs {
 		if foreign[name] == "" || program.SectionName != sectionName {
 			return fmt.Errorf("%w: %sa program %q in section %q: leave the section out, a lambda has one entry",
 				ErrForbidden, place(program.Instructions, 0), name, program.SectionName)
 		}
 		for i := range program.Instructions {
-			if err := checkInstruction(spec, allowed, name, &program.Instructions[i]); err != nil {
+			if err := checkInstruction(spec, stage, name, &program.Instructions[i]); err != nil {
 				return fmt.Errorf("%w: %s%w", ErrForbidden, place(program.Instructions, i), err)
 			}
 		}
@@ -137,10 +143,11 @@ func checkPrograms(spec *ebpf.CollectionSpec, allowed []asm.BuiltinFunc) error {
 	return nil
 }
 
-func checkInstruction(spec *ebpf.CollectionSpec, allowed []asm.BuiltinFunc, program string, ins *asm.Instruction) error {
+func checkInstruction(spec *ebpf.CollectionSpec, stage bool, program string, ins *asm.Instruction) error {
 	switch {
 	case ins.IsBuiltinCall():
-		if fn := asm.BuiltinFunc(ins.Constant); !slices.Contains(allowed, fn) {
+		fn := asm.BuiltinFunc(ins.Constant)
+		if h, ok := helper.All[fn]; !ok || h.Stage && !stage {
 			return fmt.Errorf("a call of the kernel's %s: docs/language.md lists what a lambda may call", diagnose.Helper(fn))
 		}
 	case ins.IsKfuncCall():
@@ -208,6 +215,37 @@ func mapMemory(m *ebpf.MapSpec) uint64 {
 		buckets := uint64(1) << bits.Len64(max(n, 1)-1)
 		return n*(roundUp8(m.KeySize)+value+elementOverhead) + buckets*bucketHead
 	}
+}
+
+// largestObjects names the few objects of a BPF object that take the most memory, with their bytes.
+func largestObjects(object []byte) string {
+	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(object))
+	if err != nil {
+		return "unknown"
+	}
+	sizes := map[string]uint64{}
+	for name, m := range spec.Maps {
+		section, err := objectsIn(m)
+		switch {
+		case strings.HasPrefix(name, parts.Section):
+		case spec.Maps[parts.Section+strings.TrimPrefix(name, ".data")] != nil:
+			sizes["heap and locals, and what is used by its address"] += mapMemory(m)
+		case err != nil:
+			sizes[name] = mapMemory(m)
+		default:
+			for _, v := range section.Vars {
+				sizes[v.Type.TypeName()] = uint64(v.Size)
+			}
+		}
+	}
+	delete(sizes, SharedMap)
+	names := slices.SortedFunc(maps.Keys(sizes), func(a, b string) int {
+		return cmp.Or(cmp.Compare(sizes[b], sizes[a]), strings.Compare(a, b))
+	})
+	for i, name := range names {
+		names[i] = fmt.Sprintf("%s %d", name, sizes[name])
+	}
+	return strings.Join(names[:min(3, len(names))], ", ")
 }
 
 func roundUp8(n uint32) uint64 { return (uint64(n) + 7) &^ 7 }

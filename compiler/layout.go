@@ -23,12 +23,8 @@ const (
 	OldSection      = ".data.migrate_old" // stands for an earlier revision's MigratedSection
 )
 
-// MemorySection is the map that ordinary C works in. It has a part for each of CPUs (sdk/lambda.h, LAMBDA_CPUS); of more, two would
-// work in one.
-const (
-	MemorySection = ".data.memory"
-	CPUs          = 16
-)
+// KeptSectionOf is KeptSection for a member of a fused program (compiler/passes/coalesce_member.cpp).
+func KeptSectionOf(member string) string { return KeptSection + "_" + member }
 
 // layouts describes the state in a BPF object, whose type information says how each object of it is laid out.
 func layouts(spec *ebpf.CollectionSpec) (s api.Layouts, err error) {
@@ -40,9 +36,9 @@ func layouts(spec *ebpf.CollectionSpec) (s api.Layouts, err error) {
 		if m == nil {
 			continue
 		}
-		objects, ok := m.Value.(*btf.Datasec)
-		if !ok || m.Type != ebpf.Array || m.MaxEntries != 1 {
-			return s, fmt.Errorf("%w: a map %q that is no section of objects with types", ErrForbidden, part.section)
+		objects, err := objectsIn(m)
+		if err != nil {
+			return s, err
 		}
 		var layout btf.Type = objects
 		if part.section != KeptSection {
@@ -51,11 +47,41 @@ func layouts(spec *ebpf.CollectionSpec) (s api.Layouts, err error) {
 			}
 			layout = objects.Vars[0].Type // without its name
 		}
-		if *part.layout, err = layoutOf(layout); err != nil {
+		if *part.layout, err = layoutOf(layout, ""); err != nil {
 			return s, err
 		}
 	}
 	return s, nil
+}
+
+// memberLayouts describes what the members of a fused program keep, as layouts does for each of them alone.
+func memberLayouts(spec *ebpf.CollectionSpec) (map[string]api.Layouts, error) {
+	members := map[string]api.Layouts{}
+	for section, m := range spec.Maps {
+		member, ok := strings.CutPrefix(section, KeptSectionOf(""))
+		if !ok {
+			continue
+		}
+		objects, err := objectsIn(m)
+		if err != nil {
+			return nil, err
+		}
+		kept, err := layoutOf(objects, member+"__")
+		if err != nil {
+			return nil, err
+		}
+		members[member] = api.Layouts{Kept: kept}
+	}
+	return members, nil
+}
+
+// objectsIn is what the type information says of a section.
+func objectsIn(m *ebpf.MapSpec) (*btf.Datasec, error) {
+	objects, ok := m.Value.(*btf.Datasec)
+	if !ok || m.Type != ebpf.Array || m.MaxEntries != 1 {
+		return nil, fmt.Errorf("%w: a map %q that is no section of objects with types", ErrForbidden, m.Name)
+	}
+	return objects, nil
 }
 
 // single keeps the order of objects in memory, which is the compiler's choice, out of what a migration has to spell.
@@ -66,9 +92,9 @@ func single(objects int) error {
 	return nil
 }
 
-// layoutOf names a type by what it is made of.
-func layoutOf(t btf.Type) (string, error) {
-	s := speller{}
+// layoutOf names a type by what it is made of. Objects are called as they are without the prefix.
+func layoutOf(t btf.Type, prefix string) (string, error) {
+	s := speller{prefix: prefix}
 	s.spell(t, 0)
 	if s.err != nil {
 		return "", s.err
@@ -84,8 +110,9 @@ func nameLayout(text string) string {
 // A speller writes a type out, members and their names and places and all, so that a changed type does not pass for the old
 // one. The names of structs are left out: what takes over an old one calls it otherwise.
 type speller struct {
-	text strings.Builder
-	err  error
+	prefix string
+	text   strings.Builder
+	err    error
 }
 
 // What a type may be at most. An object whose author means ill could spell more than fits in memory.
@@ -104,7 +131,7 @@ func (s *speller) spell(t btf.Type, depth int) {
 	switch t := btf.UnderlyingType(t).(type) {
 	case *btf.Datasec:
 		for _, v := range t.Vars {
-			fmt.Fprintf(&s.text, "%s@%d:", v.Type.TypeName(), v.Offset)
+			fmt.Fprintf(&s.text, "%s@%d:", strings.TrimPrefix(v.Type.TypeName(), s.prefix), v.Offset)
 			s.spell(v.Type, depth)
 		}
 	case *btf.Var:

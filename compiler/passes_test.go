@@ -17,6 +17,7 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/compiler/metering"
+	"github.com/lambdanic/lambdanic/compiler/parts"
 )
 
 const ordinaryEntry = "int probe(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)\n"
@@ -52,9 +53,16 @@ const (
 type loadedLambda struct {
 	program *ebpf.Program
 	record  *ebpf.Map
+	memory  *ebpf.Map // nil if it has none
 }
 
 func loadOrdinary(t *testing.T, source string) *loadedLambda {
+	t.Helper()
+	return loadOrdinaryFor(t, source, ebpf.MustPossibleCPU())
+}
+
+// loadOrdinaryFor loads a lambda as a machine with a number of CPUs does.
+func loadOrdinaryFor(t *testing.T, source string, cpus int) *loadedLambda {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("loading BPF programs needs root")
@@ -67,7 +75,7 @@ func loadOrdinary(t *testing.T, source string) *loadedLambda {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := metering.Fill(spec, 10*time.Millisecond); err != nil {
+	if err := errors.Join(parts.Fit(spec, cpus), metering.Fill(spec, 10*time.Millisecond)); err != nil {
 		t.Fatal(err)
 	}
 	loaded, err := ebpf.NewCollection(spec)
@@ -75,7 +83,7 @@ func loadOrdinary(t *testing.T, source string) *loadedLambda {
 		t.Fatalf("%+v", err)
 	}
 	t.Cleanup(loaded.Close)
-	return &loadedLambda{loaded.Programs[compiler.Program], loaded.Maps[compiler.SharedMap]}
+	return &loadedLambda{loaded.Programs[compiler.Program], loaded.Maps[compiler.SharedMap], loaded.Maps[".data.memory"]}
 }
 
 // run answers a request: the verdict, and the bytes of the reply.

@@ -49,6 +49,22 @@ func TestScaffoldAnswersItsExamples(t *testing.T) {
 	}
 }
 
+// A new lambda's limits leave room for the heap.
+func TestScaffoldLeavesRoomForTheHeap(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "hello")
+	if err := compiler.Scaffold(dir, "hello"); err != nil {
+		t.Fatal(err)
+	}
+	source := "#include \"lambda.h\"\n#include <stdlib.h>\nint hello(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)\n" +
+		"{ char *p = malloc(100); return p ? lambda_write(headers, p, 100) : RETURN_FAULT; }\n"
+	if err := os.WriteFile(filepath.Join(dir, "hello.c"), []byte(source), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := compiler.Build(t.Context(), dir, compiler.Options{}); err != nil {
+		t.Error(err)
+	}
+}
+
 func runAsProcess(t *testing.T, host string, a *compiler.Artifact) compiler.Invoke {
 	t.Helper()
 	const workload = 7

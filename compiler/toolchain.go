@@ -1,14 +1,16 @@
 package compiler
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
+
+	"github.com/lambdanic/lambdanic/api"
 )
 
 // ErrToolchain says that a tool that the compiler needs is not installed.
@@ -26,6 +28,8 @@ var machines = map[string]string{"amd64": "x86-64-v2", "arm64": "armv8-a"}
 
 type toolchain struct {
 	clang   string
+	linker  string
+	shell   string
 	triplet string
 	machine string
 	visible []string // what the tools need of the host
@@ -46,15 +50,19 @@ func findToolchain() (*toolchain, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrToolchain, err)
 	}
+	shell, err := filepath.EvalSymlinks("/bin/sh")
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrToolchain, err)
+	}
 	prefix := filepath.Dir(filepath.Dir(clang))
 	t := &toolchain{
-		clang: clang, triplet: triplet, machine: machines[runtime.GOARCH],
+		clang: clang, linker: filepath.Join(filepath.Dir(clang), "ld.lld"), shell: shell, triplet: triplet, machine: machines[runtime.GOARCH],
 		visible: []string{
-			prefix, "/usr/lib/clang", "/usr/lib/" + triplet, "/usr/lib/ld-linux-aarch64.so.1", "/usr/lib64", "/usr/include",
+			prefix, "/usr/lib/clang", "/usr/lib/" + triplet, "/usr/lib/ld-linux-aarch64.so.1", "/usr/lib64", "/usr/include", shell,
 		},
 	}
 	for _, need := range []struct{ file, pkg string }{
-		{filepath.Join(filepath.Dir(clang), "ld.lld"), "lld-19"},
+		{t.linker, "lld-19"},
 		{"/usr/include/bpf/bpf_helpers.h", "libbpf-dev"},
 		{"/usr/include/linux/bpf.h", "linux-libc-dev"},
 		{"/usr/lib/" + triplet + "/libc.so", "libc6-dev"},
@@ -84,14 +92,11 @@ func (t *toolchain) identity() (string, error) {
 	return id, nil
 }
 
-// version returns what the compiler calls itself.
-func (t *toolchain) version(ctx context.Context) (string, error) {
-	out, err := exec.CommandContext(ctx, t.clang, "--version").Output()
-	if err != nil {
-		return "", fmt.Errorf("%w: run %s --version: %w", ErrToolchain, t.clang, err)
-	}
-	line, _, _ := strings.Cut(string(out), "\n")
-	return line, nil
+// versionOf finds what the compiler calls itself, the first line that it prints by -v, in its messages. To ask it by a run of its own
+// would take as long as to compile a small lambda: most of that is loading LLVM.
+func versionOf(messages string) string {
+	line, _, _ := strings.Cut(messages, "\n")
+	return line
 }
 
 // common are the options of both targets. One source has to give the same bytes on both, so what C leaves open is closed the
@@ -102,7 +107,7 @@ var common = []string{
 	"-ffp-contract=off", "-fno-math-errno", "-fno-strict-float-cast-overflow",
 	"-Werror=implicit-function-declaration", "-Werror=undefined-internal",
 	"-ferror-limit=20", "-fno-color-diagnostics", "-fno-crash-diagnostics", "-fdiagnostics-show-note-include-stack",
-	"-no-canonical-prefixes", "-I" + sdkDir, "-o", "-",
+	"-no-canonical-prefixes", "-I" + sdkDir, "-v",
 }
 
 // forNIC returns the command that compiles for the NIC.
@@ -115,18 +120,47 @@ var common = []string{
 // long blocks that it does not fit the kernel's 512 bytes of stack.
 //
 // There is no C library for it: of its headers only the compiler's and the SDK's own are complete.
+//
+// A long double has 128 bits here, so that it is no double, and the passes refuse it.
 func (t *toolchain) forNIC() []string {
 	return t.command(
-		"-target", "bpf", "-mcpu=v3", "-g", "-ffreestanding", "-fbuiltin", "-mllvm", "-disable-lsr", "-mllvm", "-pre-RA-sched=source", "-fpass-plugin="+pluginFile,
-		"-idirafter", "/usr/include/"+t.triplet, "-c", unitFile)
+		"-target", "bpf", "-mcpu=v3", "-g", "-ffreestanding", "-fbuiltin", "-mllvm", "-disable-lsr", "-mllvm", "-pre-RA-sched=source", "-Xclang", "-mlong-double-128", "-fpass-plugin="+pluginFile,
+		"-idirafter", "/usr/include/"+t.triplet, "-c", "-o", "-", unitFile)
 }
 
-// forHost returns the command that compiles and links for the host. The C library is the only one that it links, and
-// every symbol has to be found now, not when lambda-host loads it.
-func (t *toolchain) forHost() []string {
-	return t.command(
-		"-march="+t.machine, "-fPIC", "-shared", "-nostdlib", "-fuse-ld=lld",
-		"-Wl,-z,defs,-z,now,--no-dependent-libraries,--build-id=none,--threads=1,-T,"+sdkDir+"/lambda.ld", unitFile, "-lc")
+// objectFile is what forHost compiles to and links. It is in the sandbox's memory.
+const objectFile = "/tmp/unit.o"
+
+// forHost returns the command that compiles for the host and links. Where clang calls the linker, it starts a second clang to
+// compile, and each start loads LLVM; and a sandbox for each of the two would be one more to set up. So a shell calls both.
+//
+// Where the source is compiled for the NIC, too, x86's long double is switched off: clang computes with constants of it before any
+// pass sees them, and not as on the NIC.
+func (t *toolchain) forHost(targets []api.Target) []string {
+	args := []string{"-march=" + t.machine, "-fPIC"}
+	if t.triplet == triplets["amd64"] && slices.Contains(targets, api.TargetNIC) {
+		args = append(args, "-mno-x87")
+	}
+	compile := t.command(append(args, "-c", "-o", objectFile, unitFile)...)
+	return []string{t.shell, "-c", shellWords(compile) + " && exec " + shellWords(t.linkHost())}
+}
+
+// linkHost returns the command that links for the host. The C library is the only one that it links, and every symbol has to be
+// found now, not when lambda-host loads it.
+func (t *toolchain) linkHost() []string {
+	return []string{
+		t.linker, "-shared", "-z", "defs", "-z", "now", "--hash-style=gnu", "--eh-frame-hdr", "--no-dependent-libraries", "--build-id=none",
+		"--threads=1", "-T", linkerScript, "-L/usr/lib/" + t.triplet, "-o", "-", objectFile, "-lc",
+	}
+}
+
+// shellWords quotes a command for the shell (POSIX.1-2017, XCU 2.2.2).
+func shellWords(command []string) string {
+	var words []string
+	for _, word := range command {
+		words = append(words, "'"+strings.ReplaceAll(word, "'", `'\''`)+"'")
+	}
+	return strings.Join(words, " ")
 }
 
 func (t *toolchain) command(args ...string) []string {

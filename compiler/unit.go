@@ -23,6 +23,8 @@ const (
 	lambdaDir = "/lambda"
 	sdkDir    = "/sdk"
 	unitFile  = "/unit.c"
+
+	linkerScript = sdkDir + "/lambda.ld"
 )
 
 // unit is the file that the compiler is given. It includes the author's source under its own name, so that messages and

@@ -12,6 +12,9 @@
 #ifndef LAMBDA_H
 #define LAMBDA_H
 
+#ifndef __bpf__
+#define LN_LAYOUT_NO_LOCKS
+#endif
 #include "layout.h"
 #include "rpc_wire.h"
 
@@ -94,13 +97,33 @@ typedef struct lambda_match MATCH_DATA_T;
  */
 #define LAMBDA_MOVE_MAX 256
 
-/* lambda_cpu() is a number below LAMBDA_CPUS which CPUs (target process: threads) share only if there are more of them. */
+/*
+ * lambda_cpu() is a number below LAMBDA_CPUS. Where there are more CPUs, several share one (target process: so do threads on a CPU),
+ * so that what it indexes is changed by atomic operations: they cost less where no other CPU is at the same.
+ */
 #define LAMBDA_CPUS 16
 
-#ifdef __bpf__
+#ifdef LAMBDA_NFP
+#include "lambda_nfp.h"
+#elif defined(__bpf__)
 #include "lambda_bpf.h"
 #else
 #include "lambda_host.h"
+#endif
+
+/*
+ * LAMBDA_COUNTERS(name, n) defines n numbers of 64 bits that are only counted, and begin at zero; lambda_count(name, i, by) adds to
+ * one of them, and does nothing where i is not below n. They are kept when a new revision takes over. On a Netronome card
+ * they are the one memory that a lambda writes, and the host reads them from the map of that name.
+ */
+#ifndef LAMBDA_NFP
+#define LAMBDA_COUNTERS(name, n) LAMBDA_KEPT uint64_t name[n]
+#define lambda_count(name, i, by) \
+	({ \
+		uint32_t _i = (i); \
+		if (_i < sizeof(name) / sizeof(name[0])) \
+			__sync_fetch_and_add(&name[_i], by); \
+	})
 #endif
 
 /*

@@ -6,7 +6,9 @@
 #ifndef LAMBDA_ENTRY_H
 #define LAMBDA_ENTRY_H
 
-#ifdef __bpf__
+#ifdef LAMBDA_NFP
+#include "lambda_nfp_entry.h"
+#elif defined(__bpf__)
 
 #ifdef LAMBDA_ASSEMBLE
 /* Copies one packet of a message to its place. */
@@ -105,6 +107,37 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #endif
 
 #else /* the host */
+
+#include "lambda_wide.h"
+
+/* What clang calls for divisions of 128 bits, by the names that its library has for them: processes link no other than C's. */
+#define LAMBDA_WIDE_CALLED __attribute__((used, visibility("hidden")))
+
+LAMBDA_WIDE_CALLED unsigned __int128 __udivti3(unsigned __int128 a, unsigned __int128 b)
+{
+	uint64_t low = lambda_u128_div_low(a >> 64, a, b >> 64, b);
+
+	return (unsigned __int128)lambda_u128_div_high(a >> 64, b >> 64, b) << 64 | low;
+}
+
+LAMBDA_WIDE_CALLED unsigned __int128 __umodti3(unsigned __int128 a, unsigned __int128 b)
+{
+	return a - __udivti3(a, b) * b;
+}
+
+LAMBDA_WIDE_CALLED __int128 __divti3(__int128 a, __int128 b)
+{
+	unsigned __int128 quotient = __udivti3(a < 0 ? -a : a, b < 0 ? -b : b);
+
+	return (a < 0) != (b < 0) ? -quotient : quotient;
+}
+
+LAMBDA_WIDE_CALLED __int128 __modti3(__int128 a, __int128 b)
+{
+	unsigned __int128 rest = __umodti3(a < 0 ? -a : a, b < 0 ? -b : b);
+
+	return a < 0 ? -rest : rest;
+}
 
 /* What lambda-host looks up in the shared object. */
 int lambda_host_run(EXTRACTED_HEADERS_T *headers)

@@ -90,27 +90,6 @@ static __always_inline int lambda_copy_in(EXTRACTED_HEADERS_T *headers, uint8_t 
 	return 0;
 }
 
-static __always_inline int lambda_copy_out(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data, const uint8_t *array,
-					   uint32_t size, uint32_t at, uint32_t len)
-{
-	uint32_t window = match_data->window;
-	uint32_t n, room = match_data->window_len;
-
-	if (window > len || size < LAMBDA_WINDOW)
-		return RETURN_FAULT;
-	n = len - window;
-	if (n > room)
-		n = room;
-	at += window;
-	if (at > size - LAMBDA_WINDOW || n > LAMBDA_WINDOW || (n && !payload(headers, 0, n)))
-		return RETURN_FAULT;
-	memcpy(headers->base, array + at, n);
-	headers->req->out_off = 0;
-	headers->req->out_len = n;
-	headers->req->out_total = len;
-	return RETURN_FORWARD;
-}
-
 static __always_inline uint32_t lambda_read(EXTRACTED_HEADERS_T *headers, void *to, uint32_t max)
 {
 	uint32_t n = headers->req->match.payload_len;
@@ -138,7 +117,36 @@ static __always_inline int lambda_write(EXTRACTED_HEADERS_T *headers, const void
 	headers->req->out_total = len;
 	return RETURN_FORWARD;
 }
+
+/* A whole message goes out window by window behind the lambda. */
+static __always_inline int lambda_copy_out(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data, const uint8_t *array,
+					   uint32_t size, uint32_t at, uint32_t len)
+{
+	(void)match_data;
+	return at > size || len > size - at ? RETURN_FAULT : lambda_write(headers, array + at, len);
+}
 #else
+static __always_inline int lambda_copy_out(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data, const uint8_t *array,
+					   uint32_t size, uint32_t at, uint32_t len)
+{
+	uint32_t window = match_data->window;
+	uint32_t n, room = match_data->window_len;
+
+	if (window > len || size < LAMBDA_WINDOW)
+		return RETURN_FAULT;
+	n = len - window;
+	if (n > room)
+		n = room;
+	at += window;
+	if (at > size - LAMBDA_WINDOW || n > LAMBDA_WINDOW || (n && !payload(headers, 0, n)))
+		return RETURN_FAULT;
+	memcpy(headers->base, array + at, n);
+	headers->req->out_off = 0;
+	headers->req->out_len = n;
+	headers->req->out_total = len;
+	return RETURN_FORWARD;
+}
+
 static __always_inline int lambda_write(EXTRACTED_HEADERS_T *headers, const void *from, uint32_t len)
 {
 	struct lambda_match *match = &headers->req->match;

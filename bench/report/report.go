@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"runtime"
 	"slices"
@@ -31,13 +32,15 @@ type Machine struct {
 
 // Result is one figure.
 type Result struct {
-	Name    string             `json:"name"`
-	Unit    string             `json:"unit"`
-	Value   float64            `json:"value"`             // the median
-	Spread  [2]float64         `json:"spread"`            // the least and the greatest
-	Against map[string]float64 `json:"against,omitempty"` // what others did in the same run
-	Ratio   map[string]float64 `json:"ratio,omitempty"`   // how many times better ours is
-	Source  string             `json:"source"`            // how it was measured
+	Name     string                `json:"name"`
+	Unit     string                `json:"unit"`
+	Value    float64               `json:"value"`              // the median
+	Spread   [2]float64            `json:"spread"`             // the least and the greatest
+	Against  map[string]float64    `json:"against,omitempty"`  // what others did in the same run
+	Ratio    map[string]float64    `json:"ratio,omitempty"`    // how many times better ours is
+	Interval map[string][2]float64 `json:"interval,omitempty"` // of 95 % confidence, for the median of the rounds' ratios
+	Source   string                `json:"source"`             // how it was measured
+	Notes    []string              `json:"notes,omitempty"`    // what the figure leaves out, such as what failed and why
 }
 
 // ThisMachine describes the machine, for measurements over a link of the given kind.
@@ -115,8 +118,41 @@ func Compare(name, unit string, better Better, source string, ours Samples, othe
 		}
 		r.Against[other] = s.Median()
 		r.Ratio[other] = better.Ratio(r.Value, s.Median())
+		if interval, ok := better.paired(ours, s).confidence(); ok {
+			if r.Interval == nil {
+				r.Interval = map[string][2]float64{}
+			}
+			r.Interval[other] = interval
+		}
 	}
 	return r
+}
+
+// paired are the ratios of two sides round by round: what slowed a machine down for a while met both.
+func (b Better) paired(ours, theirs Samples) (ratios Samples) {
+	if len(ours) != len(theirs) {
+		return nil
+	}
+	for i := range ours {
+		ratios = append(ratios, b.Ratio(ours[i], theirs[i]))
+	}
+	return ratios
+}
+
+// confidence is the interval that has the median with at least 95 % confidence, whatever the distribution: as many of the values
+// are below a median as a coin falls on one side (binomial). It takes six values at least.
+func (s Samples) confidence() (interval [2]float64, ok bool) {
+	n := len(s)
+	sorted := slices.Sorted(slices.Values(s))
+	// The chance that at most k of n values are below the median: 2.5 % is left out at each end.
+	one := math.Pow(0.5, float64(n))
+	chance, k := one, 0
+	for chance <= 0.025 && k < n/2 {
+		interval, ok = [2]float64{sorted[k], sorted[n-1-k]}, true
+		one *= float64(n-k) / float64(k+1)
+		chance, k = chance+one, k+1
+	}
+	return interval, ok
 }
 
 // WriteJSON writes the suite, indented.

@@ -38,6 +38,36 @@ func TestRatioSaysHowManyTimesBetter(t *testing.T) {
 	}
 }
 
+// The ranks are those of the statisticians' tables for the sign test, such as in Conover, "Practical Nonparametric Statistics".
+func TestIntervalOfTheMedian(t *testing.T) {
+	for n, want := range map[int][2]float64{6: {1, 6}, 8: {1, 8}, 9: {2, 8}, 10: {2, 9}, 15: {4, 12}, 20: {6, 15}, 25: {8, 18}, 30: {10, 21}} {
+		var s Samples
+		for i := range n {
+			s = append(s, float64(1+i*7%n))
+		}
+		if got, ok := s.confidence(); !ok || got != want {
+			t.Errorf("of %d: got %v, want %v", n, got, want)
+		}
+	}
+	for n := range 6 {
+		if got, ok := make(Samples, n).confidence(); ok {
+			t.Errorf("of %d: got %v", n, got)
+		}
+	}
+}
+
+// A machine that is twice as slow for a while is so for both.
+func TestIntervalIsOfTheRoundsRatios(t *testing.T) {
+	r := Compare("packet", "ns", Lower, "", Samples{10, 20, 10, 20, 10, 20}, map[string]Samples{"alone": {11, 22, 11, 22, 11, 22}, "other": {1}})
+	if want := [2]float64{1.1, 1.1}; r.Interval["alone"] != want || len(r.Interval) != 1 {
+		t.Errorf("got %v, want %v", r.Interval, want)
+	}
+	var table bytes.Buffer
+	if err := (Suite{Results: []Result{r}}).WriteTable(&table); err != nil || !strings.Contains(table.String(), "1.100 to 1.100") {
+		t.Errorf("got %v\n%s", err, table.String())
+	}
+}
+
 func TestJSONHasTheAgreedShape(t *testing.T) {
 	s := Suite{Suite: "echo", Machine: ThisMachine("veth"), Results: []Result{
 		Compare("xdp_tx_pps", "1/s", Higher, "open loop", Samples{1, 2, 3}, map[string]Samples{"process": {1}}),

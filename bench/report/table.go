@@ -53,20 +53,29 @@ func lineWidth(widths []int) int {
 // WriteTable writes the suite for a reader at a terminal.
 func (s Suite) WriteTable(w io.Writer) error {
 	fmt.Fprintf(w, "%s: %d CPUs, %s, Linux %s\n\n", s.Suite, s.Machine.CPUs, s.Machine.Link, s.Machine.Kernel)
-	rows := [][]string{{"figure", "unit", "median", "min", "max", "against", "value", "times better"}}
+	rows := [][]string{{"figure", "unit", "median", "min", "max", "against", "value", "times better", "95 % interval"}}
 	for _, r := range s.Results {
 		row := []string{r.Name, r.Unit, Number(r.Value), Number(r.Spread[0]), Number(r.Spread[1])}
 		for i, other := range slices.Sorted(maps.Keys(r.Against)) {
 			if i > 0 {
 				row = []string{"", "", "", "", ""}
 			}
-			rows = append(rows, append(row, other, Number(r.Against[other]), Number(r.Ratio[other])))
+			rows = append(rows, append(row, other, Number(r.Against[other]), Number(r.Ratio[other]), interval(r, other)))
 		}
 		if len(r.Against) == 0 {
 			rows = append(rows, row)
 		}
 	}
 	return Table(w, rows)
+}
+
+// interval writes between what the ratio is; "" where the rounds are too few.
+func interval(r Result, other string) string {
+	between, ok := r.Interval[other]
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("%.3f to %.3f", between[0], between[1])
 }
 
 // Number writes three significant digits, and whole numbers from 1,000 on with their thousands apart.

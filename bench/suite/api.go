@@ -32,31 +32,38 @@ type operator struct {
 	dir    string // of the source
 }
 
-// operate runs f beside a daemon of its own.
-func operate(ctx context.Context, o Options, f func(context.Context, *operator) error) error {
+// withSource runs f with a directory that has a copy of the web server's source.
+func withSource(o Options, f func(dir string) error) (err error) {
 	dir, err := os.MkdirTemp("", "lambdanic-bench-")
 	if err != nil {
 		return fmt.Errorf("make directory of a source: %w", err)
 	}
-	defer os.RemoveAll(dir)
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	dir = filepath.Join(dir, "web_server")
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join(o.Lambdas, "web_server"))); err != nil {
 		return fmt.Errorf("copy the source of web_server: %w", err)
 	}
-	return instance.With(ctx, "timed", func(ctx context.Context, c *daemon.Client, p daemon.Paths) error {
-		return f(ctx, &operator{c, p, dir})
-	})
+	return f(dir)
 }
 
 // edit makes the source one that was never compiled.
-func (u *operator) edit(round int) error {
-	f, err := os.OpenFile(filepath.Join(u.dir, "web_server.c"), os.O_APPEND|os.O_WRONLY, 0)
+func edit(dir string, round int) error {
+	f, err := os.OpenFile(filepath.Join(dir, "web_server.c"), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		return fmt.Errorf("edit the source: %w", err)
 	}
 	// A constant that is kept, since a build that gives the same artifact is no new one.
 	_, err = fmt.Fprintf(f, "\n__attribute__((used)) static const int round_%d = %d;\n", round, round)
 	return errors.Join(err, f.Close())
+}
+
+// operate runs f beside a daemon of its own.
+func operate(ctx context.Context, o Options, f func(context.Context, *operator) error) error {
+	return withSource(o, func(dir string) error {
+		return instance.With(ctx, "timed", func(ctx context.Context, c *daemon.Client, p daemon.Paths) error {
+			return f(ctx, &operator{c, p, dir})
+		})
+	})
 }
 
 // deploy returns when the gateway answers with the revision that it deployed.
@@ -89,7 +96,7 @@ func deployByAPI(ctx context.Context, o Options) (report.Result, error) {
 	err := operate(ctx, o, func(ctx context.Context, u *operator) error {
 		for round := range o.rounds() {
 			o.log("deploy by API: round %d of %d", round+1, o.rounds())
-			if err := u.edit(round); err != nil {
+			if err := edit(u.dir, round); err != nil {
 				return err
 			}
 			start := time.Now()
@@ -119,7 +126,7 @@ func swapByAPI(ctx context.Context, o Options) (report.Result, error) {
 	err := operate(ctx, o, func(ctx context.Context, u *operator) error {
 		var images [2]string
 		for i := range images {
-			if err := u.edit(i); err != nil {
+			if err := edit(u.dir, i); err != nil {
 				return err
 			}
 			a, err := daemon.Build(ctx, u.paths, u.dir)

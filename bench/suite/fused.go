@@ -26,7 +26,7 @@ import (
 
 const (
 	sourceSteps = "instructions of the four lambdas of the λ-NIC paper's figure 9 in one program, after each step"
-	sourceFused = "BPF_PROG_TEST_RUN of the NIC program with the lambda, one packet a run: in one program for all, and alone"
+	sourceFused = "BPF_PROG_TEST_RUN of the NIC program with the lambda, one packet a run: in one program for all, in such a program before it is made smaller, and alone"
 )
 
 // fusedRuns is how many runs a sample is taken from.
@@ -51,11 +51,14 @@ func figure9(ctx context.Context, _ *rig.Rig, _ *stand.Stand, o Options) ([]repo
 	return append(rs, times...), err
 }
 
-// A timedMember is one lambda, deployed alone and within the program, and a request to both.
+// The forms in which each lambda is deployed, by the suffix of its name.
+var fusedForms = [...]string{"", "-alone", "-naive"}
+
+// A timedMember is one lambda, and a request to each of its forms.
 type timedMember struct {
 	name   string
-	frames [2][]byte
-	times  [2]report.Samples // fused, alone
+	frames [len(fusedForms)][]byte
+	times  [len(fusedForms)]report.Samples
 }
 
 func fusedTimes(ctx context.Context, sources [][]byte, o Options) (rs []report.Result, err error) {
@@ -76,7 +79,7 @@ func fusedTimes(ctx context.Context, sources [][]byte, o Options) (rs []report.R
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, n.Close()) }()
-	members, err := deployBoth(ctx, n, sources)
+	members, err := deployForms(ctx, n, sources)
 	if err != nil {
 		return nil, err
 	}
@@ -90,40 +93,24 @@ func fusedTimes(ctx context.Context, sources [][]byte, o Options) (rs []report.R
 	}
 	for _, m := range members {
 		rs = append(rs, report.Compare("fig9."+m.name+".packet", "ns", report.Lower, sourceFused, m.times[0],
-			map[string]report.Samples{"alone": m.times[1]}))
+			map[string]report.Samples{"alone": m.times[1], "naive": m.times[2]}))
 	}
 	return rs, nil
 }
 
-// deployBoth puts the lambdas on the NIC twice, and makes the requests.
-func deployBoth(ctx context.Context, n *nic.NIC, sources [][]byte) (members []timedMember, err error) {
-	program, err := link.Fuse(ctx, sources)
-	if err != nil {
-		return nil, err
-	}
-	service := netip.AddrPortFrom(n.HostAddr(), 11211) // nobody has to be there
+// deployForms puts the lambdas on the NIC in each form, and makes the requests.
+func deployForms(ctx context.Context, n *nic.NIC, sources [][]byte) (members []timedMember, err error) {
 	numbers := map[string]uint32{}
-	var list []backend.Deployment
-	for i, source := range sources {
-		a, err := compiler.BuildSource(ctx, source, compiler.Options{})
-		if err != nil {
-			return nil, err
-		}
-		name := fused.Names[i]
-		numbers[name], numbers[name+"-alone"] = uint32(workload+i), uint32(workload+len(sources)+i)
-		d := stand.Deployment(a, numbers[name+"-alone"], map[string]netip.AddrPort{"memcached": service, "sessions": service})
-		if err := n.Deploy(ctx, d); err != nil {
-			return nil, err
-		}
-		d.Workload = numbers[name]
-		list = append(list, d)
-	}
-	if err := n.DeployFused(ctx, program.BPF, list); err != nil {
+	if err := errors.Join(
+		deployOne(ctx, n, sources, numbers, "", link.Fuse),
+		deployAlone(ctx, n, sources, numbers, "-alone"),
+		deployOne(ctx, n, sources, numbers, "-naive", link.Naive),
+	); err != nil {
 		return nil, err
 	}
 	for _, r := range fusedRequests {
 		m := timedMember{name: r.Workload + "." + r.about}
-		for i, suffix := range []string{"", "-alone"} {
+		for i, suffix := range fusedForms {
 			f := packets.Frame{RPC: r.RPC}
 			f.RPC.Workload += suffix
 			if m.frames[i], err = f.Build(numbers); err != nil {
@@ -133,6 +120,47 @@ func deployBoth(ctx context.Context, n *nic.NIC, sources [][]byte) (members []ti
 		members = append(members, m)
 	}
 	return members, nil
+}
+
+// number gives each of the lambdas a workload ID under a form's suffix, and says what is to be deployed there.
+func number(ctx context.Context, n *nic.NIC, sources [][]byte, numbers map[string]uint32, suffix string) (ds []backend.Deployment, err error) {
+	service := netip.AddrPortFrom(n.HostAddr(), 11211) // nobody has to be there
+	for i, source := range sources {
+		a, err := compiler.BuildSource(ctx, source, compiler.Options{})
+		if err != nil {
+			return nil, err
+		}
+		id := uint32(workload + len(numbers))
+		numbers[fused.Names[i]+suffix] = id
+		ds = append(ds, stand.Deployment(a, id, map[string]netip.AddrPort{"memcached": service, "sessions": service}))
+	}
+	return ds, nil
+}
+
+func deployAlone(ctx context.Context, n *nic.NIC, sources [][]byte, numbers map[string]uint32, suffix string) error {
+	ds, err := number(ctx, n, sources, numbers, suffix)
+	for _, d := range ds {
+		err = errors.Join(err, n.Deploy(ctx, d))
+	}
+	return err
+}
+
+func deployOne(ctx context.Context, n *nic.NIC, sources [][]byte, numbers map[string]uint32, suffix string,
+	fuse func(context.Context, [][]byte) (*link.Program, error),
+) error {
+	ds, err := number(ctx, n, sources, numbers, suffix)
+	if err != nil {
+		return err
+	}
+	program, err := fuse(ctx, sources)
+	if err != nil {
+		return err
+	}
+	f := backend.Fused{BPF: program.BPF, Spec: program.Spec(), Serving: ds}
+	for i, d := range ds {
+		f.Members = append(f.Members, backend.FusedMember{Name: program.Members[i].Name, Workload: d.Workload})
+	}
+	return n.DeployFused(ctx, f)
 }
 
 var fusedRequests = []struct {
@@ -146,9 +174,9 @@ var fusedRequests = []struct {
 	{"pixels", packets.RPC{Workload: "image_transformer", Request: 1, Payload: strings.Repeat("rgba", 344), Room: api.RPCMaxPayload}},
 }
 
-// sample times runs of both kinds in turn, so that whatever else the machine does meets both.
+// sample times runs of all forms in turn, so that whatever else the machine does meets each.
 func (m *timedMember) sample(n *nic.NIC) error {
-	var times [2][]time.Duration
+	var times [len(fusedForms)][]time.Duration
 	for range fusedRuns {
 		for i, frame := range m.frames {
 			verdict, d, err := n.Root().Benchmark(frame, 1, nil)

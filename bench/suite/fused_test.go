@@ -14,7 +14,7 @@ func TestFigure9Runs(t *testing.T) {
 	}
 	for _, r := range rs {
 		t.Logf("%s %g %s %v", r.Name, r.Value, r.Unit, r.Against)
-		if r.Value <= 0 || !strings.HasPrefix(r.Name, "fig9.") || len(r.Against) != 1 {
+		if r.Value <= 0 || !strings.HasPrefix(r.Name, "fig9.") || len(r.Against) == 0 {
 			t.Errorf("got %+v", r)
 		}
 	}

@@ -20,6 +20,7 @@ type Options struct {
 	stand.Config
 	Rounds   int       // alternating runs, of which medians are taken; 0 means 5
 	Progress io.Writer // is told what is being done; nil for nobody
+	part     string    // of the suite, "" for all
 }
 
 func (o Options) log(format string, args ...any) {
@@ -39,35 +40,42 @@ func (o Options) rounds() int {
 type Suite struct {
 	Name  string
 	About string
+	Parts []string // what NAME/PART runs alone
 	run   func(ctx context.Context, s *stand.Stand, o Options) ([]report.Result, error)
 }
 
 // All lists the suites.
 func All() []Suite {
 	return []Suite{
-		{"echo", "the limit: a bare XDP_TX echo on the NIC's own pair", runEcho},
-		{"dispatch", "a packet's cost with 1,000 lambdas deployed against one", runDispatch},
-		{"replies", "replies of many packets: pulled against multiplied", runReplies},
-		{"deploy", "from source to the first answer: compiler and NIC alone, and by the API of a daemon", runDeploy},
-		{"swap", "from one built revision to the next: the NIC alone, and by the API of a daemon", runSwap},
-		{"compiler", "ordinary C: what loads, how fast it runs, how long compiling takes", runCompiler},
-		{"web_server", "pages: the NIC against a process", compare(WebServer)},
-		{"kv_client", "memcached: the NIC against a process", compare(KVClient)},
-		{"image_transformer", "256x256 images: the NIC against a process", compare(ImageTransformer)},
+		{"echo", "the limit: a bare XDP_TX echo on the NIC's own pair", nil, runEcho},
+		{"dispatch", "a packet's cost with 1,000 lambdas deployed against one", nil, runDispatch},
+		{"replies", "replies of many packets: pulled against multiplied", nil, runReplies},
+		{"deploy", "from source to the first answer: compiler and NIC alone, and by the API of a daemon", nil, runDeploy},
+		{"swap", "from one built revision to the next: the NIC alone, and by the API of a daemon", nil, runSwap},
+		{"clients", "what the clients in C and Go add to a bare socket", nil, runClients},
+		{"compiler", "ordinary C: what loads, how fast it runs, how long compiling takes", compilerParts.names(), runCompiler},
+		{"web_server", "pages: the NIC against a process", nil, compare(WebServer)},
+		{"kv_client", "memcached: the NIC against a process", nil, compare(KVClient)},
+		{"image_transformer", "256x256 images: the NIC against a process", nil, compare(ImageTransformer)},
 	}
 }
 
 // Run runs the suite of that name.
 func Run(ctx context.Context, name string, o Options) (out report.Suite, err error) {
+	suite, part, partial := strings.Cut(name, "/")
 	all := All()
-	i := slices.IndexFunc(all, func(s Suite) bool { return s.Name == name })
+	i := slices.IndexFunc(all, func(s Suite) bool { return s.Name == suite && (!partial || slices.Contains(s.Parts, part)) })
 	if i < 0 {
 		var names []string
 		for _, s := range all {
 			names = append(names, s.Name)
+			for _, part := range s.Parts {
+				names = append(names, s.Name+"/"+part)
+			}
 		}
 		return out, fmt.Errorf("suite %q does not exist: choose one of %s", name, strings.Join(names, ", "))
 	}
+	o.part = part
 	s, err := stand.New(ctx, o.Config)
 	if err != nil {
 		return out, err

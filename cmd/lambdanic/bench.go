@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -13,14 +14,15 @@ import (
 )
 
 func benchCommand(o *options) *cobra.Command {
-	var list bool
+	var list, verbose bool
 	var lambdas string
 	var rounds int
 	cmd := &cobra.Command{
-		Use:     "bench [SUITE...]",
-		Short:   "Measure the NIC against processes on this machine",
-		Long:    "Measure the NIC against processes on this machine, side by side and alternately. Without a name, every suite runs.",
-		Example: "  lambdanic bench --list\n  sudo lambdanic bench web_server --json",
+		Use:   "bench [SUITE[/PART]...]",
+		Short: "Measure the NIC against processes on this machine",
+		Long: "Measure the NIC against processes on this machine, side by side and alternately. Without a name, every suite runs.\n\n" +
+			"Where --list names parts of a suite, SUITE/PART measures that part alone.",
+		Example: "  lambdanic bench --list\n  sudo lambdanic bench web_server --json\n  sudo lambdanic bench compiler/build compiler/float",
 		RunE: func(cmd *cobra.Command, names []string) error {
 			if list {
 				return listSuites(cmd, o.json)
@@ -35,7 +37,7 @@ func benchCommand(o *options) *cobra.Command {
 				return err
 			}
 			options := suite.Options{Config: config, Rounds: rounds}
-			if ui.Terminal(cmd.ErrOrStderr()) {
+			if verbose || ui.Terminal(cmd.ErrOrStderr()) {
 				options.Progress = cmd.ErrOrStderr()
 			}
 			var all []report.Suite
@@ -60,23 +62,31 @@ func benchCommand(o *options) *cobra.Command {
 			return ui.JSON(cmd.OutOrStdout(), all)
 		},
 	}
+	cmd.Flags().BoolVar(&verbose, "verbose", false, "say what is being done and what fails, also where errors do not go to a terminal")
 	cmd.Flags().BoolVar(&list, "list", false, "name the suites")
 	cmd.Flags().StringVar(&lambdas, "lambdas", "lambdas", "directory of the bundled lambdas")
 	cmd.Flags().IntVar(&rounds, "rounds", 0, "alternating runs, of which medians are taken (5)")
 	return cmd
 }
 
+// A suiteName is what --list says of a suite.
+type suiteName struct {
+	Name  string   `json:"name"`
+	About string   `json:"about"`
+	Parts []string `json:"parts,omitempty"`
+}
+
 func listSuites(cmd *cobra.Command, asJSON bool) error {
 	var rows [][]string
-	names := []map[string]string{}
+	names := []suiteName{}
 	for _, s := range suite.All() {
-		rows = append(rows, []string{s.Name, s.About})
-		names = append(names, map[string]string{"name": s.Name, "about": s.About})
+		rows = append(rows, []string{s.Name, s.About, strings.Join(s.Parts, ", ")})
+		names = append(names, suiteName{s.Name, s.About, s.Parts})
 	}
 	if asJSON {
 		return ui.JSON(cmd.OutOrStdout(), names)
 	}
-	return ui.Table(cmd.OutOrStdout(), []string{"SUITE", "MEASURES"}, rows)
+	return ui.Table(cmd.OutOrStdout(), []string{"SUITE", "MEASURES", "PARTS"}, rows)
 }
 
 // standConfig says what to measure with: the lambda-host that the daemon would take.

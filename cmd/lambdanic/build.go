@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -64,7 +65,7 @@ func buildCommand(o *options) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&f.report, "report", false, "say what the compiler made of the lambda and why (as root, the kernel's verifier is asked too)")
-	flags.StringVar(&f.emit, "emit", "", fmt.Sprintf("print a form in between: one of %q", compiler.Forms))
+	flags.StringVar(&f.emit, "emit", "", "print a form in between: "+compiler.FormNames())
 	flags.StringVar(&f.target, "target", "", "say what keeps the lambda off a processor: nfp, an Agilio CX that programs are loaded into")
 	flags.BoolVar(&f.verbose, "verbose", false, "load the lambda and print all that the kernel's verifier says (needs root)")
 	flags.BoolVar(&f.fused, "fused", false, "make one program of several lambdas, and say how it becomes smaller step by step")
@@ -104,6 +105,9 @@ func (f *buildFlags) run(cmd *cobra.Command, o *options, dir string) error {
 		_, err = out.Write(text)
 		return err
 	}
+	if f.target != "" {
+		return f.checkTarget(cmd.Context(), out, o, source)
+	}
 	a, err := compiler.BuildSource(cmd.Context(), source, compiler.Options{})
 	if err != nil {
 		return err
@@ -111,10 +115,7 @@ func (f *buildFlags) run(cmd *cobra.Command, o *options, dir string) error {
 	if a.BPF == nil {
 		return report.ErrNoNIC
 	}
-	if f.verbose {
-		return printLog(out, o, a.BPF)
-	}
-	return f.checkTarget(out, o, a.BPF)
+	return printLog(out, o, a.BPF)
 }
 
 // printLog prints what the verifier says, whether it takes the program or not.
@@ -142,11 +143,11 @@ func printLog(w io.Writer, o *options, object []byte) error {
 // errOffload is the result of a check that found something.
 var errOffload = errors.New("the lambda does not run there")
 
-func (f *buildFlags) checkTarget(w io.Writer, o *options, object []byte) error {
+func (f *buildFlags) checkTarget(ctx context.Context, w io.Writer, o *options, source []byte) error {
 	if f.target != "nfp" {
 		return fmt.Errorf("%w: --target %q: there is nfp", target.ErrUnknown, f.target)
 	}
-	found, err := report.Offload(object)
+	found, err := report.Offload(ctx, source)
 	if err != nil {
 		return err
 	}
@@ -161,6 +162,9 @@ func (f *buildFlags) checkTarget(w io.Writer, o *options, object []byte) error {
 	}
 	if len(found) > 0 {
 		return errOffload
+	}
+	if !o.json {
+		fmt.Fprintln(w, "nothing that is known of the card keeps the lambda off it")
 	}
 	return nil
 }

@@ -28,13 +28,19 @@ func TestBuildSaysWhatBecomesOfALambda(t *testing.T) {
 		{[]string{"--emit", "c"}, "EXTRACTED_HEADERS_T", nil},
 		{[]string{"--emit", "elf"}, "", compiler.ErrForm},
 		{[]string{"--verbose"}, "processed ", nil},
-		{[]string{"--target", "nfp"}, "web_server.c:", errOffload},
+		{[]string{"--target", "nfp"}, "web_server.c:103: 'lambda_copy_out' is unavailable: write each text by", errOffload},
 		{[]string{"--target", "bluefield"}, "", target.ErrUnknown},
 	} {
 		out, err := run(append([]string{"build", dir}, c.args...)...)
 		if !errors.Is(err, c.err) || !strings.Contains(out, c.want) {
 			t.Errorf("%v: no %q in %d bytes (%v)", c.args, c.want, len(out), err)
 		}
+	}
+	if out, err := run("build", "../../compiler/testdata/nfp/page", "--target", "nfp"); err != nil || !strings.Contains(out, "nothing") {
+		t.Errorf("a lambda that fits a card: %q, %v", out, err)
+	}
+	if out, err := run("build", "testdata/unfit", "--target", "nfp"); !errors.Is(err, errOffload) || !strings.Contains(out, "unfit.c:8: a global") {
+		t.Errorf("a lambda that does not fit a card: %q, %v", out, err)
 	}
 	out, err := run("build", "--report", "--json", dir)
 	var report struct {
@@ -53,6 +59,15 @@ func TestBuildFused(t *testing.T) {
 	var r fusedReport
 	if err != nil || json.Unmarshal([]byte(out), &r) != nil || len(r.Members) != 2 || len(r.Steps) != 4 {
 		t.Errorf("%.200s (%v)", out, err)
+	}
+	out, err = run(append([]string{"build", "--fused"}, dirs...)...)
+	if err != nil || !strings.Contains(out, ": kv_client, web_server\n") || !strings.Contains(out, "  each map looked up once per request ") || strings.Contains(out, "grew") {
+		t.Errorf("%s (%v)", out, err)
+	}
+	var grown strings.Builder
+	r.Steps = []link.Step{{Name: "naive", Instructions: 9}, {Name: "coalescing", Instructions: 11}}
+	if err := r.text(&grown); err != nil || !strings.Contains(grown.String(), "it grew by 2 instructions") {
+		t.Errorf("%s (%v)", grown.String(), err)
 	}
 	if _, err := run(append([]string{"build", "--fused"}, dirs[0], dirs[0])...); !errors.Is(err, link.ErrMember) {
 		t.Errorf("a lambda twice: %v", err)

@@ -16,6 +16,7 @@ import (
 
 type deployFlags struct {
 	file, name, namespace, image string
+	fused                        bool
 	targets                      []string
 	services, env                map[string]string
 	labels, annotations          map[string]string
@@ -24,15 +25,22 @@ type deployFlags struct {
 func deployCommand(o *options) *cobra.Command {
 	var flags deployFlags
 	cmd := &cobra.Command{
-		Use:   "deploy [DIR]",
+		Use:   "deploy [DIR...]",
 		Short: "Compile lambdas and make them serve",
 		Long: "Compile a lambda, the one in this directory by default, and make it serve. A new revision takes over from the one that\n" +
-			"serves without losing a packet; when no target takes it, the one that serves goes on.",
+			"serves without losing a packet; when no target takes it, the one that serves goes on.\n" +
+			"With --fused, several lambdas become one program on the NIC, and serve as functions of their own, all of them or none.",
 		Example: "  lambdanic deploy lambdas/web_server\n" +
 			"  lambdanic deploy lambdas/web_server --name web_server-process --target process\n" +
 			"  lambdanic deploy lambdas/kv_client --service memcached=192.0.2.7:11211\n" +
-			"  lambdanic deploy -f stack.yml",
-		Args: cobra.MaximumNArgs(1),
+			"  lambdanic deploy -f stack.yml\n" +
+			"  lambdanic deploy --fused lambdas/web_server lambdas/kv_client",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if flags.fused {
+				return nil
+			}
+			return cobra.MaximumNArgs(1)(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p, err := o.paths()
 			if err != nil {
@@ -41,6 +49,9 @@ func deployCommand(o *options) *cobra.Command {
 			wanted, err := flags.functions(args)
 			if err != nil {
 				return err
+			}
+			if flags.fused {
+				return deployFused(cmd, o, p, wanted)
 			}
 			var deployed []*api.Function
 			for _, fn := range wanted {
@@ -63,6 +74,7 @@ func deployCommand(o *options) *cobra.Command {
 		},
 	}
 	set := cmd.Flags()
+	set.BoolVar(&flags.fused, "fused", false, "make one program of several lambdas, for the NIC, and have each serve from it")
 	set.StringVarP(&flags.file, "file", "f", "", "deploy the functions of a stack.yml")
 	set.StringVar(&flags.name, "name", "", "name to deploy under (the lambda's own)")
 	set.StringVarP(&flags.namespace, "namespace", "n", "", "namespace to deploy in")
@@ -82,7 +94,8 @@ func deployCommand(o *options) *cobra.Command {
 // function is what to deploy: a lambda's directory, or an image that is already built.
 type function struct {
 	types.FunctionDeployment
-	dir string // "" where Image is set
+	dir  string   // "" where Image is set
+	spec api.Spec // once it is built
 }
 
 // functions says what to deploy: a stack's functions, or the one that the flags describe.
@@ -99,6 +112,18 @@ func (d *deployFlags) functions(args []string) (list []function, err error) {
 			})})
 		}
 		return list, err
+	}
+	if d.fused {
+		if d.image != "" || d.name != "" {
+			return nil, errors.New("with --fused, give directories or a stack file: leave out --name and --image")
+		}
+		if len(args) == 0 {
+			args = []string{"."}
+		}
+		for _, dir := range args {
+			list = append(list, function{dir: dir, FunctionDeployment: d.override(types.FunctionDeployment{})})
+		}
+		return list, nil
 	}
 	if d.image != "" && len(args) > 0 {
 		return nil, errors.New("give either a directory or --image")
@@ -146,23 +171,31 @@ func deref(m *map[string]string) map[string]string {
 	return *m
 }
 
+// build builds what has no image yet, and returns the compiler's warnings.
+func (fn *function) build(ctx context.Context, p daemon.Paths) (log string, err error) {
+	if fn.dir == "" {
+		return "", nil
+	}
+	if _, err := daemon.NewClient(p).Node(ctx); err != nil { // before compiling in vain
+		return "", err
+	}
+	a, err := daemon.Build(ctx, p, fn.dir)
+	if err != nil {
+		return "", fmt.Errorf("build %s: %w", fn.dir, err)
+	}
+	fn.Image, fn.spec = a.Image, a.Spec
+	if fn.Service == "" {
+		fn.Service = a.Spec.Name
+	}
+	return a.Log, nil
+}
+
 // deploy builds what has no image yet, and returns the compiler's warnings too.
 func deploy(ctx context.Context, p daemon.Paths, fn function) (f *api.Function, log string, err error) {
-	c := daemon.NewClient(p)
-	if fn.dir != "" {
-		if _, err := c.Node(ctx); err != nil { // before compiling in vain
-			return nil, "", err
-		}
-		a, err := daemon.Build(ctx, p, fn.dir)
-		if err != nil {
-			return nil, "", fmt.Errorf("build %s: %w", fn.dir, err)
-		}
-		fn.Image, log = a.Image, a.Log
-		if fn.Service == "" {
-			fn.Service = a.Spec.Name
-		}
+	if log, err = fn.build(ctx, p); err != nil {
+		return nil, log, err
 	}
-	if f, err = c.Deploy(ctx, fn.FunctionDeployment); err != nil {
+	if f, err = daemon.NewClient(p).Deploy(ctx, fn.FunctionDeployment); err != nil {
 		return nil, log, fmt.Errorf("deploy %s: %w", fn.Service, err)
 	}
 	return f, log, nil
@@ -170,8 +203,12 @@ func deploy(ctx context.Context, p daemon.Paths, fn function) (f *api.Function, 
 
 func sayDeployed(cmd *cobra.Command, f *api.Function) {
 	out := cmd.OutOrStdout()
-	fmt.Fprintf(out, "%s serves on %s, revision %d, workload %#x at %v\n",
-		ui.Colour(out, ui.Green, f.Name), f.Target, f.Revision, f.Workload, f.Endpoint)
+	if f.Spec.P4 != "" {
+		fmt.Fprintf(out, "%s serves on %s, revision %d: it %s\n", ui.Colour(out, ui.Green, f.Name), f.Target, f.Revision, askStage(f))
+	} else {
+		fmt.Fprintf(out, "%s serves on %s, revision %d, workload %#x at %v\n",
+			ui.Colour(out, ui.Green, f.Name), f.Target, f.Revision, f.Workload, f.Endpoint)
+	}
 	warn := ui.Colour(cmd.ErrOrStderr(), ui.Yellow, "warning:")
 	for _, r := range f.Refused {
 		fmt.Fprintf(cmd.ErrOrStderr(), "%s %s serves on %s rather than %s: %s\n", warn, f.Name, f.Target, r.Target, r.Reason)

@@ -46,6 +46,17 @@ func qualified(arg, namespace string) (name, in string) {
 	return name, cmp.Or(in, namespace)
 }
 
+// program says whether a function is served from a program of its own.
+func program(f *api.Function) string {
+	switch {
+	case f.Fused == nil:
+		return "its own"
+	case len(f.Fused.With) == 0:
+		return "fused, the others are gone: " + f.Fused.Image
+	}
+	return "fused with " + strings.Join(f.Fused.With, ", ") + ": " + f.Fused.Image
+}
+
 func description(f *api.Function) [][]string {
 	rows := [][]string{
 		{"name", f.Name},
@@ -55,12 +66,16 @@ func description(f *api.Function) [][]string {
 	if f.Reason != "" {
 		rows = append(rows, []string{"reason", f.Reason})
 	}
+	if f.Spec.P4 != "" && f.Endpoint.IsValid() {
+		rows = append(rows, []string{"asked", "it " + askStage(f)})
+	}
 	rows = append(rows,
 		[]string{"target", string(f.Target)},
 		[]string{"endpoint", endpoint(f)},
 		[]string{"workload", fmt.Sprintf("%#x", f.Workload)},
 		[]string{"revision", fmt.Sprint(f.Revision)},
 		[]string{"image", f.Image},
+		[]string{"program", program(f)},
 		[]string{"messages", fmt.Sprintf("%s, up to %d bytes", f.Spec.Message.Mode, f.Spec.Message.Max)},
 		[]string{"requests", fmt.Sprint(f.InvocationCount)},
 		[]string{"created", f.CreatedAt.Local().Format(time.RFC3339)},

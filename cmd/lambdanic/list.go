@@ -44,10 +44,18 @@ func listCommand(o *options) *cobra.Command {
 	return cmd
 }
 
+// askStage says how a lambda with a match stage, which λ-RPC never reaches, is asked.
+func askStage(f *api.Function) string {
+	return "has a match stage: send a UDP datagram to " + f.Endpoint.Addr().String() + ", at a port that its program parses"
+}
+
 // endpoint is where requests for f go, if it runs.
 func endpoint(f *api.Function) string {
 	if !f.Endpoint.IsValid() {
 		return "-"
+	}
+	if f.Spec.P4 != "" {
+		return f.Endpoint.Addr().String()
 	}
 	return f.Endpoint.String()
 }

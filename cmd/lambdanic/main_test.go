@@ -57,7 +57,7 @@ func fakeDaemon(t *testing.T, h http.Handler) (run func(args ...string) (string,
 func TestWithoutDaemonSaysWhatToDo(t *testing.T) {
 	run := fakeDaemon(t, nil)
 	for _, args := range [][]string{{"list"}, {"describe", "x"}, {"remove", "x"}, {"stats"}, {"invoke", "x"}, {"deploy", "--image", "x@y"}} {
-		if _, err := run(args...); !errors.Is(err, daemon.ErrDown) || !strings.Contains(err.Error(), "lambdanic up") {
+		if _, err := run(args...); !errors.Is(err, daemon.ErrDown) || !strings.Contains(err.Error(), "`lambdanic up --name t`") {
 			t.Errorf("%v: %v", args, err)
 		}
 	}

@@ -126,7 +126,7 @@ func decode(encoded []byte, fetch func(ispec.Descriptor) ([]byte, error)) (*Arti
 // decodeLayers fetches the layers, which have to be those that the config names, in their order.
 func (a *Artifact) decodeLayers(found []ispec.Descriptor, fetch func(ispec.Descriptor) ([]byte, error)) error {
 	for _, l := range a.layers() {
-		if l.file.Digest == "" {
+		if *l.file == (api.File{}) {
 			continue
 		}
 		if len(found) == 0 || found[0].MediaType != l.mediaType ||

@@ -2,6 +2,7 @@ package corpus_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/lambdanic/lambdanic/compiler"
@@ -31,15 +32,23 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// Random programs, of which almost all load, answer on the NIC what they answer as a process.
+// lost are seeds of programs with so many ways through them that the verifier did not find their end where it walked through their
+// loops: what the compiler charges instead is what they test.
+var lost = []uint64{41, 42, 121, 139, 165, 184, 193, 265, 274, 389, 491, 611, 931}
+
+// Random programs, of which almost all load, answer on the NIC what they answer as a process. Of the first thousand seeds, at most 20
+// may be refused; of these few, one.
 func TestRandomPrograms(t *testing.T) {
-	seeds := uint64(30)
+	seeds := slices.Clone(lost)
+	for seed := range uint64(36) {
+		seeds = append(seeds, seed)
+	}
 	if testing.Short() {
-		seeds = 8
+		seeds = seeds[:8]
 	}
 	r := rigtest.Open(t, "corpus")
 	refused := 0
-	for seed := range seeds {
+	for _, seed := range seeds {
 		a, err := randomc.Build(t.Context(), seed)
 		if err == nil {
 			err = r.Compare(t.Context(), a, randomc.Requests(seed))
@@ -52,7 +61,7 @@ func TestRandomPrograms(t *testing.T) {
 			t.Errorf("seed %d: %v", seed, err)
 		}
 	}
-	if refused*20 > int(seeds) {
-		t.Errorf("%d of %d do not load", refused, seeds)
+	if refused > 1 {
+		t.Errorf("%d of %d do not load", refused, len(seeds))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -100,10 +101,37 @@ func read(log []string) *Objection {
 		} else if text != "" && !about.MatchString(text) && o.Meaning == "" {
 			o.Message = text
 			o.Meaning, o.Advice = explain(text)
+			if isNull(log, text) {
+				o.Meaning, o.Advice = "the pointer may be NULL", nullAdvice
+			}
 		}
 	}
 	return o
 }
+
+const nullAdvice = "compare it with NULL before it is used: payload() returns NULL where the packet does not have these bytes"
+
+// notPointer is the verifier's message on an access through a register that holds a number.
+var notPointer = regexp.MustCompile(`^(R\d+) invalid mem access '(?:scalar|inv)'`)
+
+// isNull says whether that number is the one that NULL and a small offset make. To the verifier, NULL is the number 0: it follows
+// the way on which a pointer was not found on its own.
+func isNull(log []string, message string) bool {
+	m := notPointer.FindStringSubmatch(message)
+	if m == nil {
+		return false
+	}
+	state := regexp.MustCompile(`\b` + m[1] + `(?:_w)?=(\S+)`)
+	for _, text := range slices.Backward(log) {
+		if all := state.FindAllStringSubmatch(text, -1); all != nil {
+			return smallNumber.MatchString(all[len(all)-1][1])
+		}
+	}
+	return false
+}
+
+// smallNumber is a known number below 10,000 in a state, as Linux 6.1 (inv and P before it, for precise ones) and later write it.
+var smallNumber = regexp.MustCompile(`^(inv)?P?\d{1,4}$`)
 
 // instruction is the one that a message speaks of.
 func instruction(message string) (int, bool) {

@@ -78,6 +78,8 @@ func TestExplain(t *testing.T) {
 		"element not found": {"__u64 *v = bpf_map_lookup_elem(&table, &zero);\n\n*v += 1; //!", "NULL"},
 		"element moved before it is found": {"__u64 *v = bpf_map_lookup_elem(&table, &zero);\nvoid *p = v;\nasm volatile(\"%0 += 8\" : \"+r\"(p)); //!\nif (p)\n\tn = *(__u64 *)p;",
 			"NULL"},
+		"NULL":              {"__u8 *p = data + 4 > end ? 0 : data;\nopaque(p);\n*p = 1; //!", "the pointer may be NULL"},
+		"NULL and an index": {"__u8 *p = data + 4 > end ? 0 : data;\nopaque(p);\np += 3;\n*p = 1; //!", "the pointer may be NULL"},
 		"number as pointer": {"m = *(__u32 *)(long)n; //!", "a number is used as a pointer"},
 		"length unbounded":  {"char b[64] = {};\n__u32 len = n;\nopaque(len);\nm = bpf_xdp_load_bytes(ctx, 0, b, len); //!", "length"},
 		"length negative":   {"char b[64] = {};\n__s64 len = n;\nopaque(len);\nif (len > 64) return 0;\nm = bpf_xdp_load_bytes(ctx, 0, b, len); //!", "length may be negative"},

@@ -4,7 +4,7 @@ import (
 	"regexp"
 )
 
-// A message of the verifier, what it could not prove, and what to change. The latter two can name the former's groups.
+// A message of the verifier or of LLVM, what could not be proven or made, and what to change. The latter two can name the former's groups.
 type message struct {
 	text            *regexp.Regexp
 	meaning, advice string
@@ -14,9 +14,12 @@ func on(text, meaning, advice string) message {
 	return message{regexp.MustCompile(text), meaning, advice}
 }
 
-// explain looks a message up.
-func explain(text string) (meaning, advice string) {
-	for _, m := range messages {
+// explain looks a message of the verifier up.
+func explain(text string) (meaning, advice string) { return find(messages, text) }
+
+// find looks a text up in a list.
+func find(list []message, text string) (meaning, advice string) {
+	for _, m := range list {
 		if at := m.text.FindStringSubmatchIndex(text); at != nil {
 			expand := func(template string) string { return string(m.text.ExpandString(nil, template, text, at)) }
 			return expand(m.meaning), expand(m.advice)

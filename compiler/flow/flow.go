@@ -58,6 +58,9 @@ func (g *Graph) findTargets() error {
 	for iter := g.Insns.Iterate(); iter.Next(); {
 		ins, i := iter.Ins, iter.Index
 		g.Target[i] = -1
+		if ins.Dst > asm.R10 || ins.Src > asm.R10 {
+			return &Error{i, "a register that there is not"}
+		}
 		if !Transfers(ins) {
 			continue
 		}
@@ -144,15 +147,27 @@ func (g *Graph) Successors(i int) []int {
 // not get. step is what is known after an instruction, join what is known where two paths meet: it may only lose knowledge,
 // a bounded number of times.
 func Track[State comparable](g *Graph, entry State, step func(i int, s State) State, join func(a, b State) State) []*State {
+	return TrackEdges(g, func(int) State { return entry }, func(i, _ int, s State) (State, bool) { return step(i, s), true }, join)
+}
+
+// TrackEdges is Track where functions begin with different knowledge, by their index, and step knows where control goes next, or
+// that it does not go there.
+func TrackEdges[State comparable](
+	g *Graph, entry func(f int) State, step func(i, to int, s State) (State, bool), join func(a, b State) State,
+) []*State {
 	known := make([]*State, len(g.Insns))
-	for _, f := range g.Funcs {
-		start := entry
+	for k, f := range g.Funcs {
+		start := entry(k)
 		known[f.From] = &start
 		for work := []int{f.From}; len(work) > 0; {
 			i := work[len(work)-1]
 			work = work[:len(work)-1]
-			after := step(i, *known[i])
+			before := *known[i]
 			for _, s := range g.Successors(i) {
+				after, goes := step(i, s, before)
+				if !goes {
+					continue
+				}
 				if known[s] == nil {
 					state := after
 					known[s] = &state

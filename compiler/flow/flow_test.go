@@ -54,6 +54,8 @@ func TestGraphRefuses(t *testing.T) {
 		"a jump before the program":  {asm.Instructions{asm.Mov.Imm(asm.R0, 0), jump(-3), asm.Return()}, 1},
 		"a jump within a wide one":   {asm.Instructions{jump(1), asm.LoadImm(asm.R1, 1, asm.DWord), asm.Return()}, 0},
 		"a label that is not there":  {asm.Instructions{asm.Ja.Label("nowhere"), asm.Return()}, 0},
+		"a register too many":        {asm.Instructions{asm.Mov.Imm(asm.R10+1, 0), asm.Return()}, 0},
+		"a register too many, read":  {asm.Instructions{asm.Mov.Reg(asm.R0, asm.R10+1), asm.Return()}, 0},
 		"an end without exit":        {asm.Instructions{asm.Return(), asm.Mov.Imm(asm.R0, 0)}, 1},
 		"a jump to another function": {append(program(), asm.Ja.Label("loop")), 8},
 	} {

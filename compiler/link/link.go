@@ -9,7 +9,8 @@
 // stratification).
 //
 // Members share one program, so that they trust each other, as the functions of one source do. Each keeps its own
-// objects, whose names get the member's in front: kept ones are found again in the next revision of the same members.
+// objects, whose names get the member's in front; what it keeps is a map of its own with the layout that it has when the member is
+// alone, so that either takes it over from the other.
 package link
 
 import (
@@ -46,6 +47,8 @@ type Program struct {
 	Members  []Member // in the order of their workload IDs
 	BPF      []byte
 	Contents compiler.Contents
+
+	Compiler, SDK string // as in an artifact's manifest
 }
 
 // Instructions is how long the program is.
@@ -78,7 +81,7 @@ func fuse(ctx context.Context, sources [][]byte, s stage) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Program{Members: make([]Member, len(sources))}
+	p := &Program{Members: make([]Member, len(sources)), SDK: l.SDK()}
 	modules := make([][]byte, len(sources)+1)
 	group, bounded := errgroup.WithContext(ctx)
 	for i, source := range sources {
@@ -95,7 +98,7 @@ func fuse(ctx context.Context, sources [][]byte, s stage) (*Program, error) {
 	}
 	group, bounded = errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
-		modules[0], err = l.Unit(bounded, entry(p.Members, s))
+		modules[0], p.Compiler, err = l.Unit(bounded, entry(p.Members, s))
 		return err
 	})
 	for i, m := range p.Members {
@@ -116,7 +119,8 @@ func fuse(ctx context.Context, sources [][]byte, s stage) (*Program, error) {
 // check refuses what would have to be one thing in the program and is several.
 func (p *Program) check() error {
 	if p.Contents.Layouts.Migrated != "" || p.Contents.Layouts.From != "" {
-		return fmt.Errorf("%w: one of %s has LAMBDA_MIGRATED, which takes over from one lambda's revision", ErrMember, p.names())
+		return fmt.Errorf("%w: one of %s has LAMBDA_MIGRATED, which is converted for one lambda at a time: declare it LAMBDA_KEPT, or leave that lambda out",
+			ErrMember, p.names())
 	}
 	return nil
 }
@@ -155,11 +159,11 @@ func (p *Program) name() error {
 	for i := range p.Members {
 		m := &p.Members[i]
 		if m.Spec.P4 != "" {
-			return fmt.Errorf("%w: %s has a match stage of its own (p4)", ErrMember, m.Spec.Name)
+			return fmt.Errorf("%w: %s has a match stage of its own (p4), which no workload ID selects: leave it out", ErrMember, m.Spec.Name)
 		}
 		m.Name = strings.ReplaceAll(m.Spec.Name, "-", "_")
 		if seen[m.Name]++; seen[m.Name] > 1 {
-			return fmt.Errorf("%w: two lambdas are called %s: what they keep could not be told apart", ErrMember, m.Name)
+			return fmt.Errorf("%w: two lambdas are called %s: what they keep could not be told apart: rename one, or leave it out", ErrMember, m.Name)
 		}
 	}
 	return nil

@@ -84,8 +84,9 @@ func TestMembersKeepTheirOwn(t *testing.T) {
 			t.Errorf("there is no variable %s", want)
 		}
 	}
-	if p.Contents.Layouts.Kept == "" {
-		t.Error("what is kept has no layout")
+	one, two := p.Contents.Members["one"].Kept, p.Contents.Members["two"].Kept
+	if one == "" || one != two {
+		t.Errorf("equal objects are kept under layouts %q and %q", one, two)
 	}
 	if size := spec.Variables[link.MembersVariable].Size(); size != 8 {
 		t.Errorf("%d bytes of workload IDs for two members", size)

@@ -32,3 +32,9 @@ func Steps(ctx context.Context, sources [][]byte) (steps []Step, err error) {
 	}
 	return steps, nil
 }
+
+// Naive makes one program of packed sources without what Fuse does to make it smaller, but for the match, which is reduced so that
+// the program can be deployed as Fuse's: the other side of a comparison.
+func Naive(ctx context.Context, sources [][]byte) (*Program, error) {
+	return fuse(ctx, sources, stage{reduce: true})
+}

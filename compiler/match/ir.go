@@ -238,9 +238,25 @@ type Input struct {
 // Ports are the values of the standard metadata's ports.
 const (
 	PortWire = 0      // p0: the wire on which packets arrive
-	PortHost = 0x300  // v0.0: the host's first
+	PortHost = 0x300  // v0.0: the host's first of HostPorts
 	PortNone = 0xffff // no port: the packet is dropped
 )
+
+// HostPortsEach is how many host ports there are at each of the HostSlots PCIe slots: v1.0 comes that many behind v0.0.
+const (
+	HostSlots     = 4
+	HostPortsEach = 64
+	HostPorts     = HostSlots * HostPortsEach
+)
+
+// IsPort says whether packets for that port go anywhere.
+func IsPort(n *big.Int) bool {
+	if !n.IsUint64() {
+		return false
+	}
+	p := n.Uint64()
+	return p == PortWire || p >= PortHost && p < PortHost+HostPorts
+}
 
 // StandardMetadata is the name of the metadata that every program has.
 const StandardMetadata = "standard_metadata"

@@ -168,7 +168,7 @@ func randomAction(rng *rand.Rand) string {
 	return []string{
 		fmt.Sprintf(`{"type": "set", "data": {"v": {"value": "%d"}}}`, rng.IntN(4)),
 		fmt.Sprintf(`{"type": "move", "data": {"v": {"value": "%d"}, "w": {"value": "%d"}}}`, rng.IntN(4), rng.IntN(4)),
-		fmt.Sprintf(`{"type": "send", "data": {"p": {"value": "%d"}}}`, rng.IntN(2)),
+		fmt.Sprintf(`{"type": "send", "data": {"p": {"value": "v0.%d"}}}`, rng.IntN(2)),
 		`{"type": "nothing"}`,
 	}[min(rng.IntN(6), 3)]
 }

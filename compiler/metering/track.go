@@ -5,6 +5,7 @@ import (
 
 	"github.com/lambdanic/lambdanic/compiler/diagnose"
 	"github.com/lambdanic/lambdanic/compiler/flow"
+	"github.com/lambdanic/lambdanic/compiler/helper"
 )
 
 // A value is what is known of a register.
@@ -147,11 +148,11 @@ func (g *graph) checkStore(i int, s *state) error {
 // checkHelper looks at the buffer that a helper writes to. It grows upwards from the pointer, and the verifier keeps it
 // within the stack, but it may be long.
 func (g *graph) checkHelper(i int, s *state) error {
-	h, ok := helpers[asm.BuiltinFunc(g.Insns[i].Constant)]
-	if !ok || h.writes == 0 {
-		return nil // weigh refuses the unknown
+	writes := helper.All[asm.BuiltinFunc(g.Insns[i].Constant)].Writes() // weigh refuses the unknown
+	if writes == asm.R0 {
+		return nil
 	}
-	to := s[h.writes]
+	to := s[writes]
 	if to.kind == mixed || to.kind == stack && to.n < int32(g.slot)+8 {
 		return g.refuse(i, "%s could write over the fuel", diagnose.Helper(asm.BuiltinFunc(g.Insns[i].Constant)))
 	}

@@ -8,14 +8,8 @@ import (
 	"github.com/cilium/ebpf/asm"
 
 	"github.com/lambdanic/lambdanic/compiler/diagnose"
+	"github.com/lambdanic/lambdanic/compiler/helper"
 )
-
-// A helper takes a fixed time, and some for the bytes that it touches.
-type helper struct {
-	ns     uint64
-	bytes  func(*weigher, *state) uint64
-	writes asm.Register // the argument that points to what it writes; r0 if nothing
-}
 
 const unitsPerNs = PerMicrosecond / 1000
 
@@ -25,28 +19,6 @@ const bytesPerNs = 12
 // packetMax is how long packets are: jumbo frames. (Those of a virtual link of the host's own can be longer; more than there is
 // bpf_xdp_load_bytes refuses to copy, at once.)
 const packetMax = 9216
-
-// helpers are all that a lambda may call, with about twice the time that they were measured to take.
-var helpers = map[asm.BuiltinFunc]helper{
-	asm.FnMapLookupElem:     {ns: 40, bytes: keyBytes},
-	asm.FnMapUpdateElem:     {ns: 200, bytes: elementBytes},
-	asm.FnMapDeleteElem:     {ns: 150, bytes: keyBytes},
-	asm.FnXdpLoadBytes:      {ns: 40, bytes: packetBytes, writes: asm.R3},
-	asm.FnXdpStoreBytes:     {ns: 40, bytes: packetBytes},
-	asm.FnXdpGetBuffLen:     {ns: 10},
-	asm.FnXdpAdjustTail:     {ns: 200},
-	asm.FnXdpAdjustHead:     {ns: 100},
-	asm.FnKtimeGetNs:        {ns: 60},
-	asm.FnKtimeGetBootNs:    {ns: 60},
-	asm.FnKtimeGetCoarseNs:  {ns: 40},
-	asm.FnJiffies64:         {ns: 10},
-	asm.FnGetPrandomU32:     {ns: 30},
-	asm.FnGetSmpProcessorId: {ns: 10},
-	asm.FnSpinLock:          {ns: 200},
-	asm.FnSpinUnlock:        {ns: 20},
-	asm.FnCsumDiff:          {ns: 40, bytes: sizes(asm.R2, asm.R4)},
-	asm.FnStrncmp:           {ns: 20, bytes: sizes(asm.R2)},
-}
 
 // Instructions weigh 1, but for these. Loads and stores hit a cache; an atomic operation waits for its line, a division for
 // itself.
@@ -80,14 +52,11 @@ func (g *graph) weigh(spec *ebpf.CollectionSpec, values []*state) error {
 		}
 		switch ins := &g.Insns[i]; {
 		case ins.IsBuiltinCall():
-			h, ok := helpers[asm.BuiltinFunc(ins.Constant)]
+			h, ok := helper.All[asm.BuiltinFunc(ins.Constant)]
 			if !ok {
 				return g.refuse(i, "a call of %s, which may take any time", diagnose.Helper(asm.BuiltinFunc(ins.Constant)))
 			}
-			g.weight[i] = weightCall + h.ns*unitsPerNs
-			if h.bytes != nil {
-				g.weight[i] += h.bytes(w, values[i]) * unitsPerNs / bytesPerNs
-			}
+			g.weight[i] = weightCall + h.Time*unitsPerNs + w.touched(h, values[i])*unitsPerNs/bytesPerNs
 		default:
 			g.weight[i] = weightOf(ins)
 		}
@@ -123,25 +92,22 @@ func (w *weigher) mapOf(s *state) *ebpf.MapSpec {
 	return w.largest
 }
 
-func keyBytes(w *weigher, s *state) uint64 { return uint64(w.mapOf(s).KeySize) }
-
-func elementBytes(w *weigher, s *state) uint64 {
-	m := w.mapOf(s)
-	return uint64(m.KeySize) + uint64(m.ValueSize)
-}
-
-func packetBytes(w *weigher, s *state) uint64 {
-	return min(w.size(s[asm.R4]), packetMax)
-}
-
-// sizes are arguments that say how long others are.
-func sizes(args ...asm.Register) func(*weigher, *state) uint64 {
-	return func(w *weigher, s *state) (n uint64) {
-		for _, r := range args {
-			n += w.size(s[r])
+// touched is how many bytes a helper touches.
+func (w *weigher) touched(h helper.Helper, s *state) (n uint64) {
+	longest := uint64(math.MaxUint64)
+	for i, a := range h.Args {
+		switch a {
+		case helper.Context:
+			longest = packetMax
+		case helper.Key:
+			n += uint64(w.mapOf(s).KeySize)
+		case helper.Value:
+			n += uint64(w.mapOf(s).ValueSize)
+		case helper.Size:
+			n += min(w.size(s[asm.R1+asm.Register(i)]), longest)
 		}
-		return n
 	}
+	return n
 }
 
 // size bounds an argument that says how long another is: the verifier has seen that the memory is there, and the longest piece of

@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/lambdanic/lambdanic/api"
@@ -114,6 +115,18 @@ func TestElementary(t *testing.T) {
 	}
 }
 
+// A loop whose end only the request decides, around accesses to the packet.
+func TestEndless(t *testing.T) {
+	r := put(t, "endless")
+	for _, request := range []string{".", "a.", "one. two.", strings.Repeat("long ", 200) + "."} {
+		agree(t, r, []byte(request))
+	}
+	request := []byte("no full stop")
+	if n, err := r.AskNIC(0, request); err != nil || n.Type != api.TypeResponse || n.Code == 0 {
+		t.Errorf("request %q: %v, %v, want it to be refused by the lambda", request, n, err)
+	}
+}
+
 func TestRecursion(t *testing.T) {
 	r := put(t, "recursion")
 	for which := range uint32(8) {
@@ -136,4 +149,28 @@ func TestPointers(t *testing.T) {
 		fault(t, r, words(1, forged))
 	}
 	agree(t, r, words(1, 0))
+}
+
+func TestFunctions(t *testing.T) {
+	r := put(t, "functions")
+	rng := rand.New(rand.NewPCG(5, 6))
+	texts := []string{"", "0", "-1", "  +42x", "0x1fG", "077", "99999999999999999999", "-99999999999999999999", "9223372036854775807", "ffffffffffffffff", "zz", "-0x", "-12345678901234567890"}
+	for range 300 {
+		var request []byte
+		for range 2 {
+			request = binary.NativeEndian.AppendUint64(request, math.Float64bits(number(rng)))
+		}
+		for range 2 {
+			request = binary.NativeEndian.AppendUint32(request, math.Float32bits(float32(number(rng))))
+		}
+		request = append(request, words(rng.Uint32(), rng.Uint32())...)
+		request = binary.NativeEndian.AppendUint64(request, rng.Uint64())
+		request = binary.NativeEndian.AppendUint64(request, rng.Uint64()>>rng.IntN(64))
+		var text [32]byte
+		copy(text[:], texts[rng.IntN(len(texts))])
+		agree(t, r, append(request, text[:]...))
+		if t.Failed() {
+			return
+		}
+	}
 }

@@ -68,36 +68,6 @@ func TestWebServerOtherPackets(t *testing.T) {
 	}
 }
 
-func TestListings(t *testing.T) {
-	c := program(t, "listings")
-	content := []byte("twenty bytes of text")
-	memory := append(append([]byte{}, content...), make([]byte, 40)...)
-	if err := c.Variables["memory"].Set(memory); err != nil {
-		t.Fatal(err)
-	}
-	request := func(id byte) []byte {
-		return datagram(t, 5000, jobPort, append([]byte{0, 0, 0, id}, make([]byte, 20)...))
-	}
-
-	verdict, out := run(t, c, "lambda", request(1))
-	wantVerdict(t, verdict, xdpTX)
-	p := dissect(t, out)
-	wantTurned(t, p, jobPort, 5000)
-	if !bytes.Equal(p.payload[4:], content) {
-		t.Errorf("address %q, want %q", p.payload[4:], content)
-	}
-	verdict, out = run(t, c, "lambda", request(2))
-	wantVerdict(t, verdict, xdpTX)
-	if p := dissect(t, out); !bytes.Equal(p.payload[4:], make([]byte, 20)) {
-		t.Errorf("the other lambda changed the address: %x", p.payload)
-	}
-	verdict, _ = run(t, c, "lambda", datagram(t, 5000, 53, nil))
-	wantVerdict(t, verdict, xdpPass)
-	// The listing sends nothing where the ID is unknown: no port was chosen.
-	verdict, _ = run(t, c, "lambda", request(7))
-	wantVerdict(t, verdict, xdpDrop)
-}
-
 func TestKeyValueClient(t *testing.T) {
 	c := program(t, "kv_client")
 	for number, want := range map[byte]string{2: "get key\r\n", 3: "set key 0 0 4\r\ndata\r\n"} {

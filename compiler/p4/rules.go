@@ -169,12 +169,27 @@ func (r *ruleReader) data(n node, call *match.Call) {
 			r.object(n, "a parameter", map[string]func(node){"value": func(n node) {
 				call.Args[i] = match.Num(0) // not missing, whatever it is
 				if v, ok := r.value(n, 0); ok {
+					if sendsTo(call.Action, i) && !match.IsPort(v) {
+						r.errors.add(n.position, "%q is not a port: packets go to p0, the wire, or v0.0 to v3.63, the host; drop() drops them", n.text)
+					}
 					call.Args[i] = match.Const{Value: v}
 				}
 			}})
 		}
 	}
 	r.object(n, "the data of action "+call.Action.Name, keys)
+}
+
+// sendsTo says whether the action sends packets to the port that its parameter i names.
+func sendsTo(a *match.Action, i int) bool {
+	return slices.ContainsFunc(a.Body, func(s match.Stmt) bool {
+		assign, ok := s.(match.Assign)
+		if !ok || assign.To.Header.Name != match.StandardMetadata || assign.To.Name != "egress_spec" {
+			return false
+		}
+		arg, ok := assign.From.(match.Arg)
+		return ok && arg.Index == i
+	})
 }
 
 // match reads the values of a rule's keys.
@@ -273,9 +288,6 @@ var (
 	mac      = regexp.MustCompile(`^[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2})+$`)
 )
 
-// hostPortsEach is how many host ports there are at each PCIe slot: v1.0 comes that many behind v0.0.
-const hostPortsEach = 64
-
 // value reads a number, a port, an IPv4 address or bytes with colons. Width 0 is any.
 func (r *ruleReader) value(n node, width int) (*big.Int, bool) {
 	text, ok := r.text(n, "a value")
@@ -305,7 +317,7 @@ func parseValue(text string) (*big.Int, bool) {
 	if m := hostPort.FindStringSubmatch(text); m != nil {
 		slot, _ := strconv.Atoi(m[1])
 		n, _ := strconv.Atoi(m[2])
-		return big.NewInt(int64(match.PortHost + slot*hostPortsEach + n)), n < hostPortsEach
+		return big.NewInt(int64(match.PortHost + slot*match.HostPortsEach + n)), n < match.HostPortsEach
 	}
 	if addr, err := netip.ParseAddr(text); err == nil && addr.Is4() {
 		return new(big.Int).SetBytes(addr.AsSlice()), true

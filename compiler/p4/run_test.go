@@ -15,6 +15,7 @@ import (
 
 	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/compiler/metering"
+	"github.com/lambdanic/lambdanic/compiler/parts"
 )
 
 // The programs in testdata run as BPF on whole packets here: packet in, packet and verdict out. Packets are made, and
@@ -49,7 +50,7 @@ func load(t testing.TB, dir string) *ebpf.Collection {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := metering.Fill(spec, time.Duration(a.Manifest.Spec.Limits.Time)); err != nil {
+	if err := errors.Join(parts.Fit(spec, 1), metering.Fill(spec, time.Duration(a.Manifest.Spec.Limits.Time))); err != nil {
 		t.Fatal(err)
 	}
 	c, err := ebpf.NewCollection(spec)

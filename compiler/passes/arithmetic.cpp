@@ -33,6 +33,61 @@ static Value *negateBy(IRBuilder<> &at, Value *value, Value *sign)
 	return at.CreateSub(at.CreateXor(value, sign), sign);
 }
 
+static Value *lowOf(IRBuilder<> &at, Value *wide)
+{
+	return at.CreateTrunc(wide, at.getInt64Ty());
+}
+
+static Value *highOf(IRBuilder<> &at, Value *wide)
+{
+	return at.CreateTrunc(at.CreateLShr(wide, 64), at.getInt64Ty());
+}
+
+static Value *join(IRBuilder<> &at, Value *high, Value *low)
+{
+	Type *wide = at.getInt128Ty();
+	return at.CreateOr(at.CreateZExt(low, wide), at.CreateShl(at.CreateZExt(high, wide), 64));
+}
+
+// A product of 128 bits from products of 32 by 32.
+static Value *expandProduct(IRBuilder<> &at, Value *a, Value *b)
+{
+	auto half = [&](Value *x, bool upper) {
+		return upper ? at.CreateLShr(x, 32) : at.CreateAnd(x, at.getInt64(0xffffffff));
+	};
+	Value *al = lowOf(at, a), *bl = lowOf(at, b);
+	Value *p00 = at.CreateMul(half(al, false), half(bl, false)),
+	      *p01 = at.CreateMul(half(al, false), half(bl, true));
+	Value *p10 = at.CreateMul(half(al, true), half(bl, false)), *p11 = at.CreateMul(half(al, true), half(bl, true));
+	Value *middle = at.CreateAdd(at.CreateAdd(half(p00, true), half(p01, false)), half(p10, false));
+	Value *top =
+		at.CreateAdd(at.CreateAdd(p11, half(p01, true)), at.CreateAdd(half(p10, true), half(middle, true)));
+
+	top = at.CreateAdd(top, at.CreateAdd(at.CreateMul(highOf(at, a), bl), at.CreateMul(al, highOf(at, b))));
+	return join(at, top, at.CreateMul(al, bl));
+}
+
+// Calls a function of sdk/lambda_wide.h.
+static Value *callWide(IRBuilder<> &at, const char *name, ArrayRef<Value *> args)
+{
+	Module &module = *at.GetInsertBlock()->getModule();
+	SmallVector<Type *> types(args.size(), at.getInt64Ty());
+	CallInst *made =
+		at.CreateCall(module.getOrInsertFunction(name, FunctionType::get(at.getInt64Ty(), types, false)), args);
+	made->setDoesNotAccessMemory();
+	made->setDoesNotThrow();
+	made->addFnAttr(Attribute::WillReturn);
+	return made;
+}
+
+static Value *expandWide(IRBuilder<> &at, Value *a, Value *b, bool remainder)
+{
+	Value *bh = highOf(at, b), *bl = lowOf(at, b), *ah = highOf(at, a);
+	Value *high = callWide(at, "lambda_u128_div_high", { ah, bh, bl });
+	Value *quotient = join(at, high, callWide(at, "lambda_u128_div_low", { ah, lowOf(at, a), bh, bl }));
+	return remainder ? at.CreateSub(a, expandProduct(at, quotient, b)) : quotient;
+}
+
 // C11 6.5.5p6: quotients are cut off towards zero, and a remainder has the sign of the dividend.
 static Value *expandSigned(IRBuilder<> &at, BinaryOperator &division)
 {
@@ -48,32 +103,11 @@ static Value *expandSigned(IRBuilder<> &at, BinaryOperator &division)
 								 : at.CreateSub(a, at.CreateShl(quotient, shift));
 	}
 	Value *signB = signOf(at, b), *absA = negateBy(at, a, signA), *absB = negateBy(at, b, signB);
-	if (division.getOpcode() == Instruction::SDiv)
-		return negateBy(at, at.CreateUDiv(absA, absB), at.CreateXor(signA, signB));
-	return negateBy(at, at.CreateURem(absA, absB), signA);
-}
-
-// A product of 128 bits from products of 32 by 32.
-static Value *expandProduct(IRBuilder<> &at, BinaryOperator &product)
-{
-	Type *wide = product.getType(), *word = at.getInt64Ty();
-	Value *a = product.getOperand(0), *b = product.getOperand(1);
-	auto low = [&](Value *x) { return at.CreateTrunc(x, word); };
-	auto high = [&](Value *x) { return at.CreateTrunc(at.CreateLShr(x, 64), word); };
-	auto half = [&](Value *x, bool upper) {
-		return upper ? at.CreateLShr(x, 32) : at.CreateAnd(x, at.getInt64(0xffffffff));
-	};
-	Value *al = low(a), *bl = low(b);
-	Value *p00 = at.CreateMul(half(al, false), half(bl, false)),
-	      *p01 = at.CreateMul(half(al, false), half(bl, true));
-	Value *p10 = at.CreateMul(half(al, true), half(bl, false)), *p11 = at.CreateMul(half(al, true), half(bl, true));
-	Value *middle = at.CreateAdd(at.CreateAdd(half(p00, true), half(p01, false)), half(p10, false));
-	Value *top =
-		at.CreateAdd(at.CreateAdd(p11, half(p01, true)), at.CreateAdd(half(p10, true), half(middle, true)));
-
-	top = at.CreateAdd(top, at.CreateAdd(at.CreateMul(high(a), bl), at.CreateMul(al, high(b))));
-	Value *bottom = at.CreateMul(al, bl);
-	return at.CreateOr(at.CreateZExt(bottom, wide), at.CreateShl(at.CreateZExt(top, wide), 64));
+	bool remainder = division.getOpcode() == Instruction::SRem;
+	Value *unsignedOne = width == 128 ? expandWide(at, absA, absB, remainder)
+			     : remainder  ? at.CreateURem(absA, absB)
+					  : at.CreateUDiv(absA, absB);
+	return negateBy(at, unsignedOne, remainder ? signA : at.CreateXor(signA, signB));
 }
 
 static Value *expand(BinaryOperator &op)
@@ -83,14 +117,22 @@ static Value *expand(BinaryOperator &op)
 
 	if (op.getType()->isVectorTy())
 		return nullptr;
-	if ((op.getOpcode() == Instruction::SDiv || op.getOpcode() == Instruction::SRem) && width <= 64)
-		return expandSigned(at, op);
-	if (op.getOpcode() == Instruction::Mul && width == 128)
-		return expandProduct(at, op);
-	return nullptr;
+	Value *a = op.getOperand(0), *b = op.getOperand(1);
+	switch (op.getOpcode()) {
+	case Instruction::SDiv:
+	case Instruction::SRem:
+		return width <= 64 || width == 128 ? expandSigned(at, op) : nullptr;
+	case Instruction::UDiv:
+	case Instruction::URem:
+		return width == 128 ? expandWide(at, a, b, op.getOpcode() == Instruction::URem) : nullptr;
+	case Instruction::Mul:
+		return width == 128 ? expandProduct(at, a, b) : nullptr;
+	default:
+		return nullptr;
+	}
 }
 
-PreservedAnalyses ArithmeticPass::run(Module &module, ModuleAnalysisManager &)
+static bool expandAll(Module &module)
 {
 	bool changed = false;
 
@@ -104,6 +146,17 @@ PreservedAnalyses ArithmeticPass::run(Module &module, ModuleAnalysisManager &)
 			op->eraseFromParent();
 			changed = true;
 		}
+	}
+	return changed;
+}
+
+PreservedAnalyses ArithmeticPass::run(Module &module, ModuleAnalysisManager &)
+{
+	bool changed = expandAll(module);
+
+	if (module.getFunction("lambda_u128_div_high")) {
+		lambda::linkRuntime(module);
+		expandAll(module); // the products of what is linked
 	}
 	return changed ? PreservedAnalyses::none() : PreservedAnalyses::all();
 }

@@ -7,6 +7,9 @@
 
 using namespace llvm;
 
+// LAMBDA_KEPT in sdk/lambda.h.
+static constexpr StringLiteral keptSection = ".bss..keep";
+
 // The maps that are for all members: the hand-over of the request, and the memory that is scratch to each of them.
 static bool isCommon(const GlobalVariable &variable)
 {
@@ -25,10 +28,13 @@ static void makeInternal(Function &function)
 		function.addFnAttr(Attribute::AlwaysInline);
 }
 
-// Variables stay as visible as they were: others may read what is kept in them.
+// Variables stay as visible as they were: others may read what is kept in them. What is kept has a map for each member, as it has
+// alone, so that a revision in this program and one by itself can take it over from each other.
 static void rename(GlobalObject &object, StringRef member)
 {
 	object.setName(member + "__" + object.getName());
+	if (object.getSection() == keptSection)
+		object.setSection((keptSection + ("_" + member)).str());
 	if (auto *function = dyn_cast<Function>(&object))
 		makeInternal(*function);
 }

@@ -28,6 +28,16 @@ void lambda::refuse(Instruction &at, const Twine &message)
 	function.getContext().diagnose(DiagnosticInfoUnsupported(function, message, place));
 }
 
+void lambda::refuse(Module &module, DIFile *file, unsigned line, const Twine &message)
+{
+	LLVMContext &context = module.getContext();
+	// LLVM has places of functions and of what is in them only.
+	auto *place = DISubprogram::getDistinct(context, file, "", "", file, line, nullptr, line, nullptr, 0, 0,
+						DINode::FlagZero, DISubprogram::SPFlagDefinition, nullptr);
+
+	context.diagnose(DiagnosticInfoUnsupported(*module.begin(), message, DiagnosticLocation(place)));
+}
+
 bool lambda::isOfSdk(const DebugLoc &place)
 {
 	auto *scope = place ? dyn_cast<DIScope>(place.getScope()) : nullptr;

@@ -4,12 +4,16 @@
 
 #include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/Instruction.h"
+#include "llvm/IR/Module.h"
 
 namespace lambda
 {
 
 // Reports an error at the author's line from which an instruction comes. clang goes on, and fails at the end.
 void refuse(llvm::Instruction &, const llvm::Twine &message);
+
+// Reports an error at the line where a function or an object is declared.
+void refuse(llvm::Module &, llvm::DIFile *, unsigned line, const llvm::Twine &);
 
 // The author's line that a line of the SDK was inlined into, else the line itself.
 llvm::DILocation *authorsPlace(llvm::DILocation *);

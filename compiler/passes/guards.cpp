@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "memory.h"
+#include "parts.h"
 #include "remarks.h"
 
 #include "llvm/IR/InlineAsm.h"
@@ -39,6 +40,12 @@ uint64_t Guards::room(Place place) const
 	if (place.object)
 		return sizeOf(place.object, function.getParent()->getDataLayout());
 	return layout.size();
+}
+
+Value *Guards::limit(IRBuilder<> &at, Place place, uint64_t less) const
+{
+	return byParts(at, int64_t(room(place) - layout.partSize() * !place.object - less),
+		       place.object ? 0 : layout.partSize());
 }
 
 // Whether the address stands as it is: a global's, by an offset that the verifier sees to be within.
@@ -149,7 +156,7 @@ void Guards::emit(Guard &guard)
 		.with("state", "inserted")
 		.with("why", whyOf(guard))
 		.at(first->getDebugLoc());
-	Value *outside = span > size ? at.getTrue() : at.CreateICmpUGT(number, at.getInt64(size - span));
+	Value *outside = span > size ? at.getTrue() : at.CreateICmpUGT(number, limit(at, guard.place, low + span));
 
 	faultIf(outside, first);
 	for (const Access &access : guard.accesses)

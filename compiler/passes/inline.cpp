@@ -236,8 +236,8 @@ PreservedAnalyses MergePass::run(Module &module, ModuleAnalysisManager &manager)
 	Provenance provenance(module);
 	for (Function &function : module)
 		if (isProgram(function) &&
-		    !isWalkable(analyses.getResult<LoopAnalysis>(function),
-				analyses.getResult<ScalarEvolutionAnalysis>(function), provenance))
+		    !isWalkableOnAllWays(function, analyses.getResult<LoopAnalysis>(function),
+					 analyses.getResult<ScalarEvolutionAnalysis>(function), provenance))
 			setMetered(module);
 	return PreservedAnalyses::none();
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "layout.h"
 #include "diagnose.h"
+#include "parts.h"
 
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/InstIterator.h"
@@ -174,5 +175,6 @@ GlobalVariable *Layout::memory()
 	// Zeros take no room in an object in a section that begins with .bss; the loader finds both as .data.memory.
 	map->setSection(initialized ? ".data.memory" : ".bss..memory");
 	map->setAlignment(Align(64));
+	growByParts(*map, stride);
 	return map;
 }

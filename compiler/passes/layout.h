@@ -2,7 +2,9 @@
 // Linear memory: one map in which everything lies whose address a program keeps. As in WebAssembly, a pointer is an offset in it,
 // so that a forged one reaches nothing else.
 //
-//	[guard: offset 0 is NULL] [shared objects] [CPU 0's objects] ... [CPU 15's objects] [spare room]
+//	[guard: offset 0 is NULL] [shared objects] [CPU 0's objects] [CPU 1's objects] ... [spare room]
+//
+// How many CPUs it has objects of is known when it is loaded (parts.h).
 #ifndef LAMBDA_LAYOUT_H
 #define LAMBDA_LAYOUT_H
 
@@ -15,7 +17,6 @@ namespace lambda
 
 enum : uint64_t {
 	GuardBytes = 64,
-	Parts = 16, // LAMBDA_CPUS in sdk/lambda.h
 	SpareBytes = 2048, // behind what __lambda_resolve() gives, for helpers that are told a constant length
 };
 
@@ -58,10 +59,10 @@ class Layout
 		return stride;
 	}
 
-	// Where pointers may point at most, exclusive.
+	// Where pointers may point at most, exclusive, if there is one part. Each further one adds partSize().
 	uint64_t size() const
 	{
-		return partsAt + Parts * stride;
+		return partsAt + stride;
 	}
 
 	// The map. It is made when it is first asked for.

@@ -2,6 +2,8 @@
 #include "loops.h"
 #include "diagnose.h"
 
+#include "llvm/Analysis/ScalarEvolutionExpressions.h"
+#include "llvm/IR/CFG.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/Transforms/InstCombine/InstCombine.h"
@@ -17,6 +19,10 @@ using namespace lambda;
 // within an iteration may be walked each on its own from there on, so a loop that has some has to be short.
 static const uint64_t walkMax = 40000;
 static const uint64_t branchyTripMax = 16;
+
+// Ways that part before a loop may be walked through it each on its own, too. In instructions that are walked in loops, times the
+// program's branches: random programs (compiler/randomc) of which the verifier did not find the end had 78,000 and more.
+static const uint64_t waysMax = 1 << 16;
 
 // Whether a loop holds a branch that stays in it.
 static bool isBranchy(const Loop &loop)
@@ -72,19 +78,65 @@ static bool isPayloadLoop(const Loop &loop, const Provenance &provenance)
 	return touchesPacket;
 }
 
-bool lambda::isWalkable(LoopInfo &loops, ScalarEvolution &evolution, const Provenance &provenance)
+// Whether a condition, or a part of it, depends on how often a loop was run.
+static bool dependsOnCount(Value *condition, const Loop &loop, ScalarEvolution &evolution, unsigned depth = 0)
+{
+	auto *inst = dyn_cast<Instruction>(condition);
+
+	if (!inst || !loop.contains(inst) || depth > 4)
+		return false;
+	return any_of(inst->operands(), [&](Value *operand) {
+		if (operand->getType()->isIntegerTy(1))
+			return dependsOnCount(operand, loop, evolution, depth + 1);
+		return isa<ICmpInst>(inst) && evolution.isSCEVable(operand->getType()) &&
+		       SCEVExprContains(evolution.getSCEV(operand),
+					[](const SCEV *part) { return isa<SCEVAddRecExpr>(part); });
+	});
+}
+
+// Whether something within a loop counts its iterations, for the verifier to see.
+static bool isCounted(const Loop &loop, ScalarEvolution &evolution)
+{
+	SmallVector<BasicBlock *, 8> exiting;
+
+	loop.getExitingBlocks(exiting);
+	return any_of(exiting, [&](BasicBlock *block) {
+		auto *branch = dyn_cast<BranchInst>(block->getTerminator());
+		return branch && branch->isConditional() && dependsOnCount(branch->getCondition(), loop, evolution);
+	});
+}
+
+// What the verifier walks in all loops that are not written for it; nothing where nobody knows.
+static std::optional<uint64_t> walkOf(LoopInfo &loops, ScalarEvolution &evolution, const Provenance &provenance)
 {
 	uint64_t total = 0;
 
 	for (Loop *loop : loops) {
-		if (isPayloadLoop(*loop, provenance) || isOfSdk(loop->getStartLoc()))
+		bool forVerifier = isPayloadLoop(*loop, provenance) && isCounted(*loop, evolution);
+		if (forVerifier || isOfSdk(loop->getStartLoc()))
 			continue;
 		uint64_t walk = walkOf(*loop, loops, evolution);
 		if (!walk)
-			return false;
+			return std::nullopt;
 		total += walk;
 	}
-	return total <= walkMax;
+	return total;
+}
+
+bool lambda::isWalkable(LoopInfo &loops, ScalarEvolution &evolution, const Provenance &provenance)
+{
+	return walkOf(loops, evolution, provenance).value_or(UINT64_MAX) <= walkMax;
+}
+
+bool lambda::isWalkableOnAllWays(Function &function, LoopInfo &loops, ScalarEvolution &evolution,
+				 const Provenance &provenance)
+{
+	uint64_t walk = walkOf(loops, evolution, provenance).value_or(UINT64_MAX), branches = 0;
+
+	for (BasicBlock &block : function)
+		if (unsigned ways = succ_size(&block))
+			branches += ways - 1;
+	return walk <= walkMax && walk * (1 + branches) <= waysMax;
 }
 
 // How often a loop's body is worth to be repeated. A charge costs about ten instructions of the machine. Where the number of

@@ -15,6 +15,9 @@ namespace lambda
 // look at in all.
 bool isWalkable(llvm::LoopInfo &, llvm::ScalarEvolution &, const Provenance &);
 
+// Whether it can do so on each way that leads to them.
+bool isWalkableOnAllWays(llvm::Function &, llvm::LoopInfo &, llvm::ScalarEvolution &, const Provenance &);
+
 // Unrolls short loops of a metered function, so that several iterations share a charge and their accesses a guard.
 void unrollShort(llvm::Function &, llvm::FunctionAnalysisManager &);
 

@@ -198,7 +198,7 @@ void Rewriter::emit(const Resolve &resolve)
 	uint64_t low = resolve.place.object ? 0 : GuardBytes;
 	uint64_t spare = resolve.place.object ? max->getZExtValue() : 0;
 	uint64_t room = guards.room(resolve.place);
-	Value *limit = at.getInt64(room > low + spare ? room - low - spare : 0);
+	Value *limit = room > low + spare ? guards.limit(at, resolve.place, low + spare) : at.getInt64(0);
 	Value *from = makeOpaque(at, at.CreateSub(resolve.number, at.getInt64(low)));
 	guards.faultIf(at.CreateICmpUGT(from, limit), &call);
 	at.SetInsertPoint(&call);

@@ -72,8 +72,11 @@ class Guards
 	// Ends the request before an instruction where a condition holds.
 	void faultIf(llvm::Value *wrong, llvm::Instruction *before);
 
-	// How many bytes a pointer may range over, from where its offsets count.
+	// How many bytes a pointer may range over, from where its offsets count, whatever the number of parts is.
 	uint64_t room(Place) const;
+
+	// As many as there are then, less some.
+	llvm::Value *limit(llvm::IRBuilder<> &, Place, uint64_t less) const;
 
       private:
 	// One comparison for all accesses at constant distances from a root: lo to hi, counted from the root.

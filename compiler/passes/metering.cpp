@@ -113,9 +113,17 @@ Value *Meter::unknown(Value *value, Instruction *before)
 	return at.CreateZExtOrTrunc(sum, value->getType());
 }
 
+// The packet's ends are read from the program's context as numbers, and are addresses to the verifier.
+static bool isAddress(const Value &value)
+{
+	return any_of(value.users(), [](const User *user) {
+		return isa<IntToPtrInst>(user) || (isa<ZExtInst>(user) && isAddress(*user));
+	});
+}
+
 static bool isBlurrable(const Instruction &inst)
 {
-	return inst.getType()->isIntegerTy() && inst.getType()->getIntegerBitWidth() <= 64;
+	return inst.getType()->isIntegerTy() && inst.getType()->getIntegerBitWidth() <= 64 && !isAddress(inst);
 }
 
 // Uses that exist now get the value made unknown.
@@ -147,6 +155,13 @@ void Meter::findPrecise()
 	}
 }
 
+// Whether a value was made opaque to be compared, on each way into a loop: LLVM may put the comparison before the loop, and what it
+// tells has to reach the access within.
+static bool isCompared(const PHINode &phi)
+{
+	return all_of(phi.incoming_values(), [](const Use &value) { return isOpaque(value); });
+}
+
 // What enters a loop is unknown to the verifier from the first iteration on, so that the next ones show it nothing new. What it holds
 // on to is made so in each iteration.
 void Meter::blur(BasicBlock &header, Instruction *entry)
@@ -155,7 +170,7 @@ void Meter::blur(BasicBlock &header, Instruction *entry)
 	SmallVector<PHINode *, 8> again;
 
 	for (PHINode &phi : header.phis()) {
-		if (!isBlurrable(phi) || !before)
+		if (!isBlurrable(phi) || !before || (kept.count(&phi) && isCompared(phi)))
 			continue;
 		if (precise.count(&phi)) {
 			again.push_back(&phi);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "memory.h"
+#include "parts.h"
 
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/Instructions.h"
@@ -9,9 +10,6 @@ using namespace lambda;
 
 // NULL among pointers into an object: an offset that no guard lets pass.
 static const int64_t nullOffset = int64_t(1) << 62;
-
-// bpf_get_smp_processor_id() (include/uapi/linux/bpf.h).
-static const uint64_t getProcessor = 8;
 
 Numbers::Numbers(Function &function, const Provenance &provenance, Layout &layout)
     : function(function), provenance(provenance), layout(layout)
@@ -28,12 +26,8 @@ Value *Numbers::part()
 	if (partOffset)
 		return partOffset;
 	IRBuilder<> at(&*function.getEntryBlock().getFirstNonPHIOrDbgOrAlloca());
-	auto *type = FunctionType::get(at.getInt64Ty(), false);
-	auto *helper = ConstantExpr::getIntToPtr(at.getInt64(getProcessor), at.getPtrTy());
-	Value *cpu = at.CreateAnd(at.CreateCall(type, helper), constant(at, Parts - 1));
 
-	partOffset = at.CreateAdd(at.CreateMul(cpu, constant(at, layout.partSize())), constant(at, layout.firstPart()),
-				  "part");
+	partOffset = at.CreateAdd(runningPart(at, layout.partSize()), constant(at, layout.firstPart()), "part");
 	return partOffset;
 }
 

@@ -8,8 +8,12 @@
 namespace lambda
 {
 
+// What an object would say to its loader, and lambdas may not, is refused before LLVM's own passes.
+void addDeclarations(llvm::ModulePassManager &);
+
 // Each adds one stage to the end of the module's pipeline, with what LLVM has to clean up behind it.
 
+void addLongDouble(llvm::ModulePassManager &); // is refused, at the pipeline's begin
 void addUnsupported(llvm::ModulePassManager &); // what BPF cannot have is refused
 void addCalls(llvm::ModulePassManager &); // indirect calls become switches
 void addRecursion(llvm::ModulePassManager &); // recursion becomes iteration
@@ -22,6 +26,9 @@ void addMetering(llvm::ModulePassManager &); // loops end within their budget
 void addPressure(llvm::ModulePassManager &); // what the stack has no room for goes to memory
 
 void addBuiltins(llvm::ModulePassManager &); // comparisons of a few bytes become loads
+void addUndefined(llvm::ModulePassManager &); // values that C leaves undefined become zero
+void addVariables(llvm::ModulePassManager &); // where local variables are is forgotten
+void linkRuntime(llvm::Module &); // what the passes called of soft_float_runtime.c
 void addStep(llvm::ModulePassManager &, llvm::StringRef name); // counts instructions, for the report
 void addRemarks(llvm::ModulePassManager &); // writes what the passes had to say
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plugin's entry: puts our passes behind LLVM's own, where the author's code has its optimised form.
+// The plugin's entry: puts our passes behind LLVM's own, where the author's code has its optimised form, but for the one that looks
+// at it as it was written.
 #include "coalesce.h"
 #include "passes.h"
 
@@ -27,12 +28,18 @@ static void addAll(ModulePassManager &passes)
 	lambda::addPressure(passes);
 	lambda::addStep(passes, "metering");
 	lambda::addBuiltins(passes);
+	lambda::addUndefined(passes);
+	lambda::addVariables(passes);
 	lambda::addRemarks(passes);
 }
 
 extern "C" __attribute__((visibility("default"))) PassPluginLibraryInfo llvmGetPassPluginInfo()
 {
 	return { LLVM_PLUGIN_API_VERSION, "lambda", "1", [](PassBuilder &builder) {
+			builder.registerPipelineStartEPCallback([](ModulePassManager &passes, OptimizationLevel) {
+				lambda::addLongDouble(passes);
+				lambda::addDeclarations(passes);
+			});
 			builder.registerOptimizerLastEPCallback(
 				[](ModulePassManager &passes, OptimizationLevel) { addAll(passes); });
 			lambda::addCoalescing(builder);

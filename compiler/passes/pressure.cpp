@@ -2,6 +2,7 @@
 // Pressure: values that are live at once beyond what registers and the kernel's 512 bytes of stack hold go to memory of the running
 // CPU. What the verifier has to know of a value it forgets on that way, so it is data that goes, and not what addresses are made of.
 #include "layout.h"
+#include "parts.h"
 #include "passes.h"
 #include "program.h"
 
@@ -19,9 +20,6 @@ using namespace lambda;
 
 // Of 64 words of stack, what is left for spilled registers: fuel, copies that the register allocator makes, calls.
 static const uint64_t stackWords = 48;
-
-// bpf_get_smp_processor_id() (include/uapi/linux/bpf.h).
-static const uint64_t getProcessor = 8;
 
 namespace
 {
@@ -201,16 +199,15 @@ static Value *makeBase(Function &function, uint64_t words)
 	while (isa<AllocaInst>(*first) || (isa<CallInst>(*first) && cast<CallInst>(*first).isInlineAsm()))
 		++first; // metering begins the program
 	IRBuilder<> at(&*first);
-	auto *type = ArrayType::get(ArrayType::get(at.getInt64Ty(), words), Parts);
+	uint64_t size = alignTo(words * 8, 64); // CPUs share no cache line
+	auto *type = ArrayType::get(at.getInt64Ty(), size / 8);
 	auto *map = new GlobalVariable(module, type, false, GlobalValue::InternalLinkage, Constant::getNullValue(type),
 				       "lambda_words");
-	map->setSection(".bss..words");
+	map->setSection((".bss..words_" + function.getName()).str()); // it ends with the parts, so there is one of each
 	map->setAlignment(Align(64));
-	auto *helper = ConstantExpr::getIntToPtr(at.getInt64(getProcessor), at.getPtrTy());
-	Value *cpu = at.CreateCall(FunctionType::get(at.getInt64Ty(), false), helper);
-	Value *part = at.CreateMul(at.CreateAnd(cpu, at.getInt64(Parts - 1)), at.getInt64(words * 8));
+	growByParts(*map, size);
 
-	return at.CreatePtrAdd(map, part);
+	return at.CreatePtrAdd(map, runningPart(at, size));
 }
 
 static void moveOut(Function &function, ArrayRef<AllocaInst *> slots)

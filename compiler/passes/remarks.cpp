@@ -20,6 +20,16 @@ Remark::Remark(Module &module, StringRef kind)
 	with("kind", kind);
 }
 
+bool lambda::hasFileAssembly(const Module &module)
+{
+	SmallVector<StringRef> lines;
+
+	StringRef(module.getModuleInlineAsm()).split(lines, '\n', -1, false);
+	return any_of(lines, [](StringRef line) {
+		return line != (Twine(".pushsection ") + section + ",\"\",@progbits").str() && line != ".popsection";
+	});
+}
+
 Remark &Remark::with(StringRef key, json::Value value)
 {
 	if (wanted)
@@ -127,7 +137,8 @@ static void remarkGlobal(Module &module, GlobalVariable &global, const Provenanc
 	if (layout.isOwn(&global))
 		remark.with("where", "linear").with("why", "it is one request's");
 	else if (layout.has(&global))
-		remark.with("where", "linear")
+		remark.with("where", "shared")
+			.with("state", global.isConstant() ? "constant" : "written")
 			.with("why", escaped != provenance.escaped().end() && escaped->second
 					     ? "its address is stored, or mixed with others"
 					     : "its address stands in an initializer");

@@ -28,6 +28,9 @@ class Remark
 	llvm::json::Object fields;
 };
 
+// Whether a module holds assembly outside of functions, besides that which asks for remarks.
+bool hasFileAssembly(const llvm::Module &);
+
 // Says where each object of a module is.
 void remarkObjects(llvm::Module &, const Provenance &, const Layout &);
 

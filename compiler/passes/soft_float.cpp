@@ -92,6 +92,8 @@ class Lowering
 	Value *toInteger(Value *operand, Type *type, bool isSigned, bool saturate);
 	Value *convert(Value *operand, Type *type);
 	Value *remainder(Value *left, Value *right);
+	Value *sum(BinaryOperator &add);
+	CallInst *takeProduct(Value *operand, BinaryOperator &add);
 	Value *lesser(Value *left, Value *right, CmpInst::Predicate predicate);
 	Value *isClass(Value *operand, unsigned classes);
 
@@ -262,6 +264,34 @@ Value *Lowering::remainder(Value *left, Value *right)
 	return call("lambda_f64_to_f32", build.getInt32Ty(), { call("lambda_f64_rem", wide, args) });
 }
 
+// The lowered product that is an operand of a sum, where the sum, beside it, is all that it is for.
+CallInst *Lowering::takeProduct(Value *operand, BinaryOperator &add)
+{
+	auto *product = dyn_cast<BinaryOperator>(operand);
+	if (!product || product->getOpcode() != Instruction::FMul || !product->hasOneUse() ||
+	    product->getParent() != add.getParent())
+		return nullptr;
+	return cast<CallInst>(bits(product));
+}
+
+// A product that is added to something becomes one call with the sum.
+Value *Lowering::sum(BinaryOperator &add)
+{
+	Value *left = add.getOperand(0), *right = add.getOperand(1), *made;
+	Type *type = add.getType(), *result = bitsType(type);
+	CallInst *product = takeProduct(left, add);
+	if (product) {
+		made = call(type, "mul_add", result, { product->getArgOperand(0), product->getArgOperand(1), right });
+	} else if ((product = takeProduct(right, add))) {
+		made = call(type, "add_mul", result, { left, product->getArgOperand(0), product->getArgOperand(1) });
+	} else {
+		return call(type, "add", result, { left, right });
+	}
+	known.erase(product == known.lookup(left) ? left : right);
+	product->eraseFromParent();
+	return made;
+}
+
 // llvm.minnum and maxnum: the operand that is a number, if only one is.
 Value *Lowering::lesser(Value *left, Value *right, CmpInst::Predicate predicate)
 {
@@ -313,10 +343,8 @@ Value *Lowering::lowerIntrinsic(IntrinsicInst &call)
 		return this->call(type, "sqrt", result, { first });
 	case Intrinsic::fma:
 		return this->call(type, "fma", result, { first, second, call.getArgOperand(2) });
-	case Intrinsic::fmuladd: { // rounded twice, as on a processor without fused multiplication
-		Value *product = this->call(type, "mul", result, { first, second });
-		return this->call(type, "add", result, { product, call.getArgOperand(2) });
-	}
+	case Intrinsic::fmuladd: // rounded twice, as on a processor without fused multiplication
+		return this->call(type, "mul_add", result, { first, second, call.getArgOperand(2) });
 	case Intrinsic::rint:
 	case Intrinsic::nearbyint:
 	case Intrinsic::roundeven:
@@ -381,7 +409,7 @@ Value *Lowering::lower(Instruction &inst)
 	case Instruction::FNeg:
 		return build.CreateXor(bits(left), build.getInt(APInt::getSignMask(result->getIntegerBitWidth())));
 	case Instruction::FAdd:
-		return call(type, "add", result, { left, right });
+		return sum(cast<BinaryOperator>(inst));
 	case Instruction::FSub:
 		return call(type, "sub", result, { left, right });
 	case Instruction::FMul:
@@ -500,17 +528,6 @@ bool isOfRuntime(Function &function)
 	       (function.getName().starts_with("lambda_f64_") || function.getName().starts_with("lambda_f32_"));
 }
 
-void linkRuntime(Module &module)
-{
-	StringRef bytes(reinterpret_cast<const char *>(runtime), sizeof(runtime));
-	Expected<std::unique_ptr<Module>> parsed =
-		parseBitcodeFile(MemoryBufferRef(bytes, "soft float"), module.getContext());
-	if (!parsed)
-		report_fatal_error(parsed.takeError());
-	if (Linker::linkModules(module, std::move(*parsed), Linker::LinkOnlyNeeded))
-		report_fatal_error("soft float: the functions of lambda_float.h do not link");
-}
-
 struct SoftFloat : PassInfoMixin<SoftFloat> {
 	PreservedAnalyses run(Module &module, ModuleAnalysisManager &manager)
 	{
@@ -536,7 +553,7 @@ struct SoftFloat : PassInfoMixin<SoftFloat> {
 			if (made != function)
 				function->eraseFromParent();
 		}
-		linkRuntime(module);
+		lambda::linkRuntime(module);
 		return PreservedAnalyses::none();
 	}
 };
@@ -546,4 +563,15 @@ struct SoftFloat : PassInfoMixin<SoftFloat> {
 void lambda::addSoftFloat(ModulePassManager &passes)
 {
 	passes.addPass(SoftFloat());
+}
+
+void lambda::linkRuntime(Module &module)
+{
+	StringRef bytes(reinterpret_cast<const char *>(runtime), sizeof(runtime));
+	Expected<std::unique_ptr<Module>> parsed =
+		parseBitcodeFile(MemoryBufferRef(bytes, "arithmetic"), module.getContext());
+	if (!parsed)
+		report_fatal_error(parsed.takeError());
+	if (Linker::linkModules(module, std::move(*parsed), Linker::LinkOnlyNeeded))
+		report_fatal_error("the functions of lambda_float.h and lambda_wide.h do not link");
 }

@@ -84,7 +84,34 @@ struct Unsupported : PassInfoMixin<Unsupported> {
 	}
 };
 
+// Runs before LLVM's passes, which turn some of it into doubles.
+struct LongDouble : PassInfoMixin<LongDouble> {
+	PreservedAnalyses run(Module &module, ModuleAnalysisManager &)
+	{
+		auto isLong = [](const Value *value) { return value->getType()->getScalarType()->isFP128Ty(); };
+		for (Function &function : module) {
+			for (Instruction &inst : instructions(function)) {
+				if (!isLong(&inst) && none_of(inst.operands(), isLong))
+					continue;
+				lambda::refuse(inst,
+					       "long double is not the same on the NIC and on the host: use double");
+				break;
+			}
+		}
+		return PreservedAnalyses::all();
+	}
+	static bool isRequired()
+	{
+		return true;
+	}
+};
+
 } // namespace
+
+void lambda::addLongDouble(ModulePassManager &passes)
+{
+	passes.addPass(LongDouble());
+}
 
 void lambda::addUnsupported(ModulePassManager &passes)
 {

@@ -19,7 +19,7 @@ import (
 type Object struct {
 	Name    string         `json:"name"`
 	Size    uint64         `json:"size"`
-	Where   string         `json:"where"` // rodata, array, linear, stack, register, or the map's kind
+	Where   string         `json:"where"` // rodata, array, linear, shared, stack, register, or the map's kind
 	Why     string         `json:"why,omitempty"`
 	Pattern target.Pattern `json:"pattern"`
 	Hint    string         `json:"hint,omitempty"`
@@ -44,6 +44,9 @@ func (r *Report) findObjects(spec *ebpf.CollectionSpec, remarks []Remark) {
 			continue
 		}
 		said[m.Object] = true
+		if m.Where == "shared" && m.State == "written" {
+			m.Why = "it is written, and lasts over requests; " + m.Why
+		}
 		r.Objects = append(r.Objects, Object{
 			Name: m.Object, Size: m.Size, Where: m.Where, Why: m.Why, Pattern: patternOf(m), Hint: m.Hint, File: m.File, Line: m.Line,
 		})
@@ -69,7 +72,7 @@ const messages = "lambda_messages"
 
 func patternOf(m Remark) target.Pattern {
 	switch {
-	case m.Where == "rodata":
+	case m.Where == "rodata", m.Where == "shared" && m.State == "constant":
 		return target.ReadOnly
 	case m.Where == "stack", m.Where == "linear", m.Object == messages:
 		return target.Request

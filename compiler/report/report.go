@@ -18,7 +18,8 @@
 // Its instructions are those of LLVM's IR, without debug and lifetime intrinsics, over all functions with a body.
 //
 // An object is a variable, a stack allocation or the heap. It is in one of rodata (frozen, the verifier folds it), object (a
-// map of its own section, base and checked offset), linear (linear memory), stack, register (it is gone), native (the SDK's).
+// map of its own section, base and checked offset), linear (linear memory of one request), shared (linear memory of all requests; its
+// state is written or constant), stack, register (it is gone), native (the SDK's).
 // What says size 0 has none that is known. A hint is the author's, without underscores.
 //
 // A check is a bounds check, inserted where nothing proves the access, or proven, and so left out. A loop is metered
@@ -120,7 +121,7 @@ func Make(ctx context.Context, source []byte, opts Options) (*Report, error) {
 	if err := r.place(); err != nil {
 		return nil, err
 	}
-	if r.Offload, err = Offload(a.BPF); err != nil {
+	if r.Offload, err = Offload(ctx, source); err != nil {
 		return nil, err
 	}
 	bounds, err := metering.Check(spec)
@@ -135,17 +136,6 @@ func Make(ctx context.Context, source []byte, opts Options) (*Report, error) {
 	}
 	return r, err
 }
-
-// Offload lists what keeps a lambda's object off the only card that takes programs.
-func Offload(object []byte) ([]target.Violation, error) {
-	m, err := target.Load(offloadModel)
-	if err != nil {
-		return nil, err
-	}
-	return m.Offload.Check(object, compiler.Program, compiler.SharedMap)
-}
-
-const offloadModel = "agilio-cx"
 
 // take sorts the passes' remarks.
 func (r *Report) take(remarks []Remark) {

@@ -192,3 +192,22 @@ func TestReportOfMatchStage(t *testing.T) {
 		t.Errorf("it is not in the text:\n%s", b.String())
 	}
 }
+
+// A global object lasts over requests, also where its address is handed on: it is nobody's stack.
+func TestSharedObjects(t *testing.T) {
+	r, err := Make(t.Context(), lambda(t, "#include \"lambda.h\"\nstatic uint32_t counts[16];\n"+
+		"int probe(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)\n{\n\tuint32_t i = match_data->method & 15;\n\n"+
+		"\tcounts[i]++;\n\treturn lambda_write(headers, &counts[i], 4);\n}\n"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(r.Objects, func(o Object) bool { return o.Name == "counts" })
+	if i < 0 || r.Objects[i].Pattern != target.Written || !strings.Contains(r.Objects[i].Why, "lasts over requests") {
+		t.Errorf("%+v", r.Objects)
+	}
+	for model, placements := range r.Placements {
+		if memory := memoryOf(placements, "counts"); memory == "LM" || memory == "stack" || memory == "-" {
+			t.Errorf("%s has it in %s", model, memory)
+		}
+	}
+}

@@ -165,5 +165,9 @@ func (r *Report) textOfOffload(t *text) {
 		t.head("offload\tnothing is known that keeps it off an Agilio CX")
 		return
 	}
-	t.head("offload\t%d reasons keep it off an Agilio CX: lambdanic build --target nfp", len(r.Offload))
+	reasons := "reasons keep"
+	if len(r.Offload) == 1 {
+		reasons = "reason keeps"
+	}
+	t.head("offload\t%d %s it off an Agilio CX: lambdanic build --target nfp", len(r.Offload), reasons)
 }

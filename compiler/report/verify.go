@@ -15,6 +15,7 @@ import (
 	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/compiler/diagnose"
 	"github.com/lambdanic/lambdanic/compiler/metering"
+	"github.com/lambdanic/lambdanic/compiler/parts"
 )
 
 // Verified is what the kernel's verifier says of a program that it takes.
@@ -38,7 +39,11 @@ func Verify(object []byte, all bool) (*Verified, error) {
 	if _, err := metering.Check(spec); err != nil {
 		return nil, err
 	}
-	if err := metering.Fill(spec, budget); err != nil {
+	cpus, err := ebpf.PossibleCPU()
+	if err != nil {
+		return nil, fmt.Errorf("count the CPUs: %w", err)
+	}
+	if err := errors.Join(parts.Fit(spec, cpus), metering.Fill(spec, budget)); err != nil {
 		return nil, err
 	}
 	if err := rlimit.RemoveMemlock(); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
+	"golang.org/x/sys/unix"
 
 	"github.com/lambdanic/lambdanic/compiler/diagnose"
 	"github.com/lambdanic/lambdanic/compiler/flow"
@@ -34,16 +35,19 @@ type Violation struct {
 }
 
 func (v Violation) String() string {
-	if v.Place.File == "" {
-		return v.What + ": " + v.Remedy
+	text := v.What
+	if v.Remedy != "" {
+		text += ": " + v.Remedy
 	}
-	return fmt.Sprintf("%v: %s: %s", v.Place, v.What, v.Remedy)
+	if v.Place.File == "" {
+		return text
+	}
+	return fmt.Sprintf("%v: %s", v.Place, text)
 }
 
-// Check lists what keeps the program of a BPF object off the card, by the order of lines. Maps named in private are the
-// NIC program's own, which are the stack's where all is one program. What Check cannot see is left to the driver: it also
-// knows from which side a number is bounded.
-func (o *Offload) Check(object []byte, program string, private ...string) ([]Violation, error) {
+// Check lists what keeps the program of a BPF object off the card, by the order of lines. What Check cannot see is left to the
+// driver: it also knows from which side a number is bounded, and how long the program is that it makes of this one.
+func (o *Offload) Check(object []byte, program string) ([]Violation, error) {
 	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(object))
 	if err != nil {
 		return nil, fmt.Errorf("check for offload: %w", err)
@@ -56,27 +60,40 @@ func (o *Offload) Check(object []byte, program string, private ...string) ([]Vio
 	if err != nil {
 		return nil, fmt.Errorf("check for offload: %w", err)
 	}
-	c := &checker{offload: o, graph: g, spec: spec, private: private, uses: map[word]use{}}
+	c := &checker{offload: o, graph: g, spec: spec, uses: map[word]use{}, updated: map[string]bool{}}
+	if p.Flags&unix.BPF_F_XDP_HAS_FRAGS != 0 {
+		c.violation(-1, "leave the section's suffix out", "packets of several fragments, in which no card lays them") // bpf_prog_dev_bound_init() in kernel/bpf/offload.c
+	}
 	c.checkMaps()
 	c.checkSize()
-	known := flow.Track(g, registers{asm.R1: {kind: context}, asm.R10: {kind: stack, known: true}}, c.step, registers.join)
+	known := flow.TrackEdges(g, entry, func(i, _ int, s registers) (registers, bool) { return c.step(i, s), true }, registers.join)
 	for i, s := range known {
 		if s != nil {
 			c.checkInstruction(i, s)
 		}
 	}
+	c.checkUpdated()
 	slices.SortStableFunc(c.found, func(a, b Violation) int {
 		return cmp.Or(cmp.Compare(a.Place.File, b.Place.File), cmp.Compare(a.Place.Line, b.Place.Line))
 	})
 	return slices.Compact(c.found), nil
 }
 
+// entry is what is known where a function begins: the first is called with the context, of the others' arguments nothing is known.
+func entry(f int) registers {
+	s := registers{asm.R10: {kind: stack, known: true}}
+	if f == 0 {
+		s[asm.R1] = value{kind: context}
+	}
+	return s
+}
+
 type checker struct {
 	offload *Offload
 	graph   *flow.Graph
 	spec    *ebpf.CollectionSpec
-	private []string
 	uses    map[word]use
+	updated map[string]bool // maps whose elements the program stores
 	found   []Violation
 }
 
@@ -88,8 +105,6 @@ func (c *checker) violation(i int, remedy, format string, args ...any) {
 	c.found = append(c.found, v)
 }
 
-func (c *checker) isPrivate(name string) bool { return slices.Contains(c.private, name) }
-
 // checkMaps looks at the maps that the program uses (nfp_bpf_map_alloc in offload.c).
 func (c *checker) checkMaps() {
 	used := map[string]bool{}
@@ -97,7 +112,7 @@ func (c *checker) checkMaps() {
 	for i := range c.graph.Insns {
 		ins := &c.graph.Insns[i]
 		m := c.spec.Maps[ins.Reference()]
-		if !ins.IsLoadFromMap() || m == nil || used[m.Name] || c.isPrivate(m.Name) {
+		if !ins.IsLoadFromMap() || m == nil || used[m.Name] {
 			continue
 		}
 		used[m.Name] = true
@@ -116,7 +131,7 @@ func (c *checker) checkMaps() {
 }
 
 func (c *checker) checkMap(i int, m *ebpf.MapSpec) {
-	if m.Type != ebpf.Array && m.Type != ebpf.Hash {
+	if m.Type != ebpf.Array && m.Type != ebpf.Hash { // and bpf_map_offload_map_alloc() in kernel/bpf/offload.c
 		c.violation(i, "use an Array or a Hash", "the map %s is a %v", m.Name, m.Type)
 	}
 	if m.Flags != 0 {
@@ -146,12 +161,21 @@ func (c *checker) checkSize() {
 	}
 }
 
-// What a call puts on the card's stack besides: a return address, and the registers that the callee keeps.
+// What a call puts on the card's stack besides: a return address, and r6 to r9 where the callee changes one (nfp_bpf_finalize and
+// nfp_assign_subprog_idx_and_regs in verifier.c). Frames are aligned (STACK_FRAME_ALIGN in main.h).
 const (
-	returnAddress  = 4
-	savedRegisters = 4 * 8
-	frameAlign     = 64
+	returnAddress = 4
+	frameAlign    = 64
 )
+
+func (c *checker) savedRegisters(from, to int) int {
+	for i := from; i < to; i++ {
+		if r := c.graph.Insns[i].Dst; r >= asm.R6 && r <= asm.R9 {
+			return 4 * 8
+		}
+	}
+	return 0
+}
 
 func (c *checker) stackOf(k int, depth []int) int {
 	if depth[k] >= 0 {
@@ -159,11 +183,10 @@ func (c *checker) stackOf(k int, depth []int) int {
 	}
 	depth[k] = 0
 	f := c.graph.Funcs[k]
-	own, callees := 0, 0
+	own, callees, deepest := 0, 0, 0
 	if k > 0 {
-		own = returnAddress + savedRegisters
+		own = returnAddress + c.savedRegisters(f.From, f.To)
 	}
-	deepest := 0
 	for i := f.From; i < f.To; i++ {
 		ins := &c.graph.Insns[i]
 		class := ins.OpCode.Class()

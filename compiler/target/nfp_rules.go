@@ -9,10 +9,11 @@ import (
 	"github.com/lambdanic/lambdanic/compiler/diagnose"
 )
 
-// offloaded are the kernel's functions that the firmware has too (nfp_bpf_check_helper_call in verifier.c).
+// offloaded are the kernel's functions that the firmware has too (nfp_bpf_check_helper_call in verifier.c). It has
+// bpf_perf_event_output() as well, which no lambda may call.
 var offloaded = []asm.BuiltinFunc{
 	asm.FnMapLookupElem, asm.FnMapUpdateElem, asm.FnMapDeleteElem, asm.FnXdpAdjustHead, asm.FnXdpAdjustTail,
-	asm.FnGetPrandomU32, asm.FnPerfEventOutput,
+	asm.FnGetPrandomU32,
 }
 
 // remedies says what to do instead of calling another.
@@ -46,6 +47,8 @@ func (c *checker) checkInstruction(i int, s *registers) {
 		c.violation(i, "give the loop a small constant bound", "a loop that needs fuel, which the card has none of")
 	case class.IsALU():
 		c.checkALU(i, s)
+	case class == asm.LdXClass && ins.OpCode.Mode() == asm.MemSXMode, class == asm.Jump32Class && ins.OpCode.JumpOp() == asm.Ja:
+		c.violation(i, "compile it for -mcpu=v3", "an instruction that the driver does not translate") // instr_cb in jit.c
 	case ins.OpCode.IsDWordLoad():
 		c.checkAddress(i)
 	case class == asm.LdXClass:
@@ -60,7 +63,7 @@ func (c *checker) checkInstruction(i int, s *registers) {
 // checkAddress refuses addresses of objects: the card's maps have none (map_direct_value_addr in struct bpf_map_ops).
 func (c *checker) checkAddress(i int) {
 	ins := &c.graph.Insns[i]
-	if ins.Src != asm.PseudoMapValue || c.isPrivate(ins.Reference()) {
+	if ins.Src != asm.PseudoMapValue {
 		return
 	}
 	c.violation(i, "declare a map, look the element up, and change it with bpf_map_update_elem() or atomic additions",
@@ -88,15 +91,27 @@ func (c *checker) checkCall(i int, s *registers) {
 		c.violation(i, remedy, "a call of %s, which the firmware has not", diagnose.Helper(fn))
 		return
 	}
-	if m := s[asm.R1]; m.kind == mapPointer && c.isPrivate(c.graph.Insns[m.from].Reference()) {
-		return
-	}
 	switch fn {
 	case asm.FnMapLookupElem, asm.FnMapDeleteElem:
 		c.checkArgument(i, "key", s[asm.R2])
 	case asm.FnMapUpdateElem:
 		c.checkArgument(i, "key", s[asm.R2])
 		c.checkArgument(i, "value", s[asm.R3])
+		if m := s[asm.R1]; m.kind == mapPointer {
+			c.updated[c.graph.Insns[m.from].Reference()] = true
+		}
+	}
+}
+
+// checkUpdated: what is counted in a word of a map, no update of its element may set, unless to what the driver knows to be zero
+// (nfp_bpf_map_update_value_ok); which of the stack it knows that of depends on the kernel.
+func (c *checker) checkUpdated() {
+	for w, u := range c.uses {
+		if u == atomic && c.updated[w.name] {
+			c.updated[w.name] = false
+			c.violation(-1, "let the host make the elements, or count in a map of its own",
+				"elements of the map %s are stored by bpf_map_update_elem(), and added to", w.name)
+		}
 	}
 }
 
@@ -129,6 +144,10 @@ func (c *checker) checkALU(i int, s *registers) {
 		c.violation(i, "divide by a power of two, unsigned, or shift", "%s, which the card cannot compute", what)
 		return
 	}
+	if op == asm.Swap && (wide || ins.OpCode.Endianness() != asm.BE) { // end_reg32 is to big-endian alone
+		c.violation(i, "use bpf_htons() and its kin", "a swap of bytes other than to network order")
+		return
+	}
 	if op != asm.Mul && op != asm.Div {
 		return
 	}
@@ -159,7 +178,7 @@ func (c *checker) checkStore(i int, s *registers) {
 	switch base.kind {
 	case mapValue:
 		c.violation(i, "use bpf_map_update_elem(), or an atomic addition", "a store to a map's element")
-	case context:
+	case context: // nfp_bpf_check_store takes rx_queue_index, which no kernel lets a program change that is not on a card
 		c.violation(i, "leave the context as it is", "a store to the context")
 	}
 	c.checkPointer(i, base, &c.graph.Insns[i])

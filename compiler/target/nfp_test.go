@@ -22,7 +22,6 @@ MAP(other, ARRAY, 16, __u32, __u64);
 MAP(lru, LRU_HASH, 16, __u32, __u64);
 MAP(big, HASH, 16, __u32, struct large);
 MAP(huge, HASH, 2000000, __u32, __u64);
-MAP(requests, PERCPU_ARRAY, 1, __u32, struct large);
 __u64 n;
 __attribute__((noinline)) int deep(void) { char b[400]; asm volatile("" :: "r"(b) : "memory"); return b[3]; }
 SEC("xdp") int lambda(struct xdp_md *ctx)
@@ -74,11 +73,10 @@ func TestOffloadTakes(t *testing.T) {
 		"an update":          "__u32 k = data[12];\nstruct four f = {{1, 2, 3, data[1]}};\nbpf_map_update_elem(&table, &k, &f, 0);",
 		"an answer":          "__u8 t = data[0]; data[0] = data[6]; data[6] = t;\nreturn XDP_TX;",
 		"a moved head":       "if (bpf_xdp_adjust_head(ctx, 14)) return XDP_DROP;\nreturn bpf_get_prandom_u32() & 1 ? XDP_DROP : XDP_TX;",
-		"the NIC program's":  "struct large *r = bpf_map_lookup_elem(&requests, &zero);\nif (r) r->word[3] = r->word[2] + 1;",
 		"small loops":        "__u32 sum = 0;\nfor (int i = 0; i < 32; i++) sum += data[i];\ndata[3] = sum;",
 	} {
 		t.Run(name, func(t *testing.T) {
-			found, err := agilio(t).Offload.Check(object(t, source), "lambda", "requests")
+			found, err := agilio(t).Offload.Check(object(t, source), "lambda")
 			if err != nil || len(found) > 0 {
 				t.Errorf("got %v, %v", found, err)
 			}
@@ -105,6 +103,9 @@ func TestOffloadRefuses(t *testing.T) {
 		"variable divisor":     {"__u32 m = data[3] | 1;\nopaque(m);\ndata[1] = data[2] / m; //!", "not constant"},
 		"long product":         {"__u64 m = *(__u64 *)data;\nm *= 1000003; //!\n*(__u64 *)data = m;", "may not fit in 32 bits"},
 		"read and counted":     {"struct four *f = bpf_map_lookup_elem(&table, &zero);\nif (!f) return 0;\n__sync_fetch_and_add(&f->word[1], 1);\ndata[1] = f->word[1]; //!", "is read here and added to elsewhere"},
+		"stored and counted":   {"struct four *f = bpf_map_lookup_elem(&table, &zero), v = {{0, data[1]}};\nif (f) __sync_fetch_and_add(&f->word[1], 1);\nelse bpf_map_update_elem(&table, &zero, &v, 0);", "stored by bpf_map_update_elem(), and added to"},
+		"swap":                 {"__u64 w = data[3];\nasm volatile(\"%0 = le16 %0\" : \"+r\"(w)); //!\ndata[1] = w;", "other than to network order"},
+		"sign extension":       {"__s64 w;\nasm volatile(\".byte 0x91; .byte %1; .short 0; .long 0\" : \"=r\"(w) : \"i\"(0x10)); //!\ndata[1] = data[2];", "does not translate"},
 		"exchange":             {"struct four *f = bpf_map_lookup_elem(&table, &zero);\nif (!f) return 0;\ndata[1] = __sync_lock_test_and_set(&f->word[1], 1); //!", "other than an addition"},
 		"context":              {"data[0] = ctx->ingress_ifindex; //!", "a field of the context"},
 		"far into the packet":  {"if (data + 3000 > end) return 0;\ndata[0] = data[2900]; //!", "far into the packet"},
@@ -112,7 +113,7 @@ func TestOffloadRefuses(t *testing.T) {
 		"metered loop":         {"again:\nasm volatile goto(\"may_goto %l[out]\" :::: out); //!\ngoto again;\nout:", "a loop that needs fuel"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			found, err := agilio(t).Offload.Check(object(t, c.source), "lambda", "requests")
+			found, err := agilio(t).Offload.Check(object(t, c.source), "lambda")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -127,6 +128,29 @@ func TestOffloadRefuses(t *testing.T) {
 			}
 			t.Errorf("got %v, want %q at line %d", found, c.what, line)
 		})
+	}
+}
+
+// A call puts a return address on the stack, and registers where the callee needs them, in frames of 64 bytes.
+func TestStackOfCalls(t *testing.T) {
+	for _, c := range []struct {
+		own  int // bytes of the callee's
+		fits bool
+	}{{508, true}, {512, false}} {
+		source := fmt.Sprintf("data[3] = called(); } __attribute__((noinline)) int called(void) { asm volatile(\"*(u8 *)(r10 - %d) = %%0\" :: \"r\"(1)); return 1; } int unused(void) {", c.own)
+		found, err := agilio(t).Offload.Check(object(t, "int called(void);\n"+source), "lambda")
+		if err != nil || (len(found) == 0) != c.fits {
+			t.Errorf("%d bytes: %v, %v", c.own, found, err)
+		}
+	}
+}
+
+// No card takes a program of packets in fragments.
+func TestFragments(t *testing.T) {
+	source := "} SEC(\"xdp.frags\") int fragmented(struct xdp_md *ctx) {"
+	found, err := agilio(t).Offload.Check(object(t, source), "fragmented")
+	if err != nil || len(found) != 1 || !strings.Contains(found[0].What, "fragments") {
+		t.Errorf("got %v, %v", found, err)
 	}
 }
 

@@ -62,9 +62,6 @@ func (c *checker) step(i int, s registers) registers {
 		r0 := value{kind: number}
 		if ins.IsBuiltinCall() && asm.BuiltinFunc(ins.Constant) == asm.FnMapLookupElem && s[asm.R1].kind == mapPointer {
 			r0 = value{kind: mapValue, known: true, from: s[asm.R1].from}
-			if c.isPrivate(c.graph.Insns[s[asm.R1].from].Reference()) {
-				r0 = value{}
-			}
 		}
 		clear(s[asm.R0 : asm.R5+1])
 		s[asm.R0] = r0

@@ -3,6 +3,8 @@
 package backend
 
 import (
+	"context"
+	"errors"
 	"net/netip"
 
 	"github.com/lambdanic/lambdanic/api"
@@ -21,6 +23,20 @@ type Deployment struct {
 
 	BPF    []byte // ELF object for target nic
 	Native []byte // shared object for target process
+}
+
+// Fused is one program for several lambdas (compiler/link), with those of them that are to serve from it.
+type Fused struct {
+	BPF     []byte
+	Spec    api.Spec      // of the program: what all members may take together
+	Members []FusedMember // of the program, in its order
+	Serving []Deployment  // each of a member's workload; their own BPF is not used
+}
+
+// FusedMember is one lambda in a program.
+type FusedMember struct {
+	Name     string // within the program
+	Workload uint32
 }
 
 // Service is an external service with its address resolved. The order is that of Spec.Services.
@@ -52,6 +68,22 @@ type Prepared interface {
 	// Drop frees the revision, which never served.
 	Drop() error
 }
+
+// Objects is what a backend has that lets the host reach the global objects of the lambdas that it runs. Values are as the machine has
+// them in memory.
+type Objects interface {
+	// Objects lists them, by name.
+	Objects(ctx context.Context, workload uint32) ([]api.Object, error)
+	ReadObject(ctx context.Context, workload uint32, name string) ([]byte, error)
+	// WriteObject also lets go on what waits for the host.
+	WriteObject(ctx context.Context, workload uint32, name string, value []byte) error
+}
+
+// ErrNoObject says that a lambda has no object of that name, and ErrObjectSize that a value has not the object's size.
+var (
+	ErrNoObject   = errors.New("no such object")
+	ErrObjectSize = errors.New("wrong size")
+)
 
 // Stats are counters since the revision was loaded.
 type Stats = api.Stats

@@ -19,7 +19,7 @@ import (
 )
 
 // ErrDown says that no daemon answers.
-var ErrDown = errors.New("is not up: start it with `lambdanic up`")
+var ErrDown = errors.New("is not up")
 
 // Client speaks to the daemon of an instance by its private socket.
 type Client struct {
@@ -49,15 +49,20 @@ func (c *Client) Do(ctx context.Context, method, path string, body io.Reader, he
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ECONNREFUSED):
 		if c.paths.mayBeRoots() {
-			return nil, fmt.Errorf("instance %s %w, or, if it is root's, run as root", c.paths.Instance, ErrDown)
+			return nil, fmt.Errorf("%w, or, if it is root's, run as root", c.down())
 		}
-		return nil, fmt.Errorf("instance %s %w", c.paths.Instance, ErrDown)
+		return nil, c.down()
 	case errors.Is(err, unix.EACCES):
 		return nil, fmt.Errorf("instance %s belongs to another user: run as root", c.paths.Instance)
 	case err != nil:
 		return nil, fmt.Errorf("ask the daemon: %w", err)
 	}
 	return answer, nil
+}
+
+// down says how to start the instance.
+func (c *Client) down() error {
+	return fmt.Errorf("instance %s %w: start it with `lambdanic up --name %[1]s`", c.paths.Instance, ErrDown)
 }
 
 // call sends a request and decodes its answer into out, unless that is nil.
@@ -111,6 +116,12 @@ func (c *Client) Deploy(ctx context.Context, r types.FunctionDeployment) (*api.F
 	return f, c.call(ctx, http.MethodPost, "/system/functions", r, f)
 }
 
+// DeployFused deploys functions as one program on the NIC, and returns when all of them serve.
+func (c *Client) DeployFused(ctx context.Context, rs []types.FunctionDeployment) ([]api.Function, error) {
+	var list []api.Function
+	return list, c.call(ctx, http.MethodPost, "/system/fused", api.FusedDeployment{Functions: rs}, &list)
+}
+
 // Remove ends a function.
 func (c *Client) Remove(ctx context.Context, namespace, name string) error {
 	return c.call(ctx, http.MethodDelete, "/system/functions", types.DeleteFunctionRequest{FunctionName: name, Namespace: namespace}, nil)
@@ -127,6 +138,38 @@ func (c *Client) Describe(ctx context.Context, namespace, name string) (*api.Fun
 	f := new(api.Function)
 	path := "/system/function/" + url.PathEscape(name) + "?namespace=" + url.QueryEscape(namespace)
 	return f, c.call(ctx, http.MethodGet, path, nil, f)
+}
+
+func objectPath(namespace, name, object string) string {
+	path := "/system/function/" + url.PathEscape(name) + "/objects"
+	if object != "" {
+		path += "/" + url.PathEscape(object)
+	}
+	return path + "?namespace=" + url.QueryEscape(namespace)
+}
+
+// Objects lists the global objects of a function's lambda.
+func (c *Client) Objects(ctx context.Context, namespace, name string) ([]api.Object, error) {
+	var list []api.Object
+	return list, c.call(ctx, http.MethodGet, objectPath(namespace, name, ""), nil, &list)
+}
+
+// ReadObject returns one of them as the machine has it in memory.
+func (c *Client) ReadObject(ctx context.Context, namespace, name, object string) ([]byte, error) {
+	answer, err := c.Do(ctx, http.MethodGet, objectPath(namespace, name, object), nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return nil, answerError(answer)
+	}
+	return io.ReadAll(answer.Body)
+}
+
+// WriteObject writes one.
+func (c *Client) WriteObject(ctx context.Context, namespace, name, object string, value []byte) error {
+	return c.call(ctx, http.MethodPut, objectPath(namespace, name, object), value, nil)
 }
 
 // Stats returns every function's counters.

@@ -16,7 +16,9 @@ import (
 	"time"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/compiler/artifact"
+	"github.com/lambdanic/lambdanic/compiler/link"
 	"github.com/lambdanic/lambdanic/internal/gateway"
 	"github.com/lambdanic/lambdanic/internal/manager"
 	"github.com/lambdanic/lambdanic/internal/nic"
@@ -107,6 +109,9 @@ func (d *Daemon) start(ctx context.Context) (err error) {
 		Store: d.store, Worker: worker.New(host, artifacts, d.places...), Artifacts: artifacts, Log: cfg.Log,
 		Build: func(ctx context.Context, source []byte) (*artifact.Artifact, string, error) {
 			return compile(ctx, source, artifacts)
+		},
+		Fuse: func(ctx context.Context, members []*artifact.Artifact) (*artifact.Artifact, error) {
+			return link.Build(ctx, members, compiler.Options{Store: artifacts})
 		},
 	})
 	if err := d.manager.Recover(ctx); err != nil {

@@ -17,11 +17,15 @@ import (
 type Manager interface {
 	BuildSource(ctx context.Context, source []byte) (*api.Artifact, error)
 	Deploy(ctx context.Context, r manager.Request) (*api.Function, error)
+	DeployFused(ctx context.Context, rs []manager.Request) ([]api.Function, error)
 	Remove(ctx context.Context, namespace, name string) error
 	Describe(ctx context.Context, namespace, name string) (*api.Function, error)
 	List(ctx context.Context, namespace string) ([]api.Function, error)
 	Stats(ctx context.Context) ([]api.FunctionStats, error)
 	Targets(ctx context.Context) ([]api.NodeTarget, error)
+	Objects(ctx context.Context, namespace, name string) ([]api.Object, error)
+	ReadObject(ctx context.Context, namespace, name, object string) ([]byte, error)
+	WriteObject(ctx context.Context, namespace, name, object string, value []byte) error
 }
 
 // Config holds what a gateway works with.

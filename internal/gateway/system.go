@@ -13,6 +13,7 @@ import (
 	"github.com/openfaas/faas-provider/types"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/backend"
 	"github.com/lambdanic/lambdanic/internal/manager"
 	"github.com/lambdanic/lambdanic/internal/store"
 	"github.com/lambdanic/lambdanic/internal/worker"
@@ -48,6 +49,10 @@ func (g *Gateway) system() http.Handler {
 	faas("GET /system/function/{name}", g.describe)
 	faas("GET /system/info", g.info)
 	ours("POST /system/artifacts", g.build)
+	ours("POST /system/fused", g.deployFused)
+	ours("GET /system/function/{name}/objects", g.objects)
+	ours("GET /system/function/{name}/objects/{object}", g.readObject)
+	ours("PUT /system/function/{name}/objects/{object}", g.writeObject)
 	ours("GET /system/stats", g.stats)
 	ours("GET /system/node", g.node)
 	return mux
@@ -59,11 +64,11 @@ func (g *Gateway) statusOf(r *http.Request, err error) int {
 	switch {
 	case errors.As(err, &tooLong):
 		return http.StatusRequestEntityTooLarge
-	case errors.Is(err, manager.ErrInvalid):
+	case errors.Is(err, manager.ErrInvalid), errors.Is(err, backend.ErrObjectSize):
 		return http.StatusBadRequest
 	case errors.Is(err, manager.ErrBuild), errors.Is(err, worker.ErrRefused):
 		return http.StatusUnprocessableEntity
-	case errors.Is(err, store.ErrNotFound):
+	case errors.Is(err, store.ErrNotFound), errors.Is(err, backend.ErrNoObject):
 		return http.StatusNotFound
 	case errors.Is(err, context.DeadlineExceeded):
 		return http.StatusGatewayTimeout
@@ -118,6 +123,26 @@ func (g *Gateway) apply(w http.ResponseWriter, r *http.Request, body *types.Func
 		return err
 	}
 	return writeJSON(w, http.StatusOK, f)
+}
+
+func (g *Gateway) deployFused(w http.ResponseWriter, r *http.Request) error {
+	var body api.FusedDeployment
+	if err := readJSON(w, r, &body); err != nil {
+		return err
+	}
+	var requests []manager.Request
+	for i := range body.Functions {
+		request, err := deployRequest(&body.Functions[i])
+		if err != nil {
+			return fmt.Errorf("%s: %w", body.Functions[i].Service, err)
+		}
+		requests = append(requests, request)
+	}
+	functions, err := g.Manager.DeployFused(r.Context(), requests)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, functions)
 }
 
 // deployRequest reads OpenFaaS's request. What a lambda cannot have is refused where leaving it out would change what the

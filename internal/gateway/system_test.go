@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"github.com/openfaas/faas-provider/types"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/backend"
 	"github.com/lambdanic/lambdanic/internal/manager"
 	"github.com/lambdanic/lambdanic/internal/store"
 	"github.com/lambdanic/lambdanic/internal/worker"
@@ -46,6 +48,17 @@ func (m *fakeManager) Deploy(_ context.Context, r manager.Request) (*api.Functio
 	return &api.Function{Name: r.Name, Image: r.Image}, nil
 }
 
+func (m *fakeManager) DeployFused(ctx context.Context, rs []manager.Request) (list []api.Function, err error) {
+	for _, r := range rs {
+		f, err := m.Deploy(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, *f)
+	}
+	return list, nil
+}
+
 func (m *fakeManager) Remove(_ context.Context, namespace, name string) error {
 	m.removed = namespace + "/" + name
 	_, err := m.Describe(context.Background(), namespace, name)
@@ -67,9 +80,50 @@ func (m *fakeManager) Targets(context.Context) ([]api.NodeTarget, error) {
 	return []api.NodeTarget{{Target: api.TargetNIC, Reason: "not root"}}, nil
 }
 
+func (m *fakeManager) Objects(context.Context, string, string) ([]api.Object, error) {
+	return nil, nil
+}
+func (m *fakeManager) ReadObject(_ context.Context, _, _, object string) ([]byte, error) {
+	if object != "flag" {
+		return nil, backend.ErrNoObject
+	}
+	return []byte{0, 255}, nil
+}
+func (m *fakeManager) WriteObject(_ context.Context, _, _, object string, value []byte) error {
+	if object != "flag" {
+		return backend.ErrNoObject
+	}
+	if len(value) != 2 {
+		return backend.ErrObjectSize
+	}
+	return nil
+}
+
+func TestObjects(t *testing.T) {
+	h := newGateway(t).Private()
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+		want               string
+	}{
+		{"GET", "/system/function/echo/objects", "", 200, "[]\n"},
+		{"GET", "/system/function/echo/objects/flag", "", 200, "\x00\xff"},
+		{"GET", "/system/function/echo/objects/flak", "", 404, `{"error":"no such object"}` + "\n"},
+		{"PUT", "/system/function/echo/objects/flag", "ab", 204, ""},
+		{"PUT", "/system/function/echo/objects/flag", "abc", 400, `{"error":"wrong size"}` + "\n"},
+		{"PUT", "/system/function/echo/objects/flak", "ab", 404, `{"error":"no such object"}` + "\n"},
+	} {
+		answer := do(t, h, c.method, c.path, c.body)
+		body, err := io.ReadAll(answer.Body)
+		if err != nil || answer.StatusCode != c.status || string(body) != c.want {
+			t.Errorf("%s %s: %d %q, %v, want %d %q", c.method, c.path, answer.StatusCode, body, err, c.status, c.want)
+		}
+	}
+}
+
 func TestManagementNeedsCredentials(t *testing.T) {
 	g := newGateway(t)
-	for _, path := range []string{"/system/functions", "/system/function/echo", "/system/info", "/system/node", "/system/stats", "/system/"} {
+	for _, path := range []string{"/system/functions", "/system/function/echo", "/system/info", "/system/node", "/system/stats", "/system/function/echo/objects/flag", "/system/"} {
 		for _, credentials := range [][2]string{{"", ""}, {"admin", ""}, {"admin", "wrong"}, {"", "secret"}, {"secret", "admin"}} {
 			r, _ := http.NewRequestWithContext(t.Context(), "GET", path, nil)
 			r.SetBasicAuth(credentials[0], credentials[1])

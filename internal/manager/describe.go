@@ -42,6 +42,7 @@ func (m *Manager) describe(ctx context.Context, functions []store.Function) ([]a
 	for i := range functions {
 		f := &functions[i]
 		out[i] = describe(f, statuses[f.Key()], running, m.Worker.Available(f.Target))
+		out[i].Fused = m.fusedWith(f)
 	}
 	return out, nil
 }

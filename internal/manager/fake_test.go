@@ -24,6 +24,8 @@ type fakeBackend struct {
 	refuse func(backend.Deployment) error
 	// deploys counts what it took.
 	deploys int
+	// fused are the programs that it took.
+	fused []backend.Fused
 }
 
 func (b *fakeBackend) load() map[uint32]backend.Status {
@@ -63,6 +65,24 @@ func (b *fakeBackend) Deploy(_ context.Context, d backend.Deployment) error {
 	return b.save(running)
 }
 
+// DeployFused deploys all, each by itself, so that a test can die in between.
+func (b *fakeBackend) DeployFused(ctx context.Context, f backend.Fused) error {
+	if b.refuse != nil {
+		for _, d := range f.Serving {
+			if err := b.refuse(d); err != nil {
+				return err
+			}
+		}
+	}
+	b.fused = append(b.fused, f)
+	for _, d := range f.Serving {
+		if err := b.Deploy(ctx, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (b *fakeBackend) Remove(_ context.Context, workload uint32) error {
 	running := b.load()
 	delete(running, workload)
@@ -83,7 +103,7 @@ func (b *fakeBackend) Endpoint(workload uint32) (netip.AddrPort, bool) {
 }
 
 // fakeArtifacts has an artifact for every digest: one that needs memcached, and with a digest that ends in a, one that keeps
-// state too; with one in b, one for the NIC alone.
+// state too; with one in b, one for the NIC alone; in c, one with an object to be migrated; in 9, a program of two.
 type fakeArtifacts struct{}
 
 func (fakeArtifacts) Get(digest string) (*artifact.Artifact, error) {
@@ -99,6 +119,22 @@ func (fakeArtifacts) Get(digest string) (*artifact.Artifact, error) {
 	}
 	if strings.HasSuffix(digest, "b") {
 		a.Manifest.Spec.Targets = []api.Target{api.TargetNIC}
+	}
+	if strings.HasSuffix(digest, "c") {
+		a.Manifest.Layouts.Migrated = "counters"
+	}
+	if strings.HasSuffix(digest, "9") {
+		a.Manifest.Members = []api.Member{{Name: "one"}, {Name: "two"}}
+	}
+	return a, nil
+}
+
+// fakeFuse names members by the last digit of their digests.
+func fakeFuse(_ context.Context, members []*artifact.Artifact) (*artifact.Artifact, error) {
+	a := &artifact.Artifact{Digest: "sha256:" + strings.Repeat("0", 63) + "9"}
+	a.Manifest.Spec.Name = "fused"
+	for _, m := range members {
+		a.Manifest.Members = append(a.Manifest.Members, api.Member{Name: "m_" + m.Digest[len(m.Digest)-1:], Lambda: m.Digest})
 	}
 	return a, nil
 }
@@ -123,7 +159,7 @@ func openNode(t *testing.T, dir string, step func(string)) *node {
 	w := worker.New("test", fakeArtifacts{},
 		worker.Place{Target: api.TargetNIC, Backend: n.nic, Host: netip.MustParseAddr("192.0.2.254")},
 		worker.Place{Target: api.TargetProcess, Backend: n.process, Host: netip.MustParseAddr("127.0.0.1")})
-	n.Manager = New(Config{Store: st, Worker: w, Artifacts: fakeArtifacts{}, Step: step})
+	n.Manager = New(Config{Store: st, Worker: w, Artifacts: fakeArtifacts{}, Fuse: fakeFuse, Step: step})
 	if err := n.Recover(t.Context()); err != nil {
 		t.Fatal(err)
 	}

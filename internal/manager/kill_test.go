@@ -19,6 +19,7 @@ var kills = map[string][]string{
 	"replace": {"deploy: proposed", "deploy: applied", "deploy: promoted", "deploy: retired", "deploy: reported"},
 	"move":    {"deploy: proposed", "deploy: applied", "deploy: promoted", "deploy: retired", "deploy: reported"},
 	"new":     {"deploy: proposed", "deploy: applied", "deploy: promoted", "deploy: retired", "deploy: reported"},
+	"fuse":    {"deploy: proposed", "deploy: applied", "deploy: promoted", "deploy: retired", "deploy: reported"},
 	"refused": {"deploy: proposed", "deploy: refused", "deploy: abandoned"},
 	"remove":  {"remove: deleted", "remove: stopped", "remove: freed"},
 }
@@ -69,6 +70,8 @@ func dieAt(t *testing.T, dir, change, step string) {
 	case "new":
 		second.Name = "other"
 		mustDeploy(t, n, second)
+	case "fuse":
+		_, _ = n.DeployFused(t.Context(), []Request{second, {Name: "other", Image: image("1")}})
 	case "refused":
 		n.nic.refuse = func(backend.Deployment) error { return errors.New("no") }
 		n.process.refuse = n.nic.refuse
@@ -92,6 +95,8 @@ func checkRecovered(t *testing.T, n *node, change, step string) {
 		delete(want, "web")
 	case change == "new" && applied:
 		want["other"] = image("1")
+	case change == "fuse" && applied:
+		want["web"], want["other"] = image("1"), image("1")
 	case (change == "replace" || change == "move") && applied:
 		want["web"] = image("1")
 	}

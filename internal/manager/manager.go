@@ -38,7 +38,9 @@ type Config struct {
 	Artifacts worker.Artifacts
 	// Build compiles a packed source into an artifact that Artifacts then has. Log is what the compiler has to say besides.
 	Build func(ctx context.Context, source []byte) (a *artifact.Artifact, log string, err error)
-	Log   *slog.Logger
+	// Fuse makes one artifact of several, which Artifacts then has.
+	Fuse func(ctx context.Context, members []*artifact.Artifact) (*artifact.Artifact, error)
+	Log  *slog.Logger
 	// Step, where set, is called after each step of a change with that step's name. Tests die in it.
 	Step func(step string)
 }
@@ -161,6 +163,9 @@ func (m *Manager) check(r Request) (store.Function, error) {
 	} else if err != nil {
 		return f, fmt.Errorf("load image %s: %w", r.Image, err)
 	}
+	if len(a.Manifest.Members) > 0 {
+		return f, fmt.Errorf("%w: %s is a program of several lambdas: deploy these, together or one by one", ErrInvalid, r.Image)
+	}
 	f.Spec = a.Manifest.Spec
 	f.Spec.Name = r.Name
 	for _, t := range r.Targets {
@@ -202,28 +207,49 @@ func (m *Manager) Deploy(ctx context.Context, r Request) (*api.Function, error) 
 	if err != nil {
 		return nil, err
 	}
+	list, err := m.deploy(ctx, []store.Function{f}, func(cs []*store.Function) error { return m.apply(ctx, cs[0]) })
+	if err != nil {
+		return nil, err
+	}
+	return &list[0], nil
+}
+
+// deploy makes functions serve by apply, all of them or none.
+func (m *Manager) deploy(ctx context.Context, fs []store.Function, apply func([]*store.Function) error) ([]api.Function, error) {
 	if err := m.lock(ctx); err != nil {
 		return nil, err
 	}
 	defer m.unlock()
-	c, err := m.Store.Propose(ctx, f)
+	cs, err := m.Store.ProposeAll(ctx, fs)
 	if err != nil {
 		return nil, err
 	}
 	m.Step("deploy: proposed")
-	if err := m.apply(ctx, c); err != nil {
-		return nil, m.abandon(ctx, c, err)
+	if err := apply(cs); err != nil {
+		return nil, m.abandon(ctx, cs, err)
 	}
 	m.Step("deploy: applied")
-	if err := m.Store.Promote(ctx, c); err != nil {
+	if err := m.Store.Promote(ctx, cs...); err != nil {
 		return nil, fmt.Errorf("%w: it serves, and the next `lambdanic up` records it", err)
 	}
 	m.Step("deploy: promoted")
+	for _, c := range cs {
+		m.setRoute(c)
+	}
+	var described []store.Function
+	for _, c := range cs {
+		m.settle(ctx, c)
+		described = append(described, *c)
+	}
+	return m.describe(ctx, described)
+}
+
+// settle does what is left to do for a function that serves a new revision.
+func (m *Manager) settle(ctx context.Context, c *store.Function) {
 	m.Log.Info("deployed", "function", c.Key(), "revision", c.Revision, "target", c.Target)
 	for _, r := range c.Refused {
 		m.Log.Warn("a target does not run a function", "function", c.Key(), "revision", c.Revision, "target", r.Target, "because", r.Reason)
 	}
-	m.setRoute(c)
 	if err := m.Worker.Retire(ctx, c.Workload, c.Target); err != nil {
 		// The new revision serves; what is left over goes at the next start.
 		m.Log.Warn("could not end the function on its earlier target", "function", c.Key(), "error", err)
@@ -234,7 +260,6 @@ func (m *Manager) Deploy(ctx context.Context, r Request) (*api.Function, error) 
 		m.Log.Warn("could not record a status", "function", c.Key(), "error", err)
 	}
 	m.Step("deploy: reported")
-	return m.Describe(ctx, c.Namespace, c.Name)
 }
 
 // apply makes a candidate serve: where the revision before it does, if there is one.
@@ -245,19 +270,27 @@ func (m *Manager) apply(ctx context.Context, c *store.Function) error {
 	return m.Worker.Apply(ctx, c)
 }
 
-// abandon takes back a candidate that no target took. It does so even if the caller has gone.
-func (m *Manager) abandon(ctx context.Context, c *store.Function, why error) error {
+// abandon takes back candidates that no target took. It does so even if the caller has gone.
+func (m *Manager) abandon(ctx context.Context, cs []*store.Function, why error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	m.Step("deploy: refused")
-	m.Log.Warn("refused", "function", c.Key(), "revision", c.Revision, "because", why)
-	if err := m.Store.Abandon(ctx, c); err != nil {
+	if err := m.Store.Abandon(ctx, cs...); err != nil {
 		return errors.Join(why, err)
 	}
 	m.Step("deploy: abandoned")
+	errs := []error{why}
+	for _, c := range cs {
+		errs = append(errs, m.takeBack(ctx, c, why))
+	}
+	return errors.Join(errs...)
+}
+
+func (m *Manager) takeBack(ctx context.Context, c *store.Function, why error) error {
+	m.Log.Warn("refused", "function", c.Key(), "revision", c.Revision, "because", why)
 	served, ok := m.Route(c.Namespace, c.Name)
 	if !ok {
-		return errors.Join(why, m.stop(ctx, c.Workload))
+		return m.stop(ctx, c.Workload)
 	}
 	// A target may have taken the candidate in part, or before the caller left.
 	if err := errors.Join(m.Worker.Keep(ctx, &served), m.Worker.Retire(ctx, c.Workload, served.Target)); err != nil {
@@ -270,7 +303,7 @@ func (m *Manager) abandon(ctx context.Context, c *store.Function, why error) err
 	if err := m.Store.PutStatus(ctx, c.Namespace, c.Name, status); err != nil {
 		m.Log.Warn("could not record a status", "function", c.Key(), "error", err)
 	}
-	return why
+	return nil
 }
 
 // Remove ends a function.

@@ -49,11 +49,17 @@ func (n *NIC) Attached() error {
 	return nil
 }
 
+// pinned are the root's programs, by the names of their pins.
+func (objs *rootObjects) pinned() map[string]**ebpf.Program {
+	return map[string]**ebpf.Program{"root": &objs.LnRoot, "resume_waiting": &objs.LnResumeWaiting}
+}
+
 func openPinned(dir string) (*rootObjects, error) {
 	var objs rootObjects
 	maps := map[string]**ebpf.Map{
 		"ln_calls": &objs.LnCalls, "ln_counters": &objs.LnCounters, "ln_dispatch": &objs.LnDispatch,
 		"ln_messages": &objs.LnMessages, "ln_next_call": &objs.LnNextCall, "ln_programs": &objs.LnPrograms,
+		"ln_questions": &objs.LnQuestions, "ln_resumes": &objs.LnResumes,
 		"ln_requests": &objs.LnRequests, "ln_scratchpads": &objs.LnScratchpads, "ln_services": &objs.LnServices,
 		"ln_slot_stats": &objs.LnSlotStats, "ln_slots": &objs.LnSlots, "ln_splits": &objs.LnSplits,
 	}
@@ -63,11 +69,12 @@ func openPinned(dir string) (*rootObjects, error) {
 			return nil, errors.Join(fmt.Errorf("open pinned map %s: %w", name, err), objs.Close())
 		}
 	}
-	prog, err := ebpf.LoadPinnedProgram(filepath.Join(dir, "root"), nil)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open the pinned root program: %w", err), objs.Close())
+	for name, p := range objs.pinned() {
+		var err error
+		if *p, err = ebpf.LoadPinnedProgram(filepath.Join(dir, name), nil); err != nil {
+			return nil, errors.Join(fmt.Errorf("open the pinned program %s: %w", name, err), objs.Close())
+		}
 	}
-	objs.LnRoot = prog
 	return &objs, nil
 }
 

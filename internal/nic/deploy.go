@@ -17,6 +17,7 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/compiler/metering"
+	"github.com/lambdanic/lambdanic/compiler/parts"
 	"github.com/lambdanic/lambdanic/internal/backend"
 )
 
@@ -27,6 +28,7 @@ type revision struct {
 	prog     *ebpf.Program
 	migrate  *ebpf.Program // to be run before it serves; nil if nothing is
 	resume   *ebpf.Program // runs packets that wait for the host; nil if it never waits
+	waits    bool          // it has such a program
 	kept     *ebpf.Map     // nil if it keeps nothing
 	migrated *ebpf.Map     // nil if nothing of it is migrated
 	layouts  api.Layouts   // of these
@@ -96,79 +98,103 @@ func (n *NIC) Deploy(ctx context.Context, d backend.Deployment) error {
 	return nil
 }
 
-// prepared is a revision that is loaded and does not serve yet, and the lock of its NIC.
+// prepared are revisions that are loaded and do not serve yet, and the lock of their NIC.
 type prepared struct {
-	n      *NIC
-	what   string
-	r, old *revision // r is nil where the revision runs already
+	n    *NIC
+	what string
+	next []succession // without those that run already
 }
+
+// A succession is a revision, and the one that it supersedes, nil for the first.
+type succession struct{ r, old *revision }
 
 // Prepare is the part of Deploy that is before the migration. The NIC stays locked until Swap or Drop.
 func (n *NIC) Prepare(_ context.Context, d backend.Deployment) (backend.Prepared, error) {
 	n.mu.Lock()
-	p := &prepared{n: n, what: fmt.Sprintf("deploy %s revision %d on the NIC", d.Name, d.Revision), old: n.workloads[d.Workload]}
-	if p.old != nil && p.old.rec.Revision == d.Revision {
+	p := &prepared{n: n, what: fmt.Sprintf("deploy %s revision %d on the NIC", d.Name, d.Revision)}
+	old := n.workloads[d.Workload]
+	if old != nil && old.rec.Revision == d.Revision {
 		return p, nil
 	}
-	var err error
-	if p.r, err = n.load(&d, p.old); err != nil {
+	r, err := n.load(&d, old)
+	if err != nil {
 		n.mu.Unlock()
 		return nil, fmt.Errorf("%s: %w", p.what, err)
 	}
+	p.next = []succession{{r, old}}
 	return p, nil
 }
 
-// Migrate runs the lambda's migration, if it has one to run, on no packet at all. It reads the old revision's own map, in which
-// that one goes on to count meanwhile.
+// Migrate runs the lambdas' migrations, where there are any to run.
 func (p *prepared) Migrate() error {
-	if p.r == nil || p.r.migrate == nil {
-		return nil
+	for _, s := range p.next {
+		if s.r.migrate == nil {
+			continue
+		}
+		if err := s.r.runMigration(); err != nil {
+			return fmt.Errorf("%s: %w", p.what, err)
+		}
+		p.n.cfg.reached("migrated")
+		if err := s.r.migrate.Close(); err != nil {
+			return err
+		}
+		s.r.migrate = nil
 	}
-	verdict, err := p.r.migrate.Run(&ebpf.RunOptions{Data: make([]byte, 64)})
+	return nil
+}
+
+// runMigration runs on no packet at all. The old revision's own map is read, in which that one goes on to count meanwhile.
+func (r *revision) runMigration() error {
+	verdict, err := r.migrate.Run(&ebpf.RunOptions{Data: make([]byte, 64)})
 	if err != nil {
-		return fmt.Errorf("%s: migrate its object: %w", p.what, err)
+		return fmt.Errorf("migrate its object: %w", err)
 	}
 	if verdict != 0 { // of a guard or a charge that the compiler put in
-		return fmt.Errorf("%s: %w: its LAMBDA_MIGRATE() accessed what is not the lambda's, or did not end in time", p.what, ErrRefused)
+		return fmt.Errorf("%w: its LAMBDA_MIGRATE() accessed what is not the lambda's, or did not end in time", ErrRefused)
 	}
-	p.n.cfg.reached("migrated")
-	err = p.r.migrate.Close()
-	p.r.migrate = nil
-	return err
+	return nil
 }
 
 func (p *prepared) Swap() {
 	defer p.n.mu.Unlock()
-	if p.r == nil {
-		return
+	for _, s := range p.next {
+		p.n.workloads[s.r.rec.Workload] = s.r
+		p.n.dispatch.send(s.r.entry(), s.r.state(), s.r.slot)
+		p.n.cfg.reached("swapped")
 	}
-	workload := p.r.rec.Workload
-	p.n.workloads[workload] = p.r
-	p.n.dispatch.send(p.r.entry(), p.r.state(), p.r.slot)
-	p.n.cfg.reached("swapped")
-	if err := p.n.bound(p.r); err != nil {
-		p.n.cfg.Log.Error("bound the superseded revisions", "slot", p.r.slot, "error", err)
-	}
-	if p.old != nil {
-		p.n.drain(p.old)
+	for _, s := range p.next {
+		if err := p.n.bound(s.r); err != nil {
+			p.n.cfg.Log.Error("bound the superseded revisions", "slot", s.r.slot, "error", err)
+		}
+		if s.old != nil {
+			p.n.drain(s.old)
+		}
 	}
 }
 
 func (p *prepared) Drop() error {
 	defer p.n.mu.Unlock()
-	if p.r == nil {
-		return nil
-	}
-	return p.n.unload(p.r)
+	return p.n.unloadAll(p.next)
 }
 
-// checkCPUs refuses ordinary C where two CPUs would work in one part of its memory at the same time.
-func checkCPUs(spec *ebpf.CollectionSpec, cpus int) error {
-	if spec.Maps[compiler.MemorySection] == nil || cpus <= compiler.CPUs {
-		return nil
+func (n *NIC) unloadAll(list []succession) error {
+	var errs []error
+	for _, s := range list {
+		errs = append(errs, n.unload(s.r))
 	}
-	return fmt.Errorf("%w: its memory has parts for %d CPUs, and this machine may have %d: give it target process",
-		ErrRefused, compiler.CPUs, cpus)
+	return errors.Join(errs...)
+}
+
+// fit makes an object fit for the machine.
+func fit(spec *ebpf.CollectionSpec) error {
+	cpus, err := ebpf.PossibleCPU()
+	if err != nil {
+		return fmt.Errorf("count the CPUs: %w", err)
+	}
+	if err := parts.Fit(spec, cpus); err != nil {
+		return fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	return nil
 }
 
 // load does everything for a revision but the migration and the swap.
@@ -177,11 +203,7 @@ func (n *NIC) load(d *backend.Deployment, old *revision) (r *revision, err error
 	if err != nil {
 		return nil, err
 	}
-	cpus, err := ebpf.PossibleCPU()
-	if err == nil {
-		err = checkCPUs(obj.spec, cpus)
-	}
-	if err != nil {
+	if err := fit(obj.spec); err != nil {
 		return nil, err
 	}
 	if err := metering.Fill(obj.spec, time.Duration(d.Spec.Limits.Time)); err != nil {
@@ -196,17 +218,13 @@ func (n *NIC) load(d *backend.Deployment, old *revision) (r *revision, err error
 			return nil, err
 		}
 	}
-	r = &revision{layouts: obj.layouts}
+	r = &revision{layouts: obj.layouts, waits: obj.spec.Programs[compiler.ResumeProgram] != nil}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, n.unload(r))
 		}
 	}()
-	if r.slot, err = n.slots.take(1); err != nil {
-		return r, fmt.Errorf("slots of the NIC: %w: remove a lambda or raise the number of slots", err)
-	}
-	n.loaded[r.slot] = r
-	if err := n.reserve(d, r, old); err != nil {
+	if err := n.takeSlot(d, r, old); err != nil {
 		return r, err
 	}
 	replace := obj.takeOver(h, old)
@@ -214,6 +232,15 @@ func (n *NIC) load(d *backend.Deployment, old *revision) (r *revision, err error
 		replace[compiler.SharedMap] = n.objs.LnRequests
 	}
 	return r, n.loadProgram(obj.spec, r, replace)
+}
+
+// takeSlot gives the revision a slot and its records.
+func (n *NIC) takeSlot(d *backend.Deployment, r, old *revision) (err error) {
+	if r.slot, err = n.slots.take(1); err != nil {
+		return fmt.Errorf("slots of the NIC: %w: remove a lambda or raise the number of slots", err)
+	}
+	n.loaded[r.slot] = r
+	return n.reserve(d, r, old)
 }
 
 // reserve gives the revision its records: services of its own, message records in common with the revision before it if
@@ -226,6 +253,9 @@ func (n *NIC) reserve(d *backend.Deployment, r, old *revision) (err error) {
 	}
 	if old != nil {
 		r.rec.Prev = old.slot
+	}
+	if r.waits {
+		r.rec.Waits = 1
 	}
 	if count := uint32(len(d.Services)); count > 0 {
 		if r.rec.ServiceBase, err = n.services.take(count); err != nil {
@@ -323,6 +353,9 @@ func (n *NIC) install(coll *ebpf.Collection, r *revision) error {
 	if r.resume = coll.DetachProgram(compiler.ResumeProgram); r.resume != nil {
 		if err := pinOver(r.resume, n.resumePin(r.slot)); err != nil {
 			return err
+		}
+		if err := n.objs.LnResumes.Put(r.slot, uint32(r.resume.FD())); err != nil {
+			return fmt.Errorf("put the program that resumes into slot %d: %w", r.slot, err)
 		}
 	}
 	if err := pinOver(r.prog, n.progPin(r.slot)); err != nil {

@@ -116,8 +116,10 @@ func (n *NIC) unload(r *revision) error {
 	if r.slot != 0 {
 		errs = append(errs, n.unlink(r))
 		delete(n.loaded, r.slot)
-		if err := n.objs.LnPrograms.Delete(r.slot); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-			errs = append(errs, fmt.Errorf("empty slot %d: %w", r.slot, err))
+		for _, programs := range []*ebpf.Map{n.objs.LnPrograms, n.objs.LnResumes} {
+			if err := programs.Delete(r.slot); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+				errs = append(errs, fmt.Errorf("empty slot %d: %w", r.slot, err))
+			}
 		}
 		n.cfg.reached("slot emptied")
 		errs = append(errs, n.objs.LnSlots.Put(r.slot, &rootLnSlot{}))

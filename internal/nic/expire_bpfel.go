@@ -22,7 +22,9 @@ const (
 	expireMapLnMessages       = "ln_messages"
 	expireMapLnNextCall       = "ln_next_call"
 	expireMapLnPrograms       = "ln_programs"
+	expireMapLnQuestions      = "ln_questions"
 	expireMapLnRequests       = "ln_requests"
+	expireMapLnResumes        = "ln_resumes"
 	expireMapLnScratchpads    = "ln_scratchpads"
 	expireMapLnServices       = "ln_services"
 	expireMapLnSlotStats      = "ln_slot_stats"
@@ -93,7 +95,9 @@ type expireMapSpecs struct {
 	LnMessages    *ebpf.MapSpec `ebpf:"ln_messages"`
 	LnNextCall    *ebpf.MapSpec `ebpf:"ln_next_call"`
 	LnPrograms    *ebpf.MapSpec `ebpf:"ln_programs"`
+	LnQuestions   *ebpf.MapSpec `ebpf:"ln_questions"`
 	LnRequests    *ebpf.MapSpec `ebpf:"ln_requests"`
+	LnResumes     *ebpf.MapSpec `ebpf:"ln_resumes"`
 	LnScratchpads *ebpf.MapSpec `ebpf:"ln_scratchpads"`
 	LnServices    *ebpf.MapSpec `ebpf:"ln_services"`
 	LnSlotStats   *ebpf.MapSpec `ebpf:"ln_slot_stats"`
@@ -140,7 +144,9 @@ type expireMaps struct {
 	LnMessages    *ebpf.Map `ebpf:"ln_messages"`
 	LnNextCall    *ebpf.Map `ebpf:"ln_next_call"`
 	LnPrograms    *ebpf.Map `ebpf:"ln_programs"`
+	LnQuestions   *ebpf.Map `ebpf:"ln_questions"`
 	LnRequests    *ebpf.Map `ebpf:"ln_requests"`
+	LnResumes     *ebpf.Map `ebpf:"ln_resumes"`
 	LnScratchpads *ebpf.Map `ebpf:"ln_scratchpads"`
 	LnServices    *ebpf.Map `ebpf:"ln_services"`
 	LnSlotStats   *ebpf.Map `ebpf:"ln_slot_stats"`
@@ -156,7 +162,9 @@ func (m *expireMaps) Close() error {
 		m.LnMessages,
 		m.LnNextCall,
 		m.LnPrograms,
+		m.LnQuestions,
 		m.LnRequests,
+		m.LnResumes,
 		m.LnScratchpads,
 		m.LnServices,
 		m.LnSlotStats,

@@ -4,123 +4,186 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/cilium/ebpf"
 
-	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/compiler/link"
 	"github.com/lambdanic/lambdanic/compiler/metering"
 	"github.com/lambdanic/lambdanic/internal/backend"
 )
 
-// DeployFused loads one program for several lambdas (package link), in the order in which it has them as members, and puts it into
-// a slot for each. All of them are new to the NIC. From there on each is a lambda like any other: it is removed by itself, and
-// one that is built alone can take over where neither keeps anything.
-func (n *NIC) DeployFused(_ context.Context, program []byte, members []backend.Deployment) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	revisions, err := n.loadFused(program, members)
+// A fused program is in a slot for each of its members, so that each is a lambda like any other from there on: it has counters,
+// records and a revision of its own, is superseded or removed by itself, and adopted. The kernel frees the program with the last
+// slot that has it.
+
+// DeployFused loads one program for several lambdas (package link) and swaps all of them in, or none.
+func (n *NIC) DeployFused(ctx context.Context, f backend.Fused) error {
+	p, err := n.PrepareFused(ctx, f)
 	if err != nil {
-		for _, r := range revisions {
-			err = errors.Join(err, n.unload(r))
-		}
-		return fmt.Errorf("deploy a fused program on the NIC: %w", err)
+		return err
 	}
-	for _, r := range revisions {
-		n.workloads[r.rec.Workload] = r
-		n.dispatch.send(r.entry(), r.state(), r.slot)
+	p.Swap()
+	return nil
+}
+
+// PrepareFused is DeployFused but for the swap. The NIC stays locked until Swap or Drop.
+func (n *NIC) PrepareFused(_ context.Context, f backend.Fused) (backend.Prepared, error) {
+	n.mu.Lock()
+	p := &prepared{n: n, what: "deploy a fused program on the NIC"}
+	var err error
+	if p.next, err = n.loadFused(&f); err != nil {
+		err = errors.Join(err, n.unloadAll(p.next))
+		n.mu.Unlock()
+		return nil, fmt.Errorf("%s: %w", p.what, err)
+	}
+	return p, nil
+}
+
+// fusedProgram is what members share of a program that is being loaded.
+type fusedProgram struct {
+	obj  object
+	old  map[string]*ebpf.Map               // kept objects that are taken over, by section
+	coll map[time.Duration]*ebpf.Collection // by the time that members have; nil for those whose program needs no fuel
+}
+
+func (p *fusedProgram) close() {
+	for _, c := range p.coll {
+		c.Close()
+	}
+}
+
+// loadFused does everything but the swap. What it returns with an error is to be unloaded.
+func (n *NIC) loadFused(f *backend.Fused) (next []succession, err error) {
+	obj, err := n.objects.read(&backend.Deployment{BPF: f.BPF, Spec: f.Spec})
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(fit(obj.spec), fillMembers(obj.spec, f.Members)); err != nil {
+		return nil, err
+	}
+	p := &fusedProgram{obj: obj, old: map[string]*ebpf.Map{compiler.SharedMap: n.objs.LnRequests}, coll: map[time.Duration]*ebpf.Collection{}}
+	defer p.close()
+	var members []string
+	for i := range f.Serving {
+		d := &f.Serving[i]
+		old := n.workloads[d.Workload]
+		if old != nil && old.rec.Revision == d.Revision {
+			continue
+		}
+		at := slices.IndexFunc(f.Members, func(m backend.FusedMember) bool { return m.Workload == d.Workload })
+		if at < 0 {
+			return next, fmt.Errorf("%w: %s is no member of the program", ErrRefused, d.Name)
+		}
+		if err := errors.Join(n.checkServices(d), n.checkStage(d, old)); err != nil {
+			return next, fmt.Errorf("%s: %w", d.Name, err)
+		}
+		r := &revision{layouts: obj.members[f.Members[at].Name]}
+		if err := p.takeOver(f.Members[at].Name, r, old); err != nil {
+			return next, fmt.Errorf("%s: %w", d.Name, err)
+		}
+		next, members = append(next, succession{r, old}), append(members, f.Members[at].Name)
+		if err := n.takeSlot(d, r, old); err != nil {
+			return next, fmt.Errorf("%s: %w", d.Name, err)
+		}
+	}
+	for i, s := range next {
+		if err := n.installMember(p, members[i], timeOf(f.Serving, s.r.rec.Workload), s.r); err != nil {
+			return next, err
+		}
+	}
+	return next, nil
+}
+
+func timeOf(list []backend.Deployment, workload uint32) time.Duration {
+	i := slices.IndexFunc(list, func(d backend.Deployment) bool { return d.Workload == workload })
+	return time.Duration(list[i].Spec.Limits.Time)
+}
+
+// takeOver notes the kept objects of the revision before, if its member takes them over, in the place of the program's own.
+func (p *fusedProgram) takeOver(member string, r, old *revision) error {
+	if old == nil {
+		return nil
+	}
+	h, err := backend.HandOver(old.layouts, r.layouts)
+	if err != nil {
+		return err
+	}
+	if h.Keep {
+		p.old[compiler.KeptSectionOf(member)] = old.kept
 	}
 	return nil
 }
 
-// loadFused does everything but the swap. What it returns with an error is to be unloaded.
-func (n *NIC) loadFused(program []byte, members []backend.Deployment) (revisions []*revision, err error) {
-	obj, err := n.objects.read(&backend.Deployment{BPF: program, Spec: sum(members)})
+func (n *NIC) installMember(p *fusedProgram, member string, limit time.Duration, r *revision) error {
+	coll, err := p.load(limit)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := n.fillMembers(obj, members); err != nil {
-		return nil, err
+	own, err := share(coll, member)
+	if err != nil {
+		return err
 	}
-	coll, err := ebpf.NewCollectionWithOptions(obj.spec, ebpf.CollectionOptions{
-		MapReplacements: map[string]*ebpf.Map{compiler.SharedMap: n.objs.LnRequests},
-	})
+	defer own.Close()
+	return n.install(own, r)
+}
+
+// load gives the program with the fuel for a member's time. Where members have other times, it is loaded for each of these: all
+// that they have in common are the maps, but for that of the fuel.
+func (p *fusedProgram) load(limit time.Duration) (*ebpf.Collection, error) {
+	if p.obj.spec.Maps[metering.FuelMap] == nil {
+		limit = 0
+	}
+	if coll := p.coll[limit]; coll != nil {
+		return coll, nil
+	}
+	spec := p.obj.spec.Copy()
+	if err := metering.Fill(spec, limit); err != nil {
+		return nil, fmt.Errorf("%w: limits.time: %w", ErrRefused, err)
+	}
+	replace := maps.Clone(p.old)
+	for _, other := range p.coll {
+		maps.Copy(replace, other.Maps)
+		delete(replace, metering.FuelMap)
+	}
+	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: replace})
 	if err != nil {
 		return nil, verifierError(err)
 	}
-	defer coll.Close()
-	for i := range members {
-		if err := n.checkServices(&members[i]); err != nil {
-			return revisions, err
-		}
-		r := &revision{layouts: obj.layouts}
-		if r.slot, err = n.slots.take(1); err != nil {
-			return revisions, fmt.Errorf("slots of the NIC: %w: remove a lambda or raise the number of slots", err)
-		}
-		n.loaded[r.slot] = r
-		revisions = append(revisions, r)
-		if err := n.reserve(&members[i], r, nil); err != nil {
-			return revisions, err
-		}
-		own, err := share(coll)
-		if err != nil {
-			return revisions, err
-		}
-		err = n.install(own, r)
-		own.Close()
-		if err != nil {
-			return revisions, err
-		}
-	}
-	return revisions, nil
-}
-
-// sum is what the members may take in one program: the time of the slowest, and the memory of all.
-func sum(members []backend.Deployment) (s api.Spec) {
-	for i := range members {
-		s.Limits.Memory += members[i].Spec.Limits.Memory
-		s.Limits.Time = max(s.Limits.Time, members[i].Spec.Limits.Time)
-	}
-	return s
+	p.coll[limit] = coll
+	return coll, nil
 }
 
 // fillMembers tells the program the workload IDs of its members.
-func (n *NIC) fillMembers(obj object, members []backend.Deployment) error {
-	ids := make([]uint32, len(members))
-	for i, d := range members {
-		if n.workloads[d.Workload] != nil {
-			return fmt.Errorf("%w: workload %#x is served already: remove it first", ErrRefused, d.Workload)
-		}
-		ids[i] = d.Workload
+func fillMembers(spec *ebpf.CollectionSpec, members []backend.FusedMember) error {
+	var ids []uint32
+	for _, m := range members {
+		ids = append(ids, m.Workload)
 	}
-	v := obj.spec.Variables[link.MembersVariable]
+	v := spec.Variables[link.MembersVariable]
 	if v == nil || int(v.Size()) != 4*len(ids) {
 		return fmt.Errorf("%w: it is not a fused program of %d lambdas", ErrRefused, len(ids))
 	}
 	if err := v.Set(ids); err != nil {
 		return fmt.Errorf("%w: %w", ErrRefused, err)
 	}
-	if err := metering.Fill(obj.spec, time.Duration(sum(members).Limits.Time)); err != nil {
-		return fmt.Errorf("%w: limits.time: %w", ErrRefused, err)
-	}
 	return nil
 }
 
-// share duplicates what one revision has of a collection. The kernel has one of each.
-func share(coll *ebpf.Collection) (_ *ebpf.Collection, err error) {
+// share duplicates what one member's revision has of a collection: the program, and what the member keeps. The kernel has one of
+// each.
+func share(coll *ebpf.Collection, member string) (_ *ebpf.Collection, err error) {
 	own := &ebpf.Collection{Programs: map[string]*ebpf.Program{}, Maps: map[string]*ebpf.Map{}}
-	for name, p := range coll.Programs {
-		if own.Programs[name], err = p.Clone(); err != nil {
-			own.Close()
-			return nil, fmt.Errorf("share program %s: %w", name, err)
-		}
+	if own.Programs[compiler.Program], err = coll.Programs[compiler.Program].Clone(); err != nil {
+		return nil, fmt.Errorf("share the program: %w", err)
 	}
-	for name, m := range coll.Maps {
-		if own.Maps[name], err = m.Clone(); err != nil {
+	if kept := coll.Maps[compiler.KeptSectionOf(member)]; kept != nil {
+		if own.Maps[compiler.KeptSection], err = kept.Clone(); err != nil {
 			own.Close()
-			return nil, fmt.Errorf("share map %s: %w", name, err)
+			return nil, fmt.Errorf("share what %s keeps: %w", member, err)
 		}
 	}
 	return own, nil

@@ -2,7 +2,6 @@ package nic
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
@@ -38,6 +37,19 @@ func fusedMembers(t *testing.T) (program *link.Program, alone []backend.Deployme
 	return program, alone
 }
 
+// fuse is a fused program with all of its members, or the first of them.
+func fuse(p *link.Program, serving ...backend.Deployment) backend.Fused {
+	f := backend.Fused{BPF: p.BPF, Spec: p.Spec(), Serving: serving}
+	for i, m := range p.Members {
+		id := ^uint32(i)
+		if i < len(serving) {
+			id = serving[i].Workload
+		}
+		f.Members = append(f.Members, backend.FusedMember{Name: m.Name, Workload: id})
+	}
+	return f
+}
+
 // withMemcached gives the deployments services of their own on a NIC's host: equal requests find equal memories.
 func withMemcached(t *testing.T, n *NIC, list []backend.Deployment) []backend.Deployment {
 	t.Helper()
@@ -64,7 +76,7 @@ func TestFusedAnswersTheSame(t *testing.T) {
 	}
 	one, four := newTestNIC(t), newTestNIC(t)
 	program, members := fusedMembers(t)
-	if err := one.DeployFused(t.Context(), program.BPF, withMemcached(t, one, members)); err != nil {
+	if err := one.DeployFused(t.Context(), fuse(program, withMemcached(t, one, members)...)); err != nil {
 		t.Fatal(err)
 	}
 	deploy(t, four, withMemcached(t, four, members)...)
@@ -93,31 +105,6 @@ func TestFusedAnswersTheSame(t *testing.T) {
 	}
 	if answered < rounds/2 {
 		t.Errorf("only %d of %d were answered: the test has lost its edge", answered, rounds)
-	}
-}
-
-// Members of a program are removed one by one, and make room for others.
-func TestFusedMembersGoAlone(t *testing.T) {
-	n := newTestNIC(t)
-	program, members := fusedMembers(t)
-	members = withMemcached(t, n, members)
-	if err := n.DeployFused(t.Context(), program.BPF, members[:2]); !errors.Is(err, ErrRefused) {
-		t.Errorf("too few members: %v", err)
-	}
-	if err := n.DeployFused(t.Context(), program.BPF, members); err != nil {
-		t.Fatal(err)
-	}
-	if err := n.DeployFused(t.Context(), program.BPF, members); !errors.Is(err, ErrRefused) {
-		t.Errorf("the same again: %v", err)
-	}
-	if err := n.Remove(t.Context(), members[0].Workload); err != nil {
-		t.Fatal(err)
-	}
-	deploy(t, n, members[0])
-	for _, d := range members {
-		if _, ok := n.Endpoint(d.Workload); !ok {
-			t.Errorf("%s is gone", d.Name)
-		}
 	}
 }
 
@@ -173,7 +160,7 @@ func TestFusedOrdinaryC(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := one.DeployFused(t.Context(), program.BPF, alone); err != nil {
+	if err := one.DeployFused(t.Context(), fuse(program, alone...)); err != nil {
 		t.Fatal(err)
 	}
 	deploy(t, two, alone...)

@@ -59,33 +59,48 @@ func live(path string) error {
 			select {}
 		}
 	}
-	ctx, stop := context.Background(), time.Now().Add(20*time.Second)
+	ctx := context.Background()
 	n, err := Up(ctx, c)
 	if err != nil {
 		return err
 	}
+	workloads := map[uint32]bool{}
 	for _, d := range l.Deployments {
 		if err := n.Deploy(ctx, d); err != nil {
 			return err
 		}
 		fmt.Println("serving")
+		workloads[d.Workload] = true
+		if err := settle(n, len(workloads)); err != nil {
+			return err
+		}
 	}
 	fmt.Println("removing")
 	if err := n.Remove(ctx, l.Deployments[0].Workload); err != nil {
 		return err
 	}
-	for slots := 3; slots > 1; time.Sleep(10 * time.Millisecond) {
-		n.mu.Lock()
-		slots = len(n.loaded)
-		n.mu.Unlock()
-		if time.Now().After(stop) {
-			return errors.New("superseded revisions are not freed")
-		}
+	if err := settle(n, len(workloads)-1); err != nil {
+		return err
 	}
 	if err := n.Close(); err != nil {
 		return err
 	}
 	return Down(ctx, c)
+}
+
+// settle waits until what was superseded is freed, so that each life goes through the same steps in the same order.
+func settle(n *NIC, serving int) error {
+	for stop := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		n.mu.Lock()
+		slots := len(n.loaded)
+		n.mu.Unlock()
+		if slots == serving {
+			return nil
+		}
+		if time.Now().After(stop) {
+			return fmt.Errorf("%d slots are taken, and %d revisions serve", slots, serving)
+		}
+	}
 }
 
 // briefSpec has messages forgotten soon, so that revisions drain soon.

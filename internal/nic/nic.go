@@ -236,7 +236,7 @@ func loadRootProgram(c Config, rec *record) (*rootObjects, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the root program: %w", err)
 	}
-	for _, name := range []string{"ln_programs", "ln_slots", "ln_slot_stats"} {
+	for _, name := range []string{"ln_programs", "ln_resumes", "ln_slots", "ln_slot_stats"} {
 		spec.Maps[name].MaxEntries = uint32(c.Slots)
 	}
 	var secret [8]byte
@@ -275,8 +275,10 @@ func loadRootProgram(c Config, rec *record) (*rootObjects, error) {
 	if err := spec.LoadAndAssign(&objs, &opts); err != nil {
 		return nil, fmt.Errorf("load the root program: %w", err)
 	}
-	if err := objs.LnRoot.Pin(filepath.Join(c.pins(), "root")); err != nil {
-		return nil, errors.Join(fmt.Errorf("pin the root program: %w", err), objs.Close())
+	for name, p := range objs.pinned() {
+		if err := (*p).Pin(filepath.Join(c.pins(), name)); err != nil {
+			return nil, errors.Join(fmt.Errorf("pin the program %s: %w", name, err), objs.Close())
+		}
 	}
 	return &objs, nil
 }
@@ -303,6 +305,11 @@ func (n *NIC) attach() error {
 			return fmt.Errorf("find interface %s: %w", n.rec.Interface, err)
 		}
 		n.rec.Index = l.Attrs().Index
+		if n.cfg.Mode == ModeOffload {
+			if err := checkOffload(n.rec.Interface); err != nil {
+				return err
+			}
+		}
 		if n.root, n.rec.Mode, err = attachXDP(n.objs.LnRoot, n.rec.Index, n.cfg.Mode); err != nil {
 			return fmt.Errorf("attach the NIC program to %s: %w", n.rec.Interface, err)
 		}

@@ -22,9 +22,10 @@ var ErrRefused = errors.New("lambda refused")
 type object struct {
 	spec    *ebpf.CollectionSpec
 	layouts api.Layouts
+	members map[string]api.Layouts // of a fused program's
 }
 
-func (o object) copy() object { return object{o.spec.Copy(), o.layouts} }
+func (o object) copy() object { return object{o.spec.Copy(), o.layouts, o.members} }
 
 // objects remembers the last objects that were read, by digest, so that swapping between versions which are there already
 // does not parse them again.
@@ -71,7 +72,7 @@ func (o *objects) read(d *backend.Deployment) (object, error) {
 		delete(o.known, o.order[0])
 		o.order = o.order[1:]
 	}
-	o.known[key], o.order = object{spec, contents.Layouts}, append(o.order, key)
+	o.known[key], o.order = object{spec, contents.Layouts, contents.Members}, append(o.order, key)
 	return o.known[key].copy(), nil
 }
 

@@ -13,6 +13,15 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type rootLnAsker struct {
+	_        structs.HostLayout
+	PeerAddr [16]uint8
+	OwnAddr  [16]uint8
+	PeerPort uint16
+	OwnPort  uint16
+	Workload uint32
+}
+
 type rootLnBucket struct {
 	_    structs.HostLayout
 	Lock struct {
@@ -66,7 +75,8 @@ const (
 	rootLnCounterLN_COUNT_BUSY      rootLnCounter = 4
 	rootLnCounterLN_COUNT_STRAY     rootLnCounter = 5
 	rootLnCounterLN_COUNT_TIMEOUTS  rootLnCounter = 6
-	rootLnCounterLN_COUNT_MAX       rootLnCounter = 7
+	rootLnCounterLN_COUNT_ASTRAY    rootLnCounter = 7
+	rootLnCounterLN_COUNT_MAX       rootLnCounter = 8
 )
 
 type rootLnLimit uint32
@@ -82,6 +92,7 @@ const (
 	rootLnLimitLN_CALL_PORTS    rootLnLimit = 64
 	rootLnLimitLN_CALL_PORT     rootLnLimit = 43700
 	rootLnLimitLN_MAX_ADDRESSES rootLnLimit = 8
+	rootLnLimitLN_MAX_SERVICES  rootLnLimit = 8
 	rootLnLimitLN_HIST_BUCKETS  rootLnLimit = 32
 	rootLnLimitLN_SAMPLE_EVERY  rootLnLimit = 64
 )
@@ -131,6 +142,31 @@ const (
 	rootLnProtocolLN_PROTOCOL_MEMCACHED rootLnProtocol = 1
 )
 
+type rootLnQuestion struct {
+	_    structs.HostLayout
+	Flow struct {
+		_         structs.HostLayout
+		Eth       uint64
+		EthRest   uint32
+		FlowLabel uint32
+		VlanProto [2]uint16
+		VlanTci   [2]uint16
+		PeerAddr  [16]uint8
+		OwnAddr   [16]uint8
+		PeerPort  uint16
+		OwnPort   uint16
+		Ipv6      uint8
+		Tos       uint8
+		Room      uint16
+		Rpc       [8]uint64
+	}
+	ServiceAddr [16]uint8
+	Until       uint64
+	ServicePort uint16
+	AskedFrom   uint16
+	Len         uint32
+}
+
 type rootLnRequest struct {
 	_     structs.HostLayout
 	Match struct {
@@ -178,7 +214,24 @@ type rootLnScratch struct {
 		Room      uint16
 		Rpc       [8]uint64
 	}
-	Place struct {
+	Sent struct {
+		_         structs.HostLayout
+		Eth       uint64
+		EthRest   uint32
+		FlowLabel uint32
+		VlanProto [2]uint16
+		VlanTci   [2]uint16
+		PeerAddr  [16]uint8
+		OwnAddr   [16]uint8
+		PeerPort  uint16
+		OwnPort   uint16
+		Ipv6      uint8
+		Tos       uint8
+		Room      uint16
+		Rpc       [8]uint64
+	}
+	Question rootLnQuestion
+	Place    struct {
 		_          structs.HostLayout
 		Request    uint64
 		Now        uint64
@@ -224,7 +277,8 @@ type rootLnSlot struct {
 	MessageTimeoutMs uint32
 	NamespaceId      uint32
 	MessageWays      uint32
-	Pad              [4]uint32
+	Waits            uint32
+	Pad              [3]uint32
 }
 
 type rootLnSplit struct {
@@ -266,7 +320,7 @@ type rootLnStats struct {
 type rootLnVersion uint32
 
 const (
-	rootLnVersionLN_LAYOUT_VERSION rootLnVersion = 5
+	rootLnVersionLN_LAYOUT_VERSION rootLnVersion = 6
 )
 
 // Names of all BPF objects in the ELF.
@@ -279,12 +333,15 @@ const (
 	rootMapLnMessages       = "ln_messages"
 	rootMapLnNextCall       = "ln_next_call"
 	rootMapLnPrograms       = "ln_programs"
+	rootMapLnQuestions      = "ln_questions"
 	rootMapLnRequests       = "ln_requests"
+	rootMapLnResumes        = "ln_resumes"
 	rootMapLnScratchpads    = "ln_scratchpads"
 	rootMapLnServices       = "ln_services"
 	rootMapLnSlotStats      = "ln_slot_stats"
 	rootMapLnSlots          = "ln_slots"
 	rootMapLnSplits         = "ln_splits"
+	rootProgLnResumeWaiting = "ln_resume_waiting"
 	rootProgLnRoot          = "ln_root"
 	rootVarLnAddressCount   = "ln_address_count"
 	rootVarLnAddresses      = "ln_addresses"
@@ -345,7 +402,8 @@ type rootSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type rootProgramSpecs struct {
-	LnRoot *ebpf.ProgramSpec `ebpf:"ln_root"`
+	LnResumeWaiting *ebpf.ProgramSpec `ebpf:"ln_resume_waiting"`
+	LnRoot          *ebpf.ProgramSpec `ebpf:"ln_root"`
 }
 
 // rootMapSpecs contains maps before they are loaded into the kernel.
@@ -358,7 +416,9 @@ type rootMapSpecs struct {
 	LnMessages    *ebpf.MapSpec `ebpf:"ln_messages"`
 	LnNextCall    *ebpf.MapSpec `ebpf:"ln_next_call"`
 	LnPrograms    *ebpf.MapSpec `ebpf:"ln_programs"`
+	LnQuestions   *ebpf.MapSpec `ebpf:"ln_questions"`
 	LnRequests    *ebpf.MapSpec `ebpf:"ln_requests"`
+	LnResumes     *ebpf.MapSpec `ebpf:"ln_resumes"`
 	LnScratchpads *ebpf.MapSpec `ebpf:"ln_scratchpads"`
 	LnServices    *ebpf.MapSpec `ebpf:"ln_services"`
 	LnSlotStats   *ebpf.MapSpec `ebpf:"ln_slot_stats"`
@@ -413,7 +473,9 @@ type rootMaps struct {
 	LnMessages    *ebpf.Map `ebpf:"ln_messages"`
 	LnNextCall    *ebpf.Map `ebpf:"ln_next_call"`
 	LnPrograms    *ebpf.Map `ebpf:"ln_programs"`
+	LnQuestions   *ebpf.Map `ebpf:"ln_questions"`
 	LnRequests    *ebpf.Map `ebpf:"ln_requests"`
+	LnResumes     *ebpf.Map `ebpf:"ln_resumes"`
 	LnScratchpads *ebpf.Map `ebpf:"ln_scratchpads"`
 	LnServices    *ebpf.Map `ebpf:"ln_services"`
 	LnSlotStats   *ebpf.Map `ebpf:"ln_slot_stats"`
@@ -429,7 +491,9 @@ func (m *rootMaps) Close() error {
 		m.LnMessages,
 		m.LnNextCall,
 		m.LnPrograms,
+		m.LnQuestions,
 		m.LnRequests,
+		m.LnResumes,
 		m.LnScratchpads,
 		m.LnServices,
 		m.LnSlotStats,
@@ -463,11 +527,13 @@ type rootVariables struct {
 //
 // It can be passed to loadRootObjects or ebpf.CollectionSpec.LoadAndAssign.
 type rootPrograms struct {
-	LnRoot *ebpf.Program `ebpf:"ln_root"`
+	LnResumeWaiting *ebpf.Program `ebpf:"ln_resume_waiting"`
+	LnRoot          *ebpf.Program `ebpf:"ln_root"`
 }
 
 func (p *rootPrograms) Close() error {
 	return _RootClose(
+		p.LnResumeWaiting,
 		p.LnRoot,
 	)
 }

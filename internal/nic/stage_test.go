@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -18,6 +20,7 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/internal/backend"
+	"github.com/lambdanic/lambdanic/internal/veth"
 	"github.com/lambdanic/lambdanic/test/packets"
 )
 
@@ -188,11 +191,13 @@ func TestStageOnTheWire(t *testing.T) {
 	}
 }
 
+const memcachedPort = 11211 // of the key-value client
+
 // The key-value client asks a real memcached beside its client: request, clone, query, answer.
 func TestStageAsksMemcached(t *testing.T) {
 	n := newTestNIC(t)
-	_, tcp := startMemcached(t, n, "-U", "11211")
-	deploy(t, n, stageProgram(t, "kv_client", stageID, 1))
+	_, tcp := startMemcached(t, n, "-U", strconv.Itoa(memcachedPort))
+	deploy(t, n, withService(stageProgram(t, "kv_client", stageID, 1), netip.AddrPortFrom(n.HostAddr(), memcachedPort)))
 	conn := jobSocket(t, n)
 	if got := ask(t, conn, 3, 16); !bytes.HasSuffix(got, []byte("STORED\r\n")) {
 		t.Fatalf("set: %q", got)
@@ -222,9 +227,9 @@ func TestStageWaitsForTheHost(t *testing.T) {
 	}
 	eventually(t, "the request is parked", func() bool { return drops(t, n) == 1 })
 
-	wantError(t, n.WriteObject(t.Context(), stageID, "nothing", []byte{1}), "no such object")
-	wantError(t, n.WriteObject(t.Context(), stageID, "image_ready", []byte{1, 2}), "2 bytes for an object of 1")
-	wantError(t, n.WriteObject(t.Context(), 0x99, "image_ready", []byte{1}), "is no match stage")
+	wantError(t, n.WriteObject(t.Context(), stageID, "nothing", []byte{1}), "no such object: nothing: the lambda has image, image_ready, result, result_ready")
+	wantError(t, n.WriteObject(t.Context(), stageID, "image_ready", []byte{1, 2}), "wrong size: object image_ready: 2 bytes for an object of 1")
+	wantError(t, n.WriteObject(t.Context(), 0x99, "image_ready", []byte{1}), "does not run on this NIC")
 	image := make([]byte, 4<<16)
 	for i := range image {
 		image[i] = byte(i * 7)
@@ -254,31 +259,71 @@ func drops(t testing.TB, n *NIC) uint64 {
 	return status[0].Stats.Drops
 }
 
-// hostileStage is the web server with another lambda in it.
-func hostileStage(t testing.TB, c string) backend.Deployment {
+// stageFiles are those of one of the P4 programs in compiler/p4/testdata, with its P4 changed; buildFiles makes no directories.
+func stageFiles(t testing.TB, name string, changes ...string) map[string][]byte {
 	t.Helper()
+	dir := filepath.Join("../../compiler/p4/testdata", name)
 	files := map[string][]byte{}
-	for _, name := range []string{"lambda.yml", "web_server.p4", "web_server.p4cfg"} {
-		data, err := os.ReadFile(filepath.Join("../../compiler/p4/testdata/web_server", name))
+	for _, file := range []string{"lambda.yml", name + ".p4", name + ".p4cfg", name + ".c", "include/headers.p4", "include/parser.p4"} {
+		data, err := os.ReadFile(filepath.Join(dir, file))
 		if err != nil {
 			t.Fatal(err)
 		}
-		files[name] = data
+		files[filepath.Base(file)] = data
 	}
-	for _, name := range []string{"headers.p4", "parser.p4"} { // buildFiles makes no directories
-		data, err := os.ReadFile(filepath.Join("../../compiler/p4/testdata/web_server/include", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		files[name] = data
-	}
-	files["web_server.p4"] = bytes.ReplaceAll(files["web_server.p4"], []byte(`"include/`), []byte(`"`))
+	p4 := strings.NewReplacer(append(changes, `"include/`, `"`)...).Replace(string(files[name+".p4"]))
+	files[name+".p4"] = []byte(p4)
+	return files
+}
+
+// hostileStage is the web server with another lambda in it, and with its P4 changed.
+func hostileStage(t testing.TB, c string, changes ...string) backend.Deployment {
+	t.Helper()
+	files := stageFiles(t, "web_server", changes...)
 	files["web_server.c"] = []byte("#include <pif_plugin.h>\n" + c)
 	a, err := buildFiles(files)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return deployment(a, stageID, 1)
+}
+
+// A packet that loses a header on its way to the host is one that the host's stack takes, whatever its length was.
+func TestStageMarksForTheHost(t *testing.T) {
+	n := newTestNIC(t)
+	a, err := buildFiles(stageFiles(t, "kv_client", "apply(clone_marked);", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	deploy(t, n, deployment(a, stageID, 1))
+	host := listenOnNIC(t, n, 0x3001)
+	client := jobSocket(t, n)
+	for _, tail := range []string{"", "odd", strings.Repeat("behind the job ", 60)} {
+		if _, err := client.Write(append(append([]byte{0, 0, 0, 2}, make([]byte, 16)...), tail...)); err != nil {
+			t.Fatal(err)
+		}
+		got := make([]byte, 2048)
+		if k, err := host.Read(got); err != nil || string(got[:k]) != tail {
+			t.Fatalf("the host got %q, %v, want %q", got[:k], err, tail)
+		}
+	}
+}
+
+// listenOnNIC opens a socket on the NIC's own address, in its namespace.
+func listenOnNIC(t testing.TB, n *NIC, port uint16) (conn *net.UDPConn) {
+	t.Helper()
+	err := veth.InNamed(n.rec.Namespace, func() (err error) {
+		conn, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(n.Addr().Addr(), port)))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	if err := conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	return conn
 }
 
 // A lambda that never ends, or reaches out of its memory, behind a match stage: its packet is dropped and counted, and its

@@ -76,6 +76,7 @@ type Counters struct {
 	Busy      uint64 `json:"busy"`     // no free message or call record
 	Stray     uint64 `json:"stray"`    // replies that no call waits for
 	Timeouts  uint64 `json:"timeouts"` // external calls that expired
+	Astray    uint64 `json:"astray"`   // packets of a match stage to where its spec lets it send none
 }
 
 // Counters reads them.
@@ -85,6 +86,7 @@ func (n *NIC) Counters() (c Counters, err error) {
 		rootLnCounterLN_COUNT_UNKNOWN: &c.Unknown, rootLnCounterLN_COUNT_MALFORMED: &c.Malformed,
 		rootLnCounterLN_COUNT_CHECKSUM: &c.Checksum, rootLnCounterLN_COUNT_BUSY: &c.Busy,
 		rootLnCounterLN_COUNT_STRAY: &c.Stray, rootLnCounterLN_COUNT_TIMEOUTS: &c.Timeouts,
+		rootLnCounterLN_COUNT_ASTRAY: &c.Astray,
 	} {
 		var cpus []uint64
 		if err := n.objs.LnCounters.Lookup(uint32(i), &cpus); err != nil {

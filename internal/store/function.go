@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -31,6 +32,8 @@ type Function struct {
 	Spec     api.Spec      `json:"spec"`     // with defaults and what the deploy overrode
 	Target   api.Target    `json:"target"`   // the one of Spec.Targets that runs it
 	Refused  []api.Refusal `json:"refused,omitempty"`
+
+	Fused *Fused `json:"fused,omitempty"` // where it is deployed together with others
 
 	Env         map[string]string `json:"env,omitempty"`
 	Labels      map[string]string `json:"labels,omitempty"`
@@ -95,72 +98,115 @@ func (s *Store) list(ctx context.Context, dir string) ([]Function, error) {
 // Propose writes f as the candidate to become its name's next revision, and returns it with its workload ID and revision.
 // What the name serves so far stays what is wanted.
 func (s *Store) Propose(ctx context.Context, f Function) (*Function, error) {
+	list, err := s.ProposeAll(ctx, []Function{f})
+	if err != nil {
+		return nil, err
+	}
+	return list[0], nil
+}
+
+// ProposeAll is Propose for several functions at once: all become candidates, or none.
+func (s *Store) ProposeAll(ctx context.Context, fs []Function) ([]*Function, error) {
 	hint, err := s.freeHint(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("propose %s: %w", f.Key(), err)
+		return nil, fmt.Errorf("propose %s: %w", keys(fs), err)
 	}
+	list := make([]*Function, len(fs))
 	err = s.update(ctx, func(tx concurrency.STM) error {
-		now := time.Now().UTC()
-		f.Workload, f.Created, f.Updated = 0, now, now
-		// A candidate that was never resolved already owns a workload ID.
-		for _, dir := range []string{candidateDir, functionDir} {
-			var old Function
-			if ok, err := get(tx, dir+f.Key(), &old); err != nil {
-				return err
-			} else if ok {
-				f.Workload, f.Created = old.Workload, old.Created
-			}
-		}
-		var err error
-		if f.Workload == 0 {
-			if f.Workload, err = allocate(tx, hint); err != nil {
+		for i := range fs {
+			list[i] = new(fs[i])
+			if err := assign(tx, list[i], hint); err != nil {
 				return err
 			}
 		}
-		if f.Revision, err = nextRevision(tx, f.Workload); err != nil {
-			return err
-		}
-		return put(tx, candidateDir+f.Key(), &f)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("propose %s: %w", f.Key(), err)
-	}
-	return &f, nil
-}
-
-// Promote makes a candidate what is wanted. f is the candidate as the backends took it.
-func (s *Store) Promote(ctx context.Context, f *Function) error {
-	err := s.update(ctx, func(tx concurrency.STM) error {
-		var c Function
-		if ok, err := get(tx, candidateDir+f.Key(), &c); err != nil {
-			return err
-		} else if !ok || c.Workload != f.Workload || c.Revision != f.Revision {
-			return ErrSuperseded
-		}
-		tx.Del(candidateDir + f.Key())
-		return put(tx, functionDir+f.Key(), f)
-	})
-	if err != nil {
-		return fmt.Errorf("promote %s: %w", f.Key(), err)
-	}
-	return nil
-}
-
-// Abandon forgets a candidate. The workload ID of a name that serves nothing else starts draining.
-func (s *Store) Abandon(ctx context.Context, c *Function) error {
-	err := s.update(ctx, func(tx concurrency.STM) error {
-		var now Function
-		if ok, err := get(tx, candidateDir+c.Key(), &now); err != nil || !ok || now.Revision != c.Revision {
-			return err
-		}
-		tx.Del(candidateDir + c.Key())
-		if tx.Get(functionDir+c.Key()) == "" {
-			drain(tx, c.Workload)
+		tell(list)
+		for _, f := range list {
+			if err := put(tx, candidateDir+f.Key(), f); err != nil {
+				return err
+			}
 		}
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("abandon %s: %w", c.Key(), err)
+		return nil, fmt.Errorf("propose %s: %w", keys(fs), err)
+	}
+	return list, nil
+}
+
+// assign gives f its workload ID and revision.
+func assign(tx concurrency.STM, f *Function, hint string) error {
+	now := time.Now().UTC()
+	f.Workload, f.Created, f.Updated = 0, now, now
+	// A candidate that was never resolved already owns a workload ID.
+	for _, dir := range []string{candidateDir, functionDir} {
+		var old Function
+		if ok, err := get(tx, dir+f.Key(), &old); err != nil {
+			return err
+		} else if ok {
+			f.Workload, f.Created = old.Workload, old.Created
+		}
+	}
+	var err error
+	if f.Workload == 0 {
+		if f.Workload, err = allocate(tx, hint); err != nil {
+			return err
+		}
+	}
+	f.Revision, err = nextRevision(tx, f.Workload)
+	return err
+}
+
+func keys(fs []Function) string {
+	var list []string
+	for i := range fs {
+		list = append(list, fs[i].Key())
+	}
+	return strings.Join(list, ", ")
+}
+
+// Promote makes candidates what is wanted, all of them or none. Each is as the backends took it.
+func (s *Store) Promote(ctx context.Context, fs ...*Function) error {
+	return s.update(ctx, func(tx concurrency.STM) error {
+		for _, f := range fs {
+			if err := promote(tx, f); err != nil {
+				return fmt.Errorf("promote %s: %w", f.Key(), err)
+			}
+		}
+		return nil
+	})
+}
+
+func promote(tx concurrency.STM, f *Function) error {
+	var c Function
+	if ok, err := get(tx, candidateDir+f.Key(), &c); err != nil {
+		return err
+	} else if !ok || c.Workload != f.Workload || c.Revision != f.Revision {
+		return ErrSuperseded
+	}
+	tx.Del(candidateDir + f.Key())
+	return put(tx, functionDir+f.Key(), f)
+}
+
+// Abandon forgets candidates. The workload ID of a name that serves nothing else starts draining.
+func (s *Store) Abandon(ctx context.Context, cs ...*Function) error {
+	return s.update(ctx, func(tx concurrency.STM) error {
+		for _, c := range cs {
+			if err := abandon(tx, c); err != nil {
+				return fmt.Errorf("abandon %s: %w", c.Key(), err)
+			}
+		}
+		return nil
+	})
+}
+
+func abandon(tx concurrency.STM, c *Function) error {
+	var now Function
+	if ok, err := get(tx, candidateDir+c.Key(), &now); err != nil || !ok || now.Revision != c.Revision {
+		return err
+	}
+	tx.Del(candidateDir + c.Key())
+	if tx.Get(functionDir+c.Key()) == "" {
+		drain(tx, c.Workload)
 	}
 	return nil
 }

@@ -14,6 +14,8 @@ type Member interface {
 	Backend
 	// Prepare does all of Deploy that may be refused.
 	Prepare(ctx context.Context, d backend.Deployment) (backend.Prepared, error)
+	// PrepareFused does all of DeployFused (see Fuser) that may be refused.
+	PrepareFused(ctx context.Context, f backend.Fused) (backend.Prepared, error)
 }
 
 // Group makes several backends one: the NIC programs on several interfaces of a node run the same lambdas.
@@ -29,7 +31,11 @@ func (g Group) Simplify() Backend {
 
 // Deploy deploys to all or, if one refuses, to none: on each of them the revision before it serves on, with its state.
 func (g Group) Deploy(ctx context.Context, d backend.Deployment) error {
-	ready, err := g.prepare(ctx, d)
+	return g.deploy(func(m Member) (backend.Prepared, error) { return m.Prepare(ctx, d) })
+}
+
+func (g Group) deploy(prepare func(Member) (backend.Prepared, error)) error {
+	ready, err := g.prepare(prepare)
 	for _, p := range ready {
 		if err == nil {
 			err = p.Migrate()
@@ -46,9 +52,9 @@ func (g Group) Deploy(ctx context.Context, d backend.Deployment) error {
 }
 
 // prepare gives also what is ready where one refuses.
-func (g Group) prepare(ctx context.Context, d backend.Deployment) (ready []backend.Prepared, err error) {
+func (g Group) prepare(prepare func(Member) (backend.Prepared, error)) (ready []backend.Prepared, err error) {
 	for i, m := range g {
-		p, err := m.Prepare(ctx, d)
+		p, err := prepare(m)
 		if err != nil {
 			return ready, fmt.Errorf("interface %d of %d: %w", i+1, len(g), err)
 		}

@@ -95,8 +95,7 @@ func (w *Worker) Keep(ctx context.Context, f *store.Function) error {
 
 // applyFirst is Apply with some of f's targets. What runs already is not deployed again.
 func (w *Worker) applyFirst(ctx context.Context, f *store.Function, targets []api.Target) error {
-	a, err := w.artifact(f)
-	if err != nil {
+	if _, err := w.artifact(f); err != nil {
 		return err
 	}
 	running, err := w.Running(ctx)
@@ -108,7 +107,7 @@ func (w *Worker) applyFirst(ctx context.Context, f *store.Function, targets []ap
 	for _, t := range targets {
 		s, ok := running[t][f.Workload]
 		if !ok || s.Revision != f.Revision {
-			err = w.applyTo(ctx, t, f, a)
+			err = w.applyTo(ctx, t, f)
 		}
 		if err == nil {
 			f.Target, f.Refused = t, refused
@@ -124,11 +123,13 @@ func (w *Worker) applyFirst(ctx context.Context, f *store.Function, targets []ap
 	return fmt.Errorf("%w: %w", ErrRefused, errors.Join(reasons...))
 }
 
-func (w *Worker) artifact(f *store.Function) (*artifact.Artifact, error) {
-	_, digest, _ := strings.Cut(f.Artifact, "@")
+func (w *Worker) artifact(f *store.Function) (*artifact.Artifact, error) { return w.load(f.Artifact) }
+
+func (w *Worker) load(image string) (*artifact.Artifact, error) {
+	_, digest, _ := strings.Cut(image, "@")
 	a, err := w.artifacts.Get(digest)
 	if err != nil {
-		return nil, fmt.Errorf("load artifact %s: %w", f.Artifact, err)
+		return nil, fmt.Errorf("load artifact %s: %w", image, err)
 	}
 	return a, nil
 }

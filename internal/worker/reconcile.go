@@ -24,6 +24,9 @@ func (w *Worker) Reconcile(ctx context.Context, st *store.Store, log *slog.Logge
 	if err != nil {
 		return err
 	}
+	if err := w.restoreFused(ctx, functions); err != nil {
+		return err
+	}
 	for i := range functions {
 		if err := w.restore(ctx, st, &functions[i], log); err != nil {
 			return err
@@ -85,6 +88,7 @@ func (w *Worker) restore(ctx context.Context, st *store.Store, f *store.Function
 	case err != nil:
 		status.State, status.Reason = api.StateError, err.Error()
 	case f.Target != home:
+		f.Fused = nil
 		log.Warn("moved a function, without its kept state, from a target that is not available here",
 			"function", f.Key(), "from", home, "to", f.Target, "reason", f.Refused[0].Reason)
 		if err := st.Update(ctx, f); err != nil && !errors.Is(err, store.ErrSuperseded) {

@@ -98,19 +98,32 @@ func (w *Worker) place(t api.Target) (Place, error) {
 	return w.places[i], nil
 }
 
-func (w *Worker) applyTo(ctx context.Context, t api.Target, f *store.Function, a *artifact.Artifact) error {
+func (w *Worker) applyTo(ctx context.Context, t api.Target, f *store.Function) error {
+	if f.Fused != nil && t == api.TargetNIC {
+		return w.deployFused(ctx, []*store.Function{f})
+	}
 	p, err := w.place(t)
 	if err != nil {
 		return err
 	}
-	services, err := resolve(f.Spec.Services, p.Host)
+	a, err := w.artifact(f)
 	if err != nil {
 		return err
 	}
-	return p.Backend.Deploy(ctx, backend.Deployment{
-		Namespace: f.Namespace, Name: f.Name, Workload: f.Workload, Revision: f.Revision, Spec: f.Spec,
-		Services: services, Layouts: a.Manifest.Layouts, BPF: a.BPF, Native: a.Native,
-	})
+	d, err := deployment(f, p)
+	if err != nil {
+		return err
+	}
+	d.Layouts, d.BPF, d.Native = a.Manifest.Layouts, a.BPF, a.Native
+	return p.Backend.Deploy(ctx, d)
+}
+
+// deployment is what a place is to run, but for the objects.
+func deployment(f *store.Function, p Place) (backend.Deployment, error) {
+	services, err := resolve(f.Spec.Services, p.Host)
+	return backend.Deployment{
+		Namespace: f.Namespace, Name: f.Name, Workload: f.Workload, Revision: f.Revision, Spec: f.Spec, Services: services,
+	}, err
 }
 
 func resolve(specs []api.ServiceSpec, host netip.Addr) ([]backend.Service, error) {

@@ -20,6 +20,7 @@ type memory struct {
 	migrate error // what a migration says
 	begun   int   // preparations that neither swapped nor were dropped
 	last    backend.Deployment
+	fused   []backend.Fused // what was prepared
 }
 
 func newMemory() *memory { return &memory{running: map[uint32]uint32{}} }
@@ -38,19 +39,34 @@ func (m *memory) Prepare(_ context.Context, d backend.Deployment) (backend.Prepa
 		return nil, m.refuse
 	}
 	m.begun++
-	return prepared{m, d}, nil
+	return prepared{m, []backend.Deployment{d}}, nil
+}
+
+func (m *memory) PrepareFused(_ context.Context, f backend.Fused) (backend.Prepared, error) {
+	if m.refuse != nil {
+		return nil, m.refuse
+	}
+	m.begun++
+	m.fused = append(m.fused, f)
+	return prepared{m, f.Serving}, nil
+}
+
+func (m *memory) DeployFused(ctx context.Context, f backend.Fused) error {
+	return Group{m}.DeployFused(ctx, f)
 }
 
 type prepared struct {
 	*memory
-	d backend.Deployment
+	list []backend.Deployment
 }
 
 func (p prepared) Migrate() error { return p.migrate }
 
 func (p prepared) Swap() {
 	p.begun--
-	p.running[p.d.Workload] = p.d.Revision
+	for _, d := range p.list {
+		p.running[d.Workload] = d.Revision
+	}
 }
 
 func (p prepared) Drop() error {
@@ -100,6 +116,21 @@ func TestGroupIsOneBackend(t *testing.T) {
 	}
 	if err := g.Remove(ctx, 1); err != nil || len(a.running)+len(b.running) > 0 {
 		t.Errorf("still running: %v %v (%v)", a.running, b.running, err)
+	}
+}
+
+// A fused program serves on all interfaces of a node, or on none.
+func TestGroupDeploysFusedToAllOrNone(t *testing.T) {
+	a, b := newMemory(), newMemory()
+	f := backend.Fused{Serving: []backend.Deployment{{Workload: 1, Revision: 1}, {Workload: 2, Revision: 5}}}
+	if err := (Group{a, b}).DeployFused(t.Context(), f); err != nil || a.running[2] != 5 || b.running[1] != 1 {
+		t.Errorf("running %v and %v (%v)", a.running, b.running, err)
+	}
+	no := errors.New("no room")
+	b.refuse = no
+	f.Serving[0].Revision = 2
+	if err := (Group{a, b}).DeployFused(t.Context(), f); !errors.Is(err, no) || a.running[1] != 1 || a.begun != 0 {
+		t.Errorf("running %v, %d begun (%v)", a.running, a.begun, err)
 	}
 }
 

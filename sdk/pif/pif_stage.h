@@ -12,6 +12,7 @@
 /* The values of ports: match.PortWire and so on. */
 #define PIF_PORT_WIRE 0
 #define PIF_PORT_HOST 0x300
+#define PIF_PORT_HOST_LAST 0x3ff
 #define PIF_PORT_NONE 0xffff
 
 static __always_inline uint16_t pif_get16(const uint8_t *p)
@@ -59,7 +60,7 @@ static __always_inline int pif_action(uint32_t port)
 {
 	if (port == PIF_PORT_WIRE)
 		return XDP_TX;
-	return port >= PIF_PORT_HOST ? XDP_PASS : XDP_DROP;
+	return port >= PIF_PORT_HOST && port <= PIF_PORT_HOST_LAST ? XDP_PASS : XDP_DROP;
 }
 
 #ifdef PIF_WAITS

@@ -56,7 +56,9 @@ UNARY(u64_to_f32)
 UNARY(i64_to_f64)
 UNARY(u64_to_f64)
 PROGRAM(nothing, a)
-PROGRAM(f32_muladd, lambda_f32_add(lambda_f32_mul(a, b), c))
-PROGRAM(f64_muladd, lambda_f64_add(lambda_f64_mul(a, b), c))
+TERNARY(f32_mul_add)
+TERNARY(f64_mul_add)
+TERNARY(f32_add_mul)
+TERNARY(f64_add_mul)
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -102,6 +102,9 @@ static int failed;
 		} \
 	} while (0)
 
+/* How many NaNs a product and a sum meet, one that the product makes included. */
+#define NANS(x, y, z) (isnan(x) + isnan(y) + isnan(z) + (!isnan(x) && !isnan(y) && isnan((x) * (y))))
+
 #define RELATION(x, y) ((x) == (y) ? FLOAT_EQUAL : (x) < (y) ? FLOAT_LESS : (x) > (y) ? FLOAT_GREATER : FLOAT_UNORDERED)
 
 static uint64_t to_i64(double x)
@@ -131,6 +134,8 @@ static void check64(uint64_t a, uint64_t b, uint64_t c)
 	CHECK("f64_div", lambda_f64_div(a, b), bits64(x / y), two);
 	CHECK("f64_sqrt", lambda_f64_sqrt(a), bits64(__builtin_sqrt(x)), 0);
 	CHECK("f64_fma", lambda_f64_fma(a, b, c), bits64(__builtin_fma(x, y, z)), isnan(x) + isnan(y) + isnan(z) > 1);
+	CHECK("f64_mul_add", lambda_f64_mul_add(a, b, c), bits64(x * y + z), NANS(x, y, z) > 1);
+	CHECK("f64_add_mul", lambda_f64_add_mul(a, b, c), bits64(x + y * z), NANS(y, z, x) > 1);
 	CHECK("f64_rem", lambda_f64_rem(a, b), bits64(fmod(x, y)), two);
 	CHECK("f64_compare", lambda_f64_compare(a, b), RELATION(x, y), 0);
 	CHECK("f64_to_f32", lambda_f64_to_f32(a), bits32((float)x), 0);
@@ -154,6 +159,8 @@ static void check32(uint64_t a, uint64_t b, uint64_t c)
 	CHECK("f32_div", lambda_f32_div(a, b), bits32(x / y), two);
 	CHECK("f32_sqrt", lambda_f32_sqrt(a), bits32(__builtin_sqrtf(x)), 0);
 	CHECK("f32_fma", lambda_f32_fma(a, b, c), bits32(__builtin_fmaf(x, y, z)), isnan(x) + isnan(y) + isnan(z) > 1);
+	CHECK("f32_mul_add", lambda_f32_mul_add(a, b, c), bits32(x * y + z), NANS(x, y, z) > 1);
+	CHECK("f32_add_mul", lambda_f32_add_mul(a, b, c), bits32(x + y * z), NANS(y, z, x) > 1);
 	CHECK("f32_compare", lambda_f32_compare(a, b), RELATION(x, y), 0);
 	CHECK("f32_to_f64", lambda_f32_to_f64(a), bits64((double)x), 0);
 	CHECK("f32_to_i64", lambda_f32_to_i64(a), to_i64(x), 0);

@@ -229,9 +229,12 @@ func (i *instance) kill() {
 	})
 }
 
+// isZombie tells whether all of the process has ended but for its entry. The state alone is that of its first thread: while
+// another still ends, the process holds its files and so its locks (kernel/exit.c, delay_group_leader).
 func isZombie(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err == nil && bytes.Contains(stat, []byte(") Z "))
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
+	return err == nil && bytes.Contains(stat, []byte(") Z ")) && len(threads) == 1
 }
 
 // poll tries until check finds nothing wrong, or time is up.

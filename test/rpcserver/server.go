@@ -1,5 +1,5 @@
 // Package rpcserver is the server's side of λ-RPC in memory (docs/protocol.md), for tests of clients: with handlers in Go,
-// and a network as bad as the test wants it.
+// and a network as bad as the test wants it (test/impair).
 package rpcserver
 
 import (
@@ -12,7 +12,12 @@ import (
 	"time"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/test/impair"
 )
+
+// Faults are what the network does to packets, on the way there and on the way back. Payloads have no check but UDP's, so only
+// headers are corrupted unless Span says otherwise.
+type Faults = impair.Faults
 
 // Part answers one packet of a message in mode stream: part starts at offset of a request of size bytes. It returns what
 // the packet becomes and how long the whole reply will be. ok false keeps the packet: the server acknowledges it.
@@ -43,7 +48,8 @@ type Server struct {
 	Stats Stats
 
 	conn *net.UDPConn
-	net  *network
+	in   *impair.Link
+	out  *impair.Link
 	done chan struct{}
 
 	mu        sync.Mutex
@@ -71,7 +77,10 @@ func Start(address string, workloads map[uint32]Workload, faults Faults) (*Serve
 	_ = conn.SetReadBuffer(4 << 20) // more is only faster
 	_ = conn.SetWriteBuffer(4 << 20)
 	s := &Server{conn: conn, done: make(chan struct{}), workloads: workloads, records: make(map[recordKey]*record)}
-	s.net = newNetwork(faults)
+	if faults.Span == 0 {
+		faults.Span = api.RPCHeaderLen
+	}
+	s.in, s.out = impair.NewLink(faults, impair.ToServer), impair.NewLink(faults, impair.ToClient)
 	go s.serve()
 	return s, nil
 }
@@ -83,7 +92,8 @@ func (s *Server) Addr() netip.AddrPort { return s.conn.LocalAddr().(*net.UDPAddr
 func (s *Server) Close() {
 	s.conn.Close()
 	<-s.done
-	s.net.close()
+	s.in.Close()
+	s.out.Close()
 }
 
 // Set replaces a workload, as a deployment of a new revision does.
@@ -118,9 +128,9 @@ func (s *Server) serve() {
 			}
 			continue
 		}
-		s.net.pass(buf[:n], func(p []byte) {
+		s.in.Pass(buf[:n], func(p []byte) {
 			if reply := s.answer(peer, p); reply != nil {
-				s.net.pass(reply, func(p []byte) { _, _ = s.conn.WriteToUDPAddrPort(p, peer) })
+				s.out.Pass(reply, func(p []byte) { _, _ = s.conn.WriteToUDPAddrPort(p, peer) })
 			}
 		})
 	}

@@ -26,8 +26,8 @@ import (
 // ErrLoad says that the kernel does not take a lambda.
 var ErrLoad = errors.New("does not load into the NIC")
 
-// workload is of whatever is in the rig; there is one at a time.
-const workload = 7
+// Workload is of whatever is in the rig; there is one at a time.
+const Workload = 7
 
 // Config says where things are.
 type Config struct {
@@ -102,13 +102,13 @@ func (r *Rig) Close() error {
 // Put puts an artifact in both places, till the next Remove. The error is ErrLoad where only the NIC does not take it.
 func (r *Rig) Put(ctx context.Context, a *compiler.Artifact) error {
 	d := backend.Deployment{
-		Namespace: "rig", Name: a.Manifest.Spec.Name, Workload: workload, Revision: 1, Spec: a.Manifest.Spec,
+		Namespace: "rig", Name: a.Manifest.Spec.Name, Workload: Workload, Revision: 1, Spec: a.Manifest.Spec,
 		Layouts: a.Manifest.Layouts, BPF: a.BPF, Native: a.Native,
 	}
 	if err := r.backend.Deploy(ctx, d); err != nil {
 		return err
 	}
-	addr, _ := r.backend.Endpoint(workload)
+	addr, _ := r.backend.Endpoint(Workload)
 	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(addr))
 	if err != nil {
 		return errors.Join(err, r.Remove(ctx))
@@ -120,9 +120,14 @@ func (r *Rig) Put(ctx context.Context, a *compiler.Artifact) error {
 	return nil
 }
 
+// Endpoints are where clients find the lambda that is in the rig.
+func (r *Rig) Endpoints() (nic, process string) {
+	return r.nic.Addr().String(), r.conn.RemoteAddr().String()
+}
+
 // Remove takes out what Put put in.
 func (r *Rig) Remove(ctx context.Context) error {
-	errs := []error{r.backend.Remove(ctx, workload), r.nic.Remove(ctx, workload)}
+	errs := []error{r.backend.Remove(ctx, Workload), r.nic.Remove(ctx, Workload)}
 	if r.conn != nil {
 		errs = append(errs, r.conn.Close())
 		r.conn = nil
@@ -152,7 +157,7 @@ func (r *Rig) request(method uint32, body []byte) packets.RPC {
 	return packets.RPC{Workload: "it", Method: method, Request: r.requests, Payload: string(body), Room: api.RPCMaxPayload}
 }
 
-var workloads = map[string]uint32{"it": workload}
+var workloads = map[string]uint32{"it": Workload}
 
 // AskNIC runs the NIC program on a request, by BPF_PROG_TEST_RUN.
 func (r *Rig) AskNIC(method uint32, body []byte) (Answer, error) {
@@ -161,12 +166,22 @@ func (r *Rig) AskNIC(method uint32, body []byte) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	opts := ebpf.RunOptions{Data: frame, DataOut: r.out}
-	if _, err := r.nic.Root().Run(&opts); err != nil {
-		return Answer{}, fmt.Errorf("run the NIC program: %w", err)
+	_, out, err := r.RunNIC(frame)
+	if err != nil {
+		return Answer{}, err
 	}
-	h, payload, err := packets.Answer(frame, opts.DataOut)
+	h, payload, err := packets.Answer(frame, out)
 	return Answer{h.Type, h.Code, bytes.Clone(payload)}, err
+}
+
+// RunNIC runs the NIC program on a frame, and gives its verdict and what became of the frame, which is valid until the next call.
+func (r *Rig) RunNIC(frame []byte) (verdict uint32, out []byte, err error) {
+	opts := ebpf.RunOptions{Data: frame, DataOut: r.out}
+	verdict, err = r.nic.Root().Run(&opts)
+	if err != nil {
+		return 0, nil, fmt.Errorf("run the NIC program: %w", err)
+	}
+	return verdict, opts.DataOut, nil
 }
 
 // TimeNIC says how long the NIC program takes for a request, once, on the CPU of this thread.

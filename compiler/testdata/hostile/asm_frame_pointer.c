@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* contained */
+/* refused */
 #include "hostile.h"
 
 static void attack(EXTRACTED_HEADERS_T *request, uint32_t k)
@@ -7,5 +7,5 @@ static void attack(EXTRACTED_HEADERS_T *request, uint32_t k)
 	uint64_t fp;
 
 	asm volatile("%0 = r10" : "=r"(fp));
-	sink = fp + k;
+	sink = fp + k; /* here */
 }

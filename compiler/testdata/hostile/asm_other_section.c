@@ -2,7 +2,7 @@
 /* refused */
 #include "hostile.h"
 
-asm(".pushsection xdp,\"ax\"; .globl evil; evil: .quad 0xb7, 0x95; .popsection");
+asm(".pushsection xdp,\"ax\"; .globl evil; evil: .quad 0xb7, 0x95; .popsection"); /* here */
 
 static void attack(EXTRACTED_HEADERS_T *request, uint32_t k)
 {

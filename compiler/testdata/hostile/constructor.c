@@ -3,7 +3,7 @@
 /* spec: targets: [nic, process] */
 #include "hostile.h"
 
-__attribute__((constructor)) static void early(void)
+__attribute__((constructor)) static void early(void) /* here */
 {
 	sink = 1;
 }

@@ -3,7 +3,7 @@
 /* spec: targets: [nic, process] */
 #include "hostile.h"
 
-__attribute__((destructor)) static void late(void)
+__attribute__((destructor)) static void late(void) /* here */
 {
 	sink = 1;
 }

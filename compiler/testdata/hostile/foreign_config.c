@@ -2,7 +2,7 @@
 /* refused */
 #include "hostile.h"
 
-extern int LINUX_KERNEL_VERSION __attribute__((section(".kconfig")));
+extern int LINUX_KERNEL_VERSION __attribute__((section(".kconfig"))); /* here */
 
 static void attack(EXTRACTED_HEADERS_T *request, uint32_t k)
 {

@@ -10,7 +10,7 @@ static void *resolver(void)
 {
 	return (void *)real;
 }
-int chosen(void) __attribute__((ifunc("resolver")));
+int chosen(void) __attribute__((ifunc("resolver"))); /* here */
 
 static void attack(EXTRACTED_HEADERS_T *request, uint32_t k)
 {

@@ -2,7 +2,7 @@
 /* refused */
 #include "hostile.h"
 
-asm(".pushsection .rodata; .incbin \"/etc/passwd\"; .popsection");
+asm(".pushsection .rodata; .incbin \"/etc/passwd\"; .popsection"); /* here */
 
 static void attack(EXTRACTED_HEADERS_T *request, uint32_t k)
 {

@@ -2,7 +2,7 @@
 /* refused */
 #include "hostile.h"
 
-extern const uint64_t jiffies __attribute__((section(".ksyms")));
+extern const uint64_t jiffies __attribute__((section(".ksyms"))); /* here */
 
 static void attack(EXTRACTED_HEADERS_T *request, uint32_t k)
 {

@@ -2,7 +2,7 @@
 /* refused */
 #include "hostile.h"
 
-char mine[8] __attribute__((section(".BTF"))) = "nonsens";
+char mine[8] __attribute__((section(".BTF"))) = "nonsens"; /* here */
 
 static void attack(EXTRACTED_HEADERS_T *request, uint32_t k)
 {

@@ -2,7 +2,7 @@
 /* refused */
 #include "hostile.h"
 
-char mine[8] __attribute__((section(".BTF.ext"))) = "nonsens";
+char mine[8] __attribute__((section(".BTF.ext"))) = "nonsens"; /* here */
 
 static void attack(EXTRACTED_HEADERS_T *request, uint32_t k)
 {

@@ -2,7 +2,7 @@
 /* refused */
 #include "hostile.h"
 
-volatile uint64_t budget[2] __attribute__((section(".bss..fuel")));
+volatile uint64_t budget[2] __attribute__((section(".bss..fuel"))); /* here */
 
 static void attack(EXTRACTED_HEADERS_T *request, uint32_t k)
 {

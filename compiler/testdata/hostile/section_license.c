@@ -2,7 +2,7 @@
 /* refused */
 #include "hostile.h"
 
-volatile char mine[8] __attribute__((section("license")));
+volatile char mine[8] __attribute__((section("license"))); /* here */
 
 static void attack(EXTRACTED_HEADERS_T *request, uint32_t k)
 {

@@ -2,7 +2,7 @@
 /* refused */
 #include "hostile.h"
 
-volatile uint64_t mine[8] __attribute__((section(".maps")));
+volatile uint64_t mine[8] __attribute__((section(".maps"))); /* here */
 
 static void attack(EXTRACTED_HEADERS_T *request, uint32_t k)
 {

@@ -4,6 +4,7 @@
 #include "include/parser.p4"
 
 #define MEMCACHED_PORT 11211
+#define JOB_BYTES 20
 #define MARK_GET 0x3001
 #define MARK_SET 0x3002
 
@@ -63,6 +64,9 @@ action do_mark(port) {
     modify_field(origin.job, job.number);
     modify_field(udp.dstPort, port);
     remove_header(job);
+    subtract_from_field(ipv4.totalLen, JOB_BYTES);
+    subtract_from_field(udp.length_, JOB_BYTES);
+    modify_field(udp.checksum, 0);
     modify_field(standard_metadata.egress_spec, 0x300);
 }
 

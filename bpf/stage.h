@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Where the packets of a match stage go. A stage writes whole packets, so each is parsed again behind it, and leaves only as a reply
+ * to the packet that came, to a service of the stage's, or as that service's answer to who asked. The link's header is written
+ * here in each case: a stage knows no next hop.
+ */
+#ifndef LN_STAGE_H
+#define LN_STAGE_H
+
+#include "call.h"
+
+#define LN_FOR_EVER (~0ULL)
+
+static __always_inline int ln_same_addr(const __u8 *a, const __u8 *b)
+{
+	return ((const __u64 *)a)[0] == ((const __u64 *)b)[0] && ((const __u64 *)a)[1] == ((const __u64 *)b)[1];
+}
+
+/* Reads what the stage made of the packet; -1 where that is no plain datagram. */
+static __always_inline int ln_stage_read(struct xdp_md *ctx, struct ln_packet *pkt, struct ln_flow *sent)
+{
+	return ln_parse(ctx, pkt) || ln_save_flow(ctx, pkt, sent) ? -1 : 0;
+}
+
+/* IP options are not looked into, and could lead a packet elsewhere (RFC 791 section 3.1: source routes). */
+static __always_inline int ln_is_plain(const struct ln_packet *pkt, const struct ln_flow *sent)
+{
+	return pkt->l4 - pkt->l3 == ln_l3_len(sent->ipv6);
+}
+
+static __always_inline int ln_is_reply(const struct ln_flow *sent, const struct ln_flow *to)
+{
+	return sent->ipv6 == to->ipv6 && sent->own_port == to->peer_port && sent->peer_port == to->own_port &&
+	       ln_same_addr(sent->own_addr, to->peer_addr) && ln_same_addr(sent->peer_addr, to->own_addr);
+}
+
+/* To the host a packet goes from whom and to whom it came; only the port may be another. */
+static __always_inline int ln_is_unmoved(const struct ln_flow *sent, const struct ln_flow *came)
+{
+	return sent->eth == came->eth && sent->eth_rest == came->eth_rest &&
+	       *(__u64 *)sent->vlan_proto == *(__u64 *)came->vlan_proto && sent->ipv6 == came->ipv6 &&
+	       sent->peer_port == came->peer_port && ln_same_addr(sent->peer_addr, came->peer_addr) &&
+	       ln_same_addr(sent->own_addr, came->own_addr);
+}
+
+/* Puts the link's header of a reply before the network's, which stands at l3. Returns the XDP action. */
+LN_GLOBAL int ln_stage_link(struct xdp_md *ctx, struct ln_flow *flow, __u32 l3)
+{
+	int move;
+
+	if (!flow)
+		return XDP_DROP;
+	move = (int)l3 - (int)ln_l2_len(flow);
+	if (l3 > 0xff || (move && bpf_xdp_adjust_head(ctx, move)))
+		return XDP_DROP;
+	if (!ln_write_l2((void *)(long)ctx->data, (void *)(long)ctx->data_end, flow))
+		return XDP_DROP;
+	return XDP_TX;
+}
+
+/* The service of the stage's spec that a packet goes to, or NULL. */
+static __always_inline const struct ln_service *ln_stage_service(const struct ln_slot *slot, const struct ln_flow *sent)
+{
+	for (__u32 i = 0; i < LN_MAX_SERVICES && i < slot->service_count; i++) {
+		__u32 index = slot->service_base + i;
+		const struct ln_service *svc = bpf_map_lookup_elem(&ln_services, &index);
+
+		if (svc && svc->ipv6 == sent->ipv6 && svc->port == sent->own_port &&
+		    ln_same_addr(svc->addr, sent->own_addr))
+			return svc;
+	}
+	return NULL;
+}
+
+/* Remembers who waits for an answer: a service's, or, where svc is NULL, one that the host's writing an object brings. */
+LN_GLOBAL int ln_stage_remember(struct ln_scratch *scratch, const struct ln_service *svc, __u32 workload, __u32 len)
+{
+	struct ln_question *question;
+	struct ln_asker asker = { .workload = workload };
+
+	if (!scratch)
+		return -1;
+	ln_copy_addr(asker.peer_addr, scratch->flow.peer_addr);
+	ln_copy_addr(asker.own_addr, scratch->flow.own_addr);
+	asker.peer_port = scratch->flow.peer_port;
+	asker.own_port = scratch->flow.own_port;
+	question = &scratch->question;
+	question->flow = scratch->flow;
+	question->len = len;
+	question->until = LN_FOR_EVER;
+	question->service_port = 0;
+	if (svc) {
+		ln_copy_addr(question->service_addr, svc->addr);
+		question->service_port = svc->port;
+		question->asked_from = scratch->sent.peer_port;
+		question->until = bpf_ktime_get_ns() + (__u64)svc->timeout_ms * 1000000;
+	}
+	return bpf_map_update_elem(&ln_questions, &asker, question, BPF_ANY);
+}
+
+/* A packet to a service. It comes from the address that was asked, and from no port whose replies are another lambda's. */
+LN_GLOBAL int ln_stage_ask(struct xdp_md *ctx, struct ln_scratch *scratch, const struct ln_service *svc, __u32 l3)
+{
+	struct bpf_fib_lookup fib = {};
+	struct ethhdr *eth;
+	__u16 port;
+
+	if (!scratch || !svc)
+		return XDP_DROP;
+	port = bpf_ntohs(scratch->sent.peer_port);
+	if (port == LN_RPC_PORT || (__u16)(port - LN_CALL_PORT) < LN_CALL_PORTS ||
+	    !ln_same_addr(scratch->sent.peer_addr, scratch->flow.own_addr) ||
+	    ln_next_hop(ctx, &fib, svc, scratch->flow.own_addr))
+		return XDP_DROP;
+	if (l3 > 0xff || (l3 != sizeof(*eth) && bpf_xdp_adjust_head(ctx, (int)l3 - (int)sizeof(*eth))))
+		return XDP_DROP;
+	eth = (void *)(long)ctx->data;
+	if ((void *)(eth + 1) > (void *)(long)ctx->data_end)
+		return XDP_DROP;
+	__builtin_memcpy(eth->h_dest, fib.dmac, 6);
+	__builtin_memcpy(eth->h_source, fib.smac, 6);
+	eth->h_proto = svc->ipv6 ? bpf_htons(ETH_P_IPV6) : bpf_htons(ETH_P_IP);
+	return fib.ifindex == ctx->ingress_ifindex ? XDP_TX : bpf_redirect(fib.ifindex, 0);
+}
+
+/* Whoever would get what the stage sent, if he waits for it. */
+static __always_inline struct ln_question *ln_stage_question(const struct ln_flow *sent, struct ln_asker *asker)
+{
+	ln_copy_addr(asker->peer_addr, sent->own_addr);
+	ln_copy_addr(asker->own_addr, sent->peer_addr);
+	asker->peer_port = sent->own_port;
+	asker->own_port = sent->peer_port;
+	return bpf_map_lookup_elem(&ln_questions, asker);
+}
+
+/* A service's answer to who asked: from the service, to where the query came from, in time (RFC 5452 reasons alike for DNS). */
+LN_GLOBAL int ln_stage_answer(struct xdp_md *ctx, struct ln_scratch *scratch, __u32 workload, __u32 l3)
+{
+	struct ln_asker asker = { .workload = workload };
+	const struct ln_flow *came;
+	struct ln_question *question;
+
+	if (!scratch)
+		return XDP_DROP;
+	came = &scratch->flow;
+	question = ln_stage_question(&scratch->sent, &asker);
+	if (!question || !question->service_port || question->flow.ipv6 != scratch->sent.ipv6 ||
+	    question->service_port != came->peer_port || question->asked_from != came->own_port ||
+	    !ln_same_addr(question->service_addr, came->peer_addr) || question->until < bpf_ktime_get_ns())
+		return XDP_DROP;
+	scratch->sent = question->flow;
+	return ln_stage_link(ctx, &scratch->sent, l3);
+}
+
+/* What the stage sends to the wire. len is that of the packet that came, without its link's header. Returns the XDP action. */
+LN_GLOBAL int ln_stage_send(struct xdp_md *ctx, struct ln_scratch *scratch, const struct ln_slot *slot, __u32 len)
+{
+	const struct ln_service *svc;
+	struct ln_packet pkt = {};
+	int action;
+
+	if (!scratch || !slot || ln_stage_read(ctx, &pkt, &scratch->sent) || !ln_is_plain(&pkt, &scratch->sent))
+		return XDP_DROP;
+	if (ln_is_reply(&scratch->sent, &scratch->flow)) {
+		if (bpf_xdp_get_buff_len(ctx) - pkt.l3 > len) /* no amplification */
+			return XDP_DROP;
+		return ln_stage_link(ctx, &scratch->flow, pkt.l3);
+	}
+	svc = ln_stage_service(slot, &scratch->sent);
+	if (!svc)
+		return ln_stage_answer(ctx, scratch, slot->workload, pkt.l3);
+	action = ln_stage_ask(ctx, scratch, svc, pkt.l3);
+	if (action != XDP_DROP && ln_stage_remember(scratch, svc, slot->workload, len))
+		return XDP_DROP;
+	return action;
+}
+
+/* What the stage hands to the host. */
+LN_GLOBAL int ln_stage_pass(struct xdp_md *ctx, struct ln_scratch *scratch, const struct ln_packet *came)
+{
+	struct ln_packet pkt = {};
+
+	if (!scratch || !came || ln_stage_read(ctx, &pkt, &scratch->sent) || pkt.l4 - pkt.l3 != came->l4 - came->l3)
+		return XDP_DROP;
+	return ln_is_unmoved(&scratch->sent, &scratch->flow) ? XDP_PASS : XDP_DROP;
+}
+
+/*
+ * What becomes of a packet that had to wait for the host. The root did not see it come, as it comes from the lambda's memory; so it
+ * may leave only as the reply to a packet that was dropped, once.
+ */
+LN_GLOBAL int ln_stage_late(struct xdp_md *ctx, struct ln_scratch *scratch, __u32 workload)
+{
+	struct ln_asker asker = { .workload = workload };
+	struct ln_question *question;
+	struct ln_packet pkt = {};
+
+	if (!scratch || ln_stage_read(ctx, &pkt, &scratch->sent) || !ln_is_plain(&pkt, &scratch->sent))
+		return XDP_DROP;
+	question = ln_stage_question(&scratch->sent, &asker);
+	if (!question || question->service_port || question->flow.ipv6 != scratch->sent.ipv6 ||
+	    bpf_xdp_get_buff_len(ctx) - pkt.l3 > question->len)
+		return XDP_DROP;
+	scratch->flow = question->flow;
+	if (bpf_map_delete_elem(&ln_questions, &asker)) /* of two who answer it, one does */
+		return XDP_DROP;
+	return ln_stage_link(ctx, &scratch->flow, pkt.l3);
+}
+
+#endif

@@ -1,0 +1,22 @@
+package diagnose
+
+// backend are LLVM's own errors of generating BPF (lib/Target/BPF in LLVM 19): they speak of what the author never wrote.
+var backend = []message{
+	on(`BPF stack limit is exceeded`,
+		"local variables, and what is in use at once, take more than the 512 bytes of stack that there are",
+		"make large local arrays static, or split the function"),
+	on(`too many arguments|stack arguments are not supported`,
+		"a function that is not inlined takes more than five arguments",
+		"leave out noinline, or hand over a struct by its address"),
+	on(`variadic functions are not supported`,
+		"a function takes a variable number of arguments",
+		"give it a fixed number, or an array"),
+}
+
+// Compiler says in an author's terms what LLVM cannot make BPF of; "" if the message is not known here.
+func Compiler(text string) string {
+	if meaning, advice := find(backend, text); meaning != "" {
+		return meaning + ": " + advice
+	}
+	return ""
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* refused */
+#include "hostile.h"
+
+__attribute__((destructor, used)) static void late(void) /* here */
+{
+	sink = 1;
+}
+
+static void attack(EXTRACTED_HEADERS_T *request, uint32_t k)
+{
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* refused */
+#include "hostile.h"
+
+static volatile uint64_t mine[8] __attribute__((section("other"))); /* here */
+
+static void attack(EXTRACTED_HEADERS_T *request, uint32_t k)
+{
+	sink = mine[k & 7];
+}

@@ -1,0 +1,95 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/compiler/artifact"
+	"github.com/lambdanic/lambdanic/internal/store"
+)
+
+// DeployFused makes new revisions of several functions serve from one program on the NIC, all of them or none. Each is a function
+// like any other from there on.
+func (m *Manager) DeployFused(ctx context.Context, rs []Request) ([]api.Function, error) {
+	fs, artifacts, err := m.checkAll(rs)
+	if err != nil {
+		return nil, err
+	}
+	program, err := m.Fuse(ctx, artifacts)
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("build: %w", ctx.Err())
+	} else if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBuild, err)
+	}
+	fused := &store.Fused{Artifact: program.Manifest.Spec.Name + "@" + program.Digest}
+	for i, member := range program.Manifest.Members {
+		fused.Members = append(fused.Members, store.Member{Name: member.Name})
+		fs[i].Fused = fused
+	}
+	return m.deploy(ctx, fs, func(cs []*store.Function) error {
+		return m.Worker.ReplaceFused(ctx, cs, func(c *store.Function) (store.Function, bool) { return m.Route(c.Namespace, c.Name) })
+	})
+}
+
+// checkAll turns requests into functions that can become members of one program.
+func (m *Manager) checkAll(rs []Request) (fs []store.Function, artifacts []*artifact.Artifact, err error) {
+	if len(rs) == 0 {
+		return nil, nil, fmt.Errorf("%w: there is nothing to fuse: name the functions", ErrInvalid)
+	}
+	var errs []error
+	for _, r := range rs {
+		f, err := m.check(r)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", r.Name, err)
+		}
+		_, digest, _ := strings.Cut(r.Image, "@")
+		a, err := m.Artifacts.Get(digest)
+		if err != nil {
+			return nil, nil, fmt.Errorf("load image %s: %w", r.Image, err)
+		}
+		errs = append(errs, checkMember(&f, a.Manifest.Layouts, fs))
+		fs, artifacts = append(fs, f), append(artifacts, a)
+	}
+	return fs, artifacts, errors.Join(errs...)
+}
+
+// checkMember refuses what is known not to be fused before anything is compiled.
+func checkMember(f *store.Function, layouts api.Layouts, others []store.Function) error {
+	refuse := func(format string, args ...any) error {
+		return fmt.Errorf("%w: %s cannot be fused: %s", ErrInvalid, f.Name, fmt.Sprintf(format, args...))
+	}
+	switch {
+	case slices.ContainsFunc(others, func(o store.Function) bool { return o.Key() == f.Key() }):
+		return refuse("it is named twice: leave one out, or give it another name")
+	case !slices.Contains(f.Spec.Targets, api.TargetNIC):
+		return refuse("a fused program runs on target %s, which is not among its targets %v: deploy it by itself", api.TargetNIC, f.Spec.Targets)
+	case f.Spec.P4 != "":
+		return refuse("it has a match stage of its own (p4), which no workload ID selects: deploy it by itself")
+	case layouts.Migrated != "" || layouts.From != "":
+		return refuse("it has LAMBDA_MIGRATED, which is converted for one lambda at a time: deploy it by itself, or declare it LAMBDA_KEPT")
+	}
+	return nil
+}
+
+// fusedWith says which program a function is served from and with whom, nil where it is served from one of its own.
+func (m *Manager) fusedWith(f *store.Function) *api.Fused {
+	if f.Fused == nil || f.Target != api.TargetNIC {
+		return nil
+	}
+	fused := &api.Fused{Image: f.Fused.Artifact, With: []string{}}
+	for _, other := range m.wanted("") {
+		if other.Workload == f.Workload || other.Target != api.TargetNIC || !other.Fused.Equal(f.Fused) {
+			continue
+		}
+		name := other.Name
+		if other.Namespace != f.Namespace {
+			name += "." + other.Namespace
+		}
+		fused.With = append(fused.With, name)
+	}
+	return fused
+}
