@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What callers see: connections, and calls on them. */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "connection.h"
+
+#define MANY 256 /* calls of lambdanic_call_many() that are in flight at once */
+
+/* step does one round: send, then wait for what comes back, until the given time at the latest. */
+static bool step(struct lambdanic *c, int64_t until)
+{
+	int64_t now = now_ns();
+
+	poll_calls(c, now);
+	if (c->done.head || c->calls.next == &c->calls)
+		return true;
+	if (c->ready.head)
+		until = now;
+	return receive(c, now, MIN(until, c->wake));
+}
+
+int lambdanic_open(struct lambdanic **connection, const char *address, const struct lambdanic_options *options)
+{
+	struct lambdanic *c = calloc(1, sizeof(*c));
+	int err;
+
+	*connection = NULL;
+	if (!c)
+		return LAMBDANIC_SYSTEM;
+	if (options)
+		c->options = *options;
+	if (!c->options.timeout_ms)
+		c->options.timeout_ms = 5000;
+	if (!c->options.reply_room)
+		c->options.reply_room = 512;
+	if (!c->options.max_reply)
+		c->options.max_reply = LN_RPC_MAX_MESSAGE;
+	err = connect_to(address, LN_RPC_PORT, SOCK_DGRAM, &c->fd, &c->single);
+	if (err) {
+		free(c);
+		return err;
+	}
+	c->calls.next = c->calls.prev = &c->calls;
+	c->ready.tail = &c->ready.head;
+	c->done.tail = &c->done.head;
+	c->wake = NEVER;
+	c->network_error_at = -1;
+	set_up_socket(c);
+	/* Others cannot guess where IDs start, and an earlier socket's are not met. */
+	if (getrandom(&c->id, sizeof(c->id), 0) != sizeof(c->id)) {
+		lambdanic_close(c);
+		return LAMBDANIC_SYSTEM;
+	}
+	*connection = c;
+	return LAMBDANIC_OK;
+}
+
+static void free_list(struct call *k, bool reply)
+{
+	while (k) {
+		struct call *next = k->queued;
+
+		if (reply)
+			lambdanic_reply_free(&k->reply);
+		exchange_free(&k->x);
+		free(k);
+		k = next;
+	}
+}
+
+void lambdanic_close(struct lambdanic *c)
+{
+	if (!c)
+		return;
+	while (c->calls.next != &c->calls) {
+		struct call *k = (struct call *)c->calls.next;
+
+		c->calls.next = k->all.next;
+		exchange_free(&k->x);
+		free(k);
+	}
+	free_list(c->done.head, true);
+	free_list(c->spare, false);
+	close(c->fd);
+	free(c);
+}
+
+int lambdanic_submit(struct lambdanic *c, const struct lambdanic_request *request)
+{
+	int err = start_call(c, request, NULL);
+
+	if (!err)
+		c->pending++;
+	return err;
+}
+
+int lambdanic_complete(struct lambdanic *c, struct lambdanic_reply *reply, uint64_t timeout_us)
+{
+	int64_t until = now_ns() + (int64_t)MIN(timeout_us, UINT64_C(1) << 50) * 1000;
+	struct call *k;
+
+	while (!(k = dequeue(&c->done))) {
+		bool over = now_ns() >= until;
+
+		if (!c->pending || !step(c, until))
+			return c->pending ? LAMBDANIC_SYSTEM : 0;
+		if (over && !c->ready.head && !c->done.head)
+			return 0;
+	}
+	*reply = k->reply;
+	free_call(c, k);
+	c->pending--;
+	return 1;
+}
+
+int lambdanic_call_many(struct lambdanic *c, const struct lambdanic_request *requests, struct lambdanic_reply *replies,
+			size_t n)
+{
+	size_t started = 0;
+
+	while (started < n || c->waited) {
+		while (started < n && c->waited < MANY) {
+			struct lambdanic_reply *r = &replies[started];
+			int err = start_call(c, &requests[started], r);
+
+			if (err)
+				*r = (struct lambdanic_reply){
+					.result = err,
+					.os_error = err == LAMBDANIC_SYSTEM ? errno : 0,
+					.user = requests[started].user,
+				};
+			else
+				c->waited++;
+			started++;
+		}
+		if (c->waited && !step(c, NEVER))
+			abandon_calls(c, errno);
+	}
+	for (size_t i = 0; i < n; i++)
+		if (replies[i].result)
+			return replies[i].result;
+	return LAMBDANIC_OK;
+}
+
+int lambdanic_call(struct lambdanic *c, const struct lambdanic_request *request, struct lambdanic_reply *reply)
+{
+	return lambdanic_call_many(c, request, reply, 1);
+}
+
+void lambdanic_reply_free(struct lambdanic_reply *reply)
+{
+	free(reply->body);
+	reply->body = NULL;
+	reply->len = 0;
+}
+
+size_t lambdanic_pending(const struct lambdanic *c)
+{
+	return c->pending;
+}
+
+int lambdanic_fd(const struct lambdanic *c)
+{
+	return c->fd;
+}
+
+uint64_t lambdanic_next_us(const struct lambdanic *c)
+{
+	int64_t now = now_ns();
+
+	if (c->ready.head || c->done.head || c->wake <= now)
+		return 0;
+	return c->wake == NEVER ? UINT64_MAX : (uint64_t)(c->wake - now) / 1000;
+}
+
+void lambdanic_get_stats(const struct lambdanic *c, struct lambdanic_stats *stats)
+{
+	*stats = c->stats;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A connection and the calls in flight on it, for call.c, socket.c and client.c. */
+#ifndef LAMBDANIC_CONNECTION_H
+#define LAMBDANIC_CONNECTION_H
+
+#include "internal.h"
+
+#define RECEIVE_PACKETS 32
+#define RECEIVE_SIZE 2048 /* longer than any packet */
+#define BUCKETS 1024 /* of calls by request ID; IDs count up, so they spread evenly */
+#define ROOMS 256
+
+struct list {
+	struct list *next, *prev;
+};
+
+struct call {
+	struct list all; /* of the calls in flight; first, so that it is the call's address */
+	struct call *in_bucket; /* the next one there */
+	struct call *queued; /* the next one that is ready, done or free */
+	bool ready; /* is in the queue of those to poll */
+	struct exchange x;
+	const void *body;
+	void *user;
+	struct lambdanic_reply *into; /* for calls whose caller waits; else the reply is kept in `reply` */
+	struct lambdanic_reply reply;
+	uint32_t asked_room, room;
+	bool idle; /* the deadline moves on with the call */
+	int64_t started, deadline, wake;
+	unsigned int attempt;
+	uint32_t resends;
+	int send_error;
+};
+
+struct queue {
+	struct call *head, **tail;
+};
+
+/* How long the replies of a method were. A table that forgets: what collides is learned again. */
+struct room {
+	uint32_t workload, method, bytes;
+};
+
+struct lambdanic {
+	int fd;
+	uint32_t single; /* bytes of message that fit one packet */
+	struct lambdanic_options options;
+	struct lambdanic_stats stats;
+	uint64_t id; /* of the last request */
+
+	struct list calls;
+	struct call *buckets[BUCKETS];
+	struct queue ready, done;
+	struct call *spare;
+	size_t waited; /* calls whose caller waits for them */
+	size_t pending; /* submitted, not handed out */
+	int64_t wake; /* no call has to be polled before, unless it is ready */
+
+	int64_t receive_wait; /* what the socket's receive time-out is set to */
+	int network_error; /* the last one, and when it came */
+	int64_t network_error_at;
+
+	struct room rooms[ROOMS];
+	struct batch out;
+	struct mmsghdr in[RECEIVE_PACKETS];
+	struct iovec in_iov[RECEIVE_PACKETS];
+	uint8_t in_buf[RECEIVE_PACKETS][RECEIVE_SIZE];
+};
+
+int64_t now_ns(void);
+
+/* call.c: how calls begin, end, and get their turn. */
+
+void enqueue(struct queue *q, struct call *k);
+struct call *dequeue(struct queue *q);
+void make_ready(struct lambdanic *c, struct call *k);
+struct call *find_call(struct lambdanic *c, uint64_t id);
+/* Begins a call. Its reply goes to *into, or where that is NULL, to the queue of those that are done. */
+int start_call(struct lambdanic *c, const struct lambdanic_request *r, struct lambdanic_reply *into);
+/* Ends the calls whose caller waits, because the socket failed. */
+void abandon_calls(struct lambdanic *c, int os_error);
+void free_call(struct lambdanic *c, struct call *k);
+/* Polls the calls that something arrived for, or whose time has come, and sends what they have to say. */
+void poll_calls(struct lambdanic *c, int64_t now);
+
+/* socket.c: sending and receiving. */
+
+void set_up_socket(struct lambdanic *c);
+/* Sends the batch. A packet that the network does not take counts as lost, one that cannot be sent ends its call. */
+void flush(struct lambdanic *c);
+/* Takes in what arrived, and waits for it until wake. Returns false where the socket failed. */
+bool receive(struct lambdanic *c, int64_t now, int64_t wake);
+
+#endif

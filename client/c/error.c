@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "internal.h"
+
+const char *lambdanic_strerror(int result)
+{
+	switch (result) {
+	case LAMBDANIC_OK:
+		return "success";
+	case LAMBDANIC_DEADLINE:
+		return "no answer in time";
+	case LAMBDANIC_REQUEST_TOO_LARGE:
+		return "request too large: split it";
+	case LAMBDANIC_REPLY_TOO_LARGE:
+		return "reply too large: raise max_reply";
+	case LAMBDANIC_SYSTEM:
+		return "a system call failed";
+	case LAMBDANIC_BAD_ADDRESS:
+		return "no such host: give HOST, HOST:PORT or [IPv6]:PORT";
+	case LAMBDANIC_NO_FUNCTION:
+		return "the gateway knows no function of that name";
+	case LAMBDANIC_GATEWAY:
+		return "the gateway refused, or is none: check its address and the credentials";
+	case LN_CODE_UNKNOWN_WORKLOAD:
+		return "unknown workload: look the lambda's name up again";
+	case LN_CODE_OVER_QUOTA:
+		return "over quota: slow down";
+	case LN_CODE_BAD_TAG:
+		return "bad tag: check the namespace's key";
+	case LN_CODE_MALFORMED:
+		return "malformed packet";
+	case LN_CODE_LAMBDA_FAULT:
+		return "the lambda failed on this request";
+	case LN_CODE_TOO_LARGE:
+		return "request or reply too large";
+	case LN_CODE_BUSY:
+		return "busy: try again later";
+	case LN_CODE_TIMEOUT:
+		return "an external service did not answer in time";
+	case LN_CODE_UNREACHABLE:
+		return "an external service cannot be reached";
+	case LN_CODE_STALE:
+		return "the revision or reply is gone: start over";
+	}
+	return "unknown reason";
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the library's files have in common. */
+#ifndef LAMBDANIC_INTERNAL_H
+#define LAMBDANIC_INTERNAL_H
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "lambdanic.h"
+
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
+
+#define MS INT64_C(1000000) /* times are in nanoseconds */
+#define NEVER INT64_MAX
+
+/* packet.c: the header in host order, and how packets make up a message. */
+
+struct header {
+	uint16_t magic;
+	uint8_t version, type, flags, code;
+	uint16_t length;
+	uint32_t workload, revision;
+	uint64_t request;
+	uint32_t index, count, message_len, method, deadline_us, client, sequence, reserved;
+	uint64_t tag;
+};
+
+enum parsed { PARSED, NOT_RPC, MALFORMED };
+
+void header_write(const struct header *h, struct ln_rpc *wire);
+enum parsed packet_parse(const void *packet, size_t len, struct header *h, const uint8_t **payload);
+bool header_placement(const struct header *h, uint32_t *offset, uint32_t *size);
+
+/* batch.c: packets on their way out. */
+
+#define BATCH_PACKETS 64
+
+struct outgoing {
+	struct ln_rpc head;
+	struct iovec iov[3]; /* header, payload, padding */
+	void *owner;
+};
+
+struct batch {
+	unsigned int count;
+	void *owner; /* of the packets that are added next */
+	struct outgoing out[BATCH_PACKETS];
+	struct mmsghdr msgs[BATCH_PACKETS];
+};
+
+bool batch_full(const struct batch *b);
+void batch_add(struct batch *b, struct header *h, const uint8_t *payload, uint32_t len, uint32_t room);
+/* Sends from packet `from` on. Returns how many were taken; errno is of the next one, if any. */
+unsigned int batch_send(struct batch *b, unsigned int from, int fd);
+
+/* flight.c: a row of packets that are sent until each is confirmed, at most a window of them at once. */
+
+#define FIRST_INTERVAL (20 * MS)
+
+struct slot {
+	int64_t sent;
+	uint32_t order; /* of its last transmission */
+	uint8_t tries;
+	uint8_t state;
+};
+
+struct flight {
+	uint32_t count; /* packets in all */
+	uint32_t base; /* every packet before it is confirmed */
+	uint32_t next; /* the first packet that was never sent */
+	bool once; /* never send a packet twice */
+	struct slot *ring; /* of packet i at i % len: the packets from base on */
+	uint32_t len;
+	struct slot single; /* the ring of a flight of one packet */
+	struct slot *memory; /* of longer ones, kept for the next flight */
+	uint32_t room; /* slots that memory has */
+
+	uint32_t window;
+	uint32_t threshold; /* where doubling the window per round trip ends */
+	uint32_t credit; /* confirmations towards the next single step */
+	uint32_t outstanding; /* sent, neither confirmed nor lost */
+	uint32_t lost; /* to be sent again */
+
+	uint32_t sends; /* transmissions so far */
+	uint32_t newest; /* the latest transmission known to have arrived */
+	uint32_t scanned; /* newest, when last looked for lost packets */
+	uint32_t recovery; /* losses among transmissions up to here have been paid for */
+	int64_t expiry; /* no outstanding packet expires before */
+};
+
+bool flight_start(struct flight *f, uint32_t count, bool once);
+void flight_start_behind_first(struct flight *f); /* as if packet 0 had been sent and confirmed */
+bool flight_done(const struct flight *f);
+bool flight_pick(struct flight *f, int64_t now, uint32_t *index, bool *again);
+bool flight_confirm(struct flight *f, uint32_t i);
+void flight_confirm_all(struct flight *f);
+void flight_doubt(struct flight *f, int64_t now);
+void flight_expire(struct flight *f, int64_t now);
+
+/* exchange.c: one attempt at a call. It does no I/O and reads no clock. */
+
+struct exchange {
+	struct header head; /* of the request's packets */
+	const uint8_t *body;
+	uint32_t packet_size; /* bytes of body per packet */
+	uint32_t room; /* a request of one packet is padded to it */
+	uint32_t max; /* bytes of reply that are acceptable */
+
+	struct flight up; /* the request's packets */
+	struct flight down; /* pulls, from packet 0 of the reply, which nobody has to pull */
+	bool pulling;
+	bool acked; /* an acknowledgement came: the server keeps the message, and answers it as a whole */
+	bool parted; /* a response to a later packet came: the server answers each packet */
+	bool probed; /* a later packet was sent again in the hope for such a response */
+	bool guessed; /* pulling because that response did not come */
+
+	bool begun; /* the first response arrived */
+	struct header first;
+	uint32_t size; /* bytes per packet of the reply but the last */
+	uint8_t *reply;
+	bool finished;
+	int result;
+	uint32_t need;
+
+	uint64_t reached; /* packets of request and reply that are through */
+	int64_t moved; /* when the last one got through */
+
+	uint32_t resent, duplicates, malformed;
+};
+
+/* The request's body is cut into packets as the header says. Returns false where there is no memory. */
+bool exchange_start(struct exchange *x, int64_t now, const struct header *head, const void *body, uint32_t room,
+		    bool once);
+/* Adds packets that are due to b, and says when to poll again if nothing arrives before. */
+int64_t exchange_poll(struct exchange *x, int64_t now, struct batch *b);
+void exchange_receive(struct exchange *x, int64_t now, const struct header *h, const uint8_t *payload);
+/* Adds the acknowledgement by which the server may forget message and reply, where it keeps any. */
+void exchange_release(struct exchange *x, struct batch *b);
+void exchange_free(struct exchange *x);
+
+/* address.c: HOST, HOST:PORT or [IPv6]:PORT. type is SOCK_DGRAM or SOCK_STREAM; without a port of its own, port is taken. */
+int connect_to(const char *address, int port, int type, int *fd, uint32_t *single);
+
+/* lookup.c: what a gateway's whole answer, which ends with a zero, says of a function. */
+int lookup_read(const char *answer, struct lambdanic_function *f);
+
+#endif

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The C client of λ-RPC (docs/protocol.md): calls lambdas over UDP. lambdanic(3) is the manual.
+ *
+ * A connection belongs to one thread at a time. Different connections share nothing, so each thread has its own.
+ * lambdanic_lookup() and lambdanic_strerror() may be called from any thread.
+ */
+#ifndef LAMBDANIC_H
+#define LAMBDANIC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "rpc_wire.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define LAMBDANIC_API __attribute__((visibility("default")))
+
+/*
+ * The result of a call: LAMBDANIC_OK, one of the negative numbers here, or a positive LN_CODE_*, by which the server refused.
+ */
+enum lambdanic_result {
+	LAMBDANIC_OK = 0,
+	LAMBDANIC_DEADLINE = -1, /* no answer in time; the reply's os_error is what the network said, if anything */
+	LAMBDANIC_REQUEST_TOO_LARGE = -2,
+	LAMBDANIC_REPLY_TOO_LARGE = -3, /* than the options' max_reply */
+	LAMBDANIC_SYSTEM = -4, /* a system call failed: errno, and the reply's os_error */
+	LAMBDANIC_BAD_ADDRESS = -5, /* of a server or gateway */
+	LAMBDANIC_NO_FUNCTION = -6, /* the gateway knows no function of that name */
+	LAMBDANIC_GATEWAY = -7, /* the gateway refused, or is none */
+};
+
+struct lambdanic; /* a connection */
+
+/* 0 in a field means its default. */
+struct lambdanic_options {
+	uint32_t timeout_ms; /* a call without a deadline fails after so long without progress: 5000 */
+	uint32_t reply_room; /* bytes for replies of methods that were never called before: 512 */
+	uint32_t max_reply; /* refuse longer replies: LN_RPC_MAX_MESSAGE */
+	bool without_resend; /* send every packet once */
+	bool spin; /* poll for answers instead of sleeping: takes a whole CPU */
+};
+
+struct lambdanic_request {
+	uint32_t workload; /* which lambda */
+	uint32_t method; /* its meaning is the lambda's */
+	const void *body; /* must stay as it is until the call has ended */
+	size_t len;
+	uint64_t deadline_us; /* how long the call may take in all; 0: the options' timeout_ms decides */
+	/*
+	 * How long a reply is expected: so many bytes come back in one packet. 0: what earlier replies to this method took. A
+	 * longer reply arrives too, in more packets.
+	 */
+	uint32_t reply_room;
+	void *user; /* handed back in the reply */
+};
+
+struct lambdanic_reply {
+	int result; /* enum lambdanic_result or LN_CODE_* */
+	int os_error; /* an errno, or 0 */
+	uint32_t
+		need; /* with LN_CODE_TOO_LARGE: bytes that there would have to be room for in one packet; 0: none would do */
+	uint8_t status; /* LN_STATUS_*: the lambda's verdict. What follows is valid where result is LAMBDANIC_OK */
+	uint32_t revision; /* of the lambda, which answered */
+	uint32_t resends; /* packets that had to be sent again */
+	uint8_t *body; /* the receiver's, to be given back by lambdanic_reply_free() */
+	size_t len;
+	void *user; /* the request's */
+};
+
+struct lambdanic_stats {
+	uint64_t calls; /* attempts */
+	uint64_t restarts; /* attempts beyond a call's first */
+	uint64_t sent, resent, received; /* packets */
+	uint64_t duplicates; /* packets that said nothing new */
+	uint64_t stray; /* packets for no call in flight: late, or forged */
+	uint64_t malformed; /* packets that are not λ-RPC, or contradict themselves or their call */
+};
+
+/* Connects to HOST, HOST:PORT or [IPv6]:PORT. Nothing is sent. options may be NULL. */
+LAMBDANIC_API int lambdanic_open(struct lambdanic **connection, const char *address,
+				 const struct lambdanic_options *options);
+/* Drops what is in flight. NULL is allowed. */
+LAMBDANIC_API void lambdanic_close(struct lambdanic *connection);
+
+/* Makes one call. Returns reply->result. */
+LAMBDANIC_API int lambdanic_call(struct lambdanic *connection, const struct lambdanic_request *request,
+				 struct lambdanic_reply *reply);
+/* Makes n calls at once, and waits for all. Returns the first result that is not LAMBDANIC_OK; each reply has its own. */
+LAMBDANIC_API int lambdanic_call_many(struct lambdanic *connection, const struct lambdanic_request *requests,
+				      struct lambdanic_reply *replies, size_t n);
+LAMBDANIC_API void lambdanic_reply_free(struct lambdanic_reply *reply);
+
+/* Begins a call. It is sent by the next lambdanic_complete(), together with others. */
+LAMBDANIC_API int lambdanic_submit(struct lambdanic *connection, const struct lambdanic_request *request);
+/*
+ * Sends what is due, and waits up to timeout_us (0: not at all) until a call that was submitted has ended. Returns 1 where
+ * *reply is its answer or error, and 0 where none has ended; LAMBDANIC_SYSTEM where the socket failed.
+ */
+LAMBDANIC_API int lambdanic_complete(struct lambdanic *connection, struct lambdanic_reply *reply, uint64_t timeout_us);
+/* Calls that were submitted and not handed out yet. */
+LAMBDANIC_API size_t lambdanic_pending(const struct lambdanic *connection);
+/* For event loops: call lambdanic_complete() when the descriptor is readable, and after so long at the latest. */
+LAMBDANIC_API int lambdanic_fd(const struct lambdanic *connection);
+LAMBDANIC_API uint64_t lambdanic_next_us(const struct lambdanic *connection);
+
+LAMBDANIC_API void lambdanic_get_stats(const struct lambdanic *connection, struct lambdanic_stats *stats);
+
+/* What is wrong, and what to do about it, for results and LN_CODE_*. Never NULL. */
+LAMBDANIC_API const char *lambdanic_strerror(int result);
+
+struct lambdanic_function {
+	uint32_t workload;
+	uint32_t revision;
+	char address[64]; /* for lambdanic_open() */
+};
+
+/*
+ * Asks a gateway for a function. gateway is unix:PATH, HOST:PORT or [IPv6]:PORT; credentials, "USER:PASSWORD", are what a TCP
+ * gateway asks for, else NULL. name_space may be NULL for the default one. It gives up after timeout_ms (0: 5000).
+ */
+LAMBDANIC_API int lambdanic_lookup(const char *gateway, const char *credentials, const char *name_space,
+				   const char *name, uint32_t timeout_ms, struct lambdanic_function *function);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

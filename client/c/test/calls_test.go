@@ -1,0 +1,351 @@
+package test
+
+import (
+	"net"
+	"net/netip"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/test/impair"
+	"github.com/lambdanic/lambdanic/test/rpcserver"
+)
+
+// sizes are those around which packets, acknowledgements and windows begin, where a packet holds so many bytes.
+func sizes(single int) (all []request) {
+	const f, most = api.RPCFragment, api.RPCMaxPayload
+	for _, n := range []int{0, 1, 511, 512, 513, most - 21, most - 20, most - 19, most, most + 1, 2 * f, 2*f + 1, 16 * f, 17*f - 5, 64 * f, 65*f + 4, 700*f + 3} {
+		if n <= single {
+			all = append(all, request{workload: echoPacket, body: text(n)})
+		}
+		for _, w := range []uint32{echoAssemble, echoStream, greyStream, keepStream, echoWhole} {
+			if w != greyStream || n%4 == 0 {
+				all = append(all, request{workload: w, body: text(n)})
+			}
+		}
+		if n > 0 {
+			all = append(all, request{workload: echoPacket, method: uint32(n), body: text(9)})
+			all = append(all, request{workload: echoAssemble, method: uint32(n), body: text(9 * f), room: uint32(n % 700)})
+		}
+	}
+	return all
+}
+
+// Every combination of lengths of request and reply arrives whole, over both families.
+func TestCalls(t *testing.T) {
+	for address, single := range map[string]int{"127.0.0.1:0": api.RPCMaxPayload, "[::1]:0": api.RPCMaxPayload - 20} {
+		s := serve(t, address, rpcserver.Faults{})
+		sum := check(t, s.Addr().String(), sizes(single))
+		if sum.malformed > 0 || sum.restarts > 0 {
+			t.Errorf("%s: %+v", address, sum)
+		}
+	}
+}
+
+// The server may forget messages of several packets, and replies of several, once the client has what it wants.
+func TestMessagesAreReleased(t *testing.T) {
+	s := serve(t, "127.0.0.1:0", rpcserver.Faults{})
+	check(t, s.Addr().String(), []request{
+		{workload: echoAssemble, body: text(100_000)}, {workload: greyStream, body: text(100_000)}, {workload: keepStream, body: text(100_000)},
+		{workload: echoAssemble, method: 10_000, body: text(1)},
+	})
+	if !rpcserver.Every(time.Millisecond, 5*time.Second, func() bool { return s.Records() == 0 }) {
+		t.Errorf("%d messages are kept", s.Records())
+	}
+}
+
+// On a bad network, every call still gets its right answer.
+func TestBadNetwork(t *testing.T) {
+	s := serve(t, "127.0.0.1:0", rpcserver.Faults{})
+	var requests []request
+	for i := range 200 {
+		w := uint32(i%6 + 1)
+		n := 4 * (i * 7)
+		if w == echoPacket {
+			n %= 1300
+		}
+		requests = append(requests, request{workload: w, body: text(n)})
+	}
+	requests = append(requests, request{workload: echoAssemble, body: text(300_000)}, request{workload: echoPacket, method: 300_000})
+	for name, faults := range map[string]impair.Faults{
+		"loss":        {Seed: 1, Drop: 0.1},
+		"duplicates":  {Seed: 2, Duplicate: 0.3},
+		"reordering":  {Seed: 3, Reorder: 0.2, Behind: 3},
+		"everything":  {Seed: 4, Drop: 0.05, Duplicate: 0.05, Reorder: 0.1, Jitter: 2 * time.Millisecond},
+		"slow":        {Seed: 5, Delay: 15 * time.Millisecond},
+		"great delay": {Seed: 6, Delay: 45 * time.Millisecond, Drop: 0.02}, // more than the first interval
+	} {
+		down := faults
+		down.Seed += 100
+		r, err := impair.Start(impair.Config{Listen: "127.0.0.1:0", Server: s.Addr(), Up: faults, Down: down})
+		if err != nil {
+			t.Fatal(err)
+		}
+		some := requests
+		if faults.Delay > 0 {
+			some = requests[len(requests)-12:] // one after the other, they take their time
+		}
+		sum := check(t, r.Addr().String(), some, "timeout=60000")
+		up := r.Counts(impair.ToServer)
+		if up.Dropped > 0 && sum.resent == 0 || sum.resent > 3*sum.sent/4 { // two of three where the network takes 90 ms
+			t.Errorf("%s: %+v, the network did %+v", name, sum, up)
+		}
+		r.Close()
+	}
+}
+
+// A header with a wrong bit may end a call with an error or another answer, but never hangs it or hurts the client.
+func TestCorruptHeaders(t *testing.T) {
+	s := serve(t, "127.0.0.1:0", rpcserver.Faults{Seed: 4, Corrupt: 0.2})
+	requests := make([]request, 300)
+	for i := range requests {
+		requests[i] = request{workload: uint32(i%6 + 1), body: text(i % 5 * 800)}
+	}
+	for _, way := range ways {
+		right := 0
+		replies, st := drive(t, s.Addr().String(), way, requests, "timeout=500", "max=1000000")
+		for i, r := range replies {
+			if r.result == 0 && string(r.body) == string(want(requests[i])) {
+				right++
+			}
+		}
+		if st.malformed == 0 || right < len(requests)/4 {
+			t.Errorf("%s: %d of %d answers are right: %+v", way, right, len(requests), st)
+		}
+	}
+}
+
+func TestErrors(t *testing.T) {
+	s := serve(t, "127.0.0.1:0", rpcserver.Faults{})
+	requests := []request{{workload: echoAssemble, body: text(10)}, {workload: echoAssemble, body: text(5000)}}
+	for code := api.CodeUnknownWorkload; code <= api.CodeStale; code++ {
+		s.Refuse(func(*api.Header) (api.Code, int) { return code, 0 })
+		for _, way := range ways {
+			replies, st := drive(t, s.Addr().String(), way, requests)
+			for _, r := range replies {
+				if r.result != int(code) {
+					t.Errorf("%s: code %d: %+v", way, code, r)
+				}
+			}
+			if code == api.CodeStale && st.restarts != 16 { // eight for each
+				t.Errorf("%s: %d restarts", way, st.restarts)
+			}
+		}
+	}
+	s.Refuse(nil)
+	for _, way := range ways {
+		replies, _ := drive(t, s.Addr().String(), way, []request{
+			{workload: 999}, {workload: echoPacket, method: 1001},
+		}, "max=1000")
+		if replies[0].result != int(api.CodeUnknownWorkload) || replies[1].result != replyTooLarge {
+			t.Errorf("%s: %+v", way, replies)
+		}
+	}
+}
+
+// The lambda's verdict comes with its text, that on one packet of many, too.
+func TestStatuses(t *testing.T) {
+	const reason = "not a whole pixel"
+	s := serve(t, "127.0.0.1:0", rpcserver.Faults{Seed: 3, Drop: 0.05, Reorder: 0.1})
+	for _, failing := range []int{0, 2, 40} {
+		for _, id := range []uint32{greyStream, keepStream} {
+			w := workloads()[id]
+			w.Fail = func(offset int, _ []byte) (string, api.Status) {
+				if offset == failing*api.RPCFragment {
+					return reason, api.StatusBadRequest
+				}
+				return "", api.StatusOK
+			}
+			s.Set(id, w)
+		}
+		size := (failing+2)*api.RPCFragment - 4
+		for _, way := range ways {
+			replies, _ := drive(t, s.Addr().String(), way, []request{{workload: greyStream, body: text(size)}, {workload: keepStream, body: text(size)}}, "timeout=60000")
+			for _, r := range replies {
+				if r.result != 0 || r.status != int(api.StatusBadRequest) || string(r.body) != reason {
+					t.Errorf("%s: %+v", way, r)
+				}
+			}
+		}
+	}
+}
+
+// A revision that goes away between the first packet of a reply and its pulls costs a second attempt.
+func TestStaleStartsOver(t *testing.T) {
+	s := serve(t, "127.0.0.1:0", rpcserver.Faults{})
+	for _, way := range ways {
+		var pulls atomic.Int32
+		s.Refuse(func(h *api.Header) (api.Code, int) {
+			if h.Type == api.TypePull && pulls.Add(1) == 1 {
+				return api.CodeStale, 0
+			}
+			return 0, 0
+		})
+		replies, st := drive(t, s.Addr().String(), way, []request{{workload: echoPacket, method: 5000}})
+		if r := replies[0]; r.result != 0 || string(r.body) != string(text(5000)) || st.restarts != 1 {
+			t.Errorf("%s: %+v, %+v", way, r, st)
+		}
+	}
+}
+
+// A server that needs more room says how much, and gets it. What a method's replies took is remembered.
+func TestRoom(t *testing.T) {
+	s := serve(t, "127.0.0.1:0", rpcserver.Faults{})
+	s.Refuse(func(h *api.Header) (api.Code, int) {
+		if h.Type == api.TypeRequest && h.Method == 1 {
+			return api.CodeTooLarge, 1200
+		}
+		return 0, 0
+	})
+	replies, st := drive(t, s.Addr().String(), "call", []request{{workload: echoPacket, method: 1}})
+	if r := replies[0]; r.result != int(api.CodeTooLarge) || r.need != 1200 || st.restarts != 1 {
+		t.Errorf("%+v, %+v", r, st)
+	}
+	for _, c := range []struct {
+		requests []request
+		pulls    uint64
+	}{
+		{[]request{{workload: echoPacket, method: 900}}, 1},
+		{[]request{{workload: echoPacket, method: 900}, {workload: echoPacket, method: 900}}, 1},
+		{[]request{{workload: echoPacket, method: 900, room: 300}}, 2},
+		{[]request{{workload: echoPacket, method: 900, room: 900}}, 0},
+	} {
+		before := s.Stats.Pulls.Load()
+		drive(t, s.Addr().String(), "call", c.requests, "once=1")
+		if n := s.Stats.Pulls.Load() - before; n != c.pulls {
+			t.Errorf("%+v: %d pulls, want %d", c.requests, n, c.pulls)
+		}
+	}
+}
+
+// Calls end at their deadline, those without one when nothing comes for the time-out, and say what the network said.
+func TestDeadlines(t *testing.T) {
+	silent, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := silent.LocalAddr().(*net.UDPAddr).AddrPort()
+	ask := func(osError int) {
+		for _, way := range ways {
+			start := time.Now()
+			replies, st := drive(t, address.String(), way, []request{
+				{workload: 1, deadline: 30 * time.Millisecond}, {workload: 1, body: text(10_000), deadline: 60 * time.Millisecond}, {workload: 1},
+			}, "timeout=100")
+			for _, r := range replies {
+				if r.result != deadline || r.osError != osError {
+					t.Errorf("%s: %+v", way, r)
+				}
+			}
+			if took := time.Since(start); took < 100*time.Millisecond || st.resent == 0 {
+				t.Errorf("%s: took %v, %+v", way, took, st)
+			}
+		}
+	}
+	ask(0)
+	silent.Close()
+	ask(int(syscall.ECONNREFUSED))
+}
+
+// With resends off, what is lost fails its call, and nothing is sent twice.
+func TestWithoutResend(t *testing.T) {
+	s := serve(t, "127.0.0.1:0", rpcserver.Faults{Seed: 2, Drop: 0.3})
+	requests := make([]request, 40)
+	for i := range requests {
+		requests[i] = request{workload: echoPacket, body: text(100)}
+	}
+	for _, way := range ways {
+		replies, _ := drive(t, s.Addr().String(), way, requests, "once=1", "timeout=30")
+		lost := 0
+		for _, r := range replies {
+			if r.result == deadline {
+				lost++
+			}
+		}
+		if lost == 0 || lost == len(requests) {
+			t.Errorf("%s: %d calls lost", way, lost)
+		}
+	}
+	if n := s.Stats.Resends.Load(); n > 0 {
+		t.Errorf("%d resends", n)
+	}
+}
+
+// Thousands of calls in flight on one socket all get their own answers.
+func TestManyAtOnce(t *testing.T) {
+	s := serve(t, "127.0.0.1:0", rpcserver.Faults{Seed: 5, Drop: 0.01, Reorder: 0.02, Duplicate: 0.02})
+	requests := make([]request, 3000)
+	for i := range requests {
+		requests[i] = request{workload: echoPacket, body: text(i % 1300)}
+		if i%100 == 0 {
+			requests[i] = request{workload: echoAssemble, body: text(20_000)}
+		}
+	}
+	check(t, s.Addr().String(), requests, "timeout=60000")
+}
+
+func TestSpin(t *testing.T) {
+	s := serve(t, "127.0.0.1:0", rpcserver.Faults{})
+	check(t, s.Addr().String(), sizes(api.RPCMaxPayload)[:40], "spin=1")
+}
+
+// Packets for no call, and packets from elsewhere, change nothing.
+func TestForgedResponses(t *testing.T) {
+	server, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	stranger, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stranger.Close()
+	go func() {
+		buf := make([]byte, 2048)
+		for {
+			n, peer, err := server.ReadFromUDPAddrPort(buf)
+			if err != nil {
+				return
+			}
+			forge(server, stranger, peer, buf[:n])
+		}
+	}()
+	for _, way := range ways {
+		replies, st := drive(t, server.LocalAddr().String(), way, []request{{workload: 3, body: []byte("genuine")}}, "once=1")
+		if r := replies[0]; r.result != 0 || string(r.body) != "genuine" {
+			t.Errorf("%s: %+v", way, r)
+		}
+		if st.stray != 1 || st.malformed < 4 {
+			t.Errorf("%s: %+v", way, st)
+		}
+	}
+}
+
+// forge answers a request with everything that is wrong first.
+func forge(server, stranger *net.UDPConn, peer netip.AddrPort, p []byte) {
+	h, body, err := api.ParsePacket(p)
+	if err != nil {
+		return
+	}
+	h.Type = api.TypeResponse
+	packet := func(change func(*api.Header), p []byte) []byte {
+		h := h
+		change(&h)
+		return append(h.Append(nil), p...)
+	}
+	fake := []byte("forged!")
+	_, _ = stranger.WriteToUDPAddrPort(packet(func(*api.Header) {}, fake), peer)
+	for _, p := range [][]byte{
+		{}, []byte("short"),
+		packet(func(h *api.Header) { h.Request++ }, fake),
+		packet(func(h *api.Header) { h.Workload++ }, fake),
+		packet(func(h *api.Header) { h.Index = 1 }, fake),
+		packet(func(h *api.Header) { h.MessageLen = 1 << 31 }, fake),
+		packet(func(h *api.Header) { h.Type = api.TypePull }, fake),
+		packet(func(*api.Header) {}, body),
+	} {
+		_, _ = server.WriteToUDPAddrPort(p, peer)
+	}
+}
