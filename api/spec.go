@@ -39,6 +39,8 @@ type Spec struct {
 	Message  MessageSpec   `yaml:"message,omitempty" json:"message,omitzero"`
 	Limits   LimitsSpec    `yaml:"limits,omitempty" json:"limits,omitzero"`
 	Services []ServiceSpec `yaml:"services,omitempty" json:"services,omitempty"`
+	// Offload puts the lambda onto the processor of the NIC's card too, where `up --mode offload` found one.
+	Offload bool `yaml:"offload,omitempty" json:"offload,omitempty"`
 	// P4 is the match stage's program, whose primitive actions are functions of Source, and Rules the rules of its tables
 	// (.p4cfg). Both are relative to the spec.
 	P4    string `yaml:"p4,omitempty" json:"p4,omitempty"`

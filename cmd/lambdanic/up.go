@@ -63,7 +63,7 @@ func upCommand(o *options) *cobra.Command {
 	set.StringVar(&o.instance, "name", o.instance, "the instance")
 	set.StringSliceVar(&flags.interfaces, "nic", nil, "attach to these interfaces instead of making a virtual NIC")
 	set.StringSliceVar(&flags.addresses, "address", nil, "serve requests to these addresses too, as a balancer's virtual ones")
-	set.StringVar(&flags.mode, "mode", string(nic.ModeAuto), "how to attach: auto, native, generic or offload")
+	set.StringVar(&flags.mode, "mode", string(nic.ModeAuto), "how to attach: auto, native, generic, or offload for native with a lambda on the card")
 	set.StringVar(&flags.unknown, "unknown", "host", "who answers unknown workload IDs: host, or error for an error packet")
 	set.StringVar(&flags.listen, "listen", "127.0.0.1:8080", "address of the gateway, \"\" for none but the socket")
 	set.BoolVarP(&flags.detach, "detach", "d", false, "return once it serves, and leave the daemon in the background")

@@ -23,6 +23,7 @@ type Deployment struct {
 
 	BPF    []byte // ELF object for target nic
 	Native []byte // shared object for target process
+	Source []byte // packed, for the program of a card
 }
 
 // Fused is one program for several lambdas (compiler/link), with those of them that are to serve from it.

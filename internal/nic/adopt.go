@@ -31,7 +31,7 @@ func adopt(c Config, rec *record) (_ *NIC, err error) {
 	if _, err := os.Stat(c.expirePin()); err != nil {
 		return nil, errors.Join(errors.New("its expire program is gone"), n.Close())
 	}
-	if err := n.adoptSlots(); err != nil {
+	if err := errors.Join(n.adoptSlots(), n.adoptCard()); err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
 	return n, nil

@@ -103,13 +103,14 @@ type prepared struct {
 	n    *NIC
 	what string
 	next []succession // without those that run already
+	card *onCard      // of next's only one; nil where the card is to have nothing of it
 }
 
 // A succession is a revision, and the one that it supersedes, nil for the first.
 type succession struct{ r, old *revision }
 
 // Prepare is the part of Deploy that is before the migration. The NIC stays locked until Swap or Drop.
-func (n *NIC) Prepare(_ context.Context, d backend.Deployment) (backend.Prepared, error) {
+func (n *NIC) Prepare(ctx context.Context, d backend.Deployment) (backend.Prepared, error) {
 	n.mu.Lock()
 	p := &prepared{n: n, what: fmt.Sprintf("deploy %s revision %d on the NIC", d.Name, d.Revision)}
 	old := n.workloads[d.Workload]
@@ -122,6 +123,9 @@ func (n *NIC) Prepare(_ context.Context, d backend.Deployment) (backend.Prepared
 		return nil, fmt.Errorf("%s: %w", p.what, err)
 	}
 	p.next = []succession{{r, old}}
+	if p.card, err = n.prepareCard(ctx, &d); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", p.what, err), p.Drop())
+	}
 	return p, nil
 }
 
@@ -162,6 +166,9 @@ func (p *prepared) Swap() {
 		p.n.dispatch.send(s.r.entry(), s.r.state(), s.r.slot)
 		p.n.cfg.reached("swapped")
 	}
+	if err := p.n.swapCard(p.next, p.card); err != nil {
+		p.n.cfg.Log.Error("the card answers nothing", "error", err)
+	}
 	for _, s := range p.next {
 		if err := p.n.bound(s.r); err != nil {
 			p.n.cfg.Log.Error("bound the superseded revisions", "slot", s.r.slot, "error", err)
@@ -174,7 +181,7 @@ func (p *prepared) Swap() {
 
 func (p *prepared) Drop() error {
 	defer p.n.mu.Unlock()
-	return p.n.unloadAll(p.next)
+	return errors.Join(p.n.unloadAll(p.next), p.card.close())
 }
 
 func (n *NIC) unloadAll(list []succession) error {
@@ -426,11 +433,15 @@ func (n *NIC) Remove(_ context.Context, workload uint32) error {
 	if r == nil {
 		return nil
 	}
+	var err error
+	if n.card.workload == workload {
+		err = n.card.clear()
+	}
 	n.dispatch.forget(r.entry())
 	n.cfg.reached("workload forgotten")
 	delete(n.workloads, workload)
 	n.drain(r)
-	return nil
+	return err
 }
 
 // Endpoint says where requests for a workload go.

@@ -147,6 +147,7 @@ func bundled(t testing.TB, name string, workload, revision uint32) backend.Deplo
 func deployment(a *compiler.Artifact, workload, revision uint32) backend.Deployment {
 	return backend.Deployment{
 		Namespace: "test", Name: a.Manifest.Spec.Name, Workload: workload, Revision: revision, Spec: a.Manifest.Spec, BPF: a.BPF, Native: a.Native,
+		Source: a.Source,
 	}
 }
 

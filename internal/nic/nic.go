@@ -27,7 +27,8 @@ import (
 // Mode is how a NIC program is attached.
 type Mode string
 
-// The modes. ModeAuto takes the driver's, and generic mode where the driver has none.
+// The modes. ModeAuto takes the driver's, and generic mode where the driver has none; ModeOffload is native, with a lambda on the
+// card besides.
 const (
 	ModeAuto    Mode = "auto"
 	ModeNative  Mode = "native"
@@ -49,6 +50,7 @@ type Config struct {
 	PacerBinary  string       // host/pacer.c; without it nobody is told when an external call times out
 	Log          *slog.Logger
 
+	card       *port             // tests: what stands for a card
 	failpoint  func(step string) // tests: called at every step that changes what outlives the process
 	drainLimit time.Duration     // tests: how long the clients of a superseded revision may keep it; one minute
 }
@@ -98,6 +100,7 @@ type NIC struct {
 	root     link.Link
 	dispatch *dispatch
 	adopted  bool
+	card     card
 
 	mu        sync.Mutex
 	workloads map[uint32]*revision // current revisions
@@ -305,7 +308,7 @@ func (n *NIC) attach() error {
 			return fmt.Errorf("find interface %s: %w", n.rec.Interface, err)
 		}
 		n.rec.Index = l.Attrs().Index
-		if n.cfg.Mode == ModeOffload {
+		if n.cfg.Mode == ModeOffload && n.cfg.card == nil {
 			if err := checkOffload(n.rec.Interface); err != nil {
 				return err
 			}
@@ -322,10 +325,10 @@ func (n *NIC) attach() error {
 
 func attachXDP(prog *ebpf.Program, index int, mode Mode) (link.Link, Mode, error) {
 	attempts := map[Mode][]Mode{
-		ModeAuto: {ModeNative, ModeGeneric}, ModeNative: {ModeNative}, ModeGeneric: {ModeGeneric}, ModeOffload: {ModeOffload},
+		ModeAuto: {ModeNative, ModeGeneric}, ModeNative: {ModeNative}, ModeGeneric: {ModeGeneric}, ModeOffload: {ModeNative},
 	}[mode]
 	flags := map[Mode]link.XDPAttachFlags{
-		ModeNative: link.XDPDriverMode, ModeGeneric: link.XDPGenericMode, ModeOffload: link.XDPOffloadMode,
+		ModeNative: link.XDPDriverMode, ModeGeneric: link.XDPGenericMode,
 	}
 	err := fmt.Errorf("mode %q is unknown: use auto, native, generic or offload", mode)
 	for _, m := range attempts {
@@ -335,9 +338,6 @@ func attachXDP(prog *ebpf.Program, index int, mode Mode) (link.Link, Mode, error
 		}
 		if errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EEXIST) {
 			return nil, "", fmt.Errorf("another XDP program is attached: remove it first: %w", err)
-		}
-		if m == ModeOffload {
-			err = fmt.Errorf("the card does not take the program (build --target nfp says why): %w", err)
 		}
 	}
 	return nil, "", err
@@ -412,6 +412,7 @@ func (n *NIC) Close() error {
 	if n.root != nil {
 		errs = append(errs, n.root.Close())
 	}
+	errs = append(errs, n.card.close())
 	for _, r := range n.workloads {
 		errs = append(errs, r.close())
 	}

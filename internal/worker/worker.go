@@ -114,7 +114,7 @@ func (w *Worker) applyTo(ctx context.Context, t api.Target, f *store.Function) e
 	if err != nil {
 		return err
 	}
-	d.Layouts, d.BPF, d.Native = a.Manifest.Layouts, a.BPF, a.Native
+	d.Layouts, d.BPF, d.Native, d.Source = a.Manifest.Layouts, a.BPF, a.Native, a.Source
 	return p.Backend.Deploy(ctx, d)
 }
 
