@@ -1,0 +1,58 @@
+package roce
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+	"net/netip"
+)
+
+// Path is what the invariant CRC covers of a packet's way: of the IP and UDP headers all that no router changes.
+type Path struct {
+	From, To netip.AddrPort // both of one family
+	ID       uint16         // IPv4's identification
+	MayCut   bool           // IPv4: without the flag "don't fragment"
+}
+
+// ICRC is the invariant CRC of a datagram's payload without it: CRC-32 as Ethernet has it, over the headers from IP on, with
+// ones in the place of what routers change, and of eight bytes before them (InfiniBand specification, annex A17.3.3).
+func (p Path) ICRC(payload []byte) uint32 {
+	head := make([]byte, 0, 8+40+8+BTHLen)
+	head = append(head, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff)
+	udp := 8 + len(payload) + ICRCLen
+	if p.From.Addr().Is4() {
+		fragment := uint16(0x4000)
+		if p.MayCut {
+			fragment = 0
+		}
+		head = append(head, 0x45, 0xff)
+		head = be.AppendUint16(head, uint16(20+udp))
+		head = be.AppendUint16(head, p.ID)
+		head = be.AppendUint16(head, fragment)
+		head = append(head, 0xff, 17, 0xff, 0xff)
+	} else {
+		head = append(head, 0x6f, 0xff, 0xff, 0xff)
+		head = be.AppendUint16(head, uint16(udp))
+		head = append(head, 17, 0xff)
+	}
+	head = append(head, p.From.Addr().AsSlice()...)
+	head = append(head, p.To.Addr().AsSlice()...)
+	head = be.AppendUint16(head, p.From.Port())
+	head = be.AppendUint16(head, p.To.Port())
+	head = be.AppendUint16(head, uint16(udp))
+	head = append(head, 0xff, 0xff)
+	bth := len(head)
+	head = append(head, payload[:BTHLen]...)
+	head[bth+4] = 0xff // congestion notification
+	return crc32.Update(crc32.ChecksumIEEE(head), crc32.IEEETable, payload[BTHLen:])
+}
+
+// Seal appends the ICRC to what [Packet.Append] made.
+func (p Path) Seal(payload []byte) []byte {
+	return binary.LittleEndian.AppendUint32(payload, p.ICRC(payload))
+}
+
+// Check says whether a datagram's payload ends with the right ICRC.
+func (p Path) Check(payload []byte) bool {
+	n := len(payload) - ICRCLen
+	return n >= BTHLen && binary.LittleEndian.Uint32(payload[n:]) == p.ICRC(payload[:n])
+}

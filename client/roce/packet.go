@@ -1,0 +1,128 @@
+// Package roce speaks RoCEv2, RDMA over UDP, in user space: the packets, and a requester that writes into a λ-NIC's memory from
+// hosts that have no RDMA hardware.
+//
+// A [Packet] is a transport packet by itself. A [QueuePair] sends messages as many packets, and sends again what was lost.
+package roce
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// ErrMalformed says that bytes are no whole RoCEv2 packet; the wrapped text says what was wrong.
+var ErrMalformed = errors.New("malformed RoCEv2 packet")
+
+var be = binary.BigEndian
+
+// Packet is one transport packet. Which of its optional headers are on the wire is for its operation to say.
+type Packet struct {
+	Service Service
+	Op      Op
+	PKey    uint16 // 0: PKey
+	DestQP  uint32 // 24 bits, as PSN and MSN are
+	AckReq  bool
+	PSN     uint32
+
+	VA     uint64 // RETH: where to write
+	RKey   uint32
+	DMALen uint32 // of the whole message
+
+	Imm uint32 // immediate data
+
+	Syndrome Syndrome // AETH
+	MSN      uint32
+
+	Payload []byte
+}
+
+// HasRETH says whether packets of that operation begin a WRITE.
+func (o Op) HasRETH() bool {
+	return o == OpWriteFirst || o == OpWriteOnly || o == OpWriteOnlyImm || o == OpReadRequest
+}
+
+// HasImm says whether packets of that operation carry immediate data.
+func (o Op) HasImm() bool {
+	return o == OpSendLastImm || o == OpSendOnlyImm || o == OpWriteLastImm || o == OpWriteOnlyImm
+}
+
+// headerLen is that of all headers behind UDP's.
+func (o Op) headerLen() int {
+	n := BTHLen
+	if o.HasRETH() {
+		n += RETHLen
+	}
+	if o.HasImm() {
+		n += ImmLen
+	}
+	if o == OpAck {
+		n += AETHLen
+	}
+	return n
+}
+
+// Append appends the packet as a UDP datagram's payload, without its ICRC: the headers, the payload, and zeros that pad it to a
+// multiple of four bytes.
+func (p *Packet) Append(b []byte) []byte {
+	pad := -len(p.Payload) & 3
+	key := p.PKey
+	if key == 0 {
+		key = PKey
+	}
+	b = append(b, byte(p.Service)|byte(p.Op), byte(pad)<<4)
+	b = be.AppendUint16(b, key)
+	b = be.AppendUint32(b, p.DestQP&NumMask)
+	psn := p.PSN & NumMask
+	if p.AckReq {
+		psn |= 1 << 31
+	}
+	b = be.AppendUint32(b, psn)
+	if p.Op.HasRETH() {
+		b = be.AppendUint64(b, p.VA)
+		b = be.AppendUint32(b, p.RKey)
+		b = be.AppendUint32(b, p.DMALen)
+	}
+	if p.Op == OpAck {
+		b = be.AppendUint32(b, uint32(p.Syndrome)<<24|p.MSN&NumMask)
+	}
+	if p.Op.HasImm() {
+		b = be.AppendUint32(b, p.Imm)
+	}
+	b = append(b, p.Payload...)
+	return append(b, make([]byte, pad)...)
+}
+
+// Parse reads a UDP datagram's payload, whose last four bytes are the ICRC, which it leaves to [Path.Check]. Payload is part
+// of b. The error is ErrMalformed, wrapped.
+func Parse(b []byte) (p Packet, err error) {
+	if len(b) < BTHLen+ICRCLen {
+		return p, fmt.Errorf("%w: %d bytes, shorter than its headers", ErrMalformed, len(b))
+	}
+	p = Packet{
+		Service: Service(b[0] &^ 31), Op: Op(b[0] & 31), PKey: be.Uint16(b[2:]), DestQP: be.Uint32(b[4:]) & NumMask,
+		AckReq: b[8]>>7 == 1, PSN: be.Uint32(b[8:]) & NumMask,
+	}
+	if version := b[1] & 15; version != 0 {
+		return p, fmt.Errorf("%w: transport header version %d", ErrMalformed, version)
+	}
+	pad, head := int(b[1]>>4&3), p.Op.headerLen()
+	n := len(b) - head - pad - ICRCLen
+	if n < 0 || (n+pad)%4 != 0 {
+		return p, fmt.Errorf("%w: %d bytes with operation %#x and a padding of %d", ErrMalformed, len(b), uint8(p.Op), pad)
+	}
+	at := b[BTHLen:]
+	if p.Op.HasRETH() {
+		p.VA, p.RKey, p.DMALen = be.Uint64(at), be.Uint32(at[8:]), be.Uint32(at[12:])
+		at = at[RETHLen:]
+	}
+	if p.Op == OpAck {
+		p.Syndrome, p.MSN = Syndrome(at[0]), be.Uint32(at)&NumMask
+		at = at[AETHLen:]
+	}
+	if p.Op.HasImm() {
+		p.Imm = be.Uint32(at)
+		at = at[ImmLen:]
+	}
+	p.Payload = at[:n]
+	return p, nil
+}
