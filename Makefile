@@ -13,7 +13,7 @@ FUZZ_SECONDS ?= 600
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
 C_FILES = $(wildcard $(shell git ls-files --cached --others --exclude-standard "*.c" "*.h" "*.cpp"))
-GENERATED = $(shell git grep -lE '^(//|/\*|--) (Code generated|Generated) ')
+GENERATED = $(shell git grep -lE '^(//|/\*|--|#) (Code generated|Generated) ')
 
 .PHONY: build deps generate check-generated demo test lint format fuzz bench install clean help
 

@@ -4,3 +4,5 @@ package api
 
 //go:generate go run ./genheader -o ../bpf/rpc_wire.h
 //go:generate go run ./genheader -o ../tools/wireshark/lambda_rpc_wire.lua
+//go:generate go run ./genheader -o ../client/python/src/lambdanic/wire.py
+//go:generate go run ./genheader -o ../client/node/src/wire.ts

@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// Constants of λ-RPC version 1 (docs/protocol.md). This file is their single source: what C and Lua know of them is generated
-// from it by api/genheader.
+// Constants of λ-RPC version 1 (docs/protocol.md). This file is their single source: what other languages know of them is
+// generated from it by api/genheader.
 const (
 	RPCPort       = 4370
 	RPCMagic      = 0x03bb // U+03BB, λ

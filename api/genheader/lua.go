@@ -13,22 +13,14 @@ import (
 // their numbers to names (code[6] is "too large"), and the header as a list of its fields in order.
 func writeLua(b *bytes.Buffer, consts []constantOf) {
 	b.WriteString("-- SPDX-License-Identifier: Apache-2.0\n" + generated("-- %s") + "return {\n")
-	kinds := map[string][]constantOf{}
-	var order []string
-	for _, c := range consts {
-		if c.kind == "" {
-			fmt.Fprintf(b, "\t%s = %d,\n", strings.TrimPrefix(words(c.name, "_"), "rpc_"), c.value)
-			continue
-		}
-		if kinds[c.kind] == nil {
-			order = append(order, c.kind)
-		}
-		kinds[c.kind] = append(kinds[c.kind], c)
+	plain, kinds := byKind(consts)
+	for _, c := range plain {
+		fmt.Fprintf(b, "\t%s = %d,\n", strings.TrimPrefix(words(c.name, "_"), "rpc_"), c.value)
 	}
-	for _, kind := range order {
-		fmt.Fprintf(b, "\t%s = {\n", words(kind, "_"))
-		for _, c := range kinds[kind] {
-			fmt.Fprintf(b, "\t\t[%d] = %q,\n", c.value, words(strings.TrimPrefix(c.name, kind), " "))
+	for _, k := range kinds {
+		fmt.Fprintf(b, "\t%s = {\n", words(k.name, "_"))
+		for _, c := range k.consts {
+			fmt.Fprintf(b, "\t\t[%d] = %q,\n", c.value, words(strings.TrimPrefix(c.name, c.kind), " "))
 		}
 		b.WriteString("\t},\n")
 	}

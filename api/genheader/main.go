@@ -1,5 +1,5 @@
-// Command genheader writes views of λ-RPC in other languages from wire.go: rpc_wire.h for C, or a table for Lua, by the name of the
-// file. It has the constants by type-checking wire.go and the header by reflection, so that no two languages can disagree
+// Command genheader writes views of λ-RPC in other languages from wire.go: a header for C, a table for Lua, or a module for Python or
+// TypeScript, by the name of the file. It has the constants by type-checking wire.go and the header by reflection, so that no two languages can disagree
 // about a byte.
 package main
 
@@ -34,8 +34,12 @@ func main() {
 		writeC(&b, consts)
 	case ".lua":
 		writeLua(&b, consts)
+	case ".py":
+		writePython(&b, consts)
+	case ".ts":
+		writeTypeScript(&b, consts)
 	default:
-		log.Fatalf("write %s: neither .h nor .lua", *out)
+		log.Fatalf("write %s: none of .h, .lua, .py, .ts", *out)
 	}
 	if err := os.WriteFile(*out, b.Bytes(), 0o644); err != nil {
 		log.Fatal(err)
@@ -78,6 +82,27 @@ func constants(name string) (all []constantOf, err error) {
 		return true
 	})
 	return all, nil
+}
+
+// A kindOf is the constants of one type.
+type kindOf struct {
+	name   string
+	consts []constantOf
+}
+
+// byKind parts constants without a type from those with one, and keeps their order.
+func byKind(consts []constantOf) (plain []constantOf, kinds []kindOf) {
+	for _, c := range consts {
+		switch last := len(kinds) - 1; {
+		case c.kind == "":
+			plain = append(plain, c)
+		case last < 0 || kinds[last].name != c.kind:
+			kinds = append(kinds, kindOf{c.kind, []constantOf{c}})
+		default:
+			kinds[last].consts = append(kinds[last].consts, c)
+		}
+	}
+	return plain, kinds
 }
 
 // words turns CodeTooLarge into code_too_large and RPCHeaderLen into rpc_header_len, for any separator.
