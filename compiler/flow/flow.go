@@ -61,6 +61,9 @@ func (g *Graph) findTargets() error {
 		if ins.Dst > asm.R10 || ins.Src > asm.R10 {
 			return &Error{i, "a register that there is not"}
 		}
+		if !followed(ins) {
+			return &Error{i, "an instruction whose effect is not followed"}
+		}
 		if !Transfers(ins) {
 			continue
 		}
@@ -82,6 +85,19 @@ func (g *Graph) findTargets() error {
 		}
 	}
 	return nil
+}
+
+var atomics = []asm.AtomicOp{
+	asm.AddAtomic, asm.AndAtomic, asm.OrAtomic, asm.XorAtomic, asm.FetchAdd, asm.FetchAnd, asm.FetchOr, asm.FetchXor, asm.Xchg, asm.CmpXchg,
+}
+
+// followed tells whether the instruction does what its class says. BPF_LOAD_ACQ loads, but is among the stores; a jump to where a
+// register points has targets that only the kernel knows.
+func followed(ins *asm.Instruction) bool {
+	if op := ins.OpCode.AtomicOp(); op != asm.InvalidAtomic {
+		return slices.Contains(atomics, op) && ins.Constant == int64(op>>8)
+	}
+	return !ins.OpCode.Class().IsJump() || ins.OpCode.JumpOp() != asm.Ja || ins.OpCode.Source() == asm.ImmSource
 }
 
 // Transfers tells whether control can go elsewhere than to the next instruction, within the program.
@@ -156,28 +172,40 @@ func TrackEdges[State comparable](
 	g *Graph, entry func(f int) State, step func(i, to int, s State) (State, bool), join func(a, b State) State,
 ) []*State {
 	known := make([]*State, len(g.Insns))
+	pending := make([]bool, len(g.Insns))
 	for k, f := range g.Funcs {
 		start := entry(k)
-		known[f.From] = &start
-		for work := []int{f.From}; len(work) > 0; {
-			i := work[len(work)-1]
-			work = work[:len(work)-1]
-			before := *known[i]
-			for _, s := range g.Successors(i) {
-				after, goes := step(i, s, before)
-				if !goes {
+		known[f.From], pending[f.From] = &start, true
+		for again := true; again; { // in the order of the program, since that is mostly how control goes
+			again = false
+			for i := f.From; i < f.To; i++ {
+				if !pending[i] {
 					continue
 				}
-				if known[s] == nil {
-					state := after
-					known[s] = &state
-					work = append(work, s)
-				} else if joined := join(*known[s], after); joined != *known[s] {
-					*known[s] = joined
-					work = append(work, s)
+				pending[i] = false
+				for _, s := range g.Successors(i) {
+					after, goes := step(i, s, *known[i])
+					if goes && learn(&known[s], after, join) {
+						pending[s] = true
+						again = again || s <= i
+					}
 				}
 			}
 		}
 	}
 	return known
+}
+
+// learn joins a state to what is known, and tells whether that changed.
+func learn[State comparable](known **State, after State, join func(a, b State) State) bool {
+	if *known == nil {
+		*known = &after
+		return true
+	}
+	joined := join(**known, after)
+	if joined == **known {
+		return false
+	}
+	**known = joined
+	return true
 }

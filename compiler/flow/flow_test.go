@@ -56,6 +56,9 @@ func TestGraphRefuses(t *testing.T) {
 		"a label that is not there":  {asm.Instructions{asm.Ja.Label("nowhere"), asm.Return()}, 0},
 		"a register too many":        {asm.Instructions{asm.Mov.Imm(asm.R10+1, 0), asm.Return()}, 0},
 		"a register too many, read":  {asm.Instructions{asm.Mov.Reg(asm.R0, asm.R10+1), asm.Return()}, 0},
+		"a load among the stores":    {asm.Instructions{object(asm.LoadAcquire(asm.R0, asm.R1, asm.DWord, 0), 0x100), asm.Return()}, 0},
+		"an operation of the future": {asm.Instructions{object(asm.AddAtomic.Mem(asm.R0, asm.R1, asm.DWord, 0), 0x200), asm.Return()}, 0},
+		"a jump by a register":       {asm.Instructions{{OpCode: asm.OpCode(asm.JumpClass).SetJumpOp(asm.Ja).SetSource(asm.RegSource)}, asm.Return()}, 0},
 		"an end without exit":        {asm.Instructions{asm.Return(), asm.Mov.Imm(asm.R0, 0)}, 1},
 		"a jump to another function": {append(program(), asm.Ja.Label("loop")), 8},
 	} {
@@ -67,6 +70,12 @@ func TestGraphRefuses(t *testing.T) {
 			}
 		})
 	}
+}
+
+// object is an atomic operation as an object has it, with the operation in the constant as well.
+func object(ins asm.Instruction, operation int64) asm.Instruction {
+	ins.Constant = operation
+	return ins
 }
 
 // Track meets what comes from both sides of a loop, and leaves out what control does not get to.

@@ -1,6 +1,7 @@
 package pointers
 
 import (
+	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 
 	"github.com/lambdanic/lambdanic/compiler/helper"
@@ -11,15 +12,18 @@ func (c *checker) check(i int, s *state) error {
 	ins := &c.Insns[i]
 	ok := true
 	switch class := ins.OpCode.Class(); {
-	case ins.IsFunctionCall():
-	case ins.OpCode.JumpOp() == asm.Call:
-		ok = c.helperMayHave(ins, s)
+	case ins.IsBuiltinCall():
+		ok = c.mayCall(ins, s)
+	case isExit(ins):
+		ok = c.owner[i] > 0 || !s.reg[asm.R0].may(addresses)
 	case class.IsJump():
 		ok = mayCompare(ins, s)
 	case class.IsALU():
 		ok = mayCompute(ins, s)
 	case class == asm.LdXClass:
 		ok = mayLoad(ins, s)
+	case ins.OpCode.Mode() == asm.AtomicMode:
+		ok = mayUpdate(ins, s)
 	case class == asm.StXClass:
 		ok = mayStore(ins, s)
 	}
@@ -34,109 +38,107 @@ func wide(ins *asm.Instruction) bool {
 }
 
 func mayCompute(ins *asm.Instruction, s *state) bool {
-	dst, src := s.reg[ins.Dst], value{}
-	if ins.OpCode.Source() == asm.RegSource {
-		src = s.reg[ins.Src]
-	}
+	dst, src := operands(ins, s)
 	switch op := ins.OpCode.ALUOp(); {
-	case op == asm.Mov:
-		return !src.isPointer() || wide(ins) && ins.Offset == 0 // else it is cut, or its sign extended
-	case !dst.isPointer() && !src.isPointer():
+	case op == asm.Mov && ins.Offset == 0 && wide(ins):
 		return true
-	case op == asm.Sub && src.isPointer(): // a distance, also of the lower halves
-		return dst.kind == packet && src.kind == packet && dst.known && src.known // the distance from NULL is an address
+	case op == asm.Mov, op == asm.MovSX8, op == asm.MovSX16, op == asm.MovSX32: // a part, or its sign extended
+		return !src.may(addresses)
+	case op == asm.Swap: // has no other operand
+		return !dst.may(addresses)
+	case !dst.may(addresses) && !src.may(addresses):
+		return true
+	case dst.may(context|table) || src.may(context|table): // what is beside them is not followed
+		return false
 	case op == asm.Add:
-		return wide(ins) && !(dst.isPointer() && src.isPointer())
+		return wide(ins) && !(dst.may(addresses) && src.may(addresses))
+	case op == asm.Sub && src.may(addresses): // a distance, also of the lower halves
+		return dst.is(packet) && src.is(packet)
 	default:
 		return op == asm.Sub && wide(ins)
 	}
 }
 
-// mayCompare allows what tells little of where things are: order and identity of pointers, NULL.
+// mayCompare allows what tells little of where things are: order and identity of places in the packet, and what is NULL.
 func mayCompare(ins *asm.Instruction, s *state) bool {
-	switch ins.OpCode.JumpOp() {
-	case asm.Ja, asm.Exit, asm.JCOND:
+	dst, src := operands(ins, s)
+	switch op := ins.OpCode.JumpOp(); {
+	case op == asm.Ja || op == asm.JCOND || op == asm.Call:
 		return true
-	case asm.JSet: // asks for single bits
-		return !s.reg[ins.Dst].isPointer() && (ins.OpCode.Source() == asm.ImmSource || !s.reg[ins.Src].isPointer())
+	case !dst.may(addresses) && !src.may(addresses):
+		return true
+	case op == asm.JSet || !wide(ins) || dst.may(stray) || src.may(stray): // asks for single bits
+		return false
+	default:
+		return dst.is(null) || src.is(null) || dst.is(packet) && src.is(packet)
 	}
-	dst := s.reg[ins.Dst]
-	if ins.OpCode.Source() == asm.ImmSource {
-		return !dst.isPointer() || ins.Constant == 0 && wide(ins)
-	}
-	src := s.reg[ins.Src]
-	return !dst.isPointer() && !src.isPointer() || dst.isPointer() && src.isPointer() && wide(ins)
 }
 
 // mayLoad refuses a part of a pointer that was put aside, and what could be one.
 func mayLoad(ins *asm.Instruction, s *state) bool {
 	from, size := s.reg[ins.Src], ins.OpCode.Size().Sizeof()
-	at := int(from.n) + int(ins.Offset)
-	switch from.kind {
-	case stack:
-		return s.kept(at, size) == number || size == slotSize && at%slotSize == 0
-	case local:
-		return s.kept(-stackSize, stackSize) == number
-	case frame:
-		return size == slotSize
+	at, n := from.span(ins.Offset, size)
+	switch {
+	case from.may(table): // the verifier lets root's programs read what the kernel says of a map, and where its functions are
+		return false
+	case from.may(frame) && size != slotSize:
+		return false
 	default:
-		return true
+		return !from.may(stack) || whole(at, n) || s.kept(at, n)&addresses == 0
 	}
 }
 
-// mayStore lets a pointer be put aside whole, in the function's own frame, and no atomic operation near one.
+// mayStore lets a pointer be put aside whole, in the function's own frame.
 func mayStore(ins *asm.Instruction, s *state) bool {
-	to, size := s.reg[ins.Dst], ins.OpCode.Size().Sizeof()
-	at := int(to.n) + int(ins.Offset)
-	if ins.OpCode.Mode() == asm.AtomicMode {
-		near := to.kind == frame || to.kind == local || to.kind == stack && s.kept(at, size) != number
-		compares := s.reg[asm.R0].isPointer() && asm.AtomicOp(ins.Constant)&0xf0 == 0xf0 // with r0, and fetches to it
-		return !s.reg[ins.Src].isPointer() && !near && !compares
-	}
-	return !s.reg[ins.Src].isPointer() || to.kind == stack && size == slotSize && at%slotSize == 0
+	to := s.reg[ins.Dst]
+	return !s.reg[ins.Src].may(addresses) || to.is(stack) && to.known && whole(to.span(ins.Offset, ins.OpCode.Size().Sizeof()))
 }
 
-// helperMayHave checks the arguments of a call: numbers are numbers, and memory that is read holds no pointers.
-func (c *checker) helperMayHave(ins *asm.Instruction, s *state) bool {
+// mayUpdate refuses atomic operations with a pointer, or near one.
+func mayUpdate(ins *asm.Instruction, s *state) bool {
+	to := s.reg[ins.Dst]
+	switch {
+	case s.reg[ins.Src].may(addresses), ins.OpCode.AtomicOp() == asm.CmpXchg && s.reg[asm.R0].may(addresses), to.may(frame):
+		return false
+	default:
+		return !to.may(stack) || s.kept(to.span(ins.Offset, ins.OpCode.Size().Sizeof()))&addresses == 0
+	}
+}
+
+// mayCall checks the arguments of a helper: numbers are numbers, and memory that is read holds no pointers.
+func (c *checker) mayCall(ins *asm.Instruction, s *state) bool {
 	h := helper.All[asm.BuiltinFunc(ins.Constant)]
-	arg := func(k int) value { return s.reg[asm.R1+asm.Register(k)] }
 	for k, is := range h.Args {
-		size := stackSize // as far as is known
-		m := c.maps[c.referenceOf(s.reg[asm.R1])]
-		switch {
-		case is == helper.Number || is == helper.Size:
-			if arg(k).isPointer() {
+		v := s.reg[asm.R1+asm.Register(k)]
+		switch is {
+		case helper.Number, helper.Size:
+			if v.may(addresses) {
 				return false
 			}
-			continue
-		case is == helper.Key && m != nil:
-			size = int(m.KeySize)
-		case is == helper.Value && m != nil:
-			size = int(m.ValueSize)
-		case is == helper.Read && arg(k+1).known:
-			size = int(arg(k + 1).n)
-		case is != helper.Key && is != helper.Value && is != helper.Read:
-			continue
-		}
-		switch v := arg(k); v.kind {
-		case stack:
-			if s.kept(int(v.n), size) != number {
+		case helper.Key, helper.Value, helper.Read:
+			at, n := v.span(0, c.reads(is, s, k))
+			if v.may(frame) || v.may(stack) && s.kept(at, n)&addresses != 0 {
 				return false
 			}
-		case local:
-			if s.kept(-stackSize, stackSize) != number {
-				return false
-			}
-		case frame:
-			return false
 		}
 	}
 	return true
 }
 
-func (c *checker) referenceOf(v value) string {
-	if v.kind != table {
-		return ""
+// reads is how many bytes a helper reads of its k-th argument, at most.
+func (c *checker) reads(is helper.Arg, s *state, k int) int {
+	var m *ebpf.MapSpec
+	if r1 := s.reg[asm.R1]; r1.is(table) && r1.known {
+		m = c.maps[c.Insns[r1.n].Reference()]
 	}
-	return c.Insns[v.n].Reference()
+	switch next := asm.R1 + asm.Register(k+1); {
+	case is == helper.Key && m != nil:
+		return int(m.KeySize)
+	case is == helper.Value && m != nil:
+		return int(m.ValueSize)
+	case is == helper.Read && s.reg[next].known:
+		return int(s.reg[next].n)
+	default:
+		return stackSize
+	}
 }

@@ -2,9 +2,14 @@
 // loaded, whoever compiled them. The verifier lets programs that root loads do as they like with addresses (allow_ptr_leaks in
 // kernel/bpf/verifier.c), and a client who knew where the kernel has its memory would have half of an attack on it.
 //
-// Each register and each slot of the stack is followed: it holds a number, or may hold a pointer of some kind. A pointer may be
-// moved, put aside on the stack, added to, compared with a pointer or with NULL, given to a function that takes one, and be
-// taken from another into the same packet. All else makes a number of it, or puts it where numbers are read: that is refused.
+// Each register and each slot of the stack is followed, along all ways, also those that the verifier knows never to be gone: what
+// may be a number on one and a pointer on another is both, and may do what both may. A pointer may be moved, put aside on the
+// stack, added to, compared with NULL, given to a function that takes one, and, into the packet, compared with another and taken
+// from it. All else makes a number of it, or puts it where numbers are read: that is refused.
+//
+// The verifier keeps a pointer within 2^29 bytes of what it points to (BPF_MAX_VAR_OFF), so that sums tell nothing when they are
+// compared. What it has forgotten to be an address has no such limits, and what was on the stack before is no number at all to it:
+// both are stray, and may only be moved.
 package pointers
 
 import (
@@ -13,7 +18,6 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
-	"github.com/cilium/ebpf/btf"
 
 	"github.com/lambdanic/lambdanic/compiler/flow"
 	"github.com/lambdanic/lambdanic/compiler/helper"
@@ -22,98 +26,20 @@ import (
 // ErrLeak says that an address leaves the program as a number.
 var ErrLeak = errors.New("an address of the kernel's becomes a number, or is kept: keep an offset instead")
 
-// A kind is what a register may hold.
-type kind uint8
-
-const (
-	number  kind = iota
-	packet       // its begin and end, and what is between
-	pointer      // any other that is not named here, or one of several
-	table        // a map, as helpers take it
-	context      // the program's argument
-	stack        // at a known place of the function's frame
-	local        // somewhere in the function's frame
-	frame        // into the frame of a caller that has pointers in it
-)
-
-type value struct {
-	kind  kind
-	known bool  // a number that is n, or a pointer into the packet that is not NULL
-	n     int32 // stack: the distance from r10; table: the instruction that loaded it
-}
-
-func (v value) isPointer() bool { return v.kind != number }
-
-// join is what is known where two paths meet: the worse of both, where NULL is better than all.
-func (v value) join(w value) value {
-	switch k := max(v.kind, w.kind); {
-	case v == w:
-		return v
-	case k == stack:
-		return value{kind: local}
-	case k == packet && v.kind != w.kind, k == table:
-		if v.kind != number && w.kind != number {
-			return value{kind: pointer}
-		}
-		return value{kind: k, n: max(v.n, w.n)} // the other is NULL, or not the same
-	default:
-		return value{kind: k}
-	}
-}
-
-const (
-	registers = 11
-	stackSize = 512
-	slotSize  = 8
-)
-
-// A slot is eight bytes of the frame.
-type slot struct {
-	kind  kind
-	bytes uint8 // those that are of a pointer
-}
-
-type state struct {
-	reg  [registers]value
-	slot [stackSize / slotSize]slot // from r10 down
-}
-
-func join(a, b state) state {
-	for r := range a.reg {
-		a.reg[r] = a.reg[r].join(b.reg[r])
-	}
-	for i, s := range b.slot {
-		a.slot[i] = slot{max(a.slot[i].kind, s.kind), a.slot[i].bytes | s.bytes}
-	}
-	return a
-}
-
-// kept is what n bytes of the frame may hold, at a distance from r10.
-func (s *state) kept(at, n int) (k kind) {
-	for b := max(at, -stackSize); b < min(at+n, 0); b++ {
-		if slot := s.slot[(-b-1)/slotSize]; slot.bytes>>uint((b+stackSize)%slotSize)&1 != 0 {
-			k = max(k, slot.kind)
-		}
-	}
-	return k
-}
-
-// forget is for bytes of the frame that are written over.
-func (s *state) forget(at, n int) {
-	for b := max(at, -stackSize); b < min(at+n, 0); b++ {
-		slot := &s.slot[(-b-1)/slotSize]
-		if slot.bytes &^= 1 << uint((b+stackSize)%slotSize); slot.bytes == 0 {
-			slot.kind = number
-		}
-	}
-}
-
 type checker struct {
 	*flow.Graph
 	maps    map[string]*ebpf.MapSpec
-	entries []state
-	returns []value
+	owner   []int // the function that an instruction is in
+	funcs   []function
 	changed bool
+}
+
+// A function is what is known of it from all its calls. It only ever gets less.
+type function struct {
+	entry   state
+	returns value
+	resizes bool // the packet
+	writes  bool // to a caller's frame, perhaps
 }
 
 // Check returns the first instruction of a program that lets an address out. Its errors wrap ErrLeak, or say that the program's
@@ -123,16 +49,12 @@ func Check(spec *ebpf.CollectionSpec, p *ebpf.ProgramSpec) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("follow its pointers: %w", err)
 	}
-	c := &checker{Graph: g, maps: spec.Maps, entries: make([]state, len(g.Funcs)), returns: make([]value, len(g.Funcs))}
-	for f := range c.entries {
-		c.entries[f] = c.entry(f)
-	}
-	// What functions are called with and what they return only ever gets less known, so this ends.
+	c := newChecker(g, spec.Maps)
 	for {
 		c.changed = false
-		known := flow.TrackEdges(g, func(f int) state { return c.entries[f] }, c.follow, join)
+		known := flow.TrackEdges(g, func(f int) state { return c.funcs[f].entry }, c.follow, join)
 		for i, s := range known {
-			if s != nil && c.Insns[i].OpCode.JumpOp() == asm.Exit && c.Insns[i].OpCode.Class().IsJump() {
+			if s != nil && isExit(&c.Insns[i]) {
 				c.leave(i, s.reg[asm.R0])
 			}
 		}
@@ -151,32 +73,20 @@ func Check(spec *ebpf.CollectionSpec, p *ebpf.ProgramSpec) (int, error) {
 	}
 }
 
-// entry is what a function begins with, as far as it says so itself. The verifier checks that a global one is called so.
-func (c *checker) entry(f int) (s state) {
-	s.reg[asm.R10] = value{kind: stack}
-	if f == 0 {
-		s.reg[asm.R1] = value{kind: context}
-		return s
-	}
-	meta := btf.FuncMetadata(&c.Insns[c.Funcs[f].From])
-	if meta == nil {
-		return s
-	}
-	proto, ok := meta.Type.(*btf.FuncProto)
-	if !ok {
-		return s
-	}
-	for i, param := range proto.Params {
-		to, ok := btf.UnderlyingType(param.Type).(*btf.Pointer)
-		if !ok || i >= 5 {
-			continue
-		}
-		s.reg[asm.R1+asm.Register(i)] = value{kind: pointer}
-		if t, ok := btf.UnderlyingType(to.Target).(*btf.Struct); ok && t.Name == "xdp_md" {
-			s.reg[asm.R1+asm.Register(i)] = value{kind: context}
+func newChecker(g *flow.Graph, maps map[string]*ebpf.MapSpec) *checker {
+	c := &checker{Graph: g, maps: maps, owner: make([]int, len(g.Insns)), funcs: make([]function, len(g.Funcs))}
+	for f := range c.funcs {
+		c.funcs[f].entry = begin()
+		for i := g.Funcs[f].From; i < g.Funcs[f].To; i++ {
+			c.owner[i] = f
 		}
 	}
-	return s
+	c.funcs[0].entry.reg[asm.R1] = value{kind: context}
+	return c
+}
+
+func isExit(ins *asm.Instruction) bool {
+	return ins.OpCode.Class().IsJump() && ins.OpCode.JumpOp() == asm.Exit
 }
 
 // follow is step, and what the way that control goes says of NULL.
@@ -186,17 +96,20 @@ func (c *checker) follow(i, to int, s state) (state, bool) {
 	if ins.OpCode.Class() != asm.JumpClass || op != asm.JEq && op != asm.JNE || ins.OpCode.Source() != asm.ImmSource || ins.Constant != 0 || c.Target[i] == i+1 {
 		return c.step(i, s), true
 	}
-	v, null := &s.reg[ins.Dst], (op == asm.JEq) == (to == c.Target[i])
-	switch {
-	case v.kind == number && v.known && (v.n == 0) != null, v.kind == packet && v.known && null:
+	v := &s.reg[ins.Dst]
+	switch zero := (op == asm.JEq) == (to == c.Target[i]); {
+	case !zero:
+		v.kind &^= null
+	case v.known && v.is(number): // but not zero
 		return s, false
-	case v.kind == packet:
-		v.known = true
-		if null {
-			*v = value{known: true}
+	default:
+		k := v.kind & (null | stray)
+		if v.may(number) {
+			k |= null
 		}
+		*v = value{kind: k, known: k == null}
 	}
-	return s, true
+	return s, v.kind != 0
 }
 
 // step is what is known after the instruction at index i.
@@ -205,148 +118,182 @@ func (c *checker) step(i int, s state) state {
 	switch class := ins.OpCode.Class(); {
 	case ins.IsFunctionCall():
 		c.call(i, &s)
-	case ins.OpCode.JumpOp() == asm.Call:
-		s = c.helper(ins, s)
+	case ins.IsBuiltinCall():
+		c.helper(i, &s)
 	case class.IsALU():
 		s.reg[ins.Dst] = alu(ins, &s)
 	case ins.OpCode.IsDWordLoad():
-		s.reg[ins.Dst] = value{}
-		switch ins.Src {
-		case 0:
-		case asm.PseudoMapFD:
-			s.reg[ins.Dst] = value{kind: table, n: int32(i)}
-		default:
-			s.reg[ins.Dst] = value{kind: pointer}
-		}
+		s.reg[ins.Dst] = loaded(i, ins)
 	case class == asm.LdXClass:
 		s.reg[ins.Dst] = load(ins, &s)
 	case class == asm.StClass, class == asm.StXClass:
-		store(ins, &s)
+		c.store(i, &s)
 	}
 	return s
 }
 
-// call hands a caller's knowledge to the function that it calls.
+// call hands a caller's knowledge to the function that it calls, and takes back what that does to it.
 func (c *checker) call(i int, s *state) {
-	f := c.Callee(i)
-	entry := c.entries[f]
+	f := &c.funcs[c.Callee(i)]
+	before, own, callers := *f, false, false
 	for r := asm.R1; r <= asm.R5; r++ {
 		v := s.reg[r]
-		if v.kind == stack || v.kind == local {
-			v = value{kind: pointer}
-			if s.kept(-stackSize, stackSize) != number {
-				v = value{kind: frame}
-			}
+		own, callers = own || v.may(stack), callers || v.may(frame)
+		if v.may(stack) {
+			v = value{kind: v.kind&^stack | frame}
 		}
-		if v.kind == number {
-			v = value{} // a function is followed once for all its calls
-		}
-		entry.reg[r] = entry.reg[r].join(v)
+		f.entry.reg[r] = f.entry.reg[r].join(v)
 	}
-	if entry != c.entries[f] {
-		c.entries[f], c.changed = entry, true
+	c.changed = c.changed || before != *f
+	if own && f.writes {
+		s.blur(-stackSize, stackSize)
 	}
-	for r := asm.R0; r <= asm.R5; r++ {
-		s.reg[r] = value{}
+	if callers && f.writes {
+		c.note(&c.funcs[c.owner[i]].writes)
 	}
-	s.reg[asm.R0] = c.returns[f]
+	if f.resizes {
+		s.resize()
+		c.note(&c.funcs[c.owner[i]].resizes)
+	}
+	s.clobber(f.returns)
+}
+
+// clobber is what a call does to registers.
+func (s *state) clobber(r0 value) {
+	for r := asm.R1; r <= asm.R5; r++ {
+		s.reg[r] = value{kind: number}
+	}
+	s.reg[asm.R0] = r0
+}
+
+func (c *checker) note(fact *bool) {
+	c.changed = c.changed || !*fact
+	*fact = true
 }
 
 func (c *checker) leave(i int, v value) {
-	for f := range c.Funcs {
-		if i >= c.Funcs[f].From && i < c.Funcs[f].To && f > 0 {
-			if joined := c.returns[f].join(v); joined != c.returns[f] {
-				c.returns[f], c.changed = joined, true
-			}
-		}
+	if v.may(stack) { // of a frame that is gone
+		v = value{kind: v.kind&^stack | stray}
+	}
+	f := &c.funcs[c.owner[i]]
+	if joined := f.returns.join(v); joined != f.returns {
+		f.returns, c.changed = joined, true
 	}
 }
 
-func (c *checker) helper(ins *asm.Instruction, s state) state {
-	fn := asm.BuiltinFunc(ins.Constant)
-	if w := helper.All[fn].Writes(); w != asm.R0 && s.reg[w].kind == stack && s.reg[w+1].known {
-		s.forget(int(s.reg[w].n), int(s.reg[w+1].n))
+func (c *checker) helper(i int, s *state) {
+	fn := asm.BuiltinFunc(c.Insns[i].Constant)
+	f := &c.funcs[c.owner[i]]
+	if w := helper.All[fn].Writes(); w != asm.R0 {
+		switch to, size := s.reg[w], s.reg[w+1]; {
+		case to.may(frame):
+			c.note(&f.writes)
+		case to.may(stack) && to.known && size.known:
+			s.blur(int(to.n), int(size.n))
+		case to.may(stack):
+			s.blur(-stackSize, stackSize)
+		}
 	}
-	for r := asm.R0; r <= asm.R5; r++ {
-		s.reg[r] = value{}
+	if fn == asm.FnXdpAdjustTail || fn == asm.FnXdpAdjustHead {
+		s.resize()
+		c.note(&f.resizes)
 	}
+	r0 := value{kind: number}
 	if fn == asm.FnMapLookupElem {
-		s.reg[asm.R0] = value{kind: pointer}
+		r0.kind = memory | null
 	}
-	return s
+	s.clobber(r0)
+}
+
+// operands are those of an operation or a comparison.
+func operands(ins *asm.Instruction, s *state) (dst, src value) {
+	dst, src = s.reg[ins.Dst], constant(ins.Constant)
+	if ins.OpCode.Source() == asm.RegSource {
+		src = s.reg[ins.Src]
+	}
+	return dst, src
 }
 
 // alu is what an operation makes of its operands. What it must not do, check refuses.
 func alu(ins *asm.Instruction, s *state) value {
-	dst, src := s.reg[ins.Dst], value{known: true, n: int32(ins.Constant)}
-	if ins.OpCode.Source() == asm.RegSource {
-		src = s.reg[ins.Src]
-	}
+	dst, src := operands(ins, s)
 	switch op := ins.OpCode.ALUOp(); {
 	case op == asm.Mov && ins.Offset == 0:
 		return src
-	case op != asm.Add && op != asm.Sub, dst.isPointer() && src.isPointer(), !dst.isPointer() && !src.isPointer():
-		return value{}
-	case dst.kind == stack && src.known:
-		at := int64(dst.n) + int64(src.n)
-		if op == asm.Sub {
-			at = int64(dst.n) - int64(src.n)
-		}
-		if at >= -stackSize && at <= 0 {
-			return value{kind: stack, n: int32(at)}
-		}
-		return value{kind: local}
+	case !dst.may(addresses) && !src.may(addresses):
+		return value{kind: number}
+	case op == asm.Add:
+		return sum(dst, src, 1)
+	case op == asm.Sub && !src.may(addresses):
+		return sum(dst, src, -1)
+	default:
+		return value{kind: number}
 	}
-	moved := value{kind: max(dst.kind, src.kind), known: dst.known && dst.kind == packet || src.known && src.kind == packet}
-	if moved.kind == stack {
-		moved.kind = local
-	}
-	return moved
 }
 
-// Offsets in struct xdp_md: data, data_end, data_meta.
+// loaded is what a load of two words puts into a register.
+func loaded(i int, ins *asm.Instruction) value {
+	switch ins.Src {
+	case 0:
+		return constant(ins.Constant)
+	case asm.PseudoMapFD:
+		return value{table, true, int32(i)}
+	default:
+		return value{kind: memory}
+	}
+}
+
+// What struct xdp_md begins with: data, data_end, data_meta.
 const contextPointers = 12
 
 func load(ins *asm.Instruction, s *state) value {
-	switch from := s.reg[ins.Src]; {
-	case from.kind == context && ins.Offset < contextPointers:
-		return value{kind: packet, known: true}
-	case from.kind == stack:
-		k := s.kept(int(from.n)+int(ins.Offset), ins.OpCode.Size().Sizeof())
-		if k == stack {
-			k = local
+	from, size := s.reg[ins.Src], ins.OpCode.Size().Sizeof()
+	k := kind(0)
+	if from.may(context) {
+		switch {
+		case ins.Offset >= contextPointers:
+			k |= number
+		case ins.Offset >= 0 && ins.Offset%4 == 0 && ins.OpCode == asm.LoadMemOp(asm.Word):
+			k |= packet
+		default:
+			k |= stray
 		}
-		return value{kind: k}
-	case from.kind == frame:
-		return value{kind: pointer}
 	}
-	return value{}
+	if from.may(stack) {
+		k |= s.kept(from.span(ins.Offset, size))
+	}
+	if from.may(frame) {
+		k |= anything
+	}
+	if from.may(packet|memory) || k == 0 {
+		k |= number
+	}
+	return value{kind: k}
 }
 
-// store puts what is stored to the frame into its slots.
-func store(ins *asm.Instruction, s *state) {
-	to, v := s.reg[ins.Dst], value{}
-	if ins.OpCode.Mode() == asm.AtomicMode {
-		s.reg[ins.Src], s.reg[asm.R0] = s.reg[ins.Src].fetched(), s.reg[asm.R0].fetched()
-		return
+// store is for the frame: nothing else holds what is followed.
+func (c *checker) store(i int, s *state) {
+	ins := &c.Insns[i]
+	to, k := s.reg[ins.Dst], number
+	switch op := ins.OpCode.AtomicOp(); {
+	case ins.OpCode.Class() == asm.StClass:
+		k = constant(ins.Constant).kind
+	case op == asm.InvalidAtomic:
+		k = s.reg[ins.Src].kind
+	case op == asm.CmpXchg:
+		s.reg[asm.R0] = value{kind: number}
+	case fetches(op):
+		s.reg[ins.Src] = value{kind: number}
 	}
-	if to.kind != stack {
-		return
-	}
-	if ins.OpCode.Class() == asm.StXClass {
-		v = s.reg[ins.Src]
-	}
-	at := int(to.n) + int(ins.Offset)
-	s.forget(at, ins.OpCode.Size().Sizeof())
-	if v.isPointer() && at < 0 && at >= -stackSize {
-		s.slot[(-at-1)/slotSize] = slot{v.kind, 0xff} // whole, as check has it
+	at, n := to.span(ins.Offset, ins.OpCode.Size().Sizeof())
+	switch {
+	case to.is(stack) && to.known:
+		s.put(at, n, k)
+	case to.may(stack):
+		s.blur(at, n)
+	case to.may(frame):
+		c.note(&c.funcs[c.owner[i]].writes)
 	}
 }
 
-// fetched is what an atomic operation leaves in a register where it puts what was in memory.
-func (v value) fetched() value {
-	if v.isPointer() {
-		return v
-	}
-	return value{}
-}
+func fetches(op asm.AtomicOp) bool { return op&(asm.FetchAdd&^asm.AddAtomic) != 0 }

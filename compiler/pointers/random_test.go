@@ -1,0 +1,147 @@
+package pointers
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"testing"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+
+	"github.com/lambdanic/lambdanic/test/seed"
+)
+
+const rounds = 3000
+
+// A speaker writes random programs of what could carry an address from one place to another. The verifier takes about half of them.
+type speaker struct{ *rand.Rand }
+
+func (r speaker) reg() asm.Register {
+	return []asm.Register{asm.R1, asm.R2, asm.R3, asm.R7, asm.R8}[r.IntN(5)]
+}
+func (r speaker) slot() int16 { return int16(-16 - 8*r.IntN(3)) }
+
+// piece is one of a few things that a program does. r6 stays the context, r9 the element's address.
+func (r speaker) piece() asm.Instructions {
+	one := func(ins ...asm.Instruction) asm.Instructions { return ins }
+	number := []asm.Instruction{asm.Mov.Imm(r.reg(), int32(r.IntN(9))), asm.LoadMem(r.reg(), asm.R9, int16(8*r.IntN(8)), asm.DWord)}[r.IntN(2)]
+	pointer := []asm.Instruction{
+		asm.Mov.Reg(r.reg(), asm.R9), asm.Mov.Reg(r.reg(), asm.R6), asm.LoadMem(r.reg(), asm.R6, int16(4*r.IntN(4)), asm.Word),
+	}[r.IntN(3)]
+	switch r.IntN(16) {
+	case 0, 1:
+		return one(number)
+	case 2, 3:
+		return one(pointer)
+	case 4:
+		return one(asm.Mov.Reg(r.reg(), r.reg()))
+	case 5:
+		return one(asm.Add.Reg(r.reg(), r.reg()))
+	case 6:
+		return one(asm.Add.Imm(r.reg(), int32(8*r.IntN(3)-8)))
+	case 7:
+		return one([]asm.Instruction{asm.Sub.Reg(r.reg(), r.reg()), asm.Sub.Reg32(r.reg(), r.reg()), asm.Mov.Reg32(r.reg(), r.reg())}[r.IntN(3)])
+	case 8, 9:
+		return one(spill(r.slot(), r.reg()))
+	case 10, 11:
+		return one(fill(r.reg(), r.slot()))
+	case 12:
+		return one(asm.StoreImm(asm.RFP, r.slot()+int16(r.IntN(8)), 1, asm.Byte))
+	case 13:
+		return one(asm.LoadMem(r.reg(), asm.RFP, r.slot()+4, asm.Word))
+	case 14:
+		return append(shrink, asm.Mov.Imm(asm.R1, 0), asm.Mov.Imm(asm.R2, 0), asm.Mov.Imm(asm.R3, 0))
+	default:
+		return append(loadBytes(int32(r.IntN(2)*30000), int32(r.slot()), 8), asm.Mov.Imm(asm.R1, 0), asm.Mov.Imm(asm.R2, 0), asm.Mov.Imm(asm.R3, 0))
+	}
+}
+
+// program has its pieces one after the other, some jumped over, and keeps what it then has in a register.
+func (r speaker) program() asm.Instructions {
+	pieces := []any{asm.Mov.Imm(asm.R1, 0), asm.Mov.Imm(asm.R2, 0), asm.Mov.Imm(asm.R3, 0)}
+	for range 1 + r.IntN(4) {
+		pieces = append(pieces, r.piece())
+	}
+	if branch := r.piece(); r.IntN(2) == 0 {
+		pieces = append(pieces, never(branch...))
+	} else {
+		op := []asm.JumpOp{asm.JEq, asm.JNE, asm.JGT, asm.JSLE}[r.IntN(4)]
+		test := []asm.Instruction{op.Reg(r.reg(), r.reg(), "meet"), op.Imm(r.reg(), 0, "meet")}[r.IntN(2)]
+		pieces = append(pieces, append(asm.Instructions{test}, branch...))
+	}
+	for range r.IntN(3) {
+		pieces = append(pieces, r.piece())
+	}
+	return ways(append(pieces, asm.StoreMem(asm.R9, 0, r.reg(), asm.DWord))...)
+}
+
+// What a program does is the same wherever the kernel has put its memory. So a program that passes the check, and that the verifier
+// takes, leaves the same traces in each of two worlds, while some that do not pass leave others.
+func TestRandomProgramsTellNothing(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("loads BPF programs: needs root")
+	}
+	r := speaker{seed.Rand(t)}
+	passed, told := 0, 0
+	for round := range rounds {
+		p := r.program()
+		first, ok := traces(t, p)
+		if !ok {
+			continue
+		}
+		second := elsewhere(t, func() []byte { left, _ := traces(t, p); return left })
+		same := bytes.Equal(first, second)
+		switch err := verdict(p); {
+		case err == nil && !same:
+			t.Fatalf("round %d: a program passes that tells %x, and %x\n%v", round, first, second, p)
+		case err == nil:
+			passed++
+		case !errors.Is(err, ErrLeak):
+			t.Fatalf("round %d: %v\n%v", round, err, p)
+		case !same:
+			told++
+		}
+	}
+	if passed < rounds/20 || told < rounds/20 {
+		t.Errorf("%d programs passed, %d were refused and do tell an address: the test says little", passed, told)
+	}
+	t.Logf("%d programs passed, %d were refused and do tell an address", passed, told)
+}
+
+// traces runs a program, and returns all that it leaves; or nothing, if the verifier refuses it.
+func traces(t *testing.T, p asm.Instructions) ([]byte, bool) {
+	t.Helper()
+	spec := &ebpf.CollectionSpec{Maps: maps, Programs: map[string]*ebpf.ProgramSpec{
+		"lambda": {Name: "lambda", Type: ebpf.XDP, Instructions: p, License: "GPL"},
+	}}
+	c, err := ebpf.NewCollection(spec.Copy())
+	if err != nil {
+		return nil, false
+	}
+	defer c.Close()
+	run := ebpf.RunOptions{Data: make([]byte, 64), DataOut: make([]byte, 128)}
+	code, err := c.Programs["lambda"].Run(&run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	element, err := c.Maps["array"].LookupBytes(uint32(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(append([]byte{byte(code), byte(code >> 8), byte(code >> 16), byte(code >> 24)}, element...), run.DataOut...), true
+}
+
+// elsewhere runs f while memory is taken of the sizes that a run asks for, so that it gets other.
+func elsewhere(t *testing.T, f func() []byte) []byte {
+	t.Helper()
+	for _, size := range []uint32{64, 4096 - 256} {
+		m, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: size, MaxEntries: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+	}
+	return f()
+}
