@@ -178,7 +178,7 @@ func buildNIC(ctx context.Context, tools *toolchain, input []sandbox.File, spec 
 }
 
 func buildHost(ctx context.Context, tools *toolchain, input []sandbox.File, spec api.Spec) ([]byte, string, error) {
-	return run(ctx, tools, tools.forHost(spec.Targets), input, spec)
+	return run(ctx, tools, tools.forHost(spec.Targets), append(slices.Clip(input), tools.plugin.file()), spec)
 }
 
 func firstError(errs []error) error {

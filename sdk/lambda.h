@@ -81,6 +81,12 @@ typedef struct lambda_match MATCH_DATA_T;
 	} \
 	static __always_inline void lambda_migrate_from(const type *name)
 
+/*
+ * LAMBDA_ATOMIC on a global object that requests on several CPUs change: what is read from it, changed and written back is one atomic
+ * operation, or the compiler refuses it. Without the mark, x++, x += e and their kin are atomic where they can be.
+ */
+#define LAMBDA_ATOMIC __attribute__((annotate("lambda.atomic")))
+
 /* Spare bytes that an array must have behind its last text for lambda_reply_from(). */
 #define LAMBDA_WINDOW LN_RPC_MAX_PAYLOAD
 

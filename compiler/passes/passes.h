@@ -11,6 +11,13 @@ namespace lambda
 // What an object would say to its loader, and lambdas may not, is refused before LLVM's own passes.
 void addDeclarations(llvm::ModulePassManager &);
 
+// On an object that several CPUs have in common, what is read, changed and written back in one expression becomes an atomic
+// operation, and what the author marks does or is refused. For the host, too.
+void addAtomics(llvm::ModulePassManager &); // at the pipeline's begin
+void addMarkedAtomics(llvm::ModulePassManager &); // once local variables are in registers
+void addCheckMarks(llvm::ModulePassManager &); // once functions are inlined
+void addLocalAtomics(llvm::FunctionPassManager &); // are none again, between LLVM's passes
+
 // Each adds one stage to the end of the module's pipeline, with what LLVM has to clean up behind it.
 
 void addLongDouble(llvm::ModulePassManager &); // is refused, at the pipeline's begin

@@ -1,15 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plugin's entry: puts our passes behind LLVM's own, where the author's code has its optimised form, but for the one that looks
-// at it as it was written.
+// The plugin's entry: puts our passes behind LLVM's own, where the author's code has its optimised form, but for those that look
+// at it as it was written. For the host, what is shared is made atomic, and nothing else is changed.
 #include "coalesce.h"
 #include "passes.h"
 
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Passes/PassPlugin.h"
+#include "llvm/TargetParser/Triple.h"
 
 using namespace llvm;
 
-static void addAll(ModulePassManager &passes)
+namespace
+{
+
+// Runs passes on what is compiled for the NIC.
+class ForNic : public PassInfoMixin<ForNic>
+{
+      public:
+	explicit ForNic(void (*add)(ModulePassManager &)) : add(add)
+	{
+	}
+	PreservedAnalyses run(Module &module, ModuleAnalysisManager &analyses)
+	{
+		ModulePassManager passes;
+
+		if (!Triple(module.getTargetTriple()).isBPF())
+			return PreservedAnalyses::all();
+		add(passes);
+		return passes.run(module, analyses);
+	}
+
+      private:
+	void (*add)(ModulePassManager &);
+};
+
+} // namespace
+
+static void addFirst(ModulePassManager &passes)
+{
+	lambda::addLongDouble(passes);
+	lambda::addDeclarations(passes);
+}
+
+static void addLast(ModulePassManager &passes)
 {
 	lambda::addStep(passes, "begin");
 	lambda::addUnsupported(passes);
@@ -37,11 +70,18 @@ extern "C" __attribute__((visibility("default"))) PassPluginLibraryInfo llvmGetP
 {
 	return { LLVM_PLUGIN_API_VERSION, "lambda", "1", [](PassBuilder &builder) {
 			builder.registerPipelineStartEPCallback([](ModulePassManager &passes, OptimizationLevel) {
-				lambda::addLongDouble(passes);
-				lambda::addDeclarations(passes);
+				passes.addPass(ForNic(addFirst));
+				lambda::addAtomics(passes);
+			});
+			builder.registerPipelineEarlySimplificationEPCallback(
+				[](ModulePassManager &passes, OptimizationLevel) { lambda::addMarkedAtomics(passes); });
+			builder.registerOptimizerEarlyEPCallback(
+				[](ModulePassManager &passes, OptimizationLevel) { lambda::addCheckMarks(passes); });
+			builder.registerPeepholeEPCallback([](FunctionPassManager &passes, OptimizationLevel) {
+				lambda::addLocalAtomics(passes);
 			});
 			builder.registerOptimizerLastEPCallback(
-				[](ModulePassManager &passes, OptimizationLevel) { addAll(passes); });
+				[](ModulePassManager &passes, OptimizationLevel) { passes.addPass(ForNic(addLast)); });
 			lambda::addCoalescing(builder);
 		} };
 }

@@ -13,6 +13,7 @@
 //	{"kind":"loop","state":"metered","cost":40,"file":"a.c","line":20}
 //	{"kind":"call","state":"inlined","function":"quick_sort","file":"a.c","line":31}
 //	{"kind":"header","header":"udp","field":"dst_port"}
+//	{"kind":"atomic","state":"left","object":"hits","why":"it is no integer","file":"a.c","line":40}
 //
 // A step is a pass that has run, in order: begin (what clang gives), calls, float, arithmetic, memory, metering.
 // Its instructions are those of LLVM's IR, without debug and lifetime intrinsics, over all functions with a body.
@@ -25,6 +26,8 @@
 // A check is a bounds check, inserted where nothing proves the access, or proven, and so left out. A loop is metered
 // (cost in instructions of an iteration, 0 if left to the loader), or walked, where the verifier ends it alone. A call is
 // inlined, kept, switched (a function pointer), or iterated (a recursion that became a loop or an explicit stack).
+//
+// An atomic is a place where what all CPUs share is read, changed and written back: atomic, or left as it is, and why.
 //
 // File and line are the author's, without the directory; they are left out where nothing is known.
 package report
@@ -52,9 +55,11 @@ type Report struct {
 	Placements map[string][]target.Placement `json:"placements"`
 	Checks     Checks                        `json:"checks"`
 	Calls      []Remark                      `json:"calls,omitempty"`
-	Loops      []metering.Loop               `json:"loops,omitempty"`
-	Bound      metering.Bound                `json:"-"`
-	Verified   *Verified                     `json:"verified,omitempty"` // nil where no kernel was asked
+	// Atomics are the changes of what all CPUs share.
+	Atomics  []Remark        `json:"atomics,omitempty"`
+	Loops    []metering.Loop `json:"loops,omitempty"`
+	Bound    metering.Bound  `json:"-"`
+	Verified *Verified       `json:"verified,omitempty"` // nil where no kernel was asked
 	// EstimatedNs is what a run takes on a processor of today, each loop once. It is no measurement.
 	EstimatedNs float64            `json:"estimated_ns"`
 	Offload     []target.Violation `json:"offload"` // what keeps it off an Agilio CX
@@ -158,6 +163,8 @@ func (r *Report) take(remarks []Remark) {
 			}
 		case "call":
 			r.Calls = append(r.Calls, m)
+		case "atomic":
+			r.Atomics = append(r.Atomics, m)
 		}
 	}
 }

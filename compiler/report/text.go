@@ -23,6 +23,7 @@ func (r *Report) Text(w io.Writer) error {
 	r.textOfSteps(t)
 	r.textOfTime(t)
 	r.textOfChecks(t)
+	r.textOfAtomics(t)
 	r.textOfObjects(t)
 	r.textOfOffload(t)
 	if t.err != nil {
@@ -135,6 +136,20 @@ func (c Checks) byLine() (lines []checked) {
 		lines = append(lines, checked{first.at(), what})
 	}
 	return lines
+}
+
+func (r *Report) textOfAtomics(t *text) {
+	if len(r.Atomics) == 0 {
+		return
+	}
+	t.head("shared by CPUs")
+	for _, m := range r.Atomics {
+		if m.State == "left" {
+			t.line("%s\t%s may lose changes: %s", m.at(), m.Object, m.Why)
+		} else {
+			t.line("%s\t%s changes by an atomic operation", m.at(), m.Object)
+		}
+	}
 }
 
 func (r *Report) textOfObjects(t *text) {

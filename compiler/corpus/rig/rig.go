@@ -33,6 +33,7 @@ const Workload = 7
 type Config struct {
 	LambdaHost string // the binary
 	Instance   string // names the NIC; nobody else may have one of this name
+	Threads    int    // of the process; 0: one
 	Log        *slog.Logger
 }
 
@@ -66,7 +67,7 @@ func Open(ctx context.Context, c Config) (r *Rig, err error) {
 		return r, err
 	}
 	if r.backend, err = process.New(process.Config{
-		HostBinary: c.LambdaHost, RunDir: filepath.Join(dir, "p"), Logger: c.Log, Listen: freePort,
+		HostBinary: c.LambdaHost, RunDir: filepath.Join(dir, "p"), Threads: c.Threads, Logger: c.Log, Listen: freePort,
 	}); err != nil {
 		return r, err
 	}

@@ -17,6 +17,12 @@ import (
 // skipped where nobody may make interfaces.
 func Open(t *testing.T, name string) *rig.Rig {
 	t.Helper()
+	return OpenWith(t, name, rig.Config{})
+}
+
+// OpenWith is Open with more than the binary and the instance's name configured.
+func OpenWith(t *testing.T, name string, config rig.Config) *rig.Rig {
+	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("makes interfaces and loads BPF programs: needs root")
 	}
@@ -28,10 +34,10 @@ func Open(t *testing.T, name string) *rig.Rig {
 	if out, err := exec.CommandContext(t.Context(), "make", "-C", filepath.Join(root, "host")).CombinedOutput(); err != nil {
 		t.Fatalf("build lambda-host: %v\n%s", err, out)
 	}
-	r, err := rig.Open(t.Context(), rig.Config{
-		LambdaHost: filepath.Join(root, "build", "lambda-host"), Instance: fmt.Sprintf("%s%d", name, os.Getpid()),
-		Log: slog.New(slog.DiscardHandler),
-	})
+	config.LambdaHost = filepath.Join(root, "build", "lambda-host")
+	config.Instance = fmt.Sprintf("%s%d", name, os.Getpid())
+	config.Log = slog.New(slog.DiscardHandler)
+	r, err := rig.Open(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
 	}
