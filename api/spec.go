@@ -41,6 +41,9 @@ type Spec struct {
 	Services []ServiceSpec `yaml:"services,omitempty" json:"services,omitempty"`
 	// Offload puts the lambda onto the processor of the NIC's card too, where `up --mode offload` found one.
 	Offload bool `yaml:"offload,omitempty" json:"offload,omitempty"`
+	// Once has every request executed at most once while it is remembered, whether its client asks for it or not
+	// (docs/protocol.md).
+	Once bool `yaml:"once,omitempty" json:"once,omitempty"`
 	// P4 is the match stage's program, whose primitive actions are functions of Source, and Rules the rules of its tables
 	// (.p4cfg). Both are relative to the spec.
 	P4    string `yaml:"p4,omitempty" json:"p4,omitempty"`
@@ -156,6 +159,12 @@ func (s Spec) Validate() error {
 	if !identifierRE.MatchString(s.Entry) {
 		bad("entry", "%q is not a C identifier", s.Entry)
 	}
+	if s.Once && s.Message.Mode == ModeStream {
+		bad("once", "in message mode %q a packet whose answer was lost runs again: use mode %q", ModeStream, ModeAssemble)
+	}
+	if s.Once && s.Offload {
+		bad("once", "a card remembers no requests: leave out offload")
+	}
 	for _, f := range []struct{ field, path string }{{"source", s.Source}, {"p4", s.P4}, {"rules", s.Rules}} {
 		if strings.HasPrefix(f.path, "/") || slices.Contains(strings.Split(f.path, "/"), "..") {
 			bad(f.field, "%q leaves the lambda's directory: give a path below it", f.path)
@@ -199,6 +208,9 @@ func (s Spec) validateP4(bad func(field, format string, args ...any)) {
 			bad("rules", "there is no p4 program for which %q could be: name it with p4", s.Rules)
 		}
 		return
+	}
+	if s.Once {
+		bad("once", "a p4 program sees packets, not requests: leave it out")
 	}
 	if slices.Contains(s.Targets, TargetProcess) {
 		bad("targets", "a p4 program works on whole packets, which the target %q never sees: use %q alone", TargetProcess, TargetNIC)

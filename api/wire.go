@@ -40,6 +40,7 @@ const (
 	FlagAckWanted  Flag = 4
 	FlagDone       Flag = 8
 	FlagResend     Flag = 16
+	FlagOnce       Flag = 32
 )
 
 // Code is the reason in an error packet.
@@ -57,6 +58,7 @@ const (
 	CodeTimeout         Code = 8
 	CodeUnreachable     Code = 9
 	CodeStale           Code = 10
+	CodeDeadline        Code = 11
 )
 
 // Status is a lambda's own verdict on a request that it answered.
@@ -89,7 +91,7 @@ type Header struct {
 	DeadlineUS uint32
 	Client     uint32
 	Sequence   uint32
-	Reserved   uint32
+	Grant      uint32
 	Tag        uint64
 }
 
@@ -108,7 +110,7 @@ func (h *Header) Append(b []byte) []byte {
 	b = be.AppendUint32(b, h.Workload)
 	b = be.AppendUint32(b, h.Revision)
 	b = be.AppendUint64(b, h.Request)
-	for _, v := range [...]uint32{h.Index, h.Count, h.MessageLen, h.Method, h.DeadlineUS, h.Client, h.Sequence, h.Reserved} {
+	for _, v := range [...]uint32{h.Index, h.Count, h.MessageLen, h.Method, h.DeadlineUS, h.Client, h.Sequence, h.Grant} {
 		b = be.AppendUint32(b, v)
 	}
 	return be.AppendUint64(b, h.Tag)
@@ -125,7 +127,7 @@ func ParsePacket(b []byte) (h Header, payload []byte, err error) {
 		Magic: be.Uint16(b), Version: b[2], Type: Type(b[3]), Flags: Flag(b[4]), Code: b[5], Length: be.Uint16(b[6:]),
 		Workload: be.Uint32(b[8:]), Revision: be.Uint32(b[12:]), Request: be.Uint64(b[16:]),
 		Index: be.Uint32(b[24:]), Count: be.Uint32(b[28:]), MessageLen: be.Uint32(b[32:]), Method: be.Uint32(b[36:]),
-		DeadlineUS: be.Uint32(b[40:]), Client: be.Uint32(b[44:]), Sequence: be.Uint32(b[48:]), Reserved: be.Uint32(b[52:]),
+		DeadlineUS: be.Uint32(b[40:]), Client: be.Uint32(b[44:]), Sequence: be.Uint32(b[48:]), Grant: be.Uint32(b[52:]),
 		Tag: be.Uint64(b[56:]),
 	}
 	if h.Magic != RPCMagic || h.Version != RPCVersion {

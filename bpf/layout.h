@@ -12,7 +12,7 @@
 #include <linux/types.h>
 
 /* Raise when a record below changes: a daemon adopts a pinned NIC program of its own version only. */
-enum ln_version { LN_LAYOUT_VERSION = 6 };
+enum ln_version { LN_LAYOUT_VERSION = 7 };
 
 enum ln_limit {
 	LN_MAX_WORKLOADS = 65536, /* dispatch entries; the low half of a workload ID is its index */
@@ -28,6 +28,10 @@ enum ln_limit {
 	LN_MAX_SERVICES = 8, /* of one lambda */
 	LN_HIST_BUCKETS = 32, /* log2 of nanoseconds */
 	LN_SAMPLE_EVERY = 64, /* runs per sampled time measurement, a power of two */
+	LN_ONCE_BUCKETS = 1024, /* of requests that are executed at most once, a power of two */
+	LN_ONCE_WAYS = 8, /* requests per bucket */
+	LN_ONCE_RUNNING_MAX = 4, /* of them, that one workload may have running */
+	LN_ONCE_ANSWER = 1408, /* bytes of an answer: LN_RPC_MAX_PAYLOAD */
 };
 
 /* Where a workload's requests go: bits 40..47 of its dispatch word. */
@@ -67,7 +71,8 @@ struct ln_slot {
 	__u32 namespace_id;
 	__u32 message_ways; /* records that it uses of each bucket */
 	__u32 waits; /* 1: a match stage whose lambdas may wait for the host */
-	__u32 pad[3];
+	__u32 once; /* 1: each request is executed at most once, asked for or not */
+	__u32 pad[2];
 };
 
 struct ln_split {
@@ -106,6 +111,8 @@ struct ln_flow {
 	__u8 ipv6;
 	__u8 tos;
 	__u16 room; /* bytes of λ-RPC payload that the reply may have */
+	__u32 once; /* 1 + the number of the record in ln_onces that waits for the reply; 0: none does */
+	__u32 pad;
 	__u64 rpc[8]; /* the request's λ-RPC header as it came */
 };
 
@@ -171,6 +178,8 @@ enum ln_message_state {
 	LN_MESSAGE_DONE = 3, /* answered; the reply is remembered */
 };
 
+enum ln_remembered { LN_UNANSWERED = 255 };
+
 struct ln_message {
 	__u8 peer_addr[16];
 	__u64 request;
@@ -188,7 +197,10 @@ struct ln_message {
 	__u32 users; /* CPUs that work on one of its packets now: till they leave, the record is nobody else's */
 	__u32 revision; /* in that slot, which may be another's by the time that the client goes on */
 	__u32 timeout_ms; /* that revision's */
-	__u32 pad;
+	__u8 once; /* its lambda is to run at most once */
+	__u8 released; /* of those, one whose client has the reply: the first to make room */
+	__u8 error; /* of those, the error that stands for a reply; 0: there is one; LN_UNANSWERED: nothing does */
+	__u8 pad;
 };
 
 #ifndef LN_LAYOUT_NO_LOCKS
@@ -198,6 +210,45 @@ struct ln_bucket {
 	__u32 pad;
 	struct ln_message way[LN_MESSAGE_WAYS];
 	__u64 arrived[LN_MESSAGE_WAYS][LN_MAX_FRAGMENTS / 64];
+};
+#endif
+
+/* How long a request that is executed at most once is remembered after its last packet. */
+#define LN_ONCE_NS 10000000000ULL
+
+/* And a message, which has a time-out of its own, at least: two of a client's longest resend intervals. */
+#define LN_ONCE_HOLD_NS 1000000000ULL
+
+enum ln_once_state {
+	LN_ONCE_FREE = 0,
+	LN_ONCE_RUNNING = 1, /* not answered yet: the lambda runs, or waits for an external service */
+	LN_ONCE_DONE = 2, /* answered */
+	LN_ONCE_RELEASED = 3, /* answered, and the client has the answer; or there will be none */
+};
+
+/* A request of one packet that is executed at most once, and what its answer's header says. */
+struct ln_once {
+	__u8 peer_addr[16];
+	__u64 request;
+	__u64 expires_ns; /* coarse clock */
+	__u32 workload;
+	__u32 owner; /* stands for workload and address */
+	__u32 revision;
+	__u32 message_len;
+	__be16 peer_port;
+	__u16 length;
+	__u8 state; /* enum ln_once_state */
+	__u8 type;
+	__u8 code;
+	__u8 users; /* CPUs that copy the answer now */
+};
+
+#ifndef LN_LAYOUT_NO_LOCKS
+struct ln_once_bucket {
+	struct bpf_spin_lock lock;
+	__u32 pad;
+	struct ln_once way[LN_ONCE_WAYS];
+	__u8 answer[LN_ONCE_WAYS][LN_ONCE_ANSWER];
 };
 #endif
 

@@ -62,6 +62,14 @@ struct {
 	__type(value, struct ln_bucket);
 } ln_messages SEC(".maps");
 
+/* Requests that are executed at most once (once.h). */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, LN_ONCE_BUCKETS);
+	__type(key, __u32);
+	__type(value, struct ln_once_bucket);
+} ln_onces SEC(".maps");
+
 /* pacer maps this one and the next. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -113,6 +121,8 @@ struct ln_place {
 	__u32 reply_len; /* out, when done */
 	__u32 status; /* out, when done */
 	__u32 claim; /* in: enum ln_claim */
+	__u32 once; /* in: at most one run */
+	__u32 error; /* when done: what is remembered in place of a reply */
 };
 
 /* Whom a match stage may answer without a packet of his at hand: who asked a service through it, or had to wait for the host. */

@@ -12,7 +12,7 @@
 enum ln_arrival {
 	LN_ARRIVAL_NEW, /* not seen before: process it */
 	LN_ARRIVAL_AGAIN, /* seen before, the message is not whole yet */
-	LN_ARRIVAL_RUNNING, /* another CPU runs the lambda on the whole message */
+	LN_ARRIVAL_RUNNING, /* another CPU runs the lambda on the whole message, or the client has its reply */
 	LN_ARRIVAL_DONE, /* the message was answered and is remembered */
 	LN_ARRIVAL_BUSY, /* no free record */
 	LN_ARRIVAL_MALFORMED, /* contradicts what the message's other packets said */
@@ -42,6 +42,23 @@ static __always_inline int ln_is_message(const struct ln_message *m, const struc
 static __always_inline int ln_expired(const struct ln_message *m, __u64 now)
 {
 	return !m->users && now >= m->expires_ns;
+}
+
+/*
+ * Failing a free record, the longest answered message is forgotten; one in progress never is, nor one that is to run at most
+ * once while its client may still ask for the reply.
+ */
+static __always_inline int ln_forgettable(const struct ln_message *m, __u64 now)
+{
+	__u64 quiet = m->expires_ns - (__u64)m->timeout_ms * 1000000 + LN_ONCE_HOLD_NS;
+
+	return m->state == LN_MESSAGE_DONE && (m->released || !m->once || now >= quiet);
+}
+
+/* What is only kept to recognise a late packet goes first. */
+static __always_inline __u64 ln_age(const struct ln_message *m)
+{
+	return m->released ? m->expires_ns >> 1 : m->expires_ns;
 }
 
 /*
@@ -121,9 +138,8 @@ LN_GLOBAL int ln_message_arrive(const struct ln_slot *slot, const struct ln_flow
 			if (!idle)
 				chosen = way;
 			idle = 1;
-		} else if (!idle && m->state == LN_MESSAGE_DONE && m->expires_ns < oldest) {
-			/* Failing a free record, the longest answered message is forgotten; one in progress never is. */
-			oldest = m->expires_ns;
+		} else if (!idle && ln_forgettable(m, p->now) && ln_age(m) < oldest) {
+			oldest = ln_age(m);
 			chosen = way;
 		}
 	}
@@ -151,6 +167,9 @@ LN_GLOBAL int ln_message_arrive(const struct ln_slot *slot, const struct ln_flow
 	m->reply_len = 0;
 	m->status = 0;
 	m->timeout_ms = slot->message_timeout_ms;
+	m->once = p->once;
+	m->released = 0;
+	m->error = 0;
 	m->state = LN_MESSAGE_PARTIAL;
 	words = (p->count + 63) / 64;
 	for (__u32 i = 0; i < LN_MAX_FRAGMENTS / 64 && i < words; i++) {
@@ -163,7 +182,9 @@ found:
 	m = &b->way[chosen];
 	if (p->claim == LN_CLAIM_FREE) {
 		/* With a CPU still at work on it, it expires instead. */
-		if (!m->users && m->state != LN_MESSAGE_RUNNING)
+		if (m->once && m->state == LN_MESSAGE_DONE)
+			m->released = 1;
+		else if (!m->users && m->state != LN_MESSAGE_RUNNING)
 			m->state = LN_MESSAGE_FREE;
 		verdict = LN_ARRIVAL_ABSENT;
 		goto out;
@@ -174,8 +195,12 @@ found:
 	p->revision = m->revision;
 	p->reply_len = m->reply_len;
 	p->status = m->status;
+	p->error = m->error;
 	if (p->claim != LN_CLAIM_NONE && !ln_fits(m, p))
 		verdict = LN_ARRIVAL_MALFORMED;
+	else if (m->released)
+		verdict = p->claim == LN_CLAIM_NONE ? LN_ARRIVAL_NEW
+						    : LN_ARRIVAL_RUNNING; /* a pull finds no reply any more */
 	else if (m->state == LN_MESSAGE_DONE)
 		verdict = LN_ARRIVAL_DONE;
 	else if (m->state == LN_MESSAGE_RUNNING)
@@ -284,6 +309,7 @@ LN_GLOBAL int ln_message_finish(const struct ln_place *p, __u32 state, __u32 rep
 	m->state = state;
 	m->reply_len = reply_len;
 	m->status = status;
+	m->error = p->error;
 	bpf_spin_unlock(&b->lock);
 	return 0;
 }

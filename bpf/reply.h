@@ -7,6 +7,7 @@
 #define LN_REPLY_H
 
 #include "checksum.h"
+#include "once.h"
 #include "parse.h"
 
 #define LN_TTL 64
@@ -103,19 +104,6 @@ static __always_inline int ln_finish_ipv6(struct xdp_md *ctx, const __u8 *a, con
 	return 0;
 }
 
-struct ln_answer {
-	__u8 type;
-	__u8 flags;
-	__u8 code;
-	__u8 pad;
-	__u16 length;
-	__u16 pad2;
-	__u32 revision;
-	__u32 index;
-	__u32 count;
-	__u32 message_len;
-};
-
 static __always_inline void ln_write_rpc(struct ln_rpc *rpc, const struct ln_rpc *req, const struct ln_answer *answer)
 {
 	rpc->magic = bpf_htons(LN_RPC_MAGIC);
@@ -134,7 +122,7 @@ static __always_inline void ln_write_rpc(struct ln_rpc *rpc, const struct ln_rpc
 	rpc->deadline_us = 0;
 	rpc->client = req->client;
 	rpc->sequence = req->sequence;
-	rpc->reserved = 0;
+	rpc->grant = bpf_htonl(answer->grant);
 	rpc->tag = 0;
 }
 
@@ -156,6 +144,8 @@ LN_GLOBAL int ln_answer(struct xdp_md *ctx, struct ln_flow *flow, __u32 at, stru
 
 	if (at > 0xffff || ln_frame(ctx, at, head, answer->length))
 		return XDP_DROP;
+	if (flow->once)
+		ln_once_settle(ctx, flow, head, answer);
 	data = (void *)(long)ctx->data;
 	end = (void *)(long)ctx->data_end;
 	l3 = ln_write_l2(data, end, flow);

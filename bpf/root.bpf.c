@@ -85,6 +85,9 @@ LN_GLOBAL int ln_forward(struct xdp_md *ctx, struct ln_scratch *scratch, struct 
 		answer.index = bpf_ntohl(rpc->index);
 		answer.count = bpf_ntohl(rpc->count);
 	} else if (total > len || req->match.window) {
+		/* The further packets would be further runs. */
+		if (scratch->flow.once)
+			return ln_refuse_for(ctx, scratch, LN_CODE_TOO_LARGE, 0);
 		if (!step)
 			return ln_refuse_for(ctx, scratch, LN_CODE_TOO_LARGE, total);
 		answer.index = req->match.window / step;
@@ -126,6 +129,8 @@ static __always_inline int ln_epilogue(struct xdp_md *ctx, struct ln_scratch *sc
 		stats = bpf_map_lookup_elem(&ln_slot_stats, &scratch->slot);
 		if (stats)
 			stats->drops++;
+		if (scratch->flow.once)
+			ln_once_release(&scratch->flow, 1);
 		return XDP_DROP;
 	}
 	return ln_refuse_for(ctx, scratch, LN_CODE_LAMBDA_FAULT, 0);
@@ -184,8 +189,13 @@ static __noinline int ln_run_whole(struct xdp_md *ctx, struct ln_scratch *scratc
 	req->match.payload_len = req->match.message_len;
 	req->match.offset = 0;
 	verdict = ln_run(ctx, scratch);
+	if (verdict == LN_VERDICT_DROP)
+		scratch->place.error = LN_UNANSWERED;
+	else if (verdict != LN_VERDICT_FORWARD)
+		scratch->place.error = LN_CODE_LAMBDA_FAULT;
 	if (!repeat)
-		ln_message_finish(&scratch->place, verdict == LN_VERDICT_FORWARD ? LN_MESSAGE_DONE : LN_MESSAGE_FREE,
+		ln_message_finish(&scratch->place,
+				  scratch->place.error && !scratch->place.once ? LN_MESSAGE_FREE : LN_MESSAGE_DONE,
 				  req->out_total, req->out_status);
 	return ln_epilogue(ctx, scratch, req, slot, verdict);
 }
@@ -194,6 +204,10 @@ static __noinline int ln_run_whole(struct xdp_md *ctx, struct ln_scratch *scratc
 static __always_inline int ln_recall(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req,
 				     const struct ln_slot *slot)
 {
+	if (scratch->place.error == LN_UNANSWERED)
+		return XDP_DROP;
+	if (scratch->place.error)
+		return ln_refuse_for(ctx, scratch, scratch->place.error, 0);
 	req->step = LN_STEP_PULL;
 	req->out_total = scratch->place.reply_len;
 	req->out_status = scratch->place.status;
@@ -341,6 +355,34 @@ static __noinline int ln_single(struct xdp_md *ctx, struct ln_scratch *scratch, 
 	return ln_epilogue(ctx, scratch, req, slot, verdict);
 }
 
+/* A request of one packet that is to be executed at most once. */
+static __noinline int ln_single_once(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req)
+{
+	struct ln_answer answer = { .count = 1 };
+	struct ln_stats *stats;
+	__u32 len, slot = scratch->slot;
+	int failed;
+
+	switch (ln_once_arrive(&scratch->flow)) {
+	case LN_ONCE_NEW:
+		stats = bpf_map_lookup_elem(&ln_slot_stats, &slot);
+		if (stats)
+			stats->requests++;
+		return ln_single(ctx, scratch, req);
+	case LN_ONCE_UNDERWAY:
+		return XDP_DROP;
+	case LN_ONCE_ANSWERED:
+		failed = ln_once_recall(ctx, &scratch->flow, req->payload_off, &answer);
+		scratch->flow.once = 0; /* it is remembered already */
+		len = answer.length;
+		if (failed)
+			return ln_refuse_for(ctx, scratch, LN_CODE_TOO_LARGE, len);
+		return ln_answer(ctx, &scratch->flow, req->payload_off, &answer);
+	}
+	scratch->flow.once = 0;
+	return ln_refuse_for(ctx, scratch, LN_CODE_BUSY, 0);
+}
+
 /* A further packet of a reply: from the revision that began it. */
 static __always_inline int ln_pull(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req,
 				   const struct ln_slot *slot)
@@ -355,12 +397,18 @@ static __always_inline int ln_pull(struct xdp_md *ctx, struct ln_scratch *scratc
 	req->match.revision = revision;
 	if (began->mode == LN_MODE_ASSEMBLE)
 		return ln_message_packet(ctx, scratch, req, 1);
+	if (scratch->place.once) /* such a reply has one packet; a pull would run the lambda again */
+		return ln_refuse_for(ctx, scratch, LN_CODE_STALE, 0);
 	return ln_single(ctx, scratch, req);
 }
 
 /* The client has its whole reply, or gave the message up: the record is free for others. */
-static __always_inline int ln_done(struct ln_scratch *scratch)
+static __always_inline int ln_done(struct ln_scratch *scratch, const struct ln_slot *slot)
 {
+	if (scratch->place.once && slot->mode != LN_MODE_ASSEMBLE) {
+		ln_once_release(&scratch->flow, 0);
+		return XDP_DROP;
+	}
 	scratch->place.now = bpf_ktime_get_coarse_ns();
 	ln_arrive(scratch, LN_CLAIM_FREE);
 	return XDP_DROP;
@@ -380,6 +428,7 @@ static __always_inline int ln_describe(struct ln_scratch *scratch, struct ln_req
 	place->count = bpf_ntohl(rpc->count);
 	place->message_len = bpf_ntohl(rpc->message_len);
 	place->length = bpf_ntohs(rpc->length);
+	place->once = slot->once || rpc->flags & LN_FLAG_ONCE;
 
 	match->event = LAMBDA_EVENT_REQUEST; /* also of a remembered reply */
 	match->workload = place->workload;
@@ -439,15 +488,20 @@ static __always_inline int ln_serve(struct xdp_md *ctx, struct ln_scratch *scrat
 	if (bpf_ntohs(rpc->length) > scratch->flow.room || ln_describe(scratch, req, rpc, slot))
 		return ln_refuse_for(ctx, scratch, LN_CODE_MALFORMED, 0);
 	if (rpc->type == LN_TYPE_ACK)
-		return rpc->flags & LN_FLAG_DONE ? ln_done(scratch) : XDP_DROP;
+		return rpc->flags & LN_FLAG_DONE ? ln_done(scratch, slot) : XDP_DROP;
 	if (pull)
 		return ln_pull(ctx, scratch, req, slot);
+	/* A lambda that sees each packet as it comes runs on it again where its answer was lost. */
+	if (scratch->place.once && scratch->place.count > 1 && slot->mode == LN_MODE_STREAM)
+		return ln_refuse_for(ctx, scratch, LN_CODE_TOO_LARGE, 0);
 	/* Of a message that an earlier revision began, the packets may come to one that takes single packets only. */
 	if (slot->mode == LN_MODE_ASSEMBLE ||
 	    (scratch->place.count > 1 && (slot->mode == LN_MODE_STREAM || slot->prev)))
 		return ln_message_packet(ctx, scratch, req, 0);
 	if (scratch->place.count > 1 || scratch->place.message_len > slot->message_max)
 		return ln_refuse_for(ctx, scratch, LN_CODE_TOO_LARGE, 0);
+	if (scratch->place.once)
+		return ln_single_once(ctx, scratch, req);
 	stats->requests++;
 	return ln_single(ctx, scratch, req);
 }

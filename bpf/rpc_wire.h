@@ -23,6 +23,7 @@ enum {
 	LN_FLAG_ACK_WANTED = 4,
 	LN_FLAG_DONE = 8,
 	LN_FLAG_RESEND = 16,
+	LN_FLAG_ONCE = 32,
 	LN_CODE_UNKNOWN_WORKLOAD = 1,
 	LN_CODE_OVER_QUOTA = 2,
 	LN_CODE_BAD_TAG = 3,
@@ -33,6 +34,7 @@ enum {
 	LN_CODE_TIMEOUT = 8,
 	LN_CODE_UNREACHABLE = 9,
 	LN_CODE_STALE = 10,
+	LN_CODE_DEADLINE = 11,
 	LN_STATUS_OK = 0,
 	LN_STATUS_NOT_FOUND = 1,
 	LN_STATUS_BAD_REQUEST = 2,
@@ -58,7 +60,7 @@ struct ln_rpc {
 	__be32 deadline_us;
 	__be32 client;
 	__be32 sequence;
-	__be32 reserved;
+	__be32 grant;
 	__be64 tag;
 };
 

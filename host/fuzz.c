@@ -56,7 +56,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	host.services[0].timeout_ms = 100;
 	host.workers = &worker;
 	pthread_rwlock_init(&host.world, NULL);
-	return message_init() || call_init(&worker);
+	return message_init() || once_init() || call_init(&worker);
 }
 
 static void require(bool condition)

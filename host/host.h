@@ -51,6 +51,7 @@ struct flow {
 	union address peer;
 	int fd; /* the socket that the request came in by */
 	uint32_t room; /* bytes of payload that the reply may have */
+	uint32_t once; /* 1 + the number of the record that waits for the reply; 0: none does */
 	struct ln_rpc rpc; /* the request's header as it came */
 };
 
@@ -120,6 +121,9 @@ struct message {
 	uint32_t status;
 	uint32_t users; /* workers that hold it: it stays */
 	bool doomed; /* to be forgotten by the last of them */
+	bool once; /* its lambda is to run at most once */
+	bool released; /* of those, one whose client has the reply: the first to make room */
+	uint8_t error; /* of those, the error that stands for a reply; 0: there is one; LN_UNANSWERED: nothing does */
 	enum ln_message_state state;
 	uint64_t *arrived; /* bitmap of packets */
 	uint8_t *buffer; /* mode assemble */
@@ -196,6 +200,7 @@ struct host {
 	uint32_t message_max;
 	uint32_t in_flight; /* a power of two */
 	uint32_t message_timeout_ms;
+	bool once; /* each request is executed at most once, asked for or not */
 	uint64_t run_limit_ns;
 	uint64_t memory; /* of one revision's objects; 0: unlimited */
 	struct service services[MAX_SERVICES];
@@ -215,6 +220,12 @@ struct host {
 };
 
 extern struct host host;
+
+/* Whether the request is to be executed at most once. */
+static inline bool wants_once(const struct flow *flow)
+{
+	return host.once || flow->rpc.flags & LN_FLAG_ONCE;
+}
 
 /* rpc.c */
 void rpc_receive(struct worker *w, struct packet *p, uint32_t len);
@@ -238,6 +249,7 @@ struct ln_stats *reply_stats(struct worker *w, struct revision *rev);
 void reply_error(struct packet *p, uint8_t code, uint32_t needed);
 void reply_refuse(struct worker *w, struct packet *p, struct revision *rev, uint8_t code, uint32_t needed);
 void reply_send(struct worker *w, struct packet *p, struct revision *rev, uint8_t *at, const struct answer *a);
+void reply_again(struct packet *p, const struct answer *a);
 void reply_acknowledge(struct packet *p, struct message *m);
 uint8_t *reply_claim(struct packet *p, int32_t off, uint32_t len);
 void reply_conclude(struct worker *w, struct packet *p, struct revision *rev, int verdict);
@@ -251,7 +263,7 @@ int run_packet(struct worker *w, struct packet *p, struct revision *rev);
 enum arrival {
 	ARRIVAL_NEW, /* this worker, and no other, has to take the packet in */
 	ARRIVAL_AGAIN, /* seen before, the message is not whole yet */
-	ARRIVAL_RUNNING, /* another worker runs the lambda on the whole message */
+	ARRIVAL_RUNNING, /* another worker runs the lambda on the whole message, or the client has its reply */
 	ARRIVAL_DONE, /* answered, and remembered */
 	ARRIVAL_BUSY,
 	ARRIVAL_MALFORMED, /* contradicts the message's other packets */
@@ -278,6 +290,12 @@ void mode_single(struct worker *w, struct packet *p, struct revision *rev);
 void mode_stream(struct worker *w, struct packet *p, struct message *m, enum arrival arrival);
 void mode_assemble(struct worker *w, struct packet *p, struct message *m, enum arrival arrival);
 void mode_pull(struct worker *w, struct packet *p);
+
+/* once.c */
+int once_init(void);
+bool once_arrive(struct worker *w, struct packet *p);
+void once_settle(const struct flow *flow, const uint8_t *at, const struct answer *a);
+void once_release(const struct worker *w, const struct flow *flow, bool running);
 
 /* call.c */
 int call_init(struct worker *w);

@@ -27,7 +27,7 @@ struct host host = {
 static const char usage[] =
 	"usage: lambda-host --workload ID --listen ADDR:PORT [--listen ...] --control SOCKET\n"
 	"                   [--mode packet|stream|assemble] [--message-max BYTES] [--in-flight N]\n"
-	"                   [--message-timeout MS] [--service ADDR:PORT,MS ...] [--memory BYTES] [--time US]\n"
+	"                   [--message-timeout MS] [--once] [--service ADDR:PORT,MS ...] [--memory BYTES] [--time US]\n"
 	"                   [--threads N] [--spin | --block] [--cpu FIRST] [--user UID]\n"
 	"       lambda-host --check OBJECT [--memory BYTES] [--user UID]\n"
 	"\n"
@@ -112,6 +112,7 @@ static const struct option options[] = {
 	{ "message-max", required_argument, NULL, 'M' },
 	{ "in-flight", required_argument, NULL, 'f' },
 	{ "message-timeout", required_argument, NULL, 't' },
+	{ "once", no_argument, NULL, 'o' },
 	{ "service", required_argument, NULL, 's' },
 	{ "memory", required_argument, NULL, 'r' },
 	{ "time", required_argument, NULL, 'T' },
@@ -151,6 +152,9 @@ static void set(int option, struct settings *settings)
 		break;
 	case 't':
 		host.message_timeout_ms = number("message-timeout", optarg, 1, 600000);
+		break;
+	case 'o':
+		host.once = true;
 		break;
 	case 's':
 		if (host.service_count == MAX_SERVICES)
@@ -269,6 +273,7 @@ int main(int argc, char **argv)
 		err(1, "workers");
 	memset(host.workers, 0, host.threads * sizeof(*host.workers));
 	check(message_init(), "message records");
+	check(once_init(), "records of requests");
 	for (unsigned int i = 0; i < host.threads; i++) {
 		host.workers[i].id = i;
 		check(call_init(&host.workers[i]), "call records");

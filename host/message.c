@@ -135,9 +135,15 @@ static struct message *claim(uint64_t now)
 
 	if (m)
 		return m;
+	/* What is only kept to recognise a late packet goes first. */
 	TAILQ_FOREACH(m, &messages.done, order)
 	{
-		if (!m->users)
+		if (!m->users && m->released)
+			goto evict;
+	}
+	TAILQ_FOREACH(m, &messages.done, order)
+	{
+		if (!m->users && (!m->once || now >= m->touched_ns + LN_ONCE_HOLD_NS))
 			goto evict;
 	}
 	m = TAILQ_FIRST(&messages.active);
@@ -168,6 +174,9 @@ static struct message *begin(const struct key *key, const struct ln_rpc *rpc, ui
 	m->reply_len = 0;
 	m->users = 0;
 	m->doomed = false;
+	m->once = host.once || rpc->flags & LN_FLAG_ONCE;
+	m->released = false;
+	m->error = 0;
 	m->state = LN_MESSAGE_PARTIAL;
 	memset(m->arrived, 0, ((m->count + 63) / 64) * sizeof(*m->arrived));
 	m->chain = *chain;
@@ -232,7 +241,9 @@ enum arrival message_arrive(const struct packet *p, uint64_t now, struct message
 		goto out;
 	}
 	touch(m, now);
-	if (m->state == LN_MESSAGE_DONE) {
+	if (m->released) {
+		arrival = ARRIVAL_RUNNING;
+	} else if (m->state == LN_MESSAGE_DONE) {
 		arrival = ARRIVAL_DONE;
 	} else if (m->state == LN_MESSAGE_RUNNING) {
 		arrival = ARRIVAL_RUNNING;
@@ -256,7 +267,7 @@ struct message *message_find(const struct packet *p, uint64_t now)
 
 	pthread_mutex_lock(&messages.lock);
 	m = lookup(&key);
-	if (m && m->state == LN_MESSAGE_DONE && !expired(m, now))
+	if (m && m->state == LN_MESSAGE_DONE && !m->released && !expired(m, now))
 		touch(m, now);
 	else
 		m = NULL;
@@ -272,7 +283,9 @@ void message_finish(const struct packet *p)
 
 	pthread_mutex_lock(&messages.lock);
 	m = lookup(&key);
-	if (m && m->users)
+	if (m && m->once && m->state == LN_MESSAGE_DONE)
+		m->released = true;
+	else if (m && m->users)
 		m->doomed = true;
 	else if (m)
 		drop(m);

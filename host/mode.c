@@ -106,6 +106,13 @@ static void send_window(struct worker *w, struct packet *p, struct message *m, u
 	reply_send(w, p, m->revision, p->base, &a);
 }
 
+/* A message that ran at most once came to no reply. */
+static void repeat_error(struct worker *w, struct packet *p, const struct message *m)
+{
+	if (m->error != LN_UNANSWERED)
+		reply_refuse(w, p, m->revision, m->error, 0);
+}
+
 static void assemble_run(struct worker *w, struct packet *p, struct message *m)
 {
 	uint8_t *end = m->buffer + host.message_max + LAMBDA_WINDOW;
@@ -124,7 +131,13 @@ static void assemble_run(struct worker *w, struct packet *p, struct message *m)
 		verdict = LN_VERDICT_FAULT;
 	if (verdict != LN_VERDICT_FORWARD) {
 		reply_conclude(w, p, m->revision, verdict == LN_VERDICT_DROP ? verdict : LN_VERDICT_FAULT);
-		message_forget(m);
+		m->error = verdict == LN_VERDICT_DROP ? LN_UNANSWERED : LN_CODE_LAMBDA_FAULT;
+		if (!m->once) {
+			message_forget(m);
+			return;
+		}
+		message_done(m);
+		message_release(m);
 		return;
 	}
 	m->reply_at = w->req.out_off;
@@ -146,7 +159,9 @@ void mode_assemble(struct worker *w, struct packet *p, struct message *m, enum a
 		}
 	}
 	w->req.match.repeat = true;
-	if (arrival == ARRIVAL_DONE)
+	if (arrival == ARRIVAL_DONE && m->error)
+		repeat_error(w, p, m);
+	else if (arrival == ARRIVAL_DONE)
 		send_window(w, p, m, 0, p->flow.room);
 	else if (arrival != ARRIVAL_RUNNING)
 		reply_acknowledge(p, m);
@@ -165,6 +180,8 @@ void mode_pull(struct worker *w, struct packet *p)
 	}
 	if (m->revision->number != be32toh(p->flow.rpc.revision))
 		reply_refuse(w, p, m->revision, LN_CODE_STALE, 0);
+	else if (m->error)
+		repeat_error(w, p, m);
 	else if (window > m->reply_len)
 		reply_refuse(w, p, m->revision, LN_CODE_LAMBDA_FAULT, 0);
 	else

@@ -16,9 +16,10 @@ static uint64_t own_memory(void)
 	uint64_t calls = host.service_count ? LN_MAX_CALLS * sizeof(struct call) : 0;
 	uint64_t worker =
 		sizeof(struct worker) + SENDS * BUFFER + BATCH * DATAGRAM + calls + (16 << 20); /* stack, arena */
+	uint64_t once = LN_ONCE_BUCKETS * LN_ONCE_WAYS * (sizeof(struct ln_once) + LN_ONCE_ANSWER);
 
 	record += LN_MAX_FRAGMENTS / 8 + sizeof(struct message);
-	return (64 << 20) + host.in_flight * record + host.threads * worker;
+	return (64 << 20) + once + host.in_flight * record + host.threads * worker;
 }
 
 static int limit_memory(void)

@@ -34,6 +34,8 @@ static void answer(struct packet *p, uint8_t *at, const struct answer *a)
 		.sequence = req->sequence,
 	};
 
+	if (p->flow.once)
+		once_settle(&p->flow, at, a);
 	p->out = at - HEADER;
 	memcpy(p->out, &rpc, HEADER);
 	p->out_len = HEADER + a->length;
@@ -46,6 +48,12 @@ void reply_error(struct packet *p, uint8_t code, uint32_t needed)
 	struct answer a = { .type = LN_TYPE_ERROR, .code = code, .count = 1, .message_len = needed };
 
 	answer(p, p->base, &a);
+}
+
+/* Sends a remembered answer, whose bytes are the payload. */
+void reply_again(struct packet *p, const struct answer *a)
+{
+	answer(p, p->base, a);
 }
 
 struct ln_stats *reply_stats(struct worker *w, struct revision *rev)
@@ -145,6 +153,10 @@ static void forward(struct worker *w, struct packet *p, struct revision *rev)
 		reply_refuse(w, p, rev, LN_CODE_TOO_LARGE, len > LN_RPC_MAX_PAYLOAD ? 0 : len);
 		return;
 	}
+	if (p->flow.once && total > len) { /* the further packets would be further runs */
+		reply_refuse(w, p, rev, LN_CODE_TOO_LARGE, 0);
+		return;
+	}
 	if (!number(w, p, &a)) {
 		reply_refuse(w, p, rev, LN_CODE_TOO_LARGE, total);
 		return;
@@ -165,6 +177,8 @@ void reply_conclude(struct worker *w, struct packet *p, struct revision *rev, in
 	switch (verdict) {
 	case LN_VERDICT_DROP:
 		reply_stats(w, rev)->drops++;
+		if (p->flow.once)
+			once_release(w, &p->flow, true);
 		break;
 	case LN_VERDICT_FORWARD:
 		forward(w, p, rev);

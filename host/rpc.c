@@ -62,8 +62,15 @@ static void receive_request(struct worker *w, struct packet *p)
 			reply_refuse(w, p, rev, LN_CODE_TOO_LARGE, 0);
 			return;
 		}
+		if (wants_once(&p->flow) && !once_arrive(w, p))
+			return;
 		reply_stats(w, rev)->requests++;
 		mode_single(w, p, rev);
+		return;
+	}
+	/* A lambda that sees each packet as it comes runs on it again where its answer was lost. */
+	if (host.mode == LN_MODE_STREAM && wants_once(&p->flow)) {
+		reply_refuse(w, p, rev, LN_CODE_TOO_LARGE, 0);
 		return;
 	}
 	arrival = message_arrive(p, w->now, &m);
@@ -89,10 +96,18 @@ static void receive_pull(struct worker *w, struct packet *p)
 		return;
 	}
 	rev = revision_find(be32toh(p->flow.rpc.revision));
-	if (rev)
+	if (rev && !wants_once(&p->flow)) /* whose reply has one packet; a pull would run the lambda again */
 		mode_single(w, p, rev);
 	else
 		reply_refuse(w, p, host.current, LN_CODE_STALE, 0);
+}
+
+static void receive_done(const struct worker *w, const struct packet *p)
+{
+	if (wants_once(&p->flow) && host.mode != LN_MODE_ASSEMBLE)
+		once_release(w, &p->flow, false);
+	else if (host.mode != LN_MODE_PACKET)
+		message_finish(p);
 }
 
 /* Whether index and packet size of a pull make sense. */
@@ -145,8 +160,8 @@ static void dispatch(struct worker *w, struct packet *p)
 		break;
 	case LN_TYPE_ACK:
 		/* The client has all of its reply, or gave the message up. */
-		if (p->flow.rpc.flags & LN_FLAG_DONE && host.mode != LN_MODE_PACKET)
-			message_finish(p);
+		if (p->flow.rpc.flags & LN_FLAG_DONE)
+			receive_done(w, p);
 		break;
 	}
 }
@@ -178,6 +193,7 @@ void rpc_receive(struct worker *w, struct packet *p, uint32_t len)
 
 	p->out_len = 0;
 	p->offset = 0;
+	p->flow.once = 0;
 	if (len < HEADER)
 		return;
 	memcpy(&p->flow.rpc, p->base - HEADER, HEADER);

@@ -90,7 +90,9 @@ static uint32_t room_for(struct lambdanic *c, const struct header *head, uint32_
 	const struct room *r = room_of(c, head);
 	uint32_t room = c->options.reply_room;
 
-	if (asked)
+	if (head->flags & LN_FLAG_ONCE)
+		room = c->single; /* for what does not fit, the lambda would have to run again */
+	else if (asked)
 		room = asked;
 	else if (r->workload == head->workload && r->method == head->method)
 		room = MAX(room, r->bytes);
@@ -152,6 +154,8 @@ int start_call(struct lambdanic *c, const struct lambdanic_request *r, struct la
 		return LAMBDANIC_SYSTEM;
 	if (r->deadline_us)
 		timeout = (int64_t)MIN(r->deadline_us, UINT64_C(1) << 50) * 1000;
+	if (r->once)
+		head.flags = LN_FLAG_ONCE;
 	head.message_len = (uint32_t)r->len;
 	head.deadline_us = (uint32_t)MIN(timeout / 1000, UINT32_MAX);
 	if (r->len > c->single)
@@ -183,7 +187,7 @@ int start_call(struct lambdanic *c, const struct lambdanic_request *r, struct la
 /* start_over decides whether a call that ended with a result is tried again, and with how much room. */
 static bool start_over(struct lambdanic *c, struct call *k, int result)
 {
-	if (k->attempt >= MAX_ATTEMPTS)
+	if (k->attempt >= MAX_ATTEMPTS || (k->x.head.flags & LN_FLAG_ONCE))
 		return false;
 	if (result == LN_CODE_STALE)
 		return true;
@@ -259,7 +263,7 @@ static void poll_call(struct lambdanic *c, struct call *k, int64_t now)
 	if (k->idle)
 		k->deadline = k->x.moved + c->options.timeout_ms * MS;
 	if (now >= k->deadline) {
-		finish(c, k, LAMBDANIC_DEADLINE, 0, now);
+		finish(c, k, k->x.busy ? LN_CODE_BUSY : LAMBDANIC_DEADLINE, 0, now);
 		return;
 	}
 	if (batch_full(&c->out))

@@ -40,6 +40,8 @@ const char *lambdanic_strerror(int result)
 		return "an external service cannot be reached";
 	case LN_CODE_STALE:
 		return "the revision or reply is gone: start over";
+	case LN_CODE_DEADLINE:
+		return "the deadline was over before the lambda could answer";
 	}
 	return "unknown reason";
 }

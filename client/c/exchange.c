@@ -106,7 +106,7 @@ void exchange_release(struct exchange *x, struct batch *b)
 {
 	struct header h = x->head;
 
-	if (x->head.count == 1 && x->first.count <= 1)
+	if (x->head.count == 1 && x->first.count <= 1 && !(x->head.flags & LN_FLAG_ONCE))
 		return;
 	h.type = LN_TYPE_ACK;
 	h.flags |= LN_FLAG_DONE;
@@ -302,6 +302,11 @@ static void refused(struct exchange *x, const struct header *h)
 	if (h->code == LN_CODE_STALE && x->guessed) { /* wrong: there is nothing to pull */
 		x->pulling = false;
 		x->parted = true;
+		return;
+	}
+	if (h->code == LN_CODE_BUSY &&
+	    (x->head.flags & LN_FLAG_ONCE)) { /* it did not run: the resends' growing intervals give way */
+		x->busy = true;
 		return;
 	}
 	if (h->code == LN_CODE_TOO_LARGE)

@@ -22,7 +22,7 @@ struct header {
 	uint16_t length;
 	uint32_t workload, revision;
 	uint64_t request;
-	uint32_t index, count, message_len, method, deadline_us, client, sequence, reserved;
+	uint32_t index, count, message_len, method, deadline_us, client, sequence, grant;
 	uint64_t tag;
 };
 
@@ -122,6 +122,7 @@ struct exchange {
 	bool finished;
 	int result;
 	uint32_t need;
+	bool busy; /* the server did not take a packet that will be sent again */
 
 	uint64_t reached; /* packets of request and reply that are through */
 	int64_t moved; /* when the last one got through */

@@ -57,6 +57,11 @@ struct lambdanic_request {
 	 */
 	uint32_t reply_room;
 	void *user; /* handed back in the reply */
+	/*
+	 * Execute it at most once while the server remembers it: what is sent again is answered from memory. The reply to a
+	 * request of one packet then has to fit one packet, and the call is never started over: LN_CODE_STALE is final.
+	 */
+	bool once;
 };
 
 struct lambdanic_reply {

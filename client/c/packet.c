@@ -23,7 +23,7 @@ void header_write(const struct header *h, struct ln_rpc *wire)
 		.deadline_us = htobe32(h->deadline_us),
 		.client = htobe32(h->client),
 		.sequence = htobe32(h->sequence),
-		.reserved = htobe32(h->reserved),
+		.grant = htobe32(h->grant),
 		.tag = htobe64(h->tag),
 	};
 }
@@ -47,7 +47,7 @@ static void header_read(const struct ln_rpc *wire, struct header *h)
 		.deadline_us = be32toh(wire->deadline_us),
 		.client = be32toh(wire->client),
 		.sequence = be32toh(wire->sequence),
-		.reserved = be32toh(wire->reserved),
+		.grant = be32toh(wire->grant),
 		.tag = be64toh(wire->tag),
 	};
 }

@@ -31,6 +31,7 @@ func TestErrors(t *testing.T) {
 	sentinels := []error{
 		lambdanic.ErrUnknownWorkload, lambdanic.ErrOverQuota, lambdanic.ErrBadTag, lambdanic.ErrMalformed, lambdanic.ErrLambdaFault,
 		lambdanic.ErrTooLarge, lambdanic.ErrBusy, lambdanic.ErrServiceTimeout, lambdanic.ErrUnreachable, lambdanic.ErrStale,
+		lambdanic.ErrTooLate,
 	}
 	for i, sentinel := range sentinels {
 		s.Refuse(func(*api.Header) (api.Code, int) { return api.Code(i + 1), 0 })
@@ -73,6 +74,56 @@ func TestStaleStartsOver(t *testing.T) {
 			check(t, c, req)
 		} else if _, err := c.call(t.Context(), req); err != nil && !errors.Is(err, lambdanic.ErrStale) { // its writer may have packet 0
 			t.Errorf("stream: %v", err)
+		}
+	}
+}
+
+// Once a request may have been executed, the client never makes another of it; while the server says that it was not, it waits and
+// asks again. It says so when it has the answer.
+func TestOnce(t *testing.T) {
+	for code, want := range map[api.Code]error{
+		0: nil, api.CodeBusy: nil, api.CodeStale: lambdanic.ErrStale, api.CodeTooLarge: lambdanic.ErrTooLarge,
+	} {
+		for i, n := range []int{10, 5000} {
+			s := serve(t, "127.0.0.1:0", rpcserver.Faults{})
+			for _, c := range callers(t, s.Addr().String()) {
+				var seen, others atomic.Int32
+				var id atomic.Uint64
+				s.Refuse(func(h *api.Header) (api.Code, int) {
+					if h.Flags&api.FlagOnce == 0 {
+						t.Errorf("%s: a packet of type %d without the flag", c.name, h.Type)
+					}
+					if h.Type != api.TypeRequest {
+						return 0, 0
+					}
+					if !id.CompareAndSwap(0, h.Request) && id.Load() != h.Request {
+						others.Add(1)
+					}
+					if seen.Add(1) > 2 {
+						return 0, 0
+					}
+					return code, api.RPCMaxPayload
+				})
+				before, padded := s.Stats.Released.Load(), s.Stats.Padded.Load()
+				_, err := c.call(t.Context(), lambdanic.Request{Workload: echoAssemble, Body: text(n), Once: true, ReplyRoom: 1})
+				if !errors.Is(err, want) || others.Load() > 0 {
+					t.Errorf("%s, %d bytes, code %d: %v, and %d packets of another request", c.name, n, code, err, others.Load())
+				}
+				if want == nil && !rpcserver.Every(time.Millisecond, 5*time.Second, func() bool { return s.Stats.Released.Load() > before }) {
+					t.Errorf("%s, %d bytes, code %d: it kept to itself that it has the answer", c.name, n, code)
+				}
+				if i == 0 && s.Stats.Padded.Load() == padded {
+					t.Errorf("%s: the reply has no room", c.name)
+				}
+			}
+		}
+	}
+	s := serve(t, "127.0.0.1:0", rpcserver.Faults{})
+	s.Refuse(func(*api.Header) (api.Code, int) { return api.CodeBusy, 0 })
+	for _, c := range callers(t, s.Addr().String(), lambdanic.WithTimeout(100*time.Millisecond)) {
+		_, err := c.call(t.Context(), lambdanic.Request{Workload: echoAssemble, Body: text(10), Once: true})
+		if !errors.Is(err, lambdanic.ErrDeadlineExceeded) || !errors.Is(err, lambdanic.ErrBusy) {
+			t.Errorf("%s: always busy: %v", c.name, err)
 		}
 	}
 }

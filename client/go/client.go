@@ -1,6 +1,7 @@
 package lambdanic
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -197,7 +198,7 @@ func (k *call) drive(ctx context.Context, s *socket, c *session, deadline time.D
 		k.mu.Lock()
 		k.x.moved += now - before // the server is not to blame for a slow reader or writer
 		wake := k.x.poll(now, &k.out)
-		finished, err, moved, last := k.x.finished, k.x.err, k.x.moved, k.last
+		finished, err, moved, last := k.x.finished, k.x.err, k.x.moved, cmp.Or(k.last, k.x.told)
 		k.mu.Unlock()
 		if finished {
 			if more, perr := pump.pump(k); more || perr != nil {

@@ -1,6 +1,7 @@
 package lambdanic
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -124,7 +125,7 @@ func (c *Conn) run(ctx context.Context, deadline time.Duration, idle bool) error
 			deadline = c.x.moved + c.timeout
 		}
 		if now >= deadline || ctx.Err() != nil {
-			return c.end(giveUp(ctx, c.last))
+			return c.end(giveUp(ctx, cmp.Or(c.last, c.x.told)))
 		}
 	}
 }

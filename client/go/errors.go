@@ -28,6 +28,8 @@ var (
 	ErrServiceTimeout  = &RPCError{Code: api.CodeTimeout}
 	ErrUnreachable     = &RPCError{Code: api.CodeUnreachable}
 	ErrStale           = &RPCError{Code: api.CodeStale}
+	// ErrTooLate: the server found the call's deadline over. It also is ErrDeadlineExceeded.
+	ErrTooLate = &RPCError{Code: api.CodeDeadline}
 )
 
 // What the client says of a call itself.
@@ -53,6 +55,7 @@ var reasons = map[api.Code]string{
 	api.CodeTimeout:         "an external service did not answer in time",
 	api.CodeUnreachable:     "an external service cannot be reached",
 	api.CodeStale:           "the revision or reply is gone: start over",
+	api.CodeDeadline:        "the deadline was over before the lambda could answer",
 }
 
 // Error gives the reason and, where there is one, the remedy.
@@ -69,6 +72,9 @@ func (e *RPCError) Error() string {
 
 // Is compares the codes alone, so that the sentinels match whatever else the packet said.
 func (e *RPCError) Is(target error) bool {
+	if e.Code == api.CodeDeadline && (target == ErrDeadlineExceeded || target == context.DeadlineExceeded) {
+		return true
+	}
 	t, ok := target.(*RPCError)
 	return ok && t.Code == e.Code
 }

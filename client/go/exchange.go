@@ -32,6 +32,7 @@ type exchange struct {
 	size     int // bytes per packet of the reply but the last
 	finished bool
 	err      error
+	told     error // why the server did not take a packet that will be sent again
 
 	reached int           // packets of request and reply that are through
 	moved   time.Duration // when the last one got through
@@ -130,7 +131,7 @@ func (x *exchange) appendPull(b *batch, i int, again bool) {
 // release fills b with the acknowledgement by which the server may forget message and reply, where it keeps any.
 func (x *exchange) release(b *batch) {
 	b.reset()
-	if x.head.Count == 1 && x.first.Count <= 1 {
+	if x.head.Count == 1 && x.first.Count <= 1 && x.head.Flags&api.FlagOnce == 0 {
 		return
 	}
 	h := x.head
@@ -174,6 +175,9 @@ func (x *exchange) refused(h *api.Header) {
 	switch {
 	case e.Code == api.CodeTooLarge:
 		e.Need = int(h.MessageLen)
+	case e.Code == api.CodeBusy && x.head.Flags&api.FlagOnce != 0: // it did not run: the resends' growing intervals give way
+		x.told = e
+		return
 	case e.Code == api.CodeStale && x.guessed: // wrong: there is nothing to pull
 		x.pulling, x.parted = false, true
 		return

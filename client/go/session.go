@@ -78,11 +78,15 @@ func firstID() uint64 {
 // header makes the header of a request's packets, but for its ID. size is how many bytes each holds.
 func (s *session) header(req *Request, n int, deadline time.Duration) (head api.Header, size int, err error) {
 	count, size := packets(n, s.single)
+	var flags api.Flag
+	if req.Once {
+		flags = api.FlagOnce
+	}
 	if n > int(api.MaxMessage) {
 		return head, 0, fmt.Errorf("%w: %d bytes exceed %d", ErrRequestTooLarge, n, api.MaxMessage)
 	}
 	return api.Header{
-		Type: api.TypeRequest, Workload: req.Workload, Method: req.Method, Count: uint32(count), MessageLen: uint32(n),
+		Type: api.TypeRequest, Flags: flags, Workload: req.Workload, Method: req.Method, Count: uint32(count), MessageLen: uint32(n),
 		DeadlineUS: uint32(min(deadline.Microseconds(), math.MaxUint32)),
 	}, size, nil
 }
@@ -98,7 +102,7 @@ func (s *session) deadlineOf(ctx context.Context) (d time.Duration, idle bool) {
 // again decides whether a call that ended with err starts over, and with how much room.
 func (s *session) again(err error, head *api.Header, attempt int, room *int) bool {
 	var e *RPCError
-	if !errors.As(err, &e) || attempt >= maxAttempts {
+	if !errors.As(err, &e) || attempt >= maxAttempts || head.Flags&api.FlagOnce != 0 {
 		return false
 	}
 	switch e.Code {
@@ -124,6 +128,9 @@ const maxRooms = 4096
 
 func (s *session) roomFor(req *Request) int {
 	room := req.ReplyRoom
+	if req.Once {
+		room = s.single // for what does not fit, the lambda would have to run again
+	}
 	if room == 0 {
 		s.rooms.mu.RLock()
 		room = s.rooms.known[[2]uint32{req.Workload, req.Method}]
@@ -150,13 +157,13 @@ func (s *session) learn(req *Request, reply int) {
 	s.rooms.known[key] = reply
 }
 
-// giveUp is the error of a call whose time is over. last is what the network said of it, if anything.
+// giveUp is the error of a call whose time is over. last is what the network or the server said of it, if anything.
 func giveUp(ctx context.Context, last error) error {
 	if err := context.Cause(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("λ-RPC: call cancelled: %w", err)
 	}
 	if last != nil {
-		return fmt.Errorf("%w: the network said: %w", ErrDeadlineExceeded, last)
+		return fmt.Errorf("%w: the last word was: %w", ErrDeadlineExceeded, last)
 	}
 	return ErrDeadlineExceeded
 }

@@ -58,7 +58,7 @@ func openPinned(dir string) (*rootObjects, error) {
 	var objs rootObjects
 	maps := map[string]**ebpf.Map{
 		"ln_calls": &objs.LnCalls, "ln_counters": &objs.LnCounters, "ln_dispatch": &objs.LnDispatch,
-		"ln_messages": &objs.LnMessages, "ln_next_call": &objs.LnNextCall, "ln_programs": &objs.LnPrograms,
+		"ln_messages": &objs.LnMessages, "ln_next_call": &objs.LnNextCall, "ln_onces": &objs.LnOnces, "ln_programs": &objs.LnPrograms,
 		"ln_questions": &objs.LnQuestions, "ln_resumes": &objs.LnResumes,
 		"ln_requests": &objs.LnRequests, "ln_scratchpads": &objs.LnScratchpads, "ln_services": &objs.LnServices,
 		"ln_slot_stats": &objs.LnSlotStats, "ln_slots": &objs.LnSlots, "ln_splits": &objs.LnSplits,

@@ -261,9 +261,7 @@ func (n *NIC) reserve(d *backend.Deployment, r, old *revision) (err error) {
 	if old != nil {
 		r.rec.Prev = old.slot
 	}
-	if r.waits {
-		r.rec.Waits = 1
-	}
+	r.rec.Waits, r.rec.Once = uint32(flag(r.waits)), uint32(flag(d.Spec.Once))
 	if count := uint32(len(d.Services)); count > 0 {
 		if r.rec.ServiceBase, err = n.services.take(count); err != nil {
 			return fmt.Errorf("service records of the NIC: %w: remove a lambda", err)

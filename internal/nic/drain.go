@@ -79,7 +79,7 @@ func (n *NIC) messagesOf(r *revision) (bool, error) {
 			return false, fmt.Errorf("read message records: %w", err)
 		}
 		for _, m := range b.Way {
-			if m.State != uint8(rootLnMessageStateLN_MESSAGE_FREE) && m.Slot == r.slot && now < m.ExpiresNs {
+			if m.State != uint8(rootLnMessageStateLN_MESSAGE_FREE) && m.Released == 0 && m.Slot == r.slot && now < m.ExpiresNs {
 				return true, nil
 			}
 		}

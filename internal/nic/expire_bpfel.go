@@ -21,6 +21,7 @@ const (
 	expireMapLnDispatch       = "ln_dispatch"
 	expireMapLnMessages       = "ln_messages"
 	expireMapLnNextCall       = "ln_next_call"
+	expireMapLnOnces          = "ln_onces"
 	expireMapLnPrograms       = "ln_programs"
 	expireMapLnQuestions      = "ln_questions"
 	expireMapLnRequests       = "ln_requests"
@@ -94,6 +95,7 @@ type expireMapSpecs struct {
 	LnDispatch    *ebpf.MapSpec `ebpf:"ln_dispatch"`
 	LnMessages    *ebpf.MapSpec `ebpf:"ln_messages"`
 	LnNextCall    *ebpf.MapSpec `ebpf:"ln_next_call"`
+	LnOnces       *ebpf.MapSpec `ebpf:"ln_onces"`
 	LnPrograms    *ebpf.MapSpec `ebpf:"ln_programs"`
 	LnQuestions   *ebpf.MapSpec `ebpf:"ln_questions"`
 	LnRequests    *ebpf.MapSpec `ebpf:"ln_requests"`
@@ -143,6 +145,7 @@ type expireMaps struct {
 	LnDispatch    *ebpf.Map `ebpf:"ln_dispatch"`
 	LnMessages    *ebpf.Map `ebpf:"ln_messages"`
 	LnNextCall    *ebpf.Map `ebpf:"ln_next_call"`
+	LnOnces       *ebpf.Map `ebpf:"ln_onces"`
 	LnPrograms    *ebpf.Map `ebpf:"ln_programs"`
 	LnQuestions   *ebpf.Map `ebpf:"ln_questions"`
 	LnRequests    *ebpf.Map `ebpf:"ln_requests"`
@@ -161,6 +164,7 @@ func (m *expireMaps) Close() error {
 		m.LnDispatch,
 		m.LnMessages,
 		m.LnNextCall,
+		m.LnOnces,
 		m.LnPrograms,
 		m.LnQuestions,
 		m.LnRequests,

@@ -54,6 +54,8 @@ type rootLnCall struct {
 		Ipv6      uint8
 		Tos       uint8
 		Room      uint16
+		Once      uint32
+		Pad       uint32
 		Rpc       [8]uint64
 	}
 }
@@ -82,19 +84,23 @@ const (
 type rootLnLimit uint32
 
 const (
-	rootLnLimitLN_MAX_WORKLOADS rootLnLimit = 65536
-	rootLnLimitLN_MAX_SPLIT     rootLnLimit = 8
-	rootLnLimitLN_MAX_PREV      rootLnLimit = 4
-	rootLnLimitLN_PREFIX        rootLnLimit = 48
-	rootLnLimitLN_MESSAGE_WAYS  rootLnLimit = 4
-	rootLnLimitLN_MAX_FRAGMENTS rootLnLimit = 65536
-	rootLnLimitLN_MAX_CALLS     rootLnLimit = 65536
-	rootLnLimitLN_CALL_PORTS    rootLnLimit = 64
-	rootLnLimitLN_CALL_PORT     rootLnLimit = 43700
-	rootLnLimitLN_MAX_ADDRESSES rootLnLimit = 8
-	rootLnLimitLN_MAX_SERVICES  rootLnLimit = 8
-	rootLnLimitLN_HIST_BUCKETS  rootLnLimit = 32
-	rootLnLimitLN_SAMPLE_EVERY  rootLnLimit = 64
+	rootLnLimitLN_MAX_WORKLOADS    rootLnLimit = 65536
+	rootLnLimitLN_MAX_SPLIT        rootLnLimit = 8
+	rootLnLimitLN_MAX_PREV         rootLnLimit = 4
+	rootLnLimitLN_PREFIX           rootLnLimit = 48
+	rootLnLimitLN_MESSAGE_WAYS     rootLnLimit = 4
+	rootLnLimitLN_MAX_FRAGMENTS    rootLnLimit = 65536
+	rootLnLimitLN_MAX_CALLS        rootLnLimit = 65536
+	rootLnLimitLN_CALL_PORTS       rootLnLimit = 64
+	rootLnLimitLN_CALL_PORT        rootLnLimit = 43700
+	rootLnLimitLN_MAX_ADDRESSES    rootLnLimit = 8
+	rootLnLimitLN_MAX_SERVICES     rootLnLimit = 8
+	rootLnLimitLN_HIST_BUCKETS     rootLnLimit = 32
+	rootLnLimitLN_SAMPLE_EVERY     rootLnLimit = 64
+	rootLnLimitLN_ONCE_BUCKETS     rootLnLimit = 1024
+	rootLnLimitLN_ONCE_WAYS        rootLnLimit = 8
+	rootLnLimitLN_ONCE_RUNNING_MAX rootLnLimit = 4
+	rootLnLimitLN_ONCE_ANSWER      rootLnLimit = 1408
 )
 
 type rootLnMessage struct {
@@ -115,7 +121,10 @@ type rootLnMessage struct {
 	Users      uint32
 	Revision   uint32
 	TimeoutMs  uint32
-	Pad        uint32
+	Once       uint8
+	Released   uint8
+	Error      uint8
+	Pad        uint8
 }
 
 type rootLnMessageState uint32
@@ -135,6 +144,32 @@ const (
 	rootLnModeLN_MODE_ASSEMBLE rootLnMode = 2
 	rootLnModeLN_MODE_STAGE    rootLnMode = 3
 )
+
+type rootLnOnceBucket struct {
+	_    structs.HostLayout
+	Lock struct {
+		_   structs.HostLayout
+		Val uint32
+	}
+	Pad uint32
+	Way [8]struct {
+		_          structs.HostLayout
+		PeerAddr   [16]uint8
+		Request    uint64
+		ExpiresNs  uint64
+		Workload   uint32
+		Owner      uint32
+		Revision   uint32
+		MessageLen uint32
+		PeerPort   uint16
+		Length     uint16
+		State      uint8
+		Type       uint8
+		Code       uint8
+		Users      uint8
+	}
+	Answer [8][1408]uint8
+}
 
 type rootLnProtocol uint32
 
@@ -158,6 +193,8 @@ type rootLnQuestion struct {
 		Ipv6      uint8
 		Tos       uint8
 		Room      uint16
+		Once      uint32
+		Pad       uint32
 		Rpc       [8]uint64
 	}
 	ServiceAddr [16]uint8
@@ -212,6 +249,8 @@ type rootLnScratch struct {
 		Ipv6      uint8
 		Tos       uint8
 		Room      uint16
+		Once      uint32
+		Pad       uint32
 		Rpc       [8]uint64
 	}
 	Sent struct {
@@ -228,6 +267,8 @@ type rootLnScratch struct {
 		Ipv6      uint8
 		Tos       uint8
 		Room      uint16
+		Once      uint32
+		Pad       uint32
 		Rpc       [8]uint64
 	}
 	Question rootLnQuestion
@@ -248,6 +289,8 @@ type rootLnScratch struct {
 		ReplyLen   uint32
 		Status     uint32
 		Claim      uint32
+		Once       uint32
+		Error      uint32
 		_          [4]byte
 	}
 	Tick uint32
@@ -278,7 +321,8 @@ type rootLnSlot struct {
 	NamespaceId      uint32
 	MessageWays      uint32
 	Waits            uint32
-	Pad              [3]uint32
+	Once             uint32
+	Pad              [2]uint32
 }
 
 type rootLnSplit struct {
@@ -320,7 +364,7 @@ type rootLnStats struct {
 type rootLnVersion uint32
 
 const (
-	rootLnVersionLN_LAYOUT_VERSION rootLnVersion = 6
+	rootLnVersionLN_LAYOUT_VERSION rootLnVersion = 7
 )
 
 // Names of all BPF objects in the ELF.
@@ -332,6 +376,7 @@ const (
 	rootMapLnDispatch       = "ln_dispatch"
 	rootMapLnMessages       = "ln_messages"
 	rootMapLnNextCall       = "ln_next_call"
+	rootMapLnOnces          = "ln_onces"
 	rootMapLnPrograms       = "ln_programs"
 	rootMapLnQuestions      = "ln_questions"
 	rootMapLnRequests       = "ln_requests"
@@ -415,6 +460,7 @@ type rootMapSpecs struct {
 	LnDispatch    *ebpf.MapSpec `ebpf:"ln_dispatch"`
 	LnMessages    *ebpf.MapSpec `ebpf:"ln_messages"`
 	LnNextCall    *ebpf.MapSpec `ebpf:"ln_next_call"`
+	LnOnces       *ebpf.MapSpec `ebpf:"ln_onces"`
 	LnPrograms    *ebpf.MapSpec `ebpf:"ln_programs"`
 	LnQuestions   *ebpf.MapSpec `ebpf:"ln_questions"`
 	LnRequests    *ebpf.MapSpec `ebpf:"ln_requests"`
@@ -472,6 +518,7 @@ type rootMaps struct {
 	LnDispatch    *ebpf.Map `ebpf:"ln_dispatch"`
 	LnMessages    *ebpf.Map `ebpf:"ln_messages"`
 	LnNextCall    *ebpf.Map `ebpf:"ln_next_call"`
+	LnOnces       *ebpf.Map `ebpf:"ln_onces"`
 	LnPrograms    *ebpf.Map `ebpf:"ln_programs"`
 	LnQuestions   *ebpf.Map `ebpf:"ln_questions"`
 	LnRequests    *ebpf.Map `ebpf:"ln_requests"`
@@ -490,6 +537,7 @@ func (m *rootMaps) Close() error {
 		m.LnDispatch,
 		m.LnMessages,
 		m.LnNextCall,
+		m.LnOnces,
 		m.LnPrograms,
 		m.LnQuestions,
 		m.LnRequests,

@@ -380,7 +380,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (int i = 0; maps[i].map; i++)
 		if (maps[i].map == &ln_messages || maps[i].map == &ln_calls)
 			memset(maps[i].memory, 0, maps[i].map == &ln_messages ? 16 * sizeof(struct ln_bucket) : 4096);
-	now = 1000000000;
+	now += 100000000000ULL; /* no request of an earlier input is remembered */
 	for (__u32 i = 1; i <= 3; i++)
 		deploy(i, i - 1);
 	for (; size >= sizeof(o); data += sizeof(o), size -= sizeof(o)) {

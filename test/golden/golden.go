@@ -47,7 +47,7 @@ type Header struct {
 	DeadlineUS    uint32   `json:"deadline_us"`
 	Client        uint32   `json:"client"`
 	Sequence      uint32   `json:"sequence"`
-	Reserved      uint32   `json:"reserved"`
+	Grant         uint32   `json:"grant"`
 	Tag           Hex64    `json:"tag"`
 }
 
@@ -56,7 +56,7 @@ func Pack(h *api.Header) *Header {
 	return &Header{
 		Magic: h.Magic, Version: h.Version, Type: h.Type, Flags: h.Flags, Code: h.Code, Length: h.Length, Workload: h.Workload,
 		Revision: h.Revision, Request: Hex64(h.Request), Index: h.Index, Count: h.Count, MessageLength: h.MessageLen,
-		Method: h.Method, DeadlineUS: h.DeadlineUS, Client: h.Client, Sequence: h.Sequence, Reserved: h.Reserved, Tag: Hex64(h.Tag),
+		Method: h.Method, DeadlineUS: h.DeadlineUS, Client: h.Client, Sequence: h.Sequence, Grant: h.Grant, Tag: Hex64(h.Tag),
 	}
 }
 
@@ -65,7 +65,7 @@ func (h *Header) Unpack() api.Header {
 	return api.Header{
 		Magic: h.Magic, Version: h.Version, Type: h.Type, Flags: h.Flags, Code: h.Code, Length: h.Length, Workload: h.Workload,
 		Revision: h.Revision, Request: uint64(h.Request), Index: h.Index, Count: h.Count, MessageLen: h.MessageLength,
-		Method: h.Method, DeadlineUS: h.DeadlineUS, Client: h.Client, Sequence: h.Sequence, Reserved: h.Reserved, Tag: uint64(h.Tag),
+		Method: h.Method, DeadlineUS: h.DeadlineUS, Client: h.Client, Sequence: h.Sequence, Grant: h.Grant, Tag: uint64(h.Tag),
 	}
 }
 

@@ -23,12 +23,12 @@ func TestGolden(t *testing.T) {
 			codes[g.Header.Code] = codes[g.Header.Code] || g.Header.Type == api.TypeError
 		}
 	}
-	for code := range uint8(api.CodeStale) {
+	for code := range uint8(api.CodeDeadline) {
 		if !codes[code+1] {
 			t.Errorf("no packet has error %d", code+1)
 		}
 	}
-	if len(types) != int(api.TypeError) || flags != 2*api.FlagResend-1 {
+	if len(types) != int(api.TypeError) || flags != 2*api.FlagOnce-1 {
 		t.Errorf("types %v and flags %b are not all", types, flags)
 	}
 }

@@ -256,7 +256,7 @@ func echoes(req, rep []byte) error {
 		zero     bool
 	}{
 		{"workload", 8, 4, false}, {"request", 16, 8, false}, {"method", 36, 4, false},
-		{"deadline", 40, 4, true}, {"client", 44, 4, false}, {"sequence", 48, 4, false}, {"reserved", 52, 4, true}, {"tag", 56, 8, true},
+		{"deadline", 40, 4, true}, {"client", 44, 4, false}, {"sequence", 48, 4, false}, {"grant", 52, 4, true}, {"tag", 56, 8, true},
 	} {
 		want := make([]byte, f.size)
 		if !f.zero {

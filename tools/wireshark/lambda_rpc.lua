@@ -24,9 +24,9 @@ local labels = {
 	magic = "Magic", version = "Version", type = "Type", flags = "Flags", code = "Code", length = "Length",
 	workload = "Workload", revision = "Revision", request = "Request ID", index = "Packet", count = "Packets of message",
 	message_len = "Length of message", method = "Method", deadline_us = "Deadline (µs)", client = "Client",
-	sequence = "Sequence", reserved = "Reserved", tag = "Tag",
+	sequence = "Sequence", grant = "Granted packets", tag = "Tag",
 }
-local hexadecimal = { magic = true, flags = true, workload = true, request = true, client = true, reserved = true, tag = true }
+local hexadecimal = { magic = true, flags = true, workload = true, request = true, client = true, tag = true }
 local constructors = { ProtoField.uint8, ProtoField.uint16, nil, ProtoField.uint32, [8] = ProtoField.uint64 }
 
 local F = {
@@ -322,8 +322,8 @@ local function show_doubts(tree, h)
 	if h.flags > known then
 		tree:add_proto_expert_info(E.unknown, "unknown flags")
 	end
-	if h.reserved ~= 0 then
-		tree:add_proto_expert_info(E.unknown, "reserved field is not 0")
+	if h.grant ~= 0 and h.type ~= TYPE.ack then
+		tree:add_proto_expert_info(E.unknown, "grant in a packet that acknowledges nothing")
 	end
 	if h.type == TYPE.error then
 		tree:add_proto_expert_info(E.refused, "error: " .. (wire.code[h.code] or "unknown"))

@@ -21,6 +21,7 @@ return {
 		[4] = "ack wanted",
 		[8] = "done",
 		[16] = "resend",
+		[32] = "once",
 	},
 	code = {
 		[1] = "unknown workload",
@@ -33,6 +34,7 @@ return {
 		[8] = "timeout",
 		[9] = "unreachable",
 		[10] = "stale",
+		[11] = "deadline",
 	},
 	status = {
 		[0] = "ok",
@@ -58,7 +60,7 @@ return {
 		{ name = "deadline_us", offset = 40, size = 4 },
 		{ name = "client", offset = 44, size = 4 },
 		{ name = "sequence", offset = 48, size = 4 },
-		{ name = "reserved", offset = 52, size = 4 },
+		{ name = "grant", offset = 52, size = 4 },
 		{ name = "tag", offset = 56, size = 8 },
 	},
 }

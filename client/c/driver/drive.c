@@ -17,6 +17,7 @@
 static struct lambdanic_request requests[MAX_CALLS];
 static struct lambdanic_reply replies[MAX_CALLS];
 static size_t calls;
+static bool at_most_once;
 
 static void fail(const char *what, int result)
 {
@@ -48,6 +49,7 @@ static void read_requests(void)
 		for (size_t i = 0; i < r->len; i++)
 			body[i] = (uint8_t)(digit(dot[2 * i]) << 4 | digit(dot[2 * i + 1]));
 		r->body = body;
+		r->once = at_most_once;
 		r->user = &replies[calls++];
 	}
 	free(line);
@@ -84,6 +86,8 @@ static void set_option(struct lambdanic_options *o, const char *text)
 		o->max_reply = v;
 	else if (!strncmp(text, "once=", 5))
 		o->without_resend = v;
+	else if (!strncmp(text, "at-most-once=", 13))
+		at_most_once = v;
 	else if (!strncmp(text, "spin=", 5))
 		o->spin = v;
 	else

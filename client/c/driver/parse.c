@@ -38,11 +38,10 @@ static void print(const struct header *h, const uint8_t *payload, size_t padding
 	       "\"workload\": %" PRIu32 ", \"revision\": %" PRIu32 ", \"request\": \"0x%016" PRIx64
 	       "\", \"index\": %" PRIu32 ", \"count\": %" PRIu32 ", \"message_length\": %" PRIu32
 	       ", \"method\": %" PRIu32 ", \"deadline_us\": %" PRIu32 ", \"client\": %" PRIu32
-	       ", \"sequence\": %" PRIu32 ", \"reserved\": %" PRIu32 ", \"tag\": \"0x%016" PRIx64
-	       "\"}, \"padding\": %zu",
+	       ", \"sequence\": %" PRIu32 ", \"grant\": %" PRIu32 ", \"tag\": \"0x%016" PRIx64 "\"}, \"padding\": %zu",
 	       h->magic, h->version, h->type, h->flags, h->code, h->length, h->workload, h->revision, h->request,
-	       h->index, h->count, h->message_len, h->method, h->deadline_us, h->client, h->sequence, h->reserved,
-	       h->tag, padding);
+	       h->index, h->count, h->message_len, h->method, h->deadline_us, h->client, h->sequence, h->grant, h->tag,
+	       padding);
 	print_hex("payload", payload, h->length);
 	print_hex("again", &again, sizeof(again));
 	printf("}\n");

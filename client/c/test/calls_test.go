@@ -120,7 +120,7 @@ func TestCorruptHeaders(t *testing.T) {
 func TestErrors(t *testing.T) {
 	s := serve(t, "127.0.0.1:0", rpcserver.Faults{})
 	requests := []request{{workload: echoAssemble, body: text(10)}, {workload: echoAssemble, body: text(5000)}}
-	for code := api.CodeUnknownWorkload; code <= api.CodeStale; code++ {
+	for code := api.CodeUnknownWorkload; code <= api.CodeDeadline; code++ {
 		s.Refuse(func(*api.Header) (api.Code, int) { return code, 0 })
 		for _, way := range ways {
 			replies, st := drive(t, s.Addr().String(), way, requests)
@@ -187,6 +187,46 @@ func TestStaleStartsOver(t *testing.T) {
 		if r := replies[0]; r.result != 0 || string(r.body) != string(text(5000)) || st.restarts != 1 {
 			t.Errorf("%s: %+v, %+v", way, r, st)
 		}
+	}
+}
+
+// Once a request may have been executed, the client never makes another of it; while the server says that it was not, it waits and
+// asks again. It says so when it has the answer.
+func TestOnce(t *testing.T) {
+	for code, want := range map[api.Code]int{
+		0: 0, api.CodeBusy: 0, api.CodeStale: int(api.CodeStale), api.CodeTooLarge: int(api.CodeTooLarge),
+	} {
+		for i, n := range []int{10, 5000} {
+			for _, way := range ways {
+				s := serve(t, "127.0.0.1:0", rpcserver.Faults{})
+				var seen atomic.Int32
+				s.Refuse(func(h *api.Header) (api.Code, int) {
+					if h.Flags&api.FlagOnce == 0 {
+						t.Errorf("%s: a packet of type %d without the flag", way, h.Type)
+					}
+					if h.Type != api.TypeRequest || seen.Add(1) > 2 {
+						return 0, 0
+					}
+					return code, api.RPCMaxPayload
+				})
+				replies, st := drive(t, s.Addr().String(), way, []request{{workload: echoAssemble, body: text(n), room: 1}}, "at-most-once=1")
+				if replies[0].result != want || st.restarts != 0 {
+					t.Errorf("%s, %d bytes, code %d: %+v, %+v", way, n, code, replies[0], st)
+				}
+				if want == 0 && !rpcserver.Every(time.Millisecond, 5*time.Second, func() bool { return s.Stats.Released.Load() > 0 }) {
+					t.Errorf("%s, %d bytes, code %d: it kept to itself that it has the answer", way, n, code)
+				}
+				if i == 0 && s.Stats.Padded.Load() == 0 {
+					t.Errorf("%s: the reply has no room", way)
+				}
+			}
+		}
+	}
+	s := serve(t, "127.0.0.1:0", rpcserver.Faults{})
+	s.Refuse(func(*api.Header) (api.Code, int) { return api.CodeBusy, 0 })
+	replies, _ := drive(t, s.Addr().String(), "call", []request{{workload: echoAssemble, body: text(10)}}, "at-most-once=1", "timeout=100")
+	if replies[0].result != int(api.CodeBusy) {
+		t.Errorf("always busy: %+v", replies[0])
 	}
 }
 

@@ -24,6 +24,7 @@ export enum Flag {
   AckWanted = 4,
   Done = 8,
   Resend = 16,
+  Once = 32,
 }
 
 export enum Code {
@@ -37,6 +38,7 @@ export enum Code {
   Timeout = 8,
   Unreachable = 9,
   Stale = 10,
+  Deadline = 11,
 }
 
 export enum Status {
@@ -65,7 +67,7 @@ export interface Header {
   deadlineUs: number;
   client: number;
   sequence: number;
-  reserved: number;
+  grant: number;
   tag: bigint;
 }
 
@@ -87,7 +89,7 @@ export function readHeader(view: DataView): Header {
     deadlineUs: view.getUint32(40),
     client: view.getUint32(44),
     sequence: view.getUint32(48),
-    reserved: view.getUint32(52),
+    grant: view.getUint32(52),
     tag: view.getBigUint64(56),
   };
 }
@@ -109,6 +111,6 @@ export function writeHeader(view: DataView, header: Header): void {
   view.setUint32(40, header.deadlineUs);
   view.setUint32(44, header.client);
   view.setUint32(48, header.sequence);
-  view.setUint32(52, header.reserved);
+  view.setUint32(52, header.grant);
   view.setBigUint64(56, header.tag);
 }

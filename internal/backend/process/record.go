@@ -96,6 +96,9 @@ func arguments(cfg Config, d backend.Deployment) []string {
 			"--in-flight", strconv.Itoa(spec.Message.InFlight),
 			"--message-timeout", fmt.Sprint(time.Duration(spec.Message.Timeout).Milliseconds()))
 	}
+	if spec.Once {
+		args = append(args, "--once")
+	}
 	for _, s := range d.Services {
 		args = append(args, "--service", fmt.Sprintf("%s,%d", s.Addr, time.Duration(s.Timeout).Milliseconds()))
 	}

@@ -29,6 +29,7 @@ class Flag(IntFlag):
     ACK_WANTED = 4
     DONE = 8
     RESEND = 16
+    ONCE = 32
 
 
 class Code(IntEnum):
@@ -42,6 +43,7 @@ class Code(IntEnum):
     TIMEOUT = 8
     UNREACHABLE = 9
     STALE = 10
+    DEADLINE = 11
 
 
 class Status(IntEnum):
@@ -71,7 +73,7 @@ class Header(NamedTuple):
     deadline_us: int = 0
     client: int = 0
     sequence: int = 0
-    reserved: int = 0
+    grant: int = 0
     tag: int = 0
 
 

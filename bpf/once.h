@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Requests of one packet that are executed at most once: the first packet runs the lambda, and those that come again while it
+ * is remembered get the remembered answer. Every answer leaves by ln_answer(), which stores it here, so also what an external
+ * service or a time-out brings about much later. Requests that do not ask for it pay one comparison.
+ */
+#ifndef LN_ONCE_H
+#define LN_ONCE_H
+
+#include "maps.h"
+#include "once_table.h"
+
+_Static_assert(LN_ONCE_ANSWER == LN_RPC_MAX_PAYLOAD, "layout.h does not include rpc_wire.h");
+
+enum ln_once_arrival {
+	LN_ONCE_NEW, /* to be run */
+	LN_ONCE_UNDERWAY, /* to be dropped: the answer comes by itself, or the client has it */
+	LN_ONCE_ANSWERED, /* to be answered by ln_once_replay() */
+	LN_ONCE_FULL,
+};
+
+struct ln_answer {
+	__u8 type;
+	__u8 flags;
+	__u8 code;
+	__u8 pad;
+	__u16 length;
+	__u16 pad2;
+	__u32 revision;
+	__u32 index;
+	__u32 count;
+	__u32 message_len;
+	__u32 grant; /* of an acknowledgement */
+};
+
+static __always_inline void ln_once_key_of(const struct ln_flow *flow, struct ln_once_key *key)
+{
+	const struct ln_rpc *rpc = (const struct ln_rpc *)flow->rpc;
+	const __u64 *addr = (const __u64 *)flow->peer_addr;
+
+	key->addr[0] = addr[0];
+	key->addr[1] = addr[1];
+	key->request = rpc->request;
+	key->workload = bpf_ntohl(rpc->workload);
+	key->port = flow->peer_port;
+}
+
+static __always_inline struct ln_once_bucket *ln_once_home(const struct ln_once_key *key, __u32 *bucket)
+{
+	*bucket = ln_once_hash(key, ln_secret) & (LN_ONCE_BUCKETS - 1);
+	return bpf_map_lookup_elem(&ln_onces, bucket);
+}
+
+/* The bucket and way that flow->once names. */
+static __always_inline struct ln_once_bucket *ln_once_named(const struct ln_flow *flow, __u32 *way)
+{
+	__u32 number = flow->once - 1, bucket = number / LN_ONCE_WAYS;
+
+	*way = number & (LN_ONCE_WAYS - 1);
+	return bpf_map_lookup_elem(&ln_onces, &bucket);
+}
+
+/* Looks the request up, or begins it. flow->once then names its record. */
+LN_GLOBAL int ln_once_arrive(struct ln_flow *flow)
+{
+	__u64 now = bpf_ktime_get_coarse_ns();
+	int arrival = LN_ONCE_UNDERWAY;
+	struct ln_once_key key = {};
+	struct ln_once_bucket *b;
+	__u32 way, bucket;
+
+	if (!flow)
+		return LN_ONCE_FULL;
+	ln_once_key_of(flow, &key);
+	b = ln_once_home(&key, &bucket);
+	if (!b)
+		return LN_ONCE_FULL;
+	bpf_spin_lock(&b->lock);
+	way = ln_once_find(b->way, &key, now);
+	if (way < LN_ONCE_WAYS) {
+		b->way[way].expires_ns = now + LN_ONCE_NS;
+		if (b->way[way].state == LN_ONCE_DONE) {
+			b->way[way].users++;
+			arrival = LN_ONCE_ANSWERED;
+		}
+	} else {
+		way = ln_once_choose(b->way, key.workload, now);
+		arrival = LN_ONCE_FULL;
+		if (way < LN_ONCE_WAYS) {
+			ln_once_take(&b->way[way], &key, now);
+			arrival = LN_ONCE_NEW;
+		}
+	}
+	bpf_spin_unlock(&b->lock);
+	flow->once = 1 + bucket * LN_ONCE_WAYS + way;
+	return arrival;
+}
+
+/* Remembers the answer whose bytes stand at offset at of the packet. */
+LN_GLOBAL int ln_once_settle(struct xdp_md *ctx, struct ln_flow *flow, __u32 at, const struct ln_answer *answer)
+{
+	struct ln_once_key key = {};
+	struct ln_once_bucket *b;
+	__u64 len;
+	__u32 way, ours;
+
+	if (!flow || !answer)
+		return 0;
+	ln_once_key_of(flow, &key);
+	b = ln_once_named(flow, &way);
+	if (!b)
+		return 0;
+	len = answer->length;
+	if (len > LN_ONCE_ANSWER)
+		return 0;
+	bpf_spin_lock(&b->lock);
+	/* It may have run for longer than it is remembered. */
+	ours = ln_once_is(&b->way[way], &key) && b->way[way].state == LN_ONCE_RUNNING;
+	b->way[way].users += ours;
+	bpf_spin_unlock(&b->lock);
+	if (!ours)
+		return 0;
+	ln_opaque(len); /* the bound above is for the register that the verifier sees */
+	if (len && bpf_xdp_load_bytes(ctx, at, b->answer[way], len))
+		len = 0;
+	bpf_spin_lock(&b->lock);
+	b->way[way].type = answer->type;
+	b->way[way].code = answer->code;
+	b->way[way].revision = answer->revision;
+	b->way[way].message_len = answer->message_len;
+	b->way[way].length = len;
+	b->way[way].state = LN_ONCE_DONE;
+	b->way[way].users--;
+	bpf_spin_unlock(&b->lock);
+	return 0;
+}
+
+/*
+ * Notes that nobody waits for the answer any more: the client has it (end), or the lambda gave none. What comes again is dropped
+ * until the record is needed: it was on its way for long.
+ */
+LN_GLOBAL int ln_once_release(struct ln_flow *flow, __u32 running)
+{
+	__u64 now = bpf_ktime_get_coarse_ns();
+	struct ln_once_key key = {};
+	struct ln_once_bucket *b;
+	__u32 way, bucket;
+
+	if (!flow)
+		return 0;
+	ln_once_key_of(flow, &key);
+	b = ln_once_home(&key, &bucket);
+	if (!b)
+		return 0;
+	bpf_spin_lock(&b->lock);
+	way = ln_once_find(b->way, &key, now);
+	if (way < LN_ONCE_WAYS && (running || b->way[way].state == LN_ONCE_DONE))
+		b->way[way].state = LN_ONCE_RELEASED;
+	bpf_spin_unlock(&b->lock);
+	return 0;
+}
+
+/* Puts the remembered answer at offset at of the packet, which has room for it; and what its header says into answer. 0, or -1. */
+LN_GLOBAL int ln_once_recall(struct xdp_md *ctx, struct ln_flow *flow, __u32 at, struct ln_answer *answer)
+{
+	struct ln_once_bucket *b;
+	const struct ln_once *r;
+	__u32 way;
+	__u64 len;
+	int err = -1;
+
+	if (!flow || !answer)
+		return -1;
+	b = ln_once_named(flow, &way);
+	if (!b)
+		return -1;
+	r = &b->way[way]; /* as ln_once_arrive() holds it, nobody writes it */
+	len = r->length;
+	answer->type = r->type;
+	answer->code = r->code;
+	answer->length = len;
+	answer->revision = r->revision;
+	answer->message_len = r->message_len;
+	if (len <= flow->room && len <= LN_ONCE_ANSWER) {
+		ln_opaque(len);
+		err = len ? (int)bpf_xdp_store_bytes(ctx, at, b->answer[way], len) : 0;
+	}
+	bpf_spin_lock(&b->lock);
+	b->way[way].users--;
+	bpf_spin_unlock(&b->lock);
+	return err;
+}
+
+#endif
