@@ -48,7 +48,8 @@ type Contents struct {
 	Maps    []api.Map
 	Memory  uint64 // bytes that the maps take
 	Layouts api.Layouts
-	Members map[string]api.Layouts // of the members of a fused program that keep something, by their names in it
+	Members map[string]api.Layouts    // of the members of a fused program that keep something, by their names in it
+	Bounds  map[string]metering.Bound // how long each program runs
 }
 
 // Inspect checks that a BPF object is a lambda and nothing else, and says what is in it. The verifier proves that a
@@ -73,7 +74,7 @@ func inspect(object []byte, stage bool) (c Contents, err error) {
 	if err := checkPrograms(spec, stage); err != nil {
 		return c, err
 	}
-	if _, err := metering.Check(spec); err != nil {
+	if c.Bounds, err = metering.Check(spec); err != nil {
 		return c, fmt.Errorf("%w: %w", ErrForbidden, err)
 	}
 	if err := parts.Fit(spec, 1); err != nil {

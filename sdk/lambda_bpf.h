@@ -126,23 +126,23 @@ static __always_inline int lambda_move(EXTRACTED_HEADERS_T *headers, int32_t to,
 static __attribute__((noinline, unused)) int lambda_shift(struct xdp_md *ctx, uint32_t base, uint32_t grow)
 {
 	struct lambda_workspace *work = lambda_workspace();
-	uint32_t from = base - LN_PREFIX, end = ctx->data_end - ctx->data;
+	uint32_t from = base - LN_PREFIX, end = ctx->data_end - ctx->data, n = end - from;
 
 	if (!work || !grow || grow > LAMBDA_SHIFT_MAX)
 		return -1;
-	for (int i = 0; i < 8 && from < end; i++) {
-		uint32_t n = end - from;
-
-		if (n > LAMBDA_MOVE_MAX)
-			n = LAMBDA_MOVE_MAX;
-		lambda_opaque(n);
-		if (!n || n > LAMBDA_MOVE_MAX || bpf_xdp_load_bytes(ctx, from, work->bytes, n) ||
-		    bpf_xdp_store_bytes(ctx, from - grow, work->bytes, n))
+	for (int i = 0; i < 7 && n > LAMBDA_MOVE_MAX; i++) {
+		if (bpf_xdp_load_bytes(ctx, from, work->bytes, LAMBDA_MOVE_MAX) ||
+		    bpf_xdp_store_bytes(ctx, from - grow, work->bytes, LAMBDA_MOVE_MAX))
 			return -1;
-		from += n;
+		from += LAMBDA_MOVE_MAX;
+		n -= LAMBDA_MOVE_MAX;
 	}
+	lambda_opaque(n);
+	if (n > LAMBDA_MOVE_MAX || (n && (bpf_xdp_load_bytes(ctx, from, work->bytes, n) ||
+					  bpf_xdp_store_bytes(ctx, from - grow, work->bytes, n))))
+		return -1;
 	__builtin_memset(work->bytes, 0, LAMBDA_SHIFT_MAX);
-	return from < end || bpf_xdp_store_bytes(ctx, end - grow, work->bytes, grow) ? -1 : 0;
+	return bpf_xdp_store_bytes(ctx, end - grow, work->bytes, grow) ? -1 : 0;
 }
 
 static __always_inline uint8_t *lambda_put(EXTRACTED_HEADERS_T *headers, uint32_t off, uint32_t len)

@@ -2,6 +2,7 @@ package metering
 
 import (
 	"math"
+	"sort"
 )
 
 // weighCalls adds to the weight of each call that of what it calls.
@@ -33,50 +34,67 @@ func (g *graph) weighCalls() error {
 
 // weighFunction sums up a function whose callees are summed up.
 func (g *graph) weighFunction(f *function) error {
-	if at, ok := g.sort(f); !ok {
-		if g.metered() {
-			return g.refuse(at, "a loop without a charge")
-		}
-		f.cyclic = true
+	at, ok := g.sort(f)
+	if !ok && g.metered() {
+		return g.refuse(at, "a loop without a charge")
 	}
+	sum := uint64(0)
 	for i := f.From; i < f.To; i++ {
-		if !g.Insns[i].IsFunctionCall() {
-			f.heaviest = max(f.heaviest, g.weight[i])
-			continue
+		if g.Insns[i].IsFunctionCall() {
+			callee := &g.funcs[g.Callee(i)]
+			if callee.Global {
+				g.weight[i] = add(g.weight[i], callee.total(walkLimit))
+			} else {
+				g.weight[i] = add(g.weight[i], callee.longest)
+				f.pace = max(f.pace, callee.pace)
+			}
 		}
-		callee := &g.funcs[g.Callee(i)]
-		if callee.Global {
-			g.weight[i] = add(g.weight[i], callee.total())
-			f.heaviest = max(f.heaviest, g.weight[i])
-			continue
-		}
-		f.cyclic = f.cyclic || callee.cyclic
-		f.heaviest = max(f.heaviest, callee.heaviest)
-		g.weight[i] = add(g.weight[i], callee.longest)
+		sum = add(sum, g.weight[i])
 	}
-	if f.From != 0 || !g.metered() {
-		f.longest = g.longestPath(f)
+	switch {
+	case !ok: // a way is a simple one, and loops
+		f.longest, f.pace = sum, max(f.pace, g.pace(f))
+	case f.From != 0 || !g.metered():
+		f.longest = g.heaviest(f, f.order)
 	}
-	if total := f.total(); total > maxWalked {
+	if total := f.total(walkLimit); total > maxWalked {
 		return g.refuse(f.From, "the function takes up to %d ms", total/PerMicrosecond/1000)
 	}
 	return nil
 }
 
-// total is what a call of the function that is verified by itself weighs.
-func (f *function) total() uint64 {
-	if f.cyclic {
-		return mul(walkLimit, f.heaviest)
+// total is what a call of the function weighs if the verifier walks so many instructions for it.
+func (f *function) total(walked uint64) uint64 { return add(f.longest, mul(walked, f.pace)) }
+
+// pace is the most that loops of a function which only the verifier bounds weigh for each of their instructions, as it walks all
+// of these. If a loop weighs more than a pace allows, what is owed at its instructions grows without end.
+func (g *graph) pace(f *function) uint64 {
+	most := uint64(0)
+	for i := f.From; i < f.To; i++ {
+		most = max(most, g.weight[i])
 	}
-	return f.longest
+	most = min(most, maxWalked)
+	return uint64(sort.Search(int(most), func(pace int) bool { return g.keepsTo(f, int64(pace)) }))
 }
 
-// longestPath is the weight of the heaviest path through a function without loops.
-func (g *graph) longestPath(f *function) uint64 {
-	if f.cyclic {
-		return 0
+// keepsTo is not always right where it says no: loops that are deep in each other take it too long.
+func (g *graph) keepsTo(f *function, pace int64) bool {
+	debt := make([]int64, f.To-f.From)
+	for range maxDepth {
+		raised := false
+		for _, i := range f.order {
+			owed := debt[i-f.From] + int64(min(g.weight[i], maxWalked)) - pace
+			for _, s := range g.Successors(i) {
+				if owed > debt[s-f.From] {
+					debt[s-f.From], raised = owed, true
+				}
+			}
+		}
+		if !raised {
+			return true
+		}
 	}
-	return g.heaviest(f, f.order)
+	return false
 }
 
 // once is the weight of the heaviest path through the program that goes around no loop twice.

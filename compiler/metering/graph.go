@@ -27,10 +27,9 @@ type graph struct {
 type function struct {
 	flow.Func
 
-	order    []int  // its reachable instructions, each after all that lead to it without passing a charge
-	cyclic   bool   // it, or a static function that it calls, has loops that nothing meters
-	heaviest uint64 // of the instructions that the verifier walks in it
-	longest  uint64 // of the paths through it, if not cyclic
+	order   []int  // its reachable instructions, each after all that lead to it without passing a charge
+	longest uint64 // way through it, but for what loops add that only the verifier bounds
+	pace    uint64 // of these loops: what they weigh for each of their instructions; 0 if there are none
 }
 
 func (g *graph) metered() bool { return len(g.charges) > 0 }

@@ -22,13 +22,17 @@
 // on it. It is finite where no cycle has positive sum, which Bellman and Ford's algorithm decides. Fuel never grows, so that
 // the charges that succeed on a path sum up to at most the budget.
 //
-// A program without may_goto is walked by the verifier to its end, and so is bounded by the instructions that it is willing
-// to walk. Global functions are walked once, whoever calls them how often, so their weight is that of the call.
+// A program without may_goto is walked by the verifier to its end. Where it comes to a state that it knows, it goes no further, but
+// it has been to the end from there: no way through the program has more instructions than were walked, and the kernel tells how
+// many that were. Of these, loops weigh no more than their heaviest does for each instruction: Bound.Pace. Global functions are
+// walked once, whoever calls them how often, so their weight is that of the call.
 package metering
 
 import (
 	"errors"
 	"fmt"
+	"math"
+	"time"
 
 	"github.com/cilium/ebpf"
 
@@ -42,7 +46,7 @@ var ErrUnbounded = errors.New("running time not bounded")
 // in less time, as long as it finds its data in a cache.
 const PerMicrosecond = 3000
 
-// walkLimit is how many instructions the verifier walks (BPF_COMPLEXITY_LIMIT_INSNS in include/linux/bpf.h).
+// walkLimit is how many instructions the verifier walks at most (BPF_COMPLEXITY_LIMIT_INSNS in include/linux/bpf.h).
 const walkLimit = 1_000_000
 
 // What is refused beyond.
@@ -57,12 +61,27 @@ const (
 
 // A Bound says how long a program runs at most.
 type Bound struct {
-	// Metered programs weigh their budget and Debt. For others Debt is all.
+	// Metered programs weigh their budget and Debt. For others Debt is all, but for loops that only the verifier bounds.
 	Metered bool
 	Debt    uint64
-	Walked  bool   // it has loops that only the verifier bounds
+	Pace    uint64 // what these weigh for each instruction that the verifier walks; 0 if there are none
 	Once    uint64 // the heaviest way through, each loop once
 	Loops   []Loop
+}
+
+// Coarse is how long loops that are not charged may take whatever a lambda's limit is: what is known of them is many times what
+// they take.
+const Coarse = 10 * time.Millisecond
+
+// CheckWalked refuses a program of which the verifier walked so many instructions, where its loops that nothing charges can take
+// longer than its limit. The error wraps ErrUnbounded.
+func (b Bound) CheckWalked(instructions uint32, limit time.Duration) error {
+	weight := add(b.Debt, mul(uint64(instructions), b.Pace))
+	if took := time.Duration(min(weight/unitsPerNs, math.MaxInt64)); b.Pace > 0 && took > max(limit, Coarse) {
+		return fmt.Errorf("%w: its loops that are not charged take up to %v, limits.time is %v: write them in C, or raise the limit",
+			ErrUnbounded, took.Round(time.Millisecond), limit)
+	}
+	return nil
 }
 
 // A Loop is one that is metered.
@@ -90,7 +109,7 @@ func checkProgram(spec *ebpf.CollectionSpec, p *ebpf.ProgramSpec) (Bound, error)
 		return Bound{}, err
 	}
 	if !g.metered() {
-		return Bound{Debt: g.funcs[0].total(), Walked: g.funcs[0].cyclic, Once: g.once()}, nil
+		return Bound{Debt: g.funcs[0].longest, Pace: g.funcs[0].pace, Once: g.once()}, nil
 	}
 	debt, err := g.debt()
 	if err != nil {

@@ -94,7 +94,7 @@ func besides(b metering.Bound) string {
 	switch {
 	case b.Metered:
 		return ", each loop once; all end within limits.time"
-	case b.Walked:
+	case b.Pace > 0:
 		return ", each loop once; the verifier walks them to their ends"
 	default:
 		return " on the longest way"

@@ -238,7 +238,7 @@ func (n *NIC) load(d *backend.Deployment, old *revision) (r *revision, err error
 	if obj.spec.Maps[compiler.SharedMap] != nil { // a match stage has none: it works on the packet alone
 		replace[compiler.SharedMap] = n.objs.LnRequests
 	}
-	return r, n.loadProgram(obj.spec, r, replace)
+	return r, n.loadProgram(obj, time.Duration(d.Spec.Limits.Time), r, replace)
 }
 
 // takeSlot gives the revision a slot and its records.
@@ -333,12 +333,15 @@ func (n *NIC) clearBuckets(base, count uint32) error {
 	return nil
 }
 
-func (n *NIC) loadProgram(spec *ebpf.CollectionSpec, r *revision, replace map[string]*ebpf.Map) error {
-	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: replace})
+func (n *NIC) loadProgram(obj object, limit time.Duration, r *revision, replace map[string]*ebpf.Map) error {
+	coll, err := ebpf.NewCollectionWithOptions(obj.spec, ebpf.CollectionOptions{MapReplacements: replace})
 	if err != nil {
 		return verifierError(err)
 	}
 	defer coll.Close()
+	if err := obj.checkTime(coll, limit); err != nil {
+		return err
+	}
 	return n.install(coll, r)
 }
 

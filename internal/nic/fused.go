@@ -123,6 +123,9 @@ func (n *NIC) installMember(p *fusedProgram, member string, limit time.Duration,
 	if err != nil {
 		return err
 	}
+	if err := p.obj.checkTime(coll, limit); err != nil {
+		return err
+	}
 	own, err := share(coll, member)
 	if err != nil {
 		return err

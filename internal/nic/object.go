@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler"
+	"github.com/lambdanic/lambdanic/compiler/metering"
 	"github.com/lambdanic/lambdanic/internal/backend"
 )
 
@@ -23,9 +25,41 @@ type object struct {
 	spec    *ebpf.CollectionSpec
 	layouts api.Layouts
 	members map[string]api.Layouts // of a fused program's
+	memory  uint64
+	bounds  map[string]metering.Bound
 }
 
-func (o object) copy() object { return object{o.spec.Copy(), o.layouts, o.members} }
+func (o object) copy() object {
+	o.spec = o.spec.Copy()
+	return o
+}
+
+// checkMemory refuses an object that takes more memory than a limit.
+func (o object) checkMemory(limit uint64) error {
+	if o.memory > limit {
+		return fmt.Errorf("%w: its objects take %d bytes, limits.memory is %d: raise the limit or shrink them", ErrRefused, o.memory, limit)
+	}
+	return nil
+}
+
+// checkTime refuses programs, which the kernel has loaded, whose loops can take longer than a limit, where the verifier alone
+// bounds these.
+func (o object) checkTime(coll *ebpf.Collection, limit time.Duration) error {
+	for name, p := range coll.Programs {
+		info, err := p.Info()
+		if err != nil {
+			return fmt.Errorf("ask how much of %s was verified: %w", name, err)
+		}
+		walked, ok := info.VerifiedInstructions()
+		if !ok {
+			return fmt.Errorf("ask how much of %s was verified: the kernel does not tell: it takes Linux 5.16", name)
+		}
+		if err := o.bounds[name].CheckWalked(walked, limit); err != nil {
+			return fmt.Errorf("%w: %w", ErrRefused, err)
+		}
+	}
+	return nil
+}
 
 // objects remembers the last objects that were read, by digest, so that swapping between versions which are there already
 // does not parse them again.
@@ -45,8 +79,9 @@ const objectsRemembered = 16
 // read parses a lambda's object and checks what it is made of, whoever compiled it.
 func (o *objects) read(d *backend.Deployment) (object, error) {
 	key := objectKey{sha256.Sum256(d.BPF), d.Spec.P4 != ""}
+	limit := uint64(d.Spec.Limits.Memory)
 	if known, ok := o.known[key]; ok {
-		return known.copy(), nil
+		return known.copy(), known.checkMemory(limit)
 	}
 	inspect := compiler.Inspect
 	if key.stage {
@@ -56,15 +91,14 @@ func (o *objects) read(d *backend.Deployment) (object, error) {
 	if err != nil {
 		return object{}, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
-	if limit := uint64(d.Spec.Limits.Memory); contents.Memory > limit {
-		return object{}, fmt.Errorf("%w: its objects take %d bytes, limits.memory is %d: raise the limit or shrink them",
-			ErrRefused, contents.Memory, limit)
+	obj := object{layouts: contents.Layouts, members: contents.Members, memory: contents.Memory, bounds: contents.Bounds}
+	if err := obj.checkMemory(limit); err != nil {
+		return object{}, err
 	}
-	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(d.BPF))
-	if err != nil {
+	if obj.spec, err = ebpf.LoadCollectionSpecFromReader(bytes.NewReader(d.BPF)); err != nil {
 		return object{}, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
-	dropZeros(spec)
+	dropZeros(obj.spec)
 	if o.known == nil {
 		o.known = map[objectKey]object{}
 	}
@@ -72,8 +106,8 @@ func (o *objects) read(d *backend.Deployment) (object, error) {
 		delete(o.known, o.order[0])
 		o.order = o.order[1:]
 	}
-	o.known[key], o.order = object{spec, contents.Layouts, contents.Members}, append(o.order, key)
-	return o.known[key].copy(), nil
+	o.known[key], o.order = obj, append(o.order, key)
+	return obj.copy(), nil
 }
 
 // dropZeros leaves out the contents of maps that are all zero, as new maps are: megabytes that would only be copied.

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* contained */
+#include "hostile.h"
+
+/* What the verifier walks through in a few milliseconds may be. */
+static void attack(EXTRACTED_HEADERS_T *request, uint32_t k)
+{
+	asm volatile("r6 = 0\n"
+		     "l_%=: call %[random]\n"
+		     "r6 += 1\n"
+		     "if r6 < 20000 goto l_%=" ::[random] "i"(BPF_FUNC_get_prandom_u32)
+		     : "r0", "r1", "r2", "r3", "r4", "r5", "r6");
+	sink = k;
+}
