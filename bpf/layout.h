@@ -12,7 +12,7 @@
 #include <linux/types.h>
 
 /* Raise when a record below changes: a daemon adopts a pinned NIC program of its own version only. */
-enum ln_version { LN_LAYOUT_VERSION = 7 };
+enum ln_version { LN_LAYOUT_VERSION = 8 };
 
 enum ln_limit {
 	LN_MAX_WORKLOADS = 65536, /* dispatch entries; the low half of a workload ID is its index */
@@ -32,6 +32,11 @@ enum ln_limit {
 	LN_ONCE_WAYS = 8, /* requests per bucket */
 	LN_ONCE_RUNNING_MAX = 4, /* of them, that one workload may have running */
 	LN_ONCE_ANSWER = 1408, /* bytes of an answer: LN_RPC_MAX_PAYLOAD */
+	LN_KEPT_WORDS = 60, /* of the metadata that a clone keeps */
+	LN_LATE_BYTES = 2048, /* of a packet that goes on later */
+	LN_WAITING_MAX = 64, /* packets that wait for the host */
+	LN_WAIT_SECONDS = 30, /* that they wait */
+	LN_COPIES_BYTES = 1 << 20, /* of the ring of packets whose clones went first */
 };
 
 /* Where a workload's requests go: bits 40..47 of its dispatch word. */
@@ -70,7 +75,7 @@ struct ln_slot {
 	__u32 message_timeout_ms;
 	__u32 namespace_id;
 	__u32 message_ways; /* records that it uses of each bucket */
-	__u32 waits; /* 1: a match stage whose lambdas may wait for the host */
+	__u32 clones; /* 1: a match stage that may clone its packets */
 	__u32 once; /* 1: each request is executed at most once, asked for or not */
 	__u32 pad[2];
 };
@@ -169,6 +174,35 @@ enum ln_verdict {
 	LN_VERDICT_KEEP = 3,
 	LN_VERDICT_FAULT = 4, /* a guard failed */
 	LN_VERDICT_EMPTY = 255, /* no program in the slot */
+};
+
+/* What a match stage returns to the root besides XDP actions. */
+enum ln_stage_verdict {
+	LN_STAGE_WAIT = 64, /* nothing was written: run the packet once more, later */
+};
+
+/* The hand-over between the root and a match stage that clones, one per CPU. The root never trusts what comes back in it. */
+struct ln_pass {
+	__u32 instance; /* 0: a packet, 1: a clone */
+	__u32 clone; /* out: 1: clone the packet as it leaves */
+	__u32 shape; /* out: a digest of which fields are kept */
+	__u32 pad;
+	__u32 kept[LN_KEPT_WORDS]; /* out, for the clone: metadata */
+};
+
+/* A packet of a match stage's that goes on later: it waits for the host, or its clone went first. */
+struct ln_late {
+	struct ln_flow flow; /* as it came */
+	struct ln_pass pass; /* with which it runs once more */
+	__u64 key; /* among those that wait */
+	__u64 until; /* bpf_ktime_get_ns(), CLOCK_MONOTONIC: then it has waited in vain */
+	__u32 workload;
+	__u32 came; /* bytes that came, from the network's header on */
+	__u32 came_l3; /* of them that header */
+	__u32 verdict; /* LN_STAGE_WAIT, or what the stage returned */
+	__u32 size; /* of the packet */
+	__u32 pad;
+	__u8 bytes[LN_LATE_BYTES];
 };
 
 enum ln_message_state {
@@ -285,10 +319,11 @@ enum ln_counter {
 	LN_COUNT_UNKNOWN, /* no such workload */
 	LN_COUNT_MALFORMED,
 	LN_COUNT_CHECKSUM, /* wrong UDP checksum */
-	LN_COUNT_BUSY, /* no free message or call record */
+	LN_COUNT_BUSY, /* no free message or call record, or no room to wait */
 	LN_COUNT_STRAY, /* replies that no call waits for */
-	LN_COUNT_TIMEOUTS, /* external calls that expired */
+	LN_COUNT_TIMEOUTS, /* external calls, and waits for the host, that expired */
 	LN_COUNT_ASTRAY, /* packets of a match stage to where its spec lets it send none */
+	LN_COUNT_COPIES, /* packets that their clones left behind, as pacer was slow or they were long */
 	LN_COUNT_MAX,
 };
 

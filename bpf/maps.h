@@ -17,14 +17,6 @@ struct {
 	__type(value, __u32);
 } ln_programs SEC(".maps");
 
-/* What a match stage's lambda goes on with when it waited for the host, by slot. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__uint(max_entries, 4096);
-	__type(key, __u32);
-	__type(value, __u32);
-} ln_resumes SEC(".maps");
-
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 4096);
@@ -96,6 +88,36 @@ struct {
 	__type(value, struct ln_request);
 } ln_requests SEC(".maps");
 
+/* Shared with match stages that clone. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct ln_pass);
+} ln_passes SEC(".maps");
+
+/* Packets that wait for the host, by their keys (late.h). */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, LN_WAITING_MAX);
+	__type(key, __u64);
+	__type(value, struct ln_late);
+} ln_waiting SEC(".maps");
+
+/* Packets whose clones went first, for pacer to send: struct ln_late, its bytes cut off behind the packet's end. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, LN_COPIES_BYTES);
+} ln_copies SEC(".maps");
+
+/* Packets on their way to the host's stack that come by here once more, by their digests (late.h). */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 256);
+	__type(key, __u64);
+	__type(value, __u32);
+} ln_handed SEC(".maps");
+
 /* What a packet may do with its message's record. */
 enum ln_claim {
 	LN_CLAIM_NONE, /* name it: a pull */
@@ -125,7 +147,7 @@ struct ln_place {
 	__u32 error; /* when done: what is remembered in place of a reply */
 };
 
-/* Whom a match stage may answer without a packet of his at hand: who asked a service through it, or had to wait for the host. */
+/* Whom a match stage may answer without a packet of his at hand: who asked a service through it. */
 struct ln_asker {
 	__u8 peer_addr[16];
 	__u8 own_addr[16];
@@ -138,9 +160,9 @@ struct ln_question {
 	struct ln_flow flow;
 	__u8 service_addr[16];
 	__u64 until; /* bpf_ktime_get_ns() */
-	__be16 service_port; /* 0: it waits for the host */
+	__be16 service_port;
 	__be16 asked_from; /* the port that the query left by */
-	__u32 len; /* of the packet that asked, without its link's header */
+	__u32 pad;
 };
 
 struct {
@@ -158,6 +180,12 @@ struct ln_scratch {
 	struct ln_place place;
 	__u32 tick; /* runs so far, for sampling */
 	__u32 slot; /* of the revision that runs */
+	__u32 came; /* of a match stage's packet: as in struct ln_late */
+	__u32 came_l3;
+	__u32 instance; /* of its run: as in struct ln_pass */
+	__u32 out; /* the interface that it leaves by */
+	__u64 until; /* it waits no longer than this, if it waited already; 0 else */
+	struct ln_late late;
 };
 
 struct {
@@ -189,6 +217,12 @@ const volatile __u8 ln_own_addr6[16] __attribute__((aligned(8)));
 const volatile __u64 ln_addresses[LN_MAX_ADDRESSES][2]; /* whose packets are ours, as in struct ln_flow */
 const volatile __u32 ln_address_count; /* 0: any */
 const volatile __u64 ln_secret; /* keys the hash of message records */
+
+/* How many packets are in ln_waiting, and in ln_handed. */
+volatile __u32 ln_waiting_count;
+volatile __u32 ln_handed_count;
+
+volatile __u8 ln_generic; /* 1: attached in generic mode; set when that is known */
 
 /*
  * A function of its own to the verifier, which proves it once for any arguments rather than along every path that leads

@@ -3,7 +3,7 @@
 
 /*
  * The NIC program: parse, match, run the lambda, epilogue. The lambda is a program of its own, reached by a tail call from
- * within run_lambda(), so that control comes back here and no lambda can skip the epilogue.
+ * within run_lambda() (run.h), so that control comes back here and no lambda can skip the epilogue.
  */
 #include "maps.h"
 #include "parse.h"
@@ -12,16 +12,7 @@
 #include "stats.h"
 #include "reply.h"
 #include "call.h"
-#include "stage.h"
-
-static __noinline int run_lambda(struct xdp_md *ctx, __u32 slot)
-{
-	int verdict = LN_VERDICT_EMPTY;
-
-	ln_opaque(verdict);
-	bpf_tail_call(ctx, &ln_programs, slot);
-	return verdict;
-}
+#include "pass.h"
 
 /* Answers the packet at hand with an error. message_len says how much room a reply would have needed, or 0. */
 LN_GLOBAL int ln_refuse(struct xdp_md *ctx, struct ln_scratch *scratch, __u32 code, __u32 message_len)
@@ -591,61 +582,12 @@ static __noinline int ln_resume(struct xdp_md *ctx, const struct ln_packet *pkt)
 	return ln_epilogue(ctx, scratch, req, slot, ln_run(ctx, scratch));
 }
 
-/* Counts what became of a match stage's packet. */
-static __always_inline void ln_stage_count(struct ln_stats *stats, int verdict, int action, __u32 len)
-{
-	__u32 astray = action == XDP_DROP && (verdict == XDP_TX || verdict == XDP_PASS);
-
-	if (action == XDP_TX || action == XDP_REDIRECT) {
-		stats->replies++;
-		stats->bytes_out += len;
-	} else {
-		stats->drops++;
-		stats->faults += astray || verdict != XDP_DROP;
-	}
-	if (astray)
-		ln_count(LN_COUNT_ASTRAY);
-}
-
-/*
- * A datagram that no workload ID selects: the match stage's, where there is one. It sees plain UDP alone, so that no program of a
- * tenant's cuts the host off from its link, and none that is only on its way through this host.
- */
-static __noinline int ln_stage(struct xdp_md *ctx, const struct ln_packet *pkt)
-{
-	__u32 zero = 0, index = ln_match_stage(), len = bpf_xdp_get_buff_len(ctx) - pkt->l3;
-	struct ln_stats *stats = bpf_map_lookup_elem(&ln_slot_stats, &index);
-	struct ln_scratch *scratch = bpf_map_lookup_elem(&ln_scratchpads, &zero);
-	const struct ln_slot *slot = bpf_map_lookup_elem(&ln_slots, &index);
-	int verdict, action = XDP_DROP;
-
-	if (!index || !stats || !scratch || !slot || ln_save_flow(ctx, pkt, &scratch->flow) ||
-	    !ln_is_ours(&scratch->flow) || !ln_is_peer(&scratch->flow))
-		return XDP_PASS;
-	verdict = run_lambda(ctx, index);
-	if (verdict == LN_VERDICT_EMPTY)
-		return XDP_PASS;
-	if (verdict == XDP_PASS) {
-		action = ln_stage_pass(ctx, scratch, pkt);
-		if (action == XDP_PASS)
-			return XDP_PASS;
-	}
-	stats->requests++;
-	stats->bytes_in += pkt->udp_len;
-	if (verdict == XDP_TX)
-		action = ln_stage_send(ctx, scratch, slot, len);
-	else if (verdict == XDP_DROP && slot->waits)
-		ln_stage_remember(scratch, NULL, slot->workload, len);
-	ln_stage_count(stats, verdict, action, bpf_xdp_get_buff_len(ctx));
-	return action;
-}
-
 SEC("xdp.frags")
 int ln_root(struct xdp_md *ctx)
 {
 	struct ln_packet pkt;
 
-	if (ln_parse(ctx, &pkt))
+	if (ln_parse(ctx, &pkt) || (ln_handed_count && !ln_handed_end(ctx)))
 		return XDP_PASS;
 	if (pkt.dport == bpf_htons(LN_RPC_PORT))
 		return ln_rpc_packet(ctx, &pkt);
@@ -654,38 +596,22 @@ int ln_root(struct xdp_md *ctx)
 	return ln_stage(ctx, &pkt);
 }
 
-static __noinline int resume_lambda(struct xdp_md *ctx, __u32 slot)
+/* A packet of a match stage's goes on. Run by pacer on what late.h describes, and attached nowhere. */
+SEC("xdp.frags")
+int ln_later(struct xdp_md *ctx)
 {
-	int verdict = XDP_ABORTED;
-
-	ln_opaque(verdict);
-	bpf_tail_call(ctx, &ln_resumes, slot);
-	return verdict;
+	return ln_go_on(ctx);
 }
 
-/*
- * Run by the host when it has written what lambdas behind a match stage wait for, on a live frame that begins with the key of a
- * packet that waits (sdk/pif/pif_entry.h).
- */
+/* Hands a packet to the host's stack. Run by pacer on a live frame, and attached nowhere. */
 SEC("xdp.frags")
-int ln_resume_waiting(struct xdp_md *ctx)
+int ln_hand_over(struct xdp_md *ctx)
 {
-	__u32 zero = 0, index = ln_match_stage();
-	struct ln_stats *stats = bpf_map_lookup_elem(&ln_slot_stats, &index);
-	struct ln_scratch *scratch = bpf_map_lookup_elem(&ln_scratchpads, &zero);
-	const struct ln_slot *slot = bpf_map_lookup_elem(&ln_slots, &index);
-	int verdict, action = XDP_DROP;
-
-	if (!index || !stats || !scratch || !slot)
-		return XDP_ABORTED;
-	verdict = resume_lambda(ctx, index);
-	if (verdict == XDP_ABORTED ||
-	    verdict == XDP_DROP) /* it went already, or waits on: it was counted when it came */
+	if (ln_generic && ln_handed_begin(ctx)) {
+		ln_count(LN_COUNT_COPIES);
 		return XDP_DROP;
-	if (verdict == XDP_TX)
-		action = ln_stage_late(ctx, scratch, slot->workload);
-	ln_stage_count(stats, verdict, action, bpf_xdp_get_buff_len(ctx));
-	return action;
+	}
+	return XDP_PASS;
 }
 
 /* Named here so that BTF, and the Go types made from it, have them. */

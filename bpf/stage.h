@@ -9,8 +9,6 @@
 
 #include "call.h"
 
-#define LN_FOR_EVER (~0ULL)
-
 static __always_inline int ln_same_addr(const __u8 *a, const __u8 *b)
 {
 	return ((const __u64 *)a)[0] == ((const __u64 *)b)[0] && ((const __u64 *)a)[1] == ((const __u64 *)b)[1];
@@ -72,13 +70,13 @@ static __always_inline const struct ln_service *ln_stage_service(const struct ln
 	return NULL;
 }
 
-/* Remembers who waits for an answer: a service's, or, where svc is NULL, one that the host's writing an object brings. */
-LN_GLOBAL int ln_stage_remember(struct ln_scratch *scratch, const struct ln_service *svc, __u32 workload, __u32 len)
+/* Remembers who waits for a service's answer. */
+LN_GLOBAL int ln_stage_remember(struct ln_scratch *scratch, const struct ln_service *svc, __u32 workload)
 {
 	struct ln_question *question;
 	struct ln_asker asker = { .workload = workload };
 
-	if (!scratch)
+	if (!scratch || !svc)
 		return -1;
 	ln_copy_addr(asker.peer_addr, scratch->flow.peer_addr);
 	ln_copy_addr(asker.own_addr, scratch->flow.own_addr);
@@ -86,15 +84,10 @@ LN_GLOBAL int ln_stage_remember(struct ln_scratch *scratch, const struct ln_serv
 	asker.own_port = scratch->flow.own_port;
 	question = &scratch->question;
 	question->flow = scratch->flow;
-	question->len = len;
-	question->until = LN_FOR_EVER;
-	question->service_port = 0;
-	if (svc) {
-		ln_copy_addr(question->service_addr, svc->addr);
-		question->service_port = svc->port;
-		question->asked_from = scratch->sent.peer_port;
-		question->until = bpf_ktime_get_ns() + (__u64)svc->timeout_ms * 1000000;
-	}
+	ln_copy_addr(question->service_addr, svc->addr);
+	question->service_port = svc->port;
+	question->asked_from = scratch->sent.peer_port;
+	question->until = bpf_ktime_get_ns() + (__u64)svc->timeout_ms * 1000000;
 	return bpf_map_update_elem(&ln_questions, &asker, question, BPF_ANY);
 }
 
@@ -120,6 +113,7 @@ LN_GLOBAL int ln_stage_ask(struct xdp_md *ctx, struct ln_scratch *scratch, const
 	__builtin_memcpy(eth->h_dest, fib.dmac, 6);
 	__builtin_memcpy(eth->h_source, fib.smac, 6);
 	eth->h_proto = svc->ipv6 ? bpf_htons(ETH_P_IPV6) : bpf_htons(ETH_P_IP);
+	scratch->out = fib.ifindex;
 	return fib.ifindex == ctx->ingress_ifindex ? XDP_TX : bpf_redirect(fib.ifindex, 0);
 }
 
@@ -144,16 +138,16 @@ LN_GLOBAL int ln_stage_answer(struct xdp_md *ctx, struct ln_scratch *scratch, __
 		return XDP_DROP;
 	came = &scratch->flow;
 	question = ln_stage_question(&scratch->sent, &asker);
-	if (!question || !question->service_port || question->flow.ipv6 != scratch->sent.ipv6 ||
-	    question->service_port != came->peer_port || question->asked_from != came->own_port ||
-	    !ln_same_addr(question->service_addr, came->peer_addr) || question->until < bpf_ktime_get_ns())
+	if (!question || question->flow.ipv6 != scratch->sent.ipv6 || question->service_port != came->peer_port ||
+	    question->asked_from != came->own_port || !ln_same_addr(question->service_addr, came->peer_addr) ||
+	    question->until < bpf_ktime_get_ns())
 		return XDP_DROP;
 	scratch->sent = question->flow;
 	return ln_stage_link(ctx, &scratch->sent, l3);
 }
 
-/* What the stage sends to the wire. len is that of the packet that came, without its link's header. Returns the XDP action. */
-LN_GLOBAL int ln_stage_send(struct xdp_md *ctx, struct ln_scratch *scratch, const struct ln_slot *slot, __u32 len)
+/* What the stage sends to the wire. Returns the XDP action. */
+LN_GLOBAL int ln_stage_send(struct xdp_md *ctx, struct ln_scratch *scratch, const struct ln_slot *slot)
 {
 	const struct ln_service *svc;
 	struct ln_packet pkt = {};
@@ -162,7 +156,7 @@ LN_GLOBAL int ln_stage_send(struct xdp_md *ctx, struct ln_scratch *scratch, cons
 	if (!scratch || !slot || ln_stage_read(ctx, &pkt, &scratch->sent) || !ln_is_plain(&pkt, &scratch->sent))
 		return XDP_DROP;
 	if (ln_is_reply(&scratch->sent, &scratch->flow)) {
-		if (bpf_xdp_get_buff_len(ctx) - pkt.l3 > len) /* no amplification */
+		if (bpf_xdp_get_buff_len(ctx) - pkt.l3 > scratch->came) /* no amplification */
 			return XDP_DROP;
 		return ln_stage_link(ctx, &scratch->flow, pkt.l3);
 	}
@@ -170,41 +164,19 @@ LN_GLOBAL int ln_stage_send(struct xdp_md *ctx, struct ln_scratch *scratch, cons
 	if (!svc)
 		return ln_stage_answer(ctx, scratch, slot->workload, pkt.l3);
 	action = ln_stage_ask(ctx, scratch, svc, pkt.l3);
-	if (action != XDP_DROP && ln_stage_remember(scratch, svc, slot->workload, len))
+	if (action != XDP_DROP && ln_stage_remember(scratch, svc, slot->workload))
 		return XDP_DROP;
 	return action;
 }
 
 /* What the stage hands to the host. */
-LN_GLOBAL int ln_stage_pass(struct xdp_md *ctx, struct ln_scratch *scratch, const struct ln_packet *came)
+LN_GLOBAL int ln_stage_pass(struct xdp_md *ctx, struct ln_scratch *scratch)
 {
 	struct ln_packet pkt = {};
 
-	if (!scratch || !came || ln_stage_read(ctx, &pkt, &scratch->sent) || pkt.l4 - pkt.l3 != came->l4 - came->l3)
+	if (!scratch || ln_stage_read(ctx, &pkt, &scratch->sent) || pkt.l4 - pkt.l3 != scratch->came_l3)
 		return XDP_DROP;
 	return ln_is_unmoved(&scratch->sent, &scratch->flow) ? XDP_PASS : XDP_DROP;
-}
-
-/*
- * What becomes of a packet that had to wait for the host. The root did not see it come, as it comes from the lambda's memory; so it
- * may leave only as the reply to a packet that was dropped, once.
- */
-LN_GLOBAL int ln_stage_late(struct xdp_md *ctx, struct ln_scratch *scratch, __u32 workload)
-{
-	struct ln_asker asker = { .workload = workload };
-	struct ln_question *question;
-	struct ln_packet pkt = {};
-
-	if (!scratch || ln_stage_read(ctx, &pkt, &scratch->sent) || !ln_is_plain(&pkt, &scratch->sent))
-		return XDP_DROP;
-	question = ln_stage_question(&scratch->sent, &asker);
-	if (!question || question->service_port || question->flow.ipv6 != scratch->sent.ipv6 ||
-	    bpf_xdp_get_buff_len(ctx) - pkt.l3 > question->len)
-		return XDP_DROP;
-	scratch->flow = question->flow;
-	if (bpf_map_delete_elem(&ln_questions, &asker)) /* of two who answer it, one does */
-		return XDP_DROP;
-	return ln_stage_link(ctx, &scratch->flow, pkt.l3);
 }
 
 #endif

@@ -29,16 +29,18 @@ var ErrForbidden = errors.New("forbidden in a lambda")
 const (
 	Program        = "lambda"
 	MigrateProgram = "lambda_migrate" // runs once, when the lambda takes over from an earlier revision
-	ResumeProgram  = "lambda_resume"  // runs on packets that wait for the host (sdk/pif/pif_park.h)
 )
 
-// SharedMap is the hand-over between the NIC program and its lambdas, which is not a lambda's own.
-const SharedMap = "ln_requests"
+// The hand-overs between the NIC program and what it runs, which are not a lambda's own.
+const (
+	SharedMap = "ln_requests"
+	PassMap   = "ln_passes" // of match stages that clone packets (sdk/pif/pif_pass.h)
+)
 
 const sectionName = "xdp.frags"
 
 // foreign is what each program may not touch, of the maps in its own object.
-var foreign = map[string]string{Program: OldSection, MigrateProgram: SharedMap, ResumeProgram: OldSection}
+var foreign = map[string]string{Program: OldSection, MigrateProgram: SharedMap}
 
 // mapTypes are the kinds of maps that a lambda may declare.
 var mapTypes = []ebpf.MapType{ebpf.Array, ebpf.PerCPUArray, ebpf.Hash, ebpf.PerCPUHash, ebpf.LRUHash, ebpf.LRUCPUHash}
@@ -86,7 +88,7 @@ func inspect(object []byte, stage bool) (c Contents, err error) {
 		}
 	}
 	for name, m := range spec.Maps {
-		if name == SharedMap {
+		if name == SharedMap || stage && name == PassMap {
 			continue
 		}
 		if err := checkMap(m); err != nil {
@@ -240,6 +242,7 @@ func largestObjects(object []byte) string {
 		}
 	}
 	delete(sizes, SharedMap)
+	delete(sizes, PassMap)
 	names := slices.SortedFunc(maps.Keys(sizes), func(a, b string) int {
 		return cmp.Or(cmp.Compare(sizes[b], sizes[a]), strings.Compare(a, b))
 	})

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * pacer tells clients that their external call timed out, with or without a daemon.
+ * pacer acts where no packet comes that a NIC program could act on, with or without a daemon.
  *
  *	pacer PINS IFINDEX
  *
- * A NIC program acts on packets only, and a service that stays silent sends none. pacer watches the records of the calls
- * in flight. When one is past its deadline it has the program PINS/expire turn a carrier into the error packet, and sends
- * that by the interface. It must be started in the interface's network namespace, with a log as standard error. It locks
- * the log (fcntl(2)), so that there is one pacer per NIC and anybody can ask which process it is, and closes standard
- * output when it is at work. It ends when PINS/expire is no longer the program that it began with.
+ * A service that stays silent sends none: pacer watches the records of the calls in flight, and when one is past its deadline it
+ * has the program PINS/expire turn a carrier into the error packet, and sends that by the interface. A match stage's packets that
+ * wait for the host, or whose clones went first, have none left: it has them go on (late.c).
+ *
+ * It must be started in the interface's network namespace, with a log as standard error. It locks the log (fcntl(2)), so that
+ * there is one pacer per NIC and anybody can ask which process it is, and closes standard output when it is at work. SIGUSR1 says
+ * that the host wrote something that packets may wait for. It ends when PINS/expire is no longer the program that it began with.
  */
-#include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -23,54 +23,32 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-#include <linux/bpf.h>
-#include <linux/if_packet.h>
 
-#include "layout.h"
+#include "pacer.h"
 
-/*
- * How often to look for new calls: while some are in flight, and while there are none. A time-out that is longer than this is
- * noticed when it is due, a shorter one at most so much later. What is idle takes 0.05 % of a CPU.
- */
-#define BUSY_NS 10000000ULL
-#define IDLE_NS 50000000ULL
 #define SECOND_NS 1000000000ULL
 
 #define CARRIER_SIZE 256 /* more than headers of an error packet take */
-#define WORD_BITS 64
 
-struct pacer {
-	const char *pin;
-	ino_t pin_inode;
-	int expire; /* the program */
-	int socket;
-	const struct ln_call *calls;
-	const uint64_t *next; /* ln_next_call */
-	uint64_t seen; /* calls that began before our last look: below this number */
-	int complaint; /* the last error that we wrote down */
-	uint64_t open[LN_MAX_CALLS / WORD_BITS]; /* a set of indices: calls that may be in flight */
-};
-
-static void die(const char *what)
+void die(const char *what)
 {
 	fprintf(stderr, "pacer: %s: %s\n", what, strerror(errno));
 	exit(1);
 }
 
-/* Says what is wrong, once for as long as it stays the same. */
-static void complain(struct pacer *p, const char *what)
+void complain(struct pacer *p, const char *what)
 {
 	if (p->complaint != errno)
 		fprintf(stderr, "pacer: %s: %s\n", what, strerror(errno));
 	p->complaint = errno;
 }
 
-static int sys_bpf(int cmd, union bpf_attr *attr)
+int sys_bpf(int cmd, union bpf_attr *attr)
 {
 	return syscall(SYS_bpf, cmd, attr, sizeof(*attr));
 }
 
-static int open_pin(const char *dir, const char *name, char path[4096])
+int open_pin(const char *dir, const char *name, char path[4096])
 {
 	union bpf_attr attr = {};
 	int fd;
@@ -98,18 +76,15 @@ static const void *map_pin(const char *dir, const char *name, size_t size)
 	return mem;
 }
 
-/* A socket that sends whole frames by one interface and receives nothing (packet(7), protocol 0). */
-static int open_interface(const char *ifindex)
+void send_frame(struct pacer *p, uint32_t ifindex, const void *frame, size_t size)
 {
-	struct sockaddr_ll addr = { .sll_family = AF_PACKET, .sll_ifindex = atoi(ifindex) };
-	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+	struct sockaddr_ll to = { .sll_family = AF_PACKET, .sll_ifindex = ifindex };
 
-	if (fd < 0 || bind(fd, (struct sockaddr *)&addr, sizeof(addr)))
-		die("open interface");
-	return fd;
+	if (sendto(p->socket, frame, size, MSG_DONTWAIT, (struct sockaddr *)&to, sizeof(to)) < 0)
+		complain(p, "send a packet");
 }
 
-static uint64_t now_ns(void)
+uint64_t now_ns(void)
 {
 	struct timespec ts;
 
@@ -139,8 +114,8 @@ static void expire(struct pacer *p, uint32_t index)
 	attr.test.data_size_out = sizeof(packet);
 	if (sys_bpf(BPF_PROG_TEST_RUN, &attr))
 		complain(p, "run the expire program");
-	else if (attr.test.retval == XDP_TX && send(p->socket, packet, attr.test.data_size_out, MSG_DONTWAIT) < 0)
-		complain(p, "send a time-out");
+	else if (attr.test.retval == XDP_TX)
+		send_frame(p, p->ifindex, packet, attr.test.data_size_out);
 }
 
 /* Whether a record's call is in flight, and when it is due. */
@@ -185,11 +160,34 @@ static uint64_t pace(struct pacer *p)
 	return idle ? now + IDLE_NS : wake;
 }
 
-static void sleep_until(uint64_t ns)
+static void nothing(int signal)
 {
-	struct timespec ts = { .tv_sec = ns / SECOND_NS, .tv_nsec = ns % SECOND_NS };
+	(void)signal;
+}
 
-	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
+/* Keeps the signal back till sleep_until() sleeps. */
+static void hold_signal(void)
+{
+	struct sigaction action = { .sa_handler = nothing };
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	if (sigprocmask(SIG_BLOCK, &set, NULL) || sigaction(SIGUSR1, &action, NULL))
+		die("hold the signal back");
+}
+
+/* Sleeps till then, or the signal, or a packet whose clone went first. */
+static void sleep_until(struct pacer *p, uint64_t ns)
+{
+	uint64_t now = now_ns(), left = ns > now ? ns - now : 0;
+	struct timespec ts = { .tv_sec = left / SECOND_NS, .tv_nsec = left % SECOND_NS };
+	struct pollfd copies = { .fd = p->late.copies, .events = POLLIN };
+	sigset_t none;
+
+	sigemptyset(&none);
+	if (ppoll(&copies, 1, &ts, &none) < 0 && errno == EINTR)
+		p->late.look = 0;
 }
 
 int main(int argc, char **argv)
@@ -197,27 +195,36 @@ int main(int argc, char **argv)
 	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 	static struct pacer p;
 	static char pin[4096];
-	uint64_t check = 0, wake;
+	uint64_t check = 0, wake, look;
 
 	if (argc != 3) {
 		fprintf(stderr, "usage: pacer PINS IFINDEX\n");
 		return 2;
 	}
+	hold_signal();
 	if (fcntl(STDERR_FILENO, F_SETLK, &lock))
 		die("lock the log: another pacer has it");
 	p.expire = open_pin(argv[1], "expire", pin);
 	p.pin_inode = inode(pin);
 	p.calls = map_pin(argv[1], "ln_calls", sizeof(*p.calls) * LN_MAX_CALLS);
 	p.next = map_pin(argv[1], "ln_next_call", sizeof(*p.next));
-	p.socket = open_interface(argv[2]);
+	p.ifindex = atoi(argv[2]);
+	p.socket = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC,
+			  0); /* it sends whole frames, and receives nothing (packet(7)) */
+	if (p.socket < 0)
+		die("open a packet socket");
+	late_open(&p, argv[1]);
 	close(STDOUT_FILENO);
 	for (;;) {
 		wake = pace(&p);
+		look = late_pace(&p);
+		if (look < wake)
+			wake = look;
 		if (wake >= check) {
 			if (inode(pin) != p.pin_inode)
 				return 0;
 			check = wake + SECOND_NS;
 		}
-		sleep_until(wake);
+		sleep_until(&p, wake);
 	}
 }

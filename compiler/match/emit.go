@@ -2,6 +2,7 @@ package match
 
 import (
 	"fmt"
+	"hash/fnv"
 	"slices"
 	"strings"
 )
@@ -277,14 +278,17 @@ func (e *emitter) unit() []byte {
 	for _, p := range e.Primitives {
 		e.line("static int %s(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data);", e.primitive(p))
 	}
-	// The lambda is inlined, so that a wait in any of its functions can leave the whole run (pif_park.h).
+	// The lambda is inlined, so that a wait in any of its functions can leave the whole run (pif_pass.h).
 	e.line("#pragma clang attribute push(__attribute__((always_inline)), apply_to = function)")
 	if e.lambda.Source != "" {
 		e.line("#include \"%s\"", e.lambda.Source)
 	}
 	e.line("#pragma clang attribute pop")
 	e.line("")
-	e.carryStruct()
+	if e.hasClone() {
+		e.line("#define PIF_SHAPE 0x%08x /* of the metadata that clones keep */", e.shape())
+		e.line("#define PIF_KEPT_WORDS %d", KeptWords)
+	}
 	e.line("#include <pif_stage.h>")
 	e.line("")
 	e.packetStruct()
@@ -307,18 +311,21 @@ func (e *emitter) primitive(name string) string {
 	return "pif_plugin_" + name
 }
 
-// carryStruct is what goes with a packet from one pass to the next.
-func (e *emitter) carryStruct() {
-	e.line("struct pif_carry {")
-	e.line("uint32_t instance; /* 0: a packet, 1: a clone */")
-	e.line("uint32_t clone; /* out: a clone is asked for */")
-	for _, f := range e.kept() {
-		for _, w := range f.words() {
-			e.line("uint32_t %s%s;", f.Header.Name+"_", w.name)
-		}
+// shape digests which fields clones keep, and where: a revision that keeps others cannot go on with a clone that waits.
+func (e *emitter) shape() uint32 {
+	h := fnv.New32a()
+	for _, w := range e.keptWords() {
+		fmt.Fprintln(h, w.field.Header.Name, w.name, w.width)
 	}
-	e.line("};")
-	e.line("")
+	return h.Sum32()
+}
+
+func (e *emitter) keptWords() []word {
+	var list []word
+	for _, f := range e.kept() {
+		list = append(list, f.words()...)
+	}
+	return list
 }
 
 // kept are the fields of metadata that clones keep.
@@ -344,34 +351,29 @@ func (e *emitter) packetStruct() {
 	}
 	e.line("uint32_t parsed; /* bytes */")
 	e.line("uint32_t clone;")
-	e.line("uint32_t saved;")
-	e.line("struct xdp_md *ctx;")
-	e.line("struct pif_carry *carry;")
 	e.line("};")
 	e.line("")
 }
 
 // passFunction is one way of a packet through the stage.
 func (e *emitter) passFunction() {
-	e.line("PIF_PASS int pif_pass(struct xdp_md *ctx, struct pif_carry *carry)")
+	e.line("static __always_inline int pif_pass(struct xdp_md *ctx, struct ln_pass *pass)")
 	e.line("{")
 	for _, h := range e.Headers {
 		e.line("struct pif_header_%s h_%s = {}, was_%s;", h.Name, h.Name, h.Name)
 	}
-	e.line("struct pif_packet p = { .carry = carry };")
+	e.line("struct pif_packet p = {};")
 	e.line("uint32_t port = 0;")
 	e.line("int verdict;")
 	e.line("")
-	if e.hasClone() {
-		e.line("if (!carry)")
-		e.line("\treturn XDP_DROP;")
+	if !e.hasClone() {
+		e.line("(void)pass;")
 	}
 	for _, h := range e.Headers {
 		e.line("p.h.%s = &h_%s;", h.Name, h.Name)
 		e.line("p.was.%s = &was_%s;", h.Name, h.Name)
 	}
 	e.initMetadata()
-	e.line("p.ctx = ctx;")
 	e.line("verdict = pif_parse(ctx, &p);")
 	e.line("if (verdict != PIF_GO_ON)")
 	e.line("\treturn verdict;")
@@ -390,10 +392,11 @@ func (e *emitter) passFunction() {
 	}
 	e.line("if (pif_egress(&p) || pif_deparse(ctx, &p))")
 	e.line("\treturn XDP_DROP;")
-	e.line("carry->clone = p.clone;")
-	for _, f := range e.kept() {
-		for _, w := range f.words() {
-			e.line("carry->%s_%s = h_%s.%s;", f.Header.Name, w.name, f.Header.Name, w.name)
+	if e.hasClone() {
+		e.line("pass->clone = p.clone;")
+		e.line("pass->shape = PIF_SHAPE;")
+		for i, w := range e.keptWords() {
+			e.line("pass->kept[%d] = h_%s.%s;", i, w.field.Header.Name, w.name)
 		}
 	}
 	e.line("return pif_action(port);")
@@ -417,15 +420,13 @@ func (e *emitter) initMetadata() {
 	if f := e.standard("packet_length"); f != nil {
 		e.line("h_standard_metadata.packet_length = ctx->data_end - ctx->data;")
 	}
-	if f := e.standard("instance_type"); f != nil {
-		e.line("h_standard_metadata.instance_type = carry->instance;")
+	if f := e.standard("instance_type"); f != nil && e.hasClone() {
+		e.line("h_standard_metadata.instance_type = pass->instance;")
 	}
-	if len(e.kept()) > 0 {
-		e.line("if (carry->instance) {")
-		for _, f := range e.kept() {
-			for _, w := range f.words() {
-				e.line("h_%s.%s = carry->%s_%s;", f.Header.Name, w.name, f.Header.Name, w.name)
-			}
+	if list := e.keptWords(); len(list) > 0 {
+		e.line("if (pass->instance) {")
+		for i, w := range list {
+			e.line("h_%s.%s = pass->kept[%d];", w.field.Header.Name, w.name, i)
 		}
 		e.line("}")
 	}

@@ -33,10 +33,6 @@ func (e *emitter) stmt(s Stmt, headers string) {
 	case SetValid:
 		e.setValid(s, headers)
 	case Primitive:
-		if e.lambda.Uses["sleep"] {
-			e.line("if (!p->saved++ && pif_save(p->ctx, p->carry))")
-			e.line("\treturn PIF_STOP;")
-		}
 		e.line("if (%s(%s, &match_data) == PIF_PLUGIN_RETURN_DROP)", e.primitive(s.Name), headers)
 		e.line("\treturn PIF_STOP;")
 	case Drop:

@@ -249,6 +249,9 @@ const (
 	HostPorts     = HostSlots * HostPortsEach
 )
 
+// KeptWords is how many words of metadata a program's clones can keep, all of them together (LN_KEPT_WORDS in bpf/layout.h).
+const KeptWords = 60
+
 // IsPort says whether packets for that port go anywhere.
 func IsPort(n *big.Int) bool {
 	if !n.IsUint64() {

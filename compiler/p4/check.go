@@ -399,8 +399,24 @@ func (c *checker) apply(s applyStatement) (match.Apply, bool) {
 	return a, true
 }
 
-// checkClones refuses clones where packets do not leave yet.
+// checkClones refuses clones where packets do not leave yet, and those that keep too much.
 func (c *checker) checkClones() {
+	words, kept := 0, map[*match.Field]bool{}
+	for _, a := range c.reachable(c.out.Egress, map[*match.Action]bool{}) {
+		for _, s := range a.Body {
+			clone, _ := s.(match.Clone)
+			for _, f := range clone.Keep {
+				if !kept[f] {
+					kept[f], words = true, words+f.Words()
+				}
+			}
+		}
+		if words > match.KeptWords {
+			c.errors.add(c.actions[a.Name].name.position,
+				"clones keep more than %d words of 32 bits of metadata: leave fields out of their field lists", match.KeptWords)
+			break
+		}
+	}
 	for _, a := range c.reachable(c.out.Ingress, map[*match.Action]bool{}) {
 		if slices.ContainsFunc(a.Body, func(s match.Stmt) bool { _, is := s.(match.Clone); return is }) {
 			c.errors.add(c.actions[a.Name].name.position,

@@ -230,3 +230,13 @@ func TestCloneAtIngress(t *testing.T) {
 		t.Errorf("got %#v", first)
 	}
 }
+
+// What clones keep has to fit into the record that goes with them, each field once.
+func TestClonesKeepTooMuch(t *testing.T) {
+	for words, want := range map[int][]string{60: nil, 61: {at(5, 8, "clones keep more than 60 words of 32 bits of metadata")}} {
+		text := fmt.Sprintf("header_type w_t { fields { f : %d; } }\nmetadata w_t w;\nfield_list l { w; }\nfield_list m { w.f; }\n"+
+			"action k() { clone_egress_pkt_to_ingress(1, l); clone_egress_pkt_to_ingress(1, m); }\ntable kt { actions { k; } }\ncontrol egress { apply(kt); }\n", 32*words)
+		_, err := p4.Parse("a.p4", files{"a.p4": frame(text)}.open)
+		wantErrors(t, err, want...)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/gopacket/gopacket/layers"
 
 	"github.com/lambdanic/lambdanic/compiler"
+	"github.com/lambdanic/lambdanic/compiler/match"
 	"github.com/lambdanic/lambdanic/compiler/metering"
 	"github.com/lambdanic/lambdanic/compiler/parts"
 )
@@ -26,6 +28,7 @@ const (
 	xdpDrop    = 1
 	xdpPass    = 2
 	xdpTX      = 3
+	stageWait  = 64 // LN_STAGE_WAIT in bpf/layout.h
 )
 
 const jobPort = 4369
@@ -76,6 +79,37 @@ func run(t testing.TB, c *ebpf.Collection, program string, frame []byte) (uint32
 	return verdict, opts.DataOut
 }
 
+// pass is struct ln_pass of bpf/layout.h.
+type pass struct {
+	Instance, Clone, Shape, Pad uint32
+	Kept                        [match.KeptWords]uint32
+}
+
+// runClone does the root's part where a stage has just asked for a clone: it runs the stage on that, with what it keeps.
+func runClone(t testing.TB, c *ebpf.Collection, frame []byte) (uint32, []byte) {
+	t.Helper()
+	passes := c.Maps[compiler.PassMap]
+	var cpus []pass
+	if err := passes.Lookup(uint32(0), &cpus); err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(cpus, func(p pass) bool { return p.Clone == 1 })
+	if i < 0 {
+		t.Fatal("no clone was asked for")
+	}
+	clone := cpus[i]
+	clone.Instance, clone.Clone = 1, 0
+	put := func(p pass) {
+		t.Helper()
+		if err := passes.Put(uint32(0), slices.Repeat([]pass{p}, len(cpus))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(clone)
+	defer put(pass{})
+	return run(t, c, compiler.Program, frame)
+}
+
 var (
 	clientMAC = net.HardwareAddr{2, 0, 0, 0, 0, 1}
 	nicMAC    = net.HardwareAddr{2, 0, 0, 0, 0, 2}
@@ -92,17 +126,6 @@ func datagram(t testing.TB, from, to layers.UDPPort, payload []byte) []byte {
 		t.Fatal(err)
 	}
 	return serialize(t, &layers.Ethernet{SrcMAC: clientMAC, DstMAC: nicMAC, EthernetType: layers.EthernetTypeIPv4}, ip, udp, gopacket.Payload(payload))
-}
-
-// numbered is a request for job 0 with an IPv4 identification.
-func numbered(t testing.TB, id uint16) []byte {
-	t.Helper()
-	ip := &layers.IPv4{Version: 4, TTL: 61, Id: id, Protocol: layers.IPProtocolUDP, SrcIP: clientIP, DstIP: nicIP}
-	udp := &layers.UDP{SrcPort: 5000, DstPort: jobPort}
-	if err := udp.SetNetworkLayerForChecksum(ip); err != nil {
-		t.Fatal(err)
-	}
-	return serialize(t, &layers.Ethernet{SrcMAC: clientMAC, DstMAC: nicMAC, EthernetType: layers.EthernetTypeIPv4}, ip, udp, gopacket.Payload(job(0, "")))
 }
 
 func serialize(t testing.TB, list ...gopacket.SerializableLayer) []byte {

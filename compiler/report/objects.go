@@ -60,7 +60,7 @@ func (r *Report) findObjects(spec *ebpf.CollectionSpec, remarks []Remark) {
 		if o, ok := nameless(spec, m); ok {
 			r.Objects = append(r.Objects, o)
 		}
-		if !said[name] && !strings.HasPrefix(name, ".") && name != compiler.SharedMap {
+		if !said[name] && !strings.HasPrefix(name, ".") && name != compiler.SharedMap && name != compiler.PassMap {
 			r.Objects = append(r.Objects, inMap(spec, m))
 		}
 	}

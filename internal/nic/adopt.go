@@ -51,17 +51,19 @@ func (n *NIC) Attached() error {
 
 // pinned are the root's programs, by the names of their pins.
 func (objs *rootObjects) pinned() map[string]**ebpf.Program {
-	return map[string]**ebpf.Program{"root": &objs.LnRoot, "resume_waiting": &objs.LnResumeWaiting}
+	return map[string]**ebpf.Program{"root": &objs.LnRoot, "later": &objs.LnLater, "hand_over": &objs.LnHandOver}
 }
 
 func openPinned(dir string) (*rootObjects, error) {
 	var objs rootObjects
 	maps := map[string]**ebpf.Map{
 		"ln_calls": &objs.LnCalls, "ln_counters": &objs.LnCounters, "ln_dispatch": &objs.LnDispatch,
-		"ln_messages": &objs.LnMessages, "ln_next_call": &objs.LnNextCall, "ln_onces": &objs.LnOnces, "ln_programs": &objs.LnPrograms,
-		"ln_questions": &objs.LnQuestions, "ln_resumes": &objs.LnResumes,
+		"ln_copies": &objs.LnCopies, "ln_handed": &objs.LnHanded,
+		"ln_messages": &objs.LnMessages, "ln_next_call": &objs.LnNextCall, "ln_onces": &objs.LnOnces, "ln_passes": &objs.LnPasses,
+		"ln_programs": &objs.LnPrograms, "ln_questions": &objs.LnQuestions,
 		"ln_requests": &objs.LnRequests, "ln_scratchpads": &objs.LnScratchpads, "ln_services": &objs.LnServices,
 		"ln_slot_stats": &objs.LnSlotStats, "ln_slots": &objs.LnSlots, "ln_splits": &objs.LnSplits,
+		"ln_waiting": &objs.LnWaiting,
 	}
 	for name, m := range maps {
 		var err error
@@ -139,9 +141,6 @@ func (n *NIC) adoptSlot(slot uint32) (*revision, error) {
 	var err error
 	if r.prog, err = ebpf.LoadPinnedProgram(n.progPin(slot), nil); err != nil {
 		return nil, fmt.Errorf("open the program of slot %d: %w", slot, err)
-	}
-	if r.resume, err = ebpf.LoadPinnedProgram(n.resumePin(slot), nil); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("open the resume program of slot %d: %w", slot, err)
 	}
 	for _, p := range r.parts() {
 		if err := n.adoptPart(slot, p); err != nil {

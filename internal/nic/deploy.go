@@ -27,8 +27,7 @@ type revision struct {
 	rec      rootLnSlot
 	prog     *ebpf.Program
 	migrate  *ebpf.Program // to be run before it serves; nil if nothing is
-	resume   *ebpf.Program // runs packets that wait for the host; nil if it never waits
-	waits    bool          // it has such a program
+	clones   bool          // a match stage that may clone its packets
 	kept     *ebpf.Map     // nil if it keeps nothing
 	migrated *ebpf.Map     // nil if nothing of it is migrated
 	layouts  api.Layouts   // of these
@@ -36,7 +35,7 @@ type revision struct {
 
 func (r *revision) close() error {
 	var errs []error
-	for _, p := range []*ebpf.Program{r.prog, r.migrate, r.resume} {
+	for _, p := range []*ebpf.Program{r.prog, r.migrate} {
 		if p != nil {
 			errs = append(errs, p.Close())
 		}
@@ -225,7 +224,7 @@ func (n *NIC) load(d *backend.Deployment, old *revision) (r *revision, err error
 			return nil, err
 		}
 	}
-	r = &revision{layouts: obj.layouts, waits: obj.spec.Programs[compiler.ResumeProgram] != nil}
+	r = &revision{layouts: obj.layouts, clones: d.Spec.P4 != "" && obj.spec.Maps[compiler.PassMap] != nil}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, n.unload(r))
@@ -237,6 +236,9 @@ func (n *NIC) load(d *backend.Deployment, old *revision) (r *revision, err error
 	replace := obj.takeOver(h, old)
 	if obj.spec.Maps[compiler.SharedMap] != nil { // a match stage has none: it works on the packet alone
 		replace[compiler.SharedMap] = n.objs.LnRequests
+	}
+	if r.clones {
+		replace[compiler.PassMap] = n.objs.LnPasses
 	}
 	return r, n.loadProgram(obj, time.Duration(d.Spec.Limits.Time), r, replace)
 }
@@ -261,7 +263,7 @@ func (n *NIC) reserve(d *backend.Deployment, r, old *revision) (err error) {
 	if old != nil {
 		r.rec.Prev = old.slot
 	}
-	r.rec.Waits, r.rec.Once = uint32(flag(r.waits)), uint32(flag(d.Spec.Once))
+	r.rec.Clones, r.rec.Once = uint32(flag(r.clones)), uint32(flag(d.Spec.Once))
 	if count := uint32(len(d.Services)); count > 0 {
 		if r.rec.ServiceBase, err = n.services.take(count); err != nil {
 			return fmt.Errorf("service records of the NIC: %w: remove a lambda", err)
@@ -357,14 +359,6 @@ func (n *NIC) install(coll *ebpf.Collection, r *revision) error {
 			return err
 		}
 		n.cfg.reached(p.dir + " objects pinned")
-	}
-	if r.resume = coll.DetachProgram(compiler.ResumeProgram); r.resume != nil {
-		if err := pinOver(r.resume, n.resumePin(r.slot)); err != nil {
-			return err
-		}
-		if err := n.objs.LnResumes.Put(r.slot, uint32(r.resume.FD())); err != nil {
-			return fmt.Errorf("put the program that resumes into slot %d: %w", r.slot, err)
-		}
 	}
 	if err := pinOver(r.prog, n.progPin(r.slot)); err != nil {
 		return err

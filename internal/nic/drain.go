@@ -116,16 +116,14 @@ func (n *NIC) unload(r *revision) error {
 	if r.slot != 0 {
 		errs = append(errs, n.unlink(r))
 		delete(n.loaded, r.slot)
-		for _, programs := range []*ebpf.Map{n.objs.LnPrograms, n.objs.LnResumes} {
-			if err := programs.Delete(r.slot); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-				errs = append(errs, fmt.Errorf("empty slot %d: %w", r.slot, err))
-			}
+		if err := n.objs.LnPrograms.Delete(r.slot); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+			errs = append(errs, fmt.Errorf("empty slot %d: %w", r.slot, err))
 		}
 		n.cfg.reached("slot emptied")
 		errs = append(errs, n.objs.LnSlots.Put(r.slot, &rootLnSlot{}))
 		n.slots.mark(r.slot, 1, false)
 		n.cfg.reached("slot cleared")
-		errs = append(errs, removePin(n.progPin(r.slot)), removePin(n.resumePin(r.slot)))
+		errs = append(errs, removePin(n.progPin(r.slot)))
 		n.cfg.reached("program unpinned")
 		for _, p := range r.parts() {
 			if *p.layout != "" {

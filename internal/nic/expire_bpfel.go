@@ -17,28 +17,34 @@ import (
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	expireMapLnCalls          = "ln_calls"
+	expireMapLnCopies         = "ln_copies"
 	expireMapLnCounters       = "ln_counters"
 	expireMapLnDispatch       = "ln_dispatch"
+	expireMapLnHanded         = "ln_handed"
 	expireMapLnMessages       = "ln_messages"
 	expireMapLnNextCall       = "ln_next_call"
 	expireMapLnOnces          = "ln_onces"
+	expireMapLnPasses         = "ln_passes"
 	expireMapLnPrograms       = "ln_programs"
 	expireMapLnQuestions      = "ln_questions"
 	expireMapLnRequests       = "ln_requests"
-	expireMapLnResumes        = "ln_resumes"
 	expireMapLnScratchpads    = "ln_scratchpads"
 	expireMapLnServices       = "ln_services"
 	expireMapLnSlotStats      = "ln_slot_stats"
 	expireMapLnSlots          = "ln_slots"
 	expireMapLnSplits         = "ln_splits"
+	expireMapLnWaiting        = "ln_waiting"
 	expireProgLnExpire        = "ln_expire"
 	expireVarLnAddressCount   = "ln_address_count"
 	expireVarLnAddresses      = "ln_addresses"
+	expireVarLnGeneric        = "ln_generic"
+	expireVarLnHandedCount    = "ln_handed_count"
 	expireVarLnOwnAddr4       = "ln_own_addr4"
 	expireVarLnOwnAddr6       = "ln_own_addr6"
 	expireVarLnSecret         = "ln_secret"
 	expireVarLnUnknownReply   = "ln_unknown_reply"
 	expireVarLnVerifyChecksum = "ln_verify_checksum"
+	expireVarLnWaitingCount   = "ln_waiting_count"
 )
 
 // loadExpire returns the embedded CollectionSpec for expire.
@@ -91,20 +97,23 @@ type expireProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type expireMapSpecs struct {
 	LnCalls       *ebpf.MapSpec `ebpf:"ln_calls"`
+	LnCopies      *ebpf.MapSpec `ebpf:"ln_copies"`
 	LnCounters    *ebpf.MapSpec `ebpf:"ln_counters"`
 	LnDispatch    *ebpf.MapSpec `ebpf:"ln_dispatch"`
+	LnHanded      *ebpf.MapSpec `ebpf:"ln_handed"`
 	LnMessages    *ebpf.MapSpec `ebpf:"ln_messages"`
 	LnNextCall    *ebpf.MapSpec `ebpf:"ln_next_call"`
 	LnOnces       *ebpf.MapSpec `ebpf:"ln_onces"`
+	LnPasses      *ebpf.MapSpec `ebpf:"ln_passes"`
 	LnPrograms    *ebpf.MapSpec `ebpf:"ln_programs"`
 	LnQuestions   *ebpf.MapSpec `ebpf:"ln_questions"`
 	LnRequests    *ebpf.MapSpec `ebpf:"ln_requests"`
-	LnResumes     *ebpf.MapSpec `ebpf:"ln_resumes"`
 	LnScratchpads *ebpf.MapSpec `ebpf:"ln_scratchpads"`
 	LnServices    *ebpf.MapSpec `ebpf:"ln_services"`
 	LnSlotStats   *ebpf.MapSpec `ebpf:"ln_slot_stats"`
 	LnSlots       *ebpf.MapSpec `ebpf:"ln_slots"`
 	LnSplits      *ebpf.MapSpec `ebpf:"ln_splits"`
+	LnWaiting     *ebpf.MapSpec `ebpf:"ln_waiting"`
 }
 
 // expireVariableSpecs contains global variables before they are loaded into the kernel.
@@ -113,11 +122,14 @@ type expireMapSpecs struct {
 type expireVariableSpecs struct {
 	LnAddressCount   *ebpf.VariableSpec `ebpf:"ln_address_count"`
 	LnAddresses      *ebpf.VariableSpec `ebpf:"ln_addresses"`
+	LnGeneric        *ebpf.VariableSpec `ebpf:"ln_generic"`
+	LnHandedCount    *ebpf.VariableSpec `ebpf:"ln_handed_count"`
 	LnOwnAddr4       *ebpf.VariableSpec `ebpf:"ln_own_addr4"`
 	LnOwnAddr6       *ebpf.VariableSpec `ebpf:"ln_own_addr6"`
 	LnSecret         *ebpf.VariableSpec `ebpf:"ln_secret"`
 	LnUnknownReply   *ebpf.VariableSpec `ebpf:"ln_unknown_reply"`
 	LnVerifyChecksum *ebpf.VariableSpec `ebpf:"ln_verify_checksum"`
+	LnWaitingCount   *ebpf.VariableSpec `ebpf:"ln_waiting_count"`
 }
 
 // expireObjects contains all objects after they have been loaded into the kernel.
@@ -141,39 +153,45 @@ func (o *expireObjects) Close() error {
 // It can be passed to loadExpireObjects or ebpf.CollectionSpec.LoadAndAssign.
 type expireMaps struct {
 	LnCalls       *ebpf.Map `ebpf:"ln_calls"`
+	LnCopies      *ebpf.Map `ebpf:"ln_copies"`
 	LnCounters    *ebpf.Map `ebpf:"ln_counters"`
 	LnDispatch    *ebpf.Map `ebpf:"ln_dispatch"`
+	LnHanded      *ebpf.Map `ebpf:"ln_handed"`
 	LnMessages    *ebpf.Map `ebpf:"ln_messages"`
 	LnNextCall    *ebpf.Map `ebpf:"ln_next_call"`
 	LnOnces       *ebpf.Map `ebpf:"ln_onces"`
+	LnPasses      *ebpf.Map `ebpf:"ln_passes"`
 	LnPrograms    *ebpf.Map `ebpf:"ln_programs"`
 	LnQuestions   *ebpf.Map `ebpf:"ln_questions"`
 	LnRequests    *ebpf.Map `ebpf:"ln_requests"`
-	LnResumes     *ebpf.Map `ebpf:"ln_resumes"`
 	LnScratchpads *ebpf.Map `ebpf:"ln_scratchpads"`
 	LnServices    *ebpf.Map `ebpf:"ln_services"`
 	LnSlotStats   *ebpf.Map `ebpf:"ln_slot_stats"`
 	LnSlots       *ebpf.Map `ebpf:"ln_slots"`
 	LnSplits      *ebpf.Map `ebpf:"ln_splits"`
+	LnWaiting     *ebpf.Map `ebpf:"ln_waiting"`
 }
 
 func (m *expireMaps) Close() error {
 	return _ExpireClose(
 		m.LnCalls,
+		m.LnCopies,
 		m.LnCounters,
 		m.LnDispatch,
+		m.LnHanded,
 		m.LnMessages,
 		m.LnNextCall,
 		m.LnOnces,
+		m.LnPasses,
 		m.LnPrograms,
 		m.LnQuestions,
 		m.LnRequests,
-		m.LnResumes,
 		m.LnScratchpads,
 		m.LnServices,
 		m.LnSlotStats,
 		m.LnSlots,
 		m.LnSplits,
+		m.LnWaiting,
 	)
 }
 
@@ -183,11 +201,14 @@ func (m *expireMaps) Close() error {
 type expireVariables struct {
 	LnAddressCount   *ebpf.Variable `ebpf:"ln_address_count"`
 	LnAddresses      *ebpf.Variable `ebpf:"ln_addresses"`
+	LnGeneric        *ebpf.Variable `ebpf:"ln_generic"`
+	LnHandedCount    *ebpf.Variable `ebpf:"ln_handed_count"`
 	LnOwnAddr4       *ebpf.Variable `ebpf:"ln_own_addr4"`
 	LnOwnAddr6       *ebpf.Variable `ebpf:"ln_own_addr6"`
 	LnSecret         *ebpf.Variable `ebpf:"ln_secret"`
 	LnUnknownReply   *ebpf.Variable `ebpf:"ln_unknown_reply"`
 	LnVerifyChecksum *ebpf.Variable `ebpf:"ln_verify_checksum"`
+	LnWaitingCount   *ebpf.Variable `ebpf:"ln_waiting_count"`
 }
 
 // expirePrograms contains all programs after they have been loaded into the kernel.

@@ -239,7 +239,7 @@ func loadRootProgram(c Config, rec *record) (*rootObjects, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the root program: %w", err)
 	}
-	for _, name := range []string{"ln_programs", "ln_resumes", "ln_slots", "ln_slot_stats"} {
+	for _, name := range []string{"ln_programs", "ln_slots", "ln_slot_stats"} {
 		spec.Maps[name].MaxEntries = uint32(c.Slots)
 	}
 	var secret [8]byte
@@ -315,6 +315,11 @@ func (n *NIC) attach() error {
 		}
 		if n.root, n.rec.Mode, err = attachXDP(n.objs.LnRoot, n.rec.Index, n.cfg.Mode); err != nil {
 			return fmt.Errorf("attach the NIC program to %s: %w", n.rec.Interface, err)
+		}
+		if n.rec.Mode == ModeGeneric {
+			if err := n.objs.LnGeneric.Set(uint8(1)); err != nil {
+				return fmt.Errorf("tell the NIC program that it is attached in generic mode: %w", err)
+			}
 		}
 		if n.rec.Mode == ModeGeneric && n.cfg.Mode == ModeAuto {
 			n.cfg.Log.Warn("the driver has no XDP; attached in generic mode, which is slower", "interface", n.rec.Interface)

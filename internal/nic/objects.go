@@ -39,16 +39,13 @@ func (n *NIC) ReadObject(_ context.Context, workload uint32, name string) (value
 	return value, err
 }
 
-// WriteObject writes an object, as the machine has it in memory, and resumes the packets that wait.
+// WriteObject writes an object, as the machine has it in memory. Packets that wait for it go on.
 func (n *NIC) WriteObject(_ context.Context, workload uint32, name string, value []byte) error {
 	return n.inObjects(workload, func(r *revision) error {
 		if err := r.writeObject(name, value); err != nil {
 			return err
 		}
-		if err := n.resumeParked(r); err != nil {
-			return fmt.Errorf("resume what waits of workload %#x: %w", workload, err)
-		}
-		return nil
+		return n.hurryPacer()
 	})
 }
 

@@ -145,6 +145,16 @@ func (n *NIC) startPacer() (*pacer, error) {
 	return p, cmd.Process.Release()
 }
 
+// hurryPacer has pacer look now after the packets that wait for the host. It looks by itself a little later, too.
+func (n *NIC) hurryPacer() error {
+	p, err := findPacer(n.cfg)
+	if p == nil {
+		return err
+	}
+	defer p.close()
+	return p.signal(unix.SIGUSR1)
+}
+
 // stopPacer ends an instance's pacer, if there is one. Its program goes first, so that no daemon starts another.
 func stopPacer(c Config) error {
 	errs := []error{removePin(c.expirePin())}
@@ -238,15 +248,8 @@ func (p *pacer) runs(binary os.FileInfo) bool {
 // kill ends the process and waits for its end.
 func (p *pacer) kill() error {
 	defer p.close()
-	raw, err := p.fd.SyscallConn()
-	if err != nil {
+	if err := p.signal(unix.SIGKILL); err != nil {
 		return err
-	}
-	if e := raw.Control(func(fd uintptr) { err = unix.PidfdSendSignal(int(fd), unix.SIGKILL, nil, 0) }); e != nil {
-		return e
-	}
-	if err != nil && err != unix.ESRCH {
-		return fmt.Errorf("kill pacer, process %d: %w", p.pid, err)
 	}
 	select {
 	case <-p.ended:
@@ -254,6 +257,21 @@ func (p *pacer) kill() error {
 	case <-time.After(pacerPatience):
 		return fmt.Errorf("pacer, process %d, does not end: see what it waits for in /proc/%d/stack", p.pid, p.pid)
 	}
+}
+
+// signal sends a signal to the process, if it has not ended.
+func (p *pacer) signal(s unix.Signal) error {
+	raw, err := p.fd.SyscallConn()
+	if err != nil {
+		return err
+	}
+	if e := raw.Control(func(fd uintptr) { err = unix.PidfdSendSignal(int(fd), s, nil, 0) }); e != nil {
+		return e
+	}
+	if err != nil && err != unix.ESRCH {
+		return fmt.Errorf("send %v to pacer, process %d: %w", s, p.pid, err)
+	}
+	return nil
 }
 
 // close ceases to follow the process.

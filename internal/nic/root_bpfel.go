@@ -78,8 +78,41 @@ const (
 	rootLnCounterLN_COUNT_STRAY     rootLnCounter = 5
 	rootLnCounterLN_COUNT_TIMEOUTS  rootLnCounter = 6
 	rootLnCounterLN_COUNT_ASTRAY    rootLnCounter = 7
-	rootLnCounterLN_COUNT_MAX       rootLnCounter = 8
+	rootLnCounterLN_COUNT_COPIES    rootLnCounter = 8
+	rootLnCounterLN_COUNT_MAX       rootLnCounter = 9
 )
+
+type rootLnLate struct {
+	_    structs.HostLayout
+	Flow struct {
+		_         structs.HostLayout
+		Eth       uint64
+		EthRest   uint32
+		FlowLabel uint32
+		VlanProto [2]uint16
+		VlanTci   [2]uint16
+		PeerAddr  [16]uint8
+		OwnAddr   [16]uint8
+		PeerPort  uint16
+		OwnPort   uint16
+		Ipv6      uint8
+		Tos       uint8
+		Room      uint16
+		Once      uint32
+		Pad       uint32
+		Rpc       [8]uint64
+	}
+	Pass     rootLnPass
+	Key      uint64
+	Until    uint64
+	Workload uint32
+	Came     uint32
+	CameL3   uint32
+	Verdict  uint32
+	Size     uint32
+	Pad      uint32
+	Bytes    [2048]uint8
+}
 
 type rootLnLimit uint32
 
@@ -101,6 +134,11 @@ const (
 	rootLnLimitLN_ONCE_WAYS        rootLnLimit = 8
 	rootLnLimitLN_ONCE_RUNNING_MAX rootLnLimit = 4
 	rootLnLimitLN_ONCE_ANSWER      rootLnLimit = 1408
+	rootLnLimitLN_KEPT_WORDS       rootLnLimit = 60
+	rootLnLimitLN_LATE_BYTES       rootLnLimit = 2048
+	rootLnLimitLN_WAITING_MAX      rootLnLimit = 64
+	rootLnLimitLN_WAIT_SECONDS     rootLnLimit = 30
+	rootLnLimitLN_COPIES_BYTES     rootLnLimit = 1048576
 )
 
 type rootLnMessage struct {
@@ -171,6 +209,15 @@ type rootLnOnceBucket struct {
 	Answer [8][1408]uint8
 }
 
+type rootLnPass struct {
+	_        structs.HostLayout
+	Instance uint32
+	Clone    uint32
+	Shape    uint32
+	Pad      uint32
+	Kept     [60]uint32
+}
+
 type rootLnProtocol uint32
 
 const (
@@ -201,7 +248,7 @@ type rootLnQuestion struct {
 	Until       uint64
 	ServicePort uint16
 	AskedFrom   uint16
-	Len         uint32
+	Pad         uint32
 }
 
 type rootLnRequest struct {
@@ -293,8 +340,14 @@ type rootLnScratch struct {
 		Error      uint32
 		_          [4]byte
 	}
-	Tick uint32
-	Slot uint32
+	Tick     uint32
+	Slot     uint32
+	Came     uint32
+	CameL3   uint32
+	Instance uint32
+	Out      uint32
+	Until    uint64
+	Late     rootLnLate
 }
 
 type rootLnService struct {
@@ -320,7 +373,7 @@ type rootLnSlot struct {
 	MessageTimeoutMs uint32
 	NamespaceId      uint32
 	MessageWays      uint32
-	Waits            uint32
+	Clones           uint32
 	Once             uint32
 	Pad              [2]uint32
 }
@@ -364,7 +417,7 @@ type rootLnStats struct {
 type rootLnVersion uint32
 
 const (
-	rootLnVersionLN_LAYOUT_VERSION rootLnVersion = 7
+	rootLnVersionLN_LAYOUT_VERSION rootLnVersion = 8
 )
 
 // Names of all BPF objects in the ELF.
@@ -372,26 +425,32 @@ const (
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	rootMapLnCalls          = "ln_calls"
+	rootMapLnCopies         = "ln_copies"
 	rootMapLnCounters       = "ln_counters"
 	rootMapLnDispatch       = "ln_dispatch"
+	rootMapLnHanded         = "ln_handed"
 	rootMapLnMessages       = "ln_messages"
 	rootMapLnNextCall       = "ln_next_call"
 	rootMapLnOnces          = "ln_onces"
+	rootMapLnPasses         = "ln_passes"
 	rootMapLnPrograms       = "ln_programs"
 	rootMapLnQuestions      = "ln_questions"
 	rootMapLnRequests       = "ln_requests"
-	rootMapLnResumes        = "ln_resumes"
 	rootMapLnScratchpads    = "ln_scratchpads"
 	rootMapLnServices       = "ln_services"
 	rootMapLnSlotStats      = "ln_slot_stats"
 	rootMapLnSlots          = "ln_slots"
 	rootMapLnSplits         = "ln_splits"
-	rootProgLnResumeWaiting = "ln_resume_waiting"
+	rootMapLnWaiting        = "ln_waiting"
+	rootProgLnHandOver      = "ln_hand_over"
+	rootProgLnLater         = "ln_later"
 	rootProgLnRoot          = "ln_root"
 	rootVarLnAddressCount   = "ln_address_count"
 	rootVarLnAddresses      = "ln_addresses"
 	rootVarLnCallState      = "ln_call_state_"
 	rootVarLnCounter        = "ln_counter_"
+	rootVarLnGeneric        = "ln_generic"
+	rootVarLnHandedCount    = "ln_handed_count"
 	rootVarLnLimit          = "ln_limit_"
 	rootVarLnMessageState   = "ln_message_state_"
 	rootVarLnMode           = "ln_mode_"
@@ -403,6 +462,7 @@ const (
 	rootVarLnUnknownReply   = "ln_unknown_reply"
 	rootVarLnVerifyChecksum = "ln_verify_checksum"
 	rootVarLnVersion        = "ln_version_"
+	rootVarLnWaitingCount   = "ln_waiting_count"
 )
 
 // loadRoot returns the embedded CollectionSpec for root.
@@ -447,8 +507,9 @@ type rootSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type rootProgramSpecs struct {
-	LnResumeWaiting *ebpf.ProgramSpec `ebpf:"ln_resume_waiting"`
-	LnRoot          *ebpf.ProgramSpec `ebpf:"ln_root"`
+	LnHandOver *ebpf.ProgramSpec `ebpf:"ln_hand_over"`
+	LnLater    *ebpf.ProgramSpec `ebpf:"ln_later"`
+	LnRoot     *ebpf.ProgramSpec `ebpf:"ln_root"`
 }
 
 // rootMapSpecs contains maps before they are loaded into the kernel.
@@ -456,20 +517,23 @@ type rootProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type rootMapSpecs struct {
 	LnCalls       *ebpf.MapSpec `ebpf:"ln_calls"`
+	LnCopies      *ebpf.MapSpec `ebpf:"ln_copies"`
 	LnCounters    *ebpf.MapSpec `ebpf:"ln_counters"`
 	LnDispatch    *ebpf.MapSpec `ebpf:"ln_dispatch"`
+	LnHanded      *ebpf.MapSpec `ebpf:"ln_handed"`
 	LnMessages    *ebpf.MapSpec `ebpf:"ln_messages"`
 	LnNextCall    *ebpf.MapSpec `ebpf:"ln_next_call"`
 	LnOnces       *ebpf.MapSpec `ebpf:"ln_onces"`
+	LnPasses      *ebpf.MapSpec `ebpf:"ln_passes"`
 	LnPrograms    *ebpf.MapSpec `ebpf:"ln_programs"`
 	LnQuestions   *ebpf.MapSpec `ebpf:"ln_questions"`
 	LnRequests    *ebpf.MapSpec `ebpf:"ln_requests"`
-	LnResumes     *ebpf.MapSpec `ebpf:"ln_resumes"`
 	LnScratchpads *ebpf.MapSpec `ebpf:"ln_scratchpads"`
 	LnServices    *ebpf.MapSpec `ebpf:"ln_services"`
 	LnSlotStats   *ebpf.MapSpec `ebpf:"ln_slot_stats"`
 	LnSlots       *ebpf.MapSpec `ebpf:"ln_slots"`
 	LnSplits      *ebpf.MapSpec `ebpf:"ln_splits"`
+	LnWaiting     *ebpf.MapSpec `ebpf:"ln_waiting"`
 }
 
 // rootVariableSpecs contains global variables before they are loaded into the kernel.
@@ -480,6 +544,8 @@ type rootVariableSpecs struct {
 	LnAddresses      *ebpf.VariableSpec `ebpf:"ln_addresses"`
 	LnCallState      *ebpf.VariableSpec `ebpf:"ln_call_state_"`
 	LnCounter        *ebpf.VariableSpec `ebpf:"ln_counter_"`
+	LnGeneric        *ebpf.VariableSpec `ebpf:"ln_generic"`
+	LnHandedCount    *ebpf.VariableSpec `ebpf:"ln_handed_count"`
 	LnLimit          *ebpf.VariableSpec `ebpf:"ln_limit_"`
 	LnMessageState   *ebpf.VariableSpec `ebpf:"ln_message_state_"`
 	LnMode           *ebpf.VariableSpec `ebpf:"ln_mode_"`
@@ -491,6 +557,7 @@ type rootVariableSpecs struct {
 	LnUnknownReply   *ebpf.VariableSpec `ebpf:"ln_unknown_reply"`
 	LnVerifyChecksum *ebpf.VariableSpec `ebpf:"ln_verify_checksum"`
 	LnVersion        *ebpf.VariableSpec `ebpf:"ln_version_"`
+	LnWaitingCount   *ebpf.VariableSpec `ebpf:"ln_waiting_count"`
 }
 
 // rootObjects contains all objects after they have been loaded into the kernel.
@@ -514,39 +581,45 @@ func (o *rootObjects) Close() error {
 // It can be passed to loadRootObjects or ebpf.CollectionSpec.LoadAndAssign.
 type rootMaps struct {
 	LnCalls       *ebpf.Map `ebpf:"ln_calls"`
+	LnCopies      *ebpf.Map `ebpf:"ln_copies"`
 	LnCounters    *ebpf.Map `ebpf:"ln_counters"`
 	LnDispatch    *ebpf.Map `ebpf:"ln_dispatch"`
+	LnHanded      *ebpf.Map `ebpf:"ln_handed"`
 	LnMessages    *ebpf.Map `ebpf:"ln_messages"`
 	LnNextCall    *ebpf.Map `ebpf:"ln_next_call"`
 	LnOnces       *ebpf.Map `ebpf:"ln_onces"`
+	LnPasses      *ebpf.Map `ebpf:"ln_passes"`
 	LnPrograms    *ebpf.Map `ebpf:"ln_programs"`
 	LnQuestions   *ebpf.Map `ebpf:"ln_questions"`
 	LnRequests    *ebpf.Map `ebpf:"ln_requests"`
-	LnResumes     *ebpf.Map `ebpf:"ln_resumes"`
 	LnScratchpads *ebpf.Map `ebpf:"ln_scratchpads"`
 	LnServices    *ebpf.Map `ebpf:"ln_services"`
 	LnSlotStats   *ebpf.Map `ebpf:"ln_slot_stats"`
 	LnSlots       *ebpf.Map `ebpf:"ln_slots"`
 	LnSplits      *ebpf.Map `ebpf:"ln_splits"`
+	LnWaiting     *ebpf.Map `ebpf:"ln_waiting"`
 }
 
 func (m *rootMaps) Close() error {
 	return _RootClose(
 		m.LnCalls,
+		m.LnCopies,
 		m.LnCounters,
 		m.LnDispatch,
+		m.LnHanded,
 		m.LnMessages,
 		m.LnNextCall,
 		m.LnOnces,
+		m.LnPasses,
 		m.LnPrograms,
 		m.LnQuestions,
 		m.LnRequests,
-		m.LnResumes,
 		m.LnScratchpads,
 		m.LnServices,
 		m.LnSlotStats,
 		m.LnSlots,
 		m.LnSplits,
+		m.LnWaiting,
 	)
 }
 
@@ -558,6 +631,8 @@ type rootVariables struct {
 	LnAddresses      *ebpf.Variable `ebpf:"ln_addresses"`
 	LnCallState      *ebpf.Variable `ebpf:"ln_call_state_"`
 	LnCounter        *ebpf.Variable `ebpf:"ln_counter_"`
+	LnGeneric        *ebpf.Variable `ebpf:"ln_generic"`
+	LnHandedCount    *ebpf.Variable `ebpf:"ln_handed_count"`
 	LnLimit          *ebpf.Variable `ebpf:"ln_limit_"`
 	LnMessageState   *ebpf.Variable `ebpf:"ln_message_state_"`
 	LnMode           *ebpf.Variable `ebpf:"ln_mode_"`
@@ -569,19 +644,22 @@ type rootVariables struct {
 	LnUnknownReply   *ebpf.Variable `ebpf:"ln_unknown_reply"`
 	LnVerifyChecksum *ebpf.Variable `ebpf:"ln_verify_checksum"`
 	LnVersion        *ebpf.Variable `ebpf:"ln_version_"`
+	LnWaitingCount   *ebpf.Variable `ebpf:"ln_waiting_count"`
 }
 
 // rootPrograms contains all programs after they have been loaded into the kernel.
 //
 // It can be passed to loadRootObjects or ebpf.CollectionSpec.LoadAndAssign.
 type rootPrograms struct {
-	LnResumeWaiting *ebpf.Program `ebpf:"ln_resume_waiting"`
-	LnRoot          *ebpf.Program `ebpf:"ln_root"`
+	LnHandOver *ebpf.Program `ebpf:"ln_hand_over"`
+	LnLater    *ebpf.Program `ebpf:"ln_later"`
+	LnRoot     *ebpf.Program `ebpf:"ln_root"`
 }
 
 func (p *rootPrograms) Close() error {
 	return _RootClose(
-		p.LnResumeWaiting,
+		p.LnHandOver,
+		p.LnLater,
 		p.LnRoot,
 	)
 }

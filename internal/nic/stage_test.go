@@ -40,8 +40,14 @@ func stageProgram(t testing.TB, name string, workload, revision uint32) backend.
 // jobFrame is a request for a P4 program: a job number and 16 bytes, to UDP port 4369.
 func jobFrame(t testing.TB, number byte, port layers.UDPPort) []byte {
 	t.Helper()
-	ip := &layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocolUDP, SrcIP: net.IPv4(192, 0, 2, 1), DstIP: net.IPv4(192, 0, 2, 2)}
-	udp := &layers.UDP{SrcPort: 5000, DstPort: port}
+	return numberedJob(t, number, 5000, port, 0)
+}
+
+// numberedJob is jobFrame from a port of the client's, with an IPv4 identification.
+func numberedJob(t testing.TB, number byte, from, port layers.UDPPort, id uint16) []byte {
+	t.Helper()
+	ip := &layers.IPv4{Version: 4, Id: id, TTL: 64, Protocol: layers.IPProtocolUDP, SrcIP: net.IPv4(192, 0, 2, 1), DstIP: net.IPv4(192, 0, 2, 2)}
+	udp := &layers.UDP{SrcPort: from, DstPort: port}
 	if err := udp.SetNetworkLayerForChecksum(ip); err != nil {
 		t.Fatal(err)
 	}
@@ -212,51 +218,6 @@ func TestStageAsksMemcached(t *testing.T) {
 	if got := ask(t, conn, 2, 16); !bytes.HasSuffix(got, []byte("VALUE key 0 8\r\nfrom TCP\r\nEND\r\n")) {
 		t.Errorf("get: %q", got)
 	}
-}
-
-// A request whose lambda waits is answered when the host writes what it waits for; till then, nothing runs for it.
-func TestStageWaitsForTheHost(t *testing.T) {
-	c := testConfig(t)
-	n := open(t, c)
-	deploy(t, n, stageProgram(t, "image_transformer", stageID, 1))
-	shut(t, n)
-	n = open(t, c) // also of a NIC that was adopted
-	conn := jobSocket(t, n)
-	if _, err := conn.Write(append(make([]byte, 4), make([]byte, 16)...)); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the request is parked", func() bool { return drops(t, n) == 1 })
-
-	wantError(t, n.WriteObject(t.Context(), stageID, "nothing", []byte{1}), "no such object: nothing: the lambda has image, image_ready, result, result_ready")
-	wantError(t, n.WriteObject(t.Context(), stageID, "image_ready", []byte{1, 2}), "wrong size: object image_ready: 2 bytes for an object of 1")
-	wantError(t, n.WriteObject(t.Context(), 0x99, "image_ready", []byte{1}), "does not run on this NIC")
-	image := make([]byte, 4<<16)
-	for i := range image {
-		image[i] = byte(i * 7)
-	}
-	if err := n.WriteObject(t.Context(), stageID, "image", image); err != nil { // resumed, it waits on
-		t.Fatal(err)
-	}
-	if err := n.WriteObject(t.Context(), stageID, "image_ready", []byte{1}); err != nil {
-		t.Fatal(err)
-	}
-	answer := make([]byte, 64)
-	k, err := conn.Read(answer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := []byte{0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0}; !bytes.Equal(answer[:k], want) {
-		t.Errorf("answer %x, want %x", answer[:k], want)
-	}
-}
-
-func drops(t testing.TB, n *NIC) uint64 {
-	t.Helper()
-	status, err := n.Status(t.Context())
-	if err != nil || len(status) != 1 {
-		t.Fatalf("status %+v, %v", status, err)
-	}
-	return status[0].Stats.Drops
 }
 
 // stageFiles are those of one of the P4 programs in compiler/p4/testdata, with its P4 changed; buildFiles makes no directories.

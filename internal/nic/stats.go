@@ -73,10 +73,11 @@ type Counters struct {
 	Unknown   uint64 `json:"unknown"` // for no lambda that is here
 	Malformed uint64 `json:"malformed"`
 	Checksum  uint64 `json:"checksum"` // wrong UDP checksum
-	Busy      uint64 `json:"busy"`     // no free message or call record
+	Busy      uint64 `json:"busy"`     // no free message or call record, or no room to wait
 	Stray     uint64 `json:"stray"`    // replies that no call waits for
-	Timeouts  uint64 `json:"timeouts"` // external calls that expired
+	Timeouts  uint64 `json:"timeouts"` // external calls, and waits for the host, that expired
 	Astray    uint64 `json:"astray"`   // packets of a match stage to where its spec lets it send none
+	Copies    uint64 `json:"copies"`   // packets that their clones left behind, as pacer was slow or they were long
 }
 
 // Counters reads them.
@@ -86,7 +87,7 @@ func (n *NIC) Counters() (c Counters, err error) {
 		rootLnCounterLN_COUNT_UNKNOWN: &c.Unknown, rootLnCounterLN_COUNT_MALFORMED: &c.Malformed,
 		rootLnCounterLN_COUNT_CHECKSUM: &c.Checksum, rootLnCounterLN_COUNT_BUSY: &c.Busy,
 		rootLnCounterLN_COUNT_STRAY: &c.Stray, rootLnCounterLN_COUNT_TIMEOUTS: &c.Timeouts,
-		rootLnCounterLN_COUNT_ASTRAY: &c.Astray,
+		rootLnCounterLN_COUNT_ASTRAY: &c.Astray, rootLnCounterLN_COUNT_COPIES: &c.Copies,
 	} {
 		var cpus []uint64
 		if err := n.objs.LnCounters.Lookup(uint32(i), &cpus); err != nil {

@@ -197,6 +197,7 @@ const daemonEnv = "LAMBDANIC_TEST_DAEMON"
 
 type daemonOrder struct {
 	Config  Config
+	Stage   string // the P4 program to deploy; "" is for a key-value client, with this service:
 	Service uint16 // port on the host
 	Timeout time.Duration
 }
@@ -215,7 +216,11 @@ func TestActAsDaemon(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	deploy(t, n, kvRevision(t, 1, netip.AddrPortFrom(n.HostAddr(), order.Service), order.Timeout))
+	if order.Stage != "" {
+		deploy(t, n, stageProgram(t, order.Stage, stageID, 1))
+	} else {
+		deploy(t, n, kvRevision(t, 1, netip.AddrPortFrom(n.HostAddr(), order.Service), order.Timeout))
+	}
 	fmt.Println("serving")
 	<-t.Context().Done() // never: we are killed
 }

@@ -28,7 +28,7 @@ typedef struct pif_match_data {
 #include <pif_program.h>
 
 #ifdef PIF_WAITS
-#define sleep(cycles) pif_wait(cycles) /* pif_park.h */
+#define sleep(cycles) pif_wait(cycles) /* pif_pass.h */
 
 static __attribute__((always_inline, noreturn)) inline void pif_wait(uint32_t cycles);
 #endif

@@ -63,24 +63,13 @@ static __always_inline int pif_action(uint32_t port)
 	return port >= PIF_PORT_HOST && port <= PIF_PORT_HOST_LAST ? XDP_PASS : XDP_DROP;
 }
 
-#ifdef PIF_WAITS
-#include <pif_park.h>
+struct ln_pass;
+
+#if defined(PIF_WAITS) || defined(PIF_CLONES)
+#include <pif_pass.h>
 #endif
 #ifdef PIF_RESIZES
 #include <pif_resize.h>
-#endif
-
-/* A pass of a packet that may be cloned runs twice: the verifier proves it once, for any carry. Else it is a part of its program. */
-#ifdef PIF_CLONES
-#define PIF_PASS __noinline
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct pif_carry);
-} pif_carries SEC(".maps");
-#else
-#define PIF_PASS static __always_inline
 #endif
 
 #endif

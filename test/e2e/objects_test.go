@@ -30,16 +30,16 @@ func TestObjects(t *testing.T) {
 	if _, err := conn.Write(make([]byte, 20)); err != nil {
 		t.Fatal(err)
 	}
-	drops := func() uint64 {
+	requests := func() uint64 {
 		var stats []api.FunctionStats
 		if err := json.Unmarshal(i.run("stats", "--json"), &stats); err != nil || len(stats) != 1 {
 			t.Fatalf("%+v, %v", stats, err)
 		}
-		return stats[0].Drops
+		return stats[0].Requests
 	}
-	for end := time.Now().Add(20 * time.Second); drops() == 0; {
+	for end := time.Now().Add(20 * time.Second); requests() == 0; {
 		if time.Now().After(end) {
-			t.Fatal("the request is not parked")
+			t.Fatal("the request does not wait")
 		}
 	}
 

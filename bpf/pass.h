@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* A packet's way through the match stage: once, a second time as its clone, and again when it waited for the host. */
+#ifndef LN_PASS_H
+#define LN_PASS_H
+
+#include "late.h"
+#include "match.h"
+#include "run.h"
+
+/* Lets a packet leave, if it may. Returns the XDP action. */
+LN_GLOBAL int ln_stage_leave(struct xdp_md *ctx, struct ln_scratch *scratch, const struct ln_slot *slot, int verdict)
+{
+	struct ln_stats *stats;
+	int action = XDP_DROP;
+	__u32 index;
+
+	if (!scratch || !slot)
+		return XDP_DROP;
+	index = scratch->slot;
+	stats = bpf_map_lookup_elem(&ln_slot_stats, &index);
+	if (!stats)
+		return XDP_DROP;
+	if (verdict == XDP_TX)
+		action = ln_stage_send(ctx, scratch, slot);
+	else if (verdict == XDP_PASS)
+		action = ln_stage_pass(ctx, scratch);
+	if (action == XDP_TX || action == XDP_REDIRECT) {
+		stats->replies++;
+		stats->bytes_out += bpf_xdp_get_buff_len(ctx);
+	} else if (action == XDP_DROP) {
+		stats->drops++;
+		stats->faults += verdict != XDP_DROP;
+		if (verdict == XDP_TX || verdict == XDP_PASS)
+			ln_count(LN_COUNT_ASTRAY);
+	}
+	return action;
+}
+
+/* Runs the stage on the packet at hand. Where the same packet waits, this one takes its place. */
+static __always_inline int ln_stage_run(struct xdp_md *ctx, struct ln_scratch *scratch)
+{
+	if (ln_waiting_count && !ln_late_save(ctx, scratch))
+		ln_wait_end(&scratch->late);
+	return run_lambda(ctx, scratch->slot);
+}
+
+/* Parks the packet at hand. */
+static __always_inline int ln_stage_wait(struct xdp_md *ctx, struct ln_scratch *scratch, const struct ln_slot *slot,
+					 const struct ln_pass *pass, struct ln_stats *stats)
+{
+	int saved = !ln_late_save(ctx, scratch);
+
+	if (!saved)
+		ln_count(LN_COUNT_BUSY);
+	scratch->late.pass = *pass;
+	scratch->late.pass.instance = scratch->instance;
+	if (!saved || ln_wait_begin(scratch, slot))
+		stats->drops++;
+	return XDP_DROP;
+}
+
+/* Runs the stage on the clone, which the packet at hand becomes. Returns what of the two leaves now. */
+static __always_inline int ln_stage_clone(struct xdp_md *ctx, struct ln_scratch *scratch, const struct ln_slot *slot,
+					  int verdict)
+{
+	__u32 zero = 0, index = scratch->slot;
+	struct ln_pass *pass = bpf_map_lookup_elem(&ln_passes, &zero);
+	struct ln_stats *stats = bpf_map_lookup_elem(&ln_slot_stats, &index);
+	int again, saved;
+
+	if (!pass || !stats)
+		return XDP_DROP;
+	scratch->instance = pass->instance = 1;
+	saved = !ln_late_save(ctx, scratch);
+	again = ln_stage_run(ctx, scratch);
+	if (again == XDP_TX || again == XDP_PASS) {
+		if (!saved || ln_copy(scratch, slot, verdict))
+			ln_count(LN_COUNT_COPIES);
+		return ln_stage_leave(ctx, scratch, slot, again);
+	}
+	if (again == LN_STAGE_WAIT)
+		ln_stage_wait(ctx, scratch, slot, pass, stats);
+	else
+		stats->faults += again != XDP_DROP;
+	/* A stage writes what it made of a packet last of all, so that this one is still as it was. */
+	return ln_stage_leave(ctx, scratch, slot, verdict);
+}
+
+/* One pass of a packet, and its clone's. Returns the XDP action; LN_VERDICT_EMPTY where there is no stage. */
+static __noinline int ln_stage_serve(struct xdp_md *ctx, struct ln_scratch *scratch, const struct ln_slot *slot)
+{
+	__u32 zero = 0, index = scratch->slot;
+	struct ln_pass *pass = bpf_map_lookup_elem(&ln_passes, &zero);
+	struct ln_stats *stats = bpf_map_lookup_elem(&ln_slot_stats, &index);
+	int verdict;
+
+	if (!pass || !stats)
+		return XDP_DROP;
+	pass->instance = scratch->instance;
+	pass->clone = 0;
+	verdict = ln_stage_run(ctx, scratch);
+	if (verdict == LN_VERDICT_EMPTY)
+		return verdict;
+	if (verdict == LN_STAGE_WAIT)
+		return ln_stage_wait(ctx, scratch, slot, pass, stats);
+	/* A clone's clone would go round for ever. */
+	if (slot->clones && pass->clone && !scratch->instance && (verdict == XDP_TX || verdict == XDP_PASS))
+		return ln_stage_clone(ctx, scratch, slot, verdict);
+	return ln_stage_leave(ctx, scratch, slot, verdict);
+}
+
+/*
+ * A datagram that no workload ID selects: the match stage's, where there is one. It sees plain UDP alone, so that no program of a
+ * tenant's cuts the host off from its link, and none that is only on its way through this host.
+ */
+static __noinline int ln_stage(struct xdp_md *ctx, const struct ln_packet *pkt)
+{
+	__u32 zero = 0, index = ln_match_stage();
+	struct ln_stats *stats = bpf_map_lookup_elem(&ln_slot_stats, &index);
+	struct ln_scratch *scratch = bpf_map_lookup_elem(&ln_scratchpads, &zero);
+	const struct ln_slot *slot = bpf_map_lookup_elem(&ln_slots, &index);
+	int action;
+
+	if (!index || !stats || !scratch || !slot || ln_save_flow(ctx, pkt, &scratch->flow) ||
+	    !ln_is_ours(&scratch->flow) || !ln_is_peer(&scratch->flow))
+		return XDP_PASS;
+	scratch->slot = index;
+	scratch->came = bpf_xdp_get_buff_len(ctx) - pkt->l3;
+	scratch->came_l3 = pkt->l4 - pkt->l3;
+	scratch->instance = 0;
+	scratch->until = 0;
+	action = ln_stage_serve(ctx, scratch, slot);
+	if (action == LN_VERDICT_EMPTY || action == XDP_PASS)
+		return XDP_PASS;
+	stats->requests++;
+	stats->bytes_in += pkt->udp_len;
+	return action;
+}
+
+/* A packet that waited: it runs once more, or has waited in vain. slot is NULL where its stage is gone. */
+static __always_inline int ln_wait_over(struct xdp_md *ctx, struct ln_scratch *scratch, const struct ln_slot *slot)
+{
+	__u32 zero = 0, index = scratch->slot;
+	struct ln_pass *pass = bpf_map_lookup_elem(&ln_passes, &zero);
+	struct ln_stats *stats = bpf_map_lookup_elem(&ln_slot_stats, &index);
+	struct ln_late *late = &scratch->late;
+
+	if (!pass || !stats || ln_wait_end(late))
+		return XDP_DROP;
+	if (!slot || bpf_ktime_get_ns() > late->until) {
+		ln_count(LN_COUNT_TIMEOUTS);
+		if (slot)
+			stats->drops++;
+		return XDP_DROP;
+	}
+	*pass = late->pass;
+	scratch->until = late->until;
+	return ln_stage_serve(ctx, scratch, slot);
+}
+
+/* Puts before the packet, in 32 bits, the index of the interface that it leaves by. */
+static __always_inline int ln_stage_tell(struct xdp_md *ctx, const struct ln_scratch *scratch, int action)
+{
+	void *data, *end;
+
+	if (action != XDP_TX && action != XDP_REDIRECT && action != XDP_PASS)
+		return XDP_DROP;
+	if (bpf_xdp_adjust_head(ctx, -(int)sizeof(scratch->out)))
+		return XDP_ABORTED;
+	data = (void *)(long)ctx->data;
+	end = (void *)(long)ctx->data_end;
+	if (data + sizeof(scratch->out) > end)
+		return XDP_ABORTED;
+	*(__u32 *)data = scratch->out;
+	return action;
+}
+
+/* Does what late.h describes, and tells pacer the action and the packet. */
+static __always_inline int ln_go_on(struct xdp_md *ctx)
+{
+	__u32 zero = 0, index = ln_match_stage();
+	struct ln_scratch *scratch = bpf_map_lookup_elem(&ln_scratchpads, &zero);
+	const struct ln_slot *slot = bpf_map_lookup_elem(&ln_slots, &index);
+	struct ln_late *late;
+	int action;
+
+	if (!scratch || !slot)
+		return XDP_ABORTED;
+	late = &scratch->late;
+	if (bpf_xdp_load_bytes(ctx, 0, late, LN_LATE_HEAD) || bpf_xdp_adjust_head(ctx, LN_LATE_HEAD))
+		return XDP_ABORTED;
+	if (!index || slot->workload != late->workload)
+		slot = NULL;
+	scratch->flow = late->flow;
+	scratch->slot = index;
+	scratch->came = late->came;
+	scratch->came_l3 = late->came_l3;
+	scratch->instance = late->pass.instance;
+	scratch->out = ctx->ingress_ifindex;
+	if (late->verdict == LN_STAGE_WAIT) {
+		action = ln_wait_over(ctx, scratch, slot);
+	} else if (slot) {
+		action = ln_stage_leave(ctx, scratch, slot, late->verdict);
+	} else {
+		ln_count(LN_COUNT_COPIES);
+		action = XDP_DROP;
+	}
+	return ln_stage_tell(ctx, scratch, action);
+}
+
+#endif
