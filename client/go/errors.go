@@ -40,6 +40,10 @@ var (
 	ErrRequestTooLarge = errors.New("λ-RPC: request too large: split it")
 	// ErrReplyTooLarge: the reply is longer than WithMaxReply allows.
 	ErrReplyTooLarge = errors.New("λ-RPC: reply too large: raise WithMaxReply")
+	// ErrNoFunction: the gateway knows no function of that name.
+	ErrNoFunction = errors.New("no such function: deploy it first")
+	// ErrGateway: the gateway refused, or is none.
+	ErrGateway = errors.New("the gateway does not say: check its address and the credentials")
 	// ErrClosed: the client or connection was closed.
 	ErrClosed = errors.New("λ-RPC: client is closed")
 )
