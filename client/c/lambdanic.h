@@ -131,6 +131,22 @@ struct lambdanic_function {
 LAMBDANIC_API int lambdanic_lookup(const char *gateway, const char *credentials, const char *name_space,
 				   const char *name, uint32_t timeout_ms, struct lambdanic_function *function);
 
+/*
+ * Makes calls by functions' names, which one gateway knows. It belongs to one thread at a time, and keeps a connection for each address
+ * that a function is at. A gateway is asked once for each name, and again where the function is not there any more (LN_CODE_UNKNOWN_WORKLOAD:
+ * the call is repeated then) or does not answer (LAMBDANIC_DEADLINE: the next call asks).
+ */
+struct lambdanic_directory;
+
+LAMBDANIC_API int lambdanic_directory_open(struct lambdanic_directory **directory, const char *gateway,
+					   const char *credentials, const char *name_space,
+					   const struct lambdanic_options *options);
+/* NULL is allowed. */
+LAMBDANIC_API void lambdanic_directory_close(struct lambdanic_directory *directory);
+/* Makes one call; the request's workload does not matter. Returns reply->result. */
+LAMBDANIC_API int lambdanic_call_by_name(struct lambdanic_directory *directory, const char *name,
+					 const struct lambdanic_request *request, struct lambdanic_reply *reply);
+
 #ifdef __cplusplus
 }
 #endif

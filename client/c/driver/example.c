@@ -12,28 +12,21 @@
 int main(int argc, char **argv)
 {
 	struct lambdanic_request request = { .deadline_us = 1000000 };
-	struct lambdanic_function function;
-	struct lambdanic_reply reply;
-	struct lambdanic *connection;
+	struct lambdanic_directory *directory;
+	struct lambdanic_reply reply = { 0 };
 	int err;
 
 	if (argc < 3) {
 		fprintf(stderr, "usage: %s GATEWAY NAME [TEXT]\n", argv[0]);
 		return EXIT_FAILURE;
 	}
-	err = lambdanic_lookup(argv[1], getenv("LAMBDANIC_CREDENTIALS"), NULL, argv[2], 0, &function);
-	if (!err)
-		err = lambdanic_open(&connection, function.address, NULL);
-	if (err) {
-		fprintf(stderr, "%s: %s\n", argv[2], lambdanic_strerror(err));
-		return EXIT_FAILURE;
-	}
-	request.workload = function.workload;
 	if (argc > 3) {
 		request.body = argv[3];
 		request.len = strlen(argv[3]);
 	}
-	err = lambdanic_call(connection, &request, &reply);
+	err = lambdanic_directory_open(&directory, argv[1], getenv("LAMBDANIC_CREDENTIALS"), NULL, NULL);
+	if (!err)
+		err = lambdanic_call_by_name(directory, argv[2], &request, &reply);
 	if (err)
 		fprintf(stderr, "%s: %s\n", argv[2], lambdanic_strerror(err));
 	else
@@ -42,6 +35,6 @@ int main(int argc, char **argv)
 		fprintf(stderr, "%s answered with status %d\n", argv[2], reply.status);
 	err = err ? err : reply.status;
 	lambdanic_reply_free(&reply);
-	lambdanic_close(connection);
+	lambdanic_directory_close(directory);
 	return err ? EXIT_FAILURE : EXIT_SUCCESS;
 }
