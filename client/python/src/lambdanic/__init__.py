@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls lambdas by λ-RPC (docs/protocol.md): Client for threads, AsyncClient for asyncio."""
+
+from .aio import AsyncClient
+from .client import Client
+from .errors import (
+    BadTag,
+    Busy,
+    Closed,
+    DeadlineExceeded,
+    Error,
+    GatewayError,
+    LambdaFault,
+    Malformed,
+    NoSuchFunction,
+    OverQuota,
+    ReplyTooLarge,
+    RequestTooLarge,
+    RPCError,
+    ServiceTimeout,
+    Stale,
+    TooLarge,
+    TooLate,
+    UnknownWorkload,
+    Unreachable,
+)
+from .gateway import Function, Gateway
+from .session import Reply, Request, Stats
+from .wire import Code, Status
+
+__all__ = [
+    "AsyncClient", "BadTag", "Busy", "Client", "Closed", "Code", "DeadlineExceeded", "Error", "Function", "Gateway", "GatewayError",
+    "LambdaFault", "Malformed", "NoSuchFunction", "OverQuota", "RPCError", "Reply", "ReplyTooLarge", "Request", "RequestTooLarge",
+    "ServiceTimeout", "Stale", "Stats", "Status", "TooLarge", "TooLate", "UnknownWorkload", "Unreachable",
+]  # fmt: skip

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The client for threads."""
+
+import select
+import threading
+import time
+from collections.abc import Iterable
+from math import ceil
+from typing import Self
+
+from .connection import Base, Connection, Way
+from .endpoint import Endpoint
+from .errors import Closed, Error
+from .gateway import Function
+from .session import Reply, Request
+
+
+class Client(Base[Connection]):
+    """Makes calls. It may be used by several threads, which wait for each other: each had better have its own.
+
+    >>> with Client("10.0.0.2") as client:
+    ...     reply = client.call(65537, b"/hello", deadline=0.1)
+    """
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the sockets. It waits for calls of other threads."""
+        with self._lock:
+            self._closed = True
+            for connection in self._connections.values():
+                connection.close()
+            self._connections.clear()
+
+    def call(
+        self, function: int | str, body: bytes = b"", *, method: int = 0, deadline: float | None = None, reply_room: int = 0,
+        once: bool = False,
+    ) -> Reply:  # fmt: skip
+        """Calls a function by its name or workload ID, and returns its reply; raises an Error. The arguments are those of Request."""
+        [outcome] = self.call_many([Request(function, body, method, deadline, reply_room, once)])
+        if isinstance(outcome, Error):
+            raise outcome
+        return outcome
+
+    def call_many(self, requests: Iterable[Request]) -> list[Reply | Error]:
+        """Makes several calls at once, and waits for all. Each has its own outcome."""
+        with self._lock:
+            ways = [self._start(request, None) for request in requests]
+            self._drive(ways)
+            ways = [self._start(way.call.request, way.function) if isinstance(way, Way) and self._moved(way) else way for way in ways]
+            self._drive(ways)
+        return [way if isinstance(way, Error) else self._outcome(way) for way in ways]
+
+    def _start(self, request: Request, stale: Function | None) -> Way[Connection] | Error:
+        """Begins a call. stale is where it was made in vain."""
+        try:
+            function = self._find(request, stale)
+            connection = self._connect(function.address)
+            return Way(function, connection, connection.start(request, function.workload))
+        except Error as e:
+            return e
+
+    def _connect(self, address: str) -> Connection:
+        if self._closed:
+            raise Closed("the client was closed")
+        connection = self._connections.get(address)
+        if connection is None:
+            connection = Connection(Endpoint(address), self._options, self.stats)
+            self._connections[address] = connection
+        return connection
+
+    def _drive(self, outcomes: list[Way[Connection] | Error]) -> None:
+        """Sends and receives until all calls are done."""
+        ways = [way for way in outcomes if isinstance(way, Way)]
+        connections = {way.connection for way in ways}
+        try:
+            while not all(way.call.done for way in ways):
+                wake = min(connection.send() for connection in connections)
+                if all(way.call.done for way in ways):
+                    return
+                wait_for_any(connections, wake)
+        except BaseException:  # KeyboardInterrupt, for instance: nobody waits any more
+            for way in ways:
+                way.connection.cancel(way.call)
+            raise
+
+
+def wait_for_any(connections: Iterable[Connection], until: float) -> None:
+    """Takes in what arrives, and waits for it."""
+    poller = select.poll()
+    by_fd = {connection.endpoint.fileno(): connection for connection in connections}
+    for fd in by_fd:
+        poller.register(fd, select.POLLIN)
+    for fd, _ in poller.poll(ceil(max(0.0, until - time.monotonic()) * 1000)):
+        by_fd[fd].receive()

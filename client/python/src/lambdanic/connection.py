@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the clients for threads and for asyncio have in common: where calls go to, and how packets come and go."""
+
+import threading
+import time
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from .endpoint import Endpoint
+from .errors import DeadlineExceeded, Error, UnknownWorkload
+from .gateway import Function, Gateway
+from .session import Call, Options, Reply, Request, Session, Stats
+from .wire import MAX_MESSAGE
+
+
+class Connection:
+    """A server and the calls in flight towards it."""
+
+    def __init__(self, endpoint: Endpoint, options: Options, stats: Stats) -> None:
+        self.endpoint = endpoint
+        self.session = Session(endpoint.single, options, stats)
+
+    def start(self, request: Request, workload: int) -> Call:
+        """Begins a call, which the next turn sends."""
+        return self.session.start(request, workload, time.monotonic())
+
+    def cancel(self, call: Call) -> None:
+        """Ends a call that nobody waits for any more."""
+        self._post(self.session.cancel(call))
+
+    def send(self) -> float:
+        """Sends what is due. Returns when more will be, if nothing arrives before."""
+        packets, wake = self.session.poll(time.monotonic())
+        self._post(packets)
+        return wake
+
+    def _post(self, packets: list[bytes]) -> None:
+        error = self.endpoint.send(packets)
+        if error is not None:
+            self.session.network_said(error, time.monotonic())
+
+    def receive(self) -> None:
+        """Takes in what has arrived."""
+        while (datagram := self.endpoint.receive()) is not None:
+            now = time.monotonic()
+            if isinstance(datagram, OSError):
+                self.session.network_said(datagram, now)
+            else:
+                self.session.receive(datagram, now)
+
+    def close(self) -> None:
+        self.session.close()
+        self.endpoint.close()
+
+
+C = TypeVar("C", bound=Connection)
+
+
+@dataclass(frozen=True, slots=True)
+class Way(Generic[C]):
+    """A call under way, and where to."""
+
+    function: Function
+    connection: C
+    call: Call
+
+
+class Base(Generic[C]):
+    def __init__(
+        self, address: str | None = None, *, gateway: str | None = None, credentials: str | None = None, namespace: str | None = None,
+        timeout: float = 5.0, reply_room: int = 512, max_reply: int = MAX_MESSAGE, resend: bool = True,
+    ) -> None:  # fmt: skip
+        """address is where workload IDs are called: HOST, HOST:PORT or [IPv6]:PORT. gateway is who knows functions by their names:
+        unix:PATH, HOST:PORT or [IPv6]:PORT, with "USER:PASSWORD" as credentials where it asks for some. Nothing is sent yet.
+
+        A call without a deadline fails after timeout seconds without progress. Methods that were never called before get reply_room
+        bytes for their replies. Replies longer than max_reply bytes are refused. Without resend, every packet is sent once.
+        """
+        if address is None and gateway is None:
+            raise ValueError("give the address of a server or of a gateway")
+        self.stats = Stats()
+        self._address = address
+        self._gateway = Gateway(gateway, credentials=credentials, namespace=namespace, timeout=timeout) if gateway is not None else None
+        self._options = Options(timeout, reply_room, max_reply, resend)
+        self._connections: dict[str, C] = {}
+        self._closed = False
+        self._lock = threading.Lock()  # of those who have several threads
+
+    def _known(self, request: Request) -> Function | None:
+        """Where a request goes, if nobody has to be asked for it."""
+        if isinstance(request.function, str) and self._gateway is not None:
+            return self._gateway.known(request.function)
+        return self._find(request, None)
+
+    def _find(self, request: Request, stale: Function | None) -> Function:
+        """Where a request goes. stale is where it did not belong."""
+        if isinstance(request.function, str):
+            if self._gateway is None:
+                raise ValueError(f"call {request.function!r}: names need a gateway: give its address to the client, or call a workload ID")
+            return self._gateway.find(request.function, stale)
+        if self._address is None:
+            raise ValueError(f"call workload {request.function}: workload IDs need an address: give it to the client, or call a name")
+        return Function("", request.function, 0, self._address)
+
+    def _moved(self, way: Way[C]) -> bool:
+        """Whether a call was made where the function is not any more, so that it is to be made again."""
+        return bool(way.function.name) and isinstance(way.call.error, UnknownWorkload)
+
+    def _outcome(self, way: Way[C]) -> Reply | Error:
+        """What came of a call. Where that is nothing, the next one asks whether the function is somewhere else by now."""
+        if isinstance(way.call.error, DeadlineExceeded) and self._gateway is not None:
+            self._gateway.forget(way.function)
+        return way.call.outcome()

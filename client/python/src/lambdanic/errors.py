@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can go wrong with a call, and what to do about it."""
+
+from typing import ClassVar
+
+from .wire import Code
+
+
+class Error(Exception):
+    """Whatever this package raises."""
+
+
+class DeadlineExceeded(Error, TimeoutError):
+    """No answer came in time. The cause is what the network said, if anything."""
+
+    def __init__(self, message: str = "no answer in time") -> None:
+        super().__init__(message)
+
+
+class RequestTooLarge(Error, ValueError):
+    """The body needs more packets than the protocol can count: split it."""
+
+
+class ReplyTooLarge(Error):
+    """The reply is longer than max_reply allows: raise that."""
+
+
+class Closed(Error):
+    """The client was closed."""
+
+
+class GatewayError(Error):
+    """The gateway refused, or is none: check its address and the credentials."""
+
+
+class NoSuchFunction(GatewayError, LookupError):
+    """The gateway knows no function of that name."""
+
+
+class RPCError(Error):
+    """An error packet: the server's reason not to answer. Each code of the protocol is a subclass."""
+
+    reason: ClassVar[str] = "unknown reason"
+
+    def __init__(self, code: int, need: int = 0) -> None:
+        room = f": {need} bytes of room are needed" if need else ""
+        super().__init__(f"λ-RPC error {code}: {self.reason}{room}")
+        self.code = code
+        self.need = need  # with TooLarge: bytes that one packet would have to have room for; 0: none would do
+
+
+class UnknownWorkload(RPCError):
+    reason = "unknown workload: look the lambda's name up again"
+
+
+class OverQuota(RPCError):
+    reason = "over quota: slow down"
+
+
+class BadTag(RPCError):
+    reason = "bad tag: check the namespace's key"
+
+
+class Malformed(RPCError):
+    reason = "malformed packet"
+
+
+class LambdaFault(RPCError):
+    reason = "the lambda failed on this request"
+
+
+class TooLarge(RPCError):
+    reason = "request or reply too large"
+
+
+class Busy(RPCError):
+    reason = "busy: try again later"
+
+
+class ServiceTimeout(RPCError):
+    reason = "an external service did not answer in time"
+
+
+class Unreachable(RPCError):
+    reason = "an external service cannot be reached"
+
+
+class Stale(RPCError):
+    reason = "the revision or reply is gone: start over"
+
+
+class TooLate(RPCError, DeadlineExceeded):
+    reason = "the deadline was over before the lambda could answer"
+
+
+_BY_CODE: dict[int, type[RPCError]] = {
+    Code.UNKNOWN_WORKLOAD: UnknownWorkload,
+    Code.OVER_QUOTA: OverQuota,
+    Code.BAD_TAG: BadTag,
+    Code.MALFORMED: Malformed,
+    Code.LAMBDA_FAULT: LambdaFault,
+    Code.TOO_LARGE: TooLarge,
+    Code.BUSY: Busy,
+    Code.TIMEOUT: ServiceTimeout,
+    Code.UNREACHABLE: Unreachable,
+    Code.STALE: Stale,
+    Code.DEADLINE: TooLate,
+}
+
+
+def error_of(code: int, need: int = 0) -> RPCError:
+    """The error that an error packet's code stands for."""
+    return _BY_CODE.get(code, RPCError)(code, need)

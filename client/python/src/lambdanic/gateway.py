@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where functions are: a gateway knows their workload IDs and addresses by their names."""
+
+import base64
+import json
+import socket
+import threading
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException
+from urllib.parse import quote
+
+from .endpoint import split_address
+from .errors import GatewayError, NoSuchFunction
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function as the gateway has it: which workload ID it has, which revision is wanted, and where its requests go."""
+
+    name: str
+    workload: int
+    revision: int
+    address: str
+
+
+class _UnixConnection(HTTPConnection):
+    def __init__(self, path: str, timeout: float) -> None:
+        super().__init__("gateway", timeout=timeout)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
+class Gateway:
+    """A gateway and what it said. gateway is unix:PATH, HOST:PORT or [IPv6]:PORT; credentials, "USER:PASSWORD", are what a TCP gateway
+    asks for. Its methods may be called from any thread."""
+
+    def __init__(self, gateway: str, *, credentials: str | None = None, namespace: str | None = None, timeout: float = 5.0) -> None:
+        self._gateway = gateway
+        self._headers = {}
+        if credentials is not None:
+            self._headers["Authorization"] = "Basic " + base64.b64encode(credentials.encode()).decode()
+        self._query = f"?namespace={quote(namespace, safe='')}" if namespace else ""
+        self._timeout = timeout
+        self._lock = threading.Lock()
+        self._known: dict[str, Function] = {}
+
+    def find(self, name: str, stale: Function | None = None) -> Function:
+        """The function, from memory where it was asked for before. stale is what turned out to be wrong: it is asked for again."""
+        with self._lock:
+            known = self._known.get(name)
+            if known is None or known is stale:
+                known = self._known[name] = self.look_up(name)
+            return known
+
+    def known(self, name: str) -> Function | None:
+        """The function, where it was asked for before."""
+        return self._known.get(name)
+
+    def forget(self, function: Function) -> None:
+        """Has the function asked for again when it is next wanted."""
+        with self._lock:
+            if self._known.get(function.name) is function:
+                del self._known[function.name]
+
+    def look_up(self, name: str) -> Function:
+        """Asks the gateway."""
+        try:
+            connection = self._connect()
+            try:
+                connection.request("GET", f"/system/function/{quote(name, safe='')}{self._query}", headers=self._headers)
+                answer = connection.getresponse()
+                status, text = answer.status, answer.read()
+            finally:
+                connection.close()
+        except (OSError, HTTPException) as e:
+            raise GatewayError(f"ask {self._gateway} for {name!r}: {e}: check its address") from e
+        if status == 404:
+            raise NoSuchFunction(f"{self._gateway} knows no function {name!r}: deploy it first")
+        if status != 200:
+            raise GatewayError(f"{self._gateway} refuses to say where {name!r} is: HTTP status {status}: check the credentials")
+        return self._read(name, text)
+
+    def _connect(self) -> HTTPConnection:
+        if self._gateway.startswith("unix:"):
+            return _UnixConnection(self._gateway.removeprefix("unix:"), self._timeout)
+        host, port = split_address(self._gateway, 8080)
+        return HTTPConnection(host, port, timeout=self._timeout)
+
+    def _read(self, name: str, text: bytes) -> Function:
+        try:
+            answer = json.loads(text)
+            workload, revision, address = answer["workload"], answer["revision"], answer["endpoint"]
+        except (ValueError, KeyError, TypeError) as e:
+            raise GatewayError(f"{self._gateway} is no gateway: its answer lacks what a function has") from e
+        if not isinstance(workload, int) or not 0 <= workload < 1 << 32 or not isinstance(revision, int) or not isinstance(address, str):
+            raise GatewayError(f"{self._gateway} is no gateway: it says that {name!r} has workload ID {workload!r} at {address!r}")
+        return Function(name, workload, revision, address)
