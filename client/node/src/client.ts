@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { Endpoint } from "./endpoint.js";
+import { Closed, DeadlineExceeded, UnknownWorkload } from "./errors.js";
+import { Gateway, type Function, type GatewayOptions } from "./gateway.js";
+import { Stats, type CallOptions, type Options, type Reply } from "./session.js";
+import { MAX_MESSAGE } from "./wire.js";
+
+export interface ClientOptions extends Options, GatewayOptions {
+  /** Where workload IDs are called: HOST, HOST:PORT or [IPv6]:PORT. */
+  address?: string;
+  /** Who knows functions by their names: unix:PATH, HOST:PORT or [IPv6]:PORT. */
+  gateway?: string;
+}
+
+/**
+ * Makes any number of calls at once.
+ *
+ *     const client = new Client({ address: "10.0.0.2" });
+ *     const reply = await client.call(65537, Buffer.from("/hello"), { deadline: 100 });
+ */
+export class Client {
+  readonly stats = new Stats();
+  private readonly address: string | undefined;
+  private readonly gateway: Gateway | undefined;
+  private readonly options: Required<Options>;
+  private readonly endpoints = new Map<string, Promise<Endpoint>>();
+  private closed = false;
+
+  /** Nothing is sent yet. */
+  constructor({ address, gateway, credentials, namespace, ...options }: ClientOptions) {
+    if (address === undefined && gateway === undefined) {
+      throw new TypeError("give the address of a server or of a gateway");
+    }
+    this.options = { timeout: 5000, replyRoom: 512, maxReply: MAX_MESSAGE, resend: true, ...options };
+    this.address = address;
+    const { timeout } = this.options;
+    this.gateway = gateway === undefined ? undefined : new Gateway(gateway, { credentials: credentials ?? "", namespace: namespace ?? "", timeout });
+  }
+
+  /** Calls a function by its name or workload ID. The promise is rejected with a LambdanicError, or with the signal's reason. */
+  async call(target: number | string, body: Uint8Array = new Uint8Array(0), options: CallOptions = {}): Promise<Reply> {
+    if (typeof target === "number") {
+      if (this.address === undefined) {
+        throw new TypeError(`call workload ${target}: workload IDs need an address: give it to the client, or call a name`);
+      }
+      return (await this.endpoint(this.address)).call(target, body, options);
+    }
+    if (this.gateway === undefined) {
+      throw new TypeError(`call ${JSON.stringify(target)}: names need a gateway: give its address to the client, or call a workload ID`);
+    }
+    const known = await this.gateway.find(target);
+    try {
+      return await this.callThere(known, body, options);
+    } catch (e) {
+      if (!(e instanceof UnknownWorkload)) {
+        throw e;
+      }
+    }
+    return this.callThere(await this.gateway.find(target, known), body, options);
+  }
+
+  /** Where no answer comes, the next call asks whether the function is somewhere else by now. */
+  private async callThere(there: Function, body: Uint8Array, options: CallOptions): Promise<Reply> {
+    try {
+      return await (await this.endpoint(there.address)).call(there.workload, body, options);
+    } catch (e) {
+      if (e instanceof DeadlineExceeded) {
+        this.gateway?.forget(there.name);
+      }
+      throw e;
+    }
+  }
+
+  private endpoint(address: string): Promise<Endpoint> {
+    if (this.closed) {
+      return Promise.reject(new Closed());
+    }
+    let endpoint = this.endpoints.get(address);
+    if (endpoint === undefined) {
+      endpoint = Endpoint.open(address, this.options, this.stats);
+      this.endpoints.set(address, endpoint);
+      endpoint.catch(() => this.endpoints.delete(address));
+    }
+    return endpoint;
+  }
+
+  /** Ends calls in flight with Closed, and closes the sockets, which otherwise keep the process running. */
+  async close(): Promise<void> {
+    this.closed = true;
+    for (const endpoint of await Promise.allSettled(this.endpoints.values())) {
+      if (endpoint.status === "fulfilled") {
+        endpoint.value.close();
+      }
+    }
+    this.endpoints.clear();
+  }
+}

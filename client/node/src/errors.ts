@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// What can go wrong with a call, and what to do about it.
+
+import { Code } from "./wire.js";
+
+/** Whatever a call is rejected with. */
+export class LambdanicError extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = new.target.name;
+  }
+}
+
+/** No answer came in time. The cause is what the network said, if anything. */
+export class DeadlineExceeded extends LambdanicError {
+  constructor(cause?: Error) {
+    super("no answer in time", { cause });
+  }
+}
+
+/** The body needs more packets than the protocol can count. */
+export class RequestTooLarge extends LambdanicError {
+  constructor(length: number, most: number) {
+    super(`request of ${length} bytes exceeds ${most}: split it`);
+  }
+}
+
+/** The reply is longer than maxReply allows. */
+export class ReplyTooLarge extends LambdanicError {
+  constructor(length: number) {
+    super(`reply of ${length} bytes is too large: raise maxReply`);
+  }
+}
+
+/** The client was closed. */
+export class Closed extends LambdanicError {
+  constructor() {
+    super("the client was closed");
+  }
+}
+
+/** The gateway refused, or is none. */
+export class GatewayError extends LambdanicError {}
+
+/** The gateway knows no function of that name. */
+export class NoSuchFunction extends GatewayError {}
+
+/** An error packet: the server's reason not to answer. Each code of the protocol has a class. */
+export class RPCError extends LambdanicError {
+  /** need, with TooLarge, is how many bytes one packet would have to have room for; 0 where none would do. */
+  constructor(
+    readonly code: number,
+    readonly need = 0,
+    reason = "unknown reason",
+  ) {
+    super(`λ-RPC error ${code}: ${reason}${need > 0 ? `: ${need} bytes of room are needed` : ""}`);
+  }
+}
+
+export class UnknownWorkload extends RPCError {}
+export class OverQuota extends RPCError {}
+export class BadTag extends RPCError {}
+export class Malformed extends RPCError {}
+export class LambdaFault extends RPCError {}
+export class TooLarge extends RPCError {}
+export class Busy extends RPCError {}
+export class ServiceTimeout extends RPCError {}
+export class Unreachable extends RPCError {}
+export class Stale extends RPCError {}
+
+/** The server found the deadline over. */
+export class TooLate extends RPCError {}
+
+const kinds: Record<Code, [typeof RPCError, string]> = {
+  [Code.UnknownWorkload]: [UnknownWorkload, "unknown workload: look the lambda's name up again"],
+  [Code.OverQuota]: [OverQuota, "over quota: slow down"],
+  [Code.BadTag]: [BadTag, "bad tag: check the namespace's key"],
+  [Code.Malformed]: [Malformed, "malformed packet"],
+  [Code.LambdaFault]: [LambdaFault, "the lambda failed on this request"],
+  [Code.TooLarge]: [TooLarge, "request or reply too large"],
+  [Code.Busy]: [Busy, "busy: try again later"],
+  [Code.Timeout]: [ServiceTimeout, "an external service did not answer in time"],
+  [Code.Unreachable]: [Unreachable, "an external service cannot be reached"],
+  [Code.Stale]: [Stale, "the revision or reply is gone: start over"],
+  [Code.Deadline]: [TooLate, "the deadline was over before the lambda could answer"],
+};
+
+/** The error that an error packet's code stands for. */
+export function errorOf(code: number, need = 0): RPCError {
+  const [kind, reason] = kinds[code as Code] ?? [RPCError, undefined];
+  return new kind(code, need, reason);
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where functions are: a gateway knows their workload IDs and addresses by their names.
+
+import { request, type IncomingMessage } from "node:http";
+
+import { splitAddress } from "./endpoint.js";
+import { GatewayError, NoSuchFunction } from "./errors.js";
+
+/** A function as the gateway has it: which workload ID it has, which revision is wanted, and where its requests go. */
+export interface Function {
+  name: string;
+  workload: number;
+  revision: number;
+  address: string;
+}
+
+export interface GatewayOptions {
+  /** What a gateway asks for over TCP: USER:PASSWORD. */
+  credentials?: string;
+  /** Where functions are looked for: the gateway's default. */
+  namespace?: string;
+  /** Ms: 5000. */
+  timeout?: number;
+}
+
+/** A gateway and what it said. */
+export class Gateway {
+  private readonly known = new Map<string, Promise<Function>>();
+  private readonly options: Required<GatewayOptions>;
+
+  /** gateway is unix:PATH, HOST:PORT or [IPv6]:PORT. */
+  constructor(
+    private readonly gateway: string,
+    options: GatewayOptions = {},
+  ) {
+    this.options = { credentials: "", namespace: "", timeout: 5000, ...options };
+  }
+
+  /** The function, from memory where it was asked for before. stale is what turned out to be wrong: it is asked for again. */
+  async find(name: string, stale?: Function): Promise<Function> {
+    const asked = this.known.get(name) ?? this.ask(name);
+    const known = await asked;
+    if (known !== stale) {
+      return known;
+    }
+    return this.known.get(name) === asked ? this.ask(name) : this.find(name, stale); // another call may have asked meanwhile
+  }
+
+  private ask(name: string): Promise<Function> {
+    const asked = this.lookUp(name);
+    this.known.set(name, asked);
+    asked.catch(() => {
+      if (this.known.get(name) === asked) {
+        this.known.delete(name);
+      }
+    });
+    return asked;
+  }
+
+  /** Has the function asked for again when it is next wanted. */
+  forget(name: string): void {
+    this.known.delete(name);
+  }
+
+  /** Asks the gateway. */
+  async lookUp(name: string): Promise<Function> {
+    let answer;
+    try {
+      answer = await this.get(name);
+    } catch (e) {
+      throw new GatewayError(`ask ${this.gateway} for ${JSON.stringify(name)}: ${String(e)}: check its address`, { cause: e });
+    }
+    if (answer.status === 404) {
+      throw new NoSuchFunction(`${this.gateway} knows no function ${JSON.stringify(name)}: deploy it first`);
+    }
+    if (answer.status !== 200) {
+      const refused = `HTTP status ${answer.status}: check the credentials`;
+      throw new GatewayError(`${this.gateway} refuses to say where ${JSON.stringify(name)} is: ${refused}`);
+    }
+    return this.read(name, answer.text);
+  }
+
+  private async get(name: string): Promise<{ status: number | undefined; text: string }> {
+    const { credentials, namespace, timeout } = this.options;
+    const query = namespace ? `?namespace=${encodeURIComponent(namespace)}` : "";
+    const to = this.gateway.startsWith("unix:") ? { socketPath: this.gateway.slice("unix:".length) } : splitAddress(this.gateway, 8080);
+    const response = await new Promise<IncomingMessage>((resolve, reject) => {
+      const path = `/system/function/${encodeURIComponent(name)}${query}`;
+      const signal = AbortSignal.timeout(timeout);
+      request({ ...to, path, agent: false, signal, auth: credentials || null }, resolve).on("error", reject).end();
+    });
+    const chunks: Buffer[] = [];
+    for await (const chunk of response) {
+      chunks.push(chunk as Buffer);
+    }
+    return { status: response.statusCode, text: Buffer.concat(chunks).toString() };
+  }
+
+  private read(name: string, text: string): Function {
+    let answer;
+    try {
+      answer = JSON.parse(text) as { workload?: unknown; revision?: unknown; endpoint?: unknown } | null;
+    } catch {
+      answer = null;
+    }
+    const { workload, revision, endpoint } = answer ?? {};
+    if (!isUint32(workload) || !isUint32(revision) || typeof endpoint !== "string") {
+      throw new GatewayError(`${this.gateway} is no gateway: its answer lacks what a function has`);
+    }
+    return { name, workload, revision, address: endpoint };
+  }
+}
+
+function isUint32(v: unknown): v is number {
+  return typeof v === "number" && Number.isInteger(v) && v >= 0 && v <= 0xffffffff;
+}

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+// The calls in flight towards one server: their attempts, deadlines and turns. It does no I/O and reads no clock; times are in ms.
+
+import { randomBytes } from "node:crypto";
+
+import { Closed, DeadlineExceeded, RequestTooLarge, Stale, TooLarge, type LambdanicError } from "./errors.js";
+import { Exchange } from "./exchange.js";
+import { BadPacket, NotRPC, parse } from "./packet.js";
+import { Flag, MAGIC, MAX_MESSAGE, Type, VERSION, type Header } from "./wire.js";
+
+const MAX_ATTEMPTS = 8; // times that a call starts over because its revision went away while it ran
+const MAX_ROOMS = 4096; // bounds what a client with ever new methods remembers
+
+export interface Options {
+  /** A call without a deadline fails after so many ms without progress: 5000. */
+  timeout?: number;
+  /** Bytes for replies of methods that were never called before: 512. */
+  replyRoom?: number;
+  /** Longer replies are refused, in bytes: 90 MiB. */
+  maxReply?: number;
+  /** Without it, every packet is sent once: true. */
+  resend?: boolean;
+}
+
+export interface CallOptions {
+  /** Its meaning is the lambda's: 0. */
+  method?: number;
+  /** How many ms the call may take in all. */
+  deadline?: number;
+  /**
+   * How long a reply is expected: so many bytes come back in one packet. Without it, what earlier replies to the same method took. A
+   * longer reply arrives too, in more packets.
+   */
+  replyRoom?: number;
+  /**
+   * Asks the server to execute the request at most once while it remembers it: what is sent again is answered from memory. The reply to a
+   * request of one packet then has to fit one packet, and the call never starts over: Stale and TooLarge are final, as is
+   * DeadlineExceeded, after which nobody knows.
+   */
+  once?: boolean;
+  /** Gives the call up. */
+  signal?: AbortSignal;
+}
+
+/** What a lambda answered. */
+export interface Reply {
+  body: Uint8Array;
+  /** The lambda's own verdict, a Status where it keeps to those. */
+  status: number;
+  /** Which revision of the lambda answered. */
+  revision: number;
+  /** Packets that had to be sent again. */
+  resends: number;
+}
+
+/** What a client did. Packets from other addresses than the server's never reach it: the kernel refuses them. */
+export class Stats {
+  calls = 0; // attempts
+  restarts = 0; // attempts beyond a call's first
+  sent = 0; // packets
+  resent = 0; // packets sent again
+  received = 0; // packets
+  duplicates = 0; // packets that said nothing new
+  stray = 0; // packets for no call in flight: late, or forged
+  malformed = 0; // packets that are not λ-RPC, or contradict themselves or their call
+}
+
+/** A request on its way. */
+export interface Call {
+  readonly workload: number;
+  readonly body: Uint8Array;
+  readonly options: CallOptions;
+  readonly resolve: (reply: Reply) => void;
+  readonly reject: (error: Error) => void;
+  readonly started: number;
+  exchange: Exchange;
+  room: number;
+  deadline: number;
+  wake: number;
+  attempt: number;
+  resends: number;
+}
+
+export class Session {
+  private id = randomBytes(8).readBigUInt64BE(); // others cannot guess where IDs start, and an earlier session's are not met
+  private readonly calls = new Map<bigint, Call>(); // by request ID
+  private ready = new Set<Call>(); // have to be polled now
+  private wake = Infinity; // no other has to be polled before
+  private readonly rooms = new Map<string, number>(); // how long the replies of a method were
+  private said: { error: Error; at: number } | undefined; // by the network
+
+  /** single is how many bytes of message fit one packet. */
+  constructor(
+    private readonly single: number,
+    private readonly options: Required<Options>,
+    private readonly stats: Stats,
+  ) {}
+
+  get idle(): boolean {
+    return this.calls.size === 0;
+  }
+
+  /** Begins a call: what it has to send, the next poll says. */
+  start(now: number, workload: number, body: Uint8Array, options: CallOptions, resolve: Call["resolve"], reject: Call["reject"]): Call {
+    if (body.length > MAX_MESSAGE) {
+      throw new RequestTooLarge(body.length, MAX_MESSAGE);
+    }
+    const deadline = now + (options.deadline ?? this.options.timeout);
+    const room = this.roomFor(workload, options);
+    const life = { started: now, room, deadline, wake: Infinity, attempt: 0, resends: 0 };
+    const exchange = this.exchange(now, workload, body, options, room, deadline);
+    const call: Call = { workload, body, options, resolve, reject, exchange, ...life };
+    this.begin(call);
+    return call;
+  }
+
+  /** Gives a call up, with a reason. Returns the packets that tell the server. */
+  cancel(call: Call, reason: Error): Buffer[] {
+    const out: Buffer[] = [];
+    if (this.calls.get(call.exchange.head.request) === call) {
+      call.exchange.release(out);
+      this.leave(call);
+      call.reject(reason);
+    }
+    return out;
+  }
+
+  /** Ends all calls. */
+  close(): void {
+    for (const call of [...this.calls.values()]) {
+      this.leave(call);
+      call.reject(new Closed());
+    }
+  }
+
+  /** Notes an error for calls that may end because of it. */
+  networkSaid(error: Error, now: number): void {
+    this.said = { error, at: now };
+  }
+
+  /** Takes in a datagram. What follows from it, the next poll says. */
+  receive(datagram: Uint8Array, now: number): void {
+    this.stats.received++;
+    let packet;
+    try {
+      packet = parse(datagram);
+    } catch (e) {
+      if (!(e instanceof NotRPC || e instanceof BadPacket)) {
+        throw e;
+      }
+      this.stats.malformed++;
+      return;
+    }
+    const call = this.calls.get(packet.header.request);
+    if (call === undefined) {
+      this.stats.stray++;
+      return;
+    }
+    call.exchange.receive(now, packet.header, packet.payload);
+    this.ready.add(call);
+  }
+
+  /** Ends calls that are over. Returns the packets that are due, and when to poll again if nothing arrives before. */
+  poll(now: number): { packets: Buffer[]; wake: number } {
+    if (now >= this.wake) {
+      this.wake = Infinity;
+      for (const call of this.calls.values()) {
+        if (call.wake <= now) {
+          this.ready.add(call);
+        } else {
+          this.wake = Math.min(this.wake, call.wake);
+        }
+      }
+    }
+    const { ready } = this;
+    this.ready = new Set();
+    const packets: Buffer[] = [];
+    for (const call of ready) {
+      this.pollCall(call, now, packets);
+    }
+    this.stats.sent += packets.length;
+    return { packets, wake: this.ready.size > 0 ? now : this.wake };
+  }
+
+  private pollCall(call: Call, now: number, out: Buffer[]): void {
+    const { exchange } = call;
+    if (!exchange.finished) {
+      if (call.options.deadline === undefined) {
+        call.deadline = exchange.moved + this.options.timeout;
+      }
+      if (now < call.deadline) {
+        call.wake = Math.min(exchange.poll(now, out), call.deadline);
+        this.wake = Math.min(this.wake, call.wake);
+        return;
+      }
+      exchange.error = exchange.busy ?? this.tooLate(call);
+    }
+    exchange.release(out);
+    this.leave(call);
+    const { error, first } = exchange;
+    if (error !== undefined && this.startsOver(call, error)) {
+      this.stats.restarts++;
+      call.attempt++;
+      call.exchange = this.exchange(now, call.workload, call.body, call.options, call.room, call.deadline);
+      this.begin(call);
+    } else if (error !== undefined || first === undefined) {
+      call.reject(error ?? this.tooLate(call));
+    } else {
+      this.learn(call, first.messageLen);
+      call.resolve({ body: exchange.reply, status: first.code, revision: first.revision, resends: call.resends });
+    }
+  }
+
+  /** An attempt at a call, with a request ID of its own. */
+  private exchange(now: number, workload: number, body: Uint8Array, options: CallOptions, room: number, deadline: number): Exchange {
+    this.id = BigInt.asUintN(64, this.id + 1n);
+    const deadlineUs = Math.max(0, Math.min(Math.floor((deadline - now) * 1000), 0xffffffff));
+    const head: Header = {
+      magic: MAGIC, version: VERSION, type: Type.Request, flags: options.once ? Flag.Once : 0, code: 0, length: 0, workload, revision: 0, request: this.id,
+      index: 0, count: 1, messageLen: 0, method: options.method ?? 0, deadlineUs, client: 0, sequence: 0, grant: 0, tag: 0n,
+    }; // prettier-ignore
+    return new Exchange(now, head, body, { single: this.single, room, maxReply: this.options.maxReply, once: !this.options.resend });
+  }
+
+  private begin(call: Call): void {
+    this.calls.set(call.exchange.head.request, call);
+    this.ready.add(call);
+    this.stats.calls++;
+  }
+
+  private leave(call: Call): void {
+    const { exchange } = call;
+    this.calls.delete(exchange.head.request);
+    this.ready.delete(call);
+    call.resends += exchange.resent;
+    this.stats.resent += exchange.resent;
+    this.stats.duplicates += exchange.duplicates;
+    this.stats.malformed += exchange.malformed;
+  }
+
+  /** Whether a call that ended with an error is tried again. */
+  private startsOver(call: Call, error: LambdanicError): boolean {
+    if (call.attempt >= MAX_ATTEMPTS || call.options.once) {
+      return false;
+    }
+    if (error instanceof TooLarge && call.exchange.head.count === 1 && call.room < error.need && error.need <= this.single) {
+      call.room = error.need;
+      return true;
+    }
+    return error instanceof Stale;
+  }
+
+  private tooLate(call: Call): DeadlineExceeded {
+    return new DeadlineExceeded(this.said !== undefined && this.said.at >= call.started ? this.said.error : undefined);
+  }
+
+  private roomFor(workload: number, options: CallOptions): number {
+    if (options.once) {
+      return this.single; // for what does not fit, the lambda would have to run again
+    }
+    const known = this.rooms.get(`${workload} ${options.method ?? 0}`) ?? 0;
+    return Math.min(options.replyRoom || Math.max(known, this.options.replyRoom), this.single);
+  }
+
+  private learn(call: Call, length: number): void {
+    if (call.options.replyRoom || length <= this.options.replyRoom) {
+      return;
+    }
+    if (this.rooms.size >= MAX_ROOMS) {
+      this.rooms.clear();
+    }
+    const method = `${call.workload} ${call.options.method ?? 0}`;
+    this.rooms.set(method, Math.max(this.rooms.get(method) ?? 0, Math.min(length, this.single)));
+  }
+}
