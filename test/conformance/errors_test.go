@@ -1,0 +1,108 @@
+package conformance
+
+import (
+	"net"
+	"testing"
+	"time"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/test/rpcserver"
+)
+
+// names are the error codes as docs/protocol.md calls them.
+var names = map[api.Code]string{
+	api.CodeUnknownWorkload: "unknown workload",
+	api.CodeOverQuota:       "over quota",
+	api.CodeBadTag:          "bad tag",
+	api.CodeMalformed:       "malformed",
+	api.CodeLambdaFault:     "lambda fault",
+	api.CodeTooLarge:        "too large",
+	api.CodeBusy:            "busy",
+	api.CodeTimeout:         "time-out",
+	api.CodeUnreachable:     "unreachable",
+	api.CodeStale:           "stale",
+	api.CodeDeadline:        "deadline",
+}
+
+// Each error packet is an error of its own type, for requests of one packet and of several.
+func TestErrors(t *testing.T) {
+	s := serve(t, "127.0.0.1:0", rpcserver.Faults{})
+	each(t, func(t *testing.T, d *driver) {
+		d.open(settings{Address: s.Addr().String(), MaxReply: 1000})
+		for code, name := range names {
+			before := d.stats().Restarts
+			s.Refuse(func(*api.Header) (api.Code, int) { return code, 0 })
+			for _, o := range d.call(true, call{Workload: echoAssemble, Body: text(10)}, call{Workload: echoAssemble, Body: text(5000)}) {
+				if o.Error != name {
+					t.Errorf("code %d: %+v", code, o)
+				}
+			}
+			if n := d.stats().Restarts - before; code == api.CodeStale && n != 16 || code != api.CodeStale && n != 0 {
+				t.Errorf("code %d: %d restarts, want eight of each call where the answer is stale", code, n)
+			}
+		}
+		s.Refuse(nil)
+		outcomes := d.call(false, call{Workload: 999}, call{Workload: echoPacket, Method: 1001}, call{Workload: echoPacket, Method: 1000})
+		if outcomes[0].Error != "unknown workload" || outcomes[1].Error != "reply too large" || outcomes[2].Error != "" {
+			t.Errorf("%+v", outcomes)
+		}
+		d.close()
+	})
+}
+
+// The lambda's verdict comes with its text, that on one packet of many, too.
+func TestStatuses(t *testing.T) {
+	const reason = "not a whole pixel"
+	s := serve(t, "127.0.0.1:0", rpcserver.Faults{Seed: 3, Drop: 0.05, Reorder: 0.1})
+	for _, failing := range []int{0, 2, 40} {
+		for _, id := range []uint32{greyStream, keepStream} {
+			w := workloads()[id]
+			w.Fail = func(offset int, _ []byte) (string, api.Status) {
+				if offset == failing*api.RPCFragment {
+					return reason, api.StatusBadRequest
+				}
+				return "", api.StatusOK
+			}
+			s.Set(id, w)
+		}
+		body := text((failing+2)*api.RPCFragment - 4)
+		each(t, func(t *testing.T, d *driver) {
+			d.open(settings{Address: s.Addr().String()})
+			for _, o := range d.call(true, call{Workload: greyStream, Body: body}, call{Workload: keepStream, Body: body}) {
+				if o.Error != "" || o.Status != api.StatusBadRequest || string(o.Body) != reason {
+					t.Errorf("%+v", o)
+				}
+			}
+			d.close()
+		})
+	}
+}
+
+// Calls end at their deadline, those without one when nothing comes for the time-out, whether the server is silent or not there.
+func TestDeadlines(t *testing.T) {
+	silent, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := silent.LocalAddr().String()
+	ask := func() {
+		each(t, func(t *testing.T, d *driver) {
+			d.open(settings{Address: address, TimeoutMS: 200})
+			start := time.Now()
+			for _, o := range d.call(true,
+				call{Workload: 1, DeadlineUS: 60_000}, call{Workload: 1, Body: text(10_000), DeadlineUS: 60_000}, call{Workload: 1},
+			) {
+				if o.Error != "deadline exceeded" {
+					t.Errorf("%+v", o)
+				}
+			}
+			if took, st := time.Since(start), d.stats(); took < 200*time.Millisecond || st.Resent == 0 {
+				t.Errorf("took %v, %+v", took, st)
+			}
+			d.close()
+		})
+	}
+	ask()
+	silent.Close()
+	ask()
+}
