@@ -1,9 +1,12 @@
 package suite
 
 import (
+	"bytes"
 	"context"
+	"os"
 	"testing"
 
+	"github.com/lambdanic/lambdanic/bench/costs"
 	"github.com/lambdanic/lambdanic/bench/report"
 	"github.com/lambdanic/lambdanic/bench/stand"
 	"github.com/lambdanic/lambdanic/compiler/corpus/rig"
@@ -33,5 +36,28 @@ func TestCompilerTimes(t *testing.T) {
 			t.Errorf("%s has no native chain beside it: %+v", name, found[name])
 		}
 	}
-	t.Log(found)
+}
+
+// Each operation is measured, computes the same in both places, and stands in the guide to the language.
+func TestOperationCosts(t *testing.T) {
+	results, err := operationCosts(t.Context(), rigtest.Open(t, "costs"), nil, options(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	guide, err := os.ReadFile("../../docs/language.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	operations := append([]costs.Operation{costs.Empty, costs.Walked}, costs.Operations...)
+	if len(results) != len(operations) {
+		t.Fatalf("%d results of %d operations", len(results), len(operations))
+	}
+	for i, op := range operations {
+		if results[i].Name != "cost."+op.Name {
+			t.Errorf("result %d is %s, want that of %s", i, results[i].Name, op.Name)
+		}
+		if !bytes.Contains(guide, []byte("| "+op.Title+" |")) {
+			t.Errorf("docs/language.md has no row %q", op.Title)
+		}
+	}
 }

@@ -127,6 +127,11 @@ func checkProgram(spec *ebpf.CollectionSpec, p *ebpf.ProgramSpec) (Bound, error)
 
 // analyse does all but the sums.
 func analyse(spec *ebpf.CollectionSpec, p *ebpf.ProgramSpec) (*graph, error) {
+	return analyseAs(spec, p, false)
+}
+
+// analyseAs weighs instructions by what they usually take, or by what they take at most.
+func analyseAs(spec *ebpf.CollectionSpec, p *ebpf.ProgramSpec, usual bool) (*graph, error) {
 	g, err := newGraph(p.Instructions)
 	if err != nil {
 		return nil, err
@@ -140,7 +145,7 @@ func analyse(spec *ebpf.CollectionSpec, p *ebpf.ProgramSpec) (*graph, error) {
 			return nil, err
 		}
 	}
-	return g, g.weigh(spec, values)
+	return g, g.weigh(spec, values, usual)
 }
 
 // refuse names the instruction at index i, and its line where that is known.

@@ -37,7 +37,7 @@ type weigher struct {
 }
 
 // weigh weighs all instructions, callees first.
-func (g *graph) weigh(spec *ebpf.CollectionSpec, values []*state) error {
+func (g *graph) weigh(spec *ebpf.CollectionSpec, values []*state, usual bool) error {
 	if err := checkMap(spec); err != nil {
 		return err
 	}
@@ -60,6 +60,9 @@ func (g *graph) weigh(spec *ebpf.CollectionSpec, values []*state) error {
 		default:
 			g.weight[i] = weightOf(ins)
 		}
+	}
+	if usual {
+		g.scaleToUsual()
 	}
 	if err := g.weighLocks(); err != nil {
 		return err

@@ -37,6 +37,8 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/cilium/ebpf"
+
 	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/compiler/match"
 	"github.com/lambdanic/lambdanic/compiler/metering"
@@ -56,13 +58,19 @@ type Report struct {
 	Checks     Checks                        `json:"checks"`
 	Calls      []Remark                      `json:"calls,omitempty"`
 	// Atomics are the changes of what all CPUs share.
-	Atomics  []Remark        `json:"atomics,omitempty"`
-	Loops    []metering.Loop `json:"loops,omitempty"`
-	Bound    metering.Bound  `json:"-"`
-	Verified *Verified       `json:"verified,omitempty"` // nil where no kernel was asked
+	Atomics  []Remark       `json:"atomics,omitempty"`
+	Loops    []Loop         `json:"loops,omitempty"`
+	Bound    metering.Bound `json:"-"`
+	Verified *Verified      `json:"verified,omitempty"` // nil where no kernel was asked
 	// EstimatedNs is what a run takes on a processor of today, each loop once. It is no measurement.
 	EstimatedNs float64            `json:"estimated_ns"`
 	Offload     []target.Violation `json:"offload"` // what keeps it off an Agilio CX
+}
+
+// A Loop is one that is metered, and what a time around it usually takes.
+type Loop struct {
+	metering.Loop
+	EstimatedNs float64 `json:"estimated_ns"`
 }
 
 // A Step is a stage of the compiler, and how many instructions there are behind it.
@@ -129,17 +137,30 @@ func Make(ctx context.Context, source []byte, opts Options) (*Report, error) {
 	if r.Offload, err = Offload(ctx, source); err != nil {
 		return nil, err
 	}
-	bounds, err := metering.Check(spec)
-	if err != nil {
+	if err := r.estimate(spec); err != nil {
 		return nil, err
 	}
-	r.Bound = bounds[compiler.Program]
-	r.Loops = r.Bound.Loops
-	r.EstimatedNs = float64(r.Bound.Once) * unitNs
 	if opts.Verify {
 		r.Verified, err = Verify(a.BPF, false)
 	}
 	return r, err
+}
+
+// estimate says how long the program and its loops take.
+func (r *Report) estimate(spec *ebpf.CollectionSpec) error {
+	bounds, err := metering.Check(spec)
+	if err != nil {
+		return err
+	}
+	e, err := metering.EstimateTime(spec, compiler.Program)
+	if err != nil {
+		return err
+	}
+	r.Bound, r.EstimatedNs = bounds[compiler.Program], e.Once
+	for i, l := range r.Bound.Loops {
+		r.Loops = append(r.Loops, Loop{l, e.Loops[i]})
+	}
+	return nil
 }
 
 // take sorts the passes' remarks.
@@ -186,6 +207,3 @@ func (r *Report) place() error {
 	}
 	return nil
 }
-
-// unitNs is what a unit of weight takes where caches are warm: the budget counts a third of a nanosecond.
-const unitNs = 0.2

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"os"
@@ -208,6 +209,50 @@ func TestSharedObjects(t *testing.T) {
 	for model, placements := range r.Placements {
 		if memory := memoryOf(placements, "counts"); memory == "LM" || memory == "stack" || memory == "-" {
 			t.Errorf("%s has it in %s", model, memory)
+		}
+	}
+}
+
+// Floating point is charged by its longest way, and estimated by its usual one; integers are estimated as they are charged.
+func TestEstimates(t *testing.T) {
+	const unit = 0.2 // ns
+	for name, tc := range map[string]struct {
+		body      string
+		low, high float64
+	}{
+		"integers": {"x = x * 3 + i;", 0.99, 1.01},
+		"double":   {"d = d * 0.5 + i;", 0.33, 0.6},
+	} {
+		r, err := Make(t.Context(), lambda(t, "#include \"lambda.h\"\nint probe(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)\n{\n"+
+			"\tuint64_t x = match_data->method, n = match_data->window;\n\tdouble d = x;\n\n\tfor (uint32_t i = 0; i < n; i++) {\n\t\tlambda_opaque(x);\n\t\t"+
+			tc.body+"\n\t}\n\tx += (uint64_t)d;\n\treturn lambda_write(headers, &x, 8);\n}\n"), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		most := slices.MaxFunc(r.Loops, func(a, b Loop) int { return cmp.Compare(a.Cost, b.Cost) })
+		if share := most.EstimatedNs / (unit * float64(most.Cost)); share < tc.low || share > tc.high {
+			t.Errorf("%s: charged %d, estimated %.1f ns: %.2f of it", name, most.Cost, most.EstimatedNs, share)
+		}
+	}
+}
+
+// Each change of a shared object is in the report, with its line and what became of it.
+func TestReportOfSharing(t *testing.T) {
+	r, err := Make(t.Context(), lambda(t, "#include \"lambda.h\"\nstatic uint64_t hits;\nstatic uint8_t few;\n"+
+		"int probe(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)\n{\n\thits++;\n\tfew++;\n"+
+		"\treturn lambda_write(headers, &hits, few ? 8 : 4);\n}\n"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := r.Text(&out); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Fields(out.String())
+	text := strings.Join(lines, " ")
+	for _, want := range []string{"probe.c:6 hits changes by an atomic operation", "probe.c:7 few may lose changes: atomic operations are on 32 or 64 bits"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, &out)
 		}
 	}
 }
