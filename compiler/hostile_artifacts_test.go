@@ -81,27 +81,47 @@ func rename(from, to string) func(*testing.T, []byte) {
 	}
 }
 
+// relocate changes where the program's relocations are, and what they name.
+func relocate(change func(offset, info uint64) (uint64, uint64)) func(*testing.T, []byte) {
+	return func(t *testing.T, object []byte) {
+		s, _ := sectionAt(t, object, ".relxdp.frags")
+		for at := s.Offset; at < s.Offset+s.Size; at += 16 { // sizeof(Elf64_Rel)
+			offset, info := change(binary.LittleEndian.Uint64(object[at:]), binary.LittleEndian.Uint64(object[at+8:]))
+			binary.LittleEndian.PutUint64(object[at:], offset)
+			binary.LittleEndian.PutUint64(object[at+8:], info)
+		}
+	}
+}
+
 // What an artifact says of itself is checked, not believed.
 func TestTamperedArtifactsAreRefused(t *testing.T) {
 	h := openNeighbourhood(t)
 	a := buildVictim(t)
 	for name, tamper := range map[string]func(*testing.T, []byte){
-		"fuel of its own":            rename(".data.fuel", ".data.food"),
-		"fuel that is a constant":    rename(".data.fuel", ".rodata.fu"),
-		"fuel of half the size":      resize(".data.fuel", func(uint64) uint64 { return 8 }),
-		"fuel of more":               resize(".data.fuel", func(n uint64) uint64 { return n + 8 }),
-		"memory of half the size":    resize(".data.memory", func(n uint64) uint64 { return n / 2 }),
-		"memory of no size":          resize(".data.memory", func(uint64) uint64 { return 0 }),
-		"more memory than allowed":   resize(".data.memory", func(uint64) uint64 { return 1 << 30 }),
-		"more memory than there is":  resize(".data.memory", func(uint64) uint64 { return 1 << 62 }),
-		"less of what is kept":       resize(".data.keep", func(uint64) uint64 { return 0 }),
-		"a program cut short":        resize("xdp.frags", func(n uint64) uint64 { return n - 8 }),
-		"a program cut in half":      resize("xdp.frags", func(n uint64) uint64 { return n/2 + 4 }),
-		"a program of another kind":  rename("xdp.frags", "tc/ingres"),
-		"a program of another name":  rename("lambda", "lambdb"),
-		"no type information":        resize(".BTF", func(uint64) uint64 { return 0 }),
-		"no object":                  func(_ *testing.T, object []byte) { clear(object) },
-		"an object of another world": func(_ *testing.T, object []byte) { object[0x12] = byte(elf.EM_X86_64) },
+		"fuel of its own":             rename(".data.fuel", ".data.food"),
+		"fuel that is a constant":     rename(".data.fuel", ".rodata.fu"),
+		"fuel of half the size":       resize(".data.fuel", func(uint64) uint64 { return 8 }),
+		"fuel of more":                resize(".data.fuel", func(n uint64) uint64 { return n + 8 }),
+		"memory of half the size":     resize(".data.memory", func(n uint64) uint64 { return n / 2 }),
+		"memory of no size":           resize(".data.memory", func(uint64) uint64 { return 0 }),
+		"more memory than allowed":    resize(".data.memory", func(uint64) uint64 { return 1 << 30 }),
+		"more memory than there is":   resize(".data.memory", func(uint64) uint64 { return 1 << 62 }),
+		"less of what is kept":        resize(".data.keep", func(uint64) uint64 { return 0 }),
+		"a program cut short":         resize("xdp.frags", func(n uint64) uint64 { return n - 8 }),
+		"a program cut in half":       resize("xdp.frags", func(n uint64) uint64 { return n/2 + 4 }),
+		"a program of another kind":   rename("xdp.frags", "tc/ingres"),
+		"a program of another name":   rename("lambda", "lambdb"),
+		"no type information":         resize(".BTF", func(uint64) uint64 { return 0 }),
+		"relocations beyond it":       relocate(func(offset, info uint64) (uint64, uint64) { return offset + 1<<40, info }),
+		"relocations within others":   relocate(func(offset, info uint64) (uint64, uint64) { return offset + 4, info }),
+		"relocations to the next":     relocate(func(offset, info uint64) (uint64, uint64) { return offset + 8, info }),
+		"relocations to no symbol":    relocate(func(offset, info uint64) (uint64, uint64) { return offset, info | 1<<62 }),
+		"relocations to another":      relocate(func(offset, info uint64) (uint64, uint64) { return offset, info&(1<<32-1) | 1<<32 }),
+		"headers beyond the object":   func(_ *testing.T, object []byte) { binary.LittleEndian.PutUint64(object[0x28:], 1<<40) },
+		"headers before the object":   func(_ *testing.T, object []byte) { binary.LittleEndian.PutUint64(object[0x28:], 1<<64-64) },
+		"more headers than there are": func(_ *testing.T, object []byte) { binary.LittleEndian.PutUint16(object[0x3c:], 0xfff0) },
+		"no object":                   func(_ *testing.T, object []byte) { clear(object) },
+		"an object of another world":  func(_ *testing.T, object []byte) { object[0x12] = byte(elf.EM_X86_64) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			tampered := *a
@@ -136,11 +156,21 @@ func TestForeignHandOverIsContained(t *testing.T) {
 	h.checkNeighbour(t)
 }
 
-// Whatever one byte of its instructions becomes, an artifact is refused, or does its neighbour no harm and ends in time.
+// Whatever one byte of its instructions becomes, or of all that describes them, an artifact is refused, or does its neighbour no
+// harm and ends in time.
 func TestMutatedArtifactsAreContained(t *testing.T) {
 	h := openNeighbourhood(t)
 	a := buildVictim(t)
 	code, _ := sectionAt(t, a.BPF, "xdp.frags")
+	for name, byteOf := range map[string]func(*rand.Rand) uint64{
+		"instructions": func(r *rand.Rand) uint64 { return code.Offset + r.Uint64N(code.Size) },
+		"anything":     func(r *rand.Rand) uint64 { return r.Uint64N(uint64(len(a.BPF))) },
+	} {
+		t.Run(name, func(t *testing.T) { h.mutate(t, a, byteOf) })
+	}
+}
+
+func (h *neighbourhood) mutate(t *testing.T, a *compiler.Artifact, byteOf func(*rand.Rand) uint64) {
 	rounds := 400
 	if testing.Short() {
 		rounds = 50
@@ -150,7 +180,7 @@ func TestMutatedArtifactsAreContained(t *testing.T) {
 	for i := range rounds {
 		mutated := *a
 		mutated.BPF = bytes.Clone(a.BPF)
-		at := code.Offset + r.Uint64N(code.Size)
+		at := byteOf(r)
 		mutated.BPF[at] = byte(r.Uint32())
 		if err := h.put(t, &mutated, hostileID); err != nil {
 			if strings.Contains(err.Error(), "of the NIC:") {

@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"math/bits"
 	"slices"
 	"strings"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
+	"golang.org/x/sys/unix"
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler/diagnose"
@@ -44,6 +46,9 @@ var foreign = map[string]string{Program: OldSection, MigrateProgram: SharedMap}
 
 // mapTypes are the kinds of maps that a lambda may declare.
 var mapTypes = []ebpf.MapType{ebpf.Array, ebpf.PerCPUArray, ebpf.Hash, ebpf.PerCPUHash, ebpf.LRUHash, ebpf.LRUCPUHash}
+
+// mapFlags are the flags of sections, which a lambda may have as well.
+const mapFlags = unix.BPF_F_RDONLY_PROG | unix.BPF_F_MMAPABLE
 
 // Contents is what Inspect finds in a BPF object.
 type Contents struct {
@@ -97,7 +102,7 @@ func inspect(object []byte, stage bool) (c Contents, err error) {
 		c.Maps = append(c.Maps, api.Map{
 			Name: name, Type: m.Type.String(), KeySize: m.KeySize, ValueSize: m.ValueSize, MaxEntries: m.MaxEntries,
 		})
-		c.Memory += mapMemory(m)
+		c.Memory = min(c.Memory, math.MaxUint64-mapMemory(m)) + mapMemory(m) // what does not fit into the number is too much
 	}
 	slices.SortFunc(c.Maps, func(a, b api.Map) int { return strings.Compare(a.Name, b.Name) })
 	if c.Layouts, err = layouts(spec); err == nil {
@@ -192,6 +197,9 @@ func firstUse(spec *ebpf.CollectionSpec, name string) string {
 func checkMap(m *ebpf.MapSpec) error {
 	if m.Pinning != ebpf.PinNone {
 		return fmt.Errorf("the map %q is pinned, so that it could be another lambda's: leave pinning out", m.Name)
+	}
+	if m.Flags&^mapFlags != 0 {
+		return fmt.Errorf("the map %q has the flags %#x: leave them out", m.Name, m.Flags&^mapFlags)
 	}
 	if !slices.Contains(mapTypes, m.Type) {
 		return fmt.Errorf("the map %q is a %v: use one of %v", m.Name, m.Type, mapTypes)

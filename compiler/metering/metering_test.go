@@ -217,6 +217,8 @@ func TestRefused(t *testing.T) {
 		"a pointer to a function": {calls2(one(asm.Mov.Reg(asm.R1, asm.R10), asm.Call.Label("function"))), "given to a function"},
 		"a buffer over the fuel": {join(one(asm.Mov.Reg(asm.R6, asm.R1)), initAt(-32), bufferAt(-56),
 			chargeOf("loop", -32, 6, "out"), one(asm.Ja.Label("loop")), leave("out")), "could write over the fuel"},
+		"a buffer over the fuel's last byte": {join(one(asm.Mov.Reg(asm.R6, asm.R1)), initAt(-64), bufferAt(-57),
+			chargeOf("loop", -64, 6, "out"), one(asm.Ja.Label("loop")), leave("out")), "could write over the fuel"},
 
 		"the fuel's address kept":          {within(asm.LoadMapValue(asm.R4, 0, 0).WithReference(FuelMap)), "another use"},
 		"the fuel's map given to a helper": {within(asm.LoadMapPtr(asm.R1, 0).WithReference(FuelMap)), "another use"},

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* refused: put to another use */
+#include "handmade.h"
+
+__u64 fuel[2] SEC(".data.fuel") = { 1 };
+
+ENTRY
+{
+	fuel[0] = ~0UL;
+	return RETURN_DROP;
+}

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* refused: xdp_adjust_head */
+#include "handmade.h"
+
+/* What an earlier packet left before this one. */
+ENTRY
+{
+	return bpf_xdp_adjust_head(ctx, -64) ? RETURN_DROP : RETURN_FORWARD;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* refused: an address */
+#include "handmade.h"
+
+/* Forged of the bytes of another: the address is kept on the way. */
+ENTRY
+{
+	__u8 *p = (void *)(long)ctx->data;
+	struct ln_request *r = request();
+
+	if (!r)
+		return RETURN_FAULT;
+	__builtin_memcpy(&r->match, &p, sizeof(p));
+	return RETURN_FORWARD;
+}
