@@ -19,7 +19,7 @@ const (
 	AnnotationPrefix = "lambdanic."
 	// AnnotationTargets lists targets in order of preference, with commas between them.
 	AnnotationTargets = "lambdanic.targets"
-	// AnnotationService and a service's name give that service's address, IP:PORT or host:PORT.
+	// AnnotationService and a service's name give that service's address, IP:PORT or host:PORT; several are separated by spaces.
 	AnnotationService = "lambdanic.service."
 )
 

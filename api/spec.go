@@ -3,7 +3,6 @@ package api
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"regexp"
 	"slices"
 	"strconv"
@@ -67,13 +66,35 @@ type LimitsSpec struct {
 	Time   Duration `yaml:"time,omitempty" json:"time,omitempty"`     // of one run
 }
 
-// ServiceSpec names an external service that the lambda may call.
+// ServiceSpec names an external service that the lambda may call, over UDP.
 type ServiceSpec struct {
-	Name     string `yaml:"name" json:"name"`
-	Protocol string `yaml:"protocol" json:"protocol"` // "memcached"
-	// Address is IP:PORT; the host name "host" stands for the host's own address on the NIC's link.
-	Address string   `yaml:"address" json:"address"`
+	Name     string          `yaml:"name" json:"name"`
+	Protocol ServiceProtocol `yaml:"protocol" json:"protocol"`
+	// Address is IP:PORT; the host name "host" stands for the host's own address on the NIC's link. A service of several
+	// servers has Addresses instead. Each call's key chooses one of them.
+	Address   string   `yaml:"address,omitempty" json:"address,omitempty"`
+	Addresses []string `yaml:"addresses,omitempty" json:"addresses,omitempty"`
+	// Weights say which part of the keys each of Addresses gets; without, all get the same.
+	Weights []int `yaml:"weights,omitempty" json:"weights,omitempty"`
+	// Timeout is that of one try, after which the request is sent again, at most Retries times.
 	Timeout Duration `yaml:"timeout,omitempty" json:"timeout,omitempty"`
+	Retries int      `yaml:"retries,omitempty" json:"retries,omitempty"`
+	// ID says where datagrams of ProtocolRaw have a request ID.
+	ID *ServiceID `yaml:"id,omitempty" json:"id,omitempty"`
+}
+
+// ServiceProtocol says what tells answers of a service apart.
+type ServiceProtocol string
+
+const (
+	ProtocolMemcached ServiceProtocol = "memcached" // the frame header of memcached's text and binary protocols over UDP
+	ProtocolRaw       ServiceProtocol = "raw"       // the source port, and ServiceID where there is one
+)
+
+// ServiceID is a request ID that a service's answers repeat at the same place: At bytes from the beginning of the datagram.
+type ServiceID struct {
+	At    int `yaml:"at,omitempty" json:"at,omitempty"`
+	Bytes int `yaml:"bytes" json:"bytes"` // 2, 4 or 8
 }
 
 // Bytes is a size, written as a number with an optional unit: 64KiB, 16MiB, 1GiB.
@@ -87,6 +108,9 @@ const (
 	MaxMessage  Bytes = RPCMaxMessage
 	MaxMemory   Bytes = 256 << 20
 	MaxServices       = 8
+	MaxServers        = 32 // of all services together
+	MaxWeight         = 1000
+	MaxRetries        = 10
 )
 
 var (
@@ -195,8 +219,13 @@ func (s Spec) Validate() error {
 	if len(s.Services) > 0 && s.Message.Mode != ModePacket {
 		bad("services", "external calls need message mode %q", ModePacket)
 	}
+	servers := 0
 	for i, svc := range s.Services {
 		svc.validate(bad, fmt.Sprintf("services[%d]", i))
+		servers += len(svc.Servers())
+	}
+	if servers > MaxServers {
+		bad("services", "%d addresses exceed the maximum of %d", servers, MaxServers)
 	}
 	return errors.Join(errs...)
 }
@@ -237,37 +266,6 @@ func (m MessageSpec) validate(bad func(field, format string, args ...any)) {
 	if d := time.Duration(m.Timeout); d < 10*time.Millisecond || d > 10*time.Minute {
 		bad("message.timeout", "%v is not between 10ms and 10m", d)
 	}
-}
-
-func (svc ServiceSpec) validate(bad func(field, format string, args ...any), at string) {
-	if !identifierRE.MatchString(svc.Name) {
-		bad(at+".name", "%q is not a C identifier", svc.Name)
-	}
-	if svc.Protocol != "memcached" {
-		bad(at+".protocol", "%q is unknown: this version speaks memcached", svc.Protocol)
-	}
-	if _, _, err := svc.HostPort(); err != nil {
-		bad(at+".address", "%v", err)
-	}
-	if d := time.Duration(svc.Timeout); d < time.Millisecond || d > time.Minute {
-		bad(at+".timeout", "%v is not between 1ms and 1m", d)
-	}
-}
-
-// HostPort splits the address. The zero Addr stands for "host".
-func (svc ServiceSpec) HostPort() (netip.Addr, uint16, error) {
-	if port, ok := strings.CutPrefix(svc.Address, "host:"); ok {
-		n, err := strconv.ParseUint(port, 10, 16)
-		if err != nil || n == 0 {
-			return netip.Addr{}, 0, fmt.Errorf("%q has no valid port", svc.Address)
-		}
-		return netip.Addr{}, uint16(n), nil
-	}
-	ap, err := netip.ParseAddrPort(svc.Address)
-	if err != nil || ap.Port() == 0 {
-		return netip.Addr{}, 0, fmt.Errorf("%q is not IP:PORT or host:PORT", svc.Address)
-	}
-	return ap.Addr(), ap.Port(), nil
 }
 
 var units = []struct {

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * External calls: a lambda's request to a service on the network, sent and answered in the NIC program. A call's record is
- * found by its service's own 16-bit request ID; the source port says which use of the record it is, so a late reply to
- * an earlier use finds nobody.
+ * found by its service's own 16-bit request ID, or, where the protocol has none, by the source port. Both are random, and
+ * an answer has to come from the server that was asked: who cannot see the request cannot forge its answer (RFC 5452
+ * reasons alike for DNS), and a late reply to an earlier use of a record finds nobody.
  */
 #ifndef LN_CALL_H
 #define LN_CALL_H
 
+#include "random.h"
 #include "reply.h"
 
-/* The frame header of memcached's UDP protocol (memcached's doc/protocol.txt). */
+/* The frame header of memcached's UDP protocol, which its text and binary protocols share (memcached's doc/protocol.txt). */
 struct ln_memcached {
 	__be16 request;
 	__be16 sequence;
@@ -17,44 +19,84 @@ struct ln_memcached {
 	__be16 reserved;
 };
 
-#define LN_CALL_TRIES 8
+#define LN_CALL_TRIES 64
 #define LN_CALL_GRACE_NS 50000000ULL
-
-/* Finds a free record; NULL when all that were tried are in use. */
-static __always_inline struct ln_call *ln_call_claim(__u64 now, __u32 *index, __u64 *state)
-{
-	__u32 zero = 0;
-	__u64 *next = bpf_map_lookup_elem(&ln_next_call, &zero);
-
-	if (!next)
-		return NULL;
-	for (int i = 0; i < LN_CALL_TRIES; i++) {
-		__u64 n = __sync_fetch_and_add(next, 1);
-		struct ln_call *call;
-		__u64 old;
-
-		*index = n & (LN_MAX_CALLS - 1);
-		call = bpf_map_lookup_elem(&ln_calls, index);
-		if (!call)
-			return NULL;
-		old = *(volatile __u64 *)&call->state;
-		/* pacer tells the client that its time is up; where it had no time to, the record is taken all the same. */
-		if (old && !((__u32)old == LN_CALL_WAITING && now > call->deadline_ns + LN_CALL_GRACE_NS))
-			continue;
-		*state = (n / LN_MAX_CALLS) << 32;
-		if (__sync_val_compare_and_swap(&call->state, old, *state | LN_CALL_WRITING) == old)
-			return call;
-	}
-	return NULL;
-}
 
 /* What leaves, and as which call. */
 struct ln_outgoing {
 	__u32 at; /* where its bytes stand in the packet */
 	__u32 len;
 	__u32 index;
-	__u32 use;
+	__u32 ifindex; /* out: that it leaves by */
+	__u64 number;
+	__u64 id; /* protocol raw */
+	__be16 port;
+	__u16 pad;
+	__u32 pad2;
 };
+
+/* Whether a datagram to this port could answer a call. */
+static __always_inline int ln_is_call_port(__u16 port)
+{
+	return (__u16)(port - LN_CALL_PORT) < LN_CALL_PORTS + LN_MAX_RAW_CALLS;
+}
+
+/* Bytes before what the lambda sees of it. */
+static __always_inline __u32 ln_call_frame(__u16 port)
+{
+	return (__u16)(port - LN_CALL_PORT) < LN_CALL_PORTS ? sizeof(struct ln_memcached) : 0;
+}
+
+/*
+ * Takes a record for a call, from a random one on; NULL when all that were tried are in use. pacer tells the client that its
+ * time is up; where it had no time to, the record is taken all the same.
+ */
+static __always_inline struct ln_call *ln_call_take(__u32 raw, __u64 random, __u64 now, struct ln_outgoing *out)
+{
+	for (__u32 i = 0; i < LN_CALL_TRIES; i++) {
+		struct ln_call *call;
+		__u64 old;
+
+		out->index = raw ? LN_MAX_CALLS + ((random + i) & (LN_MAX_RAW_CALLS - 1))
+				 : (random + i) & (LN_MAX_CALLS - 1);
+		call = bpf_map_lookup_elem(&ln_calls, &out->index);
+		if (!call)
+			return NULL;
+		old = *(volatile __u64 *)&call->state;
+		if (old && (LN_CALL_STATE(old) != LN_CALL_WAITING ||
+			    now <= LN_CALL_DUE(call, call->retries << 8) + LN_CALL_GRACE_NS))
+			continue;
+		if (__sync_val_compare_and_swap(&call->state, old, out->number << 16 | LN_CALL_WRITING) != old)
+			continue;
+		if (old)
+			bpf_map_delete_elem(&ln_retained, &out->index);
+		return call;
+	}
+	return NULL;
+}
+
+/* Gives a call its number and what it is known by; NULL where there is no record for it. */
+static __always_inline struct ln_call *ln_call_claim(const struct ln_service *svc, __u64 now, struct ln_outgoing *out)
+{
+	__u32 zero = 0, raw = svc->protocol == LN_PROTOCOL_RAW, entry;
+	__u64 random, *log, *next = bpf_map_lookup_elem(&ln_next_call, &zero);
+	struct ln_call *call;
+
+	if (!next)
+		return NULL;
+	out->number = __sync_fetch_and_add(next, 1);
+	random = ln_random(out->number);
+	call = ln_call_take(raw, random, now, out);
+	entry = out->number & (LN_MAX_CALLS - 1);
+	log = bpf_map_lookup_elem(&ln_call_log, &entry);
+	if (log)
+		*(volatile __u64 *)log = LN_CALL_LOGGED(out->number, call ? out->index : LN_CALL_NONE);
+	out->port = bpf_htons(raw ? LN_RAW_PORT + (out->index & (LN_MAX_RAW_CALLS - 1))
+				  : LN_CALL_PORT + ((random >> 16) & (LN_CALL_PORTS - 1)));
+	if (svc->id_len)
+		out->id = ln_random(~out->number);
+	return call;
+}
 
 /* Finds the next hop to a service, from one of our own addresses of its family; 0, or not where there is none. */
 static __always_inline int ln_next_hop(struct xdp_md *ctx, struct bpf_fib_lookup *fib, const struct ln_service *svc,
@@ -75,11 +117,28 @@ static __always_inline int ln_next_hop(struct xdp_md *ctx, struct bpf_fib_lookup
 	return bpf_fib_lookup(ctx, fib, sizeof(*fib), 0) != BPF_FIB_LKUP_RET_SUCCESS;
 }
 
+/* Writes the request ID into a datagram of protocol raw, whose bytes begin at offset at. */
+static __always_inline int ln_call_mark(struct xdp_md *ctx, const struct ln_service *svc, const struct ln_outgoing *out,
+					__u32 at)
+{
+	__u64 id = out->id;
+
+	switch (svc->id_len) {
+	case 2:
+		return bpf_xdp_store_bytes(ctx, at + svc->id_at, &id, 2);
+	case 4:
+		return bpf_xdp_store_bytes(ctx, at + svc->id_at, &id, 4);
+	case 8:
+		return bpf_xdp_store_bytes(ctx, at + svc->id_at, &id, 8);
+	}
+	return 0;
+}
+
 /* Writes the headers of an outgoing call and finds its next hop. Returns the XDP action, or -code of an error. */
 LN_GLOBAL int ln_call_send(struct xdp_md *ctx, struct ln_flow *flow, const struct ln_service *svc,
-			   const struct ln_outgoing *out)
+			   struct ln_outgoing *out)
 {
-	__u32 l3_len, l4, udp_len;
+	__u32 l3_len, l4, head, udp_len;
 	struct bpf_fib_lookup fib = {};
 	const volatile void *own;
 	struct ln_memcached *frame;
@@ -91,24 +150,27 @@ LN_GLOBAL int ln_call_send(struct xdp_md *ctx, struct ln_flow *flow, const struc
 		return -LN_CODE_LAMBDA_FAULT;
 	l3_len = ln_l3_len(svc->ipv6);
 	l4 = sizeof(struct ethhdr) + l3_len;
-	udp_len = sizeof(struct udphdr) + sizeof(struct ln_memcached) + out->len;
+	head = sizeof(*udp) + ln_call_frame(bpf_ntohs(out->port));
+	udp_len = head + out->len;
 	own = flow->own_addr;
 	if (svc->ipv6 != flow->ipv6)
 		own = svc->ipv6 ? (const volatile void *)ln_own_addr6 : &ln_own_addr4;
 	if (ln_next_hop(ctx, &fib, svc, own))
 		return -LN_CODE_UNREACHABLE;
 
-	if (out->at > 0xffff || ln_frame(ctx, out->at, l4 + sizeof(*udp) + sizeof(*frame), out->len))
+	if (out->at > 0xffff || ln_frame(ctx, out->at, l4 + head, out->len))
 		return -LN_CODE_LAMBDA_FAULT;
 	data = (void *)(long)ctx->data;
 	end = (void *)(long)ctx->data_end;
 	eth = data;
 	l3 = eth + 1;
-	if (l3 + sizeof(struct ipv6hdr) > end)
+	if (l3 + sizeof(struct iphdr) > end)
 		return -LN_CODE_LAMBDA_FAULT;
 	__builtin_memcpy(eth->h_dest, fib.dmac, 6);
 	__builtin_memcpy(eth->h_source, fib.smac, 6);
 	if (svc->ipv6) {
+		if (l3 + sizeof(struct ipv6hdr) > end)
+			return -LN_CODE_LAMBDA_FAULT;
 		eth->h_proto = bpf_htons(ETH_P_IPV6);
 		ln_write_ipv6(l3, (const __u8 *)fib.ipv6_src, svc->addr, bpf_htonl(0x60000000), udp_len);
 	} else {
@@ -116,20 +178,59 @@ LN_GLOBAL int ln_call_send(struct xdp_md *ctx, struct ln_flow *flow, const struc
 		ln_write_ipv4(l3, fib.ipv4_src, *(__be32 *)svc->addr, 0, udp_len);
 	}
 	udp = l3 + l3_len;
-	frame = (void *)(udp + 1);
-	if ((void *)(frame + 1) > end)
+	if ((void *)(udp + 1) > end)
 		return -LN_CODE_LAMBDA_FAULT;
-	udp->source = bpf_htons(LN_CALL_PORT + out->use % LN_CALL_PORTS);
+	udp->source = out->port;
 	udp->dest = svc->port;
 	udp->len = bpf_htons(udp_len);
 	udp->check = 0;
-	frame->request = bpf_htons(out->index);
-	frame->sequence = 0;
-	frame->total = bpf_htons(1);
-	frame->reserved = 0;
+	if (head > sizeof(*udp)) {
+		frame = (void *)(udp + 1);
+		if ((void *)(frame + 1) > end)
+			return -LN_CODE_LAMBDA_FAULT;
+		frame->request = bpf_htons(out->index);
+		frame->sequence = 0;
+		frame->total = bpf_htons(1);
+		frame->reserved = 0;
+	}
+	if (ln_call_mark(ctx, svc, out, l4 + head))
+		return -LN_CODE_LAMBDA_FAULT;
 	if (svc->ipv6 && ln_finish_ipv6(ctx, (const __u8 *)fib.ipv6_src, svc->addr, l4, udp_len))
 		return -LN_CODE_LAMBDA_FAULT;
+	out->ifindex = fib.ifindex;
 	return fib.ifindex == ctx->ingress_ifindex ? XDP_TX : bpf_redirect(fib.ifindex, 0);
+}
+
+/*
+ * Keeps the packet at hand, a request to a service, for pacer to send it again. Where there is no room for it, the call has one
+ * try.
+ */
+static __always_inline void ln_call_retain(struct xdp_md *ctx, const struct ln_outgoing *out)
+{
+	__u32 zero = 0, index = out->index, len = bpf_xdp_get_buff_len(ctx);
+	struct ln_sent *sent = bpf_map_lookup_elem(&ln_sending, &zero);
+
+	ln_opaque(len);
+	if (!sent || !len || len > LN_SENT_MAX || bpf_xdp_load_bytes(ctx, 0, sent->frame, len))
+		return;
+	sent->number = out->number;
+	sent->ifindex = out->ifindex;
+	sent->len = len;
+	bpf_map_update_elem(&ln_retained, &index, sent, BPF_ANY);
+}
+
+/* The record of the server that a call goes to: among a service's servers, its key chooses. */
+static __always_inline __u32 ln_call_server(const struct ln_slot *slot, const struct ln_request *req)
+{
+	__u32 service = req->service, first;
+	const struct ln_service *svc;
+
+	ln_opaque(service);
+	if (service >= LN_MAX_SERVICES || slot->first[service] >= slot->service_count)
+		return ~0U;
+	first = slot->service_base + slot->first[service];
+	svc = bpf_map_lookup_elem(&ln_services, &first);
+	return svc ? first + svc->shares[ln_share(req->key)] : ~0U;
 }
 
 /* Starts a call: the record first, then the packet. Returns the XDP action, or -code of an error. */
@@ -140,93 +241,141 @@ LN_GLOBAL int ln_call_begin(struct xdp_md *ctx, struct ln_flow *flow, struct ln_
 	__u32 service;
 	const struct ln_service *svc;
 	struct ln_call *call;
-	__u64 state = 0, now;
+	__u64 now;
 	int action;
 
 	if (!flow || !req || !slot)
 		return -LN_CODE_LAMBDA_FAULT;
-	service = slot->service_base + req->service;
 	out.at = req->payload_off + req->out_off;
 	out.len = req->out_len;
-	if (req->service >= slot->service_count || out.len > LN_RPC_MAX_PAYLOAD || req->out_off < -LN_PREFIX)
-		return -LN_CODE_LAMBDA_FAULT;
+	service = ln_call_server(slot, req);
 	svc = bpf_map_lookup_elem(&ln_services, &service);
-	if (!svc)
+	if (!svc || out.len > LN_RPC_MAX_PAYLOAD || req->out_off < -LN_PREFIX)
+		return -LN_CODE_LAMBDA_FAULT;
+	if (svc->id_len && out.len < (__u32)svc->id_at + svc->id_len)
 		return -LN_CODE_LAMBDA_FAULT;
 	/* Not the coarse clock: it may be behind by more than a short time-out. */
 	now = bpf_ktime_get_ns();
-	call = ln_call_claim(now, &out.index, &state);
+	call = ln_call_claim(svc, now, &out);
 	if (!call)
 		return -LN_CODE_BUSY;
-	call->deadline_ns = now + (__u64)svc->timeout_ms * 1000000;
+	call->began_ns = now;
+	call->timeout_ms = svc->timeout_ms;
+	call->retries = svc->retries;
+	call->id = out.id;
 	call->slot = slot_index;
 	call->service = service;
+	call->port = out.port;
 	call->cookie[0] = req->match.cookie[0];
 	call->cookie[1] = req->match.cookie[1];
 	call->flow = *flow;
-	out.use = state >> 32;
 	action = ln_call_send(ctx, flow, svc, &out);
+	if (action >= 0 && svc->retries)
+		ln_call_retain(ctx, &out);
 	/* A full barrier: whoever sees the record waiting also sees what is in it. */
-	__sync_lock_test_and_set(&call->state, action < 0 ? 0 : state | LN_CALL_WAITING);
+	__sync_lock_test_and_set(&call->state, action < 0 ? 0 : out.number << 16 | LN_CALL_WAITING);
 	return action;
+}
+
+/* Whether a datagram comes from a server. */
+static __always_inline int ln_is_from(struct xdp_md *ctx, const struct ln_packet *pkt, const struct ln_service *svc)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	struct ipv6hdr *ip6 = data + sizeof(struct ethhdr);
+	struct iphdr *ip4 = data + sizeof(struct ethhdr);
+
+	if (svc->port != pkt->sport || svc->ipv6 != (pkt->l3_proto == bpf_htons(ETH_P_IPV6)) ||
+	    pkt->l3 != sizeof(struct ethhdr))
+		return 0;
+	if (!svc->ipv6)
+		return (void *)(ip4 + 1) <= end && ip4->saddr == *(__be32 *)svc->addr;
+	return (void *)(ip6 + 1) <= end && ((__u64 *)&ip6->saddr)[0] == ((__u64 *)svc->addr)[0] &&
+	       ((__u64 *)&ip6->saddr)[1] == ((__u64 *)svc->addr)[1];
+}
+
+/* Whether an answer, whose bytes begin at offset at, has its request's ID. */
+static __always_inline int ln_has_id(struct xdp_md *ctx, const struct ln_service *svc, __u64 id, __u32 at)
+{
+	__u64 got = 0;
+
+	switch (svc->id_len) {
+	case 2:
+		return !bpf_xdp_load_bytes(ctx, at + svc->id_at, &got, 2) && got == (__u16)id;
+	case 4:
+		return !bpf_xdp_load_bytes(ctx, at + svc->id_at, &got, 4) && got == (__u32)id;
+	case 8:
+		return !bpf_xdp_load_bytes(ctx, at + svc->id_at, &got, 8) && got == id;
+	}
+	return 1;
+}
+
+/* The record that a datagram to one of the calls' ports names. Sets in how many datagrams its server answers. */
+static __always_inline __u32 ln_call_index(struct xdp_md *ctx, const struct ln_packet *pkt, __be16 *total)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	__u32 l4 = pkt->l4, port = bpf_ntohs(pkt->dport);
+	const struct ln_memcached *frame;
+
+	*total = bpf_htons(1);
+	if (!ln_call_frame(port))
+		return LN_MAX_CALLS + port - LN_RAW_PORT;
+	if (l4 > 0xff || pkt->udp_len < sizeof(struct udphdr) + sizeof(*frame))
+		return LN_CALL_NONE;
+	frame = data + l4 + sizeof(struct udphdr);
+	if ((void *)(frame + 1) > end)
+		return LN_CALL_NONE;
+	*total = frame->total;
+	return bpf_ntohs(frame->request);
 }
 
 /*
  * Finds the call that a datagram answers and takes it out of flight, with the flow that waits for it. Returns its slot;
- * 0 for a stray.
+ * 0 for a stray or a forged one, which are counted.
  */
 LN_GLOBAL __u32 ln_call_end(struct xdp_md *ctx, const struct ln_packet *pkt, struct ln_flow *flow,
 			    struct ln_request *req)
 {
-	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
-	__u32 l4, index, use, slot;
-	const struct ln_memcached *frame;
 	const struct ln_service *svc;
+	__u32 index, slot, retries;
 	struct ln_call *call;
-	__u64 state;
+	__u64 state, seen;
+	__be16 total;
 
 	if (!pkt || !flow || !req)
 		return 0;
-	l4 = pkt->l4;
-	use = bpf_ntohs(pkt->dport) - LN_CALL_PORT;
-	if (l4 > 0xff || pkt->udp_len < sizeof(struct udphdr) + sizeof(*frame))
-		return 0;
-	frame = data + l4 + sizeof(struct udphdr);
-	if ((void *)(frame + 1) > end)
-		return 0;
-	index = bpf_ntohs(frame->request);
+	index = ln_call_index(ctx, pkt, &total);
 	call = bpf_map_lookup_elem(&ln_calls, &index);
 	if (!call)
-		return 0;
+		goto stray;
 	state = *(volatile __u64 *)&call->state;
-	if ((__u32)state != LN_CALL_WAITING || (state >> 32) % LN_CALL_PORTS != use)
-		return 0;
+	if (LN_CALL_STATE(state) != LN_CALL_WAITING || call->port != pkt->dport)
+		goto stray;
 	svc = bpf_map_lookup_elem(&ln_services, &call->service);
-	if (!svc || svc->port != pkt->sport || svc->ipv6 != (pkt->l3_proto == bpf_htons(ETH_P_IPV6)))
+	if (!svc)
+		goto stray;
+	if (!ln_is_from(ctx, pkt, svc) ||
+	    !ln_has_id(ctx, svc, call->id, pkt->l4 + sizeof(struct udphdr) + ln_call_frame(bpf_ntohs(pkt->dport)))) {
+		ln_count(LN_COUNT_FORGED);
 		return 0;
-	/* What the reply's source must be is what the call was sent to (RFC 5452 reasons alike for DNS). */
-	if (svc->ipv6) {
-		struct ipv6hdr *ip = data + sizeof(struct ethhdr);
-
-		if (pkt->l3 != sizeof(struct ethhdr) || (void *)(ip + 1) > end ||
-		    ((__u64 *)&ip->saddr)[0] != ((__u64 *)svc->addr)[0] ||
-		    ((__u64 *)&ip->saddr)[1] != ((__u64 *)svc->addr)[1])
-			return 0;
-	} else {
-		struct iphdr *ip = data + sizeof(struct ethhdr);
-
-		if (pkt->l3 != sizeof(struct ethhdr) || (void *)(ip + 1) > end || ip->saddr != *(__be32 *)svc->addr)
-			return 0;
 	}
 	/* First the copy, then the claim: a record that was reused meanwhile has another state. */
 	*flow = call->flow;
 	slot = call->slot;
+	retries = call->retries;
 	req->match.cookie[0] = call->cookie[0];
 	req->match.cookie[1] = call->cookie[1];
-	req->out_status = frame->total == bpf_htons(1) ? 0 : LN_CODE_TOO_LARGE;
-	if (__sync_val_compare_and_swap(&call->state, state, 0) != state)
-		return 0;
+	req->out_status = total == bpf_htons(1) ? 0 : LN_CODE_TOO_LARGE;
+	seen = __sync_val_compare_and_swap(&call->state, state, 0);
+	if (seen == state + LN_CALL_ONE_FAILED) /* pacer is sending it again just now */
+		seen = __sync_val_compare_and_swap(&call->state, seen, 0) - LN_CALL_ONE_FAILED;
+	if (seen != state)
+		goto stray;
+	if (retries)
+		bpf_map_delete_elem(&ln_retained, &index);
 	return slot;
+stray:
+	ln_count(LN_COUNT_STRAY);
+	return 0;
 }
 
 #endif

@@ -2,53 +2,79 @@
 //go:build ignore
 
 /*
- * Ends an external call that nobody answered in time: its client gets the error "time-out". No packet announces this event,
- * and XDP cannot make one. So pacer (host/pacer.c) runs this program by BPF_PROG_TEST_RUN on a carrier, a packet that
- * begins with the index of the call, and sends what it became. It is attached nowhere: nothing that comes from a wire can
- * make a call expire.
+ * Deals with an external call that nobody answered in time: it is sent again, or its client gets the error "time-out". No packet
+ * announces this event, and XDP cannot make one. So pacer (host/pacer.c) runs this program by BPF_PROG_TEST_RUN on a carrier, a
+ * packet that begins with the index of the call, and sends what it became. It is attached nowhere: nothing that comes from a
+ * wire can make a call expire.
  */
 #include "maps.h"
 #include "reply.h"
 
-/* Takes a call that is past its deadline out of flight. Returns its slot; 0 if there is nothing to expire. */
-static __always_inline __u32 ln_call_expire(__u32 index, struct ln_flow *flow)
+/*
+ * Turns the carrier into the call's request as it left, behind the index of the interface that it left by. Returns XDP_REDIRECT
+ * then, XDP_DROP where the reply came first, and XDP_PASS where the request was not kept.
+ */
+static __always_inline int ln_call_again(struct xdp_md *ctx, __u32 index, struct ln_call *call, __u64 state)
 {
-	struct ln_call *call = bpf_map_lookup_elem(&ln_calls, &index);
-	__u64 state;
-	__u32 slot;
+	struct ln_sent *sent = bpf_map_lookup_elem(&ln_retained, &index);
+	__u32 len;
 
-	if (!call)
-		return 0;
-	state = *(volatile __u64 *)&call->state;
-	if ((__u32)state != LN_CALL_WAITING || bpf_ktime_get_ns() <= call->deadline_ns)
-		return 0;
-	/* First the copy, then the claim, as in ln_call_end(): the reply may arrive on another CPU just now. */
-	*flow = call->flow;
-	slot = call->slot;
-	return __sync_val_compare_and_swap(&call->state, state, 0) == state ? slot : 0;
+	if (!sent || sent->number != LN_CALL_NUMBER(state))
+		return XDP_PASS;
+	len = sent->len;
+	ln_opaque(len);
+	if (!len || len > LN_SENT_MAX ||
+	    bpf_xdp_adjust_tail(ctx, (int)(len + sizeof(sent->ifindex)) - (int)bpf_xdp_get_buff_len(ctx)) ||
+	    bpf_xdp_store_bytes(ctx, 0, &sent->ifindex, sizeof(sent->ifindex)) ||
+	    bpf_xdp_store_bytes(ctx, sizeof(sent->ifindex), sent->frame, len))
+		return XDP_PASS;
+	if (__sync_val_compare_and_swap(&call->state, state, state + LN_CALL_ONE_FAILED) != state)
+		return XDP_DROP;
+	ln_count(LN_COUNT_RETRIES);
+	return XDP_REDIRECT;
 }
 
-SEC("xdp.frags")
-int ln_expire(struct xdp_md *ctx)
+/* Ends a call in whose place there is nothing left to try. */
+static __always_inline int ln_call_give_up(struct xdp_md *ctx, __u32 index, struct ln_call *call, __u64 state)
 {
 	struct ln_answer answer = { .type = LN_TYPE_ERROR, .code = LN_CODE_TIMEOUT, .count = 1 };
-	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
-	const __u32 *index = data;
+	struct ln_flow flow = call->flow; /* first the copy, then the claim, as in ln_call_end() */
+	__u32 head, slot = call->slot;
 	struct ln_stats *stats;
-	struct ln_flow flow;
-	__u32 slot, head;
 
-	if ((void *)(index + 1) > end)
+	if (__sync_val_compare_and_swap(&call->state, state, 0) != state)
 		return XDP_DROP;
-	slot = ln_call_expire(*index, &flow);
-	if (!slot)
-		return XDP_DROP;
+	bpf_map_delete_elem(&ln_retained, &index);
 	ln_count(LN_COUNT_TIMEOUTS);
 	stats = bpf_map_lookup_elem(&ln_slot_stats, &slot);
 	if (stats)
 		stats->errors++;
 	head = ln_l2_len(&flow) + ln_l3_len(flow.ipv6) + sizeof(struct udphdr) + sizeof(struct ln_rpc);
 	return ln_answer(ctx, &flow, head, &answer);
+}
+
+SEC("xdp.frags")
+int ln_expire(struct xdp_md *ctx)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	const __u32 *carrier = data;
+	int action = XDP_PASS;
+	struct ln_call *call;
+	__u32 index;
+	__u64 state;
+
+	if ((void *)(carrier + 1) > end)
+		return XDP_DROP;
+	index = *carrier;
+	call = bpf_map_lookup_elem(&ln_calls, &index);
+	if (!call)
+		return XDP_DROP;
+	state = *(volatile __u64 *)&call->state;
+	if (LN_CALL_STATE(state) != LN_CALL_WAITING || bpf_ktime_get_ns() <= LN_CALL_DUE(call, state))
+		return XDP_DROP;
+	if (LN_CALL_FAILED(state) < call->retries)
+		action = ln_call_again(ctx, index, call, state);
+	return action == XDP_PASS ? ln_call_give_up(ctx, index, call, state) : action;
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

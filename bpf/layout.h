@@ -12,7 +12,7 @@
 #include <linux/types.h>
 
 /* Raise when a record below changes: a daemon adopts a pinned NIC program of its own version only. */
-enum ln_version { LN_LAYOUT_VERSION = 8 };
+enum ln_version { LN_LAYOUT_VERSION = 9 };
 
 enum ln_limit {
 	LN_MAX_WORKLOADS = 65536, /* dispatch entries; the low half of a workload ID is its index */
@@ -21,11 +21,18 @@ enum ln_limit {
 	LN_PREFIX = 48, /* bytes before the payload that a lambda may use */
 	LN_MESSAGE_WAYS = 4, /* message records per bucket */
 	LN_MAX_FRAGMENTS = 65536, /* packets per message: 64 MiB and more */
-	LN_MAX_CALLS = 65536, /* external calls in flight: the 16-bit request ID is the index */
-	LN_CALL_PORTS = 64, /* source ports of calls: the generation of an index's use */
-	LN_CALL_PORT = 43700, /* the first of them */
+	LN_MAX_CALLS = 65536, /* external calls in flight whose protocol has a request ID: its 16 bits are the index */
+	LN_MAX_RAW_CALLS = 2048, /* those of protocol raw, behind them: the source port is the index */
+	LN_CALL_PORT =
+		61440, /* source ports of calls, above those that Linux gives to sockets: the first with a request ID */
+	LN_CALL_PORTS = 2048,
+	LN_RAW_PORT = LN_CALL_PORT + LN_CALL_PORTS, /* the first of protocol raw */
+	LN_MAX_RETAINED = 4096, /* requests to services that are kept, to be sent again */
+	LN_SENT_MAX = 1536, /* bytes of such a request, with all headers */
 	LN_MAX_ADDRESSES = 8, /* of one NIC's own */
 	LN_MAX_SERVICES = 8, /* of one lambda */
+	LN_MAX_SERVERS = 32, /* of one lambda's services together */
+	LN_SHARES = 512, /* into which the keys of a service's calls are divided */
 	LN_HIST_BUCKETS = 32, /* log2 of nanoseconds */
 	LN_SAMPLE_EVERY = 64, /* runs per sampled time measurement, a power of two */
 	LN_ONCE_BUCKETS = 1024, /* of requests that are executed at most once, a power of two */
@@ -67,7 +74,7 @@ struct ln_slot {
 	__u32 revision;
 	__u32 prev; /* slot of the revision that this one superseded, 0 for none */
 	__u32 mode;
-	__u32 service_base; /* first of its records in ln_services */
+	__u32 service_base; /* first of its records in ln_services: one per server */
 	__u32 service_count;
 	__u32 bucket_base; /* first of its buckets in ln_messages */
 	__u32 bucket_count; /* a power of two, or 0 */
@@ -77,7 +84,7 @@ struct ln_slot {
 	__u32 message_ways; /* records that it uses of each bucket */
 	__u32 clones; /* 1: a match stage that may clone its packets */
 	__u32 once; /* 1: each request is executed at most once, asked for or not */
-	__u32 pad[2];
+	__u8 first[LN_MAX_SERVICES]; /* of each service's servers, from service_base on; 0xff: no such service */
 };
 
 struct ln_split {
@@ -91,16 +98,29 @@ struct ln_split {
 
 enum ln_protocol {
 	LN_PROTOCOL_MEMCACHED = 1, /* an 8-byte frame header with a request ID leads every datagram */
+	LN_PROTOCOL_RAW = 2, /* datagrams are the lambda's own; a source port is one call's alone */
 };
 
-/* An external service that a lambda may call. Addresses as on the wire; IPv4 in the first four bytes. */
+/* One server of an external service that a lambda may call. Addresses as on the wire; IPv4 in the first four bytes. */
 struct ln_service {
 	__u8 addr[16];
 	__be16 port;
 	__u8 ipv6;
 	__u8 protocol;
-	__u32 timeout_ms;
+	__u32 timeout_ms; /* of one try */
+	__u8 retries;
+	__u8 id_len; /* protocol raw: bytes of the request ID, 0 for none */
+	__u16 id_at; /* and where it stands in requests and answers */
+	__u8 shares[LN_SHARES]; /* of the service's first server: which server has each share of the keys */
 };
+
+/* The share that a call's key falls into: its bits, mixed as MurmurHash3's fmix64() does. */
+static inline __attribute__((always_inline)) __u32 ln_share(__u64 key)
+{
+	key = (key ^ key >> 33) * 0xff51afd7ed558ccdULL;
+	key = (key ^ key >> 33) * 0xc4ceb9fe1a85ec53ULL;
+	return (key ^ key >> 33) % LN_SHARES;
+}
 
 /* Who asked, kept apart from the lambda: replies are built from this alone. */
 struct ln_flow {
@@ -158,6 +178,7 @@ struct ln_request {
 	__u32 out_status;
 	__u32 service;
 	__u32 pad;
+	__u64 key; /* of a call: chooses the server */
 };
 
 enum ln_step {
@@ -288,15 +309,41 @@ struct ln_once_bucket {
 
 /* An external call in flight. */
 struct ln_call {
-	__u64 state; /* 0 free; else use << 32 | enum ln_call_state; the use's low bits choose the source port */
-	__u64 deadline_ns; /* bpf_ktime_get_ns(), CLOCK_MONOTONIC */
+	__u64 state; /* 0 free; else the call's number << 16 | tries that failed << 8 | enum ln_call_state */
+	__u64 began_ns; /* bpf_ktime_get_ns(), CLOCK_MONOTONIC */
+	__u32 timeout_ms; /* of one try */
+	__u32 retries;
+	__u64 id; /* protocol raw: the request ID, as it is on the wire */
 	__u32 slot;
 	__u32 service;
+	__be16 port; /* that it was sent from */
+	__u16 pad;
+	__u32 pad2;
 	__u64 cookie[2];
 	struct ln_flow flow;
 };
 
 enum ln_call_state { LN_CALL_WRITING = 1, LN_CALL_WAITING = 2 };
+
+#define LN_CALL_STATE(state) ((state) & 0xff)
+#define LN_CALL_FAILED(state) ((state) >> 8 & 0xff)
+#define LN_CALL_NUMBER(state) ((state) >> 16)
+#define LN_CALL_ONE_FAILED (1ULL << 8)
+
+/* When the try that is under way ends. */
+#define LN_CALL_DUE(call, state) ((call)->began_ns + (LN_CALL_FAILED(state) + 1) * ((call)->timeout_ms * 1000000ULL))
+
+/* An entry of ln_call_log: which record a call has, LN_CALL_NONE where there was no free one. */
+#define LN_CALL_LOGGED(number, index) ((__u64)(number) << 20 | (index))
+#define LN_CALL_NONE 0xfffff
+
+/* A request to a service as it left, kept to be sent again. */
+struct ln_sent {
+	__u64 number; /* of the call */
+	__u32 ifindex; /* that it left by */
+	__u32 len;
+	__u8 frame[LN_SENT_MAX];
+};
 
 /* Per slot and CPU; the first line is what every request touches. */
 struct ln_stats {
@@ -321,6 +368,8 @@ enum ln_counter {
 	LN_COUNT_CHECKSUM, /* wrong UDP checksum */
 	LN_COUNT_BUSY, /* no free message or call record, or no room to wait */
 	LN_COUNT_STRAY, /* replies that no call waits for */
+	LN_COUNT_FORGED, /* replies to a call that are not from its server, or without its request ID */
+	LN_COUNT_RETRIES, /* external calls sent again */
 	LN_COUNT_TIMEOUTS, /* external calls, and waits for the host, that expired */
 	LN_COUNT_ASTRAY, /* packets of a match stage to where its spec lets it send none */
 	LN_COUNT_COPIES, /* packets that their clones left behind, as pacer was slow or they were long */

@@ -62,16 +62,25 @@ struct {
 	__type(value, struct ln_once_bucket);
 } ln_onces SEC(".maps");
 
-/* pacer maps this one and the next. */
+/* pacer maps this one and the next two. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, LN_MAX_CALLS + LN_MAX_RAW_CALLS);
+	__type(key, __u32);
+	__type(value, struct ln_call);
+} ln_calls SEC(".maps");
+
+/* Which record each of the last calls has, by the low bits of the call's number. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, LN_MAX_CALLS);
 	__type(key, __u32);
-	__type(value, struct ln_call);
-} ln_calls SEC(".maps");
+	__type(value, __u64);
+} ln_call_log SEC(".maps");
 
-/* The number of the next call: index and use of its record. */
+/* The number of the next call. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -79,6 +88,22 @@ struct {
 	__type(key, __u32);
 	__type(value, __u64);
 } ln_next_call SEC(".maps");
+
+/* Requests to services that are sent again where no answer comes, by the index of the call's record. A call without has one try. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, LN_MAX_RETAINED);
+	__type(key, __u32);
+	__type(value, struct ln_sent);
+} ln_retained SEC(".maps");
+
+/* Where such a request is put together: it is too long for the stack. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct ln_sent);
+} ln_sending SEC(".maps");
 
 /* Shared with the lambdas. */
 struct {
@@ -217,6 +242,7 @@ const volatile __u8 ln_own_addr6[16] __attribute__((aligned(8)));
 const volatile __u64 ln_addresses[LN_MAX_ADDRESSES][2]; /* whose packets are ours, as in struct ln_flow */
 const volatile __u32 ln_address_count; /* 0: any */
 const volatile __u64 ln_secret; /* keys the hash of message records */
+const volatile __u64 ln_call_key[2]; /* keys the numbers that calls are known by */
 
 /* How many packets are in ln_waiting, and in ln_handed. */
 volatile __u32 ln_waiting_count;

@@ -544,7 +544,7 @@ static __always_inline int ln_rpc_packet(struct xdp_md *ctx, const struct ln_pac
 /* A datagram to one of the calls' ports: the lambda goes on where it left off. */
 static __noinline int ln_resume(struct xdp_md *ctx, const struct ln_packet *pkt)
 {
-	__u32 zero = 0, skip = pkt->l4 + sizeof(struct udphdr) + sizeof(struct ln_memcached);
+	__u32 zero = 0, frame = sizeof(struct udphdr) + ln_call_frame(bpf_ntohs(pkt->dport));
 	struct ln_scratch *scratch = bpf_map_lookup_elem(&ln_scratchpads, &zero);
 	struct ln_request *req = bpf_map_lookup_elem(&ln_requests, &zero);
 	const struct ln_slot *slot;
@@ -554,20 +554,17 @@ static __noinline int ln_resume(struct xdp_md *ctx, const struct ln_packet *pkt)
 		return XDP_PASS;
 	scratch->slot = ln_call_end(ctx, pkt, &scratch->flow, req);
 	slot = bpf_map_lookup_elem(&ln_slots, &scratch->slot);
-	if (!scratch->slot || !slot) {
-		/* Nobody waits for it: perhaps a socket of the host's does. */
-		ln_count(LN_COUNT_STRAY);
-		return XDP_PASS;
-	}
+	if (!scratch->slot || !slot)
+		return XDP_PASS; /* nobody waits for it: perhaps a socket of the host's does */
 	rpc = (const struct ln_rpc *)scratch->flow.rpc;
-	req->payload_off = skip;
+	req->payload_off = pkt->l4 + frame;
 	if (req->out_status)
 		return ln_refuse_for(ctx, scratch, req->out_status, 0);
 	req->match.workload = slot->workload;
 	req->match.revision = slot->revision;
 	req->match.method = bpf_ntohl(rpc->method);
 	req->match.request = bpf_be64_to_cpu(rpc->request);
-	req->match.message_len = pkt->udp_len - sizeof(struct udphdr) - sizeof(struct ln_memcached);
+	req->match.message_len = pkt->udp_len - frame;
 	req->match.payload_len = req->match.message_len;
 	req->match.offset = 0;
 	req->match.room = scratch->flow.room;
@@ -591,7 +588,7 @@ int ln_root(struct xdp_md *ctx)
 		return XDP_PASS;
 	if (pkt.dport == bpf_htons(LN_RPC_PORT))
 		return ln_rpc_packet(ctx, &pkt);
-	if ((__u16)(bpf_ntohs(pkt.dport) - LN_CALL_PORT) < LN_CALL_PORTS)
+	if (ln_is_call_port(bpf_ntohs(pkt.dport)))
 		return ln_resume(ctx, &pkt);
 	return ln_stage(ctx, &pkt);
 }

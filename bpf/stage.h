@@ -59,7 +59,7 @@ LN_GLOBAL int ln_stage_link(struct xdp_md *ctx, struct ln_flow *flow, __u32 l3)
 /* The service of the stage's spec that a packet goes to, or NULL. */
 static __always_inline const struct ln_service *ln_stage_service(const struct ln_slot *slot, const struct ln_flow *sent)
 {
-	for (__u32 i = 0; i < LN_MAX_SERVICES && i < slot->service_count; i++) {
+	for (__u32 i = 0; i < LN_MAX_SERVERS && i < slot->service_count; i++) {
 		__u32 index = slot->service_base + i;
 		const struct ln_service *svc = bpf_map_lookup_elem(&ln_services, &index);
 
@@ -101,7 +101,7 @@ LN_GLOBAL int ln_stage_ask(struct xdp_md *ctx, struct ln_scratch *scratch, const
 	if (!scratch || !svc)
 		return XDP_DROP;
 	port = bpf_ntohs(scratch->sent.peer_port);
-	if (port == LN_RPC_PORT || (__u16)(port - LN_CALL_PORT) < LN_CALL_PORTS ||
+	if (port == LN_RPC_PORT || ln_is_call_port(port) ||
 	    !ln_same_addr(scratch->sent.peer_addr, scratch->flow.own_addr) ||
 	    ln_next_hop(ctx, &fib, svc, scratch->flow.own_addr))
 		return XDP_DROP;

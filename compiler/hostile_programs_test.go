@@ -132,7 +132,7 @@ func (h *neighbourhood) put(t *testing.T, a *compiler.Artifact, workload uint32)
 		Namespace: "test", Name: a.Manifest.Spec.Name, Workload: workload, Revision: 1, Spec: a.Manifest.Spec, Layouts: a.Manifest.Layouts, BPF: a.BPF,
 	}
 	for _, s := range a.Manifest.Spec.Services {
-		d.Services = append(d.Services, backend.Service{Name: s.Name, Protocol: s.Protocol, Addr: netip.MustParseAddrPort(s.Address), Timeout: s.Timeout})
+		d.Services = append(d.Services, backend.Service{Name: s.Name, Protocol: s.Protocol, Servers: []netip.AddrPort{netip.MustParseAddrPort(s.Address)}, Timeout: s.Timeout})
 	}
 	return h.Deploy(t.Context(), d)
 }

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * External calls: a lambda's request to a memcached service over UDP. The frame header's 16-bit request ID
- * (memcached's doc/protocol.txt) is the index of the call's record. Each worker has its own sockets and so its own
- * IDs.
+ * External calls: a lambda's request to a service over UDP. With memcached, the frame header's 16-bit request ID (memcached's
+ * doc/protocol.txt) is the index of the call's record; each worker has its own sockets and so its own IDs. A call of protocol
+ * raw has a socket to itself, whose port the kernel chooses at random. All sockets are connected: the kernel lets only the
+ * answers of the server in that was asked.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "host.h"
@@ -25,7 +28,30 @@ struct memcached_frame {
  */
 #define REST_NS 1000000000ULL
 
-static atomic_uint active;
+static atomic_uint active, raw_active, retained;
+
+/* Gives the records out in an order of which nobody knows anything: their indices are request IDs. */
+static int shuffle(struct worker *w)
+{
+	static uint32_t order[LN_MAX_CALLS], random[LN_MAX_CALLS];
+
+	for (size_t got = 0; got < sizeof(random);) {
+		ssize_t n = getrandom((uint8_t *)random + got, sizeof(random) - got, 0);
+
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		got += n > 0 ? n : 0;
+	}
+	for (uint32_t i = 0; i < LN_MAX_CALLS; i++) {
+		uint32_t j = (uint64_t)random[i] * (i + 1) >> 32;
+
+		order[i] = order[j];
+		order[j] = i;
+	}
+	for (uint32_t i = 0; i < LN_MAX_CALLS; i++)
+		TAILQ_INSERT_TAIL(&w->idle, &w->calls[order[i]], order);
+	return 0;
+}
 
 int call_init(struct worker *w)
 {
@@ -33,41 +59,95 @@ int call_init(struct worker *w)
 
 	TAILQ_INIT(&w->idle);
 	TAILQ_INIT(&w->late);
+	w->raw_fd = -1;
+	for (unsigned int i = 0; i < host.server_count; i++)
+		w->server_fds[i] = -1;
 	for (unsigned int i = 0; i < host.service_count; i++) {
 		TAILQ_INIT(&w->waiting[i]);
-		w->service_fds[i] = -1;
+		if (host.services[i].protocol == LN_PROTOCOL_RAW && w->raw_fd < 0) {
+			w->raw_fd = epoll_create1(EPOLL_CLOEXEC);
+			if (w->raw_fd < 0)
+				return -errno;
+		}
 	}
 	if (!host.service_count)
 		return 0;
 	w->calls = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (w->calls == MAP_FAILED)
 		return -errno;
-	for (unsigned int i = 0; i < LN_MAX_CALLS; i++)
-		TAILQ_INSERT_TAIL(&w->idle, &w->calls[i], order);
-	return 0;
+	return shuffle(w);
 }
 
-/*
- * The connected socket to a service: the kernel lets only its answers in. Opened at need, as its route may come
- * late.
- */
-static int service_fd(struct worker *w, unsigned int service)
+static int connect_to(unsigned int server)
 {
-	const union address *addr = &host.services[service].addr;
-	int size = 4 << 20, fd = w->service_fds[service];
+	const union address *addr = &host.servers[server].addr;
+	int fd = socket(addr->sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
-	if (fd >= 0)
-		return fd;
-	fd = socket(addr->sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return -1;
-	(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
-	if (connect(fd, &addr->sa, address_len(addr))) {
+	if (fd >= 0 && connect(fd, &addr->sa, address_len(addr))) {
 		close(fd);
 		return -1;
 	}
-	w->service_fds[service] = fd;
 	return fd;
+}
+
+/* The socket to a server that all calls share. Opened at need, as its route may come late. */
+static int server_fd(struct worker *w, unsigned int server)
+{
+	int size = 4 << 20, fd = w->server_fds[server];
+
+	if (fd >= 0)
+		return fd;
+	fd = connect_to(server);
+	if (fd >= 0)
+		(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
+	w->server_fds[server] = fd;
+	return fd;
+}
+
+/* A socket for one call. Returns an error code for the client, or 0. */
+static int raw_fd(struct worker *w, struct call *call, unsigned int server)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = call };
+
+	if (atomic_load(&raw_active) >= LN_MAX_RAW_CALLS)
+		return LN_CODE_BUSY;
+	call->fd = connect_to(server);
+	if (call->fd < 0)
+		return errno == EMFILE || errno == ENFILE ? LN_CODE_BUSY : LN_CODE_UNREACHABLE;
+	if (epoll_ctl(w->raw_fd, EPOLL_CTL_ADD, call->fd, &event)) {
+		close(call->fd);
+		call->fd = -1;
+		return LN_CODE_BUSY;
+	}
+	atomic_fetch_add(&raw_active, 1);
+	return 0;
+}
+
+/* Keeps a request to be sent again. Where there is no room for it, the call has one try. */
+static void retain(struct call *call, const uint8_t *bytes, uint32_t len)
+{
+	if (atomic_fetch_add(&retained, 1) < LN_MAX_RETAINED)
+		call->sent = malloc(sizeof(*call->sent) + len);
+	if (!call->sent) {
+		atomic_fetch_sub(&retained, 1);
+		return;
+	}
+	call->sent->len = len;
+	memcpy(call->sent->bytes, bytes, len);
+}
+
+static void start(struct worker *w, struct packet *p, struct revision *rev, struct call *call, unsigned int service)
+{
+	TAILQ_REMOVE(&w->idle, call, order);
+	call->due_ns = w->now + host.services[service].timeout_ms * 1000000ULL;
+	call->retries = host.services[service].retries;
+	call->revision = rev;
+	call->waiting = true;
+	memcpy(call->cookie, w->req.match.cookie, sizeof(call->cookie));
+	call->flow = p->flow;
+	TAILQ_INSERT_TAIL(&w->waiting[service], call, order);
+	atomic_fetch_add(&rev->users, 1);
+	atomic_fetch_add(&active, 1);
 }
 
 /* Sends what the lambda described to its service. Returns 0 or an error code for the client. */
@@ -76,48 +156,63 @@ int call_begin(struct worker *w, struct packet *p, struct revision *rev)
 	uint32_t service = w->req.service, len = w->req.out_len;
 	uint8_t *at = reply_claim(p, w->req.out_off, len);
 	struct memcached_frame frame = { .total = htobe16(1) };
+	const struct service *svc = &host.services[service];
 	struct call *call = TAILQ_FIRST(&w->idle);
-	int fd;
+	int code;
 
-	if (service >= host.service_count || !at)
+	if (service >= host.service_count || !at || (svc->id_len && len < svc->id_at + svc->id_len))
 		return LN_CODE_LAMBDA_FAULT;
 	if (!call || (atomic_load(&host.draining) && !atomic_load(&host.succeeded)))
 		return LN_CODE_BUSY;
-	fd = service_fd(w, service);
-	if (fd < 0)
-		return LN_CODE_UNREACHABLE;
-	TAILQ_REMOVE(&w->idle, call, order);
-	call->due_ns = w->now + host.services[service].timeout_ms * 1000000ULL;
-	call->revision = rev;
-	call->waiting = true;
-	call->service = service;
-	memcpy(call->cookie, w->req.match.cookie, sizeof(call->cookie));
-	call->flow = p->flow;
-	TAILQ_INSERT_TAIL(&w->waiting[service], call, order);
-	atomic_fetch_add(&rev->users, 1);
-	atomic_fetch_add(&active, 1);
-
-	frame.request = htobe16(call - w->calls);
-	p->out = at - sizeof(frame);
-	memcpy(p->out, &frame, sizeof(frame));
-	p->out_len = sizeof(frame) + len;
-	p->out_fd = fd;
+	call->server = svc->first + svc->shares[ln_share(w->req.key)];
+	call->sent = NULL;
+	call->fd = -1;
+	if (svc->protocol == LN_PROTOCOL_RAW) {
+		code = raw_fd(w, call, call->server);
+		if (code)
+			return code;
+		p->out_fd = call->fd;
+		(void)!getrandom(&call->id, sizeof(call->id), 0);
+		memcpy(at + svc->id_at, &call->id, svc->id_len);
+	} else {
+		p->out_fd = server_fd(w, call->server);
+		if (p->out_fd < 0)
+			return LN_CODE_UNREACHABLE;
+		at -= sizeof(frame);
+		len += sizeof(frame);
+		frame.request = htobe16(call - w->calls);
+		memcpy(at, &frame, sizeof(frame));
+	}
+	start(w, p, rev, call, service);
+	if (svc->retries)
+		retain(call, at, len);
+	p->out = at;
+	p->out_len = len;
 	p->to_service = true;
 	return 0;
 }
 
-/* Takes a call out of flight. What its record says stays until the next call begins. */
+/* Takes a call out of flight. What its record says of the client stays until the next call begins. */
 static void end(struct worker *w, struct call *call, struct call_list *to)
 {
-	TAILQ_REMOVE(&w->waiting[call->service], call, order);
+	TAILQ_REMOVE(&w->waiting[host.servers[call->server].service], call, order);
+	if (call->fd >= 0) {
+		close(call->fd);
+		atomic_fetch_sub(&raw_active, 1);
+		to = &w->idle; /* its port is gone: no late answer finds it */
+	}
+	if (call->sent) {
+		free(call->sent);
+		atomic_fetch_sub(&retained, 1);
+	}
 	TAILQ_INSERT_TAIL(to, call, order);
 	call->waiting = false;
 	atomic_fetch_sub(&call->revision->users, 1);
 	atomic_fetch_sub(&active, 1);
 }
 
-/* Takes a service's datagram of len bytes, whose frame header stands right before p->base. */
-void call_receive(struct worker *w, struct packet *p, unsigned int service, uint32_t len)
+/* Takes a memcached's datagram of len bytes, whose frame header stands right before p->base. */
+void call_receive(struct worker *w, struct packet *p, unsigned int server, uint32_t len)
 {
 	struct memcached_frame frame;
 	struct call *call;
@@ -127,7 +222,7 @@ void call_receive(struct worker *w, struct packet *p, unsigned int service, uint
 		return;
 	memcpy(&frame, p->base - sizeof(frame), sizeof(frame));
 	call = &w->calls[be16toh(frame.request)];
-	if (!call->waiting || call->service != service)
+	if (!call->waiting || call->fd >= 0 || call->server != server)
 		return;
 	end(w, call, &w->idle);
 	if (frame.total == htobe16(1))
@@ -136,7 +231,31 @@ void call_receive(struct worker *w, struct packet *p, unsigned int service, uint
 		rpc_abandon(w, p, call, LN_CODE_TOO_LARGE);
 }
 
-/* Answers the calls that were not answered in time; gives rested IDs back. */
+/* Takes a datagram of len bytes at p->base that came to a call's own socket. */
+void call_receive_raw(struct worker *w, struct packet *p, struct call *call, uint32_t len)
+{
+	const struct service *svc = &host.services[host.servers[call->server].service];
+
+	p->out_len = 0;
+	if (svc->id_len && (len < svc->id_at + svc->id_len || memcmp(p->base + svc->id_at, &call->id, svc->id_len)))
+		return;
+	end(w, call, &w->idle);
+	rpc_resume(w, p, call, len);
+}
+
+/* Sends a call's request again. What the kernel refuses now is lost, as on any network. */
+static void again(struct worker *w, struct call *call, unsigned int service)
+{
+	int fd = call->fd >= 0 ? call->fd : server_fd(w, call->server);
+
+	call->retries--;
+	call->due_ns = w->now + host.services[service].timeout_ms * 1000000ULL;
+	TAILQ_REMOVE(&w->waiting[service], call, order);
+	TAILQ_INSERT_TAIL(&w->waiting[service], call, order);
+	(void)!send(fd, call->sent->bytes, call->sent->len, MSG_DONTWAIT);
+}
+
+/* Sends calls again that were not answered in time, or answers their clients; gives rested IDs back. */
 void call_expire(struct worker *w)
 {
 	struct call *call;
@@ -147,8 +266,13 @@ void call_expire(struct worker *w)
 	}
 	for (unsigned int i = 0; i < host.service_count; i++) {
 		while ((call = TAILQ_FIRST(&w->waiting[i])) && w->now >= call->due_ns) {
-			struct packet *p = server_spare(w);
+			struct packet *p;
 
+			if (call->retries && call->sent) {
+				again(w, call, i);
+				continue;
+			}
+			p = server_spare(w);
 			end(w, call, &w->late);
 			rpc_abandon(w, p, call, LN_CODE_TIMEOUT);
 			server_send(w, p);

@@ -41,7 +41,12 @@ static const int allowed[] = {
 	SYS_sched_getaffinity, SYS_sched_yield, SYS_getcpu, SYS_getpid, SYS_gettid, SYS_tgkill, SYS_membarrier
 };
 
-static const int calling[] = { SYS_socket, SYS_connect };
+static const int calling[] = {
+#ifdef SYS_epoll_wait
+	SYS_epoll_wait,
+#endif
+	SYS_socket, SYS_connect, SYS_epoll_ctl, SYS_epoll_pwait
+};
 
 enum { ALLOWED = sizeof(allowed) / sizeof(allowed[0]), CALLING = sizeof(calling) / sizeof(calling[0]), FIXED = 5 };
 

@@ -50,10 +50,13 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	host.message_max = 8192;
 	host.current = &revision;
 	host.service_count = 1;
-	host.services[0].addr.in.sin_family = AF_INET;
-	host.services[0].addr.in.sin_addr.s_addr = htobe32(INADDR_LOOPBACK);
-	host.services[0].addr.in.sin_port = htobe16(9);
+	host.services[0].protocol = LN_PROTOCOL_MEMCACHED;
 	host.services[0].timeout_ms = 100;
+	host.services[0].server_count = 1;
+	host.server_count = 1;
+	host.servers[0].addr.in.sin_family = AF_INET;
+	host.servers[0].addr.in.sin_addr.s_addr = htobe32(INADDR_LOOPBACK);
+	host.servers[0].addr.in.sin_port = htobe16(9);
 	host.workers = &worker;
 	pthread_rwlock_init(&host.world, NULL);
 	return message_init() || once_init() || call_init(&worker);

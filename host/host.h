@@ -29,7 +29,8 @@
 
 enum {
 	MAX_LISTEN = 16,
-	MAX_SERVICES = 8, /* api.MaxServices */
+	MAX_SERVICES = LN_MAX_SERVICES,
+	MAX_SERVERS = LN_MAX_SERVERS,
 	MAX_THREADS = 64,
 	BATCH = 64, /* messages per system call */
 	SENDS = 128, /* packets per system call, several of which can go out as one message (UDP segmentation) */
@@ -131,11 +132,21 @@ struct message {
 	TAILQ_ENTRY(message) order; /* by age: free, active or done */
 };
 
+/* A request to a service as it left, kept to be sent again. */
+struct sent {
+	uint32_t len;
+	uint8_t bytes[];
+};
+
 struct call {
-	uint64_t due_ns;
+	uint64_t due_ns; /* of the try that is under way */
 	struct revision *revision; /* that began it */
 	bool waiting; /* in flight */
-	uint32_t service;
+	uint8_t retries; /* left */
+	uint32_t server;
+	int fd; /* protocol raw: its own socket */
+	uint64_t id; /* protocol raw: the request ID, as it is on the wire */
+	struct sent *sent; /* NULL where there is no retry */
 	uint64_t cookie[2];
 	struct flow flow;
 	TAILQ_ENTRY(call) order;
@@ -144,8 +155,19 @@ struct call {
 TAILQ_HEAD(call_list, call);
 
 struct service {
+	enum ln_protocol protocol;
+	uint32_t timeout_ms; /* of one try */
+	uint32_t retries;
+	uint32_t id_at; /* protocol raw: where datagrams have a request ID */
+	uint32_t id_len; /* 0: they have none */
+	unsigned int first; /* of its servers */
+	unsigned int server_count;
+	uint8_t shares[LN_SHARES]; /* which server has each share of the keys, counted from the first */
+};
+
+struct server {
 	union address addr;
-	uint32_t timeout_ms;
+	unsigned int service;
 };
 
 /* What brings a thread back out of the lambda. */
@@ -166,7 +188,8 @@ struct worker {
 	unsigned int id;
 	pthread_t thread;
 	int fds[MAX_LISTEN];
-	int service_fds[MAX_SERVICES]; /* -1: no route so far */
+	int server_fds[MAX_SERVERS]; /* of those whose protocol has a request ID; -1: no route so far */
+	int raw_fd; /* watches the sockets of the calls that have their own (epoll); -1: no service is called so */
 	uint64_t now; /* coarse clock, read once per batch */
 	uint32_t tick; /* for sampling */
 	struct ln_request req;
@@ -205,6 +228,8 @@ struct host {
 	uint64_t memory; /* of one revision's objects; 0: unlimited */
 	struct service services[MAX_SERVICES];
 	unsigned int service_count;
+	struct server servers[MAX_SERVERS];
+	unsigned int server_count;
 	union address listen[MAX_LISTEN];
 	unsigned int listen_count;
 	unsigned int threads;
@@ -300,7 +325,8 @@ void once_release(const struct worker *w, const struct flow *flow, bool running)
 /* call.c */
 int call_init(struct worker *w);
 int call_begin(struct worker *w, struct packet *p, struct revision *rev);
-void call_receive(struct worker *w, struct packet *p, unsigned int service, uint32_t len);
+void call_receive(struct worker *w, struct packet *p, unsigned int server, uint32_t len);
+void call_receive_raw(struct worker *w, struct packet *p, struct call *call, uint32_t len);
 void call_expire(struct worker *w);
 uint64_t call_next_due(struct worker *w);
 unsigned int call_active(void);

@@ -27,7 +27,8 @@ struct host host = {
 static const char usage[] =
 	"usage: lambda-host --workload ID --listen ADDR:PORT [--listen ...] --control SOCKET\n"
 	"                   [--mode packet|stream|assemble] [--message-max BYTES] [--in-flight N]\n"
-	"                   [--message-timeout MS] [--once] [--service ADDR:PORT,MS ...] [--memory BYTES] [--time US]\n"
+	"                   [--message-timeout MS] [--once] [--memory BYTES] [--time US]\n"
+	"                   [--service PROTOCOL,MS,RETRIES,ID_AT,ID_BYTES --server ADDR:PORT ... [--shares HEX]] ...\n"
 	"                   [--threads N] [--spin | --block] [--cpu FIRST] [--user UID]\n"
 	"       lambda-host --check OBJECT [--memory BYTES] [--user UID]\n"
 	"\n"
@@ -74,17 +75,70 @@ static union address address(const char *option, const char *text)
 	return a;
 }
 
-static struct service service(char *text)
+/* Reads one of the numbers behind a service's protocol. */
+static unsigned long field(char **text, unsigned long high)
 {
-	char *comma = strchr(text, ',');
-	struct service s;
+	char *one = strsep(text, ",");
 
-	if (!comma)
-		errx(2, "--service: \"%s\" is not ADDR:PORT,MS", text);
-	*comma = 0;
-	s.timeout_ms = number("service", comma + 1, 1, 60000);
-	s.addr = address("service", text);
-	return s;
+	if (!one)
+		errx(2, "--service: a number is missing");
+	return number("service", one, 0, high);
+}
+
+static void add_service(char *text)
+{
+	struct service *s = &host.services[host.service_count];
+	char *protocol = strsep(&text, ",");
+
+	if (host.service_count == MAX_SERVICES)
+		errx(2, "--service: more than %d", MAX_SERVICES);
+	if (!strcmp(protocol, "memcached"))
+		s->protocol = LN_PROTOCOL_MEMCACHED;
+	else if (!strcmp(protocol, "raw"))
+		s->protocol = LN_PROTOCOL_RAW;
+	else
+		errx(2, "--service: \"%s\" is not memcached or raw", protocol);
+	s->timeout_ms = field(&text, 60000);
+	s->retries = field(&text, UINT8_MAX);
+	s->id_at = field(&text, LN_RPC_MAX_PAYLOAD);
+	s->id_len = field(&text, sizeof(uint64_t));
+	s->first = host.server_count;
+	host.service_count++;
+}
+
+/* The service that was named last. */
+static struct service *last_service(const char *option)
+{
+	if (!host.service_count)
+		errx(2, "--%s: there is no --service before it", option);
+	return &host.services[host.service_count - 1];
+}
+
+static void add_server(const char *text)
+{
+	struct service *s = last_service("server");
+
+	if (host.server_count == MAX_SERVERS)
+		errx(2, "--server: more than %d", MAX_SERVERS);
+	host.servers[host.server_count++] = (struct server){ address("server", text), s - host.services };
+	s->server_count++;
+}
+
+/* Two digits for each share. */
+static void set_shares(const char *text)
+{
+	struct service *s = last_service("shares");
+
+	if (strlen(text) != 2 * LN_SHARES)
+		errx(2, "--shares: there are %zu digits, not %d", strlen(text), 2 * LN_SHARES);
+	for (int i = 0; i < LN_SHARES; i++) {
+		char digits[] = { text[2 * i], text[2 * i + 1], 0 }, *rest;
+		unsigned long server = strtoul(digits, &rest, 16);
+
+		if (*rest || server >= s->server_count)
+			errx(2, "--shares: \"%s\" is no server of the service", digits);
+		s->shares[i] = server;
+	}
 }
 
 static enum ln_mode mode(const char *text)
@@ -114,6 +168,8 @@ static const struct option options[] = {
 	{ "message-timeout", required_argument, NULL, 't' },
 	{ "once", no_argument, NULL, 'o' },
 	{ "service", required_argument, NULL, 's' },
+	{ "server", required_argument, NULL, 'S' },
+	{ "shares", required_argument, NULL, 'H' },
 	{ "memory", required_argument, NULL, 'r' },
 	{ "time", required_argument, NULL, 'T' },
 	{ "threads", required_argument, NULL, 'n' },
@@ -157,9 +213,13 @@ static void set(int option, struct settings *settings)
 		host.once = true;
 		break;
 	case 's':
-		if (host.service_count == MAX_SERVICES)
-			errx(2, "--service: more than %d", MAX_SERVICES);
-		host.services[host.service_count++] = service(optarg);
+		add_service(optarg);
+		break;
+	case 'S':
+		add_server(optarg);
+		break;
+	case 'H':
+		set_shares(optarg);
 		break;
 	case 'r':
 		host.memory = number("memory", optarg, 0, 1UL << 40);
@@ -204,6 +264,10 @@ static void read_options(int argc, char **argv, struct settings *settings)
 	}
 	if (host.mode != LN_MODE_PACKET && host.service_count)
 		errx(2, "--service: external calls need --mode packet");
+	for (unsigned int i = 0; i < host.service_count; i++) {
+		if (!host.services[i].server_count)
+			errx(2, "--service: number %u has no --server", i + 1);
+	}
 	if (host.mode == LN_MODE_PACKET)
 		host.message_max = LN_RPC_MAX_PAYLOAD;
 }

@@ -5,8 +5,8 @@
  *	pacer PINS IFINDEX
  *
  * A service that stays silent sends none: pacer watches the records of the calls in flight, and when one is past its deadline it
- * has the program PINS/expire turn a carrier into the error packet, and sends that by the interface. A match stage's packets that
- * wait for the host, or whose clones went first, have none left: it has them go on (late.c).
+ * has the program PINS/expire turn a carrier into the request once more, or into the error packet, and sends that by the interface.
+ * A match stage's packets that wait for the host, or whose clones went first, have none left: it has them go on (late.c).
  *
  * It must be started in the interface's network namespace, with a log as standard error. It locks the log (fcntl(2)), so that
  * there is one pacer per NIC and anybody can ask which process it is, and closes standard output when it is at work. SIGUSR1 says
@@ -29,6 +29,7 @@
 #define SECOND_NS 1000000000ULL
 
 #define CARRIER_SIZE 256 /* more than headers of an error packet take */
+#define PACKET_SIZE 2048 /* more than a request to a service and the index before it */
 
 void die(const char *what)
 {
@@ -100,11 +101,12 @@ static ino_t inode(const char *path)
 	return stat(path, &st) ? 0 : st.st_ino;
 }
 
-/* Has one call expire, unless its reply comes first. */
+/* Has one call be sent again or expire, unless its reply comes first. */
 static void expire(struct pacer *p, uint32_t index)
 {
-	uint8_t carrier[CARRIER_SIZE] = {}, packet[CARRIER_SIZE];
+	uint8_t carrier[CARRIER_SIZE] = {}, packet[PACKET_SIZE];
 	union bpf_attr attr = {};
+	uint32_t ifindex;
 
 	memcpy(carrier, &index, sizeof(index));
 	attr.test.prog_fd = p->expire;
@@ -112,19 +114,39 @@ static void expire(struct pacer *p, uint32_t index)
 	attr.test.data_size_in = sizeof(carrier);
 	attr.test.data_out = (uintptr_t)packet;
 	attr.test.data_size_out = sizeof(packet);
-	if (sys_bpf(BPF_PROG_TEST_RUN, &attr))
+	if (sys_bpf(BPF_PROG_TEST_RUN, &attr)) {
 		complain(p, "run the expire program");
-	else if (attr.test.retval == XDP_TX)
+	} else if (attr.test.retval == XDP_TX) {
 		send_frame(p, p->ifindex, packet, attr.test.data_size_out);
+	} else if (attr.test.retval == XDP_REDIRECT) {
+		memcpy(&ifindex, packet, sizeof(ifindex));
+		send_frame(p, ifindex, packet + sizeof(ifindex), attr.test.data_size_out - sizeof(ifindex));
+	}
 }
 
 /* Whether a record's call is in flight, and when it is due. */
 static bool in_flight(const struct ln_call *call, uint64_t *due)
 {
-	uint32_t state = __atomic_load_n(&call->state, __ATOMIC_ACQUIRE);
+	uint64_t state = __atomic_load_n(&call->state, __ATOMIC_ACQUIRE);
 
-	*due = state == LN_CALL_WAITING ? call->deadline_ns + 1 : UINT64_MAX;
+	*due = LN_CALL_STATE(state) == LN_CALL_WAITING ? LN_CALL_DUE(call, state) + 1 : UINT64_MAX;
 	return state;
+}
+
+/* Adds the calls that began since our last look to the open ones. */
+static void look_for_new(struct pacer *p, uint64_t next)
+{
+	if (next - p->seen > LN_MAX_CALLS)
+		p->seen = next - LN_MAX_CALLS;
+	for (; p->seen != next; p->seen++) {
+		uint64_t entry = __atomic_load_n(&p->log[p->seen % LN_MAX_CALLS], __ATOMIC_ACQUIRE);
+		uint32_t index = entry & LN_CALL_NONE;
+
+		if (entry < LN_CALL_LOGGED(p->seen, 0))
+			return; /* its number is taken, its record not yet */
+		if (index < RECORDS)
+			p->open[index / WORD_BITS] |= 1ULL << (index % WORD_BITS);
+	}
 }
 
 /* Looks at all calls that may be in flight, and returns when to look again. */
@@ -134,28 +156,23 @@ static uint64_t pace(struct pacer *p)
 	uint64_t now = now_ns(), wake = now + BUSY_NS, due;
 	bool idle = next == p->seen;
 
-	for (uint32_t w = 0; w < LN_MAX_CALLS / WORD_BITS; w++) {
+	look_for_new(p, next);
+	for (uint32_t w = 0; w < RECORDS / WORD_BITS; w++) {
 		for (uint64_t left = p->open[w]; left; left &= left - 1) {
 			uint32_t bit = __builtin_ctzll(left), index = w * WORD_BITS + bit;
+			const struct ln_call *call = &p->calls[index];
+			bool open = in_flight(call, &due);
 
 			idle = false;
-			if (!in_flight(&p->calls[index], &due))
-				p->open[w] &= ~(1ULL << bit);
-			else if (due <= now)
+			if (open && due <= now) {
 				expire(p, index);
-			else if (due < wake)
+				open = in_flight(call, &due);
+			}
+			if (!open)
+				p->open[w] &= ~(1ULL << bit);
+			else if (due > now && due < wake)
 				wake = due;
 		}
-	}
-	/* New ones stay for one look at least, for a number is taken shortly before its record says so. */
-	if (next - p->seen > LN_MAX_CALLS)
-		p->seen = next - LN_MAX_CALLS;
-	for (; p->seen != next; p->seen++) {
-		uint32_t index = p->seen % LN_MAX_CALLS;
-
-		p->open[index / WORD_BITS] |= 1ULL << (index % WORD_BITS);
-		if (in_flight(&p->calls[index], &due) && due < wake)
-			wake = due;
 	}
 	return idle ? now + IDLE_NS : wake;
 }
@@ -206,7 +223,9 @@ int main(int argc, char **argv)
 		die("lock the log: another pacer has it");
 	p.expire = open_pin(argv[1], "expire", pin);
 	p.pin_inode = inode(pin);
-	p.calls = map_pin(argv[1], "ln_calls", sizeof(*p.calls) * LN_MAX_CALLS);
+	memset(p.open, 0xff, sizeof(p.open)); /* what another pacer watched before us */
+	p.calls = map_pin(argv[1], "ln_calls", sizeof(*p.calls) * RECORDS);
+	p.log = map_pin(argv[1], "ln_call_log", sizeof(*p.log) * LN_MAX_CALLS);
 	p.next = map_pin(argv[1], "ln_next_call", sizeof(*p.next));
 	p.ifindex = atoi(argv[2]);
 	p.socket = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC,

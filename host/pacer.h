@@ -21,6 +21,7 @@
 #define IDLE_NS 50000000ULL
 
 #define WORD_BITS 64
+#define RECORDS (LN_MAX_CALLS + LN_MAX_RAW_CALLS)
 
 /* Packets that go on later (late.c). */
 struct late {
@@ -41,10 +42,11 @@ struct pacer {
 	int socket;
 	uint32_t ifindex;
 	const struct ln_call *calls;
+	const uint64_t *log; /* ln_call_log */
 	const uint64_t *next; /* ln_next_call */
 	uint64_t seen; /* calls that began before our last look: below this number */
 	int complaint; /* the last error that we wrote down */
-	uint64_t open[LN_MAX_CALLS / WORD_BITS]; /* a set of indices: calls that may be in flight */
+	uint64_t open[RECORDS / WORD_BITS]; /* a set of indices: calls that may be in flight */
 	struct late late;
 };
 

@@ -17,9 +17,10 @@ static uint64_t own_memory(void)
 	uint64_t worker =
 		sizeof(struct worker) + SENDS * BUFFER + BATCH * DATAGRAM + calls + (16 << 20); /* stack, arena */
 	uint64_t once = LN_ONCE_BUCKETS * LN_ONCE_WAYS * (sizeof(struct ln_once) + LN_ONCE_ANSWER);
+	uint64_t retained = host.service_count ? LN_MAX_RETAINED * LN_SENT_MAX : 0;
 
 	record += LN_MAX_FRAGMENTS / 8 + sizeof(struct message);
-	return (64 << 20) + once + host.in_flight * record + host.threads * worker;
+	return (64 << 20) + once + retained + host.in_flight * record + host.threads * worker;
 }
 
 static int limit_memory(void)
@@ -45,6 +46,19 @@ static int limit_tasks(void)
 	return setrlimit(RLIMIT_NPROC, &limit) ? -errno : 0;
 }
 
+/* Calls of protocol raw have a socket each. Where there may be fewer, some calls are refused as busy. */
+static void allow_sockets(void)
+{
+	struct rlimit limit;
+
+	if (!host.service_count || getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	limit.rlim_cur += LN_MAX_RAW_CALLS;
+	if (limit.rlim_cur > limit.rlim_max)
+		limit.rlim_cur = limit.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 static int drop_user(uid_t uid)
 {
 	int err;
@@ -64,6 +78,7 @@ int privilege_drop(unsigned int uid)
 	static const struct rlimit none = { 0, 0 };
 	int err = drop_user(uid);
 
+	allow_sockets();
 	if (err)
 		return err;
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) ||

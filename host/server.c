@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -235,7 +236,7 @@ static void serve(struct worker *w, int fd, int n)
 	flush(w);
 }
 
-static void serve_answers(struct worker *w, unsigned int service, int n)
+static void serve_answers(struct worker *w, unsigned int server, int n)
 {
 	w->now = clock_coarse();
 	pthread_rwlock_rdlock(&host.world);
@@ -243,7 +244,7 @@ static void serve_answers(struct worker *w, unsigned int service, int n)
 		struct packet *p = server_spare(w);
 
 		p->base = w->datagrams[i] + HEAD_ROOM;
-		call_receive(w, p, service, w->in[i].msg_len);
+		call_receive(w, p, server, w->in[i].msg_len);
 		server_send(w, p);
 	}
 	pthread_rwlock_unlock(&host.world);
@@ -271,40 +272,70 @@ static void take(struct worker *w, unsigned int i, int flags)
 		serve(w, w->fds[i], n);
 }
 
-static void take_answers(struct worker *w, unsigned int service)
+static void take_answers(struct worker *w, unsigned int server)
 {
-	int n = w->service_fds[service] < 0 ? 0 : receive(w, w->service_fds[service], CALL_FRAME, MSG_DONTWAIT);
+	int n = w->server_fds[server] < 0 ? 0 : receive(w, w->server_fds[server], CALL_FRAME, MSG_DONTWAIT);
 
 	if (n > 0)
-		serve_answers(w, service, n);
+		serve_answers(w, server, n);
+}
+
+/* Takes one answer each from the calls' own sockets that have some. */
+static void take_raw(struct worker *w)
+{
+	struct epoll_event ready[BATCH];
+	int n = w->raw_fd < 0 ? 0 : epoll_wait(w->raw_fd, ready, BATCH, 0);
+
+	if (n <= 0)
+		return;
+	w->now = clock_coarse();
+	pthread_rwlock_rdlock(&host.world);
+	for (int i = 0; i < n; i++) {
+		struct packet *p = server_spare(w);
+		struct call *call = ready[i].data.ptr;
+		ssize_t len;
+
+		p->base = w->datagrams[i] + HEAD_ROOM;
+		len = recv(call->fd, p->base, DATAGRAM - HEAD_ROOM, MSG_DONTWAIT);
+		if (len < 0)
+			continue;
+		call_receive_raw(w, p, call, len);
+		server_send(w, p);
+	}
+	pthread_rwlock_unlock(&host.world);
+	flush(w);
 }
 
 static void spin(struct worker *w)
 {
 	for (unsigned int i = 0; i < host.listen_count; i++)
 		take(w, i, MSG_DONTWAIT);
-	for (unsigned int i = 0; i < host.service_count; i++)
+	for (unsigned int i = 0; i < host.server_count; i++)
 		take_answers(w, i);
+	take_raw(w);
 }
 
 /* Sleeps until a socket has something to read or a call is due. */
 static void block(struct worker *w)
 {
-	struct pollfd fds[MAX_LISTEN + MAX_SERVICES], *services = fds + host.listen_count;
+	struct pollfd fds[MAX_LISTEN + MAX_SERVERS + 1], *servers = fds + host.listen_count;
 	uint64_t due = call_next_due(w), now = clock_coarse();
 	uint64_t left = due > now ? due - now : 0;
 	struct timespec timeout = { .tv_sec = left / 1000000000, .tv_nsec = left % 1000000000 };
 
 	for (unsigned int i = 0; i < host.listen_count; i++)
 		fds[i] = (struct pollfd){ w->fds[i], POLLIN, 0 };
-	for (unsigned int i = 0; i < host.service_count; i++)
-		services[i] = (struct pollfd){ w->service_fds[i], POLLIN, 0 };
-	if (ppoll(fds, host.listen_count + host.service_count, due == UINT64_MAX ? NULL : &timeout, NULL) <= 0)
+	for (unsigned int i = 0; i < host.server_count; i++)
+		servers[i] = (struct pollfd){ w->server_fds[i], POLLIN, 0 };
+	servers[host.server_count] = (struct pollfd){ w->raw_fd, POLLIN, 0 };
+	if (ppoll(fds, host.listen_count + host.server_count + 1, due == UINT64_MAX ? NULL : &timeout, NULL) <= 0)
 		return;
-	for (unsigned int i = 0; i < host.service_count; i++) {
-		if (services[i].revents)
+	for (unsigned int i = 0; i < host.server_count; i++) {
+		if (servers[i].revents)
 			take_answers(w, i);
 	}
+	if (servers[host.server_count].revents)
+		take_raw(w);
 	for (unsigned int i = 0; i < host.listen_count; i++) {
 		if (fds[i].revents)
 			take(w, i, MSG_DONTWAIT);

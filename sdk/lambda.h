@@ -192,15 +192,35 @@ static __always_inline int lambda_fail(EXTRACTED_HEADERS_T *headers, uint32_t st
 
 /*
  * Sends len bytes of the payload from off on to an external service. The lambda runs again with event LAMBDA_REPLY when the
- * service answered, with match_data->cookie as it left it. Time-outs are reported to the client without its help.
+ * service answered, with match_data->cookie as it left it. Time-outs are reported to the client without its help. Where the
+ * service has several servers, the key chooses: the same key goes to the same server for as long as that is one of them.
  */
-static __always_inline int lambda_call(EXTRACTED_HEADERS_T *headers, uint32_t service, int32_t off, uint32_t len)
+static __always_inline int lambda_call_key(EXTRACTED_HEADERS_T *headers, uint32_t service, int32_t off, uint32_t len,
+					   uint64_t key)
 {
 	headers->req->service = service;
 	headers->req->out_off = off;
 	headers->req->out_len = len;
+	headers->req->key = key;
 	return RETURN_CALL;
 }
+
+/* The same, by the request ID: calls spread over all servers, and a request that is sent again goes to the same one. */
+static __always_inline int lambda_call(EXTRACTED_HEADERS_T *headers, uint32_t service, int32_t off, uint32_t len)
+{
+	return lambda_call_key(headers, service, off, len, headers->req->match.request);
+}
+
+#if !defined(LAMBDA_ASSEMBLE) && !defined(LAMBDA_NFP)
+/* Sends len bytes, at least one, of the lambda's own memory to an external service: lambda_call_key() for ordinary C. */
+static __always_inline int lambda_call_with(EXTRACTED_HEADERS_T *headers, uint32_t service, const void *from,
+					    uint32_t len, uint64_t key)
+{
+	if (lambda_place(headers, from, len))
+		return RETURN_FAULT;
+	return lambda_call_key(headers, service, 0, len, key);
+}
+#endif
 
 /*
  * lambda_reply_from(headers, match_data, array, at, len) answers with len bytes of array from at on. Where they are more

@@ -137,12 +137,21 @@ static __attribute__((noinline, unused)) int lambda_shift(struct xdp_md *ctx, ui
 		from += LAMBDA_MOVE_MAX;
 		n -= LAMBDA_MOVE_MAX;
 	}
+	n--; /* of one comparison the verifier learns both bounds */
 	lambda_opaque(n);
-	if (n > LAMBDA_MOVE_MAX || (n && (bpf_xdp_load_bytes(ctx, from, work->bytes, n) ||
-					  bpf_xdp_store_bytes(ctx, from - grow, work->bytes, n))))
+	if (n < LAMBDA_MOVE_MAX) {
+		if (bpf_xdp_load_bytes(ctx, from, work->bytes, n + 1) ||
+		    bpf_xdp_store_bytes(ctx, from - grow, work->bytes, n + 1))
+			return -1;
+	} else if (n + 1) {
 		return -1;
+	}
 	__builtin_memset(work->bytes, 0, LAMBDA_SHIFT_MAX);
-	return bpf_xdp_store_bytes(ctx, end - grow, work->bytes, grow) ? -1 : 0;
+	grow--;
+	lambda_opaque(grow);
+	if (grow >= LAMBDA_SHIFT_MAX)
+		return -1;
+	return bpf_xdp_store_bytes(ctx, end - grow - 1, work->bytes, grow + 1) ? -1 : 0;
 }
 
 static __always_inline uint8_t *lambda_put(EXTRACTED_HEADERS_T *headers, uint32_t off, uint32_t len)
@@ -277,17 +286,32 @@ static __always_inline uint32_t lambda_read(EXTRACTED_HEADERS_T *headers, void *
 	return n;
 }
 
+/* Puts len bytes of the lambda's memory into the payload's place; 0, or -1 where the packet has no room for them. */
+static __always_inline int lambda_place(EXTRACTED_HEADERS_T *headers, const void *from, uint32_t len)
+{
+	uint32_t last = len - 1; /* as in lambda_read() */
+	void *bytes;
+
+	if (last >= LAMBDA_WINDOW || !lambda_put(headers, last, 1))
+		return -1;
+	bytes = __lambda_resolve(from, len, LAMBDA_WINDOW);
+	lambda_opaque(last);
+	if (last >= LAMBDA_WINDOW || bpf_xdp_store_bytes(headers->ctx, headers->base, bytes, last + 1))
+		return -1;
+	return 0;
+}
+
 static __always_inline int lambda_write(EXTRACTED_HEADERS_T *headers, const void *from, uint32_t len)
 {
 	struct lambda_match *match = &headers->req->match;
-	uint32_t n, window = match->window;
+	uint32_t n, window = match->window, room = match->window_len ? match->window_len : match->room;
 	void *bytes;
 
 	if (window > len)
 		return RETURN_FAULT;
 	n = len - window;
-	if (n > match->window_len)
-		n = match->window_len;
+	if (n > room)
+		n = room;
 	bytes = __lambda_resolve((const uint8_t *)from + window, n, LAMBDA_WINDOW);
 	lambda_opaque(n);
 	if (n > LAMBDA_WINDOW || (n && bpf_xdp_store_bytes(headers->ctx, headers->base, bytes, n)))

@@ -147,16 +147,24 @@ static __always_inline int lambda_copy_out(EXTRACTED_HEADERS_T *headers, MATCH_D
 	return RETURN_FORWARD;
 }
 
+static __always_inline int lambda_place(EXTRACTED_HEADERS_T *headers, const void *from, uint32_t len)
+{
+	if (!len || len > LAMBDA_WINDOW || !lambda_put(headers, len - 1, 1))
+		return -1;
+	memmove(headers->base, from, len);
+	return 0;
+}
+
 static __always_inline int lambda_write(EXTRACTED_HEADERS_T *headers, const void *from, uint32_t len)
 {
 	struct lambda_match *match = &headers->req->match;
-	uint32_t n, window = match->window;
+	uint32_t n, window = match->window, room = match->window_len ? match->window_len : match->room;
 
 	if (window > len)
 		return RETURN_FAULT;
 	n = len - window;
-	if (n > match->window_len)
-		n = match->window_len;
+	if (n > room)
+		n = room;
 	if (n > LAMBDA_WINDOW || (n && !payload(headers, 0, n)))
 		return RETURN_FAULT;
 	memmove(headers->base, (const uint8_t *)from + window, n);

@@ -21,6 +21,22 @@ static __always_inline uint32_t lambda_token(EXTRACTED_HEADERS_T *headers, int32
 	return lambda_forget(headers, n);
 }
 
+/* A number for len bytes at offset off, of which it takes at most LAMBDA_TOKEN_MAX: a key for lambda_call_key() (FNV-1a). */
+static __always_inline uint64_t lambda_hash(EXTRACTED_HEADERS_T *headers, int32_t off, uint32_t len)
+{
+	uint64_t hash = 0xcbf29ce484222325ULL;
+
+	len = lambda_forget(headers, len); /* the caller's own is not to be as many values as there are rounds */
+	for (uint32_t n = 0; n < LAMBDA_TOKEN_MAX && n < len; n++) {
+		const uint8_t *p = payload(headers, off + n, 1);
+
+		if (!p)
+			break;
+		hash = (hash ^ *p) * 0x100000001b3ULL;
+	}
+	return (uint64_t)lambda_forget(headers, hash >> 32) << 32 | lambda_forget(headers, hash);
+}
+
 /* Reads a decimal number of at most 9 digits; returns how many there were. */
 static __always_inline uint32_t lambda_number(EXTRACTED_HEADERS_T *headers, int32_t off, uint32_t *value)
 {

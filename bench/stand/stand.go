@@ -172,7 +172,7 @@ func Deployment(a *compiler.Artifact, workload uint32, services map[string]netip
 	}
 	for _, svc := range a.Manifest.Spec.Services {
 		d.Services = append(d.Services, backend.Service{
-			Name: svc.Name, Protocol: svc.Protocol, Addr: services[svc.Name], Timeout: svc.Timeout,
+			Name: svc.Name, Protocol: svc.Protocol, Servers: []netip.AddrPort{services[svc.Name]}, Timeout: svc.Timeout,
 		})
 	}
 	return d

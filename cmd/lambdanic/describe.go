@@ -90,7 +90,7 @@ func description(f *api.Function) [][]string {
 		rows = append(rows, []string{"not on " + string(r.Target), r.Reason})
 	}
 	for _, s := range f.Spec.Services {
-		rows = append(rows, []string{"service " + s.Name, s.Protocol + " at " + s.Address})
+		rows = append(rows, []string{"service " + s.Name, fmt.Sprintf("%s at %s", s.Protocol, strings.Join(s.Servers(), ", "))})
 	}
 	return rows
 }

@@ -40,12 +40,15 @@ type FusedMember struct {
 	Workload uint32
 }
 
-// Service is an external service with its address resolved. The order is that of Spec.Services.
+// Service is an external service with its addresses resolved. The order is that of Spec.Services.
 type Service struct {
 	Name     string
-	Protocol string
-	Addr     netip.AddrPort
+	Protocol api.ServiceProtocol
+	Servers  []netip.AddrPort
+	Weights  []int // of the servers; none: all the same
 	Timeout  api.Duration
+	Retries  int
+	ID       api.ServiceID // of protocol raw; no bytes: none
 }
 
 // Status is what a backend says of one workload that it runs.

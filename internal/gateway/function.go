@@ -115,7 +115,7 @@ func failure(name string, route *Route, err error) error {
 	case errors.Is(err, lambdanic.ErrServiceTimeout), errors.Is(err, lambdanic.ErrUnreachable):
 		var services []string
 		for _, s := range route.Spec.Services {
-			services = append(services, fmt.Sprintf("%s at %s", s.Name, s.Address))
+			services = append(services, fmt.Sprintf("%s at %s", s.Name, strings.Join(s.Servers(), " and ")))
 		}
 		return fmt.Errorf("function %s (%s): %w", name, strings.Join(services, ", "), err)
 	}

@@ -182,7 +182,7 @@ func (m *Manager) check(r Request) (store.Function, error) {
 		if i < 0 {
 			return f, fmt.Errorf("%w: %s has no service %q: its spec names %s", ErrInvalid, r.Name, name, serviceNames(f.Spec))
 		}
-		f.Spec.Services[i].Address = address
+		f.Spec.Services[i] = f.Spec.Services[i].At(address)
 	}
 	if err := f.Spec.Validate(); err != nil {
 		return f, fmt.Errorf("%w: %w", ErrInvalid, err)

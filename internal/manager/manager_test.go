@@ -75,12 +75,12 @@ func TestDeployOverrides(t *testing.T) {
 	mustDeploy(t, n, Request{
 		Name: "web-process", Targets: []api.Target{api.TargetProcess}, Services: map[string]string{"memcached": "192.0.2.9:1"},
 	})
-	if got.Name != "web-process" || got.Spec.Entry != "web" || got.Services[0].Addr.String() != "192.0.2.9:1" {
+	if got.Name != "web-process" || got.Spec.Entry != "web" || got.Services[0].Servers[0].String() != "192.0.2.9:1" {
 		t.Errorf("the backend was given %+v", got)
 	}
 	mustDeploy(t, n, Request{Name: "web-process", Targets: []api.Target{api.TargetProcess}})
-	if got.Services[0].Addr.String() != "127.0.0.1:11211" {
-		t.Errorf("host became %v, want the place's own address of the host", got.Services[0].Addr)
+	if got.Services[0].Servers[0].String() != "127.0.0.1:11211" {
+		t.Errorf("host became %v, want the place's own address of the host", got.Services[0].Servers)
 	}
 }
 

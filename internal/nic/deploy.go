@@ -2,7 +2,6 @@ package nic
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/bits"
@@ -264,13 +263,7 @@ func (n *NIC) reserve(d *backend.Deployment, r, old *revision) (err error) {
 		r.rec.Prev = old.slot
 	}
 	r.rec.Clones, r.rec.Once = uint32(flag(r.clones)), uint32(flag(d.Spec.Once))
-	if count := uint32(len(d.Services)); count > 0 {
-		if r.rec.ServiceBase, err = n.services.take(count); err != nil {
-			return fmt.Errorf("service records of the NIC: %w: remove a lambda", err)
-		}
-		r.rec.ServiceCount = count
-	}
-	if err := n.writeServices(r.rec.ServiceBase, d.Services); err != nil {
+	if err := n.reserveServices(r, d.Services); err != nil {
 		return err
 	}
 	if buckets := bucketsFor(d.Spec.Message); old != nil && old.rec.BucketCount == buckets {
@@ -393,31 +386,6 @@ func (n *NIC) progPin(slot uint32) string {
 
 func (n *NIC) partPin(slot uint32, p part) string {
 	return filepath.Join(n.cfg.pins(), p.dir, fmt.Sprintf("%d-%s", slot, *p.layout))
-}
-
-// checkServices refuses what could never be answered: the reply of a server on a real NIC's own host goes over loopback.
-func (n *NIC) checkServices(d *backend.Deployment) error {
-	for _, s := range d.Services {
-		if n.rec.HostEnd == "" && (s.Addr.Addr() == n.rec.Addr || s.Addr.Addr() == n.rec.Addr6 || s.Addr.Addr().IsLoopback()) {
-			return fmt.Errorf("%w: service %s is on this host, whose replies never pass %s: use target process, or a virtual NIC",
-				ErrRefused, s.Name, n.rec.Interface)
-		}
-	}
-	return nil
-}
-
-func (n *NIC) writeServices(base uint32, services []backend.Service) error {
-	for i, s := range services {
-		rec := rootLnService{
-			Port: binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, s.Addr.Port())), Ipv6: flag(s.Addr.Addr().Is6()),
-			Protocol: uint8(rootLnProtocolLN_PROTOCOL_MEMCACHED), TimeoutMs: uint32(time.Duration(s.Timeout).Milliseconds()),
-		}
-		copy(rec.Addr[:], s.Addr.Addr().AsSlice())
-		if err := n.objs.LnServices.Put(base+uint32(i), &rec); err != nil {
-			return fmt.Errorf("write service %s: %w", s.Name, err)
-		}
-	}
-	return nil
 }
 
 // Remove takes a lambda out: its requests meet the answer for unknown workloads from now on.

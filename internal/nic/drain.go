@@ -97,7 +97,7 @@ func (n *NIC) callsOf(r *revision) (bool, error) {
 	for {
 		got, err := n.objs.LnCalls.BatchLookup(&cursor, keys, values, nil)
 		for _, c := range values[:got] {
-			if c.State != 0 && c.Slot == r.slot && now < c.DeadlineNs+1e9 {
+			if c.State != 0 && c.Slot == r.slot && now < c.end()+1e9 {
 				return true, nil
 			}
 		}
@@ -108,6 +108,11 @@ func (n *NIC) callsOf(r *revision) (bool, error) {
 			return false, fmt.Errorf("read call records: %w", err)
 		}
 	}
+}
+
+// end is when the last try of a call is over, in nanoseconds of the monotonic clock.
+func (c rootLnCall) end() uint64 {
+	return c.BeganNs + uint64(c.Retries+1)*uint64(c.TimeoutMs)*1e6
 }
 
 // unload frees all that a revision holds, except what others share with it.

@@ -16,6 +16,7 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	expireMapLnCallLog        = "ln_call_log"
 	expireMapLnCalls          = "ln_calls"
 	expireMapLnCopies         = "ln_copies"
 	expireMapLnCounters       = "ln_counters"
@@ -28,7 +29,9 @@ const (
 	expireMapLnPrograms       = "ln_programs"
 	expireMapLnQuestions      = "ln_questions"
 	expireMapLnRequests       = "ln_requests"
+	expireMapLnRetained       = "ln_retained"
 	expireMapLnScratchpads    = "ln_scratchpads"
+	expireMapLnSending        = "ln_sending"
 	expireMapLnServices       = "ln_services"
 	expireMapLnSlotStats      = "ln_slot_stats"
 	expireMapLnSlots          = "ln_slots"
@@ -37,6 +40,7 @@ const (
 	expireProgLnExpire        = "ln_expire"
 	expireVarLnAddressCount   = "ln_address_count"
 	expireVarLnAddresses      = "ln_addresses"
+	expireVarLnCallKey        = "ln_call_key"
 	expireVarLnGeneric        = "ln_generic"
 	expireVarLnHandedCount    = "ln_handed_count"
 	expireVarLnOwnAddr4       = "ln_own_addr4"
@@ -96,6 +100,7 @@ type expireProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type expireMapSpecs struct {
+	LnCallLog     *ebpf.MapSpec `ebpf:"ln_call_log"`
 	LnCalls       *ebpf.MapSpec `ebpf:"ln_calls"`
 	LnCopies      *ebpf.MapSpec `ebpf:"ln_copies"`
 	LnCounters    *ebpf.MapSpec `ebpf:"ln_counters"`
@@ -108,7 +113,9 @@ type expireMapSpecs struct {
 	LnPrograms    *ebpf.MapSpec `ebpf:"ln_programs"`
 	LnQuestions   *ebpf.MapSpec `ebpf:"ln_questions"`
 	LnRequests    *ebpf.MapSpec `ebpf:"ln_requests"`
+	LnRetained    *ebpf.MapSpec `ebpf:"ln_retained"`
 	LnScratchpads *ebpf.MapSpec `ebpf:"ln_scratchpads"`
+	LnSending     *ebpf.MapSpec `ebpf:"ln_sending"`
 	LnServices    *ebpf.MapSpec `ebpf:"ln_services"`
 	LnSlotStats   *ebpf.MapSpec `ebpf:"ln_slot_stats"`
 	LnSlots       *ebpf.MapSpec `ebpf:"ln_slots"`
@@ -122,6 +129,7 @@ type expireMapSpecs struct {
 type expireVariableSpecs struct {
 	LnAddressCount   *ebpf.VariableSpec `ebpf:"ln_address_count"`
 	LnAddresses      *ebpf.VariableSpec `ebpf:"ln_addresses"`
+	LnCallKey        *ebpf.VariableSpec `ebpf:"ln_call_key"`
 	LnGeneric        *ebpf.VariableSpec `ebpf:"ln_generic"`
 	LnHandedCount    *ebpf.VariableSpec `ebpf:"ln_handed_count"`
 	LnOwnAddr4       *ebpf.VariableSpec `ebpf:"ln_own_addr4"`
@@ -152,6 +160,7 @@ func (o *expireObjects) Close() error {
 //
 // It can be passed to loadExpireObjects or ebpf.CollectionSpec.LoadAndAssign.
 type expireMaps struct {
+	LnCallLog     *ebpf.Map `ebpf:"ln_call_log"`
 	LnCalls       *ebpf.Map `ebpf:"ln_calls"`
 	LnCopies      *ebpf.Map `ebpf:"ln_copies"`
 	LnCounters    *ebpf.Map `ebpf:"ln_counters"`
@@ -164,7 +173,9 @@ type expireMaps struct {
 	LnPrograms    *ebpf.Map `ebpf:"ln_programs"`
 	LnQuestions   *ebpf.Map `ebpf:"ln_questions"`
 	LnRequests    *ebpf.Map `ebpf:"ln_requests"`
+	LnRetained    *ebpf.Map `ebpf:"ln_retained"`
 	LnScratchpads *ebpf.Map `ebpf:"ln_scratchpads"`
+	LnSending     *ebpf.Map `ebpf:"ln_sending"`
 	LnServices    *ebpf.Map `ebpf:"ln_services"`
 	LnSlotStats   *ebpf.Map `ebpf:"ln_slot_stats"`
 	LnSlots       *ebpf.Map `ebpf:"ln_slots"`
@@ -174,6 +185,7 @@ type expireMaps struct {
 
 func (m *expireMaps) Close() error {
 	return _ExpireClose(
+		m.LnCallLog,
 		m.LnCalls,
 		m.LnCopies,
 		m.LnCounters,
@@ -186,7 +198,9 @@ func (m *expireMaps) Close() error {
 		m.LnPrograms,
 		m.LnQuestions,
 		m.LnRequests,
+		m.LnRetained,
 		m.LnScratchpads,
+		m.LnSending,
 		m.LnServices,
 		m.LnSlotStats,
 		m.LnSlots,
@@ -201,6 +215,7 @@ func (m *expireMaps) Close() error {
 type expireVariables struct {
 	LnAddressCount   *ebpf.Variable `ebpf:"ln_address_count"`
 	LnAddresses      *ebpf.Variable `ebpf:"ln_addresses"`
+	LnCallKey        *ebpf.Variable `ebpf:"ln_call_key"`
 	LnGeneric        *ebpf.Variable `ebpf:"ln_generic"`
 	LnHandedCount    *ebpf.Variable `ebpf:"ln_handed_count"`
 	LnOwnAddr4       *ebpf.Variable `ebpf:"ln_own_addr4"`

@@ -61,7 +61,7 @@ func withMemcached(t *testing.T, n *NIC, list []backend.Deployment) []backend.De
 	for _, d := range list {
 		d.Services = nil
 		for _, s := range d.Spec.Services {
-			d.Services = append(d.Services, backend.Service{Name: s.Name, Protocol: s.Protocol, Addr: addresses[s.Name], Timeout: s.Timeout})
+			d.Services = append(d.Services, backend.Service{Name: s.Name, Protocol: s.Protocol, Servers: []netip.AddrPort{addresses[s.Name]}, Timeout: s.Timeout})
 		}
 		out = append(out, d)
 	}

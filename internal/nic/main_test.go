@@ -154,7 +154,7 @@ func deployment(a *compiler.Artifact, workload, revision uint32) backend.Deploym
 // withService points the deployment's only service at an address.
 func withService(d backend.Deployment, addr netip.AddrPort) backend.Deployment {
 	s := d.Spec.Services[0]
-	d.Services = []backend.Service{{Name: s.Name, Protocol: s.Protocol, Addr: addr, Timeout: s.Timeout}}
+	d.Services = []backend.Service{{Name: s.Name, Protocol: s.Protocol, Servers: []netip.AddrPort{addr}, Timeout: s.Timeout}}
 	return d
 }
 

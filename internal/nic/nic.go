@@ -243,10 +243,12 @@ func loadRootProgram(c Config, rec *record) (*rootObjects, error) {
 		spec.Maps[name].MaxEntries = uint32(c.Slots)
 	}
 	var secret [8]byte
+	var callKey [16]byte
 	_, _ = rand.Read(secret[:]) // never fails (crypto/rand)
+	_, _ = rand.Read(callKey[:])
 	constants := map[string]any{
 		"ln_unknown_reply": flag(c.UnknownError), "ln_verify_checksum": flag(c.Verify),
-		"ln_secret": binary.NativeEndian.Uint64(secret[:]),
+		"ln_secret": binary.NativeEndian.Uint64(secret[:]), "ln_call_key": callKey,
 	}
 	if rec.Addr.IsValid() {
 		a := rec.Addr.As4()

@@ -36,7 +36,10 @@ func pinExpire(c Config, root *rootObjects) error {
 	if err != nil {
 		return fmt.Errorf("read the expire program: %w", err)
 	}
-	replace := map[string]*ebpf.Map{"ln_calls": root.LnCalls, "ln_counters": root.LnCounters, "ln_onces": root.LnOnces, "ln_slot_stats": root.LnSlotStats}
+	replace := map[string]*ebpf.Map{
+		"ln_calls": root.LnCalls, "ln_retained": root.LnRetained, "ln_counters": root.LnCounters, "ln_onces": root.LnOnces,
+		"ln_slot_stats": root.LnSlotStats,
+	}
 	for name, m := range replace {
 		spec.Maps[name].MaxEntries = m.MaxEntries()
 	}

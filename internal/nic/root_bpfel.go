@@ -34,13 +34,19 @@ type rootLnBucket struct {
 }
 
 type rootLnCall struct {
-	_          structs.HostLayout
-	State      uint64
-	DeadlineNs uint64
-	Slot       uint32
-	Service    uint32
-	Cookie     [2]uint64
-	Flow       struct {
+	_         structs.HostLayout
+	State     uint64
+	BeganNs   uint64
+	TimeoutMs uint32
+	Retries   uint32
+	Id        uint64
+	Slot      uint32
+	Service   uint32
+	Port      uint16
+	Pad       uint16
+	Pad2      uint32
+	Cookie    [2]uint64
+	Flow      struct {
 		_         structs.HostLayout
 		Eth       uint64
 		EthRest   uint32
@@ -76,10 +82,12 @@ const (
 	rootLnCounterLN_COUNT_CHECKSUM  rootLnCounter = 3
 	rootLnCounterLN_COUNT_BUSY      rootLnCounter = 4
 	rootLnCounterLN_COUNT_STRAY     rootLnCounter = 5
-	rootLnCounterLN_COUNT_TIMEOUTS  rootLnCounter = 6
-	rootLnCounterLN_COUNT_ASTRAY    rootLnCounter = 7
-	rootLnCounterLN_COUNT_COPIES    rootLnCounter = 8
-	rootLnCounterLN_COUNT_MAX       rootLnCounter = 9
+	rootLnCounterLN_COUNT_FORGED    rootLnCounter = 6
+	rootLnCounterLN_COUNT_RETRIES   rootLnCounter = 7
+	rootLnCounterLN_COUNT_TIMEOUTS  rootLnCounter = 8
+	rootLnCounterLN_COUNT_ASTRAY    rootLnCounter = 9
+	rootLnCounterLN_COUNT_COPIES    rootLnCounter = 10
+	rootLnCounterLN_COUNT_MAX       rootLnCounter = 11
 )
 
 type rootLnLate struct {
@@ -124,10 +132,16 @@ const (
 	rootLnLimitLN_MESSAGE_WAYS     rootLnLimit = 4
 	rootLnLimitLN_MAX_FRAGMENTS    rootLnLimit = 65536
 	rootLnLimitLN_MAX_CALLS        rootLnLimit = 65536
-	rootLnLimitLN_CALL_PORTS       rootLnLimit = 64
-	rootLnLimitLN_CALL_PORT        rootLnLimit = 43700
+	rootLnLimitLN_MAX_RAW_CALLS    rootLnLimit = 2048
+	rootLnLimitLN_CALL_PORT        rootLnLimit = 61440
+	rootLnLimitLN_CALL_PORTS       rootLnLimit = 2048
+	rootLnLimitLN_RAW_PORT         rootLnLimit = 63488
+	rootLnLimitLN_MAX_RETAINED     rootLnLimit = 4096
+	rootLnLimitLN_SENT_MAX         rootLnLimit = 1536
 	rootLnLimitLN_MAX_ADDRESSES    rootLnLimit = 8
 	rootLnLimitLN_MAX_SERVICES     rootLnLimit = 8
+	rootLnLimitLN_MAX_SERVERS      rootLnLimit = 32
+	rootLnLimitLN_SHARES           rootLnLimit = 512
 	rootLnLimitLN_HIST_BUCKETS     rootLnLimit = 32
 	rootLnLimitLN_SAMPLE_EVERY     rootLnLimit = 64
 	rootLnLimitLN_ONCE_BUCKETS     rootLnLimit = 1024
@@ -222,6 +236,7 @@ type rootLnProtocol uint32
 
 const (
 	rootLnProtocolLN_PROTOCOL_MEMCACHED rootLnProtocol = 1
+	rootLnProtocolLN_PROTOCOL_RAW       rootLnProtocol = 2
 )
 
 type rootLnQuestion struct {
@@ -278,6 +293,7 @@ type rootLnRequest struct {
 	OutStatus  uint32
 	Service    uint32
 	Pad        uint32
+	Key        uint64
 }
 
 type rootLnScratch struct {
@@ -350,6 +366,14 @@ type rootLnScratch struct {
 	Late     rootLnLate
 }
 
+type rootLnSent struct {
+	_       structs.HostLayout
+	Number  uint64
+	Ifindex uint32
+	Len     uint32
+	Frame   [1536]uint8
+}
+
 type rootLnService struct {
 	_         structs.HostLayout
 	Addr      [16]uint8
@@ -357,6 +381,10 @@ type rootLnService struct {
 	Ipv6      uint8
 	Protocol  uint8
 	TimeoutMs uint32
+	Retries   uint8
+	IdLen     uint8
+	IdAt      uint16
+	Shares    [512]uint8
 }
 
 type rootLnSlot struct {
@@ -375,7 +403,7 @@ type rootLnSlot struct {
 	MessageWays      uint32
 	Clones           uint32
 	Once             uint32
-	Pad              [2]uint32
+	First            [8]uint8
 }
 
 type rootLnSplit struct {
@@ -417,13 +445,14 @@ type rootLnStats struct {
 type rootLnVersion uint32
 
 const (
-	rootLnVersionLN_LAYOUT_VERSION rootLnVersion = 8
+	rootLnVersionLN_LAYOUT_VERSION rootLnVersion = 9
 )
 
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	rootMapLnCallLog        = "ln_call_log"
 	rootMapLnCalls          = "ln_calls"
 	rootMapLnCopies         = "ln_copies"
 	rootMapLnCounters       = "ln_counters"
@@ -436,7 +465,9 @@ const (
 	rootMapLnPrograms       = "ln_programs"
 	rootMapLnQuestions      = "ln_questions"
 	rootMapLnRequests       = "ln_requests"
+	rootMapLnRetained       = "ln_retained"
 	rootMapLnScratchpads    = "ln_scratchpads"
+	rootMapLnSending        = "ln_sending"
 	rootMapLnServices       = "ln_services"
 	rootMapLnSlotStats      = "ln_slot_stats"
 	rootMapLnSlots          = "ln_slots"
@@ -447,6 +478,7 @@ const (
 	rootProgLnRoot          = "ln_root"
 	rootVarLnAddressCount   = "ln_address_count"
 	rootVarLnAddresses      = "ln_addresses"
+	rootVarLnCallKey        = "ln_call_key"
 	rootVarLnCallState      = "ln_call_state_"
 	rootVarLnCounter        = "ln_counter_"
 	rootVarLnGeneric        = "ln_generic"
@@ -516,6 +548,7 @@ type rootProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type rootMapSpecs struct {
+	LnCallLog     *ebpf.MapSpec `ebpf:"ln_call_log"`
 	LnCalls       *ebpf.MapSpec `ebpf:"ln_calls"`
 	LnCopies      *ebpf.MapSpec `ebpf:"ln_copies"`
 	LnCounters    *ebpf.MapSpec `ebpf:"ln_counters"`
@@ -528,7 +561,9 @@ type rootMapSpecs struct {
 	LnPrograms    *ebpf.MapSpec `ebpf:"ln_programs"`
 	LnQuestions   *ebpf.MapSpec `ebpf:"ln_questions"`
 	LnRequests    *ebpf.MapSpec `ebpf:"ln_requests"`
+	LnRetained    *ebpf.MapSpec `ebpf:"ln_retained"`
 	LnScratchpads *ebpf.MapSpec `ebpf:"ln_scratchpads"`
+	LnSending     *ebpf.MapSpec `ebpf:"ln_sending"`
 	LnServices    *ebpf.MapSpec `ebpf:"ln_services"`
 	LnSlotStats   *ebpf.MapSpec `ebpf:"ln_slot_stats"`
 	LnSlots       *ebpf.MapSpec `ebpf:"ln_slots"`
@@ -542,6 +577,7 @@ type rootMapSpecs struct {
 type rootVariableSpecs struct {
 	LnAddressCount   *ebpf.VariableSpec `ebpf:"ln_address_count"`
 	LnAddresses      *ebpf.VariableSpec `ebpf:"ln_addresses"`
+	LnCallKey        *ebpf.VariableSpec `ebpf:"ln_call_key"`
 	LnCallState      *ebpf.VariableSpec `ebpf:"ln_call_state_"`
 	LnCounter        *ebpf.VariableSpec `ebpf:"ln_counter_"`
 	LnGeneric        *ebpf.VariableSpec `ebpf:"ln_generic"`
@@ -580,6 +616,7 @@ func (o *rootObjects) Close() error {
 //
 // It can be passed to loadRootObjects or ebpf.CollectionSpec.LoadAndAssign.
 type rootMaps struct {
+	LnCallLog     *ebpf.Map `ebpf:"ln_call_log"`
 	LnCalls       *ebpf.Map `ebpf:"ln_calls"`
 	LnCopies      *ebpf.Map `ebpf:"ln_copies"`
 	LnCounters    *ebpf.Map `ebpf:"ln_counters"`
@@ -592,7 +629,9 @@ type rootMaps struct {
 	LnPrograms    *ebpf.Map `ebpf:"ln_programs"`
 	LnQuestions   *ebpf.Map `ebpf:"ln_questions"`
 	LnRequests    *ebpf.Map `ebpf:"ln_requests"`
+	LnRetained    *ebpf.Map `ebpf:"ln_retained"`
 	LnScratchpads *ebpf.Map `ebpf:"ln_scratchpads"`
+	LnSending     *ebpf.Map `ebpf:"ln_sending"`
 	LnServices    *ebpf.Map `ebpf:"ln_services"`
 	LnSlotStats   *ebpf.Map `ebpf:"ln_slot_stats"`
 	LnSlots       *ebpf.Map `ebpf:"ln_slots"`
@@ -602,6 +641,7 @@ type rootMaps struct {
 
 func (m *rootMaps) Close() error {
 	return _RootClose(
+		m.LnCallLog,
 		m.LnCalls,
 		m.LnCopies,
 		m.LnCounters,
@@ -614,7 +654,9 @@ func (m *rootMaps) Close() error {
 		m.LnPrograms,
 		m.LnQuestions,
 		m.LnRequests,
+		m.LnRetained,
 		m.LnScratchpads,
+		m.LnSending,
 		m.LnServices,
 		m.LnSlotStats,
 		m.LnSlots,
@@ -629,6 +671,7 @@ func (m *rootMaps) Close() error {
 type rootVariables struct {
 	LnAddressCount   *ebpf.Variable `ebpf:"ln_address_count"`
 	LnAddresses      *ebpf.Variable `ebpf:"ln_addresses"`
+	LnCallKey        *ebpf.Variable `ebpf:"ln_call_key"`
 	LnCallState      *ebpf.Variable `ebpf:"ln_call_state_"`
 	LnCounter        *ebpf.Variable `ebpf:"ln_counter_"`
 	LnGeneric        *ebpf.Variable `ebpf:"ln_generic"`

@@ -75,6 +75,8 @@ type Counters struct {
 	Checksum  uint64 `json:"checksum"` // wrong UDP checksum
 	Busy      uint64 `json:"busy"`     // no free message or call record, or no room to wait
 	Stray     uint64 `json:"stray"`    // replies that no call waits for
+	Forged    uint64 `json:"forged"`   // replies to a call that were not its server's
+	Retries   uint64 `json:"retries"`  // external calls that were sent again
 	Timeouts  uint64 `json:"timeouts"` // external calls, and waits for the host, that expired
 	Astray    uint64 `json:"astray"`   // packets of a match stage to where its spec lets it send none
 	Copies    uint64 `json:"copies"`   // packets that their clones left behind, as pacer was slow or they were long
@@ -88,6 +90,7 @@ func (n *NIC) Counters() (c Counters, err error) {
 		rootLnCounterLN_COUNT_CHECKSUM: &c.Checksum, rootLnCounterLN_COUNT_BUSY: &c.Busy,
 		rootLnCounterLN_COUNT_STRAY: &c.Stray, rootLnCounterLN_COUNT_TIMEOUTS: &c.Timeouts,
 		rootLnCounterLN_COUNT_ASTRAY: &c.Astray, rootLnCounterLN_COUNT_COPIES: &c.Copies,
+		rootLnCounterLN_COUNT_FORGED: &c.Forged, rootLnCounterLN_COUNT_RETRIES: &c.Retries,
 	} {
 		var cpus []uint64
 		if err := n.objs.LnCounters.Lookup(uint32(i), &cpus); err != nil {

@@ -97,7 +97,6 @@ func TestExpiredPacket(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer expire.Close()
-	call := uint32(0)
 	for _, vlan := range [][]uint16{nil, {5}, {5, 6}} {
 		for _, ipv6 := range []bool{false, true} {
 			t.Run(fmt.Sprintf("VLAN %v, IPv6 %t", vlan, ipv6), func(t *testing.T) {
@@ -107,8 +106,7 @@ func TestExpiredPacket(t *testing.T) {
 					t.Fatal(err)
 				}
 				begin(t, n, frame)
-				index := call
-				call++
+				index := lastCall(t, n)
 				var out []byte
 				eventually(t, "the call expires", func() bool {
 					var verdict uint32
@@ -179,6 +177,20 @@ func begin(t *testing.T, n *NIC, frame []byte) {
 	if err != nil {
 		t.Fatalf("run the NIC program: %v", err)
 	}
+}
+
+// lastCall is the index of the record of the call that began last.
+func lastCall(t *testing.T, n *NIC) uint32 {
+	t.Helper()
+	var next, entry uint64
+	err := n.objs.LnNextCall.Lookup(uint32(0), &next)
+	if err == nil {
+		err = n.objs.LnCallLog.Lookup(uint32(next-1)%n.objs.LnCallLog.MaxEntries(), &entry)
+	}
+	if err != nil || entry>>20 != next-1 {
+		t.Fatalf("the log of calls: %d was last, entry %#x, %v", next-1, entry, err)
+	}
+	return uint32(entry & 0xfffff)
 }
 
 func runExpire(t *testing.T, expire *ebpf.Program, index uint32) (uint32, []byte) {

@@ -129,18 +129,22 @@ func deployment(f *store.Function, p Place) (backend.Deployment, error) {
 func resolve(specs []api.ServiceSpec, host netip.Addr) ([]backend.Service, error) {
 	services := make([]backend.Service, len(specs))
 	for i, s := range specs {
-		addr, port, err := s.HostPort()
-		if err != nil {
-			return nil, fmt.Errorf("service %s: %w", s.Name, err)
+		services[i] = backend.Service{Name: s.Name, Protocol: s.Protocol, Weights: s.Weights, Timeout: s.Timeout, Retries: s.Retries}
+		if s.ID != nil {
+			services[i].ID = *s.ID
 		}
-		if !addr.IsValid() {
-			addr = host
-		}
-		if !addr.IsValid() {
-			return nil, fmt.Errorf("service %s: the host has no address there: give one with --service %s=IP:%d", s.Name, s.Name, port)
-		}
-		services[i] = backend.Service{
-			Name: s.Name, Protocol: s.Protocol, Addr: netip.AddrPortFrom(addr, port), Timeout: s.Timeout,
+		for _, server := range s.Servers() {
+			addr, port, err := api.HostPort(server)
+			if err != nil {
+				return nil, fmt.Errorf("service %s: %w", s.Name, err)
+			}
+			if !addr.IsValid() {
+				addr = host
+			}
+			if !addr.IsValid() {
+				return nil, fmt.Errorf("service %s: the host has no address there: give one with --service %s=IP:%d", s.Name, s.Name, port)
+			}
+			services[i].Servers = append(services[i].Servers, netip.AddrPortFrom(addr, port))
 		}
 	}
 	return services, nil

@@ -17,13 +17,16 @@ enum { METHOD_GET, METHOD_SET };
 /* "get KEY\r\n", around the key where it stands. */
 static int send_get(EXTRACTED_HEADERS_T *headers, uint32_t len)
 {
+	uint64_t key;
+
 	/* memcached ends a key at white space and control characters: one within it could smuggle in a command. */
 	if (!len || len > KEY_MAX || lambda_token(headers, 0) < len)
 		return lambda_fail(headers, LN_STATUS_BAD_REQUEST);
+	key = lambda_hash(headers, 0, len);
 	if (!lambda_put(headers, len, 2) || lambda_put_text(headers, len, "\r\n") ||
 	    lambda_put_text(headers, -4, "get "))
 		return RETURN_FAULT;
-	return lambda_call(headers, SERVICE(memcached), -4, len + 6);
+	return lambda_call_key(headers, SERVICE(memcached), -4, len + 6, key);
 }
 
 /* "set KEY 0 0 LENGTH\r\nVALUE\r\n": the command is built backwards from the value, which stays where it is. */
@@ -32,10 +35,12 @@ static int send_set(EXTRACTED_HEADERS_T *headers, uint32_t len)
 	const uint8_t *head = payload(headers, 0, 1);
 	uint32_t key_len = head ? *head : 0;
 	uint32_t value = 1 + key_len, value_len = len - value;
+	uint64_t key;
 	int32_t at;
 
 	if (!key_len || key_len > KEY_MAX || len < value || value_len > VALUE_MAX || lambda_token(headers, 1) < key_len)
 		return lambda_fail(headers, LN_STATUS_BAD_REQUEST);
+	key = lambda_hash(headers, 1, key_len);
 	/* Room in front: what stands between key and value is longer than the key's length byte. */
 	at = (int32_t)value - 2 - (value_len > 999 ? 4 : value_len > 99 ? 3 : value_len > 9 ? 2 : 1) - 5;
 	at = (int32_t)lambda_forget(headers, at) - (int32_t)key_len;
@@ -46,7 +51,7 @@ static int send_set(EXTRACTED_HEADERS_T *headers, uint32_t len)
 	if (lambda_put_text(headers, at - 4, "set ") || !lambda_put(headers, len, 2) ||
 	    lambda_put_text(headers, len, "\r\n"))
 		return RETURN_FAULT;
-	return lambda_call(headers, SERVICE(memcached), at - 4, len + 2 - (at - 4));
+	return lambda_call_key(headers, SERVICE(memcached), at - 4, len + 2 - (at - 4), key);
 }
 
 /* "VALUE KEY FLAGS BYTES\r\nDATA\r\nEND\r\n" becomes "KEY=DATA": the key moves up to the data. */

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -59,7 +60,7 @@ func TestWire(t *testing.T) {
 	deploy(t, n, "web_server", workloads["web"])
 	deploy(t, n, "image_transformer", workloads["image"])
 	deploy(t, n, "kv_client", workloads["kv"], backend.Service{
-		Name: "memcached", Protocol: "memcached", Addr: service.addr(), Timeout: api.Duration(time.Minute),
+		Name: "memcached", Protocol: "memcached", Servers: []netip.AddrPort{service.addr()}, Timeout: api.Duration(time.Minute),
 	})
 	deployAssemble(t, n)
 	deadline := time.Now().Add(*duration)

@@ -343,7 +343,7 @@ static uint32_t build(uint8_t *p, const struct order *o)
 	};
 
 	if (o->type & 0x80) /* the reply of a service */
-		udp.dest = bpf_htons(LN_CALL_PORT + o->index % LN_CALL_PORTS);
+		udp.dest = bpf_htons(LN_CALL_PORT + o->index % (LN_CALL_PORTS + LN_MAX_RAW_CALLS));
 	memcpy(p + n, &udp, sizeof(udp));
 	n += sizeof(udp);
 	memcpy(p + n, &rpc, sizeof(rpc));

@@ -34,7 +34,7 @@ func serveCaller(t *testing.T, host string, services ...netip.AddrPort) (*Backen
 	d := deployment(workload, 3, api.ModePacket, fixture(t, "caller"))
 	for i, addr := range services {
 		d.Services = append(d.Services, backend.Service{
-			Name: fmt.Sprint("s", i), Protocol: "memcached", Addr: addr, Timeout: api.Duration(100 * time.Millisecond),
+			Name: fmt.Sprint("s", i), Protocol: "memcached", Servers: []netip.AddrPort{addr}, Timeout: api.Duration(100 * time.Millisecond),
 		})
 	}
 	if err := b.Deploy(t.Context(), d); err != nil {

@@ -3,6 +3,7 @@ package process
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net/netip"
@@ -100,7 +101,21 @@ func arguments(cfg Config, d backend.Deployment) []string {
 		args = append(args, "--once")
 	}
 	for _, s := range d.Services {
-		args = append(args, "--service", fmt.Sprintf("%s,%d", s.Addr, time.Duration(s.Timeout).Milliseconds()))
+		args = append(args, serviceArguments(s)...)
+	}
+	return args
+}
+
+// serviceArguments describe a service to lambda-host: how to call it, its servers, and which of them has each share of the keys.
+func serviceArguments(s backend.Service) []string {
+	args := []string{"--service", fmt.Sprintf("%s,%d,%d,%d,%d", s.Protocol, time.Duration(s.Timeout).Milliseconds(), s.Retries,
+		s.ID.At, s.ID.Bytes)}
+	for _, addr := range s.Servers {
+		args = append(args, "--server", addr.String())
+	}
+	if len(s.Servers) > 1 {
+		shares := s.Shares()
+		args = append(args, "--shares", hex.EncodeToString(shares[:]))
 	}
 	return args
 }

@@ -1,0 +1,438 @@
+package nic
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/bradfitz/gomemcache/memcache"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/compiler"
+	"github.com/lambdanic/lambdanic/internal/backend"
+	"github.com/lambdanic/lambdanic/test/seed"
+)
+
+// Services of all protocols, on the NIC and in a process: both must do the same.
+
+// The methods of test/lambdas/caller.c and binary.c.
+const (
+	methodCall   = 0
+	methodKeyed  = 128
+	binaryGet    = 0
+	binarySet    = 1
+	binaryDelete = 2
+)
+
+var fixtureRevision atomic.Uint32
+
+// fixture builds test/lambdas/NAME.c to call a service.
+func fixture(t testing.TB, name string, s backend.Service) backend.Deployment {
+	t.Helper()
+	build, _ := builds.LoadOrStore("fixture "+name, sync.OnceValues(func() (*compiler.Artifact, error) {
+		source, err := os.ReadFile("../../test/lambdas/" + name + ".c")
+		if err != nil {
+			return nil, err
+		}
+		spec := "name: " + name + "\nservices: [{name: " + s.Name + ", protocol: memcached, address: 'host:1'}]\n"
+		return buildFiles(map[string][]byte{name + ".c": source, api.SpecFile: []byte(spec)})
+	}))
+	a, err := build.(func() (*compiler.Artifact, error))()
+	if err != nil {
+		t.Fatalf("build %s: %v", name, err)
+	}
+	d := deployment(a, kvWorkload, fixtureRevision.Add(1))
+	d.Services = []backend.Service{s}
+	return d
+}
+
+// bothPlaces runs a test with a lambda on a NIC, and with it as a process.
+func bothPlaces(t *testing.T, n *NIC, d backend.Deployment, test func(t *testing.T, c *kvConn)) {
+	t.Helper()
+	t.Run("nic", func(t *testing.T) {
+		deploy(t, n, d)
+		test(t, dialNIC(t, n.Addr()))
+	})
+	t.Run("process", func(t *testing.T) {
+		b := startProcess(t, d)
+		endpoint, _ := b.Endpoint(d.Workload)
+		test(t, dialNIC(t, endpoint))
+	})
+}
+
+// A datagram that came to a service.
+type datagram struct {
+	from netip.AddrPort
+	data []byte
+}
+
+func (f *fakeService) datagram() datagram {
+	f.t.Helper()
+	buf := make([]byte, 2048)
+	_ = f.conn.SetReadDeadline(time.Now().Add(patience))
+	n, from, err := f.conn.ReadFromUDPAddrPort(buf)
+	if err != nil {
+		f.t.Fatalf("the service got nothing: %v", err)
+	}
+	return datagram{from, buf[:n]}
+}
+
+func (f *fakeService) send(to netip.AddrPort, data []byte) {
+	f.t.Helper()
+	if _, err := f.conn.WriteToUDPAddrPort(data, to); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func raw(timeout time.Duration, retries int, id api.ServiceID, servers ...netip.AddrPort) backend.Service {
+	return backend.Service{Name: "s", Protocol: api.ProtocolRaw, Servers: servers, Timeout: api.Duration(timeout), Retries: retries, ID: id}
+}
+
+// What a lambda sends is what the service gets, but for the request ID, and the answer comes back as it was sent.
+func TestRawService(t *testing.T) {
+	n := newTestNIC(t)
+	fake := newFake(t, n.HostAddr())
+	for _, id := range []api.ServiceID{{}, {At: 0, Bytes: 2}, {At: 3, Bytes: 4}, {At: 5, Bytes: 8}} {
+		t.Run(fmt.Sprintf("id %+v", id), func(t *testing.T) {
+			bothPlaces(t, n, fixture(t, "caller", raw(longest, 0, id, fake.addr())), func(t *testing.T, c *kvConn) {
+				fake.t = t
+				r := seed.Rand(t)
+				for range 200 {
+					exchangeRaw(t, c, fake, id, r)
+				}
+				if id.Bytes > 0 {
+					for size := 1; size < id.At+id.Bytes; size++ { // there is no place for the ID
+						c.expectError(c.send(methodCall, make([]byte, size), 1400), api.CodeLambdaFault)
+					}
+				}
+			})
+		})
+	}
+}
+
+func exchangeRaw(t *testing.T, c *kvConn, fake *fakeService, id api.ServiceID, r *rand.Rand) {
+	t.Helper()
+	body := []byte(randomValue(r, id.At+id.Bytes+1+r.IntN(1300)))
+	request := c.send(methodCall, body, api.RPCMaxPayload)
+	got := fake.datagram()
+	end := id.At + id.Bytes
+	if len(got.data) != len(body) || !bytes.Equal(got.data[:id.At], body[:id.At]) || !bytes.Equal(got.data[end:], body[end:]) {
+		t.Fatalf("the service got %x, of %x", got.data, body)
+	}
+	answer := []byte(randomValue(r, end+r.IntN(1400-end)))
+	copy(answer[id.At:end], got.data[id.At:end])
+	fake.send(got.from, answer)
+	h, reply := c.receive()
+	if h.Request != request || h.Type != api.TypeResponse || reply[0] != body[0] || !bytes.Equal(reply[1:], answer) {
+		t.Fatalf("got %+v %x, want %x", h, reply, answer)
+	}
+}
+
+// Only the server that was asked can answer, from its port, to the port that asked, and with the request's ID.
+func TestRawForgedReplies(t *testing.T) {
+	n := newTestNIC(t)
+	fake := newFake(t, n.HostAddr())
+	id := api.ServiceID{At: 1, Bytes: 4}
+	deploy(t, n, fixture(t, "caller", raw(longest, 0, id, fake.addr())))
+	c := dialNIC(t, n.Addr())
+	request := c.send(methodCall, []byte("question"), 64)
+	got := fake.datagram()
+	truth := slices.Clone(got.data)
+	copy(truth[5:], "yes")
+	wrong := slices.Clone(truth)
+	wrong[4] ^= 1
+	forgeries := uint64(0)
+	for name, forge := range map[string]func(){
+		"another port":    func() { newFake(t, n.HostAddr()).send(got.from, truth) },
+		"another address": func() { (&fakeService{t, bindOther(t, n, fake.addr().Port())}).send(got.from, truth) },
+		"another ID":      func() { fake.send(got.from, wrong) },
+		"no ID":           func() { fake.send(got.from, truth[:4]) },
+		"nothing":         func() { fake.send(got.from, nil) },
+	} {
+		forge()
+		forgeries++
+		eventually(t, name+" is counted as forged", func() bool { return counters(t, n).Forged == forgeries })
+	}
+	fake.send(netip.AddrPortFrom(got.from.Addr(), 61440+2048+(got.from.Port()-1)%2048), truth)
+	expectStrays(t, n, "another call's port", 1)
+	fake.send(got.from, truth)
+	if h, body := c.receive(); h.Request != request || string(body[1:]) != string(truth) {
+		t.Errorf("got %+v %q", h, body)
+	}
+	fake.send(got.from, truth)
+	expectStrays(t, n, "a second reply", 2)
+}
+
+// In a process, what has another ID is no answer.
+func TestRawForgedInProcess(t *testing.T) {
+	fake := newFake(t, netip.MustParseAddr("127.0.0.1"))
+	b := startProcess(t, fixture(t, "caller", raw(longest, 0, api.ServiceID{At: 1, Bytes: 4}, fake.addr())))
+	endpoint, _ := b.Endpoint(kvWorkload)
+	c := dialNIC(t, endpoint)
+	request := c.send(methodCall, []byte("question"), 64)
+	got := fake.datagram()
+	wrong := slices.Clone(got.data)
+	wrong[1] ^= 1
+	fake.send(got.from, wrong)
+	fake.send(got.from, wrong[:4])
+	newFake(t, netip.MustParseAddr("127.0.0.1")).send(got.from, got.data)
+	fake.send(got.from, got.data)
+	if h, body := c.receive(); h.Request != request || !bytes.Equal(body[1:], got.data) {
+		t.Errorf("got %+v %q", h, body)
+	}
+}
+
+// A request that is not answered is sent again as it was, and the client hears nothing of that; when no try is left, it hears of
+// a time-out.
+func TestRetries(t *testing.T) {
+	const timeout, retries = 100 * time.Millisecond, 3
+	n := open(t, pacedConfig(t))
+	fake := newFake(t, n.HostAddr())
+	for _, s := range []backend.Service{
+		raw(timeout, retries, api.ServiceID{At: 2, Bytes: 8}, fake.addr()),
+		{Name: "s", Protocol: api.ProtocolMemcached, Servers: []netip.AddrPort{fake.addr()}, Timeout: api.Duration(timeout), Retries: retries},
+	} {
+		t.Run(string(s.Protocol), func(t *testing.T) {
+			bothPlaces(t, n, fixture(t, "caller", s), func(t *testing.T, c *kvConn) {
+				fake.t = t
+				for lost := range retries + 2 {
+					testRetry(t, c, fake, lost, retries, timeout)
+				}
+			})
+		})
+	}
+	if got := counters(t, n); got.Retries < 2*(1+2+3+3) || got.Timeouts != 2 { // more where the machine was slow
+		t.Errorf("%d retries and %d time-outs were counted", got.Retries, got.Timeouts)
+	}
+	var key uint32
+	if err := n.objs.LnRetained.NextKey(nil, &key); err == nil {
+		t.Errorf("request %d is kept for ever", key)
+	}
+}
+
+// testRetry has a request be lost so many times, on its way to the service or back.
+func testRetry(t *testing.T, c *kvConn, fake *fakeService, lost, retries int, timeout time.Duration) {
+	t.Helper()
+	began := time.Now()
+	question := fmt.Sprint("a question, answered when it was lost this often: ", lost)
+	next := func() datagram {
+		for {
+			if d := fake.datagram(); bytes.HasSuffix(d.data, []byte(question[16:])) { // behind the request ID
+				return d // and no late try of the last one
+			}
+		}
+	}
+	request := c.send(methodCall, []byte(question), 128)
+	first := next()
+	for range min(lost, retries) {
+		if again := next(); again.from != first.from || !bytes.Equal(again.data, first.data) {
+			t.Fatalf("sent again as %x from %v, after %x from %v", again.data, again.from, first.data, first.from)
+		}
+	}
+	if lost > retries {
+		c.expectError(request, api.CodeTimeout)
+	} else {
+		fake.send(first.from, first.data)
+		h, body := c.receive()
+		if h.Request != request || h.Type != api.TypeResponse || !bytes.HasSuffix(first.data, body[1:]) {
+			t.Fatalf("got %+v %x", h, body)
+		}
+	}
+	const tick = 10 * time.Millisecond // of the coarsest clock that a process may go by
+	if took := time.Since(began); took < time.Duration(lost)*(timeout-tick) {
+		t.Errorf("%d tries took %v, of %v each", lost, took, timeout)
+	}
+}
+
+// A late answer to the first try is one, though the second is under way; the second's finds nobody.
+func TestLateAnswerToFirstTry(t *testing.T) {
+	n := open(t, pacedConfig(t))
+	fake := newFake(t, n.HostAddr())
+	deploy(t, n, fixture(t, "caller", raw(100*time.Millisecond, 5, api.ServiceID{}, fake.addr())))
+	c := dialNIC(t, n.Addr())
+	request := c.send(methodCall, []byte("question"), 64)
+	first := fake.datagram()
+	fake.datagram()
+	fake.send(first.from, []byte("late"))
+	if h, body := c.receive(); h.Request != request || string(body) != "qlate" {
+		t.Errorf("got %+v %q", h, body)
+	}
+	fake.send(first.from, []byte("late"))
+	expectStrays(t, n, "the second try's answer", 1)
+}
+
+// mixed is what ln_share() makes of a key (bpf/layout.h): MurmurHash3's finalizer.
+func mixed(key uint64) uint64 {
+	key = (key ^ key>>33) * 0xff51afd7ed558ccd
+	key = (key ^ key>>33) * 0xc4ceb9fe1a85ec53
+	return key ^ key>>33
+}
+
+// A call's key, or else its request's ID, chooses the server, and the table of shares says which: in both places.
+func TestServers(t *testing.T) {
+	n := newTestNIC(t)
+	var fakes []*fakeService
+	var servers []netip.AddrPort
+	for range 5 {
+		f := newFake(t, n.HostAddr())
+		fakes, servers = append(fakes, f), append(servers, f.addr())
+	}
+	s := raw(longest, 0, api.ServiceID{}, servers...)
+	s.Weights = []int{1, 2, 3, 1, 1}
+	shares := s.Shares()
+	bothPlaces(t, n, fixture(t, "caller", s), func(t *testing.T, c *kvConn) {
+		for i := range 256 {
+			for _, method := range []uint32{methodCall, methodKeyed} {
+				request := c.send(method, []byte{byte(i)}, 16)
+				key := request
+				if method == methodKeyed {
+					key = uint64(i)
+				}
+				f := fakes[shares[mixed(key)%backend.Shares]]
+				f.t = t
+				f.send(f.datagram().from, []byte("here"))
+				if h, body := c.receive(); h.Request != request || string(body[1:]) != "here" {
+					t.Fatalf("got %+v %q", h, body)
+				}
+			}
+		}
+	})
+}
+
+// Ports and IDs of calls are spread over all that there are, and do not follow each other.
+func TestCallsUnforeseeable(t *testing.T) {
+	const calls = 2000
+	n := newTestNIC(t)
+	fake := newFake(t, n.HostAddr())
+	for _, s := range []backend.Service{
+		raw(longest, 0, api.ServiceID{At: 0, Bytes: 2}, fake.addr()),
+		{Name: "s", Protocol: api.ProtocolMemcached, Servers: []netip.AddrPort{fake.addr()}, Timeout: api.Duration(longest)},
+	} {
+		deploy(t, n, fixture(t, "caller", s))
+		c := dialNIC(t, n.Addr())
+		ports, ids, steps := map[uint16]int{}, map[uint16]int{}, map[[2]uint16]int{}
+		var last [2]uint16
+		for range calls {
+			c.send(methodCall, []byte("question"), 64)
+			q := fake.datagram()
+			port, id := q.from.Port(), binary.BigEndian.Uint16(q.data)
+			ports[port]++
+			ids[id]++
+			steps[[2]uint16{port - last[0], id - last[1]}]++
+			last = [2]uint16{port, id}
+			fake.send(q.from, q.data)
+			c.receive()
+		}
+		// 2,000 of 2,048 hit 1,277 different ones on average, with a deviation of 15; of 65,536, 1,970 with one of 6.
+		if len(ports) < 1150 || len(ids) < 1900 || len(steps) < calls-10 {
+			t.Errorf("%s: %d calls have %d ports, %d IDs, and %d differences", s.Protocol, calls, len(ports), len(ids), len(steps))
+		}
+	}
+}
+
+// The binary protocol against a real memcached: what goes in so comes out by TCP, and the reverse.
+func TestMemcachedBinary(t *testing.T) {
+	n := newTestNIC(t)
+	addr, tcp := startMemcached(t, n)
+	s := backend.Service{Name: "cache", Protocol: api.ProtocolMemcached, Servers: []netip.AddrPort{addr}, Timeout: api.Duration(longest)}
+	bothPlaces(t, n, fixture(t, "binary", s), func(t *testing.T, c *kvConn) {
+		r := seed.Rand(t)
+		for range 50 {
+			key, value, other := strings.ReplaceAll(randomKey(r, 1+r.IntN(200)), "\x00", "0"), randomValue(r, r.IntN(1000)), randomValue(r, r.IntN(1000))
+			if status, body := c.response(binarySet, []byte(key+"\x00"+value)); status != api.StatusOK || body != "" {
+				t.Fatalf("set: status %d %q", status, body)
+			}
+			if item, err := tcp.Get(key); err != nil || string(item.Value) != value {
+				t.Fatalf("get by TCP: %v", err)
+			}
+			if err := tcp.Set(&memcache.Item{Key: key, Value: []byte(other)}); err != nil {
+				t.Fatal(err)
+			}
+			if status, body := c.response(binaryGet, []byte(key)); status != api.StatusOK || body != other {
+				t.Fatalf("get: status %d %q, want %q", status, body, other)
+			}
+			if status, body := c.response(binaryDelete, []byte(key)); status != api.StatusOK {
+				t.Fatalf("delete: status %d %q", status, body)
+			}
+			if status, body := c.response(binaryGet, []byte(key)); status != api.StatusNotFound || body != "Not found" {
+				t.Fatalf("get after delete: status %d %q", status, body)
+			}
+		}
+	})
+}
+
+// Three memcacheds are one store: each key is in one of them, the same for both places.
+func TestSeveralMemcacheds(t *testing.T) {
+	n := newTestNIC(t)
+	d := bundled(t, "kv_client", kvWorkload, 1)
+	s := backend.Service{Name: "memcached", Protocol: api.ProtocolMemcached, Timeout: api.Duration(longest)}
+	var stores []*memcache.Client
+	for range 3 {
+		addr, tcp := startMemcached(t, n)
+		s.Servers, stores = append(s.Servers, addr), append(stores, tcp)
+	}
+	d.Services = []backend.Service{s}
+	deploy(t, n, d)
+	endpoint, _ := startProcess(t, d).Endpoint(kvWorkload)
+	places := []*kvConn{dialNIC(t, n.Addr()), dialNIC(t, endpoint)}
+	count := make([]int, len(stores))
+	for i := range 300 {
+		key := fmt.Sprint("key", i)
+		if status, body := places[i%2].set(key, "of "+key); status != api.StatusOK {
+			t.Fatalf("set %s: status %d %q", key, status, body)
+		}
+		if status, body := places[1-i%2].get(key); status != api.StatusOK || body != key+"=of "+key {
+			t.Fatalf("get %s: status %d %q", key, status, body)
+		}
+		found := 0
+		for j, tcp := range stores {
+			if _, err := tcp.Get(key); err == nil {
+				found++
+				count[j]++
+			}
+		}
+		if found != 1 {
+			t.Errorf("%s is in %d of %d memcacheds", key, found, len(stores))
+		}
+	}
+	if slices.Min(count) < 50 {
+		t.Errorf("the memcacheds have %v keys", count)
+	}
+}
+
+// A service that is silent ties up no more records than there are, and the next call is told so.
+func TestRawCallsBusy(t *testing.T) {
+	n := newTestNIC(t)
+	fake := newFake(t, n.HostAddr())
+	bigBuffers(t, fake.conn)
+	deploy(t, n, fixture(t, "caller", raw(longest, 0, api.ServiceID{}, fake.addr())))
+	c := dialNIC(t, n.Addr())
+	var asked []datagram
+	_ = c.conn.SetReadDeadline(time.Now().Add(patience))
+	for range 3 * 2048 {
+		c.send(methodCall, []byte("question"), 64)
+	}
+	busy := counters(t, n).Busy
+	for range 3*2048 - int(busy) {
+		asked = append(asked, fake.datagram())
+	}
+	if len(asked) > 2048 || len(asked) < 1900 {
+		t.Errorf("%d calls are in flight, of 2,048 at most", len(asked))
+	}
+	ports := map[uint16]bool{}
+	for _, q := range asked {
+		ports[q.from.Port()] = true
+	}
+	if len(ports) != len(asked) {
+		t.Errorf("%d calls share %d ports", len(asked), len(ports))
+	}
+}
