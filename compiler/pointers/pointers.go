@@ -92,24 +92,22 @@ func isExit(ins *asm.Instruction) bool {
 // follow is step, and what the way that control goes says of NULL.
 func (c *checker) follow(i, to int, s state) (state, bool) {
 	ins := &c.Insns[i]
-	op := ins.OpCode.JumpOp()
-	if ins.OpCode.Class() != asm.JumpClass || op != asm.JEq && op != asm.JNE || ins.OpCode.Source() != asm.ImmSource || ins.Constant != 0 || c.Target[i] == i+1 {
+	if !asksForNull(ins) || c.Target[i] == i+1 {
 		return c.step(i, s), true
 	}
 	v := &s.reg[ins.Dst]
-	switch zero := (op == asm.JEq) == (to == c.Target[i]); {
-	case !zero:
+	if isNull := (ins.OpCode.JumpOp() == asm.JEq) == (to == c.Target[i]); !isNull {
 		v.kind &^= null
-	case v.known && v.is(number): // but not zero
-		return s, false
-	default:
-		k := v.kind & (null | stray)
-		if v.may(number) {
-			k |= null
-		}
-		*v = value{kind: k, known: k == null}
+		return s, v.kind != 0
 	}
-	return s, v.kind != 0
+	goes := v.may(number | null)
+	*v = constant(0)
+	return s, goes
+}
+
+func asksForNull(ins *asm.Instruction) bool {
+	op := ins.OpCode.JumpOp()
+	return ins.OpCode.Class() == asm.JumpClass && (op == asm.JEq || op == asm.JNE) && ins.OpCode.Source() == asm.ImmSource && ins.Constant == 0
 }
 
 // step is what is known after the instruction at index i.
