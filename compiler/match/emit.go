@@ -19,6 +19,12 @@ type Code struct {
 	Header []byte
 	// Unit is the file to compile: it includes the lambda.
 	Unit []byte
+	// Headers are those that its packets have, in the order of the parser.
+	Headers []*Header
+	// Reads and Writes say which fields a line of Unit, counted from 1, takes from a packet and puts back into one. Of what nobody
+	// needs in the end, the compiler leaves no instruction.
+	Reads, Writes map[int][]*Field
+	Calculations  []*Calculation
 }
 
 // HeaderFile is the name under which the lambda's headers include Code.Header.
@@ -27,9 +33,11 @@ const HeaderFile = "pif_program.h"
 // Emit lowers a program without tables, as Reduce leaves it, to C. The C parses what the program needs of a packet, runs
 // both controls and the lambda between them, and writes back what was changed.
 func Emit(p *Program, lambda Lambda) Code {
-	e := &emitter{Program: p, lambda: lambda, used: p.usedBy(lambda.Uses)}
+	e := &emitter{Program: p, lambda: lambda, used: p.usedBy(lambda.Uses), reads: map[int][]*Field{}, writes: map[int][]*Field{}}
 	e.findNeeded()
-	return Code{Header: e.header(), Unit: e.unit()}
+	return Code{
+		Header: e.header(), Unit: e.unit(), Headers: e.order(), Reads: e.reads, Writes: e.writes, Calculations: e.Calculations,
+	}
 }
 
 type emitter struct {
@@ -38,7 +46,10 @@ type emitter struct {
 	used   *use
 	needed map[*Field]bool
 	out    strings.Builder
+	lines  int // in out
 	depth  int
+
+	reads, writes map[int][]*Field // by line
 }
 
 // line writes one line, indented as the braces before it ask for.
@@ -55,14 +66,23 @@ func (e *emitter) line(format string, args ...any) {
 		depth = 0
 	}
 	e.out.WriteString(strings.Repeat("\t", depth) + text + "\n")
+	e.lines += 1 + strings.Count(text, "\n")
 	if strings.HasSuffix(text, "{") {
 		e.depth++
+	}
+}
+
+// note remembers that the last line reads or writes a field.
+func (e *emitter) note(lines map[int][]*Field, f *Field) {
+	if !slices.Contains(lines[e.lines], f) {
+		lines[e.lines] = append(lines[e.lines], f)
 	}
 }
 
 func (e *emitter) take() []byte {
 	out := e.out.String()
 	e.out.Reset()
+	e.lines = 0
 	return []byte(out)
 }
 

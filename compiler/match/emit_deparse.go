@@ -128,6 +128,7 @@ func (e *emitter) rewrite(list []*Header) {
 			if f := e.cellView(c); f != nil {
 				e.line("if (%s)", e.viewChanged(h, c, f))
 				e.line("\t%s", e.storeView(h, c, f))
+				e.note(e.writes, f)
 			}
 		}
 		e.line("off += %d;", h.Bytes())
@@ -165,6 +166,7 @@ func (e *emitter) writeCells(h *Header) {
 		if f := e.cellView(c); f != nil {
 			e.line("} else if (%s) {", e.viewChanged(h, c, f))
 			e.line("%s", e.storeView(h, c, f))
+			e.note(e.writes, f)
 		}
 		e.line("}")
 	}
@@ -224,6 +226,9 @@ func (e *emitter) storeCell(h *Header, c cell) {
 		default:
 			e.line("at[%d] = %s;", c.first+at, value(0, 8))
 			at++
+		}
+		for _, w := range c.words {
+			e.note(e.writes, w.field)
 		}
 	}
 }

@@ -71,9 +71,11 @@ func (e *emitter) extract(h *Header) {
 			}
 			for _, w := range f.words() {
 				e.line("h->%s->%s = %s;", h.Name, w.name, loadWord(w))
+				e.note(e.reads, f)
 			}
 			if e.bytesView(f) {
 				e.line("__builtin_memcpy(h->%s->%s, at + %d, %d);", h.Name, f.Name, f.Offset/8, f.Width/8)
+				e.note(e.reads, f)
 			}
 		}
 		e.line("h->%s->pif_valid = 1;", h.Name)

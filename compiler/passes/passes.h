@@ -36,6 +36,7 @@ void addBuiltins(llvm::ModulePassManager &); // comparisons of a few bytes becom
 void addUndefined(llvm::ModulePassManager &); // values that C leaves undefined become zero
 void addVariables(llvm::ModulePassManager &); // where local variables are is forgotten
 void linkRuntime(llvm::Module &); // what the passes called of soft_float_runtime.c
+void addHeaders(llvm::ModulePassManager &); // says what is read of packets and written to them
 void addStep(llvm::ModulePassManager &, llvm::StringRef name); // counts instructions, for the report
 void addRemarks(llvm::ModulePassManager &); // writes what the passes had to say
 

@@ -45,6 +45,7 @@ static void addFirst(ModulePassManager &passes)
 static void addLast(ModulePassManager &passes)
 {
 	lambda::addStep(passes, "begin");
+	lambda::addHeaders(passes);
 	lambda::addUnsupported(passes);
 	lambda::addCalls(passes);
 	lambda::addRecursion(passes);

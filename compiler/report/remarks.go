@@ -23,8 +23,6 @@ type Remark struct {
 	State        string `json:"state,omitempty"`
 	Cost         uint64 `json:"cost,omitempty"`
 	Function     string `json:"function,omitempty"`
-	Header       string `json:"header,omitempty"`
-	Field        string `json:"field,omitempty"`
 	File         string `json:"file,omitempty"`
 	Line         int    `json:"line,omitempty"`
 }

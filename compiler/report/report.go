@@ -12,7 +12,7 @@
 //	{"kind":"check","state":"proven","file":"a.c","line":13}
 //	{"kind":"loop","state":"metered","cost":40,"file":"a.c","line":20}
 //	{"kind":"call","state":"inlined","function":"quick_sort","file":"a.c","line":31}
-//	{"kind":"header","header":"udp","field":"dst_port"}
+//	{"kind":"header","state":"read","line":12}
 //	{"kind":"atomic","state":"left","object":"hits","why":"it is no integer","file":"a.c","line":40}
 //
 // A step is a pass that has run, in order: begin (what clang gives), calls, float, arithmetic, memory, metering.
@@ -27,6 +27,8 @@
 // (cost in instructions of an iteration, 0 if left to the loader), or walked, where the verifier ends it alone. A call is
 // inlined, kept, switched (a function pointer), or iterated (a recursion that became a loop or an explicit stack).
 //
+// A header is a line of a match stage's parser or deparser (compiler/match) of which instructions are left: read or written.
+//
 // An atomic is a place where what all CPUs share is read, changed and written back: atomic, or left as it is, and why.
 //
 // File and line are the author's, without the directory; they are left out where nothing is known.
@@ -35,7 +37,6 @@ package report
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/cilium/ebpf"
 
@@ -47,8 +48,9 @@ import (
 
 // A Report is what there is to say of one lambda for the NIC.
 type Report struct {
-	Lambda  string   `json:"lambda"`
-	Headers []string `json:"headers,omitempty"` // header.field, as far as the passes say
+	Lambda string `json:"lambda"`
+	// Headers are those of packets, where it has a match stage of its own. (All others see what the NIC program parses.)
+	Headers []Header `json:"headers,omitempty"`
 	// Match is how its match stage became smaller, where it has one of its own.
 	Match   []match.Step `json:"match,omitempty"`
 	Steps   []Step       `json:"steps"`
@@ -126,6 +128,7 @@ func Make(ctx context.Context, source []byte, opts Options) (*Report, error) {
 	}
 	if stage != nil {
 		r.Match = stage.Steps
+		r.findHeaders(stage, remarks)
 	}
 	if err := r.countSteps(ctx, source, spec, remarks); err != nil {
 		return nil, err
@@ -167,14 +170,6 @@ func (r *Report) estimate(spec *ebpf.CollectionSpec) error {
 func (r *Report) take(remarks []Remark) {
 	for _, m := range remarks {
 		switch m.Kind {
-		case "header":
-			name := m.Header
-			if m.Field != "" {
-				name += "." + m.Field
-			}
-			if !slices.Contains(r.Headers, name) {
-				r.Headers = append(r.Headers, name)
-			}
 		case "check":
 			r.Checks.At = append(r.Checks.At, m)
 			if m.State == "proven" {

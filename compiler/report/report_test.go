@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -99,14 +100,14 @@ func TestVerifierObjects(t *testing.T) {
 func TestRemarks(t *testing.T) {
 	remarks := parseRemarks([]byte("{\"kind\":\"step\",\"step\":\"begin\",\"instructions\":812}\nnonsense\n{}\n" +
 		"{\"kind\":\"check\",\"state\":\"proven\",\"file\":\"a.c\",\"line\":3}\n{\"kind\":\"check\",\"state\":\"inserted\",\"why\":\"index\"}\n" +
-		"{\"kind\":\"header\",\"header\":\"udp\",\"field\":\"dst_port\"}\n{\"kind\":\"header\",\"header\":\"udp\",\"field\":\"dst_port\"}\n" +
+		"{\"kind\":\"header\",\"state\":\"read\",\"line\":12}\n" +
 		"{\"kind\":\"call\",\"function\":\"f\",\"state\":\"inlined\"}\x00\n{\"kind\":\"some day\"}"))
-	if len(remarks) != 7 {
+	if len(remarks) != 6 {
 		t.Errorf("%d remarks: %+v", len(remarks), remarks)
 	}
 	var r Report
 	r.take(remarks)
-	if r.Checks.Inserted != 1 || r.Checks.Proven != 1 || !slices.Equal(r.Headers, []string{"udp.dst_port"}) || len(r.Calls) != 1 {
+	if r.Checks.Inserted != 1 || r.Checks.Proven != 1 || len(r.Calls) != 1 {
 		t.Errorf("%+v", r)
 	}
 	if at := remarks[1].at(); at != "a.c:3" {
@@ -169,7 +170,7 @@ declare void @h()
 }
 
 func TestTextShowsNoControls(t *testing.T) {
-	r := Report{Lambda: "x", Headers: []string{"\x1b[2Jgone"}}
+	r := Report{Lambda: "x", Headers: []Header{{Name: "\x1b[2Jgone"}}}
 	var out bytes.Buffer
 	if err := r.Text(&out); err != nil || strings.Contains(out.String(), "\x1b") {
 		t.Errorf("%q (%v)", out.String(), err)
@@ -191,6 +192,31 @@ func TestReportOfMatchStage(t *testing.T) {
 	}
 	if !strings.Contains(b.String(), "tables to if-else") {
 		t.Errorf("it is not in the text:\n%s", b.String())
+	}
+}
+
+// What the report says of headers is what is left of them: the deparser writes no length where none changes, the parser reads nothing of
+// a header that the lambda fills.
+func TestReportOfHeaders(t *testing.T) {
+	for lambda, want := range map[string]Header{
+		"web_server": {
+			Name: "udp", Bytes: 8, Read: []string{"srcPort", "dstPort", "checksum"}, Written: []string{"srcPort", "dstPort", "checksum"},
+			Checksum: "checksum is updated by what changed (RFC 1624)",
+		},
+		"kv_client": {Name: "query", Bytes: 32, Written: []string{"text"}},
+	} {
+		r, err := Make(t.Context(), pack(t, "../p4/testdata/"+lambda), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(r.Headers, func(h Header) bool { return h.Name == want.Name })
+		if i < 0 || fmt.Sprint(r.Headers[i]) != fmt.Sprint(want) {
+			t.Errorf("%s: headers %+v, want %+v", lambda, r.Headers, want)
+		}
+		var b strings.Builder
+		if err := r.Text(&b); err != nil || !strings.Contains(b.String(), "written where changed") {
+			t.Errorf("%v, it is not in the text:\n%s", err, b.String())
+		}
 	}
 }
 

@@ -16,10 +16,8 @@ import (
 func (r *Report) Text(w io.Writer) error {
 	t := &text{w: tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)}
 	t.line("lambda %s", r.Lambda)
-	if len(r.Headers) > 0 {
-		t.line("headers\t%s", strings.Join(r.Headers, ", "))
-	}
 	r.textOfMatch(t)
+	r.textOfHeaders(t)
 	r.textOfSteps(t)
 	r.textOfTime(t)
 	r.textOfChecks(t)
