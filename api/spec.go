@@ -3,6 +3,7 @@ package api
 import (
 	"errors"
 	"fmt"
+	"math/bits"
 	"regexp"
 	"slices"
 	"strconv"
@@ -58,6 +59,21 @@ type MessageSpec struct {
 	Max      Bytes       `yaml:"max,omitempty" json:"max,omitempty"`             // largest message
 	InFlight int         `yaml:"in_flight,omitempty" json:"in_flight,omitempty"` // messages at once, rounded up to a power of two
 	Timeout  Duration    `yaml:"timeout,omitempty" json:"timeout,omitempty"`     // a message without new packets is forgotten
+	Regions  int         `yaml:"regions,omitempty" json:"regions,omitempty"`     // messages besides, which peers write by RDMA (target nic)
+}
+
+// Records returns how many records of messages a lambda has in all, a power of two, and the first of those that are regions.
+// Those before it are of λ-RPC messages.
+func (m MessageSpec) Records() (all, firstRegion int) {
+	firstRegion = roundUp(m.InFlight)
+	return roundUp(firstRegion + m.Regions), firstRegion
+}
+
+func roundUp(n int) int {
+	if n <= 1 {
+		return n
+	}
+	return 1 << bits.Len(uint(n-1))
 }
 
 // LimitsSpec bounds a lambda's resources.
@@ -111,6 +127,7 @@ const (
 	MaxServers        = 32 // of all services together
 	MaxWeight         = 1000
 	MaxRetries        = 10
+	MaxRegions        = 64
 )
 
 var (
@@ -254,7 +271,13 @@ func (m MessageSpec) validate(bad func(field, format string, args ...any)) {
 		bad("message.mode", "%q is unknown: use packet, stream or assemble", m.Mode)
 		return
 	}
+	if m.Regions < 0 || m.Regions > MaxRegions {
+		bad("message.regions", "%d is not between 0 and %d", m.Regions, MaxRegions)
+	}
 	if m.Mode == ModePacket {
+		if m.Regions > 0 {
+			bad("message.regions", "peers write messages: set message.mode to %q or %q", ModeAssemble, ModeStream)
+		}
 		return
 	}
 	if m.Max > MaxMessage {

@@ -41,6 +41,7 @@ const (
 	FlagDone       Flag = 8
 	FlagResend     Flag = 16
 	FlagOnce       Flag = 32
+	FlagRegion     Flag = 128 // the payload names a region that the message was written to by RDMA
 )
 
 // Code is the reason in an error packet.

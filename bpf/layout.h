@@ -12,7 +12,7 @@
 #include <linux/types.h>
 
 /* Raise when a record below changes: a daemon adopts a pinned NIC program of its own version only. */
-enum ln_version { LN_LAYOUT_VERSION = 9 };
+enum ln_version { LN_LAYOUT_VERSION = 10 };
 
 enum ln_limit {
 	LN_MAX_WORKLOADS = 65536, /* dispatch entries; the low half of a workload ID is its index */
@@ -33,6 +33,8 @@ enum ln_limit {
 	LN_MAX_SERVICES = 8, /* of one lambda */
 	LN_MAX_SERVERS = 32, /* of one lambda's services together */
 	LN_SHARES = 512, /* into which the keys of a service's calls are divided */
+	LN_MAX_QPS = 1024, /* the low bits of a queue pair's number are its index */
+	LN_MAX_REGIONS = 1024, /* likewise of a remote key */
 	LN_HIST_BUCKETS = 32, /* log2 of nanoseconds */
 	LN_SAMPLE_EVERY = 64, /* runs per sampled time measurement, a power of two */
 	LN_ONCE_BUCKETS = 1024, /* of requests that are executed at most once, a power of two */
@@ -82,8 +84,10 @@ struct ln_slot {
 	__u32 message_timeout_ms;
 	__u32 namespace_id;
 	__u32 message_ways; /* records that it uses of each bucket */
-	__u32 clones; /* 1: a match stage that may clone its packets */
-	__u32 once; /* 1: each request is executed at most once, asked for or not */
+	__u16 clones; /* 1: a match stage that may clone its packets */
+	__u16 once; /* 1: each request is executed at most once, asked for or not */
+	__u16 region_base; /* the first of its records that are regions */
+	__u16 region_count;
 	__u8 first[LN_MAX_SERVICES]; /* of each service's servers, from service_base on; 0xff: no such service */
 };
 
@@ -345,6 +349,69 @@ struct ln_sent {
 	__u8 frame[LN_SENT_MAX];
 };
 
+enum ln_qp_state {
+	LN_QP_NONE = 0,
+	LN_QP_READY = 1,
+	LN_QP_ERROR = 2, /* it refused a message, and takes no more */
+};
+
+/* What a queue pair is in the middle of. */
+enum ln_qp_message { LN_QP_IDLE = 0, LN_QP_SEND = 1, LN_QP_WRITE = 2 };
+
+/*
+ * A queue pair's responder. The host writes it, its state last; then a packet changes what is below claim, and may break it. One CPU at a
+ * time does so, the one that made claim 1.
+ */
+struct ln_qp {
+	__u32 state; /* enum ln_qp_state */
+	__u32 qpn; /* whole: a number that was used before finds nobody */
+	__u32 peer_qpn;
+	__u32 workload; /* whose regions it may write to */
+	__u8 peer_addr[16];
+	__u8 service; /* LN_ROCE_SERVICE_* */
+	__u8 trust; /* 1: do not check ICRCs */
+	__u16 mtu;
+	__u32 receive; /* the key of the region that SENDs go to; 0: none */
+
+	__u32 claim;
+	__u32 psn; /* of the packet that comes next */
+	__u32 msn; /* messages that are complete */
+	__u32 message; /* enum ln_qp_message */
+	__u32 naked; /* 1: the peer was told that packets are missing */
+	__u32 key; /* of the region that the message goes to; 0: of no bytes */
+	__u32 at; /* where in it the next bytes go */
+	__u32 left; /* bytes that are to come, or, of a SEND, may */
+	__u32 extent; /* where the bytes end that came since the lambda ran */
+	__u32 ipv6; /* the peer's family; the host's too */
+	__u64 packets; /* taken in */
+	__u64 bytes;
+	__u64 messages;
+	__u64 repeated; /* packets that were there before */
+	__u64 naks; /* sent */
+	__u64 dropped; /* packets */
+};
+
+/* Memory of one revision of a lambda that peers write to: one of its message records. */
+struct ln_region {
+	__u32 key; /* 0: none. Written last; revoking stores 0 */
+	__u32 slot;
+	__u32 workload;
+	__u32 revision;
+	__u64 base; /* its address, for peers; also the ID by which the lambda knows what is in it */
+	__u32 length;
+	__u32 record;
+	__u32 method; /* of what comes without a number */
+	__u32 claim; /* 1: a CPU runs the lambda on it */
+
+	__u32 answered; /* 1: the last message was */
+	__u32 code; /* enum of LN_CODE_*: why it was not; 0 */
+	__u32 reply_len;
+	__u32 status;
+	__u64 request; /* of the λ-RPC that had it run */
+	__u64 peer; /* who sent that */
+	__u64 runs;
+};
+
 /* Per slot and CPU; the first line is what every request touches. */
 struct ln_stats {
 	__u64 requests; /* begun: of a message, the first packet counts */
@@ -373,6 +440,7 @@ enum ln_counter {
 	LN_COUNT_TIMEOUTS, /* external calls, and waits for the host, that expired */
 	LN_COUNT_ASTRAY, /* packets of a match stage to where its spec lets it send none */
 	LN_COUNT_COPIES, /* packets that their clones left behind, as pacer was slow or they were long */
+	LN_COUNT_ALIEN, /* RDMA packets from others than their queue pair's peer */
 	LN_COUNT_MAX,
 };
 

@@ -17,6 +17,16 @@ struct {
 	__type(value, __u32);
 } ln_programs SEC(".maps");
 
+/* Parts of the NIC program that end the root's work on a packet. */
+enum ln_part { LN_PART_RDMA = 0, LN_PART_MAX };
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, LN_PART_MAX);
+	__type(key, __u32);
+	__type(value, __u32);
+} ln_parts SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 4096);
@@ -197,12 +207,48 @@ struct {
 	__type(value, struct ln_question);
 } ln_questions SEC(".maps");
 
+/* The host writes single fields of these two, in mapped memory. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, LN_MAX_QPS);
+	__type(key, __u32);
+	__type(value, struct ln_qp);
+} ln_qps SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, LN_MAX_REGIONS);
+	__type(key, __u32);
+	__type(value, struct ln_region);
+} ln_regions SEC(".maps");
+
+/* What the transport headers of a RoCEv2 packet say, and where its payload is (roce.h). */
+struct ln_roce {
+	__u32 at; /* of the first of them */
+	__u32 op;
+	__u32 service;
+	__u32 qpn;
+	__u32 psn;
+	__u32 ack; /* 1: it asks for an acknowledgement */
+	__u64 va;
+	__u32 key;
+	__u32 dma_len;
+	__u32 imm;
+	__u32 payload;
+	__u32 length; /* of the payload */
+	__u32 malformed;
+};
+
 /* The root's own view of the packet at hand, which no lambda can reach. */
 struct ln_scratch {
 	struct ln_flow flow;
 	struct ln_flow sent; /* what a match stage made of it */
 	struct ln_question question;
 	struct ln_place place;
+	struct ln_roce roce;
+	__u8 chunk[256]; /* of a packet in several parts */
 	__u32 tick; /* runs so far, for sampling */
 	__u32 slot; /* of the revision that runs */
 	__u32 came; /* of a match stage's packet: as in struct ln_late */

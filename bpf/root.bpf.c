@@ -374,6 +374,8 @@ static __noinline int ln_single_once(struct xdp_md *ctx, struct ln_scratch *scra
 	return ln_refuse_for(ctx, scratch, LN_CODE_BUSY, 0);
 }
 
+#include "rdma.h"
+
 /* A further packet of a reply: from the revision that began it. */
 static __always_inline int ln_pull(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req,
 				   const struct ln_slot *slot)
@@ -480,6 +482,8 @@ static __always_inline int ln_serve(struct xdp_md *ctx, struct ln_scratch *scrat
 		return ln_refuse_for(ctx, scratch, LN_CODE_MALFORMED, 0);
 	if (rpc->type == LN_TYPE_ACK)
 		return rpc->flags & LN_FLAG_DONE ? ln_done(scratch, slot) : XDP_DROP;
+	if (rpc->flags & LN_FLAG_REGION)
+		return ln_region_packet(ctx, scratch, req, pull);
 	if (pull)
 		return ln_pull(ctx, scratch, req, slot);
 	/* A lambda that sees each packet as it comes runs on it again where its answer was lost. */
@@ -590,6 +594,8 @@ int ln_root(struct xdp_md *ctx)
 		return ln_rpc_packet(ctx, &pkt);
 	if (ln_is_call_port(bpf_ntohs(pkt.dport)))
 		return ln_resume(ctx, &pkt);
+	if (pkt.dport == bpf_htons(LN_ROCE_PORT) && ln_rdma_find(ctx, &pkt))
+		bpf_tail_call(ctx, &ln_parts, LN_PART_RDMA);
 	return ln_stage(ctx, &pkt);
 }
 
@@ -620,5 +626,6 @@ const enum ln_protocol *ln_protocol_ __attribute__((unused));
 const enum ln_message_state *ln_message_state_ __attribute__((unused));
 const enum ln_call_state *ln_call_state_ __attribute__((unused));
 const enum ln_counter *ln_counter_ __attribute__((unused));
+const enum ln_qp_state *ln_qp_state_ __attribute__((unused));
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

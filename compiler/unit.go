@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"embed"
 	"fmt"
-	"math/bits"
 	"path"
 	"strings"
 	"sync"
@@ -35,7 +34,8 @@ func unit(spec api.Spec) []byte {
 	define := func(name string, value any) { fmt.Fprintf(&b, "#define %s %v\n", name, value) }
 	define("LAMBDA_ENTRY", spec.Entry)
 	define("LAMBDA_MESSAGE_MAX", uint64(spec.Message.Max))
-	define("LAMBDA_IN_FLIGHT", inFlight(spec))
+	records, _ := spec.Message.Records()
+	define("LAMBDA_IN_FLIGHT", records)
 	if spec.Message.Mode == api.ModeAssemble {
 		define("LAMBDA_ASSEMBLE", 1)
 	}
@@ -47,15 +47,6 @@ func unit(spec api.Spec) []byte {
 	fmt.Fprintf(&b, "#include \"%s\"\n", path.Join(lambdaDir, spec.Source))
 	fmt.Fprintf(&b, "#include \"lambda_entry.h\"\n")
 	return []byte(b.String())
-}
-
-// inFlight returns how many messages a lambda holds at once: the spec's number, rounded up to a power of two, by which
-// the NIC program indexes them.
-func inFlight(spec api.Spec) int {
-	if spec.Message.InFlight <= 1 {
-		return spec.Message.InFlight
-	}
-	return 1 << bits.Len(uint(spec.Message.InFlight-1))
 }
 
 // headers returns the SDK as files in the sandbox, and its digest.

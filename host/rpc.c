@@ -151,6 +151,10 @@ static void dispatch(struct worker *w, struct packet *p)
 		reply_refuse(w, p, host.current, LN_CODE_MALFORMED, 0);
 		return;
 	}
+	if (rpc->flags & LN_FLAG_REGION && rpc->type != LN_TYPE_ACK) {
+		reply_refuse(w, p, host.current, LN_CODE_STALE, 0); /* regions are the NIC's */
+		return;
+	}
 	switch (rpc->type) {
 	case LN_TYPE_REQUEST:
 		receive_request(w, p);

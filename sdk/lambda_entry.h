@@ -11,20 +11,41 @@
 #elif defined(__bpf__)
 
 #ifdef LAMBDA_ASSEMBLE
+/* Copies n bytes of the packet, from skip bytes into its payload, to a place in a message. */
+static __always_inline int lambda_take_bytes(EXTRACTED_HEADERS_T *headers, uint32_t skip, uint32_t record, uint32_t at,
+					     uint32_t n)
+{
+	lambda_opaque(record);
+	lambda_opaque(at);
+	lambda_opaque(n);
+	if (record >= LAMBDA_IN_FLIGHT || at > LAMBDA_MESSAGE_MAX || n > LAMBDA_WINDOW)
+		return RETURN_FAULT;
+	if (n && bpf_xdp_load_bytes(headers->ctx, headers->base + skip, &lambda_messages[record][at], n))
+		return RETURN_FAULT;
+	return RETURN_KEEP;
+}
+
+/* RDMA has packets of up to 4,096 bytes. */
+#define LAMBDA_TAKE_STEP 1024
+#define LAMBDA_TAKE_STEPS 4
+
 /* Copies one packet of a message to its place. */
 static __always_inline int lambda_take_packet(EXTRACTED_HEADERS_T *headers)
 {
 	struct lambda_match *match = &headers->req->match;
 	uint32_t record = match->record, at = match->offset, n = match->payload_len;
 
-	lambda_opaque(record);
-	lambda_opaque(at);
-	lambda_opaque(n);
-	if (record >= LAMBDA_IN_FLIGHT || at > LAMBDA_MESSAGE_MAX || n > LAMBDA_WINDOW)
-		return RETURN_FAULT;
-	if (n && bpf_xdp_load_bytes(headers->ctx, headers->base, &lambda_messages[record][at], n))
-		return RETURN_FAULT;
-	return RETURN_KEEP;
+	if (n <= LAMBDA_WINDOW)
+		return lambda_take_bytes(headers, 0, record, at, n);
+	for (uint32_t skip = 0; skip < LAMBDA_TAKE_STEPS * LAMBDA_TAKE_STEP; skip += LAMBDA_TAKE_STEP) {
+		uint32_t part = n - skip < LAMBDA_TAKE_STEP ? n - skip : LAMBDA_TAKE_STEP;
+
+		if (skip >= n)
+			return RETURN_KEEP;
+		if (lambda_take_bytes(headers, skip, record, at + skip, part) != RETURN_KEEP)
+			return RETURN_FAULT;
+	}
+	return n > LAMBDA_TAKE_STEPS * LAMBDA_TAKE_STEP ? RETURN_FAULT : RETURN_KEEP;
 }
 
 /* Copies the window of the reply that the client asked for into the packet. */

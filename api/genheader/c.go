@@ -9,15 +9,32 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 )
 
-// writeC writes the constants as one enum, CodeTooLarge as LN_CODE_TOO_LARGE, and the header as a struct.
-func writeC(b *bytes.Buffer, consts []constantOf) {
-	b.WriteString("/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */\n")
-	b.WriteString(generated("/* %s */"))
-	b.WriteString("#ifndef LN_RPC_WIRE_H\n#define LN_RPC_WIRE_H\n\n#include <linux/types.h>\n\nenum {\n")
-	for _, c := range consts {
-		fmt.Fprintf(b, "\tLN_%s = %d,\n", strings.ToUpper(words(c.name, "_")), c.value)
+// writeC writes the constants as one enum, CodeTooLarge as LN_CODE_TOO_LARGE, and λ-RPC's header as a struct.
+func writeC(b *bytes.Buffer, consts []constantOf, prefix string) {
+	name, source := "RPC", "api/wire.go"
+	if prefix != "" {
+		name, source = prefix, "client/"+strings.ToLower(prefix)+"/wire.go"
+		prefix += "_"
 	}
-	b.WriteString("};\n\n/* All fields are in network order. */\nstruct ln_rpc {\n")
+	b.WriteString("/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */\n")
+	b.WriteString(generatedFrom(source, "/* %s */"))
+	fmt.Fprintf(b, "#ifndef LN_%s_WIRE_H\n#define LN_%[1]s_WIRE_H\n\n", name)
+	if prefix == "" {
+		b.WriteString("#include <linux/types.h>\n\n")
+	}
+	b.WriteString("enum {\n")
+	for _, c := range consts {
+		fmt.Fprintf(b, "\tLN_%s%s = %d,\n", prefix, strings.ToUpper(words(c.name, "_")), c.value)
+	}
+	b.WriteString("};\n\n")
+	if prefix == "" {
+		writeStruct(b)
+	}
+	b.WriteString("#endif\n")
+}
+
+func writeStruct(b *bytes.Buffer) {
+	b.WriteString("/* All fields are in network order. */\nstruct ln_rpc {\n")
 	for f := range reflect.TypeFor[api.Header]().Fields() {
 		bits := f.Type.Size() * 8
 		ctype := fmt.Sprintf("__be%d", bits)
@@ -28,5 +45,5 @@ func writeC(b *bytes.Buffer, consts []constantOf) {
 	}
 	// Not packed: its fields are aligned, and a packed struct is read byte by byte.
 	b.WriteString("};\n\n#ifndef __cplusplus\n")
-	b.WriteString("_Static_assert(sizeof(struct ln_rpc) == LN_RPC_HEADER_LEN, \"the header has no padding\");\n#endif\n\n#endif\n")
+	b.WriteString("_Static_assert(sizeof(struct ln_rpc) == LN_RPC_HEADER_LEN, \"the header has no padding\");\n#endif\n\n")
 }

@@ -1,5 +1,5 @@
 // Command genheader writes views of λ-RPC in other languages from wire.go: a header for C, a table for Lua, or a module for Python or
-// TypeScript, by the name of the file. It has the constants by type-checking wire.go and the header by reflection, so that no two languages can disagree
+// TypeScript, by the name of the file. With -constants it writes for C the constants of another protocol's wire.go, with that prefix. It has the constants by type-checking wire.go and the header by reflection, so that no two languages can disagree
 // about a byte.
 package main
 
@@ -23,6 +23,7 @@ import (
 func main() {
 	log.SetFlags(0)
 	out := flag.String("o", "", "file to write")
+	prefix := flag.String("constants", "", "write constants alone, with this prefix")
 	flag.Parse()
 	consts, err := constants("wire.go")
 	if err != nil {
@@ -31,7 +32,7 @@ func main() {
 	var b bytes.Buffer
 	switch filepath.Ext(*out) {
 	case ".h":
-		writeC(&b, consts)
+		writeC(&b, consts, *prefix)
 	case ".lua":
 		writeLua(&b, consts)
 	case ".py":
@@ -120,6 +121,8 @@ func words(s, separator string) string {
 	return b.String()
 }
 
-func generated(comment string) string {
-	return fmt.Sprintf(comment, "Generated from api/wire.go by api/genheader. Do not edit.") + "\n"
+func generated(comment string) string { return generatedFrom("api/wire.go", comment) }
+
+func generatedFrom(source, comment string) string {
+	return fmt.Sprintf(comment, "Generated from "+source+" by api/genheader. Do not edit.") + "\n"
 }

@@ -1,5 +1,7 @@
 package roce
 
+//go:generate go run ../../api/genheader -constants ROCE -o ../../bpf/roce_wire.h
+
 // Numbers of RoCEv2: InfiniBand Architecture Specification, volume 1, chapter 9 (transport) and annex A17 (RoCEv2). This file is
 // their single source: bpf/roce_wire.h is generated from it by api/genheader.
 const (
@@ -11,8 +13,7 @@ const (
 	ICRCLen  = 4
 	MinMTU   = 256
 	MaxMTU   = 4096
-	NoPKey   = 0x7fff // the default partition's key without its membership bit; a full member's is 0xffff
-	PKey     = 0xffff
+	PKey     = 0xffff     // of the default partition, for its full members; the upper bit says that
 	NumMask  = 0xffffff   // of packet sequence numbers, queue pair numbers and message sequence numbers
 	NumHalf  = 0x800000   // differences of PSNs from here on are of packets that were there before
 	CRCSeed  = 0xdebb20e3 // the state of the CRC behind the eight bytes of ones that stand for InfiniBand's own routing header

@@ -83,6 +83,23 @@ type Objects interface {
 	WriteObject(ctx context.Context, workload uint32, name string, value []byte) error
 }
 
+// RDMA is what a backend has into whose lambdas' memory peers write by RDMA (docs/rdma.md). Queue pairs and regions are a workload's, and
+// go with it.
+type RDMA interface {
+	AddRegion(ctx context.Context, workload uint32, c api.RegionRequest) (*api.Region, error)
+	Regions(ctx context.Context, workload uint32) ([]api.Region, error)
+	RemoveRegion(ctx context.Context, workload, key uint32) error
+	AddQueuePair(ctx context.Context, workload uint32, c api.QueuePairRequest) (*api.QueuePair, error)
+	QueuePairs(ctx context.Context, workload uint32) ([]api.QueuePair, error)
+	RemoveQueuePair(ctx context.Context, workload, qpn uint32) error
+}
+
+// ErrRDMA says that there cannot be such a region or queue pair, and ErrNoRDMA that there is none.
+var (
+	ErrRDMA   = errors.New("RDMA refused")
+	ErrNoRDMA = errors.New("no such")
+)
+
 // ErrNoObject says that a lambda has no object of that name, and ErrObjectSize that a value has not the object's size.
 var (
 	ErrNoObject   = errors.New("no such object")

@@ -51,7 +51,7 @@ func (n *NIC) Attached() error {
 
 // pinned are the root's programs, by the names of their pins.
 func (objs *rootObjects) pinned() map[string]**ebpf.Program {
-	return map[string]**ebpf.Program{"root": &objs.LnRoot, "later": &objs.LnLater, "hand_over": &objs.LnHandOver}
+	return map[string]**ebpf.Program{"root": &objs.LnRoot, "later": &objs.LnLater, "hand_over": &objs.LnHandOver, "rdma": &objs.LnRdma}
 }
 
 func openPinned(dir string) (*rootObjects, error) {
@@ -62,6 +62,7 @@ func openPinned(dir string) (*rootObjects, error) {
 		"ln_copies": &objs.LnCopies, "ln_handed": &objs.LnHanded,
 		"ln_messages": &objs.LnMessages, "ln_next_call": &objs.LnNextCall, "ln_onces": &objs.LnOnces, "ln_passes": &objs.LnPasses,
 		"ln_programs": &objs.LnPrograms, "ln_questions": &objs.LnQuestions,
+		"ln_parts": &objs.LnParts, "ln_qps": &objs.LnQps, "ln_regions": &objs.LnRegions,
 		"ln_requests": &objs.LnRequests, "ln_scratchpads": &objs.LnScratchpads, "ln_services": &objs.LnServices,
 		"ln_slot_stats": &objs.LnSlotStats, "ln_slots": &objs.LnSlots, "ln_splits": &objs.LnSplits,
 		"ln_waiting": &objs.LnWaiting,
@@ -109,6 +110,7 @@ func (n *NIC) adoptSlots() error {
 		}
 	}
 	n.dispatch.keepOnly(n.workloads)
+	n.rdma.keepOnly(n.workloads)
 	for _, r := range draining {
 		n.drain(r)
 	}

@@ -262,7 +262,9 @@ func (n *NIC) reserve(d *backend.Deployment, r, old *revision) (err error) {
 	if old != nil {
 		r.rec.Prev = old.slot
 	}
-	r.rec.Clones, r.rec.Once = uint32(flag(r.clones)), uint32(flag(d.Spec.Once))
+	r.rec.Clones, r.rec.Once = uint16(flag(r.clones)), uint16(flag(d.Spec.Once))
+	_, first := d.Spec.Message.Records()
+	r.rec.RegionBase, r.rec.RegionCount = uint16(first), uint16(d.Spec.Message.Regions)
 	if err := n.reserveServices(r, d.Services); err != nil {
 		return err
 	}
@@ -402,6 +404,7 @@ func (n *NIC) Remove(_ context.Context, workload uint32) error {
 	}
 	n.dispatch.forget(r.entry())
 	n.cfg.reached("workload forgotten")
+	n.rdma.disconnect(workload)
 	delete(n.workloads, workload)
 	n.drain(r)
 	return err

@@ -16,8 +16,10 @@ const (
 	drainPoll  = 100 * time.Millisecond
 )
 
-// drain frees a revision when it is no longer needed. If the daemon ends first, the next one takes it up again.
+// drain frees a revision when it is no longer needed. If the daemon ends first, the next one takes it up again. Its memory is no
+// peer's from now on.
 func (n *NIC) drain(r *revision) {
+	n.rdma.revokeAll(r.slot)
 	n.drains.Add(1)
 	go func() {
 		defer n.drains.Done()

@@ -25,9 +25,12 @@ const (
 	expireMapLnMessages       = "ln_messages"
 	expireMapLnNextCall       = "ln_next_call"
 	expireMapLnOnces          = "ln_onces"
+	expireMapLnParts          = "ln_parts"
 	expireMapLnPasses         = "ln_passes"
 	expireMapLnPrograms       = "ln_programs"
+	expireMapLnQps            = "ln_qps"
 	expireMapLnQuestions      = "ln_questions"
+	expireMapLnRegions        = "ln_regions"
 	expireMapLnRequests       = "ln_requests"
 	expireMapLnRetained       = "ln_retained"
 	expireMapLnScratchpads    = "ln_scratchpads"
@@ -109,9 +112,12 @@ type expireMapSpecs struct {
 	LnMessages    *ebpf.MapSpec `ebpf:"ln_messages"`
 	LnNextCall    *ebpf.MapSpec `ebpf:"ln_next_call"`
 	LnOnces       *ebpf.MapSpec `ebpf:"ln_onces"`
+	LnParts       *ebpf.MapSpec `ebpf:"ln_parts"`
 	LnPasses      *ebpf.MapSpec `ebpf:"ln_passes"`
 	LnPrograms    *ebpf.MapSpec `ebpf:"ln_programs"`
+	LnQps         *ebpf.MapSpec `ebpf:"ln_qps"`
 	LnQuestions   *ebpf.MapSpec `ebpf:"ln_questions"`
+	LnRegions     *ebpf.MapSpec `ebpf:"ln_regions"`
 	LnRequests    *ebpf.MapSpec `ebpf:"ln_requests"`
 	LnRetained    *ebpf.MapSpec `ebpf:"ln_retained"`
 	LnScratchpads *ebpf.MapSpec `ebpf:"ln_scratchpads"`
@@ -169,9 +175,12 @@ type expireMaps struct {
 	LnMessages    *ebpf.Map `ebpf:"ln_messages"`
 	LnNextCall    *ebpf.Map `ebpf:"ln_next_call"`
 	LnOnces       *ebpf.Map `ebpf:"ln_onces"`
+	LnParts       *ebpf.Map `ebpf:"ln_parts"`
 	LnPasses      *ebpf.Map `ebpf:"ln_passes"`
 	LnPrograms    *ebpf.Map `ebpf:"ln_programs"`
+	LnQps         *ebpf.Map `ebpf:"ln_qps"`
 	LnQuestions   *ebpf.Map `ebpf:"ln_questions"`
+	LnRegions     *ebpf.Map `ebpf:"ln_regions"`
 	LnRequests    *ebpf.Map `ebpf:"ln_requests"`
 	LnRetained    *ebpf.Map `ebpf:"ln_retained"`
 	LnScratchpads *ebpf.Map `ebpf:"ln_scratchpads"`
@@ -194,9 +203,12 @@ func (m *expireMaps) Close() error {
 		m.LnMessages,
 		m.LnNextCall,
 		m.LnOnces,
+		m.LnParts,
 		m.LnPasses,
 		m.LnPrograms,
+		m.LnQps,
 		m.LnQuestions,
+		m.LnRegions,
 		m.LnRequests,
 		m.LnRetained,
 		m.LnScratchpads,

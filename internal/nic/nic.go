@@ -99,6 +99,7 @@ type NIC struct {
 	objs     *rootObjects
 	root     link.Link
 	dispatch *dispatch
+	rdma     *rdma
 	adopted  bool
 	card     card
 
@@ -196,8 +197,12 @@ func newNIC(c Config, rec *record, objs *rootObjects) (*NIC, error) {
 	if err != nil {
 		return nil, err
 	}
+	m, err := mapRDMA(objs)
+	if err != nil {
+		return nil, errors.Join(err, d.close())
+	}
 	return &NIC{
-		cfg: c, rec: rec, objs: objs, dispatch: d, workloads: map[uint32]*revision{}, loaded: map[uint32]*revision{}, closing: make(chan struct{}),
+		cfg: c, rec: rec, objs: objs, dispatch: d, rdma: m, workloads: map[uint32]*revision{}, loaded: map[uint32]*revision{}, closing: make(chan struct{}),
 		slots:    newRanges(1, objs.LnSlots.MaxEntries()),
 		buckets:  newRanges(0, objs.LnMessages.MaxEntries()),
 		services: newRanges(0, objs.LnServices.MaxEntries()),
@@ -248,7 +253,7 @@ func loadRootProgram(c Config, rec *record) (*rootObjects, error) {
 	_, _ = rand.Read(callKey[:])
 	constants := map[string]any{
 		"ln_unknown_reply": flag(c.UnknownError), "ln_verify_checksum": flag(c.Verify),
-		"ln_secret": binary.NativeEndian.Uint64(secret[:]), "ln_call_key": callKey,
+		"ln_secret": binary.NativeEndian.Uint64(secret[:]), "ln_call_key": callKey, "ln_crc_tables": crcTables(),
 	}
 	if rec.Addr.IsValid() {
 		a := rec.Addr.As4()
@@ -284,6 +289,9 @@ func loadRootProgram(c Config, rec *record) (*rootObjects, error) {
 		if err := (*p).Pin(filepath.Join(c.pins(), name)); err != nil {
 			return nil, errors.Join(fmt.Errorf("pin the program %s: %w", name, err), objs.Close())
 		}
+	}
+	if err := objs.LnParts.Put(uint32(0), uint32(objs.LnRdma.FD())); err != nil { // LN_PART_RDMA
+		return nil, errors.Join(fmt.Errorf("put the program for RDMA into its place: %w", err), objs.Close())
 	}
 	return &objs, nil
 }
@@ -415,7 +423,7 @@ func (n *NIC) Close() error {
 	n.drains.Wait()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	errs := []error{n.dispatch.close(), n.objs.Close()}
+	errs := []error{n.dispatch.close(), n.rdma.close(), n.objs.Close()}
 	if n.root != nil {
 		errs = append(errs, n.root.Close())
 	}

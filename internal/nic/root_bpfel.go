@@ -87,7 +87,8 @@ const (
 	rootLnCounterLN_COUNT_TIMEOUTS  rootLnCounter = 8
 	rootLnCounterLN_COUNT_ASTRAY    rootLnCounter = 9
 	rootLnCounterLN_COUNT_COPIES    rootLnCounter = 10
-	rootLnCounterLN_COUNT_MAX       rootLnCounter = 11
+	rootLnCounterLN_COUNT_ALIEN     rootLnCounter = 11
+	rootLnCounterLN_COUNT_MAX       rootLnCounter = 12
 )
 
 type rootLnLate struct {
@@ -142,6 +143,8 @@ const (
 	rootLnLimitLN_MAX_SERVICES     rootLnLimit = 8
 	rootLnLimitLN_MAX_SERVERS      rootLnLimit = 32
 	rootLnLimitLN_SHARES           rootLnLimit = 512
+	rootLnLimitLN_MAX_QPS          rootLnLimit = 1024
+	rootLnLimitLN_MAX_REGIONS      rootLnLimit = 1024
 	rootLnLimitLN_HIST_BUCKETS     rootLnLimit = 32
 	rootLnLimitLN_SAMPLE_EVERY     rootLnLimit = 64
 	rootLnLimitLN_ONCE_BUCKETS     rootLnLimit = 1024
@@ -239,6 +242,43 @@ const (
 	rootLnProtocolLN_PROTOCOL_RAW       rootLnProtocol = 2
 )
 
+type rootLnQp struct {
+	_        structs.HostLayout
+	State    uint32
+	Qpn      uint32
+	PeerQpn  uint32
+	Workload uint32
+	PeerAddr [16]uint8
+	Service  uint8
+	Trust    uint8
+	Mtu      uint16
+	Receive  uint32
+	Claim    uint32
+	Psn      uint32
+	Msn      uint32
+	Message  uint32
+	Naked    uint32
+	Key      uint32
+	At       uint32
+	Left     uint32
+	Extent   uint32
+	Ipv6     uint32
+	Packets  uint64
+	Bytes    uint64
+	Messages uint64
+	Repeated uint64
+	Naks     uint64
+	Dropped  uint64
+}
+
+type rootLnQpState uint32
+
+const (
+	rootLnQpStateLN_QP_NONE  rootLnQpState = 0
+	rootLnQpStateLN_QP_READY rootLnQpState = 1
+	rootLnQpStateLN_QP_ERROR rootLnQpState = 2
+)
+
 type rootLnQuestion struct {
 	_    structs.HostLayout
 	Flow struct {
@@ -264,6 +304,26 @@ type rootLnQuestion struct {
 	ServicePort uint16
 	AskedFrom   uint16
 	Pad         uint32
+}
+
+type rootLnRegion struct {
+	_        structs.HostLayout
+	Key      uint32
+	Slot     uint32
+	Workload uint32
+	Revision uint32
+	Base     uint64
+	Length   uint32
+	Record   uint32
+	Method   uint32
+	Claim    uint32
+	Answered uint32
+	Code     uint32
+	ReplyLen uint32
+	Status   uint32
+	Request  uint64
+	Peer     uint64
+	Runs     uint64
 }
 
 type rootLnRequest struct {
@@ -356,6 +416,23 @@ type rootLnScratch struct {
 		Error      uint32
 		_          [4]byte
 	}
+	Roce struct {
+		_         structs.HostLayout
+		At        uint32
+		Op        uint32
+		Service   uint32
+		Qpn       uint32
+		Psn       uint32
+		Ack       uint32
+		Va        uint64
+		Key       uint32
+		DmaLen    uint32
+		Imm       uint32
+		Payload   uint32
+		Length    uint32
+		Malformed uint32
+	}
+	Chunk    [256]uint8
 	Tick     uint32
 	Slot     uint32
 	Came     uint32
@@ -401,8 +478,10 @@ type rootLnSlot struct {
 	MessageTimeoutMs uint32
 	NamespaceId      uint32
 	MessageWays      uint32
-	Clones           uint32
-	Once             uint32
+	Clones           uint16
+	Once             uint16
+	RegionBase       uint16
+	RegionCount      uint16
 	First            [8]uint8
 }
 
@@ -445,7 +524,7 @@ type rootLnStats struct {
 type rootLnVersion uint32
 
 const (
-	rootLnVersionLN_LAYOUT_VERSION rootLnVersion = 9
+	rootLnVersionLN_LAYOUT_VERSION rootLnVersion = 10
 )
 
 // Names of all BPF objects in the ELF.
@@ -461,9 +540,12 @@ const (
 	rootMapLnMessages       = "ln_messages"
 	rootMapLnNextCall       = "ln_next_call"
 	rootMapLnOnces          = "ln_onces"
+	rootMapLnParts          = "ln_parts"
 	rootMapLnPasses         = "ln_passes"
 	rootMapLnPrograms       = "ln_programs"
+	rootMapLnQps            = "ln_qps"
 	rootMapLnQuestions      = "ln_questions"
+	rootMapLnRegions        = "ln_regions"
 	rootMapLnRequests       = "ln_requests"
 	rootMapLnRetained       = "ln_retained"
 	rootMapLnScratchpads    = "ln_scratchpads"
@@ -475,12 +557,14 @@ const (
 	rootMapLnWaiting        = "ln_waiting"
 	rootProgLnHandOver      = "ln_hand_over"
 	rootProgLnLater         = "ln_later"
+	rootProgLnRdma          = "ln_rdma"
 	rootProgLnRoot          = "ln_root"
 	rootVarLnAddressCount   = "ln_address_count"
 	rootVarLnAddresses      = "ln_addresses"
 	rootVarLnCallKey        = "ln_call_key"
 	rootVarLnCallState      = "ln_call_state_"
 	rootVarLnCounter        = "ln_counter_"
+	rootVarLnCrcTables      = "ln_crc_tables"
 	rootVarLnGeneric        = "ln_generic"
 	rootVarLnHandedCount    = "ln_handed_count"
 	rootVarLnLimit          = "ln_limit_"
@@ -489,6 +573,7 @@ const (
 	rootVarLnOwnAddr4       = "ln_own_addr4"
 	rootVarLnOwnAddr6       = "ln_own_addr6"
 	rootVarLnProtocol       = "ln_protocol_"
+	rootVarLnQpState        = "ln_qp_state_"
 	rootVarLnSecret         = "ln_secret"
 	rootVarLnState          = "ln_state_"
 	rootVarLnUnknownReply   = "ln_unknown_reply"
@@ -541,6 +626,7 @@ type rootSpecs struct {
 type rootProgramSpecs struct {
 	LnHandOver *ebpf.ProgramSpec `ebpf:"ln_hand_over"`
 	LnLater    *ebpf.ProgramSpec `ebpf:"ln_later"`
+	LnRdma     *ebpf.ProgramSpec `ebpf:"ln_rdma"`
 	LnRoot     *ebpf.ProgramSpec `ebpf:"ln_root"`
 }
 
@@ -557,9 +643,12 @@ type rootMapSpecs struct {
 	LnMessages    *ebpf.MapSpec `ebpf:"ln_messages"`
 	LnNextCall    *ebpf.MapSpec `ebpf:"ln_next_call"`
 	LnOnces       *ebpf.MapSpec `ebpf:"ln_onces"`
+	LnParts       *ebpf.MapSpec `ebpf:"ln_parts"`
 	LnPasses      *ebpf.MapSpec `ebpf:"ln_passes"`
 	LnPrograms    *ebpf.MapSpec `ebpf:"ln_programs"`
+	LnQps         *ebpf.MapSpec `ebpf:"ln_qps"`
 	LnQuestions   *ebpf.MapSpec `ebpf:"ln_questions"`
+	LnRegions     *ebpf.MapSpec `ebpf:"ln_regions"`
 	LnRequests    *ebpf.MapSpec `ebpf:"ln_requests"`
 	LnRetained    *ebpf.MapSpec `ebpf:"ln_retained"`
 	LnScratchpads *ebpf.MapSpec `ebpf:"ln_scratchpads"`
@@ -580,6 +669,7 @@ type rootVariableSpecs struct {
 	LnCallKey        *ebpf.VariableSpec `ebpf:"ln_call_key"`
 	LnCallState      *ebpf.VariableSpec `ebpf:"ln_call_state_"`
 	LnCounter        *ebpf.VariableSpec `ebpf:"ln_counter_"`
+	LnCrcTables      *ebpf.VariableSpec `ebpf:"ln_crc_tables"`
 	LnGeneric        *ebpf.VariableSpec `ebpf:"ln_generic"`
 	LnHandedCount    *ebpf.VariableSpec `ebpf:"ln_handed_count"`
 	LnLimit          *ebpf.VariableSpec `ebpf:"ln_limit_"`
@@ -588,6 +678,7 @@ type rootVariableSpecs struct {
 	LnOwnAddr4       *ebpf.VariableSpec `ebpf:"ln_own_addr4"`
 	LnOwnAddr6       *ebpf.VariableSpec `ebpf:"ln_own_addr6"`
 	LnProtocol       *ebpf.VariableSpec `ebpf:"ln_protocol_"`
+	LnQpState        *ebpf.VariableSpec `ebpf:"ln_qp_state_"`
 	LnSecret         *ebpf.VariableSpec `ebpf:"ln_secret"`
 	LnState          *ebpf.VariableSpec `ebpf:"ln_state_"`
 	LnUnknownReply   *ebpf.VariableSpec `ebpf:"ln_unknown_reply"`
@@ -625,9 +716,12 @@ type rootMaps struct {
 	LnMessages    *ebpf.Map `ebpf:"ln_messages"`
 	LnNextCall    *ebpf.Map `ebpf:"ln_next_call"`
 	LnOnces       *ebpf.Map `ebpf:"ln_onces"`
+	LnParts       *ebpf.Map `ebpf:"ln_parts"`
 	LnPasses      *ebpf.Map `ebpf:"ln_passes"`
 	LnPrograms    *ebpf.Map `ebpf:"ln_programs"`
+	LnQps         *ebpf.Map `ebpf:"ln_qps"`
 	LnQuestions   *ebpf.Map `ebpf:"ln_questions"`
+	LnRegions     *ebpf.Map `ebpf:"ln_regions"`
 	LnRequests    *ebpf.Map `ebpf:"ln_requests"`
 	LnRetained    *ebpf.Map `ebpf:"ln_retained"`
 	LnScratchpads *ebpf.Map `ebpf:"ln_scratchpads"`
@@ -650,9 +744,12 @@ func (m *rootMaps) Close() error {
 		m.LnMessages,
 		m.LnNextCall,
 		m.LnOnces,
+		m.LnParts,
 		m.LnPasses,
 		m.LnPrograms,
+		m.LnQps,
 		m.LnQuestions,
+		m.LnRegions,
 		m.LnRequests,
 		m.LnRetained,
 		m.LnScratchpads,
@@ -674,6 +771,7 @@ type rootVariables struct {
 	LnCallKey        *ebpf.Variable `ebpf:"ln_call_key"`
 	LnCallState      *ebpf.Variable `ebpf:"ln_call_state_"`
 	LnCounter        *ebpf.Variable `ebpf:"ln_counter_"`
+	LnCrcTables      *ebpf.Variable `ebpf:"ln_crc_tables"`
 	LnGeneric        *ebpf.Variable `ebpf:"ln_generic"`
 	LnHandedCount    *ebpf.Variable `ebpf:"ln_handed_count"`
 	LnLimit          *ebpf.Variable `ebpf:"ln_limit_"`
@@ -682,6 +780,7 @@ type rootVariables struct {
 	LnOwnAddr4       *ebpf.Variable `ebpf:"ln_own_addr4"`
 	LnOwnAddr6       *ebpf.Variable `ebpf:"ln_own_addr6"`
 	LnProtocol       *ebpf.Variable `ebpf:"ln_protocol_"`
+	LnQpState        *ebpf.Variable `ebpf:"ln_qp_state_"`
 	LnSecret         *ebpf.Variable `ebpf:"ln_secret"`
 	LnState          *ebpf.Variable `ebpf:"ln_state_"`
 	LnUnknownReply   *ebpf.Variable `ebpf:"ln_unknown_reply"`
@@ -696,6 +795,7 @@ type rootVariables struct {
 type rootPrograms struct {
 	LnHandOver *ebpf.Program `ebpf:"ln_hand_over"`
 	LnLater    *ebpf.Program `ebpf:"ln_later"`
+	LnRdma     *ebpf.Program `ebpf:"ln_rdma"`
 	LnRoot     *ebpf.Program `ebpf:"ln_root"`
 }
 
@@ -703,6 +803,7 @@ func (p *rootPrograms) Close() error {
 	return _RootClose(
 		p.LnHandOver,
 		p.LnLater,
+		p.LnRdma,
 		p.LnRoot,
 	)
 }

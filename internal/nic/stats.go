@@ -80,6 +80,7 @@ type Counters struct {
 	Timeouts  uint64 `json:"timeouts"` // external calls, and waits for the host, that expired
 	Astray    uint64 `json:"astray"`   // packets of a match stage to where its spec lets it send none
 	Copies    uint64 `json:"copies"`   // packets that their clones left behind, as pacer was slow or they were long
+	Alien     uint64 `json:"alien"`    // RDMA packets from others than their queue pair's peer
 }
 
 // Counters reads them.
@@ -91,6 +92,7 @@ func (n *NIC) Counters() (c Counters, err error) {
 		rootLnCounterLN_COUNT_STRAY: &c.Stray, rootLnCounterLN_COUNT_TIMEOUTS: &c.Timeouts,
 		rootLnCounterLN_COUNT_ASTRAY: &c.Astray, rootLnCounterLN_COUNT_COPIES: &c.Copies,
 		rootLnCounterLN_COUNT_FORGED: &c.Forged, rootLnCounterLN_COUNT_RETRIES: &c.Retries,
+		rootLnCounterLN_COUNT_ALIEN: &c.Alien,
 	} {
 		var cpus []uint64
 		if err := n.objs.LnCounters.Lookup(uint32(i), &cpus); err != nil {

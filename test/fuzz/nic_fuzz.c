@@ -21,6 +21,7 @@
 #define IN_FLIGHT 8
 #define MESSAGE_MAX 4096
 #define TIMEOUT_MS 100
+#define REGION 0x10000 /* its address */
 
 const volatile __u8 ln_unknown_reply = 1;
 const volatile __u64 ln_secret = 0x6c6e6963;
@@ -37,7 +38,7 @@ static struct {
 	const void *map;
 	uint8_t *memory;
 	size_t size;
-} maps[16];
+} maps[24];
 
 static uint8_t *buffer; /* below 4 GiB, since xdp_md has 32 bits for an address */
 static uint64_t now;
@@ -52,7 +53,7 @@ void *fuzz_lookup(const void *map, __u32 value_size, __u32 entries, __u32 key)
 		return NULL;
 	while (maps[i].map && maps[i].map != map)
 		i++;
-	check(i < 15);
+	check(i < 23);
 	if (!maps[i].map) {
 		maps[i].map = map;
 		maps[i].size = (size_t)value_size * entries;
@@ -168,8 +169,8 @@ long bpf_map_delete_elem(const void *map, const void *key)
 }
 
 /* The lambdas: what they are told must make sense, whatever came in. */
-static uint8_t messages[2][IN_FLIGHT][MESSAGE_MAX];
-static uint32_t replies[2][IN_FLIGHT]; /* lengths */
+static uint8_t messages[2][IN_FLIGHT + 1][MESSAGE_MAX]; /* the last is a region */
+static uint32_t replies[2][IN_FLIGHT + 1]; /* lengths */
 
 static int run_assemble(struct xdp_md *ctx, struct ln_request *req)
 {
@@ -177,7 +178,7 @@ static int run_assemble(struct xdp_md *ctx, struct ln_request *req)
 	uint8_t *message = messages[0][match->record];
 	uint32_t n;
 
-	check(match->record < IN_FLIGHT);
+	check(match->record <= IN_FLIGHT);
 	switch (req->step) {
 	case LN_STEP_COPY:
 		check(match->payload_len <= MESSAGE_MAX && match->offset <= MESSAGE_MAX - match->payload_len);
@@ -216,7 +217,7 @@ static int run_packet(struct xdp_md *ctx, struct ln_request *req)
 	return match->method >> 24 & 7;
 }
 
-int fuzz_lambda(struct xdp_md *ctx, __u32 slot, int *verdict)
+static int run(struct xdp_md *ctx, __u32 slot, int *verdict)
 {
 	__u32 zero = 0;
 	struct ln_request *req = bpf_map_lookup_elem(&ln_requests, &zero);
@@ -244,6 +245,43 @@ int fuzz_lambda(struct xdp_md *ctx, __u32 slot, int *verdict)
 	}
 	*verdict = run_assemble(ctx, req);
 	return 0;
+}
+
+int fuzz_tail_call(struct xdp_md *ctx, const void *map, __u32 slot, int *verdict)
+{
+	if (map != &ln_parts)
+		return run(ctx, slot, verdict);
+	check(slot == LN_PART_RDMA);
+	*verdict = ln_rdma(ctx);
+	return 0;
+}
+
+/* Two queue pairs, reliable and not, and a region of the lambda that assembles. */
+static void connect(void)
+{
+	for (__u32 i = 0; i < 2; i++) {
+		struct ln_qp *qp = bpf_map_lookup_elem(&ln_qps, &i);
+		struct ln_region *region = bpf_map_lookup_elem(&ln_regions, &i);
+
+		*qp = (struct ln_qp){
+			.state = LN_QP_READY,
+			.qpn = LN_MAX_QPS + i,
+			.workload = 3,
+			.peer_addr = { 1 },
+			.service = i ? LN_ROCE_SERVICE_UC : LN_ROCE_SERVICE_RC,
+			.mtu = 256,
+			.receive = LN_MAX_REGIONS,
+		};
+		*region = (struct ln_region){
+			.key = i ? 0 : LN_MAX_REGIONS,
+			.slot = 3,
+			.workload = 3,
+			.revision = 1,
+			.base = REGION,
+			.length = MESSAGE_MAX,
+			.record = IN_FLIGHT,
+		};
+	}
 }
 
 static void deploy(__u32 index, __u32 mode)
@@ -294,6 +332,8 @@ struct order {
 	uint8_t patch[4];
 };
 
+#define RDMA 0x40 /* the type of orders for RoCEv2 */
+
 static uint32_t put_headers(uint8_t *p, const struct order *o, uint32_t datagram)
 {
 	static const uint8_t ethernet[] = { 2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1 };
@@ -319,6 +359,30 @@ static uint32_t put_headers(uint8_t *p, const struct order *o, uint32_t datagram
 		n += sizeof(ip);
 	}
 	return n;
+}
+
+/* A RoCEv2 packet. Without tables, every ICRC is of ones. */
+static uint32_t build_rdma(uint8_t *p, const struct order *o)
+{
+	uint32_t length = o->room % 300, head = 12 + (o->count & 1 ? 16 : 0) + (o->count & 2 ? 4 : 0),
+		 pad = -length & 3;
+	uint32_t datagram = sizeof(struct udphdr) + head + length + pad + 4, n = put_headers(p, o, datagram);
+	struct udphdr udp = { .source = bpf_htons(9), .dest = bpf_htons(LN_ROCE_PORT), .len = bpf_htons(datagram) };
+	uint32_t word[8] = { bpf_htonl((uint32_t)o->flags << 24 | pad << 20 | LN_ROCE_P_KEY),
+			     bpf_htonl(LN_MAX_QPS + o->workload % 3), bpf_htonl(1U << 31 | (o->index & 15)) };
+	uint32_t reth[] = { 0, bpf_htonl(REGION + o->method % (MESSAGE_MAX + 16)), bpf_htonl(LN_MAX_REGIONS),
+			    bpf_htonl(o->message_len) };
+
+	memcpy(p + n, &udp, sizeof(udp));
+	n += sizeof(udp);
+	if (o->count & 1)
+		memcpy(word + 3, reth, sizeof(reth));
+	memcpy(p + n, word, head);
+	n += head;
+	memset(p + n, o->request, length + pad);
+	n += length + pad;
+	memset(p + n, 0xff, 4);
+	return n + 4;
 }
 
 /* Builds the packet that an order describes, and returns its length. */
@@ -362,6 +426,10 @@ static void judge(const uint8_t *before, uint32_t len, const struct order *o, co
 	uint32_t out = ctx->data_end - ctx->data;
 
 	check(!locked);
+	if (o->type == RDMA && action == XDP_TX) { /* an acknowledgement is longer than an empty SEND */
+		check(out <= len + 4 && !memcmp(after, before + 6, 6) && !memcmp(after + 6, before, 6));
+		return;
+	}
 	if (action == XDP_PASS)
 		check(out == len && !memcmp(before, after, len));
 	else if (action != XDP_TX)
@@ -383,12 +451,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	now += 100000000000ULL; /* no request of an earlier input is remembered */
 	for (__u32 i = 1; i <= 3; i++)
 		deploy(i, i - 1);
+	connect();
 	for (; size >= sizeof(o); data += sizeof(o), size -= sizeof(o)) {
 		struct xdp_md ctx = { .data = start() + HEAD_ROOM };
 		uint32_t len;
 
 		memcpy(&o, data, sizeof(o));
-		len = build(before, &o);
+		len = o.type == RDMA ? build_rdma(before, &o) : build(before, &o);
 		if (o.shape & 8)
 			now += (uint64_t)o.room * 1000000;
 		ctx.data_end = ctx.data + len;

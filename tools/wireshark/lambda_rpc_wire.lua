@@ -22,6 +22,7 @@ return {
 		[8] = "done",
 		[16] = "resend",
 		[32] = "once",
+		[128] = "region",
 	},
 	code = {
 		[1] = "unknown workload",

@@ -25,6 +25,7 @@ export enum Flag {
   Done = 8,
   Resend = 16,
   Once = 32,
+  Region = 128,
 }
 
 export enum Code {

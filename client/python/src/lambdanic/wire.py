@@ -30,6 +30,7 @@ class Flag(IntFlag):
     DONE = 8
     RESEND = 16
     ONCE = 32
+    REGION = 128
 
 
 class Code(IntEnum):

@@ -18,7 +18,7 @@
 
 /* Memory for value_size * entries bytes is made when a map is first used. */
 void *fuzz_lookup(const void *map, __u32 value_size, __u32 entries, __u32 key);
-int fuzz_lambda(struct xdp_md *ctx, __u32 slot, int *verdict);
+int fuzz_tail_call(struct xdp_md *ctx, const void *map, __u32 slot, int *verdict);
 void fuzz_lock(void);
 void fuzz_unlock(void);
 
@@ -30,8 +30,7 @@ void fuzz_unlock(void);
 #define bpf_tail_call(ctx, map, slot) \
 	do { \
 		int called; \
-		(void)(map); \
-		if (!fuzz_lambda(ctx, slot, &called)) \
+		if (!fuzz_tail_call(ctx, map, slot, &called)) \
 			return called; \
 	} while (0)
 

@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * RDMA into lambdas' memory: the responder's half of RoCEv2 queue pairs, reliable and unreliable, for SEND and WRITE (InfiniBand
+ * specification, chapter 9), and the events that have a lambda run on what was written: immediate data, a SEND, or a λ-RPC
+ * that names the region (the λ-NIC paper, section 4.2.1, D3).
+ *
+ * The lambda's own program copies, as it alone reaches its memory. What a copy is of was checked here before.
+ */
+#ifndef LN_RDMA_H
+#define LN_RDMA_H
+
+#include "match.h"
+#include "roce.h"
+
+/* A step in the way of a packet gives the syndrome to answer with, or one of these. */
+enum { LN_RDMA_GO = -1, LN_RDMA_DROP = -2 };
+
+#define LN_RNR_TIMER 1 /* 10 µs (InfiniBand specification, table 45) */
+
+static __always_inline int ln_claim(__u32 *claim)
+{
+	return __sync_val_compare_and_swap(claim, 0, 1) == 0;
+}
+
+static __always_inline void ln_unclaim(__u32 *claim)
+{
+	__atomic_exchange_n(claim, 0, __ATOMIC_SEQ_CST);
+}
+
+static __always_inline struct ln_region *ln_region_of(__u32 key, __u32 workload)
+{
+	__u32 index = key & (LN_MAX_REGIONS - 1);
+	struct ln_region *region = bpf_map_lookup_elem(&ln_regions, &index);
+
+	if (!region || !key || *(volatile __u32 *)&region->key != key || region->workload != workload)
+		return NULL;
+	return region;
+}
+
+/* The revision that the region is memory of. */
+static __always_inline const struct ln_slot *ln_region_slot(const struct ln_region *region)
+{
+	__u32 index = region->slot;
+	const struct ln_slot *slot = bpf_map_lookup_elem(&ln_slots, &index);
+
+	return slot && slot->workload == region->workload && slot->revision == region->revision ? slot : NULL;
+}
+
+/* What the lambda sees of a packet or message in the region. */
+static __always_inline void ln_region_describe(struct ln_request *req, const struct ln_region *region, __u32 offset,
+					       __u32 length, __u32 message_len)
+{
+	req->match.workload = region->workload;
+	req->match.revision = region->revision;
+	req->match.request = region->base;
+	req->match.record = region->record;
+	req->match.method = region->method;
+	req->match.offset = offset;
+	req->match.payload_len = length;
+	req->match.message_len = message_len;
+	req->match.room = 0;
+	req->match.window = 0;
+	req->match.window_len = 0;
+	req->match.repeat = 0;
+	req->match.cookie[0] = 0;
+	req->match.cookie[1] = 0;
+	req->out_off = 0;
+	req->out_len = 0;
+	req->out_total = 0;
+	req->out_status = 0;
+}
+
+/* Runs the lambda on what is in the region, and remembers how it answered. The region is claimed. Returns the verdict. */
+static __always_inline int ln_region_run(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req,
+					 struct ln_region *region)
+{
+	const struct ln_slot *slot;
+	struct ln_stats *stats;
+	__u32 index;
+	int verdict;
+
+	if (!scratch || !req || !region)
+		return LN_VERDICT_FAULT;
+	slot = ln_region_slot(region);
+	if (!slot)
+		return LN_VERDICT_FAULT;
+	index = region->slot;
+	scratch->slot = index;
+	stats = bpf_map_lookup_elem(&ln_slot_stats, &index);
+	if (stats)
+		stats->requests++;
+	req->match.event = slot->mode == LN_MODE_STREAM ? LAMBDA_EVENT_COMPLETE : LAMBDA_EVENT_REQUEST;
+	req->step = LN_STEP_RUN;
+	verdict = ln_run(ctx, scratch);
+	region->runs++;
+	region->answered = verdict == LN_VERDICT_FORWARD;
+	region->code = verdict == LN_VERDICT_FORWARD ? 0 : LN_CODE_LAMBDA_FAULT;
+	region->reply_len = req->out_total;
+	region->status = req->out_status;
+	return verdict;
+}
+
+/* The order of packets. */
+static __always_inline int ln_rdma_sequence(struct ln_qp *qp, const struct ln_roce *roce)
+{
+	__u32 ahead = (roce->psn - qp->psn) & LN_ROCE_NUM_MASK;
+
+	if (!ahead)
+		return LN_RDMA_GO;
+	if (qp->service == LN_ROCE_SERVICE_UC) {
+		/* The message that misses a packet is lost; a new one may begin anywhere (9.8.2.2.1). */
+		qp->message = LN_QP_IDLE;
+		if (!ln_roce_begins(roce->op))
+			return LN_RDMA_DROP;
+		qp->psn = roce->psn;
+		return LN_RDMA_GO;
+	}
+	if (ahead >= LN_ROCE_NUM_HALF) {
+		qp->repeated++;
+		return roce->ack ? LN_ROCE_SYNDROME_ACK : LN_RDMA_DROP;
+	}
+	/* Told once, till the missing one comes (9.7.5.2.8). */
+	if (qp->naked)
+		return LN_RDMA_DROP;
+	qp->naked = 1;
+	return LN_ROCE_SYNDROME_SEQUENCE;
+}
+
+/* Whether the operation may follow on what came before, with a payload of that length. */
+static __always_inline int ln_rdma_operation(struct ln_qp *qp, const struct ln_roce *roce)
+{
+	__u32 kind = ln_roce_is_write(roce->op) ? LN_QP_WRITE : LN_QP_SEND;
+	int begins = ln_roce_begins(roce->op), ends = ln_roce_ends(roce->op);
+
+	if (roce->op > LN_ROCE_OP_WRITE_ONLY_IMM)
+		return LN_ROCE_SYNDROME_INVALID_REQUEST;
+	if (begins && qp->message != LN_QP_IDLE && qp->service == LN_ROCE_SERVICE_RC)
+		return LN_ROCE_SYNDROME_INVALID_REQUEST;
+	if (!begins && qp->message != kind)
+		return LN_ROCE_SYNDROME_INVALID_REQUEST;
+	if (roce->length > qp->mtu || (!ends && roce->length != qp->mtu) || (!begins && ends && !roce->length))
+		return LN_ROCE_SYNDROME_INVALID_REQUEST;
+	return LN_RDMA_GO;
+}
+
+/* Where a message's bytes go: its first packet says so. */
+static __always_inline int ln_rdma_begin(struct ln_qp *qp, const struct ln_roce *roce)
+{
+	struct ln_region *region;
+	__u32 key = qp->receive;
+
+	if (ln_roce_is_write(roce->op)) {
+		qp->left = roce->dma_len;
+		qp->at = 0;
+		if (!roce->dma_len) /* no bytes, no key (9.7.4.1.2) */
+			return LN_RDMA_GO;
+		key = roce->key;
+	}
+	region = ln_region_of(key, qp->workload);
+	if (!region)
+		return ln_roce_is_write(roce->op) ? LN_ROCE_SYNDROME_ACCESS : LN_ROCE_SYNDROME_INVALID_REQUEST;
+	if (qp->key != key)
+		qp->extent = 0;
+	qp->key = key;
+	if (!ln_roce_is_write(roce->op)) {
+		qp->left = region->length;
+		qp->at = 0;
+		qp->extent = 0;
+		return LN_RDMA_GO;
+	}
+	if (roce->va < region->base || roce->va - region->base > region->length ||
+	    roce->dma_len > region->length - (roce->va - region->base))
+		return LN_ROCE_SYNDROME_ACCESS;
+	qp->at = roce->va - region->base;
+	return LN_RDMA_GO;
+}
+
+/* Whether the message has as many bytes as its first packet said, or a SEND no more than there is room for. */
+static __always_inline int ln_rdma_amount(const struct ln_qp *qp, const struct ln_roce *roce)
+{
+	if (roce->length > qp->left)
+		return LN_ROCE_SYNDROME_INVALID_REQUEST;
+	if (!ln_roce_is_write(roce->op) || (roce->length == qp->left) == ln_roce_ends(roce->op))
+		return LN_RDMA_GO;
+	return LN_ROCE_SYNDROME_INVALID_REQUEST;
+}
+
+/* Has the lambda take the payload in. */
+static __always_inline int ln_rdma_copy(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req,
+					const struct ln_qp *qp, const struct ln_region *region)
+{
+	const struct ln_roce *roce = &scratch->roce;
+	__u32 total = qp->at + roce->length;
+	struct ln_stats *stats;
+
+	scratch->slot = region->slot;
+	stats = bpf_map_lookup_elem(&ln_slot_stats, &scratch->slot);
+	if (stats)
+		stats->bytes_in += roce->length;
+	if (ln_roce_is_write(roce->op))
+		total = qp->at + qp->left;
+	ln_region_describe(req, region, qp->at, roce->length, total);
+	req->match.event = LAMBDA_EVENT_FRAGMENT;
+	req->step = LN_STEP_COPY;
+	req->payload_off = roce->payload;
+	return ln_run(ctx, scratch) == LN_VERDICT_KEEP ? LN_RDMA_GO : LN_ROCE_SYNDROME_OPERATION;
+}
+
+/* Takes in a packet that is in order, and has the lambda run where it says so. */
+LN_GLOBAL int ln_rdma_execute(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req, struct ln_qp *qp)
+{
+	struct ln_region *region = NULL;
+	const struct ln_roce *roce;
+	int step, event;
+
+	if (!scratch || !req || !qp)
+		return LN_RDMA_DROP;
+	roce = &scratch->roce;
+	event = ln_roce_has_imm(roce->op) || (!ln_roce_is_write(roce->op) && ln_roce_ends(roce->op));
+	step = ln_rdma_operation(qp, roce);
+	if (step == LN_RDMA_GO && ln_roce_begins(roce->op))
+		step = ln_rdma_begin(qp, roce);
+	if (step == LN_RDMA_GO)
+		step = ln_rdma_amount(qp, roce);
+	if (step != LN_RDMA_GO)
+		return step;
+	if (roce->length || event) {
+		/* A region may be revoked in the middle of a message. A number without bytes is of the one before. */
+		region = ln_region_of(qp->key ? qp->key : qp->receive, qp->workload);
+		if (!region || !ln_region_slot(region))
+			return LN_ROCE_SYNDROME_ACCESS;
+		if (event && !ln_claim(&region->claim))
+			return LN_ROCE_SYNDROME_RNR | LN_RNR_TIMER;
+	}
+	if (roce->length)
+		step = ln_rdma_copy(ctx, scratch, req, qp, region);
+	if (step == LN_RDMA_GO) {
+		qp->at += roce->length;
+		qp->left -= roce->length;
+		if (qp->at > qp->extent)
+			qp->extent = qp->at;
+	}
+	if (!event || !region)
+		return step;
+	if (step == LN_RDMA_GO) {
+		ln_region_describe(req, region, 0, qp->extent, qp->extent);
+		if (ln_roce_has_imm(roce->op))
+			req->match.method = roce->imm;
+		req->payload_off =
+			roce->at; /* in mode stream a reply has this packet's bytes to be made in, and goes nowhere */
+		region->request = 0;
+		region->peer = 0;
+		ln_region_run(ctx, scratch, req, region);
+		qp->extent = 0;
+	}
+	ln_unclaim(&region->claim);
+	return step;
+}
+
+/* What the packet in scratch is to be answered with: a syndrome, or LN_RDMA_DROP. The queue pair is claimed. */
+static __always_inline int ln_rdma_take(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req,
+					struct ln_qp *qp)
+{
+	const struct ln_roce *roce = &scratch->roce;
+	int step;
+
+	if (*(volatile __u32 *)&qp->state != LN_QP_READY) {
+		qp->dropped++;
+		return LN_RDMA_DROP;
+	}
+	step = ln_rdma_sequence(qp, roce);
+	if (step != LN_RDMA_GO) {
+		qp->dropped++;
+		return step;
+	}
+	step = ln_rdma_execute(ctx, scratch, req, qp);
+	if (step != LN_RDMA_GO) {
+		if (step < 0 || (step & 0xe0) == LN_ROCE_SYNDROME_RNR)
+			return step;
+		qp->message = LN_QP_IDLE;
+		qp->dropped++;
+		if (qp->service == LN_ROCE_SERVICE_UC)
+			return LN_RDMA_DROP;
+		__sync_val_compare_and_swap(&qp->state, LN_QP_READY, LN_QP_ERROR); /* unless the host took it away */
+		return step;
+	}
+	qp->naked = 0;
+	qp->psn = (qp->psn + 1) & LN_ROCE_NUM_MASK;
+	qp->message = ln_roce_ends(roce->op) ? LN_QP_IDLE : ln_roce_is_write(roce->op) ? LN_QP_WRITE : LN_QP_SEND;
+	qp->packets++;
+	qp->bytes += roce->length;
+	if (ln_roce_ends(roce->op)) {
+		qp->msn = (qp->msn + 1) & LN_ROCE_NUM_MASK;
+		qp->messages++;
+	}
+	return roce->ack && qp->service == LN_ROCE_SERVICE_RC ? LN_ROCE_SYNDROME_ACK : LN_RDMA_DROP;
+}
+
+/* The PSN of an answer: what is missing, what was refused, or the last of what is there. */
+static __always_inline __u32 ln_rdma_answer_psn(const struct ln_qp *qp, __u32 syndrome)
+{
+	return syndrome == LN_ROCE_SYNDROME_ACK ? (qp->psn - 1) & LN_ROCE_NUM_MASK : qp->psn;
+}
+
+/* True for a packet that is whole, and this queue pair's. */
+static __always_inline int ln_rdma_is_valid(struct xdp_md *ctx, const struct ln_packet *pkt, struct ln_scratch *scratch,
+					    const struct ln_qp *qp)
+{
+	const __u64 *peer = (const __u64 *)qp->peer_addr, *from = (const __u64 *)scratch->flow.peer_addr;
+	__u32 icrc, at = pkt->l4 + pkt->udp_len - LN_ROCE_ICRC_LEN;
+
+	if (peer[0] != from[0] || peer[1] != from[1] || qp->ipv6 != scratch->flow.ipv6) {
+		ln_count(LN_COUNT_ALIEN);
+		return 0;
+	}
+	if (scratch->roce.malformed || scratch->roce.service != qp->service) {
+		ln_count(LN_COUNT_MALFORMED);
+		return 0;
+	}
+	if (qp->trust)
+		return 1;
+	if (bpf_xdp_load_bytes(ctx, at, &icrc, sizeof(icrc)) ||
+	    icrc != ln_icrc(ctx, pkt->l3, scratch->flow.ipv6, pkt->udp_len)) {
+		ln_count(LN_COUNT_CHECKSUM);
+		return 0;
+	}
+	return 1;
+}
+
+/* The queue pair that a datagram to RoCEv2's port is for; NULL where that may be the host's. */
+static __always_inline struct ln_qp *ln_rdma_find(struct xdp_md *ctx, const struct ln_packet *pkt)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	__u32 at = pkt->l4 + sizeof(struct udphdr), qpn, index;
+	const __be32 *bth = data + at;
+	struct ln_qp *qp;
+
+	if (at > 0xff || (void *)(bth + 3) > end)
+		return NULL;
+	qpn = bpf_ntohl(bth[1]) & LN_ROCE_NUM_MASK;
+	index = qpn & (LN_MAX_QPS - 1);
+	qp = bpf_map_lookup_elem(&ln_qps, &index);
+	return qp && *(volatile __u32 *)&qp->state != LN_QP_NONE && qp->qpn == qpn ? qp : NULL;
+}
+
+/* A packet of a queue pair's. Returns the XDP action. */
+static __always_inline int ln_rdma_packet(struct xdp_md *ctx, const struct ln_packet *pkt, struct ln_qp *qp,
+					  struct ln_scratch *scratch, struct ln_request *req)
+{
+	__u32 psn, msn;
+	int step;
+
+	if (ln_roce_parse(ctx, pkt, &scratch->roce) || ln_save_flow(ctx, pkt, &scratch->flow) ||
+	    !ln_is_ours(&scratch->flow) || pkt->l4 - pkt->l3 != ln_l3_len(scratch->flow.ipv6))
+		return XDP_PASS;
+	if (!ln_rdma_is_valid(ctx, pkt, scratch, qp) || scratch->roce.op == LN_ROCE_OP_ACK)
+		return XDP_DROP;
+	/* A packet that meets another one of its queue pair on another CPU is as good as lost: it would overtake that. */
+	if (!ln_claim(&qp->claim))
+		return XDP_DROP;
+	step = ln_rdma_take(ctx, scratch, req, qp);
+	if (step >= 0 && step != LN_ROCE_SYNDROME_ACK)
+		qp->naks++;
+	psn = ln_rdma_answer_psn(qp, step);
+	msn = qp->msn;
+	ln_unclaim(&qp->claim);
+	if (step == LN_RDMA_DROP)
+		return XDP_DROP;
+	return ln_roce_answer(ctx, &scratch->flow, qp, psn, (__u32)step << 24 | msn);
+}
+
+/*
+ * The root calls this for packets of its queue pairs, and it does not come back: with a stack of its own, and none of the root's
+ * instructions to verify along with it.
+ */
+SEC("xdp.frags")
+int ln_rdma(struct xdp_md *ctx)
+{
+	__u32 zero = 0;
+	struct ln_scratch *scratch = bpf_map_lookup_elem(&ln_scratchpads, &zero);
+	struct ln_request *req = bpf_map_lookup_elem(&ln_requests, &zero);
+	struct ln_packet pkt;
+	struct ln_qp *qp;
+
+	if (!scratch || !req || ln_parse(ctx, &pkt))
+		return XDP_PASS;
+	qp = ln_rdma_find(ctx, &pkt);
+	return qp ? ln_rdma_packet(ctx, &pkt, qp, scratch, req) : XDP_PASS;
+}
+
+/* Whoever sent a λ-RPC, as one number. */
+static __always_inline __u64 ln_peer_of(const struct ln_flow *flow)
+{
+	const __u64 *addr = (const __u64 *)flow->peer_addr;
+
+	return (addr[0] * 0x9e3779b97f4a7c15ULL ^ addr[1]) * 0xbf58476d1ce4e5b9ULL ^ flow->peer_port;
+}
+
+/* Runs the lambda on the region at a λ-RPC's request, once for as long as it is remembered. The region is claimed. */
+static __always_inline int ln_region_event(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req,
+					   struct ln_region *region, __u32 length)
+{
+	const struct ln_rpc *rpc = (const struct ln_rpc *)scratch->flow.rpc;
+	__u64 peer = ln_peer_of(&scratch->flow);
+	const struct ln_slot *slot = ln_region_slot(region);
+	__u32 window_len = req->match.window_len, room = req->match.room;
+	int verdict;
+
+	if (!slot)
+		return ln_refuse_for(ctx, scratch, LN_CODE_STALE, 0);
+	ln_region_describe(req, region, 0, length, length);
+	req->match.method = bpf_ntohl(rpc->method);
+	req->match.window_len = window_len;
+	req->match.room = room;
+	if (slot->mode == LN_MODE_ASSEMBLE && region->answered && region->request == rpc->request &&
+	    region->peer == peer) {
+		req->match.repeat = 1;
+		req->out_total = region->reply_len;
+		req->out_status = region->status;
+		req->step = LN_STEP_PULL;
+		scratch->slot = region->slot;
+		return ln_epilogue(ctx, scratch, req, slot, ln_run(ctx, scratch));
+	}
+	verdict = ln_region_run(ctx, scratch, req, region);
+	region->request = rpc->request;
+	region->peer = peer;
+	return ln_epilogue(ctx, scratch, req, slot, verdict);
+}
+
+/* A further packet, or the first, of the region's reply. */
+static __always_inline int ln_region_pull(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req,
+					  struct ln_region *region)
+{
+	const struct ln_slot *slot = ln_region_slot(region);
+
+	if (!slot || slot->mode != LN_MODE_ASSEMBLE || (!region->answered && !region->code))
+		return ln_refuse_for(ctx, scratch, LN_CODE_STALE, 0);
+	if (!region->answered)
+		return ln_refuse_for(ctx, scratch, region->code, 0);
+	scratch->slot = region->slot;
+	req->match.revision = region->revision;
+	req->match.record = region->record;
+	req->out_total = region->reply_len;
+	req->out_status = region->status;
+	req->step = LN_STEP_PULL;
+	return ln_epilogue(ctx, scratch, req, slot, ln_run(ctx, scratch));
+}
+
+/* A λ-RPC whose payload names a region, as an RETH does: address, key, length. */
+LN_GLOBAL int ln_region_packet(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req, __u32 pull)
+{
+	const struct ln_rpc *rpc;
+	struct ln_region *region;
+	__u8 *reth;
+	int action;
+
+	if (!scratch || !req)
+		return XDP_DROP;
+	rpc = (const struct ln_rpc *)scratch->flow.rpc;
+	reth = scratch->chunk;
+	if (rpc->length != bpf_htons(LN_ROCE_RETH_LEN) ||
+	    bpf_xdp_load_bytes(ctx, req->payload_off, reth, LN_ROCE_RETH_LEN))
+		return ln_refuse_for(ctx, scratch, LN_CODE_STALE, 0);
+	ln_roce_read_reth((const __be32 *)reth, &scratch->roce);
+	region = ln_region_of(scratch->roce.key, bpf_ntohl(rpc->workload));
+	if (!region || scratch->roce.va != region->base || scratch->roce.dma_len > region->length)
+		return ln_refuse_for(ctx, scratch, LN_CODE_STALE, 0);
+	if (!ln_claim(&region->claim))
+		return ln_refuse_for(ctx, scratch, LN_CODE_BUSY, 0);
+	if (pull)
+		action = ln_region_pull(ctx, scratch, req, region);
+	else
+		action = ln_region_event(ctx, scratch, req, region, scratch->roce.dma_len);
+	ln_unclaim(&region->claim);
+	return action;
+}
+
+#endif
