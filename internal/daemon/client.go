@@ -172,6 +172,48 @@ func (c *Client) WriteObject(ctx context.Context, namespace, name, object string
 	return c.call(ctx, http.MethodPut, objectPath(namespace, name, object), value, nil)
 }
 
+func rdmaPath(namespace, name, what string, number ...uint32) string {
+	path := "/system/function/" + url.PathEscape(name) + "/rdma/" + what
+	for _, n := range number {
+		path += fmt.Sprintf("/%#x", n)
+	}
+	return path + "?namespace=" + url.QueryEscape(namespace)
+}
+
+// AddRegion registers memory of a function's lambda for peers to write to.
+func (c *Client) AddRegion(ctx context.Context, namespace, name string, r api.RegionRequest) (*api.Region, error) {
+	out := new(api.Region)
+	return out, c.call(ctx, http.MethodPost, rdmaPath(namespace, name, "regions"), r, out)
+}
+
+// Regions lists a function's.
+func (c *Client) Regions(ctx context.Context, namespace, name string) ([]api.Region, error) {
+	var list []api.Region
+	return list, c.call(ctx, http.MethodGet, rdmaPath(namespace, name, "regions"), nil, &list)
+}
+
+// RemoveRegion revokes one.
+func (c *Client) RemoveRegion(ctx context.Context, namespace, name string, key uint32) error {
+	return c.call(ctx, http.MethodDelete, rdmaPath(namespace, name, "regions", key), nil, nil)
+}
+
+// AddQueuePair makes the NIC's half of a connection to a function's lambda.
+func (c *Client) AddQueuePair(ctx context.Context, namespace, name string, r api.QueuePairRequest) (*api.QueuePair, error) {
+	out := new(api.QueuePair)
+	return out, c.call(ctx, http.MethodPost, rdmaPath(namespace, name, "queue-pairs"), r, out)
+}
+
+// QueuePairs lists a function's.
+func (c *Client) QueuePairs(ctx context.Context, namespace, name string) ([]api.QueuePair, error) {
+	var list []api.QueuePair
+	return list, c.call(ctx, http.MethodGet, rdmaPath(namespace, name, "queue-pairs"), nil, &list)
+}
+
+// RemoveQueuePair takes one away.
+func (c *Client) RemoveQueuePair(ctx context.Context, namespace, name string, qpn uint32) error {
+	return c.call(ctx, http.MethodDelete, rdmaPath(namespace, name, "queue-pairs", qpn), nil, nil)
+}
+
 // Stats returns every function's counters.
 func (c *Client) Stats(ctx context.Context) ([]api.FunctionStats, error) {
 	var stats []api.FunctionStats

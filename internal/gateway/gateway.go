@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/backend"
 	"github.com/lambdanic/lambdanic/internal/manager"
 )
 
@@ -26,6 +27,8 @@ type Manager interface {
 	Objects(ctx context.Context, namespace, name string) ([]api.Object, error)
 	ReadObject(ctx context.Context, namespace, name, object string) ([]byte, error)
 	WriteObject(ctx context.Context, namespace, name, object string, value []byte) error
+	// RDMA finds what has a function's regions and queue pairs, under its workload ID.
+	RDMA(namespace, name string) (backend.RDMA, uint32, error)
 }
 
 // Config holds what a gateway works with.

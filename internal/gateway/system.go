@@ -53,6 +53,12 @@ func (g *Gateway) system() http.Handler {
 	ours("GET /system/function/{name}/objects", g.objects)
 	ours("GET /system/function/{name}/objects/{object}", g.readObject)
 	ours("PUT /system/function/{name}/objects/{object}", g.writeObject)
+	ours("GET /system/function/{name}/rdma/regions", g.regions)
+	ours("POST /system/function/{name}/rdma/regions", g.addRegion)
+	ours("DELETE /system/function/{name}/rdma/regions/{number}", g.removeRegion)
+	ours("GET /system/function/{name}/rdma/queue-pairs", g.queuePairs)
+	ours("POST /system/function/{name}/rdma/queue-pairs", g.addQueuePair)
+	ours("DELETE /system/function/{name}/rdma/queue-pairs/{number}", g.removeQueuePair)
 	ours("GET /system/stats", g.stats)
 	ours("GET /system/node", g.node)
 	return mux
@@ -64,11 +70,11 @@ func (g *Gateway) statusOf(r *http.Request, err error) int {
 	switch {
 	case errors.As(err, &tooLong):
 		return http.StatusRequestEntityTooLarge
-	case errors.Is(err, manager.ErrInvalid), errors.Is(err, backend.ErrObjectSize):
+	case errors.Is(err, manager.ErrInvalid), errors.Is(err, backend.ErrObjectSize), errors.Is(err, backend.ErrRDMA):
 		return http.StatusBadRequest
 	case errors.Is(err, manager.ErrBuild), errors.Is(err, worker.ErrRefused):
 		return http.StatusUnprocessableEntity
-	case errors.Is(err, store.ErrNotFound), errors.Is(err, backend.ErrNoObject):
+	case errors.Is(err, store.ErrNotFound), errors.Is(err, backend.ErrNoObject), errors.Is(err, backend.ErrNoRDMA):
 		return http.StatusNotFound
 	case errors.Is(err, context.DeadlineExceeded):
 		return http.StatusGatewayTimeout

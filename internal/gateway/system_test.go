@@ -99,6 +99,53 @@ func (m *fakeManager) WriteObject(_ context.Context, _, _, object string, value 
 	return nil
 }
 
+func (m *fakeManager) RDMA(_, name string) (backend.RDMA, uint32, error) {
+	if name != "echo" {
+		return nil, 0, store.ErrNotFound
+	}
+	return fakeRDMA{}, 7, nil
+}
+
+type fakeRDMA struct{ backend.RDMA }
+
+func (fakeRDMA) AddRegion(_ context.Context, workload uint32, c api.RegionRequest) (*api.Region, error) {
+	if c.Length > 4096 {
+		return nil, backend.ErrRDMA
+	}
+	return &api.Region{RKey: workload, Length: uint32(c.Length)}, nil
+}
+func (fakeRDMA) Regions(context.Context, uint32) ([]api.Region, error) { return nil, nil }
+func (fakeRDMA) RemoveQueuePair(_ context.Context, _, qpn uint32) error {
+	if qpn != 0x401 {
+		return backend.ErrNoRDMA
+	}
+	return nil
+}
+
+func TestRDMA(t *testing.T) {
+	h := newGateway(t).Private()
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+		want               string
+	}{
+		{"GET", "/system/function/echo/rdma/regions", "", 200, "[]\n"},
+		{"GET", "/system/function/ecco/rdma/regions", "", 404, `{"error":"no such function"}` + "\n"},
+		{"POST", "/system/function/echo/rdma/regions", `{"length":"4KiB"}`, 201, `{"rkey":7,"address":0,"length":4096,"method":0,"revision":0,"runs":0}` + "\n"},
+		{"POST", "/system/function/echo/rdma/regions", `{"length":"8KiB"}`, 400, `{"error":"RDMA refused"}` + "\n"},
+		{"POST", "/system/function/echo/rdma/regions", `{"size":1}`, 400, `{"error":"invalid request: read the body: json: unknown field \"size\""}` + "\n"},
+		{"DELETE", "/system/function/echo/rdma/queue-pairs/0x401", "", 204, ""},
+		{"DELETE", "/system/function/echo/rdma/queue-pairs/5", "", 404, `{"error":"no such"}` + "\n"},
+		{"DELETE", "/system/function/echo/rdma/queue-pairs/five", "", 400, `{"error":"invalid request: \"five\" is no number of 32 bits"}` + "\n"},
+	} {
+		answer := do(t, h, c.method, c.path, c.body)
+		body, err := io.ReadAll(answer.Body)
+		if err != nil || answer.StatusCode != c.status || string(body) != c.want {
+			t.Errorf("%s %s: %d %q, %v, want %d %q", c.method, c.path, answer.StatusCode, body, err, c.status, c.want)
+		}
+	}
+}
+
 func TestObjects(t *testing.T) {
 	h := newGateway(t).Private()
 	for _, c := range []struct {
