@@ -47,6 +47,7 @@ long bpf_xdp_store_bytes(struct xdp_md *ctx, __u32 off, const void *from, __u32 
 long bpf_fib_lookup(void *ctx, struct bpf_fib_lookup *params, int size, __u32 flags);
 long bpf_redirect(__u32 index, __u64 flags);
 long bpf_map_update_elem(const void *map, const void *key, const void *value, __u64 flags);
+long bpf_ringbuf_output(void *ring, void *data, __u64 size, __u64 flags);
 long bpf_map_delete_elem(const void *map, const void *key);
 
 #endif
