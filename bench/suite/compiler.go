@@ -46,7 +46,7 @@ type compilerPart struct {
 type partList []compilerPart
 
 var compilerParts = partList{
-	{"build", buildTimes}, {"fused", figure9}, {"costs", operationCosts}, {"grey", greyLoop}, {"float", multiplyAdd}, {"corpus", corpusShare}, {"random", randomShare},
+	{"build", buildTimes}, {"fused", figure9}, {"costs", operationCosts}, {"grey", greyLoop}, {"float", multiplyAdd}, {"aead", sealing}, {"corpus", corpusShare}, {"random", randomShare},
 }
 
 func (l partList) names() (names []string) {

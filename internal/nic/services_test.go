@@ -35,7 +35,7 @@ const (
 
 var fixtureRevision atomic.Uint32
 
-// fixture builds test/lambdas/NAME.c to call a service.
+// fixture builds test/lambdas/NAME.c to call a service, or none where that has no name.
 func fixture(t testing.TB, name string, s backend.Service) backend.Deployment {
 	t.Helper()
 	build, _ := builds.LoadOrStore("fixture "+name, sync.OnceValues(func() (*compiler.Artifact, error) {
@@ -43,7 +43,10 @@ func fixture(t testing.TB, name string, s backend.Service) backend.Deployment {
 		if err != nil {
 			return nil, err
 		}
-		spec := "name: " + name + "\nservices: [{name: " + s.Name + ", protocol: memcached, address: 'host:1'}]\n"
+		spec := "name: " + name + "\nlimits: {time: 10ms}\n"
+		if s.Name != "" {
+			spec += "services: [{name: " + s.Name + ", protocol: memcached, address: 'host:1'}]\n"
+		}
 		return buildFiles(map[string][]byte{name + ".c": source, api.SpecFile: []byte(spec)})
 	}))
 	a, err := build.(func() (*compiler.Artifact, error))()
@@ -51,7 +54,9 @@ func fixture(t testing.TB, name string, s backend.Service) backend.Deployment {
 		t.Fatalf("build %s: %v", name, err)
 	}
 	d := deployment(a, kvWorkload, fixtureRevision.Add(1))
-	d.Services = []backend.Service{s}
+	if s.Name != "" {
+		d.Services = []backend.Service{s}
+	}
 	return d
 }
 
