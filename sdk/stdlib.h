@@ -19,18 +19,25 @@
 #define qsort lambda_qsort
 #define bsearch lambda_bsearch
 
+#define abort lambda_abort
+
 #ifdef __bpf__
 
 #define EXIT_SUCCESS 0
 #define EXIT_FAILURE 1
 
-/* The request ends with the error "lambda fault". */
 __attribute__((noreturn)) void __lambda_fault(void);
+#else
+#define __lambda_fault __builtin_trap /* the C library's abort() would end the process, and with it other requests */
+#endif
 
-static inline __attribute__((noreturn)) void abort(void)
+/* The request ends with the error "lambda fault". */
+static inline __attribute__((noreturn)) void lambda_abort(void)
 {
 	__lambda_fault();
 }
+
+#ifdef __bpf__
 
 typedef struct {
 	int quot, rem;

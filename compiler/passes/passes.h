@@ -11,6 +11,9 @@ namespace lambda
 // What an object would say to its loader, and lambdas may not, is refused before LLVM's own passes.
 void addDeclarations(llvm::ModulePassManager &);
 
+// Arrays of variable length go where a program has room for them, before LLVM takes their stack for one.
+void addVarying(llvm::ModulePassManager &);
+
 // On an object that several CPUs have in common, what is read, changed and written back in one expression becomes an atomic
 // operation, and what the author marks does or is refused. For the host, too.
 void addAtomics(llvm::ModulePassManager &); // at the pipeline's begin

@@ -40,6 +40,7 @@ static void addFirst(ModulePassManager &passes)
 {
 	lambda::addLongDouble(passes);
 	lambda::addDeclarations(passes);
+	lambda::addVarying(passes);
 }
 
 static void addLast(ModulePassManager &passes)
