@@ -141,10 +141,10 @@ void free_call(struct lambdanic *c, struct call *k)
 	c->spare = k;
 }
 
-int start_call(struct lambdanic *c, const struct lambdanic_request *r, struct lambdanic_reply *into)
+int start_call(struct lambdanic *c, const struct lambdanic_request *r, struct lambdanic_reply *into, int64_t now)
 {
 	struct header head = { .type = LN_TYPE_REQUEST, .workload = r->workload, .method = r->method, .count = 1 };
-	int64_t now = now_ns(), timeout = c->options.timeout_ms * MS;
+	int64_t timeout = c->options.timeout_ms * MS;
 	struct call *k;
 
 	if (r->len > LN_RPC_MAX_MESSAGE)
@@ -215,6 +215,8 @@ static void hand_over(struct lambdanic *c, struct call *k, int result, int os_er
 	}
 	k->all.prev->next = k->all.next;
 	k->all.next->prev = k->all.prev;
+	if (c->calls.next == &c->calls)
+		c->wake = NEVER; /* it was the last one's */
 	if (!k->into) {
 		enqueue(&c->done, k);
 		return;

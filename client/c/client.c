@@ -9,16 +9,17 @@
 
 #define MANY 256 /* calls of lambdanic_call_many() that are in flight at once */
 
-/* step does one round: send, then wait for what comes back, until the given time at the latest. */
-static bool step(struct lambdanic *c, int64_t until)
+/*
+ * step does one round: send, then wait for what comes back, until the given time at the latest. *now is kept up to date, since it takes
+ * longer to read the clock than to do most of this.
+ */
+static bool step(struct lambdanic *c, int64_t *now, int64_t until)
 {
-	int64_t now = now_ns();
-
-	poll_calls(c, now);
+	poll_calls(c, *now);
 	if (c->done.head || c->calls.next == &c->calls)
 		return true;
 	if (c->ready.head)
-		until = now;
+		until = *now;
 	return receive(c, now, MIN(until, c->wake));
 }
 
@@ -90,7 +91,7 @@ void lambdanic_close(struct lambdanic *c)
 
 int lambdanic_submit(struct lambdanic *c, const struct lambdanic_request *request)
 {
-	int err = start_call(c, request, NULL);
+	int err = start_call(c, request, NULL, now_ns());
 
 	if (!err)
 		c->pending++;
@@ -99,13 +100,13 @@ int lambdanic_submit(struct lambdanic *c, const struct lambdanic_request *reques
 
 int lambdanic_complete(struct lambdanic *c, struct lambdanic_reply *reply, uint64_t timeout_us)
 {
-	int64_t until = now_ns() + (int64_t)MIN(timeout_us, UINT64_C(1) << 50) * 1000;
+	int64_t now = now_ns(), until = now + (int64_t)MIN(timeout_us, UINT64_C(1) << 50) * 1000;
 	struct call *k;
 
 	while (!(k = dequeue(&c->done))) {
-		bool over = now_ns() >= until;
+		bool over = now >= until;
 
-		if (!c->pending || !step(c, until))
+		if (!c->pending || !step(c, &now, until))
 			return c->pending ? LAMBDANIC_SYSTEM : 0;
 		if (over && !c->ready.head && !c->done.head)
 			return 0;
@@ -119,12 +120,13 @@ int lambdanic_complete(struct lambdanic *c, struct lambdanic_reply *reply, uint6
 int lambdanic_call_many(struct lambdanic *c, const struct lambdanic_request *requests, struct lambdanic_reply *replies,
 			size_t n)
 {
+	int64_t now = now_ns();
 	size_t started = 0;
 
 	while (started < n || c->waited) {
 		while (started < n && c->waited < MANY) {
 			struct lambdanic_reply *r = &replies[started];
-			int err = start_call(c, &requests[started], r);
+			int err = start_call(c, &requests[started], r, now);
 
 			if (err)
 				*r = (struct lambdanic_reply){
@@ -136,7 +138,7 @@ int lambdanic_call_many(struct lambdanic *c, const struct lambdanic_request *req
 				c->waited++;
 			started++;
 		}
-		if (c->waited && !step(c, NEVER))
+		if (c->waited && !step(c, &now, NEVER))
 			abandon_calls(c, errno);
 	}
 	for (size_t i = 0; i < n; i++)

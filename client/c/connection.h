@@ -76,7 +76,7 @@ struct call *dequeue(struct queue *q);
 void make_ready(struct lambdanic *c, struct call *k);
 struct call *find_call(struct lambdanic *c, uint64_t id);
 /* Begins a call. Its reply goes to *into, or where that is NULL, to the queue of those that are done. */
-int start_call(struct lambdanic *c, const struct lambdanic_request *r, struct lambdanic_reply *into);
+int start_call(struct lambdanic *c, const struct lambdanic_request *r, struct lambdanic_reply *into, int64_t now);
 /* Ends the calls whose caller waits, because the socket failed. */
 void abandon_calls(struct lambdanic *c, int os_error);
 void free_call(struct lambdanic *c, struct call *k);
@@ -88,7 +88,7 @@ void poll_calls(struct lambdanic *c, int64_t now);
 void set_up_socket(struct lambdanic *c);
 /* Sends the batch. A packet that the network does not take counts as lost, one that cannot be sent ends its call. */
 void flush(struct lambdanic *c);
-/* Takes in what arrived, and waits for it until wake. Returns false where the socket failed. */
-bool receive(struct lambdanic *c, int64_t now, int64_t wake);
+/* Takes in what arrived, and waits for it until wake. *now is when the wait begins, and then when it ended. Returns false where the socket failed. */
+bool receive(struct lambdanic *c, int64_t *now, int64_t wake);
 
 #endif

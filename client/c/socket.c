@@ -130,25 +130,25 @@ static int receive_one(struct lambdanic *c, int flags)
 	return 1;
 }
 
-bool receive(struct lambdanic *c, int64_t now, int64_t wake)
+bool receive(struct lambdanic *c, int64_t *now, int64_t wake)
 {
 	const bool one = one_expected(c);
 	int n, flags;
 
 	do {
 		flags = MSG_DONTWAIT;
-		if (wake - now >= SHORT && !c->options.spin) {
-			set_wait(c, wake - now);
+		if (wake - *now >= SHORT && !c->options.spin) {
+			set_wait(c, wake - *now);
 			flags = MSG_WAITFORONE;
-		} else if (wake > now && !c->options.spin) {
-			wait_exactly(c, wake - now);
+		} else if (wake > *now && !c->options.spin) {
+			wait_exactly(c, wake - *now);
 		}
 		n = one ? receive_one(c, flags) : recvmmsg(c->fd, c->in, RECEIVE_PACKETS, flags, NULL);
 		if (n < 0 && errno != EAGAIN && errno != EINTR && !refused(c, errno))
 			return false;
-		now = now_ns();
-	} while (n < 0 && flags == MSG_DONTWAIT && wake > now);
+		*now = now_ns();
+	} while (n < 0 && flags == MSG_DONTWAIT && wake > *now);
 	for (int i = 0; i < n; i++)
-		packet(c, now, c->in_buf[i], c->in[i].msg_len);
+		packet(c, *now, c->in_buf[i], c->in[i].msg_len);
 	return true;
 }
