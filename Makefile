@@ -15,7 +15,7 @@ SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 C_FILES = $(wildcard $(shell git ls-files --cached --others --exclude-standard "*.c" "*.h" "*.cpp"))
 GENERATED = $(shell git grep -lE '^(//|/\*|--|#) (Code generated|Generated) ')
 
-.PHONY: build deps generate check-generated demo test lint format fuzz bench install clean help
+.PHONY: build deps generate check-generated demo test lint format fuzz bench clients install clean help
 
 build: build/.generated ## Build build/lambdanic, build/lambda-host, build/pacer, the compiler's plugin and the C client
 	tools/deps -n
@@ -60,8 +60,11 @@ format: ## Format Go and C
 fuzz: deps build ## Fuzz all that reads bytes from outside, FUZZ_SECONDS in all
 	tools/fuzz $(FUZZ_SECONDS)
 
-bench: deps build ## Run every benchmark suite
+bench: deps build clients ## Run every benchmark suite
 	$(SUDO) build/lambdanic bench
+
+clients: ## Build what benchmarks run of the Node.js client; its tests do so themselves
+	$(MAKE) -C client/node
 
 install: build ## Install below PREFIX (/usr/local)
 	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/bin build/lambdanic

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,51 +15,86 @@ import (
 	"github.com/lambdanic/lambdanic/bench/stand"
 )
 
-// bare is what clients are compared with: a connected socket that sends the same packet again and again.
-const bare = "bare socket"
+// What clients are compared with: a connected socket of the same language that sends the same packet again and again.
+const (
+	bare       = "bare socket"
+	barePython = "bare socket in python"
+	bareNode   = "bare socket in node"
+)
 
 // A client is a way to call the web server in a closed loop. atOnce calls are made together, and make a round.
 type client struct {
-	name   string
-	atOnce int
-	run    func(ctx context.Context, o Options, addr string, c Call) (clientRun, error)
+	name    string
+	against string // "" for what others are compared with
+	atOnce  int
+	run     runClient
 }
+
+type runClient func(ctx context.Context, o Options, addr string, c Call) (clientRun, error)
 
 type clientRun struct {
 	p50, p99 float64 // µs, of a round
 	rate     float64 // calls per second
 }
 
-// clients begins with what the others are compared with, for each number of calls at once. A client in another language is a
-// program that takes the arguments of client/c/driver/bench.c and prints what that prints.
+// A client in another language is a program that takes the arguments of client/c/driver/bench.c and prints what that prints.
 var clients = []client{
-	{bare, 1, program("client-c/bench", "raw")},
-	{"c", 1, program("client-c/bench", "client")},
-	{"go", 1, goClient},
-	{bare, 64, program("client-c/bench", "raw64")},
-	{"c", 64, program("client-c/bench", "client64")},
+	{bare, "", 1, cProgram("raw")},
+	{"c", bare, 1, cProgram("client")},
+	{"go", bare, 1, goClient},
+	{bare, "", 64, cProgram("raw64")},
+	{"c", bare, 64, cProgram("client64")},
+	{barePython, "", 1, pythonProgram("raw")},
+	{"python", barePython, 1, pythonProgram("client")},
+	{"python_asyncio", barePython, 1, pythonProgram("asyncio")},
+	{barePython, "", 64, pythonProgram("raw64")},
+	{"python", barePython, 64, pythonProgram("client64")},
+	{"python_asyncio", barePython, 64, pythonProgram("asyncio64")},
+	{bareNode, "", 1, nodeProgram("raw")},
+	{"node", bareNode, 1, nodeProgram("client")},
+	{bareNode, "", 64, nodeProgram("raw64")},
+	{"node", bareNode, 64, nodeProgram("client64")},
 }
 
 const clientTime = 400 * time.Millisecond
 
-// program runs one that make puts beside lambda-host.
-func program(path, way string) func(context.Context, Options, string, Call) (clientRun, error) {
-	return func(ctx context.Context, o Options, addr string, c Call) (r clientRun, err error) {
-		binary := filepath.Join(filepath.Dir(o.LambdaHost), path)
-		cmd := exec.CommandContext(ctx, binary, way, addr, strconv.Itoa(workload), strconv.Itoa(int(c.Method)),
-			string(c.Body), string(c.Want), strconv.FormatInt(clientTime.Milliseconds(), 10))
-		var out, stderr bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &out, &stderr
-		// A process begins on the CPUs of the thread that starts it.
-		if err := onCPU(clientCPU, cmd.Run); err != nil {
-			return r, fmt.Errorf("run %s: %w: %s: it is built by make", binary, err, strings.TrimSpace(stderr.String()))
-		}
-		var calls, ns, p50, p99, p999 float64
-		if _, err := fmt.Sscan(out.String(), &calls, &ns, &p50, &p99, &p999); err != nil {
-			return r, fmt.Errorf("read what %s prints, %q: %w", binary, out.String(), err)
-		}
-		return clientRun{p50 / 1e3, p99 / 1e3, calls / ns * 1e9}, nil
+// cProgram is the one that make puts beside lambda-host.
+func cProgram(way string) runClient {
+	return func(ctx context.Context, o Options, addr string, c Call) (clientRun, error) {
+		return runProgram(ctx, addr, c, filepath.Join(filepath.Dir(o.LambdaHost), "client-c/bench"), way)
 	}
+}
+
+// pythonProgram needs nothing to be built.
+func pythonProgram(way string) runClient {
+	return func(ctx context.Context, o Options, addr string, c Call) (clientRun, error) {
+		dir := filepath.Join(o.Lambdas, "../client/python")
+		return runProgram(ctx, addr, c, "env", "PYTHONPATH="+filepath.Join(dir, "src"), "python3", filepath.Join(dir, "bench/bench.py"), way)
+	}
+}
+
+// nodeProgram is built by make -C client/node, which make bench does.
+func nodeProgram(way string) runClient {
+	return func(ctx context.Context, o Options, addr string, c Call) (clientRun, error) {
+		return runProgram(ctx, addr, c, "node", filepath.Join(o.Lambdas, "../client/node/dist/bench/bench.js"), way)
+	}
+}
+
+func runProgram(ctx context.Context, addr string, c Call, command ...string) (r clientRun, err error) {
+	command = append(command, addr, strconv.Itoa(workload), strconv.Itoa(int(c.Method)),
+		string(c.Body), string(c.Want), strconv.FormatInt(clientTime.Milliseconds(), 10))
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	var out, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &stderr
+	// A process begins on the CPUs of the thread that starts it.
+	if err := onCPU(clientCPU, cmd.Run); err != nil {
+		return r, fmt.Errorf("run %s: %w: %s: make bench builds what is missing", command, err, strings.TrimSpace(stderr.String()))
+	}
+	var calls, ns, p50, p99, p999 float64
+	if _, err := fmt.Sscan(out.String(), &calls, &ns, &p50, &p99, &p999); err != nil {
+		return r, fmt.Errorf("read what %s prints, %q: %w", command, out.String(), err)
+	}
+	return clientRun{p50 / 1e3, p99 / 1e3, calls / ns * 1e9}, nil
 }
 
 func goClient(ctx context.Context, _ Options, addr string, c Call) (clientRun, error) {
@@ -97,10 +133,9 @@ func runClients(ctx context.Context, s *stand.Stand, o Options) ([]report.Result
 }
 
 func clientResults(runs [][]clientRun) (rs []report.Result) {
-	against := map[int][]clientRun{}
 	for i, c := range clients {
-		if c.name == bare {
-			against[c.atOnce] = runs[i]
+		j := slices.IndexFunc(clients, func(other client) bool { return other.name == c.against && other.atOnce == c.atOnce })
+		if j < 0 {
 			continue
 		}
 		for _, f := range []struct {
@@ -120,11 +155,11 @@ func clientResults(runs [][]clientRun) (rs []report.Result) {
 			}
 			name := fmt.Sprintf("%s.%d_at_once.%s", c.name, c.atOnce, f.name)
 			rs = append(rs, report.Compare(name, f.unit, f.better, sourceClients, samples(runs[i]), map[string]report.Samples{
-				bare: samples(against[c.atOnce]),
+				c.against: samples(runs[j]),
 			}))
 		}
 	}
 	return rs
 }
 
-const sourceClients = "closed loop of one thread against the web server on the NIC; clients check every answer, the bare socket none"
+const sourceClients = "closed loop of one thread against the web server on the NIC; clients check every answer, bare sockets none"

@@ -52,7 +52,7 @@ func All() []Suite {
 		{"replies", "replies of many packets: pulled against multiplied", nil, runReplies},
 		{"deploy", "from source to the first answer: compiler and NIC alone, and by the API of a daemon", nil, runDeploy},
 		{"swap", "from one built revision to the next: the NIC alone, and by the API of a daemon", nil, runSwap},
-		{"clients", "what the clients in C and Go add to a bare socket", nil, runClients},
+		{"clients", "what the clients in C, Go, Python and Node.js add to a bare socket", nil, runClients},
 		{"compiler", "ordinary C: what loads, how fast it runs, how long compiling takes", compilerParts.names(), runCompiler},
 		{"web_server", "pages: the NIC against a process", nil, compare(WebServer)},
 		{"kv_client", "memcached: the NIC against a process", nil, compare(KVClient)},
