@@ -22,7 +22,7 @@ const handmadeDir = "testdata/handmade"
 var handmadeComment = regexp.MustCompile(`(?m)^/\* (?:refused: (.+)|contained) \*/$`)
 
 // readHandmade compiles a source as any compiler would, and returns why it has to be refused; "" if it has not.
-func readHandmade(t *testing.T, path string) (object []byte, why string) {
+func readHandmade(t testing.TB, path string) (object []byte, why string) {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {

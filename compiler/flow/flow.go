@@ -2,6 +2,7 @@
 package flow
 
 import (
+	"container/heap"
 	"fmt"
 	"slices"
 
@@ -159,41 +160,54 @@ func (g *Graph) Successors(i int) []int {
 	}
 }
 
-// Track finds what is known before each instruction, starting from what is known where functions begin; nil where control does
-// not get. step is what is known after an instruction, join what is known where two paths meet: it may only lose knowledge,
+// Track finds what is known before each instruction, starting from what is known where functions begin, by their index; nil
+// where control does not get. step is what is known after an instruction, join what is known where two paths meet: it may only lose knowledge,
 // a bounded number of times.
-func Track[State comparable](g *Graph, entry State, step func(i int, s State) State, join func(a, b State) State) []*State {
-	return TrackEdges(g, func(int) State { return entry }, func(i, _ int, s State) (State, bool) { return step(i, s), true }, join)
-}
-
-// TrackEdges is Track where functions begin with different knowledge, by their index, and step knows where control goes next, or
-// that it does not go there.
-func TrackEdges[State comparable](
-	g *Graph, entry func(f int) State, step func(i, to int, s State) (State, bool), join func(a, b State) State,
+func Track[State comparable](
+	g *Graph, entry func(f int) State, step func(i int, s State) State, join func(a, b State) State,
 ) []*State {
 	known := make([]*State, len(g.Insns))
-	pending := make([]bool, len(g.Insns))
-	for k, f := range g.Funcs {
-		start := entry(k)
-		known[f.From], pending[f.From] = &start, true
-		for again := true; again; { // in the order of the program, since that is mostly how control goes
-			again = false
-			for i := f.From; i < f.To; i++ {
-				if !pending[i] {
-					continue
-				}
-				pending[i] = false
-				for _, s := range g.Successors(i) {
-					after, goes := step(i, s, *known[i])
-					if goes && learn(&known[s], after, join) {
-						pending[s] = true
-						again = again || s <= i
-					}
-				}
+	for f := range g.Funcs {
+		TrackFunc(g, f, entry(f), known, func(i, _ int, s State) (State, bool) { return step(i, s), true }, join)
+	}
+	return known
+}
+
+// TrackFunc is Track of one function, whose part of known it fills. step knows where control goes next, or that it does not go
+// there.
+func TrackFunc[State comparable](
+	g *Graph, f int, entry State, known []*State, step func(i, to int, s State) (State, bool), join func(a, b State) State,
+) {
+	from := g.Funcs[f].From
+	clear(known[from:g.Funcs[f].To])
+	known[from] = &entry
+	for work := (queue{from}); len(work) > 0; {
+		i := heap.Pop(&work).(int)
+		for len(work) > 0 && work[0] == i {
+			heap.Pop(&work)
+		}
+		for _, s := range g.Successors(i) {
+			after, goes := step(i, s, *known[i])
+			if goes && learn(&known[s], after, join) {
+				heap.Push(&work, s)
 			}
 		}
 	}
-	return known
+}
+
+// A queue has instructions in the order of the program, since that is mostly how control goes.
+type queue []int
+
+func (q queue) Len() int           { return len(q) }
+func (q queue) Less(a, b int) bool { return q[a] < q[b] }
+func (q queue) Swap(a, b int)      { q[a], q[b] = q[b], q[a] }
+func (q *queue) Push(i any)        { *q = append(*q, i.(int)) }
+
+func (q *queue) Pop() any {
+	last := len(*q) - 1
+	i := (*q)[last]
+	*q = (*q)[:last]
+	return i
 }
 
 // learn joins a state to what is known, and tells whether that changed.

@@ -87,7 +87,7 @@ func TestTrack(t *testing.T) {
 		t.Fatal(err)
 	}
 	const most = 9
-	steps := Track(g, 0, func(_ int, n int) int { return min(n+1, most) }, func(a, b int) int { return max(a, b) })
+	steps := Track(g, func(int) int { return 0 }, func(_ int, n int) int { return min(n+1, most) }, func(a, b int) int { return max(a, b) })
 	if steps[0] == nil || *steps[0] != 0 || *steps[1] != 1 || *steps[2] != most || *steps[5] != most {
 		t.Errorf("tracked %v", steps)
 	}

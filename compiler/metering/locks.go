@@ -12,7 +12,7 @@ const waiters = 32
 // weighLocks makes taking a lock weigh what others do meanwhile. While a lock is held nothing loops: who waits pays for who
 // holds it.
 func (g *graph) weighLocks() error {
-	held := flow.Track(g.Graph, false, func(i int, locked bool) bool {
+	held := flow.Track(g.Graph, func(int) bool { return false }, func(i int, locked bool) bool {
 		switch ins := &g.Insns[i]; {
 		case isCall(ins, asm.FnSpinLock):
 			return true

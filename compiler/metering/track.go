@@ -44,7 +44,7 @@ func (v value) join(w value) value {
 // track finds what is known before each instruction; nil where control does not get.
 func (g *graph) track() []*state {
 	entry := state{asm.R10: {kind: stack}}
-	return flow.Track(g.Graph, entry, g.step, func(a, b state) state {
+	return flow.Track(g.Graph, func(int) state { return entry }, g.step, func(a, b state) state {
 		for r := range a {
 			a[r] = a[r].join(b[r])
 		}

@@ -26,71 +26,121 @@ import (
 // ErrLeak says that an address leaves the program as a number.
 var ErrLeak = errors.New("an address of the kernel's becomes a number, or is kept: keep an offset instead")
 
+// maxSteps is how long a program is followed, about a second. Those of the corpus take two steps for each instruction.
+const maxSteps = 1 << 20
+
 type checker struct {
 	*flow.Graph
-	maps    map[string]*ebpf.MapSpec
-	owner   []int // the function that an instruction is in
-	funcs   []function
-	changed bool
+	maps  map[string]*ebpf.MapSpec
+	owner []int // the function that an instruction is in
+	funcs []function
+	known []*state
+	work  []int // functions that are to be followed again
+	steps int
 }
 
 // A function is what is known of it from all its calls. It only ever gets less.
 type function struct {
 	entry   state
+	summary summary
+	callers []int
+	waits   bool // among checker.work
+}
+
+// A summary is what calling a function does.
+type summary struct {
 	returns value
 	resizes bool // the packet
 	writes  bool // to a caller's frame, perhaps
 }
 
 // Check returns the first instruction of a program that lets an address out. Its errors wrap ErrLeak, or say that the program's
-// flow makes no sense.
+// flow makes no sense, or too little for its length.
 func Check(spec *ebpf.CollectionSpec, p *ebpf.ProgramSpec) (int, error) {
 	g, err := flow.New(p.Instructions)
 	if err != nil {
 		return 0, fmt.Errorf("follow its pointers: %w", err)
 	}
 	c := newChecker(g, spec.Maps)
-	for {
-		c.changed = false
-		known := flow.TrackEdges(g, func(f int) state { return c.funcs[f].entry }, c.follow, join)
-		for i, s := range known {
-			if s != nil && isExit(&c.Insns[i]) {
-				c.leave(i, s.reg[asm.R0])
-			}
-		}
-		if c.changed {
+	if !c.run() {
+		return 0, fmt.Errorf("follow its pointers: it takes more than %d steps: make it smaller", maxSteps)
+	}
+	for i, s := range c.known {
+		if s == nil {
 			continue
 		}
-		for i, s := range known {
-			if s == nil {
-				continue
-			}
-			if err := c.check(i, s); err != nil {
-				return i, err
-			}
+		if err := c.check(i, s); err != nil {
+			return i, err
 		}
-		return 0, nil
 	}
+	return 0, nil
 }
 
 func newChecker(g *flow.Graph, maps map[string]*ebpf.MapSpec) *checker {
-	c := &checker{Graph: g, maps: maps, owner: make([]int, len(g.Insns)), funcs: make([]function, len(g.Funcs))}
+	n := len(g.Insns)
+	c := &checker{Graph: g, maps: maps, owner: make([]int, n), funcs: make([]function, len(g.Funcs)), known: make([]*state, n)}
 	for f := range c.funcs {
 		c.funcs[f].entry = begin()
 		for i := g.Funcs[f].From; i < g.Funcs[f].To; i++ {
 			c.owner[i] = f
+			if g.Insns[i].IsFunctionCall() {
+				callee := &c.funcs[g.Callee(i)]
+				callee.callers = append(callee.callers, f)
+			}
 		}
+		c.again(f)
 	}
 	c.funcs[0].entry.reg[asm.R1] = value{kind: context}
 	return c
+}
+
+// run follows functions until nothing more is to be learnt, or for as many steps as are allowed.
+func (c *checker) run() bool {
+	for len(c.work) > 0 && c.steps < maxSteps {
+		f := c.work[0]
+		c.work, c.funcs[f].waits = c.work[1:], false
+		c.followFunc(f)
+	}
+	return c.steps < maxSteps
+}
+
+// again has a function followed once more.
+func (c *checker) again(f int) {
+	if !c.funcs[f].waits {
+		c.work, c.funcs[f].waits = append(c.work, f), true
+	}
+}
+
+// learn takes note of what is now known of the function that an instruction is in.
+func (c *checker) learn(i int, now summary) {
+	f := &c.funcs[c.owner[i]]
+	if now == f.summary {
+		return
+	}
+	f.summary = now
+	for _, caller := range f.callers {
+		c.again(caller)
+	}
 }
 
 func isExit(ins *asm.Instruction) bool {
 	return ins.OpCode.Class().IsJump() && ins.OpCode.JumpOp() == asm.Exit
 }
 
+func (c *checker) followFunc(f int) {
+	flow.TrackFunc(c.Graph, f, c.funcs[f].entry, c.known, c.follow, join)
+	for i := c.Funcs[f].From; i < c.Funcs[f].To; i++ {
+		if s := c.known[i]; s != nil && isExit(&c.Insns[i]) {
+			c.leave(i, s.reg[asm.R0])
+		}
+	}
+}
+
 // follow is step, and what the way that control goes says of NULL.
 func (c *checker) follow(i, to int, s state) (state, bool) {
+	if c.steps++; c.steps >= maxSteps {
+		return s, false
+	}
 	ins := &c.Insns[i]
 	if !asksForNull(ins) || c.Target[i] == i+1 {
 		return c.step(i, s), true
@@ -132,28 +182,32 @@ func (c *checker) step(i int, s state) state {
 
 // call hands a caller's knowledge to the function that it calls, and takes back what that does to it.
 func (c *checker) call(i int, s *state) {
-	f := &c.funcs[c.Callee(i)]
-	before, own, callers := *f, false, false
+	callee := c.Callee(i)
+	f, own, callers := &c.funcs[callee], false, false
+	entry := f.entry
 	for r := asm.R1; r <= asm.R5; r++ {
 		v := s.reg[r]
 		own, callers = own || v.may(stack), callers || v.may(frame)
 		if v.may(stack) {
 			v = value{kind: v.kind&^stack | frame}
 		}
-		f.entry.reg[r] = f.entry.reg[r].join(v)
+		entry.reg[r] = entry.reg[r].join(v)
 	}
-	c.changed = c.changed || before != *f
-	if own && f.writes {
+	if entry != f.entry {
+		f.entry = entry
+		c.again(callee)
+	}
+	now := c.funcs[c.owner[i]].summary
+	if own && f.summary.writes {
 		s.blur(-stackSize, stackSize)
 	}
-	if callers && f.writes {
-		c.note(&c.funcs[c.owner[i]].writes)
-	}
-	if f.resizes {
+	if f.summary.resizes {
 		s.resize()
-		c.note(&c.funcs[c.owner[i]].resizes)
 	}
-	s.clobber(f.returns)
+	now.writes = now.writes || callers && f.summary.writes
+	now.resizes = now.resizes || f.summary.resizes
+	c.learn(i, now)
+	s.clobber(f.summary.returns)
 }
 
 // clobber is what a call does to registers.
@@ -164,38 +218,33 @@ func (s *state) clobber(r0 value) {
 	s.reg[asm.R0] = r0
 }
 
-func (c *checker) note(fact *bool) {
-	c.changed = c.changed || !*fact
-	*fact = true
-}
-
 func (c *checker) leave(i int, v value) {
 	if v.may(stack) { // of a frame that is gone
 		v = value{kind: v.kind&^stack | stray}
 	}
-	f := &c.funcs[c.owner[i]]
-	if joined := f.returns.join(v); joined != f.returns {
-		f.returns, c.changed = joined, true
-	}
+	now := c.funcs[c.owner[i]].summary
+	now.returns = now.returns.join(v)
+	c.learn(i, now)
 }
 
 func (c *checker) helper(i int, s *state) {
 	fn := asm.BuiltinFunc(c.Insns[i].Constant)
-	f := &c.funcs[c.owner[i]]
+	now := c.funcs[c.owner[i]].summary
 	if w := helper.All[fn].Writes(); w != asm.R0 {
-		switch to, size := s.reg[w], s.reg[w+1]; {
-		case to.may(frame):
-			c.note(&f.writes)
-		case to.may(stack) && to.known && size.known:
+		to, size := s.reg[w], s.reg[w+1]
+		switch {
+		case to.is(stack) && to.known && size.known:
 			s.blur(int(to.n), int(size.n))
 		case to.may(stack):
 			s.blur(-stackSize, stackSize)
 		}
+		now.writes = now.writes || to.may(frame)
 	}
 	if fn == asm.FnXdpAdjustTail || fn == asm.FnXdpAdjustHead {
 		s.resize()
-		c.note(&f.resizes)
+		now.resizes = true
 	}
+	c.learn(i, now)
 	r0 := value{kind: number}
 	if fn == asm.FnMapLookupElem {
 		r0.kind = memory | null
@@ -289,8 +338,11 @@ func (c *checker) store(i int, s *state) {
 		s.put(at, n, k)
 	case to.may(stack):
 		s.blur(at, n)
-	case to.may(frame):
-		c.note(&c.funcs[c.owner[i]].writes)
+	}
+	if to.may(frame) {
+		now := c.funcs[c.owner[i]].summary
+		now.writes = true
+		c.learn(i, now)
 	}
 }
 

@@ -132,6 +132,10 @@ func withFunctions(p asm.Instructions) asm.Instructions {
 		{asm.Mov.Imm(asm.R2, -1).WithSymbol("shrink"), asm.FnXdpAdjustTail.Call(), asm.Mov.Imm(asm.R0, 0), asm.Return()},
 		{asm.LoadMem(asm.R0, asm.RFP, -256, asm.DWord).WithSymbol("leftovers"), asm.Return()},
 		{asm.Mov.Reg(asm.R0, asm.R1).WithSymbol("forget"), asm.Mov.Imm(asm.R0, 0), asm.Return()},
+		{
+			asm.LoadMem(asm.R2, asm.R1, 0, asm.DWord).WithSymbol("clear_there"), asm.Mov.Imm(asm.R1, 0), asm.StoreMem(asm.R2, 0, asm.R1, asm.DWord),
+			asm.Mov.Imm(asm.R0, 0), asm.Return(),
+		},
 		{asm.StoreMem(asm.R2, 0, asm.R1, asm.DWord).WithSymbol("tell"), asm.Mov.Imm(asm.R0, 0), asm.Return()},
 	} {
 		if slices.ContainsFunc(p, func(ins asm.Instruction) bool { return ins.IsFunctionCall() && ins.Reference() == f[0].Symbol() }) {

@@ -66,7 +66,7 @@ func (o *Offload) Check(object []byte, program string) ([]Violation, error) {
 	}
 	c.checkMaps()
 	c.checkSize()
-	known := flow.TrackEdges(g, entry, func(i, _ int, s registers) (registers, bool) { return c.step(i, s), true }, registers.join)
+	known := flow.Track(g, entry, c.step, registers.join)
 	for i, s := range known {
 		if s != nil {
 			c.checkInstruction(i, s)
