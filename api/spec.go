@@ -102,6 +102,7 @@ type ServiceSpec struct {
 // ServiceProtocol says what tells answers of a service apart.
 type ServiceProtocol string
 
+// What services speak.
 const (
 	ProtocolMemcached ServiceProtocol = "memcached" // the frame header of memcached's text and binary protocols over UDP
 	ProtocolRaw       ServiceProtocol = "raw"       // the source port, and ServiceID where there is one

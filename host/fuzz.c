@@ -12,7 +12,15 @@
 
 #include "host.h"
 
-enum { WORKLOAD = 7, FLAG_FRAMED = 1, FLAG_OTHER_PEER = 2, FLAG_ANSWER = 4, FLAG_SIZED = 8, FLAG_LATER = 16 };
+enum {
+	WORKLOAD = 7,
+	FLAG_FRAMED = 1,
+	FLAG_OTHER_PEER = 2,
+	FLAG_ANSWER = 4,
+	FLAG_SIZED = 8,
+	FLAG_LATER = 16,
+	FLAG_RAW = 32
+};
 
 struct host host = { .workload = WORKLOAD, .in_flight = 4, .message_timeout_ms = 100, .threads = 1 };
 
@@ -49,14 +57,20 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	host.mode = LN_MODE_ASSEMBLE; /* with buffers, which the other modes do not mind */
 	host.message_max = 8192;
 	host.current = &revision;
-	host.service_count = 1;
+	host.service_count = 2;
 	host.services[0].protocol = LN_PROTOCOL_MEMCACHED;
 	host.services[0].timeout_ms = 100;
 	host.services[0].server_count = 1;
-	host.server_count = 1;
+	host.services[1] = (struct service){
+		.protocol = LN_PROTOCOL_RAW, .timeout_ms = 100, .retries = 2, .id_at = 1, .id_len = 2
+	};
+	host.services[1].first = 1;
+	host.services[1].server_count = 1;
+	host.server_count = 2;
 	host.servers[0].addr.in.sin_family = AF_INET;
 	host.servers[0].addr.in.sin_addr.s_addr = htobe32(INADDR_LOOPBACK);
 	host.servers[0].addr.in.sin_port = htobe16(9);
+	host.servers[1] = (struct server){ host.servers[0].addr, 1 };
 	host.workers = &worker;
 	pthread_rwlock_init(&host.world, NULL);
 	return message_init() || once_init() || call_init(&worker);
@@ -126,13 +140,33 @@ static void feed_answer(struct packet *p, const uint8_t *data, uint32_t len)
 	free(buffer);
 }
 
+/* A datagram to the own socket of the call that waits longest, with its request ID, if it is long enough. */
+static void feed_raw(struct packet *p, const uint8_t *data, uint32_t len)
+{
+	struct call *call = TAILQ_FIRST(&worker.waiting[1]);
+	uint8_t *buffer;
+
+	if (!call)
+		return;
+	buffer = malloc(HEAD_ROOM + len + LN_RPC_MAX_PAYLOAD);
+	p->base = buffer + HEAD_ROOM;
+	memcpy(p->base, data, len);
+	if (len >= 3)
+		memcpy(p->base + 1, &call->id, 2);
+	call_receive_raw(&worker, p, call, len);
+	check(p, HEADER + p->flow.room);
+	free(buffer);
+}
+
 static void feed(uint8_t flags, const uint8_t *data, uint32_t len)
 {
 	struct packet p = { .spare = malloc(BUFFER), .flow.fd = -1 };
 
 	p.flow.peer.in.sin_family = AF_INET;
 	p.flow.peer.in.sin_port = flags & FLAG_OTHER_PEER ? 1 : 2;
-	if (flags & FLAG_ANSWER)
+	if (flags & FLAG_RAW)
+		feed_raw(&p, data, len);
+	else if (flags & FLAG_ANSWER)
 		feed_answer(&p, data, len);
 	else
 		feed_request(&p, flags, data, len);
@@ -142,9 +176,11 @@ static void feed(uint8_t flags, const uint8_t *data, uint32_t len)
 /* Each input starts from nothing in progress. */
 static void reset(void)
 {
-	worker.now += 10000000000ULL;
+	for (uint32_t try = 0; try <= host.services[1].retries; try++) {
+		worker.now += 10000000000ULL;
+		call_expire(&worker);
+	}
 	message_expire(worker.now);
-	call_expire(&worker);
 	worker.sends = 0;
 	require(!message_active() && !call_active() && !atomic_load(&revision.users));
 }

@@ -414,30 +414,54 @@ func TestSeveralMemcacheds(t *testing.T) {
 	}
 }
 
-// A service that is silent ties up no more records than there are, and the next call is told so.
+// A service that is silent ties up no more ports than there are: each call has its own, and the client is told of the others.
 func TestRawCallsBusy(t *testing.T) {
+	const calls, ports = 5000, 2048
 	n := newTestNIC(t)
 	fake := newFake(t, n.HostAddr())
-	bigBuffers(t, fake.conn)
 	deploy(t, n, fixture(t, "caller", raw(longest, 0, api.ServiceID{}, fake.addr())))
 	c := dialNIC(t, n.Addr())
-	var asked []datagram
 	_ = c.conn.SetReadDeadline(time.Now().Add(patience))
-	for range 3 * 2048 {
+	refused := make(chan bool)
+	go func() {
+		defer close(refused)
+		for buf := make([]byte, 2048); ; refused <- true {
+			size, err := c.conn.Read(buf)
+			if err != nil || size < api.RPCHeaderLen || api.Code(buf[5]) != api.CodeBusy {
+				return
+			}
+		}
+	}()
+	asked := make(chan uint16)
+	go func() {
+		for buf := make([]byte, 2048); ; {
+			_, from, err := fake.conn.ReadFromUDPAddrPort(buf)
+			if err != nil {
+				return // the test is over
+			}
+			asked <- from.Port()
+		}
+	}()
+	used, busy := map[uint16]bool{}, 0
+	for range calls {
 		c.send(methodCall, []byte("question"), 64)
+		select {
+		case port := <-asked:
+			if used[port] {
+				t.Fatalf("two calls have port %d", port)
+			}
+			used[port] = true
+		case more := <-refused:
+			if !more {
+				t.Fatal("the NIC says nothing, or no error")
+			}
+			busy++
+		}
 	}
-	busy := counters(t, n).Busy
-	for range 3*2048 - int(busy) {
-		asked = append(asked, fake.datagram())
+	if len(used) > ports || len(used) < ports*95/100 {
+		t.Errorf("%d of %d ports are in use", len(used), ports)
 	}
-	if len(asked) > 2048 || len(asked) < 1900 {
-		t.Errorf("%d calls are in flight, of 2,048 at most", len(asked))
-	}
-	ports := map[uint16]bool{}
-	for _, q := range asked {
-		ports[q.from.Port()] = true
-	}
-	if len(ports) != len(asked) {
-		t.Errorf("%d calls share %d ports", len(asked), len(ports))
+	if got := counters(t, n).Busy; got != uint64(busy) {
+		t.Errorf("%d refusals were counted, want %d", got, busy)
 	}
 }
