@@ -15,6 +15,7 @@
 #ifndef __bpf__
 #define LN_LAYOUT_NO_LOCKS
 #endif
+#include "lambda_hints.h"
 #include "layout.h"
 #include "rpc_wire.h"
 

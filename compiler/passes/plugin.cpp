@@ -47,6 +47,7 @@ static void addLast(ModulePassManager &passes)
 {
 	lambda::addStep(passes, "begin");
 	lambda::addHeaders(passes);
+	lambda::addSayHints(passes);
 	lambda::addUnsupported(passes);
 	lambda::addCalls(passes);
 	lambda::addRecursion(passes);
@@ -58,6 +59,7 @@ static void addLast(ModulePassManager &passes)
 	lambda::addArithmetic(passes);
 	lambda::addStep(passes, "arithmetic");
 	lambda::addMemory(passes);
+	lambda::addHeedHints(passes);
 	lambda::addStep(passes, "memory");
 	lambda::addMetering(passes);
 	lambda::addPressure(passes);

@@ -48,7 +48,7 @@ func (r *Report) findObjects(spec *ebpf.CollectionSpec, remarks []Remark) {
 			m.Why = "it is written, and lasts over requests; " + m.Why
 		}
 		r.Objects = append(r.Objects, Object{
-			Name: m.Object, Size: m.Size, Where: m.Where, Why: m.Why, Pattern: patternOf(m), Hint: m.Hint, File: m.File, Line: m.Line,
+			Name: m.Object, Size: m.Size, Where: m.Where, Why: m.Why, Pattern: patternOf(m), File: m.File, Line: m.Line,
 		})
 	}
 	for name, v := range spec.Variables {
@@ -159,5 +159,40 @@ func eachUse(spec *ebpf.CollectionSpec, name string, f func(insns asm.Instructio
 				f(p.Instructions, i)
 			}
 		}
+	}
+}
+
+// heedHints says of each object that its author gave a hint for what became of that on this processor. What is gone has none.
+func (r *Report) heedHints(remarks []Remark) {
+	heeded := map[string]bool{}
+	for _, m := range remarks {
+		if m.Kind == "hint" && m.State == "heeded" {
+			heeded[m.Object] = true
+		}
+	}
+	for _, m := range remarks {
+		i := slices.IndexFunc(r.Objects, func(o Object) bool { return o.Name == m.Object && o.Where != "stack" })
+		if m.Kind == "hint" && m.Hint != "" && i >= 0 {
+			o := &r.Objects[i]
+			o.Hint = m.Hint
+			o.Why += "; " + o.heed(heeded[m.Object])
+		}
+	}
+}
+
+// heed says what the object's hint came to.
+func (o *Object) heed(heeded bool) string {
+	switch {
+	case heeded:
+		o.Pattern = target.ReadMostly
+		return "__" + o.Hint + ": in a map of its own, away from what is written often"
+	case o.Hint == "read_mostly" && o.Pattern == target.ReadOnly:
+		return "not as __read_mostly asks: nothing writes to it at all"
+	case o.Hint == "read_mostly":
+		return "not apart, as __read_mostly asks: what is kept, or used by its address, lies together"
+	case o.Hint == "hot":
+		return "__hot: no memory that requests share is nearer"
+	default:
+		return "__" + o.Hint + " is for another processor"
 	}
 }

@@ -7,7 +7,8 @@
 // here, is left out. Each remark names its kind:
 //
 //	{"kind":"step","step":"memory","instructions":812}
-//	{"kind":"object","object":"table","size":1024,"where":"rodata","why":"constant","hint":"ctm","file":"a.c","line":7}
+//	{"kind":"object","object":"table","size":1024,"where":"rodata","why":"constant","file":"a.c","line":7}
+//	{"kind":"hint","object":"table","hint":"ctm"}
 //	{"kind":"check","state":"inserted","file":"a.c","line":12,"why":"index not known to be below 256"}
 //	{"kind":"check","state":"proven","file":"a.c","line":13}
 //	{"kind":"loop","state":"metered","cost":40,"file":"a.c","line":20}
@@ -21,7 +22,8 @@
 // An object is a variable, a stack allocation or the heap. It is in one of rodata (frozen, the verifier folds it), object (a
 // map of its own section, base and checked offset), linear (linear memory of one request), shared (linear memory of all requests; its
 // state is written or constant), stack, register (it is gone), native (the SDK's).
-// What says size 0 has none that is known. A hint is the author's, without underscores.
+// What says size 0 has none that is known. A hint is the author's of an object, without underscores; with the state heeded, a pass did
+// as it says.
 //
 // A check is a bounds check, inserted where nothing proves the access, or proven, and so left out. A loop is metered
 // (cost in instructions of an iteration, 0 if left to the loader), or walked, where the verifier ends it alone. A call is
@@ -134,6 +136,7 @@ func Make(ctx context.Context, source []byte, opts Options) (*Report, error) {
 		return nil, err
 	}
 	r.findObjects(spec, remarks)
+	r.heedHints(remarks)
 	if err := r.place(); err != nil {
 		return nil, err
 	}

@@ -282,3 +282,39 @@ func TestReportOfSharing(t *testing.T) {
 		}
 	}
 }
+
+// Of each hint the report says what it came to, here and elsewhere.
+func TestReportOfHints(t *testing.T) {
+	r, err := Make(t.Context(), lambda(t, "#include \"lambda.h\"\n#include <pif/memory.h>\n"+
+		"static __read_mostly uint32_t limit = 9, table[16] __read_mostly;\nLAMBDA_KEPT __read_mostly uint32_t kept;\n"+
+		"static __hot uint64_t total;\nstatic __ctm uint32_t near[64];\n"+
+		"static const __read_mostly uint32_t primes[] = { 2, 3, 5, 7 };\n"+
+		"int probe(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)\n{\n\tuint32_t i = match_data->method & 15, n = 0;\n\n"+
+		"\tif (match_data->window == 7)\n\t\tlimit = kept = i;\n\tif (i < limit)\n\t\tnear[i]++;\n\ttotal += i + primes[i & 3];\n"+
+		"\tfor (uint32_t k = 0; k < i; k++)\n\t\tn += table[k];\n\ttable[i] = n;\n"+
+		"\treturn lambda_write(headers, &table[i], 4);\n}\n"), Options{Verify: os.Geteuid() == 0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]struct{ why, memory string }{
+		"limit":  {"__read_mostly: in a map of its own", "CLS"},
+		"table":  {"not apart, as __read_mostly asks", "CLS"},
+		"kept":   {"not apart, as __read_mostly asks", "CLS"},
+		"primes": {"nothing writes to it", "LM"},
+		"total":  {"__hot: no memory that requests share is nearer", "CTM"},
+		"near":   {"__ctm is for another processor", "CTM"},
+	} {
+		i := slices.IndexFunc(r.Objects, func(o Object) bool { return o.Name == name })
+		if i < 0 || r.Objects[i].Hint == "" || !strings.Contains(r.Objects[i].Why, want.why) {
+			t.Errorf("%s: no %q in %+v", name, want.why, r.Objects)
+			continue
+		}
+		if memory := memoryOf(r.Placements["agilio-cx"], name); memory != want.memory {
+			t.Errorf("%s would be in %s on agilio-cx, want %s", name, memory, want.memory)
+		}
+	}
+	var out bytes.Buffer
+	if err := r.Text(&out); err != nil || !strings.Contains(out.String(), "asked for with __ctm") {
+		t.Errorf("%v, no word of the hint elsewhere:\n%s", err, &out)
+	}
+}

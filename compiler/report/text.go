@@ -23,6 +23,7 @@ func (r *Report) Text(w io.Writer) error {
 	r.textOfChecks(t)
 	r.textOfAtomics(t)
 	r.textOfObjects(t)
+	r.textOfHints(t)
 	r.textOfOffload(t)
 	if t.err != nil {
 		return t.err
@@ -162,6 +163,24 @@ func (r *Report) textOfObjects(t *text) {
 			row = append(row, memoryOf(r.Placements[model], o.Name))
 		}
 		t.line("%s", strings.Join(append(row, o.Why), "\t"))
+	}
+}
+
+// textOfHints says what hints came to on processors other than this one: on this one, the objects' own lines do.
+func (r *Report) textOfHints(t *text) {
+	hinted := slices.DeleteFunc(slices.Clone(r.Objects), func(o Object) bool { return o.Hint == "" })
+	if len(hinted) == 0 {
+		return
+	}
+	t.head("hint\ton\tmemory\twhy")
+	for _, o := range hinted {
+		for _, model := range target.Names() {
+			for _, p := range r.Placements[model] {
+				if p.Object.Name == o.Name && model != "kernel" {
+					t.line("__%s %s\t%s\t%s\t%s", o.Hint, o.Name, model, cmp.Or(p.Memory, "-"), p.Why)
+				}
+			}
+		}
 	}
 }
 

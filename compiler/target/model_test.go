@@ -87,3 +87,23 @@ func TestMemoryFills(t *testing.T) {
 		t.Errorf("a hint for another processor is heard: %+v", p)
 	}
 }
+
+// What is read mostly goes where that is best, whatever the code writes; what says nothing on a processor is said to.
+func TestHints(t *testing.T) {
+	for _, tc := range []struct {
+		object      Object
+		memory, why string
+	}{
+		{Object{Name: "o", Size: 64, Pattern: Written}, "CTM", "fastest for what is written"},
+		{Object{Name: "o", Size: 64, Pattern: Written, Hint: "read_mostly"}, "CLS", "__read_mostly, as its author says"},
+		{Object{Name: "o", Size: 64, Pattern: Request, Hint: "read_mostly"}, "LM", "says nothing of what is request"},
+		{Object{Name: "o", Size: 64, Pattern: Written, Hint: "emem"}, "EMEM", "asked for with __emem"},
+		{Object{Name: "o", Size: 64, Pattern: Written, Hint: "hot"}, "CTM", "__hot: before others"},
+		{Object{Name: "o", Size: 64, Pattern: Written, Hint: "gpu"}, "CTM", "__gpu is for another processor"},
+	} {
+		p := agilio(t).Place([]Object{tc.object})[0]
+		if p.Memory != tc.memory || !strings.Contains(p.Why, tc.why) {
+			t.Errorf("%+v: in %s, %s; want %s, %s", tc.object, p.Memory, p.Why, tc.memory, tc.why)
+		}
+	}
+}

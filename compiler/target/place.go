@@ -14,7 +14,7 @@ type Object struct {
 	Name    string  `json:"name"`
 	Size    uint64  `json:"size"`
 	Pattern Pattern `json:"pattern"`
-	Hint    string  `json:"hint,omitempty"` // of the author's: ctm, imem, emem, export, hot
+	Hint    string  `json:"hint,omitempty"` // of the author's: ctm, imem, emem, export, hot, read_mostly
 	Uses    int     `json:"uses"`           // instructions that access it, as far as known
 }
 
@@ -26,17 +26,20 @@ type Placement struct {
 	Why    string `json:"why"`
 }
 
-// hot is the hint that says that no particular memory is meant.
-const hot = "hot"
+// The hints that name no memory.
+const (
+	hot        = "hot"
+	readMostly = "read_mostly"
+)
 
 // Place finds a memory for each object: that of its hint, else the fastest that takes objects of its kind and size and has
-// room. Where room is short, hot objects come first, then those that are used most for their size.
+// room. Where room is short, hot objects come first, then those that are used most for their size. What is said to be read mostly is
+// placed as such, if it is not what is read only, or of one request, anyway.
 func (m *Model) Place(objects []Object) []Placement {
 	order := slices.Clone(objects)
+	notes := map[string]string{}
 	for i, o := range order {
-		if o.Hint != hot && !m.hears(o.Hint) {
-			order[i].Hint = "" // it is for another processor
-		}
+		order[i], notes[o.Name] = m.heed(o)
 	}
 	slices.SortStableFunc(order, func(a, b Object) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(density(b), density(a)), cmp.Compare(a.Size, b.Size),
@@ -48,9 +51,31 @@ func (m *Model) Place(objects []Object) []Placement {
 	}
 	placed := make([]Placement, 0, len(order))
 	for _, o := range order {
-		placed = append(placed, m.place(o, left))
+		p := m.place(o, left)
+		p.Why += notes[o.Name]
+		placed = append(placed, p)
 	}
 	return placed
+}
+
+// heed makes of an object what its hint says of it on this processor, and says what the hint came to where no memory is called so.
+func (m *Model) heed(o Object) (Object, string) {
+	hint := o.Hint
+	switch {
+	case hint == "" || m.hears(hint):
+		return o, ""
+	case hint == hot:
+		return o, "; __hot: before others"
+	case hint == readMostly && (o.Pattern == Written || o.Pattern == ReadMostly):
+		o.Hint, o.Pattern = "", ReadMostly
+		return o, "; __read_mostly, as its author says"
+	case hint == readMostly:
+		o.Hint = ""
+		return o, "; __read_mostly says nothing of what is " + string(o.Pattern)
+	default:
+		o.Hint = ""
+		return o, "; __" + hint + " is for another processor"
+	}
 }
 
 func (m *Model) hears(hint string) bool {

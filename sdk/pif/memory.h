@@ -6,19 +6,14 @@
 #ifndef PIF_MEMORY_H
 #define PIF_MEMORY_H
 
-#ifdef __bpf__
-#pragma clang diagnostic ignored "-Wignored-attributes" /* in casts, where the hint says nothing */
-#define PIF_MEMORY(name) __attribute__((btf_decl_tag("memory:" name)))
-#else
-#define PIF_MEMORY(name)
-#endif
+#include <lambda_hints.h>
 
-#define __lmem PIF_MEMORY("lmem")
-#define __ctm PIF_MEMORY("ctm")
-#define __cls PIF_MEMORY("cls")
-#define __imem PIF_MEMORY("imem")
-#define __emem PIF_MEMORY("emem")
-#define __mem PIF_MEMORY("mem")
+#define __lmem LAMBDA_MEMORY("lmem")
+#define __ctm LAMBDA_MEMORY("ctm")
+#define __cls LAMBDA_MEMORY("cls")
+#define __imem LAMBDA_MEMORY("imem")
+#define __emem LAMBDA_MEMORY("emem")
+#define __mem LAMBDA_MEMORY("mem")
 #define __gpr
 #define __xread
 #define __xwrite
