@@ -44,42 +44,55 @@ static __always_inline int ln_stage_run(struct xdp_md *ctx, struct ln_scratch *s
 	return run_lambda(ctx, scratch->slot);
 }
 
-/* Parks the packet at hand. */
-static __always_inline int ln_stage_wait(struct xdp_md *ctx, struct ln_scratch *scratch, const struct ln_slot *slot,
-					 const struct ln_pass *pass, struct ln_stats *stats)
+/* The hand-over to a stage that clones; NULL for others. */
+static __always_inline struct ln_pass *ln_stage_hand_over(const struct ln_slot *slot)
 {
+	__u32 zero = 0;
+	struct ln_pass *pass = bpf_map_lookup_elem(&ln_passes, &zero);
+
+	return slot->clones ? pass : NULL;
+}
+
+/* Parks the packet at hand, with what it keeps if it is a clone. */
+static __noinline int ln_stage_wait(struct xdp_md *ctx, struct ln_scratch *scratch, const struct ln_slot *slot)
+{
+	__u32 index = scratch->slot;
+	struct ln_stats *stats = bpf_map_lookup_elem(&ln_slot_stats, &index);
+	const struct ln_pass *pass = ln_stage_hand_over(slot);
 	int saved = !ln_late_save(ctx, scratch);
 
 	if (!saved)
 		ln_count(LN_COUNT_BUSY);
-	scratch->late.pass = *pass;
+	if (pass)
+		scratch->late.pass = *pass;
 	scratch->late.pass.instance = scratch->instance;
-	if (!saved || ln_wait_begin(scratch, slot))
+	if ((!saved || ln_wait_begin(scratch, slot)) && stats)
 		stats->drops++;
 	return XDP_DROP;
 }
 
 /* Runs the stage on the clone, which the packet at hand becomes. Returns what of the two leaves now. */
 static __always_inline int ln_stage_clone(struct xdp_md *ctx, struct ln_scratch *scratch, const struct ln_slot *slot,
-					  int verdict)
+					  struct ln_pass *pass, int verdict)
 {
-	__u32 zero = 0, index = scratch->slot;
-	struct ln_pass *pass = bpf_map_lookup_elem(&ln_passes, &zero);
+	__u32 index = scratch->slot;
 	struct ln_stats *stats = bpf_map_lookup_elem(&ln_slot_stats, &index);
 	int again, saved;
 
-	if (!pass || !stats)
+	if (!stats)
 		return XDP_DROP;
 	scratch->instance = pass->instance = 1;
 	saved = !ln_late_save(ctx, scratch);
 	again = ln_stage_run(ctx, scratch);
 	if (again == XDP_TX || again == XDP_PASS) {
-		if (!saved || ln_copy(scratch, slot, verdict))
+		if (!saved || ln_copy(scratch, slot, verdict)) {
 			ln_count(LN_COUNT_COPIES);
+			stats->drops++;
+		}
 		return ln_stage_leave(ctx, scratch, slot, again);
 	}
 	if (again == LN_STAGE_WAIT)
-		ln_stage_wait(ctx, scratch, slot, pass, stats);
+		ln_stage_wait(ctx, scratch, slot);
 	else
 		stats->faults += again != XDP_DROP;
 	/* A stage writes what it made of a packet last of all, so that this one is still as it was. */
@@ -89,23 +102,21 @@ static __always_inline int ln_stage_clone(struct xdp_md *ctx, struct ln_scratch 
 /* One pass of a packet, and its clone's. Returns the XDP action; LN_VERDICT_EMPTY where there is no stage. */
 static __noinline int ln_stage_serve(struct xdp_md *ctx, struct ln_scratch *scratch, const struct ln_slot *slot)
 {
-	__u32 zero = 0, index = scratch->slot;
-	struct ln_pass *pass = bpf_map_lookup_elem(&ln_passes, &zero);
-	struct ln_stats *stats = bpf_map_lookup_elem(&ln_slot_stats, &index);
+	struct ln_pass *pass = ln_stage_hand_over(slot);
 	int verdict;
 
-	if (!pass || !stats)
-		return XDP_DROP;
-	pass->instance = scratch->instance;
-	pass->clone = 0;
+	if (pass) {
+		pass->instance = scratch->instance;
+		pass->clone = 0;
+	}
 	verdict = ln_stage_run(ctx, scratch);
 	if (verdict == LN_VERDICT_EMPTY)
 		return verdict;
 	if (verdict == LN_STAGE_WAIT)
-		return ln_stage_wait(ctx, scratch, slot, pass, stats);
+		return ln_stage_wait(ctx, scratch, slot);
 	/* A clone's clone would go round for ever. */
-	if (slot->clones && pass->clone && !scratch->instance && (verdict == XDP_TX || verdict == XDP_PASS))
-		return ln_stage_clone(ctx, scratch, slot, verdict);
+	if (pass && pass->clone && !scratch->instance && (verdict == XDP_TX || verdict == XDP_PASS))
+		return ln_stage_clone(ctx, scratch, slot, pass, verdict);
 	return ln_stage_leave(ctx, scratch, slot, verdict);
 }
 

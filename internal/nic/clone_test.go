@@ -178,6 +178,46 @@ func TestWaitedPacketIsAsAnyOther(t *testing.T) {
 	}
 }
 
+// A clone that waited asks a service as one that did not.
+func TestWaitedCloneAsksService(t *testing.T) {
+	n := open(t, pacedConfig(t))
+	addr := netip.AddrPortFrom(n.HostAddr(), memcachedPort)
+	service, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(addr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer service.Close()
+	files := stageFiles(t, "kv_client")
+	const includes, work = "#include <pif_common.h>", "query->__text_0 ="
+	c := strings.NewReplacer(includes, includes+"\nvolatile uint32_t go;", work, "while (!go) sleep(1);\n"+work).Replace(string(files["kv_client.c"]))
+	files["kv_client.c"] = []byte(c)
+	a, err := buildFiles(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deploy(t, n, withService(deployment(a, stageID, 1), addr))
+	client, host := jobSocket(t, n), listenOnNIC(t, n, packetPort)
+	if _, err := client.Write(append([]byte{0, 0, 0, 2}, make([]byte, 16)...)); err != nil {
+		t.Fatal(err)
+	}
+	if k, err := host.Read(make([]byte, 64)); err != nil || k != 0 { // what was marked goes at once
+		t.Fatalf("the host got %d bytes, %v", k, err)
+	}
+	eventually(t, "the clone waits", func() bool { return len(waiting(t, n)) == 1 })
+	letGo(t, n)
+	text, from := query(t, service)
+	if !strings.HasSuffix(string(text), "get key\r\n") {
+		t.Errorf("query %q", text)
+	}
+	if _, err := service.WriteToUDPAddrPort([]byte("answer"), from); err != nil {
+		t.Fatal(err)
+	}
+	answer := make([]byte, 64)
+	if k, err := client.Read(answer); err != nil || string(answer[:k]) != "answer" {
+		t.Errorf("answer %q, %v", answer[:k], err)
+	}
+}
+
 // A revision whose clones keep other metadata cannot go on with a clone that waits, which is counted as its fault.
 func TestCloneOfAnotherShape(t *testing.T) {
 	n := open(t, pacedConfig(t))
@@ -215,6 +255,9 @@ func TestTwinsWithoutPacer(t *testing.T) {
 	lost := counters(t, n).Copies
 	if lost == 0 || lost > sent-1000 {
 		t.Errorf("%d copies of %d lost", lost, sent)
+	}
+	if got := stageStats(t, n).Drops; got != lost {
+		t.Errorf("%d drops counted, want %d", got, lost)
 	}
 	shut(t, n)
 	c.PacerBinary = pacer
