@@ -242,6 +242,7 @@ LN_GLOBAL int ln_call_begin(struct xdp_md *ctx, struct ln_flow *flow, struct ln_
 	const struct ln_service *svc;
 	struct ln_call *call;
 	__u64 now;
+	__u32 deadline;
 	int action;
 
 	if (!flow || !req || !slot)
@@ -263,6 +264,8 @@ LN_GLOBAL int ln_call_begin(struct xdp_md *ctx, struct ln_flow *flow, struct ln_
 	call->timeout_ms = svc->timeout_ms;
 	call->retries = svc->retries;
 	call->id = out.id;
+	deadline = bpf_ntohl(((const struct ln_rpc *)flow->rpc)->deadline_us);
+	call->deadline_ns = deadline ? now + deadline * 1000ULL : ~0ULL;
 	call->slot = slot_index;
 	call->service = service;
 	call->port = out.port;

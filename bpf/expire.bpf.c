@@ -35,9 +35,10 @@ static __always_inline int ln_call_again(struct xdp_md *ctx, __u32 index, struct
 }
 
 /* Ends a call in whose place there is nothing left to try. */
-static __always_inline int ln_call_give_up(struct xdp_md *ctx, __u32 index, struct ln_call *call, __u64 state)
+static __always_inline int ln_call_give_up(struct xdp_md *ctx, __u32 index, struct ln_call *call, __u64 state,
+					   __u8 code)
 {
-	struct ln_answer answer = { .type = LN_TYPE_ERROR, .code = LN_CODE_TIMEOUT, .count = 1 };
+	struct ln_answer answer = { .type = LN_TYPE_ERROR, .code = code, .count = 1 };
 	struct ln_flow flow = call->flow; /* first the copy, then the claim, as in ln_call_end() */
 	__u32 head, slot = call->slot;
 	struct ln_stats *stats;
@@ -47,8 +48,10 @@ static __always_inline int ln_call_give_up(struct xdp_md *ctx, __u32 index, stru
 	bpf_map_delete_elem(&ln_retained, &index);
 	ln_count(LN_COUNT_TIMEOUTS);
 	stats = bpf_map_lookup_elem(&ln_slot_stats, &slot);
-	if (stats)
+	if (stats) {
 		stats->errors++;
+		stats->late += answer.code == LN_CODE_DEADLINE;
+	}
 	head = ln_l2_len(&flow) + ln_l3_len(flow.ipv6) + sizeof(struct udphdr) + sizeof(struct ln_rpc);
 	return ln_answer(ctx, &flow, head, &answer);
 }
@@ -61,7 +64,7 @@ int ln_expire(struct xdp_md *ctx)
 	int action = XDP_PASS;
 	struct ln_call *call;
 	__u32 index;
-	__u64 state;
+	__u64 state, now;
 
 	if ((void *)(carrier + 1) > end)
 		return XDP_DROP;
@@ -70,11 +73,14 @@ int ln_expire(struct xdp_md *ctx)
 	if (!call)
 		return XDP_DROP;
 	state = *(volatile __u64 *)&call->state;
-	if (LN_CALL_STATE(state) != LN_CALL_WAITING || bpf_ktime_get_ns() <= LN_CALL_DUE(call, state))
+	now = bpf_ktime_get_ns();
+	if (LN_CALL_STATE(state) != LN_CALL_WAITING || now <= LN_CALL_DUE(call, state))
 		return XDP_DROP;
+	if (now > call->deadline_ns)
+		return ln_call_give_up(ctx, index, call, state, LN_CODE_DEADLINE);
 	if (LN_CALL_FAILED(state) < call->retries)
 		action = ln_call_again(ctx, index, call, state);
-	return action == XDP_PASS ? ln_call_give_up(ctx, index, call, state) : action;
+	return action == XDP_PASS ? ln_call_give_up(ctx, index, call, state, LN_CODE_TIMEOUT) : action;
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

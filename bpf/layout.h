@@ -40,6 +40,9 @@ enum ln_limit {
 	LN_ONCE_BUCKETS = 1024, /* of requests that are executed at most once, a power of two */
 	LN_ONCE_WAYS = 8, /* requests per bucket */
 	LN_ONCE_RUNNING_MAX = 4, /* of them, that one workload may have running */
+	LN_GRANTED = 8, /* messages among which grants are shared out, a power of two */
+	LN_GRANT_MOST = 256, /* packets that the shortest of them may have under way */
+	LN_GRANT_LEAST = 32, /* and the longest */
 	LN_ONCE_ANSWER = 1408, /* bytes of an answer: LN_RPC_MAX_PAYLOAD */
 	LN_KEPT_WORDS = 60, /* of the metadata that a clone keeps */
 	LN_LATE_BYTES = 2048, /* of a packet that goes on later */
@@ -278,6 +281,9 @@ struct ln_bucket {
 /* And a message, which has a time-out of its own, at least: two of a client's longest resend intervals. */
 #define LN_ONCE_HOLD_NS 1000000000ULL
 
+/* The coarse clock may be behind by a tick, at 100 Hz. */
+#define LN_TICK_NS 10000000ULL
+
 enum ln_once_state {
 	LN_ONCE_FREE = 0,
 	LN_ONCE_RUNNING = 1, /* not answered yet: the lambda runs, or waits for an external service */
@@ -311,6 +317,18 @@ struct ln_once_bucket {
 };
 #endif
 
+/* After so long without an acknowledgement, a message has no part in what is granted. */
+#define LN_GRANT_LATELY_NS 20000000ULL
+
+/* Messages that are being received (grant.h). */
+struct ln_grants {
+	struct ln_granted {
+		__u64 seen_ns; /* coarse clock, of the last acknowledgement */
+		__u32 message; /* 1 + the number of its record */
+		__u32 left; /* packets that have not arrived */
+	} message[LN_GRANTED];
+};
+
 /* An external call in flight. */
 struct ln_call {
 	__u64 state; /* 0 free; else the call's number << 16 | tries that failed << 8 | enum ln_call_state */
@@ -318,6 +336,7 @@ struct ln_call {
 	__u32 timeout_ms; /* of one try */
 	__u32 retries;
 	__u64 id; /* protocol raw: the request ID, as it is on the wire */
+	__u64 deadline_ns; /* when the client gives up; ~0: it did not say */
 	__u32 slot;
 	__u32 service;
 	__be16 port; /* that it was sent from */
@@ -335,7 +354,10 @@ enum ln_call_state { LN_CALL_WRITING = 1, LN_CALL_WAITING = 2 };
 #define LN_CALL_ONE_FAILED (1ULL << 8)
 
 /* When the try that is under way ends. */
-#define LN_CALL_DUE(call, state) ((call)->began_ns + (LN_CALL_FAILED(state) + 1) * ((call)->timeout_ms * 1000000ULL))
+#define LN_CALL_TRY_DUE(call, state) \
+	((call)->began_ns + (LN_CALL_FAILED(state) + 1) * ((call)->timeout_ms * 1000000ULL))
+#define LN_CALL_DUE(call, state) \
+	(LN_CALL_TRY_DUE(call, state) < (call)->deadline_ns ? LN_CALL_TRY_DUE(call, state) : (call)->deadline_ns)
 
 /* An entry of ln_call_log: which record a call has, LN_CALL_NONE where there was no free one. */
 #define LN_CALL_LOGGED(number, index) ((__u64)(number) << 20 | (index))
@@ -424,6 +446,7 @@ struct ln_stats {
 	__u64 faults;
 	__u64 samples;
 	__u64 sampled_ns;
+	__u64 late; /* not answered: the client's deadline was over */
 	__u64 hist[LN_HIST_BUCKETS]; /* of the sampled runs: [2^i, 2^(i+1)) ns */
 };
 

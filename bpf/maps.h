@@ -72,6 +72,13 @@ struct {
 	__type(value, struct ln_once_bucket);
 } ln_onces SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct ln_grants);
+} ln_granting SEC(".maps");
+
 /* pacer maps this one and the next two. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -178,6 +185,7 @@ struct ln_place {
 	__u32 reply_len; /* out, when done */
 	__u32 status; /* out, when done */
 	__u32 claim; /* in: enum ln_claim */
+	__u32 deadline_us; /* in: how long the client will wait from now; 0: it does not say */
 	__u32 once; /* in: at most one run */
 	__u32 error; /* when done: what is remembered in place of a reply */
 };

@@ -44,6 +44,14 @@ static __always_inline int ln_expired(const struct ln_message *m, __u64 now)
 	return !m->users && now >= m->expires_ns;
 }
 
+/* How long to wait for the next packet: what nobody waits for any more need not be kept, the clock's tick aside. */
+static __always_inline __u64 ln_patience(const struct ln_message *m, const struct ln_place *p)
+{
+	__u64 timeout = (__u64)m->timeout_ms * 1000000, deadline = (__u64)p->deadline_us * 1000 + LN_TICK_NS;
+
+	return m->state == LN_MESSAGE_PARTIAL && p->deadline_us && deadline < timeout ? deadline : timeout;
+}
+
 /*
  * Failing a free record, the longest answered message is forgotten; one in progress never is, nor one that is to run at most
  * once while its client may still ask for the reply.
@@ -189,7 +197,7 @@ found:
 		verdict = LN_ARRIVAL_ABSENT;
 		goto out;
 	}
-	m->expires_ns = p->now + (__u64)m->timeout_ms * 1000000;
+	m->expires_ns = p->now + ln_patience(m, p);
 	p->way = chosen;
 	p->slot = m->slot;
 	p->revision = m->revision;
@@ -263,8 +271,15 @@ enum ln_taken {
 	LN_TAKEN_LOST, /* the lambda failed on it: it may come again */
 };
 
-/* Counts what was taken in; true for the one packet that makes its message whole. Also gives the bitmap word around it. */
-LN_GLOBAL int ln_message_mark(const struct ln_place *p, __u32 taken, __u64 *bitmap)
+/* What an acknowledgement says. */
+struct ln_progress {
+	__u64 bitmap; /* the word of arrivals around a packet */
+	__u32 left; /* packets that were not taken in yet */
+	__u32 pad;
+};
+
+/* Counts what was taken in; true for the one packet that makes its message whole. Also says how far that is. */
+LN_GLOBAL int ln_message_mark(const struct ln_place *p, __u32 taken, struct ln_progress *progress)
 {
 	struct ln_message *m;
 	struct ln_bucket *b;
@@ -272,7 +287,7 @@ LN_GLOBAL int ln_message_mark(const struct ln_place *p, __u32 taken, __u64 *bitm
 	__u32 way, bit;
 	__u64 mask;
 
-	if (!p || !bitmap)
+	if (!p || !progress)
 		return 0;
 	bit = p->index & (LN_MAX_FRAGMENTS - 1);
 	mask = 1ULL << (bit & 63);
@@ -288,7 +303,8 @@ LN_GLOBAL int ln_message_mark(const struct ln_place *p, __u32 taken, __u64 *bitm
 		if (whole)
 			m->state = LN_MESSAGE_RUNNING;
 	}
-	*bitmap = b->arrived[way][bit >> 6];
+	progress->bitmap = b->arrived[way][bit >> 6];
+	progress->left = m->count - m->received;
 	bpf_spin_unlock(&b->lock);
 	return whole;
 }

@@ -8,6 +8,7 @@
 #include "maps.h"
 #include "parse.h"
 #include "match.h"
+#include "grant.h"
 #include "message.h"
 #include "stats.h"
 #include "reply.h"
@@ -144,15 +145,31 @@ static __noinline int ln_run(struct xdp_md *ctx, struct ln_scratch *scratch)
 	return verdict;
 }
 
-/* Answers a packet of a message that the lambda took in, with the bitmap around it, where the client asked. */
-LN_GLOBAL int ln_acknowledge(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req, __u64 bitmap,
-			     const struct ln_slot *slot)
+/* How many packets of the message its client may have sent by now. */
+LN_GLOBAL __u32 ln_grant(const struct ln_place *p, const struct ln_progress *progress)
 {
-	struct ln_answer answer = { .type = LN_TYPE_ACK, .length = sizeof(bitmap) };
-	const struct ln_rpc *rpc;
+	__u32 zero = 0, message, rank;
+	struct ln_grants *g = bpf_map_lookup_elem(&ln_granting, &zero);
 
-	if (!scratch || !req || !slot)
+	if (!g || !p || !progress || !progress->bitmap)
+		return 0;
+	message = 1 + p->bucket * LN_MESSAGE_WAYS + p->way;
+	rank = ln_grant_rank(g, message, progress->left, p->now);
+	/* Beyond the last that arrived here, so that whatever the bitmap confirms, there is more to send. */
+	return (p->index & ~63U) + ln_log2(progress->bitmap) + 1 + ln_grant_window(rank);
+}
+
+/* Answers a packet of a message that the lambda took in, with the bitmap around it, where the client asked. */
+LN_GLOBAL int ln_acknowledge(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req,
+			     const struct ln_progress *progress, const struct ln_slot *slot)
+{
+	struct ln_answer answer = { .type = LN_TYPE_ACK, .length = sizeof(progress->bitmap) };
+	const struct ln_rpc *rpc;
+	__u64 bitmap;
+
+	if (!scratch || !req || !slot || !progress)
 		return XDP_DROP;
+	bitmap = progress->bitmap;
 	rpc = (const struct ln_rpc *)scratch->flow.rpc;
 	answer.revision = slot->revision;
 	answer.index = bpf_ntohl(rpc->index);
@@ -160,6 +177,7 @@ LN_GLOBAL int ln_acknowledge(struct xdp_md *ctx, struct ln_scratch *scratch, str
 	answer.message_len = bpf_ntohl(rpc->message_len);
 	if (!(rpc->flags & LN_FLAG_ACK_WANTED))
 		return XDP_DROP;
+	answer.grant = ln_grant(&scratch->place, progress);
 	bitmap = bpf_cpu_to_be64(bitmap);
 	if (scratch->flow.room < sizeof(bitmap)) /* no amplification, not even by eight bytes */
 		answer.length = 0;
@@ -244,7 +262,7 @@ static __always_inline int ln_message_serve(struct xdp_md *ctx, struct ln_scratc
 {
 	const struct ln_slot *slot = bpf_map_lookup_elem(&ln_slots, &scratch->slot);
 	struct ln_stats *stats;
-	__u64 bitmap = 0;
+	struct ln_progress progress = {};
 	int verdict;
 
 	if (!slot)
@@ -265,18 +283,18 @@ static __always_inline int ln_message_serve(struct xdp_md *ctx, struct ln_scratc
 		verdict = ln_run(ctx, scratch);
 	if (verdict != LN_VERDICT_KEEP && verdict != LN_VERDICT_FORWARD) {
 		if (arrival == LN_ARRIVAL_NEW)
-			ln_message_mark(&scratch->place, LN_TAKEN_LOST, &bitmap);
+			ln_message_mark(&scratch->place, LN_TAKEN_LOST, &progress);
 		return ln_epilogue(ctx, scratch, req, slot, verdict);
 	}
 	if (arrival == LN_ARRIVAL_DONE && verdict == LN_VERDICT_KEEP)
 		return ln_run_whole(ctx, scratch, req, slot, 1);
-	if (ln_message_mark(&scratch->place, arrival == LN_ARRIVAL_NEW ? LN_TAKEN_IN : LN_TAKEN_NOT, &bitmap)) {
+	if (ln_message_mark(&scratch->place, arrival == LN_ARRIVAL_NEW ? LN_TAKEN_IN : LN_TAKEN_NOT, &progress)) {
 		if (verdict == LN_VERDICT_KEEP)
 			return ln_run_whole(ctx, scratch, req, slot, 0);
 		ln_message_finish(&scratch->place, LN_MESSAGE_DONE, req->out_total, req->out_status);
 	}
 	if (verdict == LN_VERDICT_KEEP)
-		return ln_acknowledge(ctx, scratch, req, bitmap, slot);
+		return ln_acknowledge(ctx, scratch, req, &progress, slot);
 	return ln_epilogue(ctx, scratch, req, slot, verdict);
 }
 
@@ -421,6 +439,7 @@ static __always_inline int ln_describe(struct ln_scratch *scratch, struct ln_req
 	place->count = bpf_ntohl(rpc->count);
 	place->message_len = bpf_ntohl(rpc->message_len);
 	place->length = bpf_ntohs(rpc->length);
+	place->deadline_us = bpf_ntohl(rpc->deadline_us);
 	place->once = slot->once || rpc->flags & LN_FLAG_ONCE;
 
 	match->event = LAMBDA_EVENT_REQUEST; /* also of a remembered reply */

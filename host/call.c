@@ -140,6 +140,7 @@ static void start(struct worker *w, struct packet *p, struct revision *rev, stru
 {
 	TAILQ_REMOVE(&w->idle, call, order);
 	call->due_ns = w->now + host.services[service].timeout_ms * 1000000ULL;
+	call->deadline_ns = p->flow.rpc.deadline_us ? w->now + be32toh(p->flow.rpc.deadline_us) * 1000ULL : UINT64_MAX;
 	call->retries = host.services[service].retries;
 	call->revision = rev;
 	call->waiting = true;
@@ -268,7 +269,7 @@ void call_expire(struct worker *w)
 		while ((call = TAILQ_FIRST(&w->waiting[i])) && w->now >= call->due_ns) {
 			struct packet *p;
 
-			if (call->retries && call->sent) {
+			if (call->retries && call->sent && w->now <= call->deadline_ns) {
 				again(w, call, i);
 				continue;
 			}

@@ -127,6 +127,7 @@ static void stats(char *reply)
 		{ "drops", offsetof(struct ln_stats, drops) },
 		{ "calls", offsetof(struct ln_stats, calls) },
 		{ "faults", offsetof(struct ln_stats, faults) },
+		{ "late", offsetof(struct ln_stats, late) },
 		{ "bytes_in", offsetof(struct ln_stats, bytes_in) },
 		{ "bytes_out", offsetof(struct ln_stats, bytes_out) },
 		{ "samples", offsetof(struct ln_stats, samples) },

@@ -112,6 +112,7 @@ struct message {
 	uint16_t port;
 	uint64_t request;
 	uint64_t touched_ns;
+	uint64_t patience_ns; /* how long it is kept after that */
 	struct revision *revision; /* that began it */
 	uint32_t count;
 	uint32_t message_len;
@@ -141,6 +142,7 @@ struct sent {
 struct call {
 	uint64_t due_ns; /* of the try that is under way */
 	struct revision *revision; /* that began it */
+	uint64_t deadline_ns; /* the client's; UINT64_MAX if it said none */
 	bool waiting; /* in flight */
 	uint8_t retries; /* left */
 	uint32_t server;
@@ -191,6 +193,8 @@ struct worker {
 	int server_fds[MAX_SERVERS]; /* of those whose protocol has a request ID; -1: no route so far */
 	int raw_fd; /* watches the sockets of the calls that have their own (epoll); -1: no service is called so */
 	uint64_t now; /* coarse clock, read once per batch */
+	uint64_t wall; /* CLOCK_REALTIME, likewise: datagrams have their arrival by it */
+	uint64_t waited_ns; /* of the datagram at hand, in the socket */
 	uint32_t tick; /* for sampling */
 	struct ln_request req;
 
@@ -207,7 +211,7 @@ struct worker {
 	union address in_peer[BATCH];
 	union control {
 		struct cmsghdr align;
-		char space[CMSG_SPACE(sizeof(int))];
+		char space[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(struct timespec))];
 	} in_control[BATCH];
 	uint8_t (*datagrams)[DATAGRAM];
 	unsigned int in_head; /* what in[] is prepared for */
@@ -267,6 +271,7 @@ struct answer {
 	uint32_t index;
 	uint32_t count;
 	uint32_t message_len;
+	uint32_t grant; /* of an acknowledgement */
 };
 
 uint32_t reply_packets(uint32_t len, uint32_t size);
@@ -275,7 +280,7 @@ void reply_error(struct packet *p, uint8_t code, uint32_t needed);
 void reply_refuse(struct worker *w, struct packet *p, struct revision *rev, uint8_t code, uint32_t needed);
 void reply_send(struct worker *w, struct packet *p, struct revision *rev, uint8_t *at, const struct answer *a);
 void reply_again(struct packet *p, const struct answer *a);
-void reply_acknowledge(struct packet *p, struct message *m);
+void reply_acknowledge(const struct worker *w, struct packet *p, struct message *m);
 uint8_t *reply_claim(struct packet *p, int32_t off, uint32_t len);
 void reply_conclude(struct worker *w, struct packet *p, struct revision *rev, int verdict);
 
@@ -302,6 +307,7 @@ void message_finish(const struct packet *p);
 bool message_take(struct message *m);
 void message_untake(struct message *m, uint32_t index);
 uint64_t message_bitmap(const struct message *m, uint32_t index);
+uint32_t message_grant(const struct message *m, uint32_t index, uint64_t bitmap, uint64_t now);
 void message_done(struct message *m);
 void message_release(struct message *m);
 void message_forget(struct message *m);

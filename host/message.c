@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 
+#include "grant.h"
 #include "host.h"
 
 TAILQ_HEAD(message_list, message);
@@ -21,6 +22,7 @@ static struct {
 	struct message_list idle, active, done;
 	uint64_t secret[2];
 	unsigned int in_progress;
+	struct ln_grants grants;
 } messages = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static void *reserve(size_t size)
@@ -126,7 +128,7 @@ static void drop(struct message *m)
 
 static bool expired(const struct message *m, uint64_t now)
 {
-	return !m->users && now - m->touched_ns >= host.message_timeout_ms * 1000000ULL && now > m->touched_ns;
+	return !m->users && now > m->touched_ns && now - m->touched_ns >= m->patience_ns;
 }
 
 static struct message *claim(uint64_t now)
@@ -146,9 +148,12 @@ static struct message *claim(uint64_t now)
 		if (!m->users && (!m->once || now >= m->touched_ns + LN_ONCE_HOLD_NS))
 			goto evict;
 	}
-	m = TAILQ_FIRST(&messages.active);
-	if (!m || !expired(m, now))
-		return NULL;
+	TAILQ_FOREACH(m, &messages.active, order)
+	{
+		if (expired(m, now))
+			goto evict;
+	}
+	return NULL;
 evict:
 	drop(m);
 	return m;
@@ -201,9 +206,20 @@ static bool fits(struct message *m, const struct packet *p)
 	return m->fragment == size;
 }
 
-static void touch(struct message *m, uint64_t now)
+/* How long to wait for the next packet: what nobody waits for any more need not be kept, the clock's tick aside. */
+static uint64_t patience(const struct message *m, const struct ln_rpc *rpc)
+{
+	uint64_t timeout = host.message_timeout_ms * 1000000ULL, deadline = be32toh(rpc->deadline_us) * 1000ULL;
+
+	if (m->state != LN_MESSAGE_PARTIAL || !deadline || deadline + LN_TICK_NS > timeout)
+		return timeout;
+	return deadline + LN_TICK_NS;
+}
+
+static void touch(struct message *m, const struct packet *p, uint64_t now)
 {
 	m->touched_ns = now;
+	m->patience_ns = patience(m, &p->flow.rpc);
 	m->users++;
 	TAILQ_REMOVE(list_of(m), m, order);
 	TAILQ_INSERT_TAIL(list_of(m), m, order);
@@ -240,7 +256,7 @@ enum arrival message_arrive(const struct packet *p, uint64_t now, struct message
 		m = NULL;
 		goto out;
 	}
-	touch(m, now);
+	touch(m, p, now);
 	if (m->released) {
 		arrival = ARRIVAL_RUNNING;
 	} else if (m->state == LN_MESSAGE_DONE) {
@@ -268,7 +284,7 @@ struct message *message_find(const struct packet *p, uint64_t now)
 	pthread_mutex_lock(&messages.lock);
 	m = lookup(&key);
 	if (m && m->state == LN_MESSAGE_DONE && !m->released && !expired(m, now))
-		touch(m, now);
+		touch(m, p, now);
 	else
 		m = NULL;
 	pthread_mutex_unlock(&messages.lock);
@@ -322,6 +338,20 @@ uint64_t message_bitmap(const struct message *m, uint32_t index)
 	word = m->arrived[index / 64];
 	pthread_mutex_unlock(&messages.lock);
 	return word;
+}
+
+/* How many packets of the message its client may have sent by now, having heard of those in the bitmap. */
+uint32_t message_grant(const struct message *m, uint32_t index, uint64_t bitmap, uint64_t now)
+{
+	uint32_t rank;
+
+	if (!bitmap)
+		return 0;
+	pthread_mutex_lock(&messages.lock);
+	rank = ln_grant_rank(&messages.grants, 1 + message_index(m), m->count - m->received, now);
+	pthread_mutex_unlock(&messages.lock);
+	/* Beyond the last that arrived here, so that whatever the bitmap confirms, there is more to send. */
+	return (index & ~63U) + 64 - __builtin_clzll(bitmap) + ln_grant_window(rank);
 }
 
 /* Ends a message's run: from now on its answer is remembered. */

@@ -69,7 +69,7 @@ void mode_stream(struct worker *w, struct packet *p, struct message *m, enum arr
 		return;
 	}
 	if (verdict == LN_VERDICT_KEEP)
-		reply_acknowledge(p, m);
+		reply_acknowledge(w, p, m);
 	else
 		reply_conclude(w, p, m->revision, verdict);
 	if (whole)
@@ -164,7 +164,7 @@ void mode_assemble(struct worker *w, struct packet *p, struct message *m, enum a
 	else if (arrival == ARRIVAL_DONE)
 		send_window(w, p, m, 0, p->flow.room);
 	else if (arrival != ARRIVAL_RUNNING)
-		reply_acknowledge(p, m);
+		reply_acknowledge(w, p, m);
 	message_release(m);
 }
 

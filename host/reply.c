@@ -32,6 +32,7 @@ static void answer(struct packet *p, uint8_t *at, const struct answer *a)
 		.method = req->method,
 		.client = req->client,
 		.sequence = req->sequence,
+		.grant = htobe32(a->grant),
 	};
 
 	if (p->flow.once)
@@ -64,8 +65,8 @@ struct ln_stats *reply_stats(struct worker *w, struct revision *rev)
 void reply_refuse(struct worker *w, struct packet *p, struct revision *rev, uint8_t code, uint32_t needed)
 {
 	reply_stats(w, rev)->errors++;
-	if (code == LN_CODE_LAMBDA_FAULT)
-		reply_stats(w, rev)->faults++;
+	reply_stats(w, rev)->faults += code == LN_CODE_LAMBDA_FAULT;
+	reply_stats(w, rev)->late += code == LN_CODE_DEADLINE;
 	reply_error(p, code, needed);
 }
 
@@ -80,10 +81,10 @@ void reply_send(struct worker *w, struct packet *p, struct revision *rev, uint8_
 }
 
 /* Acknowledges the packet at hand, if its sender wants that, with a bitmap of those around it. */
-void reply_acknowledge(struct packet *p, struct message *m)
+void reply_acknowledge(const struct worker *w, struct packet *p, struct message *m)
 {
 	uint32_t index = be32toh(p->flow.rpc.index);
-	uint64_t bitmap = htobe64(message_bitmap(m, index));
+	uint64_t arrived = message_bitmap(m, index), bitmap = htobe64(arrived);
 	struct answer a = {
 		.type = LN_TYPE_ACK,
 		.length = sizeof(bitmap),
@@ -95,6 +96,7 @@ void reply_acknowledge(struct packet *p, struct message *m)
 
 	if (!(p->flow.rpc.flags & LN_FLAG_ACK_WANTED))
 		return;
+	a.grant = message_grant(m, index, arrived, w->now);
 	if (p->flow.room < sizeof(bitmap)) /* no amplification, not even by eight bytes */
 		a.length = 0;
 	else

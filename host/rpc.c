@@ -46,6 +46,12 @@ static bool is_endless(const struct worker *w, const struct packet *p)
 	       !memcmp(&p->flow.peer, &flow->peer, address_len(&p->flow.peer));
 }
 
+/* Its client has given up while it lay in the socket. */
+static bool is_late(const struct worker *w, const struct packet *p)
+{
+	return p->flow.rpc.deadline_us && w->waited_ns > be32toh(p->flow.rpc.deadline_us) * 1000ULL;
+}
+
 static void receive_request(struct worker *w, struct packet *p)
 {
 	struct revision *rev = host.current;
@@ -53,6 +59,10 @@ static void receive_request(struct worker *w, struct packet *p)
 	enum arrival arrival;
 	struct message *m;
 
+	if (is_late(w, p)) {
+		reply_refuse(w, p, rev, LN_CODE_DEADLINE, 0);
+		return;
+	}
 	if (is_endless(w, p)) {
 		reply_refuse(w, p, rev, LN_CODE_LAMBDA_FAULT, 0);
 		return;
@@ -219,6 +229,10 @@ void rpc_resume(struct worker *w, struct packet *p, const struct call *call, uin
 {
 	struct lambda_match *match = &w->req.match;
 
+	if (w->now > call->deadline_ns) {
+		rpc_abandon(w, p, call, LN_CODE_DEADLINE);
+		return;
+	}
 	p->offset = 0;
 	p->flow = call->flow;
 	p->size = len > p->flow.room ? len : p->flow.room;
@@ -236,5 +250,7 @@ void rpc_resume(struct worker *w, struct packet *p, const struct call *call, uin
 void rpc_abandon(struct worker *w, struct packet *p, const struct call *call, uint8_t code)
 {
 	p->flow = call->flow;
+	if (w->now > call->deadline_ns)
+		code = LN_CODE_DEADLINE;
 	reply_refuse(w, p, call->revision, code, 0);
 }

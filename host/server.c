@@ -18,6 +18,8 @@
 
 #include "host.h"
 
+#define LONGEST_WAIT_NS 60000000000ULL /* in a socket; what seems longer is a clock that was set */
+
 enum {
 	SOCKET_BUFFER = 4 << 20,
 	SEGMENTS = 40, /* per message: within 64 KiB at any size of ours, and within the kernel's UDP_MAX_SEGMENTS */
@@ -62,6 +64,7 @@ static int listen_on(const union address *addr)
 	}
 	set_buffers(fd);
 	(void)setsockopt(fd, IPPROTO_UDP, UDP_GRO, &one, sizeof(one)); /* older kernels hand packets over singly */
+	(void)setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &one, sizeof(one));
 	return fd;
 }
 
@@ -200,20 +203,41 @@ static int receive(struct worker *w, int fd, unsigned int head, int flags)
 	return n;
 }
 
-/* The size of the packets that the kernel joined to one datagram; all of it if it did not. */
-static uint32_t segment_size(struct mmsghdr *in)
+static uint64_t clock_wall(void)
 {
-	struct cmsghdr *c = CMSG_FIRSTHDR(&in->msg_hdr);
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME_COARSE, &ts);
+	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
+}
+
+/*
+ * The size of the packets that the kernel joined to one datagram; all of it if it did not. Also how long the datagram waited: where
+ * the clock was set meanwhile, not at all.
+ */
+static uint32_t segment_size(struct worker *w, struct mmsghdr *in)
+{
+	struct timespec came;
+	uint64_t since;
 	int size = 0;
 
-	if (c && c->cmsg_level == IPPROTO_UDP && c->cmsg_type == UDP_GRO)
-		memcpy(&size, CMSG_DATA(c), sizeof(size));
+	w->waited_ns = 0;
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(&in->msg_hdr); c; c = CMSG_NXTHDR(&in->msg_hdr, c)) {
+		if (c->cmsg_level == IPPROTO_UDP && c->cmsg_type == UDP_GRO) {
+			memcpy(&size, CMSG_DATA(c), sizeof(size));
+		} else if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SO_TIMESTAMPNS) {
+			memcpy(&came, CMSG_DATA(c), sizeof(came));
+			since = came.tv_sec * 1000000000ULL + came.tv_nsec;
+			if (w->wall > since && w->wall - since < LONGEST_WAIT_NS)
+				w->waited_ns = w->wall - since;
+		}
+	}
 	return size > 0 ? size : in->msg_len;
 }
 
 static void serve_datagram(struct worker *w, int fd, unsigned int i)
 {
-	uint32_t len = w->in[i].msg_len, size = segment_size(&w->in[i]);
+	uint32_t len = w->in[i].msg_len, size = segment_size(w, &w->in[i]);
 
 	for (uint32_t at = 0; at < len; at += size) {
 		struct packet *p = server_spare(w);
@@ -229,6 +253,7 @@ static void serve_datagram(struct worker *w, int fd, unsigned int i)
 static void serve(struct worker *w, int fd, int n)
 {
 	w->now = clock_coarse();
+	w->wall = clock_wall();
 	pthread_rwlock_rdlock(&host.world);
 	for (int i = 0; i < n; i++)
 		serve_datagram(w, fd, i);

@@ -117,7 +117,8 @@ static bool begin_attempt(struct lambdanic *c, struct call *k, struct header hea
 {
 	head.request = ++c->id;
 	c->stats.calls++;
-	if (!exchange_start(&k->x, now, &head, k->body, k->room, c->options.without_resend))
+	if (!exchange_start(&k->x, now, k->idle ? NEVER : k->deadline, &head, k->body, k->room,
+			    c->options.without_resend))
 		return false;
 	remember(c, k);
 	make_ready(c, k);

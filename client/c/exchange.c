@@ -9,14 +9,16 @@
 
 #define ACK_EVERY 16 /* packets of a request share an acknowledgement, which can tell of 64 */
 
-bool exchange_start(struct exchange *x, int64_t now, const struct header *head, const void *body, uint32_t room,
-		    bool once)
+bool exchange_start(struct exchange *x, int64_t now, int64_t due, const struct header *head, const void *body,
+		    uint32_t room, bool once)
 {
 	struct flight up = x->up, down = x->down;
 	uint32_t max = x->max;
 
 	free(x->reply);
-	*x = (struct exchange){ .head = *head, .body = body, .room = room, .max = max, .moved = now, .down = down };
+	*x = (struct exchange){
+		.head = *head, .body = body, .room = room, .max = max, .due = due, .moved = now, .down = down
+	};
 	x->packet_size = head->count > 1 ? LN_RPC_FRAGMENT : head->message_len;
 	x->up.memory = up.memory;
 	x->up.room = up.room;
@@ -77,7 +79,7 @@ static void add_pull(struct exchange *x, struct batch *b, uint32_t i, bool again
 /* sendable says whether the flight has one more packet to send now: the last one asks for an acknowledgement. */
 static bool sendable(const struct flight *f)
 {
-	return f->outstanding < f->window && (f->lost || (f->next < f->count && f->next - f->base < f->len));
+	return f->outstanding < f->window && (f->lost || f->next < flight_limit(f));
 }
 
 int64_t exchange_poll(struct exchange *x, int64_t now, struct batch *b)
@@ -88,6 +90,8 @@ int64_t exchange_poll(struct exchange *x, int64_t now, struct batch *b)
 
 	if (x->finished)
 		return NEVER;
+	if (x->due != NEVER)
+		x->head.deadline_us = (uint32_t)MIN(MAX((x->due - now) / 1000, 1), UINT32_MAX);
 	flight_expire(f, now);
 	while (!batch_full(b) && flight_pick(f, now, &i, &again)) {
 		if (again) {
@@ -293,6 +297,11 @@ static void acknowledge(struct exchange *x, int64_t now, const struct header *h,
 	memcpy(&bits, payload, sizeof(bits));
 	for (bits = be64toh(bits); bits; bits &= bits - 1)
 		flight_confirm(&x->up, base + (uint32_t)__builtin_ctzll(bits));
+	/* Once it says so, the server decides how far the request may go on. */
+	if (!h->grant)
+		x->up.limit = UINT32_MAX;
+	else if (x->up.limit == UINT32_MAX || h->grant > x->up.limit)
+		x->up.limit = MAX(h->grant, FIRST_WINDOW);
 	if (flight_done(&x->up))
 		flight_doubt(&x->up, now);
 }

@@ -8,7 +8,6 @@
 #include "internal.h"
 
 #define LAST_INTERVAL (500 * MS)
-#define FIRST_WINDOW 64
 #define MIN_WINDOW 32
 #define MAX_WINDOW 512
 #define REORDER_LIMIT 8 /* a packet counts as lost once one that was sent so many sends later has been confirmed */
@@ -40,6 +39,7 @@ bool flight_start(struct flight *f, uint32_t count, bool once)
 	*f = (struct flight){
 		.count = count,
 		.once = once,
+		.limit = UINT32_MAX,
 		.len = len,
 		.memory = memory,
 		.room = room,
@@ -60,6 +60,11 @@ void flight_start_behind_first(struct flight *f)
 bool flight_done(const struct flight *f)
 {
 	return f->base == f->count;
+}
+
+uint32_t flight_limit(const struct flight *f)
+{
+	return MIN(MIN(f->count, f->limit), f->base + f->len);
 }
 
 static void sent(struct flight *f, uint32_t i, int64_t now)
@@ -87,7 +92,7 @@ bool flight_pick(struct flight *f, int64_t now, uint32_t *index, bool *again)
 			;
 		f->lost--;
 	} else {
-		if (i >= f->count || i - f->base >= f->len)
+		if (i >= flight_limit(f))
 			return false;
 		f->next++;
 		*at(f, i) = (struct slot){ 0 };

@@ -57,6 +57,7 @@ unsigned int batch_send(struct batch *b, unsigned int from, int fd);
 /* flight.c: a row of packets that are sent until each is confirmed, at most a window of them at once. */
 
 #define FIRST_INTERVAL (20 * MS)
+#define FIRST_WINDOW 64 /* packets */
 
 struct slot {
 	int64_t sent;
@@ -70,6 +71,7 @@ struct flight {
 	uint32_t base; /* every packet before it is confirmed */
 	uint32_t next; /* the first packet that was never sent */
 	bool once; /* never send a packet twice */
+	uint32_t limit; /* packets from here on may not be sent yet */
 	struct slot *ring; /* of packet i at i % len: the packets from base on */
 	uint32_t len;
 	struct slot single; /* the ring of a flight of one packet */
@@ -94,6 +96,7 @@ void flight_start_behind_first(struct flight *f); /* as if packet 0 had been sen
 bool flight_done(const struct flight *f);
 bool flight_pick(struct flight *f, int64_t now, uint32_t *index, bool *again);
 bool flight_confirm(struct flight *f, uint32_t i);
+uint32_t flight_limit(const struct flight *f); /* the packet before which it has to wait */
 void flight_confirm_all(struct flight *f);
 void flight_doubt(struct flight *f, int64_t now);
 void flight_expire(struct flight *f, int64_t now);
@@ -106,6 +109,7 @@ struct exchange {
 	uint32_t packet_size; /* bytes of body per packet */
 	uint32_t room; /* a request of one packet is padded to it */
 	uint32_t max; /* bytes of reply that are acceptable */
+	int64_t due; /* when the caller gives up; NEVER: after so long without progress as the header says */
 
 	struct flight up; /* the request's packets */
 	struct flight down; /* pulls, from packet 0 of the reply, which nobody has to pull */
@@ -131,8 +135,8 @@ struct exchange {
 };
 
 /* The request's body is cut into packets as the header says. Returns false where there is no memory. */
-bool exchange_start(struct exchange *x, int64_t now, const struct header *head, const void *body, uint32_t room,
-		    bool once);
+bool exchange_start(struct exchange *x, int64_t now, int64_t due, const struct header *head, const void *body,
+		    uint32_t room, bool once);
 /* Adds packets that are due to b, and says when to poll again if nothing arrives before. */
 int64_t exchange_poll(struct exchange *x, int64_t now, struct batch *b);
 void exchange_receive(struct exchange *x, int64_t now, const struct header *h, const uint8_t *payload);

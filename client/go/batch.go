@@ -23,10 +23,11 @@ type batch struct {
 	buf   []byte
 	size  int // of each packet
 	count int
-	last  int // where the last one starts
+	last  int  // where the last one starts
+	bulk  bool // there is more of their message to come than fits a window
 }
 
-func (b *batch) reset() { b.buf, b.size, b.count = b.buf[:0], 0, 0 }
+func (b *batch) reset() { b.buf, b.size, b.count, b.bulk = b.buf[:0], 0, 0, false }
 
 func (b *batch) full() bool {
 	return b.count == batchPackets || b.count > 0 && len(b.buf)+b.size > batchBytes

@@ -29,7 +29,7 @@ func Dial(addr string, opts ...Option) (*Client, error) {
 			c.Close()
 			return nil, err
 		}
-		s, err := newSocket(conn, c.clock)
+		s, err := newSocket(conn, &c.path, c.clock)
 		if err != nil {
 			conn.Close()
 			c.Close()
@@ -103,27 +103,30 @@ func (m memoryIO) pump(*call) (more bool, err error) { return false, nil }
 
 func (c *Client) call(ctx context.Context, req *Request, n int, body source, reply sink, pump ioPump) (Response, error) {
 	deadline, idle := c.deadlineOf(ctx)
-	head, size, err := c.header(req, n, deadline-c.clock())
-	if err != nil {
-		return Response{}, err
-	}
 	s := c.sockets[int(c.turn.Add(1))%len(c.sockets)]
 	k := newCall()
 	defer k.free()
 	k.x.max, k.x.reserve = c.maxReply, req.Reserve
-	pump.start(size)
 	room, resends := c.roomFor(req), 0
+	var last error // of the attempt before
 	for attempt := 0; ; attempt++ {
-		err := k.attempt(ctx, s, &c.session, deadline, idle, pump, func(id uint64) {
+		head, size, err := c.header(req, n, deadline-c.clock())
+		if err != nil {
+			return Response{}, err
+		}
+		if !pump.start(size) {
+			return Response{}, fmt.Errorf("call workload %#x: %w", req.Workload, last)
+		}
+		last = k.attempt(ctx, s, &c.session, deadline, idle, pump, func(id uint64) {
 			head.Request = id
-			k.x.start(c.clock(), head, room, c.once, body, reply)
+			k.x.start(c.clock(), due(deadline, idle), head, padded(&head, room, size), c.once, body, reply)
 		})
 		resends += int(k.x.resent)
-		if err == nil {
+		if last == nil {
 			break
 		}
-		if !c.again(err, &head, attempt, &room) || !pump.start(size) {
-			return Response{}, fmt.Errorf("call workload %#x: %w", req.Workload, err)
+		if !c.again(last, &head, attempt, &room, s.measure) {
+			return Response{}, fmt.Errorf("call workload %#x: %w", req.Workload, last)
 		}
 		s.stats.restarts.Add(1)
 	}

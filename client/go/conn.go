@@ -49,6 +49,7 @@ func DialConn(addr string, opts ...Option) (*Conn, error) {
 		return nil, fmt.Errorf("dial %s: %w", addr, err)
 	}
 	prepare(c.fd, false)
+	c.off.ipv4 = c.path.ipv4
 	c.x.max = c.maxReply
 	return c, nil
 }
@@ -62,25 +63,25 @@ func (c *Conn) Stats() Stats { return c.stats }
 // Call sends req and returns the answer. Its body is valid until the next call.
 func (c *Conn) Call(ctx context.Context, req Request) (Response, error) {
 	deadline, idle := c.deadlineOf(ctx)
-	head, size, err := c.header(&req, len(req.Body), deadline-c.clock())
-	if err != nil {
-		return Response{}, err
-	}
-	c.body = bytesSource{body: req.Body, fragSize: size}
 	c.x.reserve = req.Reserve
 	room := c.roomFor(&req)
 	resends := 0
 	for attempt := 0; ; attempt++ {
+		head, size, err := c.header(&req, len(req.Body), deadline-c.clock())
+		if err != nil {
+			return Response{}, err
+		}
+		c.body = bytesSource{body: req.Body, fragSize: size}
 		c.id++
 		head.Request = c.id
-		c.x.start(c.clock(), head, room, c.once, &c.body, &c.reply)
-		err := c.run(ctx, deadline, idle)
+		c.x.start(c.clock(), due(deadline, idle), head, padded(&head, room, size), c.once, &c.body, &c.reply)
+		err = c.run(ctx, deadline, idle)
 		c.account()
 		resends += int(c.x.resent)
 		if err == nil {
 			break
 		}
-		if !c.again(err, &head, attempt, &room) {
+		if !c.again(err, &head, attempt, &room, func() bool { return c.path.measure(c.fd) }) {
 			return Response{}, fmt.Errorf("call workload %#x: %w", req.Workload, err)
 		}
 		c.stats.Restarts++

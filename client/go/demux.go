@@ -18,6 +18,7 @@ import (
 // A socket is one UDP socket of a Client, with the calls in flight on it and the goroutine that reads their answers.
 type socket struct {
 	conn  *net.UDPConn
+	path  *path
 	raw   syscall.RawConn
 	off   offload
 	clock func() time.Duration
@@ -33,7 +34,7 @@ type socket struct {
 // receiveDatagrams is how many datagrams a reader takes per system call.
 const receiveDatagrams = 8
 
-func newSocket(conn *net.UDPConn, clock func() time.Duration) (*socket, error) {
+func newSocket(conn *net.UDPConn, p *path, clock func() time.Duration) (*socket, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return nil, err
@@ -42,10 +43,17 @@ func newSocket(conn *net.UDPConn, clock func() time.Duration) (*socket, error) {
 		return nil, err
 	}
 	s := &socket{
-		conn: conn, raw: raw, clock: clock, done: make(chan struct{}), calls: make(map[uint64]*call), id: firstID(),
+		conn: conn, path: p, raw: raw, clock: clock, done: make(chan struct{}), calls: make(map[uint64]*call), id: firstID(),
 	}
+	s.off.ipv4 = p.ipv4
 	go s.read()
 	return s, nil
+}
+
+// measure reports whether packets have to be shorter than before.
+func (s *socket) measure() (shorter bool) {
+	_ = s.raw.Control(func(fd uintptr) { shorter = s.path.measure(int(fd)) })
+	return shorter
 }
 
 func (s *socket) newID() uint64 {

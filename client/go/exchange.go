@@ -2,6 +2,7 @@ package lambdanic
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/lambdanic/lambdanic/api"
@@ -10,9 +11,10 @@ import (
 // An exchange is one attempt at a call: which packets to send, and what the packets that arrive mean. It does no I/O and
 // reads no clock, so that Conn and Client share it and tests can drive it. The zero value is ready for start.
 type exchange struct {
-	head api.Header // of the request's packets
-	room int        // a request of one packet is padded to it
-	max  int        // bytes of reply that are acceptable
+	head api.Header    // of the request's packets
+	room int           // each is padded to it
+	due  time.Duration // when the caller gives up; never: after so long without progress as the header says
+	max  int           // bytes of reply that are acceptable
 	// reserve is Request.Reserve.
 	reserve func(bytes int) error
 
@@ -20,6 +22,7 @@ type exchange struct {
 	reply sink
 
 	up      flight // the request's packets
+	granted int    // of them, how many the server lets be sent by now
 	down    flight // pulls, from packet 0 of the reply, which nobody has to pull
 	pulling bool
 	acked   bool // an acknowledgement came: the server keeps the message, and answers it as a whole
@@ -55,8 +58,8 @@ type sink interface {
 }
 
 // start readies x for another attempt with a new request ID, and keeps the memory it has.
-func (x *exchange) start(now time.Duration, head api.Header, room int, once bool, body source, reply sink) {
-	*x = exchange{head: head, room: room, max: x.max, reserve: x.reserve, body: body, reply: reply, up: x.up, down: x.down, moved: now}
+func (x *exchange) start(now, due time.Duration, head api.Header, room int, once bool, body source, reply sink) {
+	*x = exchange{head: head, room: room, due: due, granted: firstWindow, max: x.max, reserve: x.reserve, body: body, reply: reply, up: x.up, down: x.down, moved: now}
 	x.up.start(int(head.Count), once)
 }
 
@@ -67,13 +70,19 @@ func (x *exchange) poll(now time.Duration, b *batch) time.Duration {
 	if x.finished {
 		return never
 	}
+	if x.due != never {
+		x.head.DeadlineUS = deadlineUS(x.due - now)
+	}
 	f, limit := &x.up, x.body.limit()
 	if x.pulling {
 		f, limit = &x.down, x.reply.limit()
 	} else if !x.acked { // each packet may bring one of the reply
 		limit = min(limit, x.reply.limit())
+	} else {
+		limit = min(limit, x.granted)
 	}
 	f.expire(now)
+	b.bulk = f.count-f.base > firstWindow
 	for !b.full() {
 		i, again, ok := f.pick(now, limit)
 		if !ok {
@@ -95,6 +104,11 @@ func (x *exchange) poll(now time.Duration, b *batch) time.Duration {
 	return f.expiry
 }
 
+// deadlineUS is what a header says of a call that ends after d: the least that is not "none" where it is over.
+func deadlineUS(d time.Duration) uint32 {
+	return uint32(min(max(d.Microseconds(), 1), math.MaxUint32))
+}
+
 // ackEvery is how many packets of a request share an acknowledgement, which can tell of 64.
 const ackEvery = 16
 
@@ -104,7 +118,6 @@ func (x *exchange) appendRequest(b *batch, i int, again bool) {
 	p, size := x.body.fragment(i), x.room
 	if h.Count > 1 {
 		// The last packet is padded like the others, because any of them may complete the message and carry the reply.
-		size = api.RPCFragment
 		if again || i == 0 || i%ackEvery == ackEvery-1 {
 			h.Flags |= api.FlagAckWanted
 		}
@@ -205,6 +218,10 @@ func (x *exchange) acknowledge(now time.Duration, h *api.Header, payload []byte)
 	for bits := be.Uint64(payload); bits != 0; bits &= bits - 1 {
 		x.up.confirm(base + trailingZeros(bits))
 	}
+	if h.Grant == 0 { // the server does not say
+		x.granted = noLimit
+	}
+	x.granted = max(x.granted, int(min(h.Grant, x.head.Count)))
 	if x.up.done() {
 		x.up.doubt(now)
 	}

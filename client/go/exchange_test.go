@@ -38,7 +38,7 @@ func TestRequestPackets(t *testing.T) {
 		if single {
 			n, most = n%(2*api.RPCMaxPayload), api.RPCMaxPayload-20
 		}
-		count, size := packets(n, most)
+		count, size := packets(n, most, api.RPCFragment)
 		s := bytesSource{body: make([]byte, n), fragSize: size}
 		sum := 0
 		for i := range count {
@@ -115,14 +115,14 @@ func FuzzReceive(f *testing.F) {
 	f.Add(uint32(9000), head.Append(nil))
 	f.Fuzz(func(t *testing.T, size uint32, wire []byte) {
 		body := make([]byte, size%(1<<20))
-		count, fragment := packets(len(body), api.RPCMaxPayload)
+		count, fragment := packets(len(body), api.RPCMaxPayload, api.RPCFragment)
 		var x exchange
 		var reply bytesSink
 		var b batch
 		x.max = 1 << 20
-		x.start(0, api.Header{
+		x.start(0, never, api.Header{
 			Type: api.TypeRequest, Workload: 1, Request: 9, Count: uint32(count), MessageLen: uint32(len(body)),
-		}, 512, false, &bytesSource{body: body, fragSize: fragment}, &reply)
+		}, max(512, fragment*min(1, count-1)), false, &bytesSource{body: body, fragSize: fragment}, &reply)
 		now := time.Duration(0)
 		for len(wire) > 0 { // cut into datagrams by their own lengths
 			x.poll(now, &b)

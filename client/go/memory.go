@@ -31,11 +31,11 @@ func (s *bytesSink) put(_, offset int, p []byte) { copy(s.buf[offset:], p) }
 
 func (s *bytesSink) limit() int { return noLimit }
 
-// packets says in how many packets a body of n bytes travels, and with how many bytes in each, if one packet can hold
-// single bytes.
-func packets(n, single int) (count, size int) {
+// packets says in how many packets a body of n bytes travels, and with how many bytes in each, if one packet can hold single bytes, and
+// each of several fragment bytes.
+func packets(n, single, fragment int) (count, size int) {
 	if n <= single {
 		return 1, n
 	}
-	return api.Fragments(n, api.RPCFragment), api.RPCFragment
+	return api.Fragments(n, fragment), fragment
 }

@@ -5,9 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"math"
 	"net"
-	"net/netip"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,9 +17,9 @@ import (
 // A session is what Client and Conn have in common: how to turn a request into an exchange, and when to try another.
 type session struct {
 	options
-	single int // bytes of message that fit one packet
-	epoch  time.Time
-	rooms  rooms
+	path  path
+	epoch time.Time
+	rooms rooms
 }
 
 // maxAttempts bounds how often a call starts over because its revision went away while it ran.
@@ -43,7 +41,10 @@ func (s *session) connect(addr string) (*net.UDPConn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dial %s: %w", addr, err)
 	}
-	s.single = maxSingle(conn.RemoteAddr().(*net.UDPAddr).AddrPort())
+	if err := s.path.open(conn); err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("dial %s: %w", addr, err)
+	}
 	return conn, nil
 }
 
@@ -60,14 +61,6 @@ func withPort(addr string) string {
 	return addr
 }
 
-// maxSingle is how much a packet holds: IPv6's header is 20 bytes longer.
-func maxSingle(to netip.AddrPort) int {
-	if to.Addr().Unmap().Is4() {
-		return api.RPCMaxPayload
-	}
-	return api.RPCMaxPayload - 20
-}
-
 // firstID draws where a socket's request IDs start, so that others cannot guess them and an earlier socket's are not met.
 func firstID() uint64 {
 	var b [8]byte
@@ -77,7 +70,7 @@ func firstID() uint64 {
 
 // header makes the header of a request's packets, but for its ID. size is how many bytes each holds.
 func (s *session) header(req *Request, n int, deadline time.Duration) (head api.Header, size int, err error) {
-	count, size := packets(n, s.single)
+	count, size := packets(n, s.path.room(), s.path.fragment())
 	var flags api.Flag
 	if req.Once {
 		flags = api.FlagOnce
@@ -87,8 +80,16 @@ func (s *session) header(req *Request, n int, deadline time.Duration) (head api.
 	}
 	return api.Header{
 		Type: api.TypeRequest, Flags: flags, Workload: req.Workload, Method: req.Method, Count: uint32(count), MessageLen: uint32(n),
-		DeadlineUS: uint32(min(deadline.Microseconds(), math.MaxUint32)),
+		DeadlineUS: deadlineUS(deadline),
 	}, size, nil
+}
+
+// due is when an exchange gives up for good.
+func due(deadline time.Duration, idle bool) time.Duration {
+	if idle {
+		return never
+	}
+	return deadline
 }
 
 // deadlineOf is how long a call may take: until ctx ends, or else as long as a packet gets through every s.timeout.
@@ -99,17 +100,33 @@ func (s *session) deadlineOf(ctx context.Context) (d time.Duration, idle bool) {
 	return s.clock() + s.timeout, true
 }
 
-// again decides whether a call that ended with err starts over, and with how much room.
-func (s *session) again(err error, head *api.Header, attempt int, room *int) bool {
+// padded is how long each packet of a request is made: one of several as long as the others.
+func padded(head *api.Header, room, size int) int {
+	if head.Count > 1 {
+		return size
+	}
+	return room
+}
+
+// again decides whether a call that ended with err starts over, and with how much room. shorter reports whether the way to the server
+// turned out to take shorter packets only.
+func (s *session) again(err error, head *api.Header, attempt int, room *int, shorter func() bool) bool {
+	if attempt >= maxAttempts || head.Flags&api.FlagOnce != 0 {
+		return false
+	}
+	if tooLong(err) && shorter() {
+		*room = min(*room, s.path.room())
+		return true
+	}
 	var e *RPCError
-	if !errors.As(err, &e) || attempt >= maxAttempts || head.Flags&api.FlagOnce != 0 {
+	if !errors.As(err, &e) {
 		return false
 	}
 	switch e.Code {
 	case api.CodeStale:
 		return true
 	case api.CodeTooLarge:
-		if head.Count == 1 && e.Need > *room && e.Need <= s.single {
+		if head.Count == 1 && e.Need > *room && e.Need <= s.path.room() {
 			*room = e.Need
 			return true
 		}
@@ -129,7 +146,7 @@ const maxRooms = 4096
 func (s *session) roomFor(req *Request) int {
 	room := req.ReplyRoom
 	if req.Once {
-		room = s.single // for what does not fit, the lambda would have to run again
+		room = s.path.room() // for what does not fit, the lambda would have to run again
 	}
 	if room == 0 {
 		s.rooms.mu.RLock()
@@ -137,14 +154,14 @@ func (s *session) roomFor(req *Request) int {
 		s.rooms.mu.RUnlock()
 		room = max(room, s.room)
 	}
-	return min(room, s.single)
+	return min(room, s.path.room())
 }
 
 func (s *session) learn(req *Request, reply int) {
 	if req.ReplyRoom != 0 || reply <= s.room {
 		return
 	}
-	reply = min(reply, s.single)
+	reply = min(reply, s.path.room())
 	key := [2]uint32{req.Workload, req.Method}
 	s.rooms.mu.Lock()
 	defer s.rooms.mu.Unlock()

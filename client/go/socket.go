@@ -21,7 +21,10 @@ type mmsghdr struct {
 
 // offload says whether a socket can cut batches into packets (UDP_SEGMENT). It is tried, and given up where it fails:
 // kernels before 6.11 refuse it on interfaces that do not compute checksums.
-type offload struct{ off atomic.Bool }
+type offload struct {
+	off  atomic.Bool
+	ipv4 bool
+}
 
 // control is room for one control message with a 16- or 32-bit value.
 type control struct {
@@ -33,7 +36,7 @@ type control struct {
 // taken; the error, if any, is of the next one. EAGAIN means that the socket's buffer is full.
 func sendBatch(fd int, b *batch, from int, o *offload) (sent int, err error) {
 	if b.count-from > 1 && !o.off.Load() {
-		err := sendSegmented(fd, b.buf[from*b.size:], b.size)
+		err := sendSegmented(fd, b.buf[from*b.size:], b.size, b.bulk, o.ipv4)
 		switch {
 		case err == nil:
 			return b.count, nil
@@ -69,15 +72,24 @@ func sendOne(fd int, p []byte) error {
 	}
 }
 
-func sendSegmented(fd int, p []byte, size int) error {
+func sendSegmented(fd int, p []byte, size int, bulk, ipv4 bool) error {
 	iov := unix.Iovec{Base: &p[0]}
 	iov.SetLen(len(p))
-	var c control
-	c.hdr.Level, c.hdr.Type = unix.IPPROTO_UDP, unix.UDP_SEGMENT
-	c.hdr.SetLen(unix.CmsgLen(2))
-	*(*uint16)(unsafe.Pointer(&c.data)) = uint16(size)
+	var c [2]control
+	c[0].hdr.Level, c[0].hdr.Type = unix.IPPROTO_UDP, unix.UDP_SEGMENT
+	c[0].hdr.SetLen(unix.CmsgLen(2))
+	*(*uint16)(unsafe.Pointer(&c[0].data)) = uint16(size)
 	msg := unix.Msghdr{Iov: &iov, Iovlen: 1, Control: (*byte)(unsafe.Pointer(&c))}
 	msg.SetControllen(unix.CmsgSpace(2))
+	if bulk {
+		c[1].hdr.Level, c[1].hdr.Type = unix.IPPROTO_IPV6, unix.IPV6_TCLASS
+		if ipv4 {
+			c[1].hdr.Level, c[1].hdr.Type = unix.IPPROTO_IP, unix.IP_TOS
+		}
+		c[1].hdr.SetLen(unix.CmsgLen(4))
+		*(*int32)(unsafe.Pointer(&c[1].data)) = classBulk
+		msg.SetControllen(unix.CmsgSpace(2) + unix.CmsgSpace(4))
+	}
 	for {
 		_, _, e := unix.Syscall(unix.SYS_SENDMSG, uintptr(fd), uintptr(unsafe.Pointer(&msg)), unix.MSG_DONTWAIT)
 		runtime.KeepAlive(p)

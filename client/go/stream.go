@@ -21,10 +21,10 @@ func newStream(r io.Reader, size int, w io.Writer) *stream {
 const pumpPackets = 64
 
 func (s *stream) start(n int) bool {
-	if s.in.size == 0 {
+	if s.in.filled == 0 {
 		s.in.size = n
 	}
-	return s.in.filled <= maxWindow && s.out.start()
+	return s.in.size == n && s.in.filled <= maxWindow && s.out.start()
 }
 
 // pump runs in the caller's goroutine, which alone touches the source; the sink is shared with the socket's reader.

@@ -40,11 +40,11 @@ func statsCommand(o *options) *cobra.Command {
 			for _, s := range stats {
 				rows = append(rows, []string{
 					s.Name, s.Namespace, string(s.Target), fmt.Sprint(s.Requests), fmt.Sprint(s.Replies), fmt.Sprint(s.Errors), fmt.Sprint(s.Drops),
-					fmt.Sprint(s.Calls), fmt.Sprint(s.Faults), mean(&s), quantile(&s, 0.5), quantile(&s, 0.99),
+					fmt.Sprint(s.Calls), fmt.Sprint(s.Faults), fmt.Sprint(s.Late), mean(&s), quantile(&s, 0.5), quantile(&s, 0.99),
 				})
 			}
 			return ui.Table(cmd.OutOrStdout(), []string{
-				"NAME", "NAMESPACE", "TARGET", "REQUESTS", "REPLIES", "ERRORS", "DROPS", "CALLS", "FAULTS", "MEAN", "P50", "P99",
+				"NAME", "NAMESPACE", "TARGET", "REQUESTS", "REPLIES", "ERRORS", "DROPS", "CALLS", "FAULTS", "LATE", "MEAN", "P50", "P99",
 			}, rows)
 		},
 	}

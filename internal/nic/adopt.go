@@ -58,7 +58,7 @@ func openPinned(dir string) (*rootObjects, error) {
 	var objs rootObjects
 	maps := map[string]**ebpf.Map{
 		"ln_calls": &objs.LnCalls, "ln_call_log": &objs.LnCallLog, "ln_retained": &objs.LnRetained, "ln_sending": &objs.LnSending,
-		"ln_counters": &objs.LnCounters, "ln_dispatch": &objs.LnDispatch,
+		"ln_counters": &objs.LnCounters, "ln_dispatch": &objs.LnDispatch, "ln_granting": &objs.LnGranting,
 		"ln_copies": &objs.LnCopies, "ln_handed": &objs.LnHanded,
 		"ln_messages": &objs.LnMessages, "ln_next_call": &objs.LnNextCall, "ln_onces": &objs.LnOnces, "ln_passes": &objs.LnPasses,
 		"ln_programs": &objs.LnPrograms, "ln_questions": &objs.LnQuestions,

@@ -114,7 +114,7 @@ func (n *NIC) callsOf(r *revision) (bool, error) {
 
 // end is when the last try of a call is over, in nanoseconds of the monotonic clock.
 func (c rootLnCall) end() uint64 {
-	return c.BeganNs + uint64(c.Retries+1)*uint64(c.TimeoutMs)*1e6
+	return min(c.BeganNs+uint64(c.Retries+1)*uint64(c.TimeoutMs)*1e6, c.DeadlineNs)
 }
 
 // unload frees all that a revision holds, except what others share with it.

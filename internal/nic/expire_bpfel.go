@@ -21,6 +21,7 @@ const (
 	expireMapLnCopies         = "ln_copies"
 	expireMapLnCounters       = "ln_counters"
 	expireMapLnDispatch       = "ln_dispatch"
+	expireMapLnGranting       = "ln_granting"
 	expireMapLnHanded         = "ln_handed"
 	expireMapLnMessages       = "ln_messages"
 	expireMapLnNextCall       = "ln_next_call"
@@ -108,6 +109,7 @@ type expireMapSpecs struct {
 	LnCopies      *ebpf.MapSpec `ebpf:"ln_copies"`
 	LnCounters    *ebpf.MapSpec `ebpf:"ln_counters"`
 	LnDispatch    *ebpf.MapSpec `ebpf:"ln_dispatch"`
+	LnGranting    *ebpf.MapSpec `ebpf:"ln_granting"`
 	LnHanded      *ebpf.MapSpec `ebpf:"ln_handed"`
 	LnMessages    *ebpf.MapSpec `ebpf:"ln_messages"`
 	LnNextCall    *ebpf.MapSpec `ebpf:"ln_next_call"`
@@ -171,6 +173,7 @@ type expireMaps struct {
 	LnCopies      *ebpf.Map `ebpf:"ln_copies"`
 	LnCounters    *ebpf.Map `ebpf:"ln_counters"`
 	LnDispatch    *ebpf.Map `ebpf:"ln_dispatch"`
+	LnGranting    *ebpf.Map `ebpf:"ln_granting"`
 	LnHanded      *ebpf.Map `ebpf:"ln_handed"`
 	LnMessages    *ebpf.Map `ebpf:"ln_messages"`
 	LnNextCall    *ebpf.Map `ebpf:"ln_next_call"`
@@ -199,6 +202,7 @@ func (m *expireMaps) Close() error {
 		m.LnCopies,
 		m.LnCounters,
 		m.LnDispatch,
+		m.LnGranting,
 		m.LnHanded,
 		m.LnMessages,
 		m.LnNextCall,

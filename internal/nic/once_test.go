@@ -34,9 +34,17 @@ func runsOf(t testing.TB, n *NIC, f packets.Frame) uint32 {
 	return binary.LittleEndian.Uint32(p[4:])
 }
 
+// onceModes brings a NIC up with a lambda of each mode, whose messages have room to be remembered.
+func onceModes(t testing.TB) *NIC {
+	t.Helper()
+	n := everyMode(t)
+	deploy(t, n, probe(t, workloads["assemble"], 2, "message: {mode: assemble, max: 4KiB, in_flight: 128}"))
+	return n
+}
+
 // A request comes again, in any form: with the answer remembered, a run is saved, and the answer is the first one's to the byte.
 func TestOnce(t *testing.T) {
-	n := everyMode(t)
+	n := onceModes(t)
 	text := strings.Repeat("remember me ", 100)
 	for _, test := range []struct {
 		workload string
@@ -78,7 +86,7 @@ func TestOnce(t *testing.T) {
 
 // Where the first run gave no answer, or the client has it, what comes again is dropped; and nobody else can say that he has it.
 func TestOnceReleased(t *testing.T) {
-	n := everyMode(t)
+	n := onceModes(t)
 	for _, workload := range []string{"packet", "stream", "assemble"} {
 		f := once(workload, methodCount, "", 8)
 		before := runsOf(t, n, f)
@@ -106,7 +114,7 @@ func TestOnceReleased(t *testing.T) {
 
 // What cannot be answered once is refused, and the lambda runs no second time for it.
 func TestOnceRefused(t *testing.T) {
-	n := everyMode(t)
+	n := onceModes(t)
 	long := once("web", 0, "/long", 100) // the reply has more packets than one
 	h, _ := call(t, n, long)
 	wantCode(t, "a reply of many packets", h, api.CodeTooLarge)
@@ -133,7 +141,7 @@ func TestOnceRefused(t *testing.T) {
 
 // A flood of requests, from one address or for one workload, makes the NIC forget its own answers before any other's.
 func TestOnceFlood(t *testing.T) {
-	n := everyMode(t)
+	n := onceModes(t)
 	const flood = 40000 // of 8192 records
 	for name, flooder := range map[string]func(packets.Frame) packets.Frame{
 		"from one address": func(f packets.Frame) packets.Frame { return from(f, 66) },

@@ -34,19 +34,20 @@ type rootLnBucket struct {
 }
 
 type rootLnCall struct {
-	_         structs.HostLayout
-	State     uint64
-	BeganNs   uint64
-	TimeoutMs uint32
-	Retries   uint32
-	Id        uint64
-	Slot      uint32
-	Service   uint32
-	Port      uint16
-	Pad       uint16
-	Pad2      uint32
-	Cookie    [2]uint64
-	Flow      struct {
+	_          structs.HostLayout
+	State      uint64
+	BeganNs    uint64
+	TimeoutMs  uint32
+	Retries    uint32
+	Id         uint64
+	DeadlineNs uint64
+	Slot       uint32
+	Service    uint32
+	Port       uint16
+	Pad        uint16
+	Pad2       uint32
+	Cookie     [2]uint64
+	Flow       struct {
 		_         structs.HostLayout
 		Eth       uint64
 		EthRest   uint32
@@ -90,6 +91,16 @@ const (
 	rootLnCounterLN_COUNT_ALIEN     rootLnCounter = 11
 	rootLnCounterLN_COUNT_MAX       rootLnCounter = 12
 )
+
+type rootLnGrants struct {
+	_       structs.HostLayout
+	Message [8]struct {
+		_       structs.HostLayout
+		SeenNs  uint64
+		Message uint32
+		Left    uint32
+	}
+}
 
 type rootLnLate struct {
 	_    structs.HostLayout
@@ -150,6 +161,9 @@ const (
 	rootLnLimitLN_ONCE_BUCKETS     rootLnLimit = 1024
 	rootLnLimitLN_ONCE_WAYS        rootLnLimit = 8
 	rootLnLimitLN_ONCE_RUNNING_MAX rootLnLimit = 4
+	rootLnLimitLN_GRANTED          rootLnLimit = 8
+	rootLnLimitLN_GRANT_MOST       rootLnLimit = 256
+	rootLnLimitLN_GRANT_LEAST      rootLnLimit = 32
 	rootLnLimitLN_ONCE_ANSWER      rootLnLimit = 1408
 	rootLnLimitLN_KEPT_WORDS       rootLnLimit = 60
 	rootLnLimitLN_LATE_BYTES       rootLnLimit = 2048
@@ -412,9 +426,9 @@ type rootLnScratch struct {
 		ReplyLen   uint32
 		Status     uint32
 		Claim      uint32
+		DeadlineUs uint32
 		Once       uint32
 		Error      uint32
-		_          [4]byte
 	}
 	Roce struct {
 		_         structs.HostLayout
@@ -518,6 +532,7 @@ type rootLnStats struct {
 	Faults    uint64
 	Samples   uint64
 	SampledNs uint64
+	Late      uint64
 	Hist      [32]uint64
 }
 
@@ -536,6 +551,7 @@ const (
 	rootMapLnCopies         = "ln_copies"
 	rootMapLnCounters       = "ln_counters"
 	rootMapLnDispatch       = "ln_dispatch"
+	rootMapLnGranting       = "ln_granting"
 	rootMapLnHanded         = "ln_handed"
 	rootMapLnMessages       = "ln_messages"
 	rootMapLnNextCall       = "ln_next_call"
@@ -639,6 +655,7 @@ type rootMapSpecs struct {
 	LnCopies      *ebpf.MapSpec `ebpf:"ln_copies"`
 	LnCounters    *ebpf.MapSpec `ebpf:"ln_counters"`
 	LnDispatch    *ebpf.MapSpec `ebpf:"ln_dispatch"`
+	LnGranting    *ebpf.MapSpec `ebpf:"ln_granting"`
 	LnHanded      *ebpf.MapSpec `ebpf:"ln_handed"`
 	LnMessages    *ebpf.MapSpec `ebpf:"ln_messages"`
 	LnNextCall    *ebpf.MapSpec `ebpf:"ln_next_call"`
@@ -712,6 +729,7 @@ type rootMaps struct {
 	LnCopies      *ebpf.Map `ebpf:"ln_copies"`
 	LnCounters    *ebpf.Map `ebpf:"ln_counters"`
 	LnDispatch    *ebpf.Map `ebpf:"ln_dispatch"`
+	LnGranting    *ebpf.Map `ebpf:"ln_granting"`
 	LnHanded      *ebpf.Map `ebpf:"ln_handed"`
 	LnMessages    *ebpf.Map `ebpf:"ln_messages"`
 	LnNextCall    *ebpf.Map `ebpf:"ln_next_call"`
@@ -740,6 +758,7 @@ func (m *rootMaps) Close() error {
 		m.LnCopies,
 		m.LnCounters,
 		m.LnDispatch,
+		m.LnGranting,
 		m.LnHanded,
 		m.LnMessages,
 		m.LnNextCall,

@@ -56,6 +56,7 @@ func (n *NIC) slotStats(slot uint32) (s backend.Stats, err error) {
 		s.Drops += c.Drops
 		s.Calls += c.Calls
 		s.Faults += c.Faults
+		s.Late += c.Late
 		s.BytesIn += c.BytesIn
 		s.BytesOut += c.BytesOut
 		s.Samples += c.Samples

@@ -119,6 +119,7 @@ func add(sum, s *backend.Stats) {
 	sum.Drops += s.Drops
 	sum.Calls += s.Calls
 	sum.Faults += s.Faults
+	sum.Late += s.Late
 	sum.BytesIn += s.BytesIn
 	sum.BytesOut += s.BytesOut
 	sum.Samples += s.Samples

@@ -57,7 +57,8 @@ type RPC struct {
 	MessageLen *uint32   `yaml:"message_len"`
 	Method     uint32    `yaml:"method"`
 	Payload    string    `yaml:"payload"`
-	Room       int       `yaml:"room"` // bytes of payload and padding together
+	Room       int       `yaml:"room"`        // bytes of payload and padding together
+	DeadlineUS *uint32   `yaml:"deadline_us"` // a minute
 }
 
 // Want is the verdict, and of a reply what matters.
@@ -187,7 +188,7 @@ func (r *RPC) Build(workloads map[string]uint32) []byte {
 	h := api.Header{
 		Type: or(r.Type, api.TypeRequest), Flags: r.Flags, Code: r.Code, Length: or(r.Length, uint16(n)), Workload: workloads[r.Workload],
 		Revision: r.Revision, Request: r.Request, Index: r.Index, Count: or(r.Count, 1), MessageLen: or(r.MessageLen, uint32(n)),
-		Method: r.Method, DeadlineUS: 1000, Client: 5, Sequence: 6,
+		Method: r.Method, DeadlineUS: or(r.DeadlineUS, 60e6), Client: 5, Sequence: 6,
 	}
 	b := append(h.Append(nil), r.Payload...)
 	return append(b, make([]byte, max(0, r.Room-n))...)
@@ -256,7 +257,7 @@ func echoes(req, rep []byte) error {
 		zero     bool
 	}{
 		{"workload", 8, 4, false}, {"request", 16, 8, false}, {"method", 36, 4, false},
-		{"deadline", 40, 4, true}, {"client", 44, 4, false}, {"sequence", 48, 4, false}, {"grant", 52, 4, true}, {"tag", 56, 8, true},
+		{"deadline", 40, 4, true}, {"client", 44, 4, false}, {"sequence", 48, 4, false}, {"tag", 56, 8, true},
 	} {
 		want := make([]byte, f.size)
 		if !f.zero {
@@ -265,6 +266,9 @@ func echoes(req, rep []byte) error {
 		if got := rep[f.at : f.at+f.size]; string(got) != string(want) {
 			return fmt.Errorf("reply has %s %x, want %x", f.name, got, want)
 		}
+	}
+	if grant := binary.BigEndian.Uint32(rep[52:]); grant != 0 && rep[3] != byte(api.TypeAck) {
+		return fmt.Errorf("reply that acknowledges nothing grants %d packets", grant)
 	}
 	return checkFlags(req, rep)
 }

@@ -2,6 +2,7 @@ package rpcserver
 
 import (
 	"encoding/binary"
+	"math/bits"
 	"net/netip"
 
 	"github.com/lambdanic/lambdanic/api"
@@ -23,6 +24,7 @@ type record struct {
 	body     []byte
 	arrived  []bool
 	received int
+	granted  int // packets, by acknowledgements; 0: no word of it
 	size     int // bytes per packet of the message but the last
 	kept     bool
 	ran      bool
@@ -90,6 +92,9 @@ func (q *query) part(r *record, offset int) []byte {
 
 // collect takes in one packet, and answers the message if it is complete.
 func (q *query) collect(r *record, offset int) []byte {
+	if r.granted > 0 && int(q.h.Index) >= r.granted {
+		q.s.Stats.Ungranted.Add(1)
+	}
 	if i := q.h.Index; !r.arrived[i] {
 		r.arrived[i] = true
 		r.received++
@@ -120,6 +125,11 @@ func (q *query) acknowledge(r *record) []byte {
 	}
 	h := q.h
 	h.Type, h.Flags, h.Length, h.Revision = api.TypeAck, 0, 8, r.w.Revision
+	if r.w.Grant > 0 {
+		last := uint32(64 - bits.LeadingZeros64(bitmap))
+		h.Grant = base + last + uint32(r.w.Grant)
+		r.granted = max(r.granted, 64, int(h.Grant)) // clients begin with 64
+	}
 	return binary.BigEndian.AppendUint64(h.Append(nil), bitmap)
 }
 

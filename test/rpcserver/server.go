@@ -34,13 +34,15 @@ type Workload struct {
 	Part   Part // mode stream
 	// Fail, in mode stream, says with which status and text a packet fails, ok where it does not.
 	Fail func(offset int, part []byte) (string, api.Status)
+	// Grant, if it is not 0, is how many packets beyond the last that arrived acknowledgements grant.
+	Grant int
 	// Whole makes the server mark the answer to a whole message of several packets with flag done.
 	Whole bool
 }
 
 // Stats counts what the server saw.
 type Stats struct {
-	Packets, Runs, Acks, Pulls, Resends, Released, Padded atomic.Uint64
+	Packets, Runs, Acks, Pulls, Resends, Released, Padded, Ungranted atomic.Uint64
 }
 
 // Server answers λ-RPC on one UDP socket.

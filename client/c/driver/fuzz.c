@@ -61,7 +61,7 @@ static void fuzz_packets(uint32_t body_len, const uint8_t *data, size_t size)
 	h.message_len = body_len;
 	if (body_len > LN_RPC_MAX_PAYLOAD)
 		h.count = (body_len + LN_RPC_FRAGMENT - 1) / LN_RPC_FRAGMENT;
-	check(exchange_start(&x, now, &h, body, 512, false), "no memory");
+	check(exchange_start(&x, now, NEVER, &h, body, 512, false), "no memory");
 	while (size) {
 		size_t len;
 		uint8_t *packet = datagram(&data, &size, &len);

@@ -181,7 +181,7 @@ func (c *rawClient) header(workload, method uint32, n int) api.Header {
 	c.next++
 	return api.Header{
 		Type: api.TypeRequest, Workload: workload, Request: c.next, Count: 1, MessageLen: uint32(n), Method: method,
-		DeadlineUS: 1000, Client: 5, Sequence: 6,
+		DeadlineUS: 60e6, Client: 5, Sequence: 6,
 	}
 }
 
