@@ -1,0 +1,127 @@
+package nic
+
+import (
+	"math/bits"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/test/packets"
+)
+
+// ask sends a request of one packet with more of its header chosen.
+func (c *kvConn) ask(h api.Header, body string) {
+	c.t.Helper()
+	h.Type, h.Length, h.Workload, h.Count, h.MessageLen = api.TypeRequest, uint16(len(body)), kvWorkload, 1, uint32(len(body))
+	packet := append(h.Append(nil), body...)
+	if _, err := c.conn.Write(append(packet, make([]byte, 64)...)); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// A service has no longer to answer than the client waits: then the client is told that, and it is counted.
+func TestCallDeadline(t *testing.T) {
+	n := open(t, pacedConfig(t))
+	silent := newFake(t, n.HostAddr())
+	deploy(t, n, kvRevision(t, 1, silent.addr(), longest))
+	c := dialNIC(t, n.Addr())
+	began := time.Now()
+	c.ask(api.Header{Request: 7, DeadlineUS: 50_000}, "key")
+	c.expectError(7, api.CodeDeadline)
+	if took := time.Since(began); took < 50*time.Millisecond {
+		t.Errorf("it came after %v", took)
+	}
+	status, err := n.Status(t.Context())
+	if err != nil || status[0].Stats.Late != 1 {
+		t.Errorf("got %+v, %v, want one that was late", status, err)
+	}
+}
+
+// A request that calls a service is executed at most once, too: its answer is remembered when it comes, and so is that there was none.
+func TestCallOnce(t *testing.T) {
+	n := open(t, pacedConfig(t))
+	fake := newFake(t, n.HostAddr())
+	deploy(t, n, kvRevision(t, 1, fake.addr(), 300*time.Millisecond))
+	c := dialNIC(t, n.Addr())
+	request := api.Header{Request: 8, Flags: api.FlagOnce}
+	c.ask(request, "key")
+	q := fake.receive()
+	c.ask(request, "key") // under way: no second query
+	fake.answer(q, 0, 1, value("key", "first"))
+	for range 3 {
+		if h, body := c.receive(); h.Request != 8 || string(body) != "key=first" {
+			t.Fatalf("got %+v %q", h, body)
+		}
+		c.ask(request, "key")
+	}
+	c.receive()
+	request.Request = 9
+	c.ask(request, "key")
+	for range 3 {
+		c.expectError(9, api.CodeTimeout)
+		c.ask(request, "key")
+	}
+	c.expectError(9, api.CodeTimeout)
+	fake.receive() // of request 9
+	_ = fake.conn.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
+	if _, _, err := fake.conn.ReadFrom(make([]byte, 2048)); err == nil {
+		t.Error("a request that came again was sent to the service")
+	} else if e, ok := err.(net.Error); !ok || !e.Timeout() {
+		t.Error(err)
+	}
+}
+
+// A message whose client has given up makes room, long before its lambda's time-out.
+func TestMessageDeadline(t *testing.T) {
+	n := newTestNIC(t)
+	deploy(t, n, probe(t, workloads["assemble"], 1, "message: {mode: assemble, max: 64KiB, in_flight: 4, timeout: 10m}"))
+	soon := uint32(100)
+	for range 4 {
+		f := fragments("assemble", methodStamp, randomBytes(3000), 1000)[0]
+		f.RPC.DeadlineUS = &soon
+		if h, _ := call(t, n, f); h.Type != api.TypeAck {
+			t.Fatalf("got %+v", h)
+		}
+	}
+	patient := fragments("assemble", methodStamp, randomBytes(3000), 1000)[0]
+	eventually(t, "there is room", func() bool {
+		h, _ := call(t, n, patient)
+		return h.Type == api.TypeAck
+	})
+}
+
+// What acknowledgements grant: most to the message with the fewest packets left, less for each that is shorter, and always more than
+// what arrived.
+func TestGrants(t *testing.T) {
+	n := newTestNIC(t)
+	deploy(t, n, probe(t, workloads["assemble"], 1, "message: {mode: assemble, max: 1MiB, in_flight: 8}\nlimits: {memory: 16MiB}"))
+	lists := [][]packets.Frame{}
+	for _, count := range []int{500, 20, 300, 100} {
+		lists = append(lists, fragments("assemble", methodStamp, randomBytes(count*1000), 1000))
+	}
+	window := func(f packets.Frame) uint32 {
+		h, p := call(t, n, f)
+		if h.Type != api.TypeAck {
+			t.Fatalf("got %+v", h)
+		}
+		last := h.Index&^63 + uint32(bits.Len64(packets.Bitmap(p))) - 1
+		return h.Grant - last - 1
+	}
+	for _, list := range lists {
+		window(list[0])
+	}
+	for i, want := range []uint32{32, 256, 64, 128} {
+		for _, at := range []int{9, 3} { // packets come in any order
+			if got := window(lists[i][at]); got != want {
+				t.Errorf("message of %d packets, packet %d: %d granted, want %d", len(lists[i]), at, got, want)
+			}
+		}
+	}
+	for i, f := range lists[1] { // the shortest is done: the others move up
+		if i != 0 && i != 3 && i != 9 {
+			call(t, n, f)
+		}
+	}
+	eventually(t, "the next one is the shortest", func() bool { return window(lists[3][20]) == 256 })
+}
