@@ -36,6 +36,7 @@ test("what is lost is sent again", async () => {
     const calls = Array.from({ length: 30 }, (_, n) => ({ body: text(n * 911), options: { replyRoom: 300 * (n % 3) } }));
     const replies = await network.call(...calls);
     replies.forEach((reply, i) => assert.deepEqual((reply as Reply).body, calls[i]!.body));
+    assert.equal(replies.reduce((sum, reply) => sum + (reply as Reply).resends, 0), network.stats.resent);
     assert.ok(network.stats.resent > 0 && network.stats.resent < network.stats.sent / 2, JSON.stringify(network.stats));
   }
 });

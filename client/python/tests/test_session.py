@@ -30,8 +30,10 @@ class TestCalls(unittest.TestCase):
             server = Server()
             network = Network(server, seed, loss=0.2, twice=0.1, options=Options(timeout=60))
             requests = [Request(1, text(n * 911), reply_room=300 * (n % 3)) for n in range(30)]
-            for request, call in zip(requests, network.call(*requests), strict=True):
+            calls = network.call(*requests)
+            for request, call in zip(requests, calls, strict=True):
                 self.assertEqual(call.reply and call.reply.body, request.body)
+            self.assertEqual(sum(call.reply.resends for call in calls if call.reply), network.stats.resent)
             self.assertGreater(network.stats.resent, 0)
             self.assertLess(network.stats.resent, network.stats.sent / 2)
 
