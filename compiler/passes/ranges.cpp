@@ -2,6 +2,7 @@
 #include "ranges.h"
 #include "provenance.h"
 
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/IR/InstrTypes.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -12,6 +13,28 @@ using namespace llvm;
 using namespace lambda;
 
 static const unsigned depthMax = 8;
+
+// Whether the verifier sees that a value of less than a register is no larger than its type. Where LLVM's code generator knows of
+// a quotient or a remainder, by what it is, that nothing has to be cut off, the verifier has only the product that it was made of.
+static bool isCut(Value *value, SmallPtrSetImpl<Value *> &seen)
+{
+	if (isa<LoadInst>(value) || isa<ConstantInt>(value) || isOpaque(value) || !seen.insert(value).second)
+		return true;
+	auto *inst = dyn_cast<Instruction>(value);
+	if (!inst || seen.size() > 32)
+		return false;
+	auto *select = dyn_cast<SelectInst>(inst);
+	if (!isa<CastInst>(inst) && !isa<PHINode>(inst) && !select && !(inst->isBinaryOp() && !inst->isIntDivRem()))
+		return false;
+	return all_of(drop_begin(inst->operands(), select ? 1 : 0), [&](Value *part) { return isCut(part, seen); });
+}
+
+static bool isCut(Value *value)
+{
+	SmallPtrSet<Value *, 8> seen;
+
+	return value->getType()->getScalarSizeInBits() >= 32 || isCut(value, seen);
+}
 
 ConstantRange VerifiedRanges::ofPhi(PHINode &phi, Instruction *at, unsigned depth)
 {
@@ -50,7 +73,7 @@ ConstantRange VerifiedRanges::of(Value *value, Instruction *at, unsigned depth)
 	case Instruction::PHI:
 		return ofPhi(*cast<PHINode>(op), at, depth);
 	case Instruction::ZExt:
-		return operand(0).zeroExtend(width);
+		return isCut(op->getOperand(0)) ? operand(0).zeroExtend(width) : full;
 	case Instruction::And:
 		return operand(0).binaryAnd(operand(1));
 	case Instruction::LShr: // by a register, the verifier takes it for any number
