@@ -67,27 +67,13 @@ func BuildSource(ctx context.Context, source []byte, opts Options) (*Artifact, e
 	if err != nil {
 		return nil, err
 	}
-	if opts.Store != nil {
-		if a, err := opts.Store.Cached(key); err == nil {
-			return a, nil
-		} else if !errors.Is(err, artifact.ErrNotFound) && !errors.Is(err, artifact.ErrBroken) {
-			return nil, err
+	return artifact.Build(opts.Store, key, func() (*Artifact, error) {
+		a, err := compile(ctx, tools, spec, files, opts.Warn)
+		if err == nil {
+			a.Source = source
 		}
-	}
-	a, err := compile(ctx, tools, spec, files, opts.Warn)
-	if err != nil {
-		return nil, err
-	}
-	a.Source = source
-	if err := a.Seal(); err != nil {
-		return nil, err
-	}
-	if opts.Store != nil {
-		if err := opts.Store.PutCached(key, a); err != nil {
-			return nil, err
-		}
-	}
-	return a, nil
+		return a, err
+	})
 }
 
 // cacheKey stands for everything that an artifact is made of.

@@ -32,6 +32,30 @@ func (s *Store) Cached(key digest.Digest) (*Artifact, error) {
 	return s.Get(string(name))
 }
 
+// Build returns what store kept under key, else what build makes, sealed, and keeps that. Without a store it is always built.
+func Build(store *Store, key digest.Digest, build func() (*Artifact, error)) (*Artifact, error) {
+	if store != nil {
+		if a, err := store.Cached(key); err == nil {
+			return a, nil
+		} else if !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrBroken) {
+			return nil, err
+		}
+	}
+	a, err := build()
+	if err != nil {
+		return nil, err
+	}
+	if err := a.Seal(); err != nil {
+		return nil, err
+	}
+	if store != nil {
+		if err := store.PutCached(key, a); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
 func cached(key digest.Digest) string { return cacheDir + "/" + key.Encoded() }
 
 // forget drops the keys of a deleted artifact.

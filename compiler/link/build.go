@@ -2,7 +2,6 @@ package link
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/lambdanic/lambdanic/api"
@@ -28,26 +27,7 @@ func Build(ctx context.Context, members []*artifact.Artifact, opts compiler.Opti
 	if err != nil {
 		return nil, err
 	}
-	if opts.Store != nil {
-		if a, err := opts.Store.Cached(key); err == nil {
-			return a, nil
-		} else if !errors.Is(err, artifact.ErrNotFound) && !errors.Is(err, artifact.ErrBroken) {
-			return nil, err
-		}
-	}
-	a, err := buildArtifact(ctx, members)
-	if err != nil {
-		return nil, err
-	}
-	if err := a.Seal(); err != nil {
-		return nil, err
-	}
-	if opts.Store != nil {
-		if err := opts.Store.PutCached(key, a); err != nil {
-			return nil, err
-		}
-	}
-	return a, nil
+	return artifact.Build(opts.Store, key, func() (*artifact.Artifact, error) { return buildArtifact(ctx, members) })
 }
 
 func buildArtifact(ctx context.Context, members []*artifact.Artifact) (*artifact.Artifact, error) {
