@@ -110,20 +110,27 @@ type succession struct{ r, old *revision }
 // Prepare is the part of Deploy that is before the migration. The NIC stays locked until Swap or Drop.
 func (n *NIC) Prepare(ctx context.Context, d backend.Deployment) (backend.Prepared, error) {
 	n.mu.Lock()
+	kept := false // for who commits what is prepared, or drops it
+	defer func() {
+		if !kept {
+			n.mu.Unlock()
+		}
+	}()
 	p := &prepared{n: n, what: fmt.Sprintf("deploy %s revision %d on the NIC", d.Name, d.Revision)}
 	old := n.workloads[d.Workload]
 	if old != nil && old.rec.Revision == d.Revision {
+		kept = true
 		return p, nil
 	}
 	r, err := n.load(&d, old)
 	if err != nil {
-		n.mu.Unlock()
 		return nil, fmt.Errorf("%s: %w", p.what, err)
 	}
 	p.next = []succession{{r, old}}
 	if p.card, err = n.prepareCard(ctx, &d); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", p.what, err), p.Drop())
+		return nil, errors.Join(fmt.Errorf("%s: %w", p.what, err), n.unloadAll(p.next), p.card.close())
 	}
+	kept = true
 	return p, nil
 }
 

@@ -33,13 +33,18 @@ func (n *NIC) DeployFused(ctx context.Context, f backend.Fused) error {
 // PrepareFused is DeployFused but for the swap. The NIC stays locked until Swap or Drop.
 func (n *NIC) PrepareFused(_ context.Context, f backend.Fused) (backend.Prepared, error) {
 	n.mu.Lock()
+	kept := false // for who commits what is prepared, or drops it
+	defer func() {
+		if !kept {
+			n.mu.Unlock()
+		}
+	}()
 	p := &prepared{n: n, what: "deploy a fused program on the NIC"}
 	var err error
 	if p.next, err = n.loadFused(&f); err != nil {
-		err = errors.Join(err, n.unloadAll(p.next))
-		n.mu.Unlock()
-		return nil, fmt.Errorf("%s: %w", p.what, err)
+		return nil, fmt.Errorf("%s: %w", p.what, errors.Join(err, n.unloadAll(p.next)))
 	}
+	kept = true
 	return p, nil
 }
 
