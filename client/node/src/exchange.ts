@@ -15,6 +15,12 @@ export interface Limits {
   room: number; // what a request of one packet is padded to
   maxReply: number; // bytes
   once: boolean; // never send a packet twice
+  due: number | undefined; // when the caller gives up; without it, progress decides
+}
+
+/** What a header says of a call that ends after so many ms: the least that is not "none" where it is over. */
+export function deadlineUs(wait: number): number {
+  return Math.max(1, Math.min(Math.floor(wait * 1000), 0xffffffff));
 }
 
 export class Exchange {
@@ -59,6 +65,9 @@ export class Exchange {
   poll(now: number, out: Buffer[]): number {
     if (this.finished) {
       return Infinity;
+    }
+    if (this.limits.due !== undefined) {
+      this.head.deadlineUs = deadlineUs(this.limits.due - now);
     }
     const flight = this.pulling ? this.down : this.up;
     flight.expire(now);
@@ -174,6 +183,7 @@ export class Exchange {
         this.up.confirm(base + bit);
       }
     }
+    this.up.grant(header.grant);
     if (this.up.done) {
       this.up.doubt(now);
     }

@@ -33,6 +33,7 @@ export class Flight {
   expiry = Infinity;
 
   private readonly slots = new Map<number, Slot>(); // by index, which ascends
+  private granted: number | undefined; // packets that the receiver lets be sent by now, once it says so
   private lost = 0; // to be sent again
   private threshold = MAX_WINDOW; // where doubling the window per round trip ends
   private credit = 0; // confirmations towards the next single step
@@ -66,7 +67,12 @@ export class Flight {
     if (this.slots.size - this.lost >= this.window) {
       return false;
     }
-    return this.lost > 0 || this.next < Math.min(this.count, this.base + MAX_WINDOW);
+    return this.lost > 0 || this.next < Math.min(this.count, this.granted ?? this.count, this.base + MAX_WINDOW);
+  }
+
+  /** Takes in what an acknowledgement grants: 0 is no limit. The largest grant stands. */
+  grant(packets: number): void {
+    this.granted = packets > 0 ? Math.max(packets, this.granted ?? FIRST_WINDOW) : undefined;
   }
 
   /** Takes a packet as sent now, lost ones first. */

@@ -4,7 +4,7 @@
 import { randomBytes } from "node:crypto";
 
 import { Closed, DeadlineExceeded, RequestTooLarge, Stale, TooLarge, type LambdanicError } from "./errors.js";
-import { Exchange } from "./exchange.js";
+import { Exchange, deadlineUs } from "./exchange.js";
 import { BadPacket, NotRPC, parse } from "./packet.js";
 import { Flag, MAGIC, MAX_MESSAGE, Type, VERSION, type Header } from "./wire.js";
 
@@ -214,12 +214,13 @@ export class Session {
   /** An attempt at a call, with a request ID of its own. */
   private exchange(now: number, workload: number, body: Uint8Array, options: CallOptions, room: number, deadline: number): Exchange {
     this.id = BigInt.asUintN(64, this.id + 1n);
-    const deadlineUs = Math.max(0, Math.min(Math.floor((deadline - now) * 1000), 0xffffffff));
     const head: Header = {
       magic: MAGIC, version: VERSION, type: Type.Request, flags: options.once ? Flag.Once : 0, code: 0, length: 0, workload, revision: 0, request: this.id,
-      index: 0, count: 1, messageLen: 0, method: options.method ?? 0, deadlineUs, client: 0, sequence: 0, grant: 0, tag: 0n,
+      index: 0, count: 1, messageLen: 0, method: options.method ?? 0, deadlineUs: deadlineUs(deadline - now), client: 0, sequence: 0, grant: 0, tag: 0n,
     }; // prettier-ignore
-    return new Exchange(now, head, body, { single: this.single, room, maxReply: this.options.maxReply, once: !this.options.resend });
+    const due = options.deadline === undefined ? undefined : deadline;
+    const { maxReply, resend } = this.options;
+    return new Exchange(now, head, body, { single: this.single, room, maxReply, once: !resend, due });
   }
 
   private begin(call: Call): void {

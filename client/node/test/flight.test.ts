@@ -63,3 +63,17 @@ test("a packet's arrival is news once", () => {
   flight.expire(1021);
   assert.deepEqual(sendAll(flight, 1021), [{ index: 2, again: true }]);
 });
+
+test("grants limit what is sent", () => {
+  const flight = new Flight(1000, false);
+  assert.equal(sendAll(flight, 0).length, 64);
+  for (let index = 0; index < 64; index++) {
+    flight.confirm(index);
+  }
+  for (const [packets, sent] of [[80, 16], [70, 0], [90, 10]] as const) { // prettier-ignore
+    flight.grant(packets);
+    assert.equal(sendAll(flight, 0).length, sent);
+  }
+  flight.grant(0);
+  assert.ok(sendAll(flight, 0).length > 64);
+});

@@ -44,6 +44,17 @@ class TestFlight(unittest.TestCase):
         self.assertEqual(flight.base, MAX_WINDOW)
         self.assertTrue(flight.sendable())
 
+    def test_grants(self) -> None:
+        flight = Flight(1000, once=False)
+        self.assertEqual(len(send_all(flight, 0.0)), 64)
+        for index in range(64):
+            flight.confirm(index)
+        for packets, sent in ((80, 16), (70, 0), (90, 10)):
+            flight.grant(packets)
+            self.assertEqual(len(send_all(flight, 0.0)), sent)
+        flight.grant(0)
+        self.assertGreater(len(send_all(flight, 0.0)), 64)
+
     def test_news(self) -> None:
         flight = Flight(3, once=False)
         send_all(flight, 0.0)

@@ -12,12 +12,20 @@ BATCH = 64  # packets that are sent before the next look at what arrived
 ACK_EVERY = 16  # packets of a request share an acknowledgement, which can tell of 64
 
 
+def deadline_us(wait: float) -> int:
+    """What a header says of a call that ends after so many seconds: the least that is not "none" where it is over."""
+    return max(1, min(int(wait * 1e6), (1 << 32) - 1))
+
+
 class Exchange:
-    def __init__(self, now: float, head: Header, body: bytes, *, single: int, room: int, max_reply: int, once: bool) -> None:
-        """head is of the request's packets, single what one packet holds, room what a request of one packet is padded to."""
+    def __init__(
+        self, now: float, head: Header, body: bytes, *, due: float | None, single: int, room: int, max_reply: int, once: bool,
+    ) -> None:  # fmt: skip
+        """due is when the caller gives up, None where progress decides, head is of the request's packets, single what one packet holds, room what a request of one packet is padded to."""
         count, self._fragment = packets(len(body), single)
         self.head = head._replace(count=count, message_len=len(body))
         self.room = room
+        self._due = due
         self._body = memoryview(body)
         self._max_reply = max_reply
 
@@ -44,6 +52,8 @@ class Exchange:
         """Appends packets that are due to out, and says when to poll again if nothing arrives before."""
         if self.finished:
             return inf
+        if self._due is not None:
+            self.head = self.head._replace(deadline_us=deadline_us(self._due - now))
         flight = self._down if self._pulling else self._up
         flight.expire(now)
         for _ in range(BATCH):
@@ -133,6 +143,7 @@ class Exchange:
         for bit in range(64):
             if bitmap >> bit & 1:
                 self._up.confirm(base + bit)
+        self._up.grant(header.grant)
         if self._up.done:
             self._up.doubt(now)
 

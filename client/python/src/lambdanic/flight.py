@@ -42,6 +42,7 @@ class Flight:
         self.next = confirmed  # the first packet that was never sent
         self.window = FIRST_WINDOW
         self.expiry = inf  # no packet expires before
+        self._granted: int | None = None  # packets that the receiver lets be sent by now, once it says so
         self._slots: dict[int, _Slot] = {}  # by index, which ascends
         self._lost = 0  # to be sent again
         self._threshold = MAX_WINDOW  # where doubling the window per round trip ends
@@ -65,7 +66,12 @@ class Flight:
         """Whether there is a packet to send now."""
         if len(self._slots) - self._lost >= self.window:
             return False
-        return self._lost > 0 or self.next < min(self.count, self.base + MAX_WINDOW)
+        limit = self.count if self._granted is None else min(self.count, self._granted)
+        return self._lost > 0 or self.next < min(limit, self.base + MAX_WINDOW)
+
+    def grant(self, packets: int) -> None:
+        """Takes in what an acknowledgement grants: 0 is no limit. The largest grant stands."""
+        self._granted = max(packets, self._granted or FIRST_WINDOW) if packets else None
 
     def pick(self, now: float) -> tuple[int, bool]:
         """Takes a packet as sent now, lost ones first. Returns its index, and whether it was sent before."""

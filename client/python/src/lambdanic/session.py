@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from math import inf
 
 from .errors import Closed, DeadlineExceeded, Error, RequestTooLarge, Stale, TooLarge
-from .exchange import Exchange
+from .exchange import Exchange, deadline_us
 from .packet import BadPacket, NotRPC, parse
 from .wire import MAX_MESSAGE, Flag, Header, Type
 
 _MAX_ATTEMPTS = 8  # times that a call starts over because its revision went away while it ran
 _MAX_ROOMS = 4096  # bounds what a client with ever new methods remembers
-_UINT32_MAX = (1 << 32) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,15 +192,14 @@ class Session:
     def _begin(self, call: Call, now: float) -> None:
         """Begins an attempt at a call, with a request ID of its own."""
         self._id = (self._id + 1) % (1 << 64)
-        left = int((call._deadline - now) * 1e6)
         flags = Flag.ONCE if call.request.once else 0
         head = Header(
             type=Type.REQUEST, flags=flags, workload=call.workload, request=self._id, method=call.request.method,
-            deadline_us=max(0, min(left, _UINT32_MAX)),
+            deadline_us=deadline_us(call._deadline - now),
         )  # fmt: skip
         options = self._options
         call._exchange = Exchange(
-            now, head, call.request.body, single=self._single, room=call._room, max_reply=options.max_reply, once=not options.resend,
+            now, head, call.request.body, due=None if call.request.deadline is None else call._deadline, single=self._single, room=call._room, max_reply=options.max_reply, once=not options.resend,
         )  # fmt: skip
         call._attempt += 1
         self._calls[self._id] = call
