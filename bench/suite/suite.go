@@ -54,6 +54,7 @@ func All() []Suite {
 		{"swap", "from one built revision to the next: the NIC alone, and by the API of a daemon", nil, runSwap},
 		{"clients", "what the clients in C, Go, Python and Node.js add to a bare socket", nil, runClients},
 		{"compiler", "ordinary C: what loads, how fast it runs, how long compiling takes", compilerParts.names(), runCompiler},
+		{"transport", "messages of many packets, 256 KiB there and 64 KiB back: the NIC against a process, and where packets are lost", nil, runTransport},
 		{"rdma", "1 MiB into a lambda's memory: by RDMA against λ-RPC", nil, runRDMA},
 		{"web_server", "pages: the NIC against a process", nil, compare(WebServer)},
 		{"kv_client", "memcached: the NIC against a process", nil, compare(KVClient)},
