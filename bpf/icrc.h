@@ -16,10 +16,17 @@ const volatile __u32 ln_crc_tables[LN_ROCE_CRC_SLICE][256];
 #define LN_CRC_STEP 16
 #define LN_CRC_CHUNK 256
 
+/* The place in a table is a byte's value times four, cut out of the word at once; the table is a constant part of the address. */
+#define LN_CRC_AT(base, table, place) \
+	(*(const volatile __u32 *)((base) + (table) * sizeof(ln_crc_tables[0]) + ((place) & 0x3fc)))
+
 static __always_inline __u32 ln_crc_part(__u32 word, __u32 table)
 {
-	return ln_crc_tables[table][word & 0xff] ^ ln_crc_tables[table - 1][word >> 8 & 0xff] ^
-	       ln_crc_tables[table - 2][word >> 16 & 0xff] ^ ln_crc_tables[table - 3][word >> 24];
+	const volatile void *base = ln_crc_tables;
+
+	ln_opaque(base);
+	return LN_CRC_AT(base, table, word << 2) ^ LN_CRC_AT(base, table - 1, word >> 6) ^
+	       LN_CRC_AT(base, table - 2, word >> 14) ^ LN_CRC_AT(base, table - 3, word >> 22);
 }
 
 static __always_inline __u32 ln_crc_word(__u32 crc, __u32 word)

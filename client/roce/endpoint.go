@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -18,9 +19,10 @@ type Endpoint struct {
 	// of loss have one.
 	Through func(packet []byte, deliver func([]byte))
 
-	conn *net.UDPConn
-	raw  syscall.RawConn
-	addr netip.AddrPort
+	conn   *net.UDPConn
+	raw    syscall.RawConn
+	addr   netip.AddrPort
+	single atomic.Bool // each datagram goes to the kernel by itself
 
 	mu    sync.Mutex
 	pairs map[uint32]*QueuePair // by their own numbers

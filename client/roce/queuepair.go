@@ -181,9 +181,9 @@ func (q *QueuePair) transmit(m *message, n, from, to int) error {
 			p := m.packet(i, n, q.c.MTU)
 			p.Service, p.DestQP, p.PSN = q.c.Service, q.c.RemoteQP, q.psn+uint32(i)
 			p.AckReq = q.c.Service == ServiceRC && (i == n-1 || i == to-1 || i%(q.c.Window/4+1) == 0)
-			q.batch.add(&p, q.path)
+			q.batch.add(&p, q.path, q.e.Through == nil && !q.e.single.Load())
 		}
-		q.stats.packets.Add(uint64(len(q.batch.ends)))
+		q.stats.packets.Add(uint64(q.batch.n))
 		if err := q.batch.send(q.e); err != nil {
 			return err
 		}
@@ -227,6 +227,9 @@ func (q *QueuePair) reliably(ctx context.Context, m *message, n int) error {
 				return ErrNoAnswer
 			}
 			q.stats.timeouts.Add(1)
+			if retries > 1 {
+				q.e.single.Store(true) // perhaps it numbers packets otherwise, who cuts them apart
+			}
 			q.stats.resent.Add(uint64(next - acked))
 			next, timeout = acked, min(2*timeout, lastTimeout)
 			timer.Reset(timeout)
