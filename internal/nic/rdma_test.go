@@ -488,7 +488,7 @@ func TestRDMABadPackets(t *testing.T) {
 			t.Errorf("byte %d of the IP packet with bit %d flipped: %s", at, bit%8, got)
 		}
 	}
-	for length := range len(frame) {
+	for length := range frame {
 		if got := p.put(append([]byte{}, frame[:max(14, length)]...)); got != "drop" && got != "pass" {
 			t.Errorf("the first %d bytes: %s", length, got)
 		}
