@@ -439,3 +439,32 @@ func ExampleConn() {
 	// one
 	// two
 }
+
+// A client sends what it is granted and no more, however little that is, and says in each packet how long it still waits.
+func TestGrants(t *testing.T) {
+	s := serve(t, "127.0.0.1:0", rpcserver.Faults{Seed: 9, Drop: 0.03})
+	w := workloads(7)[echoAssemble]
+	last := map[uint64]uint32{} // by request
+	s.Refuse(func(h *api.Header) (api.Code, int) {
+		if before, ok := last[h.Request]; h.DeadlineUS == 0 || ok && before < h.DeadlineUS {
+			t.Errorf("%d µs are left, before it were %d", h.DeadlineUS, before)
+		}
+		last[h.Request] = h.DeadlineUS
+		return 0, 0
+	})
+	for _, grant := range []int{1, 3, 32, 256} {
+		w.Grant = grant
+		s.Set(echoAssemble, w)
+		for _, c := range callers(t, s.Addr().String()) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			req := lambdanic.Request{Workload: echoAssemble, Body: text(300 * api.RPCFragment)}
+			if r, err := c.call(ctx, req); err != nil || string(r.Body) != string(req.Body) {
+				t.Errorf("%s: grants of %d: %v", c.name, grant, err)
+			}
+			cancel()
+			if n := s.Stats.Ungranted.Load(); n > 0 {
+				t.Fatalf("%s: grants of %d: %d packets were not granted", c.name, grant, n)
+			}
+		}
+	}
+}
