@@ -702,3 +702,27 @@ func TestRDMARequests(t *testing.T) {
 		t.Errorf("a number comes again: %+v, %v", q, err)
 	}
 }
+
+// With everything else right, a peer of one lambda does not reach another's region: not by its queue pair, nor by a λ-RPC.
+func TestRDMAOtherLambda(t *testing.T) {
+	n := newTestNIC(t)
+	d := reverser(t, "4KiB", 1)
+	other := d
+	other.Workload = rdmaWorkload + 1
+	deploy(t, n, d, other)
+	p := newWirePeer(t, n, rdmaWorkload, api.QueuePairRequest{MTU: 256})
+	q := newWirePeer(t, n, other.Workload, api.QueuePairRequest{MTU: 256})
+	own := p.region
+	p.region = q.region
+	p.want("WRITE", p.next(p.write(roce.OpWriteOnlyImm, 0, 4, []byte("abcd"))), roce.SyndromeAccess, 0)
+	if h, _ := p.ask(api.TypeRequest, 1, 0, 4, 0, 0); h.Type != api.TypeError || api.Code(h.Code) != api.CodeStale {
+		t.Errorf("λ-RPC: %+v", h)
+	}
+	if err := n.RemoveRegion(t.Context(), rdmaWorkload, q.region.RKey); !errors.Is(err, backend.ErrNoRDMA) {
+		t.Errorf("revoked another's region: %v", err)
+	}
+	if regions, err := n.Regions(t.Context(), other.Workload); err != nil || len(regions) != 1 || regions[0].Runs != 0 || own.RKey == regions[0].RKey {
+		t.Errorf("%+v, %v", regions, err)
+	}
+	q.want("its own peer's WRITE", q.next(q.write(roce.OpWriteOnly, 0, 4, []byte("abcd"))), roce.SyndromeAck, 0)
+}
