@@ -81,16 +81,8 @@ func inspect(object []byte, stage bool) (c Contents, err error) {
 	if err := checkPrograms(spec, stage); err != nil {
 		return c, err
 	}
-	if c.Bounds, err = metering.Check(spec); err != nil {
-		return c, fmt.Errorf("%w: %w", ErrForbidden, err)
-	}
-	if err := parts.Fit(spec, 1); err != nil {
-		return c, fmt.Errorf("%w: %w", ErrForbidden, err)
-	}
-	for _, program := range spec.Programs { // a number that parts.Fit put there is any number to it
-		if i, err := pointers.Check(spec, program); err != nil {
-			return c, fmt.Errorf("%w: %s%w", ErrForbidden, place(program.Instructions, i), err)
-		}
+	if c.Bounds, err = Fit(spec, 1); err != nil {
+		return c, err
 	}
 	for name, m := range spec.Maps {
 		if name == SharedMap || stage && name == PassMap {
@@ -109,6 +101,24 @@ func inspect(object []byte, stage bool) (c Contents, err error) {
 		c.Members, err = memberLayouts(spec)
 	}
 	return c, err
+}
+
+// Fit makes an object fit for a number of CPUs, and checks what its programs do with the numbers that this put into them: what is
+// never done for one CPU may be done for two. It says how long each program runs.
+func Fit(spec *ebpf.CollectionSpec, cpus int) (map[string]metering.Bound, error) {
+	if err := parts.Fit(spec, cpus); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrForbidden, err)
+	}
+	bounds, err := metering.Check(spec)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrForbidden, err)
+	}
+	for _, program := range spec.Programs {
+		if i, err := pointers.Check(spec, program); err != nil {
+			return nil, fmt.Errorf("%w: %s%w", ErrForbidden, place(program.Instructions, i), err)
+		}
+	}
+	return bounds, nil
 }
 
 // checkSymbols refuses what is not defined in the object: functions and variables of the kernel.

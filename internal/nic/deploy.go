@@ -16,7 +16,6 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/compiler/metering"
-	"github.com/lambdanic/lambdanic/compiler/parts"
 	"github.com/lambdanic/lambdanic/internal/backend"
 )
 
@@ -203,7 +202,7 @@ func fit(spec *ebpf.CollectionSpec) error {
 	if err != nil {
 		return fmt.Errorf("count the CPUs: %w", err)
 	}
-	if err := parts.Fit(spec, cpus); err != nil {
+	if _, err := compiler.Fit(spec, cpus); err != nil {
 		return fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	return nil
