@@ -186,6 +186,8 @@ func TestBackendErrorsAreTranslated(t *testing.T) {
 			"return a[0];\n}\n", "more than the 512 bytes of stack", 6},
 		"arguments": {include + noinline + "f(long a, long b, long c, long d, long e, long g) { return (a * b + c * d) ^ (e * g); }\n" +
 			"int probe" + body + "\n{\nlong n = match_data->payload_len;\nreturn f(n, n + 1, n * 3, n ^ 5, n - 7, n & 8) ? 1 : 2;\n}\n", "more than five arguments", 6},
+		"atomic operation": {include + "static unsigned n;\n" +
+			"int probe" + body + "\n{\nreturn __atomic_fetch_nand(&n, 3, 0);\n}\n", "an atomic operation that BPF has not", 5},
 		"variable arguments": {include + noinline + "f(int n, ...)\n{\n__builtin_va_list l;\n__builtin_va_start(l, n);\nreturn __builtin_va_arg(l, int) + n;\n}\nint probe" + body +
 			" { return f(match_data->payload_len, 3) ? 1 : 2; }\n", "variable number of arguments", 2},
 	} {

@@ -5,7 +5,7 @@ var backend = []message{
 	on(`BPF stack limit is exceeded`,
 		"local variables, and what is in use at once, take more than the 512 bytes of stack that there are",
 		"make large local arrays static, or split the function"),
-	on(`too many arguments|stack arguments are not supported`,
+	on(`too many arguments$|stack arguments are not supported`,
 		"a function that is not inlined takes more than five arguments",
 		"leave out noinline, or hand over a struct by its address"),
 	on(`variadic functions are not supported`,

@@ -169,3 +169,15 @@ func TestHelper(t *testing.T) {
 		}
 	}
 }
+
+// What clang says of a call is not what LLVM says of the code that it made.
+func TestClangsOwnMessageStays(t *testing.T) {
+	for _, text := range []string{
+		"too many arguments to function call, expected single argument 'a', have 2 arguments",
+		"too many arguments to function call, expected 1, have 2",
+	} {
+		if got := Compiler(text); got != "" {
+			t.Errorf("%q becomes %q", text, got)
+		}
+	}
+}

@@ -104,9 +104,24 @@ void Guards::faultIf(Value *wrong, Instruction *before)
 					MDBuilder(function.getContext()).createUnlikelyBranchWeights());
 }
 
+// The verifier takes an atomic operation only at a multiple of its size, which is to be seen. Elsewhere it is a fault.
+Value *Guards::aligned(const Access &access, Value *number, int64_t distance)
+{
+	IRBuilder<> at(access.inst);
+	Value *sum = at.CreateAdd(number, at.getInt64(distance));
+
+	faultIf(at.CreateIsNotNull(at.CreateAnd(sum, at.getInt64(access.size - 1))), access.inst);
+	at.SetInsertPoint(access.inst);
+	return at.CreateAnd(makeOpaque(at, sum), at.getInt64(-int64_t(access.size)));
+}
+
 // Gives an instruction its address: that of the object, plus a number, plus a constant.
 void Guards::place(const Access &access, Value *number, int64_t distance)
 {
+	if (number && (isa<AtomicRMWInst>(access.inst) || isa<AtomicCmpXchgInst>(access.inst))) {
+		number = aligned(access, number, distance);
+		distance = 0;
+	}
 	IRBuilder<> at(access.inst);
 	Value *object = access.place.object, *address = object;
 

@@ -71,6 +71,7 @@ class Guards
 
 	// Ends the request before an instruction where a condition holds.
 	void faultIf(llvm::Value *wrong, llvm::Instruction *before);
+	llvm::Value *aligned(const Access &, llvm::Value *number, int64_t distance);
 
 	// How many bytes a pointer may range over, from where its offsets count, whatever the number of parts is.
 	uint64_t room(Place) const;

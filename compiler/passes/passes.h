@@ -26,6 +26,7 @@ void addLocalAtomics(llvm::FunctionPassManager &); // are none again, between LL
 void addLongDouble(llvm::ModulePassManager &); // is refused, at the pipeline's begin
 void addUnsupported(llvm::ModulePassManager &); // what BPF cannot have is refused
 void addCalls(llvm::ModulePassManager &); // indirect calls become switches
+void addOrdered(llvm::ModulePassManager &); // loads, stores and fences that order others become operations that do
 void addRecursion(llvm::ModulePassManager &); // recursion becomes iteration
 void addInline(llvm::ModulePassManager &); // what loops or touches memory becomes part of the entry
 void addFaults(llvm::ModulePassManager &); // faults in the depth of calls become the program's result

@@ -49,6 +49,7 @@ static void addLast(ModulePassManager &passes)
 	lambda::addHeaders(passes);
 	lambda::addSayHints(passes);
 	lambda::addUnsupported(passes);
+	lambda::addOrdered(passes);
 	lambda::addCalls(passes);
 	lambda::addRecursion(passes);
 	lambda::addInline(passes);

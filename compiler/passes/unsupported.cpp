@@ -25,8 +25,40 @@ bool isTrap(const Instruction &inst)
 	return id == Intrinsic::trap || id == Intrinsic::ubsantrap;
 }
 
+bool isAtomicOperation(AtomicRMWInst::BinOp op)
+{
+	switch (op) {
+	case AtomicRMWInst::Xchg:
+	case AtomicRMWInst::Add:
+	case AtomicRMWInst::Sub:
+	case AtomicRMWInst::And:
+	case AtomicRMWInst::Or:
+	case AtomicRMWInst::Xor:
+		return true;
+	default:
+		return false;
+	}
+}
+
+const char *whyNotAtomic(const Instruction &inst)
+{
+	auto *change = dyn_cast<AtomicRMWInst>(&inst);
+	auto *exchange = dyn_cast<AtomicCmpXchgInst>(&inst);
+	if (!change && !exchange)
+		return nullptr;
+	unsigned width =
+		(change ? change->getValOperand() : exchange->getNewValOperand())->getType()->getScalarSizeInBits();
+	if (width != 32 && width != 64)
+		return "an atomic operation on what has not 32 or 64 bits: make it as large";
+	if (change && !isAtomicOperation(change->getOperation()))
+		return "an atomic operation that BPF has not: do it in a loop around __sync_val_compare_and_swap()";
+	return nullptr;
+}
+
 const char *whyNot(const Instruction &inst)
 {
+	if (const char *why = whyNotAtomic(inst))
+		return why;
 	if (isa<IndirectBrInst>(inst))
 		return "a goto to a label's address: use a switch";
 	auto *call = dyn_cast<IntrinsicInst>(&inst);
