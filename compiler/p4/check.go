@@ -378,6 +378,7 @@ func (c *checker) apply(s applyStatement) (match.Apply, bool) {
 		return match.Apply{}, false
 	}
 	a := match.Apply{Table: t, After: map[*match.Action][]match.Stmt{}}
+	c.labels(s.blocks)
 	for _, b := range s.blocks {
 		body := c.statements(b.body)
 		switch b.label.text {
@@ -397,6 +398,24 @@ func (c *checker) apply(s applyStatement) (match.Apply, bool) {
 		}
 	}
 	return a, true
+}
+
+// labels refuses blocks behind an apply of which two could run, or one never: by P4_14's grammar of apply_and_select_block, they
+// ask either for hit and miss, or for the action that ran.
+func (c *checker) labels(blocks []applyBlock) {
+	seen := map[string]bool{}
+	for _, b := range blocks {
+		text := b.label.text
+		byHit := text == "hit" || text == "miss"
+		other := (seen["hit"] || seen["miss"]) != byHit && len(seen) > 0
+		switch {
+		case seen[text]:
+			c.errors.add(b.label.position, "%q stands twice", text)
+		case other:
+			c.errors.add(b.label.position, "%q beside other blocks: either \"hit\" and \"miss\", or actions and \"default\"", text)
+		}
+		seen[text] = true
+	}
 }
 
 // checkClones refuses clones where packets do not leave yet, and those that keep too much.

@@ -85,6 +85,10 @@ func TestErrors(t *testing.T) {
 			"control egress {\n\tif valid(h) { apply(t); }\n\tapply t;\n\tapply(t)\n\tapply(t);\n}\n",
 			[]string{at(2, 5, `expected "(", found "valid"`), at(3, 8, `expected "(", found "t"`), at(5, 2, `expected ";" or "{", found "apply"`)},
 		},
+		"blocks behind an apply": {
+			"control egress {\n\tapply(t) { miss { } default { } }\n\tapply(t) { hit { } hit { } }\n\tapply(t) { go_on { } miss { } }\n}\n",
+			[]string{at(2, 22, `"default" beside other blocks`), at(3, 21, `"hit" stands twice`), at(4, 23, `"miss" beside other blocks`)},
+		},
 		"a comment that does not end": {"/* all this", []string{at(1, 1, "comment does not end")}},
 		"a byte of nothing":           {"$\n", []string{at(1, 1, "byte 0x24 begins no token")}},
 		"numbers":                     {"table u { size : 0xfg; }\ntable v { size : 2'9; }\n", []string{at(1, 18, `"0xfg" is not a number`), at(2, 18, "9 does not fit into 2 bits")}},
@@ -204,6 +208,10 @@ func TestRuleErrors(t *testing.T) {
 			`{"tables": {"t": {"rules": [{"name": "a", "match": {"h.b": {"value": "16"}}, "action": {"type": "nothing"}},
 {"name": "b", "match": {"h.b": {"value": "0x10"}}, "action": {"type": "nothing"}}]}}}`,
 			[]string{`r:1:28: error: rules "a" and "b" of table "t" match the same packets`},
+		},
+		"many rules": {
+			`{"tables": {"t": {"rules": [` + strings.Repeat("1, ", 2048) + `1]}}}`,
+			[]string{`r:1:28: error: table "t" has 2049 rules, and may have 2048`},
 		},
 		"several": {
 			"{\"tables\": {\n\"t\": {\"rules\": [\n{\"match\": 1, \"action\": {\"type\": \"nothing\"}},\n{\"match\": {\"h.b\": {\"value\": \"1\"}}, \"action\": 2}]}}}",

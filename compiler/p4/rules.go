@@ -11,6 +11,9 @@ import (
 	"github.com/lambdanic/lambdanic/compiler/match"
 )
 
+// maxTableRules is the most that one table has. All that a packet has to be compared with is compiled, and walked by the verifier.
+const maxTableRules = 2048
+
 // ReadRules reads a rules file (.p4cfg) into the program's tables. The error joins *Errors, all that were found.
 func ReadRules(name string, data []byte, program *match.Program) error {
 	var errors errorList
@@ -77,6 +80,11 @@ func (r *ruleReader) table(n node, t *match.Table) {
 		"rules": func(n node) {
 			if n.kind != nodeArray {
 				r.errors.add(n.position, "expected an array as \"rules\", found %v", n.kind)
+				return
+			}
+			if len(n.items) > maxTableRules {
+				r.errors.add(n.position, "table %q has %d rules, and may have %d, as each becomes a comparison: keep large sets in the lambda's memory, and search them there",
+					t.Name, len(n.items), maxTableRules)
 				return
 			}
 			for _, item := range n.items {
