@@ -156,7 +156,8 @@ std::string Guards::whyOf(const Guard &guard) const
 
 	if (!guard.place.object)
 		return accesses + " through a pointer that was stored";
-	return accesses + " of " + guard.place.object->getName().str() + " at an index that may be too large";
+	StringRef name = guard.place.object->getName();
+	return accesses + " of " + (name.empty() ? "a local" : name.str()) + " at an index that may be too large";
 }
 
 void Guards::emit(Guard &guard)
