@@ -214,7 +214,7 @@ func TestNothingIsLostInTheProcess(t *testing.T) {
 func lostInProcess(t *testing.T, r *rig.Rig, way string, times int) uint64 {
 	const clients, requests = 16, 20
 	putSource(t, r, countTo(way))
-	defer r.Remove(t.Context()) //nolint:errcheck // the rig's end tells
+	defer r.Remove(t.Context())
 	_, endpoint := r.Endpoints()
 	for round := range times {
 		var all errgroup.Group
