@@ -1,13 +1,11 @@
 package pointers
 
 import (
-	"bytes"
 	"errors"
 	"math/rand/v2"
-	"os"
+	"slices"
 	"testing"
 
-	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 
 	"github.com/lambdanic/lambdanic/test/seed"
@@ -80,22 +78,18 @@ func (r speaker) program() asm.Instructions {
 // What a program does is the same wherever the kernel has put its memory. So a program that passes the check, and that the verifier
 // takes, leaves the same traces in each of two worlds, while some that do not pass leave others.
 func TestRandomProgramsTellNothing(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("loads BPF programs: needs root")
-	}
+	w := worlds(t)
 	r := speaker{seed.Rand(t)}
 	passed, told := 0, 0
 	for round := range rounds {
 		p := r.program()
-		first, ok := traces(t, p)
+		same, ok := w.same(t, p)
 		if !ok {
 			continue
 		}
-		second := elsewhere(t, func() []byte { left, _ := traces(t, p); return left })
-		same := bytes.Equal(first, second)
 		switch err := verdict(p); {
 		case err == nil && !same:
-			t.Fatalf("round %d: a program passes that tells %x, and %x\n%v", round, first, second, p)
+			t.Fatalf("round %d: a program passes that tells an address\n%v", round, p)
 		case err == nil:
 			passed++
 		case !errors.Is(err, ErrLeak):
@@ -104,44 +98,43 @@ func TestRandomProgramsTellNothing(t *testing.T) {
 			told++
 		}
 	}
-	if passed < rounds/20 || told < rounds/20 {
-		t.Errorf("%d programs passed, %d were refused and do tell an address: the test says little", passed, told)
+	if passed == 0 || told == 0 {
+		t.Errorf("%d programs passed, %d were refused and do tell an address: the test says nothing", passed, told)
 	}
 	t.Logf("%d programs passed, %d were refused and do tell an address", passed, told)
 }
 
-// traces runs a program, and returns all that it leaves; or nothing, if the verifier refuses it.
-func traces(t *testing.T, p asm.Instructions) ([]byte, bool) {
-	t.Helper()
-	spec := &ebpf.CollectionSpec{Maps: maps, Programs: map[string]*ebpf.ProgramSpec{
-		"lambda": {Name: "lambda", Type: ebpf.XDP, Instructions: p, License: "GPL"},
-	}}
-	c, err := ebpf.NewCollection(spec.Copy())
-	if err != nil {
-		return nil, false
+// Whatever address a program tells, and by whatever piece of a random program, the two worlds show it.
+func TestWorldsDiffer(t *testing.T) {
+	w := worlds(t)
+	told := func(ins ...asm.Instruction) asm.Instructions {
+		return ways(append(asm.Instructions(ins), asm.StoreMem(asm.R9, 0, asm.R1, asm.DWord)))
 	}
-	defer c.Close()
-	run := ebpf.RunOptions{Data: make([]byte, 64), DataOut: make([]byte, 128)}
-	code, err := c.Programs["lambda"].Run(&run)
-	if err != nil {
-		t.Fatal(err)
+	for name, p := range map[string]asm.Instructions{
+		"the packet":               told(asm.Mov.Reg(asm.R1, asm.R7)),
+		"the packet's end":         told(asm.Mov.Reg(asm.R1, asm.R8)),
+		"the packet, loaded":       told(asm.LoadMem(asm.R1, asm.R6, 0, asm.Word)),
+		"the context":              told(asm.Mov.Reg(asm.R1, asm.R6)),
+		"the stack":                told(asm.Mov.Reg(asm.R1, asm.RFP)),
+		"the element":              told(asm.Mov.Reg(asm.R1, asm.R9)),
+		"spilled and filled":       told(spill(-16, asm.R7), fill(asm.R1, -16)),
+		"half of one written over": told(spill(-16, asm.R7), asm.StoreImm(asm.RFP, -9, 1, asm.Byte), asm.LoadMem(asm.R1, asm.RFP, -16, asm.Word)),
+		"half of a register":       told(asm.Mov.Reg32(asm.R1, asm.R7)),
+		"the distance of two":      told(asm.Mov.Reg(asm.R1, asm.R9), asm.Sub.Reg(asm.R1, asm.R7)),
+		"a place past another":     told(asm.Mov.Reg(asm.R1, asm.R7), asm.Add.Imm(asm.R1, 8)),
+		"written where one lies":   told(spill(-16, asm.R7), asm.StoreImm(asm.RFP, -16, 1, asm.Byte), fill(asm.R1, -16)),
+		"after the packet shrank":  told(slices.Concat(shrink, asm.Instructions{asm.LoadMem(asm.R1, asm.R6, 4, asm.Word)})...),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if same, ok := w.same(t, p); !ok || same {
+				t.Errorf("the verifier takes it: %v, the same traces: %v", ok, same)
+			}
+			if err := verdict(p); !errors.Is(err, ErrLeak) {
+				t.Errorf("the check says %v", err)
+			}
+		})
 	}
-	element, err := c.Maps["array"].LookupBytes(uint32(0))
-	if err != nil {
-		t.Fatal(err)
+	if same, ok := w.same(t, ways(chosen(asm.R1), asm.StoreMem(asm.R9, 0, asm.R1, asm.DWord))); !ok || !same {
+		t.Errorf("a program that tells nothing: taken %v, the same traces %v", ok, same)
 	}
-	return append(append([]byte{byte(code), byte(code >> 8), byte(code >> 16), byte(code >> 24)}, element...), run.DataOut...), true
-}
-
-// elsewhere runs f while memory is taken of the sizes that a run asks for, so that it gets other.
-func elsewhere(t *testing.T, f func() []byte) []byte {
-	t.Helper()
-	for _, size := range []uint32{64, 4096 - 256} {
-		m, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: size, MaxEntries: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer m.Close()
-	}
-	return f()
 }
