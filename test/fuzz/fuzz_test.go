@@ -1,11 +1,12 @@
 // Package fuzz runs what go test's own fuzzing cannot: libFuzzer on the NIC program built as ordinary C, and mutated frames on
-// the wire of a live NIC. -time says for how long each.
+// the wire of a live NIC. Each tries a fixed number of inputs, or goes on for as long as -time says.
 package fuzz
 
 import (
 	"context"
 	"flag"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -28,9 +29,21 @@ import (
 	"github.com/lambdanic/lambdanic/test/seed"
 )
 
-var duration = flag.Duration("time", 3*time.Second, "how long each fuzzer runs")
+var duration = flag.Duration("time", 0, "how long each fuzzer runs; 0 is for a fixed number of inputs")
 
-// The committed corpus, and for -time new inputs made of it. A crash leaves its input here as crash-*.
+// turns counts the inputs of a fuzzer up to n, or goes on until -time has passed.
+func turns(n int) iter.Seq[int] {
+	end := time.Now().Add(*duration)
+	return func(yield func(int) bool) {
+		for i := 0; *duration == 0 && i < n || time.Now().Before(end); i++ {
+			if !yield(i) {
+				return
+			}
+		}
+	}
+}
+
+// The committed corpus, and new inputs made of it. A crash leaves its input here as crash-*.
 func TestProgram(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "nic_fuzz")
 	build := exec.Command("clang-19", "-std=gnu17", "-g", "-O1", "-fsanitize=fuzzer,address,undefined",
@@ -40,9 +53,13 @@ func TestProgram(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the fuzzer: %v\n%s", err, out)
 	}
-	args := []string{"-max_len=600", "-print_final_stats=1", fmt.Sprintf("-max_total_time=%d", max(1, int(duration.Seconds()))),
-		fmt.Sprintf("-seed=%d", 1+seed.Rand(t).Uint32N(1<<31-1)), t.TempDir(), "corpus"}
-	out, err := exec.Command(binary, args...).CombinedOutput()
+	limit := "-runs=100000"
+	if *duration > 0 {
+		limit = fmt.Sprintf("-max_total_time=%d", max(1, int(duration.Seconds())))
+	}
+	out, err := exec.Command("setarch", "--addr-no-randomize", binary, limit, // what it tries depends on the addresses that it meets
+		"-reload=0", "-max_len=600", "-print_final_stats=1",
+		fmt.Sprintf("-seed=%d", 1+seed.Rand(t).Uint32N(1<<31-1)), t.TempDir(), "corpus").CombinedOutput()
 	if err != nil {
 		t.Errorf("%v\n%s", err, tail(out, 6000))
 	}
@@ -63,18 +80,17 @@ func TestWire(t *testing.T) {
 		Name: "memcached", Protocol: "memcached", Servers: []netip.AddrPort{service.addr()}, Timeout: api.Duration(time.Minute),
 	})
 	deployAssemble(t, n)
-	deadline := time.Now().Add(*duration)
 	r := seed.Rand(t)
 	var group sync.WaitGroup
-	var sent atomic.Uint64
-	group.Go(func() { spray(t, n, r, deadline, &sent) })
-	tries := map[string]func(*testing.T, *net.UDPConn, int){
-		"packets": askPackets, "messages": askMessage, "calls": askService, "calls with mutated replies": service.askMutated,
-	}
-	answered := map[string]*atomic.Uint64{}
-	for name, try := range tries {
-		count := new(atomic.Uint64)
-		answered[name] = count
+	group.Go(func() { spray(t, n, r) })
+	for _, asker := range []struct {
+		name  string
+		turns int
+		ask   func(*testing.T, *net.UDPConn, int)
+	}{
+		{"packets", 20_000, askPackets}, {"messages", 200, askMessage}, {"calls", 2000, askService},
+		{"calls with mutated replies", 2000, service.askMutated},
+	} {
 		group.Go(func() {
 			conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(n.Addr()))
 			if err != nil {
@@ -82,22 +98,17 @@ func TestWire(t *testing.T) {
 				return
 			}
 			defer conn.Close()
-			for i := 0; time.Now().Before(deadline) && !t.Failed(); i++ {
-				try(t, conn, i)
-				count.Add(1)
+			tried := 0
+			for i := range turns(asker.turns) {
+				if asker.ask(t, conn, i); t.Failed() {
+					break
+				}
+				tried++
 			}
+			t.Logf("%s: %d right", asker.name, tried)
 		})
 	}
 	group.Wait()
-	t.Logf("%d mutated frames", sent.Load())
-	if sent.Load() == 0 {
-		t.Error("no frame was sent")
-	}
-	for name, count := range answered {
-		if t.Logf("%s: %d right", name, count.Load()); count.Load() == 0 {
-			t.Errorf("%s: nothing was tried", name)
-		}
-	}
 }
 
 func askPackets(t *testing.T, conn *net.UDPConn, _ int) {
@@ -189,8 +200,8 @@ func exchange(t *testing.T, conn *net.UDPConn, r packets.RPC) (h api.Header, p [
 	return h, nil, false
 }
 
-// spray sends mutated frames from the host's end of the link until the deadline.
-func spray(t *testing.T, n *nic.NIC, r *rand.Rand, deadline time.Time, sent *atomic.Uint64) {
+// spray sends mutated frames from the host's end of the link.
+func spray(t *testing.T, n *nic.NIC, r *rand.Rand) {
 	fd, to, err := rawSocket(n.HostEnd())
 	if err != nil {
 		t.Error(err)
@@ -207,7 +218,8 @@ func spray(t *testing.T, n *nic.NIC, r *rand.Rand, deadline time.Time, sent *ato
 		cases = append(cases, list...)
 	}
 	cases = append(cases, messageCases()...)
-	for time.Now().Before(deadline) && !t.Failed() {
+	sent := 0
+	for range turns(100_000) {
 		frame, err := cases[r.IntN(len(cases))].Frame.Build(workloads)
 		if err != nil {
 			t.Error(err)
@@ -216,8 +228,14 @@ func spray(t *testing.T, n *nic.NIC, r *rand.Rand, deadline time.Time, sent *ato
 		frame = packets.Mutate(r, frame)
 		// Too long for the link, or no buffer for it: what matters is what arrives.
 		if err := unix.Sendto(fd, frame[:min(len(frame), 1514)], 0, to); err == nil {
-			sent.Add(1)
+			sent++
 		}
+		if t.Failed() {
+			break
+		}
+	}
+	if t.Logf("%d mutated frames", sent); sent == 0 {
+		t.Error("no frame was sent")
 	}
 }
 

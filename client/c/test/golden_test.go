@@ -67,7 +67,7 @@ func TestGoldenPackets(t *testing.T) {
 func TestFuzzer(t *testing.T) {
 	out := t.TempDir()
 	build(t, out, "fuzz")
-	if text, err := exec.Command(out+"/fuzz", "-runs=20000", "-max_len=8000", "-artifact_prefix="+out+"/", t.TempDir(), "../corpus").CombinedOutput(); err != nil {
+	if text, err := exec.Command("setarch", "--addr-no-randomize", out+"/fuzz", "-runs=20000", "-seed=1", "-reload=0", "-max_len=8000", "-artifact_prefix="+out+"/", t.TempDir(), "../corpus").CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, text[max(0, len(text)-4000):])
 	}
 }
