@@ -210,8 +210,7 @@ static __always_inline void ln_call_retain(struct xdp_md *ctx, const struct ln_o
 	__u32 zero = 0, index = out->index, len = bpf_xdp_get_buff_len(ctx);
 	struct ln_sent *sent = bpf_map_lookup_elem(&ln_sending, &zero);
 
-	ln_opaque(len);
-	if (!sent || !len || len > LN_SENT_MAX || bpf_xdp_load_bytes(ctx, 0, sent->frame, len))
+	if (!sent || !ln_length_fits(len, LN_SENT_MAX) || bpf_xdp_load_bytes(ctx, 0, sent->frame, len))
 		return;
 	sent->number = out->number;
 	sent->ifindex = out->ifindex;

@@ -22,8 +22,7 @@ static __always_inline int ln_call_again(struct xdp_md *ctx, __u32 index, struct
 	if (!sent || sent->number != LN_CALL_NUMBER(state))
 		return XDP_PASS;
 	len = sent->len;
-	ln_opaque(len);
-	if (!len || len > LN_SENT_MAX ||
+	if (!ln_length_fits(len, LN_SENT_MAX) ||
 	    bpf_xdp_adjust_tail(ctx, (int)(len + sizeof(sent->ifindex)) - (int)bpf_xdp_get_buff_len(ctx)) ||
 	    bpf_xdp_store_bytes(ctx, 0, &sent->ifindex, sizeof(sent->ifindex)) ||
 	    bpf_xdp_store_bytes(ctx, sizeof(sent->ifindex), sent->frame, len))

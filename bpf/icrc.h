@@ -89,8 +89,7 @@ LN_GLOBAL __u32 ln_crc_chunks(struct xdp_md *ctx, __u32 off, __u32 len, __u32 cr
 		return 0;
 	for (int i = 0; i <= (LN_ROCE_MAX_MTU + 64) / LN_CRC_CHUNK && len; i++) {
 		n = len < LN_CRC_CHUNK ? len : LN_CRC_CHUNK;
-		ln_opaque(n);
-		if (!n || n > LN_CRC_CHUNK || bpf_xdp_load_bytes(ctx, off, scratch->chunk, n))
+		if (!ln_length_fits(n, LN_CRC_CHUNK) || bpf_xdp_load_bytes(ctx, off, scratch->chunk, n))
 			return 0;
 		crc = ln_crc_buffer(n, crc);
 		off += n;

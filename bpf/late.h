@@ -53,8 +53,7 @@ static __always_inline int ln_late_load(struct xdp_md *ctx, struct ln_late *late
 {
 	__u32 len = bpf_xdp_get_buff_len(ctx), last;
 
-	ln_opaque(len);
-	if (!len || len > LN_LATE_BYTES)
+	if (!ln_length_fits(len, LN_LATE_BYTES))
 		return -1;
 	last = (len - 1) & ~7U;
 	__builtin_memset(late->bytes + last, 0, sizeof(__u64)); /* of the last word, what is behind the packet */

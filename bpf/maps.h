@@ -313,6 +313,20 @@ volatile __u8 ln_generic; /* 1: attached in generic mode; set when that is known
 /* Hides a value's history from the optimiser, so that the bound which is checked is the one which the verifier sees. */
 #define ln_opaque(var) asm volatile("" : "+r"(var))
 
+/*
+ * Whether 1 <= len <= max. Clang would make one comparison of the two, of len - 1, from which the verifier of Linux 6.18.15 and
+ * earlier does not learn that len is not 0.
+ */
+#define ln_length_fits(len, max) \
+	(({ \
+		 ln_opaque(len); \
+		 (len) != 0; \
+	 }) && \
+	 ({ \
+		 ln_opaque(len); \
+		 (len) <= (max); \
+	 }))
+
 static __always_inline void ln_count(__u32 counter)
 {
 	__u64 *n = bpf_map_lookup_elem(&ln_counters, &counter);

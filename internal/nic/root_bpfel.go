@@ -593,6 +593,7 @@ const (
 	rootVarLnSecret         = "ln_secret"
 	rootVarLnState          = "ln_state_"
 	rootVarLnUnknownReply   = "ln_unknown_reply"
+	rootVarLnVerdictEmpty   = "ln_verdict_empty"
 	rootVarLnVerifyChecksum = "ln_verify_checksum"
 	rootVarLnVersion        = "ln_version_"
 	rootVarLnWaitingCount   = "ln_waiting_count"
@@ -699,6 +700,7 @@ type rootVariableSpecs struct {
 	LnSecret         *ebpf.VariableSpec `ebpf:"ln_secret"`
 	LnState          *ebpf.VariableSpec `ebpf:"ln_state_"`
 	LnUnknownReply   *ebpf.VariableSpec `ebpf:"ln_unknown_reply"`
+	LnVerdictEmpty   *ebpf.VariableSpec `ebpf:"ln_verdict_empty"`
 	LnVerifyChecksum *ebpf.VariableSpec `ebpf:"ln_verify_checksum"`
 	LnVersion        *ebpf.VariableSpec `ebpf:"ln_version_"`
 	LnWaitingCount   *ebpf.VariableSpec `ebpf:"ln_waiting_count"`
@@ -803,6 +805,7 @@ type rootVariables struct {
 	LnSecret         *ebpf.Variable `ebpf:"ln_secret"`
 	LnState          *ebpf.Variable `ebpf:"ln_state_"`
 	LnUnknownReply   *ebpf.Variable `ebpf:"ln_unknown_reply"`
+	LnVerdictEmpty   *ebpf.Variable `ebpf:"ln_verdict_empty"`
 	LnVerifyChecksum *ebpf.Variable `ebpf:"ln_verify_checksum"`
 	LnVersion        *ebpf.Variable `ebpf:"ln_version_"`
 	LnWaitingCount   *ebpf.Variable `ebpf:"ln_waiting_count"`
