@@ -51,7 +51,7 @@ func FuzzCheck(f *testing.F) {
 		random := rand.New(rand.NewPCG(4, 34))
 		for range 5 {
 			const budget = 2000
-			if took := simulate(g, random, budget); took > budget+bounds["lambda"].Debt {
+			if took := simulate(g, random.IntN, budget); took > budget+bounds["lambda"].Debt {
 				t.Fatalf("a run takes %d", took)
 			}
 		}

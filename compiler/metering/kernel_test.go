@@ -1,6 +1,7 @@
 package metering
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -8,6 +9,8 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
+
+	"github.com/lambdanic/lambdanic/test/seed"
 )
 
 // counted is while (1), metered, which counts its iterations in a map.
@@ -84,8 +87,7 @@ func TestPricedLoopsRun(t *testing.T) {
 // Programs of random control flow, every jump of which goes anywhere: whatever is accepted, priced or not, a run never weighs
 // more than its budget and its debt.
 func TestRunsStayWithinBounds(t *testing.T) {
-	random := rand.New(rand.NewPCG(4, 34))
-	accepted := 0
+	random := seed.Rand(t)
 	for round := range 3000 {
 		spec := collection(randomProgram(random))
 		g, err := analyse(spec, spec.Programs["lambda"])
@@ -104,16 +106,63 @@ func TestRunsStayWithinBounds(t *testing.T) {
 			}
 			continue
 		}
-		accepted++
 		for range 20 {
 			const budget = 5000
-			if took, most := simulate(g, random, budget), budget+bounds["lambda"].Debt; took > most {
+			if took, most := simulate(g, random.IntN, budget), budget+bounds["lambda"].Debt; took > most {
 				t.Fatalf("round %d: a run takes %d, at most %d are promised\n%v", round, took, most, spec.Programs["lambda"].Instructions)
 			}
 		}
 	}
-	if accepted < 300 {
-		t.Errorf("only %d programs were accepted: the test says little", accepted)
+}
+
+// Programs of each shape that random ones have are accepted, and their bounds are not wide enough to hide an error: of a loop
+// that is charged no more than it weighs, a run takes more than its budget. One that is charged less is refused.
+func TestBoundsAreNeeded(t *testing.T) {
+	const budget = 5000
+	block := func(name string, cost int32, then asm.Instruction) asm.Instructions {
+		return append(append(chargeOf(name, testSlot, cost, "out"), idle(3)...), then)
+	}
+	for name, c := range map[string]struct {
+		insns          asm.Instructions
+		priced         bool
+		took, promised uint64
+	}{
+		"no loop":              {join(idle(3), leave("out")), false, 5, 5},
+		"a loop":               {join(initAt(testSlot), block("a", 11, asm.Ja.Label("a")), leave("out")), false, 5007, 5014},
+		"a loop, priced":       {join(initAt(testSlot), block("a", 1, asm.Ja.Label("a")), leave("out")), true, 5007, 5014},
+		"two blocks":           {join(initAt(testSlot), block("a", 11, asm.Ja.Label("b")), block("b", 11, asm.Ja.Label("a")), leave("out")), false, 5007, 5014},
+		"two blocks, one pays": {join(initAt(testSlot), block("a", 13, asm.Ja.Label("b")), one(asm.Add.Imm(asm.R1, 1).WithSymbol("b"), asm.Ja.Label("a")), leave("out")), false, 5005, 5014},
+		"a loop that owes":     {join(initAt(testSlot), block("a", 10, asm.Ja.Label("a")), leave("out")), false, 0, 0},
+		"two blocks that owe":  {join(initAt(testSlot), block("a", 11, asm.Ja.Label("b")), block("b", 10, asm.Ja.Label("a")), leave("out")), false, 0, 0},
+		"back on a condition":  {join(initAt(testSlot), block("a", 1, asm.JEq.Imm(asm.R1, 0, "a")), block("b", 1, asm.JEq.Imm(asm.R1, 0, "a")), leave("out")), true, 2510, 5014},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := collection(c.insns)
+			g, err := analyse(spec, spec.Programs["lambda"])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.priced {
+				if err := g.price(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			bounds, err := Check(spec)
+			if c.promised == 0 && errors.Is(err, ErrUnbounded) {
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			promised := bounds["lambda"].Debt
+			if bounds["lambda"].Metered {
+				promised += budget
+			}
+			took := simulate(g, func(n int) int { return n - 1 }, budget) // it jumps where it may
+			if took != c.took || promised != c.promised {
+				t.Errorf("a run takes %d, at most %d are promised, want %d of %d", took, promised, c.took, c.promised)
+			}
+		})
 	}
 }
 
@@ -141,8 +190,8 @@ func randomProgram(random *rand.Rand) asm.Instructions {
 	return join(append(parts, leave("out"))...)
 }
 
-// simulate runs a program that decides by chance where it does not decide by its fuel, and returns what the run weighed.
-func simulate(g *graph, random *rand.Rand, fuel int64) (took uint64) {
+// simulate runs a program that decides so where it does not decide by its fuel, and returns what the run weighed.
+func simulate(g *graph, choose func(n int) int, fuel int64) (took uint64) {
 	for i := 0; ; {
 		took += g.weight[i]
 		next := g.Successors(i)
@@ -155,10 +204,10 @@ func simulate(g *graph, random *rand.Rand, fuel int64) (took uint64) {
 			} else {
 				i = next[0]
 			}
-		case g.within[i] >= 0 && random.IntN(50) > 0:
+		case g.within[i] >= 0 && choose(50) > 0:
 			i = next[0]
 		default:
-			i = next[random.IntN(len(next))]
+			i = next[choose(len(next))]
 		}
 	}
 }
