@@ -15,8 +15,8 @@ func shell(script string, files ...File) Command {
 		ReadOnly: []string{"/usr/bin", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib/ld-linux-aarch64.so.1"},
 		Files:    files,
 		Dir:      "/tmp",
-		Limits: Limits{
-			Wall: 20 * time.Second, CPU: 10 * time.Second, Memory: 256 << 20, Scratch: 1 << 20, Output: 1 << 16, Processes: 8,
+		Limits: Limits{ // what a test does not set ends it only if it hangs, however busy the machine
+			Wall: 2 * time.Minute, CPU: time.Minute, Memory: 256 << 20, Scratch: 1 << 20, Output: 1 << 16, Processes: 8,
 		},
 	}
 }
@@ -91,7 +91,7 @@ func TestRunFillsNoDisk(t *testing.T) {
 }
 
 func TestRunBoundsProcesses(t *testing.T) {
-	out, _, _ := Run(t.Context(), shell("i=0; while [ $i -lt 40 ]; do sleep 60 & i=$((i+1)); done 2>/dev/null; echo $i; kill -9 -1"))
+	out, _, _ := Run(t.Context(), shell("i=0; while [ $i -lt 40 ]; do sleep 1000 & i=$((i+1)); done 2>/dev/null; echo $i; kill -9 -1"))
 	if strings.Contains(string(out), "40") {
 		t.Error("40 processes ran at once, against a limit of 8")
 	}
