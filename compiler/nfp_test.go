@@ -175,12 +175,11 @@ func alike(t *testing.T, r *rig.Rig, c card, frame []byte) uint32 {
 	return verdict
 }
 
-// compareMutants compares frames that differ from requests in a few places, and some that are none of the card's.
+// compareMutants compares frames that differ from requests in a few places. Of the others the card answers each but those that are
+// none of a card's.
 func compareMutants(t *testing.T, r *rig.Rig, c card, random *rand.Rand, requests []string) {
 	t.Helper()
-	answered := 0
-	const rounds = 2000
-	for i := range rounds {
+	for i := range 2000 {
 		f := packets.Frame{IPv6: i%16 == 1, RPC: packets.RPC{Workload: "it", Payload: requests[random.IntN(len(requests))], Room: random.IntN(api.RPCMaxPayload)}}
 		switch i % 16 {
 		case 2:
@@ -194,19 +193,18 @@ func compareMutants(t *testing.T, r *rig.Rig, c card, random *rand.Rand, request
 		if err != nil {
 			t.Fatal(err)
 		}
-		if i%2 == 0 {
+		mutated := i%2 == 0
+		if mutated {
 			frame = packets.Mutate(random, frame)
 			frame = frame[:min(len(frame), linear)]
 		}
-		if alike(t, r, c, frame) != pass {
-			answered++
+		forHost := f.IPv6 || f.Options > 0
+		if verdict := alike(t, r, c, frame); !mutated && forHost != (verdict == pass) {
+			t.Errorf("%x: verdict %d of the card, left to the host %t, want %t", frame, verdict, verdict == pass, forHost)
 		}
 		if t.Failed() {
 			return
 		}
-	}
-	if answered < rounds/3 {
-		t.Errorf("the card answered %d of %d", answered, rounds)
 	}
 }
 

@@ -114,7 +114,7 @@ static __always_inline int lambda_nfp_describe(struct ln_request *req, const str
 
 	if (rpc->magic != bpf_htons(LN_RPC_MAGIC) || rpc->version != LN_RPC_VERSION || rpc->type != LN_TYPE_REQUEST ||
 	    bpf_ntohl(rpc->workload) != config->workload || rpc->index || rpc->count != bpf_htonl(1) ||
-	    rpc->flags & LN_FLAG_ONCE || /* the card remembers nothing */
+	    rpc->flags & (LN_FLAG_ONCE | LN_FLAG_REGION) || /* the card remembers nothing, and has no regions */
 	    len != bpf_ntohl(rpc->message_len) || len > room || len > LAMBDA_MESSAGE_MAX)
 		return -1;
 	*req = (struct ln_request){ .match = {
