@@ -179,6 +179,16 @@ func alike(t *testing.T, r *rig.Rig, c card, frame []byte) uint32 {
 // none of a card's.
 func compareMutants(t *testing.T, r *rig.Rig, c card, random *rand.Rand, requests []string) {
 	t.Helper()
+	for _, flag := range []api.Flag{api.FlagOnce, api.FlagRegion} { // a card remembers nothing, and has no regions
+		f := packets.Frame{RPC: packets.RPC{Workload: "it", Payload: requests[0], Flags: flag}}
+		frame, err := f.Build(map[string]uint32{"it": rig.Workload})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if verdict := alike(t, r, c, frame); verdict != pass {
+			t.Errorf("flag %d: verdict %d of the card, want it left to the host", flag, verdict)
+		}
+	}
 	for i := range 2000 {
 		f := packets.Frame{IPv6: i%16 == 1, RPC: packets.RPC{Workload: "it", Payload: requests[random.IntN(len(requests))], Room: random.IntN(api.RPCMaxPayload)}}
 		switch i % 16 {
