@@ -2,11 +2,13 @@
 /* A fixture in message mode packet: the method says what to do. FIXTURE_REVISION tells builds apart. */
 #include "lambda.h"
 
+#include <time.h>
+
 #ifndef FIXTURE_REVISION
 #define FIXTURE_REVISION 1
 #endif
 
-enum { ECHO, TEXT, DROP, FAULT, FAIL, COUNT, CRASH, HANG, REVISION, PREFIX, TOO_LONG };
+enum { ECHO, TEXT, DROP, FAULT, FAIL, COUNT, CRASH, HANG, REVISION, PREFIX, TOO_LONG, TOIL };
 
 #ifdef FIXTURE_WIDER
 LAMBDA_KEPT uint64_t counter;
@@ -19,6 +21,17 @@ static void fill(void)
 {
 	for (int i = 0; i < 5000; i++)
 		text[i] = (uint8_t)(i * 7 + FIXTURE_REVISION);
+}
+
+/* Works for 0.9 s on a CPU, which is less than the longest limit. */
+static void toil(void)
+{
+	struct timespec began, now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &began);
+	do
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	while ((now.tv_sec - began.tv_sec) * 1000000000LL + now.tv_nsec - began.tv_nsec < 900000000);
 }
 
 int packet(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)
@@ -47,6 +60,7 @@ int packet(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)
 	case CRASH:
 		return (int)*nowhere;
 	case HANG:
+		counter++;
 		while (forever)
 			;
 		return RETURN_DROP;
@@ -66,6 +80,9 @@ int packet(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)
 		return lambda_reply(headers, -4, match_data->payload_len + 4);
 	case TOO_LONG:
 		return lambda_reply(headers, 0, 3000);
+	case TOIL:
+		toil();
+		return lambda_reply(headers, 0, 0);
 	}
 	return RETURN_KEEP;
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // controlTimeout bounds one command. A process that hangs inside a lambda frees itself after a second.
-const controlTimeout = 5 * time.Second
+var controlTimeout = 5 * time.Second
 
 // control sends one command to a process and returns what follows "ok".
 func control(ctx context.Context, socket, format string, args ...any) (string, error) {

@@ -36,20 +36,26 @@ func running(t testing.TB, user int) (n int) {
 	return n
 }
 
-// fork lets the lambda start processes until it may not.
-func (c *rawClient) fork() (n int) {
+// fork lets the lambda start processes until it may not. Of a run that was ended for its time, nobody knows whether it did: unsure
+// counts those.
+func (c *rawClient) fork() (n, unsure int) {
 	c.t.Helper()
-	for ; n < 2*maxTasks; n++ {
-		_, p := c.call(workload, 0, make([]byte, 4), 0)
+	for n+unsure < 2*maxTasks {
+		h, p := c.call(workload, 0, make([]byte, 4), 0)
+		if h.Type == api.TypeError && h.Code == uint8(api.CodeLambdaFault) {
+			unsure++
+			continue
+		}
 		if code := unix.Errno(binary.LittleEndian.Uint32(p)); code != 0 {
 			if code != unix.EAGAIN {
 				c.t.Fatalf("fork: %v", code)
 			}
-			return n
+			return n, unsure
 		}
+		n++
 	}
-	c.t.Fatalf("a lambda started %d processes", n)
-	return n
+	c.t.Fatalf("a lambda started %d processes, and maybe %d more", n, unsure)
+	return n, unsure
 }
 
 // A lambda starts no process, opens no socket and starts no thread.
@@ -74,8 +80,9 @@ func TestForkedProcessesEnd(t *testing.T) {
 	c := dial(t, mustDeploy(t, b, deployment(workload, 1, api.ModePacket, fixture(t, "escape"))))
 	in, _ := b.get(workload, false)
 	user := userOf(in.dir)
-	if n := c.fork(); n == 0 || running(t, user) != n+1 {
-		t.Fatalf("%d processes run, want %d and lambda-host", running(t, user), n)
+	n, unsure := c.fork()
+	if all := running(t, user); n == 0 || all < n+1 || all > n+1+unsure {
+		t.Fatalf("%d processes run, want %d, maybe %d more, and lambda-host", all, n, unsure)
 	}
 	pid := pidOf(t, b, workload)
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {

@@ -20,13 +20,12 @@ import (
 	"github.com/lambdanic/lambdanic/internal/backend"
 )
 
-// drainTime is what a process has to finish what it began.
-var drainTime = 2 * time.Second
-
-const (
+var (
+	drainTime  = 2 * time.Second  // that a process has to finish what it began
 	startLimit = 10 * time.Second // that a process has to answer on its control socket
-	calm       = 10 * time.Second // a process that lived so long did not die of starting
 )
+
+const calm = 10 * time.Second // a process that lived so long did not die of starting
 
 var errRemoved = errors.New("workload was removed meanwhile")
 

@@ -127,7 +127,7 @@ func TestDeathIsLogged(t *testing.T) {
 				t.Errorf("the log says %q, without %q", line, want)
 			}
 		}
-	case <-time.After(15 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("the log says nothing")
 	}
 	eventually(t, "the process runs again", func() bool {

@@ -16,6 +16,9 @@ import (
 	"github.com/lambdanic/lambdanic/internal/backend"
 )
 
+// patience is for what hangs: no test passes or fails by how long anything takes on a busy machine.
+const patience = time.Minute
+
 // Built once: lambda-host as it is delivered and with sanitizers.
 var plainHost, checkedHost string
 
@@ -31,6 +34,7 @@ func TestMain(m *testing.M) {
 	}
 	plainHost = filepath.Join(root, "build", "lambda-host")
 	checkedHost = filepath.Join(root, "build", "lambda-host-asan")
+	controlTimeout, startLimit = patience, patience
 	os.Exit(m.Run())
 }
 
@@ -71,10 +75,11 @@ func freePort(t testing.TB) netip.AddrPort {
 	return conn.LocalAddr().(*net.UDPAddr).AddrPort()
 }
 
+// deployment has the longest of all limits, so that only a test that sets another comes to one.
 func deployment(workload, revision uint32, mode api.MessageMode, native []byte) backend.Deployment {
-	spec := api.Spec{Name: "fixture", Message: api.MessageSpec{Mode: mode, InFlight: 4}}
-	if mode == api.ModePacket {
-		spec.Message.InFlight = 0
+	spec := api.Spec{Name: "fixture", Message: api.MessageSpec{Mode: mode}, Limits: api.LimitsSpec{Time: api.Duration(time.Second)}}
+	if mode != api.ModePacket {
+		spec.Message.InFlight, spec.Message.Timeout = 4, api.Duration(patience)
 	}
 	d := backend.Deployment{
 		Namespace: "test", Name: "fixture", Workload: workload, Revision: revision, Spec: spec.Default(), Native: native,
@@ -116,9 +121,9 @@ func newBackend(t testing.TB, host, dir string) *Backend {
 // eventually polls until f says true.
 func eventually(t testing.TB, what string, f func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(15 * time.Second); !f(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); !f(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("not within 15 s: %s", what)
+			t.Fatalf("not within %v: %s", patience, what)
 		}
 	}
 }
@@ -156,7 +161,7 @@ func (c *rawClient) send(b []byte) {
 
 func (c *rawClient) receive() (api.Header, []byte) {
 	c.t.Helper()
-	h, p, err := c.tryReceive(5 * time.Second)
+	h, p, err := c.tryReceive(patience)
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -22,6 +22,7 @@ const (
 	methodRevision
 	methodPrefix
 	methodTooLong
+	methodToil
 	methodKeep
 )
 

@@ -33,7 +33,7 @@ func counter(t testing.TB, revision, version uint32, defines ...string) backend.
 	defines = append(defines, fmt.Sprintf("COUNTER_VERSION %d", version))
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"counter.c": "#define " + strings.Join(defines, "\n#define ") + "\n" + string(source), api.SpecFile: "name: counter\n",
+		"counter.c": "#define " + strings.Join(defines, "\n#define ") + "\n" + string(source), api.SpecFile: "name: counter\nlimits: {time: 1s}\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
