@@ -170,7 +170,7 @@ func TestSizes(t *testing.T) {
 				})
 			}
 		}
-		if !rpcserver.Every(time.Millisecond, 5*time.Second, func() bool { return s.Records() <= 16*8*4 }) {
+		if !rpcserver.Every(time.Millisecond, patience, func() bool { return s.Records() <= 16*8*4 }) {
 			t.Errorf("%d messages were not released", s.Records())
 		}
 	}

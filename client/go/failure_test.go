@@ -33,7 +33,7 @@ func TestFailureOfOnePacket(t *testing.T) {
 				}
 			}
 		}
-		if fault.Drop == 0 && !rpcserver.Every(time.Millisecond, 5*time.Second, func() bool { return s.Records() == 0 }) {
+		if fault.Drop == 0 && !rpcserver.Every(time.Millisecond, patience, func() bool { return s.Records() == 0 }) {
 			t.Errorf("%d messages are kept", s.Records())
 		}
 	}
