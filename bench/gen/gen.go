@@ -194,7 +194,7 @@ func (g *Generator) send(ctx context.Context, l Load, frameLen int) (used time.D
 // clock waits until the program runs everywhere, for the kernel takes its time over that, then gives it a start and an
 // end, and sleeps until the end is over. It returns what the threads used from start to end.
 func (g *Generator) clock(ctx context.Context, l Load, threads cpu.Clock) (used time.Duration, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second+l.Duration)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute+l.Duration) // for what hangs
 	defer cancel()
 	for {
 		var senders [bpfLnGenLimitLN_GEN_CPUS]bpfLnGenSender
@@ -235,9 +235,12 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// quiet is how long nothing may come before no more replies are waited for.
+var quiet = 100 * time.Millisecond
+
 // drain waits until that many replies came back for each request sent, or nothing more comes.
 func (g *Generator) drain(ctx context.Context, before bpfLnGenCount, replies int) (Result, error) {
-	const quiet, poll = 100 * time.Millisecond, time.Millisecond
+	const poll = time.Millisecond
 	var senders [bpfLnGenLimitLN_GEN_CPUS]bpfLnGenSender
 	if err := g.bpf.Senders.Get(&senders); err != nil {
 		return Result{}, err

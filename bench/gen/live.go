@@ -1,6 +1,7 @@
 package gen
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -11,6 +12,8 @@ import (
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 )
+
+var errEndedEarly = errors.New("the program that generates ended before its time")
 
 const maxBatch = 256 // TEST_XDP_MAX_BATCH of net/bpf/test_run.c
 
@@ -55,8 +58,13 @@ func blockPreemption() error {
 }
 
 // stop interrupts the run and waits for its end. The signal is one that Go's runtime takes and ignores; it is sent again
-// because the first may come before the system call began.
+// because the first may come before the system call began. A run that ended by itself has not offered its load.
 func (r *liveRun) stop() error {
+	select {
+	case err := <-r.done:
+		return cmp.Or(err, errEndedEarly)
+	default:
+	}
 	for {
 		select {
 		case err := <-r.done:
