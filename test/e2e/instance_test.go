@@ -23,6 +23,9 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 )
 
+// patience is for what hangs: no test passes or fails by how long anything takes on a busy machine.
+const patience = 2 * time.Minute
+
 // instance is one all-in-one λ-NIC with its own NIC, store and gateway.
 type instance struct {
 	t       *testing.T
@@ -74,10 +77,10 @@ func (i *instance) start(flags ...string) {
 // command gives the binary's command line for this instance. What hangs is ended, so that the rest is cleaned up.
 func (i *instance) command(args ...string) *exec.Cmd {
 	flags := []string{"--instance", i.name, "--data-dir", filepath.Join(i.dir, "data"), "--run-dir", filepath.Join(i.dir, "run")}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	i.t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, binary, append(args[:1:1], append(flags, args[1:]...)...)...)
-	cmd.Dir, cmd.WaitDelay = root, time.Second
+	cmd.Dir, cmd.WaitDelay = root, patience
 	return cmd
 }
 
@@ -240,7 +243,7 @@ func isZombie(pid int) bool {
 // poll tries until check finds nothing wrong, or time is up.
 func poll(t *testing.T, what string, check func() error) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(patience)
 	for {
 		err := check()
 		if err == nil {
