@@ -212,7 +212,8 @@ static bool converse(int fd)
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	while (len < sizeof(line) - 1 && !memchr(line, '\n', len)) {
 		n = read(fd, line + len, sizeof(line) - 1 - len);
-		if (n < 0 && errno == EINTR) /* the watchdog's signal may come late; with a time-out, nothing is restarted */
+		/* The watchdog's signal may come late, and a read with a time-out is never restarted (signal(7)). */
+		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
 			return true;
