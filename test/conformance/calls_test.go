@@ -118,16 +118,7 @@ func TestCorruptHeaders(t *testing.T) {
 	}
 	s := serve(t, "127.0.0.1:0", rpcserver.Faults{})
 	each(t, func(t *testing.T, d *driver) {
-		var foreign atomic.Uint64
-		bad := impair.Faults{Seed: 4, Corrupt: 0.2, Span: api.RPCHeaderLen}
-		r, err := impair.Start(impair.Config{
-			Listen: "127.0.0.1:0", Server: s.Addr(), Up: bad, Down: bad,
-			Tap: func(to impair.Direction, _ netip.AddrPort, p []byte) {
-				if h, _, _ := api.ParsePacket(p); to == impair.ToClient && (h.Magic != api.RPCMagic || h.Version != api.RPCVersion) {
-					foreign.Add(1)
-				}
-			},
-		})
+		r, foreign, err := s.Corrupting()
 		if err != nil {
 			t.Fatal(err)
 		}

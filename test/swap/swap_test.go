@@ -168,7 +168,8 @@ func (s scenario) load(ctx context.Context, t *testing.T, addr netip.AddrPort, s
 	return all
 }
 
-// ask makes calls one after another on one CPU, so many and on until swapped, and checks each answer against what the revision that it names answers.
+// ask makes calls one after another on one CPU: so many, and then more until swapped is set. It checks each answer against what the
+// revision that it names answers.
 func (s scenario) ask(ctx context.Context, addr netip.AddrPort, cpu, total int, done *atomic.Int64, swapped *atomic.Bool) (o outcome, err error) {
 	runtime.LockOSThread()
 	var set unix.CPUSet

@@ -39,8 +39,8 @@ func wantFaults(t *testing.T, c *rawClient, n int) {
 	}
 }
 
-// A run is ended soon after limits.time, not only after the longest that any spec allows: long before that, these would come to
-// their own end, which depends on their time on a CPU alone.
+// A run is ended soon after limits.time, not only after the longest that any spec allows. These runs end by themselves before that,
+// after so much time on a CPU, and are no faults then.
 func TestTimeLimit(t *testing.T) {
 	_, c := serveLimited(t, 100*time.Microsecond)
 	for range manyRuns {
