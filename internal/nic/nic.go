@@ -50,9 +50,10 @@ type Config struct {
 	PacerBinary  string       // host/pacer.c; without it nobody is told when an external call times out
 	Log          *slog.Logger
 
-	card       *port             // tests: what stands for a card
-	failpoint  func(step string) // tests: called at every step that changes what outlives the process
-	drainLimit time.Duration     // tests: how long the clients of a superseded revision may keep it; one minute
+	card       *port                      // tests: what stands for a card
+	failpoint  func(step string)          // tests: called at every step that changes what outlives the process
+	alter      func(*ebpf.CollectionSpec) // tests: changes the root program
+	drainLimit time.Duration              // tests: how long the clients of a superseded revision may keep it; one minute
 }
 
 // DefaultPinDir is where NICs are pinned: the BPF file system's usual place.
@@ -280,10 +281,13 @@ func loadRootProgram(c Config, rec *record) (*rootObjects, error) {
 			m.Pinning = ebpf.PinByName
 		}
 	}
+	if c.alter != nil {
+		c.alter(spec)
+	}
 	var objs rootObjects
 	opts := ebpf.CollectionOptions{Maps: ebpf.MapOptions{PinPath: c.pins()}}
 	if err := spec.LoadAndAssign(&objs, &opts); err != nil {
-		return nil, fmt.Errorf("load the root program: %w", err)
+		return nil, c.refused(err)
 	}
 	for name, p := range objs.pinned() {
 		if err := (*p).Pin(filepath.Join(c.pins(), name)); err != nil {

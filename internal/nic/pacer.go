@@ -47,7 +47,7 @@ func pinExpire(c Config, root *rootObjects) error {
 		Expire *ebpf.Program `ebpf:"ln_expire"`
 	}
 	if err := spec.LoadAndAssign(&objs, &ebpf.CollectionOptions{MapReplacements: replace}); err != nil {
-		return fmt.Errorf("load the expire program: %w", err)
+		return c.refused(err)
 	}
 	defer objs.Expire.Close()
 	return pinOver(objs.Expire, c.expirePin())

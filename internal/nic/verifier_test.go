@@ -1,0 +1,58 @@
+package nic
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"golang.org/x/sys/unix"
+
+	"github.com/lambdanic/lambdanic/internal/kernel"
+)
+
+// A kernel that does not take the root program gets one line, with the verifier's last word; who debugs gets all of it.
+func TestRefused(t *testing.T) {
+	c := testConfig(t)
+	var log bytes.Buffer
+	c.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	c.alter = func(spec *ebpf.CollectionSpec) {
+		insns := spec.Programs["ln_rdma"].Instructions
+		i := slices.IndexFunc(insns, func(insn asm.Instruction) bool { return insn.IsBuiltinCall() })
+		insns[i].Constant = int64(asm.FnOverrideReturn) // which XDP has not
+	}
+	_, err := Up(t.Context(), c)
+	var fails *kernel.Error
+	if !errors.As(err, &fails) {
+		t.Fatalf("got error %v", err)
+	}
+	wantError(t, err, "Linux "+kernel.Release()+" does not take the NIC program (")
+	wantError(t, err, "bpf_override_return#58): ")
+	if strings.Contains(err.Error(), "\n") {
+		t.Errorf("more than a line: %v", err)
+	}
+	if !strings.Contains(log.String(), "processed ") {
+		t.Errorf("the verifier's log is not logged: %s", &log)
+	}
+	checkGone(t, c)
+}
+
+// What is no matter of the kernel's age is not blamed on it.
+func TestRefusedForAnotherReason(t *testing.T) {
+	for _, cause := range []error{unix.EPERM, unix.ENOMEM} {
+		var fails *kernel.Error
+		if err := (Config{}).withDefaults().refused(fmt.Errorf("load: %w", cause)); errors.As(err, &fails) || !errors.Is(err, cause) {
+			t.Errorf("%v became %v", cause, err)
+		}
+	}
+	var fails *kernel.Error
+	if err := (Config{}).withDefaults().refused(os.ErrInvalid); !errors.As(err, &fails) {
+		t.Errorf("got %v", err)
+	}
+}
