@@ -1,5 +1,5 @@
 // Package doctor says what a machine can and cannot do for λ-NIC, and why. It finds out by trying: a program is loaded, an
-// interface is made, a tool is run. Nothing that it makes outlives the check.
+// interface is made, a tool is run, and at last a NIC comes up and a lambda answers on it. Nothing that it makes outlives the check.
 package doctor
 
 import (
@@ -9,7 +9,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"text/tabwriter"
+
+	"github.com/lambdanic/lambdanic/internal/kernel"
 )
 
 // Check is what one attempt found.
@@ -31,27 +34,33 @@ type probe struct {
 const asRoot = "run as root: sudo lambdanic doctor"
 
 // Run tries everything, in the order in which a remedy may mend what follows.
-func Run(ctx context.Context) []Check {
+func Run(ctx context.Context) []Check { return run(ctx, newTrial()) }
+
+func run(ctx context.Context, last *trial) []Check {
 	var checks []Check
 	for _, probes := range [][]probe{system, bpf, tools} {
 		for _, p := range probes {
 			checks = append(checks, p.run(ctx))
 		}
 	}
-	return checks
+	return append(checks, last.run(ctx)...)
 }
 
 func (p probe) run(ctx context.Context) Check {
 	check := Check{Name: p.name, Needed: p.needed}
 	detail, err := p.try(ctx)
+	var fails *kernel.Error
 	switch {
 	case err == nil:
 		check.OK, check.Detail = true, detail
 	case errors.Is(err, os.ErrPermission) && os.Geteuid() != 0: // nothing is known but that we may not ask
 		check.Detail, check.Remedy = "not permitted", asRoot
+	case errors.As(err, &fails):
+		check.Detail, check.Remedy = fails.Detail(), fails.Remedy()
 	default:
 		check.Detail, check.Remedy = err.Error(), p.remedy
 	}
+	check.Detail = strings.ReplaceAll(check.Detail, "\n", "; ") // of joined errors
 	return check
 }
 

@@ -5,25 +5,22 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"runtime"
 	"strings"
 	"testing"
 
-	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/lambdanic/lambdanic/internal/kernel"
 )
 
 // As root, on the kernels that we support, all that is needed is there, and nothing stays behind.
 func TestRun(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("not root")
-	}
-	before, err := netlink.LinkList()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range Run(t.Context()) {
+	trial := newTrial()
+	leavesNothing(t, trial)
+	for _, c := range run(t.Context(), trial) {
 		t.Logf("%+v", c)
 		if !c.OK && c.Needed {
 			t.Errorf("%s: %s", c.Name, c.Detail)
@@ -35,32 +32,18 @@ func TestRun(t *testing.T) {
 			t.Errorf("%s: no detail", c.Name)
 		}
 	}
-	after, err := netlink.LinkList()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, l := range after {
-		if strings.HasPrefix(l.Attrs().Name, "doctor") {
-			t.Errorf("interface %s stayed behind; before: %d interfaces, after: %d", l.Attrs().Name, len(before), len(after))
-		}
-	}
 }
 
-func TestKernel(t *testing.T) {
-	for _, tc := range []struct {
-		release, machine string
-		ok               bool
-	}{
-		{"6.1.0-32-amd64", "x86_64", true},
-		{"6.18.44", "x86_64", true},
-		{"7.0-rc1", "x86_64", true},
-		{"6.0.19", "x86_64", false},
-		{"5.15.0", "x86_64", false},
-		{"6.18.44", "aarch64", false},
-		{"mystery", "x86_64", false},
+func TestMachine(t *testing.T) {
+	for _, tc := range []struct{ release, machine, want string }{
+		{"6.18.44", "x86_64", "Linux 6.18.44 on x86_64"},
+		{"7.0-rc1", "x86_64", "Linux 7.0-rc1 on x86_64"},
+		{"mystery", "x86_64", "Linux mystery on x86_64"},
+		{"6.1.0-32-amd64", "x86_64", "Linux 6.1.0-32-amd64 on x86_64; the oldest that is tested is " + kernel.Oldest},
+		{"6.18.44", "aarch64", ""},
 	} {
-		if _, err := checkKernel(tc.release, tc.machine); (err == nil) != tc.ok {
-			t.Errorf("checkKernel(%q, %q): %v", tc.release, tc.machine, err)
+		if got, err := checkMachine(tc.release, tc.machine); got != tc.want || (err == nil) != (tc.want != "") {
+			t.Errorf("checkMachine(%q, %q): %q, %v", tc.release, tc.machine, got, err)
 		}
 	}
 }
@@ -95,6 +78,13 @@ func TestProbe(t *testing.T) {
 	}
 	p.try = func(context.Context) (string, error) { return "here", errors.New("gone") }
 	if got, want := p.run(t.Context()), (Check{Name: "x", Needed: true, Detail: "gone", Remedy: "buy one"}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	fails := &kernel.Error{Release: "6.1", Fails: "does not take x", Cause: errors.New("R1")}
+	p.try = func(context.Context) (string, error) {
+		return "", errors.Join(fmt.Errorf("try x: %w", fails), errors.New("y"))
+	}
+	if got, want := p.run(t.Context()), (Check{Name: "x", Needed: true, Detail: fails.Detail(), Remedy: kernel.Newer}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

@@ -9,40 +9,35 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/link"
-	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/lambdanic/lambdanic/internal/kernel"
 )
 
 var system = []probe{
-	{"kernel", true, kernel, "boot Linux 6.1 or later on x86-64"},
+	{"kernel", true, machine, "take an x86-64 machine"},
 	{"privileges", true, privileges, asRoot},
 	{"network namespaces", true, networkNamespace, "needs CONFIG_NET_NS, and no container that forbids it"},
 	{"BPF file system", true, bpfFileSystem, "needs CONFIG_BPF_SYSCALL, and no container that forbids it; pinned programs live there"},
 	{"cgroup v2", false, cgroup, "mount -t cgroup2 none /sys/fs/cgroup; without it, target process has no group of its own"},
 }
 
-func kernel(context.Context) (string, error) {
+func machine(context.Context) (string, error) {
 	var uts unix.Utsname
 	if err := unix.Uname(&uts); err != nil {
 		return "", err
 	}
-	release, machine := unix.ByteSliceToString(uts.Release[:]), unix.ByteSliceToString(uts.Machine[:])
-	return checkKernel(release, machine)
+	return checkMachine(kernel.Release(), unix.ByteSliceToString(uts.Machine[:]))
 }
 
-func checkKernel(release, machine string) (string, error) {
+// checkMachine forbids no kernel for its number: whether an old one does shows when the NIC program is loaded.
+func checkMachine(release, machine string) (string, error) {
 	detail := fmt.Sprintf("Linux %s on %s", release, machine)
-	var major, minor int
-	if _, err := fmt.Sscanf(release, "%d.%d", &major, &minor); err != nil {
-		return "", fmt.Errorf("%s: not a version that can be read", detail)
-	}
-	if major < 6 || major == 6 && minor < 1 {
-		return "", fmt.Errorf("%s is older than 6.1", detail)
-	}
 	if machine != "x86_64" {
-		return "", fmt.Errorf("%s: only x86_64 is supported", detail)
+		return "", fmt.Errorf("%s: no other machine than x86_64 is supported", detail)
+	}
+	if kernel.Older(release) {
+		detail += "; the oldest that is tested is " + kernel.Oldest
 	}
 	return detail, nil
 }
@@ -75,23 +70,17 @@ func privileges(context.Context) (string, error) {
 	return fmt.Sprintf("user %d with all that is needed", os.Geteuid()), nil
 }
 
+// networkNamespace makes one on a thread that is spoilt by that and dies with its goroutine, which never unlocks it.
 func networkNamespace(context.Context) (string, error) {
-	return "can be made", inNewNamespace(func() error { return nil })
-}
-
-// inNewNamespace runs f in a network namespace that ends with it. The thread is spoilt by that and dies with its goroutine,
-// which never unlocks it.
-func inNewNamespace(f func() error) error {
-	result := make(chan error)
+	made := make(chan error)
 	go func() {
 		runtime.LockOSThread()
-		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			result <- fmt.Errorf("make a network namespace: %w", err)
-			return
-		}
-		result <- f()
+		made <- unix.Unshare(unix.CLONE_NEWNET)
 	}()
-	return <-result
+	if err := <-made; err != nil {
+		return "", fmt.Errorf("make a network namespace: %w", err)
+	}
+	return "can be made", nil
 }
 
 // bpfFileSystem makes a mount that is attached nowhere: whether one exists already does not matter.
@@ -144,29 +133,4 @@ func cgroupRoot(mountinfo string) (string, bool) {
 		}
 	}
 	return "", false
-}
-
-// nativeOnVeth attaches a program to one end of a pair as the virtual SmartNIC does.
-func nativeOnVeth(context.Context) (string, error) {
-	return "attached to a pair", inNewNamespace(func() error {
-		attrs := netlink.NewLinkAttrs()
-		attrs.Name = "doctor0"
-		if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: "doctor1"}); err != nil {
-			return fmt.Errorf("make a veth pair: %w", err)
-		}
-		end, err := netlink.LinkByName(attrs.Name)
-		if err != nil {
-			return err
-		}
-		prog, err := ebpf.NewProgram(returning(xdpPass))
-		if err != nil {
-			return fmt.Errorf("load an XDP program: %w", err)
-		}
-		defer prog.Close()
-		attached, err := link.AttachXDP(link.XDPOptions{Program: prog, Interface: end.Attrs().Index, Flags: link.XDPDriverMode})
-		if err != nil {
-			return fmt.Errorf("attach an XDP program to a veth end: %w", err)
-		}
-		return attached.Close()
-	})
 }
