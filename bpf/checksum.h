@@ -14,33 +14,36 @@ static __always_inline __u16 ln_csum_fold(__u64 sum)
 	return sum;
 }
 
-/* Sums len bytes at offset off of the packet. The first MTU of a packet is linear; more than 2 KiB is not summed here. */
+/*
+ * Sums len bytes at offset off of the packet. The first MTU of a packet is linear; more than 2 KiB is not summed here. Where the
+ * tail begins is worked out before the loop, not in it: the verifier would follow each of its ends separately.
+ */
 LN_GLOBAL __u64 ln_csum_packet(struct xdp_md *ctx, __u32 off, __u32 len)
 {
-	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end, *tail;
+	__u32 i, blocks = len / 32, rest = len % 32;
 	__u64 sum = 0;
-	__u32 i;
 
-	if (off > 0xff)
+	if (off > 0xff || blocks > 64)
 		return 0;
 	data += off;
+	tail = data + blocks * 32;
 	for (i = 0; i < 64; i++) {
-		if (len < 32 || data + 32 > end)
+		if (i >= blocks || data + 32 > end)
 			break;
 		for (int k = 0; k < 8; k++)
 			sum += ((__u32 *)data)[k];
 		data += 32;
-		len -= 32;
 	}
 	for (i = 0; i < 16; i++) {
-		if (len < 2 || data + 2 > end)
+		if (rest < 2 || tail + 2 > end)
 			break;
-		sum += *(__u16 *)data;
-		data += 2;
-		len -= 2;
+		sum += *(__u16 *)tail;
+		tail += 2;
+		rest -= 2;
 	}
-	if (len && data + 1 <= end)
-		sum += *(__u8 *)data;
+	if (rest && tail + 1 <= end)
+		sum += *(__u8 *)tail;
 	return sum;
 }
 

@@ -39,27 +39,28 @@ static __always_inline __u32 ln_crc_step(__u32 crc, const __u32 *p)
 	return ln_crc_part(crc ^ p[0], 15) ^ ln_crc_part(p[1], 11) ^ ln_crc_part(p[2], 7) ^ ln_crc_part(p[3], 3);
 }
 
-/* Of len bytes, a multiple of four, at off: what lies in the packet's first, linear part. */
+/* Of len bytes, a multiple of four, at off: what lies in the packet's first, linear part. The tail is as in ln_csum_packet(). */
 LN_GLOBAL __u32 ln_crc_linear(struct xdp_md *ctx, __u32 off, __u32 len, __u32 crc)
 {
-	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end, *tail;
+	__u32 steps = len / LN_CRC_STEP, rest = len % LN_CRC_STEP;
 
-	if (off > 0xff)
+	if (off > 0xff || steps > (LN_ROCE_MAX_MTU + 64) / LN_CRC_STEP)
 		return 0;
 	data += off;
-	for (int i = 0; i < (LN_ROCE_MAX_MTU + 64) / LN_CRC_STEP; i++) {
-		if (len < LN_CRC_STEP || data + LN_CRC_STEP > end)
+	tail = data + steps * LN_CRC_STEP;
+	for (__u32 i = 0; i < (LN_ROCE_MAX_MTU + 64) / LN_CRC_STEP; i++) {
+		if (i >= steps || data + LN_CRC_STEP > end)
 			break;
 		crc = ln_crc_step(crc, data);
 		data += LN_CRC_STEP;
-		len -= LN_CRC_STEP;
 	}
 	for (int i = 0; i < 3; i++) {
-		if (len < 4 || data + 4 > end)
+		if (rest < 4 || tail + 4 > end)
 			break;
-		crc = ln_crc_word(crc, *(__u32 *)data);
-		data += 4;
-		len -= 4;
+		crc = ln_crc_word(crc, *(__u32 *)tail);
+		tail += 4;
+		rest -= 4;
 	}
 	return crc;
 }

@@ -14,10 +14,13 @@
 #define LN_EEXIST 17
 
 /* The mixing is FNV-1a's, on words. */
-static __always_inline __u64 ln_late_digest(const struct ln_late *late)
+LN_GLOBAL __u64 ln_late_digest(const struct ln_late *late)
 {
-	__u64 digest = 0xcbf29ce484222325ULL ^ late->pass.instance, word;
+	__u64 digest, word;
 
+	if (!late)
+		return 0;
+	digest = 0xcbf29ce484222325ULL ^ late->pass.instance;
 	for (__u32 i = 0; i < LN_LATE_BYTES / sizeof(word) && i * sizeof(word) < late->size; i++) {
 		__builtin_memcpy(&word, late->bytes + i * sizeof(word), sizeof(word));
 		digest = (digest ^ word) * 0x100000001b3ULL;

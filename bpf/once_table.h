@@ -56,7 +56,24 @@ static inline __attribute__((always_inline)) __u32 ln_once_find(const struct ln_
 /* 1 where a and b are equal, without a branch: the verifier would follow each of them both ways. */
 static inline __attribute__((always_inline)) __u64 ln_once_equal(__u32 a, __u32 b)
 {
-	return ((__u64)(a ^ b) - 1) >> 63;
+	__u64 equal = ((__u64)(a ^ b) - 1) >> 63;
+
+	asm volatile("" : "+r"(equal)); /* nor may the compiler make one of it */
+	return equal;
+}
+
+/*
+ * Which of a bucket's records goes first, the highest; 0 stays. What is over goes before what is released, that before whoever
+ * holds most, the oldest among equals. Times are below 2^63.
+ */
+static inline __attribute__((always_inline)) __u64 ln_once_rank(const struct ln_once *r, __u64 held, __u64 now)
+{
+	__u64 over = ln_once_equal(r->state, LN_ONCE_FREE) | (~(now - r->expires_ns) >> 63);
+	__u64 released = ln_once_equal(r->state, LN_ONCE_RELEASED), done = ln_once_equal(r->state, LN_ONCE_DONE);
+	__u64 rank = (255 & -released) | (held & -done);
+
+	rank = rank << 56 | (~r->expires_ns >> 8 & -(released | done)) | -over;
+	return rank & -ln_once_equal(r->users, 0); /* else someone copies its answer */
 }
 
 /* The way of a request that is not remembered; LN_ONCE_WAYS where its workload runs too many, or all are needed. */
@@ -66,22 +83,13 @@ static inline __attribute__((always_inline)) __u32 ln_once_choose(const struct l
 	__u64 best = 0, running = 0;
 
 	for (__u32 i = 0; i < LN_ONCE_WAYS; i++) {
-		__u64 held = 0, rank = ~way[i].expires_ns >> 8; /* the oldest among equals */
+		__u64 held = 0, rank;
 
 		running += ln_once_equal(way[i].workload, workload) & ln_once_equal(way[i].state, LN_ONCE_RUNNING);
-		if (way[i].users)
-			continue; /* someone copies its answer */
 		for (__u32 j = 0; j < LN_ONCE_WAYS; j++)
 			held += 16 * ln_once_equal(way[i].workload, way[j].workload) +
 				ln_once_equal(way[i].owner, way[j].owner);
-		if (way[i].state == LN_ONCE_FREE || now >= way[i].expires_ns)
-			rank = ~0ULL;
-		else if (way[i].state == LN_ONCE_RELEASED)
-			rank |= 255ULL << 56;
-		else if (way[i].state == LN_ONCE_DONE)
-			rank |= held << 56;
-		else
-			continue;
+		rank = ln_once_rank(&way[i], held, now);
 		if (rank > best) {
 			best = rank;
 			chosen = i;
