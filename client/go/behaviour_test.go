@@ -294,74 +294,35 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
-// Packets for no call, and packets from elsewhere, are ignored.
+// Packets for no call, packets that contradict their call, and packets from elsewhere change nothing. Each is counted as what it is.
 func TestForgedResponses(t *testing.T) {
-	server, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	f, err := rpcserver.StartForger()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer server.Close()
-	stranger, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stranger.Close()
-	go forge(server, stranger)
-
-	c, err := lambdanic.Dial(server.LocalAddr().String(), lambdanic.WithoutResend())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	k, err := lambdanic.DialConn(server.LocalAddr().String(), lambdanic.WithoutResend())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer k.Close()
-	for _, c := range []caller{{"client", c.Call}, {"conn", k.Call}} {
-		r, err := c.call(t.Context(), lambdanic.Request{Workload: 3, Body: []byte("genuine")})
-		if err != nil || string(r.Body) != "genuine" {
-			t.Errorf("%s: %q, %v", c.name, r.Body, err)
-		}
-	}
-	for _, st := range []lambdanic.Stats{c.Stats(), k.Stats()} {
-		if st.Stray != 1 || st.Malformed < 4 {
-			t.Errorf("%+v", st)
-		}
-	}
-}
-
-// forge answers each request with everything that is wrong first.
-func forge(server, stranger *net.UDPConn) {
-	buf := make([]byte, 2048)
-	for {
-		n, peer, err := server.ReadFromUDPAddrPort(buf)
+	defer f.Close()
+	for i, forgery := range rpcserver.Forgeries {
+		c, err := lambdanic.Dial(f.Addr(), lambdanic.WithoutResend(), lambdanic.WithTimeout(patience))
 		if err != nil {
-			return
+			t.Fatal(err)
 		}
-		h, body, err := api.ParsePacket(buf[:n])
+		k, err := lambdanic.DialConn(f.Addr(), lambdanic.WithoutResend(), lambdanic.WithTimeout(patience))
 		if err != nil {
-			continue
+			t.Fatal(err)
 		}
-		h.Type = api.TypeResponse
-		packet := func(change func(*api.Header), p []byte) []byte {
-			h := h
-			change(&h)
-			return append(h.Append(nil), p...)
+		for _, c := range []caller{{"client", c.Call}, {"conn", k.Call}} {
+			r, err := c.call(t.Context(), lambdanic.Request{Workload: 3, Method: uint32(i), Body: forgery.Body()})
+			if err != nil || string(r.Body) != string(forgery.Body()) {
+				t.Errorf("%s, %s: %q, %v", c.name, forgery.Name, r.Body, err)
+			}
 		}
-		fake := []byte("forged!")
-		_, _ = stranger.WriteToUDPAddrPort(packet(func(*api.Header) {}, fake), peer)
-		for _, p := range [][]byte{
-			{}, []byte("short"),
-			packet(func(h *api.Header) { h.Request++ }, fake),
-			packet(func(h *api.Header) { h.Workload++ }, fake),
-			packet(func(h *api.Header) { h.Index = 1 }, fake),
-			packet(func(h *api.Header) { h.MessageLen = 1 << 31 }, fake),
-			packet(func(h *api.Header) { h.Type = api.TypePull }, fake),
-			packet(func(*api.Header) {}, body),
-		} {
-			_, _ = server.WriteToUDPAddrPort(p, peer)
+		for _, st := range []lambdanic.Stats{c.Stats(), k.Stats()} {
+			if stray, malformed := forgery.Counts(); st.Stray != stray || st.Malformed != malformed {
+				t.Errorf("%s: %+v, want %d stray, %d malformed", forgery.Name, st, stray, malformed)
+			}
 		}
+		c.Close()
+		k.Close()
 	}
 }
 
