@@ -189,27 +189,28 @@ func TestRoom(t *testing.T) {
 
 // With resends off, what is lost fails its call, and nothing is sent twice.
 func TestWithoutResend(t *testing.T) {
-	calls := make([]call, 40)
+	const lost = 1 // the method
+	calls := make([]call, 12)
 	for i := range calls {
-		calls[i] = call{Workload: echoPacket, Body: text(100)}
+		calls[i] = call{Workload: echoPacket, Method: 100}
+		if i%4 == 1 {
+			calls[i] = call{Workload: echoPacket, Method: lost, DeadlineUS: 200_000} // enough for several resends
+		}
 	}
-	s := serve(t, "127.0.0.1:0", rpcserver.Faults{Seed: 2, Drop: 0.3})
 	each(t, func(t *testing.T, d *driver) {
-		d.open(settings{Address: s.Addr().String(), WithoutResend: true, TimeoutMS: 1000})
-		lost := 0
-		for _, o := range d.call(true, calls...) {
-			if o.Error == "deadline exceeded" {
-				lost++
+		s := serve(t, "127.0.0.1:0", rpcserver.Faults{})
+		s.Lose(func(h *api.Header) bool { return h.Method == lost })
+		d.open(settings{Address: s.Addr().String(), WithoutResend: true})
+		for i, o := range d.call(true, calls...) {
+			if want := map[bool]string{true: "deadline exceeded"}[calls[i].Method == lost]; o.Error != want {
+				t.Errorf("call %d: %+v", i, o)
 			}
 		}
-		if lost == 0 || lost == len(calls) {
-			t.Errorf("%d calls lost", lost)
+		if n, st := s.Stats.Packets.Load(), d.stats(); n > uint64(len(calls)) || st.Resent > 0 {
+			t.Errorf("%d packets came of %d calls, %+v", n, len(calls), st)
 		}
 		d.close()
 	})
-	if n := s.Stats.Resends.Load(); n > 0 {
-		t.Errorf("%d resends", n)
-	}
 }
 
 // A revision that goes away between the first packet of a reply and its pulls costs a second attempt.

@@ -57,6 +57,7 @@ type Server struct {
 	mu        sync.Mutex
 	workloads map[uint32]Workload
 	override  func(h *api.Header) (api.Code, int) // an error instead of an answer
+	lose      func(h *api.Header) bool            // no answer
 	records   map[recordKey]*record
 }
 
@@ -112,6 +113,13 @@ func (s *Server) Refuse(f func(h *api.Header) (code api.Code, need int)) {
 	s.override = f
 }
 
+// Lose makes the server not answer where f says so.
+func (s *Server) Lose(f func(h *api.Header) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lose = f
+}
+
 // Records returns how many messages the server keeps.
 func (s *Server) Records() int {
 	s.mu.Lock()
@@ -157,6 +165,9 @@ func (s *Server) answer(peer netip.AddrPort, datagram []byte) []byte {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.lose != nil && s.lose(&h) {
+		return nil
+	}
 	w, ok := s.workloads[h.Workload]
 	if !ok {
 		return q.refuse(api.CodeUnknownWorkload, 0)

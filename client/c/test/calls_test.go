@@ -262,19 +262,19 @@ func TestDeadlines(t *testing.T) {
 		t.Fatal(err)
 	}
 	address := silent.LocalAddr().(*net.UDPAddr).AddrPort()
+	const never = "timeout=3600000" // the test would not wait for it
 	ask := func(osError int) {
-		for _, way := range ways {
-			start := time.Now()
-			replies, st := drive(t, address.String(), way, []request{
-				{workload: 1, deadline: 30 * time.Millisecond}, {workload: 1, body: text(10_000), deadline: 60 * time.Millisecond}, {workload: 1},
-			}, "timeout=100")
-			for _, r := range replies {
-				if r.result != deadline || r.osError != osError {
-					t.Errorf("%s: %+v", way, r)
+		for timeout, requests := range map[string][]request{
+			never:         {{workload: 1, deadline: 30 * time.Millisecond}, {workload: 1, body: text(10_000), deadline: 60 * time.Millisecond}},
+			"timeout=100": {{workload: 1}, {workload: 1, body: text(10_000)}},
+		} {
+			for _, way := range ways {
+				replies, _ := drive(t, address.String(), way, requests, timeout)
+				for _, r := range replies {
+					if r.result != deadline || r.osError != osError {
+						t.Errorf("%s, %s: %+v", way, timeout, r)
+					}
 				}
-			}
-			if took := time.Since(start); took < 100*time.Millisecond || st.resent == 0 {
-				t.Errorf("%s: took %v, %+v", way, took, st)
 			}
 		}
 	}
@@ -283,27 +283,48 @@ func TestDeadlines(t *testing.T) {
 	ask(int(syscall.ECONNREFUSED))
 }
 
-// With resends off, what is lost fails its call, and nothing is sent twice.
-func TestWithoutResend(t *testing.T) {
-	s := serve(t, "127.0.0.1:0", rpcserver.Faults{Seed: 2, Drop: 0.3})
-	requests := make([]request, 40)
-	for i := range requests {
-		requests[i] = request{workload: echoPacket, body: text(100)}
-	}
+// Calls that have time do not end, however often their packets are lost.
+func TestPatience(t *testing.T) {
+	const tries = 4
+	requests := []request{{workload: echoPacket, body: text(100), deadline: time.Minute}, {workload: echoPacket, body: text(200)}}
 	for _, way := range ways {
-		replies, _ := drive(t, s.Addr().String(), way, requests, "once=1", "timeout=30")
-		lost := 0
-		for _, r := range replies {
-			if r.result == deadline {
-				lost++
+		s := serve(t, "127.0.0.1:0", rpcserver.Faults{})
+		seen := map[uint32]int{} // by length
+		s.Lose(func(h *api.Header) bool {
+			seen[h.MessageLen]++
+			return seen[h.MessageLen] < tries
+		})
+		replies, st := drive(t, s.Addr().String(), way, requests, "timeout=60000")
+		for i, r := range replies {
+			if r.result != 0 || string(r.body) != string(requests[i].body) || r.resent < tries-1 {
+				t.Errorf("%s: %+v, %+v", way, r, st)
 			}
 		}
-		if lost == 0 || lost == len(requests) {
-			t.Errorf("%s: %d calls lost", way, lost)
+	}
+}
+
+// With resends off, what is lost fails its call, and nothing is sent twice.
+func TestWithoutResend(t *testing.T) {
+	const lost = 1 // the method
+	requests := make([]request, 12)
+	for i := range requests {
+		requests[i] = request{workload: echoPacket, method: 100, deadline: time.Hour}
+		if i%4 == 1 {
+			requests[i] = request{workload: echoPacket, method: lost, deadline: 200 * time.Millisecond} // enough for several resends
 		}
 	}
-	if n := s.Stats.Resends.Load(); n > 0 {
-		t.Errorf("%d resends", n)
+	for _, way := range ways {
+		s := serve(t, "127.0.0.1:0", rpcserver.Faults{})
+		s.Lose(func(h *api.Header) bool { return h.Method == lost })
+		replies, st := drive(t, s.Addr().String(), way, requests, "once=1")
+		for i, r := range replies {
+			if want := map[bool]int{true: deadline}[requests[i].method == lost]; r.result != want {
+				t.Errorf("%s: call %d: %+v", way, i, r)
+			}
+		}
+		if n := s.Stats.Packets.Load(); n > uint64(len(requests)) || st.resent > 0 {
+			t.Errorf("%s: %d packets came, %+v", way, n, st)
+		}
 	}
 }
 
