@@ -26,12 +26,8 @@ func TestCallDeadline(t *testing.T) {
 	silent := newFake(t, n.HostAddr())
 	deploy(t, n, kvRevision(t, 1, silent.addr(), longest))
 	c := dialNIC(t, n.Addr())
-	began := time.Now()
 	c.ask(api.Header{Request: 7, DeadlineUS: 50_000}, "key")
 	c.expectError(7, api.CodeDeadline)
-	if took := time.Since(began); took < 50*time.Millisecond {
-		t.Errorf("it came after %v", took)
-	}
 	status, err := n.Status(t.Context())
 	if err != nil || status[0].Stats.Late != 1 {
 		t.Errorf("got %+v, %v, want one that was late", status, err)
