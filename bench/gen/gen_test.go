@@ -31,10 +31,27 @@ func newGenerator(t *testing.T, p *link.Pair, o Options) *Generator {
 	return g
 }
 
-func TestEchoAnswersAreCounted(t *testing.T) {
+// few is a load of fewer frames than any queue on their way holds, so that none is lost however busy the machine.
+var few = Load{Rate: 1_000, Duration: 100 * time.Millisecond}
+
+// run applies a load, again where the machine was too busy to send anything, and waits for what comes late.
+func run(t *testing.T, g *Generator, l Load) Result {
+	t.Helper()
 	was := quiet
-	quiet = time.Minute // the machine may be busy
-	t.Cleanup(func() { quiet = was })
+	quiet = time.Minute
+	defer func() { quiet = was }()
+	for {
+		r, err := g.Run(t.Context(), l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Sent > 0 {
+			return r
+		}
+	}
+}
+
+func TestEchoAnswersAreCounted(t *testing.T) {
 	p := linktest.New(t)
 	a, err := echo.Attach(p)
 	if err != nil {
@@ -42,15 +59,13 @@ func TestEchoAnswersAreCounted(t *testing.T) {
 	}
 	defer a.Close()
 	g := newGenerator(t, p, Options{ByWorkload: true})
-	load := Load{Rate: 20_000, Duration: 100 * time.Millisecond, Requests: []Request{
+	load := few
+	load.Requests = []Request{
 		{Header: api.Header{Workload: 7}, Payload: []byte("seven")},
 		{Header: api.Header{Workload: 8}, Payload: []byte("eight!!")},
-	}}
-	r, err := g.Run(context.Background(), load)
-	if err != nil {
-		t.Fatal(err)
 	}
-	if r.Sent == 0 || r.Delivered != r.Sent || r.Failures+r.Errors+r.Others != 0 {
+	r := run(t, g, load)
+	if r.Delivered != r.Sent || r.Failures+r.Errors+r.Others != 0 {
 		t.Errorf("echo of every request: got %+v", r)
 	}
 	seven, err := g.Workload(7)
@@ -86,17 +101,12 @@ func TestSocketsAcceptFrames(t *testing.T) {
 	seen := map[uint64]string{}
 	served := make(chan error, 1)
 	go func() { served <- serve(conn, seen) }()
-	r, err := g.Run(context.Background(), Load{
-		Rate: 5_000, Duration: 100 * time.Millisecond, Room: 33,
-		Requests: []Request{{Payload: []byte("odd")}, {Payload: []byte("even")}, {Payload: []byte("wrong")}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	load := few
+	load.Room, load.Requests = 33, []Request{{Payload: []byte("odd")}, {Payload: []byte("even")}, {Payload: []byte("wrong")}}
+	r := run(t, g, load)
 	conn.Close()
 	<-served
-	// A busy machine may let the socket's buffer overflow; what was read has to be right, and wholly counted.
-	if len(seen) == 0 || uint64(len(seen)) > r.Sent {
+	if uint64(len(seen)) != r.Sent {
 		t.Errorf("%d frames sent, %d different requests arrived at the socket", r.Sent, len(seen))
 	}
 	want := map[string]uint64{}

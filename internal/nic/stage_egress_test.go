@@ -193,8 +193,8 @@ func TestStageAnswersWhoAsked(t *testing.T) {
 	d.Revision, d.Services[0].Timeout = 2, api.Duration(time.Millisecond)
 	deploy(t, n, d)
 	ask()
-	asked := time.Now()
 	_, from = query(t, service)
+	asked := time.Now() // or before
 	eventually(t, "its time is up", func() bool { return time.Since(asked) > 10*time.Millisecond })
 	send(from, "late")
 	eventually(t, "what is late is dropped", func() bool { return astray(t, n) == 3 })
