@@ -105,6 +105,21 @@ func TestDeadlines(t *testing.T) {
 	ask()
 }
 
+// What nobody answers is sent again at intervals that double (docs/protocol.md): in a second behind 20, 60, 140, 300 and 620 ms, and
+// later by a busy machine.
+func TestIntervals(t *testing.T) {
+	s := serve(t, "127.0.0.1:0", rpcserver.Faults{})
+	s.Lose(func(*api.Header) bool { return true })
+	each(t, func(t *testing.T, d *driver) {
+		d.open(settings{Address: s.Addr().String()})
+		o := d.call(false, call{Workload: echoPacket, DeadlineUS: 1_000_000})[0]
+		if st := d.stats(); o.Error != "deadline exceeded" || st.Resent > 5 {
+			t.Errorf("%+v, %+v", o, st)
+		}
+		d.close()
+	})
+}
+
 // Calls that have time do not end, however often their packets are lost.
 func TestPatience(t *testing.T) {
 	const tries, minute = 4, 60_000
