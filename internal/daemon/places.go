@@ -16,17 +16,19 @@ import (
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/internal/backend/process"
+	"github.com/lambdanic/lambdanic/internal/kernel"
 	"github.com/lambdanic/lambdanic/internal/nic"
 	"github.com/lambdanic/lambdanic/internal/worker"
 )
 
-// openPlaces brings up what runs lambdas here. A NIC that was asked for by name must come up; without one, the node has
-// processes alone, and says why.
+// openPlaces brings up what runs lambdas here. A NIC that was asked for by name must come up, and so must any on a machine that lets
+// us try; else the node has processes alone, and says why.
 func (d *Daemon) openPlaces(ctx context.Context) error {
 	place, err := d.openNIC(ctx)
+	var unfit *kernel.Error
 	switch {
 	case err == nil:
-	case len(d.cfg.Interfaces) > 0:
+	case len(d.cfg.Interfaces) > 0, errors.As(err, &unfit):
 		return err
 	default:
 		place = worker.Place{Target: api.TargetNIC, Reason: reason(err)}
