@@ -15,7 +15,7 @@ SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 C_FILES = $(wildcard $(shell git ls-files --cached --others --exclude-standard "*.c" "*.h" "*.cpp"))
 GENERATED = $(shell git grep -lE '^(//|/\*|--|#) (Code generated|Generated) ')
 
-.PHONY: build deps generate check-generated demo test lint format fuzz bench clients install clean help
+.PHONY: build deps generate check-generated demo test test-kernels lint format fuzz bench clients install clean help
 
 build: build/.generated ## Build build/lambdanic, build/lambda-host, build/pacer, the compiler's plugin and the C client
 	tools/deps -n
@@ -48,6 +48,9 @@ demo: deps build ## Run the three lambdas on the NIC and as processes, and compa
 
 test: deps build ## Run every test; the last line counts them
 	$(GOTESTSUM) --format pkgname --jsonfile build/test.json --post-run-command tools/count --raw-command -- tools/gotest
+
+test-kernels: deps build ## Run the main tests on Debian's kernels, in virtual machines
+	$(SUDO) tools/kernels
 
 lint: deps check-generated ## Check the style of Go and C and that generated files are fresh
 	clang-format-19 --dry-run --Werror $(C_FILES)

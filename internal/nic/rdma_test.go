@@ -24,7 +24,7 @@ const rdmaWorkload = 0x50007
 // reverser is a lambda that answers a whole message reversed, with memory for regions.
 func reverser(t testing.TB, size string, regions int) backend.Deployment {
 	t.Helper()
-	source, err := os.ReadFile("../../test/lambdas/mirror.c")
+	source, err := os.ReadFile("../../test/lambdas/mirror/mirror.c")
 	if err != nil {
 		t.Fatal(err)
 	}

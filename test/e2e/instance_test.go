@@ -57,6 +57,9 @@ func newInstance(t *testing.T) *instance {
 		dir:     dir,
 		gateway: freeAddr(t, "127.0.0.1"),
 	}
+	if err := i.fillStore(); err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
 		if out, err := i.try("down", "--purge"); err != nil {
 			t.Errorf("down: %v\n%s", err, out)
