@@ -62,10 +62,12 @@ Layout::Layout(Module &module, const Provenance &provenance) : module(module)
 	const DataLayout &layout = module.getDataLayout();
 
 	for (GlobalVariable &global : module.globals()) {
-		if (isOfRequest(global))
+		if (isOfRequest(global)) {
 			stride = place(own, &global, stride, sizeOf(&global, layout));
-		else if (provenance.escaped().count(&global))
+			ofRequest.push_back(&global);
+		} else if (provenance.escaped().count(&global)) {
 			partsAt = place(shared, &global, partsAt, sizeOf(&global, layout));
+		}
 	}
 	for (Function &function : module) {
 		for (Instruction &inst : instructions(function)) {
@@ -78,16 +80,6 @@ Layout::Layout(Module &module, const Provenance &provenance) : module(module)
 	}
 	partsAt = alignTo(partsAt, 64);
 	stride = alignTo(stride, 64);
-}
-
-SmallVector<GlobalVariable *, 2> Layout::requestObjects() const
-{
-	SmallVector<GlobalVariable *, 2> list;
-
-	for (auto &[object, at] : own)
-		if (auto *global = dyn_cast<GlobalVariable>(object))
-			list.push_back(global);
-	return list;
 }
 
 // What the loader hands from revision to revision, or what the SDK addresses, has a map of its own.
@@ -103,17 +95,17 @@ void Layout::report(const Provenance &provenance) const
 	}
 }
 
+// By lists of globals: the locals among what is each CPU's own may be gone by now.
 void Layout::removeMoved()
 {
-	for (auto &objects : { shared, own }) {
-		for (auto &[object, at] : objects) {
-			auto *global = dyn_cast<GlobalVariable>(object);
-			if (!global)
-				continue;
-			global->removeDeadConstantUsers();
-			if (global->use_empty())
-				global->eraseFromParent();
-		}
+	SmallVector<GlobalVariable *, 16> moved(ofRequest.begin(), ofRequest.end());
+
+	for (auto &[object, at] : shared)
+		moved.push_back(cast<GlobalVariable>(object));
+	for (GlobalVariable *global : moved) {
+		global->removeDeadConstantUsers();
+		if (global->use_empty())
+			global->eraseFromParent();
 	}
 }
 

@@ -78,14 +78,20 @@ class Layout
 	void removeMoved();
 
 	// The objects that begin anew with each request: their first word is set to zero.
-	llvm::SmallVector<llvm::GlobalVariable *, 2> requestObjects() const;
+	llvm::ArrayRef<llvm::GlobalVariable *> requestObjects() const
+	{
+		return ofRequest;
+	}
 
       private:
 	llvm::Constant *rewrite(llvm::Constant *);
 
 	llvm::Module &module;
 	llvm::GlobalVariable *map = nullptr;
-	llvm::MapVector<llvm::Value *, uint64_t> shared, own;
+	llvm::MapVector<llvm::Value *, uint64_t> shared; // globals
+	// Globals and locals; what is rewritten of a function may have removed its locals, so that the keys are only compared.
+	llvm::MapVector<llvm::Value *, uint64_t> own;
+	llvm::SmallVector<llvm::GlobalVariable *, 2> ofRequest; // those globals
 	uint64_t partsAt = GuardBytes, stride = 0;
 	bool forged = false; // pointers without objects are followed
 };
