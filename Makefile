@@ -50,7 +50,7 @@ test: deps build ## Run every test; the last line counts them
 	$(GOTESTSUM) --format pkgname --jsonfile build/test.json --post-run-command tools/count --raw-command -- tools/gotest
 
 test-kernels: deps build ## Run the main tests on Debian's kernels, in virtual machines
-	$(SUDO) tools/kernels
+	tools/kernels
 
 lint: deps check-generated ## Check the style of Go and C and that generated files are fresh
 	clang-format-19 --dry-run --Werror $(C_FILES)

@@ -21,8 +21,8 @@ import (
 	"github.com/lambdanic/lambdanic/internal/worker"
 )
 
-// openPlaces brings up what runs lambdas here. A NIC that was asked for by name must come up, and so must any on a machine that lets
-// us try; else the node has processes alone, and says why.
+// openPlaces brings up what runs lambdas here. A NIC that was asked for by name must come up, and the kernel must not refuse its
+// program. Else, as where we may not load it, the node has processes alone, and says why.
 func (d *Daemon) openPlaces(ctx context.Context) error {
 	place, err := d.openNIC(ctx)
 	var unfit *kernel.Error

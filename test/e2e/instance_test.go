@@ -153,12 +153,17 @@ func (i *instance) node() api.Node {
 // hostAddr is the host's own address on the NIC's link, by which lambdas on the NIC reach it.
 func (i *instance) hostAddr() string {
 	i.t.Helper()
+	return i.wayToNIC().Src.String()
+}
+
+func (i *instance) wayToNIC() netlink.Route {
+	i.t.Helper()
 	nic := i.describeNIC()
 	routes, err := netlink.RouteGet(nic)
 	if err != nil || len(routes) == 0 {
 		i.t.Fatalf("find the way to the NIC at %v: %v", nic, err)
 	}
-	return routes[0].Src.String()
+	return routes[0]
 }
 
 // describeNIC gives the NIC's address, which the daemon names behind "at".

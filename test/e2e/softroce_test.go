@@ -53,8 +53,10 @@ type softRoCE struct {
 
 func newSoftRoCE(t *testing.T, i *instance) *softRoCE {
 	t.Helper()
-	host := netip.MustParseAddr(i.hostAddr())
-	end := interfaceOf(t, host)
+	end, err := net.InterfaceByIndex(i.wayToNIC().LinkIndex)
+	if err != nil {
+		t.Fatal(err)
+	}
 	p := &softRoCE{t: t, i: i, device: "rxe_" + i.name, file: filepath.Join(t.TempDir(), "message")}
 	if out, err := exec.Command("rdma", "link", "add", p.device, "type", "rxe", "netdev", end.Name).CombinedOutput(); err != nil {
 		t.Fatalf("rdma link add: %v\n%s", err, out)
@@ -79,24 +81,6 @@ func newSoftRoCE(t *testing.T, i *instance) *softRoCE {
 	}
 	write(t, p.file, string(p.message))
 	return p
-}
-
-func interfaceOf(t *testing.T, addr netip.Addr) net.Interface {
-	t.Helper()
-	all, err := net.Interfaces()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, l := range all {
-		addrs, _ := l.Addrs()
-		for _, a := range addrs {
-			if prefix, err := netip.ParsePrefix(a.String()); err == nil && prefix.Addr() == addr {
-				return l
-			}
-		}
-	}
-	t.Fatalf("no interface has %v", addr)
-	return net.Interface{}
 }
 
 // on is the device within a subtest.
