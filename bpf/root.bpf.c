@@ -15,6 +15,9 @@
 #include "call.h"
 #include "pass.h"
 
+/* What checks of a packet return instead of an XDP action where it goes on to its lambda. */
+#define LN_ACCEPTED (-1)
+
 /* Answers the packet at hand with an error. message_len says how much room a reply would have needed, or 0. */
 LN_GLOBAL int ln_refuse(struct xdp_md *ctx, struct ln_scratch *scratch, __u32 code, __u32 message_len)
 {
@@ -364,20 +367,16 @@ static __noinline int ln_single(struct xdp_md *ctx, struct ln_scratch *scratch, 
 	return ln_epilogue(ctx, scratch, req, slot, verdict);
 }
 
-/* A request of one packet that is to be executed at most once. */
-static __noinline int ln_single_once(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req)
+/* A request of one packet, to be executed at most once: LN_ACCEPTED the first time, or the action on one that came again. */
+static __noinline int ln_accept_once(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req)
 {
 	struct ln_answer answer = { .count = 1 };
-	struct ln_stats *stats;
-	__u32 len, slot = scratch->slot;
+	__u32 len;
 	int failed;
 
 	switch (ln_once_arrive(&scratch->flow)) {
 	case LN_ONCE_NEW:
-		stats = bpf_map_lookup_elem(&ln_slot_stats, &slot);
-		if (stats)
-			stats->requests++;
-		return ln_single(ctx, scratch, req);
+		return LN_ACCEPTED;
 	case LN_ONCE_UNDERWAY:
 		return XDP_DROP;
 	case LN_ONCE_ANSWERED:
@@ -486,19 +485,17 @@ static __always_inline int ln_describe(struct ln_scratch *scratch, struct ln_req
 	return 0;
 }
 
-/* Everything behind the match: checks, then the path that the packet's type and the lambda's mode ask for. */
+/* The path that an accepted packet's type and its lambda's mode ask for. */
 static __always_inline int ln_serve(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req)
 {
 	const struct ln_rpc *rpc = (const struct ln_rpc *)scratch->flow.rpc;
 	const struct ln_slot *slot = bpf_map_lookup_elem(&ln_slots, &scratch->slot);
 	struct ln_stats *stats = bpf_map_lookup_elem(&ln_slot_stats, &scratch->slot);
 	__u32 pull = rpc->type == LN_TYPE_PULL;
+	int action;
 
 	if (!slot || !stats)
 		return XDP_DROP;
-	stats->bytes_in += bpf_ntohs(rpc->length);
-	if (bpf_ntohs(rpc->length) > scratch->flow.room || ln_describe(scratch, req, rpc, slot))
-		return ln_refuse_for(ctx, scratch, LN_CODE_MALFORMED, 0);
 	if (rpc->type == LN_TYPE_ACK)
 		return rpc->flags & LN_FLAG_DONE ? ln_done(scratch, slot) : XDP_DROP;
 	if (rpc->flags & LN_FLAG_REGION)
@@ -514,25 +511,27 @@ static __always_inline int ln_serve(struct xdp_md *ctx, struct ln_scratch *scrat
 		return ln_message_packet(ctx, scratch, req, 0);
 	if (scratch->place.count > 1 || scratch->place.message_len > slot->message_max)
 		return ln_refuse_for(ctx, scratch, LN_CODE_TOO_LARGE, 0);
-	if (scratch->place.once)
-		return ln_single_once(ctx, scratch, req);
+	if (scratch->place.once) {
+		action = ln_accept_once(ctx, scratch, req);
+		if (action != LN_ACCEPTED)
+			return action;
+	}
 	stats->requests++;
 	return ln_single(ctx, scratch, req);
 }
 
-/* A datagram to the λ-RPC port. */
-static __always_inline int ln_rpc_packet(struct xdp_md *ctx, const struct ln_packet *pkt)
+/* Finds the lambda that a datagram to the λ-RPC port asks for, and saves what an answer needs. */
+static __always_inline int ln_find_lambda(struct xdp_md *ctx, const struct ln_packet *pkt, struct ln_scratch *scratch,
+					  struct ln_request *req)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
-	__u32 zero = 0, at = pkt->l4 + sizeof(struct udphdr);
-	struct ln_scratch *scratch = bpf_map_lookup_elem(&ln_scratchpads, &zero);
-	struct ln_request *req = bpf_map_lookup_elem(&ln_requests, &zero);
+	__u32 at = pkt->l4 + sizeof(struct udphdr);
 	const struct ln_rpc *rpc = data + at;
 	int slot;
 
-	if (!scratch || !req || at > 0xff || (void *)(rpc + 1) > end ||
-	    pkt->udp_len < sizeof(struct udphdr) + sizeof(*rpc) || rpc->magic != bpf_htons(LN_RPC_MAGIC) ||
-	    rpc->version != LN_RPC_VERSION || rpc->type == LN_TYPE_RESPONSE || rpc->type == LN_TYPE_ERROR)
+	if (at > 0xff || (void *)(rpc + 1) > end || pkt->udp_len < sizeof(struct udphdr) + sizeof(*rpc) ||
+	    rpc->magic != bpf_htons(LN_RPC_MAGIC) || rpc->version != LN_RPC_VERSION || rpc->type == LN_TYPE_RESPONSE ||
+	    rpc->type == LN_TYPE_ERROR)
 		return XDP_PASS;
 	slot = ln_match(bpf_ntohl(rpc->workload), rpc->request);
 	if (slot == LN_MATCH_NONE)
@@ -561,7 +560,45 @@ static __always_inline int ln_rpc_packet(struct xdp_md *ctx, const struct ln_pac
 	}
 	if (slot == LN_MATCH_NONE)
 		return ln_refuse(ctx, scratch, LN_CODE_UNKNOWN_WORKLOAD, 0);
-	return ln_serve(ctx, scratch, req);
+	return LN_ACCEPTED;
+}
+
+/*
+ * Checks a datagram to the λ-RPC port and describes it to the lambda that it asks for: LN_ACCEPTED, or the action on a
+ * packet that no lambda serves. Not inlined, so that its stack is free again when the lambda runs: Linux 6.8 has none to spare.
+ */
+static __noinline int ln_accept(struct xdp_md *ctx, const struct ln_packet *pkt, struct ln_scratch *scratch,
+				struct ln_request *req)
+{
+	const struct ln_rpc *rpc = (const struct ln_rpc *)scratch->flow.rpc;
+	int action = ln_find_lambda(ctx, pkt, scratch, req);
+	const struct ln_slot *slot;
+	struct ln_stats *stats;
+
+	if (action != LN_ACCEPTED)
+		return action;
+	slot = bpf_map_lookup_elem(&ln_slots, &scratch->slot);
+	stats = bpf_map_lookup_elem(&ln_slot_stats, &scratch->slot);
+	if (!slot || !stats)
+		return XDP_DROP;
+	stats->bytes_in += bpf_ntohs(rpc->length);
+	if (bpf_ntohs(rpc->length) > scratch->flow.room || ln_describe(scratch, req, rpc, slot))
+		return ln_refuse_for(ctx, scratch, LN_CODE_MALFORMED, 0);
+	return LN_ACCEPTED;
+}
+
+/* A datagram to the λ-RPC port. */
+static __always_inline int ln_rpc_packet(struct xdp_md *ctx, const struct ln_packet *pkt)
+{
+	__u32 zero = 0;
+	struct ln_scratch *scratch = bpf_map_lookup_elem(&ln_scratchpads, &zero);
+	struct ln_request *req = bpf_map_lookup_elem(&ln_requests, &zero);
+	int action;
+
+	if (!scratch || !req)
+		return XDP_PASS;
+	action = ln_accept(ctx, pkt, scratch, req);
+	return action == LN_ACCEPTED ? ln_serve(ctx, scratch, req) : action;
 }
 
 /* A datagram to one of the calls' ports: the lambda goes on where it left off. */
