@@ -44,9 +44,19 @@ func wantFaults(t *testing.T, c *rawClient, n int) {
 func TestTimeLimit(t *testing.T) {
 	_, c := serveLimited(t, 100*time.Microsecond)
 	for range manyRuns {
-		c.send(packet(c.header(workload, methodToil, 1), []byte("x"), 0))
+		c.send(packet(c.header(workload, methodToil, 4), []byte{90, 0, 0, 0}, 0))
 	}
 	wantFaults(t, c, manyRuns)
+}
+
+// A run that is charged for what interrupted it is not ended. The lambda's own 10 ms stand for the most that soft interrupts take.
+func TestInterruptedRun(t *testing.T) {
+	_, c := serveLimited(t, 100*time.Microsecond)
+	for range manyRuns {
+		if h, _ := c.call(workload, methodToil, []byte{1, 0, 0, 0}, 0); h.Type != api.TypeResponse {
+			t.Fatalf("got %+v", h)
+		}
+	}
 }
 
 // A request that is sent again, as it hangs, does not run again.
