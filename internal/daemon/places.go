@@ -21,8 +21,9 @@ import (
 	"github.com/lambdanic/lambdanic/internal/worker"
 )
 
-// openPlaces brings up what runs lambdas here. A NIC that was asked for by name must come up, and the kernel must not refuse its
-// program. Else, as where we may not load it, the node has processes alone, and says why.
+// openPlaces brings up what runs lambdas here. It fails where a NIC was asked for by name and does not come up, and where the kernel
+// refuses the NIC program. If the NIC does not come up for another reason, such as a missing privilege, the node runs lambdas as
+// processes alone, and says why.
 func (d *Daemon) openPlaces(ctx context.Context) error {
 	place, err := d.openNIC(ctx)
 	var unfit *kernel.Error

@@ -34,10 +34,14 @@ func newTrial() *trial { return &trial{mode: nic.ModeNative, write: compiler.Sca
 const mendFirst = "mend what is missing above; if nothing is, report this at " + kernel.Issues
 
 func (t *trial) run(ctx context.Context) []Check {
-	return []Check{
+	checks := []Check{
 		probe{"NIC program", true, t.up, mendFirst}.run(ctx),
 		probe{"lambda on the NIC", true, t.call, mendFirst}.run(ctx),
 	}
+	if gone := (probe{"clean-up", false, t.down, "remove by hand what is named"}).run(context.WithoutCancel(ctx)); !gone.OK {
+		checks = append(checks, gone)
+	}
+	return checks
 }
 
 func (t *trial) up(ctx context.Context) (detail string, err error) {
@@ -59,9 +63,7 @@ func (t *trial) up(ctx context.Context) (detail string, err error) {
 // bpf is where nic.Up mounts a BPF file system.
 func (t *trial) bpf() string { return filepath.Join(t.dir, "bpf") }
 
-// call is the last step, and cleans up.
 func (t *trial) call(ctx context.Context) (detail string, err error) {
-	defer func() { err = errors.Join(err, t.down(context.WithoutCancel(ctx))) }()
 	if t.nic == nil {
 		return "", errors.New("there is no NIC to run it on")
 	}
@@ -69,8 +71,10 @@ func (t *trial) call(ctx context.Context) (detail string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("build a lambda: %w", err)
 	}
-	if err := t.nic.Deploy(ctx, d); err != nil {
+	if err := t.nic.Deploy(ctx, d); errors.Is(err, nic.ErrRefused) {
 		return "", kernel.Fails("does not take a lambda", err)
+	} else if err != nil {
+		return "", fmt.Errorf("deploy a lambda: %w", err)
 	}
 	client, err := lambdanic.Dial(t.nic.Addr().String())
 	if err != nil {
@@ -82,6 +86,8 @@ func (t *trial) call(ctx context.Context) (detail string, err error) {
 		return r.Status, r.Body, err
 	})
 	switch {
+	case ctx.Err() != nil:
+		return "", fmt.Errorf("call a lambda: %w", ctx.Err())
 	case errors.Is(err, lambdanic.ErrDeadlineExceeded):
 		return "", fmt.Errorf("call a lambda: %w: does a packet filter drop UDP from %v?", err, t.nic.Addr())
 	case err != nil:
@@ -108,14 +114,14 @@ func (t *trial) build(ctx context.Context) (d backend.Deployment, examples []api
 }
 
 // down removes all that the trial made, also after steps that failed.
-func (t *trial) down(ctx context.Context) error {
+func (t *trial) down(ctx context.Context) (detail string, err error) {
 	if t.dir == "" {
-		return nil
+		return "", nil
 	}
 	var errs []error
 	if t.nic != nil {
 		errs = append(errs, t.nic.Close(), nic.Down(ctx, t.config))
 	}
 	_ = unix.Unmount(t.bpf(), 0) // what is still mounted cannot be removed, which is an error
-	return errors.Join(append(errs, os.RemoveAll(t.dir))...)
+	return "", errors.Join(append(errs, os.RemoveAll(t.dir))...)
 }

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler"
@@ -55,6 +57,24 @@ func altered(file, from, to string) func(dir, name string) error {
 			return err
 		}
 		return os.WriteFile(file, bytes.ReplaceAll(text, []byte(from), []byte(to)), 0o600)
+	}
+}
+
+// What cannot be removed is named, whatever else failed.
+func TestTrialLeavesAMount(t *testing.T) {
+	var mount string
+	trial := trial{mode: nic.ModeNative, write: func(dir, _ string) error {
+		mount = dir
+		return errors.Join(os.Mkdir(dir, 0o700), unix.Mount("none", dir, "tmpfs", 0, ""), errors.New("no lambda"))
+	}}
+	leavesNothing(t, &trial)
+	checks := trial.run(t.Context())
+	if len(checks) != 3 || checks[1].Detail != "build a lambda: no lambda" || checks[2].OK || checks[2].Needed ||
+		!strings.Contains(checks[2].Detail, mount) || checks[2].Remedy != "remove by hand what is named" {
+		t.Errorf("got %+v", checks)
+	}
+	if err := errors.Join(unix.Unmount(mount, 0), os.RemoveAll(trial.dir)); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -3,7 +3,9 @@ package nic
 import (
 	"errors"
 	"fmt"
+	"slices"
 
+	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
 	"github.com/lambdanic/lambdanic/compiler/diagnose"
@@ -18,17 +20,23 @@ func verifierError(err error) error {
 	return fmt.Errorf("load the program: %w", err)
 }
 
+const enotsupp = unix.Errno(524) // of the kernel's include/linux/errno.h; no C library has it
+
+// unknown are what a kernel answers that lacks a kind of map, a helper or a flag.
+var unknown = []error{ebpf.ErrNotSupported, unix.EINVAL, unix.E2BIG, unix.EOPNOTSUPP, enotsupp}
+
 // refused says in one line why the kernel does not take the NIC program, and which one does. All that the verifier says goes to
-// who debugs.
+// who debugs. Any other failure is not the kernel's: no other one helps.
 func (c Config) refused(err error) error {
-	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOMEM) { // no other kernel helps
+	o := diagnose.Explain(err, nil)
+	if o == nil {
+		if slices.ContainsFunc(unknown, func(e error) bool { return errors.Is(err, e) }) {
+			return kernel.Fails("does not take the NIC program", err)
+		}
 		return fmt.Errorf("load the NIC program: %w", err)
 	}
-	if o := diagnose.Explain(err, nil); o != nil {
-		for _, line := range o.Log {
-			c.Log.Debug("the verifier on the NIC program", "says", line)
-		}
-		err = errors.New(o.Message)
+	for _, line := range o.Log {
+		c.Log.Debug("the verifier on the NIC program", "says", line)
 	}
-	return kernel.Fails("does not take the NIC program", err)
+	return kernel.Fails("does not take the NIC program", errors.New(o.Message))
 }

@@ -5,15 +5,17 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	lambdanic "github.com/lambdanic/lambdanic/client/go"
 )
 
-// load calls a function over and over, without a gateway, until it is told to stop; every call must be answered rightly.
+// load calls a function over and over, without a gateway, until it is told to stop. Every call must be answered rightly, and none
+// is sent a second time.
 func (i *instance) load(function string, callers int) (stop func() (calls int64)) {
 	i.t.Helper()
 	f := i.describe(function)
-	client, err := lambdanic.Dial(f.Endpoint.String())
+	client, err := lambdanic.Dial(f.Endpoint.String(), lambdanic.WithoutResend(), lambdanic.WithTimeout(time.Minute))
 	if err != nil {
 		i.t.Fatal(err)
 	}
