@@ -16,6 +16,7 @@ import (
 	"github.com/lambdanic/lambdanic/compiler/diagnose"
 	"github.com/lambdanic/lambdanic/compiler/metering"
 	"github.com/lambdanic/lambdanic/compiler/parts"
+	"github.com/lambdanic/lambdanic/internal/kernel"
 )
 
 // Verified is what the kernel's verifier says of a program that it takes.
@@ -46,6 +47,7 @@ func Verify(object []byte, all bool) (*Verified, error) {
 	if err := errors.Join(parts.Fit(spec, cpus), metering.Fill(spec, budget)); err != nil {
 		return nil, err
 	}
+	kernel.Fit(spec)
 	if err := rlimit.RemoveMemlock(); err != nil {
 		return nil, fmt.Errorf("load the program: %w", err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/compiler/metering"
 	"github.com/lambdanic/lambdanic/internal/backend"
+	"github.com/lambdanic/lambdanic/internal/kernel"
 )
 
 // revision is one loaded revision of a lambda.
@@ -196,7 +197,7 @@ func (n *NIC) unloadAll(list []succession) error {
 	return errors.Join(errs...)
 }
 
-// fit makes an object fit for the machine.
+// fit makes an object fit for the machine and its kernel.
 func fit(spec *ebpf.CollectionSpec) error {
 	cpus, err := ebpf.PossibleCPU()
 	if err != nil {
@@ -205,6 +206,7 @@ func fit(spec *ebpf.CollectionSpec) error {
 	if _, err := compiler.Fit(spec, cpus); err != nil {
 		return fmt.Errorf("%w: %w", ErrRefused, err)
 	}
+	kernel.Fit(spec)
 	return nil
 }
 

@@ -85,7 +85,7 @@ func (r *revision) maps(f func(*ebpf.Map, *ebpf.MapInfo) error) error {
 // objects calls f with each of the author's objects that can change.
 func (r *revision) objects(f func(*ebpf.Map, btf.VarSecinfo) error) error {
 	return r.maps(func(m *ebpf.Map, info *ebpf.MapInfo) error {
-		if m.Flags()&unix.BPF_F_RDONLY_PROG != 0 {
+		if m.Flags()&unix.BPF_F_RDONLY_PROG != 0 || strings.HasPrefix(info.Name, ".rodata") { // kernel.Fit
 			return nil
 		}
 		for _, v := range variables(info) {

@@ -1,0 +1,51 @@
+package kernel
+
+import (
+	"errors"
+	"strings"
+	"sync"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"golang.org/x/sys/unix"
+)
+
+// Fit changes what the running kernel would refuse of a lambda's object, though nothing is wrong with it. Where
+// bpf_xdp_store_bytes() does not take a constant, the object's constants are no longer read-only for its programs: one that writes
+// to its own constants is not refused there.
+func Fit(spec *ebpf.CollectionSpec) {
+	if !sendsConstants() {
+		makeWritable(spec)
+	}
+}
+
+func makeWritable(spec *ebpf.CollectionSpec) {
+	for name, m := range spec.Maps {
+		if strings.HasPrefix(name, ".rodata") {
+			m.Flags &^= unix.BPF_F_RDONLY_PROG
+		}
+	}
+}
+
+// sendsConstants says whether bpf_xdp_store_bytes() takes bytes of a read-only map. The verifiers of Linux 6.16 and 6.17 have it
+// write to what it reads; those of 6.12.117, 6.18.15 and 7.3 do not.
+var sendsConstants = sync.OnceValue(func() bool {
+	constant, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: 1, Flags: unix.BPF_F_RDONLY_PROG})
+	if err != nil {
+		return true // the lambda's own maps will show what is wrong
+	}
+	defer constant.Close()
+	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.XDP, License: "GPL", Instructions: asm.Instructions{
+		asm.Mov.Imm(asm.R2, 0),
+		asm.LoadMapValue(asm.R3, constant.FD(), 0),
+		asm.Mov.Imm(asm.R4, 8),
+		asm.FnXdpStoreBytes.Call(),
+		asm.Mov.Imm(asm.R0, 0),
+		asm.Return(),
+	}})
+	var refused *ebpf.VerifierError
+	if err == nil {
+		program.Close()
+	}
+	return !errors.As(err, &refused)
+})
