@@ -65,11 +65,10 @@ func sendTwin(t testing.TB, conn *net.UDPConn, job, serial uint32) {
 // arrivals reads so many packets of twins' and counts each of them.
 func arrivals(t testing.TB, conn *net.UDPConn, count int, seen map[twin]int) {
 	t.Helper()
-	buf := make([]byte, 64)
 	for range count {
-		k, err := conn.Read(buf)
-		if err != nil || k != 12 {
-			t.Fatalf("got %x, %v", buf[:k], err)
+		buf := receive(t, conn)
+		if len(buf) != 12 {
+			t.Fatalf("got %x", buf)
 		}
 		seen[twin{binary.BigEndian.Uint32(buf), binary.BigEndian.Uint32(buf[4:]), binary.BigEndian.Uint32(buf[8:])}]++
 	}
@@ -200,8 +199,8 @@ func TestWaitedCloneAsksService(t *testing.T) {
 	if _, err := client.Write(append([]byte{0, 0, 0, 2}, make([]byte, 16)...)); err != nil {
 		t.Fatal(err)
 	}
-	if k, err := host.Read(make([]byte, 64)); err != nil || k != 0 { // what was marked goes at once
-		t.Fatalf("the host got %d bytes, %v", k, err)
+	if got := receive(t, host); len(got) != 0 { // what was marked goes at once
+		t.Fatalf("the host got %d bytes", len(got))
 	}
 	eventually(t, "the clone waits", func() bool { return len(waiting(t, n)) == 1 })
 	letGo(t, n)
@@ -212,9 +211,8 @@ func TestWaitedCloneAsksService(t *testing.T) {
 	if _, err := service.WriteToUDPAddrPort([]byte("answer"), from); err != nil {
 		t.Fatal(err)
 	}
-	answer := make([]byte, 64)
-	if k, err := client.Read(answer); err != nil || string(answer[:k]) != "answer" {
-		t.Errorf("answer %q, %v", answer[:k], err)
+	if answer := receive(t, client); string(answer) != "answer" {
+		t.Errorf("answer %q", answer)
 	}
 }
 

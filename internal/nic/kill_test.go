@@ -90,7 +90,7 @@ func live(path string) error {
 
 // settle waits until what was superseded is freed, so that each life goes through the same steps in the same order.
 func settle(n *NIC, serving int) error {
-	for stop := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for stop := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		n.mu.Lock()
 		slots := len(n.loaded)
 		n.mu.Unlock()
@@ -171,13 +171,7 @@ func stillServes(t *testing.T, c Config) {
 	if _, err := conn.Write(r.Build(workloads)); err != nil {
 		t.Fatal(err)
 	}
-	conn.SetReadDeadline(time.Now().Add(10 * time.Second))
-	buf := make([]byte, 2048)
-	size, err := conn.Read(buf)
-	if err != nil {
-		t.Fatalf("nobody answers: %v", err)
-	}
-	if h, _, err := api.ParsePacket(buf[:size]); err != nil || h.Type != api.TypeResponse || h.Revision < 1 || h.Revision > 2 {
+	if h, _, err := api.ParsePacket(receive(t, conn)); err != nil || h.Type != api.TypeResponse || h.Revision < 1 || h.Revision > 2 {
 		t.Errorf("got %+v, %v", h, err)
 	}
 }

@@ -151,10 +151,10 @@ func deployment(a *compiler.Artifact, workload, revision uint32) backend.Deploym
 	}
 }
 
-// withService points the deployment's only service at an address.
+// withService points the deployment's only service at an address, which has time to answer, however busy the machine.
 func withService(d backend.Deployment, addr netip.AddrPort) backend.Deployment {
 	s := d.Spec.Services[0]
-	d.Services = []backend.Service{{Name: s.Name, Protocol: s.Protocol, Servers: []netip.AddrPort{addr}, Timeout: s.Timeout}}
+	d.Services = []backend.Service{{Name: s.Name, Protocol: s.Protocol, Servers: []netip.AddrPort{addr}, Timeout: api.Duration(longest)}}
 	return d
 }
 
@@ -212,11 +212,21 @@ func usage(n *NIC) used {
 // eventually polls until f holds.
 func eventually(t testing.TB, what string, f func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !f(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); !f(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("not within 20 s: %s", what)
+			t.Fatalf("not within %v: %s", patience, what)
 		}
 	}
+}
+
+// now is the time of the clock that message records go by.
+func now(t testing.TB) uint64 {
+	t.Helper()
+	ns, err := monotonic()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ns
 }
 
 func wantError(t testing.TB, err error, text string) {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net/netip"
 	"testing"
-	"time"
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/client/roce"
@@ -80,7 +79,7 @@ func TestRDMAOnTheWire(t *testing.T) {
 					t.Error(err)
 				}
 			}()
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			data := randomBytes(1<<20 - 3)
 			c.event.Length = uint32(len(data))

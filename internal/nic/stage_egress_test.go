@@ -132,7 +132,7 @@ func TestStageSeesItsOwn(t *testing.T) {
 // query is what the key-value client sends for job 2 to the service at the socket, and the port that it came from.
 func query(t testing.TB, service *net.UDPConn) (text []byte, from netip.AddrPort) {
 	t.Helper()
-	if err := service.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := service.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
 	buf := make([]byte, 2048)
@@ -169,14 +169,12 @@ func TestStageAnswersWhoAsked(t *testing.T) {
 	}
 	wantAnswer := func(want string) {
 		t.Helper()
-		answer := make([]byte, 2048)
-		if k, err := conn.Read(answer); err != nil || string(answer[:k]) != want {
-			t.Fatalf("answer %q, %v, want %q", answer[:k], err, want)
+		if answer := receive(t, conn); string(answer) != want {
+			t.Fatalf("answer %q, want %q", answer, want)
 		}
 	}
 
 	d := withService(stageProgram(t, "kv_client", stageID, 1), addr)
-	d.Services[0].Timeout = api.Duration(time.Minute)
 	deploy(t, n, d)
 	nobody := netip.AddrPortFrom(n.Addr().Addr(), 20001)
 	send(nobody, "to whom nobody asked for")

@@ -163,10 +163,21 @@ func jobSocket(t testing.TB, n *NIC) *net.UDPConn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	return conn
+}
+
+// receive reads the next datagram.
+func receive(t testing.TB, conn net.Conn) []byte {
+	t.Helper()
+	if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
-	return conn
+	buf := make([]byte, 2048)
+	k, err := conn.Read(buf)
+	if err != nil {
+		t.Fatalf("nothing came: %v", err)
+	}
+	return buf[:k]
 }
 
 // ask sends a job and gives what comes back.
@@ -175,12 +186,7 @@ func ask(t testing.TB, conn *net.UDPConn, number byte, room int) []byte {
 	if _, err := conn.Write(append([]byte{0, 0, 0, number}, make([]byte, room)...)); err != nil {
 		t.Fatal(err)
 	}
-	answer := make([]byte, 2048)
-	k, err := conn.Read(answer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return answer[:k]
+	return receive(t, conn)
 }
 
 // The programs answer ordinary sockets, through the kernel's own stack and its checks.
@@ -263,9 +269,8 @@ func TestStageMarksForTheHost(t *testing.T) {
 		if _, err := client.Write(append(append([]byte{0, 0, 0, 2}, make([]byte, 16)...), tail...)); err != nil {
 			t.Fatal(err)
 		}
-		got := make([]byte, 2048)
-		if k, err := host.Read(got); err != nil || string(got[:k]) != tail {
-			t.Fatalf("the host got %q, %v, want %q", got[:k], err, tail)
+		if got := receive(t, host); string(got) != tail {
+			t.Fatalf("the host got %q, want %q", got, tail)
 		}
 	}
 }
@@ -281,9 +286,6 @@ func listenOnNIC(t testing.TB, n *NIC, port uint16) (conn *net.UDPConn) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	if err := conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
 	return conn
 }
 
