@@ -9,8 +9,8 @@ import (
 	"github.com/lambdanic/lambdanic/test/packets"
 )
 
-// heldSpec has messages that last as long as their client wants, if it sends anything every three seconds.
-const heldSpec = "message: {mode: assemble, max: 64KiB, in_flight: 8, timeout: 3s}"
+// heldSpec has messages that last as long as their client wants, if it sends anything every minute.
+const heldSpec = "message: {mode: assemble, max: 64KiB, in_flight: 8, timeout: 1m}"
 
 func slotOf(n *NIC, workload uint32) uint32 {
 	n.mu.Lock()
@@ -77,18 +77,14 @@ func TestMessageOutlivesItsRevision(t *testing.T) {
 			c := testConfig(t)
 			c.drainLimit = time.Millisecond
 			n := open(t, c)
-			// All are built before, as the message would expire meanwhile.
-			revisions := []backend.Deployment{version(t, w, 1, heldSpec), version(t, w, 2, heldSpec)}
-			if next != nil {
-				revisions = append(revisions, next(t))
-			}
-			deploy(t, n, revisions[0])
+			deploy(t, n, version(t, w, 1, briefSpec)) // which may go soon
 			old := slotOf(n, w)
 			list := beginMessage(t, n, 1)
-			deploy(t, n, revisions[1])
 			editRecords(t, n, old, lastForEver) // as if its client sent something all the time
+			deploy(t, n, version(t, w, 2, heldSpec))
 			eventually(t, "its revision is freed", func() bool { return isFree(n, old) })
-			for _, d := range revisions[2:] {
+			if next != nil {
+				d := next(t)
 				deploy(t, n, d)
 				if got := slotOf(n, d.Workload); got != old {
 					t.Fatalf("slot %d is next, not %d: the test has lost its edge", got, old)
