@@ -432,12 +432,13 @@ func TestSeveralMemcacheds(t *testing.T) {
 
 // A service that is silent ties up no more ports than there are: each call has its own, and the client is told of the others.
 func TestRawCallsBusy(t *testing.T) {
+	// A call takes the first free port of 64 from a random one on: that all are taken, took 2,480 calls on average of 1,500
+	// simulations, and 3,087 at most.
 	const calls, ports = 5000, 2048
 	n := newTestNIC(t)
 	fake := newFake(t, n.HostAddr())
-	deploy(t, n, fixture(t, "caller", raw(longest, 0, api.ServiceID{}, fake.addr())))
+	deploy(t, n, fixture(t, "caller", raw(time.Hour, 0, api.ServiceID{}, fake.addr()))) // none gives its port back
 	c := dialNIC(t, n.Addr())
-	_ = c.conn.SetReadDeadline(time.Now().Add(patience))
 	refused := make(chan bool)
 	go func() {
 		defer close(refused)
@@ -467,14 +468,16 @@ func TestRawCallsBusy(t *testing.T) {
 				t.Fatalf("two calls have port %d", port)
 			}
 			used[port] = true
-		case more := <-refused:
-			if !more {
-				t.Fatal("the NIC says nothing, or no error")
+		case ok := <-refused:
+			if !ok {
+				t.Fatal("the NIC says something else")
 			}
 			busy++
+		case <-time.After(patience):
+			t.Fatal("neither the service is asked nor the client refused")
 		}
 	}
-	if len(used) > ports || len(used) < ports*95/100 {
+	if len(used) != ports {
 		t.Errorf("%d of %d ports are in use", len(used), ports)
 	}
 	if got := counters(t, n).Busy; got != uint64(busy) {
