@@ -291,7 +291,9 @@ func TestRandomDeployments(t *testing.T) {
 	n := open(t, c)
 	n.buckets, n.services = newRanges(0, 10), newRanges(0, 3)
 	r := seed.Rand(t)
-	specs := []string{packetSpec, streamSpec, assembleSpec, "message: {mode: assemble, max: 2KiB, in_flight: 16}",
+	// Messages expire soon, so that revisions drain soon.
+	soon := strings.NewReplacer("timeout: 1m", "timeout: 5s")
+	specs := []string{packetSpec, soon.Replace(streamSpec), soon.Replace(assembleSpec), "message: {mode: assemble, max: 2KiB, in_flight: 16}",
 		"services: [{name: memcached, protocol: memcached, address: \"host:1\"}]"}
 	service := netip.AddrPortFrom(n.HostAddr(), 1)
 	// Each of what there is runs out, and is free again.

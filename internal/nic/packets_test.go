@@ -17,8 +17,8 @@ var workloads = map[string]uint32{"packet": 0x10001, "stream": 0x20002, "assembl
 
 const (
 	packetSpec   = "message: {mode: packet}"
-	streamSpec   = "message: {mode: stream, max: 64KiB, in_flight: 8}"
-	assembleSpec = "message: {mode: assemble, max: 64KiB, in_flight: 8}"
+	streamSpec   = "message: {mode: stream, max: 64KiB, in_flight: 8, timeout: 1m}" // none expires, however busy the machine
+	assembleSpec = "message: {mode: assemble, max: 64KiB, in_flight: 8, timeout: 1m}"
 )
 
 // everyMode brings a NIC up with a lambda of each mode.

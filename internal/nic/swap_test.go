@@ -170,7 +170,7 @@ func exchange(t testing.TB, n *NIC) uint32 {
 // A revision with another number of message records still ends what the one before it began, and still refuses what does not fit.
 func TestSwapToOtherRecords(t *testing.T) {
 	n := newTestNIC(t)
-	const spec = "message: {mode: assemble, max: 16KiB, in_flight: %d}"
+	const spec = "message: {mode: assemble, max: 16KiB, in_flight: %d, timeout: 1m}"
 	deploy(t, n, probe(t, workloads["assemble"], 1, fmt.Sprintf(spec, 8)))
 	list := fragments("assemble", methodStamp, randomBytes(100), 50)
 	call(t, n, list[0])
@@ -209,7 +209,7 @@ func TestSwapToAnotherKindOfMessages(t *testing.T) {
 		t.Run(swap.before+" to "+swap.after, func(t *testing.T) {
 			t.Parallel()
 			n := newTestNIC(t)
-			deploy(t, n, version(t, workloads["assemble"], 1, "message: {"+swap.before+"}"+memory))
+			deploy(t, n, version(t, workloads["assemble"], 1, "message: {"+swap.before+", timeout: 1m}"+memory))
 			var begun [][]packets.Frame
 			for range 4 {
 				list := fragments("assemble", methodStamp, randomBytes(4000), 1000)
