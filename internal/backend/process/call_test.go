@@ -28,14 +28,18 @@ func startMemcached(t *testing.T) (netip.AddrPort, *memcache.Client) {
 	return netip.AddrPortFrom(loopback, m.Port), m.Client
 }
 
-func serveCaller(t *testing.T, host string, services ...netip.AddrPort) (*Backend, *rawClient) {
+// serviceAt is a service that the lambda waits for, however busy the machine is.
+func serviceAt(addr netip.AddrPort) backend.Service {
+	return backend.Service{Protocol: "memcached", Servers: []netip.AddrPort{addr}, Timeout: api.Duration(patience)}
+}
+
+func serveCaller(t *testing.T, host string, services ...backend.Service) (*Backend, *rawClient) {
 	t.Helper()
 	b := newBackend(t, host, shortdir.New(t))
 	d := deployment(workload, 3, api.ModePacket, fixture(t, "caller"))
-	for i, addr := range services {
-		d.Services = append(d.Services, backend.Service{
-			Name: fmt.Sprint("s", i), Protocol: "memcached", Servers: []netip.AddrPort{addr}, Timeout: api.Duration(100 * time.Millisecond),
-		})
+	for i, s := range services {
+		s.Name = fmt.Sprint("s", i)
+		d.Services = append(d.Services, s)
 	}
 	if err := b.Deploy(t.Context(), d); err != nil {
 		t.Fatal(err)
@@ -46,7 +50,7 @@ func serveCaller(t *testing.T, host string, services ...netip.AddrPort) (*Backen
 
 func TestMemcached(t *testing.T) {
 	addr, mc := startMemcached(t)
-	_, c := serveCaller(t, plainHost, addr) // within its system calls
+	_, c := serveCaller(t, plainHost, serviceAt(addr)) // within its system calls
 	ask := func(command string) string {
 		t.Helper()
 		h, p := c.call(workload, 0, []byte(command), 1400)
@@ -101,7 +105,7 @@ func TestMemcached(t *testing.T) {
 // Many calls at once, each with its own answer.
 func TestCallsInFlight(t *testing.T) {
 	addr, mc := startMemcached(t)
-	_, c := serveCaller(t, checkedHost, addr)
+	_, c := serveCaller(t, checkedHost, serviceAt(addr))
 	const n = 500
 	want := make(map[uint64]string)
 	for i := range n {
@@ -136,8 +140,14 @@ func TestCallErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	// 192.0.2.0/24 is for documentation (RFC 5737); broadcast needs a permission that the process does not ask for.
-	_, c := serveCaller(t, checkedHost, silent.LocalAddr().(*net.UDPAddr).AddrPort(), netip.MustParseAddrPort("255.255.255.255:9"))
+	const impatient, patient, broadcast, none = 0, 1, 2, 3
+	services := [none]backend.Service{
+		patient:   serviceAt(silent.LocalAddr().(*net.UDPAddr).AddrPort()),
+		broadcast: serviceAt(netip.MustParseAddrPort("255.255.255.255:9")), // needs a permission that the process does not ask for
+	}
+	services[impatient] = services[patient] // the same one, but with a socket of its own
+	services[impatient].Timeout = api.Duration(10 * time.Millisecond)
+	_, c := serveCaller(t, checkedHost, services[:]...)
 	expect := func(code api.Code) {
 		t.Helper()
 		if h, _ := c.receive(); h.Type != api.TypeError || h.Code != uint8(code) || h.Request != c.next {
@@ -155,29 +165,27 @@ func TestCallErrors(t *testing.T) {
 		return n, from
 	}
 
-	send(0)
-	n, _ := read()
+	send(impatient)
+	n, earlier := read()
 	expect(api.CodeTimeout)
-	late := append([]byte(nil), buf[:n]...)
+	late := append([]byte(nil), buf[:n-1]...) // there would be room for it
 
-	send(0) // a late answer to an earlier call is not this one's
+	send(patient) // a late answer to an earlier call is not this one's
 	n, from := read()
+	silent.WriteToUDP(late, earlier)
 	silent.WriteToUDP(late, from)
 	silent.WriteToUDP(buf[:3], from)
 	silent.WriteToUDP(buf[:n], from)
-	if h, p := c.receive(); h.Type != api.TypeError || h.Code != uint8(api.CodeTooLarge) {
-		// the reply has one byte more than the request
-		t.Errorf("got %+v %q", h, p)
-	}
+	expect(api.CodeTooLarge) // the reply has one byte more than the request
 
-	send(0)
+	send(patient)
 	n, from = read()
-	buf[5] = 2 // an answer of two datagrams
-	silent.WriteToUDP(buf[:n], from)
+	buf[5] = 2 // an answer of two datagrams, for the first of which there would be room
+	silent.WriteToUDP(buf[:n-1], from)
 	expect(api.CodeTooLarge)
 
-	send(1)
+	send(broadcast)
 	expect(api.CodeUnreachable)
-	send(2)
+	send(none)
 	expect(api.CodeLambdaFault)
 }
