@@ -38,7 +38,7 @@ func TestFused(t *testing.T) {
 	}
 	fuse := []string{
 		"deploy", "--fused", "--service", fmt.Sprintf("memcached=host:%d", m.Port),
-		"lambdas/web_server", "lambdas/kv_client", "lambdas/image_transformer",
+		"lambdas/web_server", patientKVClient(t), "lambdas/image_transformer",
 	}
 	i.run(fuse...)
 	works()
