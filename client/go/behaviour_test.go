@@ -22,7 +22,7 @@ const patience = time.Minute
 
 func dial(t testing.TB, s *rpcserver.Server, opts ...lambdanic.Option) *lambdanic.Client {
 	t.Helper()
-	c, err := lambdanic.Dial(s.Addr().String(), opts...)
+	c, err := lambdanic.Dial(s.Addr().String(), append([]lambdanic.Option{lambdanic.WithTimeout(patience)}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func TestDeadline(t *testing.T) {
 	}
 	defer silent.Close()
 	for _, body := range []int{0, 10_000} {
-		long := callers(t, silent.LocalAddr().String(), lambdanic.WithTimeout(patience))
+		long := callers(t, silent.LocalAddr().String())
 		for i, c := range callers(t, silent.LocalAddr().String(), lambdanic.WithTimeout(100*time.Millisecond)) {
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 			_, err := c.call(ctx, lambdanic.Request{Workload: 1, Body: text(body)})
@@ -200,9 +200,8 @@ func TestDeadline(t *testing.T) {
 
 // A server that is not there yet is waited for.
 func TestServerComesUp(t *testing.T) {
-	s := serve(t, "127.0.0.1:0", rpcserver.Faults{})
-	address := s.Addr().String()
-	s.Close()
+	// Nobody else listens here: whoever wants any port of any address does not get one that is taken at another address.
+	address := fmt.Sprintf("127.0.0.42:%d", serve(t, "127.0.0.1:0", rpcserver.Faults{}).Addr().Port())
 	for _, c := range callers(t, address, lambdanic.WithTimeout(50*time.Millisecond)) {
 		if _, err := c.call(t.Context(), lambdanic.Request{Workload: echoPacket}); !errors.Is(err, lambdanic.ErrDeadlineExceeded) {
 			t.Errorf("%s: nobody there: %v", c.name, err)
@@ -234,7 +233,7 @@ func TestWithoutResend(t *testing.T) {
 	}
 	defer r.Close()
 	dropped := func() uint64 { return r.Counts(impair.ToServer).Dropped + r.Counts(impair.ToClient).Dropped }
-	for _, c := range callers(t, r.Addr().String(), lambdanic.WithoutResend(), lambdanic.WithTimeout(patience)) {
+	for _, c := range callers(t, r.Addr().String(), lambdanic.WithoutResend()) {
 		lost := 0
 		for range 20 {
 			ctx, cancel := context.WithCancelCause(t.Context())
@@ -333,7 +332,7 @@ func TestCloseEndsCalls(t *testing.T) {
 	}
 	defer silent.Close()
 	before := runtime.NumGoroutine()
-	c, err := lambdanic.Dial(silent.LocalAddr().String(), lambdanic.WithSockets(3))
+	c, err := lambdanic.Dial(silent.LocalAddr().String(), lambdanic.WithSockets(3), lambdanic.WithTimeout(patience))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -400,7 +399,7 @@ func ExampleClient_Call() {
 		return
 	}
 	defer client.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	reply, err := client.Call(ctx, lambdanic.Request{Workload: 1, Body: []byte("hello")})
 	switch {
@@ -424,7 +423,7 @@ func ExampleConn() {
 
 	runtime.LockOSThread() // the fastest: nobody else runs on this thread
 	defer runtime.UnlockOSThread()
-	conn, err := lambdanic.DialConn(server.Addr().String())
+	conn, err := lambdanic.DialConn(server.Addr().String(), lambdanic.WithTimeout(time.Minute))
 	if err != nil {
 		fmt.Println(err)
 		return

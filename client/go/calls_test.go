@@ -100,6 +100,7 @@ type caller struct {
 
 func callers(t testing.TB, addr string, opts ...lambdanic.Option) []caller {
 	t.Helper()
+	opts = append([]lambdanic.Option{lambdanic.WithTimeout(patience)}, opts...)
 	client, err := lambdanic.Dial(addr, opts...)
 	if err != nil {
 		t.Fatal(err)
