@@ -77,7 +77,7 @@ func TestWire(t *testing.T) {
 	deploy(t, n, "web_server", workloads["web"])
 	deploy(t, n, "image_transformer", workloads["image"])
 	deploy(t, n, "kv_client", workloads["kv"], backend.Service{
-		Name: "memcached", Protocol: "memcached", Servers: []netip.AddrPort{service.addr()}, Timeout: api.Duration(time.Minute),
+		Name: "memcached", Protocol: "memcached", Servers: []netip.AddrPort{service.addr()}, Timeout: api.Duration(2 * time.Minute), // longer than a request waits: that a reply was ignored shows
 	})
 	deployAssemble(t, n)
 	r := seed.Rand(t)
@@ -175,7 +175,7 @@ func exchange(t *testing.T, conn *net.UDPConn, r packets.RPC) (h api.Header, p [
 	r.Request = 1<<62 | requests.Add(1)
 	b := r.Build(workloads)
 	buf := make([]byte, 2048)
-	for range 100 {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
 		if _, err := conn.Write(b); err != nil {
 			t.Error(err)
 			return h, nil, false
