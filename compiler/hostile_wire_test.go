@@ -44,7 +44,7 @@ func (w *wire) send(t *testing.T, body []byte) uint64 {
 func (w *wire) receive(t *testing.T, request uint64) (api.Header, []byte) {
 	t.Helper()
 	buf := make([]byte, 2048)
-	if err := w.conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := w.conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	for {

@@ -78,7 +78,7 @@ func checkTraffic(t *testing.T, p *Pair) {
 		t.Fatal(err)
 	}
 	b := make([]byte, 16)
-	if err := far.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := far.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	n, from, err := far.ReadFrom(b)

@@ -65,7 +65,7 @@ func TestNoProgress(t *testing.T) {
 	for _, size := range []int{10, 10_000} {
 		for _, c := range callers(t, server.LocalAddr().String(), lambdanic.WithTimeout(100*time.Millisecond)) {
 			ctx, cancel := context.WithCancelCause(t.Context())
-			hung := time.AfterFunc(20*time.Second, func() { cancel(errors.New("the call does not end")) })
+			hung := time.AfterFunc(patience, func() { cancel(errors.New("the call does not end")) })
 			if _, err := c.call(ctx, lambdanic.Request{Workload: 1, Body: text(size)}); !errors.Is(err, lambdanic.ErrDeadlineExceeded) {
 				t.Errorf("%s: %d bytes: %v", c.name, size, err)
 			}

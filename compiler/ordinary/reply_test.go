@@ -29,7 +29,7 @@ func TestReplyFrom(t *testing.T) {
 			r := put(t, name)
 			nic, process := r.Endpoints()
 			for place, addr := range map[string]string{"NIC": nic, "process": process} {
-				c, err := lambdanic.DialConn(addr, lambdanic.WithTimeout(20*time.Second))
+				c, err := lambdanic.DialConn(addr, lambdanic.WithTimeout(time.Minute))
 				if err != nil {
 					t.Fatal(err)
 				}

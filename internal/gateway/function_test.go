@@ -303,7 +303,7 @@ func TestFunctionIdleBodies(t *testing.T) {
 		}
 	}
 	// All of them are being read once this much is held.
-	for deadline := time.Now().Add(10 * time.Second); g.memory.TryAcquire(memory - uploads*firstStep + 1); {
+	for deadline := time.Now().Add(time.Minute); g.memory.TryAcquire(memory - uploads*firstStep + 1); {
 		g.memory.Release(memory - uploads*firstStep + 1)
 		if time.Now().After(deadline) {
 			t.Fatal("the uploads do not arrive")

@@ -320,7 +320,7 @@ func deployForever(t *testing.T, dir string) {
 
 func waitForRevision(t *testing.T, dir string, atLeast uint32) uint32 {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		raw, _ := os.ReadFile(filepath.Join(dir, "ack"))
 		if n, _ := strconv.ParseUint(string(raw), 10, 32); uint32(n) >= atLeast {
 			return uint32(n)

@@ -24,7 +24,7 @@ func TestObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := conn.Write(make([]byte, 20)); err != nil {
@@ -37,7 +37,7 @@ func TestObjects(t *testing.T) {
 		}
 		return stats[0].Requests
 	}
-	for end := time.Now().Add(20 * time.Second); requests() == 0; {
+	for end := time.Now().Add(patience); requests() == 0; {
 		if time.Now().After(end) {
 			t.Fatal("the request does not wait")
 		}

@@ -91,7 +91,7 @@ func TestRelay(t *testing.T) {
 		c := r.Counts(ToClient)
 		buf := make([]byte, 2048)
 		for got := range c.Delivered {
-			_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+			_ = conn.SetReadDeadline(time.Now().Add(patience))
 			size, err := conn.Read(buf)
 			if err != nil {
 				t.Fatalf("%s: %d of %d came back: %v", address, got, c.Delivered, err)
@@ -132,9 +132,9 @@ func flipped(t *testing.T, p []byte) uint64 {
 
 func wait(t *testing.T, f func() bool) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !f(); time.Sleep(10 * time.Microsecond) {
+	for end := time.Now().Add(patience); !f(); time.Sleep(10 * time.Microsecond) {
 		if time.Now().After(end) {
-			t.Fatal("not within 10 s")
+			t.Fatalf("not within %v", patience)
 		}
 	}
 }
@@ -159,7 +159,7 @@ func TestClientsAreToldApart(t *testing.T) {
 			t.Fatal(err)
 		}
 		buf := make([]byte, 2048)
-		_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+		_ = conn.SetReadDeadline(time.Now().Add(patience))
 		n, err := conn.Read(buf)
 		if err != nil || !bytes.Equal(buf[:n], content(i)) {
 			t.Errorf("client %d: %x, %v", i, buf[:n], err)

@@ -17,6 +17,9 @@ import (
 	"github.com/lambdanic/lambdanic/test/impair"
 )
 
+// patience is for what hangs: no test passes or fails by how long anything takes on a busy machine.
+const patience = time.Minute
+
 // Methods of the lambda probe.
 const methodStamp = 1
 
@@ -42,7 +45,7 @@ func random(n int) []byte {
 
 func dialTo(t *testing.T, to netip.AddrPort, opts ...lambdanic.Option) *lambdanic.Client {
 	t.Helper()
-	c, err := lambdanic.Dial(to.String(), opts...)
+	c, err := lambdanic.Dial(to.String(), append([]lambdanic.Option{lambdanic.WithTimeout(patience)}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,9 +145,9 @@ func TestCancelled(t *testing.T) {
 
 func eventually(t *testing.T, what string, f func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !f(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(patience); !f(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("not within 20 s: %s", what)
+			t.Fatalf("not within %v: %s", patience, what)
 		}
 	}
 }

@@ -50,7 +50,7 @@ func TestRealExchange(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	c, err := lambdanic.DialConn(r.Addr().String(), lambdanic.WithTimeout(30*time.Second))
+	c, err := lambdanic.DialConn(r.Addr().String(), lambdanic.WithTimeout(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}
