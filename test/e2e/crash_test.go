@@ -45,7 +45,7 @@ func (i *instance) load(function string, callers int) (stop func() (calls int64)
 // The data path outlives its control plane: requests go on while the daemon is dead, and while the next one adopts.
 func TestKill(t *testing.T) {
 	i := up(t)
-	onEachTarget(t, i, "web_server", nil, func(t *testing.T, name string) {
+	onEachTarget(t, i, "lambdas/web_server", nil, func(t *testing.T, name string) {
 		i := i.on(t)
 		stop := i.load(name, 4)
 		before := i.describe(name)
@@ -69,7 +69,7 @@ func TestKill(t *testing.T) {
 // A swap loses nothing and mixes nothing.
 func TestSwapUnderLoad(t *testing.T) {
 	i := up(t)
-	onEachTarget(t, i, "web_server", nil, func(t *testing.T, name string) {
+	onEachTarget(t, i, "lambdas/web_server", nil, func(t *testing.T, name string) {
 		i := i.on(t)
 		target := i.describe(name).Target
 		stop := i.load(name, 4)
