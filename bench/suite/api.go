@@ -34,12 +34,12 @@ type operator struct {
 
 // withSource runs f with a directory that has a copy of the web server's source.
 func withSource(o Options, f func(dir string) error) (err error) {
-	dir, err := os.MkdirTemp("", "lambdanic-bench-")
+	made, err := os.MkdirTemp("", "lambdanic-bench-")
 	if err != nil {
 		return fmt.Errorf("make directory of a source: %w", err)
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	dir = filepath.Join(dir, "web_server")
+	defer func() { err = errors.Join(err, os.RemoveAll(made)) }()
+	dir := filepath.Join(made, "web_server")
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join(o.Lambdas, "web_server"))); err != nil {
 		return fmt.Errorf("copy the source of web_server: %w", err)
 	}

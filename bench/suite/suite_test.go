@@ -80,6 +80,19 @@ func TestSidesAnswerCorrectly(t *testing.T) {
 	}
 }
 
+// A source that a suite edits leaves nothing behind.
+func TestSourceIsRemoved(t *testing.T) {
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	err := withSource(Options{Config: stand.Config{Lambdas: "../../lambdas"}}, func(dir string) error { return edit(dir, 1) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
+		t.Errorf("left: %v (%v)", left, err)
+	}
+}
+
 func TestUnknownSuiteNamesTheKnown(t *testing.T) {
 	_, err := Run(context.Background(), "warp", Options{})
 	if err == nil || !strings.Contains(err.Error(), "web_server") {

@@ -1,5 +1,5 @@
-// Package kernel says which Linux λ-NIC needs, once one turned out not to do. None is refused for its number, so that older ones
-// with newer parts work.
+// Package kernel says which Linux λ-NIC needs, once one turned out not to do, and makes up for what some kernels refuse wrongly.
+// None is refused for its number, so that older ones with newer parts work.
 package kernel
 
 import (
