@@ -18,6 +18,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler"
@@ -208,7 +209,16 @@ func lostOnNIC(t *testing.T, cpus []int) uint64 {
 		var both errgroup.Group
 		for _, cpu := range cpus {
 			both.Go(func() (err error) {
-				onCPU(t, cpu, func() { _, err = lambda.program.Run(&ebpf.RunOptions{Data: packet, Repeat: requests}) })
+				onCPU(t, cpu, func() {
+					// Run begins anew where a signal ends it, such as that by which Go's runtime takes a thread off.
+					var preemption, before unix.Sigset_t
+					preemption.Val[0] = 1 << (unix.SIGURG - 1)
+					if err = unix.PthreadSigmask(unix.SIG_BLOCK, &preemption, &before); err != nil {
+						return
+					}
+					_, err = lambda.program.Run(&ebpf.RunOptions{Data: packet, Repeat: requests})
+					err = errors.Join(err, unix.PthreadSigmask(unix.SIG_SETMASK, &before, nil))
+				})
 				return err
 			})
 		}
