@@ -3,6 +3,7 @@ package veth
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -23,6 +24,9 @@ func NewNamespace(name string) (ns netns.NsHandle, err error) {
 			return err
 		}
 		defer home.Close()
+		if err := shareNamespaces(); err != nil {
+			return err
+		}
 		if ns, err = netns.NewNamed(name); err != nil {
 			return err
 		}
@@ -36,6 +40,34 @@ func NewNamespace(name string) (ns netns.NsHandle, err error) {
 		return ns, fmt.Errorf("make network namespace %s: %w", name, err)
 	}
 	return ns, nil
+}
+
+// shareNamespaces makes the directory a shared mount of its own before anything is mounted in it, as ip-netns(8) does, and under the
+// lock that it takes. Else, where /run is a private mount, the first "ip netns add" mounts the directory over itself, and what was mounted
+// in it before cannot be unmounted any more. It leaves a directory alone in which others have mounted something: theirs would be covered.
+func shareNamespaces() error {
+	if err := os.MkdirAll(Namespaces, 0o755); err != nil {
+		return err
+	}
+	dir, err := os.Open(Namespaces)
+	if err != nil {
+		return err
+	}
+	defer dir.Close() // and with it the lock
+	if err := unix.Flock(int(dir.Fd()), unix.LOCK_EX); err != nil {
+		return fmt.Errorf("lock %s: %w", Namespaces, err)
+	}
+	share := func() error { return unix.Mount("", Namespaces, "none", unix.MS_SHARED|unix.MS_REC, "") }
+	if err := share(); !errors.Is(err, unix.EINVAL) { // EINVAL: no mount of its own, mount(2)
+		return err
+	}
+	if _, err := dir.Readdirnames(1); !errors.Is(err, io.EOF) {
+		return err
+	}
+	if err := unix.Mount(Namespaces, Namespaces, "none", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return fmt.Errorf("mount %s: %w", Namespaces, err)
+	}
+	return share()
 }
 
 // RemoveNamespace takes a named namespace away. One that is not there is no error.
