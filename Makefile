@@ -21,7 +21,7 @@ build: build/.generated ## Build build/lambdanic, build/lambda-host, build/pacer
 	tools/deps -n
 	$(MAKE) -C host
 	$(MAKE) -C client/c CC=clang-19
-	$(MAKE) -C compiler/passes
+	$(MAKE) -j$(shell nproc) -C compiler/passes
 	CGO_ENABLED=0 go build -trimpath -ldflags "-X main.commit=$$(git rev-parse HEAD)" -o build/lambdanic ./cmd/lambdanic
 
 deps: ## Install the Debian packages that build, tests and demo need
