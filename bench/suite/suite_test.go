@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lambdanic/lambdanic/bench/stand"
+	"github.com/lambdanic/lambdanic/test/patient"
 )
 
 func options(t *testing.T) Options {
@@ -24,7 +25,7 @@ func options(t *testing.T) Options {
 	if _, err := exec.LookPath(host); err != nil {
 		t.Fatalf("%v: run make", err)
 	}
-	return Options{Config: stand.Config{LambdaHost: host, Lambdas: "../../lambdas"}, Rounds: 1, Progress: t.Output()}
+	return Options{Config: stand.Config{LambdaHost: host, Lambdas: patient.Lambdas(t, "../../lambdas")}, Rounds: 1, Progress: t.Output()}
 }
 
 // The suites run to their end; what they measured decides nothing.
@@ -84,7 +85,7 @@ func TestSidesAnswerCorrectly(t *testing.T) {
 func TestSourceIsRemoved(t *testing.T) {
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
-	err := withSource(Options{Config: stand.Config{Lambdas: "../../lambdas"}}, func(dir string) error { return edit(dir, 1) })
+	err := withSource(Options{Config: stand.Config{Lambdas: patient.Lambdas(t, "../../lambdas")}}, func(dir string) error { return edit(dir, 1) })
 	if err != nil {
 		t.Fatal(err)
 	}

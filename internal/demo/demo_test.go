@@ -15,6 +15,7 @@ import (
 	"github.com/lambdanic/lambdanic/bench/report"
 	"github.com/lambdanic/lambdanic/bench/stand"
 	"github.com/lambdanic/lambdanic/bench/suite"
+	"github.com/lambdanic/lambdanic/test/patient"
 )
 
 // installed gives the directory in which make builds a place in the PATH, where the daemon looks for lambda-host.
@@ -32,7 +33,7 @@ func installed(t *testing.T) Options {
 	if err != nil {
 		t.Fatalf("%v: run make", err)
 	}
-	return Options{Config: stand.Config{LambdaHost: host, Lambdas: "../../lambdas"}, Progress: t.Output()}
+	return Options{Config: stand.Config{LambdaHost: host, Lambdas: patient.Lambdas(t, "../../lambdas")}, Progress: t.Output()}
 }
 
 func TestANewcomerGetsCorrectAnswers(t *testing.T) {

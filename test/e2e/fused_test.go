@@ -3,11 +3,13 @@ package e2e
 import (
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/test/patient"
 )
 
 // wantFused checks with whom a function shares its program.
@@ -38,7 +40,7 @@ func TestFused(t *testing.T) {
 	}
 	fuse := []string{
 		"deploy", "--fused", "--service", fmt.Sprintf("memcached=host:%d", m.Port),
-		"lambdas/web_server", patientKVClient(t), "lambdas/image_transformer",
+		"lambdas/web_server", filepath.Join(patient.Lambdas(t, filepath.Join(root, "lambdas")), "kv_client"), "lambdas/image_transformer",
 	}
 	i.run(fuse...)
 	works()

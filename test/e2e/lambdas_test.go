@@ -19,6 +19,7 @@ import (
 
 	"github.com/lambdanic/lambdanic/api"
 	lambdanic "github.com/lambdanic/lambdanic/client/go"
+	"github.com/lambdanic/lambdanic/test/patient"
 )
 
 // onEachTarget deploys a bundled lambda for each target in turn, in one instance, and checks that it runs there.
@@ -83,30 +84,11 @@ func TestWebServer(t *testing.T) {
 	})
 }
 
-// patientKVClient gives a copy of kv_client that waits for its memcached, however busy the machine is.
-func patientKVClient(t *testing.T) string {
-	t.Helper()
-	source, dir := filepath.Join(root, "lambdas", "kv_client"), filepath.Join(t.TempDir(), "kv_client")
-	if err := os.CopyFS(dir, os.DirFS(source)); err != nil {
-		t.Fatal(err)
-	}
-	spec, err := os.ReadFile(filepath.Join(source, api.SpecFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	const timeout = "timeout: 100ms"
-	if !strings.Contains(string(spec), timeout) {
-		t.Fatalf("kv_client's specification has no %q", timeout)
-	}
-	write(t, filepath.Join(dir, api.SpecFile), strings.Replace(string(spec), timeout, "timeout: 1m", 1))
-	return dir
-}
-
 func TestKVClient(t *testing.T) {
 	i := up(t)
 	m := startMemcached(t, i.hostAddr())
 	service := []string{"--service", fmt.Sprintf("memcached=host:%d", m.Port)}
-	onEachTarget(t, i, patientKVClient(t), service, func(t *testing.T, name string) {
+	onEachTarget(t, i, filepath.Join(patient.Lambdas(t, filepath.Join(root, "lambdas")), "kv_client"), service, func(t *testing.T, name string) {
 		const get, set = "0", "1"
 		i := i.on(t)
 		key := "key-" + name

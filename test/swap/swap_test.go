@@ -27,6 +27,7 @@ import (
 	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/internal/memcached"
 	"github.com/lambdanic/lambdanic/internal/nic"
+	"github.com/lambdanic/lambdanic/test/patient"
 )
 
 var (
@@ -233,10 +234,7 @@ func newNIC(t *testing.T, instance string) *nic.NIC {
 // build compiles a bundled lambda, with texts of its source replaced by others.
 func build(t *testing.T, name string, replace []string) *compiler.Artifact {
 	t.Helper()
-	dir := filepath.Join(t.TempDir(), name)
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join("../../lambdas", name))); err != nil {
-		t.Fatal(err)
-	}
+	dir := filepath.Join(patient.Lambdas(t, "../../lambdas"), name)
 	path := filepath.Join(dir, name+".c")
 	source, err := os.ReadFile(path)
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/lambdanic/lambdanic/internal/memcached"
 	"github.com/lambdanic/lambdanic/internal/nic"
 	"github.com/lambdanic/lambdanic/test/impair"
+	"github.com/lambdanic/lambdanic/test/patient"
 )
 
 const (
@@ -51,8 +52,9 @@ func nicWithLambdas(t *testing.T) *nic.NIC {
 		t.Fatal(err)
 	}
 	services := map[string]netip.AddrPort{"memcached": netip.AddrPortFrom(n.HostAddr(), m.Port)}
+	lambdas := patient.Lambdas(t, "../../../lambdas")
 	for i, name := range []string{"web_server", "kv_client", "image_transformer"} {
-		a, err := compiler.Build(t.Context(), filepath.Join("../../../lambdas", name), compiler.Options{})
+		a, err := compiler.Build(t.Context(), filepath.Join(lambdas, name), compiler.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
