@@ -151,6 +151,25 @@ func TestPointers(t *testing.T) {
 	agree(t, r, words(1, 0))
 }
 
+// Whichever functions give, choose and keep addresses, every object is found by them.
+func TestAddresses(t *testing.T) {
+	r := put(t, "addresses")
+	for n := range 256 {
+		agree(t, r, []byte{byte(n)})
+	}
+	rng := rand.New(rand.NewPCG(7, 8))
+	for range 50 {
+		request := make([]byte, 1+rng.IntN(64))
+		for i := range request {
+			request[i] = byte(rng.Uint32())
+		}
+		agree(t, r, request)
+		if t.Failed() {
+			return
+		}
+	}
+}
+
 func TestFunctions(t *testing.T) {
 	r := put(t, "functions")
 	rng := rand.New(rand.NewPCG(5, 6))

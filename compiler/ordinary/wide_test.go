@@ -84,3 +84,22 @@ func TestWideDivisionByZero(t *testing.T) {
 		t.Errorf("process: %v, %v", got, err)
 	}
 }
+
+// Products say whether they overflow, and 128 bits are shifted, rotated, given and taken, as in a process.
+func TestProducts(t *testing.T) {
+	r := put(t, "products")
+	rng := rand.New(rand.NewPCG(9, 10))
+	rounds := 2000
+	if testing.Short() {
+		rounds = 200
+	}
+	for range rounds {
+		agree(t, r, slices.Concat(little(wideNumber(rng)), little(wideNumber(rng))))
+		if t.Failed() {
+			return
+		}
+	}
+	for by := range int64(130) { // each distance of a shift
+		agree(t, r, slices.Concat(little(wideNumber(rng)), little(big.NewInt(by))))
+	}
+}

@@ -4,6 +4,7 @@
 
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/PassManager.h"
 #include "llvm/IR/PatternMatch.h"
@@ -49,22 +50,84 @@ static Value *join(IRBuilder<> &at, Value *high, Value *low)
 	return at.CreateOr(at.CreateZExt(low, wide), at.CreateShl(at.CreateZExt(high, wide), 64));
 }
 
-// A product of 128 bits from products of 32 by 32.
-static Value *expandProduct(IRBuilder<> &at, Value *a, Value *b)
+// A product of 64 by 64 bits from products of 32 by 32: its upper and its lower half.
+static std::pair<Value *, Value *> multiply(IRBuilder<> &at, Value *a, Value *b)
 {
 	auto half = [&](Value *x, bool upper) {
 		return upper ? at.CreateLShr(x, 32) : at.CreateAnd(x, at.getInt64(0xffffffff));
 	};
-	Value *al = lowOf(at, a), *bl = lowOf(at, b);
-	Value *p00 = at.CreateMul(half(al, false), half(bl, false)),
-	      *p01 = at.CreateMul(half(al, false), half(bl, true));
-	Value *p10 = at.CreateMul(half(al, true), half(bl, false)), *p11 = at.CreateMul(half(al, true), half(bl, true));
+	Value *p00 = at.CreateMul(half(a, false), half(b, false)), *p01 = at.CreateMul(half(a, false), half(b, true));
+	Value *p10 = at.CreateMul(half(a, true), half(b, false)), *p11 = at.CreateMul(half(a, true), half(b, true));
 	Value *middle = at.CreateAdd(at.CreateAdd(half(p00, true), half(p01, false)), half(p10, false));
 	Value *top =
 		at.CreateAdd(at.CreateAdd(p11, half(p01, true)), at.CreateAdd(half(p10, true), half(middle, true)));
 
-	top = at.CreateAdd(top, at.CreateAdd(at.CreateMul(highOf(at, a), bl), at.CreateMul(al, highOf(at, b))));
-	return join(at, top, at.CreateMul(al, bl));
+	return { top, at.CreateMul(a, b) };
+}
+
+static Value *expandProduct(IRBuilder<> &at, Value *a, Value *b)
+{
+	Value *al = lowOf(at, a), *bl = lowOf(at, b);
+	auto [top, low] = multiply(at, al, bl);
+	Value *mixed = at.CreateAdd(at.CreateMul(highOf(at, a), bl), at.CreateMul(al, highOf(at, b)));
+
+	return join(at, at.CreateAdd(top, mixed), low);
+}
+
+// A shift of 128 bits by a variable, from shifts of 64 bits by less than 64.
+static Value *expandShift(IRBuilder<> &at, BinaryOperator &op)
+{
+	Value *low = lowOf(at, op.getOperand(0)), *high = highOf(at, op.getOperand(0)),
+	      *by = lowOf(at, op.getOperand(1));
+	Value *within = at.CreateAnd(by, 63), *rest = at.CreateXor(within, 63), *zero = at.getInt64(0);
+	Value *far = at.CreateICmpUGE(by, at.getInt64(64));
+
+	if (op.getOpcode() == Instruction::Shl) {
+		Value *l = at.CreateShl(low, within);
+		Value *h = at.CreateOr(at.CreateShl(high, within), at.CreateLShr(at.CreateLShr(low, 1), rest));
+		return join(at, at.CreateSelect(far, l, h), at.CreateSelect(far, zero, l));
+	}
+	bool isSigned = op.getOpcode() == Instruction::AShr;
+	Value *h = isSigned ? at.CreateAShr(high, within) : at.CreateLShr(high, within);
+	Value *l = at.CreateOr(at.CreateLShr(low, within), at.CreateShl(at.CreateShl(high, 1), rest));
+	return join(at, at.CreateSelect(far, isSigned ? signOf(at, high) : zero, h), at.CreateSelect(far, h, l));
+}
+
+// Whether a product of 64 bits, or of 128, has more than fit, and what fits of it.
+static std::pair<Value *, Value *> multiplyChecked(IRBuilder<> &at, Value *a, Value *b)
+{
+	if (a->getType()->isIntegerTy(64)) {
+		auto [top, low] = multiply(at, a, b);
+		return { low, at.CreateIsNotNull(top) };
+	}
+	Value *al = lowOf(at, a), *ah = highOf(at, a), *bl = lowOf(at, b), *bh = highOf(at, b);
+	auto [top, low] = multiply(at, al, bl);
+	auto [over1, mixed1] = multiply(at, ah, bl);
+	auto [over2, mixed2] = multiply(at, al, bh);
+	Value *sum = at.CreateAdd(top, mixed1), *all = at.CreateAdd(sum, mixed2);
+	Value *over = at.CreateOr(at.CreateAnd(at.CreateIsNotNull(ah), at.CreateIsNotNull(bh)),
+				  at.CreateIsNotNull(at.CreateOr(over1, over2)));
+	over = at.CreateOr(over, at.CreateOr(at.CreateICmpULT(sum, top), at.CreateICmpULT(all, sum)));
+	return { join(at, all, low), over };
+}
+
+// llvm.umul.with.overflow and llvm.smul.with.overflow, into which LLVM also turns comparisons that ask whether a product overflows.
+static Value *expandChecked(IRBuilder<> &at, WithOverflowInst &op)
+{
+	Value *a = op.getLHS(), *b = op.getRHS(), *product, *over;
+
+	if (op.isSigned()) {
+		Value *signA = signOf(at, a), *signB = signOf(at, b), *sign = at.CreateXor(signA, signB);
+		std::tie(product, over) = multiplyChecked(at, negateBy(at, a, signA), negateBy(at, b, signB));
+		product = negateBy(at, product, sign);
+		// Of the right sign, or zero.
+		Value *wrong = at.CreateICmpSLT(at.CreateXor(product, sign), ConstantInt::get(a->getType(), 0));
+		over = at.CreateOr(over, at.CreateAnd(wrong, at.CreateIsNotNull(product)));
+	} else {
+		std::tie(product, over) = multiplyChecked(at, a, b);
+	}
+	Value *both = at.CreateInsertValue(PoisonValue::get(op.getType()), product, 0);
+	return at.CreateInsertValue(both, over, 1);
 }
 
 // Calls a function of sdk/lambda_wide.h.
@@ -110,7 +173,7 @@ static Value *expandSigned(IRBuilder<> &at, BinaryOperator &division)
 	return negateBy(at, unsignedOne, remainder ? signA : at.CreateXor(signA, signB));
 }
 
-static Value *expand(BinaryOperator &op)
+static Value *expandOperator(BinaryOperator &op)
 {
 	unsigned width = op.getType()->getScalarSizeInBits();
 	IRBuilder<> at(&op);
@@ -127,9 +190,25 @@ static Value *expand(BinaryOperator &op)
 		return width == 128 ? expandWide(at, a, b, op.getOpcode() == Instruction::URem) : nullptr;
 	case Instruction::Mul:
 		return width == 128 ? expandProduct(at, a, b) : nullptr;
+	case Instruction::Shl:
+	case Instruction::LShr:
+	case Instruction::AShr:
+		return width == 128 && !isa<Constant>(b) ? expandShift(at, op) : nullptr;
 	default:
 		return nullptr;
 	}
+}
+
+static Value *expand(Instruction &inst)
+{
+	if (auto *op = dyn_cast<BinaryOperator>(&inst))
+		return expandOperator(*op);
+	auto *checked = dyn_cast<WithOverflowInst>(&inst);
+	if (!checked || checked->getBinaryOp() != Instruction::Mul)
+		return nullptr;
+	unsigned width = checked->getLHS()->getType()->getScalarSizeInBits();
+	IRBuilder<> at(checked);
+	return width == 64 || width == 128 ? expandChecked(at, *checked) : nullptr;
 }
 
 static bool expandAll(Module &module)
@@ -138,12 +217,11 @@ static bool expandAll(Module &module)
 
 	for (Function &function : module) {
 		for (Instruction &inst : make_early_inc_range(instructions(function))) {
-			auto *op = dyn_cast<BinaryOperator>(&inst);
-			Value *now = op ? expand(*op) : nullptr;
+			Value *now = expand(inst);
 			if (!now)
 				continue;
-			op->replaceAllUsesWith(now);
-			op->eraseFromParent();
+			inst.replaceAllUsesWith(now);
+			inst.eraseFromParent();
 			changed = true;
 		}
 	}

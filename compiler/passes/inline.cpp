@@ -159,28 +159,63 @@ bool Survey::isOrdinary(Instruction &inst, VerifiedRanges &ranges)
 	return place.kind == Place::Linear || place.kind == Place::Null;
 }
 
+// Whether the kernel's calling convention has room for values of a type: one register.
+static bool fitsRegister(const Type *type)
+{
+	return type->isVoidTy() || type->isPointerTy() || type->isFloatTy() || type->isDoubleTy() ||
+	       (type->isIntegerTy() && type->getIntegerBitWidth() <= 64);
+}
+
+// Whether the kernel can call a function: by r1 to r5, for a result in r0.
+static bool isCallable(const Function &function)
+{
+	return function.arg_size() <= 5 && fitsRegister(function.getReturnType()) &&
+	       all_of(function.args(), [](const Argument &argument) { return fitsRegister(argument.getType()); });
+}
+
 bool Survey::isOrdinary(Function &function)
 {
 	auto &evolution = analyses.getResult<ScalarEvolutionAnalysis>(function);
 	VerifiedRanges ranges(analyses.getResult<LazyValueAnalysis>(function), &evolution);
 
-	if (!isWalkable(analyses.getResult<LoopAnalysis>(function), evolution, provenance))
+	if (!isCallable(function) || !isWalkable(analyses.getResult<LoopAnalysis>(function), evolution, provenance))
 		return true;
 	return any_of(instructions(function), [&](Instruction &inst) { return isOrdinary(inst, ranges); });
 }
 
-// Whether a function may stay one: the verifier proves it once, for all arguments, where they are numbers and nothing loops.
+static bool holdsPointer(const Type *type)
+{
+	return type->isPointerTy() || any_of(type->subtypes(), [](const Type *member) { return holdsPointer(member); });
+}
+
+static bool namesAddress(const Value *value)
+{
+	auto *constant = dyn_cast<Constant>(value);
+
+	return holdsPointer(value->getType()) ||
+	       (constant && any_of(constant->operands(), [](const Use &use) { return namesAddress(use); }));
+}
+
+static bool computesWithNumbers(const Instruction &inst)
+{
+	auto *call = dyn_cast<CallBase>(&inst);
+
+	if (isa<DbgInfoIntrinsic>(inst))
+		return true;
+	if (inst.mayReadOrWriteMemory() || (call && !isa<IntrinsicInst>(call)))
+		return false;
+	return !holdsPointer(inst.getType()) &&
+	       none_of(call ? call->args() : inst.operands(), [](const Use &use) { return namesAddress(use); });
+}
+
+// Whether a function may stay one: the verifier proves it once, for all arguments, where nothing loops. All its values are numbers,
+// because what an address becomes (Provenance) is decided within one function.
 static bool isLeaf(Function &function, FunctionAnalysisManager &analyses)
 {
-	if (any_of(function.args(), [](Argument &argument) { return argument.getType()->isPointerTy(); }))
-		return false;
-	if (!analyses.getResult<LoopAnalysis>(function).empty())
-		return false;
-	return none_of(instructions(function), [](Instruction &inst) {
-		auto *call = dyn_cast<CallBase>(&inst);
-		return inst.mayReadOrWriteMemory() && !isa<DbgInfoIntrinsic>(inst) &&
-		       !(call && isa<IntrinsicInst>(call));
-	});
+	return isCallable(function) && analyses.getResult<LoopAnalysis>(function).empty() &&
+	       !holdsPointer(function.getReturnType()) &&
+	       none_of(function.args(), [](Argument &argument) { return holdsPointer(argument.getType()); }) &&
+	       all_of(instructions(function), computesWithNumbers);
 }
 
 // LLVM's own passes, once more: what was inlined meets what surrounds it.

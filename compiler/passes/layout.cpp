@@ -50,36 +50,44 @@ bool lambda::staysOnStack(const AllocaInst &local)
 	return true;
 }
 
-static uint64_t place(MapVector<Value *, uint64_t> &where, Value *object, uint64_t at, uint64_t size)
+// Numbers are aligned as the author asked, which programs see: they may compute with the low bits of an address.
+static Align alignmentOf(const Value *object)
 {
-	at = alignTo(at, 8);
+	auto *local = dyn_cast<AllocaInst>(object);
+
+	return std::max(Align(8), local ? local->getAlign() : cast<GlobalVariable>(object)->getAlign().valueOrOne());
+}
+
+uint64_t Layout::place(MapVector<Value *, uint64_t> &where, Value *object, uint64_t at)
+{
+	Align alignment = alignmentOf(object);
+	strictest = std::max(strictest, alignment);
+	at = alignTo(at, alignment);
 	where[object] = at;
-	return at + size;
+	return at + sizeOf(object, module.getDataLayout());
 }
 
 Layout::Layout(Module &module, const Provenance &provenance) : module(module)
 {
-	const DataLayout &layout = module.getDataLayout();
-
 	for (GlobalVariable &global : module.globals()) {
 		if (isOfRequest(global)) {
-			stride = place(own, &global, stride, sizeOf(&global, layout));
+			stride = place(own, &global, stride);
 			ofRequest.push_back(&global);
 		} else if (provenance.escaped().count(&global)) {
-			partsAt = place(shared, &global, partsAt, sizeOf(&global, layout));
+			partsAt = place(shared, &global, partsAt);
 		}
 	}
 	for (Function &function : module) {
 		for (Instruction &inst : instructions(function)) {
 			auto *local = dyn_cast<AllocaInst>(&inst);
 			if (local && (provenance.escaped().count(local) || !staysOnStack(*local)))
-				stride = place(own, local, stride, sizeOf(local, layout));
+				stride = place(own, local, stride);
 			if (auto *pointer = getLoadStorePointerOperand(&inst))
 				forged |= provenance.of(const_cast<Value *>(pointer)).kind == Place::Linear;
 		}
 	}
-	partsAt = alignTo(partsAt, 64);
-	stride = alignTo(stride, 64);
+	partsAt = alignTo(partsAt, strictest);
+	stride = alignTo(stride, strictest);
 }
 
 // What the loader hands from revision to revision, or what the SDK addresses, has a map of its own.

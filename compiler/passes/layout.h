@@ -84,6 +84,7 @@ class Layout
 	}
 
       private:
+	uint64_t place(llvm::MapVector<llvm::Value *, uint64_t> &, llvm::Value *object, uint64_t at);
 	llvm::Constant *rewrite(llvm::Constant *);
 
 	llvm::Module &module;
@@ -93,6 +94,7 @@ class Layout
 	llvm::MapVector<llvm::Value *, uint64_t> own;
 	llvm::SmallVector<llvm::GlobalVariable *, 2> ofRequest; // those globals
 	uint64_t partsAt = GuardBytes, stride = 0;
+	llvm::Align strictest{ 64 }; // of all objects, and at least a cache line
 	bool forged = false; // pointers without objects are followed
 };
 

@@ -118,6 +118,9 @@ Number Numbers::compute(Instruction &inst, Place place)
 		return { at.CreateFreeze(value(inst.getOperand(0), place, at)) };
 	if (isOpaque(&inst))
 		return { makeOpaque(at, value(inst.getOperand(0), place, at)) };
+	if (isMasked(inst))
+		return { at.CreateAnd(value(inst.getOperand(0), place, at),
+				      at.CreateZExtOrTrunc(inst.getOperand(1), at.getInt64Ty())) };
 	return { nullptr, nullOffset };
 }
 

@@ -44,6 +44,13 @@ bool lambda::isResolve(const CallBase &call)
 	return callee && callee->getName() == "__lambda_resolve";
 }
 
+bool lambda::isMasked(const Value &value)
+{
+	auto *call = dyn_cast<IntrinsicInst>(&value);
+
+	return call && call->getIntrinsicID() == Intrinsic::ptrmask;
+}
+
 // The packet's ends are integers in the context: what is loaded from there and made a pointer is the kernel's.
 static bool isPacketAddress(const Value *value, unsigned depth = 0)
 {
@@ -58,6 +65,15 @@ static bool isPacketAddress(const Value *value, unsigned depth = 0)
 	auto *load = dyn_cast<LoadInst>(value);
 	return load && load->getType()->isIntegerTy(32) &&
 	       isa<Argument>(load->getPointerOperand()->stripInBoundsConstantOffsets());
+}
+
+// Helpers, and what else is not part of the program, give addresses of the kernel's. So do the SDK's own lines.
+static bool givesKernelAddress(const Instruction &inst)
+{
+	auto *call = dyn_cast<CallBase>(&inst);
+	const Function *callee = call ? call->getCalledFunction() : nullptr;
+
+	return isOfSdk(inst.getDebugLoc()) || (call && (!callee || callee->isDeclaration()));
 }
 
 Provenance::Provenance(Module &module)
@@ -138,6 +154,11 @@ Place Provenance::transfer(Instruction &inst)
 		return meet(of(select->getTrueValue()), of(select->getFalseValue()), inst);
 	if (isOpaque(&inst))
 		return of(cast<CallInst>(inst).getArgOperand(0));
+	if (isMasked(inst))
+		return escaped(of(inst.getOperand(0)), &inst);
+	if (!givesKernelAddress(inst))
+		conflicts.insert({ &inst, "what this pointer points into cannot be told: take the address of an "
+					  "object's element by its index" });
 	return { Place::Native };
 }
 
@@ -153,9 +174,16 @@ Place Provenance::meet(Place a, Place b, Instruction &at)
 				   "memory: copy the bytes to one place first" });
 		return { Place::Native };
 	}
-	for (Place place : { a, b })
-		if (place.object)
-			escapes.insert({ place.object, &at });
+	escaped(a, &at);
+	return escaped(b, &at);
+}
+
+// Has an object live in linear memory, where its address is a number like others'.
+Place Provenance::escaped(Place place, Instruction *by)
+{
+	if (place.kind != Place::Object)
+		return place;
+	escapes.insert({ place.object, by });
 	return { Place::Linear };
 }
 

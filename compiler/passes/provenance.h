@@ -52,6 +52,7 @@ class Provenance
 	void iterate(llvm::Module &);
 	Place transfer(llvm::Instruction &);
 	Place meet(Place, Place, llvm::Instruction &);
+	Place escaped(Place, llvm::Instruction *by);
 	void escape(llvm::Value *pointer, llvm::Instruction *by);
 	void findEscapes(llvm::Instruction &);
 	void findEscapesInCall(llvm::CallBase &);
@@ -70,6 +71,9 @@ bool isHelper(const llvm::CallBase &);
 
 // The empty assembly by which the SDK hides a value's history: lambda_opaque().
 bool isOpaque(const llvm::Value *);
+
+// What __builtin_align_down() and _up() make of an address: some of its low bits are cleared.
+bool isMasked(const llvm::Value &);
 
 // void *__lambda_resolve(const void *, uint32_t len, uint32_t max) of the SDK.
 bool isResolve(const llvm::CallBase &);

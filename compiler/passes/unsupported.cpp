@@ -61,6 +61,8 @@ const char *whyNot(const Instruction &inst)
 		return why;
 	if (isa<IndirectBrInst>(inst))
 		return "a goto to a label's address: use a switch";
+	if (auto *call = dyn_cast<CallBase>(&inst); call && call->getFunctionType()->isVarArg())
+		return "a call with a variable number of arguments: give the function a fixed number, or an array";
 	auto *call = dyn_cast<IntrinsicInst>(&inst);
 	switch (call ? call->getIntrinsicID() : Intrinsic::not_intrinsic) {
 	case Intrinsic::returnaddress:
@@ -79,7 +81,8 @@ void remove(Instruction &inst)
 		changeToUnreachable(&inst);
 		return;
 	}
-	inst.replaceAllUsesWith(Constant::getNullValue(inst.getType()));
+	if (!inst.getType()->isVoidTy())
+		inst.replaceAllUsesWith(Constant::getNullValue(inst.getType()));
 	inst.eraseFromParent();
 }
 
@@ -94,9 +97,12 @@ struct Unsupported : PassInfoMixin<Unsupported> {
 	PreservedAnalyses run(Module &module, ModuleAnalysisManager &)
 	{
 		SmallVector<Instruction *> traps, others;
+		SmallVector<Function *> unused;
 		for (Function &function : module)
 			for (Instruction &inst : instructions(function))
-				if (isTrap(inst))
+				if (function.isVarArg())
+					break; // its calls are refused
+				else if (isTrap(inst))
 					traps.push_back(&inst);
 				else if (whyNot(inst))
 					others.push_back(&inst);
@@ -112,6 +118,11 @@ struct Unsupported : PassInfoMixin<Unsupported> {
 			lambda::refuse(*inst, whyNot(*inst));
 			remove(*inst);
 		}
+		for (Function &function : module)
+			if (function.isVarArg() && function.use_empty())
+				unused.push_back(&function);
+		for (Function *function : unused)
+			function->eraseFromParent();
 		return traps.empty() && others.empty() ? PreservedAnalyses::all() : PreservedAnalyses::none();
 	}
 };

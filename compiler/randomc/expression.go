@@ -60,8 +60,13 @@ func (g *generator) division(a, b string) string {
 }
 
 func (g *generator) leaf() string {
-	if g.chance(4) {
+	switch {
+	case g.chance(4):
 		return g.constantOf(pick(g, types))
+	case g.chance(12):
+		return g.byAddress()
+	case g.chance(30):
+		return fmt.Sprintf("(%s == %s)", g.address(), g.address())
 	}
 	return g.element(pick(g, g.readable()))
 }
@@ -104,6 +109,9 @@ func (g *generator) target() string {
 	if g.chance(8) {
 		return fmt.Sprintf("many[%s].%s", g.index(8), pick(g, pair).name)
 	}
+	if g.chance(8) {
+		return g.byAddress()
+	}
 	for {
 		if v := pick(g, g.readable()); !v.fixed {
 			return g.element(v)
@@ -119,6 +127,9 @@ func (g *generator) arguments(f function) string {
 	}
 	if f.byValue {
 		args = append(args, fmt.Sprintf("many[%s]", g.index(8)))
+	}
+	if f.pointed {
+		args = append(args, g.address())
 	}
 	return strings.Join(args, ", ")
 }

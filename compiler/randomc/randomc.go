@@ -25,6 +25,7 @@ func Generate(seed uint64) string {
 	g.floats, g.heap = g.chance(8), g.chance(6)
 	g.header(seed)
 	g.globals()
+	g.givesPlaces()
 	for range 1 + g.r.IntN(3) {
 		g.function()
 	}
@@ -33,6 +34,10 @@ func Generate(seed uint64) string {
 	}
 	if g.chance(4) {
 		g.table()
+	}
+	if g.chance(3) {
+		g.changes()
+		g.function()
 	}
 	g.entry()
 	return g.b.String()
@@ -72,11 +77,12 @@ type variable struct {
 	fixed bool
 }
 
-// A function can be called. All its parameters are scalars, but for the last where it takes a struct.
+// A function can be called. All its parameters are scalars, but for the last ones where it takes a struct or an address.
 type function struct {
 	name    string
 	params  []ctype
 	byValue bool // struct pair
+	pointed bool // an address in the targets
 	cost    int  // statements that a call executes at most, about
 }
 
@@ -89,6 +95,7 @@ type generator struct {
 	shared    []variable // globals
 	local     []variable
 	functions []function
+	targets   targets
 
 	names   int
 	cost    int // of the function being written
@@ -128,6 +135,7 @@ func (g *generator) header(seed uint64) {
 	g.line("/* Random program %d. */", seed)
 	g.line("#pragma clang diagnostic ignored \"-Weverything\"")
 	g.line("#include <lambda.h>")
+	g.line("#include <stdint.h>")
 	if g.heap {
 		g.line("#include <stdlib.h>")
 	}
@@ -173,6 +181,7 @@ func (g *generator) globals() {
 		g.line("static const %s %s[%d] = { %s };", v.typ.name, v.name, v.n, g.constants(v))
 		g.shared = append(g.shared, v)
 	}
+	g.pointed()
 	g.line("static struct pair one, many[8];")
 	for _, m := range pair {
 		g.shared = append(g.shared, variable{name: "one." + m.name, typ: m.typ})
@@ -244,6 +253,7 @@ func (g *generator) fill() {
 		}
 	}
 	g.line("for (int i = 0; i < 8; i++)\n\t\tmany[i] = (struct pair){ in[i], in[i + 8], in[i + 16], in[i + 24], in[i + 32] };")
+	g.keepAll()
 }
 
 func (g *generator) sums() {
@@ -269,6 +279,9 @@ func (g *generator) inputs(f function) string {
 	}
 	if f.byValue {
 		args = append(args, "many[3]")
+	}
+	if f.pointed {
+		args = append(args, g.constantPlace())
 	}
 	return strings.Join(args, ", ")
 }

@@ -8,13 +8,30 @@ import (
 
 // function writes one that may call those before it.
 func (g *generator) function() {
-	f := function{name: g.name("f"), byValue: g.chance(4)}
-	g.local, g.cost, g.weight = nil, 1, 1
-	var params []string
+	f := g.signature("f")
+	params, result := g.parameters(f), pick(g, types).name
+	g.cost, g.weight = 1, 1
+	g.block(func() { g.body(2 + g.r.IntN(4)) }, "%s %s %s(%s)", g.own(), result, f.name, params)
+	f.cost = g.cost
+	g.functions = append(g.functions, f)
+}
+
+// signature chooses a function's name and what it takes.
+func (g *generator) signature(prefix string) function {
+	f := function{name: g.name(prefix), byValue: g.chance(4), pointed: g.chance(4)}
 	for range g.r.IntN(4) {
-		v := variable{name: g.name("p"), typ: pick(g, types)}
-		f.params = append(f.params, v.typ)
-		params = append(params, v.typ.name+" "+v.name)
+		f.params = append(f.params, pick(g, types))
+	}
+	return f
+}
+
+// parameters declares those of a function; they are all that is local.
+func (g *generator) parameters(f function) string {
+	g.local = nil
+	var params []string
+	for _, t := range f.params {
+		v := variable{name: g.name("p"), typ: t}
+		params = append(params, t.name+" "+v.name)
 		g.local = append(g.local, v)
 	}
 	if f.byValue {
@@ -23,13 +40,14 @@ func (g *generator) function() {
 			g.local = append(g.local, variable{name: "s." + m.name, typ: m.typ})
 		}
 	}
-	if params == nil {
-		params = []string{"void"}
+	if f.pointed {
+		params = append(params, g.targets.typ.name+" *p")
+		g.local = append(g.local, variable{name: "p", typ: g.targets.typ, n: g.targets.n})
 	}
-	result := pick(g, types).name
-	g.block(func() { g.body(2 + g.r.IntN(4)) }, "static %s %s(%s)", result, f.name, strings.Join(params, ", "))
-	f.cost = g.cost
-	g.functions = append(g.functions, f)
+	if params == nil {
+		return "void"
+	}
+	return strings.Join(params, ", ")
 }
 
 // body writes declarations, statements and a return.
@@ -45,9 +63,7 @@ func (g *generator) body(statements int) {
 	if g.heap && g.chance(2) {
 		end = g.allocation()
 	}
-	if g.floats {
-		g.line("double d = %s;", g.expression(1))
-	}
+	g.double()
 	for range statements {
 		g.statement()
 	}
@@ -59,6 +75,13 @@ func (g *generator) body(statements int) {
 		g.local = slices.DeleteFunc(g.local, func(v variable) bool { return v.name == end })
 	}
 	g.line("return %s;", g.expression(2))
+}
+
+// double declares what statements with floating point are about.
+func (g *generator) double() {
+	if g.floats {
+		g.line("double d = %s;", g.expression(1))
+	}
 }
 
 func (g *generator) scalar() {
@@ -73,8 +96,15 @@ func (g *generator) array() {
 	g.local = append(g.local, v)
 }
 
-// pointer declares one into some array, or into one of two, with half of its elements before it and half behind.
+// pointer declares one that an expression gives, or one into some array or one of two, with half of its elements before it and half
+// behind.
 func (g *generator) pointer() {
+	if g.chance(3) {
+		p := variable{name: g.name("q"), typ: g.targets.typ, n: g.targets.n}
+		g.line("%s *%s = %s;", p.typ.name, p.name, g.address())
+		g.local = append(g.local, p)
+		return
+	}
 	var arrays []variable
 	for _, v := range slices.Concat(g.shared, g.local) {
 		if v.n >= 4 && !v.fixed {
@@ -116,7 +146,7 @@ func (g *generator) statement() {
 	}
 	g.nesting++
 	defer func() { g.nesting-- }()
-	switch g.r.IntN(16) {
+	switch g.r.IntN(17) {
 	case 0, 1:
 		g.conditional()
 	case 2, 3, 4:
@@ -128,6 +158,8 @@ func (g *generator) statement() {
 	case 8:
 		g.copy()
 	case 9:
+		g.pointing()
+	case 10:
 		if g.floats {
 			g.line("d = %s;", pick(g, []string{"d * 0.75 + 1", "d / 3 - 2", "d * d", "-d", "d + " + g.expression(1)}))
 		}
@@ -292,29 +324,54 @@ func (g *generator) recursion() {
 	g.functions = append(g.functions, f)
 }
 
-// table writes functions of one type and one that calls them by pointers.
+// table writes functions of one type, and one that calls them by pointers.
 func (g *generator) table() {
+	f := g.signature("t")
+	result := pick(g, types).name
+	if f.byValue && g.chance(2) {
+		result = "struct pair"
+	}
 	var names []string
-	for range 4 {
-		name := g.name("t")
-		g.local = []variable{{name: "x", typ: types[5]}, {name: "y", typ: types[6]}}
+	var params string
+	for i := range 4 {
+		names = append(names, fmt.Sprint(f.name, "_", i))
+		params = g.parameters(f)
+		g.cost, g.weight = 1, 16
 		g.block(func() {
 			if g.chance(2) {
-				g.assignment()
+				g.double()
+				g.statement()
 			}
-			g.line("return %s;", g.expression(2))
-		}, "static int64_t %s(uint32_t x, int64_t y)", name)
-		names = append(names, name)
+			if result == "struct pair" {
+				g.line("return s;")
+			} else {
+				g.line("return %s;", g.expression(2))
+			}
+		}, "%s %s %s(%s)", g.own(), result, names[i], params)
+		f.cost = max(f.cost, g.cost/16)
 	}
-	g.line("static int64_t (*const table[])(uint32_t, int64_t) = { %s };", strings.Join(names, ", "))
-	f := function{name: g.name("f"), params: []ctype{types[5], types[6]}, cost: 30}
+	g.line("static %s (*const %s[])(%s) = { %s };", result, f.name, params, strings.Join(names, ", "))
+	g.choosing(f, result)
+}
+
+// choosing writes a function that calls those of a table.
+func (g *generator) choosing(t function, result string) {
+	f := function{name: g.name("f"), params: []ctype{types[5], types[6]}, byValue: t.byValue, pointed: t.pointed}
+	params := g.parameters(f)
+	rounds := 1 + g.r.IntN(9)
 	g.block(func() {
+		g.line("uint64_t y = 0;")
+		g.line("")
 		g.block(func() {
-			g.line("int64_t (*run)(uint32_t, int64_t) = table[(x + i) & 3];")
-			g.line("")
-			g.line("y ^= run(x * 3 + i, y);")
-		}, "for (int i = 0; i < %d; i++)", 1+g.r.IntN(9))
+			call := fmt.Sprintf("%s[(y + i) & 3](%s)", t.name, g.arguments(t))
+			if result == "struct pair" {
+				g.line("one = %s;", call)
+				call = g.expression(1)
+			}
+			g.line("y = y * 7 + (uint64_t)%s;", call)
+		}, "for (int i = 0; i < %d; i++)", rounds)
 		g.line("return y;")
-	}, "static int64_t %s(uint32_t x, int64_t y)", f.name)
+	}, "static uint64_t %s(%s)", f.name, params)
+	f.cost = rounds * (1 + t.cost)
 	g.functions = append(g.functions, f)
 }

@@ -2,7 +2,7 @@
 /* refused */
 #include "hostile.h"
 
-static __attribute__((noinline)) void sum(uint32_t n, ...) /* here */
+static __attribute__((noinline)) void sum(uint32_t n, ...)
 {
 	__builtin_va_list list;
 
@@ -14,5 +14,5 @@ static __attribute__((noinline)) void sum(uint32_t n, ...) /* here */
 
 static void attack(EXTRACTED_HEADERS_T *request, uint32_t k)
 {
-	sum(k, 1, 2, 3);
+	sum(k, 1, 2, 3); /* here */
 }
