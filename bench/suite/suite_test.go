@@ -86,7 +86,7 @@ func TestSidesAnswerCorrectly(t *testing.T) {
 func TestSourceIsRemoved(t *testing.T) {
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
-	err := withSource(Options{Config: stand.Config{Lambdas: patient.Lambdas(t, "../../lambdas")}}, func(dir string) error { return edit(dir, 1) })
+	err := withSource(Options{Config: stand.Config{Lambdas: "../../lambdas"}}, func(dir string) error { return edit(dir, 1) })
 	if err != nil {
 		t.Fatal(err)
 	}

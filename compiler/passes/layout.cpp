@@ -50,7 +50,7 @@ bool lambda::staysOnStack(const AllocaInst &local)
 	return true;
 }
 
-// Numbers are aligned as the author asked, which programs see: they may compute with the low bits of an address.
+// An object's number is aligned as the author asked: a program may compute with the low bits of an address.
 static Align alignmentOf(const Value *object)
 {
 	auto *local = dyn_cast<AllocaInst>(object);

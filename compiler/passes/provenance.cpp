@@ -67,7 +67,7 @@ static bool isPacketAddress(const Value *value, unsigned depth = 0)
 	       isa<Argument>(load->getPointerOperand()->stripInBoundsConstantOffsets());
 }
 
-// Helpers, and what else is not part of the program, give addresses of the kernel's. So do the SDK's own lines.
+// The SDK's own lines, the kernel's helpers and whatever else is not part of the program give addresses of the kernel's.
 static bool givesKernelAddress(const Instruction &inst)
 {
 	auto *call = dyn_cast<CallBase>(&inst);
@@ -157,8 +157,8 @@ Place Provenance::transfer(Instruction &inst)
 	if (isMasked(inst))
 		return escaped(of(inst.getOperand(0)), &inst);
 	if (!givesKernelAddress(inst))
-		conflicts.insert({ &inst, "what this pointer points into cannot be told: take the address of an "
-					  "object's element by its index" });
+		conflicts.insert(
+			{ &inst, "the compiler cannot tell what this pointer points into: keep an index instead" });
 	return { Place::Native };
 }
 
@@ -191,8 +191,7 @@ void Provenance::escape(Value *pointer, Instruction *by)
 {
 	Place place = of(pointer);
 
-	if (place.kind == Place::Object)
-		escapes.insert({ place.object, by });
+	escaped(place, by);
 	if (place.kind == Place::Native && !isa<Function>(pointer) && isa_and_nonnull<StoreInst>(by))
 		conflicts.insert({ by, "a pointer into the packet or a map is stored: keep an offset instead" });
 }

@@ -98,14 +98,15 @@ struct Unsupported : PassInfoMixin<Unsupported> {
 	{
 		SmallVector<Instruction *> traps, others;
 		SmallVector<Function *> unused;
-		for (Function &function : module)
+		for (Function &function : module) {
+			if (function.isVarArg())
+				continue; // its calls are refused
 			for (Instruction &inst : instructions(function))
-				if (function.isVarArg())
-					break; // its calls are refused
-				else if (isTrap(inst))
+				if (isTrap(inst))
 					traps.push_back(&inst);
 				else if (whyNot(inst))
 					others.push_back(&inst);
+		}
 		for (Instruction *inst : traps) {
 			changeToUnreachable(inst->getNextNode());
 			Instruction *end = inst->getParent()->getTerminator();
@@ -123,7 +124,8 @@ struct Unsupported : PassInfoMixin<Unsupported> {
 				unused.push_back(&function);
 		for (Function *function : unused)
 			function->eraseFromParent();
-		return traps.empty() && others.empty() ? PreservedAnalyses::all() : PreservedAnalyses::none();
+		return traps.empty() && others.empty() && unused.empty() ? PreservedAnalyses::all()
+									 : PreservedAnalyses::none();
 	}
 };
 

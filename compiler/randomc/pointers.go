@@ -15,8 +15,8 @@ type targets struct {
 	change string   // a table of two functions that change what an address and a number say
 }
 
-// own begins a function's definition. It keeps some functions from becoming part of their callers by clang's own judgement.
-func (g *generator) own() string {
+// static begins a function's definition. Some are noinline, so that clang does not make them part of their callers.
+func (g *generator) static() string {
 	if g.chance(3) {
 		return "static __attribute__((noinline))"
 	}
@@ -57,8 +57,8 @@ func (g *generator) numberedPlace(number string) string {
 	return g.within(func(n int) string { return fmt.Sprintf("(uint32_t)%s %% %d", number, n) })
 }
 
-// function1 writes a function whose body is given.
-func (g *generator) function1(head, body string, args ...any) {
+// written writes a function whose body is given.
+func (g *generator) written(head, body string, args ...any) {
 	g.block(func() { g.line(body, args...) }, "%s", head)
 }
 
@@ -74,28 +74,28 @@ func (g *generator) givesPlaces() {
 // place writes a function that chooses an address itself.
 func (g *generator) place() {
 	t, name := &g.targets, g.name("at")
-	head := fmt.Sprintf("%s %s *%s(uint32_t k)", g.own(), t.typ.name, name)
+	head := fmt.Sprintf("%s %s *%s(uint32_t k)", g.static(), t.typ.name, name)
 	a, b, c := g.constantPlace(), g.constantPlace(), g.numberedPlace("k")
 	switch g.r.IntN(9) {
 	case 0:
-		g.function1(head, "return %s;", a)
+		g.written(head, "return %s;", a)
 	case 1:
-		g.function1(head, "return %s;", c)
+		g.written(head, "return %s;", c)
 	case 2:
-		g.function1(head, "return k & 1 ? %s : %s;", a, b)
+		g.written(head, "return k & 1 ? %s : %s;", a, b)
 	case 3:
-		g.function1(head, "return "+t.kept+";", "k & 3")
+		g.written(head, "return "+t.kept+";", "k & 3")
 	case 4:
-		g.function1(head, "return (%s *)(k & 2 ? (uintptr_t)(%s) : (uintptr_t)(%s));", t.typ.name, a, c)
+		g.written(head, "return (%s *)(k & 2 ? (uintptr_t)(%s) : (uintptr_t)(%s));", t.typ.name, a, c)
 	case 5:
-		g.function1(head, "static %s *const table[] = { %s, %s, %s };\n\n\treturn table[k %% 3];", t.typ.name, a, b, g.constantPlace())
+		g.written(head, "static %s *const table[] = { %s, %s, %s };\n\n\treturn table[k %% 3];", t.typ.name, a, b, g.constantPlace())
 	case 6:
-		g.function1(head, "switch (k %% 5) {\n\tcase 0:\n\t\treturn %s;\n\tcase 3:\n\t\treturn %s;\n\tdefault:\n\t\treturn %s;\n\t}", a, b, c)
+		g.written(head, "switch (k %% 5) {\n\tcase 0:\n\t\treturn %s;\n\tcase 3:\n\t\treturn %s;\n\tdefault:\n\t\treturn %s;\n\t}", a, b, c)
 	case 7:
 		v := t.arrays[0]
-		g.function1(head, "%s *p = %s;\n\n\tfor (uint32_t i = 0; i < k %% %d; i++)\n\t\tp++;\n\treturn p;", t.typ.name, v.name, v.n-t.n+1)
+		g.written(head, "%s *p = %s;\n\n\tfor (uint32_t i = 0; i < k %% %d; i++)\n\t\tp++;\n\treturn p;", t.typ.name, v.name, v.n-t.n+1)
 	case 8:
-		g.function1(head, "%s *p;\n\n\tif (!(k &= 31))\n\t\treturn %s;\n\tp = %s(k >> 1);\n\treturn *p & 1 ? p : %s;", t.typ.name, a, name, c)
+		g.written(head, "%s *p;\n\n\tif (!(k &= 31))\n\t\treturn %s;\n\tp = %s(k >> 1);\n\treturn *p & 1 ? p : %s;", t.typ.name, a, name, c)
 	}
 	t.places = append(t.places, name)
 }
@@ -104,13 +104,13 @@ func (g *generator) place() {
 func (g *generator) placeByFunction() {
 	t, name, from := &g.targets, g.name("at"), g.name("from")
 	a, b, c := pick(g, t.places), pick(g, t.places), pick(g, t.places)
-	head := fmt.Sprintf("%s %s *%s(uint32_t k)", g.own(), t.typ.name, name)
+	head := fmt.Sprintf("%s %s *%s(uint32_t k)", g.static(), t.typ.name, name)
 	if g.chance(2) {
 		g.line("static %s *(*const %s[])(uint32_t) = { %s, %s, %s };", t.typ.name, from, a, b, c)
-		g.function1(head, "return %s[k %% 3](k >> 2);", from)
+		g.written(head, "return %s[k %% 3](k >> 2);", from)
 	} else {
-		g.function1(fmt.Sprintf("%s %s *(*%s(uint32_t k))(uint32_t)", g.own(), t.typ.name, from), "return k & 1 ? %s : %s;", a, b)
-		g.function1(head, "return %s(k)(k >> 1);", from)
+		g.written(fmt.Sprintf("%s %s *(*%s(uint32_t k))(uint32_t)", g.static(), t.typ.name, from), "return k & 1 ? %s : %s;", a, b)
+		g.written(head, "return %s(k)(k >> 1);", from)
 	}
 	t.places = append(t.places, name)
 }
@@ -129,7 +129,7 @@ func (g *generator) changes() {
 				g.statement()
 			}
 			g.line("p[k & 1] += %s;", g.expression(1))
-		}, "%s void %s(%s *p, uint32_t k)", g.own(), name, t.typ.name)
+		}, "%s void %s(%s *p, uint32_t k)", g.static(), name, t.typ.name)
 		names = append(names, name)
 	}
 	t.change = g.name("change")

@@ -11,7 +11,7 @@ import (
 
 // The sanitizers find nothing undefined in what is written, it ends, and one seed gives one program.
 func TestDefined(t *testing.T) {
-	seeds := 20
+	seeds := 30
 	if testing.Short() {
 		seeds = 8
 	}

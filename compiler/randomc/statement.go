@@ -11,7 +11,7 @@ func (g *generator) function() {
 	f := g.signature("f")
 	params, result := g.parameters(f), pick(g, types).name
 	g.cost, g.weight = 1, 1
-	g.block(func() { g.body(2 + g.r.IntN(4)) }, "%s %s %s(%s)", g.own(), result, f.name, params)
+	g.block(func() { g.body(2 + g.r.IntN(4)) }, "%s %s %s(%s)", g.static(), result, f.name, params)
 	f.cost = g.cost
 	g.functions = append(g.functions, f)
 }
@@ -77,7 +77,7 @@ func (g *generator) body(statements int) {
 	g.line("return %s;", g.expression(2))
 }
 
-// double declares what statements with floating point are about.
+// double declares the variable that statements with floating point change.
 func (g *generator) double() {
 	if g.floats {
 		g.line("double d = %s;", g.expression(1))
@@ -347,7 +347,7 @@ func (g *generator) table() {
 			} else {
 				g.line("return %s;", g.expression(2))
 			}
-		}, "%s %s %s(%s)", g.own(), result, names[i], params)
+		}, "%s %s %s(%s)", g.static(), result, names[i], params)
 		f.cost = max(f.cost, g.cost/16)
 	}
 	g.line("static %s (*const %s[])(%s) = { %s };", result, f.name, params, strings.Join(names, ", "))
