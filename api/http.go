@@ -91,6 +91,8 @@ type Artifact struct {
 	Image string `json:"image"`
 	Spec  Spec   `json:"spec"`
 	Log   string `json:"log,omitempty"` // the compiler's warnings
+
+	Refused []Refusal `json:"refused,omitempty"` // targets of the spec that it was not built for
 }
 
 // FunctionStats are one function's counters: GET /system/stats answers a list.

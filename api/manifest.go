@@ -11,6 +11,8 @@ type Manifest struct {
 	BPF    File `json:"bpf,omitzero"`    // ELF object for target nic
 	Native File `json:"native,omitzero"` // shared object for target process
 
+	Refused []Refusal `json:"refused,omitempty"` // targets of the spec that the compiler has no object for, and why
+
 	Memory  uint64  `json:"memory"` // bytes of all objects together; at most Spec.Limits.Memory
 	Maps    []Map   `json:"maps,omitempty"`
 	Layouts Layouts `json:"layouts,omitzero"`

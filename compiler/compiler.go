@@ -148,7 +148,10 @@ func compile(ctx context.Context, tools *toolchain, spec api.Spec, files []sandb
 		})
 	}
 	_ = group.Wait() // both are waited for, so that the message does not depend on which is faster
-	if err := firstError(errs[:]); err != nil {
+	if errs[1] == nil {
+		errs[0] = fallBack(a, errs[0])
+	}
+	if err := cmp.Or(errs[:]...); err != nil {
 		return nil, err
 	}
 	a.Manifest.Compiler = versionOf(cmp.Or(messages[:]...))
@@ -165,15 +168,28 @@ func buildNIC(ctx context.Context, tools *toolchain, input []sandbox.File, spec 
 }
 
 func buildHost(ctx context.Context, tools *toolchain, input []sandbox.File, spec api.Spec) ([]byte, string, error) {
-	return run(ctx, tools, tools.forHost(spec.Targets), append(slices.Clip(input), tools.plugin.file()), spec)
-}
-
-func firstError(errs []error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
+	object, messages, err := run(ctx, tools, tools.forHost(spec.Targets), append(slices.Clip(input), tools.plugin.file()), spec)
+	if err == nil {
+		if err = native.Check(object); err != nil {
+			err = fmt.Errorf("lambda %s: %w", spec.Name, err)
 		}
 	}
+	return object, messages, err
+}
+
+// fallBack makes a note in a's manifest of what keeps the lambda off the NIC, where a process can run it. It returns all other errors.
+func fallBack(a *Artifact, err error) error {
+	var refused *Error
+	switch {
+	case err == nil || a.Native == nil:
+		return err
+	case errors.As(err, &refused):
+		err = errors.New(refused.faults())
+	case !errors.Is(err, metering.ErrUnbounded):
+		return err
+	}
+	a.BPF, a.Manifest.Maps, a.Manifest.Memory = nil, nil, 0
+	a.Manifest.Refused = []api.Refusal{{Target: api.TargetNIC, Reason: fmt.Sprintf("the compiler refuses it: %v", err)}}
 	return nil
 }
 
@@ -215,24 +231,12 @@ func withoutMessage(messages string, exit *sandbox.ExitError, spec api.Spec) Dia
 // describe fills in what the manifest says of the objects, and enforces the spec's limit on memory.
 func describe(a *Artifact) error {
 	m := &a.Manifest
-	if a.Native != nil {
-		if err := native.Check(a.Native); err != nil {
+	if a.BPF != nil {
+		if err := fallBack(a, describeBPF(a)); err != nil {
 			return fmt.Errorf("lambda %s: %w", m.Spec.Name, err)
 		}
 	}
-	switch {
-	case a.BPF != nil:
-		a.BPF = renameSections(a.BPF)
-		unpriced := metering.Price(a.BPF)
-		c, err := inspectFor(m.Spec, a.BPF)
-		if err == nil {
-			err = unpriced // what else is wrong says more
-		}
-		if err != nil {
-			return fmt.Errorf("lambda %s: %w", m.Spec.Name, err)
-		}
-		m.Maps, m.Memory, m.Layouts = c.Maps, c.Memory, c.Layouts
-	case a.Native != nil:
+	if a.BPF == nil {
 		var err error
 		if m.Layouts, err = nativeLayouts(a.Native); err != nil {
 			return fmt.Errorf("lambda %s: %w", m.Spec.Name, err)
@@ -247,6 +251,17 @@ func describe(a *Artifact) error {
 			sandbox.ErrLimit, m.Spec.Name, m.Memory, limit, remedy, largestObjects(a.BPF))
 	}
 	return nil
+}
+
+func describeBPF(a *Artifact) error {
+	a.BPF = renameSections(a.BPF)
+	unpriced := metering.Price(a.BPF)
+	c, err := inspectFor(a.Manifest.Spec, a.BPF)
+	if err != nil {
+		return err // it says more than what cannot be priced
+	}
+	a.Manifest.Maps, a.Manifest.Memory, a.Manifest.Layouts = c.Maps, c.Memory, c.Layouts
+	return unpriced
 }
 
 // renameSections renames the sections .bss..NAME of a BPF object to .data.NAME. clang leaves zeros out of an object only

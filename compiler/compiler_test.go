@@ -290,14 +290,51 @@ func TestBuildRefuses(t *testing.T) {
 	}
 }
 
+// What the compiler refuses for the NIC has an object for the process, and the reason; where no process may run it, that is an error.
+func TestRefusedForTheNICAlone(t *testing.T) {
+	store, err := artifact.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := "#include \"lambda.h\"\n__attribute__((noinline)) static int sum(int n, ...)\n{\n\t__builtin_va_list list;\n\t__builtin_va_start(list, n);\n" +
+		"\treturn __builtin_va_arg(list, int) + n;\n}\nLAMBDA_KEPT int kept;\nint probe" + body + " { return kept = sum(1, kept); }\n"
+	dir := lambda(t, source)
+	for range 2 { // the second time from the store
+		a, err := Build(t.Context(), dir, Options{Store: store})
+		if err != nil {
+			t.Fatal(err)
+		}
+		object, err := a.Object(api.TargetNIC)
+		if !errors.Is(err, artifact.ErrNoObject) || object != nil || !strings.Contains(err.Error(), "probe.c:9:") {
+			t.Errorf("for the NIC: %d bytes, %v", len(object), err)
+		}
+		if object, err = a.Object(api.TargetProcess); err != nil || len(object) == 0 || a.Manifest.Layouts.Kept == "" || a.Manifest.Maps != nil {
+			t.Errorf("for the process: %d bytes, %v, %+v", len(object), err, a.Manifest)
+		}
+	}
+	var refused *Error
+	for name, dir := range map[string]string{
+		"for the NIC alone": lambdaWith(t, "name: probe\ntargets: [nic]\n", source),
+		"no C":              lambda(t, source+"int more(void) { return 1 }\n"),
+	} {
+		if _, err := Build(t.Context(), dir, Options{}); !errors.As(err, &refused) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // What is there only by the spec, or not at all, is said with the remedy.
 func TestMissingNamesSayTheRemedy(t *testing.T) {
 	for name, tc := range map[string]struct{ source, want string }{
-		"a header":  {"#include <stdio.h>\n", "which has <string.h>"},
+		"a header":  {"\n#include <stdio.h>\n", "probe.c:3:1: error: 'gnu/stubs-32.h' file not found: a header of the C library that is not there on the NIC, which has <string.h>"},
+		"printing":  {"int f(void) { return printf(\"\"); }\n", "nowhere to print to"},
+		"a trace":   {"int f(int i) { return bpf_printk(\"%d\", i); }\n", "nowhere to print to"},
+		"declared":  {"int printf(const char *, ...);\nint f(void) { return printf(\"\"); }\n", "nowhere to print to"},
+		"a number":  {"int f(char *s) { return snprintf(s, 4, \"%d\", 5); }\n", "lambda_put_number()"},
 		"a message": {"int f(void *h, void *m) { return !lambda_message(h, m); }\n", "message: { mode: assemble }"},
 		"a service": {"int f(void) { return SERVICE(nobody); }\n", "services in lambda.yml has no nobody"},
 	} {
-		_, err := Build(t.Context(), lambdaWith(t, "name: probe\ntargets: [nic]\n", "#include \"lambda.h\"\n"+tc.source), Options{})
+		_, err := Build(t.Context(), lambdaWith(t, "name: probe\ntargets: [nic]\n", "#include \"lambda.h\"\n"+tc.source+"int probe"+body+" { return RETURN_DROP; }\n"), Options{})
 		if err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: got %v, want %q", name, err, tc.want)
 		}

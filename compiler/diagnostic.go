@@ -1,6 +1,7 @@
 package compiler
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -46,8 +47,24 @@ func (e *Error) Error() string {
 	return strings.Join(lines, "\n")
 }
 
+// faults are the errors and what explains them, without the warnings.
+func (e *Error) faults() string {
+	var lines []string
+	kept := true
+	for _, d := range e.Diagnostics {
+		if d.Severity != "note" { // a note belongs to what is before it
+			kept = d.Severity == "error"
+		}
+		if kept {
+			lines = append(lines, d.String())
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
 var (
 	located   = regexp.MustCompile(`^(/[^:]*):(\d+):(\d+): (?:fatal )?(error|warning|note): (.*)$`)
+	included  = regexp.MustCompile(`^In file included from (/[^:]*):(\d+):$`)
 	unlocated = regexp.MustCompile(`^(?:[a-z.-]+: )?(error|warning|note): (.*)$`)
 	undefined = regexp.MustCompile(`^undefined symbol: (.*)$`)
 	// excerpt is a line of the source under a message, or marks under it. Nothing else that the tools print is shown: where
@@ -66,10 +83,21 @@ const noPlace = "could not determine the original source location"
 func parseDiagnostics(text string) []Diagnostic {
 	var list []Diagnostic
 	keep := false
+	var by []string // the author's #include that a system header came by
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\n")
-		if m := located.FindStringSubmatch(line); m != nil {
+		if m := included.FindStringSubmatch(line); m != nil {
+			if strings.HasPrefix(m[1], lambdaDir+"/") {
+				by = m
+			}
+		} else if m := located.FindStringSubmatch(line); m != nil {
 			d := diagnosticAt(m)
+			if by != nil && strings.HasPrefix(m[1], systemHeaders) {
+				d.File, d.Column = hidePaths.Replace(by[1]), 1
+				d.Line, _ = strconv.Atoi(by[2])
+				list, keep = append(list, d), false
+				continue
+			}
 			if text := diagnose.Compiler(d.Message); text != "" {
 				d.Message = text
 				list, keep = once(list, d, strings.HasPrefix(m[1], lambdaDir+"/"))
@@ -107,9 +135,9 @@ func once(list []Diagnostic, d Diagnostic, authors bool) ([]Diagnostic, bool) {
 func diagnosticAt(m []string) Diagnostic {
 	line, _ := strconv.Atoi(m[2])
 	column, _ := strconv.Atoi(m[3])
-	if strings.HasPrefix(m[1], "/usr/include/") && missingHeader.MatchString(m[5]) {
+	if strings.HasPrefix(m[1], systemHeaders) && missingHeader.MatchString(m[5]) {
 		m[5] += ": a header of the C library that is not there on the NIC, which has " + nicHeaders
-	} else if remedy := undeclared(m[5]); remedy != "" {
+	} else if remedy := cmp.Or(undeclared(m[5]), instead(m[5])); remedy != "" {
 		m[5] += ": " + remedy
 	}
 	return Diagnostic{
@@ -117,11 +145,37 @@ func diagnosticAt(m []string) Diagnostic {
 	}
 }
 
+// systemHeaders is where the C library's headers are.
+const systemHeaders = "/usr/include/"
+
 // missingHeader is what clang says where the C library's headers want one of another processor's.
 var missingHeader = regexp.MustCompile(`^'gnu/stubs-\w+\.h' file not found`)
 
 // nicHeaders are the headers of the C library for the NIC: the SDK's, and the compiler's own.
 const nicHeaders = "<string.h>, <stdlib.h>, <ctype.h>, <math.h>, <fixed.h>, <stdint.h>, <stddef.h>, <stdbool.h>, <limits.h> and <float.h>"
+
+// Functions of C that many expect, and that a lambda has not.
+var (
+	missing  = regexp.MustCompile(`(?:undeclared function|undeclared library function|a call of) '(\w+)'`)
+	printing = regexp.MustCompile(`^(?:(?:v?[fd]?printf|f?puts|putchar|fputc|perror|v?syslog)|bpf_(?:trace_)?v?printk)$`)
+	writing  = regexp.MustCompile(`^v?sn?printf$`)
+)
+
+// instead says what to write in place of such a function.
+func instead(message string) string {
+	m := missing.FindStringSubmatch(message)
+	switch {
+	case m == nil:
+		return ""
+	case printing.MatchString(m[1]):
+		return "a lambda has nowhere to print to: put what you want to see into its reply"
+	case writing.MatchString(m[1]):
+		return "lambda_put_number() of \"text.h\" writes numbers into a payload"
+	case strings.HasPrefix(message, "a call of"):
+		return "give the function a fixed number, or an array"
+	}
+	return ""
+}
 
 var (
 	undeclaredMessage = regexp.MustCompile(`undeclared (function|identifier) 'lambda_message'`)

@@ -52,7 +52,11 @@ func Emit(ctx context.Context, source []byte, form Form) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		return disassemble(a.BPF)
+		object, err := a.Object(api.TargetNIC)
+		if err != nil {
+			return nil, err
+		}
+		return disassemble(object)
 	}
 	return emit(ctx, source, form.args, around{})
 }
@@ -127,9 +131,6 @@ func (f Form) args(command []string) (args []string) {
 }
 
 func disassemble(object []byte) ([]byte, error) {
-	if object == nil {
-		return nil, errors.New("the spec's targets have no nic among them: there are no instructions for it")
-	}
 	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(object))
 	if err != nil {
 		return nil, fmt.Errorf("disassemble BPF object: %w", err)

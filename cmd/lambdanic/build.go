@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/cmd/lambdanic/internal/ui"
 	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/compiler/diagnose"
@@ -59,6 +60,7 @@ func buildCommand(o *options) *cobra.Command {
 				return ui.JSON(cmd.OutOrStdout(), a)
 			}
 			fmt.Fprint(cmd.ErrOrStderr(), a.Log)
+			sayNotBuilt(cmd, a)
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), a.Image)
 			return err
 		},
@@ -71,6 +73,14 @@ func buildCommand(o *options) *cobra.Command {
 	flags.BoolVar(&f.fused, "fused", false, "make one program of several lambdas, and say how it becomes smaller step by step")
 	cmd.MarkFlagsMutuallyExclusive("report", "emit", "target", "verbose", "fused")
 	return cmd
+}
+
+// sayNotBuilt says which of its targets a lambda that did compile has no object for.
+func sayNotBuilt(cmd *cobra.Command, a *api.Artifact) {
+	warn := ui.Colour(cmd.ErrOrStderr(), ui.Yellow, "warning:")
+	for _, r := range a.Refused {
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s %s is not built for %s, and will run elsewhere: %s\n", warn, a.Spec.Name, r.Target, r.Reason)
+	}
 }
 
 // dirArg is the lambda's directory: this one where none is given.
@@ -112,10 +122,11 @@ func (f *buildFlags) run(cmd *cobra.Command, o *options, dir string) error {
 	if err != nil {
 		return err
 	}
-	if a.BPF == nil {
-		return report.ErrNoNIC
+	object, err := a.Object(api.TargetNIC)
+	if err != nil {
+		return err
 	}
-	return printLog(out, o, a.BPF)
+	return printLog(out, o, object)
 }
 
 // printLog prints what the verifier says, whether it takes the program or not.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/lambdanic/lambdanic/compiler"
+	"github.com/lambdanic/lambdanic/compiler/artifact"
 	"github.com/lambdanic/lambdanic/compiler/diagnose"
 	"github.com/lambdanic/lambdanic/compiler/link"
 	"github.com/lambdanic/lambdanic/compiler/target"
@@ -93,5 +94,30 @@ func TestBuildVerboseOfARefusedLambda(t *testing.T) {
 	var o *diagnose.Objection
 	if !errors.As(err, &o) || o.Place.String() != "wild.c:8" || !strings.Contains(out, "processed ") {
 		t.Errorf("%v, after %d bytes", err, len(out))
+	}
+}
+
+func TestBuildSaysWhatKeepsALambdaOffTheNIC(t *testing.T) {
+	run := fakeDaemon(t, nil)
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"lambda.yml": "name: chatty\n",
+		"chatty.c": "#include \"lambda.h\"\nint printf(const char *, ...);\nint chatty(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)\n{\n" +
+			"\tprintf(\"hello\");\n\treturn RETURN_FORWARD;\n}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 { // the second time, nothing is compiled
+		out, err := run("build", dir)
+		if err != nil || strings.Count(out, "chatty is not built for nic") != 1 || !strings.Contains(out, "chatty.c:5:") {
+			t.Errorf("%s (%v)", out, err)
+		}
+	}
+	for _, flag := range []string{"--report", "--verbose", "--emit=bpf"} {
+		if _, err := run("build", flag, dir); !errors.Is(err, artifact.ErrNoObject) || !strings.Contains(err.Error(), "chatty.c:5:") {
+			t.Errorf("%s: %v", flag, err)
+		}
 	}
 }

@@ -34,15 +34,38 @@ var (
 	ErrNotFound = errors.New("artifact not found")
 	// ErrBroken says that what is kept under a digest is not what was put there, or is no artifact at all.
 	ErrBroken = errors.New("artifact is broken: build it again")
+	// ErrNoObject says that an artifact has no object for a target.
+	ErrNoObject = errors.New("the lambda is not built for")
 )
 
-// Artifact is one compiled lambda with all its targets. An object whose target the spec does not list is nil.
+// Artifact is one compiled lambda with all its targets. An object whose target the spec does not list, or that the compiler refused,
+// is nil.
 type Artifact struct {
 	Digest   string // of the OCI manifest
 	Manifest api.Manifest
 	Source   []byte // tar of the lambda's directory
 	BPF      []byte // ELF object for target nic
 	Native   []byte // shared object for target process
+}
+
+// Object returns the object for a target. Where there is none, the error wraps ErrNoObject and says why.
+func (a *Artifact) Object(t api.Target) ([]byte, error) {
+	objects := map[api.Target][]byte{api.TargetNIC: a.BPF, api.TargetProcess: a.Native}
+	if objects[t] != nil {
+		return objects[t], nil
+	}
+	for _, r := range a.Manifest.Refused {
+		if r.Target == t {
+			return nil, fmt.Errorf("%w %s: %s", ErrNoObject, t, r.Reason)
+		}
+	}
+	return nil, fmt.Errorf("%w %s: the spec's targets have no %s among them: add it", ErrNoObject, t, t)
+}
+
+// Summary is what the author of a lambda is told of a; log holds the compiler's warnings.
+func (a *Artifact) Summary(log string) *api.Artifact {
+	m := a.Manifest
+	return &api.Artifact{Image: m.Spec.Name + "@" + a.Digest, Spec: m.Spec, Log: log, Refused: m.Refused}
 }
 
 // Seal fills in the digests of a's parts, and its own.

@@ -85,5 +85,9 @@ func (p Program) Build(ctx context.Context, opts compiler.Options) (*compiler.Ar
 			return nil, err
 		}
 	}
-	return compiler.Build(ctx, dir, opts)
+	a, err := compiler.Build(ctx, dir, opts)
+	if err == nil {
+		_, err = a.Object(api.TargetNIC)
+	}
+	return a, err
 }

@@ -10,6 +10,7 @@
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Module.h"
+#include "llvm/IR/PatternMatch.h"
 #include "llvm/Transforms/Utils/Local.h"
 
 using namespace llvm;
@@ -55,14 +56,28 @@ const char *whyNotAtomic(const Instruction &inst)
 	return nullptr;
 }
 
-const char *whyNot(const Instruction &inst)
+// bpf_trace_printk in include/uapi/linux/bpf.h.
+constexpr unsigned traceHelper = 6;
+
+// A function is called by its name, a helper of the kernel by its number. The package compiler knows remedies by name.
+std::string whyNotVariadic(const CallBase &call)
+{
+	const Value *callee = call.getCalledOperand()->stripPointerCasts();
+	if (const auto *function = dyn_cast<Function>(callee))
+		return ("a call of '" + function->getName() + "', which takes a variable number of arguments").str();
+	if (PatternMatch::match(callee, PatternMatch::m_IntToPtr(PatternMatch::m_SpecificInt(traceHelper))))
+		return "a call of 'bpf_trace_printk', which takes a variable number of arguments";
+	return "a call with a variable number of arguments: give the function a fixed number, or an array";
+}
+
+std::string whyNot(const Instruction &inst)
 {
 	if (const char *why = whyNotAtomic(inst))
 		return why;
 	if (isa<IndirectBrInst>(inst))
 		return "a goto to a label's address: use a switch";
 	if (auto *call = dyn_cast<CallBase>(&inst); call && call->getFunctionType()->isVarArg())
-		return "a call with a variable number of arguments: give the function a fixed number, or an array";
+		return whyNotVariadic(*call);
 	auto *call = dyn_cast<IntrinsicInst>(&inst);
 	switch (call ? call->getIntrinsicID() : Intrinsic::not_intrinsic) {
 	case Intrinsic::returnaddress:
@@ -70,7 +85,7 @@ const char *whyNot(const Instruction &inst)
 	case Intrinsic::sponentry:
 		return "the stack has no address: leave this out";
 	default:
-		return nullptr;
+		return "";
 	}
 }
 
@@ -104,7 +119,7 @@ struct Unsupported : PassInfoMixin<Unsupported> {
 			for (Instruction &inst : instructions(function))
 				if (isTrap(inst))
 					traps.push_back(&inst);
-				else if (whyNot(inst))
+				else if (!whyNot(inst).empty())
 					others.push_back(&inst);
 		}
 		for (Instruction *inst : traps) {

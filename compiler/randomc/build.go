@@ -31,5 +31,9 @@ func BuildSource(ctx context.Context, source string) (*compiler.Artifact, error)
 			return nil, err
 		}
 	}
-	return compiler.Build(ctx, dir, compiler.Options{})
+	a, err := compiler.Build(ctx, dir, compiler.Options{})
+	if err == nil {
+		_, err = a.Object(api.TargetNIC)
+	}
+	return a, err
 }

@@ -38,10 +38,10 @@ package report
 
 import (
 	"context"
-	"errors"
 
 	"github.com/cilium/ebpf"
 
+	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/compiler/match"
 	"github.com/lambdanic/lambdanic/compiler/metering"
@@ -97,18 +97,15 @@ type Options struct {
 	Verify bool
 }
 
-// ErrNoNIC says that a lambda is not for the NIC.
-var ErrNoNIC = errors.New("the spec's targets have no nic among them: there is nothing to report")
-
-// Make compiles a packed source and reports on it. Errors are those of compiler.BuildSource; where the kernel refuses the
+// Make compiles a packed source and reports on it. Errors are those of compiler.BuildSource and artifact.ErrNoObject; where the kernel refuses the
 // program, the error is a *diagnose.Objection, and the report is all but Verified.
 func Make(ctx context.Context, source []byte, opts Options) (*Report, error) {
 	a, err := compiler.BuildSource(ctx, source, compiler.Options{})
 	if err != nil {
 		return nil, err
 	}
-	if a.BPF == nil {
-		return nil, ErrNoNIC
+	if _, err := a.Object(api.TargetNIC); err != nil {
+		return nil, err
 	}
 	spec, err := read(a.BPF)
 	if err != nil {

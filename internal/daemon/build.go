@@ -33,8 +33,7 @@ func Build(ctx context.Context, p Paths, dir string) (*api.Artifact, error) {
 	if err != nil {
 		return nil, err
 	}
-	spec := built.Manifest.Spec
-	return &api.Artifact{Image: spec.Name + "@" + built.Digest, Spec: spec, Log: log}, nil
+	return built.Summary(log), nil
 }
 
 // compile compiles a packed source and collects the compiler's warnings.

@@ -103,7 +103,8 @@ func (b *fakeBackend) Endpoint(workload uint32) (netip.AddrPort, bool) {
 }
 
 // fakeArtifacts has an artifact for every digest: one that needs memcached, and with a digest that ends in a, one that keeps
-// state too; with one in b, one for the NIC alone; in c, one with an object to be migrated; in 9, a program of two.
+// state too; with one in b, one for the NIC alone; in c, one with an object to be migrated; in d, one that the compiler refused for the
+// NIC; in 9, a program of two.
 type fakeArtifacts struct{}
 
 func (fakeArtifacts) Get(digest string) (*artifact.Artifact, error) {
@@ -113,7 +114,7 @@ func (fakeArtifacts) Get(digest string) (*artifact.Artifact, error) {
 	spec := api.Spec{
 		Name: "web", Services: []api.ServiceSpec{{Name: "memcached", Protocol: "memcached", Address: "host:11211"}},
 	}.Default()
-	a := &artifact.Artifact{Digest: digest, Manifest: api.Manifest{Spec: spec}}
+	a := &artifact.Artifact{Digest: digest, Manifest: api.Manifest{Spec: spec}, BPF: []byte("bpf"), Native: []byte("native")}
 	if strings.HasSuffix(digest, "a") {
 		a.Manifest.Layouts.Kept = "counters"
 	}
@@ -122,6 +123,9 @@ func (fakeArtifacts) Get(digest string) (*artifact.Artifact, error) {
 	}
 	if strings.HasSuffix(digest, "c") {
 		a.Manifest.Layouts.Migrated = "counters"
+	}
+	if strings.HasSuffix(digest, "d") {
+		a.BPF, a.Manifest.Refused = nil, []api.Refusal{{Target: api.TargetNIC, Reason: "web.c:7: no"}}
 	}
 	if strings.HasSuffix(digest, "9") {
 		a.Manifest.Members = []api.Member{{Name: "one"}, {Name: "two"}}

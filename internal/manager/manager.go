@@ -124,7 +124,7 @@ func (m *Manager) BuildSource(ctx context.Context, source []byte) (*api.Artifact
 	} else if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBuild, err)
 	}
-	return &api.Artifact{Image: a.Manifest.Spec.Name + "@" + a.Digest, Spec: a.Manifest.Spec, Log: log}, nil
+	return a.Summary(log), nil
 }
 
 // Request asks for a deploy.

@@ -46,6 +46,24 @@ func TestDeployUsesFirstTargetThatWorks(t *testing.T) {
 	}
 }
 
+// What the compiler refuses for the NIC goes on as what the NIC refuses does.
+func TestDeployOfWhatTheCompilerRefused(t *testing.T) {
+	n := openNode(t, shortdir.New(t), nil)
+	if f := mustDeploy(t, n, Request{Name: "web", Image: image("d")}); f.Target != api.TargetProcess || len(f.Refused) != 1 ||
+		!strings.Contains(f.Refused[0].Reason, "web.c:7: no") || n.nic.deploys != 0 {
+		t.Errorf("got %+v after %d deploys to the NIC, want it on process alone, with the compiler's words", f, n.nic.deploys)
+	}
+	mustDeploy(t, n, Request{Name: "fast"})
+	_, err := n.Deploy(t.Context(), Request{Name: "fast", Image: image("d")})
+	if !errors.Is(err, worker.ErrRefused) || !strings.Contains(err.Error(), "web.c:7: no") || !strings.Contains(err.Error(), "revision 1 serves on") {
+		t.Errorf("a revision that would leave the NIC: %v", err)
+	}
+	_, err = n.Deploy(t.Context(), Request{Name: "only", Image: image("d"), Targets: []api.Target{api.TargetNIC}})
+	if !errors.Is(err, worker.ErrRefused) || !strings.Contains(err.Error(), "web.c:7: no") {
+		t.Errorf("for the NIC alone: %v", err)
+	}
+}
+
 // A revision that takes over state stays where that is, until it is sent away.
 func TestDeployStaysWithItsState(t *testing.T) {
 	n := openNode(t, shortdir.New(t), nil)

@@ -110,6 +110,9 @@ func (w *Worker) applyTo(ctx context.Context, t api.Target, f *store.Function) e
 	if err != nil {
 		return err
 	}
+	if _, err := a.Object(t); err != nil {
+		return err
+	}
 	d, err := deployment(f, p)
 	if err != nil {
 		return err

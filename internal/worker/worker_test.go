@@ -92,7 +92,7 @@ func (m *memory) Endpoint(uint32) (netip.AddrPort, bool) { return netip.AddrPort
 type oneArtifact struct{}
 
 func (oneArtifact) Get(string) (*artifact.Artifact, error) {
-	return &artifact.Artifact{BPF: []byte("bpf")}, nil
+	return &artifact.Artifact{BPF: []byte("bpf"), Native: []byte("native")}, nil
 }
 
 func TestGroupIsOneBackend(t *testing.T) {
