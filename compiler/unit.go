@@ -34,6 +34,7 @@ func unit(spec api.Spec) []byte {
 	define := func(name string, value any) { fmt.Fprintf(&b, "#define %s %v\n", name, value) }
 	define("LAMBDA_ENTRY", spec.Entry)
 	define("LAMBDA_MESSAGE_MAX", uint64(spec.Message.Max))
+	define("LAMBDA_LIMITS_MEMORY", uint64(spec.Limits.Memory))
 	records, _ := spec.Message.Records()
 	define("LAMBDA_IN_FLIGHT", records)
 	if spec.Message.Mode == api.ModeAssemble {

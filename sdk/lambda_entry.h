@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The trusted code around an author's function, included behind it by the compiler. LAMBDA_ENTRY names the function;
- * LAMBDA_ASSEMBLE is defined in message mode assemble; LAMBDA_IN_FLIGHT and LAMBDA_MESSAGE_MAX bound its messages.
+ * LAMBDA_ASSEMBLE is defined in message mode assemble; LAMBDA_IN_FLIGHT and LAMBDA_MESSAGE_MAX bound its messages, LAMBDA_LIMITS_MEMORY
+ * its objects.
  */
 #ifndef LAMBDA_ENTRY_H
 #define LAMBDA_ENTRY_H
@@ -100,6 +101,9 @@ static __always_inline int lambda_dispatch(EXTRACTED_HEADERS_T *headers)
 	return LAMBDA_ENTRY(headers, &headers->req->match);
 }
 #endif
+
+/* What all frames of recursion may take. The compiler reads it, and leaves it out (compiler/passes/recursion.cpp). */
+static const uint64_t lambda_frames __attribute__((used, section("lambda.frames"))) = LAMBDA_LIMITS_MEMORY / 4;
 
 #ifdef LAMBDA_MEMBER
 /* One of several lambdas in a program, which calls it (compiler/link). */

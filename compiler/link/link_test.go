@@ -93,6 +93,19 @@ func TestMembersKeepTheirOwn(t *testing.T) {
 	}
 }
 
+// Recursion in a member is as deep as in the lambda alone: limits.memory, 1 MiB by default, pays for its frames with a quarter.
+func TestMembersRecurse(t *testing.T) {
+	deep := "static int down(int n) { return n ? down(n - 1) * 3 + n : 1; }\n" + entry("deep", "\treturn lambda_reply(headers, 0, down(match_data->payload_len) & 7);\n")
+	flat := entry("flat", "\treturn lambda_reply(headers, 0, 1);\n")
+	p, err := link.Fuse(t.Context(), [][]byte{pack(t, "deep", deep, ""), pack(t, "flat", flat, "")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Contents.Memory < 256<<10 {
+		t.Errorf("all objects take %d bytes, want 256 KiB of frames among them", p.Contents.Memory)
+	}
+}
+
 // What two members call, and is long, is there once; what they hand to it may differ.
 func TestCommonLogicIsShared(t *testing.T) {
 	var b strings.Builder

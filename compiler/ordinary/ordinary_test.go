@@ -136,6 +136,7 @@ func TestRecursion(t *testing.T) {
 	}
 	agree(t, r, words(1, 100_000)) // mutual, at the end: as deep as its fuel lets it
 	agree(t, r, words(8, 20))
+	agree(t, r, words(8, 1_500))     // limits.memory pays for it
 	fault(t, r, words(8, 1_000_000)) // too deep for its frames
 	agree(t, r, words(8, 20))
 }

@@ -2,6 +2,7 @@
 // Members: several lambdas in one program. A member's names are made its own before it is linked to the others, and what all of
 // them have of the SDK becomes one.
 #include "coalesce.h"
+#include "program.h"
 
 #include "llvm/Transforms/Utils/ModuleUtils.h"
 
@@ -48,7 +49,7 @@ static void renameEntry(Function &entry, StringRef member)
 
 PreservedAnalyses lambda::MemberPass::run(Module &module, ModuleAnalysisManager &)
 {
-	removeFromUsedLists(module, [](Constant *) { return true; });
+	removeFromUsedLists(module, [](Constant *used) { return !lambda::saysFrames(*used); });
 	if (GlobalVariable *license = module.getNamedGlobal("LICENSE"))
 		license->eraseFromParent();
 	for (GlobalVariable &variable : module.globals()) {

@@ -18,6 +18,9 @@ void setOrdinary(llvm::Module &);
 bool isMetered(const llvm::Module &);
 void setMetered(llvm::Module &);
 
+// Whether a global only says how many bytes recursion may take (lambda_frames in sdk/lambda_entry.h).
+bool saysFrames(const llvm::Value &);
+
 void removeMarks(llvm::Module &);
 
 } // namespace lambda

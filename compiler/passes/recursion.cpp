@@ -11,6 +11,7 @@
 #include "faults.h"
 #include "diagnose.h"
 #include "passes.h"
+#include "program.h"
 
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/SCCIterator.h"
@@ -28,6 +29,7 @@
 #include "llvm/Transforms/Utils/FixIrreducible.h"
 #include "llvm/Transforms/Utils/Local.h"
 #include "llvm/Transforms/Utils/LowerSwitch.h"
+#include "llvm/Transforms/Utils/ModuleUtils.h"
 #include "llvm/Transforms/Utils/PromoteMemToReg.h"
 
 using namespace llvm;
@@ -35,8 +37,8 @@ using namespace llvm;
 namespace
 {
 
-// What all frames of a group of functions take together. A deeper recursion is a fault.
-const uint64_t framesSize = 16384;
+// What all frames of a group of functions take together at least. A deeper recursion is a fault.
+const uint64_t framesMin = 16384;
 const uint64_t framesAlign = 16;
 
 const char tailMark[] = "lambda.tail";
@@ -55,7 +57,7 @@ struct Site {
 class Machine
 {
       public:
-	Machine(const Group &group, Function &entered);
+	Machine(const Group &group, Function &entered, uint64_t framesSize);
 
 	Function *make();
 
@@ -81,6 +83,7 @@ class Machine
 	Function *made;
 	const DataLayout &layout;
 	GlobalVariable *frames = nullptr;
+	const uint64_t framesSize;
 	uint64_t frameSize = 8; // its first word is the number of the call that waits
 
 	AllocaInst *top; // where the running frame begins
@@ -97,8 +100,8 @@ class Machine
 	DenseMap<AllocaInst *, uint64_t> localsAt;
 };
 
-Machine::Machine(const Group &group, Function &entered)
-    : group(group), entered(entered), layout(entered.getParent()->getDataLayout())
+Machine::Machine(const Group &group, Function &entered, uint64_t framesSize)
+    : group(group), entered(entered), layout(entered.getParent()->getDataLayout()), framesSize(framesSize)
 {
 	made = Function::Create(entered.getFunctionType(), GlobalValue::InternalLinkage,
 				entered.getName() + ".iterative", entered.getParent());
@@ -371,7 +374,8 @@ void Machine::layOut()
 	if (2 * frameSize > framesSize)
 		lambda::refuse(made->getEntryBlock().front(), "recursion of " + entered.getName() + " with frames of " +
 								      Twine(frameSize) + " bytes: there are " +
-								      Twine(framesSize) + " for all");
+								      Twine(framesSize) +
+								      " for all, a quarter of limits.memory");
 	auto *type = ArrayType::get(Type::getInt8Ty(made->getContext()), framesSize);
 	frames = new GlobalVariable(*made->getParent(), type, false, GlobalValue::InternalLinkage,
 				    ConstantAggregateZero::get(type), "lambda_frames." + entered.getName());
@@ -476,20 +480,49 @@ SmallVector<Group> findGroups(Module &module)
 	return groups;
 }
 
-// Calls from outside go to what is made of the group, which is then reached by nobody.
-SmallVector<Function *> replace(const Group &group)
+// The calls of a group's functions from outside of it.
+SmallVector<CallInst *> callsOf(const Group &group)
 {
 	SmallVector<CallInst *> calls;
 	for (Function *function : group)
 		for (User *user : function->users())
 			if (auto *call = dyn_cast<CallInst>(user); call && !group.contains(call->getFunction()))
 				calls.push_back(call);
+	return calls;
+}
+
+// Each function that groups are entered through has as much of the memory for frames. The SDK says how much there is; in a fused
+// program each member does, and the largest counts.
+uint64_t shareFrames(Module &module, ArrayRef<Group> groups)
+{
+	SmallVector<GlobalVariable *> said;
+	SmallPtrSet<Function *, 4> entered;
+	uint64_t all = 0;
+	for (GlobalVariable &global : module.globals())
+		if (lambda::saysFrames(global))
+			said.push_back(&global);
+	removeFromUsedLists(module, [](Constant *used) { return lambda::saysFrames(*used); });
+	for (GlobalVariable *global : said) {
+		if (auto *number = dyn_cast<ConstantInt>(global->getInitializer()))
+			all = std::max(all, number->getZExtValue());
+		global->replaceAllUsesWith(PoisonValue::get(global->getType()));
+		global->eraseFromParent();
+	}
+	for (const Group &group : groups)
+		for (CallInst *call : callsOf(group))
+			entered.insert(call->getCalledFunction());
+	return std::max(framesMin, alignDown(all / std::max<uint64_t>(entered.size(), 1), framesAlign));
+}
+
+// Calls from outside go to what is made of the group, which is then reached by nobody.
+SmallVector<Function *> replace(const Group &group, uint64_t framesSize)
+{
 	DenseMap<Function *, Function *> machines;
 	SmallVector<Function *> made;
-	for (CallInst *call : calls) {
+	for (CallInst *call : callsOf(group)) {
 		Function *&machine = machines[call->getCalledFunction()];
 		if (!machine) {
-			machine = Machine(group, *call->getCalledFunction()).make();
+			machine = Machine(group, *call->getCalledFunction(), framesSize).make();
 			made.push_back(machine);
 		}
 		call->setCalledFunction(machine);
@@ -518,6 +551,7 @@ struct Recursion : PassInfoMixin<Recursion> {
 	{
 		auto &functions = manager.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
 		SmallVector<Group> groups = findGroups(module);
+		uint64_t framesSize = shareFrames(module, groups);
 		// A loop which a resumed call is in has two ways in, and gets one again.
 		FunctionPassManager reduce;
 		reduce.addPass(LowerSwitchPass());
@@ -525,16 +559,22 @@ struct Recursion : PassInfoMixin<Recursion> {
 		for (const Group &group : groups) {
 			for (Function *function : group)
 				functions.clear(*function, function->getName());
-			for (Function *made : replace(group)) {
+			for (Function *made : replace(group, framesSize)) {
 				reduce.run(*made, functions);
 				define(*made);
 			}
 		}
-		return groups.empty() ? PreservedAnalyses::all() : PreservedAnalyses::none();
+		return PreservedAnalyses::none();
 	}
 };
 
 } // namespace
+
+bool lambda::saysFrames(const Value &value)
+{
+	auto *global = dyn_cast<GlobalVariable>(&value);
+	return global && global->getSection() == "lambda.frames" && global->hasInitializer();
+}
 
 void lambda::addRecursion(ModulePassManager &passes)
 {
