@@ -164,7 +164,9 @@ func compile(ctx context.Context, tools *toolchain, spec api.Spec, files []sandb
 }
 
 func buildNIC(ctx context.Context, tools *toolchain, input []sandbox.File, spec api.Spec) ([]byte, string, error) {
-	return run(ctx, tools, tools.forNIC(), append(slices.Clip(input), tools.plugin.file()), spec)
+	return fitStack(func(flags []string) ([]byte, string, error) {
+		return run(ctx, tools, append(tools.forNIC(), flags...), append(slices.Clip(input), tools.plugin.file()), spec)
+	})
 }
 
 func buildHost(ctx context.Context, tools *toolchain, input []sandbox.File, spec api.Spec) ([]byte, string, error) {

@@ -108,7 +108,9 @@ func emit(ctx context.Context, source []byte, change func(command []string) []st
 	if i := slices.IndexFunc(input, func(f sandbox.File) bool { return f.Path == unitFile }); i >= 0 {
 		input[i].Data = slices.Concat([]byte(with.ahead), input[i].Data, []byte(with.behind))
 	}
-	out, _, err := run(ctx, tools, change(tools.forNIC()), input, spec)
+	out, _, err := fitStack(func(flags []string) ([]byte, string, error) {
+		return run(ctx, tools, change(append(tools.forNIC(), flags...)), input, spec)
+	})
 	return out, err
 }
 

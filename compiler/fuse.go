@@ -107,11 +107,11 @@ func (l *Linker) Opt(ctx context.Context, passes string, module []byte) ([]byte,
 // Object makes of a module what the NIC loads, and says what is in it. Errors are those of BuildSource. Instructions are left in the
 // order of the source: the orders that LLVM prefers, to use a processor's units at once, keep more values than BPF has registers.
 func (l *Linker) Object(ctx context.Context, module []byte) ([]byte, Contents, error) {
-	args := []string{
-		l.tools.clang, "-target", "bpf", "-mcpu=v3", "-g", "-O2", "-mllvm", "-disable-lsr", "-mllvm", "-pre-RA-sched=source",
-		"-fpass-plugin=" + pluginFile, "-no-canonical-prefixes", "-x", "ir", "-c", "/in.bc", "-o", "-",
-	}
-	object, err := l.run(ctx, args, sandbox.File{Path: "/in.bc", Data: module}, l.tools.plugin.file())
+	args := slices.Concat([]string{l.tools.clang}, bpfFlags, []string{"-O2", "-no-canonical-prefixes", "-x", "ir", "-c", "/in.bc", "-o", "-"})
+	object, _, err := fitStack(func(flags []string) (object []byte, messages string, err error) {
+		object, err = l.run(ctx, append(slices.Clip(args), flags...), sandbox.File{Path: "/in.bc", Data: module}, l.tools.plugin.file())
+		return object, "", err
+	})
 	if err != nil {
 		return nil, Contents{}, err
 	}

@@ -110,22 +110,28 @@ var common = []string{
 	"-no-canonical-prefixes", "-I" + sdkDir, "-v",
 }
 
-// forNIC returns the command that compiles for the NIC.
+// bpfFlags make BPF of C or of LLVM's IR.
 //
 // Without loop strength reduction an array is accessed as base plus index, and the verifier accepts the index by the bound
 // that the source checks. With it, the index becomes a running pointer whose bound the verifier has to find by
 // walking through all iterations.
 //
 // Instructions are scheduled in the order of the source. What BPF asks for, by register pressure, keeps so much alive at once in
-// long blocks that it does not fit the kernel's 512 bytes of stack.
+// long blocks that it does not fit the kernel's 512 bytes of stack. BPF has no vectors, so nothing is made one.
+var bpfFlags = []string{
+	"-target", "bpf", "-mcpu=v3", "-g", "-fno-vectorize", "-fno-slp-vectorize", "-mllvm", "-disable-lsr", "-mllvm", "-pre-RA-sched=source",
+	"-fpass-plugin=" + pluginFile,
+}
+
+// forNIC returns the command that compiles for the NIC.
 //
 // There is no C library for it: of its headers only the compiler's and the SDK's own are complete.
 //
 // A long double has 128 bits here, so that it is no double, and the passes refuse it.
 func (t *toolchain) forNIC() []string {
-	return t.command(
-		"-target", "bpf", "-mcpu=v3", "-g", "-ffreestanding", "-fbuiltin", "-mllvm", "-disable-lsr", "-mllvm", "-pre-RA-sched=source", "-Xclang", "-mlong-double-128", "-fpass-plugin="+pluginFile,
-		"-idirafter", "/usr/include/"+t.triplet, "-c", "-o", "-", unitFile)
+	return t.command(slices.Concat(bpfFlags, []string{
+		"-ffreestanding", "-fbuiltin", "-Xclang", "-mlong-double-128", "-idirafter", "/usr/include/" + t.triplet, "-c", "-o", "-", unitFile,
+	})...)
 }
 
 // objectFile is what forHost compiles to and links. It is in the sandbox's memory.

@@ -1,8 +1,11 @@
 package diagnose
 
+// StackLimit is in what LLVM says of a function whose frame the kernel would not take.
+const StackLimit = "BPF stack limit is exceeded"
+
 // backend are LLVM's own errors of generating BPF (lib/Target/BPF in LLVM 19): they speak of what the author never wrote.
 var backend = []message{
-	on(`BPF stack limit is exceeded`,
+	on(StackLimit,
 		"local variables, and what is in use at once, take more than the 512 bytes of stack that there are",
 		"make large local arrays static, or split the function"),
 	on(`too many arguments$|stack arguments are not supported`,

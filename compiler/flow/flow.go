@@ -145,6 +145,48 @@ func (g *Graph) findFuncs() error {
 // Callee is the index of the function that the instruction at index i calls.
 func (g *Graph) Callee(i int) int { return g.callee[g.Target[i]] }
 
+// Frame returns how many bytes of its stack function k uses: the farthest from r10 that it addresses.
+func (g *Graph) Frame(k int) int {
+	bytes := 0
+	f := g.Funcs[k]
+	for i := f.From; i < f.To; i++ {
+		ins := &g.Insns[i]
+		class := ins.OpCode.Class()
+		if class.IsStore() && ins.Dst == asm.R10 || class.IsLoad() && ins.Src == asm.R10 {
+			bytes = max(bytes, -int(ins.Offset))
+		}
+		if ins.OpCode == asm.Add.Op(asm.ImmSource) && i > 0 && g.Insns[i-1].OpCode == asm.Mov.Op(asm.RegSource) && g.Insns[i-1].Src == asm.R10 {
+			bytes = max(bytes, -int(ins.Constant))
+		}
+	}
+	return bytes
+}
+
+// Deepest returns the most bytes that function k and those that it calls take at once, where frame says what each takes.
+// A recursion counts once.
+func (g *Graph) Deepest(k int, frame func(k int) int) int {
+	depth := make([]int, len(g.Funcs))
+	for k := range depth {
+		depth[k] = -1
+	}
+	var walk func(k int) int
+	walk = func(k int) int {
+		if depth[k] >= 0 {
+			return depth[k]
+		}
+		depth[k] = 0
+		callees := 0
+		for i := g.Funcs[k].From; i < g.Funcs[k].To; i++ {
+			if g.Insns[i].IsFunctionCall() {
+				callees = max(callees, walk(g.Callee(i)))
+			}
+		}
+		depth[k] = frame(k) + callees
+		return depth[k]
+	}
+	return walk(k)
+}
+
 // Successors lists where control goes within the function. The second of two is where the instruction jumps to.
 func (g *Graph) Successors(i int) []int {
 	ins := &g.Insns[i]

@@ -95,3 +95,31 @@ func TestTrack(t *testing.T) {
 		t.Errorf("unreachable %v, the function's beginning %v", steps[6], steps[8])
 	}
 }
+
+// A frame reaches as far as a store, a load or an address goes; frames of functions that call each other add up.
+func TestDeepest(t *testing.T) {
+	g, err := New(asm.Instructions{
+		asm.StoreMem(asm.R10, -40, asm.R1, asm.DWord),
+		asm.Call.Label("one"),
+		asm.Call.Label("two"),
+		asm.Return(),
+		asm.LoadMem(asm.R0, asm.R10, -8, asm.Word).WithSymbol("one"),
+		asm.Return(),
+		asm.Mov.Reg(asm.R2, asm.R10).WithSymbol("two"),
+		asm.Add.Imm(asm.R2, -100),
+		asm.Call.Label("one"),
+		asm.Call.Label("two"),
+		asm.Return(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k, want := range []int{40, 8, 100} {
+		if got := g.Frame(k); got != want {
+			t.Errorf("frame %d has %d bytes, want %d", k, got, want)
+		}
+	}
+	if got := g.Deepest(0, g.Frame); got != 148 {
+		t.Errorf("%d bytes at once, want 148", got)
+	}
+}

@@ -8,18 +8,23 @@
 
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/PostOrderIterator.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Transforms/Scalar/Scalarizer.h"
 #include "llvm/Transforms/Utils/Local.h"
 
 using namespace llvm;
 using namespace lambda;
 
-// Of 64 words of stack, what is left for spilled registers: fuel, copies that the register allocator makes, calls.
-static const uint64_t stackWords = 48;
+// Of 64 words of stack, what values may take that are live at once. The rest is for what the code generator adds: fuel, copies that
+// the register allocator makes, calls. Where that is more, package compiler tries again with fewer words.
+static cl::opt<unsigned> stackWords("lambda-stack-words", cl::init(48), cl::Hidden);
 
 namespace
 {
@@ -153,41 +158,85 @@ static uint64_t costOf(Instruction &inst, LoopInfo &loops)
 	return cost;
 }
 
-static bool isData(Instruction *inst, const SmallPtrSet<Value *, 32> &judged)
+static bool isData(const Instruction *inst, const SmallPtrSet<Value *, 32> &judged)
 {
-	auto *call = dyn_cast<CallBase>(inst);
+	auto *compare = dyn_cast<ICmpInst>(inst); // the verifier learns from the branch on it
 
-	return inst->getType()->isIntegerTy() && inst->getType()->getIntegerBitWidth() <= 64 && !judged.count(inst) &&
-	       !(call && call->isInlineAsm());
+	if (compare && (compare->getOperand(0)->getType()->isPointerTy() || judged.count(compare->getOperand(0)) ||
+			judged.count(compare->getOperand(1))))
+		return false;
+	return inst->getType()->isIntegerTy() && inst->getType()->getIntegerBitWidth() <= 64 && !judged.count(inst);
+}
+
+// Reads a slot back just before the use, so that what is read is not live before: a value that several phis take is read at the end
+// of the block, and these are slots by now.
+static void sinkReloads(AllocaInst *slot)
+{
+	for (User *user : slot->users()) {
+		auto *load = dyn_cast<LoadInst>(user);
+		auto *use = load && load->hasOneUse() ? cast<Instruction>(load->user_back()) : nullptr;
+		if (!use || isa<PHINode>(use) || use->getParent() != load->getParent())
+			continue;
+		auto between = make_range(load->getIterator(), use->getIterator());
+		if (none_of(between, [&](Instruction &inst) {
+			    auto *store = dyn_cast<StoreInst>(&inst);
+			    return store && store->getPointerOperand() == slot;
+		    }))
+			load->moveBefore(use);
+	}
+}
+
+// Which values may go to memory, and what reads back those that went.
+struct Choice {
+	SmallPtrSet<Value *, 32> judged;
+	SmallPtrSet<Value *, 32> reloads;
+
+	// What has to go to memory so that a value is not live: itself; or, where it is read back for a phi at a block's end, that phi.
+	Instruction *of(Instruction *inst) const
+	{
+		if (reloads.count(inst))
+			inst = inst->hasOneUse() ? dyn_cast<PHINode>(inst->user_back()) : nullptr;
+		return inst && isData(inst, judged) && !reloads.count(inst) ? inst : nullptr;
+	}
+};
+
+// Moves a value to memory. A phi becomes one load, which is live as long as the phi was, and may have to go to memory itself; any
+// other value is read back at each use.
+static AllocaInst *moveToSlot(Instruction &inst, Choice &choice)
+{
+	if (auto *phi = dyn_cast<PHINode>(&inst))
+		return DemotePHIToStack(phi);
+	AllocaInst *slot = DemoteRegToStack(inst);
+	for (User *user : slot->users())
+		if (isa<LoadInst>(user))
+			choice.reloads.insert(user);
+	return slot;
 }
 
 // Takes what costs least of what is live at once, until the rest fits.
 static SmallVector<AllocaInst *, 32> demote(Function &function, LoopInfo &loops, uint64_t words)
 {
 	SmallVector<AllocaInst *, 32> slots;
-	SmallPtrSet<Value *, 32> keep = judged(function);
+	Choice choice{ judged(function), {} };
 
 	for (;;) {
 		SmallVector<Instruction *, 64> live = Liveness(function).peak();
-		SmallVector<std::pair<uint64_t, unsigned>, 64> data; // by cost
-		for (auto [i, inst] : enumerate(live))
-			if (isData(inst, keep))
-				data.push_back({ costOf(*inst, loops), i });
-		if (live.size() <= words || data.empty())
+		SmallSetVector<Instruction *, 32> found;
+		for (Instruction *inst : live)
+			if (Instruction *data = choice.of(inst))
+				found.insert(data);
+		if (live.size() <= words || found.empty())
 			return slots;
+		SmallVector<std::pair<uint64_t, unsigned>, 64> data; // by cost
+		for (auto [i, inst] : enumerate(found))
+			data.push_back({ costOf(*inst, loops), i });
 		sort(data);
 		data.truncate(std::min<size_t>(data.size(), live.size() - words));
-		for (auto [cost, i] : data) {
-			Instruction *inst = live[i];
-			auto *phi = dyn_cast<PHINode>(inst);
-			AllocaInst *slot = phi ? DemotePHIToStack(phi) : DemoteRegToStack(*inst);
-			if (!slot)
-				continue;
-			for (User *user : slot->users()) // what was read back just before its use stays there
-				if (isa<LoadInst>(user))
-					keep.insert(user);
-			slots.push_back(slot);
-		}
+		for (auto [cost, i] : data)
+			if (AllocaInst *slot = moveToSlot(*found[i], choice))
+				slots.push_back(slot);
+		for (AllocaInst *slot : slots)
+			sinkReloads(slot);
 	}
 }
 
@@ -252,5 +301,8 @@ PreservedAnalyses PressurePass::run(Module &module, ModuleAnalysisManager &manag
 
 void lambda::addPressure(ModulePassManager &passes)
 {
+	ScalarizerPassOptions all; // a vector is as many words as it has elements
+	all.ScalarizeLoadStore = true;
+	passes.addPass(createModuleToFunctionPassAdaptor(ScalarizerPass(all)));
 	passes.addPass(PressurePass());
 }

@@ -152,11 +152,7 @@ func (c *checker) checkSize() {
 	if n := len(c.graph.Insns); n > c.offload.Instructions {
 		c.violation(-1, "make loops that are unrolled shorter, or functions noinline", "%d instructions, the card takes %d", n, c.offload.Instructions)
 	}
-	depth := make([]int, len(c.graph.Funcs))
-	for k := range c.graph.Funcs {
-		depth[k] = -1
-	}
-	if total := c.stackOf(0, depth); total > c.offload.Stack {
+	if total := c.graph.Deepest(0, c.frameOf); total > c.offload.Stack {
 		c.violation(-1, "make local arrays smaller", "%d bytes of stack, the card has %d", total, c.offload.Stack)
 	}
 }
@@ -177,29 +173,11 @@ func (c *checker) savedRegisters(from, to int) int {
 	return 0
 }
 
-func (c *checker) stackOf(k int, depth []int) int {
-	if depth[k] >= 0 {
-		return depth[k] // a recursion, too, ends here; others refuse it
-	}
-	depth[k] = 0
-	f := c.graph.Funcs[k]
-	own, callees, deepest := 0, 0, 0
+func (c *checker) frameOf(k int) int {
+	bytes := c.graph.Frame(k)
 	if k > 0 {
-		own = returnAddress + c.savedRegisters(f.From, f.To)
+		f := c.graph.Funcs[k]
+		bytes += returnAddress + c.savedRegisters(f.From, f.To)
 	}
-	for i := f.From; i < f.To; i++ {
-		ins := &c.graph.Insns[i]
-		class := ins.OpCode.Class()
-		if class.IsStore() && ins.Dst == asm.R10 || class.IsLoad() && ins.Src == asm.R10 {
-			deepest = max(deepest, -int(ins.Offset))
-		}
-		if ins.OpCode == asm.Add.Op(asm.ImmSource) && i > 0 && c.graph.Insns[i-1].OpCode == asm.Mov.Op(asm.RegSource) && c.graph.Insns[i-1].Src == asm.R10 {
-			deepest = max(deepest, -int(ins.Constant))
-		}
-		if ins.IsFunctionCall() {
-			callees = max(callees, c.stackOf(c.graph.Callee(i), depth))
-		}
-	}
-	depth[k] = (own+deepest+frameAlign-1)/frameAlign*frameAlign + callees
-	return depth[k]
+	return (bytes + frameAlign - 1) / frameAlign * frameAlign
 }
