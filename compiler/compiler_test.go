@@ -340,3 +340,11 @@ func TestMissingNamesSayTheRemedy(t *testing.T) {
 		}
 	}
 }
+
+// What LLVM says when it gives up is said in the author's terms, where it names no line either.
+func TestGivingUpIsTranslated(t *testing.T) {
+	list := parseDiagnostics("fatal error: error in backend: Branch target out of insn range\nclang frontend command failed\n")
+	if len(list) != 1 || !strings.Contains(list[0].Message, "32,767 instructions") {
+		t.Errorf("got %v", list)
+	}
+}

@@ -65,7 +65,7 @@ func (e *Error) faults() string {
 var (
 	located   = regexp.MustCompile(`^(/[^:]*):(\d+):(\d+): (?:fatal )?(error|warning|note): (.*)$`)
 	included  = regexp.MustCompile(`^In file included from (/[^:]*):(\d+):$`)
-	unlocated = regexp.MustCompile(`^(?:[a-z.-]+: )?(error|warning|note): (.*)$`)
+	unlocated = regexp.MustCompile(`^(?:[a-z.-]+: )?(?:fatal )?(error|warning|note): (.*)$`)
 	undefined = regexp.MustCompile(`^undefined symbol: (.*)$`)
 	// excerpt is a line of the source under a message, or marks under it. Nothing else that the tools print is shown: where
 	// they crash, they print where they are installed and how they were called.
@@ -109,7 +109,7 @@ func parseDiagnostics(text string) []Diagnostic {
 			}
 		} else if m := unlocated.FindStringSubmatch(line); m != nil && !strings.HasPrefix(m[2], "clang frontend command failed") {
 			keep = true
-			list = append(list, Diagnostic{Severity: m[1], Message: explain(m[2])})
+			list = append(list, Diagnostic{Severity: m[1], Message: cmp.Or(diagnose.Compiler(m[2]), explain(m[2]))})
 		} else if keep && excerpt.MatchString(line) {
 			last := &list[len(list)-1]
 			last.Excerpt = strings.TrimPrefix(last.Excerpt+"\n"+line, "\n")
