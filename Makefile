@@ -15,7 +15,7 @@ SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 C_FILES = $(wildcard $(shell git ls-files --cached --others --exclude-standard "*.c" "*.h" "*.cpp"))
 GENERATED = $(shell git grep -lE '^(//|/\*|--|#) (Code generated|Generated) ')
 
-.PHONY: build deps generate check-generated demo test test-kernels lint format fuzz bench clients install clean help
+.PHONY: build deps generate check-generated demo test test-kernels lint format fuzz bench clients install uninstall clean help
 
 build: build/.generated ## Build build/lambdanic, build/lambda-host, build/pacer, the compiler's plugin and the C client
 	tools/deps -n
@@ -73,6 +73,10 @@ install: build ## Install below PREFIX (/usr/local)
 	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/bin build/lambdanic
 	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/libexec/lambdanic build/lambda-host build/pacer
 	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/libexec/lambdanic build/liblambda_passes.so
+
+uninstall: ## Remove what install put below PREFIX; instances stay: `lambdanic down --purge` removes one
+	rm -f $(DESTDIR)$(PREFIX)/bin/lambdanic
+	rm -rf $(DESTDIR)$(PREFIX)/libexec/lambdanic
 
 clean: ## Remove what was built
 	rm -rf build

@@ -45,9 +45,10 @@ type Spec struct {
 	// (docs/protocol.md).
 	Once bool `yaml:"once,omitempty" json:"once,omitempty"`
 	// P4 is the match stage's program, whose primitive actions are functions of Source, and Rules the rules of its tables
-	// (.p4cfg). Both are relative to the spec.
-	P4    string `yaml:"p4,omitempty" json:"p4,omitempty"`
-	Rules string `yaml:"rules,omitempty" json:"rules,omitempty"`
+	// (.p4cfg). Both are relative to the spec. LenientRules has rules for tables that the program lacks left out with a warning.
+	P4           string `yaml:"p4,omitempty" json:"p4,omitempty"`
+	Rules        string `yaml:"rules,omitempty" json:"rules,omitempty"`
+	LenientRules bool   `yaml:"lenient_rules,omitempty" json:"lenient_rules,omitempty"`
 	// Codec tells command line and gateway how to turn files into messages: "" (bytes as they are) or "image" (PNG to RGBA
 	// and 8-bit grey to PNG).
 	Codec string `yaml:"codec,omitempty" json:"codec,omitempty"`
@@ -253,6 +254,9 @@ func (s Spec) validateP4(bad func(field, format string, args ...any)) {
 	if s.P4 == "" {
 		if s.Rules != "" {
 			bad("rules", "there is no p4 program for which %q could be: name it with p4", s.Rules)
+		}
+		if s.LenientRules {
+			bad("lenient_rules", "there is no p4 program: name it with p4, or leave this out")
 		}
 		return
 	}

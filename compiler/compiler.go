@@ -121,7 +121,7 @@ func compile(ctx context.Context, tools *toolchain, spec api.Spec, files []sandb
 	for _, f := range files {
 		input = append(input, sandbox.File{Path: path.Join(lambdaDir, f.Path), Data: f.Data})
 	}
-	unit, err := unitFiles(spec, files)
+	unit, warnings, err := unitFiles(spec, files)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +156,7 @@ func compile(ctx context.Context, tools *toolchain, spec api.Spec, files []sandb
 	}
 	a.Manifest.Compiler = versionOf(cmp.Or(messages[:]...))
 	if warn != nil {
-		for _, d := range slices.Concat(parseDiagnostics(messages[0]), parseDiagnostics(messages[1])) {
+		for _, d := range slices.Concat(warnings, parseDiagnostics(messages[0]), parseDiagnostics(messages[1])) {
 			warn(d)
 		}
 	}

@@ -100,7 +100,7 @@ func emit(ctx context.Context, source []byte, change func(command []string) []st
 	for _, f := range files {
 		input = append(input, sandbox.File{Path: path.Join(lambdaDir, f.Path), Data: f.Data})
 	}
-	unit, err := unitFiles(spec, files)
+	unit, _, err := unitFiles(spec, files)
 	if err != nil {
 		return nil, err
 	}

@@ -24,6 +24,8 @@ type Stage struct {
 	Code  match.Code
 	Steps []match.Step
 	Text  string // the reduced stage, for readers
+
+	Warnings []Diagnostic
 }
 
 // BuildStage makes the match stage of a spec that has one. Where P4 or rules are at fault, the error is an *Error.
@@ -49,17 +51,22 @@ func BuildStage(spec api.Spec, files []sandbox.File) (Stage, error) {
 	if err != nil {
 		return Stage{}, stageError(spec, err)
 	}
+	var warnings []Diagnostic
 	if spec.Rules != "" {
 		rules, err := open(path.Clean(spec.Rules))
 		if err != nil {
 			return Stage{}, fmt.Errorf("%w: %s: rules: there is no file %q beside it", ErrSource, api.SpecFile, spec.Rules)
 		}
-		if err := p4.ReadRules(path.Clean(spec.Rules), rules, program); err != nil {
+		unknown, err := p4.ReadRules(path.Clean(spec.Rules), rules, program)
+		if spec.LenientRules {
+			warnings, unknown = faults("warning", unknown), nil
+		}
+		if err := errors.Join(unknown, err); err != nil {
 			return Stage{}, stageError(spec, err)
 		}
 	}
 	steps := match.Reduce(program, lambda.Uses)
-	return Stage{Code: match.Emit(program, lambda), Steps: steps, Text: program.String()}, nil
+	return Stage{Code: match.Emit(program, lambda), Steps: steps, Text: program.String(), Warnings: warnings}, nil
 }
 
 // StageOf makes the match stage of a packed source; nil where it has none.
@@ -76,31 +83,32 @@ func StageOf(source []byte) (*Stage, error) {
 	return &stage, err
 }
 
-// stageError turns the errors joined in err into an *Error.
+// stageError makes an *Error of what p4 says; other errors it returns.
 func stageError(spec api.Spec, err error) error {
-	list := []error{err}
+	list := faults("error", err)
+	if list == nil {
+		return fmt.Errorf("lambda %s: %w", spec.Name, err)
+	}
+	return &Error{Lambda: spec.Name, Diagnostics: list}
+}
+
+// faults finds each *p4.Error in what errors.Join joined.
+func faults(severity string, err error) (list []Diagnostic) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		list = joined.Unwrap()
-	}
-	out := &Error{Lambda: spec.Name}
-	for _, err := range list {
-		var at *p4.Error
-		if !errors.As(err, &at) {
-			return fmt.Errorf("lambda %s: %w", spec.Name, err)
+		for _, err := range joined.Unwrap() {
+			list = append(list, faults(severity, err)...)
 		}
-		out.Diagnostics = append(out.Diagnostics, Diagnostic{
-			File: at.File, Line: at.Line, Column: at.Column, Severity: "error", Message: at.Message,
-		})
+		return list
 	}
-	return out
+	var at *p4.Error
+	if errors.As(err, &at) {
+		list = append(list, Diagnostic{File: at.File, Line: at.Line, Column: at.Column, Severity: severity, Message: at.Message})
+	}
+	return list
 }
 
 // stageFiles are the unit of a match stage, and the headers that it and the author's C include.
-func stageFiles(spec api.Spec, files []sandbox.File) ([]sandbox.File, error) {
-	stage, err := BuildStage(spec, files)
-	if err != nil {
-		return nil, err
-	}
+func stageFiles(stage Stage) []sandbox.File {
 	out := []sandbox.File{
 		{Path: unitFile, Data: stage.Code.Unit}, {Path: path.Join(sdkDir, match.HeaderFile), Data: stage.Code.Header},
 	}
@@ -110,15 +118,19 @@ func stageFiles(spec api.Spec, files []sandbox.File) ([]sandbox.File, error) {
 			out = append(out, sandbox.File{Path: path.Join(sdkDir, name), Data: f.Data})
 		}
 	}
-	return out, nil
+	return out
 }
 
 // unitFiles are the file that the compiler is given, and what it needs besides the SDK and the author's files.
-func unitFiles(spec api.Spec, files []sandbox.File) ([]sandbox.File, error) {
+func unitFiles(spec api.Spec, files []sandbox.File) (unitAndHeaders []sandbox.File, warnings []Diagnostic, err error) {
 	if spec.P4 == "" {
-		return []sandbox.File{{Path: unitFile, Data: unit(spec)}}, nil
+		return []sandbox.File{{Path: unitFile, Data: unit(spec)}}, nil, nil
 	}
-	return stageFiles(spec, files)
+	stage, err := BuildStage(spec, files)
+	if err != nil {
+		return nil, nil, err
+	}
+	return stageFiles(stage), stage.Warnings, nil
 }
 
 // inspectFor inspects an object as what its spec says it is.

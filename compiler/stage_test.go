@@ -3,6 +3,7 @@ package compiler
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -70,5 +71,39 @@ func TestStageErrors(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Rules for a table that the program lacks are an error, or a warning where the spec is lenient. Other mistakes stay errors.
+func TestLenientRules(t *testing.T) {
+	const unknown = `web_server.p4cfg:4:1: %s: the program has no table "elsewhere": expected "counter"`
+	build := func(spec, rules string) (warnings []string, err error) {
+		dir := t.TempDir()
+		if err := os.CopyFS(dir, os.DirFS(filepath.Join(stagePrograms, "web_server"))); err != nil {
+			t.Fatal(err)
+		}
+		for name, change := range map[string][2]string{"lambda.yml": {"p4:", spec + "p4:"}, "web_server.p4cfg": {`"greeting"`, rules + `"greeting"`}} {
+			path := filepath.Join(dir, name)
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(strings.Replace(string(text), change[0], change[1], 1)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err = Build(t.Context(), dir, Options{Warn: func(d Diagnostic) { warnings = append(warnings, d.String()) }})
+		return warnings, err
+	}
+	const extra = "\n\"elsewhere\": {\"default_rule\": 7},\n"
+	if _, err := build("", extra); err == nil || !strings.Contains(err.Error(), fmt.Sprintf(unknown, "error")) {
+		t.Errorf("strict: %v", err)
+	}
+	warnings, err := build("lenient_rules: true\n", extra)
+	if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], fmt.Sprintf(unknown, "warning")) {
+		t.Errorf("lenient: %q, %v", warnings, err)
+	}
+	if _, err := build("lenient_rules: true\n", extra+"7: "); err == nil || !strings.Contains(err.Error(), "web_server.p4cfg:4:34: error: not JSON") {
+		t.Errorf("lenient, and no JSON: %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,20 +28,15 @@ func deployCommand(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "deploy [DIR...]",
 		Short: "Compile lambdas and make them serve",
-		Long: "Compile a lambda, the one in this directory by default, and make it serve. A new revision takes over from the one that\n" +
+		Long: "Compile lambdas, the one in this directory by default, and make each serve. A new revision takes over from the one that\n" +
 			"serves without losing a packet; when no target takes it, the one that serves goes on.\n" +
 			"With --fused, several lambdas become one program on the NIC, and serve as functions of their own, all of them or none.",
 		Example: "  lambdanic deploy lambdas/web_server\n" +
+			"  lambdanic deploy lambdas/web_server lambdas/image_transformer\n" +
 			"  lambdanic deploy lambdas/web_server --name web_server-process --target process\n" +
 			"  lambdanic deploy lambdas/kv_client --service memcached=192.0.2.7:11211\n" +
 			"  lambdanic deploy -f stack.yml\n" +
 			"  lambdanic deploy --fused lambdas/web_server lambdas/kv_client",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if flags.fused {
-				return nil
-			}
-			return cobra.MaximumNArgs(1)(cmd, args)
-		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p, err := o.paths()
 			if err != nil {
@@ -98,7 +94,7 @@ type function struct {
 	spec api.Spec // once it is built
 }
 
-// functions says what to deploy: a stack's functions, or the one that the flags describe.
+// functions says what to deploy: a stack's functions, or those that arguments and flags describe.
 func (d *deployFlags) functions(args []string) (list []function, err error) {
 	if d.file != "" {
 		if len(args) > 0 || d.name != "" || d.image != "" {
@@ -113,28 +109,23 @@ func (d *deployFlags) functions(args []string) (list []function, err error) {
 		}
 		return list, err
 	}
-	if d.fused {
-		if d.image != "" || d.name != "" {
-			return nil, errors.New("with --fused, give directories or a stack file: leave out --name and --image")
-		}
-		if len(args) == 0 {
-			args = []string{"."}
-		}
-		for _, dir := range args {
-			list = append(list, function{dir: dir, FunctionDeployment: d.override(types.FunctionDeployment{})})
-		}
-		return list, nil
+	switch {
+	case d.fused && (d.image != "" || d.name != ""):
+		return nil, errors.New("with --fused, give directories or a stack file: leave out --name and --image")
+	case d.image != "" && len(args) > 0:
+		return nil, errors.New("give either directories or --image")
+	case d.name != "" && len(args) > 1:
+		return nil, errors.New("--name names one function: leave it out, or deploy one directory at a time")
+	case d.image != "":
+		name, _, _ := strings.Cut(d.image, "@")
+		return []function{{FunctionDeployment: d.override(types.FunctionDeployment{Service: cmp.Or(d.name, name), Image: d.image})}}, nil
+	case len(args) == 0:
+		args = []string{"."}
 	}
-	if d.image != "" && len(args) > 0 {
-		return nil, errors.New("give either a directory or --image")
+	for _, dir := range args {
+		list = append(list, function{dir: dir, FunctionDeployment: d.override(types.FunctionDeployment{Service: d.name})})
 	}
-	fn := function{FunctionDeployment: d.override(types.FunctionDeployment{Service: d.name, Image: d.image})}
-	if d.image == "" {
-		fn.dir = dirArg(args)
-	} else if d.name == "" {
-		fn.Service, _, _ = strings.Cut(d.image, "@")
-	}
-	return []function{fn}, nil
+	return list, nil
 }
 
 // override puts what the flags say in place of what f does.

@@ -20,6 +20,14 @@ import (
 	"github.com/lambdanic/lambdanic/cmd/lambdanic/internal/ui"
 )
 
+// oneFunction tells who adds a path or a text where it goes.
+func oneFunction(cmd *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return fmt.Errorf("%q is one too many: invoke takes one name, and what the function is to get with --data or --file", args[1])
+	}
+	return cobra.ExactArgs(1)(cmd, args)
+}
+
 type invokeFlags struct {
 	data, file, out, method string
 	timeout                 api.Duration
@@ -35,7 +43,7 @@ func invokeCommand(o *options) *cobra.Command {
 			"  lambdanic invoke kv_client --method 0 --data key\n" +
 			"  lambdanic invoke image_transformer --file in.png --out out.png\n" +
 			"  generate | lambdanic invoke web_server --file -",
-		Args:              cobra.ExactArgs(1),
+		Args:              oneFunction,
 		ValidArgsFunction: completeFunctions(o, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := o.client()

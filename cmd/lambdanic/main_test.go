@@ -86,6 +86,34 @@ func TestDeploySendsWhatTheFlagsSay(t *testing.T) {
 	}
 }
 
+// Several directories are several functions, in their order.
+func TestDeploySeveral(t *testing.T) {
+	var deployed []string
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /system/node", func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(api.Node{}) })
+	mux.HandleFunc("POST /system/artifacts", func(w http.ResponseWriter, r *http.Request) {
+		name := []string{"one", "two"}[len(deployed)]
+		_ = json.NewEncoder(w).Encode(api.Artifact{Image: name + "@sha256:0", Spec: api.Spec{Name: name}})
+	})
+	mux.HandleFunc("POST /system/functions", func(w http.ResponseWriter, r *http.Request) {
+		var f types.FunctionDeployment
+		if err := json.NewDecoder(r.Body).Decode(&f); err != nil {
+			t.Error(err)
+		}
+		deployed = append(deployed, f.Service)
+		_ = json.NewEncoder(w).Encode(api.Function{Name: f.Service, Target: api.TargetNIC})
+	})
+	run := fakeDaemon(t, mux)
+	dirs := []string{"../../lambdas/web_server", "../../lambdas/kv_client"}
+	if out, err := run(append([]string{"deploy"}, dirs...)...); err != nil || strings.Join(deployed, " ") != "one two" ||
+		!strings.Contains(out, "one serves") || !strings.Contains(out, "two serves") {
+		t.Errorf("%v, %q, %v", deployed, out, err)
+	}
+	if _, err := run(append([]string{"deploy", "--name", "both"}, dirs...)...); err == nil || !strings.Contains(err.Error(), "--name names one function") {
+		t.Errorf("two by one name: %v", err)
+	}
+}
+
 func TestInvoke(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/function/echo", func(w http.ResponseWriter, r *http.Request) {
@@ -202,6 +230,13 @@ func TestBadFlags(t *testing.T) {
 }
 
 // What is wrong on the command line is told with the remedy.
+func TestInvokeSaysWhereTheRequestGoes(t *testing.T) {
+	run := fakeDaemon(t, nil)
+	if _, err := run("invoke", "web_server", "/about"); err == nil || !strings.Contains(err.Error(), `"/about" is one too many`) || !strings.Contains(err.Error(), "--data") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestBadFlagsSayWhatIsRight(t *testing.T) {
 	run := fakeDaemon(t, nil)
 	file := filepath.Join(t.TempDir(), "x.c")

@@ -33,7 +33,7 @@ var messages = []message{
 	// Packets.
 	on(`invalid access to packet, off=(?P<off>-?\d+) size=(?P<size>\d+)`,
 		"the packet may end before the ${size} bytes that are accessed",
-		"ask for all of them with one payload(headers, offset, length), and return where it is NULL"),
+		"ask for all of them with one payload(headers, offset, length), return where it is NULL, and check an index against that length"),
 	on(`offset is outside of the packet`,
 		"the offset into the packet may be too large for any packet",
 		"compare it with the payload's length, or a constant, before it is used"),

@@ -230,7 +230,7 @@ func TestReduceChangesNothing(t *testing.T) {
 				return []byte(text), nil
 			})
 			if err == nil {
-				err = p4.ReadRules("rules", []byte(rules), p)
+				_, err = p4.ReadRules("rules", []byte(rules), p)
 			}
 			if err != nil {
 				t.Fatalf("%v\n%s\n%s", err, text, rules)

@@ -223,7 +223,11 @@ func TestRuleErrors(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			wantErrors(t, p4.ReadRules("r", []byte(test.text), p), test.want...)
+			unknown, err := p4.ReadRules("r", []byte(test.text), p)
+			if err == nil {
+				err = unknown
+			}
+			wantErrors(t, err, test.want...)
 		})
 	}
 }

@@ -89,7 +89,7 @@ func FuzzRules(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := p4.ReadRules("a", []byte(rules), p); err != nil {
+			if _, err := p4.ReadRules("a", []byte(rules), p); err != nil {
 				checkError(t, err, rules)
 				continue
 			}

@@ -15,18 +15,18 @@ import (
 const maxTableRules = 2048
 
 // ReadRules reads a rules file (.p4cfg) into the program's tables. The error joins *Errors, all that were found.
-func ReadRules(name string, data []byte, program *match.Program) error {
-	var errors errorList
-	if root, ok := parseJSON(name, data, &errors); ok {
-		r := &ruleReader{errors: &errors, program: program}
+// Rules for tables that the program does not have change nothing: unknown joins what there is to say of them.
+func ReadRules(name string, data []byte, program *match.Program) (unknown, err error) {
+	r := &ruleReader{program: program}
+	if root, ok := parseJSON(name, data, &r.errors); ok {
 		r.file(root)
 	}
-	return errors.err()
+	return r.unknown.err(), r.errors.err()
 }
 
 type ruleReader struct {
-	errors  *errorList
-	program *match.Program
+	errors, unknown errorList
+	program         *match.Program
 }
 
 // object calls the function for each of the object's keys, and reports keys that have none.
@@ -65,7 +65,7 @@ func (r *ruleReader) file(root node) {
 			if t := tables[e.key]; t != nil {
 				r.table(e.value, t)
 			} else {
-				r.errors.add(e.position, "the program has no table %q: expected %s", e.key, quoted(sortedKeys(tables)...))
+				r.unknown.add(e.position, "the program has no table %q: expected %s", e.key, quoted(sortedKeys(tables)...))
 			}
 		}
 	}})
@@ -103,7 +103,7 @@ func (r *ruleReader) rule(n node, t *match.Table, dflt bool) (match.Rule, *match
 	var rule match.Rule
 	var call *match.Call
 	matched := len(t.Keys) == 0
-	before := len(*r.errors)
+	before := len(r.errors)
 	keys := map[string]func(node){
 		"name": func(n node) { rule.Name, _ = r.text(n, "a rule's name") },
 		"action": func(n node) {
@@ -117,7 +117,7 @@ func (r *ruleReader) rule(n node, t *match.Table, dflt bool) (match.Rule, *match
 		}
 	}
 	r.object(n, "a rule", keys)
-	if len(*r.errors) > before {
+	if len(r.errors) > before {
 		return rule, nil, false
 	}
 	if call == nil {
@@ -126,7 +126,7 @@ func (r *ruleReader) rule(n node, t *match.Table, dflt bool) (match.Rule, *match
 	if !dflt && !matched {
 		r.errors.add(n.position, "the rule has no \"match\"")
 	}
-	return rule, call, len(*r.errors) == before
+	return rule, call, len(r.errors) == before
 }
 
 func (r *ruleReader) action(n node, t *match.Table) *match.Call {

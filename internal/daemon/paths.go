@@ -106,7 +106,7 @@ func makeDirs(dirs ...string) (made madeDirs, err error) {
 		}
 		if err != nil {
 			made.remove()
-			return nil, fmt.Errorf("make directory: %w", err)
+			return nil, fmt.Errorf("make directory: %w: choose others with --data-dir and --run-dir", err)
 		}
 	}
 	return made, nil

@@ -113,7 +113,7 @@ func summary(checks []Check) string {
 	case needed == 0:
 		return fmt.Sprintf("This machine can run lambdas on every target. Absent, and needed for a feature only: %d.", optional)
 	default:
-		return fmt.Sprintf("Missing, and needed: %d. Until then, lambdas can at best run on target process.", needed)
+		return fmt.Sprintf("Missing, and needed: %d. Until then, lambdas can at best run on target process, and without the compiler on none.", needed)
 	}
 }
 

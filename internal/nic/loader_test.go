@@ -398,3 +398,11 @@ func TestHostileObjects(t *testing.T) {
 	t.Logf("%d of 300 refused", refused)
 	eventually(t, "nothing is left of them", func() bool { return usage(n) == used{slots: 1} })
 }
+
+// The loopback carries all that this machine says to itself, and no other machine reaches it.
+func TestLoopbackIsNoNIC(t *testing.T) {
+	r := &record{Interface: "lo"}
+	if err := r.findAddresses(); err == nil || !strings.Contains(err.Error(), "lo is the loopback") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -215,6 +216,9 @@ func (r *record) findAddresses() error {
 	l, err := netlink.LinkByName(r.Interface)
 	if err != nil {
 		return fmt.Errorf("interface %s does not exist: see `ip link` for those that do", r.Interface)
+	}
+	if l.Attrs().Flags&net.FlagLoopback != 0 {
+		return fmt.Errorf("interface %s is the loopback, which no other machine reaches: name another, or leave it out for a virtual NIC", r.Interface)
 	}
 	r.Index = l.Attrs().Index
 	addrs, err := veth.Addresses(l, netlink.FAMILY_ALL)

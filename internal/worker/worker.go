@@ -123,13 +123,13 @@ func (w *Worker) applyTo(ctx context.Context, t api.Target, f *store.Function) e
 
 // deployment is what a place is to run, but for the objects.
 func deployment(f *store.Function, p Place) (backend.Deployment, error) {
-	services, err := resolve(f.Spec.Services, p.Host)
+	services, err := resolve(f.Spec.Services, p)
 	return backend.Deployment{
 		Namespace: f.Namespace, Name: f.Name, Workload: f.Workload, Revision: f.Revision, Spec: f.Spec, Services: services,
 	}, err
 }
 
-func resolve(specs []api.ServiceSpec, host netip.Addr) ([]backend.Service, error) {
+func resolve(specs []api.ServiceSpec, p Place) ([]backend.Service, error) {
 	services := make([]backend.Service, len(specs))
 	for i, s := range specs {
 		services[i] = backend.Service{Name: s.Name, Protocol: s.Protocol, Weights: s.Weights, Timeout: s.Timeout, Retries: s.Retries}
@@ -142,10 +142,13 @@ func resolve(specs []api.ServiceSpec, host netip.Addr) ([]backend.Service, error
 				return nil, fmt.Errorf("service %s: %w", s.Name, err)
 			}
 			if !addr.IsValid() {
-				addr = host
+				addr = p.Host
 			}
 			if !addr.IsValid() {
 				return nil, fmt.Errorf("service %s: the host has no address there: give one with --service %s=IP:%d", s.Name, s.Name, port)
+			}
+			if p.Target == api.TargetNIC && addr.IsLoopback() {
+				return nil, fmt.Errorf("service %s: the NIC does not reach the host's loopback: give --service %s=host:%d, and have the server listen on all addresses", s.Name, s.Name, port)
 			}
 			services[i].Servers = append(services[i].Servers, netip.AddrPortFrom(addr, port))
 		}

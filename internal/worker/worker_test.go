@@ -190,6 +190,21 @@ func TestServiceOnAHostWithoutAddress(t *testing.T) {
 	}
 }
 
+// The NIC has no way to the host's loopback: such a service is for processes.
+func TestServiceOnTheLoopback(t *testing.T) {
+	nic, process := newMemory(), newMemory()
+	w := New("n", oneArtifact{}, Place{Target: api.TargetNIC, Backend: nic}, Place{Target: api.TargetProcess, Backend: process})
+	for _, server := range []string{"127.0.0.1:11211", "[::1]:11211"} {
+		f := &store.Function{Name: "kv", Workload: 1, Revision: 1, Spec: api.Spec{
+			Targets: []api.Target{api.TargetNIC, api.TargetProcess}, Services: []api.ServiceSpec{{Name: "memcached", Address: server}},
+		}}
+		err := w.Apply(t.Context(), f)
+		if err != nil || f.Target != api.TargetProcess || !strings.Contains(f.Refused[0].Reason, "--service memcached=host:11211") {
+			t.Errorf("%s: %+v, %v", server, f, err)
+		}
+	}
+}
+
 // What is recorded on a target that is not available, and lists no other, fails with that reason.
 func TestKeepWithoutTheOnlyTarget(t *testing.T) {
 	w := New("n", oneArtifact{}, Place{Target: api.TargetNIC, Reason: "it needs root"})
