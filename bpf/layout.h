@@ -12,7 +12,7 @@
 #include <linux/types.h>
 
 /* Raise when a record below changes: a daemon adopts a pinned NIC program of its own version only. */
-enum ln_version { LN_LAYOUT_VERSION = 10 };
+enum ln_version { LN_LAYOUT_VERSION = 11 };
 
 enum ln_limit {
 	LN_MAX_WORKLOADS = 65536, /* dispatch entries; the low half of a workload ID is its index */
@@ -403,8 +403,8 @@ struct ln_qp {
 	__u32 key; /* of the region that the message goes to; 0: of no bytes */
 	__u32 at; /* where in it the next bytes go */
 	__u32 left; /* bytes that are to come, or, of a SEND, may */
-	__u32 extent; /* where the bytes end that came since the lambda ran */
 	__u32 ipv6; /* the peer's family; the host's too */
+	__u32 pad;
 	__u64 packets; /* taken in */
 	__u64 bytes;
 	__u64 messages;
@@ -429,6 +429,8 @@ struct ln_region {
 	__u32 code; /* enum of LN_CODE_*: why it was not; 0 */
 	__u32 reply_len;
 	__u32 status;
+	__u32 extent; /* where the bytes end that came by WRITEs since the lambda ran */
+	__u32 pad;
 	__u64 request; /* of the λ-RPC that had it run */
 	__u64 peer; /* who sent that */
 	__u64 runs;

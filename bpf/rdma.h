@@ -15,6 +15,7 @@
 /* A step in the way of a packet gives the syndrome to answer with, or one of these. */
 enum { LN_RDMA_GO = -1, LN_RDMA_DROP = -2 };
 
+#define LN_EXTEND_TRIES 16 /* each is lost to a queue pair that extended the region */
 #define LN_RNR_TIMER 1 /* 10 µs (InfiniBand specification, table 45) */
 
 static __always_inline int ln_claim(__u32 *claim)
@@ -44,6 +45,26 @@ static __always_inline const struct ln_slot *ln_region_slot(const struct ln_regi
 	const struct ln_slot *slot = bpf_map_lookup_elem(&ln_slots, &index);
 
 	return slot && slot->workload == region->workload && slot->revision == region->revision ? slot : NULL;
+}
+
+/* Bytes came to the region, up to there. Queue pairs on other CPUs may write to it at the same time. */
+static __always_inline void ln_region_extend(struct ln_region *region, __u32 end)
+{
+	__u32 extent = *(volatile __u32 *)&region->extent;
+
+	for (int i = 0; i < LN_EXTEND_TRIES && extent < end; i++) {
+		__u32 seen = __sync_val_compare_and_swap(&region->extent, extent, end);
+
+		if (seen == extent)
+			break;
+		extent = seen;
+	}
+}
+
+/* Where the bytes end that came since the lambda ran on the region; those that come from now on are the next run's. */
+static __always_inline __u32 ln_region_take(struct ln_region *region)
+{
+	return __atomic_exchange_n(&region->extent, 0, __ATOMIC_SEQ_CST);
 }
 
 /* What the lambda sees of a packet or message in the region. */
@@ -159,13 +180,10 @@ static __always_inline int ln_rdma_begin(struct ln_qp *qp, const struct ln_roce 
 	region = ln_region_of(key, qp->workload);
 	if (!region)
 		return ln_roce_is_write(roce->op) ? LN_ROCE_SYNDROME_ACCESS : LN_ROCE_SYNDROME_INVALID_REQUEST;
-	if (qp->key != key)
-		qp->extent = 0;
 	qp->key = key;
 	if (!ln_roce_is_write(roce->op)) {
 		qp->left = region->length;
 		qp->at = 0;
-		qp->extent = 0;
 		return LN_RDMA_GO;
 	}
 	if (roce->va < region->base || roce->va - region->base > region->length ||
@@ -212,6 +230,7 @@ LN_GLOBAL int ln_rdma_execute(struct xdp_md *ctx, struct ln_scratch *scratch, st
 	struct ln_region *region = NULL;
 	const struct ln_roce *roce;
 	int step, event;
+	__u32 length;
 
 	if (!scratch || !req || !qp)
 		return LN_RDMA_DROP;
@@ -237,13 +256,16 @@ LN_GLOBAL int ln_rdma_execute(struct xdp_md *ctx, struct ln_scratch *scratch, st
 	if (step == LN_RDMA_GO) {
 		qp->at += roce->length;
 		qp->left -= roce->length;
-		if (qp->at > qp->extent)
-			qp->extent = qp->at;
+		if (region && ln_roce_is_write(roce->op))
+			ln_region_extend(region, qp->at);
 	}
 	if (!event || !region)
 		return step;
 	if (step == LN_RDMA_GO) {
-		ln_region_describe(req, region, 0, qp->extent, qp->extent);
+		length = ln_region_take(region);
+		if (!ln_roce_is_write(roce->op))
+			length = qp->at;
+		ln_region_describe(req, region, 0, length, length);
 		if (ln_roce_has_imm(roce->op))
 			req->match.method = roce->imm;
 		req->payload_off =
@@ -251,7 +273,6 @@ LN_GLOBAL int ln_rdma_execute(struct xdp_md *ctx, struct ln_scratch *scratch, st
 		region->request = 0;
 		region->peer = 0;
 		ln_region_run(ctx, scratch, req, region);
-		qp->extent = 0;
 	}
 	ln_unclaim(&region->claim);
 	return step;
@@ -421,6 +442,7 @@ static __always_inline int ln_region_event(struct xdp_md *ctx, struct ln_scratch
 		scratch->slot = region->slot;
 		return ln_epilogue(ctx, scratch, req, slot, ln_run(ctx, scratch));
 	}
+	ln_region_take(region);
 	verdict = ln_region_run(ctx, scratch, req, region);
 	region->request = rpc->request;
 	region->peer = peer;

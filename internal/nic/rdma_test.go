@@ -622,6 +622,49 @@ func TestRDMAEvents(t *testing.T) {
 	}
 }
 
+// An event hands the lambda what was written to the region since the lambda ran on it, whatever had it run, and whichever queue pairs
+// wrote; a SEND hands its own bytes.
+func TestRDMAExtent(t *testing.T) {
+	n := newTestNIC(t)
+	deploy(t, n, reverser(t, "16KiB", 2))
+	p := newWirePeer(t, n, rdmaWorkload, api.QueuePairRequest{MTU: 4096})
+	q := newWirePeer(t, n, rdmaWorkload, api.QueuePairRequest{MTU: 4096})
+	first, second := p.region, q.region
+	data := randomBytes(3000)
+	write := func(by *wirePeer, region *api.Region, op roce.Op, at, length int) {
+		t.Helper()
+		by.region = region
+		psn := by.psn
+		packet := by.write(op, at, length, data[:length])
+		packet.Imm = 9 // a method that says the message's length
+		by.want("WRITE", by.next(packet), roce.SyndromeAck, psn)
+	}
+	extent := func(what string, want int) {
+		t.Helper()
+		write(p, first, roce.OpWriteOnlyImm, 0, 1)
+		if got := p.reply(); len(got) != 12 || binary.LittleEndian.Uint32(got[4:]) != uint32(want) {
+			t.Errorf("%s: the lambda says %x, want a length of %d", what, got, want)
+		}
+	}
+	write(p, first, roce.OpWriteOnly, 0, 3000)
+	if h, _ := p.ask(api.TypeRequest, 77, 0, 100, 0, 0); h.Type != api.TypeResponse {
+		t.Errorf("λ-RPC: %+v", h)
+	}
+	extent("after a λ-RPC", 1)
+	write(q, first, roce.OpWriteOnly, 500, 2000)
+	extent("by another queue pair", 2500)
+	write(p, first, roce.OpWriteOnly, 0, 700)
+	write(p, second, roce.OpWriteOnly, 0, 900)
+	extent("around a WRITE to another region", 700)
+	write(p, first, roce.OpWriteOnly, 0, 800)
+	psn := p.psn // to the region at --receive, the first
+	p.want("SEND", p.next(roce.Packet{Op: roce.OpSendOnlyImm, Imm: 5, AckReq: true, Payload: data[:7]}), roce.SyndromeAck, psn)
+	if got := p.reply(); len(got) != 12 || binary.LittleEndian.Uint32(got[4:]) != 7 {
+		t.Errorf("SEND: the lambda says %x, want a length of 7", got)
+	}
+	extent("after a SEND", 1)
+}
+
 // A region is its revision's memory: it goes when another revision serves, in the middle of a message too, and the queue pairs go with
 // the lambda. The next daemon finds both as they were.
 func TestRDMALife(t *testing.T) {

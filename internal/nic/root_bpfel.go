@@ -275,8 +275,8 @@ type rootLnQp struct {
 	Key      uint32
 	At       uint32
 	Left     uint32
-	Extent   uint32
 	Ipv6     uint32
+	Pad      uint32
 	Packets  uint64
 	Bytes    uint64
 	Messages uint64
@@ -335,6 +335,8 @@ type rootLnRegion struct {
 	Code     uint32
 	ReplyLen uint32
 	Status   uint32
+	Extent   uint32
+	Pad      uint32
 	Request  uint64
 	Peer     uint64
 	Runs     uint64
@@ -539,7 +541,7 @@ type rootLnStats struct {
 type rootLnVersion uint32
 
 const (
-	rootLnVersionLN_LAYOUT_VERSION rootLnVersion = 10
+	rootLnVersionLN_LAYOUT_VERSION rootLnVersion = 11
 )
 
 // Names of all BPF objects in the ELF.
