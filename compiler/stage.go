@@ -66,7 +66,11 @@ func BuildStage(spec api.Spec, files []sandbox.File) (Stage, error) {
 		}
 	}
 	steps := match.Reduce(program, lambda.Uses)
-	return Stage{Code: match.Emit(program, lambda), Steps: steps, Text: program.String(), Warnings: warnings}, nil
+	code, err := match.Emit(program, lambda)
+	if err != nil {
+		return Stage{}, stageError(spec, err)
+	}
+	return Stage{Code: code, Steps: steps, Text: program.String(), Warnings: warnings}, nil
 }
 
 // StageOf makes the match stage of a packed source; nil where it has none.

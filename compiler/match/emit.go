@@ -31,13 +31,16 @@ type Code struct {
 const HeaderFile = "pif_program.h"
 
 // Emit lowers a program without tables, as Reduce leaves it, to C. The C parses what the program needs of a packet, runs
-// both controls and the lambda between them, and writes back what was changed.
-func Emit(p *Program, lambda Lambda) Code {
+// both controls and the lambda between them, and writes back what was changed. The error is of a checksum that cannot be kept up.
+func Emit(p *Program, lambda Lambda) (Code, error) {
 	e := &emitter{Program: p, lambda: lambda, used: p.usedBy(lambda.Uses), reads: map[int][]*Field{}, writes: map[int][]*Field{}}
+	if err := e.checkPayloads(); err != nil {
+		return Code{}, err
+	}
 	e.findNeeded()
 	return Code{
 		Header: e.header(), Unit: e.unit(), Headers: e.order(), Reads: e.reads, Writes: e.writes, Calculations: e.Calculations,
-	}
+	}, nil
 }
 
 type emitter struct {

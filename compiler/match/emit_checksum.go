@@ -1,6 +1,9 @@
 package match
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // shifted is an input's word at its place in a sum of 16-bit words: in such a sum, 2^16 counts as 1, so that any 64-bit
 // number stands for its parts (RFC 1071, section 2).
@@ -116,11 +119,72 @@ func (e *emitter) update(c *Calculation) {
 		}
 		at += in.Width
 	}
-	e.line("h->%s = ~pif_fold(sum);", field)
+	if c.Payload {
+		e.payload(c, at)
+		e.line("if (was->%s && h->%s)", field, field) // 0 is none, and a sum of 0 is sent as ones (RFC 768)
+		e.line("\th->%s = pif_fold(sum) == 0xffff ? 0xffff : ~pif_fold(sum);", field)
+	} else {
+		e.line("h->%s = ~pif_fold(sum);", field)
+	}
 	if e.used.toggled[c.Field.Header] {
 		e.line("}")
 	}
 	e.line("}")
+}
+
+// behind are the headers behind that of a checksum which its list does not name: part of its payload.
+func (e *emitter) behind(c *Calculation) []*Header {
+	order := e.order()
+	order = order[slices.Index(order, c.Field.Header)+1:]
+	return slices.DeleteFunc(order, func(h *Header) bool {
+		return slices.ContainsFunc(c.Inputs, func(in Input) bool { return in.Field != nil && in.Field.Header == h })
+	})
+}
+
+// checkPayloads refuses headers of an odd number of bytes that come or go in a checksum's payload: in a sum, all bytes behind them
+// would change places, and nobody reads those.
+func (e *emitter) checkPayloads() error {
+	for _, c := range e.Calculations {
+		if !c.Update || !c.Payload {
+			continue
+		}
+		for _, h := range e.behind(c) {
+			if e.used.toggled[h] && h.Bytes()%2 == 1 {
+				return fmt.Errorf("header %s of %d bytes is added or removed in the payload of the checksum %s.%s: give it an even number of bytes, or take payload out of the list and set the checksum to 0",
+					h.Name, h.Bytes(), c.Field.Header.Name, c.Field.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// payload adds what changed of the headers in a checksum's payload, which begins at a bit of its list. Behind a header of an odd
+// number of bytes, the bytes of a word change places, and so do those of its sum (RFC 1071, section 2 (B)).
+func (e *emitter) payload(c *Calculation, at int) {
+	odd := false
+	for _, h := range e.behind(c) {
+		if odd {
+			e.line("rest = sum, sum = 0;")
+		}
+		for _, f := range h.Fields {
+			if e.changes(f) {
+				e.difference(c, f, at+f.Offset)
+			}
+		}
+		if odd {
+			e.line("sum = rest + (odd ? __builtin_bswap16(pif_fold(sum)) : sum);")
+		}
+		if h.Bytes()%2 == 0 {
+			continue
+		}
+		if !odd {
+			e.line("uint64_t rest;")
+			e.line("int odd = 0;")
+			e.line("")
+		}
+		odd = true
+		e.line("odd ^= h->%s->pif_valid;", h.Name)
+	}
 }
 
 // difference adds the new value of a field and takes away the old one: the complement of what is taken away is added, out of

@@ -19,8 +19,9 @@ func (e *emitter) parseFunction() {
 	if len(e.States) > 0 {
 		e.gotoState(e.States[0])
 	}
+	meets := e.meetings()
 	for _, s := range e.States {
-		e.state(s)
+		e.state(s, meets[s])
 	}
 	e.line("done:")
 	e.line("p->parsed = off;")
@@ -37,8 +38,41 @@ func (e *emitter) gotoState(s *State) {
 	e.line("goto state_%s;", s.Name)
 }
 
-func (e *emitter) state(s *State) {
+// meetings are the states at which packets arrive with different offsets.
+func (e *emitter) meetings() map[*State]bool {
+	at, meets := map[*State]int{}, map[*State]bool{}
+	var visit func(s *State, off int)
+	visit = func(s *State, off int) {
+		if s == nil || meets[s] {
+			return
+		}
+		if before, been := at[s]; been && before == off {
+			return
+		} else if been {
+			meets[s] = true
+		}
+		at[s] = off
+		for _, step := range s.Steps {
+			if x, ok := step.(Extract); ok {
+				off += x.Header.Bytes()
+			}
+		}
+		for _, c := range s.Cases {
+			visit(c.Next, off)
+		}
+		visit(s.Next, off)
+	}
+	if len(e.States) > 0 {
+		visit(e.States[0], 0)
+	}
+	return meets
+}
+
+func (e *emitter) state(s *State, meets bool) {
 	e.line("state_%s:", s.Name)
+	if meets { // else LLVM takes an address along from where packets come, and keeps it with them, which no lambda may
+		e.line("asm volatile(\"\" : \"+r\"(off));")
+	}
 	for _, step := range s.Steps {
 		if x, ok := step.(Extract); ok {
 			e.extract(x.Header)

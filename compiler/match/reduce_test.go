@@ -214,7 +214,9 @@ control ingress { if (h.a == 1) { apply(one); } else { if (h.a == 2) { apply(two
 	if h == nil || h.Field("apply_one") == nil || h.Field("apply_one_x_0") == nil || h.Field("apply_one_x_0").Width != 160 {
 		t.Errorf("the tables were not merged:\n%v", p)
 	}
-	match.Emit(p, match.Lambda{})
+	if _, err := match.Emit(p, match.Lambda{}); err != nil {
+		t.Error(err)
+	}
 }
 
 // A reduced program does with every packet what the program did.

@@ -63,7 +63,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		match.Reduce(p, match.Uses{})
-		if code := match.Emit(p, match.Lambda{Uses: match.Uses{}}); len(code.Unit) == 0 || len(code.Header) == 0 {
+		if code, err := match.Emit(p, match.Lambda{Uses: match.Uses{}}); err == nil && (len(code.Unit) == 0 || len(code.Header) == 0) {
 			t.Error("no code")
 		}
 	})
@@ -94,7 +94,7 @@ func FuzzRules(f *testing.F) {
 				continue
 			}
 			match.Reduce(p, match.Uses{})
-			match.Emit(p, match.Lambda{Uses: match.Uses{}})
+			_, _ = match.Emit(p, match.Lambda{Uses: match.Uses{}})
 		}
 	})
 }
