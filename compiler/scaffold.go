@@ -2,6 +2,7 @@ package compiler
 
 import (
 	"bytes"
+	"context"
 	"embed"
 	"errors"
 	"fmt"
@@ -48,4 +49,26 @@ func Scaffold(dir, name string) error {
 		}
 	}
 	return nil
+}
+
+// New is Scaffold, but takes back what cannot be built: a word of C, or of the SDK, is no name of a function. Where the compiler is
+// not installed, nothing is tried.
+func New(ctx context.Context, dir, name string) error {
+	_, missing := os.Stat(dir)
+	if err := Scaffold(dir, name); err != nil {
+		return err
+	}
+	var refused *Error
+	if _, err := Build(ctx, dir, Options{}); !errors.As(err, &refused) {
+		return nil
+	}
+	err := fmt.Errorf("new lambda: C has no room for a function of this name, choose another: %w", refused)
+	entries, removal := os.ReadDir(dir)
+	for _, e := range entries { // it was empty
+		removal = errors.Join(removal, os.Remove(filepath.Join(dir, e.Name())))
+	}
+	if missing != nil {
+		removal = errors.Join(removal, os.Remove(dir))
+	}
+	return errors.Join(err, removal)
 }

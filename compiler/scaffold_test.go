@@ -49,6 +49,24 @@ func TestScaffoldAnswersItsExamples(t *testing.T) {
 	}
 }
 
+// What cannot be the name of a function in C leaves nothing behind; neither the directory, where it was not there before.
+func TestNewRefusesNames(t *testing.T) {
+	for _, name := range []string{"int", "while", "main", "payload", "lambda_reply", "uint8_t", "9abc", "Hello"} {
+		there, missing := t.TempDir(), filepath.Join(t.TempDir(), "new")
+		for _, dir := range []string{there, missing} {
+			if err := compiler.New(t.Context(), dir, name); err == nil || !strings.Contains(err.Error(), "name") {
+				t.Errorf("%s: %v, want another name to be asked for", name, err)
+			}
+		}
+		if left, err := os.ReadDir(there); err != nil || len(left) > 0 {
+			t.Errorf("%s leaves %v, %v", name, left, err)
+		}
+		if _, err := os.Stat(missing); !os.IsNotExist(err) {
+			t.Errorf("%s leaves the directory: %v", name, err)
+		}
+	}
+}
+
 // A new lambda's limits leave room for the heap.
 func TestScaffoldLeavesRoomForTheHeap(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "hello")

@@ -2,7 +2,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -92,12 +91,18 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 // commit is what was built. The linker sets it (Makefile).
 var commit string
 
-// version is what was built: a module's version, or the commit.
+// next is the release that this source becomes.
+const next = "0.1.0"
+
+// version is what was built, as semantic versioning has it: a release, or the commit on the way to the next.
 func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
-		return info.Main.Version
+	if info, ok := debug.ReadBuildInfo(); ok && strings.HasPrefix(info.Main.Version, "v") && !strings.HasPrefix(info.Main.Version, "v0.0.0-") {
+		return strings.TrimPrefix(info.Main.Version, "v")
 	}
-	return cmp.Or(commit, "devel")
+	if commit == "" {
+		return next + "-dev"
+	}
+	return next + "-dev+" + commit[:min(12, len(commit))]
 }
 
 // explained makes an error about arguments say which there are.

@@ -20,7 +20,7 @@ func newCommand(o *options) *cobra.Command {
 			if dir == "" {
 				dir = args[0]
 			}
-			if err := compiler.Scaffold(dir, args[0]); err != nil {
+			if err := compiler.New(cmd.Context(), dir, args[0]); err != nil {
 				return err
 			}
 			if o.json {

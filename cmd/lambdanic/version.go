@@ -17,7 +17,7 @@ func versionCommand(o *options) *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.json {
-				return ui.JSON(cmd.OutOrStdout(), map[string]string{"version": version(), "go": runtime.Version(), "arch": runtime.GOARCH})
+				return ui.JSON(cmd.OutOrStdout(), map[string]string{"version": version(), "commit": commit, "go": runtime.Version(), "arch": runtime.GOARCH})
 			}
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), version())
 			return err
