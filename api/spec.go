@@ -137,6 +137,14 @@ var (
 	identifierRE = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}$`)
 )
 
+// Check says which targets there are, where t is none of them.
+func (t Target) Check() error {
+	if t != TargetNIC && t != TargetProcess {
+		return fmt.Errorf("%q is not a target: use %q or %q", t, TargetNIC, TargetProcess)
+	}
+	return nil
+}
+
 // Default returns s with its defaults filled in.
 func (s Spec) Default() Spec {
 	if s.Source == "" {
@@ -215,8 +223,8 @@ func (s Spec) Validate() error {
 	}
 	s.validateP4(bad)
 	for i, t := range s.Targets {
-		if t != TargetNIC && t != TargetProcess {
-			bad("targets", "%q is not a target: use %q or %q", t, TargetNIC, TargetProcess)
+		if err := t.Check(); err != nil {
+			bad("targets", "%w", err)
 		}
 		if slices.Contains(s.Targets[:i], t) {
 			bad("targets", "%q stands twice", t)

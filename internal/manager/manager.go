@@ -169,6 +169,9 @@ func (m *Manager) check(r Request) (store.Function, error) {
 	f.Spec = a.Manifest.Spec
 	f.Spec.Name = r.Name
 	for _, t := range r.Targets {
+		if err := t.Check(); err != nil {
+			return f, fmt.Errorf("%w: targets: %w", ErrInvalid, err)
+		}
 		if !slices.Contains(a.Manifest.Spec.Targets, t) {
 			return f, fmt.Errorf("%w: %s is built for %v: add %s to `targets` in its %s", ErrInvalid, r.Image, a.Manifest.Spec.Targets, t, api.SpecFile)
 		}
