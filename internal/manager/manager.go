@@ -148,12 +148,15 @@ func (m *Manager) check(r Request) (store.Function, error) {
 	if !imageRE.MatchString(r.Image) {
 		return f, fmt.Errorf("%w: %q is not an image: use NAME@sha256:..., as `lambdanic build` prints it", ErrInvalid, r.Image)
 	}
-	_, digest, _ := strings.Cut(r.Image, "@")
+	name, digest, _ := strings.Cut(r.Image, "@")
 	a, err := m.Artifacts.Get(digest)
 	if errors.Is(err, artifact.ErrNotFound) {
 		return f, fmt.Errorf("%w: image %s is not here: run `lambdanic build` first", ErrInvalid, r.Image)
 	} else if err != nil {
 		return f, fmt.Errorf("load image %s: %w", r.Image, err)
+	}
+	if built := a.Manifest.Spec.Name; name != built {
+		return f, fmt.Errorf("%w: image %s is not of %s but of %s: use %s@%s, and name the function as you like", ErrInvalid, r.Image, name, built, built, digest)
 	}
 	if len(a.Manifest.Members) > 0 {
 		return f, fmt.Errorf("%w: %s is a program of several lambdas: deploy these, together or one by one", ErrInvalid, r.Image)
