@@ -85,6 +85,8 @@ func (g *Gateway) statusOf(r *http.Request, err error) int {
 	switch {
 	case errors.As(err, &tooLong):
 		return http.StatusRequestEntityTooLarge
+	case errors.Is(err, errMemory):
+		return http.StatusServiceUnavailable
 	case errors.Is(err, errContentType):
 		return http.StatusUnsupportedMediaType
 	case errors.Is(err, manager.ErrInvalid), errors.Is(err, backend.ErrObjectSize), errors.Is(err, backend.ErrRDMA):
@@ -225,8 +227,12 @@ func (g *Gateway) info(w http.ResponseWriter, _ *http.Request) error {
 }
 
 func (g *Gateway) build(w http.ResponseWriter, r *http.Request) error {
-	source, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxSource))
-	if err != nil {
+	held := reservation{memory: g.memory} // builds wait for each other
+	defer held.release()
+	source, err := held.read(http.MaxBytesReader(w, r.Body, maxSource), maxSource)
+	if errors.Is(err, errMemory) {
+		return err
+	} else if err != nil {
 		return fmt.Errorf("%w: read the source: %w", manager.ErrInvalid, err)
 	}
 	artifact, err := g.Manager.BuildSource(r.Context(), source)
