@@ -327,6 +327,9 @@ int main(int argc, char **argv)
 	struct settings settings = { .user = NOBODY };
 	int control;
 
+	/* What the caller of `up` happened to have open: the filter lets a lambda read. */
+	if (close_range(STDERR_FILENO + 1, ~0U, 0))
+		err(1, "close inherited descriptors");
 	read_options(argc, argv, &settings);
 	if (settings.check)
 		return try_object(&settings);

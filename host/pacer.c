@@ -214,6 +214,8 @@ int main(int argc, char **argv)
 	static char pin[4096];
 	uint64_t check = 0, wake, look;
 
+	if (close_range(STDERR_FILENO + 1, ~0U, 0)) /* what the caller of `up` happened to have open */
+		die("close inherited descriptors");
 	if (argc != 3) {
 		fprintf(stderr, "usage: pacer PINS IFINDEX\n");
 		return 2;

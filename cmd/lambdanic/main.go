@@ -4,6 +4,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -17,6 +18,7 @@ import (
 )
 
 func main() {
+	keepFromChildren()
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
 	defer stop()
 	if err := root().ExecuteContext(ctx); err != nil {
@@ -24,6 +26,12 @@ func main() {
 		stop()
 		os.Exit(1)
 	}
+}
+
+// keepFromChildren has what our caller happened to have open end with us: our children are compilers of strangers' sources, and
+// processes that outlive us. It is no failure where the kernel does not know how (before 5.11): they close what they know of.
+func keepFromChildren() {
+	_ = unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
 }
 
 // options are the flags that every subcommand has.

@@ -18,6 +18,7 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"golang.org/x/sys/unix"
 )
 
@@ -61,8 +62,18 @@ type Command struct {
 // An identity that no account has: Debian reserves 65000 to 65533 (Debian Policy, section 9.2.2).
 const nobody = 65437
 
-// Run runs c and returns what it printed. The error is an ExitError where the tool itself failed, ErrLimit where it was
-// stopped, ErrUnavailable where no sandbox can be had; the last two are wrapped with what to do.
+// Tools keep a CPU busy, and their limits on time do not know how many others want it. So as many run at once as there are CPUs.
+var (
+	slotCount = int64(runtime.NumCPU())
+	slots     = semaphore.NewWeighted(slotCount)
+)
+
+// outputLimit ends the wait for the end of the output when the tool has ended. Whatever holds it open ends with the sandbox, as
+// soon as the machine comes to it.
+const outputLimit = time.Minute
+
+// Run runs c, when it is its turn, and returns what it printed. The error is an ExitError where the tool itself failed, ErrLimit where
+// it was stopped, ErrUnavailable where no sandbox can be had; the last two are wrapped with what to do.
 func Run(ctx context.Context, c Command) (stdout, stderr []byte, err error) {
 	bwrap, err := exec.LookPath("bwrap")
 	if err != nil {
@@ -72,6 +83,10 @@ func Run(ctx context.Context, c Command) (stdout, stderr []byte, err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: prlimit is missing: install the package util-linux", ErrUnavailable)
 	}
+	if err := slots.Acquire(ctx, 1); err != nil {
+		return nil, nil, fmt.Errorf("wait for other compilations: %w", err)
+	}
+	defer slots.Release(1)
 	files, err := memfds(c.Files)
 	defer closeAll(files)
 	if err != nil {
@@ -87,7 +102,7 @@ func Run(ctx context.Context, c Command) (stdout, stderr []byte, err error) {
 	cmd.Env = []string{"LC_ALL=C", "PATH=/usr/bin", "TMPDIR=/tmp"}
 	cmd.ExtraFiles = files
 	cmd.Stdout, cmd.Stderr = out, diag
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = outputLimit
 	if os.Geteuid() == 0 {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	}
@@ -134,11 +149,16 @@ func (c *Command) arguments(prlimit string) []string {
 // classify tells a failure of the tool from one of the sandbox.
 func classify(err error, diag []byte) error {
 	var exit *exec.ExitError
-	if !errors.As(err, &exit) {
-		if err != nil {
-			return fmt.Errorf("%w: %w", ErrUnavailable, err)
-		}
+	switch {
+	case err == nil:
 		return nil
+	case errors.Is(err, exec.ErrWaitDelay):
+		return fmt.Errorf("%w: the output did not end within %v of the tool: the machine is too busy, try again", ErrLimit, outputLimit)
+	case !errors.As(err, &exit):
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() { // bwrap itself, not the tool
+		return fmt.Errorf("%w: killed from outside the sandbox (%v): the machine may be short of memory, try again", ErrLimit, status.Signal())
 	}
 	line, _, _ := strings.Cut(string(diag), "\n")
 	for _, wrapper := range []string{"bwrap: ", "prlimit: "} {

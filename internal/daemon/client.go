@@ -68,13 +68,15 @@ func (c *Client) down() error {
 // call sends a request and decodes its answer into out, unless that is nil.
 func (c *Client) call(ctx context.Context, method, path string, body, out any) error {
 	raw, isBytes := body.([]byte)
+	var header http.Header
 	if body != nil && !isBytes {
+		header = http.Header{"Content-Type": {"application/json"}}
 		var err error
 		if raw, err = json.Marshal(body); err != nil {
 			return fmt.Errorf("ask the daemon: %w", err)
 		}
 	}
-	answer, err := c.Do(ctx, method, path, bytes.NewReader(raw), nil)
+	answer, err := c.Do(ctx, method, path, bytes.NewReader(raw), header)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/gateway"
 )
 
 // ReadyFlag is the flag by which Detach tells the daemon that it starts where to report.
@@ -42,6 +43,7 @@ func Run(ctx context.Context, cfg Config, readyFD int, ready func(*api.Node) err
 }
 
 func run(ctx context.Context, cfg Config, ready func(*api.Node) error) error {
+	gateway.LimitMemory()
 	d, err := Start(ctx, cfg)
 	if err != nil {
 		return err

@@ -29,8 +29,13 @@ const (
 	readAhead = 4 << 20
 	// A reply up to this size is held back until the lambda's status is known.
 	holdBack = 64 << 10
-	// memory bounds the bodies and replies that are held at once, all requests together.
-	memory = 512 << 20
+	// memory bounds the bodies and replies that are held at once, all requests together. The largest image and its pixels fit. While
+	// a body grows, half as much again is in use.
+	memory = 192 << 20
+	// converting bounds the pixels that are being decoded at once, which may take twice as much beside them, at 16 bits a colour.
+	converting = int64(api.MaxMessage)
+	// heapLimit is what the garbage collector keeps the daemon below. With what is not on its heap, that is less than 512 MiB.
+	heapLimit = 400 << 20
 	// What a call holds whose body and reply stream: a window of each (lambdanic.Client.CallStream).
 	streamed = 2 << 20
 	// A body's memory is reserved as it arrives: this much first, then as much again as there is.
@@ -191,7 +196,7 @@ func (g *Gateway) call(ctx context.Context, req lambdanic.Request, route *Route,
 		return err
 	}
 	if isImage(r, route) {
-		return callImage(ctx, client, req, &held, route, out)
+		return callImage(ctx, g.converter, client, req, &held, route, out)
 	}
 	if path := r.PathValue("path"); path != "" && r.Method == http.MethodGet && len(req.Body) == 0 {
 		req.Body = []byte("/" + path) // a GET asks for what the path names
@@ -207,19 +212,34 @@ func (g *Gateway) call(ctx context.Context, req lambdanic.Request, route *Route,
 	return out.end(response)
 }
 
-// callImage sends the pixels of a PNG, and answers with a PNG where the reply is an image of the same size.
-func callImage(ctx context.Context, client *lambdanic.Client, req lambdanic.Request, held *reservation, route *Route, out *reply) error {
-	pixels, size, err := codec.DecodePNG(bytes.NewReader(req.Body), route.Spec.Message.Max, func(pixels int64) error {
+// decode turns a PNG into pixels, when it is its turn.
+func decode(ctx context.Context, converter *semaphore.Weighted, file []byte, held *reservation, limit api.Bytes) ([]byte, codec.Size, error) {
+	var turn int64
+	defer func() { converter.Release(turn) }()
+	return codec.DecodePNG(bytes.NewReader(file), limit, func(pixels int64) error {
+		if err := converter.Acquire(ctx, pixels); err != nil {
+			return err
+		}
+		turn = pixels
 		return held.add(pixels)
 	})
-	if err != nil {
+}
+
+// callImage sends the pixels of a PNG, and answers with a PNG where the reply is an image of the same size.
+func callImage(ctx context.Context, converter *semaphore.Weighted, client *lambdanic.Client, req lambdanic.Request, held *reservation, route *Route, out *reply) error {
+	pixels, size, err := decode(ctx, converter, req.Body, held, route.Spec.Message.Max)
+	if ctx.Err() != nil {
+		return fmt.Errorf("wait for other images: %w", ctx.Err())
+	} else if err != nil {
 		return fmt.Errorf("%w: %w", errBody, err)
 	}
+	held.sub(held.held - int64(len(pixels))) // the file
 	req.Body = pixels
 	response, err := client.Call(ctx, req)
 	if err != nil {
 		return err
 	}
+	held.sub(int64(len(pixels)))
 	out.held = response.Body
 	if err := held.add(int64(len(response.Body))); err != nil { // for the file
 		return err
@@ -325,31 +345,39 @@ func (r *reservation) add(n int64) error {
 	return nil
 }
 
+func (r *reservation) sub(n int64) {
+	r.memory.Release(n)
+	r.held -= n
+}
+
 func (r *reservation) release() { r.memory.Release(r.held) }
 
 // read reads a body to its end. A sender reserves no more than twice what it sent, whatever it announced: else a few
 // that send nothing would keep all others out.
 func (r *reservation) read(body io.Reader, limit int64) ([]byte, error) {
-	var buf bytes.Buffer
+	var buf []byte
 	for left := limit; left > 0; {
-		step := min(max(int64(buf.Len()), firstStep), left)
+		step := min(max(int64(len(buf)), firstStep), left)
 		if err := r.add(step); err != nil {
 			return nil, err
 		}
-		buf.Grow(int(step) + bytes.MinRead)
-		n, err := io.CopyN(&buf, body, step)
-		if errors.Is(err, io.EOF) {
-			return buf.Bytes(), nil
-		}
-		if err != nil {
+		grown := make([]byte, int64(len(buf))+step) // to the byte, which neither append() nor bytes.Buffer do
+		had := copy(grown, buf)
+		n, err := io.ReadFull(body, grown[had:])
+		buf = grown[:had+n]
+		switch {
+		case err == io.EOF, err == io.ErrUnexpectedEOF: // ReadFull's own
+			return buf, nil
+		case err != nil:
 			return nil, err
 		}
-		left -= n
+		left -= step
 	}
-	if _, err := io.Copy(&buf, body); err != nil { // there is no more, or the reader below says that it is too much
+	// There is no more, or the reader below says that it is too much.
+	if _, err := io.Copy(io.Discard, body); err != nil {
 		return nil, err
 	}
-	return buf.Bytes(), nil
+	return buf, nil
 }
 
 // patientReader waits a while for the sender, but not for ever. Its errors are errSlow and errBody.

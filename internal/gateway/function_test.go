@@ -77,6 +77,7 @@ func newGateway(t *testing.T) *Gateway {
 	spec := api.Spec{Name: "echo"}.Default()
 	pixels := api.Spec{Name: "pixels", Codec: "image", Message: api.MessageSpec{Mode: api.ModeStream, Max: 1024}}.Default()
 	large := api.Spec{Name: "large", Message: api.MessageSpec{Mode: api.ModeStream, Max: 64 << 20}}.Default()
+	images := api.Spec{Name: "images", Codec: "image", Message: api.MessageSpec{Mode: api.ModeStream, Max: 64 << 20}}.Default()
 	kv := api.Spec{
 		Name: "kv", Services: []api.ServiceSpec{{Name: "memcached", Protocol: "memcached", Address: "192.0.2.9:11211"}},
 	}.Default()
@@ -90,6 +91,8 @@ func newGateway(t *testing.T) *Gateway {
 				return Route{Workload: 2, Target: api.TargetNIC, Endpoint: endpoint, Spec: pixels}, true
 			case "/large":
 				return Route{Workload: 1, Target: api.TargetNIC, Endpoint: endpoint, Spec: large}, true
+			case "/images":
+				return Route{Workload: 2, Target: api.TargetNIC, Endpoint: endpoint, Spec: images}, true
 			case "/kv":
 				return Route{Workload: 1, Target: api.TargetNIC, Endpoint: endpoint, Spec: kv}, true
 			case "/dead":

@@ -5,6 +5,8 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"os"
+	"runtime/debug"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -51,6 +53,16 @@ type Gateway struct {
 	Config
 	clients clients
 	memory  *semaphore.Weighted
+	// converter is held by who decodes an image.
+	converter *semaphore.Weighted
+}
+
+// LimitMemory has the garbage collector of this process run more often where what is held comes near the limit on all. GOMEMLIMIT in
+// the environment goes first.
+func LimitMemory() {
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(heapLimit)
+	}
 }
 
 // New returns a gateway.
@@ -58,7 +70,7 @@ func New(cfg Config) *Gateway {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Gateway{Config: cfg, memory: semaphore.NewWeighted(memory)}
+	return &Gateway{Config: cfg, memory: semaphore.NewWeighted(memory), converter: semaphore.NewWeighted(converting)}
 }
 
 // Close closes the connections to lambdas.

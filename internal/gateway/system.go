@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"runtime"
 	"strings"
@@ -61,7 +62,21 @@ func (g *Gateway) system() http.Handler {
 	ours("DELETE /system/function/{name}/rdma/queue-pairs/{number}", g.removeQueuePair)
 	ours("GET /system/stats", g.stats)
 	ours("GET /system/node", g.node)
-	return mux
+	return sameSite(mux)
+}
+
+// errContentType says that a body is not declared to be JSON.
+var errContentType = errors.New("the body has to be JSON: send it with Content-Type: application/json")
+
+// sameSite refuses what the page of another site has a browser send, with the credentials that the browser keeps for this one.
+// Programs that are no browsers send neither of the headers that tell.
+func sameSite(next http.Handler) http.Handler {
+	protection := http.NewCrossOriginProtection()
+	protection.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "refused: the page of another site sent this, which may not manage functions: use lambdanic, faas-cli or a page of this host",
+			http.StatusForbidden)
+	}))
+	return protection.Handler(next)
 }
 
 // statusOf maps what the manager says.
@@ -70,6 +85,10 @@ func (g *Gateway) statusOf(r *http.Request, err error) int {
 	switch {
 	case errors.As(err, &tooLong):
 		return http.StatusRequestEntityTooLarge
+	case errors.Is(err, errMemory):
+		return http.StatusServiceUnavailable
+	case errors.Is(err, errContentType):
+		return http.StatusUnsupportedMediaType
 	case errors.Is(err, manager.ErrInvalid), errors.Is(err, backend.ErrObjectSize), errors.Is(err, backend.ErrRDMA):
 		return http.StatusBadRequest
 	case errors.Is(err, manager.ErrBuild), errors.Is(err, worker.ErrRefused):
@@ -208,8 +227,12 @@ func (g *Gateway) info(w http.ResponseWriter, _ *http.Request) error {
 }
 
 func (g *Gateway) build(w http.ResponseWriter, r *http.Request) error {
-	source, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxSource))
-	if err != nil {
+	held := reservation{memory: g.memory} // builds wait for each other
+	defer held.release()
+	source, err := held.read(http.MaxBytesReader(w, r.Body, maxSource), maxSource)
+	if errors.Is(err, errMemory) {
+		return err
+	} else if err != nil {
 		return fmt.Errorf("%w: read the source: %w", manager.ErrInvalid, err)
 	}
 	artifact, err := g.Manager.BuildSource(r.Context(), source)
@@ -237,8 +260,18 @@ func (g *Gateway) node(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, node)
 }
 
+// isJSON takes a request without a type for JSON, as older faas-cli send.
+func isJSON(r *http.Request) bool {
+	declared := r.Header.Get("Content-Type")
+	kind, _, err := mime.ParseMediaType(declared)
+	return declared == "" || err == nil && kind == "application/json"
+}
+
 // readJSON reads one value of exactly that shape.
 func readJSON(w http.ResponseWriter, r *http.Request, into any) error {
+	if !isJSON(r) {
+		return errContentType
+	}
 	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxJSON))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {

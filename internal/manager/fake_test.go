@@ -26,6 +26,15 @@ type fakeBackend struct {
 	deploys int
 	// fused are the programs that it took.
 	fused []backend.Fused
+	// event, where set, is called before and after each thing that it does, and may make it fail.
+	event func(ctx context.Context, what string) error
+}
+
+func (b *fakeBackend) happens(ctx context.Context, what string) error {
+	if b.event == nil {
+		return nil
+	}
+	return errors.Join(b.event(ctx, what), ctx.Err())
 }
 
 func (b *fakeBackend) load() map[uint32]backend.Status {
@@ -51,7 +60,10 @@ func (b *fakeBackend) save(running map[uint32]backend.Status) error {
 	return os.Rename(b.path+".new", b.path)
 }
 
-func (b *fakeBackend) Deploy(_ context.Context, d backend.Deployment) error {
+func (b *fakeBackend) Deploy(ctx context.Context, d backend.Deployment) error {
+	if err := b.happens(ctx, "before deploy"); err != nil {
+		return err
+	}
 	if b.refuse != nil {
 		if err := b.refuse(d); err != nil {
 			return err
@@ -62,7 +74,7 @@ func (b *fakeBackend) Deploy(_ context.Context, d backend.Deployment) error {
 	running[d.Workload] = backend.Status{
 		Workload: d.Workload, Revision: d.Revision, Endpoint: netip.MustParseAddrPort("192.0.2.1:4370"),
 	}
-	return b.save(running)
+	return errors.Join(b.save(running), b.happens(ctx, "after deploy"))
 }
 
 // DeployFused deploys all, each by itself, so that a test can die in between.
@@ -83,13 +95,19 @@ func (b *fakeBackend) DeployFused(ctx context.Context, f backend.Fused) error {
 	return nil
 }
 
-func (b *fakeBackend) Remove(_ context.Context, workload uint32) error {
+func (b *fakeBackend) Remove(ctx context.Context, workload uint32) error {
+	if err := b.happens(ctx, "before remove"); err != nil {
+		return err
+	}
 	running := b.load()
 	delete(running, workload)
-	return b.save(running)
+	return errors.Join(b.save(running), b.happens(ctx, "after remove"))
 }
 
-func (b *fakeBackend) Status(context.Context) ([]backend.Status, error) {
+func (b *fakeBackend) Status(ctx context.Context) ([]backend.Status, error) {
+	if err := b.happens(ctx, "status"); err != nil {
+		return nil, err
+	}
 	var all []backend.Status
 	for _, s := range b.load() {
 		all = append(all, s)

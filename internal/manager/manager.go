@@ -4,6 +4,8 @@
 // A deploy has two phases. The candidate is written to the store, applied by the worker, and only then promoted to what is
 // wanted. Whatever dies in between leaves the store with either the old revision and a candidate, which Recover completes
 // or forgets, or the new one. A candidate that no target takes leaves the revision that serves untouched.
+//
+// A caller who hangs up ends a change only where it can be taken back as a whole: see change.go.
 package manager
 
 import (
@@ -17,7 +19,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler/artifact"
@@ -49,7 +50,8 @@ type Config struct {
 type Manager struct {
 	Config
 
-	changes chan struct{} // holds one token: changes are made one at a time
+	changes   chan struct{} // holds one token: changes are made one at a time
+	unsettled bool          // an earlier change left something for recover; of who holds the token
 
 	mu     sync.RWMutex
 	routes map[string]store.Function // what is wanted, by NAMESPACE/NAME, so that requests need not ask the store
@@ -65,18 +67,6 @@ func New(cfg Config) *Manager {
 	}
 	return &Manager{Config: cfg, changes: make(chan struct{}, 1), routes: make(map[string]store.Function)}
 }
-
-// lock waits for its turn to change something.
-func (m *Manager) lock(ctx context.Context) error {
-	select {
-	case m.changes <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("wait for another change to end: %w", ctx.Err())
-	}
-}
-
-func (m *Manager) unlock() { <-m.changes }
 
 // Recover brings the node to what the store wants, whatever an earlier daemon left behind.
 func (m *Manager) Recover(ctx context.Context) error {
@@ -100,12 +90,14 @@ func (m *Manager) Renew(ctx context.Context, change func(context.Context) error)
 }
 
 func (m *Manager) recover(ctx context.Context) error {
-	if err := m.Worker.Reconcile(ctx, m.Store, m.Log); err != nil {
-		return fmt.Errorf("recover: %w", err)
+	failed := m.Worker.Reconcile(ctx, m.Store, m.Log)
+	if failed != nil {
+		failed = fmt.Errorf("recover: %w", failed)
 	}
+	// Whatever the backends do, requests go by what the store says.
 	all, err := m.Store.List(ctx, "")
 	if err != nil {
-		return err
+		return errors.Join(failed, err)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -113,7 +105,7 @@ func (m *Manager) recover(ctx context.Context) error {
 	for _, f := range all {
 		m.routes[f.Key()] = f
 	}
-	return nil
+	return failed
 }
 
 // BuildSource compiles a packed source (compiler.PackSource).
@@ -156,12 +148,15 @@ func (m *Manager) check(r Request) (store.Function, error) {
 	if !imageRE.MatchString(r.Image) {
 		return f, fmt.Errorf("%w: %q is not an image: use NAME@sha256:..., as `lambdanic build` prints it", ErrInvalid, r.Image)
 	}
-	_, digest, _ := strings.Cut(r.Image, "@")
+	name, digest, _ := strings.Cut(r.Image, "@")
 	a, err := m.Artifacts.Get(digest)
 	if errors.Is(err, artifact.ErrNotFound) {
 		return f, fmt.Errorf("%w: image %s is not here: run `lambdanic build` first", ErrInvalid, r.Image)
 	} else if err != nil {
 		return f, fmt.Errorf("load image %s: %w", r.Image, err)
+	}
+	if built := a.Manifest.Spec.Name; name != built {
+		return f, fmt.Errorf("%w: image %s is not of %s but of %s: use %s@%s, and name the function as you like", ErrInvalid, r.Image, name, built, built, digest)
 	}
 	if len(a.Manifest.Members) > 0 {
 		return f, fmt.Errorf("%w: %s is a program of several lambdas: deploy these, together or one by one", ErrInvalid, r.Image)
@@ -215,129 +210,6 @@ func (m *Manager) Deploy(ctx context.Context, r Request) (*api.Function, error) 
 		return nil, err
 	}
 	return &list[0], nil
-}
-
-// deploy makes functions serve by apply, all of them or none.
-func (m *Manager) deploy(ctx context.Context, fs []store.Function, apply func([]*store.Function) error) ([]api.Function, error) {
-	if err := m.lock(ctx); err != nil {
-		return nil, err
-	}
-	defer m.unlock()
-	cs, err := m.Store.ProposeAll(ctx, fs)
-	if err != nil {
-		return nil, err
-	}
-	m.Step("deploy: proposed")
-	if err := apply(cs); err != nil {
-		return nil, m.abandon(ctx, cs, err)
-	}
-	m.Step("deploy: applied")
-	if err := m.Store.Promote(ctx, cs...); err != nil {
-		return nil, fmt.Errorf("%w: it serves, and the next `lambdanic up` records it", err)
-	}
-	m.Step("deploy: promoted")
-	for _, c := range cs {
-		m.setRoute(c)
-	}
-	var described []store.Function
-	for _, c := range cs {
-		m.settle(ctx, c)
-		described = append(described, *c)
-	}
-	return m.describe(ctx, described)
-}
-
-// settle does what is left to do for a function that serves a new revision.
-func (m *Manager) settle(ctx context.Context, c *store.Function) {
-	m.Log.Info("deployed", "function", c.Key(), "revision", c.Revision, "target", c.Target)
-	for _, r := range c.Refused {
-		m.Log.Warn("a target does not run a function", "function", c.Key(), "revision", c.Revision, "target", r.Target, "because", r.Reason)
-	}
-	if err := m.Worker.Retire(ctx, c.Workload, c.Target); err != nil {
-		// The new revision serves; what is left over goes at the next start.
-		m.Log.Warn("could not end the function on its earlier target", "function", c.Key(), "error", err)
-	}
-	m.Step("deploy: retired")
-	status := store.Status{Revision: c.Revision, State: api.StateReady}
-	if err := m.Store.PutStatus(ctx, c.Namespace, c.Name, status); err != nil {
-		m.Log.Warn("could not record a status", "function", c.Key(), "error", err)
-	}
-	m.Step("deploy: reported")
-}
-
-// apply makes a candidate serve: where the revision before it does, if there is one.
-func (m *Manager) apply(ctx context.Context, c *store.Function) error {
-	if served, ok := m.Route(c.Namespace, c.Name); ok {
-		return m.Worker.Replace(ctx, c, &served)
-	}
-	return m.Worker.Apply(ctx, c)
-}
-
-// abandon takes back candidates that no target took. It does so even if the caller has gone.
-func (m *Manager) abandon(ctx context.Context, cs []*store.Function, why error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-	defer cancel()
-	m.Step("deploy: refused")
-	if err := m.Store.Abandon(ctx, cs...); err != nil {
-		return errors.Join(why, err)
-	}
-	m.Step("deploy: abandoned")
-	errs := []error{why}
-	for _, c := range cs {
-		errs = append(errs, m.takeBack(ctx, c, why))
-	}
-	return errors.Join(errs...)
-}
-
-func (m *Manager) takeBack(ctx context.Context, c *store.Function, why error) error {
-	m.Log.Warn("refused", "function", c.Key(), "revision", c.Revision, "because", why)
-	served, ok := m.Route(c.Namespace, c.Name)
-	if !ok {
-		return m.stop(ctx, c.Workload)
-	}
-	// A target may have taken the candidate in part, or before the caller left.
-	if err := errors.Join(m.Worker.Keep(ctx, &served), m.Worker.Retire(ctx, c.Workload, served.Target)); err != nil {
-		m.Log.Warn("could not take a refused revision back", "function", c.Key(), "error", err)
-	}
-	status := store.Status{
-		Revision: served.Revision, State: api.StateReady,
-		Reason: fmt.Sprintf("revision %d was refused: %v", c.Revision, why),
-	}
-	if err := m.Store.PutStatus(ctx, c.Namespace, c.Name, status); err != nil {
-		m.Log.Warn("could not record a status", "function", c.Key(), "error", err)
-	}
-	return nil
-}
-
-// Remove ends a function.
-func (m *Manager) Remove(ctx context.Context, namespace, name string) error {
-	if err := m.lock(ctx); err != nil {
-		return err
-	}
-	defer m.unlock()
-	f, err := m.Store.Delete(ctx, cmp.Or(namespace, api.DefaultNamespace), name)
-	if err != nil {
-		return err
-	}
-	m.mu.Lock()
-	delete(m.routes, f.Key())
-	m.mu.Unlock()
-	m.Step("remove: deleted")
-	m.Log.Info("removed", "function", f.Key())
-	return m.stop(ctx, f.Workload)
-}
-
-// stop ends a draining workload everywhere, and lets its index be used again.
-func (m *Manager) stop(ctx context.Context, workload uint32) error {
-	if err := m.Worker.Retire(ctx, workload, ""); err != nil {
-		return err
-	}
-	m.Step("remove: stopped")
-	if err := m.Store.Free(ctx, workload); err != nil {
-		return err
-	}
-	m.Step("remove: freed")
-	return nil
 }
 
 // Route returns what is wanted under a name. It asks nobody.

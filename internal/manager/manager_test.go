@@ -222,6 +222,7 @@ func TestInvalidRequests(t *testing.T) {
 	for name, r := range map[string]Request{
 		"no image":          {Name: "web"},
 		"unknown image":     {Name: "web", Image: image("f")},
+		"another's image":   {Name: "zzz", Image: "zzz@" + strings.TrimPrefix(image("0"), "web@")},
 		"tag for a digest":  {Name: "web", Image: "web:latest"},
 		"no name":           {Image: image("0")},
 		"name with a slash": {Name: "a/b", Image: image("0")},

@@ -43,6 +43,11 @@ type Function struct {
 	Updated time.Time `json:"updated"`
 }
 
+// is tells whether both are one revision of one function.
+func (f *Function) is(other *Function) bool {
+	return f.Workload == other.Workload && f.Revision == other.Revision
+}
+
 // Key is NAMESPACE/NAME.
 func (f *Function) Key() string { return f.Namespace + "/" + f.Name }
 
@@ -164,7 +169,8 @@ func keys(fs []Function) string {
 	return strings.Join(list, ", ")
 }
 
-// Promote makes candidates what is wanted, all of them or none. Each is as the backends took it.
+// Promote makes candidates what is wanted, all of them or none. Each is as the backends took it. It is no error where they are
+// that already.
 func (s *Store) Promote(ctx context.Context, fs ...*Function) error {
 	return s.update(ctx, func(tx concurrency.STM) error {
 		for _, f := range fs {
@@ -180,7 +186,11 @@ func promote(tx concurrency.STM, f *Function) error {
 	var c Function
 	if ok, err := get(tx, candidateDir+f.Key(), &c); err != nil {
 		return err
-	} else if !ok || c.Workload != f.Workload || c.Revision != f.Revision {
+	} else if !ok || !c.is(f) {
+		var now Function
+		if ok, err := get(tx, functionDir+f.Key(), &now); err != nil || ok && now.is(f) {
+			return err
+		}
 		return ErrSuperseded
 	}
 	tx.Del(candidateDir + f.Key())
@@ -217,7 +227,7 @@ func (s *Store) Update(ctx context.Context, f *Function) error {
 		var old Function
 		if ok, err := get(tx, functionDir+f.Key(), &old); err != nil {
 			return err
-		} else if !ok || old.Workload != f.Workload || old.Revision != f.Revision {
+		} else if !ok || !old.is(f) {
 			return ErrSuperseded
 		}
 		return put(tx, functionDir+f.Key(), f)
@@ -286,9 +296,18 @@ func (s *Store) Statuses(ctx context.Context) (map[string]Status, error) {
 	return all, nil
 }
 
-// update runs change in a transaction until it commits without anybody having come in between.
+// update runs change in a transaction until it commits without anybody having come in between. Its error is change's, which wrote
+// nothing then, or ErrUnknown.
 func (s *Store) update(ctx context.Context, change func(concurrency.STM) error) error {
-	_, err := concurrency.NewSTM(s.client, change, concurrency.WithAbortContext(ctx))
+	var refused error
+	_, err := concurrency.NewSTM(s.client, func(tx concurrency.STM) error {
+		refused = nil // tx panics where it cannot read
+		refused = change(tx)
+		return refused
+	}, concurrency.WithAbortContext(ctx))
+	if err != nil && refused == nil {
+		return fmt.Errorf("%w: %w", ErrUnknown, err)
+	}
 	return err
 }
 

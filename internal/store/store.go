@@ -23,6 +23,10 @@ var ErrNotFound = errors.New("no such function")
 // ErrSuperseded says that a candidate is no longer the one in the store: another deploy or a remove came in between.
 var ErrSuperseded = errors.New("superseded by a later deploy or remove")
 
+// ErrUnknown says of a write that the connection or the time ended before the store answered: it may have been made or not.
+// Every write but Delete may be made again, which tells.
+var ErrUnknown = errors.New("it is not known whether the store has it")
+
 // Config says where an embedded store lives.
 type Config struct {
 	DataDir   string // what must survive; made 0700

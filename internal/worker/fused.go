@@ -34,6 +34,11 @@ func (w *Worker) ReplaceFused(ctx context.Context, fs []*store.Function, old fun
 				ErrRefused, f.Name, before.Target, api.TargetNIC)
 		}
 	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("deploy on %s: %w", api.TargetNIC, err)
+	}
+	ctx, cancel := whole(ctx)
+	defer cancel()
 	if err := w.deployFused(ctx, fs); err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrRefused, api.TargetNIC, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler/artifact"
@@ -98,7 +99,22 @@ func (w *Worker) place(t api.Target) (Place, error) {
 	return w.places[i], nil
 }
 
+// wholeLimit ends what hangs. Backends have shorter limits for what they wait for.
+const wholeLimit = 5 * time.Minute
+
+// whole is for what a backend must not be left in the middle of by a caller that hangs up: a revision that begins to serve, and
+// the one before it, which has calls of others to finish.
+func whole(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), wholeLimit)
+}
+
+// applyTo makes f serve on a target, once begun also where ctx ends.
 func (w *Worker) applyTo(ctx context.Context, t api.Target, f *store.Function) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	ctx, cancel := whole(ctx)
+	defer cancel()
 	if f.Fused != nil && t == api.TargetNIC {
 		return w.deployFused(ctx, []*store.Function{f})
 	}

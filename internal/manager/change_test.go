@@ -1,0 +1,240 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/backend"
+	"github.com/lambdanic/lambdanic/internal/store"
+	"github.com/lambdanic/lambdanic/test/shortdir"
+)
+
+// tripwire counts what a change does to the store and to the backends, and has something happen at one of these events.
+type tripwire struct {
+	clientv3.KV
+	count, at int
+	happen    func(what string) error
+	what      string // what it happened at
+}
+
+func (w *tripwire) event(what string) error {
+	w.count++
+	if w.count != w.at {
+		return nil
+	}
+	w.what = what
+	return w.happen(what)
+}
+
+func (w *tripwire) Get(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	if err := w.event("read"); err != nil {
+		return nil, err
+	}
+	return w.KV.Get(ctx, key, opts...)
+}
+
+func (w *tripwire) Txn(ctx context.Context) clientv3.Txn { return &wiredTxn{w.KV.Txn(ctx), w} }
+
+type wiredTxn struct {
+	clientv3.Txn
+	wire *tripwire
+}
+
+func (t *wiredTxn) If(cs ...clientv3.Cmp) clientv3.Txn {
+	t.Txn = t.Txn.If(cs...)
+	return t
+}
+
+func (t *wiredTxn) Then(ops ...clientv3.Op) clientv3.Txn {
+	t.Txn = t.Txn.Then(ops...)
+	return t
+}
+
+func (t *wiredTxn) Else(ops ...clientv3.Op) clientv3.Txn {
+	t.Txn = t.Txn.Else(ops...)
+	return t
+}
+
+func (t *wiredTxn) Commit() (*clientv3.TxnResponse, error) {
+	if err := t.wire.event("before commit"); err != nil {
+		return nil, err
+	}
+	r, err := t.Txn.Commit()
+	return r, errors.Join(err, t.wire.event("after commit"))
+}
+
+// arm sets n's store and backends up for something to happen at an event, 0 for nothing.
+func arm(n *node, kv clientv3.KV, client *clientv3.Client, at int, happen func(string) error) *tripwire {
+	wire := &tripwire{KV: kv, at: at, happen: happen}
+	client.KV = wire
+	event := func(_ context.Context, what string) error { return wire.event(what) }
+	n.nic.event, n.process.event = event, event
+	return wire
+}
+
+// What may befall a change at any of its events. A caller who hangs up cancels the change's context.
+var mishaps = map[string]func(hangUp func(), what string) error{
+	"the caller hangs up":              func(hangUp func(), _ string) error { hangUp(); return nil },
+	"the store or backend fails once":  func(_ func(), what string) error { return fmt.Errorf("%s: lost", what) },
+	"it fails and the caller hangs up": func(hangUp func(), what string) error { hangUp(); return fmt.Errorf("%s: lost", what) },
+}
+
+// Whatever befalls a change at whichever event, afterwards store, routes and backends agree, and all can be deployed and removed.
+func TestMishapAtEachEvent(t *testing.T) {
+	refuse := func(backend.Deployment) error { return errors.New("no") }
+	second := Request{Name: "web", Image: image("1")}
+	for name, change := range map[string]func(context.Context, *node) error{
+		"new": func(ctx context.Context, n *node) error {
+			return deployed(n.Deploy(ctx, Request{Name: "other", Image: image("1")}))
+		},
+		"replace": func(ctx context.Context, n *node) error { return deployed(n.Deploy(ctx, second)) },
+		"move": func(ctx context.Context, n *node) error {
+			moved := second
+			moved.Targets = []api.Target{api.TargetProcess}
+			return deployed(n.Deploy(ctx, moved))
+		},
+		"fuse": func(ctx context.Context, n *node) error {
+			_, err := n.DeployFused(ctx, []Request{second, {Name: "other", Image: image("1")}})
+			return err
+		},
+		"refused": func(ctx context.Context, n *node) error {
+			n.nic.refuse, n.process.refuse = refuse, refuse
+			defer func() { n.nic.refuse, n.process.refuse = nil, nil }()
+			return deployed(n.Deploy(ctx, second))
+		},
+		"refused new": func(ctx context.Context, n *node) error {
+			n.nic.refuse, n.process.refuse = refuse, refuse
+			defer func() { n.nic.refuse, n.process.refuse = nil, nil }()
+			return deployed(n.Deploy(ctx, Request{Name: "other", Image: image("1")}))
+		},
+		"remove": func(ctx context.Context, n *node) error { return n.Remove(ctx, "", "web") },
+	} {
+		for mishap, happen := range mishaps {
+			t.Run(name+"/"+mishap, func(t *testing.T) {
+				n, client := openWired(t)
+				kv := client.KV
+				for at := 1; ; at++ {
+					arm(n, kv, client, 0, nil)
+					mustDeploy(t, n, Request{Name: "web"})
+					ctx, cancel := context.WithCancel(t.Context())
+					wire := arm(n, kv, client, at, func(what string) error { return happen(cancel, what) })
+					err := change(ctx, n)
+					cancel()
+					arm(n, kv, client, 0, nil)
+					where := fmt.Sprintf("event %d, %s, after which the change says %v", at, wire.what, err)
+					checkAgreement(t, n, where)
+					redo(t, n, where)
+					if wire.count < at {
+						break // it is done before
+					}
+				}
+			})
+		}
+	}
+}
+
+func deployed(_ *api.Function, err error) error { return err }
+
+// openWired is openNode with a store whose client a test can reach.
+func openWired(t *testing.T) (*node, *clientv3.Client) {
+	t.Helper()
+	dir := shortdir.New(t)
+	n := openNode(t, dir, nil)
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{"unix://" + filepath.Join(dir, "s", "client.sock")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	n.Manager.Store = store.New(client)
+	return n, client
+}
+
+// checkAgreement looks whether what is wanted by the store is what is routed and what runs, all of it and nothing else.
+func checkAgreement(t *testing.T, n *node, where string) {
+	t.Helper()
+	ctx := t.Context()
+	stored, err := n.Store.List(ctx, "")
+	candidates, err2 := n.Store.Candidates(ctx)
+	draining, err3 := n.Store.Draining(ctx)
+	running, err4 := n.Worker.Running(ctx)
+	if err := errors.Join(err, err2, err3, err4); err != nil {
+		t.Fatal(err)
+	}
+	routed := n.wanted("")
+	if len(candidates) != 0 || len(draining) != 0 || len(stored) != len(routed) {
+		t.Fatalf("%s: candidates %v, draining %v, stored %v, routed %v", where, candidates, draining, stored, routed)
+	}
+	if slots := len(running[api.TargetNIC]) + len(running[api.TargetProcess]); slots != len(stored) {
+		t.Fatalf("%s: %d slots for %d functions", where, slots, len(stored))
+	}
+	for i, f := range stored {
+		if r := routed[i]; r.Key() != f.Key() || r.Workload != f.Workload || r.Revision != f.Revision || r.Target != f.Target {
+			t.Fatalf("%s: stored %+v, routed %+v", where, f, r)
+		}
+		if s := running[f.Target][f.Workload]; s.Revision != f.Revision {
+			t.Fatalf("%s: %s revision %d is stored, %d runs on %s", where, f.Key(), f.Revision, s.Revision, f.Target)
+		}
+	}
+}
+
+// redo deploys and removes all that a change may have touched.
+func redo(t *testing.T, n *node, where string) {
+	t.Helper()
+	for _, name := range []string{"web", "other"} {
+		if f := mustDeploy(t, n, Request{Name: name, Image: image("2")}); f.State != api.StateReady {
+			t.Fatalf("%s: deployed again, it is %+v", where, f)
+		}
+		if err := n.Remove(t.Context(), "", name); err != nil {
+			t.Fatalf("%s: remove: %v", where, err)
+		}
+	}
+	if left := n.wanted(""); len(left) != 0 {
+		t.Fatalf("%s: %v are left", where, left)
+	}
+}
+
+// A store that is gone for longer than a change waits leaves nothing that the next change does not settle.
+func TestChangeAfterTheStoreWasGone(t *testing.T) {
+	n, client := openWired(t)
+	kv := client.KV
+	mustDeploy(t, n, Request{Name: "web"})
+	for _, commits := range []bool{false, true} {
+		arm(n, kv, client, 0, nil)
+		n.unsettled = true
+		if commits { // a removal that the manager never heard of
+			if _, err := n.Store.Delete(t.Context(), api.DefaultNamespace, "web"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		mustDeploy(t, n, Request{Name: "other"})
+		checkAgreement(t, n, fmt.Sprintf("removed behind the manager's back: %v", commits))
+	}
+	if _, err := n.Describe(t.Context(), "", "web"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("web: %v", err)
+	}
+}
+
+// Who hangs up while a target takes a candidate does not end that target's work.
+func TestHangUpWhileATargetWorks(t *testing.T) {
+	n := openNode(t, shortdir.New(t), nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	n.nic.event = func(ctx context.Context, what string) error {
+		if what == "before deploy" {
+			cancel()
+		}
+		return ctx.Err()
+	}
+	if f, err := n.Deploy(ctx, Request{Name: "web", Image: image("0")}); err != nil || f.Target != api.TargetNIC {
+		t.Errorf("got %+v, %v", f, err)
+	}
+	if _, err := n.Deploy(ctx, Request{Name: "late", Image: image("0")}); !errors.Is(err, context.Canceled) {
+		t.Errorf("a caller who had gone before: %v", err)
+	}
+	checkAgreement(t, n, "hung up")
+}
