@@ -88,6 +88,7 @@ struct revision {
 	int file; /* keeps the path /proc/self/fd/N, by which the loader knows the object, from being reused */
 	void *object;
 	lambda_entry *entry;
+	int (*refused)(void); /* whether the run was refused memory; NULL: it has no heap */
 	lambda_entry *migrate; /* fills its state from what stands in old; NULL if it has none */
 	struct objects old;
 	struct state state;
@@ -126,6 +127,7 @@ struct message {
 	bool once; /* its lambda is to run at most once */
 	bool released; /* of those, one whose client has the reply: the first to make room */
 	uint8_t error; /* of those, the error that stands for a reply; 0: there is one; LN_UNANSWERED: nothing does */
+	uint8_t fault; /* which, of the error that says so */
 	enum ln_message_state state;
 	uint64_t *arrived; /* bitmap of packets */
 	uint8_t *buffer; /* mode assemble */
@@ -179,6 +181,8 @@ struct guard {
 	atomic_uint_fast64_t overdue; /* the run that the watchdog wants to end */
 	sigjmp_buf escape;
 	int fault; /* the signal that ended the last run, or 0 */
+	bool deep; /* and whether it came of a full stack */
+	uintptr_t stack; /* its lowest byte */
 	clockid_t cpu_clock;
 	uint64_t limit_ns;
 	uint64_t seen; /* the watchdog's: the last run that it saw, and when */
@@ -367,6 +371,7 @@ int state_save(const char *path);
 int guard_init(void);
 int guard_thread(struct guard *g, uint64_t limit_ns);
 const char *guard_reason(int fault);
+unsigned int guard_cause(const struct guard *g);
 int guard_run(struct guard *g, lambda_entry *entry, struct lambda_headers *headers);
 
 /* control.c */

@@ -62,11 +62,19 @@ struct ln_stats *reply_stats(struct worker *w, struct revision *rev)
 	return &rev->stats[w->id];
 }
 
+/* As in the NIC program, needed says of a lambda's fault which it was; 0: its own. */
 void reply_refuse(struct worker *w, struct packet *p, struct revision *rev, uint8_t code, uint32_t needed)
 {
-	reply_stats(w, rev)->errors++;
-	reply_stats(w, rev)->faults += code == LN_CODE_LAMBDA_FAULT;
-	reply_stats(w, rev)->late += code == LN_CODE_DEADLINE;
+	struct ln_stats *stats = reply_stats(w, rev);
+
+	if (code == LN_CODE_LAMBDA_FAULT && !needed)
+		needed = LN_FAULT_OWN;
+	stats->errors++;
+	if (code == LN_CODE_LAMBDA_FAULT) {
+		stats->faults++;
+		stats->faults_by[needed % LN_FAULTS]++;
+	}
+	stats->late += code == LN_CODE_DEADLINE;
 	reply_error(p, code, needed);
 }
 
@@ -193,6 +201,6 @@ void reply_conclude(struct worker *w, struct packet *p, struct revision *rev, in
 			reply_stats(w, rev)->calls++;
 		break;
 	default:
-		reply_refuse(w, p, rev, LN_CODE_LAMBDA_FAULT, 0);
+		reply_refuse(w, p, rev, LN_CODE_LAMBDA_FAULT, ln_fault_of(verdict));
 	}
 }
