@@ -45,15 +45,35 @@ static bool running(void)
 	return self && atomic_load_explicit(&self->run, memory_order_relaxed) & 1;
 }
 
+/* The calling thread's, also where the lambda wrote over all that is the thread's own. */
+static struct guard *running_guard(void)
+{
+	pid_t tid = syscall(SYS_gettid);
+	struct guard *g;
+
+	for (unsigned int i = 0; i <= MAX_THREADS; i++) {
+		g = atomic_load(&guards[i]);
+		if (g && g->tid == tid)
+			return g;
+	}
+	return NULL;
+}
+
 static void on_fault(int sig, siginfo_t *info, void *context)
 {
+	struct guard *g = running_guard();
+
 	(void)context;
-	if (running()) {
-		self->deep = self->stack - (uintptr_t)info->si_addr <= STACK_END;
-		siglongjmp(self->escape, sig);
+	/* Where self was overwritten, so was what the C library keeps beside it, and jumps by. */
+	if (sig != SIGABRT && g && g == self && running()) {
+		g->deep = g->stack - (uintptr_t)info->si_addr <= STACK_END;
+		siglongjmp(g->escape, sig);
 	}
-	/* Ours: let it kill the process, which the supervisor starts again. */
+	/* Ours, or a run overwrote the stack: let it kill the process, which the supervisor starts again. */
+	if (g && g->asks)
+		reply_last(g->asks);
 	signal(sig, SIG_DFL);
+	syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), sig);
 }
 
 static void on_overdue(int sig)
@@ -140,7 +160,7 @@ static void *watch(void *unused)
 /* For the calling thread, and for those that call guard_thread() later. */
 int guard_init(void)
 {
-	static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL };
+	static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT };
 	struct sigaction sa = { .sa_flags = SA_ONSTACK | SA_NODEFER | SA_SIGINFO };
 	pthread_t thread;
 
@@ -174,6 +194,7 @@ int guard_thread(struct guard *g, uint64_t limit_ns)
 	pthread_attr_destroy(&attr);
 	g->stack = (uintptr_t)lowest;
 	g->thread = pthread_self();
+	g->tid = syscall(SYS_gettid);
 	g->limit_ns = limit_ns + SLACK_NS;
 	if (pthread_getcpuclockid(g->thread, &g->cpu_clock))
 		return -1;

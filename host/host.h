@@ -177,6 +177,8 @@ struct server {
 /* What brings a thread back out of the lambda. */
 struct guard {
 	pthread_t thread;
+	pid_t tid;
+	const struct flow *volatile asks; /* whom the last run is for, until its answer is sent; or NULL */
 	atomic_uint_fast64_t run; /* odd while the lambda runs */
 	atomic_uint_fast64_t overdue; /* the run that the watchdog wants to end */
 	sigjmp_buf escape;
@@ -280,6 +282,7 @@ struct answer {
 
 uint32_t reply_packets(uint32_t len, uint32_t size);
 struct ln_stats *reply_stats(struct worker *w, struct revision *rev);
+void reply_last(const struct flow *flow);
 void reply_error(struct packet *p, uint8_t code, uint32_t needed);
 void reply_refuse(struct worker *w, struct packet *p, struct revision *rev, uint8_t code, uint32_t needed);
 void reply_send(struct worker *w, struct packet *p, struct revision *rev, uint8_t *at, const struct answer *a);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What goes back to the client: header, errors, acknowledgements, and what the lambda made of the packet. */
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "host.h"
 
@@ -49,6 +51,24 @@ void reply_error(struct packet *p, uint8_t code, uint32_t needed)
 	struct answer a = { .type = LN_TYPE_ERROR, .code = code, .count = 1, .message_len = needed };
 
 	answer(p, p->base, &a);
+}
+
+/* The process dies of a request, and says so to who sent it. Called by a signal's handler, where memory may be anything. */
+void reply_last(const struct flow *flow)
+{
+	struct ln_rpc rpc = flow->rpc;
+
+	rpc.type = LN_TYPE_ERROR;
+	rpc.flags = 0;
+	rpc.code = LN_CODE_LAMBDA_FAULT;
+	rpc.length = 0;
+	rpc.revision = 0;
+	rpc.index = 0;
+	rpc.count = htobe32(1);
+	rpc.message_len = htobe32(LN_FAULT_CRASH);
+	rpc.deadline_us = 0;
+	rpc.grant = 0;
+	syscall(SYS_sendto, flow->fd, &rpc, HEADER, MSG_DONTWAIT, &flow->peer, address_len(&flow->peer));
 }
 
 /* Sends a remembered answer, whose bytes are the payload. */

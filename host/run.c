@@ -40,6 +40,7 @@ int run_whole(struct worker *w, const struct packet *p, struct revision *rev, st
 	int verdict;
 
 	headers->req = &w->req;
+	w->guard.asks = &p->flow;
 	verdict = guard_run(&w->guard, rev->entry, headers);
 	if (w->guard.fault) {
 		atomic_store(&rev->fault, w->guard.fault);

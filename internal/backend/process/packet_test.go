@@ -23,7 +23,8 @@ const (
 	methodPrefix
 	methodTooLong
 	methodToil
-	methodKeep
+	methodKeep // of test/lambdas/stream.c
+	methodSmash
 )
 
 const workload = 0x00010007
