@@ -113,7 +113,8 @@ type Stats struct {
 	Drops     uint64     `json:"drops"`
 	Calls     uint64     `json:"calls"`
 	Faults    uint64     `json:"faults"`
-	Late      uint64     `json:"late"` // not answered: the client's deadline was over
+	FaultsBy  FaultsBy   `json:"faults_by"` // the causes of the faults
+	Late      uint64     `json:"late"`      // not answered: the client's deadline was over
 	BytesIn   uint64     `json:"bytes_in"`
 	BytesOut  uint64     `json:"bytes_out"`
 	Samples   uint64     `json:"samples"`    // runs whose time was measured

@@ -62,6 +62,20 @@ const (
 	CodeDeadline        Code = 11
 )
 
+// Fault is why a lambda failed: the message length of an error packet with CodeLambdaFault. An older server does not say, which is 0.
+type Fault uint8
+
+// The faults. What a lambda's program returns for one is LN_VERDICT_FAULT(fault) of bpf/layout.h.
+const (
+	FaultOwn       Fault = 1 // RETURN_FAULT, abort(), or an answer that there is not
+	FaultTime      Fault = 2 // limits.time ran out
+	FaultBounds    Fault = 3 // an access outside of the lambda's memory
+	FaultRecursion Fault = 4 // deeper than the memory for it
+	FaultMemory    Fault = 5 // more memory than there is was asked for
+	FaultDivision  Fault = 6 // by zero, in a process
+	FaultCrash     Fault = 7 // the process died
+)
+
 // Status is a lambda's own verdict on a request that it answered.
 type Status uint8
 

@@ -36,6 +36,7 @@ enum ln_limit {
 	LN_MAX_QPS = 1024, /* the low bits of a queue pair's number are its index */
 	LN_MAX_REGIONS = 1024, /* likewise of a remote key */
 	LN_HIST_BUCKETS = 32, /* log2 of nanoseconds */
+	LN_FAULTS = 8, /* more than the last LN_FAULT_* of rpc_wire.h, a power of two */
 	LN_SAMPLE_EVERY = 64, /* runs per sampled time measurement, a power of two */
 	LN_ONCE_BUCKETS = 1024, /* of requests that are executed at most once, a power of two */
 	LN_ONCE_WAYS = 8, /* requests per bucket */
@@ -200,9 +201,20 @@ enum ln_verdict {
 	LN_VERDICT_FORWARD = 1,
 	LN_VERDICT_CALL = 2,
 	LN_VERDICT_KEEP = 3,
-	LN_VERDICT_FAULT = 4, /* a guard failed */
+	LN_VERDICT_FAULT = 4, /* the lambda's own fault; what else ends a run is LN_VERDICT_OF() it */
 	LN_VERDICT_EMPTY = 255, /* no program in the slot */
 };
+
+/* What a run returns that ends by a fault, LN_FAULT_* of rpc_wire.h: the first of them is the lambda's own. */
+#define LN_VERDICT_OF(fault) (LN_VERDICT_FAULT - 1 + (fault))
+
+/* The fault of a run that was not answered. Whatever else a lambda returns is its own fault. */
+static inline __attribute__((always_inline)) __u32 ln_fault_of(__u32 verdict)
+{
+	__u32 fault = verdict - LN_VERDICT_OF(0);
+
+	return fault && fault < LN_FAULTS ? fault : 1;
+}
 
 /* What a match stage returns to the root besides XDP actions. */
 enum ln_stage_verdict {
@@ -262,7 +274,7 @@ struct ln_message {
 	__u8 once; /* its lambda is to run at most once */
 	__u8 released; /* of those, one whose client has the reply: the first to make room */
 	__u8 error; /* of those, the error that stands for a reply; 0: there is one; LN_UNANSWERED: nothing does */
-	__u8 pad;
+	__u8 fault; /* which, of the error that says so */
 };
 
 #ifndef LN_LAYOUT_NO_LOCKS
@@ -426,7 +438,8 @@ struct ln_region {
 	__u32 claim; /* 1: a CPU runs the lambda on it */
 
 	__u32 answered; /* 1: the last message was */
-	__u32 code; /* enum of LN_CODE_*: why it was not; 0 */
+	__u16 code; /* enum of LN_CODE_*: why it was not; 0 */
+	__u16 fault; /* LN_FAULT_*, likewise */
 	__u32 reply_len;
 	__u32 status;
 	__u32 extent; /* where the bytes end that came by WRITEs since the lambda ran */
@@ -449,6 +462,7 @@ struct ln_stats {
 	__u64 samples;
 	__u64 sampled_ns;
 	__u64 late; /* not answered: the client's deadline was over */
+	__u64 faults_by[LN_FAULTS]; /* of faults: each LN_FAULT_* */
 	__u64 hist[LN_HIST_BUCKETS]; /* of the sampled runs: [2^i, 2^(i+1)) ns */
 };
 

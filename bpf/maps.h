@@ -188,6 +188,7 @@ struct ln_place {
 	__u32 deadline_us; /* in: how long the client will wait from now; 0: it does not say */
 	__u32 once; /* in: at most one run */
 	__u32 error; /* when done: what is remembered in place of a reply */
+	__u32 fault; /* and which */
 };
 
 /* Whom a match stage may answer without a packet of his at hand: who asked a service through it. */

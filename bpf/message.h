@@ -181,6 +181,7 @@ LN_GLOBAL int ln_message_arrive(const struct ln_slot *slot, const struct ln_flow
 	m->once = p->once;
 	m->released = 0;
 	m->error = 0;
+	m->fault = 0;
 	m->state = LN_MESSAGE_PARTIAL;
 	words = (p->count + 63) / 64;
 	for (__u32 i = 0; i < LN_MAX_FRAGMENTS / 64 && i < words; i++) {
@@ -207,6 +208,7 @@ found:
 	p->reply_len = m->reply_len;
 	p->status = m->status;
 	p->error = m->error;
+	p->fault = m->fault;
 	if (p->claim != LN_CLAIM_NONE && !ln_fits(m, p))
 		verdict = LN_ARRIVAL_MALFORMED;
 	else if (m->released)
@@ -329,6 +331,7 @@ LN_GLOBAL int ln_message_finish(const struct ln_place *p, __u32 state, __u32 rep
 	m->reply_len = reply_len;
 	m->status = status;
 	m->error = p->error;
+	m->fault = p->fault;
 	bpf_spin_unlock(&b->lock);
 	return 0;
 }

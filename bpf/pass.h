@@ -7,6 +7,13 @@
 #include "match.h"
 #include "run.h"
 
+/* What a stage returned that is no way for a packet. */
+static __always_inline void ln_stage_fault(struct ln_stats *stats, int verdict)
+{
+	stats->faults++;
+	stats->faults_by[ln_fault_of(verdict) & (LN_FAULTS - 1)]++;
+}
+
 /* Lets a packet leave, if it may. Returns the XDP action. */
 LN_GLOBAL int ln_stage_leave(struct xdp_md *ctx, struct ln_scratch *scratch, const struct ln_slot *slot, int verdict)
 {
@@ -29,7 +36,8 @@ LN_GLOBAL int ln_stage_leave(struct xdp_md *ctx, struct ln_scratch *scratch, con
 		stats->bytes_out += bpf_xdp_get_buff_len(ctx);
 	} else if (action == XDP_DROP) {
 		stats->drops++;
-		stats->faults += verdict != XDP_DROP;
+		if (verdict != XDP_DROP)
+			ln_stage_fault(stats, verdict);
 		if (verdict == XDP_TX || verdict == XDP_PASS)
 			ln_count(LN_COUNT_ASTRAY);
 	}
@@ -93,8 +101,8 @@ static __always_inline int ln_stage_clone(struct xdp_md *ctx, struct ln_scratch 
 	}
 	if (again == LN_STAGE_WAIT)
 		ln_stage_wait(ctx, scratch, slot);
-	else
-		stats->faults += again != XDP_DROP;
+	else if (again != XDP_DROP)
+		ln_stage_fault(stats, again);
 	/* A stage writes what it made of a packet last of all, so that this one is still as it was. */
 	return ln_stage_leave(ctx, scratch, slot, verdict);
 }

@@ -116,6 +116,7 @@ static __always_inline int ln_region_run(struct xdp_md *ctx, struct ln_scratch *
 	region->runs++;
 	region->answered = verdict == LN_VERDICT_FORWARD;
 	region->code = verdict == LN_VERDICT_FORWARD ? 0 : LN_CODE_LAMBDA_FAULT;
+	region->fault = region->code ? ln_fault_of(verdict) : 0;
 	region->reply_len = req->out_total;
 	region->status = req->out_status;
 	return verdict;
@@ -458,7 +459,7 @@ static __always_inline int ln_region_pull(struct xdp_md *ctx, struct ln_scratch 
 	if (!slot || slot->mode != LN_MODE_ASSEMBLE || (!region->answered && !region->code))
 		return ln_refuse_for(ctx, scratch, LN_CODE_STALE, 0);
 	if (!region->answered)
-		return ln_refuse_for(ctx, scratch, region->code, 0);
+		return ln_refuse_for(ctx, scratch, region->code, region->fault);
 	scratch->slot = region->slot;
 	req->match.revision = region->revision;
 	req->match.record = region->record;

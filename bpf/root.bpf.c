@@ -18,7 +18,7 @@
 /* What checks of a packet return instead of an XDP action where it goes on to its lambda. */
 #define LN_ACCEPTED (-1)
 
-/* Answers the packet at hand with an error. message_len says how much room a reply would have needed, or 0. */
+/* Answers the packet at hand with an error. message_len says how much room a reply would have needed, or which fault it was, or 0. */
 LN_GLOBAL int ln_refuse(struct xdp_md *ctx, struct ln_scratch *scratch, __u32 code, __u32 message_len)
 {
 	struct ln_answer answer = { .type = LN_TYPE_ERROR, .code = code, .count = 1, .message_len = message_len };
@@ -41,9 +41,14 @@ LN_GLOBAL int ln_refuse_for(struct xdp_md *ctx, struct ln_scratch *scratch, __u3
 		return XDP_DROP;
 	slot = scratch->slot;
 	stats = bpf_map_lookup_elem(&ln_slot_stats, &slot);
+	if (code == LN_CODE_LAMBDA_FAULT && !message_len)
+		message_len = LN_FAULT_OWN;
 	if (stats) {
 		stats->errors++;
-		stats->faults += code == LN_CODE_LAMBDA_FAULT;
+		if (code == LN_CODE_LAMBDA_FAULT) {
+			stats->faults++;
+			stats->faults_by[message_len & (LN_FAULTS - 1)]++;
+		}
 	}
 	if (code == LN_CODE_BUSY)
 		ln_count(LN_COUNT_BUSY);
@@ -128,7 +133,7 @@ static __always_inline int ln_epilogue(struct xdp_md *ctx, struct ln_scratch *sc
 			ln_once_release(&scratch->flow, 1);
 		return XDP_DROP;
 	}
-	return ln_refuse_for(ctx, scratch, LN_CODE_LAMBDA_FAULT, 0);
+	return ln_refuse_for(ctx, scratch, LN_CODE_LAMBDA_FAULT, ln_fault_of(verdict));
 }
 
 /* Runs the lambda in scratch->slot on the packet at hand, and measures every LN_SAMPLE_EVERYth run. */
@@ -205,6 +210,8 @@ static __noinline int ln_run_whole(struct xdp_md *ctx, struct ln_scratch *scratc
 		scratch->place.error = LN_UNANSWERED;
 	else if (verdict != LN_VERDICT_FORWARD)
 		scratch->place.error = LN_CODE_LAMBDA_FAULT;
+	if (scratch->place.error == LN_CODE_LAMBDA_FAULT)
+		scratch->place.fault = ln_fault_of(verdict);
 	if (!repeat)
 		ln_message_finish(&scratch->place,
 				  scratch->place.error && !scratch->place.once ? LN_MESSAGE_FREE : LN_MESSAGE_DONE,
@@ -219,7 +226,7 @@ static __always_inline int ln_recall(struct xdp_md *ctx, struct ln_scratch *scra
 	if (scratch->place.error == LN_UNANSWERED)
 		return XDP_DROP;
 	if (scratch->place.error)
-		return ln_refuse_for(ctx, scratch, scratch->place.error, 0);
+		return ln_refuse_for(ctx, scratch, scratch->place.error, scratch->place.fault);
 	req->step = LN_STEP_PULL;
 	req->out_total = scratch->place.reply_len;
 	req->out_status = scratch->place.status;

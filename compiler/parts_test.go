@@ -44,7 +44,7 @@ func TestPartsForEachCPU(t *testing.T) {
 		if verdict, out := ask(end - 1); verdict != verdictForward || !bytes.Equal(out, want) {
 			t.Errorf("%d CPUs, last byte: verdict %d, %x", cpus, verdict, out)
 		}
-		if verdict, _ := ask(end); verdict != verdictFault {
+		if verdict, _ := ask(end); verdict != verdictBounds {
 			t.Errorf("%d CPUs, behind the last byte: verdict %d", cpus, verdict)
 		}
 	}

@@ -143,7 +143,11 @@ static void stats(char *reply)
 	n = snprintf(reply, LINE, "ok {\"workload\":%u,\"revision\":%u,\"stats\":{", host.workload, rev->number);
 	for (unsigned int i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
 		n += snprintf(reply + n, LINE - n, "\"%s\":%lu,", fields[i].name, total(rev, fields[i].at));
-	n += snprintf(reply + n, LINE - n, "\"histogram\":[");
+	n += snprintf(reply + n, LINE - n, "\"faults_by\":{");
+	for (unsigned int i = 1; i < LN_FAULTS; i++)
+		n += snprintf(reply + n, LINE - n, "%s\"%u\":%lu", i > 1 ? "," : "", i,
+			      total(rev, offsetof(struct ln_stats, faults_by) + i * sizeof(uint64_t)));
+	n += snprintf(reply + n, LINE - n, "},\"histogram\":[");
 	for (unsigned int i = 0; i < LN_HIST_BUCKETS; i++)
 		n += snprintf(reply + n, LINE - n, "%s%lu", i ? "," : "",
 			      total(rev, offsetof(struct ln_stats, hist) + i * sizeof(uint64_t)));

@@ -20,6 +20,7 @@ enum {
 	WATCH_US = 5000,
 	WATCH_QUIET = 20, /* rounds without a run, after which it rests */
 	SIGNAL_STACK = 64 << 10,
+	STACK_END = 1 << 20, /* so far below the stack, an access is one of a frame that did not fit */
 };
 
 #define SECOND_NS 1000000000ULL
@@ -44,12 +45,35 @@ static bool running(void)
 	return self && atomic_load_explicit(&self->run, memory_order_relaxed) & 1;
 }
 
-static void on_fault(int sig)
+/* The calling thread's, also where the lambda wrote over all that is the thread's own. */
+static struct guard *running_guard(void)
 {
-	if (running())
-		siglongjmp(self->escape, sig);
-	/* Ours: let it kill the process, which the supervisor starts again. */
+	pid_t tid = syscall(SYS_gettid);
+	struct guard *g;
+
+	for (unsigned int i = 0; i <= MAX_THREADS; i++) {
+		g = atomic_load(&guards[i]);
+		if (g && g->tid == tid)
+			return g;
+	}
+	return NULL;
+}
+
+static void on_fault(int sig, siginfo_t *info, void *context)
+{
+	struct guard *g = running_guard();
+
+	(void)context;
+	/* Where self was overwritten, so was what the C library keeps beside it, and jumps by. */
+	if (sig != SIGABRT && g && g == self && running()) {
+		g->deep = g->stack - (uintptr_t)info->si_addr <= STACK_END;
+		siglongjmp(g->escape, sig);
+	}
+	/* Ours, or a run overwrote the stack: let it kill the process, which the supervisor starts again. */
+	if (g && g->asks)
+		reply_last(g->asks);
 	signal(sig, SIG_DFL);
+	syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), sig);
 }
 
 static void on_overdue(int sig)
@@ -136,16 +160,16 @@ static void *watch(void *unused)
 /* For the calling thread, and for those that call guard_thread() later. */
 int guard_init(void)
 {
-	static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL };
-	struct sigaction sa = { .sa_flags = SA_ONSTACK | SA_NODEFER };
+	static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT };
+	struct sigaction sa = { .sa_flags = SA_ONSTACK | SA_NODEFER | SA_SIGINFO };
 	pthread_t thread;
 
-	sa.sa_handler = on_fault;
+	sa.sa_sigaction = on_fault;
 	for (unsigned int i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
 		if (sigaction(faults[i], &sa, NULL))
 			return -errno;
 	}
-	sa.sa_flags |= SA_RESTART;
+	sa.sa_flags = SA_ONSTACK | SA_NODEFER | SA_RESTART;
 	sa.sa_handler = on_overdue;
 	if (sigaction(SIGURG, &sa, NULL))
 		return -errno;
@@ -159,9 +183,18 @@ int guard_init(void)
 int guard_thread(struct guard *g, uint64_t limit_ns)
 {
 	stack_t stack = { .ss_size = SIGNAL_STACK };
+	pthread_attr_t attr;
+	void *lowest;
+	size_t size;
 
 	self = g;
+	if (pthread_getattr_np(pthread_self(), &attr))
+		return -1;
+	pthread_attr_getstack(&attr, &lowest, &size);
+	pthread_attr_destroy(&attr);
+	g->stack = (uintptr_t)lowest;
 	g->thread = pthread_self();
+	g->tid = syscall(SYS_gettid);
 	g->limit_ns = limit_ns + SLACK_NS;
 	if (pthread_getcpuclockid(g->thread, &g->cpu_clock))
 		return -1;
@@ -188,7 +221,22 @@ const char *guard_reason(int fault)
 	return "illegal instruction";
 }
 
-/* Runs the lambda; what became of it, LN_VERDICT_FAULT and the signal where it had to be stopped. */
+/* Which LN_FAULT_* a signal stands for. */
+unsigned int guard_cause(const struct guard *g)
+{
+	switch (g->fault) {
+	case SIGURG:
+		return LN_FAULT_TIME;
+	case SIGSEGV:
+	case SIGBUS:
+		return g->deep ? LN_FAULT_RECURSION : LN_FAULT_BOUNDS;
+	case SIGFPE:
+		return LN_FAULT_DIVISION;
+	}
+	return LN_FAULT_OWN; /* abort(): sdk/stdlib.h */
+}
+
+/* Runs the lambda; what became of it, LN_VERDICT_OF() the fault and the signal where it had to be stopped. */
 int guard_run(struct guard *g, lambda_entry *entry, struct lambda_headers *headers)
 {
 	uint64_t run = atomic_load_explicit(&g->run, memory_order_relaxed);
@@ -200,7 +248,7 @@ int guard_run(struct guard *g, lambda_entry *entry, struct lambda_headers *heade
 		/* run and headers are not to be trusted after the jump; the counter is odd. */
 		atomic_fetch_add(&g->run, 1);
 		g->fault = verdict;
-		return LN_VERDICT_FAULT;
+		return LN_VERDICT_OF(guard_cause(g));
 	}
 	atomic_store_explicit(&g->run, run + 1, memory_order_relaxed);
 	atomic_signal_fence(memory_order_seq_cst);

@@ -88,6 +88,7 @@ struct revision {
 	int file; /* keeps the path /proc/self/fd/N, by which the loader knows the object, from being reused */
 	void *object;
 	lambda_entry *entry;
+	int (*refused)(void); /* whether the run was refused memory; NULL: it has no heap */
 	lambda_entry *migrate; /* fills its state from what stands in old; NULL if it has none */
 	struct objects old;
 	struct state state;
@@ -126,6 +127,7 @@ struct message {
 	bool once; /* its lambda is to run at most once */
 	bool released; /* of those, one whose client has the reply: the first to make room */
 	uint8_t error; /* of those, the error that stands for a reply; 0: there is one; LN_UNANSWERED: nothing does */
+	uint8_t fault; /* which, of the error that says so */
 	enum ln_message_state state;
 	uint64_t *arrived; /* bitmap of packets */
 	uint8_t *buffer; /* mode assemble */
@@ -175,10 +177,14 @@ struct server {
 /* What brings a thread back out of the lambda. */
 struct guard {
 	pthread_t thread;
+	pid_t tid;
+	const struct flow *volatile asks; /* whom the last run is for, until its answer is sent; or NULL */
 	atomic_uint_fast64_t run; /* odd while the lambda runs */
 	atomic_uint_fast64_t overdue; /* the run that the watchdog wants to end */
 	sigjmp_buf escape;
 	int fault; /* the signal that ended the last run, or 0 */
+	bool deep; /* and whether it came of a full stack */
+	uintptr_t stack; /* its lowest byte */
 	clockid_t cpu_clock;
 	uint64_t limit_ns;
 	uint64_t seen; /* the watchdog's: the last run that it saw, and when */
@@ -276,6 +282,7 @@ struct answer {
 
 uint32_t reply_packets(uint32_t len, uint32_t size);
 struct ln_stats *reply_stats(struct worker *w, struct revision *rev);
+void reply_last(const struct flow *flow);
 void reply_error(struct packet *p, uint8_t code, uint32_t needed);
 void reply_refuse(struct worker *w, struct packet *p, struct revision *rev, uint8_t code, uint32_t needed);
 void reply_send(struct worker *w, struct packet *p, struct revision *rev, uint8_t *at, const struct answer *a);
@@ -367,6 +374,7 @@ int state_save(const char *path);
 int guard_init(void);
 int guard_thread(struct guard *g, uint64_t limit_ns);
 const char *guard_reason(int fault);
+unsigned int guard_cause(const struct guard *g);
 int guard_run(struct guard *g, lambda_entry *entry, struct lambda_headers *headers);
 
 /* control.c */

@@ -110,7 +110,7 @@ static void send_window(struct worker *w, struct packet *p, struct message *m, u
 static void repeat_error(struct worker *w, struct packet *p, const struct message *m)
 {
 	if (m->error != LN_UNANSWERED)
-		reply_refuse(w, p, m->revision, m->error, 0);
+		reply_refuse(w, p, m->revision, m->error, m->fault);
 }
 
 static void assemble_run(struct worker *w, struct packet *p, struct message *m)
@@ -130,8 +130,9 @@ static void assemble_run(struct worker *w, struct packet *p, struct message *m)
 	     w->req.out_off + w->req.out_len > host.message_max + LAMBDA_WINDOW))
 		verdict = LN_VERDICT_FAULT;
 	if (verdict != LN_VERDICT_FORWARD) {
-		reply_conclude(w, p, m->revision, verdict == LN_VERDICT_DROP ? verdict : LN_VERDICT_FAULT);
 		m->error = verdict == LN_VERDICT_DROP ? LN_UNANSWERED : LN_CODE_LAMBDA_FAULT;
+		m->fault = verdict == LN_VERDICT_DROP ? 0 : ln_fault_of(verdict);
+		reply_conclude(w, p, m->revision, verdict == LN_VERDICT_DROP ? verdict : LN_VERDICT_OF(m->fault));
 		if (!m->once) {
 			message_forget(m);
 			return;

@@ -140,6 +140,7 @@ static int load_object(struct revision *rev, const struct elf *elf, char *why, s
 		snprintf(why, size, "no symbol lambda_host_run: build it with the SDK for the host");
 		return -1;
 	}
+	rev->refused = (int (*)(void))dlsym(rev->object, "lambda_host_refused");
 	rev->migrate = (lambda_entry *)dlsym(rev->object, "lambda_host_migrate");
 	if (find_objects(rev, elf, "lambda_keep", &rev->state.kept) ||
 	    find_objects(rev, elf, "lambda_migrate", &rev->state.migrated) ||

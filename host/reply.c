@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What goes back to the client: header, errors, acknowledgements, and what the lambda made of the packet. */
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "host.h"
 
@@ -51,6 +53,24 @@ void reply_error(struct packet *p, uint8_t code, uint32_t needed)
 	answer(p, p->base, &a);
 }
 
+/* The process dies of a request, and says so to who sent it. Called by a signal's handler, where memory may be anything. */
+void reply_last(const struct flow *flow)
+{
+	struct ln_rpc rpc = flow->rpc;
+
+	rpc.type = LN_TYPE_ERROR;
+	rpc.flags = 0;
+	rpc.code = LN_CODE_LAMBDA_FAULT;
+	rpc.length = 0;
+	rpc.revision = 0;
+	rpc.index = 0;
+	rpc.count = htobe32(1);
+	rpc.message_len = htobe32(LN_FAULT_CRASH);
+	rpc.deadline_us = 0;
+	rpc.grant = 0;
+	syscall(SYS_sendto, flow->fd, &rpc, HEADER, MSG_DONTWAIT, &flow->peer, address_len(&flow->peer));
+}
+
 /* Sends a remembered answer, whose bytes are the payload. */
 void reply_again(struct packet *p, const struct answer *a)
 {
@@ -62,11 +82,19 @@ struct ln_stats *reply_stats(struct worker *w, struct revision *rev)
 	return &rev->stats[w->id];
 }
 
+/* As in the NIC program, needed says of a lambda's fault which it was; 0: its own. */
 void reply_refuse(struct worker *w, struct packet *p, struct revision *rev, uint8_t code, uint32_t needed)
 {
-	reply_stats(w, rev)->errors++;
-	reply_stats(w, rev)->faults += code == LN_CODE_LAMBDA_FAULT;
-	reply_stats(w, rev)->late += code == LN_CODE_DEADLINE;
+	struct ln_stats *stats = reply_stats(w, rev);
+
+	if (code == LN_CODE_LAMBDA_FAULT && !needed)
+		needed = LN_FAULT_OWN;
+	stats->errors++;
+	if (code == LN_CODE_LAMBDA_FAULT) {
+		stats->faults++;
+		stats->faults_by[needed % LN_FAULTS]++;
+	}
+	stats->late += code == LN_CODE_DEADLINE;
 	reply_error(p, code, needed);
 }
 
@@ -193,6 +221,6 @@ void reply_conclude(struct worker *w, struct packet *p, struct revision *rev, in
 			reply_stats(w, rev)->calls++;
 		break;
 	default:
-		reply_refuse(w, p, rev, LN_CODE_LAMBDA_FAULT, 0);
+		reply_refuse(w, p, rev, LN_CODE_LAMBDA_FAULT, ln_fault_of(verdict));
 	}
 }

@@ -64,7 +64,7 @@ static void receive_request(struct worker *w, struct packet *p)
 		return;
 	}
 	if (is_endless(w, p)) {
-		reply_refuse(w, p, rev, LN_CODE_LAMBDA_FAULT, 0);
+		reply_refuse(w, p, rev, LN_CODE_LAMBDA_FAULT, LN_FAULT_TIME);
 		return;
 	}
 	if (host.mode == LN_MODE_PACKET || (host.mode == LN_MODE_STREAM && one)) {

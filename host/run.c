@@ -40,11 +40,14 @@ int run_whole(struct worker *w, const struct packet *p, struct revision *rev, st
 	int verdict;
 
 	headers->req = &w->req;
+	w->guard.asks = &p->flow;
 	verdict = guard_run(&w->guard, rev->entry, headers);
 	if (w->guard.fault) {
 		atomic_store(&rev->fault, w->guard.fault);
 		if (w->guard.fault == SIGURG)
 			w->endless = p->flow;
+		if (verdict == LN_VERDICT_OF(LN_FAULT_BOUNDS) && rev->refused && rev->refused())
+			verdict = LN_VERDICT_OF(LN_FAULT_MEMORY);
 	}
 	return verdict;
 }

@@ -157,6 +157,7 @@ static void flush(struct worker *w)
 		}
 	}
 	w->sends = 0;
+	w->guard.asks = NULL;
 }
 
 /* A packet to make an answer in. */

@@ -27,7 +27,8 @@ static int migrate(struct revision *rev, const struct state *old, char *why, siz
 		snprintf(why, size, "it has no LAMBDA_MIGRATE() from an object of %zu bytes", old->migrated.size);
 		return -1;
 	}
-	if (guard_run(&host.guard, rev->migrate, NULL) == LN_VERDICT_FAULT) {
+	guard_run(&host.guard, rev->migrate, NULL);
+	if (host.guard.fault) {
 		snprintf(why, size, "its LAMBDA_MIGRATE() faulted, or did not come to its end");
 		return -1;
 	}

@@ -165,6 +165,13 @@ LAMBDA_WIDE_CALLED __int128 __modti3(__int128 a, __int128 b)
 }
 
 /* What lambda-host looks up in the shared object. */
+#ifdef LAMBDA_HEAP_H
+int lambda_host_refused(void)
+{
+	return lambda_heap_refused();
+}
+#endif
+
 int lambda_host_run(EXTRACTED_HEADERS_T *headers)
 {
 #ifdef LAMBDA_HEAP_H

@@ -26,6 +26,9 @@ struct lambda_block {
 	struct lambda_block *next; /* of the same size; in use, the bytes that were given begin here */
 };
 
+/* In used, which is a multiple of 16 else: more was asked for than there is. The compiler reads it (compiler/passes/guards.cpp). */
+#define LAMBDA_HEAP_REFUSED 1UL
+
 /* The first word is set to zero before a request; the rest follows from it. */
 struct lambda_heap {
 	uint64_t used;
@@ -57,6 +60,12 @@ static inline void lambda_heap_begin(void)
 	if (lambda_heap)
 		lambda_heap->used = 0;
 }
+
+/* Whether the request asked for more than there is. */
+static inline int lambda_heap_refused(void)
+{
+	return lambda_heap && lambda_heap->used & LAMBDA_HEAP_REFUSED;
+}
 #endif
 
 /* The exponent of the smallest block that holds size bytes, less 4. */
@@ -71,22 +80,29 @@ static inline void *lambda_malloc(size_t size)
 {
 	struct lambda_heap *heap = lambda_heap_own();
 	struct lambda_block *block;
-	uint64_t exponent;
+	uint64_t exponent, used;
 
-	if (!heap || size > LAMBDA_HEAP)
+	if (!heap)
 		return NULL;
 	if (!heap->used)
 		for (int i = 0; i < LAMBDA_HEAP_SIZES; i++)
 			heap->freed[i] = NULL;
+	if (size > LAMBDA_HEAP) {
+		heap->used |= LAMBDA_HEAP_REFUSED;
+		return NULL;
+	}
 	exponent = lambda_heap_size(size);
 	block = heap->freed[exponent];
 	if (block) {
 		heap->freed[exponent] = block->next;
 		return &block->next;
 	}
-	if (16UL << exponent > LAMBDA_HEAP - heap->used)
+	used = heap->used & ~LAMBDA_HEAP_REFUSED;
+	if (16UL << exponent > LAMBDA_HEAP - used) {
+		heap->used |= LAMBDA_HEAP_REFUSED;
 		return NULL;
-	block = (struct lambda_block *)((char *)heap->bytes + heap->used);
+	}
+	block = (struct lambda_block *)((char *)heap->bytes + used);
 	heap->used += 16UL << exponent;
 	block->size = exponent;
 	return &block->next;
@@ -114,9 +130,7 @@ static inline void *lambda_calloc(size_t count, size_t size)
 {
 	void *bytes;
 
-	if (size && count > LAMBDA_HEAP / size)
-		return NULL;
-	bytes = lambda_malloc(count * size);
+	bytes = lambda_malloc(size && count > LAMBDA_HEAP / size ? ~(size_t)0 : count * size);
 	if (bytes)
 		__builtin_memset(bytes, 0, count * size);
 	return bytes;

@@ -181,11 +181,17 @@ static __always_inline void lambda_nfp_write(void *data, const struct lambda_nfp
 static __always_inline struct lambda_nfp_answer lambda_nfp_epilogue(const struct ln_request *req, int verdict,
 								    __u32 held)
 {
-	struct lambda_nfp_answer error = { .type = LN_TYPE_ERROR, .code = LN_CODE_LAMBDA_FAULT };
+	struct lambda_nfp_answer error = {
+		.type = LN_TYPE_ERROR,
+		.code = LN_CODE_LAMBDA_FAULT,
+		.message_len = LN_FAULT_OWN,
+	};
 	__u32 len = req->out_len, total = req->out_total;
 
-	if (verdict != RETURN_FORWARD)
+	if (verdict != RETURN_FORWARD) {
+		error.message_len = ln_fault_of(verdict);
 		return error;
+	}
 	if (len > req->match.room || len > LN_RPC_MAX_PAYLOAD || total > len) {
 		error.code = LN_CODE_TOO_LARGE;
 		error.message_len = total > LN_RPC_MAX_PAYLOAD ? 0 : total;

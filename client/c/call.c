@@ -206,6 +206,8 @@ static void hand_over(struct lambdanic *c, struct call *k, int result, int os_er
 	*r = (struct lambdanic_reply){ .result = result, .os_error = os_error, .resends = k->resends, .user = k->user };
 	if (result == LN_CODE_TOO_LARGE)
 		r->need = k->x.need;
+	if (result == LN_CODE_LAMBDA_FAULT)
+		r->fault = k->x.fault;
 	if (result == LAMBDANIC_OK) {
 		learn_room(c, k);
 		r->status = k->x.first.code;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "internal.h"
 
+#define FAILED "the lambda failed on this request"
+#define SEE ": see `lambdanic describe NAME`"
+
 const char *lambdanic_strerror(int result)
 {
 	switch (result) {
@@ -29,7 +32,7 @@ const char *lambdanic_strerror(int result)
 	case LN_CODE_MALFORMED:
 		return "malformed packet";
 	case LN_CODE_LAMBDA_FAULT:
-		return "the lambda failed on this request";
+		return FAILED SEE;
 	case LN_CODE_TOO_LARGE:
 		return "request or reply too large";
 	case LN_CODE_BUSY:
@@ -44,4 +47,28 @@ const char *lambdanic_strerror(int result)
 		return "the deadline was over before the lambda could answer";
 	}
 	return "unknown reason";
+}
+
+const char *lambdanic_reply_error(const struct lambdanic_reply *reply)
+{
+	if (reply->result != LN_CODE_LAMBDA_FAULT)
+		return lambdanic_strerror(reply->result);
+	switch (reply->fault) {
+	case LN_FAULT_OWN:
+		return FAILED
+			": the lambda gave the request up: RETURN_FAULT, abort(), or a reply that does not fit" SEE;
+	case LN_FAULT_TIME:
+		return FAILED ": it ran longer than limits.time" SEE;
+	case LN_FAULT_BOUNDS:
+		return FAILED ": it used an address outside of its memory" SEE;
+	case LN_FAULT_RECURSION:
+		return FAILED ": it called itself too deep" SEE;
+	case LN_FAULT_MEMORY:
+		return FAILED ": it asked for more memory than there is" SEE;
+	case LN_FAULT_DIVISION:
+		return FAILED ": it divided by zero" SEE;
+	case LN_FAULT_CRASH:
+		return FAILED ": its process died" SEE;
+	}
+	return lambdanic_strerror(reply->result);
 }

@@ -320,6 +320,8 @@ static void refused(struct exchange *x, const struct header *h)
 	}
 	if (h->code == LN_CODE_TOO_LARGE)
 		x->need = h->message_len;
+	if (h->code == LN_CODE_LAMBDA_FAULT)
+		x->fault = (uint8_t)MIN(h->message_len, UINT8_MAX);
 	fail(x, h->code ? h->code : LN_CODE_MALFORMED);
 }
 

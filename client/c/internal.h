@@ -126,6 +126,7 @@ struct exchange {
 	bool finished;
 	int result;
 	uint32_t need;
+	uint8_t fault;
 	bool busy; /* the server did not take a packet that will be sent again */
 
 	uint64_t reached; /* packets of request and reply that are through */

@@ -69,6 +69,7 @@ struct lambdanic_reply {
 	int os_error; /* an errno, or 0 */
 	uint32_t
 		need; /* with LN_CODE_TOO_LARGE: bytes that there would have to be room for in one packet; 0: none would do */
+	uint8_t fault; /* with LN_CODE_LAMBDA_FAULT: LN_FAULT_*, why the lambda failed; 0: the server does not say */
 	uint8_t status; /* LN_STATUS_*: the lambda's verdict. What follows is valid where result is LAMBDANIC_OK */
 	uint32_t revision; /* of the lambda, which answered */
 	uint32_t resends; /* packets that had to be sent again */
@@ -117,6 +118,8 @@ LAMBDANIC_API void lambdanic_get_stats(const struct lambdanic *connection, struc
 
 /* What is wrong, and what to do about it, for results and LN_CODE_*. Never NULL. */
 LAMBDANIC_API const char *lambdanic_strerror(int result);
+/* The same of a reply, which knows more: why a lambda failed. */
+LAMBDANIC_API const char *lambdanic_reply_error(const struct lambdanic_reply *reply);
 
 struct lambdanic_function {
 	uint32_t workload;

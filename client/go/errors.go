@@ -14,6 +14,8 @@ type RPCError struct {
 	Code api.Code
 	// Need is, for ErrTooLarge, how many bytes there would have to be room for in one packet; 0 where no room would do.
 	Need int
+	// Fault is, for ErrLambdaFault, why the lambda failed; 0 where the server does not say.
+	Fault api.Fault
 }
 
 // What the server may say of a call (docs/protocol.md, "Errors").
@@ -67,6 +69,12 @@ func (e *RPCError) Error() string {
 	reason, ok := reasons[e.Code]
 	if !ok {
 		reason = "unknown reason"
+	}
+	if e.Code == api.CodeLambdaFault {
+		if why := e.Fault.Meaning(); why != "" {
+			reason += ": " + why
+		}
+		reason += ": see `lambdanic describe NAME`"
 	}
 	if e.Need > 0 {
 		return fmt.Sprintf("λ-RPC error %d: %s: %d bytes of room are needed", e.Code, reason, e.Need)

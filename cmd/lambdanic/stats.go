@@ -41,10 +41,11 @@ func statsCommand(o *options) *cobra.Command {
 				rows = append(rows, []string{
 					s.Name, s.Namespace, string(s.Target), fmt.Sprint(s.Requests), fmt.Sprint(s.Replies), fmt.Sprint(s.Errors), fmt.Sprint(s.Drops),
 					fmt.Sprint(s.Calls), fmt.Sprint(s.Faults), fmt.Sprint(s.Late), mean(&s), quantile(&s, 0.5), quantile(&s, 0.99),
+					cmp.Or(s.FaultsBy.String(), "-"),
 				})
 			}
 			return ui.Table(cmd.OutOrStdout(), []string{
-				"NAME", "NAMESPACE", "TARGET", "REQUESTS", "REPLIES", "ERRORS", "DROPS", "CALLS", "FAULTS", "LATE", "MEAN", "P50", "P99",
+				"NAME", "NAMESPACE", "TARGET", "REQUESTS", "REPLIES", "ERRORS", "DROPS", "CALLS", "FAULTS", "LATE", "MEAN", "P50", "P99", "FAULTED BY",
 			}, rows)
 		},
 	}

@@ -95,7 +95,7 @@ void Calls::lower(CallInst &call)
 	auto *unknown = BasicBlock::Create(context, "unknown", function, rest);
 	IRBuilder<> at(unknown);
 	at.SetCurrentDebugLocation(call.getDebugLoc());
-	lambda::createFault(at);
+	lambda::createFault(at, LN_FAULT_BOUNDS);
 
 	block->getTerminator()->eraseFromParent();
 	at.SetInsertPoint(block);

@@ -9,17 +9,22 @@
 
 using namespace llvm;
 
-static const char faultName[] = "__lambda_fault";
+static std::string nameOf(unsigned fault)
+{
+	std::string own = "__lambda_fault";
 
-void lambda::createFault(IRBuilder<> &at)
+	return fault == LN_FAULT_OWN ? own : own + "." + std::to_string(fault);
+}
+
+void lambda::createFault(IRBuilder<> &at, unsigned fault)
 {
 	Module *module = at.GetInsertBlock()->getModule();
-	FunctionCallee fault = module->getOrInsertFunction(faultName, at.getVoidTy());
-	auto *function = cast<Function>(fault.getCallee());
+	FunctionCallee callee = module->getOrInsertFunction(nameOf(fault), at.getVoidTy());
+	auto *function = cast<Function>(callee.getCallee());
 
 	function->setDoesNotReturn();
 	function->setDoesNotThrow();
-	at.CreateCall(fault)->setDoesNotReturn();
+	at.CreateCall(callee)->setDoesNotReturn();
 	at.CreateUnreachable();
 }
 
@@ -29,11 +34,20 @@ namespace
 struct Faults : PassInfoMixin<Faults> {
 	PreservedAnalyses run(Module &module, ModuleAnalysisManager &)
 	{
-		Function *fault = module.getFunction(faultName);
-		if (!fault)
-			return PreservedAnalyses::all();
+		bool any = false;
+		for (unsigned fault = LN_FAULT_OWN; fault < LN_FAULTS; fault++)
+			if (Function *callee = module.getFunction(nameOf(fault))) {
+				lower(*callee, fault);
+				any = true;
+			}
+		return any ? PreservedAnalyses::none() : PreservedAnalyses::all();
+	}
+
+      private:
+	void lower(Function &callee, unsigned fault)
+	{
 		DenseMap<Function *, BasicBlock *> blocks;
-		for (User *user : make_early_inc_range(fault->users())) {
+		for (User *user : make_early_inc_range(callee.users())) {
 			auto *call = cast<CallInst>(user);
 			Function *function = call->getFunction();
 			if (!lambda::isProgram(*function)) {
@@ -42,16 +56,15 @@ struct Faults : PassInfoMixin<Faults> {
 			}
 			BasicBlock *&block = blocks[function];
 			if (!block)
-				block = lambda::makeFault(*function);
+				block = lambda::makeFault(*function, fault);
 			changeToUnreachable(call->getNextNode());
 			Instruction *end = call->getParent()->getTerminator();
 			IRBuilder<>(end).CreateBr(block);
 			end->eraseFromParent();
 			call->eraseFromParent();
 		}
-		if (fault->use_empty())
-			fault->eraseFromParent();
-		return PreservedAnalyses::none();
+		if (callee.use_empty())
+			callee.eraseFromParent();
 	}
 };
 

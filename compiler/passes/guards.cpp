@@ -2,6 +2,7 @@
 #include "memory.h"
 #include "parts.h"
 #include "remarks.h"
+#include "verdicts.h"
 
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -11,9 +12,6 @@
 using namespace llvm;
 using namespace lambda;
 
-// RETURN_FAULT of sdk/lambda.h.
-static const unsigned returnFault = 4;
-
 Value *lambda::makeOpaque(IRBuilder<> &at, Value *value)
 {
 	auto *type = FunctionType::get(value->getType(), { value->getType() }, false);
@@ -21,12 +19,32 @@ Value *lambda::makeOpaque(IRBuilder<> &at, Value *value)
 	return at.CreateCall(type, InlineAsm::get(type, "", "=r,0", /*hasSideEffects=*/true), { value });
 }
 
-BasicBlock *lambda::makeFault(Function &function)
+BasicBlock *lambda::makeFault(Function &function, unsigned fault)
 {
 	auto *block = BasicBlock::Create(function.getContext(), "fault", &function);
 	IRBuilder<> at(block);
 
-	at.CreateRet(ConstantInt::get(function.getReturnType(), returnFault));
+	at.CreateRet(ConstantInt::get(function.getReturnType(), LN_VERDICT_OF(fault)));
+	return block;
+}
+
+// NULL that malloc() gave is no address either: where the heap had too little, that is why.
+BasicBlock *Guards::makeOutside()
+{
+	auto *block = BasicBlock::Create(function.getContext(), "outside", &function);
+	IRBuilder<> at(block);
+	Type *type = function.getReturnType();
+	Value *verdict = ConstantInt::get(type, LN_VERDICT_OF(LN_FAULT_BOUNDS));
+
+	for (GlobalVariable *object : layout.requestObjects()) {
+		if (!object->getName().starts_with("lambda_heap"))
+			continue;
+		Value *number = at.CreateAdd(numbers.part(), at.getInt64(layout.at(object)));
+		Value *used = at.CreateLoad(at.getInt64Ty(), at.CreatePtrAdd(layout.memory(), number));
+		Value *refused = at.CreateTrunc(used, at.getInt1Ty()); // LAMBDA_HEAP_REFUSED of sdk/lambda_heap.h
+		verdict = at.CreateSelect(refused, ConstantInt::get(type, LN_VERDICT_OF(LN_FAULT_MEMORY)), verdict);
+	}
+	at.CreateRet(verdict);
 	return block;
 }
 
@@ -98,7 +116,7 @@ void Guards::faultIf(Value *wrong, Instruction *before)
 	BasicBlock *block = before->getParent(), *rest = block->splitBasicBlock(before->getIterator());
 
 	if (!faultBlock)
-		faultBlock = makeFault(function);
+		faultBlock = makeOutside();
 	block->getTerminator()->eraseFromParent();
 	IRBuilder<>(block).CreateCondBr(wrong, faultBlock, rest,
 					MDBuilder(function.getContext()).createUnlikelyBranchWeights());

@@ -91,6 +91,7 @@ class Guards
 
 	bool proven(const Access &);
 	Guard *find(const Access &);
+	llvm::BasicBlock *makeOutside();
 	std::string whyOf(const Guard &) const; // for the report
 	void emit(Guard &);
 	void place(const Access &, llvm::Value *at, int64_t distance);
@@ -111,8 +112,8 @@ void expandMemoryIntrinsics(llvm::Function &);
 // Hides a value's history from LLVM, so that what is compared is what is added to the address.
 llvm::Value *makeOpaque(llvm::IRBuilder<> &, llvm::Value *);
 
-// The block that ends a request with the error "lambda fault".
-llvm::BasicBlock *makeFault(llvm::Function &);
+// The block that ends a request with the error "lambda fault": a LN_FAULT_* of verdicts.h.
+llvm::BasicBlock *makeFault(llvm::Function &, unsigned fault);
 
 } // namespace lambda
 

@@ -5,6 +5,7 @@
 #include "memory.h"
 #include "passes.h"
 #include "program.h"
+#include "verdicts.h"
 
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/InlineAsm.h"
@@ -96,7 +97,7 @@ void Meter::begin()
 	call->addParamAttr(0, Attribute::get(at.getContext(), Attribute::ElementType, number));
 	auto *load = FunctionType::get(number, { address }, false);
 	zero = at.CreateCall(load, InlineAsm::get(load, zeroCode, "=r,i", true), { fuel() });
-	fault = makeFault(function);
+	fault = makeFault(function, LN_FAULT_TIME);
 }
 
 // Adds the unknown zero, by an instruction of its own: the verifier links registers that were copied from each other, and what it

@@ -432,7 +432,7 @@ void Machine::makeReturn()
 	for (auto [i, site] : enumerate(sites))
 		choice->addCase(build.getInt64(i), site.resume);
 	build.SetInsertPoint(unknown);
-	lambda::createFault(build);
+	lambda::createFault(build, LN_FAULT_BOUNDS);
 }
 
 void Machine::lower(Site &site, unsigned number)
@@ -459,7 +459,7 @@ void Machine::lower(Site &site, unsigned number)
 	site.block->getTerminator()->eraseFromParent();
 	call->eraseFromParent();
 	IRBuilder<> deep(tooDeep);
-	lambda::createFault(deep);
+	lambda::createFault(deep, LN_FAULT_RECURSION);
 }
 
 // The groups of functions that call each other, or themselves.

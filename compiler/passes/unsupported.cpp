@@ -126,7 +126,7 @@ struct Unsupported : PassInfoMixin<Unsupported> {
 			changeToUnreachable(inst->getNextNode());
 			Instruction *end = inst->getParent()->getTerminator();
 			IRBuilder<> at(inst);
-			lambda::createFault(at);
+			lambda::createFault(at, LN_FAULT_OWN);
 			inst->eraseFromParent();
 			end->eraseFromParent();
 		}

@@ -99,7 +99,7 @@ Value *Varying::lower(AllocaInst &local, Value *from)
 	Instruction *full = SplitBlockAndInsertIfThen(at.CreateNot(fits), &local, true);
 
 	IRBuilder<> fault(full);
-	lambda::createFault(fault);
+	lambda::createFault(fault, LN_FAULT_MEMORY);
 	full->eraseFromParent();
 	at.SetInsertPoint(&local);
 	at.CreateStore(end, filled(at));

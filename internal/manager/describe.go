@@ -70,8 +70,11 @@ func describe(f *store.Function, status store.Status, running worker.Running, mi
 		d.State = api.StateError
 		d.Reason = cmp.Or(d.Reason, fmt.Sprintf("revision %d serves instead: deploy it again", s.Revision))
 	}
-	if s.Fault != "" {
-		d.Reason = cmp.Or(d.Reason, "a request made it fail: "+s.Fault)
+	if why := s.Stats.FaultsBy.Explain(); why != "" {
+		if s.Fault != "" {
+			why += "; at last: " + s.Fault
+		}
+		d.Reason = cmp.Or(d.Reason, "requests made it fail: "+why)
 	}
 	return d
 }

@@ -157,6 +157,7 @@ const (
 	rootLnLimitLN_MAX_QPS          rootLnLimit = 1024
 	rootLnLimitLN_MAX_REGIONS      rootLnLimit = 1024
 	rootLnLimitLN_HIST_BUCKETS     rootLnLimit = 32
+	rootLnLimitLN_FAULTS           rootLnLimit = 8
 	rootLnLimitLN_SAMPLE_EVERY     rootLnLimit = 64
 	rootLnLimitLN_ONCE_BUCKETS     rootLnLimit = 1024
 	rootLnLimitLN_ONCE_WAYS        rootLnLimit = 8
@@ -193,7 +194,7 @@ type rootLnMessage struct {
 	Once       uint8
 	Released   uint8
 	Error      uint8
-	Pad        uint8
+	Fault      uint8
 }
 
 type rootLnMessageState uint32
@@ -332,7 +333,8 @@ type rootLnRegion struct {
 	Method   uint32
 	Claim    uint32
 	Answered uint32
-	Code     uint32
+	Code     uint16
+	Fault    uint16
 	ReplyLen uint32
 	Status   uint32
 	Extent   uint32
@@ -431,6 +433,8 @@ type rootLnScratch struct {
 		DeadlineUs uint32
 		Once       uint32
 		Error      uint32
+		Fault      uint32
+		_          [4]byte
 	}
 	Roce struct {
 		_         structs.HostLayout
@@ -535,6 +539,7 @@ type rootLnStats struct {
 	Samples   uint64
 	SampledNs uint64
 	Late      uint64
+	FaultsBy  [8]uint64
 	Hist      [32]uint64
 }
 

@@ -61,6 +61,9 @@ func (n *NIC) slotStats(slot uint32) (s backend.Stats, err error) {
 		s.BytesOut += c.BytesOut
 		s.Samples += c.Samples
 		s.SampledNS += c.SampledNs
+		for i, v := range c.FaultsBy {
+			s.FaultsBy[i] += v
+		}
 		for i, v := range c.Hist {
 			s.Histogram[i] += v
 		}

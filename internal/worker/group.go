@@ -124,6 +124,9 @@ func add(sum, s *backend.Stats) {
 	sum.BytesOut += s.BytesOut
 	sum.Samples += s.Samples
 	sum.SampledNS += s.SampledNS
+	for i := range s.FaultsBy {
+		sum.FaultsBy[i] += s.FaultsBy[i]
+	}
 	for i := range s.Histogram {
 		sum.Histogram[i] += s.Histogram[i]
 	}

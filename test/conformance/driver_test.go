@@ -206,6 +206,7 @@ type call struct {
 type outcome struct {
 	Error    string          `json:"error"` // docs/protocol.md's name for it, or the client's own
 	Need     int             `json:"need"`
+	Text     string          `json:"text"` // what the client says of an error
 	Status   api.Status      `json:"status"`
 	Revision uint32          `json:"revision"`
 	Body     golden.HexBytes `json:"body"`

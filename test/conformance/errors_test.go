@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"net"
+	"strings"
 	"testing"
 
 	"github.com/lambdanic/lambdanic/api"
@@ -45,6 +46,28 @@ func TestErrors(t *testing.T) {
 		if outcomes[0].Error != "unknown workload" || outcomes[1].Error != "reply too large" || outcomes[2].Error != "" {
 			t.Errorf("%+v", outcomes)
 		}
+		d.close()
+	})
+}
+
+// A client says why a lambda failed, in the same words as `lambdanic describe`, and of a server that does not say, that it failed.
+func TestFaultsAreExplained(t *testing.T) {
+	s := serve(t, "127.0.0.1:0", rpcserver.Faults{})
+	each(t, func(t *testing.T, d *driver) {
+		d.open(settings{Address: s.Addr().String()})
+		for _, fault := range []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 255, 256 + int(api.FaultTime), 1 << 31} {
+			s.Refuse(func(*api.Header) (api.Code, int) { return api.CodeLambdaFault, fault })
+			want := "failed on this request"
+			if why := api.Fault(min(fault, 255)).Meaning(); why != "" {
+				want += ": " + why
+			}
+			want += ": see `lambdanic describe NAME`"
+			o := d.call(false, call{Workload: echoPacket, Body: text(10)})[0]
+			if o.Error != "lambda fault" || o.Need != 0 || !strings.HasSuffix(o.Text, want) {
+				t.Errorf("fault %d: %+v, want %q", fault, o, want)
+			}
+		}
+		s.Refuse(nil)
 		d.close()
 	})
 }

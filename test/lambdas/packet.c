@@ -8,7 +8,7 @@
 #define FIXTURE_REVISION 1
 #endif
 
-enum { ECHO, TEXT, DROP, FAULT, FAIL, COUNT, CRASH, HANG, REVISION, PREFIX, TOO_LONG, TOIL };
+enum { ECHO, TEXT, DROP, FAULT, FAIL, COUNT, CRASH, HANG, REVISION, PREFIX, TOO_LONG, TOIL, SMASH = 13 };
 
 #ifdef FIXTURE_WIDER
 LAMBDA_KEPT uint64_t counter;
@@ -34,6 +34,16 @@ static void toil(uint8_t hundredths)
 	while ((now.tv_sec - began.tv_sec) * 1000000000LL + now.tv_nsec - began.tv_nsec < hundredths * 10000000LL);
 }
 
+/* Writes over the stack that it was called on: the frames of its callers, or all of it and what is kept at its end. */
+static __attribute__((noinline)) int smash(size_t far)
+{
+	volatile uint8_t *here = __builtin_frame_address(0);
+
+	for (size_t i = 0; i < far; i++)
+		here[i] = 0xff;
+	return RETURN_DROP;
+}
+
 int packet(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)
 {
 	uint8_t *p = payload(headers, 0, 4);
@@ -57,6 +67,8 @@ int packet(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)
 			return RETURN_FAULT;
 		*(uint32_t *)p = (uint32_t)++counter;
 		return lambda_reply(headers, 0, 4);
+	case SMASH:
+		return smash(match_data->payload_len == 1 ? 4096 : 64 << 20);
 	case CRASH:
 		return (int)*nowhere;
 	case HANG:

@@ -37,6 +37,15 @@ return {
 		[10] = "stale",
 		[11] = "deadline",
 	},
+	fault = {
+		[1] = "own",
+		[2] = "time",
+		[3] = "bounds",
+		[4] = "recursion",
+		[5] = "memory",
+		[6] = "division",
+		[7] = "crash",
+	},
 	status = {
 		[0] = "ok",
 		[1] = "not found",

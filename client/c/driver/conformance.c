@@ -215,7 +215,8 @@ static json_t *outcome(struct lambdanic_reply *r)
 	json_t *o;
 
 	if (r->result)
-		o = json_pack("{s:s,s:I}", "error", name_of(r->result), "need", (json_int_t)r->need);
+		o = json_pack("{s:s,s:I,s:s}", "error", name_of(r->result), "need", (json_int_t)r->need, "text",
+			      lambdanic_reply_error(r));
 	else
 		o = json_pack("{s:i,s:I,s:o,s:I}", "status", r->status, "revision", (json_int_t)r->revision, "body",
 			      hex(r->body, r->len), "resends", (json_int_t)r->resends);

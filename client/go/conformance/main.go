@@ -49,6 +49,7 @@ type call struct {
 type outcome struct {
 	Error    string          `json:"error,omitempty"`
 	Need     int             `json:"need"`
+	Text     string          `json:"text,omitempty"`
 	Status   api.Status      `json:"status"`
 	Revision uint32          `json:"revision"`
 	Body     golden.HexBytes `json:"body"`
@@ -154,6 +155,7 @@ func (s session) call(c call) (o outcome) {
 		return outcome{Status: r.Status, Revision: r.Revision, Body: r.Body, Resends: r.Resends}
 	}
 	o.Error, o.Need = nameOf(err)
+	o.Text = err.Error()
 	return o
 }
 

@@ -123,7 +123,7 @@ async function outcome(client: Client, call: Call): Promise<object> {
     if (!(e instanceof errors.LambdanicError)) {
       throw e;
     }
-    return { error: names.get(e.constructor) ?? "unknown", need: e instanceof errors.RPCError ? e.need : 0 };
+    return { error: names.get(e.constructor) ?? "unknown", need: e instanceof errors.RPCError ? e.need : 0, text: e.message };
   }
   return { status: reply.status, revision: reply.revision, body: hex(reply.body), resends: reply.resends };
 }

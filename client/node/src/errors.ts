@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What can go wrong with a call, and what to do about it.
 
-import { Code } from "./wire.js";
+import { Code, Fault } from "./wire.js";
 
 /** Whatever a call is rejected with. */
 export class LambdanicError extends Error {
@@ -61,7 +61,28 @@ export class UnknownWorkload extends RPCError {}
 export class OverQuota extends RPCError {}
 export class BadTag extends RPCError {}
 export class Malformed extends RPCError {}
-export class LambdaFault extends RPCError {}
+
+const faults: Partial<Record<number, string>> = {
+  [Fault.Own]: "the lambda gave the request up: RETURN_FAULT, abort(), or a reply that does not fit",
+  [Fault.Time]: "it ran longer than limits.time",
+  [Fault.Bounds]: "it used an address outside of its memory",
+  [Fault.Recursion]: "it called itself too deep",
+  [Fault.Memory]: "it asked for more memory than there is",
+  [Fault.Division]: "it divided by zero",
+  [Fault.Crash]: "its process died",
+};
+
+/** The lambda failed. fault says why; 0 where the server does not say. */
+export class LambdaFault extends RPCError {
+  readonly fault: number;
+
+  constructor(code: number, fault = 0, reason?: string) {
+    const why = faults[fault];
+    super(code, 0, `${reason ?? "the lambda failed"}${why === undefined ? "" : `: ${why}`}: see \`lambdanic describe NAME\``);
+    this.fault = fault;
+  }
+}
+
 export class TooLarge extends RPCError {}
 export class Busy extends RPCError {}
 export class ServiceTimeout extends RPCError {}
@@ -85,7 +106,7 @@ const kinds: Record<Code, [typeof RPCError, string]> = {
   [Code.Deadline]: [TooLate, "the deadline was over before the lambda could answer"],
 };
 
-/** The error that an error packet's code stands for. */
+/** The error that an error packet's code stands for. need is, of a LambdaFault, its Fault. */
 export function errorOf(code: number, need = 0): RPCError {
   const [kind, reason] = kinds[code as Code] ?? [RPCError, undefined];
   return new kind(code, need, reason);

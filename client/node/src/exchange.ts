@@ -150,7 +150,7 @@ export class Exchange {
       this.parted = true;
       return;
     }
-    const error = errorOf(header.code, header.code === Code.TooLarge ? header.messageLen : 0);
+    const error = errorOf(header.code, header.code === Code.TooLarge || header.code === Code.LambdaFault ? header.messageLen : 0);
     if (error instanceof Busy && (this.head.flags & Flag.Once) !== 0) {
       this.busy = error; // it did not run: the resends' growing intervals give way
       return;

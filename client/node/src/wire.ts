@@ -42,6 +42,16 @@ export enum Code {
   Deadline = 11,
 }
 
+export enum Fault {
+  Own = 1,
+  Time = 2,
+  Bounds = 3,
+  Recursion = 4,
+  Memory = 5,
+  Division = 6,
+  Crash = 7,
+}
+
 export enum Status {
   OK = 0,
   NotFound = 1,

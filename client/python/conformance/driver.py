@@ -76,7 +76,7 @@ def outcome_of(outcome: Reply | Error) -> Object:
     if isinstance(outcome, Reply):
         return {"status": int(outcome.status), "revision": outcome.revision, "body": outcome.body.hex(), "resends": outcome.resends}
     need = outcome.need if isinstance(outcome, RPCError) else 0
-    return {"error": NAMES.get(type(outcome), "unknown"), "need": need}
+    return {"error": NAMES.get(type(outcome), "unknown"), "need": need, "text": str(outcome)}
 
 
 def options_of(command: Object) -> Object:

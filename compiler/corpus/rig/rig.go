@@ -126,6 +126,25 @@ func (r *Rig) Endpoints() (nic, process string) {
 	return r.nic.Addr().String(), r.conn.RemoteAddr().String()
 }
 
+// Stats are what the NIC and the process counted.
+func (r *Rig) Stats(ctx context.Context) (onNIC, process backend.Stats, err error) {
+	for _, of := range []struct {
+		status func(context.Context) ([]backend.Status, error)
+		stats  *backend.Stats
+	}{{r.nic.Status, &onNIC}, {r.backend.Status, &process}} {
+		list, err := of.status(ctx)
+		if err != nil {
+			return onNIC, process, err
+		}
+		for _, s := range list {
+			if s.Workload == Workload {
+				*of.stats = s.Stats
+			}
+		}
+	}
+	return onNIC, process, nil
+}
+
 // Remove takes out what Put put in.
 func (r *Rig) Remove(ctx context.Context) error {
 	errs := []error{r.backend.Remove(ctx, Workload), r.nic.Remove(ctx, Workload)}
@@ -140,7 +159,16 @@ func (r *Rig) Remove(ctx context.Context) error {
 type Answer struct {
 	Type    api.Type
 	Code    uint8 // status, or reason of an error
+	Fault   api.Fault
 	Payload []byte
+}
+
+func answerOf(h api.Header, payload []byte) Answer {
+	a := Answer{Type: h.Type, Code: h.Code, Payload: bytes.Clone(payload)}
+	if h.Type == api.TypeError && api.Code(h.Code) == api.CodeLambdaFault {
+		a.Fault = api.Fault(h.MessageLen)
+	}
+	return a
 }
 
 // Equal says whether two answers are the same, byte for byte.
@@ -172,7 +200,7 @@ func (r *Rig) AskNIC(method uint32, body []byte) (Answer, error) {
 		return Answer{}, err
 	}
 	h, payload, err := packets.Answer(frame, out)
-	return Answer{h.Type, h.Code, bytes.Clone(payload)}, err
+	return answerOf(h, payload), err
 }
 
 // RunNIC runs the NIC program on a frame, and gives its verdict and what became of the frame, which is valid until the next call.
@@ -218,7 +246,7 @@ func (r *Rig) AskProcess(method uint32, body []byte) (Answer, error) {
 		}
 		h, payload, err := api.ParsePacket(r.out[:n])
 		if err == nil && h.Request == q.Request {
-			return Answer{h.Type, h.Code, bytes.Clone(payload)}, nil
+			return answerOf(h, payload), nil
 		}
 	}
 }

@@ -25,10 +25,11 @@ type child struct {
 	pidfd *os.File      // nil once closed
 	done  chan struct{} // closed when the process is gone, or we ceased to watch
 	gone  bool          // valid after done: the process is gone
-	reap  func()
+	reap  func() string
+	how   string // it ended, after done, where it was our child for the kernel
 }
 
-func follow(pid int, reap func()) (*child, error) {
+func follow(pid int, reap func() string) (*child, error) {
 	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
 	if err != nil {
 		return nil, fmt.Errorf("follow process %d: %w", pid, err)
@@ -60,7 +61,7 @@ func (c *child) watch() {
 	}
 	c.gone = true
 	if c.reap != nil {
-		c.reap()
+		c.how = c.reap()
 	}
 }
 
@@ -145,7 +146,10 @@ func (b *Backend) spawn(args []string, group, logFile string) (*child, error) {
 	if err := b.start(cmd); err != nil {
 		return nil, fmt.Errorf("start lambda-host: %w", err)
 	}
-	c, err := follow(cmd.Process.Pid, func() { cmd.Wait() })
+	c, err := follow(cmd.Process.Pid, func() string {
+		cmd.Wait()
+		return cmd.ProcessState.String()
+	})
 	if err != nil {
 		cmd.Process.Kill()
 		cmd.Wait()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -86,6 +87,33 @@ func TestFaultIsNamed(t *testing.T) {
 		list, err := b.Status(t.Context())
 		if err != nil || len(list) != 1 || list[0].Fault != test.want {
 			t.Errorf("after method %d: %+v, %v, want %q", test.method, list, err, test.want)
+		}
+	}
+}
+
+// A run that overwrites its stack may take the process with it. Its client hears of that at once, the next process serves, and the death
+// is in the status.
+func TestSmashedStackIsAFault(t *testing.T) {
+	b, c := serveLimited(t, time.Second)
+	for i, body := range []string{"x", "further"} {
+		pid := pidOf(t, b, workload)
+		c.send(packet(c.header(workload, methodSmash, len(body)), []byte(body), 0))
+		if i == 0 { // further on, what the answer is made of may be gone too
+			h, _ := c.receive()
+			if h.Type != api.TypeError || h.Code != uint8(api.CodeLambdaFault) || api.Fault(h.MessageLen) != api.FaultCrash {
+				t.Errorf("%q: got %+v, want a fault by a crash", body, h)
+			}
+		}
+		eventually(t, "another process serves", func() bool {
+			list, err := b.Status(t.Context())
+			return err == nil && len(list) == 1 && list[0].Stats.FaultsBy[api.FaultCrash] == uint64(i+1) && pidOf(t, b, workload) != pid
+		})
+		list, err := b.Status(t.Context())
+		if err != nil || len(list) != 1 || list[0].Stats.Faults != uint64(i+1) || !strings.Contains(list[0].Fault, "its process died: signal") {
+			t.Errorf("%q: %+v, %v", body, list, err)
+		}
+		if h, p := c.call(workload, methodEcho, []byte("on"), 0); h.Type != api.TypeResponse || string(p) != "on" {
+			t.Errorf("after it: %+v %q", h, p)
 		}
 	}
 }

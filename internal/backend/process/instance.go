@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler/native"
 	"github.com/lambdanic/lambdanic/internal/backend"
 )
@@ -42,6 +44,8 @@ type instance struct {
 	child   *child
 	restart *time.Timer
 	retry   *backoff.ExponentialBackOff
+	deaths  uint64 // of processes of the record's revision
+	death   string // the last of them
 }
 
 func newInstance(b *Backend, workload uint32) *instance {
@@ -253,6 +257,9 @@ func (in *instance) awaitSocket(ctx context.Context, c *child, socket, logFile s
 func (in *instance) commit(r record) error {
 	old := in.record
 	in.record = r
+	if old.Revision != r.Revision {
+		in.deaths, in.death = 0, ""
+	}
 	err := r.write(in.dir)
 	if err == nil && old.Object != "" && old.Object != r.Object {
 		os.Remove(filepath.Join(in.dir, old.Object))
@@ -271,7 +278,12 @@ func (in *instance) watch(c *child, since time.Time) {
 	if time.Since(since) > calm {
 		in.retry.Reset()
 	}
-	in.log().Error("the process of a lambda died, and with it the lambda's state; starting it again", "pid", c.pid)
+	in.deaths++
+	in.death = "its process died"
+	if c.how != "" {
+		in.death += ": " + c.how
+	}
+	in.log().Error("the process of a lambda died, and with it the lambda's state; starting it again", "pid", c.pid, "how", c.how)
 	in.again()
 }
 
@@ -314,12 +326,16 @@ func (in *instance) endpoint() (netip.AddrPort, bool) {
 func (in *instance) status(ctx context.Context) (backend.Status, error) {
 	in.mu.Lock()
 	socket, listen, serving := in.socket(), in.record.Listen, in.serving()
+	deaths, death := in.deaths, in.death
 	in.mu.Unlock()
 	if !serving {
 		return backend.Status{}, errors.New("no process")
 	}
 	s, err := askStatus(ctx, socket)
 	s.Endpoint = listen
+	s.Stats.Faults += deaths
+	s.Stats.FaultsBy[api.FaultCrash] += deaths
+	s.Fault = cmp.Or(s.Fault, death)
 	return s, err
 }
 

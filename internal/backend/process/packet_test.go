@@ -23,7 +23,8 @@ const (
 	methodPrefix
 	methodTooLong
 	methodToil
-	methodKeep
+	methodKeep // of test/lambdas/stream.c
+	methodSmash
 )
 
 const workload = 0x00010007
@@ -73,14 +74,14 @@ func TestVerdicts(t *testing.T) {
 	}{
 		{"empty", methodEcho, "", 0, api.TypeResponse, 0, 0, ""},
 		{"status", methodFail, "x", 0, api.TypeResponse, uint8(api.StatusBadRequest), 0, ""},
-		{"fault", methodFault, "x", 0, api.TypeError, uint8(api.CodeLambdaFault), 0, ""},
-		{"keep is for streams", methodKeep, "x", 0, api.TypeError, uint8(api.CodeLambdaFault), 0, ""},
+		{"fault", methodFault, "x", 0, api.TypeError, uint8(api.CodeLambdaFault), uint32(api.FaultOwn), ""},
+		{"keep is for streams", methodKeep, "x", 0, api.TypeError, uint8(api.CodeLambdaFault), uint32(api.FaultOwn), ""},
 		{"prefix", methodPrefix, "abc", 7, api.TypeResponse, 0, 7, "pre:abc"},
 		{"prefix without room", methodPrefix, "abc", 6, api.TypeError, uint8(api.CodeTooLarge), 7, ""},
 		{"beyond any packet", methodTooLong, "x", 1408, api.TypeError, uint8(api.CodeTooLarge), 0, ""},
 		{"no room at all", methodText, "", 0, api.TypeError, uint8(api.CodeTooLarge), 5000, ""},
-		{"null pointer", methodCrash, "x", 0, api.TypeError, uint8(api.CodeLambdaFault), 0, ""},
-		{"endless loop", methodHang, "x", 0, api.TypeError, uint8(api.CodeLambdaFault), 0, ""},
+		{"null pointer", methodCrash, "x", 0, api.TypeError, uint8(api.CodeLambdaFault), uint32(api.FaultBounds), ""},
+		{"endless loop", methodHang, "x", 0, api.TypeError, uint8(api.CodeLambdaFault), uint32(api.FaultTime), ""},
 		{"after them", methodEcho, "still here", 0, api.TypeResponse, 0, 10, "still here"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -3,7 +3,7 @@
 
 from typing import ClassVar
 
-from .wire import Code
+from .wire import Code, Fault
 
 
 class Error(Exception):
@@ -43,10 +43,12 @@ class RPCError(Error):
     reason: ClassVar[str] = "unknown reason"
 
     def __init__(self, code: int, need: int = 0) -> None:
-        room = f": {need} bytes of room are needed" if need else ""
-        super().__init__(f"λ-RPC error {code}: {self.reason}{room}")
+        super().__init__(f"λ-RPC error {code}: {self.reason}{self._detail(need)}")
         self.code = code
         self.need = need  # with TooLarge: bytes that one packet would have to have room for; 0: none would do
+
+    def _detail(self, need: int) -> str:
+        return f": {need} bytes of room are needed" if need else ""
 
 
 class UnknownWorkload(RPCError):
@@ -65,8 +67,28 @@ class Malformed(RPCError):
     reason = "malformed packet"
 
 
+_FAULTS: dict[int, str] = {
+    Fault.OWN: "the lambda gave the request up: RETURN_FAULT, abort(), or a reply that does not fit",
+    Fault.TIME: "it ran longer than limits.time",
+    Fault.BOUNDS: "it used an address outside of its memory",
+    Fault.RECURSION: "it called itself too deep",
+    Fault.MEMORY: "it asked for more memory than there is",
+    Fault.DIVISION: "it divided by zero",
+    Fault.CRASH: "its process died",
+}
+
+
 class LambdaFault(RPCError):
     reason = "the lambda failed on this request"
+
+    def __init__(self, code: int, fault: int = 0) -> None:
+        super().__init__(code, fault)
+        self.need = 0
+        self.fault = fault  # a Fault; 0: the server does not say
+
+    def _detail(self, need: int) -> str:
+        why = _FAULTS.get(need)
+        return (f": {why}" if why else "") + ": see `lambdanic describe NAME`"
 
 
 class TooLarge(RPCError):
@@ -109,5 +131,5 @@ _BY_CODE: dict[int, type[RPCError]] = {
 
 
 def error_of(code: int, need: int = 0) -> RPCError:
-    """The error that an error packet's code stands for."""
+    """The error that an error packet's code stands for. need is, of a LambdaFault, its Fault."""
     return _BY_CODE.get(code, RPCError)(code, need)

@@ -119,7 +119,7 @@ class Exchange:
         if header.code == Code.STALE and self._guessed:  # wrong: there is nothing to pull
             self._pulling, self._parted = False, True
             return
-        error = error_of(header.code, header.message_len if header.code == Code.TOO_LARGE else 0)
+        error = error_of(header.code, header.message_len if header.code in (Code.TOO_LARGE, Code.LAMBDA_FAULT) else 0)
         if isinstance(error, Busy) and self.head.flags & Flag.ONCE:  # it did not run: the resends' growing intervals give way
             self.busy = error
             return

@@ -47,6 +47,16 @@ class Code(IntEnum):
     DEADLINE = 11
 
 
+class Fault(IntEnum):
+    OWN = 1
+    TIME = 2
+    BOUNDS = 3
+    RECURSION = 4
+    MEMORY = 5
+    DIVISION = 6
+    CRASH = 7
+
+
 class Status(IntEnum):
     OK = 0
     NOT_FOUND = 1
