@@ -3,6 +3,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -30,7 +31,8 @@ static bool split(const char *address, char host[256], char port[16])
 	host[end - address] = 0;
 	if (colon)
 		strcpy(port, colon + 1);
-	return true;
+	/* getaddrinfo() takes what does not fit 16 bits, and makes another port of it. */
+	return !port[strspn(port, "0123456789")] && strlen(port) <= 5 && atoi(port) > 0 && atoi(port) <= UINT16_MAX;
 }
 
 /* single_of is how much of a message one packet holds: IPv6's header is 20 bytes longer. */

@@ -148,6 +148,8 @@ int start_call(struct lambdanic *c, const struct lambdanic_request *r, struct la
 	int64_t timeout = c->options.timeout_ms * MS;
 	struct call *k;
 
+	if (r->len && !r->body)
+		return LAMBDANIC_BAD_ARGUMENT;
 	if (r->len > LN_RPC_MAX_MESSAGE)
 		return LAMBDANIC_REQUEST_TOO_LARGE;
 	k = new_call(c);

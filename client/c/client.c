@@ -16,7 +16,8 @@
 static bool step(struct lambdanic *c, int64_t *now, int64_t until)
 {
 	poll_calls(c, *now);
-	if (c->done.head || c->calls.next == &c->calls)
+	if (c->calls.next == &c->calls ||
+	    (c->done.head && !c->waited)) /* whoever waits for others gets what is done later */
 		return true;
 	if (c->ready.head)
 		until = *now;
@@ -25,10 +26,15 @@ static bool step(struct lambdanic *c, int64_t *now, int64_t until)
 
 int lambdanic_open(struct lambdanic **connection, const char *address, const struct lambdanic_options *options)
 {
-	struct lambdanic *c = calloc(1, sizeof(*c));
+	struct lambdanic *c;
 	int err;
 
+	if (!connection)
+		return LAMBDANIC_BAD_ARGUMENT;
 	*connection = NULL;
+	if (!address)
+		return LAMBDANIC_BAD_ARGUMENT;
+	c = calloc(1, sizeof(*c));
 	if (!c)
 		return LAMBDANIC_SYSTEM;
 	if (options)
@@ -91,8 +97,11 @@ void lambdanic_close(struct lambdanic *c)
 
 int lambdanic_submit(struct lambdanic *c, const struct lambdanic_request *request)
 {
-	int err = start_call(c, request, NULL, now_ns());
+	int err;
 
+	if (!c || !request)
+		return LAMBDANIC_BAD_ARGUMENT;
+	err = start_call(c, request, NULL, now_ns());
 	if (!err)
 		c->pending++;
 	return err;
@@ -103,6 +112,8 @@ int lambdanic_complete(struct lambdanic *c, struct lambdanic_reply *reply, uint6
 	int64_t now = now_ns(), until = now + (int64_t)MIN(timeout_us, UINT64_C(1) << 50) * 1000;
 	struct call *k;
 
+	if (!c || !reply)
+		return LAMBDANIC_BAD_ARGUMENT;
 	while (!(k = dequeue(&c->done))) {
 		bool over = now >= until;
 
@@ -123,6 +134,8 @@ int lambdanic_call_many(struct lambdanic *c, const struct lambdanic_request *req
 	int64_t now = now_ns();
 	size_t started = 0;
 
+	if (!c || (n && (!requests || !replies)))
+		return LAMBDANIC_BAD_ARGUMENT;
 	while (started < n || c->waited) {
 		while (started < n && c->waited < MANY) {
 			struct lambdanic_reply *r = &replies[started];
@@ -154,6 +167,8 @@ int lambdanic_call(struct lambdanic *c, const struct lambdanic_request *request,
 
 void lambdanic_reply_free(struct lambdanic_reply *reply)
 {
+	if (!reply)
+		return;
 	free(reply->body);
 	reply->body = NULL;
 	reply->len = 0;
@@ -161,18 +176,20 @@ void lambdanic_reply_free(struct lambdanic_reply *reply)
 
 size_t lambdanic_pending(const struct lambdanic *c)
 {
-	return c->pending;
+	return c ? c->pending : 0;
 }
 
 int lambdanic_fd(const struct lambdanic *c)
 {
-	return c->fd;
+	return c ? c->fd : LAMBDANIC_BAD_ARGUMENT;
 }
 
 uint64_t lambdanic_next_us(const struct lambdanic *c)
 {
 	int64_t now = now_ns();
 
+	if (!c)
+		return UINT64_MAX;
 	if (c->ready.head || c->done.head || c->wake <= now)
 		return 0;
 	return c->wake == NEVER ? UINT64_MAX : (uint64_t)(c->wake - now) / 1000;
@@ -180,5 +197,6 @@ uint64_t lambdanic_next_us(const struct lambdanic *c)
 
 void lambdanic_get_stats(const struct lambdanic *c, struct lambdanic_stats *stats)
 {
-	*stats = c->stats;
+	if (stats)
+		*stats = c ? c->stats : (struct lambdanic_stats){ 0 };
 }

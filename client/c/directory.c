@@ -36,8 +36,14 @@ static bool copy(char **to, const char *from)
 int lambdanic_directory_open(struct lambdanic_directory **directory, const char *gateway, const char *credentials,
 			     const char *name_space, const struct lambdanic_options *options)
 {
-	struct lambdanic_directory *d = calloc(1, sizeof(*d));
+	struct lambdanic_directory *d;
 
+	if (!directory)
+		return LAMBDANIC_BAD_ARGUMENT;
+	*directory = NULL;
+	if (!gateway)
+		return LAMBDANIC_BAD_ARGUMENT;
+	d = calloc(1, sizeof(*d));
 	*directory = d;
 	if (!d)
 		return LAMBDANIC_SYSTEM;
@@ -126,11 +132,17 @@ static int connection_to(struct lambdanic_directory *d, const char *address, str
 int lambdanic_call_by_name(struct lambdanic_directory *d, const char *name, const struct lambdanic_request *request,
 			   struct lambdanic_reply *reply)
 {
-	struct lambdanic_request r = *request;
+	struct lambdanic_request r;
 	struct lambdanic *connection;
 	struct known *k;
 	int result;
 
+	if (!reply)
+		return LAMBDANIC_BAD_ARGUMENT;
+	*reply = (struct lambdanic_reply){ .result = LAMBDANIC_BAD_ARGUMENT, .user = request ? request->user : NULL };
+	if (!d || !name || !*name || !request || (request->len && !request->body))
+		return LAMBDANIC_BAD_ARGUMENT; /* before the gateway is asked */
+	r = *request;
 	for (bool again = false;; again = true) {
 		*reply = (struct lambdanic_reply){ .user = r.user };
 		result = find(d, name, &k);

@@ -23,6 +23,8 @@ const char *lambdanic_strerror(int result)
 		return "the gateway knows no function of that name";
 	case LAMBDANIC_GATEWAY:
 		return "the gateway refused, or is none: check its address and the credentials";
+	case LAMBDANIC_BAD_ARGUMENT:
+		return "a pointer or a name is missing";
 	case LN_CODE_UNKNOWN_WORKLOAD:
 		return "unknown workload: look the lambda's name up again";
 	case LN_CODE_OVER_QUOTA:

@@ -32,6 +32,7 @@ enum lambdanic_result {
 	LAMBDANIC_BAD_ADDRESS = -5, /* of a server or gateway */
 	LAMBDANIC_NO_FUNCTION = -6, /* the gateway knows no function of that name */
 	LAMBDANIC_GATEWAY = -7, /* the gateway refused, or is none */
+	LAMBDANIC_BAD_ARGUMENT = -8, /* a pointer or a name is missing: nothing was sent */
 };
 
 struct lambdanic; /* a connection */

@@ -286,6 +286,8 @@ int lambdanic_lookup(const char *gateway, const char *credentials, const char *n
 	uint32_t unused;
 	int fd, err;
 
+	if (!gateway || !name || !*name || !function)
+		return LAMBDANIC_BAD_ARGUMENT;
 	if (!strncmp(gateway, "unix:", 5))
 		err = connect_unix(gateway + 5, &fd);
 	else

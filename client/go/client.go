@@ -23,6 +23,9 @@ type Client struct {
 // Dial connects to addr: HOST, HOST:PORT or [IPv6]:PORT. Nothing is sent.
 func Dial(addr string, opts ...Option) (*Client, error) {
 	c := &Client{session: session{options: defaults(opts), epoch: time.Now()}}
+	if err := c.options.check(); err != nil {
+		return nil, fmt.Errorf("dial %s: %w", addr, err)
+	}
 	for range c.options.sockets {
 		conn, err := c.connect(addr)
 		if err != nil {
@@ -62,6 +65,9 @@ func (c *Client) RemoteAddr() net.Addr { return c.sockets[0].conn.RemoteAddr() }
 
 // Call sends req and returns the answer.
 func (c *Client) Call(ctx context.Context, req Request) (Response, error) {
+	if err := req.check(ctx); err != nil {
+		return Response{}, err
+	}
 	var reply bytesSink
 	body := &bytesSource{body: req.Body}
 	r, err := c.call(ctx, &req, len(req.Body), body, &reply, memoryIO{body})
@@ -79,6 +85,9 @@ func (c *Client) Call(ctx context.Context, req Request) (Response, error) {
 // Where the lambda fails on a later packet, w may have part of a reply already; Length then only is that of what the lambda
 // said to its failure.
 func (c *Client) CallStream(ctx context.Context, req Request, body io.Reader, size int, w io.Writer) (Response, error) {
+	if err := checkStream(ctx, &req, body, size, w); err != nil {
+		return Response{}, err
+	}
 	s := newStream(body, size, w)
 	req.Reserve = nil
 	r, err := c.call(ctx, &req, size, &s.in, &s.out, s)

@@ -35,6 +35,9 @@ type Conn struct {
 // DialConn connects to addr: HOST, HOST:PORT or [IPv6]:PORT. Nothing is sent.
 func DialConn(addr string, opts ...Option) (*Conn, error) {
 	c := &Conn{session: session{options: defaults(opts), epoch: time.Now()}, id: firstID(), one: make([]byte, 4096)}
+	if err := c.options.check(); err != nil {
+		return nil, fmt.Errorf("dial %s: %w", addr, err)
+	}
 	udp, err := c.connect(addr)
 	if err != nil {
 		return nil, err
@@ -62,6 +65,9 @@ func (c *Conn) Stats() Stats { return c.stats }
 
 // Call sends req and returns the answer. Its body is valid until the next call.
 func (c *Conn) Call(ctx context.Context, req Request) (Response, error) {
+	if err := req.check(ctx); err != nil {
+		return Response{}, err
+	}
 	deadline, idle := c.deadlineOf(ctx)
 	c.x.reserve = req.Reserve
 	room := c.roomFor(&req)

@@ -102,6 +102,13 @@ func (d *Directory) Stats() (sum Stats) {
 
 // Call sends req, whose Workload does not matter, to the function of that name.
 func (d *Directory) Call(ctx context.Context, name string, req Request) (Response, error) {
+	if err := req.check(ctx); err != nil {
+		return Response{}, fmt.Errorf("call %s: %w", name, err)
+	}
+	callOptions := defaults(d.options.calls)
+	if err := callOptions.check(); err != nil {
+		return Response{}, fmt.Errorf("call %s: %w", name, err)
+	}
 	var stale *Function
 	for {
 		f, err := d.find(ctx, name, stale)
@@ -171,6 +178,9 @@ func (d *Directory) client(to netip.AddrPort) (*Client, error) {
 
 // Lookup asks the gateway. The error is ErrNoFunction or ErrGateway, wrapped.
 func (d *Directory) Lookup(ctx context.Context, name string) (*Function, error) {
+	if name == "" || ctx == nil {
+		return nil, fmt.Errorf("look %q up: %w: give a name and a context", name, ErrArgument)
+	}
 	to := d.url + "/system/function/" + url.PathEscape(name)
 	if d.options.namespace != "" {
 		to += "?namespace=" + url.QueryEscape(d.options.namespace)

@@ -38,6 +38,8 @@ var (
 var (
 	// ErrDeadlineExceeded also is context.DeadlineExceeded.
 	ErrDeadlineExceeded = fmt.Errorf("λ-RPC: no answer in time: %w", context.DeadlineExceeded)
+	// ErrArgument: an argument makes no sense. Nothing was sent.
+	ErrArgument = errors.New("bad argument")
 	// ErrRequestTooLarge: the body needs more packets than the protocol can count.
 	ErrRequestTooLarge = errors.New("λ-RPC: request too large: split it")
 	// ErrReplyTooLarge: the reply is longer than WithMaxReply allows.

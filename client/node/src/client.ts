@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { Endpoint } from "./endpoint.js";
+import { MAX_UINT32, checkBytes, checkFlag, checkOptions, checkText, checkTime, checkWhole, given } from "./arguments.js";
+import { Endpoint, splitAddress } from "./endpoint.js";
 import { Closed, DeadlineExceeded, UnknownWorkload } from "./errors.js";
-import { Gateway, type Function, type GatewayOptions } from "./gateway.js";
+import { Gateway, checkGateway, type Function, type GatewayOptions } from "./gateway.js";
 import { Stats, type CallOptions, type Options, type Reply } from "./session.js";
-import { MAX_MESSAGE } from "./wire.js";
+import { MAX_MESSAGE, PORT } from "./wire.js";
 
 export interface ClientOptions extends Options, GatewayOptions {
   /** Where workload IDs are called: HOST, HOST:PORT or [IPv6]:PORT. */
@@ -12,6 +13,29 @@ export interface ClientOptions extends Options, GatewayOptions {
   /** Who knows functions by their names: unix:PATH, HOST:PORT or [IPv6]:PORT. */
   gateway?: string;
 }
+
+const checkSize = (name: string, value: unknown): void => checkWhole(name, value, MAX_MESSAGE);
+
+const CLIENT_CHECKS = {
+  address(name: string, value: unknown): void {
+    checkText(name, value);
+    splitAddress(value as string, PORT);
+  },
+  gateway: checkGateway, credentials: checkText, namespace: checkText,
+  timeout: checkTime, replyRoom: checkSize, maxReply: checkSize, resend: checkFlag,
+}; // prettier-ignore
+
+const CALL_CHECKS = {
+  method: (name: string, value: unknown): void => checkWhole(name, value, MAX_UINT32),
+  deadline: checkTime,
+  replyRoom: checkSize,
+  once: checkFlag,
+  signal(name: string, value: unknown): void {
+    if (!(value instanceof AbortSignal)) {
+      throw new TypeError(`${name} is no AbortSignal`);
+    }
+  },
+};
 
 /**
  * Makes any number of calls at once.
@@ -28,11 +52,13 @@ export class Client {
   private closed = false;
 
   /** Nothing is sent yet. */
-  constructor({ address, gateway, credentials, namespace, ...options }: ClientOptions) {
+  constructor(settings: ClientOptions) {
+    checkOptions("options", settings, CLIENT_CHECKS);
+    const { address, gateway, credentials, namespace, ...options } = settings;
     if (address === undefined && gateway === undefined) {
       throw new TypeError("give the address of a server or of a gateway");
     }
-    this.options = { timeout: 5000, replyRoom: 512, maxReply: MAX_MESSAGE, resend: true, ...options };
+    this.options = { timeout: 5000, replyRoom: 512, maxReply: MAX_MESSAGE, resend: true, ...given(options) };
     this.address = address;
     const { timeout } = this.options;
     this.gateway = gateway === undefined ? undefined : new Gateway(gateway, { credentials: credentials ?? "", namespace: namespace ?? "", timeout });
@@ -40,6 +66,11 @@ export class Client {
 
   /** Calls a function by its name or workload ID. The promise is rejected with a LambdanicError, or with the signal's reason. */
   async call(target: number | string, body: Uint8Array = new Uint8Array(0), options: CallOptions = {}): Promise<Reply> {
+    checkBytes("body", body);
+    checkOptions("options", options, CALL_CHECKS);
+    if (typeof target !== "string") {
+      checkWhole("the function", target, MAX_UINT32);
+    }
     if (typeof target === "number") {
       if (this.address === undefined) {
         throw new TypeError(`call workload ${target}: workload IDs need an address: give it to the client, or call a name`);

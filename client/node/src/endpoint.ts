@@ -18,7 +18,11 @@ export function splitAddress(address: string, port: number): { host: string; por
   if (host === undefined) {
     throw new TypeError(`no such address: ${JSON.stringify(address)}: give HOST, HOST:PORT or [IPv6]:PORT`);
   }
-  return { host, port: match?.[3] === undefined ? port : Number(match[3]) };
+  const given = match?.[3] === undefined ? port : Number(match[3]);
+  if (given < 1 || given > 65535) {
+    throw new RangeError(`no such port: ${JSON.stringify(address)}: give one from 1 to 65535`);
+  }
+  return { host, port: given };
 }
 
 /** The calls towards one server have their turn when something arrives, when a packet has to be sent again, and when calls were begun. */

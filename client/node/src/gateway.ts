@@ -3,6 +3,7 @@
 
 import { request, type IncomingMessage } from "node:http";
 
+import { checkOptions, checkText, checkTime, given } from "./arguments.js";
 import { splitAddress } from "./endpoint.js";
 import { GatewayError, NoSuchFunction } from "./errors.js";
 
@@ -23,6 +24,25 @@ export interface GatewayOptions {
   timeout?: number;
 }
 
+/** unix:PATH, HOST:PORT or [IPv6]:PORT. */
+export function checkGateway(name: string, value: unknown): void {
+  checkText(name, value);
+  const gateway = value as string;
+  if (gateway === "unix:") {
+    throw new TypeError(`${name} has no path: give unix:PATH, HOST:PORT or [IPv6]:PORT`);
+  }
+  if (!gateway.startsWith("unix:")) {
+    splitAddress(gateway, 8080);
+  }
+}
+
+function checkName(name: unknown): void {
+  checkText("the function", name);
+  if (name === "") {
+    throw new TypeError("the function's name is empty: give a name or a workload ID");
+  }
+}
+
 /** A gateway and what it said. */
 export class Gateway {
   private readonly known = new Map<string, Promise<Function>>();
@@ -33,11 +53,14 @@ export class Gateway {
     private readonly gateway: string,
     options: GatewayOptions = {},
   ) {
-    this.options = { credentials: "", namespace: "", timeout: 5000, ...options };
+    checkGateway("gateway", gateway);
+    checkOptions("options", options, { credentials: checkText, namespace: checkText, timeout: checkTime });
+    this.options = { credentials: "", namespace: "", timeout: 5000, ...given(options) };
   }
 
   /** The function, from memory where it was asked for before. stale is what turned out to be wrong: it is asked for again. */
   async find(name: string, stale?: Function): Promise<Function> {
+    checkName(name);
     const asked = this.known.get(name) ?? this.ask(name);
     const known = await asked;
     if (known !== stale) {
@@ -64,6 +87,7 @@ export class Gateway {
 
   /** Asks the gateway. */
   async lookUp(name: string): Promise<Function> {
+    checkName(name);
     let answer;
     try {
       answer = await this.get(name);

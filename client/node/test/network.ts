@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A server and a bad network in memory, with a clock of their own, after docs/protocol.md.
 
+import { createSocket } from "node:dgram";
+import { once } from "node:events";
+
 import { encode, parse, placement } from "../src/packet.js";
 import { Session, Stats, type CallOptions, type Options, type Reply } from "../src/session.js";
 import { Code, Flag, HEADER_LEN, MAX_MESSAGE, MAX_PAYLOAD, Type, type Header } from "../src/wire.js";
@@ -167,5 +170,23 @@ export class Network {
         this.underWay.push({ at: this.now + delay * (loss > 0 ? 0.5 + this.random() : 1), deliver });
       }
     }
+  }
+}
+
+/** Serves on loopback while f runs. Without a server, nothing is answered. */
+export async function serving(server: Server | undefined, f: (address: string) => Promise<void>, host = "127.0.0.1"): Promise<void> {
+  const socket = createSocket(host === "::1" ? "udp6" : "udp4");
+  socket.on("message", (datagram, peer) => {
+    const answer = server?.answer(datagram);
+    if (answer !== undefined) {
+      socket.send(answer, peer.port, peer.address);
+    }
+  });
+  socket.bind(0, host);
+  await once(socket, "listening");
+  try {
+    await f(`${host === "::1" ? "[::1]" : host}:${socket.address().port}`);
+  } finally {
+    socket.close();
   }
 }

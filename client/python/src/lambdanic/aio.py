@@ -90,14 +90,15 @@ class AsyncClient(Base[AsyncConnection]):
         once: bool = False,
     ) -> Reply:  # fmt: skip
         """Calls a function by its name or workload ID, and returns its reply; raises an Error. The arguments are those of Request."""
-        outcome = await self._call(Request(function, body, method, deadline, reply_room, once))
+        outcome = await self._call(self._check(Request(function, body, method, deadline, reply_room, once)))
         if isinstance(outcome, Error):
             raise outcome
         return outcome
 
     async def call_many(self, requests: Iterable[Request]) -> list[Reply | Error]:
         """Makes several calls at once, and waits for all. Each has its own outcome."""
-        return await asyncio.gather(*(self._call(request) for request in requests))
+        checked = [self._check(request) for request in requests]
+        return await asyncio.gather(*(self._call(request) for request in checked))
 
     async def _call(self, request: Request) -> Reply | Error:
         try:

@@ -15,6 +15,9 @@ from .gateway import Function
 from .session import Reply, Request
 
 
+_LONGEST_POLL = (1 << 31) - 1  # ms
+
+
 class Client(Base[Connection]):
     """Makes calls. It may be used by several threads, which wait for each other: each had better have its own.
 
@@ -48,12 +51,32 @@ class Client(Base[Connection]):
 
     def call_many(self, requests: Iterable[Request]) -> list[Reply | Error]:
         """Makes several calls at once, and waits for all. Each has its own outcome."""
+        checked = [self._check(request) for request in requests]
         with self._lock:
-            ways = [self._start(request, None) for request in requests]
+            ways = self._start_all((request, None) for request in checked)
             self._drive(ways)
-            ways = [self._start(way.call.request, way.function) if isinstance(way, Way) and self._moved(way) else way for way in ways]
-            self._drive(ways)
+            again = {i: way for i, way in enumerate(ways) if isinstance(way, Way) and self._moved(way)}
+            there = self._start_all((way.call.request, way.function) for way in again.values())
+            self._drive(there)
+            for i, way in zip(again, there, strict=True):
+                ways[i] = way
         return [way if isinstance(way, Error) else self._outcome(way) for way in ways]
+
+    def _start_all(self, requests: Iterable[tuple[Request, Function | None]]) -> list[Way[Connection] | Error]:
+        """Begins calls: all of them, or where one cannot be for a reason that is no outcome, such as a name without an address, none."""
+        ways: list[Way[Connection] | Error] = []
+        try:
+            for request, stale in requests:
+                ways.append(self._start(request, stale))
+        except BaseException:
+            self._cancel(ways)
+            raise
+        return ways
+
+    def _cancel(self, outcomes: list[Way[Connection] | Error]) -> None:
+        for way in outcomes:
+            if isinstance(way, Way):
+                way.connection.cancel(way.call)
 
     def _start(self, request: Request, stale: Function | None) -> Way[Connection] | Error:
         """Begins a call. stale is where it was made in vain."""
@@ -84,8 +107,7 @@ class Client(Base[Connection]):
                     return
                 wait_for_any(connections, wake)
         except BaseException:  # KeyboardInterrupt, for instance: nobody waits any more
-            for way in ways:
-                way.connection.cancel(way.call)
+            self._cancel(outcomes)
             raise
 
 
@@ -95,5 +117,5 @@ def wait_for_any(connections: Iterable[Connection], until: float) -> None:
     by_fd = {connection.endpoint.fileno(): connection for connection in connections}
     for fd in by_fd:
         poller.register(fd, select.POLLIN)
-    for fd, _ in poller.poll(ceil(max(0.0, until - time.monotonic()) * 1000)):
+    for fd, _ in poller.poll(min(ceil(max(0.0, until - time.monotonic()) * 1000), _LONGEST_POLL)):
         by_fd[fd].receive()

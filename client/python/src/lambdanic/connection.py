@@ -6,11 +6,12 @@ import time
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from .endpoint import Endpoint
+from .arguments import text
+from .endpoint import Endpoint, split_address
 from .errors import DeadlineExceeded, Error, UnknownWorkload
 from .gateway import Function, Gateway
 from .session import Call, Options, Reply, Request, Session, Stats
-from .wire import MAX_MESSAGE
+from .wire import MAX_MESSAGE, PORT
 
 
 class Connection:
@@ -78,10 +79,13 @@ class Base(Generic[C]):
         """
         if address is None and gateway is None:
             raise ValueError("give the address of a server or of a gateway")
+        if address is not None:
+            text("address", address)
+            split_address(address, PORT)
+        self._options = Options(timeout, reply_room, max_reply, resend)
         self.stats = Stats()
         self._address = address
         self._gateway = Gateway(gateway, credentials=credentials, namespace=namespace, timeout=timeout) if gateway is not None else None
-        self._options = Options(timeout, reply_room, max_reply, resend)
         self._connections: dict[str, C] = {}
         self._closed = False
         self._lock = threading.Lock()  # of those who have several threads
@@ -92,14 +96,22 @@ class Base(Generic[C]):
             return self._gateway.known(request.function)
         return self._find(request, None)
 
+    def _check(self, request: Request) -> Request:
+        """Refuses what this client cannot call, before any call of the same row has begun."""
+        if not isinstance(request, Request):
+            raise TypeError(f"{request!r} is no Request")
+        if isinstance(request.function, str) and self._gateway is None:
+            raise ValueError(f"call {request.function!r}: names need a gateway: give its address to the client, or call a workload ID")
+        if isinstance(request.function, int) and self._address is None:
+            raise ValueError(f"call workload {request.function}: workload IDs need an address: give it to the client, or call a name")
+        return request
+
     def _find(self, request: Request, stale: Function | None) -> Function:
         """Where a request goes. stale is where it did not belong."""
         if isinstance(request.function, str):
-            if self._gateway is None:
-                raise ValueError(f"call {request.function!r}: names need a gateway: give its address to the client, or call a workload ID")
+            assert self._gateway is not None  # as checked
             return self._gateway.find(request.function, stale)
-        if self._address is None:
-            raise ValueError(f"call workload {request.function}: workload IDs need an address: give it to the client, or call a name")
+        assert self._address is not None
         return Function("", request.function, 0, self._address)
 
     def _moved(self, way: Way[C]) -> bool:

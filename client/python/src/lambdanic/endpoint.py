@@ -31,7 +31,7 @@ def split_address(address: str, port: int) -> tuple[str, int]:
         given = given[1:]
     elif address.count(":") == 1:
         host, _, given = address.partition(":")
-    if not host or given and not given.isdecimal():
+    if not host or given and not (given.isascii() and given.isdecimal() and 0 < int(given[:6]) < 1 << 16):
         raise ValueError(f"no such address: {address!r}: give HOST, HOST:PORT or [IPv6]:PORT")
     return host, int(given) if given else port
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
 from urllib.parse import quote
 
+from .arguments import seconds, text
 from .endpoint import split_address
 from .errors import GatewayError, NoSuchFunction
 
@@ -39,6 +40,15 @@ class Gateway:
     asks for. Its methods may be called from any thread."""
 
     def __init__(self, gateway: str, *, credentials: str | None = None, namespace: str | None = None, timeout: float = 5.0) -> None:
+        text("gateway", gateway)
+        if not gateway.startswith("unix:"):
+            split_address(gateway, 8080)
+        elif gateway == "unix:":
+            raise ValueError("the gateway's path is empty: give unix:PATH, HOST:PORT or [IPv6]:PORT")
+        for name, value in (("credentials", credentials), ("namespace", namespace)):
+            if value is not None:
+                text(name, value)
+        seconds("timeout", timeout)
         self._gateway = gateway
         self._headers = {}
         if credentials is not None:
@@ -68,12 +78,13 @@ class Gateway:
 
     def look_up(self, name: str) -> Function:
         """Asks the gateway."""
+        text("name", name)
         try:
             connection = self._connect()
             try:
                 connection.request("GET", f"/system/function/{quote(name, safe='')}{self._query}", headers=self._headers)
                 answer = connection.getresponse()
-                status, text = answer.status, answer.read()
+                status, said = answer.status, answer.read()
             finally:
                 connection.close()
         except (OSError, HTTPException) as e:
@@ -82,7 +93,7 @@ class Gateway:
             raise NoSuchFunction(f"{self._gateway} knows no function {name!r}: deploy it first")
         if status != 200:
             raise GatewayError(f"{self._gateway} refuses to say where {name!r} is: HTTP status {status}: check the credentials")
-        return self._read(name, text)
+        return self._read(name, said)
 
     def _connect(self) -> HTTPConnection:
         if self._gateway.startswith("unix:"):

@@ -6,12 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
 
+from .arguments import bytes_of, flag, seconds, text, whole
 from .errors import Closed, DeadlineExceeded, Error, RequestTooLarge, Stale, TooLarge
 from .exchange import Exchange, deadline_us
 from .packet import BadPacket, NotRPC, parse
 from .wire import MAX_MESSAGE, Flag, Header, Type
 
 _MAX_ATTEMPTS = 8  # times that a call starts over because its revision went away while it ran
+MAX_UINT32 = (1 << 32) - 1
 _MAX_ROOMS = 4096  # bounds what a client with ever new methods remembers
 
 
@@ -25,10 +27,18 @@ class Options:
     max_reply: int = MAX_MESSAGE
     resend: bool = True
 
+    def __post_init__(self) -> None:
+        seconds("timeout", self.timeout)
+        whole("reply_room", self.reply_room, MAX_MESSAGE)
+        whole("max_reply", self.max_reply, MAX_MESSAGE)
+        flag("resend", self.resend)
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
     """One call. function is a workload ID or, where the client knows a gateway, a name. deadline is in seconds for the whole call.
+
+    A bad argument raises TypeError or ValueError at once.
 
     reply_room is how long a reply is expected: so many bytes come back in one packet. 0 is what earlier replies to the same method took. A
     longer reply arrives too, in more packets.
@@ -44,6 +54,20 @@ class Request:
     deadline: float | None = None
     reply_room: int = 0
     once: bool = False
+
+    def __post_init__(self) -> None:
+        if isinstance(self.function, str):
+            text("function", self.function)
+            if not self.function:
+                raise ValueError("the function's name is empty: give a name or a workload ID")
+        else:
+            whole("function", self.function, MAX_UINT32)
+        object.__setattr__(self, "body", bytes_of(self.body))
+        whole("method", self.method, MAX_UINT32)
+        if self.deadline is not None:
+            seconds("deadline", self.deadline)
+        whole("reply_room", self.reply_room, MAX_MESSAGE)
+        flag("once", self.once)
 
 
 @dataclass(frozen=True, slots=True)
