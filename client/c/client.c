@@ -10,14 +10,16 @@
 #define MANY 256 /* calls of lambdanic_call_many() that are in flight at once */
 
 /*
- * step does one round: send, then wait for what comes back, until the given time at the latest. *now is kept up to date, since it takes
- * longer to read the clock than to do most of this.
+ * step does one round: send, then wait for what comes back, until the given time at the latest. Where something is done for the caller
+ * already, it waits for nothing. *now is kept up to date, since it takes longer to read the clock than to do most of this.
  */
 static bool step(struct lambdanic *c, int64_t *now, int64_t until)
 {
+	size_t waited = c->waited;
+
 	poll_calls(c, *now);
-	if (c->calls.next == &c->calls ||
-	    (c->done.head && !c->waited)) /* whoever waits for others gets what is done later */
+	/* Whoever waits for certain calls gets those that were submitted later. */
+	if (c->calls.next == &c->calls || (waited ? c->waited < waited : c->done.head != NULL))
 		return true;
 	if (c->ready.head)
 		until = *now;

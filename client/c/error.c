@@ -53,6 +53,8 @@ const char *lambdanic_strerror(int result)
 
 const char *lambdanic_reply_error(const struct lambdanic_reply *reply)
 {
+	if (!reply)
+		return lambdanic_strerror(LAMBDANIC_BAD_ARGUMENT);
 	if (reply->result != LN_CODE_LAMBDA_FAULT)
 		return lambdanic_strerror(reply->result);
 	switch (reply->fault) {

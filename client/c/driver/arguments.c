@@ -68,6 +68,7 @@ static void ask_badly(struct lambdanic *c)
 	lambdanic_get_stats(c, NULL);
 	lambdanic_get_stats(NULL, &s);
 	say("ok", (int64_t)s.calls);
+	say("ok", lambdanic_reply_error(NULL) != lambdanic_strerror(LAMBDANIC_BAD_ARGUMENT));
 }
 
 static void name_badly(void)

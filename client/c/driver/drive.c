@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Makes calls for the tests: drive ADDRESS (call|many|submit) [OPTION=VALUE]... Each line of standard input is a request:
+ * Makes calls for the tests: drive ADDRESS (call|many|submit|beside) [OPTION=VALUE]... Each line of standard input is a request:
  * WORKLOAD METHOD ROOM DEADLINE_US BODY, the body in hexadecimal behind a dot. Each reply is one line, in order of the
  * requests: RESULT OS_ERROR NEED STATUS REVISION RESENDS BODY. The last line has the counters.
  */
@@ -73,6 +73,15 @@ static void submit_all(struct lambdanic *c)
 		fail("complete", n);
 }
 
+/* One after the other; beside the first, which is submitted and left alone, where so asked. */
+static void call_each(struct lambdanic *c, bool beside)
+{
+	if (beside && calls)
+		replies[0].result = lambdanic_submit(c, &requests[0]);
+	for (size_t i = beside; i < calls; i++)
+		lambdanic_call(c, &requests[i], &replies[i]);
+}
+
 static void set_option(struct lambdanic_options *o, const char *text)
 {
 	const char *value = strchr(text, '=');
@@ -128,8 +137,7 @@ int main(int argc, char **argv)
 	else if (!strcmp(argv[2], "submit"))
 		submit_all(c);
 	else
-		for (size_t i = 0; i < calls; i++)
-			lambdanic_call(c, &requests[i], &replies[i]);
+		call_each(c, !strcmp(argv[2], "beside"));
 	for (size_t i = 0; i < calls; i++) {
 		print(&replies[i]);
 		free((void *)(uintptr_t)requests[i].body);

@@ -403,3 +403,21 @@ func TestForgedResponses(t *testing.T) {
 		}
 	}
 }
+
+// A call ends with its answer, also beside one that was submitted and is not answered: nothing is waited for any more. A spinning client
+// would do so for as long as that one has.
+func TestCallBesideASilentOne(t *testing.T) {
+	const silent = 999
+	s := serve(t, "127.0.0.1:0", rpcserver.Faults{})
+	s.Lose(func(h *api.Header) bool { return h.Method == silent })
+	replies, _ := drive(t, s.Addr().String(), "beside", []request{
+		{workload: echoPacket, method: silent, deadline: time.Hour},
+		{workload: echoPacket, body: text(9), deadline: time.Hour},
+		{workload: echoAssemble, body: text(5000), deadline: time.Hour},
+	}, "once=1", "spin=1")
+	for i, want := range []int{0, 9, 5000} {
+		if r := replies[i]; r.result != 0 || len(r.body) != want {
+			t.Errorf("call %d: %+v", i, r)
+		}
+	}
+}
