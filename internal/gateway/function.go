@@ -361,15 +361,17 @@ func (r *reservation) read(body io.Reader, limit int64) ([]byte, error) {
 		if err := r.add(step); err != nil {
 			return nil, err
 		}
-		grown := make([]byte, int64(len(buf))+step) // to the byte, which neither append() nor bytes.Buffer do
-		had := copy(grown, buf)
-		n, err := io.ReadFull(body, grown[had:])
-		buf = grown[:had+n]
-		switch {
-		case err == io.EOF, err == io.ErrUnexpectedEOF: // ReadFull's own
-			return buf, nil
-		case err != nil:
-			return nil, err
+		grown := make([]byte, len(buf), int64(len(buf))+step) // to the byte, which neither append() nor bytes.Buffer do
+		copy(grown, buf)
+		buf = grown
+		for len(buf) < cap(buf) { // io.ReadFull does not tell a body's end from one that breaks off
+			n, err := body.Read(buf[len(buf):cap(buf)])
+			buf = buf[:len(buf)+n]
+			if err == io.EOF {
+				return buf, nil
+			} else if err != nil {
+				return nil, err
+			}
 		}
 		left -= step
 	}

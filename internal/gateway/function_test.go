@@ -377,6 +377,21 @@ func TestReservation(t *testing.T) {
 	}
 }
 
+// A body that breaks off is no body, and no source either.
+func TestBrokenBodyIsNotWhole(t *testing.T) {
+	cut := io.MultiReader(strings.NewReader("tar"), iotest.ErrReader(io.ErrUnexpectedEOF)) // as net/http reports it
+	r := reservation{memory: semaphore.NewWeighted(firstStep)}
+	if got, err := r.read(cut, firstStep); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("read %q (%v)", got, err)
+	}
+	cut = io.MultiReader(strings.NewReader("tar"), iotest.ErrReader(io.ErrUnexpectedEOF))
+	w := httptest.NewRecorder()
+	New(Config{Manager: &fakeManager{}}).Private().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "POST", "/system/artifacts", cut))
+	if text := w.Body.String(); w.Code != http.StatusBadRequest || !strings.Contains(text, "read the source") {
+		t.Errorf("a source that breaks off: %d %q", w.Code, text)
+	}
+}
+
 // A body that breaks off, or does not come on, ends the call with that reason, whether it is held or streams.
 func TestFunctionBrokenBodies(t *testing.T) {
 	h := newGateway(t).Public()
