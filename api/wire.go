@@ -65,7 +65,7 @@ const (
 // Fault is why a lambda failed: the message length of an error packet with CodeLambdaFault. An older server does not say, which is 0.
 type Fault uint8
 
-// The faults. What a lambda's program returns for one is LN_VERDICT_FAULT(fault) of bpf/layout.h.
+// The faults. What a lambda's program returns for one is LN_VERDICT_OF(fault) of bpf/layout.h.
 const (
 	FaultOwn       Fault = 1 // RETURN_FAULT, abort(), or an answer that there is not
 	FaultTime      Fault = 2 // limits.time ran out

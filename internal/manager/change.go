@@ -36,6 +36,10 @@ func (m *Manager) lock(ctx context.Context) error {
 
 func (m *Manager) unlock() { <-m.changes }
 
+// Close waits for the change that is being made, as long as ctx lasts, and keeps all others from beginning: what they would change is
+// about to close.
+func (m *Manager) Close(ctx context.Context) error { return m.lock(ctx) }
+
 // begin waits for its turn to change a function, and has what an earlier change left over settled first.
 func (m *Manager) begin(ctx context.Context) error {
 	if err := m.lock(ctx); err != nil {
@@ -170,17 +174,20 @@ func (m *Manager) abandon(ctx context.Context, cs []*store.Function, why error) 
 	}
 	m.Step("deploy: abandoned")
 	for _, c := range cs {
-		if served, ok := m.Route(c.Namespace, c.Name); ok {
-			m.report(ctx, c, store.Status{
-				Revision: served.Revision, State: api.StateReady,
-				Reason: fmt.Sprintf("revision %d was refused: %v", c.Revision, why),
-			})
-		} else if failed == nil { // else mend frees it, once nothing runs it
+		if _, serves := m.Route(c.Namespace, c.Name); !serves && failed == nil { // else mend frees it, once nothing runs it
 			failed = m.free(ctx, c.Workload)
 		}
 	}
 	if failed != nil {
 		failed = m.mend(ctx, fmt.Errorf("take a refused revision back: %w", failed))
+	}
+	for _, c := range cs { // after mend, which records statuses too
+		if served, ok := m.Route(c.Namespace, c.Name); ok {
+			m.report(ctx, c, store.Status{
+				Revision: served.Revision, State: api.StateReady,
+				Reason: fmt.Sprintf("revision %d was refused: %v", c.Revision, why),
+			})
+		}
 	}
 	return errors.Join(why, failed)
 }

@@ -238,3 +238,34 @@ func TestHangUpWhileATargetWorks(t *testing.T) {
 	}
 	checkAgreement(t, n, "hung up")
 }
+
+// Whoever closes waits for the change that is being made, which its caller's leaving does not end, and no other begins.
+func TestCloseWaitsForTheChange(t *testing.T) {
+	n := openNode(t, shortdir.New(t), nil)
+	begun, goOn, deploy := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	n.nic.event = func(_ context.Context, what string) error {
+		if what == "before deploy" {
+			close(begun)
+			<-goOn
+		}
+		return nil
+	}
+	ctx, hangUp := context.WithCancel(t.Context())
+	go func() { deploy <- deployed(n.Deploy(ctx, Request{Name: "web", Image: image("0")})) }()
+	<-begun
+	hangUp()
+	if err := n.Close(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("closed amid a change: %v", err)
+	}
+	close(goOn)
+	if err := n.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-deploy; err != nil {
+		t.Error(err)
+	}
+	checkAgreement(t, n, "closed")
+	if len(n.changes) != cap(n.changes) {
+		t.Error("another change may begin")
+	}
+}

@@ -118,6 +118,21 @@ func TestRefusedDeployLeavesRunningRevision(t *testing.T) {
 	if !strings.Contains(f.Reason, "revision 2 was refused") {
 		t.Errorf("reason %q does not tell of the refused deploy", f.Reason)
 	}
+	// Nor is that forgotten where taking it back needs mending, which records what it mended.
+	asked, failed := false, false
+	n.nic.event = func(_ context.Context, what string) error {
+		if asked = asked || what == "before deploy"; !asked || what != "status" || failed {
+			return nil
+		}
+		failed = true
+		return errors.New("lost")
+	}
+	if _, err := n.Deploy(t.Context(), Request{Name: "web", Image: image("1")}); !errors.Is(err, worker.ErrRefused) || !failed {
+		t.Fatalf("deploy says %v, failed: %v", err, failed)
+	}
+	if f, err = n.Describe(t.Context(), "", "web"); err != nil || f.State != api.StateReady || !strings.Contains(f.Reason, "revision 3 was refused") {
+		t.Errorf("after mending %+v (%v)", f, err)
+	}
 }
 
 // A revision that the running one's target refuses does not go elsewhere, where it would start without the kept state.
