@@ -205,6 +205,11 @@ func (d *Daemon) Serve(ctx context.Context) error {
 			_ = s.Close()
 		}
 	}
+	settle, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if late := d.manager.Close(settle); late != nil { // as after a crash
+		d.cfg.Log.Warn("a change is cut short: the next `lambdanic up` completes it or forgets it", "error", late)
+	}
 	return err
 }
 
