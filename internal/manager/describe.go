@@ -70,10 +70,13 @@ func describe(f *store.Function, status store.Status, running worker.Running, mi
 		d.State = api.StateError
 		d.Reason = cmp.Or(d.Reason, fmt.Sprintf("revision %d serves instead: deploy it again", s.Revision))
 	}
-	if why := s.Stats.FaultsBy.Explain(); why != "" {
-		if s.Fault != "" {
-			why += "; at last: " + s.Fault
-		}
+	why := s.Stats.FaultsBy.Explain()
+	if why == "" {
+		why = s.Fault // all that a process of an earlier version says
+	} else if s.Fault != "" {
+		why += "; at last: " + s.Fault
+	}
+	if why != "" {
 		d.Reason = cmp.Or(d.Reason, "requests made it fail: "+why)
 	}
 	return d

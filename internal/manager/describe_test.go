@@ -18,6 +18,10 @@ func TestDescribeExplainsFaults(t *testing.T) {
 	if d := describe(f, store.Status{}, running(), nil); d.State != api.StateReady || d.Reason != "" {
 		t.Errorf("without faults: %q, %q", d.State, d.Reason)
 	}
+	s.Fault = "bus error"
+	if d := describe(f, store.Status{}, running(), nil); !strings.Contains(d.Reason, s.Fault) {
+		t.Errorf("%q does not say %q, though no cause was counted", d.Reason, s.Fault)
+	}
 	s.Stats.FaultsBy = api.FaultsBy{api.FaultTime: 2, api.FaultMemory: 1}
 	s.Fault = "segmentation fault"
 	d := describe(f, store.Status{}, running(), nil)
