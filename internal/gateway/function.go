@@ -382,7 +382,8 @@ func (r *reservation) read(body io.Reader, limit int64) ([]byte, error) {
 	return buf, nil
 }
 
-// patientReader waits a while for the sender, but not for ever. Its errors are errSlow and errBody.
+// patientReader waits a while for the sender, but not for ever. Its errors are errSlow and errBody. At the end of the body no
+// deadline is left: the server goes on reading, to see the caller hang up, and would take one that passes for that.
 type patientReader struct {
 	io.Reader
 	http  *http.ResponseController
@@ -399,7 +400,9 @@ func (p *patientReader) Read(b []byte) (int, error) {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return n, errSlow
-	case err != nil && err != io.EOF:
+	case err == io.EOF:
+		_ = p.http.SetReadDeadline(time.Time{})
+	case err != nil:
 		return n, fmt.Errorf("%w: %w", errBody, err)
 	}
 	return n, err

@@ -326,14 +326,16 @@ func TestFunctionIdleBodies(t *testing.T) {
 	_ = r.Body.Close()
 }
 
-// deadlines records the last read deadline that was set.
+// deadlines records the last read deadline that was set, and the last but those that were taken away.
 type deadlines struct {
 	http.ResponseWriter
-	read time.Time
+	read, last time.Time
 }
 
 func (d *deadlines) SetReadDeadline(t time.Time) error {
-	d.read = t
+	if d.last = t; !t.IsZero() {
+		d.read = t
+	}
 	return nil
 }
 
@@ -347,6 +349,9 @@ func TestBodyDeadline(t *testing.T) {
 		r.Reader, r.http = iotest.OneByteReader(strings.NewReader("body")), http.NewResponseController(d)
 		if _, err := io.ReadAll(r); err != nil {
 			t.Fatal(err)
+		}
+		if !d.last.IsZero() { // it would end a call that takes longer
+			t.Errorf("%s: at the body's end, the deadline is %v", name, d.last)
 		}
 		if name == "held" && !d.read.Equal(until) || name == "streamed" && !d.read.After(until) {
 			t.Errorf("a body that is %s may be read for another %v", name, time.Until(d.read))
