@@ -15,13 +15,18 @@ type Invoke func(ctx context.Context, method uint32, request []byte) (api.Status
 func RunExamples(ctx context.Context, examples []api.Example, invoke Invoke) error {
 	var errs []error
 	for i, e := range examples {
-		status, reply, err := invoke(ctx, e.Method, e.RequestBytes())
-		if err == nil {
-			err = e.Check(status, reply)
-		}
-		if err != nil {
+		if err := RunExample(ctx, e, invoke); err != nil {
 			errs = append(errs, fmt.Errorf("example %d (%s): %w", i+1, e.Name, err))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// RunExample sends an example's request, and says how the reply differs from the example's, or why there was none.
+func RunExample(ctx context.Context, e api.Example, invoke Invoke) error {
+	status, reply, err := invoke(ctx, e.Method, e.RequestBytes())
+	if err != nil {
+		return err
+	}
+	return e.Check(status, reply)
 }

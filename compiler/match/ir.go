@@ -222,7 +222,7 @@ func Num(n uint64) Const { return Const{new(big.Int).SetUint64(n)} }
 type Calculation struct {
 	Field   *Field
 	Inputs  []Input
-	Payload bool // what follows the headers belongs to the list
+	Payload bool // what is behind the checksum's own header belongs to the list
 	Verify  bool // drop packets in which it is wrong
 	Update  bool // set it when the packet leaves
 	When    Expr // nil: always

@@ -14,6 +14,7 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/bench/instance"
 	lambdanic "github.com/lambdanic/lambdanic/client/go"
+	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/internal/daemon"
 )
 
@@ -37,14 +38,15 @@ type Result struct {
 // Run builds the lambdas in dirs, deploys each on every target, and asks it its examples. The error is of what kept it from
 // asking; wrong answers are in the results.
 func Run(ctx context.Context, dirs []string, o Options) (results []Result, err error) {
-	for _, dir := range dirs {
-		if _, err := read(dir); err != nil {
+	lists := make([][]api.Example, len(dirs))
+	for i, dir := range dirs {
+		if lists[i], err = read(dir); err != nil {
 			return nil, err
 		}
 	}
 	err = instance.With(ctx, "test", func(ctx context.Context, c *daemon.Client, p daemon.Paths) error {
-		for _, dir := range dirs {
-			more, err := o.try(ctx, c, p, dir)
+		for i, dir := range dirs {
+			more, err := o.try(ctx, c, p, dir, lists[i])
 			results = append(results, more...)
 			if err != nil {
 				return err
@@ -88,11 +90,7 @@ func (o Options) progress(what string) (end func()) {
 	return o.Progress(what)
 }
 
-func (o Options) try(ctx context.Context, c *daemon.Client, p daemon.Paths, dir string) (results []Result, err error) {
-	list, err := read(dir)
-	if err != nil {
-		return nil, err
-	}
+func (o Options) try(ctx context.Context, c *daemon.Client, p daemon.Paths, dir string, list []api.Example) (results []Result, err error) {
 	end := o.progress("building " + dir)
 	a, err := daemon.Build(ctx, p, dir)
 	end()
@@ -138,13 +136,13 @@ func (o Options) ask(ctx context.Context, c *daemon.Client, a *api.Artifact, tar
 		return nil, fmt.Errorf("call %s on %s: %w", a.Spec.Name, target, err)
 	}
 	defer client.Close()
+	invoke := func(ctx context.Context, method uint32, request []byte) (api.Status, []byte, error) {
+		answer, err := client.Call(ctx, lambdanic.Request{Workload: f.Workload, Method: method, Body: request})
+		return answer.Status, answer.Body, err
+	}
 	for _, e := range list {
 		r := Result{Lambda: a.Spec.Name, Target: target, Example: e.Name}
-		answer, err := client.Call(ctx, lambdanic.Request{Workload: f.Workload, Method: e.Method, Body: e.RequestBytes()})
-		if err == nil {
-			err = e.Check(answer.Status, answer.Body)
-		}
-		if err != nil {
+		if err := compiler.RunExample(ctx, e, invoke); err != nil {
 			r.Error = err.Error()
 		}
 		results = append(results, r)

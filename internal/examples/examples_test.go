@@ -56,7 +56,7 @@ func TestBundledLambdas(t *testing.T) {
 	}
 }
 
-// write makes a lambda that answers nothing to anything, or with the statement given.
+// write makes a lambda that answers nothing to anything; files take the place of its own.
 func write(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
