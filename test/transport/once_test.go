@@ -90,8 +90,10 @@ func TestExecutedOnce(t *testing.T) {
 			req  lambdanic.Request
 			n    uint32
 		}{
+			// Its client does not say when it has its answer, so this has the NIC's 8,192 records to itself: what the others leave
+			// behind would need their room, and an answer that is still wanted may go for it.
+			{"by the spec", lambdanic.Request{Workload: byItsSpec}, n / 20},
 			{"asked for", lambdanic.Request{Workload: askedFor, Once: true}, n},
-			{"by the spec", lambdanic.Request{Workload: byItsSpec}, n / 10},
 			{"a message", lambdanic.Request{Workload: assembled, Once: true}, n / 4},
 		} {
 			relay := between(t, s.addr(test.req.Workload), bad)
