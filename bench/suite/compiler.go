@@ -305,7 +305,7 @@ func share(part, of int) report.Samples { return report.Samples{100 * float64(pa
 // randomShare says how many percent of random programs load, and how many of those do not agree.
 func randomShare(ctx context.Context, r *rig.Rig, _ *stand.Stand, o Options) ([]report.Result, error) {
 	total := randomPrograms * o.rounds()
-	loaded, disagree := 0, 0
+	loaded, disagree, done := 0, 0, 0
 	var failed []string
 	artifacts, wait := buildRandom(ctx, total)
 	for b := range artifacts {
@@ -324,11 +324,13 @@ func randomShare(ctx context.Context, r *rig.Rig, _ *stand.Stand, o Options) ([]
 			failed = append(failed, fmt.Sprintf("seed %d: %s", b.seed, firstLine(err)))
 			o.log("compiler: random program of %s", failed[len(failed)-1])
 		}
+		if done++; done%randomPrograms == 0 {
+			o.log("compiler: %d of %d random programs, %d load, %d of these disagree", done, total, loaded, disagree)
+		}
 	}
 	if err := wait(); err != nil {
 		return nil, err
 	}
-	o.log("compiler: %d of %d random programs load, %d of these disagree", loaded, total, disagree)
 	load := report.Compare("random_load", "%", report.Higher, sourceRandom, share(loaded, total), nil)
 	load.Notes = failed
 	return []report.Result{

@@ -117,8 +117,10 @@ func Run(ctx context.Context, c Command) (stdout, stderr []byte, err error) {
 	case bounded.Err() != nil:
 		return nil, nil, context.Cause(bounded)
 	}
-	return out.kept.Bytes(), diag.kept.Bytes(), classify(err, diag.kept.Bytes())
+	return out.kept.Bytes(), diag.kept.Bytes(), c.classify(err, diag.kept.Bytes())
 }
+
+func seconds(d time.Duration) int { return int(d.Seconds()) }
 
 // arguments lists what bwrap has to do. The files are its descriptors from 3 on.
 func (c *Command) arguments(prlimit string) []string {
@@ -139,7 +141,7 @@ func (c *Command) arguments(prlimit string) []string {
 		// The limits are set inside: in a fresh user namespace, processes are counted from zero.
 		prlimit, "--core=0", "--nofile=256",
 		fmt.Sprintf("--as=%d", c.Limits.Memory),
-		fmt.Sprintf("--cpu=%d", int(c.Limits.CPU.Seconds())),
+		fmt.Sprintf("--cpu=%d:%d", seconds(c.Limits.CPU), seconds(c.Limits.CPU)+1), // the hard limit kills, as does a lack of memory
 		fmt.Sprintf("--fsize=%d", max(c.Limits.Output, c.Limits.Scratch)),
 		fmt.Sprintf("--nproc=%d", c.Limits.Processes),
 		"--")
@@ -147,7 +149,7 @@ func (c *Command) arguments(prlimit string) []string {
 }
 
 // classify tells a failure of the tool from one of the sandbox.
-func classify(err error, diag []byte) error {
+func (c *Command) classify(err error, diag []byte) error {
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
@@ -168,8 +170,10 @@ func classify(err error, diag []byte) error {
 	}
 	// bwrap reports a child that died of signal N as status 128+N, as shells do.
 	switch code := exit.ExitCode(); syscall.Signal(code - 128) {
-	case syscall.SIGKILL, syscall.SIGXCPU:
-		return fmt.Errorf("%w: too much CPU time or memory", ErrLimit)
+	case syscall.SIGXCPU:
+		return fmt.Errorf("%w: more than %d s of CPU time: make the source smaller, or build it on a faster machine", ErrLimit, seconds(c.Limits.CPU))
+	case syscall.SIGKILL:
+		return fmt.Errorf("%w: killed in the sandbox: the machine may be short of memory, try again", ErrLimit)
 	case syscall.SIGXFSZ:
 		return fmt.Errorf("%w: too large a file", ErrLimit)
 	default:

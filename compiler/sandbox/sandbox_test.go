@@ -69,7 +69,8 @@ func TestRunKeepsLimits(t *testing.T) {
 		want   string
 	}{
 		"wall clock": {"sleep 1000", func(l *Limits) { l.Wall = 50 * time.Millisecond }, "not done after 50ms"},
-		"CPU":        {"while :; do :; done", func(l *Limits) { l.CPU = time.Second }, "CPU time"},
+		"CPU":        {"while :; do :; done", func(l *Limits) { l.CPU = time.Second }, "more than 1 s of CPU time"},
+		"no memory":  {"kill -9 $$", func(*Limits) {}, "short of memory"}, // as the kernel does when there is none
 		"output":     {"while :; do echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa; done", func(*Limits) {}, "bytes of output"},
 		"messages":   {"while :; do echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa >&2; done", func(*Limits) {}, "bytes of output"},
 	} {

@@ -91,7 +91,7 @@ func TestRunWaitsNoLongerThanItsCaller(t *testing.T) {
 // What a busy machine does to a run is not for want of a sandbox, nor the source's fault.
 func TestRunOnABusyMachine(t *testing.T) {
 	for name, err := range map[string]error{
-		"output held open": classify(exec.ErrWaitDelay, nil),
+		"output held open": (&Command{}).classify(exec.ErrWaitDelay, nil),
 		"killed":           func() error { fakeBwrap(t, "kill -9 $$\n"); _, _, err := Run(t.Context(), shell("true")); return err }(),
 	} {
 		if !errors.Is(err, ErrLimit) || errors.Is(err, ErrUnavailable) || errors.As(err, new(*ExitError)) {
