@@ -140,7 +140,9 @@ LN_GLOBAL int ln_call_send(struct xdp_md *ctx, struct ln_flow *flow, const struc
 {
 	__u32 l3_len, l4, head, udp_len;
 	struct bpf_fib_lookup fib = {};
+	const volatile struct ln_addresses *addresses;
 	const volatile void *own;
+	__u32 zero = 0;
 	struct ln_memcached *frame;
 	struct udphdr *udp;
 	struct ethhdr *eth;
@@ -153,8 +155,11 @@ LN_GLOBAL int ln_call_send(struct xdp_md *ctx, struct ln_flow *flow, const struc
 	head = sizeof(*udp) + ln_call_frame(bpf_ntohs(out->port));
 	udp_len = head + out->len;
 	own = flow->own_addr;
+	addresses = bpf_map_lookup_elem(&ln_own, &zero);
+	if (!addresses)
+		return -LN_CODE_UNREACHABLE;
 	if (svc->ipv6 != flow->ipv6)
-		own = svc->ipv6 ? (const volatile void *)ln_own_addr6 : &ln_own_addr4;
+		own = svc->ipv6 ? (const volatile void *)addresses->own6 : &addresses->own4;
 	if (ln_next_hop(ctx, &fib, svc, own))
 		return -LN_CODE_UNREACHABLE;
 

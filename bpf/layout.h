@@ -12,7 +12,7 @@
 #include <linux/types.h>
 
 /* Raise when a record below changes: a daemon adopts a pinned NIC program of its own version only. */
-enum ln_version { LN_LAYOUT_VERSION = 11 };
+enum ln_version { LN_LAYOUT_VERSION = 12 };
 
 enum ln_limit {
 	LN_MAX_WORKLOADS = 65536, /* dispatch entries; the low half of a workload ID is its index */
@@ -107,6 +107,17 @@ struct ln_split {
 enum ln_protocol {
 	LN_PROTOCOL_MEMCACHED = 1, /* an 8-byte frame header with a request ID leads every datagram */
 	LN_PROTOCOL_RAW = 2, /* datagrams are the lambda's own; a source port is one call's alone */
+};
+
+/*
+ * The NIC's own addresses, as in struct ln_flow. User space changes them while packets come: an address is complete before
+ * count includes it, and one that goes is overwritten by the last before count leaves that out.
+ */
+struct ln_addresses {
+	__u32 count;
+	__be32 own4; /* sources of external calls across address families */
+	__u64 own6[2];
+	__u64 all[LN_MAX_ADDRESSES][2]; /* whose packets are ours */
 };
 
 /* One server of an external service that a lambda may call. Addresses as on the wire; IPv4 in the first four bytes. */

@@ -34,6 +34,14 @@ struct {
 	__type(value, struct ln_slot);
 } ln_slots SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct ln_addresses);
+} ln_own SEC(".maps");
+
 /* Dispatch words, by the low half of the workload ID; written by single stores to mapped memory. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -292,10 +300,6 @@ struct {
 /* Set by the loader, constant while the program is attached. */
 const volatile __u8 ln_unknown_reply; /* 1: unknown workloads get an error reply; 0: they go to the host */
 const volatile __u8 ln_verify_checksum; /* 1: requests with a wrong UDP checksum are dropped */
-const volatile __be32 ln_own_addr4; /* sources of external calls across address families */
-const volatile __u8 ln_own_addr6[16] __attribute__((aligned(8)));
-const volatile __u64 ln_addresses[LN_MAX_ADDRESSES][2]; /* whose packets are ours, as in struct ln_flow */
-const volatile __u32 ln_address_count; /* 0: any */
 const volatile __u64 ln_secret; /* keys the hash of message records */
 const volatile __u64 ln_call_key[2]; /* keys the numbers that calls are known by */
 

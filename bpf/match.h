@@ -42,11 +42,17 @@ static __always_inline int ln_is_peer(const struct ln_flow *flow)
 static __always_inline int ln_is_ours(const struct ln_flow *flow)
 {
 	const __u64 *addr = (const __u64 *)flow->own_addr;
+	const volatile struct ln_addresses *own;
+	__u32 count, zero = 0;
 
-	for (__u32 i = 0; i < LN_MAX_ADDRESSES && i < ln_address_count; i++)
-		if (addr[0] == ln_addresses[i][0] && addr[1] == ln_addresses[i][1])
+	own = bpf_map_lookup_elem(&ln_own, &zero);
+	if (!own)
+		return 0;
+	count = own->count;
+	for (__u32 i = 0; i < LN_MAX_ADDRESSES && i < count; i++)
+		if (addr[0] == own->all[i][0] && addr[1] == own->all[i][1])
 			return 1;
-	return !ln_address_count;
+	return 0;
 }
 
 /* The slot that serves a new request for this workload; LN_MATCH_NONE or LN_MATCH_HOST. */

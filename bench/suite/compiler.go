@@ -309,6 +309,9 @@ func randomShare(ctx context.Context, r *rig.Rig, _ *stand.Stand, o Options) ([]
 	var failed []string
 	artifacts, wait := buildRandom(ctx, total)
 	for b := range artifacts {
+		if ctx.Err() != nil {
+			break
+		}
 		err := b.err
 		if err == nil {
 			err = r.Compare(ctx, b.artifact, randomc.Requests(b.seed))
@@ -328,7 +331,7 @@ func randomShare(ctx context.Context, r *rig.Rig, _ *stand.Stand, o Options) ([]
 			o.log("compiler: %d of %d random programs, %d load, %d of these disagree", done, total, loaded, disagree)
 		}
 	}
-	if err := wait(); err != nil {
+	if err := errors.Join(ctx.Err(), wait()); err != nil {
 		return nil, err
 	}
 	load := report.Compare("random_load", "%", report.Higher, sourceRandom, share(loaded, total), nil)
@@ -352,6 +355,9 @@ func buildRandom(ctx context.Context, total int) (<-chan randomBuild, func() err
 	group.SetLimit(max(1, serverCPU()+1))
 	go func() {
 		for seed := range uint64(total) {
+			if ctx.Err() != nil {
+				break
+			}
 			group.Go(func() error {
 				a, err := randomc.Build(ctx, seed)
 				select {

@@ -62,7 +62,7 @@ func openPinned(dir string) (*rootObjects, error) {
 		"ln_copies": &objs.LnCopies, "ln_handed": &objs.LnHanded,
 		"ln_messages": &objs.LnMessages, "ln_next_call": &objs.LnNextCall, "ln_onces": &objs.LnOnces, "ln_passes": &objs.LnPasses,
 		"ln_programs": &objs.LnPrograms, "ln_questions": &objs.LnQuestions,
-		"ln_parts": &objs.LnParts, "ln_qps": &objs.LnQps, "ln_regions": &objs.LnRegions,
+		"ln_own": &objs.LnOwn, "ln_parts": &objs.LnParts, "ln_qps": &objs.LnQps, "ln_regions": &objs.LnRegions,
 		"ln_requests": &objs.LnRequests, "ln_scratchpads": &objs.LnScratchpads, "ln_services": &objs.LnServices,
 		"ln_slot_stats": &objs.LnSlotStats, "ln_slots": &objs.LnSlots, "ln_splits": &objs.LnSplits,
 		"ln_waiting": &objs.LnWaiting,

@@ -64,7 +64,7 @@ func (n *NIC) prepareCard(ctx context.Context, d *backend.Deployment) (*onCard, 
 	if n.card.workload != 0 && n.card.workload != d.Workload {
 		return nil, fmt.Errorf("%w: offload: the card runs one program, and has that of workload %#x: deploy that without offload first", ErrRefused, n.card.workload)
 	}
-	if !n.rec.Addr.Is4() {
+	if !n.reach.Load().Addr.Is4() {
 		return nil, fmt.Errorf("%w: offload: the card speaks IPv4, and %s has no such address: give it one with `ip addr add`", ErrRefused, n.rec.Interface)
 	}
 	found, err := report.Offload(ctx, d.Source)
@@ -82,7 +82,7 @@ func (n *NIC) prepareCard(ctx context.Context, d *backend.Deployment) (*onCard, 
 	if err != nil {
 		return nil, fmt.Errorf("%w: offload: %w", ErrRefused, err)
 	}
-	config := compiler.NFPConfig{Workload: d.Workload, Revision: d.Revision, Address: n.rec.Addr.As4()}
+	config := compiler.NFPConfig{Workload: d.Workload, Revision: d.Revision, Address: n.reach.Load().Addr.As4()}
 	if err := coll.Maps[compiler.NFPConfigMap].Put(uint32(0), config); err != nil {
 		coll.Close()
 		return nil, fmt.Errorf("offload: tell the card its workload: %w", err)

@@ -26,6 +26,7 @@ const (
 	expireMapLnMessages       = "ln_messages"
 	expireMapLnNextCall       = "ln_next_call"
 	expireMapLnOnces          = "ln_onces"
+	expireMapLnOwn            = "ln_own"
 	expireMapLnParts          = "ln_parts"
 	expireMapLnPasses         = "ln_passes"
 	expireMapLnPrograms       = "ln_programs"
@@ -42,13 +43,9 @@ const (
 	expireMapLnSplits         = "ln_splits"
 	expireMapLnWaiting        = "ln_waiting"
 	expireProgLnExpire        = "ln_expire"
-	expireVarLnAddressCount   = "ln_address_count"
-	expireVarLnAddresses      = "ln_addresses"
 	expireVarLnCallKey        = "ln_call_key"
 	expireVarLnGeneric        = "ln_generic"
 	expireVarLnHandedCount    = "ln_handed_count"
-	expireVarLnOwnAddr4       = "ln_own_addr4"
-	expireVarLnOwnAddr6       = "ln_own_addr6"
 	expireVarLnSecret         = "ln_secret"
 	expireVarLnUnknownReply   = "ln_unknown_reply"
 	expireVarLnVerifyChecksum = "ln_verify_checksum"
@@ -114,6 +111,7 @@ type expireMapSpecs struct {
 	LnMessages    *ebpf.MapSpec `ebpf:"ln_messages"`
 	LnNextCall    *ebpf.MapSpec `ebpf:"ln_next_call"`
 	LnOnces       *ebpf.MapSpec `ebpf:"ln_onces"`
+	LnOwn         *ebpf.MapSpec `ebpf:"ln_own"`
 	LnParts       *ebpf.MapSpec `ebpf:"ln_parts"`
 	LnPasses      *ebpf.MapSpec `ebpf:"ln_passes"`
 	LnPrograms    *ebpf.MapSpec `ebpf:"ln_programs"`
@@ -135,13 +133,9 @@ type expireMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type expireVariableSpecs struct {
-	LnAddressCount   *ebpf.VariableSpec `ebpf:"ln_address_count"`
-	LnAddresses      *ebpf.VariableSpec `ebpf:"ln_addresses"`
 	LnCallKey        *ebpf.VariableSpec `ebpf:"ln_call_key"`
 	LnGeneric        *ebpf.VariableSpec `ebpf:"ln_generic"`
 	LnHandedCount    *ebpf.VariableSpec `ebpf:"ln_handed_count"`
-	LnOwnAddr4       *ebpf.VariableSpec `ebpf:"ln_own_addr4"`
-	LnOwnAddr6       *ebpf.VariableSpec `ebpf:"ln_own_addr6"`
 	LnSecret         *ebpf.VariableSpec `ebpf:"ln_secret"`
 	LnUnknownReply   *ebpf.VariableSpec `ebpf:"ln_unknown_reply"`
 	LnVerifyChecksum *ebpf.VariableSpec `ebpf:"ln_verify_checksum"`
@@ -178,6 +172,7 @@ type expireMaps struct {
 	LnMessages    *ebpf.Map `ebpf:"ln_messages"`
 	LnNextCall    *ebpf.Map `ebpf:"ln_next_call"`
 	LnOnces       *ebpf.Map `ebpf:"ln_onces"`
+	LnOwn         *ebpf.Map `ebpf:"ln_own"`
 	LnParts       *ebpf.Map `ebpf:"ln_parts"`
 	LnPasses      *ebpf.Map `ebpf:"ln_passes"`
 	LnPrograms    *ebpf.Map `ebpf:"ln_programs"`
@@ -207,6 +202,7 @@ func (m *expireMaps) Close() error {
 		m.LnMessages,
 		m.LnNextCall,
 		m.LnOnces,
+		m.LnOwn,
 		m.LnParts,
 		m.LnPasses,
 		m.LnPrograms,
@@ -229,13 +225,9 @@ func (m *expireMaps) Close() error {
 //
 // It can be passed to loadExpireObjects or ebpf.CollectionSpec.LoadAndAssign.
 type expireVariables struct {
-	LnAddressCount   *ebpf.Variable `ebpf:"ln_address_count"`
-	LnAddresses      *ebpf.Variable `ebpf:"ln_addresses"`
 	LnCallKey        *ebpf.Variable `ebpf:"ln_call_key"`
 	LnGeneric        *ebpf.Variable `ebpf:"ln_generic"`
 	LnHandedCount    *ebpf.Variable `ebpf:"ln_handed_count"`
-	LnOwnAddr4       *ebpf.Variable `ebpf:"ln_own_addr4"`
-	LnOwnAddr6       *ebpf.Variable `ebpf:"ln_own_addr6"`
 	LnSecret         *ebpf.Variable `ebpf:"ln_secret"`
 	LnUnknownReply   *ebpf.Variable `ebpf:"ln_unknown_reply"`
 	LnVerifyChecksum *ebpf.Variable `ebpf:"ln_verify_checksum"`

@@ -402,7 +402,7 @@ func TestHostileObjects(t *testing.T) {
 // The loopback carries all that this machine says to itself, and no other machine reaches it.
 func TestLoopbackIsNoNIC(t *testing.T) {
 	r := &record{Interface: "lo"}
-	if err := r.findAddresses(); err == nil || !strings.Contains(err.Error(), "lo is the loopback") {
+	if err := r.findAddresses(Config{}); err == nil || !strings.Contains(err.Error(), "lo is the loopback") {
 		t.Errorf("got %v", err)
 	}
 }

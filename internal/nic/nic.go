@@ -7,11 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -102,6 +102,8 @@ type NIC struct {
 	root     link.Link
 	dispatch *dispatch
 	rdma     *rdma
+	own      *ownAddresses
+	reach    atomic.Pointer[reach]
 	adopted  bool
 	card     card
 
@@ -136,6 +138,7 @@ func Up(ctx context.Context, c Config) (*NIC, error) {
 			n, err := adopt(c, rec)
 			if err == nil {
 				n.keepPacer()
+				n.keepAddresses()
 				return n, nil
 			}
 			why = err
@@ -150,6 +153,7 @@ func Up(ctx context.Context, c Config) (*NIC, error) {
 		return nil, errors.Join(err, Down(ctx, c))
 	}
 	n.keepPacer()
+	n.keepAddresses()
 	return n, nil
 }
 
@@ -166,13 +170,12 @@ func create(c Config) (*NIC, error) {
 		}
 		c.reached("virtual NIC made")
 		rec.Namespace, rec.Interface, rec.HostEnd = v.namespace, v.nic, v.host
-		rec.Addr, rec.Addr6, rec.HostAddr = v.nicAddr(), v.nicAddr6(), v.hostAddr()
-		rec.Addrs = []netip.Addr{rec.Addr, rec.Addr6}
-	} else if err := rec.findAddresses(); err != nil {
+		rec.reach = v.reach(c.Addresses)
+	} else if err := rec.findAddresses(c); err != nil {
 		return nil, err
 	}
-	if rec.Addrs = append(rec.Addrs, c.Addresses...); len(rec.Addrs) > int(rootLnLimitLN_MAX_ADDRESSES) {
-		return nil, fmt.Errorf("%d addresses are more than the %d that a NIC can have: remove some from %s", len(rec.Addrs), rootLnLimitLN_MAX_ADDRESSES, rec.Interface)
+	if len(rec.Addrs) > maxAddresses {
+		return nil, fmt.Errorf("%d addresses are more than the %d that a NIC can have: remove some from %s, or name fewer", len(rec.Addrs), maxAddresses, rec.Interface)
 	}
 	objs, err := loadRootProgram(c, rec)
 	if err != nil {
@@ -203,44 +206,29 @@ func newNIC(c Config, rec *record, objs *rootObjects) (*NIC, error) {
 	if err != nil {
 		return nil, errors.Join(err, d.close())
 	}
-	return &NIC{
-		cfg: c, rec: rec, objs: objs, dispatch: d, rdma: m, workloads: map[uint32]*revision{}, loaded: map[uint32]*revision{}, closing: make(chan struct{}),
+	own, err := mapAddresses(objs.LnOwn)
+	if err != nil {
+		return nil, errors.Join(err, d.close(), m.close())
+	}
+	n := &NIC{
+		cfg: c, rec: rec, objs: objs, dispatch: d, rdma: m, own: own, workloads: map[uint32]*revision{}, loaded: map[uint32]*revision{}, closing: make(chan struct{}),
 		slots:    newRanges(1, objs.LnSlots.MaxEntries()),
 		buckets:  newRanges(0, objs.LnMessages.MaxEntries()),
 		services: newRanges(0, objs.LnServices.MaxEntries()),
-	}, nil
+	}
+	n.reach.Store(&rec.reach)
+	own.set(&rec.reach)
+	return n, nil
 }
 
 // findAddresses fills in what a real interface is called and how it is reached.
-func (r *record) findAddresses() error {
-	l, err := netlink.LinkByName(r.Interface)
+func (r *record) findAddresses(c Config) error {
+	l, err := linkOf(r.Interface)
 	if err != nil {
-		return fmt.Errorf("interface %s does not exist: see `ip link` for those that do", r.Interface)
-	}
-	if l.Attrs().Flags&net.FlagLoopback != 0 {
-		return fmt.Errorf("interface %s is the loopback, which no other machine reaches: name another, or leave it out for a virtual NIC", r.Interface)
+		return err
 	}
 	r.Index = l.Attrs().Index
-	addrs, err := veth.Addresses(l, netlink.FAMILY_ALL)
-	if err != nil {
-		return fmt.Errorf("list the addresses of %s: %w", r.Interface, err)
-	}
-	for _, a := range addrs {
-		ip, _ := netip.AddrFromSlice(a.IP)
-		ip = ip.Unmap()
-		r.Addrs = append(r.Addrs, ip)
-		switch {
-		case ip.Is4() && !r.Addr.IsValid():
-			r.Addr = ip
-		case ip.Is6() && !ip.IsLinkLocalUnicast() && !r.Addr6.IsValid():
-			r.Addr6 = ip
-		}
-	}
-	if !r.Addr.IsValid() && !r.Addr6.IsValid() {
-		return fmt.Errorf("interface %s has no address: give it one with `ip addr add`", r.Interface)
-	}
-	r.HostAddr = r.Addr
-	return nil
+	return r.find(l, c.Addresses)
 }
 
 // loadRootProgram loads the root program with this NIC's constants and pins its maps.
@@ -260,18 +248,6 @@ func loadRootProgram(c Config, rec *record) (*rootObjects, error) {
 		"ln_unknown_reply": flag(c.UnknownError), "ln_verify_checksum": flag(c.Verify),
 		"ln_secret": binary.NativeEndian.Uint64(secret[:]), "ln_call_key": callKey, "ln_crc_tables": crcTables(),
 	}
-	if rec.Addr.IsValid() {
-		a := rec.Addr.As4()
-		constants["ln_own_addr4"] = binary.NativeEndian.Uint32(a[:])
-	}
-	if rec.Addr6.IsValid() {
-		constants["ln_own_addr6"] = rec.Addr6.As16()
-	}
-	addresses := [rootLnLimitLN_MAX_ADDRESSES][16]byte{}
-	for i, a := range rec.Addrs {
-		copy(addresses[i][:], a.AsSlice())
-	}
-	constants["ln_addresses"], constants["ln_address_count"] = addresses, uint32(len(rec.Addrs))
 	for name, v := range constants {
 		if err := spec.Variables[name].Set(v); err != nil {
 			return nil, fmt.Errorf("set %s of the root program: %w", name, err)
@@ -431,7 +407,7 @@ func (n *NIC) Close() error {
 	n.drains.Wait()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	errs := []error{n.dispatch.close(), n.rdma.close(), n.objs.Close()}
+	errs := []error{n.dispatch.close(), n.rdma.close(), n.own.close(), n.objs.Close()}
 	if n.root != nil {
 		errs = append(errs, n.root.Close())
 	}
@@ -448,18 +424,18 @@ func (n *NIC) Adopted() bool { return n.adopted }
 
 // Addr is where λ-RPC requests go, over IPv4 where the NIC has it.
 func (n *NIC) Addr() netip.AddrPort {
-	a := n.rec.Addr
+	a := n.reach.Load().Addr
 	if !a.IsValid() {
-		a = n.rec.Addr6
+		a = n.reach.Load().Addr6
 	}
 	return netip.AddrPortFrom(a, api.RPCPort)
 }
 
 // Addr6 is the NIC's IPv6 address, if it has one.
-func (n *NIC) Addr6() netip.Addr { return n.rec.Addr6 }
+func (n *NIC) Addr6() netip.Addr { return n.reach.Load().Addr6 }
 
 // HostAddr is the host's own address on the NIC's link: what "host" means in a service's address.
-func (n *NIC) HostAddr() netip.Addr { return n.rec.HostAddr }
+func (n *NIC) HostAddr() netip.Addr { return n.reach.Load().HostAddr }
 
 // Namespace is the network namespace of the interface, "" for our own.
 func (n *NIC) Namespace() string { return n.rec.Namespace }

@@ -276,9 +276,9 @@ func (n *NIC) checkQueuePair(c *api.QueuePairRequest, rev *revision) error {
 	if rev.rec.Mode == uint32(rootLnModeLN_MODE_STREAM) {
 		largest = 1024 // what the lambda sees of a packet is no more than λ-RPC's
 	}
-	own := n.rec.Addr
+	own := n.reach.Load().Addr
 	if c.Peer.Is6() {
-		own = n.rec.Addr6
+		own = n.reach.Load().Addr6
 	}
 	_, known := services[c.Transport]
 	switch {
@@ -310,7 +310,7 @@ func (n *NIC) describe(q *rootLnQp) *api.QueuePair {
 		QueuePairRequest: api.QueuePairRequest{
 			Transport: api.TransportRC, PeerQPN: q.PeerQpn, PSN: q.Psn, MTU: int(q.Mtu), ICRC: api.ICRCCheck, Receive: q.Receive,
 		},
-		QPN: q.Qpn, Address: n.rec.Addr, Broken: atomic.LoadUint32(&q.State) == uint32(rootLnQpStateLN_QP_ERROR), NextPSN: q.Psn,
+		QPN: q.Qpn, Address: n.reach.Load().Addr, Broken: atomic.LoadUint32(&q.State) == uint32(rootLnQpStateLN_QP_ERROR), NextPSN: q.Psn,
 		Packets: q.Packets, Bytes: q.Bytes, Messages: q.Messages, Repeated: q.Repeated, NAKs: q.Naks, Dropped: q.Dropped,
 	}
 	if q.Service == uint8(roce.ServiceUC) {
@@ -321,7 +321,7 @@ func (n *NIC) describe(q *rootLnQp) *api.QueuePair {
 	}
 	d.Peer = netip.AddrFrom4([4]byte(q.PeerAddr[:]))
 	if q.Ipv6 != 0 {
-		d.Peer, d.Address = netip.AddrFrom16(q.PeerAddr), n.rec.Addr6
+		d.Peer, d.Address = netip.AddrFrom16(q.PeerAddr), n.reach.Load().Addr6
 	}
 	return d
 }

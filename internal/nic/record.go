@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,20 +19,17 @@ import (
 // record says what a NIC is made of. It is written last and compared first: a daemon adopts what matches it whole, and
 // rebuilds everything else.
 type record struct {
-	Instance  string       `json:"instance"`
-	Namespace string       `json:"namespace,omitempty"` // "" for a real interface in the host's own
-	Interface string       `json:"interface"`
-	Index     int          `json:"index"`
-	HostEnd   string       `json:"host_end,omitempty"`
-	Mode      Mode         `json:"mode"`
-	Addr      netip.Addr   `json:"addr"`
-	Addr6     netip.Addr   `json:"addr6,omitzero"`
-	Addrs     []netip.Addr `json:"addrs"` // all of them: to whom requests may be addressed
-	HostAddr  netip.Addr   `json:"host_addr"`
-	BootID    string       `json:"boot_id"`
-	Layout    uint32       `json:"layout"`
-	Program   string       `json:"program"` // digest of the NIC program's objects
-	Options   string       `json:"options"` // what was set when it was loaded
+	Instance  string `json:"instance"`
+	Namespace string `json:"namespace,omitempty"` // "" for a real interface in the host's own
+	Interface string `json:"interface"`
+	Index     int    `json:"index"`
+	HostEnd   string `json:"host_end,omitempty"`
+	Mode      Mode   `json:"mode"`
+	reach            // when the NIC was made; addresses may have changed since
+	BootID    string `json:"boot_id"`
+	Layout    uint32 `json:"layout"`
+	Program   string `json:"program"` // digest of the NIC program's objects
+	Options   string `json:"options"` // what was set when it was loaded
 }
 
 func bootID() string {

@@ -13,6 +13,14 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type rootLnAddresses struct {
+	_     structs.HostLayout
+	Count uint32
+	Own4  uint32
+	Own6  [2]uint64
+	All   [8][2]uint64
+}
+
 type rootLnAsker struct {
 	_        structs.HostLayout
 	PeerAddr [16]uint8
@@ -546,7 +554,7 @@ type rootLnStats struct {
 type rootLnVersion uint32
 
 const (
-	rootLnVersionLN_LAYOUT_VERSION rootLnVersion = 11
+	rootLnVersionLN_LAYOUT_VERSION rootLnVersion = 12
 )
 
 // Names of all BPF objects in the ELF.
@@ -563,6 +571,7 @@ const (
 	rootMapLnMessages       = "ln_messages"
 	rootMapLnNextCall       = "ln_next_call"
 	rootMapLnOnces          = "ln_onces"
+	rootMapLnOwn            = "ln_own"
 	rootMapLnParts          = "ln_parts"
 	rootMapLnPasses         = "ln_passes"
 	rootMapLnPrograms       = "ln_programs"
@@ -582,8 +591,6 @@ const (
 	rootProgLnLater         = "ln_later"
 	rootProgLnRdma          = "ln_rdma"
 	rootProgLnRoot          = "ln_root"
-	rootVarLnAddressCount   = "ln_address_count"
-	rootVarLnAddresses      = "ln_addresses"
 	rootVarLnCallKey        = "ln_call_key"
 	rootVarLnCallState      = "ln_call_state_"
 	rootVarLnCounter        = "ln_counter_"
@@ -593,8 +600,6 @@ const (
 	rootVarLnLimit          = "ln_limit_"
 	rootVarLnMessageState   = "ln_message_state_"
 	rootVarLnMode           = "ln_mode_"
-	rootVarLnOwnAddr4       = "ln_own_addr4"
-	rootVarLnOwnAddr6       = "ln_own_addr6"
 	rootVarLnProtocol       = "ln_protocol_"
 	rootVarLnQpState        = "ln_qp_state_"
 	rootVarLnSecret         = "ln_secret"
@@ -668,6 +673,7 @@ type rootMapSpecs struct {
 	LnMessages    *ebpf.MapSpec `ebpf:"ln_messages"`
 	LnNextCall    *ebpf.MapSpec `ebpf:"ln_next_call"`
 	LnOnces       *ebpf.MapSpec `ebpf:"ln_onces"`
+	LnOwn         *ebpf.MapSpec `ebpf:"ln_own"`
 	LnParts       *ebpf.MapSpec `ebpf:"ln_parts"`
 	LnPasses      *ebpf.MapSpec `ebpf:"ln_passes"`
 	LnPrograms    *ebpf.MapSpec `ebpf:"ln_programs"`
@@ -689,8 +695,6 @@ type rootMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type rootVariableSpecs struct {
-	LnAddressCount   *ebpf.VariableSpec `ebpf:"ln_address_count"`
-	LnAddresses      *ebpf.VariableSpec `ebpf:"ln_addresses"`
 	LnCallKey        *ebpf.VariableSpec `ebpf:"ln_call_key"`
 	LnCallState      *ebpf.VariableSpec `ebpf:"ln_call_state_"`
 	LnCounter        *ebpf.VariableSpec `ebpf:"ln_counter_"`
@@ -700,8 +704,6 @@ type rootVariableSpecs struct {
 	LnLimit          *ebpf.VariableSpec `ebpf:"ln_limit_"`
 	LnMessageState   *ebpf.VariableSpec `ebpf:"ln_message_state_"`
 	LnMode           *ebpf.VariableSpec `ebpf:"ln_mode_"`
-	LnOwnAddr4       *ebpf.VariableSpec `ebpf:"ln_own_addr4"`
-	LnOwnAddr6       *ebpf.VariableSpec `ebpf:"ln_own_addr6"`
 	LnProtocol       *ebpf.VariableSpec `ebpf:"ln_protocol_"`
 	LnQpState        *ebpf.VariableSpec `ebpf:"ln_qp_state_"`
 	LnSecret         *ebpf.VariableSpec `ebpf:"ln_secret"`
@@ -743,6 +745,7 @@ type rootMaps struct {
 	LnMessages    *ebpf.Map `ebpf:"ln_messages"`
 	LnNextCall    *ebpf.Map `ebpf:"ln_next_call"`
 	LnOnces       *ebpf.Map `ebpf:"ln_onces"`
+	LnOwn         *ebpf.Map `ebpf:"ln_own"`
 	LnParts       *ebpf.Map `ebpf:"ln_parts"`
 	LnPasses      *ebpf.Map `ebpf:"ln_passes"`
 	LnPrograms    *ebpf.Map `ebpf:"ln_programs"`
@@ -772,6 +775,7 @@ func (m *rootMaps) Close() error {
 		m.LnMessages,
 		m.LnNextCall,
 		m.LnOnces,
+		m.LnOwn,
 		m.LnParts,
 		m.LnPasses,
 		m.LnPrograms,
@@ -794,8 +798,6 @@ func (m *rootMaps) Close() error {
 //
 // It can be passed to loadRootObjects or ebpf.CollectionSpec.LoadAndAssign.
 type rootVariables struct {
-	LnAddressCount   *ebpf.Variable `ebpf:"ln_address_count"`
-	LnAddresses      *ebpf.Variable `ebpf:"ln_addresses"`
 	LnCallKey        *ebpf.Variable `ebpf:"ln_call_key"`
 	LnCallState      *ebpf.Variable `ebpf:"ln_call_state_"`
 	LnCounter        *ebpf.Variable `ebpf:"ln_counter_"`
@@ -805,8 +807,6 @@ type rootVariables struct {
 	LnLimit          *ebpf.Variable `ebpf:"ln_limit_"`
 	LnMessageState   *ebpf.Variable `ebpf:"ln_message_state_"`
 	LnMode           *ebpf.Variable `ebpf:"ln_mode_"`
-	LnOwnAddr4       *ebpf.Variable `ebpf:"ln_own_addr4"`
-	LnOwnAddr6       *ebpf.Variable `ebpf:"ln_own_addr6"`
 	LnProtocol       *ebpf.Variable `ebpf:"ln_protocol_"`
 	LnQpState        *ebpf.Variable `ebpf:"ln_qp_state_"`
 	LnSecret         *ebpf.Variable `ebpf:"ln_secret"`

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/lambdanic/lambdanic/api"
@@ -23,7 +24,7 @@ var protocols = map[api.ServiceProtocol]uint8{
 
 // checkServices refuses what could never be answered: the reply of a server on a real NIC's own host goes over loopback.
 func (n *NIC) checkServices(d *backend.Deployment) error {
-	own := func(a netip.Addr) bool { return a == n.rec.Addr || a == n.rec.Addr6 || a.IsLoopback() }
+	own := func(a netip.Addr) bool { return slices.Contains(n.reach.Load().Addrs, a) || a.IsLoopback() }
 	for _, s := range d.Services {
 		for _, server := range s.Servers {
 			if n.rec.HostEnd == "" && own(server.Addr()) {

@@ -32,6 +32,11 @@ func (v virtual) nicAddr() netip.Addr   { return v.addr4(2).Addr() }
 func (v virtual) hostAddr6() netip.Addr { return v.addr6(1).Addr() }
 func (v virtual) nicAddr6() netip.Addr  { return v.addr6(2).Addr() }
 
+// reach is how the NIC's end is reached, and at which addresses more.
+func (v virtual) reach(more []netip.Addr) reach {
+	return reach{v.nicAddr(), v.nicAddr6(), append([]netip.Addr{v.nicAddr(), v.nicAddr6()}, more...), v.hostAddr()}
+}
+
 func (v virtual) addr4(host int) netip.Prefix { return veth.Host(range4, v.subnet, host) }
 
 func (v virtual) addr6(host int) netip.Prefix {

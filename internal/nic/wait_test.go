@@ -325,5 +325,7 @@ func TestWaitingIsBounded(t *testing.T) {
 // jobSocketTo is jobSocket for a NIC that another process has.
 func jobSocketTo(t testing.TB, host, nic netip.Addr) *net.UDPConn {
 	t.Helper()
-	return jobSocket(t, &NIC{rec: &record{HostAddr: host, Addr: nic}})
+	n := &NIC{}
+	n.reach.Store(&reach{HostAddr: host, Addr: nic})
+	return jobSocket(t, n)
 }

@@ -1,18 +1,21 @@
 package e2e
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"os/exec"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/link"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
 
 	"github.com/lambdanic/lambdanic/api"
 	lambdanic "github.com/lambdanic/lambdanic/client/go"
@@ -24,11 +27,13 @@ type cable struct {
 	peer string // the network namespace at the other end
 }
 
+// farEnd is what the interface at the other end is called.
+const farEnd = "far0"
+
 // newCable gives the near end 10.238.X.1 and the far end 10.238.X.2. The far end does what a network card would: it
 // finishes checksums, and it takes frames that the near end's driver sends (docs/architecture.md, the virtual SmartNIC).
 func newCable(t *testing.T, i *instance) cable {
 	t.Helper()
-	const far = "far0"
 	c := cable{name: i.name + "c", peer: i.name + "-peer"}
 	subnet := instances.Load() % 256
 	onThread(t, func() error {
@@ -47,7 +52,7 @@ func newCable(t *testing.T, i *instance) cable {
 			return err
 		}
 		veth := netlink.NewVeth(netlink.LinkAttrs{Name: c.name})
-		veth.PeerName, veth.PeerNamespace = far, netlink.NsFd(peer)
+		veth.PeerName, veth.PeerNamespace = farEnd, netlink.NsFd(peer)
 		if err := netlink.LinkAdd(veth); err != nil {
 			return err
 		}
@@ -55,10 +60,10 @@ func newCable(t *testing.T, i *instance) cable {
 		return setUp(c.name, fmt.Sprintf("10.238.%d.1/24", subnet))
 	})
 	c.atPeer(t, func() error {
-		if out, err := exec.Command("ethtool", "-K", far, "tx", "off").CombinedOutput(); err != nil {
+		if out, err := exec.Command("ethtool", "-K", farEnd, "tx", "off").CombinedOutput(); err != nil {
 			return fmt.Errorf("ethtool: %w: %s", err, out)
 		}
-		return errors.Join(setUp(far, fmt.Sprintf("10.238.%d.2/24", subnet)), passAll(t, far))
+		return errors.Join(setUp(farEnd, fmt.Sprintf("10.238.%d.2/24", subnet)), passAll(t, farEnd))
 	})
 	return c
 }
@@ -68,11 +73,7 @@ func setUp(name, cidr string) error {
 	if err != nil {
 		return err
 	}
-	addr, err := netlink.ParseAddr(cidr)
-	if err != nil {
-		return err
-	}
-	return errors.Join(netlink.AddrAdd(l, addr), netlink.LinkSetUp(l))
+	return errors.Join(changeAddress(name, cidr, netlink.AddrAdd), netlink.LinkSetUp(l))
 }
 
 // passAll attaches an XDP program that passes every packet, for as long as the test runs.
@@ -169,4 +170,79 @@ func TestRealInterface(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A NIC serves the addresses that its interface has now, not those that it had when the NIC came up, also where they changed
+// while no daemon ran.
+func TestAddressesComeAndGo(t *testing.T) {
+	needRoot(t)
+	i := newInstance(t)
+	c := newCable(t, i)
+	i.start("--nic", c.name)
+	i.run("deploy", "lambdas/web_server", "--target", string(api.TargetNIC))
+	f := i.describe("web_server")
+	subnet := instances.Load() % 256
+	own4, own6 := fmt.Sprintf("10.239.%d.1", subnet), fmt.Sprintf("fd6c:6e69:64:%x::1", subnet)
+	ask := func(addr string) (err error) {
+		c.atPeer(t, func() error {
+			var client *lambdanic.Conn
+			if client, err = lambdanic.DialConn(net.JoinHostPort(addr, fmt.Sprint(f.Endpoint.Port()))); err != nil {
+				return nil
+			}
+			defer client.Close()
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond) // asked again until patience ends
+			defer cancel()
+			_, err = client.Call(ctx, lambdanic.Request{Workload: f.Workload, Body: []byte("/hello")})
+			return nil
+		})
+		return err
+	}
+	here := func(change func(netlink.Link, *netlink.Addr) error, cidr string) {
+		t.Helper()
+		if err := changeAddress(c.name, cidr, change); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.atPeer(t, func() error {
+		return errors.Join(
+			changeAddress(farEnd, fmt.Sprintf("10.239.%d.2/24", subnet), netlink.AddrAdd), changeAddress(farEnd, fmt.Sprintf("fd6c:6e69:64:%x::2/64", subnet), netlink.AddrAdd))
+	})
+	qp := []string{"rdma", "qp", "add", "web_server", "--peer", fmt.Sprintf("fd6c:6e69:64:%x::2", subnet), "--peer-qpn", "0x11", "--psn", "1"}
+	i.refused("the NIC has no address of", qp...)
+
+	here(netlink.AddrAdd, own6+"/64")
+	poll(t, "IPv6 is served", func() error { return ask(own6) })
+	if made := query[api.QueuePair](i, qp...); made.Address.String() != own6 {
+		t.Errorf("the queue pair's address is %v, not %s", made.Address, own6)
+	}
+	i.kill()
+	here(netlink.AddrAdd, own4+"/24")
+	i.start("--nic", c.name)
+	poll(t, "the other IPv4 address is served", func() error { return ask(own4) })
+	here(netlink.AddrDel, own4+"/24")
+	poll(t, "a removed address is not served", func() error {
+		if ask(own4) == nil {
+			return errors.New("it is")
+		}
+		return nil
+	})
+	if err := ask(f.Endpoint.Addr().String()); err != nil {
+		t.Errorf("the first address: %v", err)
+	}
+}
+
+// changeAddress adds an address to an interface, or removes it. An IPv6 address is used at once, not after its neighbours were asked.
+func changeAddress(name, cidr string, change func(netlink.Link, *netlink.Addr) error) error {
+	l, err := netlink.LinkByName(name)
+	if err != nil {
+		return err
+	}
+	addr, err := netlink.ParseAddr(cidr)
+	if err != nil {
+		return err
+	}
+	if addr.IP.To4() == nil {
+		addr.Flags = unix.IFA_F_NODAD
+	}
+	return change(l, addr)
 }
