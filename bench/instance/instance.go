@@ -12,8 +12,8 @@ import (
 	"github.com/lambdanic/lambdanic/internal/daemon"
 )
 
-// With brings up an instance that is called after name and this process, runs f and takes everything down again. What crashed
-// ones of that name left behind is removed first.
+// With brings up an instance that is called after name and this process, with a gateway on a free port of the loopback, runs f and
+// takes everything down again. What crashed ones of that name left behind is removed first.
 func With(ctx context.Context, name string, f func(context.Context, *daemon.Client, daemon.Paths) error) (err error) {
 	if err := sweep(ctx, name); err != nil {
 		return err
@@ -23,7 +23,7 @@ func With(ctx context.Context, name string, f func(context.Context, *daemon.Clie
 		return err
 	}
 	defer func() { err = errors.Join(err, takeDown(context.WithoutCancel(ctx), name, p)) }()
-	d, err := daemon.Start(ctx, daemon.Config{Paths: p})
+	d, err := daemon.Start(ctx, daemon.Config{Paths: p, Listen: "127.0.0.1:0"})
 	if err != nil {
 		return err
 	}

@@ -52,6 +52,7 @@ func All() []Suite {
 		{"replies", "replies of many packets: pulled against multiplied", nil, runReplies},
 		{"deploy", "from source to the first answer: compiler and NIC alone, and by the API of a daemon", nil, runDeploy},
 		{"swap", "from one built revision to the next: the NIC alone, and by the API of a daemon", nil, runSwap},
+		{"gateway", "HTTP: web_server on the NIC through the gateway, a bare net/http server and nginx", nil, runGateway},
 		{"clients", "what the clients in C, Go, Python and Node.js add to a bare socket", nil, runClients},
 		{"compiler", "ordinary C: what loads, how fast it runs, how long compiling takes", compilerParts.names(), runCompiler},
 		{"transport", "messages of many packets, 256 KiB there and 64 KiB back: the NIC against a process, and where packets are lost", nil, runTransport},

@@ -33,7 +33,7 @@ func TestSuitesRun(t *testing.T) {
 	if out, err := exec.Command("make", "-C", "../../client/node").CombinedOutput(); err != nil {
 		t.Fatalf("build the Node.js client: %v\n%s", err, out)
 	}
-	for name, results := range map[string]int{"echo": 1, "swap": 2, "deploy": 2, "replies": 1, "clients": 27, "compiler/grey": 1, "rdma": 5} {
+	for name, results := range map[string]int{"echo": 1, "swap": 2, "gateway": 2, "deploy": 2, "replies": 1, "clients": 27, "compiler/grey": 1, "rdma": 5} {
 		s, err := Run(context.Background(), name, options(t))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
