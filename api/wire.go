@@ -16,6 +16,7 @@ const (
 	RPCMaxPayload = 1408     // bytes of payload in a 1,500-byte IPv4 packet
 	RPCFragment   = 1376     // bytes per packet of a multi-packet request: a multiple of 16 that fits IPv4 and IPv6
 	RPCMaxMessage = 90 << 20 // bytes per message: 65,535 packets of RPCFragment, rounded down
+	RPCAskAfter   = 3        // resends of a packet that nobody answers, after which a client asks where the function is
 )
 
 // Type is the kind of a λ-RPC packet.

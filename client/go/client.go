@@ -70,12 +70,21 @@ func (c *Client) Call(ctx context.Context, req Request) (Response, error) {
 	}
 	var reply bytesSink
 	body := &bytesSource{body: req.Body}
-	r, err := c.call(ctx, &req, len(req.Body), body, &reply, memoryIO{body})
+	r, err := c.call(ctx, &req, len(req.Body), body, &reply, memoryIO{body}, nil)
 	r.Body = reply.buf
 	if err != nil {
 		return Response{}, err
 	}
 	return r, nil
+}
+
+// callAt is Call for a function that may move meanwhile. The error is errMoved then.
+func (c *Client) callAt(ctx context.Context, req *Request, at *whereabouts) (Response, error) {
+	var reply bytesSink
+	body := &bytesSource{body: req.Body}
+	r, err := c.call(ctx, req, len(req.Body), body, &reply, memoryIO{body}, at)
+	r.Body = reply.buf
+	return r, err
 }
 
 // CallStream is Call with size bytes of body as the request, in place of req.Body, and the reply written to w, in order.
@@ -90,7 +99,7 @@ func (c *Client) CallStream(ctx context.Context, req Request, body io.Reader, si
 	}
 	s := newStream(body, size, w)
 	req.Reserve = nil
-	r, err := c.call(ctx, &req, size, &s.in, &s.out, s)
+	r, err := c.call(ctx, &req, size, &s.in, &s.out, s, nil)
 	if err != nil {
 		return Response{}, err
 	}
@@ -110,7 +119,7 @@ type memoryIO struct{ body *bytesSource }
 func (m memoryIO) start(n int) bool                  { m.body.fragSize = n; return true }
 func (m memoryIO) pump(*call) (more bool, err error) { return false, nil }
 
-func (c *Client) call(ctx context.Context, req *Request, n int, body source, reply sink, pump ioPump) (Response, error) {
+func (c *Client) call(ctx context.Context, req *Request, n int, body source, reply sink, pump ioPump, at *whereabouts) (Response, error) {
 	deadline, idle := c.deadlineOf(ctx)
 	s := c.sockets[int(c.turn.Add(1))%len(c.sockets)]
 	k := newCall()
@@ -126,11 +135,13 @@ func (c *Client) call(ctx context.Context, req *Request, n int, body source, rep
 		if !pump.start(size) {
 			return Response{}, fmt.Errorf("call workload %#x: %w", req.Workload, last)
 		}
-		last = k.attempt(ctx, s, &c.session, deadline, idle, pump, func(id uint64) {
+		last = k.attempt(ctx, s, &c.session, deadline, idle, pump, at, func(id uint64) {
 			head.Request = id
 			k.x.start(c.clock(), due(deadline, idle), head, padded(&head, room, size), c.once, body, reply)
+			at.begin(&k.x, c.epoch)
 		})
 		resends += int(k.x.resent)
+		at.end(&k.x, c.epoch, last)
 		if last == nil {
 			break
 		}
@@ -149,6 +160,8 @@ type call struct {
 	mu   sync.Mutex
 	x    exchange
 	last error // what the network said
+
+	refused bool // the network said something that nobody has looked at yet
 
 	wake  chan struct{} // something arrived that the caller must act on
 	timer *time.Timer
@@ -173,7 +186,7 @@ func (k *call) free() {
 }
 
 // attempt drives one exchange to its end.
-func (k *call) attempt(ctx context.Context, s *socket, c *session, deadline time.Duration, idle bool, pump ioPump, start func(id uint64)) error {
+func (k *call) attempt(ctx context.Context, s *socket, c *session, deadline time.Duration, idle bool, pump ioPump, at *whereabouts, start func(id uint64)) error {
 	select {
 	case <-k.wake: // left over
 	default:
@@ -181,12 +194,12 @@ func (k *call) attempt(ctx context.Context, s *socket, c *session, deadline time
 	k.mu.Lock()
 	start(s.newID())
 	id := k.x.head.Request
-	k.last = nil
+	k.last, k.refused = nil, false
 	k.mu.Unlock()
 	if err := s.add(id, k); err != nil {
 		return err
 	}
-	err := k.drive(ctx, s, c, deadline, idle, pump)
+	err := k.drive(ctx, s, c, deadline, idle, pump, at)
 	s.remove(id)
 
 	k.mu.Lock()
@@ -199,7 +212,7 @@ func (k *call) attempt(ctx context.Context, s *socket, c *session, deadline time
 	return err
 }
 
-func (k *call) drive(ctx context.Context, s *socket, c *session, deadline time.Duration, idle bool, pump ioPump) error {
+func (k *call) drive(ctx context.Context, s *socket, c *session, deadline time.Duration, idle bool, pump ioPump, at *whereabouts) error {
 	for {
 		before := c.clock()
 		more, err := pump.pump(k)
@@ -233,13 +246,32 @@ func (k *call) drive(ctx context.Context, s *socket, c *session, deadline time.D
 		if k.out.full() || more {
 			continue
 		}
+		if k.asks(at) && at.ask() {
+			return errMoved
+		}
 		k.timer.Reset(min(wake, deadline) - now)
 		select {
 		case <-k.wake:
+		case answer := <-at.answers():
+			if at.take(answer) {
+				return errMoved
+			}
 		case <-k.timer.C:
 		case <-ctx.Done():
 		}
 	}
+}
+
+// asks reports whether it is time to ask where the function is.
+func (k *call) asks(at *whereabouts) bool {
+	if at == nil {
+		return false
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	refused := k.refused
+	k.refused = false
+	return k.x.asks(refused)
 }
 
 // notify wakes the caller.

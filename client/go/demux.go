@@ -124,7 +124,8 @@ func (s *socket) send(b *batch, k *call) error {
 	if b.count == 1 {
 		_, err = s.conn.Write(b.buf)
 		if err != nil && refused(err) {
-			_, err = s.conn.Write(b.buf) // the error was of an earlier packet
+			s.networkSaid(err) // of an earlier packet
+			_, err = s.conn.Write(b.buf)
 		}
 	} else {
 		err = s.sendMany(b)
@@ -138,7 +139,7 @@ func (s *socket) send(b *batch, k *call) error {
 	case refused(err) || errors.Is(err, unix.ENOBUFS):
 		if k != nil {
 			k.mu.Lock()
-			k.last = err
+			k.last, k.refused = err, refused(err)
 			k.mu.Unlock()
 		}
 		return nil
@@ -155,6 +156,7 @@ func (s *socket) sendMany(b *batch) error {
 			switch {
 			case err == nil:
 			case refused(err) && tries < 4:
+				s.networkSaid(err)
 				tries++
 			default:
 				return err != unix.EAGAIN
@@ -199,12 +201,13 @@ func (s *socket) read() {
 	}
 }
 
-// networkSaid remembers an error for the calls that may time out because of it.
+// networkSaid tells an error to the calls that may time out, or have to go elsewhere, because of it.
 func (s *socket) networkSaid(err error) {
 	for _, k := range s.inFlight() {
 		k.mu.Lock()
-		k.last = err
+		k.last, k.refused = err, refused(err)
 		k.mu.Unlock()
+		k.notify()
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+
+	"golang.org/x/sync/singleflight"
 )
 
 // A Function is what a gateway says of one: which workload ID it has, which revision is wanted, and where its requests go.
@@ -21,7 +23,8 @@ type Function struct {
 }
 
 // A Directory makes calls by functions' names, for any number of goroutines. It remembers where a function is. It asks the gateway again
-// when the function is unknown there, and, for the next call, when no answer came in time.
+// when the function is unknown there, when that place refuses packets, and when it is silent: the call goes on where the function is by now.
+// A request that may be executed but once stays where it was sent; there the next call asks.
 type Directory struct {
 	url     string
 	options directoryOptions
@@ -31,6 +34,8 @@ type Directory struct {
 	known   map[string]*Function
 	clients map[netip.AddrPort]*Client
 	closed  bool
+
+	asking singleflight.Group // for functions, of calls under way
 }
 
 // DirectoryOption changes how NewDirectory asks and connects.
@@ -109,26 +114,33 @@ func (d *Directory) Call(ctx context.Context, name string, req Request) (Respons
 	if err := callOptions.check(); err != nil {
 		return Response{}, fmt.Errorf("call %s: %w", name, err)
 	}
-	var stale *Function
-	for {
-		f, err := d.find(ctx, name, stale)
-		if err != nil {
-			return Response{}, err
-		}
+	f, err := d.find(ctx, name, nil)
+	if err != nil {
+		return Response{}, err
+	}
+	at := &whereabouts{directory: d, name: name, known: f}
+	for asked := false; ; {
+		f = at.known
 		c, err := d.client(f.Endpoint)
 		if err != nil {
 			return Response{}, fmt.Errorf("call %s: %w", name, err)
 		}
 		req.Workload = f.Workload
-		r, err := c.Call(ctx, req)
+		r, err := c.callAt(ctx, &req, at)
 		switch {
 		case err == nil:
+			r.Resends = at.resends
 			return r, nil
-		case errors.Is(err, ErrUnknownWorkload) && stale == nil:
-			stale = f
+		case errors.Is(err, errMoved):
+			continue
+		case errors.Is(err, ErrUnknownWorkload) && !asked:
+			asked = true
+			if at.known, err = d.find(ctx, name, at.known); err != nil {
+				return Response{}, err
+			}
 			continue
 		case errors.Is(err, ErrDeadlineExceeded): // too late for this call
-			d.forget(name, f)
+			d.forget(name, at.known)
 		}
 		return Response{}, fmt.Errorf("call %s: %w", name, err)
 	}

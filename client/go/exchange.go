@@ -37,6 +37,9 @@ type exchange struct {
 	err      error
 	told     error // why the server did not take a packet that will be sent again
 
+	silent int  // resends of the first packet that is not through, since the last packet arrived
+	asked  bool // where the function is, since then
+
 	reached int           // packets of request and reply that are through
 	moved   time.Duration // when the last one got through
 
@@ -91,6 +94,9 @@ func (x *exchange) poll(now time.Duration, b *batch) time.Duration {
 		if again {
 			x.resent++
 			x.probed = x.probed || i > 0
+			if i == f.base {
+				x.silent++
+			}
 		}
 		if x.pulling {
 			x.appendPull(b, i, again)
@@ -154,6 +160,7 @@ func (x *exchange) release(b *batch) {
 
 // receive takes in a packet with x's request ID.
 func (x *exchange) receive(now time.Duration, h *api.Header, payload []byte) {
+	x.silent, x.asked = 0, false
 	switch {
 	case x.finished:
 		x.duplicates++
@@ -169,6 +176,17 @@ func (x *exchange) receive(now time.Duration, h *api.Header, payload []byte) {
 		x.malformed++
 	}
 	x.progress(now)
+}
+
+// asks reports, once per silence, that it is time to ask where the function is: its place refused a packet, or has been silent for too
+// long. A packet that may be executed but once never goes elsewhere, as the silent place may have executed it, and a refusal does not
+// say of which packet it is.
+func (x *exchange) asks(refused bool) bool {
+	if x.finished || x.asked || x.up.once || x.head.Flags&api.FlagOnce != 0 || !refused && x.silent < api.RPCAskAfter {
+		return false
+	}
+	x.asked = true
+	return true
 }
 
 // progress notes whether the last packet brought the exchange on. It counts upwards only, so that a server whose packets say

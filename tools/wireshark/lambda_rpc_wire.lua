@@ -8,6 +8,7 @@ return {
 	max_payload = 1408,
 	fragment = 1376,
 	max_message = 94371840,
+	ask_after = 3,
 	type = {
 		[1] = "request",
 		[2] = "response",

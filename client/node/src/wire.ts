@@ -9,6 +9,7 @@ export const HEADER_LEN = 64;
 export const MAX_PAYLOAD = 1408;
 export const FRAGMENT = 1376;
 export const MAX_MESSAGE = 94371840;
+export const ASK_AFTER = 3;
 
 export enum Type {
   Request = 1,

@@ -1,0 +1,200 @@
+package conformance
+
+import (
+	"bytes"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/test/rpcserver"
+)
+
+// A move is that of a function between two servers, while a client believes that it is at the first.
+type move struct {
+	t     *testing.T
+	d     *driver
+	known *directory
+	here  *rpcserver.Server
+	there *rpcserver.Server
+	lost  atomic.Int32 // packets that came here in vain
+}
+
+// misled opens the driver's client, and moves the function once that client has called it.
+func misled(t *testing.T, d *driver, s settings) *move {
+	t.Helper()
+	m := &move{t: t, d: d, here: serve(t, "127.0.0.1:0", rpcserver.Faults{}), there: serve(t, "[::1]:0", rpcserver.Faults{})}
+	m.known = &directory{function: api.Function{Name: "echo", Workload: echoAssemble, Endpoint: m.here.Addr()}}
+	s.Gateway, _ = gateways(t, m.known)
+	d.open(s)
+	m.call(10, call{}, "")
+	if n := m.known.move(echoAssemble, m.there.Addr()); n != 1 {
+		t.Errorf("the gateway was asked %d times for a function that nobody has called before", n)
+	}
+	return m
+}
+
+// silent has the old place keep silent to so many packets.
+func (m *move) silent(packets int32) {
+	m.here.Lose(func(*api.Header) bool { return m.lost.Add(1) <= packets })
+}
+
+// call makes a call with n bytes, and compares its error or its answer.
+func (m *move) call(n int, c call, want string) outcome {
+	m.t.Helper()
+	c.Name, c.Body = "echo", text(n)
+	o := m.d.call(false, c)[0]
+	if o.Error != want || want == "" && !bytes.Equal(o.Body, c.Body) {
+		m.t.Errorf("%d bytes, once %t: error %q (%s), want %q", n, c.Once, o.Error, o.Text, want)
+	}
+	return o
+}
+
+func (m *move) asked(want int) {
+	m.t.Helper()
+	if n := m.known.move(echoAssemble, m.there.Addr()); n != want {
+		m.t.Errorf("the gateway was asked %d times, want %d", n, want)
+	}
+}
+
+const forever = 1 << 30
+
+// longEnough is how many packets a client sends of n bytes, all of them silent to, until it has asked.
+func longEnough(n int) int32 { return int32(api.Fragments(n, api.RPCFragment)) * (api.RPCAskAfter + 2) }
+
+// A call goes on where the function is by now, and the next one begins there.
+func TestMovedFromSilence(t *testing.T) {
+	for _, n := range []int{10, 5000, 200_000} {
+		eachMoving(t, func(t *testing.T, d *driver) {
+			m := misled(t, d, settings{})
+			m.silent(forever)
+			o := m.call(n, call{}, "")
+			m.asked(1)
+			if o.Resends < api.RPCAskAfter || m.lost.Load() <= api.RPCAskAfter {
+				t.Errorf("%d bytes: it asked after %d resends, and %d packets in all", n, o.Resends, m.lost.Load())
+			}
+			before := m.lost.Load()
+			m.call(n, call{}, "")
+			m.asked(0)
+			if m.lost.Load() != before {
+				t.Errorf("%d bytes: the next call sent to the old place", n)
+			}
+			d.close()
+		})
+	}
+}
+
+// Where packets are refused, a call waits for no resends.
+func TestMovedFromRefusal(t *testing.T) {
+	for _, n := range []int{10, 5000} {
+		eachMoving(t, func(t *testing.T, d *driver) {
+			atOnce := rpcserver.Every(0, time.Minute, func() bool { // on a busy machine, resends may come first
+				m := misled(t, d, settings{})
+				m.here.Close()
+				o := m.call(n, call{}, "")
+				m.asked(1)
+				d.close()
+				return o.Resends < api.RPCAskAfter
+			})
+			if !atOnce {
+				t.Errorf("%d bytes: it resent as to a silent place", n)
+			}
+		})
+	}
+}
+
+// What may be executed but once goes nowhere else: neither from a silent place, which may have executed it, nor after a refusal, which
+// does not say of which packet it is. The same is true of what is sent but once.
+func TestMovedOnce(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		refuses, once bool
+	}{{"silent", false, true}, {"refuses", true, true}, {"refuses, without resend", true, false}} {
+		for _, n := range []int{10, 5000} {
+			eachMoving(t, func(t *testing.T, d *driver) {
+				timeout := 500
+				tried := rpcserver.Every(0, time.Minute, func() bool { // on a busy machine, a call may end early
+					timeout *= 2
+					m := misled(t, d, settings{WithoutResend: !c.once})
+					m.silent(forever)
+					if c.refuses {
+						m.here.Close()
+					}
+					m.call(n, call{Once: c.once, DeadlineUS: int64(timeout) * 1000}, "deadline exceeded")
+					m.asked(0)
+					if n := m.there.Stats.Packets.Load(); n != 0 {
+						t.Errorf("%s: %d packets went to the new place", c.name, n)
+					}
+					m.call(n, call{Once: c.once}, "") // the next call asks
+					m.asked(1)
+					d.close()
+					return c.refuses || m.lost.Load() > longEnough(n)
+				})
+				if !tried {
+					t.Errorf("%s: no call resent as often as others do before they ask", c.name)
+				}
+			})
+		}
+	}
+}
+
+// A directory that is down, or that does not answer at all, harms no call whose server answers in the end.
+func TestMovedDirectoryDown(t *testing.T) {
+	for _, hangs := range []bool{false, true} {
+		for _, n := range []int{10, 5000} {
+			eachMoving(t, func(t *testing.T, d *driver) {
+				m := misled(t, d, settings{})
+				down := make(chan struct{})
+				m.known.mu.Lock()
+				m.known.down = down
+				m.known.mu.Unlock()
+				if !hangs {
+					close(down)
+				}
+				m.silent(longEnough(n))
+				m.call(n, call{}, "")
+				m.asked(1)
+				if hangs {
+					close(down)
+				}
+				d.close()
+			})
+		}
+	}
+}
+
+// A function that has not moved is asked for once per silence, and the call goes on.
+func TestMovedNowhere(t *testing.T) {
+	for _, n := range []int{10, 5000} {
+		eachMoving(t, func(t *testing.T, d *driver) {
+			m := misled(t, d, settings{})
+			m.known.move(echoAssemble, m.here.Addr())
+			m.silent(longEnough(n))
+			m.call(n, call{}, "")
+			m.asked(1)
+			if runs := m.here.Stats.Runs.Load(); runs != 2 {
+				t.Errorf("%d bytes: %d runs of two calls: it began another", n, runs)
+			}
+			d.close()
+		})
+	}
+}
+
+// Calls at the same time ask once for all of them.
+func TestMovedAtOnce(t *testing.T) {
+	eachMoving(t, func(t *testing.T, d *driver) {
+		m := misled(t, d, settings{})
+		m.silent(forever)
+		calls := make([]call, 20)
+		for i := range calls {
+			calls[i] = call{Name: "echo", Body: text(i + 1)}
+		}
+		for i, o := range d.call(true, calls...) {
+			if o.Error != "" || !bytes.Equal(o.Body, calls[i].Body) {
+				t.Errorf("call %d: %+v", i, o)
+			}
+		}
+		m.asked(1)
+		d.close()
+	})
+}
