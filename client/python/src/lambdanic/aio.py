@@ -3,7 +3,9 @@
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import partial
 from math import inf
 from typing import Self
 
@@ -24,17 +26,33 @@ class AsyncConnection(Connection):
         self._next_turn: asyncio.Handle | None = None
         self._due = inf  # when that is
 
-    def start(self, request: Request, workload: int) -> Call:
-        call = super().start(request, workload)
+    def start(self, request: Request, workload: int, before: Call | None = None) -> Call:
+        call = super().start(request, workload, before)
         self._take_turn_at(-inf)  # calls that other tasks begin now leave with this one
         return call
 
-    async def wait(self, call: Call) -> None:
-        """Waits until the call is done. It ends with its task."""
-        done: asyncio.Future[None] = self._loop.create_future()
-        call.on_done = lambda _: None if done.done() else done.set_result(None)
+    async def wait(self, call: Call, ask: Callable[[Callable[[Function | None], None]], None] | None = None) -> Function | None:
+        """Waits until the call is done, or until whoever is asked where its function is has told. It ends with its task."""
+        if call.done:
+            return None
+        done: asyncio.Future[Function | None] = self._loop.create_future()
+
+        def end(function: Function | None) -> None:
+            if not done.done():
+                done.set_result(function)
+
+        def tell(function: Function | None) -> None:
+            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                self._loop.call_soon_threadsafe(heard, function)
+
+        def heard(function: Function | None) -> None:
+            if function is not None:
+                end(function)
+
+        call.on_done = lambda _: end(None)
+        call.on_silent = None if ask is None else lambda: ask(tell)
         try:
-            await done
+            return await done
         except asyncio.CancelledError:
             self.cancel(call)
             raise
@@ -116,8 +134,27 @@ class AsyncClient(Base[AsyncConnection]):
             function = await asyncio.to_thread(self._find, request, stale)
         connection = self._connections.get(function.address) or await self._connect(function.address)
         way = Way(function, connection, connection.start(request, function.workload))
-        await connection.wait(way.call)
+        while not way.call.done:
+            heard = await way.connection.wait(way.call, partial(self._ask, way.function) if way.function.name else None)
+            if heard is not None:
+                way = await self._go_on(way, heard)
         return way
+
+    async def _go_on(self, way: Way[AsyncConnection], function: Function) -> Way[AsyncConnection]:
+        """Has a call go on where its function is by now."""
+        if not way.elsewhere(function):
+            return Way(function, way.connection, way.call)
+        try:
+            connection = self._connections.get(function.address) or await self._connect(function.address)
+        except asyncio.CancelledError:
+            way.connection.cancel(way.call)
+            raise
+        except (Error, OSError, ValueError):  # nowhere to go to
+            return way
+        if way.call.done:  # meanwhile
+            return way
+        way.connection.cancel(way.call)
+        return Way(function, connection, connection.start(way.call.request, function.workload, way.call))
 
     async def _connect(self, address: str) -> AsyncConnection:
         endpoint = await asyncio.to_thread(Endpoint, address)

@@ -5,10 +5,12 @@ import select
 import threading
 import time
 from collections.abc import Iterable
+from functools import partial
 from math import ceil
+from queue import SimpleQueue
 from typing import Self
 
-from .connection import Base, Connection, Way
+from .connection import Base, Bell, Connection, Way
 from .endpoint import Endpoint
 from .errors import Closed, Error
 from .gateway import Function
@@ -98,24 +100,77 @@ class Client(Base[Connection]):
 
     def _drive(self, outcomes: list[Way[Connection] | Error]) -> None:
         """Sends and receives until all calls are done."""
-        ways = [way for way in outcomes if isinstance(way, Way)]
-        connections = {way.connection for way in ways}
+        mover = _Mover(self, outcomes)
         try:
-            while not all(way.call.done for way in ways):
-                wake = min(connection.send() for connection in connections)
-                if all(way.call.done for way in ways):
+            while True:
+                ways = [way for way in outcomes if isinstance(way, Way) and not way.call.done]
+                if not ways:
                     return
-                wait_for_any(connections, wake)
+                connections = {way.connection for way in ways}
+                wake = min(connection.send() for connection in connections)
+                if any(not way.call.done for way in ways):
+                    wait_for_any(connections, wake, mover.bell)
+                mover.move()
         except BaseException:  # KeyboardInterrupt, for instance: nobody waits any more
             self._cancel(outcomes)
             raise
+        finally:
+            mover.close()
 
 
-def wait_for_any(connections: Iterable[Connection], until: float) -> None:
+class _Mover:
+    """Has calls go on where their functions are by now."""
+
+    def __init__(self, client: Client, outcomes: list[Way[Connection] | Error]) -> None:
+        self.bell: Bell | None = None  # rings once there are answers
+        self._client = client
+        self._outcomes = outcomes
+        self._answers: SimpleQueue[tuple[int, Function | None]] = SimpleQueue()
+        for i, way in enumerate(outcomes):
+            if isinstance(way, Way) and way.function.name:
+                way.call.on_silent = partial(self._ask, i, way.function)
+
+    def _ask(self, i: int, stale: Function) -> None:
+        bell = self.bell = self.bell or Bell()
+
+        def tell(function: Function | None) -> None:
+            self._answers.put((i, function))
+            bell.ring()
+
+        self._client._ask(stale, tell)
+
+    def move(self) -> None:
+        while not self._answers.empty():
+            i, function = self._answers.get()
+            way = self._outcomes[i]
+            if function is None or isinstance(way, Error) or way.call.done:
+                continue
+            try:
+                connection = self._client._connect(function.address) if way.elsewhere(function) else way.connection
+            except (Error, OSError, ValueError):  # nowhere to go to
+                continue
+            call = way.call
+            if way.elsewhere(function):
+                way.connection.cancel(call)
+                call = connection.start(call.request, function.workload, call)
+            call.on_silent = partial(self._ask, i, function)
+            self._outcomes[i] = Way(function, connection, call)
+
+    def close(self) -> None:
+        if self.bell is not None:
+            self.bell.close()
+
+
+def wait_for_any(connections: Iterable[Connection], until: float, bell: Bell | None = None) -> None:
     """Takes in what arrives, and waits for it."""
     poller = select.poll()
     by_fd = {connection.endpoint.fileno(): connection for connection in connections}
     for fd in by_fd:
         poller.register(fd, select.POLLIN)
+    if bell is not None:
+        poller.register(bell.fileno(), select.POLLIN)
     for fd, _ in poller.poll(min(ceil(max(0.0, until - time.monotonic()) * 1000), _LONGEST_POLL)):
-        by_fd[fd].receive()
+        if fd in by_fd:
+            by_fd[fd].receive()
+        elif bell is not None:
+            bell.hush()

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the clients for threads and for asyncio have in common: where calls go to, and how packets come and go."""
 
+import socket
 import threading
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from .arguments import text
-from .endpoint import Endpoint, split_address
+from .endpoint import Endpoint, is_refusal, split_address
 from .errors import DeadlineExceeded, Error, UnknownWorkload
 from .gateway import Function, Gateway
 from .session import Call, Options, Reply, Request, Session, Stats
@@ -21,9 +24,9 @@ class Connection:
         self.endpoint = endpoint
         self.session = Session(endpoint.single, options, stats)
 
-    def start(self, request: Request, workload: int) -> Call:
-        """Begins a call, which the next turn sends."""
-        return self.session.start(request, workload, time.monotonic())
+    def start(self, request: Request, workload: int, before: Call | None = None) -> Call:
+        """Begins a call, which the next turn sends. before is the same call elsewhere, which was given up."""
+        return self.session.start(request, workload, time.monotonic(), before)
 
     def cancel(self, call: Call) -> None:
         """Ends a call that nobody waits for any more."""
@@ -32,20 +35,21 @@ class Connection:
     def send(self) -> float:
         """Sends what is due. Returns when more will be, if nothing arrives before."""
         packets, wake = self.session.poll(time.monotonic())
-        self._post(packets)
-        return wake
+        return wake if self._post(packets) else time.monotonic()
 
-    def _post(self, packets: list[bytes]) -> None:
+    def _post(self, packets: list[bytes]) -> bool:
+        """Returns whether nothing was said of them that calls should hear."""
         error = self.endpoint.send(packets)
         if error is not None:
-            self.session.network_said(error, time.monotonic())
+            self.session.network_said(error, time.monotonic(), refused=is_refusal(error))
+        return error is None or not is_refusal(error)
 
     def receive(self) -> None:
         """Takes in what has arrived."""
         while (datagram := self.endpoint.receive()) is not None:
             now = time.monotonic()
             if isinstance(datagram, OSError):
-                self.session.network_said(datagram, now)
+                self.session.network_said(datagram, now, refused=True)
             else:
                 self.session.receive(datagram, now)
 
@@ -64,6 +68,33 @@ class Way(Generic[C]):
     function: Function
     connection: C
     call: Call
+
+    def elsewhere(self, function: Function | None) -> bool:
+        """Whether that is not where the call is."""
+        here = self.function
+        return function is not None and (function.workload, function.address) != (here.workload, here.address)
+
+
+class Bell:
+    """Wakes whoever polls it, from any thread."""
+
+    def __init__(self) -> None:
+        self._near, self._far = socket.socketpair()
+        self._far.setblocking(False)
+
+    def fileno(self) -> int:
+        return self._near.fileno()
+
+    def ring(self) -> None:
+        with suppress(OSError):  # it rings already, or nobody polls any more
+            self._far.send(b"!")
+
+    def hush(self) -> None:
+        self._near.recv(4096)
+
+    def close(self) -> None:
+        self._near.close()
+        self._far.close()
 
 
 class Base(Generic[C]):
@@ -87,6 +118,8 @@ class Base(Generic[C]):
         self._address = address
         self._gateway = Gateway(gateway, credentials=credentials, namespace=namespace, timeout=timeout) if gateway is not None else None
         self._connections: dict[str, C] = {}
+        self._asking: dict[str, list[Callable[[Function | None], None]]] = {}  # for functions, and who wants to know
+        self._asking_lock = threading.Lock()
         self._closed = False
         self._lock = threading.Lock()  # of those who have several threads
 
@@ -113,6 +146,27 @@ class Base(Generic[C]):
             return self._gateway.find(request.function, stale)
         assert self._address is not None
         return Function("", request.function, 0, self._address)
+
+    def _ask(self, stale: Function, tell: Callable[[Function | None], None]) -> None:
+        """Asks where a function is by now. tell is called from another thread, so that a call goes on meanwhile; with None where the
+        gateway does not say. Those who ask meanwhile are told the same."""
+        with self._asking_lock:
+            waiting = self._asking.get(stale.name)
+            if waiting is not None:
+                waiting.append(tell)
+                return
+            self._asking[stale.name] = [tell]
+        threading.Thread(target=self._answer, args=(stale,), daemon=True).start()
+
+    def _answer(self, stale: Function) -> None:
+        assert self._gateway is not None  # who else said where the function was
+        function = None
+        with suppress(Error):
+            function = self._gateway.find(stale.name, stale)
+        with self._asking_lock:
+            waiting = self._asking.pop(stale.name)
+        for tell in waiting:
+            tell(function)
 
     def _moved(self, way: Way[C]) -> bool:
         """Whether a call was made where the function is not any more, so that it is to be made again."""

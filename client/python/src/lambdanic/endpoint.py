@@ -36,6 +36,10 @@ def split_address(address: str, port: int) -> tuple[str, int]:
     return host, int(given) if given else port
 
 
+def is_refusal(error: OSError) -> bool:
+    return error.errno in _REFUSED
+
+
 class Endpoint:
     def __init__(self, address: str) -> None:
         host, port = split_address(address, PORT)
@@ -63,7 +67,8 @@ class Endpoint:
         self._socket.close()
 
     def send(self, packets: list[bytes]) -> OSError | None:
-        """Sends packets. Those that are not taken count as lost, as on any other part of the way: the error says why."""
+        """Sends packets. Those that are not taken count as lost, as on any other part of the way: the error says why, or what
+        became of an earlier one."""
         if len(packets) == 1:
             return self._send(packets)
         lost = None
@@ -84,13 +89,13 @@ class Endpoint:
                 else:
                     size = struct.pack("H", len(packets[0]))
                     self._socket.sendmsg(packets, [(socket.IPPROTO_UDP, _UDP_SEGMENT, size)])
-                return None
+                return error
             except OSError as e:
                 if len(packets) > 1 and e.errno in _NO_SEGMENTS:
                     self._segments = False
                     return self.send(packets)
                 error = e
-                if e.errno not in _REFUSED:
+                if not is_refusal(e):
                     break
         return error
 
@@ -101,6 +106,6 @@ class Endpoint:
         except BlockingIOError:
             return None
         except OSError as e:
-            if e.errno not in _REFUSED:
+            if not is_refusal(e):
                 raise
             return e

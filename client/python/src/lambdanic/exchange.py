@@ -6,7 +6,7 @@ from math import inf
 from .errors import Busy, Error, ReplyTooLarge, Stale, error_of
 from .flight import Flight
 from .packet import BadPacket, encode, packets, placement
-from .wire import FRAGMENT, Code, Flag, Header, Status, Type
+from .wire import ASK_AFTER, FRAGMENT, Code, Flag, Header, Status, Type
 
 BATCH = 64  # packets that are sent before the next look at what arrived
 ACK_EVERY = 16  # packets of a request share an acknowledgement, which can tell of 64
@@ -44,6 +44,10 @@ class Exchange:
         self.error: Error | None = None
         self.busy: Busy | None = None  # why the server did not take a packet that will be sent again
 
+        self._once = once
+        self._silent = 0  # resends of the first packet that is not through, since the last packet arrived
+        self._asked = False  # where the function is, since then
+
         self._reached = 0  # packets of request and reply that are through
         self.moved = now  # when the last one got through
         self.resent = self.duplicates = self.malformed = 0
@@ -62,6 +66,7 @@ class Exchange:
             index, again = flight.pick(now)
             if again:
                 self.resent += 1
+                self._silent += index == flight.base
                 self._probed = self._probed or index > 0
             out.append(self._pull_packet(index, again) if self._pulling else self._request_packet(index, again, not flight.sendable()))
         return now if flight.sendable() else flight.expiry
@@ -98,6 +103,7 @@ class Exchange:
 
     def receive(self, now: float, header: Header, payload: bytes) -> None:
         """Takes in a packet with this exchange's request ID."""
+        self._silent, self._asked = 0, False
         if self.finished:
             self.duplicates += 1
         elif header.workload != self.head.workload:
@@ -114,6 +120,15 @@ class Exchange:
         reached = self._up.base + (self._down.base if self._pulling else 0)
         if reached > self._reached:
             self._reached, self.moved = reached, now
+
+    def asks(self, refused: bool) -> bool:
+        """Whether it is time to ask where the function is, which it is once per silence: its place refused a packet, or has been silent
+        for too long. A packet that may be executed but once never goes elsewhere, as the silent place may have executed it, and a
+        refusal does not say of which packet it is."""
+        if self.finished or self._asked or self._once or self.head.flags & Flag.ONCE or not refused and self._silent < ASK_AFTER:
+            return False
+        self._asked = True
+        return True
 
     def _refused(self, header: Header) -> None:
         if header.code == Code.STALE and self._guessed:  # wrong: there is nothing to pull

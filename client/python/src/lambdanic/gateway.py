@@ -55,15 +55,21 @@ class Gateway:
             self._headers["Authorization"] = "Basic " + base64.b64encode(credentials.encode()).decode()
         self._query = f"?namespace={quote(namespace, safe='')}" if namespace else ""
         self._timeout = timeout
+        self._asking = threading.Lock()  # whoever wants to know the same waits; what is known stays at hand
         self._lock = threading.Lock()
         self._known: dict[str, Function] = {}
 
     def find(self, name: str, stale: Function | None = None) -> Function:
         """The function, from memory where it was asked for before. stale is what turned out to be wrong: it is asked for again."""
-        with self._lock:
+        known = self._known.get(name)
+        if known is not None and known is not stale:
+            return known
+        with self._asking:
             known = self._known.get(name)
             if known is None or known is stale:
-                known = self._known[name] = self.look_up(name)
+                known = self.look_up(name)
+                with self._lock:
+                    self._known[name] = known
             return known
 
     def known(self, name: str) -> Function | None:

@@ -104,6 +104,7 @@ class Call:
         self.error: Error | None = None
         self.done = False
         self.on_done: Callable[[Call], None] | None = None
+        self.on_silent: Callable[[], None] | None = None  # where it is time to ask where the function is
 
         self._room = room
         self._started = now
@@ -111,6 +112,7 @@ class Call:
         self._wake = inf
         self._attempt = 0
         self._resends = 0
+        self._refused = False  # by the network, which nobody has looked at yet
         self._exchange: Exchange
 
     def outcome(self) -> Reply | Error:
@@ -134,13 +136,17 @@ class Session:
         self._said: OSError | None = None  # by the network, and when
         self._said_at = -inf
 
-    def start(self, request: Request, workload: int, now: float) -> Call:
-        """Begins a call: what it has to send, the next poll says."""
+    def start(self, request: Request, workload: int, now: float, before: Call | None = None) -> Call:
+        """Begins a call: what it has to send, the next poll says. It has the time that is left of the same call elsewhere before."""
         if len(request.body) > MAX_MESSAGE:
             raise RequestTooLarge(f"request of {len(request.body)} bytes exceeds {MAX_MESSAGE}: split it")
         timeout = self._options.timeout if request.deadline is None else request.deadline
         call = Call(request, workload, self._room_for(request, workload), now, timeout)
+        if before is not None:
+            call._started, call._deadline, call._resends = before._started, before._deadline, before._resends
         self._begin(call, now)
+        if before is not None:
+            call._exchange.moved = before._exchange.moved
         return call
 
     def cancel(self, call: Call) -> list[bytes]:
@@ -159,9 +165,13 @@ class Session:
             self._forget(call)
             self._end(call, Closed("the client was closed"))
 
-    def network_said(self, error: OSError, now: float) -> None:
-        """Notes an error for calls that may end because of it."""
+    def network_said(self, error: OSError, now: float, *, refused: bool = False) -> None:
+        """Notes an error for calls that may end, or have to go elsewhere, because of it."""
         self._said, self._said_at = error, now
+        if refused:
+            for call in self._calls.values():
+                call._refused = True
+                self._ready[call] = None
 
     def receive(self, datagram: bytes, now: float) -> None:
         """Takes in a datagram. What follows from it, the next poll says."""
@@ -202,6 +212,9 @@ class Session:
             if now < call._deadline:
                 call._wake = min(exchange.poll(now, out), call._deadline)
                 self._wake = min(self._wake, call._wake)
+                refused, call._refused = call._refused, False
+                if call.on_silent is not None and exchange.asks(refused):
+                    call.on_silent()
                 return
             exchange.error = exchange.busy or self._too_late(call)
         exchange.release(out)
