@@ -153,6 +153,7 @@ func TestMovedDirectoryDown(t *testing.T) {
 				}
 				m.silent(longEnough(n))
 				m.call(n, call{}, "")
+				m.call(n, call{}, "") // what was known before is not forgotten
 				m.asked(1)
 				if hangs {
 					close(down)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { MAX_UINT32, checkBytes, checkFlag, checkOptions, checkText, checkTime, checkWhole, given } from "./arguments.js";
-import { Endpoint, splitAddress } from "./endpoint.js";
+import { Endpoint, Moved, splitAddress, type Whereabouts } from "./endpoint.js";
 import { Closed, DeadlineExceeded, UnknownWorkload } from "./errors.js";
-import { Gateway, checkGateway, type Function, type GatewayOptions } from "./gateway.js";
+import { Gateway, checkGateway, type GatewayOptions } from "./gateway.js";
 import { Stats, type CallOptions, type Options, type Reply } from "./session.js";
 import { MAX_MESSAGE, PORT } from "./wire.js";
 
@@ -80,26 +80,41 @@ export class Client {
     if (this.gateway === undefined) {
       throw new TypeError(`call ${JSON.stringify(target)}: names need a gateway: give its address to the client, or call a workload ID`);
     }
-    const known = await this.gateway.find(target);
-    try {
-      return await this.callThere(known, body, options);
-    } catch (e) {
-      if (!(e instanceof UnknownWorkload)) {
-        throw e;
-      }
-    }
-    return this.callThere(await this.gateway.find(target, known), body, options);
+    return this.callByName(this.gateway, target, body, options);
   }
 
-  /** Where no answer comes, the next call asks whether the function is somewhere else by now. */
-  private async callThere(there: Function, body: Uint8Array, options: CallOptions): Promise<Reply> {
-    try {
-      return await (await this.endpoint(there.address)).call(there.workload, body, options);
-    } catch (e) {
-      if (e instanceof DeadlineExceeded) {
-        this.gateway?.forget(there.name);
+  /** Where a function is not any more, or where no answer comes, the gateway is asked whether it is somewhere else by now. */
+  private async callByName(gateway: Gateway, name: string, body: Uint8Array, options: CallOptions): Promise<Reply> {
+    let known = await gateway.find(name);
+    const where: Whereabouts = {
+      before: undefined,
+      ask: async () => {
+        const was = known;
+        try {
+          known = await gateway.findAgain(name, was);
+        } catch {
+          return false; // the call goes on where it is
+        }
+        return known.address !== was.address || known.workload !== was.workload;
+      },
+    };
+    for (let unknown = false; ; ) {
+      try {
+        return await (await this.endpoint(known.address)).call(known.workload, body, options, where);
+      } catch (e) {
+        where.before = undefined;
+        if (e instanceof Moved) {
+          where.before = e.call;
+        } else if (e instanceof UnknownWorkload && !unknown) {
+          unknown = true;
+          known = await gateway.find(name, known);
+        } else {
+          if (e instanceof DeadlineExceeded) {
+            gateway.forget(name);
+          }
+          throw e;
+        }
       }
-      throw e;
     }
   }
 

@@ -5,7 +5,7 @@ import { createSocket, type Socket } from "node:dgram";
 import { lookup } from "node:dns/promises";
 import { once } from "node:events";
 
-import { Session, type CallOptions, type Options, type Reply, type Stats } from "./session.js";
+import { Session, type CallOptions, type Call, type Options, type Reply, type Stats } from "./session.js";
 import { MAX_PAYLOAD, PORT } from "./wire.js";
 
 const BUFFER = 4 << 20; // bytes
@@ -25,6 +25,21 @@ export function splitAddress(address: string, port: number): { host: string; por
   return { host, port: given };
 }
 
+/** Ends a call whose function is elsewhere. */
+export class Moved extends Error {
+  constructor(readonly call: Call) {
+    super("the function has moved");
+  }
+}
+
+/** Where a call by a function's name goes. */
+export interface Whereabouts {
+  /** The same call where the function was before. */
+  before: Call | undefined;
+  /** Asks whether the function is elsewhere by now. It is never rejected. */
+  ask(): Promise<boolean>;
+}
+
 /** The calls towards one server have their turn when something arrives, when a packet has to be sent again, and when calls were begun. */
 export class Endpoint {
   private timer: NodeJS.Timeout | undefined;
@@ -41,7 +56,7 @@ export class Endpoint {
       this.turn();
     });
     // An ICMP message came back. Nothing is lost by going on; a lambda's server may be about to come back.
-    socket.on("error", (error) => session.networkSaid(error, performance.now()));
+    socket.on("error", (error) => this.networkSaid(error));
   }
 
   static async open(address: string, options: Required<Options>, stats: Stats): Promise<Endpoint> {
@@ -60,13 +75,16 @@ export class Endpoint {
     return new Endpoint(socket, new Session(single, options, stats));
   }
 
-  async call(workload: number, body: Uint8Array, options: CallOptions): Promise<Reply> {
+  /** where, if there is one, is asked where the function is by now. The promise is rejected with a Moved where it is elsewhere. */
+  async call(workload: number, body: Uint8Array, options: CallOptions, where?: Whereabouts): Promise<Reply> {
     const { signal } = options;
     signal?.throwIfAborted();
     let giveUp = (): void => {};
     try {
       return await new Promise((resolve, reject) => {
-        const call = this.session.start(performance.now(), workload, body, options, resolve, reject);
+        const onSilent = where && ((): void => void where.ask().then((moved) => moved && this.send(this.session.cancel(call, new Moved(call)))));
+        const move = { before: where?.before, onSilent };
+        const call = this.session.start(performance.now(), workload, body, options, resolve, reject, move);
         giveUp = () => this.send(this.session.cancel(call, signal?.reason));
         signal?.addEventListener("abort", giveUp);
         if (!this.scheduled) {
@@ -96,12 +114,17 @@ export class Endpoint {
     }
   }
 
+  private networkSaid(error: Error): void {
+    this.session.networkSaid(error, performance.now());
+    this.turn();
+  }
+
   /** Packets that are not taken count as lost, as on any other part of the way. */
   private send(packets: Buffer[]): void {
     for (const packet of packets) {
       this.socket.send(packet, (error) => {
         if (error !== null) {
-          this.session.networkSaid(error, performance.now());
+          this.networkSaid(error);
         }
       });
     }

@@ -4,7 +4,7 @@
 import { Busy, ReplyTooLarge, errorOf, type LambdanicError } from "./errors.js";
 import { Flight } from "./flight.js";
 import { BadPacket, encode, packets, placement } from "./packet.js";
-import { Code, FRAGMENT, Flag, Status, Type, type Header } from "./wire.js";
+import { ASK_AFTER, Code, FRAGMENT, Flag, Status, Type, type Header } from "./wire.js";
 
 const BATCH = 64; // packets that are sent before the next look at what arrived
 const ACK_EVERY = 16; // packets of a request share an acknowledgement, which can tell of 64
@@ -45,6 +45,8 @@ export class Exchange {
   private probed = false; // a later packet was sent again in the hope for such a response
   private guessed = false; // pulling because that response did not come
   private size = 0; // bytes per packet of the reply but the last
+  private silent = 0; // resends of the first packet that is not through, since the last packet arrived
+  private asked = false; // where the function is, since then
   private reached = 0; // packets of request and reply that are through
 
   constructor(
@@ -78,6 +80,9 @@ export class Exchange {
       const { index, again } = flight.pick(now);
       if (again) {
         this.resent++;
+        if (index === flight.base) {
+          this.silent++;
+        }
         this.probed ||= index > 0;
       }
       out.push(this.pulling ? this.pullPacket(index, again) : this.requestPacket(index, again, !flight.sendable()));
@@ -122,6 +127,8 @@ export class Exchange {
 
   /** Takes in a packet with this exchange's request ID. */
   receive(now: number, header: Header, payload: Uint8Array): void {
+    this.silent = 0;
+    this.asked = false;
     if (this.finished) {
       this.duplicates++;
     } else if (header.workload !== this.head.workload) {
@@ -141,6 +148,20 @@ export class Exchange {
       this.reached = reached;
       this.moved = now;
     }
+  }
+
+  /**
+   * Whether it is time to ask where the function is, which it is once per silence: its place refused a packet, or has been silent for too
+   * long. A packet that may be executed but once never goes elsewhere, as the silent place may have executed it, and a refusal does not
+   * say of which packet it is.
+   */
+  asks(refused: boolean): boolean {
+    const stays = this.limits.once || (this.head.flags & Flag.Once) !== 0;
+    if (this.finished || this.asked || stays || (!refused && this.silent < ASK_AFTER)) {
+      return false;
+    }
+    this.asked = true;
+    return true;
   }
 
   private refused(header: Header): void {

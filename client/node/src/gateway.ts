@@ -46,6 +46,7 @@ function checkName(name: unknown): void {
 /** A gateway and what it said. */
 export class Gateway {
   private readonly known = new Map<string, Promise<Function>>();
+  private readonly asking = new Map<string, Promise<Function>>(); // for calls under way
   private readonly options: Required<GatewayOptions>;
 
   /** gateway is unix:PATH, HOST:PORT or [IPv6]:PORT. */
@@ -77,6 +78,28 @@ export class Gateway {
         this.known.delete(name);
       }
     });
+    return asked;
+  }
+
+  /**
+   * Asks whether the function still is where calls under way have gone in vain, once for all that ask meanwhile. What is known stays at hand
+   * for others until the gateway says something else.
+   */
+  async findAgain(name: string, stale: Function): Promise<Function> {
+    const known = await this.known.get(name);
+    if (known !== undefined && known !== stale) {
+      return known;
+    }
+    let asked = this.asking.get(name);
+    if (asked === undefined) {
+      asked = this.lookUp(name)
+        .then((found) => {
+          this.known.set(name, Promise.resolve(found));
+          return found;
+        })
+        .finally(() => this.asking.delete(name));
+      this.asking.set(name, asked);
+    }
     return asked;
   }
 

@@ -11,6 +11,8 @@ import { Flag, MAGIC, MAX_MESSAGE, Type, VERSION, type Header } from "./wire.js"
 const MAX_ATTEMPTS = 8; // times that a call starts over because its revision went away while it ran
 const MAX_ROOMS = 4096; // bounds what a client with ever new methods remembers
 
+const REFUSALS: ReadonlySet<string | undefined> = new Set(["ECONNREFUSED", "EHOSTUNREACH", "ENETUNREACH"]); // ICMP messages
+
 export interface Options {
   /** A call without a deadline fails after so many ms without progress: 5000. */
   timeout?: number;
@@ -73,6 +75,9 @@ export interface Call {
   readonly resolve: (reply: Reply) => void;
   readonly reject: (error: Error) => void;
   readonly started: number;
+  /** It is time to ask where the function is. */
+  readonly onSilent: (() => void) | undefined;
+  refused: boolean; // by the network, which nobody has looked at yet
   exchange: Exchange;
   room: number;
   deadline: number;
@@ -100,15 +105,28 @@ export class Session {
     return this.calls.size === 0;
   }
 
-  /** Begins a call: what it has to send, the next poll says. */
-  start(now: number, workload: number, body: Uint8Array, options: CallOptions, resolve: Call["resolve"], reject: Call["reject"]): Call {
+  /**
+   * Begins a call: what it has to send, the next poll says. It has the time that is left of the same call elsewhere before, which was
+   * given up.
+   */
+  start(
+    now: number,
+    workload: number,
+    body: Uint8Array,
+    options: CallOptions,
+    resolve: Call["resolve"],
+    reject: Call["reject"],
+    move: { before?: Call | undefined; onSilent?: (() => void) | undefined } = {},
+  ): Call {
     if (body.length > MAX_MESSAGE) {
       throw new RequestTooLarge(body.length, MAX_MESSAGE);
     }
-    const deadline = now + (options.deadline ?? this.options.timeout);
+    const { before, onSilent } = move;
+    const deadline = before?.deadline ?? now + (options.deadline ?? this.options.timeout);
     const room = this.roomFor(workload, options);
-    const life = { started: now, room, deadline, wake: Infinity, attempt: 0, resends: 0 };
+    const life = { started: before?.started ?? now, room, deadline, wake: Infinity, attempt: 0, resends: before?.resends ?? 0, refused: false, onSilent };
     const exchange = this.exchange(now, workload, body, options, room, deadline);
+    exchange.moved = before?.exchange.moved ?? exchange.moved;
     const call: Call = { workload, body, options, resolve, reject, exchange, ...life };
     this.begin(call);
     return call;
@@ -133,9 +151,15 @@ export class Session {
     }
   }
 
-  /** Notes an error for calls that may end because of it. */
+  /** Notes an error for calls that may end, or have to go elsewhere, because of it. */
   networkSaid(error: Error, now: number): void {
     this.said = { error, at: now };
+    if (REFUSALS.has((error as NodeJS.ErrnoException).code)) {
+      for (const call of this.calls.values()) {
+        call.refused = true;
+        this.ready.add(call);
+      }
+    }
   }
 
   /** Takes in a datagram. What follows from it, the next poll says. */
@@ -191,6 +215,10 @@ export class Session {
       if (now < call.deadline) {
         call.wake = Math.min(exchange.poll(now, out), call.deadline);
         this.wake = Math.min(this.wake, call.wake);
+        if (call.onSilent !== undefined && exchange.asks(call.refused)) {
+          call.onSilent();
+        }
+        call.refused = false;
         return;
       }
       exchange.error = exchange.busy ?? this.tooLate(call);
