@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/lambdanic/lambdanic/api"
 )
@@ -64,6 +65,18 @@ var reasons = map[api.Code]string{
 	api.CodeUnreachable:     "an external service cannot be reached",
 	api.CodeStale:           "the revision or reply is gone: start over",
 	api.CodeDeadline:        "the deadline was over before the lambda could answer",
+}
+
+// ErrorOf is what an error packet says, by its header.
+func ErrorOf(h *api.Header) *RPCError {
+	e := &RPCError{Code: api.Code(h.Code)}
+	switch e.Code {
+	case api.CodeLambdaFault:
+		e.Fault = api.Fault(min(h.MessageLen, math.MaxUint8))
+	case api.CodeTooLarge:
+		e.Need = int(h.MessageLen)
+	}
+	return e
 }
 
 // Error gives the reason and, where there is one, the remedy.

@@ -202,12 +202,8 @@ func (x *exchange) progress(now time.Duration) {
 }
 
 func (x *exchange) refused(h *api.Header) {
-	e := &RPCError{Code: api.Code(h.Code)}
+	e := ErrorOf(h)
 	switch {
-	case e.Code == api.CodeLambdaFault:
-		e.Fault = api.Fault(min(h.MessageLen, math.MaxUint8))
-	case e.Code == api.CodeTooLarge:
-		e.Need = int(h.MessageLen)
 	case e.Code == api.CodeBusy && x.head.Flags&api.FlagOnce != 0: // it did not run: the resends' growing intervals give way
 		x.told = e
 		return

@@ -153,6 +153,9 @@ func (d *Daemon) lookup(namespace, name string) (gateway.Route, bool) {
 	r := gateway.Route{Workload: f.Workload, Target: f.Target, Spec: f.Spec}
 	if endpoint, serves := d.manager.Worker.Endpoint(f.Target, f.Workload); serves {
 		r.Endpoint = endpoint
+		if asked := f.Spec; asked.Message.Mode == api.ModePacket && len(asked.Services) == 0 && !asked.Once && asked.P4 == "" {
+			r.Asker = d.manager.Worker.Asker(f.Target)
+		}
 	}
 	return r, true
 }

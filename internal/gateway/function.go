@@ -21,6 +21,7 @@ import (
 	lambdanic "github.com/lambdanic/lambdanic/client/go"
 	"github.com/lambdanic/lambdanic/internal/gateway/codec"
 	"github.com/lambdanic/lambdanic/internal/store"
+	"github.com/lambdanic/lambdanic/internal/worker"
 )
 
 const (
@@ -42,6 +43,8 @@ const (
 	firstStep = 64 << 10
 	// stall is how long the other end may keep one read or write waiting.
 	stall = 30 * time.Second
+	// A write up to this size waits for nobody: a socket has room for it. The server's own time-out does for one that has not.
+	unhurried = 2 << 10
 	// patience bounds the reading of a body that is held, however steadily it trickles.
 	patience = 2 * time.Minute
 	// maxTimeout bounds header X-Timeout.
@@ -63,10 +66,11 @@ type Route struct {
 	Target   api.Target
 	Endpoint netip.AddrPort // invalid where nothing serves
 	Spec     api.Spec
+	Asker    worker.Asker // runs the lambda without a way to it; nil where it has to be called
 }
 
 // serveFunction answers /function/NAME[.NAMESPACE][/...]: it turns HTTP into a call by λ-RPC.
-func (g *Gateway) serveFunction(w http.ResponseWriter, r *http.Request) {
+func (g *Gateway) serveFunction(w http.ResponseWriter, r *http.Request, function, path string) {
 	start := time.Now()
 	call := r.Header.Get(api.HeaderCallID)
 	if uuid.Validate(call) != nil {
@@ -75,7 +79,7 @@ func (g *Gateway) serveFunction(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set(api.HeaderCallID, call)
 	w.Header().Set(api.HeaderStartTime, strconv.FormatInt(start.UnixNano(), 10))
 
-	name, namespace, _ := strings.Cut(r.PathValue("name"), ".")
+	name, namespace, _ := strings.Cut(function, ".")
 	route, ok := g.Lookup(namespace, name)
 	switch {
 	case !ok:
@@ -94,15 +98,15 @@ func (g *Gateway) serveFunction(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	if r.ContentLength > int64(bodyLimit(r, &route)) {
 		err := fmt.Errorf("body of %d bytes: %w", r.ContentLength, &http.MaxBytesError{Limit: int64(route.Spec.Message.Max)})
-		refuse(w, failure(r.PathValue("name"), &route, err))
+		refuse(w, failure(function, &route, err))
 		return
 	}
 	reply := &reply{w: w, http: http.NewResponseController(w), start: start}
-	if err := g.call(ctx, req, &route, r, reply); err != nil {
+	if err := g.call(ctx, req, &route, r, path, reply); err != nil {
 		if reply.begun {
 			panic(http.ErrAbortHandler) // the caller must not take half a reply for a whole one
 		}
-		refuse(w, failure(r.PathValue("name"), &route, err))
+		refuse(w, failure(function, &route, err))
 	}
 }
 
@@ -130,7 +134,10 @@ func failure(name string, route *Route, err error) error {
 // parseCall reads method and time-out.
 func parseCall(r *http.Request, route *Route) (context.Context, context.CancelFunc, lambdanic.Request, error) {
 	req := lambdanic.Request{Workload: route.Workload}
-	method := r.URL.Query().Get("method")
+	var method string
+	if r.URL.RawQuery != "" {
+		method = r.URL.Query().Get("method")
+	}
 	if method == "" {
 		method = r.Header.Get(api.HeaderMethod)
 	}
@@ -167,42 +174,70 @@ func bodyLimit(r *http.Request, route *Route) api.Bytes {
 	return limit
 }
 
-func (g *Gateway) call(ctx context.Context, req lambdanic.Request, route *Route, r *http.Request, out *reply) error {
+// call reads the request's body, has the function answer it, and writes that. A body that is too long to be held streams.
+func (g *Gateway) call(ctx context.Context, req lambdanic.Request, route *Route, r *http.Request, path string, out *reply) error {
+	held := reservation{memory: g.memory}
+	defer held.release()
+	if r.Body != http.NoBody {
+		limit := int64(bodyLimit(r, route))
+		body := &patientReader{Reader: http.MaxBytesReader(out.w, r.Body, limit), http: out.http}
+		if r.ContentLength > readAhead && !isImage(r, route) {
+			return g.stream(ctx, req, route, body, int(r.ContentLength), &held, out)
+		}
+		if r.ContentLength >= 0 {
+			limit = r.ContentLength
+		}
+		body.until = time.Now().Add(patience)
+		var err error
+		if req.Body, err = held.read(body, limit); err != nil {
+			return err
+		}
+	}
+	if path != "" && r.Method == http.MethodGet && len(req.Body) == 0 {
+		req.Body = []byte("/" + path) // a GET asks for what the path names
+		if len(req.Body) > int(route.Spec.Message.Max) {
+			return fmt.Errorf("path: %w", &http.MaxBytesError{Limit: int64(route.Spec.Message.Max)})
+		}
+	}
+	if route.Asker != nil && !isImage(r, route) {
+		response, ok, err := ask(ctx, route.Asker, &req)
+		if err != nil {
+			return err
+		} else if ok {
+			out.held = response.Body
+			return out.end(response)
+		}
+	}
+	return g.send(ctx, req, route, isImage(r, route), &held, out)
+}
+
+// stream sends a body as it arrives, and its reply as that does.
+func (g *Gateway) stream(ctx context.Context, req lambdanic.Request, route *Route, body io.Reader, size int, held *reservation, out *reply) error {
+	if err := held.add(streamed); err != nil {
+		return err
+	}
 	client, release, err := g.clients.get(route.Endpoint)
 	if err != nil {
 		return err
 	}
 	defer release()
-	limit := int64(bodyLimit(r, route))
-	body := &patientReader{Reader: http.MaxBytesReader(out.w, r.Body, limit), http: out.http}
-	held := reservation{memory: g.memory}
-	defer held.release()
-	if r.ContentLength > readAhead && !isImage(r, route) {
-		if err := held.add(streamed); err != nil {
-			return err
-		}
-		response, err := client.CallStream(ctx, req, body, int(r.ContentLength), out)
-		if err != nil {
-			return err
-		}
-		return out.end(response)
-	}
-	if r.ContentLength >= 0 {
-		limit = r.ContentLength
-	}
-	req.Reserve = func(reply int) error { return held.add(int64(reply)) }
-	body.until = time.Now().Add(patience)
-	if req.Body, err = held.read(body, limit); err != nil {
+	response, err := client.CallStream(ctx, req, body, size, out)
+	if err != nil {
 		return err
 	}
-	if isImage(r, route) {
-		return callImage(ctx, g.converter, client, req, &held, route, out)
+	return out.end(response)
+}
+
+// send calls the function at its endpoint.
+func (g *Gateway) send(ctx context.Context, req lambdanic.Request, route *Route, image bool, held *reservation, out *reply) error {
+	client, release, err := g.clients.get(route.Endpoint)
+	if err != nil {
+		return err
 	}
-	if path := r.PathValue("path"); path != "" && r.Method == http.MethodGet && len(req.Body) == 0 {
-		req.Body = []byte("/" + path) // a GET asks for what the path names
-		if len(req.Body) > int(route.Spec.Message.Max) {
-			return fmt.Errorf("path: %w", &http.MaxBytesError{Limit: int64(route.Spec.Message.Max)})
-		}
+	defer release()
+	req.Reserve = func(reply int) error { return held.add(int64(reply)) }
+	if image {
+		return callImage(ctx, g.converter, client, req, held, route, out)
 	}
 	response, err := client.Call(ctx, req)
 	if err != nil {
@@ -287,7 +322,9 @@ func (o *reply) Write(p []byte) (int, error) {
 }
 
 func (o *reply) write(p []byte) (int, error) {
-	_ = o.http.SetWriteDeadline(time.Now().Add(stall)) // a recorder in a test has none
+	if len(p) > unhurried {
+		_ = o.http.SetWriteDeadline(time.Now().Add(stall)) // a recorder in a test has none
+	}
 	return o.w.Write(p)
 }
 

@@ -5,8 +5,10 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"os"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -86,11 +88,31 @@ func (g *Gateway) Public() http.Handler { return g.handler(g.Credentials.require
 
 func (g *Gateway) handler(guard func(http.Handler) http.Handler) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("/function/{name}", g.serveFunction)
-	mux.HandleFunc("/function/{name}/{path...}", g.serveFunction)
+	byPattern := func(w http.ResponseWriter, r *http.Request) {
+		g.serveFunction(w, r, r.PathValue("name"), r.PathValue("path"))
+	}
+	mux.HandleFunc("/function/{name}", byPattern)
+	mux.HandleFunc("/function/{name}/{path...}", byPattern)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("OK\n")) })
 	mux.Handle("/system/", guard(g.system()))
-	return mux
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// Most requests are calls, and to match their pattern takes longer than a lambda takes to answer.
+		if name, path, ok := functionPath(r.URL); ok {
+			g.serveFunction(w, r, name, path)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// functionPath takes /function/NAME[.NAMESPACE][/PATH] apart as the patterns do, where there is nothing to decode and to clean.
+func functionPath(u *url.URL) (name, path string, ok bool) {
+	rest, ok := strings.CutPrefix(u.Path, "/function/")
+	if !ok || u.RawPath != "" || strings.Contains(u.Path, "//") || strings.Contains(u.Path, "/.") {
+		return "", "", false
+	}
+	name, path, _ = strings.Cut(rest, "/")
+	return name, path, name != ""
 }
 
 // Server returns an HTTP server that slow clients cannot hold up. Bodies of functions have their own, rolling deadline.

@@ -171,7 +171,6 @@ func deploy(t testing.TB, n *NIC, list ...backend.Deployment) {
 const (
 	xdpDrop = 1
 	xdpPass = 2
-	xdpTX   = 3
 )
 
 var verdicts = map[uint32]string{xdpDrop: "drop", xdpPass: "pass", xdpTX: "reply"}

@@ -105,6 +105,8 @@ type NIC struct {
 	own      *ownAddresses
 	reach    atomic.Pointer[reach]
 	adopted  bool
+	running  sync.RWMutex // held by Ask while the program runs
+	closed   bool         // guarded by running
 	card     card
 
 	mu        sync.Mutex
@@ -405,6 +407,9 @@ func (n *NIC) Close() error {
 	}
 	n.mu.Unlock()
 	n.drains.Wait()
+	n.running.Lock()
+	n.closed = true
+	n.running.Unlock()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	errs := []error{n.dispatch.close(), n.rdma.close(), n.own.close(), n.objs.Close()}

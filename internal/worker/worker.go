@@ -32,6 +32,12 @@ type Backend interface {
 	Endpoint(workload uint32) (netip.AddrPort, bool)
 }
 
+// An Asker is a backend that runs a lambda on a request of one packet in the caller's own thread. ok is false where the request has to be
+// sent to the endpoint instead.
+type Asker interface {
+	Ask(q api.Header, body, reply []byte) (h api.Header, payload []byte, ok bool, err error)
+}
+
 // Place is a backend of a node, or the reason why the node has none for a target.
 type Place struct {
 	Target  api.Target
@@ -215,4 +221,18 @@ func (w *Worker) Endpoint(t api.Target, workload uint32) (netip.AddrPort, bool) 
 		return netip.AddrPort{}, false
 	}
 	return p.Backend.Endpoint(workload)
+}
+
+// Asker is what asks a target's lambdas without a link, nil where they cannot be.
+func (w *Worker) Asker(t api.Target) Asker {
+	p, err := w.place(t)
+	if err != nil {
+		return nil
+	}
+	if g, ok := p.Backend.(Group); ok {
+		a, _ := g[0].(Asker)
+		return a
+	}
+	a, _ := p.Backend.(Asker)
+	return a
 }

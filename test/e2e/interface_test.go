@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os/exec"
 	"runtime"
 	"testing"
@@ -139,6 +140,7 @@ func TestRealInterface(t *testing.T) {
 			i.start("--nic", c.name, "--mode", mode)
 			i.run("deploy", "lambdas/web_server", "--target", string(api.TargetNIC))
 			f := i.describe("web_server")
+			i.expect("web_server", "0", "/hello", http.StatusOK, hello) // for which no packet has to come in
 			listener, err := net.Listen("tcp", net.JoinHostPort(f.Endpoint.Addr().String(), "0"))
 			if err != nil {
 				t.Fatal(err)

@@ -1,0 +1,35 @@
+package gateway
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/lambdanic/lambdanic/api"
+	lambdanic "github.com/lambdanic/lambdanic/client/go"
+	"github.com/lambdanic/lambdanic/internal/worker"
+)
+
+// askPatience is what a lambda is told of a caller's patience who names none: more than a lambda may run on the NIC.
+const askPatience = time.Minute
+
+// ask has a lambda answer in this thread. ok is false where it has to be called instead.
+func ask(ctx context.Context, a worker.Asker, req *lambdanic.Request) (response lambdanic.Response, ok bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return response, false, err
+	}
+	until, bounded := ctx.Deadline()
+	if !bounded {
+		until = time.Now().Add(askPatience)
+	}
+	h, body, ok, err := a.Ask(api.Header{
+		Workload: req.Workload, Method: req.Method, Request: rand.Uint64(), DeadlineUS: uint32(max(time.Until(until).Microseconds(), 1)),
+	}, req.Body, nil)
+	if err != nil || !ok {
+		return response, false, err
+	}
+	if h.Type == api.TypeError {
+		return response, true, lambdanic.ErrorOf(&h)
+	}
+	return lambdanic.Response{Status: api.Status(h.Code), Revision: h.Revision, Body: body, Length: len(body)}, true, nil
+}

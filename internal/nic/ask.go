@@ -1,0 +1,133 @@
+package nic
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"net/netip"
+	"runtime"
+	"sync"
+	"unsafe"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+
+	"github.com/lambdanic/lambdanic/api"
+)
+
+// The verdict of an XDP program that sends a frame back where it came from (linux/bpf.h, enum xdp_action).
+const xdpTX = 3
+
+// What is before a λ-RPC header in a frame.
+const (
+	ethernetLen = 14
+	ipv4Len     = 20
+	udpLen      = 8
+	beforeRPC   = ethernetLen + ipv4Len + udpLen
+)
+
+// An askFrame is a request as it would come over the link, and room for what the NIC program makes of it: the kernel gives back no
+// more than there was, and a page.
+type askFrame struct {
+	in  [beforeRPC + api.RPCHeaderLen + api.RPCMaxPayload]byte
+	out [4096]byte
+}
+
+var askFrames = sync.Pool{New: func() any { return new(askFrame) }}
+
+// From whom the requests are that no link brings: an address and a port that are nobody's (RFC 2544; port 1 is of no service any more).
+var asking = netip.AddrFrom4([4]byte{198, 18, 0, 1})
+
+const askPort = 1
+
+// Ask runs the NIC program on a request of one packet, here and now, in this thread: as the kernel does when a packet comes, but
+// without a socket and a link on the way (BPF_PROG_TEST_RUN). The header is the answer's, a response or an error; its payload
+// is appended to reply. ok is false where the program gives no answer of one packet at once: it let the request pass to the host or dropped it,
+// or has more to say. Then the request has to go by the link, where packets may be lost and long replies are fetched.
+//
+// A lambda that calls others, or that executes each request once, is not to be asked so: nothing that the program sends leaves.
+func (n *NIC) Ask(q api.Header, body, reply []byte) (h api.Header, payload []byte, ok bool, err error) {
+	own := n.reach.Load().Addr
+	if !own.Is4() || len(body) > api.RPCMaxPayload {
+		return h, nil, false, nil
+	}
+	f := askFrames.Get().(*askFrame)
+	defer askFrames.Put(f)
+	f.build(own, &q, body)
+	n.running.RLock()
+	defer n.running.RUnlock()
+	if n.closed {
+		return h, nil, false, nil
+	}
+	verdict, out, err := f.run(n.objs.LnRoot)
+	if err != nil {
+		return h, nil, false, fmt.Errorf("run the NIC program: %w", err)
+	}
+	if verdict != xdpTX || len(out) < beforeRPC {
+		return h, nil, false, nil
+	}
+	h, answer, err := api.ParsePacket(out[beforeRPC:])
+	if err != nil || h.Request != q.Request || h.Count > 1 || h.Type != api.TypeResponse && h.Type != api.TypeError {
+		return h, nil, false, nil
+	}
+	return h, append(reply, answer...), true, nil
+}
+
+// testRun is union bpf_attr as BPF_PROG_TEST_RUN takes it (linux/bpf.h).
+type testRun struct {
+	program, verdict, inLen, outLen uint32
+	in, out                         uint64
+	repeat, nanoseconds             uint32
+	contextInLen, contextOutLen     uint32
+	contextIn, contextOut           uint64
+	flags, cpu, batch, _            uint32
+}
+
+// run runs the program once. It is ebpf.Program.Run without what that does for many runs: there is no second run that a signal could
+// cut off, and to keep the profiler's away takes two system calls.
+func (f *askFrame) run(p *ebpf.Program) (verdict uint32, out []byte, err error) {
+	call := &testRun{
+		program: uint32(p.FD()), inLen: uint32(len(f.in)), in: uint64(uintptr(unsafe.Pointer(&f.in))),
+		outLen: uint32(len(f.out)), out: uint64(uintptr(unsafe.Pointer(&f.out))),
+	}
+	_, _, e := unix.Syscall(unix.SYS_BPF, unix.BPF_PROG_TEST_RUN, uintptr(unsafe.Pointer(call)), unsafe.Sizeof(*call))
+	runtime.KeepAlive(f) // which the heap does not move
+	if e != 0 {
+		return 0, nil, e
+	}
+	return call.verdict, f.out[:min(int(call.outLen), len(f.out))], nil
+}
+
+// build makes the frame of a request to own, padded so that the answer has all the room that there is.
+func (f *askFrame) build(own netip.Addr, q *api.Header, body []byte) {
+	be := binary.BigEndian
+	to, from := own.As4(), asking.As4()
+	b := f.in[:0]
+	b = append(b, 2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2) // two addresses of Ethernet that are nobody's
+	b = be.AppendUint16(b, 0x0800)
+	b = append(b, 0x45, 0)
+	b = be.AppendUint16(b, uint16(len(f.in)-ethernetLen))
+	b = append(b, 0, 0, 0x40, 0, 64, 17, 0, 0) // don't fragment, 64 hops, UDP, checksum below
+	b = append(append(b, from[:]...), to[:]...)
+	be.PutUint16(b[ethernetLen+10:], ^sum16(b[ethernetLen:]))
+	b = be.AppendUint16(b, askPort)
+	b = be.AppendUint16(b, api.RPCPort)
+	b = be.AppendUint16(b, uint16(len(f.in)-ethernetLen-ipv4Len))
+	b = append(b, 0, 0) // no checksum (RFC 768): there is no link that could change it
+	q.Type, q.Count, q.Index = api.TypeRequest, 1, 0
+	q.Length, q.MessageLen = uint16(len(body)), uint32(len(body))
+	b = append(q.Append(b), body...)
+	clear(f.in[len(b):])
+}
+
+// sum16 is the ones' complement sum of RFC 1071 over an even number of bytes.
+func sum16(b []byte) uint16 {
+	var sum uint32
+	for ; len(b) > 1; b = b[2:] {
+		sum += uint32(binary.BigEndian.Uint16(b))
+	}
+	for sum > math.MaxUint16 {
+		sum = sum&math.MaxUint16 + sum>>16
+	}
+	return uint16(sum)
+}
