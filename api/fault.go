@@ -69,6 +69,14 @@ func (by FaultsBy) Explain() string {
 	return by.list(func(f Fault) string { return f.String() + " (" + f.Meaning() + ")" })
 }
 
+// Since is how many of each came after an earlier count of the same.
+func (by FaultsBy) Since(earlier FaultsBy) FaultsBy {
+	for i := range by {
+		by[i] -= min(by[i], earlier[i])
+	}
+	return by
+}
+
 func (by FaultsBy) list(what func(Fault) string) string {
 	var parts []string
 	for i, n := range by {

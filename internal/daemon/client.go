@@ -10,8 +10,11 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
+	"time"
 
+	"github.com/openfaas/faas-provider/logs"
 	"github.com/openfaas/faas-provider/types"
 	"golang.org/x/sys/unix"
 
@@ -220,6 +223,34 @@ func (c *Client) RemoveQueuePair(ctx context.Context, namespace, name string, qp
 func (c *Client) Stats(ctx context.Context) ([]api.FunctionStats, error) {
 	var stats []api.FunctionStats
 	return stats, c.call(ctx, http.MethodGet, "/system/stats", nil, &stats)
+}
+
+// Logs calls each with what the daemon said, as r asks for, until there is no more of it.
+func (c *Client) Logs(ctx context.Context, r logs.Request, each func(logs.Message) error) error {
+	q := url.Values{"name": {r.Name}, "namespace": {r.Namespace}, "tail": {strconv.Itoa(r.Tail)}, "follow": {strconv.FormatBool(r.Follow)}}
+	if r.Since != nil {
+		q.Set("since", r.Since.Format(time.RFC3339Nano))
+	}
+	answer, err := c.Do(ctx, http.MethodGet, "/system/logs?"+q.Encode(), nil, nil)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return answerError(answer)
+	}
+	for lines := json.NewDecoder(answer.Body); ; {
+		var m logs.Message
+		switch err := lines.Decode(&m); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("read the daemon's log: %w", err)
+		}
+		if err := each(m); err != nil {
+			return err
+		}
+	}
 }
 
 // Node describes the instance.

@@ -20,6 +20,7 @@ import (
 	"github.com/lambdanic/lambdanic/compiler/artifact"
 	"github.com/lambdanic/lambdanic/compiler/link"
 	"github.com/lambdanic/lambdanic/internal/gateway"
+	"github.com/lambdanic/lambdanic/internal/journal"
 	"github.com/lambdanic/lambdanic/internal/manager"
 	"github.com/lambdanic/lambdanic/internal/nic"
 	"github.com/lambdanic/lambdanic/internal/store"
@@ -51,7 +52,11 @@ type Daemon struct {
 	closers []func() error // of the other places
 	manager *manager.Manager
 	gateway *gateway.Gateway
+	journal *journal.Journal
 }
+
+// journalSize is how many records of its log a daemon keeps for `lambdanic logs`.
+const journalSize = 4096
 
 // Start brings an instance up. What an earlier daemon left running is adopted. A failure, and the end of ctx before all is up,
 // leaves nothing behind where there was nothing before.
@@ -63,7 +68,8 @@ func Start(ctx context.Context, cfg Config) (*Daemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Daemon{cfg: cfg}
+	d := &Daemon{cfg: cfg, journal: journal.New(journalSize)}
+	d.cfg.Log = slog.New(d.journal.Handler(cfg.Log.Handler()))
 	if err = d.start(ctx); err == nil {
 		return d, nil
 	}
@@ -119,7 +125,7 @@ func (d *Daemon) start(ctx context.Context) (err error) {
 	}
 	d.gateway = gateway.New(gateway.Config{
 		Node: host, Version: cfg.Version, Commit: cfg.Commit, Lookup: d.lookup, Manager: d.manager, Credentials: credentials, Log: cfg.Log,
-		Describe: func() api.Node { return d.describe(host) },
+		Describe: func() api.Node { return d.describe(host) }, Logs: d.journal.Query,
 	})
 	return nil
 }
@@ -193,6 +199,7 @@ func (d *Daemon) Serve(ctx context.Context) error {
 	tend, stop := context.WithCancel(ctx)
 	var tending sync.WaitGroup
 	tending.Go(func() { d.tendNICs(tend) })
+	tending.Go(func() { d.reportFaults(tend) })
 	defer tending.Wait()
 	defer stop()
 	var err error

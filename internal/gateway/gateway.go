@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/openfaas/faas-provider/logs"
 	"golang.org/x/sync/semaphore"
 
 	"github.com/lambdanic/lambdanic/api"
@@ -45,6 +46,8 @@ type Config struct {
 	Manager Manager
 	// Describe fills in what only the daemon knows of the node; the targets come from Manager.
 	Describe func() api.Node
+	// Logs gives what the daemon said. The channel is closed after the last, or when ctx ends.
+	Logs func(ctx context.Context, r logs.Request) <-chan logs.Message
 	// Credentials guard /system/* on Public.
 	Credentials Credentials
 	Log         *slog.Logger

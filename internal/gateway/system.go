@@ -49,6 +49,7 @@ func (g *Gateway) system() http.Handler {
 	faas("DELETE /system/functions", g.remove)
 	faas("GET /system/function/{name}", g.describe)
 	faas("GET /system/info", g.info)
+	faas("GET /system/logs", g.logs)
 	ours("POST /system/artifacts", g.build)
 	ours("POST /system/fused", g.deployFused)
 	ours("GET /system/function/{name}/objects", g.objects)

@@ -1,0 +1,49 @@
+package daemon
+
+import (
+	"context"
+	"time"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/journal"
+)
+
+// faultsEvery is how long faults are gathered for one line of the log: a lambda may fail a million times a second.
+const faultsEvery = time.Second
+
+// reportFaults writes to the log which functions failed, how often and why, until ctx ends. The data path only counts.
+func (d *Daemon) reportFaults(ctx context.Context) {
+	known := map[revision]api.FaultsBy{}
+	for first := true; ; first = false {
+		known = d.newFaults(ctx, known, first)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(faultsEvery):
+		}
+	}
+}
+
+// A revision is what counts for itself.
+type revision struct {
+	workload, number uint32
+	target           api.Target
+}
+
+// newFaults logs those that known does not have, and returns what is known then. What a daemon finds counted when it comes up was logged by the
+// one before, or by none: first says not to log it again.
+func (d *Daemon) newFaults(ctx context.Context, known map[revision]api.FaultsBy, first bool) map[revision]api.FaultsBy {
+	stats, err := d.manager.Stats(ctx)
+	if err != nil {
+		return known // `lambdanic stats` says why
+	}
+	counted := make(map[revision]api.FaultsBy, len(stats))
+	for _, s := range stats {
+		r := revision{s.Workload, s.Revision, s.Target}
+		counted[r] = s.FaultsBy
+		if fresh := s.FaultsBy.Since(known[r]); !first && fresh != (api.FaultsBy{}) {
+			d.cfg.Log.Warn("failed", journal.Function, s.Namespace+"/"+s.Name, "revision", s.Revision, "target", s.Target, "faults", fresh.Explain())
+		}
+	}
+	return counted
+}
