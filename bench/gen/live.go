@@ -11,6 +11,8 @@ import (
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
+
+	"github.com/lambdanic/lambdanic/internal/testrun"
 )
 
 var errEndedEarly = errors.New("the program that generates ended before its time")
@@ -40,7 +42,7 @@ func startLive(prog *ebpf.Program, cpu, frameLen, batch, ifindex int) *liveRun {
 			r.done <- err
 			return
 		}
-		r.done <- testRun(prog, make([]byte, frameLen+1), batch, ifindex)
+		r.done <- runLive(prog, make([]byte, frameLen+1), batch, ifindex)
 	}()
 	r.tid = <-tid
 	return r
@@ -75,29 +77,17 @@ func (r *liveRun) stop() error {
 	}
 }
 
-// testRun is the system call itself. ebpf.Program.Run would do but for the end: it begins a run of this kind, which takes
-// 20 ms to set up, again when a signal interrupts it, and a signal is the only way to end one early.
-func testRun(prog *ebpf.Program, frame []byte, batch, ifindex int) error {
-	const cmd, liveFrames = 10, 1 << 1 // BPF_PROG_TEST_RUN, BPF_F_TEST_XDP_LIVE_FRAMES
+// runLive generates until a signal ends the run. It is not begun again then, as it takes 20 ms to set up.
+func runLive(prog *ebpf.Program, frame []byte, batch, ifindex int) error {
 	ctx := struct{ data, dataEnd, dataMeta, ingress, rxQueue, egress uint32 }{
 		dataEnd: uint32(len(frame)), ingress: uint32(ifindex),
 	}
-	attr := struct {
-		progFD, retval, sizeIn, sizeOut         uint32
-		dataIn                                  unsafe.Pointer
-		dataOut                                 unsafe.Pointer
-		repeat, duration, ctxSizeIn, ctxSizeOut uint32
-		ctxIn                                   unsafe.Pointer
-		ctxOut                                  unsafe.Pointer
-		flags, cpu, batch, _                    uint32
-	}{
-		progFD: uint32(prog.FD()), sizeIn: uint32(len(frame)), dataIn: unsafe.Pointer(&frame[0]), repeat: math.MaxUint32,
-		ctxSizeIn: uint32(unsafe.Sizeof(ctx)), ctxIn: unsafe.Pointer(&ctx), flags: liveFrames, batch: uint32(batch),
+	run := testrun.Run{
+		InLen: uint32(len(frame)), In: unsafe.Pointer(&frame[0]), Repeat: math.MaxUint32,
+		ContextLen: uint32(unsafe.Sizeof(ctx)), Context: unsafe.Pointer(&ctx), Flags: testrun.LiveFrames, Batch: uint32(batch),
 	}
-	_, _, errno := unix.Syscall(unix.SYS_BPF, cmd, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr))
-	runtime.KeepAlive(prog)
-	if errno != 0 && !errors.Is(errno, unix.EINTR) {
-		return fmt.Errorf("generate live frames: %w", errno)
+	if err := run.Do(prog); err != nil && !errors.Is(err, unix.EINTR) {
+		return fmt.Errorf("generate live frames: %w", err)
 	}
 	return nil
 }

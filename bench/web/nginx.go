@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/lambdanic/lambdanic/internal/child"
 )
 
 // Nginx is a real nginx that answers with one page.
@@ -18,6 +20,8 @@ type Nginx struct {
 	URL string
 	dir string
 	cmd *exec.Cmd
+
+	ended <-chan struct{} // nil where it was not started
 }
 
 // The configuration of a server that does nothing else: no log, a worker for each CPU, connections that stay.
@@ -69,8 +73,8 @@ func StartNginx(ctx context.Context, page []byte) (n *Nginx, err error) {
 	n.cmd = exec.Command(binary, "-p", n.dir, "-e", "error.log", "-c", "nginx.conf")
 	var said strings.Builder
 	n.cmd.Stderr = &said
-	if err := n.cmd.Start(); err != nil {
-		n.cmd = nil
+	if n.ended, err = child.Start(n.cmd, syscall.SIGTERM); err != nil { // on which it ends its workers
+		n.ended = nil
 		return nil, fmt.Errorf("start nginx: %w", err)
 	}
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
@@ -85,12 +89,11 @@ func StartNginx(ctx context.Context, page []byte) (n *Nginx, err error) {
 
 // Stop ends it, and removes what it wrote.
 func (n *Nginx) Stop() error {
-	var err error
-	if n.cmd != nil {
-		err = n.cmd.Process.Signal(syscall.SIGTERM)
-		_ = n.cmd.Wait()
+	if n.ended != nil {
+		_ = n.cmd.Process.Signal(syscall.SIGTERM) // no error unless it has ended already
+		<-n.ended
 	}
-	return errors.Join(err, os.RemoveAll(n.dir))
+	return os.RemoveAll(n.dir)
 }
 
 func freeAddr() (string, error) {

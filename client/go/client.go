@@ -68,14 +68,7 @@ func (c *Client) Call(ctx context.Context, req Request) (Response, error) {
 	if err := req.check(ctx); err != nil {
 		return Response{}, err
 	}
-	var reply bytesSink
-	body := &bytesSource{body: req.Body}
-	r, err := c.call(ctx, &req, len(req.Body), body, &reply, memoryIO{body}, nil)
-	r.Body = reply.buf
-	if err != nil {
-		return Response{}, err
-	}
-	return r, nil
+	return c.callAt(ctx, &req, nil)
 }
 
 // callAt is Call for a function that may move meanwhile. The error is errMoved then.
@@ -83,8 +76,11 @@ func (c *Client) callAt(ctx context.Context, req *Request, at *whereabouts) (Res
 	var reply bytesSink
 	body := &bytesSource{body: req.Body}
 	r, err := c.call(ctx, req, len(req.Body), body, &reply, memoryIO{body}, at)
+	if err != nil {
+		return Response{}, err
+	}
 	r.Body = reply.buf
-	return r, err
+	return r, nil
 }
 
 // CallStream is Call with size bytes of body as the request, in place of req.Body, and the reply written to w, in order.
@@ -260,6 +256,11 @@ func (k *call) drive(ctx context.Context, s *socket, c *session, deadline time.D
 		case <-ctx.Done():
 		}
 	}
+}
+
+// networkSaid notes an error that may be of one of the call's packets. k.mu is held.
+func (k *call) networkSaid(err error) {
+	k.last, k.refused = err, k.refused || refused(err)
 }
 
 // asks reports whether it is time to ask where the function is.

@@ -139,7 +139,7 @@ func (s *socket) send(b *batch, k *call) error {
 	case refused(err) || errors.Is(err, unix.ENOBUFS):
 		if k != nil {
 			k.mu.Lock()
-			k.last, k.refused = err, refused(err)
+			k.networkSaid(err)
 			k.mu.Unlock()
 		}
 		return nil
@@ -205,7 +205,7 @@ func (s *socket) read() {
 func (s *socket) networkSaid(err error) {
 	for _, k := range s.inFlight() {
 		k.mu.Lock()
-		k.last, k.refused = err, refused(err)
+		k.networkSaid(err)
 		k.mu.Unlock()
 		k.notify()
 	}

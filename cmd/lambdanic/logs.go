@@ -55,7 +55,6 @@ func logsCommand(o *options) *cobra.Command {
 func showLogs(cmd *cobra.Command, c *daemon.Client, r logs.Request, asJSON bool) error {
 	out := cmd.OutOrStdout()
 	for {
-		shown := r.Since
 		err := c.Logs(cmd.Context(), r, func(m logs.Message) error {
 			next := m.Timestamp.Add(time.Nanosecond)
 			r.Since, r.Tail = &next, 0
@@ -68,9 +67,7 @@ func showLogs(cmd *cobra.Command, c *daemon.Client, r logs.Request, asJSON bool)
 		switch {
 		case cmd.Context().Err() != nil:
 			return nil // ^C
-		case err != nil && (!errors.Is(err, io.ErrUnexpectedEOF) || r.Since == shown):
-			return err
-		case !r.Follow:
+		case !r.Follow, err != nil && !errors.Is(err, io.ErrUnexpectedEOF): // with which the daemon ends a stream that took too long
 			return err
 		}
 	}

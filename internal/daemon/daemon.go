@@ -159,11 +159,16 @@ func (d *Daemon) lookup(namespace, name string) (gateway.Route, bool) {
 	r := gateway.Route{Workload: f.Workload, Target: f.Target, Spec: f.Spec}
 	if endpoint, serves := d.manager.Worker.Endpoint(f.Target, f.Workload); serves {
 		r.Endpoint = endpoint
-		if asked := f.Spec; asked.Message.Mode == api.ModePacket && len(asked.Services) == 0 && !asked.Once && asked.P4 == "" {
+		if canBeAsked(&f.Spec) {
 			r.Asker = d.manager.Worker.Asker(f.Target)
 		}
 	}
 	return r, true
+}
+
+// canBeAsked says whether a request to the lambda is one packet that may get lost and needs no other packet to be answered (nic.Ask).
+func canBeAsked(s *api.Spec) bool {
+	return s.Message.Mode == api.ModePacket && len(s.Services) == 0 && !s.Once && s.P4 == ""
 }
 
 func (d *Daemon) describe(host string) api.Node {

@@ -13,9 +13,9 @@ const faultsEvery = time.Second
 
 // reportFaults writes to the log which functions failed, how often and why, until ctx ends. The data path only counts.
 func (d *Daemon) reportFaults(ctx context.Context) {
-	known := map[revision]api.FaultsBy{}
-	for first := true; ; first = false {
-		known = d.newFaults(ctx, known, first)
+	var known map[revision]api.FaultsBy
+	for {
+		known = d.newFaults(ctx, known)
 		select {
 		case <-ctx.Done():
 			return
@@ -30,9 +30,9 @@ type revision struct {
 	target           api.Target
 }
 
-// newFaults logs those that known does not have, and returns what is known then. What a daemon finds counted when it comes up was logged by the
-// one before, or by none: first says not to log it again.
-func (d *Daemon) newFaults(ctx context.Context, known map[revision]api.FaultsBy, first bool) map[revision]api.FaultsBy {
+// newFaults logs those that known does not have, and returns what is known then. What a daemon finds counted when it comes up, with known
+// still nil, an earlier one logged.
+func (d *Daemon) newFaults(ctx context.Context, known map[revision]api.FaultsBy) map[revision]api.FaultsBy {
 	stats, err := d.manager.Stats(ctx)
 	if err != nil {
 		return known // `lambdanic stats` says why
@@ -41,7 +41,7 @@ func (d *Daemon) newFaults(ctx context.Context, known map[revision]api.FaultsBy,
 	for _, s := range stats {
 		r := revision{s.Workload, s.Revision, s.Target}
 		counted[r] = s.FaultsBy
-		if fresh := s.FaultsBy.Since(known[r]); !first && fresh != (api.FaultsBy{}) {
+		if fresh := s.FaultsBy.Since(known[r]); known != nil && fresh != (api.FaultsBy{}) {
 			d.cfg.Log.Warn("failed", journal.Function, s.Namespace+"/"+s.Name, "revision", s.Revision, "target", s.Target, "faults", fresh.Explain())
 		}
 	}

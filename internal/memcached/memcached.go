@@ -9,13 +9,14 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/bradfitz/gomemcache/memcache"
+
+	"github.com/lambdanic/lambdanic/internal/child"
 )
 
 // Server is a memcached that listens by TCP and UDP, on one port of several addresses.
@@ -23,7 +24,7 @@ type Server struct {
 	Port   uint16
 	Client *memcache.Client // an ordinary one, by TCP
 	cmd    *exec.Cmd
-	done   chan struct{}
+	done   <-chan struct{}
 }
 
 // Start starts one that listens on the addresses, with further arguments of its command line, and returns when it answers. It
@@ -38,7 +39,7 @@ func Start(ctx context.Context, addrs []netip.Addr, args ...string) (*Server, er
 		listen = append(listen, a.String())
 	}
 	p := strconv.Itoa(int(port))
-	s := &Server{Port: port, Client: memcache.New(netip.AddrPortFrom(addrs[0], port).String()), done: make(chan struct{})}
+	s := &Server{Port: port, Client: memcache.New(netip.AddrPortFrom(addrs[0], port).String())}
 	s.cmd = exec.Command("memcached", append([]string{"-l", strings.Join(listen, ","), "-p", p, "-U", p}, args...)...)
 	if err := s.start(); err != nil {
 		return nil, fmt.Errorf("start memcached: %w: install package memcached", err)
@@ -52,26 +53,14 @@ func Start(ctx context.Context, addrs []netip.Addr, args ...string) (*Server, er
 // nobody is the user who memcached runs as: the kernel's overflowuid, too.
 const nobody = 65534
 
-// start starts the process from a thread that stays until it has ended: the signal for a dead parent is sent when the thread
-// dies that was the parent (prctl(2), PR_SET_PDEATHSIG). A process that changes its user loses the setting; so it does not
-// change by memcached's own option.
-func (s *Server) start() error {
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+// start starts the process. One that changes its user loses the setting that has it die with this one; so it does not change by
+// memcached's own option.
+func (s *Server) start() (err error) {
 	if os.Geteuid() == 0 {
-		s.cmd.SysProcAttr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
+		s.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	}
-	started := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := s.cmd.Start()
-		started <- err
-		if err == nil {
-			_ = s.cmd.Wait() // says how it ended
-			close(s.done)
-		}
-	}()
-	return <-started
+	s.done, err = child.Start(s.cmd, syscall.SIGKILL)
+	return err
 }
 
 // await returns when memcached answers.

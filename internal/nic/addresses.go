@@ -132,7 +132,6 @@ func (n *NIC) keepAddresses() {
 	if n.rec.Namespace != "" {
 		return
 	}
-	n.takeAddresses()
 	n.drains.Go(func() {
 		for {
 			err := n.followAddresses()
@@ -195,13 +194,13 @@ func (n *NIC) takeAddresses() {
 		n.cfg.Log.Warn("a NIC cannot have so many addresses: it goes without the last", "interface", n.rec.Interface, "last", is.Addrs[maxAddresses:])
 		is.Addrs = is.Addrs[:maxAddresses]
 	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.own.set(&is) // an earlier daemon may have written other addresses than the record's
+	n.reach.Store(&is)
 	if is.Addr == was.Addr && is.Addr6 == was.Addr6 && slices.Equal(is.Addrs, was.Addrs) {
 		return
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.own.set(&is)
-	n.reach.Store(&is)
 	n.cfg.Log.Info("the interface's addresses changed", "interface", n.rec.Interface, "addresses", is.Addrs)
 }
 

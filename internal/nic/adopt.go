@@ -34,6 +34,9 @@ func adopt(c Config, rec *record) (_ *NIC, err error) {
 	if err := errors.Join(n.adoptSlots(), n.adoptCard()); err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
+	if n.rec.Namespace == "" {
+		n.takeAddresses() // those of the record are from when the NIC was made
+	}
 	return n, nil
 }
 

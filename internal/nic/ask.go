@@ -5,14 +5,11 @@ import (
 	"fmt"
 	"math"
 	"net/netip"
-	"runtime"
 	"sync"
 	"unsafe"
 
-	"github.com/cilium/ebpf"
-	"golang.org/x/sys/unix"
-
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/testrun"
 )
 
 // The verdict of an XDP program that sends a frame back where it came from (linux/bpf.h, enum xdp_action).
@@ -59,43 +56,18 @@ func (n *NIC) Ask(q api.Header, body, reply []byte) (h api.Header, payload []byt
 	if n.closed {
 		return h, nil, false, nil
 	}
-	verdict, out, err := f.run(n.objs.LnRoot)
-	if err != nil {
+	run := testrun.Run{In: unsafe.Pointer(&f.in), InLen: uint32(len(f.in)), Out: unsafe.Pointer(&f.out), OutLen: uint32(len(f.out))}
+	if err := run.Do(n.objs.LnRoot); err != nil {
 		return h, nil, false, fmt.Errorf("run the NIC program: %w", err)
 	}
-	if verdict != xdpTX || len(out) < beforeRPC {
+	if run.Verdict != xdpTX || run.OutLen < beforeRPC {
 		return h, nil, false, nil
 	}
-	h, answer, err := api.ParsePacket(out[beforeRPC:])
+	h, answer, err := api.ParsePacket(f.out[beforeRPC:run.OutLen])
 	if err != nil || h.Request != q.Request || h.Count > 1 || h.Type != api.TypeResponse && h.Type != api.TypeError {
 		return h, nil, false, nil
 	}
 	return h, append(reply, answer...), true, nil
-}
-
-// testRun is union bpf_attr as BPF_PROG_TEST_RUN takes it (linux/bpf.h).
-type testRun struct {
-	program, verdict, inLen, outLen uint32
-	in, out                         uint64
-	repeat, nanoseconds             uint32
-	contextInLen, contextOutLen     uint32
-	contextIn, contextOut           uint64
-	flags, cpu, batch, _            uint32
-}
-
-// run runs the program once. It is ebpf.Program.Run without what that does for many runs: there is no second run that a signal could
-// cut off, and to keep the profiler's away takes two system calls.
-func (f *askFrame) run(p *ebpf.Program) (verdict uint32, out []byte, err error) {
-	call := &testRun{
-		program: uint32(p.FD()), inLen: uint32(len(f.in)), in: uint64(uintptr(unsafe.Pointer(&f.in))),
-		outLen: uint32(len(f.out)), out: uint64(uintptr(unsafe.Pointer(&f.out))),
-	}
-	_, _, e := unix.Syscall(unix.SYS_BPF, unix.BPF_PROG_TEST_RUN, uintptr(unsafe.Pointer(call)), unsafe.Sizeof(*call))
-	runtime.KeepAlive(f) // which the heap does not move
-	if e != 0 {
-		return 0, nil, e
-	}
-	return call.verdict, f.out[:min(int(call.outLen), len(f.out))], nil
 }
 
 // build makes the frame of a request to own, padded so that the answer has all the room that there is.

@@ -188,6 +188,7 @@ func create(c Config) (*NIC, error) {
 	if err != nil {
 		return nil, err
 	}
+	n.own.set(&rec.reach)
 	if err := errors.Join(pinExpire(c, objs), n.attach()); err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
@@ -219,7 +220,6 @@ func newNIC(c Config, rec *record, objs *rootObjects) (*NIC, error) {
 		services: newRanges(0, objs.LnServices.MaxEntries()),
 	}
 	n.reach.Store(&rec.reach)
-	own.set(&rec.reach)
 	return n, nil
 }
 

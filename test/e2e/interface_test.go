@@ -228,6 +228,12 @@ func TestAddressesComeAndGo(t *testing.T) {
 		}
 		return nil
 	})
+	i.kill()
+	here(netlink.AddrDel, own6+"/64") // and so the interface has what it had when the NIC was made
+	i.start("--nic", c.name)
+	if ask(own6) == nil {
+		t.Error("an address that was removed while no daemon ran is served")
+	}
 	if err := ask(f.Endpoint.Addr().String()); err != nil {
 		t.Errorf("the first address: %v", err)
 	}
