@@ -358,13 +358,11 @@ static __noinline int ln_message_packet(struct xdp_md *ctx, struct ln_scratch *s
 }
 
 /* A request or pull that needs no record: the packet is all there is. */
-static __noinline int ln_single(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req)
+static __noinline int ln_single(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req,
+				const struct ln_slot *slot)
 {
-	const struct ln_slot *slot = bpf_map_lookup_elem(&ln_slots, &scratch->slot);
 	int verdict;
 
-	if (!slot)
-		return XDP_DROP;
 	req->match.event = slot->mode == LN_MODE_STREAM ? LAMBDA_EVENT_FRAGMENT : LAMBDA_EVENT_REQUEST;
 	verdict = ln_run(ctx, scratch);
 	if (verdict == LN_VERDICT_KEEP && slot->mode == LN_MODE_STREAM) {
@@ -416,7 +414,7 @@ static __always_inline int ln_pull(struct xdp_md *ctx, struct ln_scratch *scratc
 		return ln_message_packet(ctx, scratch, req, 1);
 	if (scratch->place.once) /* such a reply has one packet; a pull would run the lambda again */
 		return ln_refuse_for(ctx, scratch, LN_CODE_STALE, 0);
-	return ln_single(ctx, scratch, req);
+	return ln_single(ctx, scratch, req, began);
 }
 
 /* The client has its whole reply, or gave the message up: the record is free for others. */
@@ -524,7 +522,7 @@ static __always_inline int ln_serve(struct xdp_md *ctx, struct ln_scratch *scrat
 			return action;
 	}
 	stats->requests++;
-	return ln_single(ctx, scratch, req);
+	return ln_single(ctx, scratch, req, slot);
 }
 
 /* Finds the lambda that a datagram to the λ-RPC port asks for, and saves what an answer needs. */
