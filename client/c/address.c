@@ -45,7 +45,15 @@ static uint32_t single_of(const struct sockaddr *to)
 	return LN_RPC_MAX_PAYLOAD - 20;
 }
 
-int connect_to(const char *address, int default_port, int type, int *fd, uint32_t *single)
+void bound_connect(int fd, int64_t wait)
+{
+	const int64_t us = MAX(wait / 1000, 1);
+	const struct timeval tv = { .tv_sec = us / 1000000, .tv_usec = us % 1000000 };
+
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)); /* connect(2) minds it too (socket(7)) */
+}
+
+int connect_to(const char *address, int default_port, int type, int64_t wait, int *fd, uint32_t *single)
 {
 	const struct addrinfo hints = { .ai_socktype = type, .ai_flags = AI_NUMERICSERV };
 	struct addrinfo *list, *a;
@@ -63,6 +71,8 @@ int connect_to(const char *address, int default_port, int type, int *fd, uint32_
 		*fd = socket(a->ai_family, type | SOCK_CLOEXEC, 0);
 		if (*fd < 0)
 			continue;
+		if (type == SOCK_STREAM)
+			bound_connect(*fd, wait);
 		if (connect(*fd, a->ai_addr, a->ai_addrlen)) {
 			err = errno;
 			close(*fd);
@@ -73,5 +83,7 @@ int connect_to(const char *address, int default_port, int type, int *fd, uint32_
 		*single = single_of(a->ai_addr);
 	}
 	freeaddrinfo(list);
-	return *fd < 0 ? LAMBDANIC_SYSTEM : LAMBDANIC_OK;
+	if (*fd >= 0)
+		return LAMBDANIC_OK;
+	return errno == EINPROGRESS ? LAMBDANIC_DEADLINE : LAMBDANIC_SYSTEM;
 }

@@ -17,6 +17,11 @@ int64_t now_ns(void)
 	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
 }
 
+int64_t deadline_ns(uint64_t us)
+{
+	return (int64_t)MIN(us, UINT64_C(1) << 50) * 1000;
+}
+
 void enqueue(struct queue *q, struct call *k)
 {
 	k->queued = NULL;
@@ -156,7 +161,7 @@ int start_call(struct lambdanic *c, const struct lambdanic_request *r, struct la
 	if (!k)
 		return LAMBDANIC_SYSTEM;
 	if (r->deadline_us)
-		timeout = (int64_t)MIN(r->deadline_us, UINT64_C(1) << 50) * 1000;
+		timeout = deadline_ns(r->deadline_us);
 	if (r->once)
 		head.flags = LN_FLAG_ONCE;
 	head.message_len = (uint32_t)r->len;
@@ -174,6 +179,7 @@ int start_call(struct lambdanic *c, const struct lambdanic_request *r, struct la
 	k->attempt = 0;
 	k->resends = 0;
 	k->send_error = 0;
+	k->moved = false;
 	k->wake = NEVER;
 	k->x.max = c->options.max_reply;
 	if (!begin_attempt(c, k, head, now)) {
@@ -261,6 +267,10 @@ static void poll_call(struct lambdanic *c, struct call *k, int64_t now)
 	k->ready = false;
 	if (k->x.finished) {
 		finish(c, k, k->x.result, k->x.result == LAMBDANIC_SYSTEM ? ENOMEM : 0, now);
+		return;
+	}
+	if (k->moved) {
+		finish(c, k, MOVED, 0, now);
 		return;
 	}
 	if (k->send_error) {

@@ -9,11 +9,7 @@
 
 #define MANY 256 /* calls of lambdanic_call_many() that are in flight at once */
 
-/*
- * step does one round: send, then wait for what comes back, until the given time at the latest. Where something is done for the caller
- * already, it waits for nothing. *now is kept up to date, since it takes longer to read the clock than to do most of this.
- */
-static bool step(struct lambdanic *c, int64_t *now, int64_t until)
+bool step(struct lambdanic *c, int64_t *now, int64_t until)
 {
 	size_t waited = c->waited;
 
@@ -47,7 +43,7 @@ int lambdanic_open(struct lambdanic **connection, const char *address, const str
 		c->options.reply_room = 512;
 	if (!c->options.max_reply)
 		c->options.max_reply = LN_RPC_MAX_MESSAGE;
-	err = connect_to(address, LN_RPC_PORT, SOCK_DGRAM, &c->fd, &c->single);
+	err = connect_to(address, LN_RPC_PORT, SOCK_DGRAM, 0, &c->fd, &c->single);
 	if (err) {
 		free(c);
 		return err;

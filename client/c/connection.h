@@ -10,6 +10,8 @@
 #define BUCKETS 1024 /* of calls by request ID; IDs count up, so they spread evenly */
 #define ROOMS 256
 
+#define MOVED INT32_MIN /* a result that only calls by name have, until they begin anew */
+
 struct list {
 	struct list *next, *prev;
 };
@@ -30,6 +32,7 @@ struct call {
 	unsigned int attempt;
 	uint32_t resends;
 	int send_error;
+	bool moved; /* its function is elsewhere: it ends with MOVED */
 };
 
 struct queue {
@@ -67,10 +70,9 @@ struct lambdanic {
 	uint8_t in_buf[RECEIVE_PACKETS][RECEIVE_SIZE];
 };
 
-int64_t now_ns(void);
-
 /* call.c: how calls begin, end, and get their turn. */
 
+int64_t deadline_ns(uint64_t us); /* capped, so that it can be added to a time */
 void enqueue(struct queue *q, struct call *k);
 struct call *dequeue(struct queue *q);
 void make_ready(struct lambdanic *c, struct call *k);
@@ -82,6 +84,14 @@ void abandon_calls(struct lambdanic *c, int os_error);
 void free_call(struct lambdanic *c, struct call *k);
 /* Polls the calls that something arrived for, or whose time has come, and sends what they have to say. */
 void poll_calls(struct lambdanic *c, int64_t now);
+
+/* client.c */
+/*
+ * Does one round: send, then wait for what comes back, until the given time at the latest. Where something is done for the caller
+ * already, it waits for nothing. *now is kept up to date, since it takes longer to read the clock than to do most of this. Returns
+ * false where the socket failed.
+ */
+bool step(struct lambdanic *c, int64_t *now, int64_t until);
 
 /* socket.c: sending and receiving. */
 

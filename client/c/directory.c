@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Calls by functions' names: a gateway says where they are, and is asked again where they are not there any more. */
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-#include "internal.h"
+#include "connection.h"
 
 /* What the gateway said of a function. */
 struct known {
@@ -23,6 +25,7 @@ struct place {
 struct lambdanic_directory {
 	char *gateway, *credentials, *name_space;
 	struct lambdanic_options options;
+	struct gateway at;
 	struct known *known;
 	struct place *places;
 };
@@ -80,9 +83,13 @@ void lambdanic_directory_close(struct lambdanic_directory *d)
 	free(d);
 }
 
-/* find gets a function from memory, or from the gateway where that has not been asked yet or its answer is stale. */
-static int find(struct lambdanic_directory *d, const char *name, struct known **found)
+/*
+ * find gets a function from memory, or from the gateway where that has not been asked yet or its answer is stale. It gives up after a
+ * time-out's time, and at the deadline.
+ */
+static int find(struct lambdanic_directory *d, const char *name, int64_t deadline, struct known **found)
 {
+	const int64_t patience = (d->options.timeout_ms ? d->options.timeout_ms : 5000) * MS;
 	struct known *k = d->known;
 	int err;
 
@@ -100,7 +107,8 @@ static int find(struct lambdanic_directory *d, const char *name, struct known **
 	*found = k;
 	if (!k->stale)
 		return LAMBDANIC_OK;
-	err = lambdanic_lookup(d->gateway, d->credentials, d->name_space, name, d->options.timeout_ms, &k->function);
+	err = lookup(&d->at, d->gateway, d->credentials, d->name_space, name, MIN(now_ns() + patience, deadline),
+		     &k->function);
 	k->stale = err != LAMBDANIC_OK;
 	return err;
 }
@@ -129,12 +137,95 @@ static int connection_to(struct lambdanic_directory *d, const char *address, str
 	return LAMBDANIC_OK;
 }
 
+/* A call by name, wherever it is under way. */
+struct journey {
+	struct lambdanic_directory *directory;
+	struct known *known;
+	struct lambdanic_request request;
+	int64_t deadline; /* NEVER: after so long without progress */
+	int64_t moved; /* when the last packet got through, at the last place; 0: this is the first */
+	uint32_t resends; /* at the places before */
+};
+
+/* look_up goes on asking where the function is. Returns whether it has moved. */
+static bool look_up(struct journey *j, struct inquiry *q)
+{
+	struct lambdanic_function *was = &j->known->function, f;
+	bool moved;
+	int result;
+
+	if (!inquiry_go_on(q, &result, &f))
+		return false;
+	inquiry_end(q);
+	if (result)
+		return false;
+	moved = f.workload != was->workload || strcmp(f.address, was->address);
+	*was = f;
+	return moved;
+}
+
+/* wait_for_either waits for a packet or the gateway, until a call of the connection has to be polled at the latest. */
+static void wait_for_either(const struct lambdanic *c, const struct inquiry *q, int64_t now)
+{
+	const int64_t wait = c->ready.head ? 0 : MIN(MAX(c->wake - now, 0), FIRST_INTERVAL);
+	const struct timespec ts = { .tv_nsec = wait };
+
+	ppoll((struct pollfd[]){ { .fd = c->fd, .events = POLLIN }, inquiry_waits(q) }, 2, &ts, NULL);
+}
+
+/*
+ * call_at makes the call at one place, and asks meanwhile whether it is the right one: what the gateway does keeps no packet of the call
+ * waiting. The result is MOVED where the function is elsewhere by now.
+ */
+static int call_at(struct journey *j, struct lambdanic *c, struct lambdanic_reply *reply)
+{
+	struct lambdanic_directory *d = j->directory;
+	int64_t now = now_ns(), refused_at = c->network_error_at;
+	struct inquiry q = { .fd = -1 };
+	struct call *k;
+	int err;
+
+	j->request.workload = j->known->function.workload;
+	if (j->deadline != NEVER)
+		j->request.deadline_us = (uint64_t)MAX((j->deadline - now) / 1000, 1);
+	err = start_call(c, &j->request, reply, now);
+	if (err) {
+		reply->result = err;
+		return err;
+	}
+	k = (struct call *)c->calls.prev;
+	if (j->moved)
+		k->x.moved = j->moved;
+	c->waited++;
+	while (c->waited) {
+		if (!step(c, &now, q.fd < 0 ? NEVER : now))
+			abandon_calls(c, errno);
+		if (!c->waited)
+			break;
+		if (q.fd >= 0) {
+			k->moved = look_up(j, &q);
+			if (k->moved)
+				make_ready(c, k);
+			else if (q.fd >= 0)
+				wait_for_either(c, &q, now);
+			now = now_ns();
+		} else if (exchange_asks(&k->x, c->network_error_at != refused_at)) {
+			inquiry_begin(&q, &d->at, d->credentials, d->name_space, j->known->name);
+		}
+		j->moved = k->x.moved;
+	}
+	inquiry_end(&q);
+	j->resends += reply->resends;
+	reply->resends = j->resends;
+	return reply->result;
+}
+
 int lambdanic_call_by_name(struct lambdanic_directory *d, const char *name, const struct lambdanic_request *request,
 			   struct lambdanic_reply *reply)
 {
-	struct lambdanic_request r;
+	struct journey j = { .directory = d, .deadline = NEVER };
 	struct lambdanic *connection;
-	struct known *k;
+	bool again = false;
 	int result;
 
 	if (!reply)
@@ -142,21 +233,25 @@ int lambdanic_call_by_name(struct lambdanic_directory *d, const char *name, cons
 	*reply = (struct lambdanic_reply){ .result = LAMBDANIC_BAD_ARGUMENT, .user = request ? request->user : NULL };
 	if (!d || !name || !*name || !request || (request->len && !request->body))
 		return LAMBDANIC_BAD_ARGUMENT; /* before the gateway is asked */
-	r = *request;
-	for (bool again = false;; again = true) {
-		*reply = (struct lambdanic_reply){ .user = r.user };
-		result = find(d, name, &k);
+	j.request = *request;
+	if (request->deadline_us)
+		j.deadline = now_ns() + deadline_ns(request->deadline_us);
+	for (;;) {
+		*reply = (struct lambdanic_reply){ .user = j.request.user, .resends = j.resends };
+		result = find(d, name, j.deadline, &j.known);
 		if (!result)
-			result = connection_to(d, k->function.address, &connection);
+			result = connection_to(d, j.known->function.address, &connection);
 		if (result) {
 			reply->result = result;
 			reply->os_error = result == LAMBDANIC_SYSTEM ? errno : 0;
 			return result;
 		}
-		r.workload = k->function.workload;
-		result = lambdanic_call(connection, &r, reply);
-		k->stale = result == LN_CODE_UNKNOWN_WORKLOAD || result == LAMBDANIC_DEADLINE;
+		result = call_at(&j, connection, reply);
+		if (result == MOVED)
+			continue;
+		j.known->stale = result == LN_CODE_UNKNOWN_WORKLOAD || result == LAMBDANIC_DEADLINE;
 		if (result != LN_CODE_UNKNOWN_WORKLOAD || again)
 			return result;
+		again = true;
 	}
 }

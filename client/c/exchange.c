@@ -97,6 +97,7 @@ int64_t exchange_poll(struct exchange *x, int64_t now, struct batch *b)
 		if (again) {
 			x->resent++;
 			x->probed = x->probed || i > 0;
+			x->silent += i == f->base;
 		}
 		if (x->pulling)
 			add_pull(x, b, i, again);
@@ -343,6 +344,8 @@ static void progress(struct exchange *x, int64_t now)
 
 void exchange_receive(struct exchange *x, int64_t now, const struct header *h, const uint8_t *payload)
 {
+	x->silent = 0;
+	x->asked = false;
 	if (x->finished)
 		x->duplicates++;
 	else if (h->workload != x->head.workload)
@@ -356,4 +359,12 @@ void exchange_receive(struct exchange *x, int64_t now, const struct header *h, c
 	else
 		x->malformed++;
 	progress(x, now);
+}
+
+bool exchange_asks(struct exchange *x, bool refusal)
+{
+	if (x->finished || x->asked || x->up.once || (x->head.flags & LN_FLAG_ONCE))
+		return false;
+	x->asked = refusal || x->silent >= LN_RPC_ASK_AFTER;
+	return x->asked;
 }

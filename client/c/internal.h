@@ -3,6 +3,7 @@
 #ifndef LAMBDANIC_INTERNAL_H
 #define LAMBDANIC_INTERNAL_H
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -13,6 +14,8 @@
 
 #define MS INT64_C(1000000) /* times are in nanoseconds */
 #define NEVER INT64_MAX
+
+int64_t now_ns(void); /* call.c */
 
 /* packet.c: the header in host order, and how packets make up a message. */
 
@@ -132,6 +135,9 @@ struct exchange {
 	uint64_t reached; /* packets of request and reply that are through */
 	int64_t moved; /* when the last one got through */
 
+	uint32_t silent; /* resends of the first packet that is not through, since the last packet arrived */
+	bool asked; /* where the function is, since then */
+
 	uint32_t resent, duplicates, malformed;
 };
 
@@ -141,14 +147,48 @@ bool exchange_start(struct exchange *x, int64_t now, int64_t due, const struct h
 /* Adds packets that are due to b, and says when to poll again if nothing arrives before. */
 int64_t exchange_poll(struct exchange *x, int64_t now, struct batch *b);
 void exchange_receive(struct exchange *x, int64_t now, const struct header *h, const uint8_t *payload);
+/*
+ * Says, once per silence, that it is time to ask where the function is: its place refused a packet, or has been silent for too long. A
+ * packet that may be executed but once never goes elsewhere: the silent place may have executed it, and a refusal does not say of
+ * which packet it is.
+ */
+bool exchange_asks(struct exchange *x, bool refused);
 /* Adds the acknowledgement by which the server may forget message and reply, where it keeps any. */
 void exchange_release(struct exchange *x, struct batch *b);
 void exchange_free(struct exchange *x);
 
-/* address.c: HOST, HOST:PORT or [IPv6]:PORT. type is SOCK_DGRAM or SOCK_STREAM; without a port of its own, port is taken. */
-int connect_to(const char *address, int port, int type, int *fd, uint32_t *single);
+/* address.c: HOST, HOST:PORT or [IPv6]:PORT. type is SOCK_DGRAM, or SOCK_STREAM, which may wait so many ns for each of the host's addresses. */
+int connect_to(const char *address, int port, int type, int64_t wait, int *fd, uint32_t *single);
+void bound_connect(int fd, int64_t wait);
 
-/* lookup.c: what a gateway's whole answer, which ends with a zero, says of a function. */
+/* answer.c: what a gateway's whole answer, which ends with a zero, says of a function. */
 int lookup_read(const char *answer, struct lambdanic_function *f);
+
+/* lookup.c: questions to a gateway. */
+
+/* Where a gateway last answered; len is 0 where it never has. */
+struct gateway {
+	struct sockaddr_storage address;
+	socklen_t len;
+};
+
+/* Asks, and waits for the answer until the given time. */
+int lookup(struct gateway *g, const char *address, const char *credentials, const char *name_space, const char *name,
+	   int64_t until, struct lambdanic_function *f);
+
+/* A question that is asked beside other work. */
+struct inquiry {
+	int fd; /* -1: it is not under way */
+	char *request, *answer;
+	size_t len, sent, got;
+};
+
+/* Returns false where it cannot be asked. */
+bool inquiry_begin(struct inquiry *q, const struct gateway *g, const char *credentials, const char *name_space,
+		   const char *name);
+struct pollfd inquiry_waits(const struct inquiry *q);
+/* Never waits. Returns whether it is over, and with which result. */
+bool inquiry_go_on(struct inquiry *q, int *result, struct lambdanic_function *f);
+void inquiry_end(struct inquiry *q);
 
 #endif

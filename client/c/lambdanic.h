@@ -137,8 +137,9 @@ LAMBDANIC_API int lambdanic_lookup(const char *gateway, const char *credentials,
 
 /*
  * Makes calls by functions' names, which one gateway knows. It belongs to one thread at a time, and keeps a connection for each address
- * that a function is at. A gateway is asked once for each name, and again where the function is not there any more (LN_CODE_UNKNOWN_WORKLOAD:
- * the call is repeated then) or does not answer (LAMBDANIC_DEADLINE: the next call asks).
+ * that a function is at. A gateway is asked once for each name, and again where the function is not there any more: where its workload
+ * ID is unknown or its place refuses packets or is silent, the call goes on where the function is by now. A request with `once` stays
+ * where it was sent; there the next call asks, as after every LAMBDANIC_DEADLINE.
  */
 struct lambdanic_directory;
 

@@ -4,138 +4,17 @@
  * where the connection does (RFC 9112, section 6.3).
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "internal.h"
 
 #define MAX_ANSWER (1 << 20)
-#define MAX_DEPTH 64
-
-/* A value in a JSON text: where it starts and ends. */
-struct span {
-	const char *at, *end;
-};
-
-static const char *skip_space(const char *p)
-{
-	return p + strspn(p, " \t\r\n");
-}
-
-/* skip_string returns what follows a string, NULL where there is none. */
-static const char *skip_string(const char *p)
-{
-	if (*p++ != '"')
-		return NULL;
-	for (; *p && *p != '"'; p++)
-		if (*p == '\\' && !*++p)
-			return NULL;
-	return *p ? p + 1 : NULL;
-}
-
-/* skip_value returns what follows a value (RFC 8259), NULL where the text ends too early. */
-static const char *skip_value(const char *p)
-{
-	unsigned int depth = 0;
-
-	do {
-		p = skip_space(p);
-		if (*p == '"') {
-			p = skip_string(p);
-			if (!p)
-				return NULL;
-		} else if (*p == '{' || *p == '[') {
-			if (++depth > MAX_DEPTH)
-				return NULL;
-			p++;
-		} else if (*p == '}' || *p == ']') {
-			if (!depth--)
-				return NULL;
-			p++;
-		} else if (*p == ',' || *p == ':') {
-			if (!depth)
-				return NULL;
-			p++;
-		} else {
-			size_t n = strcspn(p, " \t\r\n,:]}[{\"");
-
-			if (!n)
-				return NULL;
-			p += n;
-		}
-	} while (depth);
-	return p;
-}
-
-/* member finds the value of a key of the object that the text is. */
-static bool member(const char *p, const char *key, struct span *value)
-{
-	size_t n = strlen(key);
-	bool found = false;
-
-	p = skip_space(p);
-	if (*p++ != '{')
-		return false;
-	for (p = skip_space(p); *p != '}'; p = skip_space(p)) {
-		const char *name = p;
-		bool same;
-
-		p = skip_string(p);
-		if (!p)
-			return false;
-		same = (size_t)(p - name) == n + 2 && !memcmp(name + 1, key, n);
-		p = skip_space(p);
-		if (*p++ != ':')
-			return false;
-		p = skip_space(p);
-		name = p;
-		p = skip_value(p);
-		if (!p)
-			return false;
-		if (same)
-			*value = (struct span){ name, p };
-		found = found || same;
-		p = skip_space(p);
-		if (*p == ',')
-			p = skip_space(p + 1);
-		else if (*p != '}')
-			return false;
-	}
-	return found; /* only of a whole object: a part may end in the middle of a value */
-}
-
-static bool member_u32(const char *text, const char *key, uint32_t *v)
-{
-	unsigned long long n;
-	struct span s;
-	char *end;
-
-	if (!member(text, key, &s) || *s.at < '0' || *s.at > '9')
-		return false;
-	n = strtoull(s.at, &end, 10);
-	*v = (uint32_t)n;
-	return end == s.end && n <= UINT32_MAX;
-}
-
-static bool read_function(const char *text, struct lambdanic_function *f)
-{
-	struct span s;
-	size_t n;
-
-	if (!member_u32(text, "workload", &f->workload) || !member_u32(text, "revision", &f->revision) ||
-	    !member(text, "endpoint", &s))
-		return false;
-	n = (size_t)(s.end - s.at) - 2; /* without the quotes; an address has nothing that would be escaped */
-	if (*s.at != '"' || !n || n >= sizeof(f->address) || memchr(s.at, '\\', n))
-		return false;
-	memcpy(f->address, s.at + 1, n);
-	f->address[n] = 0;
-	return true;
-}
 
 /* base64 is RFC 4648's, for the credentials (RFC 7617). out has room for 4 letters for every 3 bytes begun, and a zero. */
 static void base64(const char *in, size_t n, char *out)
@@ -205,7 +84,7 @@ static char *compose(const char *credentials, const char *name_space, const char
 	return text;
 }
 
-static int connect_unix(const char *path, int *fd)
+static int connect_unix(const char *path, int64_t wait, int *fd)
 {
 	struct sockaddr_un to = { .sun_family = AF_UNIX };
 	int err;
@@ -216,85 +95,135 @@ static int connect_unix(const char *path, int *fd)
 	*fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (*fd < 0)
 		return LAMBDANIC_SYSTEM;
+	bound_connect(*fd, wait);
 	if (!connect(*fd, (const void *)&to, sizeof(to)))
 		return LAMBDANIC_OK;
 	err = errno;
 	close(*fd);
 	errno = err;
-	return LAMBDANIC_SYSTEM;
+	return err == EAGAIN ? LAMBDANIC_DEADLINE : LAMBDANIC_SYSTEM;
 }
 
-/* exchange_bytes sends the request and reads until the gateway closes. */
-static int exchange_bytes(int fd, const char *request, size_t len, char *answer)
+/* begin takes fd over. */
+static bool begin(struct inquiry *q, int fd, const char *credentials, const char *name_space, const char *name)
 {
-	size_t got = 0;
-	ssize_t n;
+	q->fd = fd;
+	q->sent = q->got = 0;
+	q->request = compose(credentials, name_space, name, &q->len);
+	q->answer = malloc(MAX_ANSWER + 1);
+	if (q->request && q->answer)
+		return true;
+	inquiry_end(q);
+	errno = ENOMEM;
+	return false;
+}
 
-	while (len) {
-		n = send(fd, request, len, MSG_NOSIGNAL);
-		if (n < 0)
-			return errno == EAGAIN ? LAMBDANIC_DEADLINE : LAMBDANIC_SYSTEM;
-		request += n;
-		len -= (size_t)n;
+bool inquiry_begin(struct inquiry *q, const struct gateway *g, const char *credentials, const char *name_space,
+		   const char *name)
+{
+	const struct sockaddr *to = (const void *)&g->address;
+	int fd;
+
+	if (!g->len)
+		return false;
+	fd = socket(to->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return false;
+	if (connect(fd, to, g->len) && errno != EINPROGRESS) {
+		close(fd);
+		return false;
 	}
-	do {
-		n = recv(fd, answer + got, MAX_ANSWER - got, 0);
+	return begin(q, fd, credentials, name_space, name);
+}
+
+void inquiry_end(struct inquiry *q)
+{
+	const int err = errno;
+
+	if (q->fd < 0)
+		return;
+	close(q->fd);
+	free(q->request);
+	free(q->answer);
+	q->fd = -1;
+	errno = err;
+}
+
+struct pollfd inquiry_waits(const struct inquiry *q)
+{
+	return (struct pollfd){ .fd = q->fd, .events = q->sent < q->len ? POLLOUT : POLLIN };
+}
+
+bool inquiry_go_on(struct inquiry *q, int *result, struct lambdanic_function *f)
+{
+	ssize_t n = 1;
+
+	*result = LAMBDANIC_SYSTEM;
+	while (q->sent < q->len) {
+		n = send(q->fd, q->request + q->sent, q->len - q->sent, MSG_NOSIGNAL);
 		if (n < 0)
-			return errno == EAGAIN ? LAMBDANIC_DEADLINE : LAMBDANIC_SYSTEM;
-		got += (size_t)n;
-	} while (n && got < MAX_ANSWER);
-	answer[got] = 0;
-	return n ? LAMBDANIC_GATEWAY : LAMBDANIC_OK;
+			return errno != EAGAIN && errno != EINTR;
+		q->sent += (size_t)n;
+	}
+	while (n && q->got < MAX_ANSWER) {
+		n = recv(q->fd, q->answer + q->got, MAX_ANSWER - q->got, 0);
+		if (n < 0)
+			return errno != EAGAIN && errno != EINTR;
+		q->got += (size_t)n;
+	}
+	q->answer[q->got] = 0;
+	*result = n ? LAMBDANIC_GATEWAY : lookup_read(q->answer, f);
+	return true;
 }
 
-int lookup_read(const char *answer, struct lambdanic_function *f)
+/* ask waits for the answer until the given time. */
+static int ask(struct inquiry *q, int64_t until, struct lambdanic_function *f)
 {
-	const char *body = strstr(answer, "\r\n\r\n");
-	int minor, status;
+	int result;
 
-	if (sscanf(answer, "HTTP/1.%1d %3d", &minor, &status) != 2 || !body)
-		return LAMBDANIC_GATEWAY;
-	if (status == 404)
-		return LAMBDANIC_NO_FUNCTION;
-	if (status != 200 || !read_function(body + 4, f))
-		return LAMBDANIC_GATEWAY;
-	return LAMBDANIC_OK;
-}
+	while (!inquiry_go_on(q, &result, f)) {
+		struct pollfd waits = inquiry_waits(q);
+		int64_t left = until - now_ns();
 
-static int ask(int fd, const char *credentials, const char *name_space, const char *name, uint32_t timeout_ms,
-	       struct lambdanic_function *f)
-{
-	const struct timeval tv = { .tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000 };
-	char *request, *answer = malloc(MAX_ANSWER + 1);
-	int result = LAMBDANIC_SYSTEM;
-	size_t len;
-
-	request = compose(credentials, name_space, name, &len);
-	if (request && answer && !setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv)) &&
-	    !setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)))
-		result = exchange_bytes(fd, request, len, answer);
-	if (!result)
-		result = lookup_read(answer, f);
-	free(request);
-	free(answer);
+		if (left <= 0)
+			return LAMBDANIC_DEADLINE;
+		poll(&waits, 1, (int)MIN(left / MS + 1, INT32_MAX));
+	}
 	return result;
+}
+
+int lookup(struct gateway *g, const char *address, const char *credentials, const char *name_space, const char *name,
+	   int64_t until, struct lambdanic_function *f)
+{
+	struct sockaddr_storage peer;
+	socklen_t len = sizeof(peer);
+	struct inquiry q = { .fd = -1 };
+	uint32_t unused;
+	int fd, err;
+
+	if (!strncmp(address, "unix:", 5))
+		err = connect_unix(address + 5, until - now_ns(), &fd);
+	else
+		err = connect_to(address, 8080, SOCK_STREAM, until - now_ns(), &fd, &unused);
+	if (err)
+		return err;
+	if (!begin(&q, fd, credentials, name_space, name))
+		return LAMBDANIC_SYSTEM;
+	fcntl(fd, F_SETFL, O_NONBLOCK);
+	if (!getpeername(fd, (void *)&peer, &len))
+		*g = (struct gateway){ peer, len };
+	err = ask(&q, until, f);
+	inquiry_end(&q);
+	return err;
 }
 
 int lambdanic_lookup(const char *gateway, const char *credentials, const char *name_space, const char *name,
 		     uint32_t timeout_ms, struct lambdanic_function *function)
 {
-	uint32_t unused;
-	int fd, err;
+	struct gateway unused;
 
 	if (!gateway || !name || !*name || !function)
 		return LAMBDANIC_BAD_ARGUMENT;
-	if (!strncmp(gateway, "unix:", 5))
-		err = connect_unix(gateway + 5, &fd);
-	else
-		err = connect_to(gateway, 8080, SOCK_STREAM, &fd, &unused);
-	if (err)
-		return err;
-	err = ask(fd, credentials, name_space, name, timeout_ms ? timeout_ms : 5000, function);
-	close(fd);
-	return err;
+	return lookup(&unused, gateway, credentials, name_space, name, now_ns() + (timeout_ms ? timeout_ms : 5000) * MS,
+		      function);
 }

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -23,21 +22,20 @@ import (
 type client struct {
 	name    string
 	command func() ([]string, error)
-	stays   bool // it does not go on where a function has moved to
 }
 
 var clients = []client{
 	{"go", sync.OnceValues(func() ([]string, error) {
 		return program("go", run("go", "build", "-o", filepath.Join(built, "go"), "../../client/go/conformance"))
-	}), false},
+	})},
 	{"c", sync.OnceValues(func() ([]string, error) { // under AddressSanitizer and UndefinedBehaviorSanitizer
 		return program("conformance", run("make", "-C", "../../client/c", "OUT="+built, "conformance"))
-	}), true},
-	{"python", python(), false},
-	{"python asyncio", python("asyncio"), false},
+	})},
+	{"python", python()},
+	{"python asyncio", python("asyncio")},
 	{"node", sync.OnceValues(func() ([]string, error) {
 		return []string{"node", "../../client/node/dist/conformance/driver.js"}, run("make", "-C", "../../client/node")
-	}), false},
+	})},
 }
 
 func python(args ...string) func() ([]string, error) {
@@ -85,7 +83,7 @@ func each(t *testing.T, f func(t *testing.T, d *driver)) {
 				d = start(t, c)
 				running[c.name] = d
 			}
-			d.t, d.stays = t, c.stays
+			d.t = t
 			hangs := time.AfterFunc(3*time.Minute, func() { _ = d.cmd.Process.Kill() })
 			defer hangs.Stop()
 			defer func() {
@@ -100,21 +98,12 @@ func each(t *testing.T, f func(t *testing.T, d *driver)) {
 	}
 }
 
-// eachMoving is each, for the clients that go on where a function has moved to.
-func eachMoving(t *testing.T, f func(t *testing.T, d *driver)) {
-	all := clients
-	defer func() { clients = all }()
-	clients = slices.DeleteFunc(slices.Clone(all), func(c client) bool { return c.stays })
-	each(t, f)
-}
-
 // A driver is a client's program, which runs.
 type driver struct {
-	t     *testing.T // the case that it is at
-	stays bool
-	cmd   *exec.Cmd
-	in    io.WriteCloser
-	out   *bufio.Reader
+	t   *testing.T // the case that it is at
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Reader
 }
 
 // running are the drivers, which one case after the other uses.

@@ -65,7 +65,7 @@ func longEnough(n int) int32 { return int32(api.Fragments(n, api.RPCFragment)) *
 // A call goes on where the function is by now, and the next one begins there.
 func TestMovedFromSilence(t *testing.T) {
 	for _, n := range []int{10, 5000, 200_000} {
-		eachMoving(t, func(t *testing.T, d *driver) {
+		each(t, func(t *testing.T, d *driver) {
 			m := misled(t, d, settings{})
 			m.silent(forever)
 			o := m.call(n, call{}, "")
@@ -87,7 +87,7 @@ func TestMovedFromSilence(t *testing.T) {
 // Where packets are refused, a call waits for no resends.
 func TestMovedFromRefusal(t *testing.T) {
 	for _, n := range []int{10, 5000} {
-		eachMoving(t, func(t *testing.T, d *driver) {
+		each(t, func(t *testing.T, d *driver) {
 			atOnce := rpcserver.Every(0, time.Minute, func() bool { // on a busy machine, resends may come first
 				m := misled(t, d, settings{})
 				m.here.Close()
@@ -111,7 +111,7 @@ func TestMovedOnce(t *testing.T) {
 		refuses, once bool
 	}{{"silent", false, true}, {"refuses", true, true}, {"refuses, without resend", true, false}} {
 		for _, n := range []int{10, 5000} {
-			eachMoving(t, func(t *testing.T, d *driver) {
+			each(t, func(t *testing.T, d *driver) {
 				timeout := 500
 				tried := rpcserver.Every(0, time.Minute, func() bool { // on a busy machine, a call may end early
 					timeout *= 2
@@ -142,7 +142,7 @@ func TestMovedOnce(t *testing.T) {
 func TestMovedDirectoryDown(t *testing.T) {
 	for _, hangs := range []bool{false, true} {
 		for _, n := range []int{10, 5000} {
-			eachMoving(t, func(t *testing.T, d *driver) {
+			each(t, func(t *testing.T, d *driver) {
 				m := misled(t, d, settings{})
 				down := make(chan struct{})
 				m.known.mu.Lock()
@@ -167,7 +167,7 @@ func TestMovedDirectoryDown(t *testing.T) {
 // A function that has not moved is asked for once per silence, and the call goes on.
 func TestMovedNowhere(t *testing.T) {
 	for _, n := range []int{10, 5000} {
-		eachMoving(t, func(t *testing.T, d *driver) {
+		each(t, func(t *testing.T, d *driver) {
 			m := misled(t, d, settings{})
 			m.known.move(echoAssemble, m.here.Addr())
 			m.silent(longEnough(n))
@@ -181,9 +181,32 @@ func TestMovedNowhere(t *testing.T) {
 	}
 }
 
+// A packet ends a silence: the next one has a question of its own.
+func TestMovedInSecondSilence(t *testing.T) {
+	const n = 5000
+	each(t, func(t *testing.T, d *driver) {
+		m := misled(t, d, settings{})
+		m.known.move(echoAssemble, m.here.Addr())
+		first := make(chan int, 1)
+		m.here.Lose(func(*api.Header) bool {
+			if m.lost.Add(1) != longEnough(n)+1 {
+				return true
+			}
+			first <- m.known.move(echoAssemble, m.there.Addr())
+			return false
+		})
+		m.call(n, call{}, "")
+		if asked := <-first; asked != 1 {
+			t.Errorf("the gateway was asked %d times in the first silence", asked)
+		}
+		m.asked(1)
+		d.close()
+	})
+}
+
 // Calls at the same time ask once for all of them.
 func TestMovedAtOnce(t *testing.T) {
-	eachMoving(t, func(t *testing.T, d *driver) {
+	each(t, func(t *testing.T, d *driver) {
 		m := misled(t, d, settings{})
 		m.silent(forever)
 		calls := make([]call, 20)

@@ -115,8 +115,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// A function that moves is found again: at once where its old place says so, and where that is silent, after some resends, be it by the
-// next call. One that is gone is unknown, however often the gateway says that it is there.
+// A function that moves is found again: at once where its old place says so, and where that is silent, after some resends. One that is gone is unknown, however often the gateway says that it is there.
 func TestMovedFunction(t *testing.T) {
 	here, there := serve(t, "127.0.0.1:0", rpcserver.Faults{}), serve(t, "[::1]:0", rpcserver.Faults{})
 	silent, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
@@ -153,11 +152,7 @@ func TestMovedFunction(t *testing.T) {
 		ask(0, "", 0)
 		known.move(9, silent.LocalAddr().(*net.UDPAddr).AddrPort())
 		here.Refuse(func(*api.Header) (api.Code, int) { return api.CodeUnknownWorkload, 0 })
-		twice := 2 // where it is by now, and whether it still is there
-		if d.stays {
-			twice = 1
-		}
-		ask(3_000_000, "deadline exceeded", twice)
+		ask(3_000_000, "deadline exceeded", 2) // where it is by now, and whether it still is there
 		known.move(echoPacket, there.Addr())
 		ask(0, "", 1)
 		there.Refuse(func(*api.Header) (api.Code, int) { return api.CodeUnknownWorkload, 0 })

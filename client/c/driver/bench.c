@@ -40,14 +40,6 @@ static void fail(const char *what)
 	exit(EXIT_FAILURE);
 }
 
-static int64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
-
 static void raw_one(void)
 {
 	if (sendmsg(run.fd, &run.out.msgs[0].msg_hdr, 0) < 0 || recv(run.fd, run.buf[0], sizeof(run.buf[0]), 0) < 0)
@@ -91,7 +83,7 @@ static void prepare_raw(const char *address, const struct lambdanic_request *r)
 	struct header h = { .type = LN_TYPE_REQUEST, .workload = r->workload, .method = r->method, .count = 1 };
 	uint32_t single;
 
-	if (connect_to(address, LN_RPC_PORT, SOCK_DGRAM, &run.fd, &single))
+	if (connect_to(address, LN_RPC_PORT, SOCK_DGRAM, 0, &run.fd, &single))
 		fail(address);
 	h.message_len = (uint32_t)r->len;
 	for (size_t i = 0; i < MANY; i++) {
