@@ -45,15 +45,15 @@ static uint32_t single_of(const struct sockaddr *to)
 	return LN_RPC_MAX_PAYLOAD - 20;
 }
 
-void bound_connect(int fd, int64_t wait)
+void bound_connect(int fd, int64_t until)
 {
-	const int64_t us = MAX(wait / 1000, 1);
+	const int64_t us = MAX((until - now_ns()) / 1000, 1);
 	const struct timeval tv = { .tv_sec = us / 1000000, .tv_usec = us % 1000000 };
 
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)); /* connect(2) minds it too (socket(7)) */
 }
 
-int connect_to(const char *address, int default_port, int type, int64_t wait, int *fd, uint32_t *single)
+int connect_to(const char *address, int default_port, int type, int64_t until, int *fd, uint32_t *single)
 {
 	const struct addrinfo hints = { .ai_socktype = type, .ai_flags = AI_NUMERICSERV };
 	struct addrinfo *list, *a;
@@ -72,7 +72,7 @@ int connect_to(const char *address, int default_port, int type, int64_t wait, in
 		if (*fd < 0)
 			continue;
 		if (type == SOCK_STREAM)
-			bound_connect(*fd, wait);
+			bound_connect(*fd, until);
 		if (connect(*fd, a->ai_addr, a->ai_addrlen)) {
 			err = errno;
 			close(*fd);

@@ -38,12 +38,12 @@ int lambdanic_open(struct lambdanic **connection, const char *address, const str
 	if (options)
 		c->options = *options;
 	if (!c->options.timeout_ms)
-		c->options.timeout_ms = 5000;
+		c->options.timeout_ms = DEFAULT_TIMEOUT;
 	if (!c->options.reply_room)
 		c->options.reply_room = 512;
 	if (!c->options.max_reply)
 		c->options.max_reply = LN_RPC_MAX_MESSAGE;
-	err = connect_to(address, LN_RPC_PORT, SOCK_DGRAM, 0, &c->fd, &c->single);
+	err = connect_to(address, LN_RPC_PORT, SOCK_DGRAM, NEVER, &c->fd, &c->single);
 	if (err) {
 		free(c);
 		return err;

@@ -85,9 +85,8 @@ void free_call(struct lambdanic *c, struct call *k);
 /* Polls the calls that something arrived for, or whose time has come, and sends what they have to say. */
 void poll_calls(struct lambdanic *c, int64_t now);
 
-/* client.c */
 /*
- * Does one round: send, then wait for what comes back, until the given time at the latest. Where something is done for the caller
+ * client.c: does one round: send, then wait for what comes back, until the given time at the latest. Where something is done for the caller
  * already, it waits for nothing. *now is kept up to date, since it takes longer to read the clock than to do most of this. Returns
  * false where the socket failed.
  */

@@ -52,6 +52,8 @@ int lambdanic_directory_open(struct lambdanic_directory **directory, const char 
 		return LAMBDANIC_SYSTEM;
 	if (options)
 		d->options = *options;
+	if (!d->options.timeout_ms)
+		d->options.timeout_ms = DEFAULT_TIMEOUT;
 	if (copy(&d->gateway, gateway) && copy(&d->credentials, credentials) && copy(&d->name_space, name_space))
 		return LAMBDANIC_OK;
 	lambdanic_directory_close(d);
@@ -89,7 +91,7 @@ void lambdanic_directory_close(struct lambdanic_directory *d)
  */
 static int find(struct lambdanic_directory *d, const char *name, int64_t deadline, struct known **found)
 {
-	const int64_t patience = (d->options.timeout_ms ? d->options.timeout_ms : 5000) * MS;
+	const int64_t patience = now_ns() + d->options.timeout_ms * MS;
 	struct known *k = d->known;
 	int err;
 
@@ -107,8 +109,7 @@ static int find(struct lambdanic_directory *d, const char *name, int64_t deadlin
 	*found = k;
 	if (!k->stale)
 		return LAMBDANIC_OK;
-	err = lookup(&d->at, d->gateway, d->credentials, d->name_space, name, MIN(now_ns() + patience, deadline),
-		     &k->function);
+	err = lookup(&d->at, d->gateway, d->credentials, d->name_space, name, MIN(patience, deadline), &k->function);
 	k->stale = err != LAMBDANIC_OK;
 	return err;
 }
@@ -183,6 +184,7 @@ static int call_at(struct journey *j, struct lambdanic *c, struct lambdanic_repl
 	int64_t now = now_ns(), refused_at = c->network_error_at;
 	struct inquiry q = { .fd = -1 };
 	struct call *k;
+	bool refused;
 	int err;
 
 	j->request.workload = j->known->function.workload;
@@ -191,6 +193,7 @@ static int call_at(struct journey *j, struct lambdanic *c, struct lambdanic_repl
 	err = start_call(c, &j->request, reply, now);
 	if (err) {
 		reply->result = err;
+		reply->os_error = err == LAMBDANIC_SYSTEM ? errno : 0;
 		return err;
 	}
 	k = (struct call *)c->calls.prev;
@@ -209,8 +212,12 @@ static int call_at(struct journey *j, struct lambdanic *c, struct lambdanic_repl
 			else if (q.fd >= 0)
 				wait_for_either(c, &q, now);
 			now = now_ns();
-		} else if (exchange_asks(&k->x, c->network_error_at != refused_at)) {
-			inquiry_begin(&q, &d->at, d->credentials, d->name_space, j->known->name);
+		} else {
+			refused = c->network_error_at != refused_at;
+			refused_at = c->network_error_at;
+			if (exchange_asks(&k->x, refused))
+				inquiry_begin(&q, &d->at, now + d->options.timeout_ms * MS, d->credentials,
+					      d->name_space, j->known->name);
 		}
 		j->moved = k->x.moved;
 	}

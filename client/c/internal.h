@@ -14,6 +14,7 @@
 
 #define MS INT64_C(1000000) /* times are in nanoseconds */
 #define NEVER INT64_MAX
+#define DEFAULT_TIMEOUT 5000 /* of calls and questions, in ms */
 
 int64_t now_ns(void); /* call.c */
 
@@ -152,21 +153,21 @@ void exchange_receive(struct exchange *x, int64_t now, const struct header *h, c
  * packet that may be executed but once never goes elsewhere: the silent place may have executed it, and a refusal does not say of
  * which packet it is.
  */
-bool exchange_asks(struct exchange *x, bool refused);
+bool exchange_asks(struct exchange *x, bool refusal);
 /* Adds the acknowledgement by which the server may forget message and reply, where it keeps any. */
 void exchange_release(struct exchange *x, struct batch *b);
 void exchange_free(struct exchange *x);
 
-/* address.c: HOST, HOST:PORT or [IPv6]:PORT. type is SOCK_DGRAM, or SOCK_STREAM, which may wait so many ns for each of the host's addresses. */
-int connect_to(const char *address, int port, int type, int64_t wait, int *fd, uint32_t *single);
-void bound_connect(int fd, int64_t wait);
+/* address.c: HOST, HOST:PORT or [IPv6]:PORT. type is SOCK_DGRAM, or SOCK_STREAM, which may wait until the given time. */
+int connect_to(const char *address, int port, int type, int64_t until, int *fd, uint32_t *single);
+void bound_connect(int fd, int64_t until);
 
 /* answer.c: what a gateway's whole answer, which ends with a zero, says of a function. */
 int lookup_read(const char *answer, struct lambdanic_function *f);
 
 /* lookup.c: questions to a gateway. */
 
-/* Where a gateway last answered; len is 0 where it never has. */
+/* Where a gateway last took a connection; len is 0 where it never has. */
 struct gateway {
 	struct sockaddr_storage address;
 	socklen_t len;
@@ -181,11 +182,12 @@ struct inquiry {
 	int fd; /* -1: it is not under way */
 	char *request, *answer;
 	size_t len, sent, got;
+	int64_t until; /* it is given up */
 };
 
 /* Returns false where it cannot be asked. */
-bool inquiry_begin(struct inquiry *q, const struct gateway *g, const char *credentials, const char *name_space,
-		   const char *name);
+bool inquiry_begin(struct inquiry *q, const struct gateway *g, int64_t until, const char *credentials,
+		   const char *name_space, const char *name);
 struct pollfd inquiry_waits(const struct inquiry *q);
 /* Never waits. Returns whether it is over, and with which result. */
 bool inquiry_go_on(struct inquiry *q, int *result, struct lambdanic_function *f);

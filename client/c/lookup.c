@@ -84,7 +84,7 @@ static char *compose(const char *credentials, const char *name_space, const char
 	return text;
 }
 
-static int connect_unix(const char *path, int64_t wait, int *fd)
+static int connect_unix(const char *path, int64_t until, int *fd)
 {
 	struct sockaddr_un to = { .sun_family = AF_UNIX };
 	int err;
@@ -95,7 +95,7 @@ static int connect_unix(const char *path, int64_t wait, int *fd)
 	*fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (*fd < 0)
 		return LAMBDANIC_SYSTEM;
-	bound_connect(*fd, wait);
+	bound_connect(*fd, until);
 	if (!connect(*fd, (const void *)&to, sizeof(to)))
 		return LAMBDANIC_OK;
 	err = errno;
@@ -105,9 +105,11 @@ static int connect_unix(const char *path, int64_t wait, int *fd)
 }
 
 /* begin takes fd over. */
-static bool begin(struct inquiry *q, int fd, const char *credentials, const char *name_space, const char *name)
+static bool begin(struct inquiry *q, int fd, int64_t until, const char *credentials, const char *name_space,
+		  const char *name)
 {
 	q->fd = fd;
+	q->until = until;
 	q->sent = q->got = 0;
 	q->request = compose(credentials, name_space, name, &q->len);
 	q->answer = malloc(MAX_ANSWER + 1);
@@ -118,8 +120,8 @@ static bool begin(struct inquiry *q, int fd, const char *credentials, const char
 	return false;
 }
 
-bool inquiry_begin(struct inquiry *q, const struct gateway *g, const char *credentials, const char *name_space,
-		   const char *name)
+bool inquiry_begin(struct inquiry *q, const struct gateway *g, int64_t until, const char *credentials,
+		   const char *name_space, const char *name)
 {
 	const struct sockaddr *to = (const void *)&g->address;
 	int fd;
@@ -133,7 +135,7 @@ bool inquiry_begin(struct inquiry *q, const struct gateway *g, const char *crede
 		close(fd);
 		return false;
 	}
-	return begin(q, fd, credentials, name_space, name);
+	return begin(q, fd, until, credentials, name_space, name);
 }
 
 void inquiry_end(struct inquiry *q)
@@ -154,21 +156,31 @@ struct pollfd inquiry_waits(const struct inquiry *q)
 	return (struct pollfd){ .fd = q->fd, .events = q->sent < q->len ? POLLOUT : POLLIN };
 }
 
+/* failed says, of a system call that failed, whether that ends the question, and with which result. */
+static bool failed(const struct inquiry *q, int *result)
+{
+	if (errno != EAGAIN && errno != EINTR) {
+		*result = LAMBDANIC_SYSTEM;
+		return true;
+	}
+	*result = LAMBDANIC_DEADLINE;
+	return now_ns() >= q->until;
+}
+
 bool inquiry_go_on(struct inquiry *q, int *result, struct lambdanic_function *f)
 {
 	ssize_t n = 1;
 
-	*result = LAMBDANIC_SYSTEM;
 	while (q->sent < q->len) {
 		n = send(q->fd, q->request + q->sent, q->len - q->sent, MSG_NOSIGNAL);
 		if (n < 0)
-			return errno != EAGAIN && errno != EINTR;
+			return failed(q, result);
 		q->sent += (size_t)n;
 	}
 	while (n && q->got < MAX_ANSWER) {
 		n = recv(q->fd, q->answer + q->got, MAX_ANSWER - q->got, 0);
 		if (n < 0)
-			return errno != EAGAIN && errno != EINTR;
+			return failed(q, result);
 		q->got += (size_t)n;
 	}
 	q->answer[q->got] = 0;
@@ -176,17 +188,14 @@ bool inquiry_go_on(struct inquiry *q, int *result, struct lambdanic_function *f)
 	return true;
 }
 
-/* ask waits for the answer until the given time. */
-static int ask(struct inquiry *q, int64_t until, struct lambdanic_function *f)
+static int ask(struct inquiry *q, struct lambdanic_function *f)
 {
 	int result;
 
 	while (!inquiry_go_on(q, &result, f)) {
 		struct pollfd waits = inquiry_waits(q);
-		int64_t left = until - now_ns();
+		int64_t left = MAX(q->until - now_ns(), 0);
 
-		if (left <= 0)
-			return LAMBDANIC_DEADLINE;
 		poll(&waits, 1, (int)MIN(left / MS + 1, INT32_MAX));
 	}
 	return result;
@@ -202,17 +211,17 @@ int lookup(struct gateway *g, const char *address, const char *credentials, cons
 	int fd, err;
 
 	if (!strncmp(address, "unix:", 5))
-		err = connect_unix(address + 5, until - now_ns(), &fd);
+		err = connect_unix(address + 5, until, &fd);
 	else
-		err = connect_to(address, 8080, SOCK_STREAM, until - now_ns(), &fd, &unused);
+		err = connect_to(address, 8080, SOCK_STREAM, until, &fd, &unused);
 	if (err)
 		return err;
-	if (!begin(&q, fd, credentials, name_space, name))
+	if (!begin(&q, fd, until, credentials, name_space, name))
 		return LAMBDANIC_SYSTEM;
 	fcntl(fd, F_SETFL, O_NONBLOCK);
 	if (!getpeername(fd, (void *)&peer, &len))
 		*g = (struct gateway){ peer, len };
-	err = ask(&q, until, f);
+	err = ask(&q, f);
 	inquiry_end(&q);
 	return err;
 }
@@ -224,6 +233,6 @@ int lambdanic_lookup(const char *gateway, const char *credentials, const char *n
 
 	if (!gateway || !name || !*name || !function)
 		return LAMBDANIC_BAD_ARGUMENT;
-	return lookup(&unused, gateway, credentials, name_space, name, now_ns() + (timeout_ms ? timeout_ms : 5000) * MS,
-		      function);
+	return lookup(&unused, gateway, credentials, name_space, name,
+		      now_ns() + (timeout_ms ? timeout_ms : DEFAULT_TIMEOUT) * MS, function);
 }

@@ -83,7 +83,7 @@ static void prepare_raw(const char *address, const struct lambdanic_request *r)
 	struct header h = { .type = LN_TYPE_REQUEST, .workload = r->workload, .method = r->method, .count = 1 };
 	uint32_t single;
 
-	if (connect_to(address, LN_RPC_PORT, SOCK_DGRAM, 0, &run.fd, &single))
+	if (connect_to(address, LN_RPC_PORT, SOCK_DGRAM, NEVER, &run.fd, &single))
 		fail(address);
 	h.message_len = (uint32_t)r->len;
 	for (size_t i = 0; i < MANY; i++) {
