@@ -2,12 +2,19 @@ package main
 
 import (
 	"context"
+	"net"
+	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/compiler"
+	"github.com/lambdanic/lambdanic/internal/daemon"
+	"github.com/lambdanic/lambdanic/internal/nic"
 )
 
 // completionPatience is how long a shell waits for names.
@@ -20,17 +27,11 @@ func completeFunctions(o *options, most int) cobra.CompletionFunc {
 		if most > 0 && len(args) >= most {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		c, err := o.client()
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveError
-		}
-		ctx, cancel := context.WithTimeout(cmd.Context(), completionPatience)
-		defer cancel()
 		namespace := ""
 		if f := cmd.Flags().Lookup("namespace"); f != nil {
 			namespace = f.Value.String()
 		}
-		list, err := c.List(ctx, namespace)
+		list, err := deployed(cmd.Context(), o, namespace)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
@@ -44,7 +45,109 @@ func completeFunctions(o *options, most int) cobra.CompletionFunc {
 	}
 }
 
-// completeTargets offers where a lambda can run.
-func completeTargets(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	return []cobra.Completion{string(api.TargetNIC), string(api.TargetProcess)}, cobra.ShellCompDirectiveNoFileComp
+// deployed lists functions, for as long as a shell waits.
+func deployed(ctx context.Context, o *options, namespace string) ([]api.Function, error) {
+	c, err := o.client()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, completionPatience)
+	defer cancel()
+	return c.List(ctx, namespace)
+}
+
+// completeFlags has each flag of cmd, and of the commands below it, complete its value.
+func completeFlags(cmd *cobra.Command, known map[string]cobra.CompletionFunc) {
+	each := func(f *pflag.Flag) {
+		complete, ok := known[cmd.Name()+" --"+f.Name]
+		if !ok {
+			complete, ok = known[f.Name]
+		}
+		if !ok {
+			complete = cobra.NoFileCompletions // what only the caller knows
+		}
+		_ = cmd.RegisterFlagCompletionFunc(f.Name, complete) // fails for a flag that there is not, and for one that has a completion
+	}
+	cmd.LocalNonPersistentFlags().VisitAll(each)
+	cmd.PersistentFlags().VisitAll(each)
+	for _, sub := range cmd.Commands() {
+		completeFlags(sub, known)
+	}
+}
+
+// flagCompletions says what the flags can be, by name, or by command and name.
+func flagCompletions(o *options) map[string]cobra.CompletionFunc {
+	var forms []string
+	for _, f := range compiler.Forms {
+		forms = append(forms, string(f))
+	}
+	targets := oneOf(string(api.TargetNIC), string(api.TargetProcess))
+	return map[string]cobra.CompletionFunc{
+		"instance": completeInstances(o), "up --name": completeInstances(o), "down --name": completeInstances(o),
+		"namespace": completeNamespaces(o), "nic": completeInterfaces,
+		"target": targets, "targets": targets, "build --target": oneOf("nfp"), "emit": oneOf(forms...),
+		"mode":    oneOf(string(nic.ModeAuto), string(nic.ModeNative), string(nic.ModeGeneric), string(nic.ModeOffload)),
+		"unknown": oneOf("host", "error"),
+		"mtu":     oneOf("256", "512", "1024", "2048", "4096"), "transport": oneOf("rc", "uc"), "icrc": oneOf("check", "trust"),
+		"file": completeFiles, "out": completeFiles, "demo --out": completeDirs,
+		"dir": completeDirs, "data-dir": completeDirs, "run-dir": completeDirs, "lambdas": completeDirs,
+	}
+}
+
+func oneOf(values ...string) cobra.CompletionFunc {
+	return cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
+}
+
+func completeFiles(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveDefault
+}
+
+func completeDirs(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveFilterDirs
+}
+
+// completeNamespaces offers those that have functions.
+func completeNamespaces(o *options) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		list, err := deployed(cmd.Context(), o, "")
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		var names []cobra.Completion
+		for _, f := range list {
+			names = append(names, f.Namespace)
+		}
+		slices.Sort(names)
+		return slices.Compact(names), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// completeInstances offers those that run, or ran and left their records.
+func completeInstances(o *options) cobra.CompletionFunc {
+	return func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		paths, err := daemon.NewPaths(daemon.DefaultInstance, o.dataDir, o.runDir)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		var names []cobra.Completion
+		dirs, _ := os.ReadDir(filepath.Dir(paths.Run)) // where it is missing, nothing runs
+		for _, d := range dirs {
+			names = append(names, d.Name())
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func completeInterfaces(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	list, err := net.Interfaces()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	var names []cobra.Completion
+	for _, i := range list {
+		if i.Flags&net.FlagLoopback == 0 {
+			names = append(names, i.Name)
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
 }

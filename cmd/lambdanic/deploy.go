@@ -81,9 +81,6 @@ func deployCommand(o *options) *cobra.Command {
 	set.StringToStringVarP(&flags.env, "env", "e", nil, "variables to keep with the function: NAME=VALUE")
 	set.StringToStringVarP(&flags.labels, "label", "l", nil, "labels: NAME=VALUE")
 	set.StringToStringVar(&flags.annotations, "annotation", nil, "annotations: NAME=VALUE")
-	for _, name := range []string{"target", "targets"} {
-		_ = cmd.RegisterFlagCompletionFunc(name, completeTargets) // fails for a flag that there is not
-	}
 	return cmd
 }
 

@@ -85,6 +85,7 @@ func root() *cobra.Command {
 	for _, c := range cmd.Commands() {
 		c.Args = explained(c.Args)
 	}
+	completeFlags(cmd, flagCompletions(o))
 	return cmd
 }
 

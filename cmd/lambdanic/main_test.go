@@ -13,8 +13,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/shlex"
 	"github.com/openfaas/faas-provider/types"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/internal/daemon"
@@ -289,7 +291,7 @@ func TestDownWithoutInstance(t *testing.T) {
 func TestCompletion(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /system/functions", func(w http.ResponseWriter, _ *http.Request) {
-		_ = json.NewEncoder(w).Encode([]api.Function{{Name: "web"}, {Name: "kv"}})
+		_ = json.NewEncoder(w).Encode([]api.Function{{Name: "web", Namespace: "tenant"}, {Name: "kv", Namespace: "default"}})
 	})
 	for _, c := range []struct {
 		args []string
@@ -300,6 +302,12 @@ func TestCompletion(t *testing.T) {
 		{[]string{"describe", "web", ""}, ":4"},
 		{[]string{"remove", "web", ""}, "kv\n:4"},
 		{[]string{"deploy", "--target", ""}, "nic\nprocess\n:4"},
+		{[]string{"build", "--target", ""}, "nfp\n:4"},
+		{[]string{"list", "--namespace", ""}, "default\ntenant\n:4"},
+		{[]string{"up", "--mode", ""}, "auto\nnative\ngeneric\noffload\n:4"},
+		{[]string{"invoke", "web", "--file", ""}, ":0"},
+		{[]string{"up", "--data-dir", ""}, ":16"},
+		{[]string{"logs", "--tail", ""}, ":4"},
 	} {
 		run := fakeDaemon(t, mux)
 		if out, err := run(append([]string{"__complete"}, c.args...)...); err != nil || !strings.HasPrefix(out, c.want) {
@@ -308,16 +316,73 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// Every subcommand shows by an example how it is used.
-func TestHelpHasExamples(t *testing.T) {
-	var visit func(*cobra.Command)
-	visit = func(cmd *cobra.Command) {
-		for _, sub := range cmd.Commands() {
-			if sub.Example == "" || sub.Short == "" {
-				t.Errorf("%s has no example or description", sub.CommandPath())
-			}
-			visit(sub)
-		}
+// commands calls f for each command below cmd.
+func commands(cmd *cobra.Command, f func(*cobra.Command)) {
+	for _, sub := range cmd.Commands() {
+		f(sub)
+		commands(sub, f)
 	}
-	visit(root())
+}
+
+// Every flag that takes a value completes it.
+func TestFlagsComplete(t *testing.T) {
+	commands(root(), func(cmd *cobra.Command) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if _, ok := cmd.GetFlagCompletionFunc(f.Name); !ok && f.Value.Type() != "bool" {
+				t.Errorf("%s --%s completes nothing", cmd.CommandPath(), f.Name)
+			}
+		})
+	})
+}
+
+// Every subcommand shows by an example how it is used, with flags and arguments that it takes.
+func TestHelpHasExamples(t *testing.T) {
+	commands(root(), func(cmd *cobra.Command) {
+		if cmd.Short == "" {
+			t.Errorf("%s has no description", cmd.CommandPath())
+		}
+		shown := 0
+		for line := range strings.Lines(cmd.Example) {
+			words, err := shlex.Split(line) // leaves a comment out
+			if err != nil {
+				t.Errorf("%s: %q: %v", cmd.CommandPath(), line, err)
+			}
+			at := slices.Index(words, "lambdanic")
+			if at < 0 {
+				continue
+			}
+			words = words[at+1:]
+			if end := slices.IndexFunc(words, func(w string) bool { return strings.ContainsAny(w, "|>") }); end >= 0 {
+				words = words[:end]
+			}
+			if used := takes(t, words); strings.HasPrefix(used, cmd.CommandPath()) {
+				shown++
+			}
+		}
+		if shown == 0 {
+			t.Errorf("%s has no example", cmd.CommandPath())
+		}
+	})
+}
+
+// takes has a command parse its arguments, and names it.
+func takes(t *testing.T, words []string) string {
+	t.Helper()
+	cmd, args, err := root().Find(words)
+	if err == nil {
+		err = cmd.ParseFlags(args)
+	}
+	if err == nil {
+		err = cmd.ValidateArgs(cmd.Flags().Args())
+	}
+	if err == nil {
+		err = cmd.ValidateRequiredFlags()
+	}
+	if err == nil {
+		err = cmd.ValidateFlagGroups()
+	}
+	if err != nil {
+		t.Errorf("lambdanic %s: %v", strings.Join(words, " "), err)
+	}
+	return cmd.CommandPath()
 }

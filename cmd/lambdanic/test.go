@@ -49,7 +49,6 @@ func testCommand(o *options) *cobra.Command {
 	}
 	cmd.Flags().StringSliceVar(&targets, "target", nil, "where to ask, in place of the spec's targets: nic, process, or both with a comma between")
 	cmd.Flags().StringToStringVar(&services, "service", nil, "address of an external service: NAME=IP:PORT or NAME=host:PORT")
-	_ = cmd.RegisterFlagCompletionFunc("target", completeTargets) // fails for a flag that there is not
 	return cmd
 }
 
