@@ -129,8 +129,9 @@ struct lambdanic_function {
 };
 
 /*
- * Asks a gateway for a function. gateway is unix:PATH, HOST:PORT or [IPv6]:PORT; credentials, "USER:PASSWORD", are what a TCP
- * gateway asks for, else NULL. name_space may be NULL for the default one. It gives up after timeout_ms (0: 5000).
+ * Asks a gateway for a function. gateway is unix:PATH, HOST:PORT, [IPv6]:PORT, or the URL that `lambdanic up` prints; credentials,
+ * "USER:PASSWORD", are what a TCP gateway asks for, else NULL. name_space may be NULL for the default one. It gives up after timeout_ms
+ * (0: 5000).
  */
 LAMBDANIC_API int lambdanic_lookup(const char *gateway, const char *credentials, const char *name_space,
 				   const char *name, uint32_t timeout_ms, struct lambdanic_function *function);

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -201,19 +202,36 @@ static int ask(struct inquiry *q, struct lambdanic_function *f)
 	return result;
 }
 
+/* Connects to unix:PATH, HOST:PORT, or the host in a URL. */
+static int connect_gateway(const char *address, int64_t until, int *fd)
+{
+	char host[NI_MAXHOST + sizeof(":65535")];
+	uint32_t unused;
+	size_t len;
+
+	if (!strncmp(address, "unix:", 5))
+		return connect_unix(address + 5, until, fd);
+	if (!strncmp(address, "http://", 7)) {
+		address += 7;
+		len = strcspn(address, "/");
+		if (len >= sizeof(host))
+			return LAMBDANIC_BAD_ARGUMENT;
+		memcpy(host, address, len);
+		host[len] = 0;
+		address = host;
+	}
+	return connect_to(address, 8080, SOCK_STREAM, until, fd, &unused);
+}
+
 int lookup(struct gateway *g, const char *address, const char *credentials, const char *name_space, const char *name,
 	   int64_t until, struct lambdanic_function *f)
 {
 	struct sockaddr_storage peer;
 	socklen_t len = sizeof(peer);
 	struct inquiry q = { .fd = -1 };
-	uint32_t unused;
 	int fd, err;
 
-	if (!strncmp(address, "unix:", 5))
-		err = connect_unix(address + 5, until, &fd);
-	else
-		err = connect_to(address, 8080, SOCK_STREAM, until, &fd, &unused);
+	err = connect_gateway(address, until, &fd);
 	if (err)
 		return err;
 	if (!begin(&q, fd, until, credentials, name_space, name))

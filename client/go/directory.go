@@ -62,10 +62,15 @@ func WithOptions(opts ...Option) DirectoryOption {
 	return func(o *directoryOptions) { o.calls = opts }
 }
 
-// NewDirectory calls the functions that a gateway knows: unix:PATH or HOST:PORT. Nothing is sent.
+// NewDirectory calls the functions that a gateway knows: unix:PATH, HOST:PORT, or the URL that `lambdanic up` prints, of which the path
+// does not matter. Nothing is sent.
 func NewDirectory(gateway string, opts ...DirectoryOption) *Directory {
+	address, ofURL := strings.CutPrefix(gateway, "http://")
+	if ofURL {
+		address, _, _ = strings.Cut(address, "/")
+	}
 	d := &Directory{
-		url: "http://" + gateway, http: &http.Client{Timeout: defaults(nil).timeout},
+		url: "http://" + address, http: &http.Client{Timeout: defaults(nil).timeout},
 		known: map[string]*Function{}, clients: map[netip.AddrPort]*Client{},
 	}
 	for _, opt := range opts {

@@ -10,7 +10,7 @@ import { MAX_MESSAGE, PORT } from "./wire.js";
 export interface ClientOptions extends Options, GatewayOptions {
   /** Where workload IDs are called: HOST, HOST:PORT or [IPv6]:PORT. */
   address?: string;
-  /** Who knows functions by their names: unix:PATH, HOST:PORT or [IPv6]:PORT. */
+  /** Who knows functions by their names: unix:PATH, HOST:PORT, [IPv6]:PORT or its URL. */
   gateway?: string;
 }
 

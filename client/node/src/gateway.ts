@@ -24,16 +24,21 @@ export interface GatewayOptions {
   timeout?: number;
 }
 
-/** unix:PATH, HOST:PORT or [IPv6]:PORT. */
+/** unix:PATH, HOST:PORT, [IPv6]:PORT, or the URL that `lambdanic up` prints. */
 export function checkGateway(name: string, value: unknown): void {
   checkText(name, value);
-  const gateway = value as string;
+  const gateway = ofURL(value as string);
   if (gateway === "unix:") {
     throw new TypeError(`${name} has no path: give unix:PATH, HOST:PORT or [IPv6]:PORT`);
   }
   if (!gateway.startsWith("unix:")) {
     splitAddress(gateway, 8080);
   }
+}
+
+/** The address in a gateway's URL, of which the path does not matter. Other text is left as it is. */
+function ofURL(gateway: string): string {
+  return /^http:\/\/([^/]*)/.exec(gateway)?.[1] ?? gateway;
 }
 
 function checkName(name: unknown): void {
@@ -49,12 +54,12 @@ export class Gateway {
   private readonly asking = new Map<string, Promise<Function>>(); // for calls under way
   private readonly options: Required<GatewayOptions>;
 
-  /** gateway is unix:PATH, HOST:PORT or [IPv6]:PORT. */
-  constructor(
-    private readonly gateway: string,
-    options: GatewayOptions = {},
-  ) {
+  private readonly gateway: string;
+
+  /** gateway is unix:PATH, HOST:PORT, [IPv6]:PORT, or the URL that `lambdanic up` prints. */
+  constructor(gateway: string, options: GatewayOptions = {}) {
     checkGateway("gateway", gateway);
+    this.gateway = ofURL(gateway);
     checkOptions("options", options, { credentials: checkText, namespace: checkText, timeout: checkTime });
     this.options = { credentials: "", namespace: "", timeout: 5000, ...given(options) };
   }

@@ -103,7 +103,7 @@ class Base(Generic[C]):
         timeout: float = 5.0, reply_room: int = 512, max_reply: int = MAX_MESSAGE, resend: bool = True,
     ) -> None:  # fmt: skip
         """address is where workload IDs are called: HOST, HOST:PORT or [IPv6]:PORT. gateway is who knows functions by their names:
-        unix:PATH, HOST:PORT or [IPv6]:PORT, with "USER:PASSWORD" as credentials where it asks for some. Nothing is sent yet.
+        unix:PATH, HOST:PORT, [IPv6]:PORT or its URL, with "USER:PASSWORD" as credentials where it asks for some. Nothing is sent yet.
 
         A call without a deadline fails after timeout seconds without progress. Methods that were never called before get reply_room
         bytes for their replies. Replies longer than max_reply bytes are refused. Without resend, every packet is sent once.

@@ -36,11 +36,13 @@ class _UnixConnection(HTTPConnection):
 
 
 class Gateway:
-    """A gateway and what it said. gateway is unix:PATH, HOST:PORT or [IPv6]:PORT; credentials, "USER:PASSWORD", are what a TCP gateway
-    asks for. Its methods may be called from any thread."""
+    """A gateway and what it said. gateway is unix:PATH, HOST:PORT, [IPv6]:PORT, or the URL that `lambdanic up` prints, of which the path
+    does not matter; credentials, "USER:PASSWORD", are what a TCP gateway asks for. Its methods may be called from any thread."""
 
     def __init__(self, gateway: str, *, credentials: str | None = None, namespace: str | None = None, timeout: float = 5.0) -> None:
         text("gateway", gateway)
+        if gateway.startswith("http://"):
+            gateway = gateway.removeprefix("http://").partition("/")[0]
         if not gateway.startswith("unix:"):
             split_address(gateway, 8080)
         elif gateway == "unix:":
