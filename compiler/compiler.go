@@ -156,11 +156,20 @@ func compile(ctx context.Context, tools *toolchain, spec api.Spec, files []sandb
 	}
 	a.Manifest.Compiler = versionOf(cmp.Or(messages[:]...))
 	if warn != nil {
-		for _, d := range slices.Concat(warnings, parseDiagnostics(messages[0]), parseDiagnostics(messages[1])) {
-			warn(d)
-		}
+		warnOnce(warn, slices.Concat(warnings, parseDiagnostics(messages[0]), parseDiagnostics(messages[1])))
 	}
 	return a, describe(a)
+}
+
+// warnOnce leaves out what the compiler said for another target already.
+func warnOnce(warn func(Diagnostic), list []Diagnostic) {
+	said := map[Diagnostic]bool{}
+	for _, d := range list {
+		if !said[d] {
+			warn(d)
+		}
+		said[d] = true
+	}
 }
 
 func buildNIC(ctx context.Context, tools *toolchain, input []sandbox.File, spec api.Spec) ([]byte, string, error) {
