@@ -77,7 +77,7 @@ const (
 	FaultCrash     Fault = 7 // the process died
 )
 
-// Status is a lambda's own verdict on a request that it answered.
+// Status is a lambda's own verdict on a request that it answered. Those from 5 to 99 mean what the lambda's author wants.
 type Status uint8
 
 // The statuses.
@@ -87,6 +87,7 @@ const (
 	StatusBadRequest   Status = 2
 	StatusFailed       Status = 3
 	StatusServiceError Status = 4
+	StatusHTTP400      Status = 100 // by HTTP 400, the next one 401, and so on to 255, which is 555
 )
 
 // Header is the fixed header of every λ-RPC packet, in host order. The order and widths of its fields are the wire layout.

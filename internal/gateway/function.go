@@ -85,6 +85,9 @@ func (g *Gateway) serveFunction(w http.ResponseWriter, r *http.Request, function
 	case !ok:
 		http.Error(w, fmt.Sprintf("%v: %s/%s", store.ErrNotFound, cmp.Or(namespace, api.DefaultNamespace), name), http.StatusNotFound)
 		return
+	case route.Spec.P4 != "":
+		http.Error(w, fmt.Sprintf("function %s is a match stage: it answers the packets that %s chooses, and nobody can call it", name, route.Spec.P4), http.StatusBadRequest)
+		return
 	case !route.Endpoint.IsValid():
 		http.Error(w, fmt.Sprintf("function %s does not run: `lambdanic describe %s` says why", name, name), http.StatusServiceUnavailable)
 		return

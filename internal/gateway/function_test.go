@@ -24,10 +24,10 @@ import (
 	lambdanic "github.com/lambdanic/lambdanic/client/go"
 )
 
-// Methods of the fake lambda: below 100 it echoes with that status, from 100 it answers with that error code.
+// Methods of the fake lambda: up to 255 it echoes with that status, from 1000 it answers with that error code.
 const (
-	methodError  = 100
-	methodSilent = 999
+	methodError  = 1000
+	methodSilent = 9999
 )
 
 // fakeLambda answers requests of one packet on loopback.
@@ -78,6 +78,7 @@ func newGateway(t *testing.T) *Gateway {
 	pixels := api.Spec{Name: "pixels", Codec: "image", Message: api.MessageSpec{Mode: api.ModeStream, Max: 1024}}.Default()
 	large := api.Spec{Name: "large", Message: api.MessageSpec{Mode: api.ModeStream, Max: 64 << 20}}.Default()
 	images := api.Spec{Name: "images", Codec: "image", Message: api.MessageSpec{Mode: api.ModeStream, Max: 64 << 20}}.Default()
+	stage := api.Spec{Name: "stage", P4: "stage.p4"}.Default()
 	kv := api.Spec{
 		Name: "kv", Services: []api.ServiceSpec{{Name: "memcached", Protocol: "memcached", Address: "192.0.2.9:11211"}},
 	}.Default()
@@ -97,6 +98,8 @@ func newGateway(t *testing.T) *Gateway {
 				return Route{Workload: 1, Target: api.TargetNIC, Endpoint: endpoint, Spec: kv}, true
 			case "/dead":
 				return Route{Workload: 1, Target: api.TargetProcess, Endpoint: nobody, Spec: spec}, true
+			case "/stage":
+				return Route{Workload: 4, Target: api.TargetNIC, Endpoint: nobody, Spec: stage}, true
 			case "/broken":
 				return Route{Workload: 3, Spec: spec}, true
 			}
@@ -134,8 +137,8 @@ func TestFunctionStatuses(t *testing.T) {
 	h := newGateway(t).Public()
 	for query, want := range map[string]int{
 		"": 200, "?method=0": 200, "?method=1": 404, "?method=2": 400, "?method=3": 500, "?method=4": 502, "?method=0x5": 500,
-		"?method=101": 404, "?method=102": 429, "?method=103": 502, "?method=104": 400, "?method=105": 500, "?method=106": 413,
-		"?method=107": 503, "?method=108": 504, "?method=109": 502,
+		"?method=1001": 404, "?method=1002": 429, "?method=1003": 502, "?method=1004": 400, "?method=1005": 500, "?method=1006": 413,
+		"?method=1007": 503, "?method=1008": 504, "?method=1009": 502,
 		"?method=x": 400, "?method=-1": 400, "?method=4294967296": 400,
 	} {
 		r := do(t, h, "POST", "/function/echo"+query, "hello")
@@ -148,11 +151,27 @@ func TestFunctionStatuses(t *testing.T) {
 	}
 }
 
+// A lambda may answer with HTTP's statuses from 400 to 555, and its own ones are failures.
+func TestOwnStatuses(t *testing.T) {
+	h := newGateway(t).Public()
+	for status := 5; status <= 255; status++ {
+		want := 500
+		if status >= 100 {
+			want = status + 300
+		}
+		if r := do(t, h, "POST", fmt.Sprint("/function/echo?method=", status), "why"); r.StatusCode != want || bodyOf(t, r) != "why" {
+			t.Errorf("status %d: HTTP %d, want %d", status, r.StatusCode, want)
+		}
+	}
+}
+
 // A failure without bytes gets a text, one with bytes keeps them.
 func TestFailureHasText(t *testing.T) {
 	h := newGateway(t).Public()
 	for query, want := range map[string]string{
-		"?method=1": "the function answered with status not found\n", "?method=9": "the function answered with status 9\n", "?method=0": "",
+		"?method=1": "the function answered with status not found\n", "?method=9": "the function answered with status 9\n",
+		"?method=129": "the function answered with status 129, 429 Too Many Requests by HTTP\n",
+		"?method=255": "the function answered with status 255, 555 by HTTP\n", "?method=0": "",
 	} {
 		if got := bodyOf(t, do(t, h, "POST", "/function/echo"+query, "")); got != want {
 			t.Errorf("method %s: %q, want %q", query, got, want)
@@ -188,7 +207,7 @@ func TestFunctionRouting(t *testing.T) {
 	h := newGateway(t).Public()
 	for path, want := range map[string]int{
 		"/function/echo": 200, "/function/echo/": 200, "/function/echo/a/b": 200, "/function/echo.tenant/a": 200,
-		"/function/echo.other": 404, "/function/nope": 404, "/function/": 404, "/": 404, "/function/broken": 503,
+		"/function/echo.other": 404, "/function/nope": 404, "/function/": 404, "/": 404, "/function/broken": 503, "/function/stage": 400,
 		"/function/%2e%2e": 404, "/function/echo%2f..%2f": 404,
 	} {
 		if r := do(t, h, "GET", path, ""); r.StatusCode != want {
@@ -428,11 +447,11 @@ func TestFunctionBrokenBodies(t *testing.T) {
 func TestFunctionErrorsNameTheFunction(t *testing.T) {
 	h := newGateway(t).Public()
 	for path, want := range map[string]string{
-		"/function/echo?method=105":        "function echo: call workload 0x1: λ-RPC error 5: ",
-		"/function/echo.tenant?method=107": "function echo.tenant: call workload 0x1: λ-RPC error 7: ",
-		"/function/echo?method=106":        "function echo: its reply does not fit: call workload 0x1: λ-RPC error 6: ",
-		"/function/kv?method=108":          "function kv (memcached at 192.0.2.9:11211): call workload 0x1: λ-RPC error 8: ",
-		"/function/kv?method=109":          "function kv (memcached at 192.0.2.9:11211): call workload 0x1: λ-RPC error 9: ",
+		"/function/echo?method=1005":        "function echo: call workload 0x1: λ-RPC error 5: ",
+		"/function/echo.tenant?method=1007": "function echo.tenant: call workload 0x1: λ-RPC error 7: ",
+		"/function/echo?method=1006":        "function echo: its reply does not fit: call workload 0x1: λ-RPC error 6: ",
+		"/function/kv?method=1008":          "function kv (memcached at 192.0.2.9:11211): call workload 0x1: λ-RPC error 8: ",
+		"/function/kv?method=1009":          "function kv (memcached at 192.0.2.9:11211): call workload 0x1: λ-RPC error 9: ",
 	} {
 		if text := bodyOf(t, do(t, h, "POST", path, "hello")); !strings.HasPrefix(text, want) {
 			t.Errorf("%s: %q, want %q", path, text, want)

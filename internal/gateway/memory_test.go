@@ -72,9 +72,9 @@ func TestMemoryOfStrangers(t *testing.T) {
 		chunked           bool
 		count             int
 	}{
-		"announced": {"/function/large?method=999", "text/plain", text, false, 200},
-		"chunked":   {"/function/large?method=999", "text/plain", text, true, 200},
-		"images":    {"/function/images?method=999", codec.TypePNG, bomb.Bytes(), false, 8},
+		"announced": {"/function/large?method=9999", "text/plain", text, false, 200},
+		"chunked":   {"/function/large?method=9999", "text/plain", text, true, 200},
+		"images":    {"/function/images?method=9999", codec.TypePNG, bomb.Bytes(), false, 8},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), server, "-test.run=^TestMemoryOfStrangers$")

@@ -3,8 +3,10 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/lambdanic/lambdanic/api"
@@ -14,6 +16,9 @@ import (
 
 // httpStatus maps a lambda's own verdict.
 func httpStatus(s api.Status) int {
+	if s >= api.StatusHTTP400 {
+		return http.StatusBadRequest + int(s-api.StatusHTTP400)
+	}
 	switch s {
 	case api.StatusOK:
 		return http.StatusOK
@@ -39,9 +44,11 @@ func statusText(s api.Status) string {
 		return "failed"
 	case api.StatusServiceError:
 		return "external service error"
-	default:
-		return strconv.Itoa(int(s))
 	}
+	if code := httpStatus(s); s >= api.StatusHTTP400 {
+		return strings.TrimSpace(fmt.Sprintf("%d, %d %s by HTTP", s, code, http.StatusText(code)))
+	}
+	return strconv.Itoa(int(s))
 }
 
 // httpError maps what kept a lambda from answering.

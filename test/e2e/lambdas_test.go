@@ -82,6 +82,14 @@ func TestWebServer(t *testing.T) {
 			t.Errorf("invoke: %q", got)
 		}
 	})
+	t.Run("own statuses", func(t *testing.T) {
+		onEachTarget(t, i.on(t), "test/lambdas/turnstile", nil, func(t *testing.T, name string) {
+			i := i.on(t)
+			i.expect(name, "0", "3", http.StatusOK, "3")
+			i.expect(name, "0", "4", http.StatusTooManyRequests, "the function answered with status 129, 429 Too Many Requests by HTTP\n")
+			i.expect(name, "0", "", http.StatusInternalServerError, "the function answered with status 42\n")
+		})
+	})
 }
 
 func TestKVClient(t *testing.T) {
