@@ -105,7 +105,7 @@ type FunctionStats struct {
 	Stats
 }
 
-// Stats are counters since a revision was loaded.
+// Stats are counters since a revision was loaded. docs/operations.md says what each counts.
 type Stats struct {
 	Requests  uint64     `json:"requests"` // begun: a message of many packets is one, and what was refused is none
 	Replies   uint64     `json:"replies"`  // likewise

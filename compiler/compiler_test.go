@@ -209,7 +209,7 @@ func TestErrorsCarryTheAuthorsPlace(t *testing.T) {
 		"open comment":    {include + "int probe" + body + " { return 0; }\n/* \n", Diagnostic{File: "probe.c", Line: 3, Column: 1, Message: "unterminated /* comment"}},
 		"open condition":  {include + "#if 0\n", Diagnostic{File: "probe.c", Line: 2, Column: 2, Message: "unterminated conditional directive"}},
 		"status of HTTP":  {include + "int probe" + body + "\n{\n\treturn lambda_fail(headers, 429);\n}\n", Diagnostic{File: "probe.c", Line: 4, Column: 30, Message: "a status is 0 to 255: LN_STATUS_HTTP(429) is"}},
-		"not a failure":   {include + "int probe" + body + "\n{\n\treturn lambda_fail(headers, LN_STATUS_HTTP(204));\n}\n", Diagnostic{File: "probe.c", Line: 4, Column: 30, Message: "LN_STATUS_HTTP() takes an HTTP status from 400"}},
+		"not a failure":   {include + "int probe" + body + "\n{\n\treturn lambda_fail(headers, LN_STATUS_HTTP(204));\n}\n", Diagnostic{File: "probe.c", Line: 4, Column: 30, Message: "LN_STATUS_HTTP() takes 400 to 555"}},
 		"SERVICE unknown": {include + "int probe" + body + "\n{\n\treturn SERVICE(db);\n}\n", Diagnostic{File: "probe.c", Line: 4, Column: 9, Message: "use of undeclared identifier 'SERVICE_db': services in lambda.yml has no db"}},
 	} {
 		t.Run(name, func(t *testing.T) {

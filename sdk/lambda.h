@@ -181,26 +181,30 @@ static __always_inline int lambda_reply_part(EXTRACTED_HEADERS_T *headers, int32
 /* The status that the gateway answers as an HTTP status of 400 to 555: LN_STATUS_HTTP(429). */
 #define LN_STATUS_HTTP(code) lambda_http_status(code)
 static __always_inline uint32_t lambda_http_status(uint32_t code)
-	__attribute__((diagnose_if(code < 400 || code > 555, "LN_STATUS_HTTP() takes an HTTP status from 400 to 555",
-				   "error")))
+	__attribute__((diagnose_if(code < 400 || code > 555, "LN_STATUS_HTTP() takes 400 to 555", "error")))
 {
 	return LN_STATUS_HTTP400 + code - 400;
 }
 
-/* Sets the reply's status, LN_STATUS_OK if never called. A status has 8 bits. */
-static __always_inline void lambda_status(EXTRACTED_HEADERS_T *headers, uint32_t status) __attribute__((
-	diagnose_if(status > 255, "a status is 0 to 255: LN_STATUS_HTTP(429) is the one that HTTP calls 429", "error")))
+/* An HTTP status in place of one of λ-RPC, which has 8 bits. */
+#define NO_STATUS(status) \
+	diagnose_if(status > 255, "a status is 0 to 255: LN_STATUS_HTTP(429) is the one that HTTP calls 429", "error")
+
+/* Sets the reply's status, LN_STATUS_OK if never called. */
+static __always_inline void lambda_status(EXTRACTED_HEADERS_T *headers, uint32_t status)
+	__attribute__((NO_STATUS(status)))
 {
 	headers->req->out_status = status;
 }
 
 /* Answers with a status and no bytes. */
-static __always_inline int lambda_fail(EXTRACTED_HEADERS_T *headers, uint32_t status) __attribute__((
-	diagnose_if(status > 255, "a status is 0 to 255: LN_STATUS_HTTP(429) is the one that HTTP calls 429", "error")))
+static __always_inline int lambda_fail(EXTRACTED_HEADERS_T *headers, uint32_t status) __attribute__((NO_STATUS(status)))
 {
 	lambda_status(headers, status);
 	return lambda_reply(headers, 0, 0);
 }
+
+#undef NO_STATUS
 
 /*
  * Sends len bytes of the payload from off on to an external service. The lambda runs again with event LAMBDA_REPLY when the

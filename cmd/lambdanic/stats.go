@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/cmd/lambdanic/internal/ui"
+	"github.com/lambdanic/lambdanic/internal/metrics"
 )
 
 func statsCommand(o *options) *cobra.Command {
@@ -18,7 +20,7 @@ func statsCommand(o *options) *cobra.Command {
 		Use:   "stats [NAME[.NAMESPACE]...]",
 		Short: "Show the functions' counters and how long they take",
 		Long: "Show the functions' counters since their running revisions were loaded, and how long a run takes, of a sample.\n" +
-			"Without a name, all functions are shown.",
+			"Without a name, all functions are shown.\n" + explain(statsColumns),
 		Example:           "  lambdanic stats\n  watch lambdanic stats web_server",
 		ValidArgsFunction: completeFunctions(o, 0),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -36,21 +38,55 @@ func statsCommand(o *options) *cobra.Command {
 			if o.json {
 				return ui.JSON(cmd.OutOrStdout(), stats)
 			}
-			var rows [][]string
-			for _, s := range stats {
-				rows = append(rows, []string{
-					s.Name, s.Namespace, string(s.Target), fmt.Sprint(s.Requests), fmt.Sprint(s.Replies), fmt.Sprint(s.Errors), fmt.Sprint(s.Drops),
-					fmt.Sprint(s.Calls), fmt.Sprint(s.Faults), fmt.Sprint(s.Late), mean(&s), quantile(&s, 0.5), quantile(&s, 0.99),
-					cmp.Or(s.FaultsBy.String(), "-"),
-				})
+			head := []string{"NAME", "NAMESPACE", "TARGET"}
+			for _, c := range statsColumns {
+				head = append(head, c.head)
 			}
-			return ui.Table(cmd.OutOrStdout(), []string{
-				"NAME", "NAMESPACE", "TARGET", "REQUESTS", "REPLIES", "ERRORS", "DROPS", "CALLS", "FAULTS", "LATE", "MEAN", "P50", "P99", "FAULTED BY",
-			}, rows)
+			var rows [][]string
+			for i := range stats {
+				s := &stats[i]
+				row := []string{s.Name, s.Namespace, string(s.Target)}
+				for _, c := range statsColumns {
+					row = append(row, c.cell(s))
+				}
+				rows = append(rows, row)
+			}
+			return ui.Table(cmd.OutOrStdout(), head, rows)
 		},
 	}
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "only this namespace")
 	return cmd
+}
+
+// A statsColumn shows one number of every function.
+type statsColumn struct {
+	head, help string
+	cell       func(*api.FunctionStats) string
+}
+
+var statsColumns = columns()
+
+func columns() (all []statsColumn) {
+	for _, c := range metrics.FunctionCounters {
+		if c.Column != "" {
+			all = append(all, statsColumn{c.Column, c.Help, func(s *api.FunctionStats) string { return fmt.Sprint(c.Value(&s.Stats)) }})
+		}
+	}
+	return append(all,
+		statsColumn{"MEAN", metrics.RunTime, mean},
+		statsColumn{"P50", "The time that half of these runs stayed below, as a power of two in nanoseconds.", func(s *api.FunctionStats) string { return quantile(s, 0.5) }},
+		statsColumn{"P99", "The same of 99 in 100 of them.", func(s *api.FunctionStats) string { return quantile(s, 0.99) }},
+		statsColumn{"FAULTED BY", "The causes of the faults, and how many had each.", func(s *api.FunctionStats) string { return cmp.Or(s.FaultsBy.String(), "-") }},
+	)
+}
+
+// explain says what the columns have, with a line for each sentence.
+func explain(columns []statsColumn) string {
+	var text strings.Builder
+	for _, c := range columns {
+		fmt.Fprintf(&text, "\n  %-12s%s", c.head, strings.ReplaceAll(c.help, ". ", ".\n"+strings.Repeat(" ", 14)))
+	}
+	return text.String()
 }
 
 // choose keeps what is asked for: functions by name, or all of a namespace.

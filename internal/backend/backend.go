@@ -108,3 +108,19 @@ var (
 
 // Stats are counters since the revision was loaded.
 type Stats = api.Stats
+
+// NICCounters are what one NIC program counted for all lambdas together. internal/metrics says what each means.
+type NICCounters struct {
+	Passed    uint64 `json:"passed"`
+	Unknown   uint64 `json:"unknown"`
+	Malformed uint64 `json:"malformed"`
+	Checksum  uint64 `json:"checksum"`
+	Busy      uint64 `json:"busy"`
+	Stray     uint64 `json:"stray"`
+	Forged    uint64 `json:"forged"`
+	Retries   uint64 `json:"retries"`
+	Timeouts  uint64 `json:"timeouts"`
+	Astray    uint64 `json:"astray"`
+	Copies    uint64 `json:"copies"`
+	Alien     uint64 `json:"alien"`
+}

@@ -48,7 +48,7 @@ type Daemon struct {
 	private net.Listener
 	store   *store.Store
 	places  []worker.Place
-	nics    []*nic.NIC
+	nics    nics
 	closers []func() error // of the other places
 	manager *manager.Manager
 	gateway *gateway.Gateway
@@ -125,7 +125,7 @@ func (d *Daemon) start(ctx context.Context) (err error) {
 	}
 	d.gateway = gateway.New(gateway.Config{
 		Node: host, Version: cfg.Version, Commit: cfg.Commit, Lookup: d.lookup, Manager: d.manager, Credentials: credentials, Log: cfg.Log,
-		Describe: func() api.Node { return d.describe(host) }, Logs: d.journal.Query,
+		Describe: func() api.Node { return d.describe(host) }, Logs: d.journal.Query, NICs: d.nics.counters,
 	})
 	return nil
 }
@@ -242,7 +242,7 @@ func (d *Daemon) Close() error {
 			errs = append(errs, err)
 		}
 	}
-	errs = append(errs, d.closeNICs())
+	errs = append(errs, d.nics.close())
 	for _, c := range d.closers {
 		errs = append(errs, c())
 	}

@@ -83,7 +83,7 @@ func (d *Daemon) openNIC(ctx context.Context) (place worker.Place, err error) {
 		if err == nil {
 			return
 		}
-		err = errors.Join(err, d.closeNICs())
+		err = errors.Join(err, d.nics.close())
 		for _, iface := range fresh {
 			err = errors.Join(err, dropNIC(context.WithoutCancel(ctx), d.cfg.Paths, iface))
 		}
@@ -111,7 +111,7 @@ func (d *Daemon) openNIC(ctx context.Context) (place worker.Place, err error) {
 		if !n.Adopted() {
 			fresh = append(fresh, iface)
 		}
-		d.nics = append(d.nics, n)
+		d.nics.add(n)
 		group = append(group, n)
 		if !place.Host.IsValid() {
 			place.Host = n.HostAddr()

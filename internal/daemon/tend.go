@@ -18,7 +18,7 @@ const (
 
 // tendNICs brings the NICs up again when one has lost its interface, until ctx ends.
 func (d *Daemon) tendNICs(ctx context.Context) {
-	if len(d.nics) == 0 { // there never was one
+	if len(d.nics.list()) == 0 { // there never was one
 		return
 	}
 	for wait := lookEvery; ; {
@@ -42,10 +42,11 @@ func (d *Daemon) tendNICs(ctx context.Context) {
 
 // lost says why the NICs have to be brought up again, if they have.
 func (d *Daemon) lost() error {
-	if len(d.nics) == 0 {
+	all := d.nics.list()
+	if len(all) == 0 {
 		return errors.New("it did not come back")
 	}
-	for _, n := range d.nics {
+	for _, n := range all {
 		if err := n.Attached(); err != nil {
 			return err
 		}
@@ -57,7 +58,7 @@ func (d *Daemon) lost() error {
 func (d *Daemon) renewNICs(ctx context.Context) error {
 	w := d.manager.Worker
 	w.SetPlace(worker.Place{Target: api.TargetNIC, Reason: "it is being brought up again"})
-	if err := d.closeNICs(); err != nil {
+	if err := d.nics.close(); err != nil {
 		d.cfg.Log.Warn("could not close a NIC", "error", err)
 	}
 	place, err := d.openNIC(ctx)
@@ -66,13 +67,4 @@ func (d *Daemon) renewNICs(ctx context.Context) error {
 	}
 	w.SetPlace(place)
 	return err
-}
-
-func (d *Daemon) closeNICs() error {
-	var errs []error
-	for _, n := range d.nics {
-		errs = append(errs, n.Close())
-	}
-	d.nics = nil
-	return errors.Join(errs...)
 }

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Credentials are what /system/* asks for where others can reach it.
+// Credentials are what /system/* and /metrics ask for where others can reach them.
 type Credentials struct {
 	User, Password string
 }

@@ -80,36 +80,43 @@ func (g *Gateway) serveFunction(w http.ResponseWriter, r *http.Request, function
 	w.Header().Set(api.HeaderStartTime, strconv.FormatInt(start.UnixNano(), 10))
 
 	name, namespace, _ := strings.Cut(function, ".")
+	namespace = cmp.Or(namespace, api.DefaultNamespace)
 	route, ok := g.Lookup(namespace, name)
-	switch {
-	case !ok:
-		http.Error(w, fmt.Sprintf("%v: %s/%s", store.ErrNotFound, cmp.Or(namespace, api.DefaultNamespace), name), http.StatusNotFound)
-		return
-	case route.Spec.P4 != "":
-		http.Error(w, fmt.Sprintf("function %s is a match stage: it answers the packets that %s chooses, and nobody can call it", name, route.Spec.P4), http.StatusBadRequest)
-		return
-	case !route.Endpoint.IsValid():
-		http.Error(w, fmt.Sprintf("function %s does not run: `lambdanic describe %s` says why", name, name), http.StatusServiceUnavailable)
+	if !ok {
+		http.Error(w, fmt.Sprintf("%v: %s/%s", store.ErrNotFound, namespace, name), http.StatusNotFound)
 		return
 	}
-	w.Header().Set(api.HeaderServedBy, g.Node+"/"+string(route.Target))
-	ctx, cancel, req, err := parseCall(r, &route)
+	out := &reply{w: w, http: http.NewResponseController(w), start: start}
+	switch {
+	case route.Spec.P4 != "":
+		out.deny(http.StatusBadRequest, fmt.Sprintf("function %s is a match stage: it answers the packets that %s chooses, and nobody can call it", name, route.Spec.P4))
+	case !route.Endpoint.IsValid():
+		out.deny(http.StatusServiceUnavailable, fmt.Sprintf("function %s does not run: `lambdanic describe %s` says why", name, name))
+	default:
+		g.answer(r, function, path, &route, out)
+	}
+	g.calls.Record(namespace, name, out.status, time.Since(start))
+	if out.broken {
+		panic(http.ErrAbortHandler) // the caller must not take half a reply for a whole one
+	}
+}
+
+// answer calls a function that runs, and answers with what it says or with what is wrong.
+func (g *Gateway) answer(r *http.Request, function, path string, route *Route, out *reply) {
+	out.w.Header().Set(api.HeaderServedBy, g.Node+"/"+string(route.Target))
+	ctx, cancel, req, err := parseCall(r, route)
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
+		out.deny(http.StatusBadRequest, err.Error())
 		return
 	}
 	defer cancel()
-	if r.ContentLength > int64(bodyLimit(r, &route)) {
-		err := fmt.Errorf("body of %d bytes: %w", r.ContentLength, &http.MaxBytesError{Limit: int64(route.Spec.Message.Max)})
-		refuse(w, failure(function, &route, err))
-		return
+	if r.ContentLength > int64(bodyLimit(r, route)) {
+		err = fmt.Errorf("body of %d bytes: %w", r.ContentLength, &http.MaxBytesError{Limit: int64(route.Spec.Message.Max)})
+	} else {
+		err = g.call(ctx, req, route, r, path, out)
 	}
-	reply := &reply{w: w, http: http.NewResponseController(w), start: start}
-	if err := g.call(ctx, req, &route, r, path, reply); err != nil {
-		if reply.begun {
-			panic(http.ErrAbortHandler) // the caller must not take half a reply for a whole one
-		}
-		refuse(w, failure(function, &route, err))
+	if err != nil {
+		out.refuse(failure(function, route, err))
 	}
 }
 
@@ -290,25 +297,37 @@ func callImage(ctx context.Context, converter *semaphore.Weighted, client *lambd
 	return out.end(response)
 }
 
-// refuse answers a call that failed.
-func refuse(w http.ResponseWriter, err error) {
-	code := httpError(err)
-	if code == http.StatusRequestTimeout {
-		w.Header().Set("Connection", "close") // RFC 9110 section 15.5.9
-	}
-	if code == http.StatusServiceUnavailable || code == http.StatusTooManyRequests {
-		w.Header().Set("Retry-After", "1")
-	}
-	http.Error(w, err.Error(), code)
-}
-
 // reply writes what a lambda answers. It holds the first bytes back, for the status comes last.
 type reply struct {
-	w     http.ResponseWriter
-	http  *http.ResponseController
-	start time.Time
-	held  []byte
-	begun bool // the header is out
+	w      http.ResponseWriter
+	http   *http.ResponseController
+	start  time.Time
+	held   []byte
+	begun  bool // the header is out
+	broken bool // and what should follow is not
+	status int  // what the caller is told, or would be if the answer were not broken
+}
+
+// deny answers with a status and a text.
+func (o *reply) deny(status int, text string) {
+	o.status = status
+	http.Error(o.w, text, status)
+}
+
+// refuse answers a call that failed, unless a part of the answer is out.
+func (o *reply) refuse(err error) {
+	status := httpError(err)
+	if o.begun {
+		o.status, o.broken = status, true
+		return
+	}
+	if status == http.StatusRequestTimeout {
+		o.w.Header().Set("Connection", "close") // RFC 9110 section 15.5.9
+	}
+	if status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests {
+		o.w.Header().Set("Retry-After", "1")
+	}
+	o.deny(status, err.Error())
 }
 
 func (o *reply) Write(p []byte) (int, error) {
@@ -332,7 +351,7 @@ func (o *reply) write(p []byte) (int, error) {
 }
 
 func (o *reply) begin(status, length int) error {
-	o.begun = true
+	o.begun, o.status = true, status
 	h := o.w.Header()
 	// A lambda names no type. Its text may be a page, but in a browser that page has no scripts and an origin of its own
 	// (CSP level 3, "sandbox"): it cannot use credentials that the browser has for the management API.

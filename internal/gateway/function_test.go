@@ -86,21 +86,21 @@ func newGateway(t *testing.T) *Gateway {
 		Node: "n1", Version: "v1", Commit: "c0ffee",
 		Lookup: func(namespace, name string) (Route, bool) {
 			switch namespace + "/" + name {
-			case "/echo", "tenant/echo":
+			case "default/echo", "tenant/echo":
 				return Route{Workload: 1, Target: api.TargetNIC, Endpoint: endpoint, Spec: spec}, true
-			case "/pixels":
+			case "default/pixels":
 				return Route{Workload: 2, Target: api.TargetNIC, Endpoint: endpoint, Spec: pixels}, true
-			case "/large":
+			case "default/large":
 				return Route{Workload: 1, Target: api.TargetNIC, Endpoint: endpoint, Spec: large}, true
-			case "/images":
+			case "default/images":
 				return Route{Workload: 2, Target: api.TargetNIC, Endpoint: endpoint, Spec: images}, true
-			case "/kv":
+			case "default/kv":
 				return Route{Workload: 1, Target: api.TargetNIC, Endpoint: endpoint, Spec: kv}, true
-			case "/dead":
+			case "default/dead":
 				return Route{Workload: 1, Target: api.TargetProcess, Endpoint: nobody, Spec: spec}, true
-			case "/stage":
+			case "default/stage":
 				return Route{Workload: 4, Target: api.TargetNIC, Endpoint: nobody, Spec: stage}, true
-			case "/broken":
+			case "default/broken":
 				return Route{Workload: 3, Spec: spec}, true
 			}
 			return Route{}, false

@@ -17,6 +17,7 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/internal/backend"
 	"github.com/lambdanic/lambdanic/internal/manager"
+	"github.com/lambdanic/lambdanic/internal/metrics"
 )
 
 // Manager is what the management API needs.
@@ -41,14 +42,16 @@ type Config struct {
 	Node    string // its name
 	Version string
 	Commit  string
-	// Lookup finds a function. It is called for every request.
+	// Lookup finds a function. It is called for every request, with the function's namespace spelt out.
 	Lookup  func(namespace, name string) (Route, bool)
 	Manager Manager
 	// Describe fills in what only the daemon knows of the node; the targets come from Manager.
 	Describe func() api.Node
 	// Logs gives what the daemon said. The channel is closed after the last, or when ctx ends.
 	Logs func(ctx context.Context, r logs.Request) <-chan logs.Message
-	// Credentials guard /system/* on Public.
+	// NICs reads the counters of every NIC, by interface. It is nil where there never is one.
+	NICs func() (map[string]backend.NICCounters, error)
+	// Credentials guard /system/* and /metrics on Public.
 	Credentials Credentials
 	Log         *slog.Logger
 }
@@ -57,6 +60,8 @@ type Config struct {
 type Gateway struct {
 	Config
 	clients clients
+	calls   *metrics.Calls
+	metrics http.Handler
 	memory  *semaphore.Weighted
 	// converter is held by who decodes an image.
 	converter *semaphore.Weighted
@@ -75,7 +80,15 @@ func New(cfg Config) *Gateway {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Gateway{Config: cfg, memory: semaphore.NewWeighted(memory), converter: semaphore.NewWeighted(converting)}
+	g := &Gateway{Config: cfg, memory: semaphore.NewWeighted(memory), converter: semaphore.NewWeighted(converting)}
+	g.calls = metrics.NewCalls(func(namespace, name string) bool {
+		_, ok := g.Lookup(namespace, name)
+		return ok
+	})
+	g.metrics = metrics.Handler(metrics.Config{
+		Source: cfg.Manager, NICs: cfg.NICs, Calls: g.calls, Version: cfg.Version, Commit: cfg.Commit, Log: cfg.Log,
+	})
+	return g
 }
 
 // Close closes the connections to lambdas.
@@ -97,6 +110,7 @@ func (g *Gateway) handler(guard func(http.Handler) http.Handler) http.Handler {
 	mux.HandleFunc("/function/{name}", byPattern)
 	mux.HandleFunc("/function/{name}/{path...}", byPattern)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("OK\n")) })
+	mux.Handle("GET /metrics", guard(g.metrics))
 	mux.Handle("/system/", guard(g.system()))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// Most requests are calls, and to match their pattern takes longer than a lambda takes to answer.

@@ -105,7 +105,7 @@ type NIC struct {
 	own      *ownAddresses
 	reach    atomic.Pointer[reach]
 	adopted  bool
-	running  sync.RWMutex // held by Ask while the program runs
+	running  sync.RWMutex // held by Ask while the program runs, and by Counters
 	closed   bool         // guarded by running
 	card     card
 

@@ -71,24 +71,16 @@ func (n *NIC) slotStats(slot uint32) (s backend.Stats, err error) {
 	return s, nil
 }
 
-// Counters are what the NIC program counted for all lambdas together.
-type Counters struct {
-	Passed    uint64 `json:"passed"`  // λ-RPC packets handed to the host
-	Unknown   uint64 `json:"unknown"` // for no lambda that is here
-	Malformed uint64 `json:"malformed"`
-	Checksum  uint64 `json:"checksum"` // wrong UDP checksum
-	Busy      uint64 `json:"busy"`     // no free message or call record, or no room to wait
-	Stray     uint64 `json:"stray"`    // replies that no call waits for
-	Forged    uint64 `json:"forged"`   // replies to a call that were not its server's
-	Retries   uint64 `json:"retries"`  // external calls that were sent again
-	Timeouts  uint64 `json:"timeouts"` // external calls, and waits for the host, that expired
-	Astray    uint64 `json:"astray"`   // packets of a match stage to where its spec lets it send none
-	Copies    uint64 `json:"copies"`   // packets that their clones left behind, as pacer was slow or they were long
-	Alien     uint64 `json:"alien"`    // RDMA packets from others than their queue pair's peer
-}
+// Counters are what a NIC program counted for all lambdas together.
+type Counters = backend.NICCounters
 
-// Counters reads them.
+// Counters reads them. It waits for no deploy.
 func (n *NIC) Counters() (c Counters, err error) {
+	n.running.RLock()
+	defer n.running.RUnlock()
+	if n.closed {
+		return c, fmt.Errorf("read the counters of NIC %s: it is closed", n.rec.Interface)
+	}
 	for i, v := range map[rootLnCounter]*uint64{
 		rootLnCounterLN_COUNT_PASSED:  &c.Passed,
 		rootLnCounterLN_COUNT_UNKNOWN: &c.Unknown, rootLnCounterLN_COUNT_MALFORMED: &c.Malformed,
@@ -100,7 +92,7 @@ func (n *NIC) Counters() (c Counters, err error) {
 	} {
 		var cpus []uint64
 		if err := n.objs.LnCounters.Lookup(uint32(i), &cpus); err != nil {
-			return c, fmt.Errorf("read the NIC's counters: %w", err)
+			return c, fmt.Errorf("read the counters of NIC %s: %w", n.rec.Interface, err)
 		}
 		for _, x := range cpus {
 			*v += x

@@ -1,0 +1,54 @@
+// Package metrics gives an instance's numbers to Prometheus: GET /metrics of the gateway. They are read when they are asked for, but for
+// those of calls by HTTP, which the gateway counts as it answers (Calls).
+package metrics
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/backend"
+)
+
+// Source knows the functions and their counters.
+type Source interface {
+	List(ctx context.Context, namespace string) ([]api.Function, error)
+	Stats(ctx context.Context) ([]api.FunctionStats, error)
+}
+
+// Config says what is served.
+type Config struct {
+	Source Source
+	// NICs reads the counters of every NIC, by the name of its interface. It is nil where there never is one.
+	NICs    func() (map[string]backend.NICCounters, error)
+	Calls   *Calls
+	Version string
+	Commit  string // "" where it is not known
+	Log     *slog.Logger
+}
+
+// Handler answers in Prometheus' formats. Where a source fails, it answers 500 with the reason: without numbers, an alert is raised, and
+// with some of them, a wrong one may be.
+func Handler(cfg Config) http.Handler {
+	return promhttp.HandlerFor(newRegistry(cfg), promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(cfg.Log.Handler(), slog.LevelWarn)})
+}
+
+// newRegistry has nothing of the default registry, to which the store's libraries add what they count.
+func newRegistry(cfg Config) *prometheus.Registry {
+	r := prometheus.NewRegistry()
+	r.MustRegister(
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), cfg.Calls, &collector{cfg},
+	)
+	return r
+}
+
+// labelFunction is the label that says of which function a number is, as OpenFaaS calls it.
+const labelFunction = "function_name"
+
+// functionName is its value, as OpenFaaS writes it.
+func functionName(namespace, name string) string { return name + "." + namespace }

@@ -1,0 +1,238 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/bits"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/backend"
+)
+
+// A fakeSource has these functions, and fails where it is told to.
+type fakeSource struct {
+	functions             []api.Function
+	stats                 []api.FunctionStats
+	nics                  map[string]backend.NICCounters
+	list, counters, noNIC error
+}
+
+func (f *fakeSource) List(context.Context, string) ([]api.Function, error) {
+	return f.functions, f.list
+}
+
+func (f *fakeSource) Stats(context.Context) ([]api.FunctionStats, error) { return f.stats, f.counters }
+
+// filled is a source of which no two numbers are the same.
+func filled() *fakeSource {
+	next := uint64(1000)
+	fill := func(v any) {
+		for _, field := range reflect.ValueOf(v).Elem().Fields() {
+			if field.Kind() == reflect.Uint64 {
+				next++
+				field.SetUint(next)
+			}
+		}
+	}
+	s := &fakeSource{
+		functions: []api.Function{{Name: "echo", Namespace: "tenant", Replicas: 1, AvailableReplicas: 1}, {Name: "idle", Namespace: "default", Replicas: 1}},
+		stats:     []api.FunctionStats{{Name: "echo", Namespace: "tenant", Target: api.TargetNIC}},
+		nics:      map[string]backend.NICCounters{},
+	}
+	stats := &s.stats[0].Stats
+	fill(stats)
+	for i := range stats.FaultsBy {
+		stats.FaultsBy[i] = uint64(100 + i)
+	}
+	stats.Histogram[10], stats.Histogram[11], stats.Samples = 3, 4, 7
+	for _, name := range []string{"eth1", "eth2"} {
+		var c backend.NICCounters
+		fill(&c)
+		s.nics[name] = c
+	}
+	return s
+}
+
+func config(s *fakeSource) Config {
+	calls := NewCalls(func(namespace, _ string) bool { return namespace == "tenant" })
+	calls.Record("tenant", "echo", http.StatusOK, time.Millisecond)
+	return Config{
+		Source: s, NICs: func() (map[string]backend.NICCounters, error) { return s.nics, s.noNIC }, Calls: calls, Version: "1.2.3", Commit: "c0ffee",
+		Log: slog.New(slog.DiscardHandler),
+	}
+}
+
+func get(t *testing.T, cfg Config) *httptest.ResponseRecorder {
+	t.Helper()
+	w := httptest.NewRecorder()
+	Handler(cfg).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil))
+	return w
+}
+
+// scrape reads what is served as Prometheus does.
+func scrape(t *testing.T, cfg Config) map[string]*dto.MetricFamily {
+	t.Helper()
+	w := get(t, cfg)
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(w.Body)
+	if err != nil || w.Code != http.StatusOK {
+		t.Fatalf("%d, %v", w.Code, err)
+	}
+	return families
+}
+
+// series gives the values of counters and gauges, by their labels' values.
+func series(f *dto.MetricFamily) map[string]float64 {
+	values := map[string]float64{}
+	for _, m := range f.GetMetric() {
+		var labels []string
+		for _, l := range m.GetLabel() { // sorted by name
+			labels = append(labels, l.GetValue())
+		}
+		values[strings.Join(labels, " ")] = m.GetCounter().GetValue() + m.GetGauge().GetValue()
+	}
+	return values
+}
+
+// All that is counted is served, each under its name.
+func TestEveryCounter(t *testing.T) {
+	s := filled()
+	families := scrape(t, config(s))
+	stats := &s.stats[0].Stats
+	for name, field := range map[string]uint64{
+		"requests": stats.Requests, "replies": stats.Replies, "errors": stats.Errors, "drops": stats.Drops, "external_calls": stats.Calls,
+		"late": stats.Late, "received_bytes": stats.BytesIn, "sent_bytes": stats.BytesOut,
+	} {
+		name = "lambdanic_function_" + name + "_total"
+		if got, want := series(families[name]), map[string]float64{"echo.tenant nic": float64(field)}; !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+	byCause := series(families[faults])
+	for i := range stats.FaultsBy {
+		cause := api.Fault(i).String()
+		if got, ok := byCause[cause+" echo.tenant nic"]; ok != (cause != "") || ok && got != float64(100+i) {
+			t.Errorf("faults by %q: %v, %t", cause, got, ok)
+		}
+	}
+	h := families["lambdanic_function_run_seconds"].GetMetric()[0].GetHistogram()
+	if h.GetSampleCount() != 7 || h.GetSampleSum() != float64(stats.SampledNS)/1e9 {
+		t.Errorf("histogram %v", h)
+	}
+	fields := reflect.TypeFor[backend.NICCounters]()
+	for i := range fields.NumField() {
+		name := "lambdanic_nic_" + fields.Field(i).Tag.Get("json") + "_total"
+		want := map[string]float64{}
+		for nic, counters := range s.nics {
+			want[nic] = float64(reflect.ValueOf(counters).Field(i).Uint())
+		}
+		if got := series(families[name]); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+	for name, want := range map[string]map[string]float64{
+		"gateway_service_count":             {"echo.tenant": 1, "idle.default": 0},
+		"gateway_function_invocation_total": {"200 echo.tenant": 1},
+		"lambdanic_build_info":              {"c0ffee 1.2.3": 1},
+	} {
+		if got := series(families[name]); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+	if families["go_goroutines"] == nil || families["process_resident_memory_bytes"] == nil {
+		t.Error("nothing is said of the process")
+	}
+}
+
+// A bound has the times below it and those at it, and no others, wherever the data path counted them.
+func TestRunTimes(t *testing.T) {
+	for _, ns := range []uint64{1, 2, 3, 4, 127, 128, 1000, 1<<31 - 1, 1 << 31, 1<<32 - 1} {
+		s := filled()
+		stats := &s.stats[0].Stats
+		stats.Histogram = [32]uint64{}
+		stats.Histogram[bits.Len64(ns)-1] = 1 // as ln_sample_end() of bpf/stats.h does
+		h := scrape(t, config(s))["lambdanic_function_run_seconds"].GetMetric()[0].GetHistogram()
+		if n := len(h.GetBucket()); n != len(stats.Histogram)+1 { // and infinity
+			t.Errorf("%d buckets", n)
+		}
+		for _, b := range h.GetBucket() {
+			if within := float64(ns)/1e9 <= b.GetUpperBound(); within != (b.GetCumulativeCount() == 1) {
+				t.Errorf("a run of %d ns, up to %v s: %d", ns, b.GetUpperBound(), b.GetCumulativeCount())
+			}
+		}
+	}
+}
+
+// The names are what Prometheus' own linter wants, but for one that OpenFaaS chose; and all that is served was described.
+func TestNames(t *testing.T) {
+	problems, err := testutil.GatherAndLint(newRegistry(config(filled())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		if p.Metric != "gateway_service_count" {
+			t.Errorf("%s: %s", p.Metric, p.Text)
+		}
+	}
+	pedantic := prometheus.NewPedanticRegistry()
+	pedantic.MustRegister(&collector{config(filled())})
+	if _, err := pedantic.Gather(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Without one of its sources, a scrape fails, and says why.
+func TestFailingSources(t *testing.T) {
+	for want, fail := range map[string]func(*fakeSource){
+		"list the functions: no store":                func(s *fakeSource) { s.list = errors.New("no store") },
+		"read the functions' counters: no such map":   func(s *fakeSource) { s.counters = errors.New("no such map") },
+		"read the counters of NIC eth1: it is closed": func(s *fakeSource) { s.noNIC = errors.New("read the counters of NIC eth1: it is closed") },
+	} {
+		s := filled()
+		fail(s)
+		w := get(t, config(s))
+		if text := w.Body.String(); w.Code != http.StatusInternalServerError || !strings.Contains(text, want) || strings.Contains(text, "# TYPE") {
+			t.Errorf("%s: %d %.200q", want, w.Code, text)
+		}
+	}
+}
+
+// docs/operations.md has all of them, with the text that Prometheus gets.
+func TestDocs(t *testing.T) {
+	text, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := strings.Split(string(text), "\n")
+	for name, f := range scrape(t, config(filled())) {
+		ours := strings.HasPrefix(name, "lambdanic_") && name != "lambdanic_build_info" || strings.HasPrefix(name, "gateway_")
+		documented := func(row string) bool {
+			return strings.HasPrefix(row, fmt.Sprintf("| `%s`", name)) && strings.HasSuffix(row, fmt.Sprintf("| %s |", f.GetHelp()))
+		}
+		if ours && !slices.ContainsFunc(rows, documented) {
+			t.Errorf("there is no row of %s: %s", name, f.GetHelp())
+		}
+	}
+	for _, c := range FunctionCounters {
+		row := fmt.Sprintf("| `%s` | %s | %s |", c.Name, c.Column, c.Help)
+		if c.Column != "" && !slices.Contains(rows, row) {
+			t.Errorf("there is no row %q", row)
+		}
+	}
+}
