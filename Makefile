@@ -8,6 +8,11 @@ SHELL := /bin/bash
 GOTESTSUM := go run gotest.tools/gotestsum@v1.13.0
 GOLANGCI := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
+# The same for all that is built, so that the product, its tests and lint share what is compiled. Only the race detector needs cgo.
+GOFLAGS += -trimpath
+CGO_ENABLED := 0
+export GOFLAGS CGO_ENABLED
+
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 600
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
@@ -22,7 +27,7 @@ build: build/.generated ## Build build/lambdanic, build/lambda-host, build/pacer
 	$(MAKE) -C host
 	$(MAKE) -C client/c CC=clang-19
 	$(MAKE) -j$(shell nproc) -C compiler/passes
-	CGO_ENABLED=0 go build -trimpath -ldflags "-X main.commit=$$(git rev-parse HEAD)" -o build/lambdanic ./cmd/lambdanic
+	go build -ldflags "-X main.commit=$$(git rev-parse HEAD)" -o build/lambdanic ./cmd/lambdanic
 
 deps: ## Install the Debian packages that build, tests and demo need
 	tools/deps

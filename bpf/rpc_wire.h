@@ -49,6 +49,7 @@ enum {
 	LN_STATUS_BAD_REQUEST = 2,
 	LN_STATUS_FAILED = 3,
 	LN_STATUS_SERVICE_ERROR = 4,
+	LN_STATUS_HTTP400 = 100,
 };
 
 /* All fields are in network order. */

@@ -183,7 +183,7 @@ func TestBuildFindsItsWorkAgain(t *testing.T) {
 
 // A warning that the compiler has for both targets comes once.
 func TestWarningsComeOnce(t *testing.T) {
-	source := include + "int probe" + body + "\n{\n\tuint8_t a = 300;\n\treturn lambda_fail(headers, a);\n}\n"
+	source := "#include \"lambda.h\"\nint probe" + body + "\n{\n\tuint8_t a = 300;\n\treturn lambda_fail(headers, a);\n}\n"
 	dir := lambdaWith(t, "name: probe\ntargets: [nic, process]\n", source)
 	var said []string
 	if _, err := Build(t.Context(), dir, Options{Warn: func(d Diagnostic) { said = append(said, d.String()) }}); err != nil {
@@ -208,7 +208,7 @@ func TestErrorsCarryTheAuthorsPlace(t *testing.T) {
 		"unknown call":    {include + "int probe" + body + " { return system(\"id\"); }\n", Diagnostic{File: "probe.c", Line: 2, Column: 76, Message: "call to undeclared function 'system'"}},
 		"open comment":    {include + "int probe" + body + " { return 0; }\n/* \n", Diagnostic{File: "probe.c", Line: 3, Column: 1, Message: "unterminated /* comment"}},
 		"open condition":  {include + "#if 0\n", Diagnostic{File: "probe.c", Line: 2, Column: 2, Message: "unterminated conditional directive"}},
-		"status of HTTP":  {include + "int probe" + body + "\n{\n\treturn lambda_fail(headers, 429);\n}\n", Diagnostic{File: "probe.c", Line: 4, Column: 30, Message: "a status is 0 to 255: LN_STATUS_HTTP(429) is"}},
+		"status of HTTP":  {include + "int probe" + body + "\n{\n\treturn lambda_fail(headers, 429);\n}\n", Diagnostic{File: "probe.c", Line: 4, Column: 33, Message: "a status is 0 to 255: LN_STATUS_HTTP(429) is"}},
 		"not a failure":   {include + "int probe" + body + "\n{\n\treturn lambda_fail(headers, LN_STATUS_HTTP(204));\n}\n", Diagnostic{File: "probe.c", Line: 4, Column: 30, Message: "LN_STATUS_HTTP() takes 400 to 555"}},
 		"SERVICE unknown": {include + "int probe" + body + "\n{\n\treturn SERVICE(db);\n}\n", Diagnostic{File: "probe.c", Line: 4, Column: 9, Message: "use of undeclared identifier 'SERVICE_db': services in lambda.yml has no db"}},
 	} {

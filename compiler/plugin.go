@@ -17,6 +17,9 @@ const pluginName = "liblambda_passes.so"
 // pluginFile is where the plugin is in the sandbox.
 const pluginFile = "/" + pluginName
 
+// pluginDir is where tests that are built with -trimpath find the plugin. The linker sets it (tools/gotest).
+var pluginDir string
+
 // A plugin is handed to the sandbox as the bytes that were read, so that what compiles is what the cache's key names.
 type plugin struct {
 	data   []byte
@@ -31,7 +34,9 @@ func findPlugin() (plugin, error) {
 		dir := filepath.Dir(self)
 		dirs = append(dirs, dir, filepath.Join(dir, "..", "libexec", "lambdanic"))
 	}
-	if _, source, _, ok := runtime.Caller(0); ok && filepath.IsAbs(source) { // not with -trimpath
+	if pluginDir != "" {
+		dirs = append(dirs, pluginDir)
+	} else if _, source, _, ok := runtime.Caller(0); ok && filepath.IsAbs(source) { // not with -trimpath
 		dirs = append(dirs, filepath.Join(filepath.Dir(source), "..", "build"))
 	}
 	for _, dir := range dirs {

@@ -68,7 +68,7 @@ func TestLostPrograms(t *testing.T) {
 // Random programs, of which almost all load, answer on the NIC what they answer as a process. Of the first thousand seeds, at most 20
 // may be refused; of these few, one.
 func TestRandomPrograms(t *testing.T) {
-	seeds := 36
+	seeds := 24
 	if testing.Short() {
 		seeds = 4
 	}

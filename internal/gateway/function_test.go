@@ -170,8 +170,8 @@ func TestFailureHasText(t *testing.T) {
 	h := newGateway(t).Public()
 	for query, want := range map[string]string{
 		"?method=1": "the function answered with status not found\n", "?method=9": "the function answered with status 9\n",
-		"?method=129": "the function answered with status 129, 429 Too Many Requests by HTTP\n",
-		"?method=255": "the function answered with status 255, 555 by HTTP\n", "?method=0": "",
+		"?method=129": "the function answered with status 129, by HTTP 429 Too Many Requests\n",
+		"?method=255": "the function answered with status 255, by HTTP 555\n", "?method=0": "",
 	} {
 		if got := bodyOf(t, do(t, h, "POST", "/function/echo"+query, "")); got != want {
 			t.Errorf("method %s: %q, want %q", query, got, want)

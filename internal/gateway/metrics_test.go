@@ -53,7 +53,7 @@ func TestCallsAreCounted(t *testing.T) {
 	do(t, h, "POST", "/function/echo.", "")
 	do(t, h, "POST", "/function/echo.tenant?method=1", "")
 	do(t, h, "POST", "/function/echo?method=x", "")
-	do(t, h, "POST", "/function/echo?method=107", "")
+	do(t, h, "POST", "/function/echo?method=1007", "")
 	do(t, h, "POST", "/function/echo", strings.Repeat("x", api.RPCMaxPayload+1))
 	do(t, h, "POST", "/function/dead", "", api.HeaderTimeout, "50ms")
 	do(t, h, "POST", "/function/broken", "")

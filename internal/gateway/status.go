@@ -45,10 +45,11 @@ func statusText(s api.Status) string {
 	case api.StatusServiceError:
 		return "external service error"
 	}
-	if code := httpStatus(s); s >= api.StatusHTTP400 {
-		return strings.TrimSpace(fmt.Sprintf("%d, %d %s by HTTP", s, code, http.StatusText(code)))
+	if s < api.StatusHTTP400 {
+		return strconv.Itoa(int(s))
 	}
-	return strconv.Itoa(int(s))
+	code := httpStatus(s)
+	return strings.TrimSpace(fmt.Sprintf("%d, by HTTP %d %s", s, code, http.StatusText(code)))
 }
 
 // httpError maps what kept a lambda from answering.

@@ -86,7 +86,7 @@ func TestWebServer(t *testing.T) {
 		onEachTarget(t, i.on(t), "test/lambdas/turnstile", nil, func(t *testing.T, name string) {
 			i := i.on(t)
 			i.expect(name, "0", "3", http.StatusOK, "3")
-			i.expect(name, "0", "4", http.StatusTooManyRequests, "the function answered with status 129, 429 Too Many Requests by HTTP\n")
+			i.expect(name, "0", "4", http.StatusTooManyRequests, "the function answered with status 129, by HTTP 429 Too Many Requests\n")
 			i.expect(name, "0", "", http.StatusInternalServerError, "the function answered with status 42\n")
 		})
 	})

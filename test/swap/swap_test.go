@@ -31,7 +31,7 @@ import (
 )
 
 var (
-	requests = flag.Int("requests", 1_000_000, "requests of one packet for each lambda")
+	requests = flag.Int("requests", 210_000, "requests of one packet for each lambda")
 	images   = flag.Int("images", 10_000, "images")
 )
 

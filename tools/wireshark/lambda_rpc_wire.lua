@@ -53,6 +53,7 @@ return {
 		[2] = "bad request",
 		[3] = "failed",
 		[4] = "service error",
+		[100] = "http400",
 	},
 	fields = {
 		{ name = "magic", offset = 0, size = 2 },

@@ -59,6 +59,7 @@ export enum Status {
   BadRequest = 2,
   Failed = 3,
   ServiceError = 4,
+  HTTP400 = 100,
 }
 
 /** The fields in the order in which they stand. */

@@ -64,6 +64,7 @@ class Status(IntEnum):
     BAD_REQUEST = 2
     FAILED = 3
     SERVICE_ERROR = 4
+    HTTP400 = 100
 
 
 class Header(NamedTuple):
