@@ -6,7 +6,7 @@ int turnstile(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)
 {
 	uint8_t *people = payload(headers, 0, 1);
 
-	if (!people)
+	if (!people || match_data->payload_len == 0)
 		return lambda_fail(headers, 42);
 	if (*people > '3')
 		return lambda_fail(headers, LN_STATUS_HTTP(429));
