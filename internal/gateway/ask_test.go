@@ -40,8 +40,8 @@ func TestFunctionAsked(t *testing.T) {
 		status   int
 		revision string
 	}{
-		"/function/echo":            {http.StatusOK, "8"},
-		"/function/echo?method=1":   {http.StatusNotFound, "8"},
+		"/function/echo":             {http.StatusOK, "8"},
+		"/function/echo?method=1":    {http.StatusNotFound, "8"},
 		"/function/echo?method=1005": {http.StatusInternalServerError, ""},
 		"/function/echo?method=1000": {http.StatusBadGateway, ""},
 	} {
