@@ -6,12 +6,8 @@ SHELL := /bin/bash
 .NOTPARALLEL:
 
 GOTESTSUM := go run gotest.tools/gotestsum@v1.13.0
-GOLANGCI := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
-
-# The same for all that is built, so that the product, its tests and lint share what is compiled. Only the race detector needs cgo.
-GOFLAGS += -trimpath
-CGO_ENABLED := 0
-export GOFLAGS CGO_ENABLED
+# With the flags of the build, so that both share what is compiled.
+GOLANGCI := CGO_ENABLED=0 GOFLAGS=-trimpath go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 600
@@ -27,7 +23,7 @@ build: build/.generated ## Build build/lambdanic, build/lambda-host, build/pacer
 	$(MAKE) -C host
 	$(MAKE) -C client/c CC=clang-19
 	$(MAKE) -j$(shell nproc) -C compiler/passes
-	go build -ldflags "-X main.commit=$$(git rev-parse HEAD)" -o build/lambdanic ./cmd/lambdanic
+	CGO_ENABLED=0 go build -trimpath -ldflags "-X main.commit=$$(git rev-parse HEAD)" -o build/lambdanic ./cmd/lambdanic
 
 deps: ## Install the Debian packages that build, tests and demo need
 	tools/deps

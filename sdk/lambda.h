@@ -183,7 +183,7 @@ static __always_inline int lambda_reply_part(EXTRACTED_HEADERS_T *headers, int32
 static __always_inline uint32_t lambda_http_status(uint32_t code)
 	__attribute__((diagnose_if(code < 400 || code > 555, "LN_STATUS_HTTP() takes 400 to 555", "error")))
 {
-	return LN_STATUS_HTTP400 + code - 400;
+	return code >= 400 && code <= 555 ? LN_STATUS_HTTP400 + code - 400 : LN_STATUS_FAILED;
 }
 
 /* An HTTP status in place of one of λ-RPC, which has 8 bits. */
@@ -194,7 +194,7 @@ static __always_inline uint32_t lambda_http_status(uint32_t code)
 static __always_inline void lambda_status(EXTRACTED_HEADERS_T *headers, uint32_t status)
 	__attribute__((NO_STATUS(status)))
 {
-	headers->req->out_status = status;
+	headers->req->out_status = status > 255 ? LN_STATUS_FAILED : status;
 }
 
 /* Answers with a status and no bytes. */

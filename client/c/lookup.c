@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -205,13 +206,15 @@ static int ask(struct inquiry *q, struct lambdanic_function *f)
 /* Connects to unix:PATH, HOST:PORT, or the host in a URL. */
 static int connect_gateway(const char *address, int64_t until, int *fd)
 {
-	char host[NI_MAXHOST + sizeof(":65535")];
+	char host[NI_MAXHOST + sizeof("[]:65535")];
 	uint32_t unused;
 	size_t len;
 
 	if (!strncmp(address, "unix:", 5))
 		return connect_unix(address + 5, until, fd);
-	if (!strncmp(address, "http://", 7)) {
+	if (strstr(address, "://")) {
+		if (strncasecmp(address, "http://", 7))
+			return LAMBDANIC_BAD_ARGUMENT; /* a gateway speaks HTTP */
 		address += 7;
 		len = strcspn(address, "/");
 		if (len >= sizeof(host))

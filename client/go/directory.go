@@ -65,12 +65,8 @@ func WithOptions(opts ...Option) DirectoryOption {
 // NewDirectory calls the functions that a gateway knows: unix:PATH, HOST:PORT, or the URL that `lambdanic up` prints, of which the path
 // does not matter. Nothing is sent.
 func NewDirectory(gateway string, opts ...DirectoryOption) *Directory {
-	address, ofURL := strings.CutPrefix(gateway, "http://")
-	if ofURL {
-		address, _, _ = strings.Cut(address, "/")
-	}
 	d := &Directory{
-		url: "http://" + address, http: &http.Client{Timeout: defaults(nil).timeout},
+		url: gatewayURL(gateway), http: &http.Client{Timeout: defaults(nil).timeout},
 		known: map[string]*Function{}, clients: map[netip.AddrPort]*Client{},
 	}
 	for _, opt := range opts {
@@ -83,6 +79,24 @@ func NewDirectory(gateway string, opts ...DirectoryOption) *Directory {
 		}}
 	}
 	return d
+}
+
+// gatewayURL makes a URL of HOST[:PORT], with or without http:// before it and a path behind. Another scheme is left to net/http.
+func gatewayURL(gateway string) string {
+	scheme, address, ok := strings.Cut(gateway, "://")
+	if !ok {
+		scheme, address = "http", gateway
+	} else if !strings.EqualFold(scheme, "http") {
+		return gateway
+	}
+	host, _, _ := strings.Cut(address, "/")
+	if host == "" {
+		return gateway
+	}
+	if (&url.URL{Host: host}).Port() == "" {
+		host = strings.TrimSuffix(host, ":") + ":8080"
+	}
+	return "http://" + host
 }
 
 // Close ends the calls in flight with ErrClosed.

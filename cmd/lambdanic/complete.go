@@ -63,10 +63,9 @@ func completeFlags(cmd *cobra.Command, known map[string]cobra.CompletionFunc) {
 		if !ok {
 			complete, ok = known[f.Name]
 		}
-		if !ok {
-			complete = cobra.NoFileCompletions // what only the caller knows
+		if ok {
+			_ = cmd.RegisterFlagCompletionFunc(f.Name, complete) // fails for a flag that there is not, and for one that has a completion
 		}
-		_ = cmd.RegisterFlagCompletionFunc(f.Name, complete) // fails for a flag that there is not, and for one that has a completion
 	}
 	cmd.LocalNonPersistentFlags().VisitAll(each)
 	cmd.PersistentFlags().VisitAll(each)
@@ -82,7 +81,7 @@ func flagCompletions(o *options) map[string]cobra.CompletionFunc {
 		forms = append(forms, string(f))
 	}
 	targets := oneOf(string(api.TargetNIC), string(api.TargetProcess))
-	return map[string]cobra.CompletionFunc{
+	known := map[string]cobra.CompletionFunc{
 		"instance": completeInstances(o), "up --name": completeInstances(o), "down --name": completeInstances(o),
 		"namespace": completeNamespaces(o), "nic": completeInterfaces,
 		"target": targets, "targets": targets, "build --target": oneOf("nfp"), "emit": oneOf(forms...),
@@ -92,6 +91,13 @@ func flagCompletions(o *options) map[string]cobra.CompletionFunc {
 		"file": completeFiles, "out": completeFiles, "demo --out": completeDirs,
 		"dir": completeDirs, "data-dir": completeDirs, "run-dir": completeDirs, "lambdas": completeDirs,
 	}
+	for _, name := range []string{ // what only the caller knows
+		"address", "annotation", "data", "env", "image", "label", "length", "listen", "method", "name", "packets-method", "peer", "peer-qpn",
+		"psn", "receive", "rounds", "service", "since", "tail", "timeout",
+	} {
+		known[name] = cobra.NoFileCompletions
+	}
+	return known
 }
 
 func oneOf(values ...string) cobra.CompletionFunc {

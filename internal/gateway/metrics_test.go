@@ -10,12 +10,13 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
 	"github.com/lambdanic/lambdanic/api"
-	lambdanic "github.com/lambdanic/lambdanic/client/go"
+	"github.com/lambdanic/lambdanic/test/rpcserver"
 )
 
 // calls reads how many calls /metrics has by function and status, from the counter and from the histogram.
@@ -86,16 +87,66 @@ func TestRemovedFunctionIsNotCounted(t *testing.T) {
 	}
 }
 
+// statusSeen is a response whose channel closes with the status.
+type statusSeen struct {
+	*httptest.ResponseRecorder
+	seen chan struct{}
+}
+
+func (s *statusSeen) WriteHeader(code int) {
+	s.ResponseRecorder.WriteHeader(code)
+	close(s.seen)
+}
+
 // An answer that breaks off after its status is not counted as one of that.
 func TestBrokenAnswerIsCounted(t *testing.T) {
-	out := &reply{w: httptest.NewRecorder()}
-	out.http = http.NewResponseController(out.w)
-	if _, err := out.Write(make([]byte, holdBack+1)); err != nil || out.status != http.StatusOK {
-		t.Fatalf("status %d, %v", out.status, err)
+	server, err := rpcserver.Start("127.0.0.1:0", map[uint32]rpcserver.Workload{1: {
+		Mode: api.ModeStream, Part: func(_ uint32, size, _ int, part []byte) ([]byte, int, bool) { return part, size, true },
+	}}, rpcserver.Faults{})
+	if err != nil {
+		t.Fatal(err)
 	}
-	out.refuse(out.end(lambdanic.Response{Status: api.StatusFailed}))
-	if !out.broken || out.status != http.StatusBadGateway {
-		t.Errorf("broken %t, status %d", out.broken, out.status)
+	defer server.Close()
+	g := newGateway(t)
+	lookup := g.Lookup
+	g.Lookup = func(namespace, name string) (Route, bool) {
+		route, ok := lookup(namespace, name)
+		route.Endpoint = server.Addr()
+		return route, ok
+	}
+	w := &statusSeen{httptest.NewRecorder(), make(chan struct{})}
+	cut := iotest.ErrReader(io.ErrUnexpectedEOF)
+	body := io.MultiReader(bytes.NewReader(make([]byte, readAhead)), readerFunc(func(p []byte) (int, error) {
+		<-w.seen
+		return cut.Read(p)
+	}))
+	r := httptest.NewRequestWithContext(t.Context(), "POST", "/function/large", body)
+	r.ContentLength = readAhead + 1
+	func() {
+		defer func() {
+			if e := recover(); e != http.ErrAbortHandler { //nolint:errorlint // a panic's value is compared as it is
+				t.Errorf("a broken answer ends with %v", e)
+			}
+		}()
+		g.Private().ServeHTTP(w, r)
+	}()
+	if got, want := calls(t, g.Private()), map[string]int{"large.default 400": 1}; w.Code != http.StatusOK || !reflect.DeepEqual(got, want) {
+		t.Errorf("status %d, counted %v, want %v", w.Code, got, want)
+	}
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// A caller who hangs up is not the function's failure.
+func TestHungUpCallIsCounted(t *testing.T) {
+	h := newGateway(t).Private()
+	ctx, hangUp := context.WithCancel(t.Context())
+	hangUp()
+	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, "POST", fmt.Sprint("/function/echo?method=", methodSilent), nil))
+	if got, want := calls(t, h), map[string]int{"echo.default 499": 1}; !reflect.DeepEqual(got, want) {
+		t.Errorf("counted %v, want %v", got, want)
 	}
 }
 

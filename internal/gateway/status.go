@@ -52,6 +52,9 @@ func statusText(s api.Status) string {
 	return strings.TrimSpace(fmt.Sprintf("%d, by HTTP %d %s", s, code, http.StatusText(code)))
 }
 
+// statusHungUp is nginx's status for a caller who hung up. Nobody sees it, but in metrics.
+const statusHungUp = 499
+
 // httpError maps what kept a lambda from answering.
 func httpError(err error) int {
 	var rpc *lambdanic.RPCError
@@ -67,6 +70,8 @@ func httpError(err error) int {
 		return http.StatusServiceUnavailable
 	case errors.Is(err, errBody):
 		return http.StatusBadRequest
+	case errors.Is(err, context.Canceled):
+		return statusHungUp
 	case errors.As(err, new(syscall.Errno)): // what the network said
 		return http.StatusBadGateway
 	case errors.Is(err, context.DeadlineExceeded):

@@ -96,7 +96,7 @@ func TestNames(t *testing.T) {
 		{settings{Gateway: private}, "../a b?c/d", "no such function", 3},
 		{settings{Gateway: public, Credentials: "admin:a:b"}, "echo", "", 1},
 		{settings{Gateway: "http://" + public, Credentials: "admin:a:b"}, "echo", "", 1},
-		{settings{Gateway: "http://" + public + "/function/NAME", Credentials: "admin:a:b"}, "echo", "", 1}, // as `lambdanic up` prints it
+		{settings{Gateway: "HTTP://" + public + "/function/NAME", Credentials: "admin:a:b"}, "echo", "", 1}, // as `lambdanic up` prints it
 		{settings{Gateway: public, Credentials: "admin:wrong"}, "echo", "gateway", 0},
 		{settings{Gateway: public}, "echo", "gateway", 0},
 		{settings{Gateway: private + "-nobody"}, "echo", "gateway", 0},

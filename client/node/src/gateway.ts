@@ -28,6 +28,9 @@ export interface GatewayOptions {
 export function checkGateway(name: string, value: unknown): void {
   checkText(name, value);
   const gateway = ofURL(value as string);
+  if (gateway.includes("://") && !gateway.startsWith("unix:")) {
+    throw new TypeError(`${name} is ${gateway}, and a gateway speaks HTTP: give http://HOST:PORT`);
+  }
   if (gateway === "unix:") {
     throw new TypeError(`${name} has no path: give unix:PATH, HOST:PORT or [IPv6]:PORT`);
   }
@@ -38,7 +41,7 @@ export function checkGateway(name: string, value: unknown): void {
 
 /** The address in a gateway's URL, of which the path does not matter. Other text is left as it is. */
 function ofURL(gateway: string): string {
-  return /^http:\/\/([^/]*)/.exec(gateway)?.[1] ?? gateway;
+  return /^http:\/\/([^/]*)/i.exec(gateway)?.[1] ?? gateway;
 }
 
 function checkName(name: unknown): void {

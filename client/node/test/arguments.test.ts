@@ -31,7 +31,7 @@ const GATEWAYS: Table = [
 const CLIENTS: Table = [
   ...GATEWAYS,
   ["address", [...NO_TEXT, "", "host:x", "[::1"], TypeError], ["address", ["host:0", "host:65536"], RangeError],
-  ["gateway", [...NO_TEXT, "", "unix:", "host:x"], TypeError], ["gateway", ["host:65536"], RangeError],
+  ["gateway", [...NO_TEXT, "", "unix:", "host:x", "http://", "https://host:1", "http:///x"], TypeError], ["gateway", ["host:65536"], RangeError],
   ["replyRoom", NO_NUMBER, TypeError], ["replyRoom", NOT_WHOLE, RangeError],
   ["maxReply", NO_NUMBER, TypeError], ["maxReply", NOT_WHOLE, RangeError],
   ["resend", NO_FLAG, TypeError],

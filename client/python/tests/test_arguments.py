@@ -33,7 +33,7 @@ CALLS: list[tuple[str, list[Any], type[Exception]]] = [
 
 CLIENTS: list[tuple[str, list[Any], type[Exception]]] = [
     ("address", NO_TEXT, TypeError), ("address", ["", "host:x", "host:65536"], ValueError),
-    ("gateway", NO_TEXT, TypeError), ("gateway", ["", "unix:", "host:x"], ValueError),
+    ("gateway", NO_TEXT, TypeError), ("gateway", ["", "unix:", "host:x", "http://", "https://host:1", "http:///x"], ValueError),
     ("timeout", [*NO_NUMBER, None], TypeError), ("timeout", NO_TIME, ValueError),
     ("reply_room", NOT_WHOLE, TypeError), ("reply_room", OUT_OF_RANGE, ValueError),
     ("max_reply", NOT_WHOLE, TypeError), ("max_reply", OUT_OF_RANGE, ValueError),

@@ -41,8 +41,11 @@ class Gateway:
 
     def __init__(self, gateway: str, *, credentials: str | None = None, namespace: str | None = None, timeout: float = 5.0) -> None:
         text("gateway", gateway)
-        if gateway.startswith("http://"):
-            gateway = gateway.removeprefix("http://").partition("/")[0]
+        scheme, of_url, address = gateway.partition("://")
+        if of_url and not gateway.startswith("unix:"):
+            if scheme.lower() != "http":
+                raise ValueError(f"no such address: {gateway!r}: a gateway speaks HTTP: give http://HOST:PORT")
+            gateway = address.partition("/")[0]
         if not gateway.startswith("unix:"):
             split_address(gateway, 8080)
         elif gateway == "unix:":
