@@ -25,6 +25,9 @@ func Build(ctx context.Context, p Paths, dir string) (*api.Artifact, error) {
 	if !errors.Is(err, ErrDown) {
 		return a, err
 	}
+	if err := p.roomToChange(); err != nil {
+		return nil, err
+	}
 	artifacts, err := artifact.Open(p.Artifacts())
 	if err != nil {
 		return nil, fmt.Errorf("open the artifacts: %w", err)
