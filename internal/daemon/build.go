@@ -28,7 +28,7 @@ func Build(ctx context.Context, p Paths, dir string) (*api.Artifact, error) {
 	if err := p.roomToChange(); err != nil {
 		return nil, err
 	}
-	artifacts, err := artifact.Open(p.Artifacts())
+	artifacts, err := artifact.Open(p.Artifacts(), nil)
 	if err != nil {
 		return nil, fmt.Errorf("open the artifacts: %w", err)
 	}

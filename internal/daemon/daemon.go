@@ -102,7 +102,7 @@ func (d *Daemon) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	artifacts, err := artifact.Open(cfg.Artifacts())
+	artifacts, err := artifact.Open(cfg.Artifacts(), cfg.Log)
 	if err != nil {
 		return fmt.Errorf("open the artifacts: %w", err)
 	}
