@@ -157,7 +157,7 @@ func TestBuildIsReproducible(t *testing.T) {
 }
 
 func TestBuildFindsItsWorkAgain(t *testing.T) {
-	store, err := artifact.Open(t.TempDir())
+	store, err := artifact.Open(t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,7 +307,7 @@ func TestBuildRefuses(t *testing.T) {
 
 // What the compiler refuses for the NIC has an object for the process, and the reason; where no process may run it, that is an error.
 func TestRefusedForTheNICAlone(t *testing.T) {
-	store, err := artifact.Open(t.TempDir())
+	store, err := artifact.Open(t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

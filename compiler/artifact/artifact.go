@@ -93,7 +93,7 @@ func (a *Artifact) layers() []layer {
 func (a *Artifact) encode() ([][]byte, error) {
 	var blobs [][]byte
 	manifest := ispec.Manifest{
-		Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ispec.MediaTypeImageManifest, ArtifactType: Type,
+		Versioned: specs.Versioned{SchemaVersion: schemaVersion}, MediaType: ispec.MediaTypeImageManifest, ArtifactType: Type,
 		Annotations: map[string]string{ispec.AnnotationTitle: a.Manifest.Spec.Name},
 	}
 	for _, l := range a.layers() {

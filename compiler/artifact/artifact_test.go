@@ -28,7 +28,7 @@ func sample(name string) *Artifact {
 
 func open(t *testing.T) *Store {
 	t.Helper()
-	s, err := Open(t.TempDir())
+	s, err := Open(t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func put(t *testing.T, s *Store, a *Artifact) *Artifact {
 func TestStoreGivesBackWhatWasPut(t *testing.T) {
 	s := open(t)
 	a, b := put(t, s, sample("a")), put(t, s, sample("b"))
-	again, err := Open(s.root) // as after a restart
+	again, err := Open(s.root, nil) // as after a restart
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestOpenSurvivesACrash(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	again, err := Open(s.root)
+	again, err := Open(s.root, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +166,7 @@ func TestStoreIsConcurrent(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range 8 {
 		group.Go(func() {
-			other, err := Open(s.root)
+			other, err := Open(s.root, nil)
 			if err != nil {
 				t.Error(err)
 				return

@@ -1,17 +1,16 @@
 package artifact
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/opencontainers/go-digest"
-	"github.com/opencontainers/image-spec/specs-go"
 	ispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"golang.org/x/sys/unix"
 )
@@ -20,7 +19,10 @@ import (
 // writers exclude each other by a file lock, and readers see a file whole or not at all, because a file is written beside
 // its place, synced and renamed. A crash leaves the store as it was before or after the call. (oras-go's OCI layout
 // writes its index in place and syncs nothing.)
-type Store struct{ root string }
+type Store struct {
+	root string
+	log  *slog.Logger
+}
 
 const (
 	blobsDir = "blobs/sha256"
@@ -29,9 +31,12 @@ const (
 	lockFile = "lock"
 )
 
-// Open opens the store in the directory root, and makes it where there is none.
-func Open(root string) (*Store, error) {
-	s := &Store{root: root}
+// Open opens the store in the directory root, and makes it where there is none. Log, which may be nil, hears of what was mended.
+func Open(root string, log *slog.Logger) (*Store, error) {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	s := &Store{root: root, log: log}
 	for _, dir := range []string{blobsDir, cacheDir, tempDir} {
 		if err := os.MkdirAll(s.path(dir), 0o700); err != nil {
 			return nil, fmt.Errorf("open artifact store: %w", err)
@@ -41,17 +46,8 @@ func Open(root string) (*Store, error) {
 		if err := s.dropTemporaries(); err != nil {
 			return err
 		}
-		if _, err := s.readIndex(); !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		layout, err := json.Marshal(ispec.ImageLayout{Version: ispec.ImageLayoutVersion})
-		if err != nil {
-			return err
-		}
-		if err := s.write(ispec.ImageLayoutFile, layout); err != nil {
-			return err
-		}
-		return s.writeIndex(nil)
+		_, err := s.lockedIndex()
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open artifact store %s: %w", root, err)
@@ -81,17 +77,14 @@ func (s *Store) put(a *Artifact, blobs [][]byte) error {
 			return err
 		}
 	}
-	index, err := s.readIndex()
+	index, err := s.lockedIndex()
 	if err != nil {
 		return err
 	}
 	if slices.ContainsFunc(index, is(a.Digest)) {
 		return nil
 	}
-	d := describe(ispec.MediaTypeImageManifest, blobs[len(blobs)-1])
-	d.ArtifactType = Type
-	d.Annotations = map[string]string{ispec.AnnotationTitle: a.Manifest.Spec.Name}
-	return s.writeIndex(append(index, d))
+	return s.writeIndex(append(index, describeManifest(blobs[len(blobs)-1], a.Manifest.Spec.Name)))
 }
 
 // Get returns the artifact of that digest, after checking every byte of it. The error is ErrNotFound or ErrBroken, wrapped.
@@ -116,7 +109,7 @@ func (s *Store) get(name string) (*Artifact, error) {
 }
 
 func (s *Store) find(name string) (ispec.Descriptor, error) {
-	index, err := s.readIndex()
+	index, err := s.index()
 	if err != nil {
 		return ispec.Descriptor{}, err
 	}
@@ -151,7 +144,7 @@ func (s *Store) fetch(d ispec.Descriptor) ([]byte, error) {
 
 // List returns the digests of all artifacts, sorted.
 func (s *Store) List() ([]string, error) {
-	index, err := s.readIndex()
+	index, err := s.index()
 	if err != nil {
 		return nil, fmt.Errorf("list artifacts: %w", err)
 	}
@@ -172,7 +165,7 @@ func (s *Store) Delete(name string) error {
 }
 
 func (s *Store) delete(name string) error {
-	index, err := s.readIndex()
+	index, err := s.lockedIndex()
 	if err != nil {
 		return err
 	}
@@ -218,32 +211,6 @@ func (s *Store) parts(d ispec.Descriptor) []digest.Digest {
 
 func is(name string) func(ispec.Descriptor) bool {
 	return func(d ispec.Descriptor) bool { return d.Digest.String() == name }
-}
-
-// The index is what makes an artifact part of the store.
-func (s *Store) readIndex() ([]ispec.Descriptor, error) {
-	data, err := s.read(ispec.ImageIndexFile, maxPart)
-	if err != nil {
-		return nil, err
-	}
-	var index ispec.Index
-	if err := unmarshal(data, &index); err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrBroken, ispec.ImageIndexFile, err)
-	}
-	return index.Manifests, nil
-}
-
-func (s *Store) writeIndex(manifests []ispec.Descriptor) error {
-	if manifests == nil {
-		manifests = []ispec.Descriptor{} // the specification wants a list, if an empty one
-	}
-	data, err := json.Marshal(ispec.Index{
-		Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ispec.MediaTypeImageIndex, Manifests: manifests,
-	})
-	if err != nil {
-		return err
-	}
-	return s.write(ispec.ImageIndexFile, data)
 }
 
 func (s *Store) path(parts ...string) string {

@@ -34,7 +34,7 @@ func build(t *testing.T, source []byte) *artifact.Artifact {
 
 // What a member keeps lies as it does when the member is alone: Build refuses else. The artifact can be stored and found again.
 func TestBuild(t *testing.T) {
-	store, err := artifact.Open(t.TempDir())
+	store, err := artifact.Open(t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

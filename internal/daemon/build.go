@@ -25,7 +25,10 @@ func Build(ctx context.Context, p Paths, dir string) (*api.Artifact, error) {
 	if !errors.Is(err, ErrDown) {
 		return a, err
 	}
-	artifacts, err := artifact.Open(p.Artifacts())
+	if err := p.roomToChange(); err != nil {
+		return nil, err
+	}
+	artifacts, err := artifact.Open(p.Artifacts(), nil)
 	if err != nil {
 		return nil, fmt.Errorf("open the artifacts: %w", err)
 	}

@@ -64,6 +64,9 @@ func Start(ctx context.Context, cfg Config) (*Daemon, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+	if err := cfg.roomForFirst(); err != nil {
+		return nil, err
+	}
 	made, err := makeDirs(cfg.Data, cfg.Run)
 	if err != nil {
 		return nil, err
@@ -80,13 +83,16 @@ func Start(ctx context.Context, cfg Config) (*Daemon, error) {
 	if slices.Contains(made, cfg.Run) { // what runs, this attempt began
 		err = errors.Join(err, Down(context.WithoutCancel(ctx), cfg.Paths, false))
 	}
-	made.remove()
+	made.remove(cfg.Data, cfg.Run)
 	return nil, err
 }
 
 func (d *Daemon) start(ctx context.Context) (err error) {
 	cfg := &d.cfg
 	if d.lock, err = acquire(cfg.Paths); err != nil {
+		return err
+	}
+	if err := cfg.roomToStart(); err != nil {
 		return err
 	}
 	if err := d.listen(ctx); err != nil {
@@ -96,7 +102,7 @@ func (d *Daemon) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	artifacts, err := artifact.Open(cfg.Artifacts())
+	artifacts, err := artifact.Open(cfg.Artifacts(), cfg.Log)
 	if err != nil {
 		return fmt.Errorf("open the artifacts: %w", err)
 	}
@@ -113,6 +119,7 @@ func (d *Daemon) start(ctx context.Context) (err error) {
 	}
 	d.manager = manager.New(manager.Config{
 		Store: d.store, Worker: worker.New(host, artifacts, d.places...), Artifacts: artifacts, Log: cfg.Log,
+		Room: cfg.roomToChange,
 		Build: func(ctx context.Context, source []byte) (*artifact.Artifact, string, error) {
 			return compile(ctx, source, artifacts)
 		},

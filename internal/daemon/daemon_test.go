@@ -147,7 +147,7 @@ func TestFailedUpLeavesNothing(t *testing.T) {
 		if _, err := up(t, cfg); err == nil {
 			t.Errorf("%s: it is up", name)
 		}
-		for _, dir := range []string{cfg.Data, cfg.Run, "/run/netns/lambdanic-" + cfg.Instance, filepath.Join(nic.DefaultPinDir, cfg.Instance)} {
+		for _, dir := range []string{filepath.Dir(cfg.Data), filepath.Dir(cfg.Run), "/run/netns/lambdanic-" + cfg.Instance, filepath.Join(nic.DefaultPinDir, cfg.Instance)} {
 			if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
 				t.Errorf("%s: %s remains (%v)", name, dir, err)
 			}

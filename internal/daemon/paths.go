@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 )
 
 // DefaultInstance is the name of an instance that was given none.
@@ -91,30 +92,38 @@ func (p Paths) storeSockets() string { return filepath.Join(p.Run, "store") }
 func (p Paths) nics() string         { return filepath.Join(p.Run, "nic") }
 func (p Paths) processes() string    { return filepath.Join(p.Run, "process") }
 
-// madeDirs are directories that were not there before.
+// madeDirs are directories that were not there before, each before its parents.
 type madeDirs []string
 
 // makeDirs makes directories, closed to others.
 func makeDirs(dirs ...string) (made madeDirs, err error) {
 	for _, dir := range dirs {
-		if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
-			made = append(made, dir)
+		for missing := dir; ; missing = filepath.Dir(missing) {
+			if _, err := os.Stat(missing); !errors.Is(err, os.ErrNotExist) {
+				break
+			}
+			made = append(made, missing)
 		}
 		err := os.MkdirAll(dir, 0o700)
 		if err == nil {
 			err = os.Chmod(dir, 0o700)
 		}
 		if err != nil {
-			made.remove()
+			made.remove(dirs...)
 			return nil, fmt.Errorf("make directory: %w: choose others with --data-dir and --run-dir", err)
 		}
 	}
 	return made, nil
 }
 
-func (m madeDirs) remove() {
+// remove takes back what was made: dirs with all that they hold, and parents in which nobody else has put something.
+func (m madeDirs) remove(dirs ...string) {
 	for _, dir := range m {
-		_ = os.RemoveAll(dir)
+		if slices.Contains(dirs, dir) {
+			_ = os.RemoveAll(dir)
+		} else {
+			_ = os.Remove(dir)
+		}
 	}
 }
 

@@ -61,13 +61,16 @@ func run(ctx context.Context, cfg Config, ready func(*api.Node) error) error {
 
 // Detach starts this program again with args, in the background and in a session of its own, and returns when it serves.
 func Detach(ctx context.Context, p Paths, args []string) (*api.Node, error) {
+	if err := p.roomForFirst(); err != nil {
+		return nil, err
+	}
 	made, err := makeDirs(p.Data) // for the log; the daemon makes the other
 	if err != nil {
 		return nil, err
 	}
 	node, err := detach(ctx, p, args)
 	if errors.As(err, new(startError)) {
-		made.remove() // the daemon has taken everything else back, and the error says all that the log does
+		made.remove(p.Data) // the daemon has taken everything else back, and the error says all that the log does
 	}
 	return node, err
 }

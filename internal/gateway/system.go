@@ -16,6 +16,7 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/internal/backend"
 	"github.com/lambdanic/lambdanic/internal/manager"
+	"github.com/lambdanic/lambdanic/internal/space"
 	"github.com/lambdanic/lambdanic/internal/store"
 	"github.com/lambdanic/lambdanic/internal/worker"
 )
@@ -88,6 +89,8 @@ func (g *Gateway) statusOf(r *http.Request, err error) int {
 		return http.StatusRequestEntityTooLarge
 	case errors.Is(err, errMemory):
 		return http.StatusServiceUnavailable
+	case space.Is(err) && !errors.Is(err, worker.ErrRefused): // to the kernel, ENOSPC means more than disks
+		return http.StatusInsufficientStorage
 	case errors.Is(err, errContentType):
 		return http.StatusUnsupportedMediaType
 	case errors.Is(err, manager.ErrInvalid), errors.Is(err, backend.ErrObjectSize), errors.Is(err, backend.ErrRDMA):

@@ -14,10 +14,12 @@ import (
 	"testing"
 
 	"github.com/openfaas/faas-provider/types"
+	"golang.org/x/sys/unix"
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/internal/backend"
 	"github.com/lambdanic/lambdanic/internal/manager"
+	"github.com/lambdanic/lambdanic/internal/space"
 	"github.com/lambdanic/lambdanic/internal/store"
 	"github.com/lambdanic/lambdanic/internal/worker"
 )
@@ -29,6 +31,9 @@ type fakeManager struct {
 }
 
 func (m *fakeManager) BuildSource(_ context.Context, source []byte) (*api.Artifact, error) {
+	if string(source) == "large" { // the disk was filled on the way
+		return nil, fmt.Errorf("%w: %w", manager.ErrBuild, unix.ENOSPC)
+	}
 	if string(source) != "tar" {
 		return nil, fmt.Errorf("%w: echo.c:7: no", manager.ErrBuild)
 	}
@@ -42,6 +47,10 @@ func (m *fakeManager) Deploy(_ context.Context, r manager.Request) (*api.Functio
 		return nil, fmt.Errorf("%w: nic: does not verify", worker.ErrRefused)
 	case "invalid":
 		return nil, manager.ErrInvalid
+	case "large":
+		return nil, fmt.Errorf("deploy: %w", space.ErrFull)
+	case "fat": // as a map of the kernel's that is full
+		return nil, fmt.Errorf("%w: nic: %w", worker.ErrRefused, unix.ENOSPC)
 	case "storeless":
 		return nil, errors.New("the store is gone")
 	}
@@ -225,6 +234,8 @@ func TestManagementErrors(t *testing.T) {
 		{"POST", "/system/functions", `{"service":"refused","image":"i"}`, 422},
 		{"POST", "/system/functions", `{"service":"invalid","image":"i"}`, 400},
 		{"POST", "/system/functions", `{"service":"storeless","image":"i"}`, 500},
+		{"POST", "/system/functions", `{"service":"large","image":"i"}`, 507},
+		{"POST", "/system/functions", `{"service":"fat","image":"i"}`, 422},
 		{"POST", "/system/functions", `{"service":"web","secrets":["s"]}`, 400},
 		{"POST", "/system/functions", `{"service":"web","sevrice":"x"}`, 400},
 		{"POST", "/system/functions", `{"service":"web","annotations":{"lambdanic.target":"nic"}}`, 400},
@@ -248,6 +259,7 @@ func TestManagementErrors(t *testing.T) {
 		{"GET", "/system/nope", "", 404},
 		{"POST", "/system/artifacts", "tar", 200},
 		{"POST", "/system/artifacts", "bad", 422},
+		{"POST", "/system/artifacts", "large", 507},
 	} {
 		if r := do(t, h, c.method, c.path, c.body); r.StatusCode != c.want {
 			t.Errorf("%s %s %.60s: %d %q, want %d", c.method, c.path, c.body, r.StatusCode, bodyOf(t, r), c.want)

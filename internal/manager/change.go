@@ -97,6 +97,9 @@ func (m *Manager) deploy(ctx context.Context, fs []store.Function, apply func([]
 		return nil, err
 	}
 	defer m.unlock()
+	if err := m.Room(); err != nil {
+		return nil, fmt.Errorf("deploy: %w", err)
+	}
 	var cs []*store.Function
 	err := write(ctx, func(ctx context.Context) (err error) {
 		cs, err = m.Store.ProposeAll(ctx, fs)

@@ -19,6 +19,9 @@ func (m *Manager) DeployFused(ctx context.Context, rs []Request) ([]api.Function
 	if err != nil {
 		return nil, err
 	}
+	if err := m.Room(); err != nil {
+		return nil, fmt.Errorf("build: %w", err)
+	}
 	program, err := m.Fuse(ctx, artifacts)
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("build: %w", ctx.Err())

@@ -42,6 +42,8 @@ type Config struct {
 	// Fuse makes one artifact of several, which Artifacts then has.
 	Fuse func(ctx context.Context, members []*artifact.Artifact) (*artifact.Artifact, error)
 	Log  *slog.Logger
+	// Room, where set, refuses a change for which there is no disk space. Removing a function is none.
+	Room func() error
 	// Step, where set, is called after each step of a change with that step's name. Tests die in it.
 	Step func(step string)
 }
@@ -61,6 +63,9 @@ type Manager struct {
 func New(cfg Config) *Manager {
 	if cfg.Step == nil {
 		cfg.Step = func(string) {}
+	}
+	if cfg.Room == nil {
+		cfg.Room = func() error { return nil }
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -110,6 +115,9 @@ func (m *Manager) recover(ctx context.Context) error {
 
 // BuildSource compiles a packed source (compiler.PackSource).
 func (m *Manager) BuildSource(ctx context.Context, source []byte) (*api.Artifact, error) {
+	if err := m.Room(); err != nil {
+		return nil, fmt.Errorf("build: %w", err)
+	}
 	a, log, err := m.Build(ctx, source)
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("build: %w", ctx.Err())

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/compiler/artifact"
 	"github.com/lambdanic/lambdanic/internal/backend"
 	"github.com/lambdanic/lambdanic/internal/store"
 	"github.com/lambdanic/lambdanic/internal/worker"
@@ -295,4 +296,33 @@ func TestRecoverRebuildsWhatTheNodeLost(t *testing.T) {
 	if n.nic.deploys != deploys+1 {
 		t.Errorf("%d more deploys, want only the one that was missing", n.nic.deploys-deploys)
 	}
+}
+
+// Without room nothing begins that takes some, and what is there can be removed.
+func TestWithoutRoom(t *testing.T) {
+	n := openNode(t, shortdir.New(t), nil)
+	n.Build = func(context.Context, []byte) (*artifact.Artifact, string, error) {
+		return &artifact.Artifact{}, "", nil
+	}
+	mustDeploy(t, n, Request{Name: "web"})
+	full := errors.New("not enough")
+	n.Room = func() error { return full }
+	web := Request{Name: "web", Image: image("0")}
+	if _, err := n.Deploy(t.Context(), web); !errors.Is(err, full) {
+		t.Errorf("deploy says %v", err)
+	}
+	if _, err := n.DeployFused(t.Context(), []Request{web}); !errors.Is(err, full) {
+		t.Errorf("a fused deploy says %v", err)
+	}
+	if _, err := n.BuildSource(t.Context(), nil); !errors.Is(err, full) {
+		t.Errorf("build says %v", err)
+	}
+	if f, err := n.Describe(t.Context(), "", "web"); err != nil || f.Revision != 1 || f.State != api.StateReady || n.nic.deploys != 1 {
+		t.Errorf("it is %+v (%v) after %d deploys", f, err, n.nic.deploys)
+	}
+	if err := n.Remove(t.Context(), "", "web"); err != nil {
+		t.Errorf("remove says %v", err)
+	}
+	n.Room = func() error { return nil }
+	mustDeploy(t, n, Request{Name: "web"})
 }

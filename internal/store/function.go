@@ -308,6 +308,7 @@ func (s *Store) update(ctx context.Context, change func(concurrency.STM) error) 
 	if err != nil && refused == nil {
 		return fmt.Errorf("%w: %w", ErrUnknown, err)
 	}
+	s.reserve()
 	return err
 }
 

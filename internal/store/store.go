@@ -38,6 +38,7 @@ type Config struct {
 type Store struct {
 	client *clientv3.Client
 	server *embed.Etcd
+	data   *os.File // etcd's database, nil where somebody else runs it
 }
 
 // Open starts an embedded etcd with one member and returns when it serves.
@@ -64,7 +65,14 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		server.Close()
 		return nil, fmt.Errorf("close the store's socket to others: %w", err)
 	}
-	return &Store{client: v3client.New(server.Server), server: server}, nil
+	data, err := os.OpenFile(filepath.Join(cfg.DataDir, "member", "snap", "db"), os.O_RDWR, 0)
+	if err != nil {
+		server.Close()
+		return nil, fmt.Errorf("reserve space for the store: %w", err)
+	}
+	s := &Store{client: v3client.New(server.Server), server: server, data: data}
+	s.reserve()
+	return s, nil
 }
 
 // New returns a store on an etcd that somebody else runs.
@@ -80,6 +88,7 @@ func (s *Store) Close() error {
 	}
 	if s.server != nil {
 		s.server.Close()
+		err = errors.Join(err, s.data.Close())
 	}
 	return err
 }
