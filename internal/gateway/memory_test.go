@@ -62,7 +62,9 @@ func TestMemoryOfStrangers(t *testing.T) {
 		t.Fatal(err)
 	}
 	server := filepath.Join(t.TempDir(), "server") // without the race detector, whose own memory is a multiple of the program's
-	if out, err := exec.CommandContext(t.Context(), "go", "test", "-vet=off", "-c", "-o", server, ".").CombinedOutput(); err != nil {
+	compile := exec.CommandContext(t.Context(), "go", "test", "-trimpath", "-vet=off", "-c", "-o", server, ".") // as tools/gotest compiles others
+	compile.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := compile.CombinedOutput(); err != nil {
 		t.Fatalf("build the server: %v\n%s", err, out)
 	}
 	text := make([]byte, readAhead)

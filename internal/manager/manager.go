@@ -42,7 +42,7 @@ type Config struct {
 	// Fuse makes one artifact of several, which Artifacts then has.
 	Fuse func(ctx context.Context, members []*artifact.Artifact) (*artifact.Artifact, error)
 	Log  *slog.Logger
-	// Room, where set, refuses a change for which there is no disk space. Removing a function is none.
+	// Room, where set, refuses a change for which there is no disk space. Removing a function needs none.
 	Room func() error
 	// Step, where set, is called after each step of a change with that step's name. Tests die in it.
 	Step func(step string)

@@ -26,7 +26,7 @@ type client struct {
 
 var clients = []client{
 	{"go", sync.OnceValues(func() ([]string, error) {
-		return program("go", run("go", "build", "-o", filepath.Join(built, "go"), "../../client/go/conformance"))
+		return program("go", run("go", "build", "-trimpath", "-o", filepath.Join(built, "go"), "../../client/go/conformance"))
 	})},
 	{"c", sync.OnceValues(func() ([]string, error) { // under AddressSanitizer and UndefinedBehaviorSanitizer
 		return program("conformance", run("make", "-C", "../../client/c", "OUT="+built, "conformance"))

@@ -204,6 +204,39 @@ func TestMovedInSecondSilence(t *testing.T) {
 	})
 }
 
+// A refusal is asked about once: a silence after the next answer has to last before the gateway is asked again.
+func TestMovedNowhereAfterRefusal(t *testing.T) {
+	const n = 5000
+	fragments := int32(api.Fragments(n, api.RPCFragment))
+	each(t, func(t *testing.T, d *driver) {
+		short := rpcserver.Every(0, time.Minute, func() bool { // on a busy machine, the silence may last
+			m := misled(t, d, settings{})
+			at := m.here.Addr()
+			m.known.move(echoAssemble, at)
+			m.here.Close()
+			m.known.mu.Lock()
+			m.known.first = func() { // the place is back: it takes one packet, and is silent once to each of the others
+				m.here = serve(t, at.String(), rpcserver.Faults{})
+				m.here.Lose(func(*api.Header) bool { i := m.lost.Add(1); return i > 1 && i <= fragments })
+			}
+			m.known.mu.Unlock()
+			o := m.call(n, call{}, "")
+			asked := m.known.move(echoAssemble, at)
+			d.close()
+			if o.Resends >= int(fragments)*api.RPCAskAfter {
+				return false
+			}
+			if asked != 1 {
+				t.Errorf("the gateway was asked %d times for one refusal", asked)
+			}
+			return true
+		})
+		if !short {
+			t.Error("the silence always lasted too long to tell")
+		}
+	})
+}
+
 // Calls at the same time ask once for all of them.
 func TestMovedAtOnce(t *testing.T) {
 	each(t, func(t *testing.T, d *driver) {

@@ -26,12 +26,17 @@ type directory struct {
 	function api.Function
 	asked    int
 	down     chan struct{} // it says nothing before this is closed, and then that it cannot
+	first    func()        // what happens before it answers the next question
 }
 
 func (d *directory) Describe(_ context.Context, namespace, name string) (*api.Function, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.asked++
+	if first := d.first; first != nil {
+		d.first = nil
+		first()
+	}
 	if down := d.down; down != nil {
 		d.mu.Unlock()
 		<-down
