@@ -160,7 +160,7 @@ static __always_inline int lambda_write(EXTRACTED_HEADERS_T *headers, const void
 static __always_inline uint8_t *lambda_message(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data);
 #endif
 
-/* Answers with len bytes of the payload from off on. Bytes that payload() does not give are a fault. */
+/* Answers with len bytes of the payload from off on. Bytes that payload() does not give are a fault, or error 6 where no packet holds them. */
 static __always_inline int lambda_reply(EXTRACTED_HEADERS_T *headers, int32_t off, uint32_t len)
 {
 	headers->req->out_off = off;

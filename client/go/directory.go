@@ -85,7 +85,7 @@ func NewDirectory(gateway string, opts ...DirectoryOption) *Directory {
 func gatewayURL(gateway string) string {
 	scheme, address, ok := strings.Cut(gateway, "://")
 	if !ok {
-		scheme, address = "http", gateway
+		address = gateway
 	} else if !strings.EqualFold(scheme, "http") {
 		return gateway
 	}

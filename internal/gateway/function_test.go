@@ -137,7 +137,7 @@ func TestFunctionStatuses(t *testing.T) {
 	h := newGateway(t).Public()
 	for query, want := range map[string]int{
 		"": 200, "?method=0": 200, "?method=1": 404, "?method=2": 400, "?method=3": 500, "?method=4": 502, "?method=0x5": 500,
-		"?method=1001": 404, "?method=1002": 429, "?method=1003": 502, "?method=1004": 400, "?method=1005": 500, "?method=1006": 413,
+		"?method=1001": 404, "?method=1002": 429, "?method=1003": 502, "?method=1004": 400, "?method=1005": 500, "?method=1006": 500,
 		"?method=1007": 503, "?method=1008": 504, "?method=1009": 502,
 		"?method=x": 400, "?method=-1": 400, "?method=4294967296": 400,
 	} {

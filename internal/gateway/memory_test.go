@@ -61,7 +61,7 @@ func TestMemoryOfStrangers(t *testing.T) {
 	if err := encoder.Encode(&bomb, image.NewNRGBA64(image.Rect(0, 0, 4096, 4096))); err != nil {
 		t.Fatal(err)
 	}
-	server := filepath.Join(t.TempDir(), "server") // without the race detector, whose own memory is a multiple of the program's
+	server := filepath.Join(t.TempDir(), "server")                                                              // without the race detector, whose own memory is a multiple of the program's
 	compile := exec.CommandContext(t.Context(), "go", "test", "-trimpath", "-vet=off", "-c", "-o", server, ".") // as tools/gotest compiles others
 	compile.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := compile.CombinedOutput(); err != nil {

@@ -124,7 +124,7 @@ func TestBrokenAnswerIsCounted(t *testing.T) {
 	r.ContentLength = readAhead + 1
 	func() {
 		defer func() {
-			if e := recover(); e != http.ErrAbortHandler { //nolint:errorlint // a panic's value is compared as it is
+			if e := recover(); e != http.ErrAbortHandler {
 				t.Errorf("a broken answer ends with %v", e)
 			}
 		}()

@@ -89,10 +89,8 @@ func httpCode(c api.Code) int {
 		return http.StatusTooManyRequests
 	case api.CodeMalformed:
 		return http.StatusBadRequest
-	case api.CodeLambdaFault:
+	case api.CodeLambdaFault, api.CodeTooLarge: // the reply: bodyLimit holds for the request
 		return http.StatusInternalServerError
-	case api.CodeTooLarge:
-		return http.StatusRequestEntityTooLarge
 	case api.CodeBusy, api.CodeStale:
 		return http.StatusServiceUnavailable
 	case api.CodeTimeout:
