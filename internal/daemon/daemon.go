@@ -219,6 +219,8 @@ func (d *Daemon) Serve(ctx context.Context) error {
 	case <-ctx.Done():
 	case err = <-broken:
 		err = fmt.Errorf("serve: %w", err)
+	case <-d.store.Failed():
+		err = fmt.Errorf("%w: NIC and processes serve on; see to the disk of %s, then run `lambdanic up` again", d.store.Err(), d.cfg.Data)
 	}
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()

@@ -299,12 +299,17 @@ func (s *Store) Statuses(ctx context.Context) (map[string]Status, error) {
 // update runs change in a transaction until it commits without anybody having come in between. Its error is change's, which wrote
 // nothing then, or ErrUnknown.
 func (s *Store) update(ctx context.Context, change func(concurrency.STM) error) error {
-	var refused error
-	_, err := concurrency.NewSTM(s.client, func(tx concurrency.STM) error {
-		refused = nil // tx panics where it cannot read
-		refused = change(tx)
-		return refused
-	}, concurrency.WithAbortContext(ctx))
+	refused, err := guard(ctx, s.failed, func() (refused, err error) {
+		_, err = concurrency.NewSTM(s.client, func(tx concurrency.STM) error {
+			refused = nil // tx panics where it cannot read
+			sum := newSummed(tx)
+			if refused = change(sum); refused == nil {
+				refused = sum.finish()
+			}
+			return refused
+		}, concurrency.WithAbortContext(ctx))
+		return refused, err
+	})
 	if err != nil && refused == nil {
 		return fmt.Errorf("%w: %w", ErrUnknown, err)
 	}

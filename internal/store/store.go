@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
@@ -38,46 +39,123 @@ type Config struct {
 type Store struct {
 	client *clientv3.Client
 	server *embed.Etcd
+	failed *failure
 	data   *os.File // etcd's database, nil where somebody else runs it
 }
 
-// Open starts an embedded etcd with one member and returns when it serves.
+// Open starts an embedded etcd with one member and returns when it serves. Files that are damaged make it an error that wraps ErrDamaged.
+// After an error that etcd met, parts of it may remain, so the process should end.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	for _, dir := range []string{cfg.DataDir, cfg.SocketDir} {
 		if err := privateDir(dir); err != nil {
 			return nil, err
 		}
 	}
-	server, err := embed.StartEtcd(etcdConfig(cfg))
+	f := files{cfg.DataDir}
+	isNew, err := f.check()
 	if err != nil {
-		return nil, fmt.Errorf("start the store in %s: %w", cfg.DataDir, err)
+		return nil, err
 	}
+	s := &Store{failed: newFailure()}
+	s.server, err = start(ctx, etcdConfig(cfg, s.failed), s.failed)
+	switch {
+	case errors.Is(err, errSilent) && !isNew:
+		return nil, fmt.Errorf("start the store in %s: %w: try again, and if that does not help, %s", f.dir, err, f.remedy())
+	case err != nil && !isNew && ctx.Err() == nil:
+		return nil, f.damaged(filepath.Join(f.dir, "member"), err)
+	case err != nil:
+		return nil, fmt.Errorf("start the store in %s: %w", f.dir, err)
+	}
+	s.client = v3client.New(s.server.Server)
+	s.client.KV = guardedKV{s.client.KV, s.failed}
+	if err := s.adopt(ctx, f, cfg); err != nil {
+		_ = s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// readyLimit is how long etcd may take from having read its files to serving, which is an election without rivals and one write.
+const readyLimit = 15 * time.Second
+
+var errSilent = fmt.Errorf("it does not serve after %v", readyLimit)
+
+// start starts etcd and waits until it serves.
+func start(ctx context.Context, cfg *embed.Config, failed *failure) (*embed.Etcd, error) {
+	server, err := guard(ctx, failed, func() (*embed.Etcd, error) { return embed.StartEtcd(cfg) })
+	if err != nil {
+		return nil, err
+	}
+	patience := time.NewTimer(readyLimit)
+	defer patience.Stop()
 	select {
 	case <-server.Server.ReadyNotify():
-	case err := <-server.Err():
-		server.Close()
-		return nil, fmt.Errorf("start the store in %s: %w", cfg.DataDir, err)
+		return server, nil
+	case err = <-server.Err():
+	case <-failed.done:
+		return nil, failed.err // what is left of it waits for what has ended
+	case <-patience.C:
+		err = errSilent
 	case <-ctx.Done():
-		server.Close()
-		return nil, fmt.Errorf("start the store in %s: %w", cfg.DataDir, ctx.Err())
+		err = ctx.Err()
 	}
+	closeSoon(server)
+	return nil, err
+}
+
+// closeSoon closes a server that never served, which may wait for what it waited for before.
+func closeSoon(server *embed.Etcd) {
+	closed := make(chan struct{})
+	go func() {
+		server.Close()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-time.After(time.Second):
+	}
+}
+
+// adopt finishes a server that serves.
+func (s *Store) adopt(ctx context.Context, f files, cfg Config) error {
 	if err := os.Chmod(filepath.Join(cfg.SocketDir, socket), 0o600); err != nil {
-		server.Close()
-		return nil, fmt.Errorf("close the store's socket to others: %w", err)
+		return fmt.Errorf("close the store's socket to others: %w", err)
 	}
-	data, err := os.OpenFile(filepath.Join(cfg.DataDir, "member", "snap", "db"), os.O_RDWR, 0)
+	wasOpen, err := exists(f.mark())
 	if err != nil {
-		server.Close()
-		return nil, fmt.Errorf("reserve space for the store: %w", err)
+		return fmt.Errorf("look for the store: %w", err)
 	}
-	s := &Store{client: v3client.New(server.Server), server: server, data: data}
+	if err := s.checkSum(ctx, wasOpen, cfg.Log); errors.Is(err, errSum) {
+		return f.damaged(f.database(), err)
+	} else if err != nil {
+		return err
+	}
+	if err := f.setMark(); err != nil {
+		return fmt.Errorf("mark the store: %w", err)
+	}
+	if s.data, err = os.OpenFile(f.database(), os.O_RDWR, 0); err != nil {
+		return fmt.Errorf("reserve space for the store: %w", err)
+	}
 	s.reserve()
-	return s, nil
+	return nil
 }
 
 // New returns a store on an etcd that somebody else runs.
 func New(client *clientv3.Client) *Store {
-	return &Store{client: client}
+	return &Store{client: client, failed: newFailure()}
+}
+
+// Failed is closed when etcd cannot go on: a disk failed, or was filled by others. Err says why then, and the process should end.
+func (s *Store) Failed() <-chan struct{} { return s.failed.done }
+
+// Err is nil until Failed is closed.
+func (s *Store) Err() error {
+	select {
+	case <-s.failed.done:
+		return fmt.Errorf("the store failed: %w", s.failed.err)
+	default:
+		return nil
+	}
 }
 
 // Close ends the connection and the embedded server.
@@ -86,8 +164,10 @@ func (s *Store) Close() error {
 	if errors.Is(err, context.Canceled) {
 		err = nil // what an in-process client says when it is closed in good order
 	}
-	if s.server != nil {
+	if s.server != nil && s.Err() == nil { // after a failure, it would wait for what has ended
 		s.server.Close()
+	}
+	if s.data != nil {
 		err = errors.Join(err, s.data.Close())
 	}
 	return err
@@ -106,7 +186,7 @@ func privateDir(dir string) error {
 
 const socket = "client.sock"
 
-func etcdConfig(cfg Config) *embed.Config {
+func etcdConfig(cfg Config, failed *failure) *embed.Config {
 	c := embed.NewConfig()
 	c.Name = "lambdanic"
 	c.Dir = cfg.DataDir
@@ -117,9 +197,12 @@ func etcdConfig(cfg Config) *embed.Config {
 	c.ListenPeerUrls, c.AdvertisePeerUrls = nil, []url.URL{{Scheme: "unix", Host: "none"}}
 	c.InitialCluster = c.InitialClusterFromName(c.Name)
 	c.EnableGRPCGateway = false
+	// What is acknowledged is in the log and in the database, so that either tells of what the other has lost.
+	c.BackendBatchLimit = 1
+	c.MaxTxnOps = 512 // 16 functions that are deployed as one program
 	c.AutoCompactionMode, c.AutoCompactionRetention = "revision", "1000"
 	// There is nobody to vote with: the first election may come at once.
 	c.TickMs, c.ElectionMs = 10, 100
-	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.New(newLogCore(cfg.Log)))
+	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.New(newLogCore(cfg.Log), zap.WithFatalHook(failed), zap.WithPanicHook(failed)))
 	return c
 }

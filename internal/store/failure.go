@@ -1,0 +1,80 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap/zapcore"
+)
+
+// failure is what etcd could not go on with. It would panic or exit then; instead the goroutine ends that met it.
+type failure struct {
+	once sync.Once
+	done chan struct{}
+	err  error // once done is closed
+}
+
+func newFailure() *failure { return &failure{done: make(chan struct{})} }
+
+func (f *failure) set(err error) {
+	f.once.Do(func() {
+		f.err = err
+		close(f.done)
+	})
+}
+
+// OnWrite is zapcore.CheckWriteHook, for messages after which the process would end.
+func (f *failure) OnWrite(e *zapcore.CheckedEntry, fields []zapcore.Field) {
+	err := errors.New(e.Message)
+	for _, field := range fields {
+		if cause, ok := field.Interface.(error); ok {
+			err = fmt.Errorf("%w: %w", err, cause)
+		}
+	}
+	f.set(err)
+	runtime.Goexit()
+}
+
+// guard calls etcd in a goroutine of its own, which a failure may end or keep for ever.
+func guard[T any](ctx context.Context, f *failure, call func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	called := make(chan result, 1)
+	go func() {
+		defer func() {
+			if r := recover(); r != nil {
+				called <- result{err: fmt.Errorf("%v", r)}
+			}
+		}()
+		value, err := call()
+		called <- result{value, err}
+	}()
+	select {
+	case r := <-called:
+		return r.value, r.err
+	case <-f.done:
+		return *new(T), f.err
+	case <-ctx.Done():
+		return *new(T), ctx.Err()
+	}
+}
+
+// guardedKV is a client whose reads and single writes are guarded.
+type guardedKV struct {
+	clientv3.KV
+	failed *failure
+}
+
+func (g guardedKV) Get(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	return guard(ctx, g.failed, func() (*clientv3.GetResponse, error) { return g.KV.Get(ctx, key, opts...) })
+}
+
+func (g guardedKV) Put(ctx context.Context, key, value string, opts ...clientv3.OpOption) (*clientv3.PutResponse, error) {
+	return guard(ctx, g.failed, func() (*clientv3.PutResponse, error) { return g.KV.Put(ctx, key, value, opts...) })
+}
