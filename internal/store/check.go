@@ -167,7 +167,7 @@ func checkRevision(revision, value []byte) error {
 	return nil
 }
 
-// checkLog reads the log, and sees that it has what was applied to the database, which is all that was acknowledged. What was being
+// checkLog reads the log, and sees that it has what was applied to the database, or more. What was being
 // written when the power went may be torn; etcd cuts it off.
 func (f files) checkLog(applied position) (err error) {
 	defer func() {

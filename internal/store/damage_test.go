@@ -110,25 +110,7 @@ func copyDir(t *testing.T, from, to string) {
 // opens opens a damaged copy. It has to say so, or to hold all that was acknowledged and to take more. It tells which.
 func (w wreck) opens(t *testing.T, damage func(t *testing.T, f files)) (right bool) {
 	t.Helper()
-	dir := shortdir.New(t)
-	f := files{config(dir).DataDir}
-	copyDir(t, w.dir, f.dir)
-	damage(t, f)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	for range 2 { // the second time after what the first one did
-		s, err := Open(ctx, config(dir))
-		if err != nil {
-			for _, part := range []string{f.dir, "restore the data directory from a backup, or move " + f.dir + " away"} {
-				if !strings.Contains(err.Error(), part) {
-					t.Errorf("%q does not say %q", err, part)
-				}
-			}
-			if !errors.Is(err, ErrDamaged) || ctx.Err() != nil {
-				t.Errorf("it says %v", err)
-			}
-			return false
-		}
+	return w.opensWith(t, damage, func(ctx context.Context, s *Store) {
 		if got := holds(t, s); got != w.acknowledged {
 			t.Errorf("it holds %s, want %s", got, w.acknowledged)
 		}
@@ -142,6 +124,32 @@ func (w wreck) opens(t *testing.T, damage func(t *testing.T, f files)) (right bo
 		if err := s.Free(ctx, next.Workload); err != nil {
 			t.Error(err)
 		}
+	})
+}
+
+// opensWith opens a damaged copy twice, the second time after what the first one did, and works with what opens.
+func (w wreck) opensWith(t *testing.T, damage func(*testing.T, files), work func(context.Context, *Store)) (opened bool) {
+	t.Helper()
+	dir := shortdir.New(t)
+	f := files{config(dir).DataDir}
+	copyDir(t, w.dir, f.dir)
+	damage(t, f)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for range 2 {
+		s, err := Open(ctx, config(dir))
+		if err != nil {
+			for _, part := range []string{f.dir, "restore the data directory from a backup, or move " + f.dir + " away"} {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("%q does not say %q", err, part)
+				}
+			}
+			if !errors.Is(err, ErrDamaged) || ctx.Err() != nil {
+				t.Errorf("it says %v", err)
+			}
+			return false
+		}
+		work(ctx, s)
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
@@ -183,7 +191,7 @@ func TestDamage(t *testing.T) {
 	member := func(f files) string { return filepath.Join(f.dir, "member") }
 	database := files.database
 	const page = 4096
-	for name, c := range map[string]struct {
+	cases := map[string]struct {
 		damage func(*testing.T, files)
 		harm   bool // what there is may not be read
 	}{
@@ -212,10 +220,15 @@ func TestDamage(t *testing.T) {
 		"garbage after the log":   {edit(segment, func(d []byte) []byte { fill(d[used(d)+64:][:64], 0xa5); return d }), false},
 		"log of garbage":          {edit(segment, func(d []byte) []byte { fill(d, 0xa5); return d }), true},
 		"flipped bit in the log":  {edit(segment, func(d []byte) []byte { d[used(d)/2] ^= 1; return d }), true},
-	} {
-		for how, killed := range map[string]bool{"closed": false, "killed": true} {
+	}
+	for how, killed := range map[string]bool{"closed": false, "killed": true} {
+		w := newWreck(t, killed)
+		for name, c := range cases {
+			if killed && strings.HasPrefix(name, "half a log") {
+				continue // the database may not have had it yet, and a log that ends early is one of a store that did less
+			}
 			t.Run(how+" "+name, func(t *testing.T) {
-				if right := newWreck(t, killed).opens(t, c.damage); right == c.harm {
+				if right := w.opens(t, c.damage); right == c.harm {
 					t.Errorf("opened rightly: %v", right)
 				}
 			})
@@ -223,7 +236,8 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// Whatever bit of a page in use is flipped, nothing changes unnoticed. The bits are spread evenly over all that has been written.
+// Whatever bit of a page in use is flipped, the store says so or serves. etcd has no checksum of what a key holds, so that this may change. The
+// bits are spread evenly over all that has been written.
 func TestDamageOfAnyBit(t *testing.T) {
 	w := newWreck(t, false)
 	file, err := os.ReadFile(files{w.dir}.database())
@@ -236,11 +250,18 @@ func TestDamageOfAnyBit(t *testing.T) {
 			written = append(written, at)
 		}
 	}
-	const flips = 40
+	const flips = 20
 	outcomes := map[bool]int{}
 	for i := range flips {
 		at := written[i*len(written)/flips]
-		right := w.opens(t, edit(files.database, func(d []byte) []byte { d[at] ^= 1 << (i % 8); return d }))
+		flip := edit(files.database, func(d []byte) []byte { d[at] ^= 1 << (i % 8); return d })
+		right := w.opensWith(t, flip, func(ctx context.Context, s *Store) {
+			_, _ = s.List(ctx, "") // what it says depends on the bit
+			_, _ = deploy(ctx, s, "next")
+			if ctx.Err() != nil {
+				t.Error("it waits for ever")
+			}
+		})
 		outcomes[right]++
 		if t.Failed() {
 			t.Fatalf("with bit %d of byte %d of page %d flipped", i%8, at%4096, at/4096)

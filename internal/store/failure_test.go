@@ -1,15 +1,11 @@
 package store
 
 import (
-	"bytes"
 	"errors"
-	"log/slog"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/sys/unix"
 
 	"github.com/lambdanic/lambdanic/test/shortdir"
@@ -66,80 +62,5 @@ func TestOpenTwice(t *testing.T) {
 	cfg.SocketDir = filepath.Join(dir, "other")
 	if _, err := Open(t.Context(), cfg); err == nil || errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "another process has it open") {
 		t.Errorf("it says %v", err)
-	}
-}
-
-// What somebody else has written since, as an earlier version does, is no damage.
-func TestForeignWrites(t *testing.T) {
-	const foreign = functionDir + "default/web"
-	for name, write := range map[string]func(c *clientv3.Client) error{
-		"a put":    func(c *clientv3.Client) error { _, err := c.Put(t.Context(), foreign, "{}"); return err },
-		"a delete": func(c *clientv3.Client) error { _, err := c.Delete(t.Context(), foreign); return err },
-	} {
-		dir := shortdir.New(t)
-		s, err := Open(t.Context(), config(dir))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := deploy(t.Context(), s, "web"); err != nil {
-			t.Fatal(err)
-		}
-		want := holds(t, s)
-		if err := write(s.client); err != nil {
-			t.Fatal(err)
-		}
-		if want == holds(t, s) {
-			t.Fatalf("%s changes nothing", name)
-		}
-		want = holds(t, s)
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
-		for i, says := range []string{"somebody else", ""} {
-			var log bytes.Buffer
-			cfg := config(dir)
-			cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
-			s, err := Open(t.Context(), cfg)
-			if err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
-			if got := holds(t, s); got != want {
-				t.Errorf("%s: it holds %s, want %s", name, got, want)
-			}
-			if err := s.Close(); err != nil {
-				t.Error(err)
-			}
-			if said := log.String(); (said == "") != (says == "") || !strings.Contains(said, says) {
-				t.Errorf("%s: start %d says %q", name, i, said)
-			}
-		}
-	}
-}
-
-// A store of a version that kept no sum gets one.
-func TestStoreWithoutASum(t *testing.T) {
-	dir := shortdir.New(t)
-	s, err := Open(t.Context(), config(dir))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := deploy(t.Context(), s, "web"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.client.Delete(t.Context(), sumKey); err != nil {
-		t.Fatal(err)
-	}
-	want := holds(t, s)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Open(t.Context(), config(dir)); !errors.Is(err, ErrDamaged) {
-		t.Errorf("a sum that went says %v", err)
-	}
-	if err := os.Remove(files{config(dir).DataDir}.mark()); err != nil {
-		t.Fatal(err)
-	}
-	if got := holds(t, open(t, dir)); got != want {
-		t.Errorf("it holds %s, want %s", got, want)
 	}
 }

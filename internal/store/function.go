@@ -302,10 +302,7 @@ func (s *Store) update(ctx context.Context, change func(concurrency.STM) error) 
 	refused, err := guard(ctx, s.failed, func() (refused, err error) {
 		_, err = concurrency.NewSTM(s.client, func(tx concurrency.STM) error {
 			refused = nil // tx panics where it cannot read
-			sum := newSummed(tx)
-			if refused = change(sum); refused == nil {
-				refused = sum.finish()
-			}
+			refused = change(tx)
 			return refused
 		}, concurrency.WithAbortContext(ctx))
 		return refused, err

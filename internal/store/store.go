@@ -68,7 +68,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	s.client = v3client.New(s.server.Server)
 	s.client.KV = guardedKV{s.client.KV, s.failed}
-	if err := s.adopt(ctx, f, cfg); err != nil {
+	if err := s.adopt(f, cfg); err != nil {
 		_ = s.Close()
 		return nil, err
 	}
@@ -117,22 +117,14 @@ func closeSoon(server *embed.Etcd) {
 }
 
 // adopt finishes a server that serves.
-func (s *Store) adopt(ctx context.Context, f files, cfg Config) error {
+func (s *Store) adopt(f files, cfg Config) error {
 	if err := os.Chmod(filepath.Join(cfg.SocketDir, socket), 0o600); err != nil {
 		return fmt.Errorf("close the store's socket to others: %w", err)
-	}
-	wasOpen, err := exists(f.mark())
-	if err != nil {
-		return fmt.Errorf("look for the store: %w", err)
-	}
-	if err := s.checkSum(ctx, wasOpen, cfg.Log); errors.Is(err, errSum) {
-		return f.damaged(f.database(), err)
-	} else if err != nil {
-		return err
 	}
 	if err := f.setMark(); err != nil {
 		return fmt.Errorf("mark the store: %w", err)
 	}
+	var err error
 	if s.data, err = os.OpenFile(f.database(), os.O_RDWR, 0); err != nil {
 		return fmt.Errorf("reserve space for the store: %w", err)
 	}
@@ -197,9 +189,6 @@ func etcdConfig(cfg Config, failed *failure) *embed.Config {
 	c.ListenPeerUrls, c.AdvertisePeerUrls = nil, []url.URL{{Scheme: "unix", Host: "none"}}
 	c.InitialCluster = c.InitialClusterFromName(c.Name)
 	c.EnableGRPCGateway = false
-	// What is acknowledged is in the log and in the database, so that either tells of what the other has lost.
-	c.BackendBatchLimit = 1
-	c.MaxTxnOps = 512 // 16 functions that are deployed as one program
 	c.AutoCompactionMode, c.AutoCompactionRetention = "revision", "1000"
 	// There is nobody to vote with: the first election may come at once.
 	c.TickMs, c.ElectionMs = 10, 100
