@@ -29,6 +29,10 @@ func (s *Store) Cached(key digest.Digest) (*Artifact, error) {
 	if err != nil {
 		return nil, err
 	}
+	err = s.locked(func() error { return s.touch(string(name)) })
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("find artifact %s: %w", name, err)
+	}
 	return s.Get(string(name))
 }
 

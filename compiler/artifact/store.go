@@ -77,6 +77,9 @@ func (s *Store) put(a *Artifact, blobs [][]byte) error {
 			return err
 		}
 	}
+	if err := s.touch(a.Digest); err != nil {
+		return err
+	}
 	index, err := s.lockedIndex()
 	if err != nil {
 		return err
@@ -154,59 +157,6 @@ func (s *Store) List() ([]string, error) {
 	}
 	slices.Sort(names)
 	return names, nil
-}
-
-// Delete removes the artifact of that digest, and what no other artifact shares with it.
-func (s *Store) Delete(name string) error {
-	if err := s.locked(func() error { return s.delete(name) }); err != nil {
-		return fmt.Errorf("delete artifact %s: %w", name, err)
-	}
-	return nil
-}
-
-func (s *Store) delete(name string) error {
-	index, err := s.lockedIndex()
-	if err != nil {
-		return err
-	}
-	i := slices.IndexFunc(index, is(name))
-	if i < 0 {
-		return ErrNotFound
-	}
-	parts := s.parts(index[i])
-	index = slices.Delete(index, i, i+1)
-	// The index goes first: after a crash there may be blobs too many, never too few.
-	if err := s.writeIndex(index); err != nil {
-		return err
-	}
-	shared := make(map[digest.Digest]bool)
-	for _, other := range index {
-		for _, d := range s.parts(other) {
-			shared[d] = true
-		}
-	}
-	for _, d := range parts {
-		if shared[d] || d.Validate() != nil {
-			continue
-		}
-		if err := os.Remove(s.path(blobsDir, d.Encoded())); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	return s.forget(name)
-}
-
-// parts lists the blobs of an artifact, as far as its manifest is readable.
-func (s *Store) parts(d ispec.Descriptor) []digest.Digest {
-	parts := []digest.Digest{d.Digest}
-	var manifest ispec.Manifest
-	if encoded, err := s.fetch(d); err != nil || unmarshal(encoded, &manifest) != nil {
-		return parts
-	}
-	for _, l := range append(manifest.Layers, manifest.Config) {
-		parts = append(parts, l.Digest)
-	}
-	return parts
 }
 
 func is(name string) func(ispec.Descriptor) bool {

@@ -55,6 +55,9 @@ type Daemon struct {
 	journal *journal.Journal
 }
 
+// keepUnused is how long an artifact is kept for the deploy that it was built for.
+const keepUnused = time.Hour
+
 // journalSize is how many records of its log a daemon keeps for `lambdanic logs`.
 const journalSize = 4096
 
@@ -106,6 +109,11 @@ func (d *Daemon) start(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("open the artifacts: %w", err)
 	}
+	if d.store.IsNew() { // somebody moved another away, and may deploy again what that one had, or put it back
+		if err := artifacts.Renew(); err != nil {
+			return err
+		}
+	}
 	credentials, err := gateway.LoadCredentials(cfg.Data)
 	if err != nil {
 		return err
@@ -120,6 +128,9 @@ func (d *Daemon) start(ctx context.Context) (err error) {
 	d.manager = manager.New(manager.Config{
 		Store: d.store, Worker: worker.New(host, artifacts, d.places...), Artifacts: artifacts, Log: cfg.Log,
 		Room: cfg.roomToChange,
+		Collect: func(used func(digest string) bool) ([]string, error) {
+			return artifacts.Collect(used, time.Now().Add(-keepUnused))
+		},
 		Build: func(ctx context.Context, source []byte) (*artifact.Artifact, string, error) {
 			return compile(ctx, source, artifacts)
 		},

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/openfaas/faas-provider/types"
+
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/internal/store"
 	"github.com/lambdanic/lambdanic/test/smalldisk"
@@ -37,9 +39,11 @@ func TestUpOnADamagedStore(t *testing.T) {
 	if err := os.Rename(p.store(), p.store()+".damaged"); err != nil {
 		t.Fatal(err)
 	}
+	ageArtifact(t, p, f.Image) // which the new store knows nothing of
 	c = mustUp(t, cfg)
-	if again := deployWebServer(t, p); again.State != api.StateReady || again.Image != f.Image {
-		t.Errorf("deployed again: %+v", again)
+	again, err := NewClient(p).Deploy(t.Context(), types.FunctionDeployment{Service: "web", Image: f.Image})
+	if err != nil || again.State != api.StateReady {
+		t.Fatalf("deployed again: %+v, %v", again, err)
 	}
 	get(t, c.node.Listen)
 }

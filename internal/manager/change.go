@@ -127,6 +127,7 @@ func (m *Manager) deploy(ctx context.Context, fs []store.Function, apply func([]
 		m.settle(ctx, c)
 		described = append(described, *c)
 	}
+	m.collect(ctx)
 	ctx, cancel := own(ctx, writeLimit)
 	defer cancel()
 	return m.describe(ctx, described)
@@ -226,6 +227,7 @@ func (m *Manager) Remove(ctx context.Context, namespace, name string) error {
 	if err := m.stop(ctx, f.Workload); err != nil {
 		return m.mend(ctx, err)
 	}
+	m.collect(ctx)
 	return nil
 }
 

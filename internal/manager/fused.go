@@ -15,6 +15,7 @@ import (
 // DeployFused makes new revisions of several functions serve from one program on the NIC, all of them or none. Each is a function
 // like any other from there on.
 func (m *Manager) DeployFused(ctx context.Context, rs []Request) ([]api.Function, error) {
+	defer m.claim(rs...)()
 	fs, artifacts, err := m.checkAll(rs)
 	if err != nil {
 		return nil, err

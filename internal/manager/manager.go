@@ -41,7 +41,9 @@ type Config struct {
 	Build func(ctx context.Context, source []byte) (a *artifact.Artifact, log string, err error)
 	// Fuse makes one artifact of several, which Artifacts then has.
 	Fuse func(ctx context.Context, members []*artifact.Artifact) (*artifact.Artifact, error)
-	Log  *slog.Logger
+	// Collect, where set, deletes the artifacts that are not used and were not built lately, and returns their digests.
+	Collect func(used func(digest string) bool) ([]string, error)
+	Log     *slog.Logger
 	// Room, where set, refuses a change for which there is no disk space. Removing a function needs none.
 	Room func() error
 	// Step, where set, is called after each step of a change with that step's name. Tests die in it.
@@ -57,6 +59,9 @@ type Manager struct {
 
 	mu     sync.RWMutex
 	routes map[string]store.Function // what is wanted, by NAMESPACE/NAME, so that requests need not ask the store
+
+	claims  sync.Mutex     // is held while artifacts are collected
+	claimed map[string]int // how many deploys in progress name an artifact, by its digest
 }
 
 // New returns a manager. Call Recover before anything else.
@@ -70,7 +75,7 @@ func New(cfg Config) *Manager {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Manager{Config: cfg, changes: make(chan struct{}, 1), routes: make(map[string]store.Function)}
+	return &Manager{Config: cfg, changes: make(chan struct{}, 1), routes: make(map[string]store.Function), claimed: make(map[string]int)}
 }
 
 // Recover brings the node to what the store wants, whatever an earlier daemon left behind.
@@ -79,7 +84,11 @@ func (m *Manager) Recover(ctx context.Context) error {
 		return err
 	}
 	defer m.unlock()
-	return m.recover(ctx)
+	if err := m.recover(ctx); err != nil {
+		return err
+	}
+	m.collect(ctx)
+	return nil
 }
 
 // Renew has change replace places of the node while nothing is deployed, and brings back what ran there.
@@ -209,6 +218,7 @@ func serviceNames(s api.Spec) string {
 
 // Deploy makes a new revision of a function serve, and returns when it does.
 func (m *Manager) Deploy(ctx context.Context, r Request) (*api.Function, error) {
+	defer m.claim(r)()
 	f, err := m.check(r)
 	if err != nil {
 		return nil, err

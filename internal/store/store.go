@@ -40,6 +40,7 @@ type Store struct {
 	client *clientv3.Client
 	server *embed.Etcd
 	failed *failure
+	isNew  bool
 	data   *os.File // etcd's database, nil where somebody else runs it
 }
 
@@ -56,7 +57,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{failed: newFailure()}
+	s := &Store{failed: newFailure(), isNew: isNew}
 	s.server, err = start(ctx, etcdConfig(cfg, s.failed), s.failed)
 	switch {
 	case errors.Is(err, errSilent) && !isNew:
@@ -136,6 +137,9 @@ func (s *Store) adopt(f files, cfg Config) error {
 func New(client *clientv3.Client) *Store {
 	return &Store{client: client, failed: newFailure()}
 }
+
+// IsNew tells whether Open made it.
+func (s *Store) IsNew() bool { return s.isNew }
 
 // Failed is closed when etcd cannot go on: a disk failed, or was filled by others. Err says why then, and the process should end.
 func (s *Store) Failed() <-chan struct{} { return s.failed.done }
