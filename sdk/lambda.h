@@ -186,7 +186,7 @@ static __always_inline uint32_t lambda_http_status(uint32_t code)
 	return code >= 400 && code <= 555 ? LN_STATUS_HTTP400 + code - 400 : LN_STATUS_FAILED;
 }
 
-/* An HTTP status in place of one of λ-RPC, which has 8 bits. */
+/* Refuses a constant that is longer than the 8 bits of a status: mostly an HTTP status. */
 #define NO_STATUS(status) \
 	diagnose_if(status > 255, "a status is 0 to 255: LN_STATUS_HTTP(429) is the one that HTTP calls 429", "error")
 

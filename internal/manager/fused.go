@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler/artifact"
@@ -50,8 +49,7 @@ func (m *Manager) checkAll(rs []Request) (fs []store.Function, artifacts []*arti
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", r.Name, err)
 		}
-		_, digest, _ := strings.Cut(r.Image, "@")
-		a, err := m.Artifacts.Get(digest)
+		a, err := m.Artifacts.Get(digestOf(r.Image))
 		if err != nil {
 			return nil, nil, fmt.Errorf("load image %s: %w", r.Image, err)
 		}

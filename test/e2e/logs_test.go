@@ -25,15 +25,22 @@ int failing(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)
 }
 `
 
-// The log tells what became of functions, of each and of all, and follows what comes.
-func TestLogs(t *testing.T) {
-	i := up(t)
+// writeFailing returns its directory.
+func writeFailing(t *testing.T) string {
+	t.Helper()
 	dir := filepath.Join(t.TempDir(), "failing")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(dir, "failing.c"), failing)
 	write(t, filepath.Join(dir, "lambda.yml"), "name: failing\n")
+	return dir
+}
+
+// The log tells what became of functions, of each and of all, and follows what comes.
+func TestLogs(t *testing.T) {
+	i := up(t)
+	dir := writeFailing(t)
 
 	follower := i.command("logs", "failing", "--follow")
 	out, err := follower.StdoutPipe()

@@ -72,12 +72,7 @@ func sample(families map[string]*dto.MetricFamily, name string, labels ...string
 // What Prometheus reads is what `lambdanic stats` shows, and what the gateway answered.
 func TestMetrics(t *testing.T) {
 	i := up(t)
-	dir := filepath.Join(t.TempDir(), "failing")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	write(t, filepath.Join(dir, "failing.c"), failing)
-	write(t, filepath.Join(dir, "lambda.yml"), "name: failing\n")
+	dir := writeFailing(t)
 	i.run("deploy", "lambdas/web_server", "--target", "nic")
 	i.run("deploy", dir, "--target", "process")
 	const missing, faults = 3, 4
