@@ -15,6 +15,7 @@ import (
 	"github.com/lambdanic/lambdanic/bench/stand"
 	"github.com/lambdanic/lambdanic/bench/web"
 	"github.com/lambdanic/lambdanic/internal/daemon"
+	"github.com/lambdanic/lambdanic/internal/gateway"
 )
 
 const (
@@ -35,6 +36,7 @@ type site struct {
 // process, which has the same Go runtime for both; wrk and nginx are processes of their own.
 func runGateway(ctx context.Context, _ *stand.Stand, o Options) (rs []report.Result, err error) {
 	page := WebServer().Calls[0]
+	gateway.LimitMemory() // as the daemon does
 	err = operate(ctx, o, func(ctx context.Context, u *operator) (err error) {
 		a, err := daemon.Build(ctx, u.paths, u.dir)
 		if err != nil {

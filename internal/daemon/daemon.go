@@ -174,7 +174,7 @@ func (d *Daemon) lookup(namespace, name string) (gateway.Route, bool) {
 	if !ok {
 		return gateway.Route{}, false
 	}
-	r := gateway.Route{Workload: f.Workload, Target: f.Target, Spec: f.Spec}
+	r := gateway.Route{Workload: f.Workload, Target: f.Target, Spec: &f.Spec}
 	if endpoint, serves := d.manager.Worker.Endpoint(f.Target, f.Workload); serves {
 		r.Endpoint = endpoint
 		if canBeAsked(&f.Spec) {
@@ -184,9 +184,13 @@ func (d *Daemon) lookup(namespace, name string) (gateway.Route, bool) {
 	return r, true
 }
 
-// canBeAsked says whether a request to the lambda is one packet that may get lost and needs no other packet to be answered (nic.Ask).
+// askLimit is the longest run for which the gateway's thread may do nothing else (testrun.Run.DoBriefly).
+const askLimit = api.Duration(10 * time.Millisecond)
+
+// canBeAsked says whether a request to the lambda is one packet that may get lost and needs no other packet to be answered (nic.Ask),
+// and ends soon.
 func canBeAsked(s *api.Spec) bool {
-	return s.Message.Mode == api.ModePacket && len(s.Services) == 0 && !s.Once && s.P4 == ""
+	return s.Message.Mode == api.ModePacket && len(s.Services) == 0 && !s.Once && s.P4 == "" && s.Limits.Time <= askLimit
 }
 
 func (d *Daemon) describe(host string) api.Node {

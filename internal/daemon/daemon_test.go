@@ -412,3 +412,22 @@ func TestPaths(t *testing.T) {
 		t.Errorf("%+v (%v)", p, err)
 	}
 }
+
+// The gateway's thread asks a lambda itself only where one packet goes there and one comes back, soon.
+func TestCanBeAsked(t *testing.T) {
+	plain := api.Spec{Name: "plain"}.Default()
+	if !canBeAsked(&plain) {
+		t.Fatal("a lambda of one packet is not asked")
+	}
+	for name, change := range map[string]func(*api.Spec){
+		"messages":   func(s *api.Spec) { s.Message.Mode = api.ModeAssemble },
+		"a service":  func(s *api.Spec) { s.Services = []api.ServiceSpec{{Name: "memcached"}} },
+		"once":       func(s *api.Spec) { s.Once = true },
+		"a long run": func(s *api.Spec) { s.Limits.Time = askLimit + api.Duration(time.Microsecond) },
+	} {
+		s := plain
+		if change(&s); canBeAsked(&s) {
+			t.Errorf("a lambda with %s is asked", name)
+		}
+	}
+}

@@ -18,12 +18,12 @@ func ask(ctx context.Context, a worker.Asker, req *lambdanic.Request) (response 
 	if err := ctx.Err(); err != nil {
 		return response, false, err
 	}
-	until, bounded := ctx.Deadline()
-	if !bounded {
-		until = time.Now().Add(askPatience)
+	left := askPatience
+	if until, bounded := ctx.Deadline(); bounded {
+		left = time.Until(until)
 	}
 	h, body, ok, err := a.Ask(api.Header{
-		Workload: req.Workload, Method: req.Method, Request: rand.Uint64(), DeadlineUS: uint32(max(time.Until(until).Microseconds(), 1)),
+		Workload: req.Workload, Method: req.Method, Request: rand.Uint64(), DeadlineUS: uint32(max(left.Microseconds(), 1)),
 	}, req.Body, nil)
 	if err != nil || !ok {
 		return response, false, err

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/netip"
 	"os"
@@ -37,14 +39,19 @@ const (
 	converting = int64(api.MaxMessage)
 	// heapLimit is what the garbage collector keeps the daemon below. With what is not on its heap, that is less than 512 MiB.
 	heapLimit = 400 << 20
+	// collectAfter is how much garbage there may be until then, in percent of what is held. An idle daemon holds some 10 MiB, and
+	// Go's 100 percent of that are a collection for every 5,000 calls.
+	collectAfter = 400
 	// What a call holds whose body and reply stream: a window of each (lambdanic.Client.CallStream).
 	streamed = 2 << 20
 	// A body's memory is reserved as it arrives: this much first, then as much again as there is.
 	firstStep = 64 << 10
 	// stall is how long the other end may keep one read or write waiting.
 	stall = 30 * time.Second
-	// A write up to this size waits for nobody: a socket has room for it. The server's own time-out does for one that has not.
+	// A write up to this size waits for nobody: a socket has room for it. The kernel's time-out does for one that has not.
 	unhurried = 2 << 10
+	// A reply up to this size is counted by the server itself, which needs no entry in a map for that.
+	counted = 2 << 10
 	// patience bounds the reading of a body that is held, however steadily it trickles.
 	patience = 2 * time.Minute
 	// maxTimeout bounds header X-Timeout.
@@ -65,19 +72,20 @@ type Route struct {
 	Workload uint32
 	Target   api.Target
 	Endpoint netip.AddrPort // invalid where nothing serves
-	Spec     api.Spec
+	Spec     *api.Spec
 	Asker    worker.Asker // runs the lambda without a way to it; nil where it has to be called
 }
 
 // serveFunction answers /function/NAME[.NAMESPACE][/...]: it turns HTTP into a call by λ-RPC.
 func (g *Gateway) serveFunction(w http.ResponseWriter, r *http.Request, function, path string) {
 	start := time.Now()
+	out := &reply{w: w, http: http.NewResponseController(w), start: start}
 	call := r.Header.Get(api.HeaderCallID)
 	if uuid.Validate(call) != nil {
-		call = uuid.NewString()
+		call = newCallID()
 	}
-	w.Header().Set(api.HeaderCallID, call)
-	w.Header().Set(api.HeaderStartTime, strconv.FormatInt(start.UnixNano(), 10))
+	out.set(api.HeaderCallID, call)
+	out.set(api.HeaderStartTime, strconv.FormatInt(start.UnixNano(), 10))
 
 	name, namespace, _ := strings.Cut(function, ".")
 	namespace = cmp.Or(namespace, api.DefaultNamespace)
@@ -86,7 +94,6 @@ func (g *Gateway) serveFunction(w http.ResponseWriter, r *http.Request, function
 		http.Error(w, fmt.Sprintf("%v: %s/%s", store.ErrNotFound, namespace, name), http.StatusNotFound)
 		return
 	}
-	out := &reply{w: w, http: http.NewResponseController(w), start: start}
 	switch {
 	case route.Spec.P4 != "":
 		out.deny(http.StatusBadRequest, fmt.Sprintf("function %s is a match stage: it answers the packets that %s chooses, and nobody can call it", name, route.Spec.P4))
@@ -101,9 +108,18 @@ func (g *Gateway) serveFunction(w http.ResponseWriter, r *http.Request, function
 	}
 }
 
+// newCallID makes a random UUID (RFC 9562 section 5.4). It names a call and guards nothing, so it need not be hard to guess.
+func newCallID() string {
+	var id uuid.UUID
+	binary.NativeEndian.PutUint64(id[:8], rand.Uint64())
+	binary.NativeEndian.PutUint64(id[8:], rand.Uint64())
+	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80 // version 4, variant 10
+	return id.String()
+}
+
 // answer calls a function that runs, and answers with what it says or with what is wrong.
 func (g *Gateway) answer(r *http.Request, function, path string, route *Route, out *reply) {
-	out.w.Header().Set(api.HeaderServedBy, g.Node+"/"+string(route.Target))
+	out.set(api.HeaderServedBy, g.Node+"/"+string(route.Target))
 	ctx, cancel, req, err := parseCall(r, route)
 	if err != nil {
 		out.deny(http.StatusBadRequest, err.Error())
@@ -291,7 +307,7 @@ func callImage(ctx context.Context, converter *semaphore.Weighted, client *lambd
 	}
 	var file bytes.Buffer
 	if response.Status == api.StatusOK && codec.EncodePNG(&file, response.Body, size) == nil {
-		out.w.Header().Set("Content-Type", codec.TypePNG)
+		out.set("Content-Type", codec.TypePNG)
 		out.held = file.Bytes()
 	}
 	return out.end(response)
@@ -306,6 +322,20 @@ type reply struct {
 	begun  bool // the header is out
 	broken bool // and what should follow is not
 	status int  // what the caller is told, or would be if the answer were not broken
+
+	values [10]string // of the headers, and how many there are
+	n      int
+}
+
+// set sets a header once, by its canonical name. All values share one array, where http.Header.Set makes one for each.
+func (o *reply) set(name, value string) {
+	if o.n == len(o.values) {
+		o.w.Header().Set(name, value)
+		return
+	}
+	o.values[o.n] = value
+	o.w.Header()[name] = o.values[o.n : o.n+1 : o.n+1]
+	o.n++
 }
 
 // deny answers with a status and a text.
@@ -322,10 +352,10 @@ func (o *reply) refuse(err error) {
 		return
 	}
 	if status == http.StatusRequestTimeout {
-		o.w.Header().Set("Connection", "close") // RFC 9110 section 15.5.9
+		o.set("Connection", "close") // RFC 9110 section 15.5.9
 	}
 	if status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests {
-		o.w.Header().Set("Retry-After", "1")
+		o.set("Retry-After", "1")
 	}
 	o.deny(status, err.Error())
 }
@@ -352,17 +382,13 @@ func (o *reply) write(p []byte) (int, error) {
 
 func (o *reply) begin(status, length int) error {
 	o.begun, o.status = true, status
-	h := o.w.Header()
-	// A lambda names no type. Its text may be a page, but in a browser that page has no scripts and an origin of its own
-	// (CSP level 3, "sandbox"): it cannot use credentials that the browser has for the management API.
-	if h.Get("Content-Type") == "" {
-		h.Set("Content-Type", http.DetectContentType(o.held))
-	}
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Content-Security-Policy", "sandbox")
-	h.Set(api.HeaderDuration, strconv.FormatFloat(time.Since(o.start).Seconds(), 'f', 6, 64))
-	if length >= 0 {
-		h.Set("Content-Length", strconv.Itoa(length))
+	// A lambda names no type, and net/http goes by the first bytes. Its text may be a page, but in a browser that page has no scripts
+	// and an origin of its own (CSP level 3, "sandbox"): it cannot use credentials that the browser has for the management API.
+	o.set("X-Content-Type-Options", "nosniff")
+	o.set("Content-Security-Policy", "sandbox")
+	o.set(api.HeaderDuration, strconv.FormatFloat(time.Since(o.start).Seconds(), 'f', 6, 64))
+	if length > counted {
+		o.set("Content-Length", strconv.Itoa(length))
 	}
 	o.w.WriteHeader(status)
 	_, err := o.write(o.held)
@@ -386,7 +412,7 @@ func (o *reply) end(response lambdanic.Response) error {
 			o.held = fmt.Appendf(nil, "the function answered with status %s\n", statusText(response.Status))
 		}
 	}
-	o.w.Header().Set(api.HeaderRevision, strconv.FormatUint(uint64(response.Revision), 10))
+	o.set(api.HeaderRevision, strconv.FormatUint(uint64(response.Revision), 10))
 	return o.begin(httpStatus(response.Status), len(o.held))
 }
 

@@ -4,6 +4,7 @@ package gateway
 import (
 	"context"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/openfaas/faas-provider/logs"
 	"golang.org/x/sync/semaphore"
+	"golang.org/x/sys/unix"
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/internal/backend"
@@ -65,11 +67,15 @@ type Gateway struct {
 	memory  *semaphore.Weighted
 	// converter is held by who decodes an image.
 	converter *semaphore.Weighted
+	stall     time.Duration // stall, or what a test waits for
 }
 
-// LimitMemory has the garbage collector of this process run more often where what is held comes near the limit on all. GOMEMLIMIT in
-// the environment goes first.
+// LimitMemory has the garbage collector of this process run less often while little is held, as it is between large messages, and more
+// often where that comes near the limit on all. GOGC and GOMEMLIMIT in the environment go first.
 func LimitMemory() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(collectAfter)
+	}
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(heapLimit)
 	}
@@ -80,7 +86,7 @@ func New(cfg Config) *Gateway {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	g := &Gateway{Config: cfg, memory: semaphore.NewWeighted(memory), converter: semaphore.NewWeighted(converting)}
+	g := &Gateway{Config: cfg, memory: semaphore.NewWeighted(memory), converter: semaphore.NewWeighted(converting), stall: stall}
 	g.calls = metrics.NewCalls(func(namespace, name string) bool {
 		_, ok := g.Lookup(namespace, name)
 		return ok
@@ -122,6 +128,26 @@ func (g *Gateway) handler(guard func(http.Handler) http.Handler) http.Handler {
 	})
 }
 
+// endStalled has the kernel end a connection of TCP once the other end has not taken what was sent, or had no room for more, for that
+// long (tcp(7), TCP_USER_TIMEOUT).
+func (g *Gateway) endStalled(ctx context.Context, c net.Conn) context.Context {
+	tcp, ok := c.(*net.TCPConn)
+	if !ok {
+		return ctx // the socket of root's own programs
+	}
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return ctx // it is closed
+	}
+	_ = raw.Control(func(fd uintptr) {
+		err = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(g.stall.Milliseconds()))
+	})
+	if err != nil {
+		g.Log.Warn("a caller that takes nothing may keep its connection", "remote", c.RemoteAddr(), "error", err)
+	}
+	return ctx
+}
+
 // functionPath takes /function/NAME[.NAMESPACE][/PATH] apart as the patterns do, where there is nothing to decode and to clean.
 func functionPath(u *url.URL) (name, path string, ok bool) {
 	rest, ok := strings.CutPrefix(u.Path, "/function/")
@@ -132,14 +158,15 @@ func functionPath(u *url.URL) (name, path string, ok bool) {
 	return name, path, name != ""
 }
 
-// Server returns an HTTP server that slow clients cannot hold up. Bodies of functions have their own, rolling deadline.
+// Server returns an HTTP server that slow clients cannot hold up. Whoever reads a body sets a deadline. The kernel ends a connection
+// whose other end takes nothing: the server's own time-outs for reading and writing would be set anew with each request, which takes
+// longer than a lambda, and would end an answer that lasts, as `lambdanic logs --follow` does.
 func (g *Gateway) Server(h http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: 10 * time.Second,
-		ReadTimeout:       time.Minute,
-		WriteTimeout:      10 * time.Minute,
 		IdleTimeout:       2 * time.Minute,
+		ConnContext:       g.endStalled,
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          slog.NewLogLogger(g.Log.Handler(), slog.LevelDebug),
 	}

@@ -8,7 +8,6 @@ import (
 	"image/png"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,10 +25,7 @@ const memoryServer = "LAMBDANIC_TEST_MEMORY_SERVER"
 func serveForMemory(t *testing.T) {
 	LimitMemory()
 	g := newGateway(t)
-	server := httptest.NewUnstartedServer(nil)
-	server.Config = g.Server(g.Public())
-	server.Start()
-	defer server.Close()
+	server := serve(t, g)
 	fmt.Println("SERVER " + server.URL)
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }

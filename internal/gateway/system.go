@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/openfaas/faas-provider/types"
 
@@ -21,10 +22,12 @@ import (
 	"github.com/lambdanic/lambdanic/internal/worker"
 )
 
-// Limits on bodies of the management API.
+// Limits on bodies of the management API, and on how long one may take to arrive.
 const (
 	maxJSON   = 1 << 20
 	maxSource = 16 << 20
+
+	bodyPatience = time.Minute
 )
 
 // system serves /system/*: what OpenFaaS has in its shape, with errors in plain text, and what is ours with errors in JSON.
@@ -64,7 +67,12 @@ func (g *Gateway) system() http.Handler {
 	ours("DELETE /system/function/{name}/rdma/queue-pairs/{number}", g.removeQueuePair)
 	ours("GET /system/stats", g.stats)
 	ours("GET /system/node", g.node)
-	return sameSite(mux)
+	return sameSite(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Body != http.NoBody {
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyPatience)) // a recorder in a test has none
+		}
+		mux.ServeHTTP(w, r)
+	}))
 }
 
 // errContentType says that a body is not declared to be JSON.

@@ -159,7 +159,7 @@ func (m *Manager) report(ctx context.Context, c *store.Function, status store.St
 // apply makes a candidate serve: where the revision before it does, if there is one.
 func (m *Manager) apply(ctx context.Context, c *store.Function) error {
 	if served, ok := m.Route(c.Namespace, c.Name); ok {
-		return m.Worker.Replace(ctx, c, &served)
+		return m.Worker.Replace(ctx, c, served)
 	}
 	return m.Worker.Apply(ctx, c)
 }
@@ -205,7 +205,7 @@ func (m *Manager) withdraw(ctx context.Context, c *store.Function, why error) er
 	}
 	keep, cancel := own(ctx, stopLimit)
 	defer cancel()
-	return errors.Join(m.Worker.Keep(keep, &served), m.retire(ctx, c.Workload, served.Target))
+	return errors.Join(m.Worker.Keep(keep, served), m.retire(ctx, c.Workload, served.Target))
 }
 
 // Remove ends a function.
@@ -238,7 +238,7 @@ func (m *Manager) delete(ctx context.Context, namespace, name string) (f *store.
 		f, err = m.Store.Delete(ctx, namespace, name)
 		if unknown && errors.Is(err, store.ErrNotFound) {
 			if served, ok := m.Route(namespace, name); ok {
-				f, err = &served, nil
+				f, err = served, nil
 			}
 		}
 		unknown = unknown || errors.Is(err, store.ErrUnknown)

@@ -22,7 +22,7 @@ func (m *Manager) Describe(ctx context.Context, namespace, name string) (*api.Fu
 	if !ok {
 		return nil, fmt.Errorf("%w: %s/%s", store.ErrNotFound, namespace, name)
 	}
-	described, err := m.describe(ctx, []store.Function{f})
+	described, err := m.describe(ctx, []store.Function{*f})
 	if err != nil {
 		return nil, err
 	}

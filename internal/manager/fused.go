@@ -34,7 +34,7 @@ func (m *Manager) DeployFused(ctx context.Context, rs []Request) ([]api.Function
 		fs[i].Fused = fused
 	}
 	return m.deploy(ctx, fs, func(cs []*store.Function) error {
-		return m.Worker.ReplaceFused(ctx, cs, func(c *store.Function) (store.Function, bool) { return m.Route(c.Namespace, c.Name) })
+		return m.Worker.ReplaceFused(ctx, cs, func(c *store.Function) (*store.Function, bool) { return m.Route(c.Namespace, c.Name) })
 	})
 }
 

@@ -14,7 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -58,7 +57,7 @@ type Manager struct {
 	unsettled bool          // an earlier change left something for recover; of who holds the token
 
 	mu     sync.RWMutex
-	routes map[string]store.Function // what is wanted, by NAMESPACE/NAME, so that requests need not ask the store
+	routes map[string]*store.Function // what is wanted, by NAMESPACE/NAME, so that requests need not ask the store
 
 	claims  sync.Mutex     // is held while artifacts are collected
 	claimed map[string]int // how many deploys in progress name an artifact, by its digest
@@ -75,7 +74,7 @@ func New(cfg Config) *Manager {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Manager{Config: cfg, changes: make(chan struct{}, 1), routes: make(map[string]store.Function), claimed: make(map[string]int)}
+	return &Manager{Config: cfg, changes: make(chan struct{}, 1), routes: make(map[string]*store.Function), claimed: make(map[string]int)}
 }
 
 // Recover brings the node to what the store wants, whatever an earlier daemon left behind.
@@ -117,7 +116,7 @@ func (m *Manager) recover(ctx context.Context) error {
 	defer m.mu.Unlock()
 	clear(m.routes)
 	for _, f := range all {
-		m.routes[f.Key()] = f
+		m.routes[f.Key()] = &f
 	}
 	return failed
 }
@@ -230,8 +229,8 @@ func (m *Manager) Deploy(ctx context.Context, r Request) (*api.Function, error) 
 	return &list[0], nil
 }
 
-// Route returns what is wanted under a name. It asks nobody.
-func (m *Manager) Route(namespace, name string) (store.Function, bool) {
+// Route returns what is wanted under a name, which is not to be changed: others have it too. It asks nobody.
+func (m *Manager) Route(namespace, name string) (*store.Function, bool) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	f, ok := m.routes[cmp.Or(namespace, api.DefaultNamespace)+"/"+name]
@@ -241,15 +240,20 @@ func (m *Manager) Route(namespace, name string) (store.Function, bool) {
 func (m *Manager) setRoute(f *store.Function) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.routes[f.Key()] = *f
+	route := *f
+	m.routes[f.Key()] = &route
 }
 
 // wanted returns the routes of a namespace, all where it is "", by name.
 func (m *Manager) wanted(namespace string) []store.Function {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	all := slices.Collect(maps.Values(m.routes))
-	all = slices.DeleteFunc(all, func(f store.Function) bool { return namespace != "" && f.Namespace != namespace })
+	var all []store.Function
+	for _, f := range m.routes {
+		if namespace == "" || f.Namespace == namespace {
+			all = append(all, *f)
+		}
+	}
 	slices.SortFunc(all, func(a, b store.Function) int { return strings.Compare(a.Key(), b.Key()) })
 	return all
 }

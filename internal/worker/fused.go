@@ -19,17 +19,17 @@ type Fuser interface {
 
 // ReplaceFused makes functions serve from one program, in place of what their names serve: old gives that. All are swapped in, or
 // none. A function that takes over state stays where that is, and so has to be on the NIC.
-func (w *Worker) ReplaceFused(ctx context.Context, fs []*store.Function, old func(*store.Function) (store.Function, bool)) error {
+func (w *Worker) ReplaceFused(ctx context.Context, fs []*store.Function, old func(*store.Function) (*store.Function, bool)) error {
 	running, err := w.Running(ctx)
 	if err != nil {
 		return err
 	}
 	for _, f := range fs {
 		before, ok := old(f)
-		if _, serves := running[before.Target][f.Workload]; !ok || !serves || before.Target == api.TargetNIC {
+		if !ok || before.Target == api.TargetNIC {
 			continue
 		}
-		if w.takesOver(f, &before) {
+		if _, serves := running[before.Target][f.Workload]; serves && w.takesOver(f, before) {
 			return fmt.Errorf("%w: %s has its state on %s: deploy it with `--target %s` first to move it, without that state",
 				ErrRefused, f.Name, before.Target, api.TargetNIC)
 		}
