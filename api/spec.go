@@ -161,7 +161,7 @@ func (s Spec) Default() Spec {
 	}
 	s.Message = s.Message.withDefaults()
 	if s.Limits.Memory == 0 {
-		s.Limits.Memory = 1 << 20
+		s.Limits.Memory = s.Message.defaultMemory()
 	}
 	if s.Limits.Time == 0 {
 		s.Limits.Time = Duration(100 * time.Microsecond)
@@ -196,6 +196,19 @@ func (m MessageSpec) withDefaults() MessageSpec {
 		m.Timeout = Duration(5 * time.Second)
 	}
 	return m
+}
+
+// defaultMemory is 1 MiB beside the messages of mode assemble. Recursion takes a quarter of all (docs/language.md), so that a third more
+// than the messages leaves as much for objects as there is without messages.
+func (m MessageSpec) defaultMemory() Bytes {
+	const objects = 1 << 20
+	if m.Mode != ModeAssemble {
+		return objects
+	}
+	records, _ := m.Records()
+	each := min(m.Max, MaxMessage) + RPCMaxPayload // messages are read by windows of a packet
+	messages := each * Bytes(min(max(records, 0), 1<<13))
+	return min((objects+messages*4/3+1<<20-1)>>20<<20, MaxMemory)
 }
 
 // Validate reports everything that is wrong with s, whose defaults are filled in, each as "field: what, what to do".

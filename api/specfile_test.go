@@ -44,6 +44,23 @@ func TestParseSpec(t *testing.T) {
 	}
 }
 
+// What the messages of mode assemble take comes on top of what a lambda has anyway, where the spec sets no limit.
+func TestMemoryPaysForMessages(t *testing.T) {
+	for message, want := range map[string]Bytes{
+		"mode: packet":   1 << 20,
+		"mode: stream":   1 << 20,
+		"mode: assemble": 7 << 20, // 64 messages of 64 KiB and a packet: 4.1 MiB, and a third of that
+		"mode: assemble, max: 1KiB, in_flight: 1":             2 << 20,
+		"mode: assemble, max: 64MiB, in_flight: 4096":         MaxMemory,
+		"mode: assemble, max: 1MiB, in_flight: 4, regions: 4": 12 << 20,
+	} {
+		s, err := ParseSpec("lambda.yml", []byte("name: a\nmessage: {"+message+"}\n"))
+		if err != nil || s.Limits.Memory != want {
+			t.Errorf("%s: %d bytes, want %d (%v)", message, s.Limits.Memory, want, err)
+		}
+	}
+}
+
 func TestParseSpecP4(t *testing.T) {
 	s, err := ParseSpec("lambda.yml", []byte("name: web\np4: match/web.p4\nrules: match/web.p4cfg\n"))
 	if err != nil {
