@@ -15,10 +15,15 @@ func unknownFlag(cmd *cobra.Command, err error) error {
 	if !errors.As(err, &unknown) {
 		return err
 	}
-	if short := unknown.GetSpecifiedShortnames(); short != "" && '0' <= short[0] && short[0] <= '9' {
+	short := unknown.GetSpecifiedShortnames()
+	if short != "" && '0' <= short[0] && short[0] <= '9' {
 		return fmt.Errorf("-%s is taken for a flag: write \"--\" before a negative number, and flags before that: `%s ... -- -%s`", short, cmd.CommandPath(), short)
 	}
-	if near := nearFlags(cmd, unknown.GetSpecifiedName()); len(near) > 0 && unknown.GetSpecifiedShortnames() == "" {
+	name := unknown.GetSpecifiedName()
+	if len(short) > 1 { // a long one behind a single dash
+		name = short
+	}
+	if near := nearFlags(cmd, name); len(near) > 0 && len(name) > 1 {
 		return fmt.Errorf("%w: did you mean %s?", err, strings.Join(near, " or "))
 	}
 	return fmt.Errorf("%w: `%s --help` names them all", err, cmd.CommandPath())
@@ -26,12 +31,14 @@ func unknownFlag(cmd *cobra.Command, err error) error {
 
 // nearFlags has cobra look among the command's flags as it looks among commands.
 func nearFlags(cmd *cobra.Command, name string) (near []string) {
-	names := &cobra.Command{SuggestionsMinimumDistance: 2}
+	names := new(cobra.Command)
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		names.AddCommand(&cobra.Command{Use: f.Name, Hidden: f.Hidden, Run: func(*cobra.Command, []string) {}})
 	})
-	for _, n := range names.SuggestionsFor(name) {
-		near = append(near, "--"+n)
+	for names.SuggestionsMinimumDistance = 1; names.SuggestionsMinimumDistance <= 2 && len(near) == 0; names.SuggestionsMinimumDistance++ {
+		for _, n := range names.SuggestionsFor(name) {
+			near = append(near, "--"+n)
+		}
 	}
 	return near
 }

@@ -27,7 +27,7 @@ func logsCommand(o *options) *cobra.Command {
 		Short: "Show what the daemon said, of one function or of all",
 		Long: "Show what the daemon said since it came up: what was deployed, refused and removed, and which functions failed, how often and why.\n" +
 			"Without a name, all functions are shown, and what is of none. What an earlier daemon said stands in daemon.log in the data directory, where\n" +
-			"it ran in the background.",
+			"it ran in the background. A name that no function has or had is an error, unless --follow waits for it.",
 		Example:           "  lambdanic logs\n  lambdanic logs web_server --since 10m\n  lambdanic logs --tail 20 --follow",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeFunctions(o, 1),

@@ -332,6 +332,8 @@ func TestUnknownFlag(t *testing.T) {
 		"unknown flag: --namespac: did you mean --namespace?":  {"object", "read", "x", "y", "--namespac=z"},
 		"unknown flag: --xyzzyx: `lambdanic list --help`":      {"list", "--xyzzyx"},
 		"unknown shorthand flag: 'q' in -q: `lambdanic list -": {"list", "-q"},
+		"did you mean --peer or --peer-qpn?":                   {"rdma", "qp", "add", "x", "--pee", "1"}, // and not --psn
+		"in -timeout: did you mean --timeout?":                 {"invoke", "x", "-timeout", "5s"},
 		"`lambdanic object write ... -- -17`":                  {"object", "write", "x", "y", "-17"},
 	} {
 		if _, err := run(args...); err == nil || !strings.Contains(err.Error(), want) {
