@@ -32,7 +32,7 @@ func ReadExamples(path string) ([]Example, error) {
 // ParseExamples is ReadExamples of a file whose content is at hand.
 func ParseExamples(path string, data []byte) ([]Example, error) {
 	var list []Example
-	if err := decodeStrict(path, data, &list); err != nil {
+	if _, err := decodeStrict(path, data, &list); err != nil {
 		return nil, err
 	}
 	for i, e := range list {

@@ -27,7 +27,7 @@ const (
 const (
 	HeaderMethod    = "X-Method"           // request: the λ-RPC method; the query parameter "method" does the same
 	HeaderTimeout   = "X-Timeout"          // request: how long the caller waits, as Go writes durations
-	HeaderCallID    = "X-Call-Id"          // answer: a UUID, the caller's own where it sent one
+	HeaderCallID    = "X-Call-Id"          // answer: the caller's own where it sent one, else a new UUID
 	HeaderServedBy  = "X-Served-By"        // answer: NODE/TARGET
 	HeaderStartTime = "X-Start-Time"       // answer: when the gateway had the request, in Unix nanoseconds
 	HeaderDuration  = "X-Duration-Seconds" // answer: how long the gateway took

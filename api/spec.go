@@ -161,7 +161,7 @@ func (s Spec) Default() Spec {
 	}
 	s.Message = s.Message.withDefaults()
 	if s.Limits.Memory == 0 {
-		s.Limits.Memory = 1 << 20
+		s.Limits.Memory = s.Message.defaultMemory()
 	}
 	if s.Limits.Time == 0 {
 		s.Limits.Time = Duration(100 * time.Microsecond)
@@ -198,12 +198,23 @@ func (m MessageSpec) withDefaults() MessageSpec {
 	return m
 }
 
+// defaultMemory is 1 MiB beside the messages of mode assemble. Recursion takes a quarter of all (docs/language.md), so that a third more
+// than the messages leaves as much for objects as there is without messages.
+func (m MessageSpec) defaultMemory() Bytes {
+	const objects = 1 << 20
+	if m.Mode != ModeAssemble {
+		return objects
+	}
+	records, _ := m.Records()
+	each := min(m.Max, MaxMessage) + RPCMaxPayload // messages are read by windows of a packet
+	messages := each * Bytes(min(max(records, 0), 1<<13))
+	return min((objects+messages*4/3+1<<20-1)>>20<<20, MaxMemory)
+}
+
 // Validate reports everything that is wrong with s, whose defaults are filled in, each as "field: what, what to do".
 func (s Spec) Validate() error {
-	var errs []error
-	bad := func(field, format string, args ...any) {
-		errs = append(errs, fmt.Errorf("%s: "+format, append([]any{field}, args...)...))
-	}
+	var errs fieldErrors
+	bad := errs.bad
 	if !nameRE.MatchString(s.Name) {
 		bad("name", "%q is not a lambda name: use 1 to 63 lower-case letters, digits, - and _, beginning with a letter", s.Name)
 	}
@@ -223,11 +234,12 @@ func (s Spec) Validate() error {
 	}
 	s.validateP4(bad)
 	for i, t := range s.Targets {
+		at := fmt.Sprintf("targets[%d]", i)
 		if err := t.Check(); err != nil {
-			bad("targets", "%w", err)
+			bad(at, "%w", err)
 		}
 		if slices.Contains(s.Targets[:i], t) {
-			bad("targets", "%q stands twice", t)
+			bad(at, "%q stands twice", t)
 		}
 	}
 	s.Message.validate(bad)
@@ -279,6 +291,26 @@ func (s Spec) validateP4(bad func(field, format string, args ...any)) {
 	}
 }
 
+// checkUsed refuses what stands in a spec and has no effect. Defaults are not filled in yet.
+func (m MessageSpec) checkUsed() error {
+	var errs fieldErrors
+	if m.Mode != "" && m.Mode != ModePacket {
+		return nil
+	}
+	const remedy = "leave it out, or set message.mode to \"assemble\" or \"stream\""
+	if m.Max != 0 && m.Max != RPCMaxPayload {
+		bytes, _ := m.Max.MarshalText()
+		errs.bad("message.max", "%s has no effect in mode %q, whose messages have up to %d bytes: "+remedy, bytes, ModePacket, RPCMaxPayload)
+	}
+	if m.InFlight != 0 {
+		errs.bad("message.in_flight", "%d has no effect in mode %q, which keeps no messages: "+remedy, m.InFlight, ModePacket)
+	}
+	if m.Timeout != 0 {
+		errs.bad("message.timeout", "%v has no effect in mode %q, which waits for no further packets: "+remedy, time.Duration(m.Timeout), ModePacket)
+	}
+	return errors.Join(errs...)
+}
+
 func (m MessageSpec) validate(bad func(field, format string, args ...any)) {
 	if !slices.Contains([]MessageMode{ModePacket, ModeStream, ModeAssemble}, m.Mode) {
 		bad("message.mode", "%q is unknown: use packet, stream or assemble", m.Mode)
@@ -318,7 +350,7 @@ func (b *Bytes) UnmarshalText(text []byte) error {
 		}
 		n, err := strconv.ParseUint(strings.TrimSpace(digits), 10, 64-u.shift)
 		if err != nil {
-			return fmt.Errorf("%q is not a size: write it as 4096, 64KiB, 16MiB or 1GiB", text)
+			return fmt.Errorf("%q is not "+sizeForm, text)
 		}
 		*b = Bytes(n << u.shift)
 		return nil
@@ -340,7 +372,7 @@ func (b Bytes) MarshalText() ([]byte, error) {
 func (d *Duration) UnmarshalText(text []byte) error {
 	v, err := time.ParseDuration(string(text))
 	if err != nil {
-		return fmt.Errorf("%q is not a duration: write it as 100us, 20ms or 5s", text)
+		return fmt.Errorf("%q is not "+durationForm, text)
 	}
 	*d = Duration(v)
 	return nil

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"reflect"
-	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -33,12 +32,16 @@ func ReadSpec(path string) (Spec, error) {
 // ParseSpec is ReadSpec of a file whose content is at hand; name stands in its errors.
 func ParseSpec(name string, data []byte) (Spec, error) {
 	var s Spec
-	if err := decodeStrict(name, data, &s); err != nil {
+	body, err := decodeStrict(name, data, &s)
+	if err != nil {
 		return Spec{}, err
+	}
+	if err := s.Message.checkUsed(); err != nil {
+		return Spec{}, locateFields(name, body, err)
 	}
 	s = s.Default()
 	if err := s.Validate(); err != nil {
-		return Spec{}, prefixEach(name, err)
+		return Spec{}, locateFields(name, body, err)
 	}
 	return s, nil
 }
@@ -56,31 +59,33 @@ func (e *FileError) Error() string {
 
 func (e *FileError) Unwrap() error { return e.Err }
 
-// decodeStrict decodes the one YAML document in data into v, and refuses keys that v has no field for.
-func decodeStrict(name string, data []byte, v any) error {
+// decodeStrict decodes the one YAML document in data into v, and returns it as it was parsed. It refuses keys that v has no field for, and
+// values that do not fit theirs.
+func decodeStrict(name string, data []byte, v any) (ast.Node, error) {
 	if len(data) > maxSpecFile {
-		return fmt.Errorf("%s: %d bytes exceed the maximum of %d", name, len(data), maxSpecFile)
+		return nil, fmt.Errorf("%s: %d bytes exceed the maximum of %d", name, len(data), maxSpecFile)
 	}
 	file, err := parser.ParseBytes(data, 0)
 	if err != nil {
-		return locate(name, err)
+		return nil, locate(name, err)
 	}
 	if len(file.Docs) == 1 && file.Docs[0].Body == nil {
-		return fmt.Errorf("%s: is empty", name)
+		return nil, fmt.Errorf("%s: is empty", name)
 	}
 	if len(file.Docs) != 1 {
-		return fmt.Errorf("%s: holds %d YAML documents instead of one", name, len(file.Docs))
+		return nil, fmt.Errorf("%s: holds %d YAML documents instead of one", name, len(file.Docs))
 	}
-	if err := checkPlain(name, file.Docs[0].Body); err != nil {
-		return err
+	body := file.Docs[0].Body
+	if err := checkPlain(name, body); err != nil {
+		return nil, err
 	}
-	if err := checkKeys(name, file.Docs[0].Body, reflect.TypeOf(v)); err != nil {
-		return err
+	if err := checkValue(name, "", body, reflect.TypeOf(v)); err != nil {
+		return nil, err
 	}
 	if err := yaml.NewDecoder(bytes.NewReader(data)).Decode(v); err != nil {
-		return locate(name, err)
+		return nil, locate(name, err)
 	}
-	return nil
+	return body, nil
 }
 
 // checkPlain refuses tags, anchors, aliases and merges: no spec needs them, they make small files large, and the YAML
@@ -106,63 +111,6 @@ func (v *plainVisitor) Visit(node ast.Node) ast.Visitor {
 	return v
 }
 
-// checkKeys reports the keys in node that a value of type t has no field for, and which fields there are.
-func checkKeys(name string, node ast.Node, t reflect.Type) error {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	var errs []error
-	switch n := node.(type) {
-	case *ast.SequenceNode:
-		for _, item := range n.Values {
-			if t.Kind() == reflect.Slice {
-				errs = append(errs, checkKeys(name, item, t.Elem()))
-			}
-		}
-	case *ast.MappingNode:
-		for _, item := range n.Values {
-			errs = append(errs, checkKey(name, item, t))
-		}
-	case *ast.MappingValueNode:
-		errs = append(errs, checkKey(name, n, t))
-	}
-	return errors.Join(errs...)
-}
-
-func checkKey(name string, item *ast.MappingValueNode, t reflect.Type) error {
-	switch t.Kind() {
-	case reflect.Map:
-		return checkKeys(name, item.Value, t.Elem())
-	case reflect.Struct:
-	default:
-		return nil // the decoder reports a mapping in place of something else
-	}
-	key, allowed := item.Key.GetToken(), make([]string, 0, t.NumField())
-	for i := range t.NumField() {
-		field, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ",")
-		if field == key.Value && t.Field(i).Type.Kind() == reflect.Slice && isScalar(item.Value) {
-			at := item.Value.GetToken()
-			return &FileError{name, at.Position.Line, at.Position.Column, fmt.Errorf("%s is a list: write [%s]", field, at.Value)}
-		}
-		if field == key.Value {
-			return checkKeys(name, item.Value, t.Field(i).Type)
-		}
-		allowed = append(allowed, field)
-	}
-	if len(allowed) == 0 {
-		return nil // foreign: anything goes
-	}
-	return &FileError{
-		name, key.Position.Line, key.Position.Column,
-		fmt.Errorf("unknown field %q: use one of %s", key.Value, strings.Join(allowed, ", ")),
-	}
-}
-
-func isScalar(node ast.Node) bool {
-	_, ok := node.(ast.ScalarNode)
-	return ok && node.Type() != ast.NullType
-}
-
 // locate turns an error of the YAML library into a FileError.
 func locate(name string, err error) error {
 	var at yaml.Error
@@ -178,19 +126,6 @@ func locate(name string, err error) error {
 		said = "a tab: YAML indents by spaces"
 	}
 	return &FileError{name, line, column, errors.New(said)}
-}
-
-// prefixEach puts prefix before each of the errors joined in err.
-func prefixEach(prefix string, err error) error {
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return fmt.Errorf("%s: %w", prefix, err)
-	}
-	errs := slices.Clone(joined.Unwrap())
-	for i, e := range errs {
-		errs[i] = fmt.Errorf("%s: %w", prefix, e)
-	}
-	return errors.Join(errs...)
 }
 
 func readBounded(path string) ([]byte, error) {

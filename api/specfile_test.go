@@ -3,6 +3,8 @@ package api
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -42,6 +44,23 @@ func TestParseSpec(t *testing.T) {
 	}
 }
 
+// What the messages of mode assemble take comes on top of what a lambda has anyway, where the spec sets no limit.
+func TestMemoryPaysForMessages(t *testing.T) {
+	for message, want := range map[string]Bytes{
+		"mode: packet":   1 << 20,
+		"mode: stream":   1 << 20,
+		"mode: assemble": 7 << 20, // 64 messages of 64 KiB and a packet: 4.1 MiB, and a third of that
+		"mode: assemble, max: 1KiB, in_flight: 1":             2 << 20,
+		"mode: assemble, max: 64MiB, in_flight: 4096":         MaxMemory,
+		"mode: assemble, max: 1MiB, in_flight: 4, regions: 4": 12 << 20,
+	} {
+		s, err := ParseSpec("lambda.yml", []byte("name: a\nmessage: {"+message+"}\n"))
+		if err != nil || s.Limits.Memory != want {
+			t.Errorf("%s: %d bytes, want %d (%v)", message, s.Limits.Memory, want, err)
+		}
+	}
+}
+
 func TestParseSpecP4(t *testing.T) {
 	s, err := ParseSpec("lambda.yml", []byte("name: web\np4: match/web.p4\nrules: match/web.p4cfg\n"))
 	if err != nil {
@@ -66,19 +85,28 @@ func TestParseSpecRefuses(t *testing.T) {
 		"flow style":            {"{name: a, limits: {ram: 1}}", "lambda.yml:1:20: unknown field \"ram\""},
 		"twice":                 {"name: a\nname: b\n", "lambda.yml:2:1: "},
 		"wrong type":            {"name: [a]\n", "lambda.yml:1:7: "},
-		"wrong size":            {"name: a\nlimits:\n  memory: lots\n", "\"lots\" is not a size"},
-		"wrong duration":        {"name: a\nlimits:\n  time: 7\n", "is not a duration"},
-		"bad name":              {"name: Web\n", "lambda.yml: name: \"Web\" is not a lambda name"},
-		"source elsewhere":      {"name: a\nsource: ../b.c\n", "lambda.yml: source: \"../b.c\" leaves the lambda's directory"},
-		"p4 elsewhere":          {"name: a\np4: /etc/a.p4\n", "lambda.yml: p4: \"/etc/a.p4\" leaves the lambda's directory"},
-		"rules elsewhere":       {"name: a\np4: a.p4\nrules: ../a.p4cfg\n", "lambda.yml: rules: \"../a.p4cfg\" leaves the lambda's directory"},
-		"rules without p4":      {"name: a\nrules: a.p4cfg\n", "lambda.yml: rules: there is no p4 program"},
-		"p4 as a process":       {"name: a\np4: a.p4\ntargets: [process]\n", "lambda.yml: targets: a p4 program works on whole packets"},
-		"once of a stream":      {"name: a\nonce: true\nmessage:\n  mode: stream\n", "lambda.yml: once: in message mode"},
-		"once of a match stage": {"name: a\np4: a.p4\nonce: true\n", "lambda.yml: once: a p4 program"},
-		"once on a card":        {"name: a\nonce: true\noffload: true\n", "lambda.yml: once: a card"},
-		"p4 by messages":        {"name: a\np4: a.p4\nmessage:\n  mode: stream\n", "lambda.yml: message.mode: a p4 program"},
-		"no list":               {"name: a\ntargets: nic\n", "lambda.yml:2:10: targets is a list: write [nic]"},
+		"wrong size":            {"name: a\nlimits:\n  memory: lots\n", "lambda.yml:3:11: limits.memory: \"lots\" is not a size: write it as 4096, 64KiB"},
+		"wrong duration":        {"name: a\nlimits:\n  time: 7\n", "lambda.yml:3:9: limits.time: \"7\" is not a duration: write it as 100us, 20ms or 5s"},
+		"wrong truth":           {"name: a\nonce: maybe\n", "lambda.yml:2:7: once: \"maybe\" is not true or false"},
+		"half a number":         {"name: a\nmessage: {mode: stream, in_flight: 1.5}\n", "lambda.yml:2:36: message.in_flight: \"1.5\" is not a whole number"},
+		"no mapping in a field": {"name: a\nlimits: 5\n", "lambda.yml:2:9: limits: \"5\" is not a mapping: write FIELD: VALUE, with one of the fields memory, time"},
+		"out of range in list":  {"name: a\nservices:\n  - {name: s, protocol: raw, retries: 99, address: host:1}\n", "lambda.yml:3:39: services[0].retries: 99 is not between 0 and 10"},
+		"second target":         {"name: a\ntargets:\n  - nic\n  - gpu\n", "lambda.yml:4:5: targets[1]: \"gpu\" is not a target: use \"nic\" or \"process\""},
+		"left out":              {"services:\n  - protocol: raw\n    address: host:1\nname: a\n", "lambda.yml:2:5: services[0].name: \"\" is not a C identifier"},
+		"max of one packet":     {"name: a\nmessage:\n  max: 64KiB\n", "lambda.yml:3:8: message.max: 64KiB has no effect in mode \"packet\", whose messages have up to 1408 bytes: leave it out, or set message.mode to"},
+		"in flight by packet":   {"name: a\nmessage:\n  mode: packet\n  in_flight: 8\n", "lambda.yml:4:14: message.in_flight: 8 has no effect"},
+		"time-out by packet":    {"name: a\nmessage: {timeout: 1s}\n", "lambda.yml:2:20: message.timeout: 1s has no effect"},
+		"bad name":              {"name: Web\n", "lambda.yml:1:7: name: \"Web\" is not a lambda name"},
+		"source elsewhere":      {"name: a\nsource: ../b.c\n", "lambda.yml:2:9: source: \"../b.c\" leaves the lambda's directory"},
+		"p4 elsewhere":          {"name: a\np4: /etc/a.p4\n", "lambda.yml:2:5: p4: \"/etc/a.p4\" leaves the lambda's directory"},
+		"rules elsewhere":       {"name: a\np4: a.p4\nrules: ../a.p4cfg\n", "lambda.yml:3:8: rules: \"../a.p4cfg\" leaves the lambda's directory"},
+		"rules without p4":      {"name: a\nrules: a.p4cfg\n", "lambda.yml:2:8: rules: there is no p4 program"},
+		"p4 as a process":       {"name: a\np4: a.p4\ntargets: [process]\n", "lambda.yml:3:10: targets: a p4 program works on whole packets"},
+		"once of a stream":      {"name: a\nonce: true\nmessage:\n  mode: stream\n", "lambda.yml:2:7: once: in message mode"},
+		"once of a match stage": {"name: a\np4: a.p4\nonce: true\n", "lambda.yml:3:7: once: a p4 program"},
+		"once on a card":        {"name: a\nonce: true\noffload: true\n", "lambda.yml:2:7: once: a card"},
+		"p4 by messages":        {"name: a\np4: a.p4\nmessage:\n  mode: stream\n", "lambda.yml:4:9: message.mode: a p4 program"},
+		"no list":               {"name: a\ntargets: nic\n", "lambda.yml:2:10: targets: \"nic\" is not a list: write [nic]"},
 		"tab":                   {"name: a\nlimits:\n\tmemory: 1MiB\n", "lambda.yml:3:1: a tab: "},
 		"no mapping":            {"- name: a\n", "lambda.yml:1:1: "},
 		"empty":                 {"", "lambda.yml: "},
@@ -94,6 +122,68 @@ func TestParseSpecRefuses(t *testing.T) {
 				t.Errorf("got  %v\nwant %s", err, tc.want)
 			}
 		})
+	}
+}
+
+// Whatever field has a value of another kind, the error says where, which field, what was found and what is allowed, in the words of a
+// spec and not of Go.
+func TestParseSpecTellsEveryWrongValueAlike(t *testing.T) {
+	fields := 0
+	specFields("", "", reflect.TypeFor[Spec](), func(field, before string, kind reflect.Type) {
+		fields++
+		values := map[string]string{"[[a]]": "a list", "{a: b}": "a mapping"}
+		switch kind {
+		case reflect.TypeFor[bool](), reflect.TypeFor[int](), reflect.TypeFor[Bytes](), reflect.TypeFor[Duration]():
+			values["wrong"] = `"wrong"`
+		}
+		for value, found := range values {
+			text := before + value + strings.Repeat("}", strings.Count(before, "{")-strings.Count(before, "}")) + "\n"
+			text = strings.ReplaceAll(text, "[{", "\n - {") // a sequence has no bracket to close
+			_, err := ParseSpec("lambda.yml", []byte(text))
+			var at *FileError
+			if !errors.As(err, &at) {
+				t.Errorf("%s: got %v", text, err)
+				continue
+			}
+			line, column := 1+strings.Count(text, "\n")-1, strings.LastIndex(text, value)-strings.LastIndex(strings.TrimSuffix(text, "\n"), "\n")
+			if kind.Kind() == reflect.Slice && value == "[[a]]" { // the list's element is wrong
+				column, field = column+1, field+"[0]"
+			}
+			if at.Line != line || at.Column != column {
+				t.Errorf("%s: got %d:%d, want %d:%d", text, at.Line, at.Column, line, column)
+			}
+			if want := fmt.Sprintf("%s: %s is not ", field, found); !strings.HasPrefix(at.Err.Error(), want) {
+				t.Errorf("%s: got %v, want %s", text, at, want)
+			}
+			field = strings.TrimSuffix(field, "[0]")
+			for _, word := range []string{"api.", "unmarshal", "struct", "bool", "uint", "string"} {
+				if strings.Contains(err.Error(), word) {
+					t.Errorf("%s: Go's word %q in %v", text, word, err)
+				}
+			}
+		}
+	})
+	if fields < 25 {
+		t.Errorf("tried %d fields only", fields)
+	}
+}
+
+// specFields calls f with each field of a spec that is no mapping, its path, and the YAML that leads to its value.
+func specFields(path, before string, t reflect.Type, f func(field, before string, kind reflect.Type)) {
+	for i, name := range fieldsOf(t) {
+		kind := t.Field(i).Type
+		if kind.Kind() == reflect.Pointer {
+			kind = kind.Elem()
+		}
+		field, lead := path+name, before+name+": "
+		switch {
+		case kind.Kind() == reflect.Struct:
+			specFields(field+".", lead+"{", kind, f)
+		case kind.Kind() == reflect.Slice && kind.Elem().Kind() == reflect.Struct:
+			specFields(field+"[0].", lead+"[{", kind.Elem(), f)
+		default:
+			f(field, lead, kind)
+		}
 	}
 }
 

@@ -72,7 +72,7 @@ func ReadStack(path string) ([]StackFunction, error) {
 // ParseStack is ReadStack of a file whose content is at hand.
 func ParseStack(path string, data []byte) ([]StackFunction, error) {
 	var s stack
-	if err := decodeStrict(path, data, &s); err != nil {
+	if _, err := decodeStrict(path, data, &s); err != nil {
 		return nil, err
 	}
 	if len(s.Functions) == 0 {

@@ -254,14 +254,22 @@ func describe(a *Artifact) error {
 		}
 	}
 	if limit := uint64(m.Spec.Limits.Memory); m.Memory > limit {
-		remedy := "raise it"
-		if m.Spec.Message.Mode == api.ModeAssemble {
-			remedy += ", or lower message.max and message.in_flight"
-		}
 		return fmt.Errorf("%w: the objects of lambda %s take %d bytes, limits.memory allows %d: %s (the largest: %s)",
-			sandbox.ErrLimit, m.Spec.Name, m.Memory, limit, remedy, largestObjects(a.BPF))
+			sandbox.ErrLimit, m.Spec.Name, m.Memory, limit, memoryRemedy(m.Spec), largestObjects(a.BPF))
 	}
 	return nil
+}
+
+// memoryRemedy says what helps where the objects are too large.
+func memoryRemedy(s api.Spec) string {
+	remedy := "raise it"
+	if s.Limits.Memory == api.MaxMemory {
+		remedy = "that is the most, so make them smaller"
+	}
+	if s.Message.Mode == api.ModeAssemble {
+		remedy += ", or lower message.max and message.in_flight"
+	}
+	return remedy
 }
 
 func describeBPF(a *Artifact) error {

@@ -270,6 +270,7 @@ func TestBuildRefuses(t *testing.T) {
 		want         string
 	}{
 		"too much memory":          {"limits: {memory: 64KiB}\n", include + "uint8_t table[65536];\nint probe" + body + " { return table[match_data->room & 0xffff]; }\n", sandbox.ErrLimit, "limits.memory allows 65536: raise it (the largest: table 65536"},
+		"more than there may be":   {"message: {mode: assemble, max: 16MiB}\n", entry(""), sandbox.ErrLimit, "limits.memory allows 268435456: that is the most, so make them smaller, or lower message.max and"},
 		"kernel memory":            {"", entry("char c; if (!bpf_probe_read_kernel(&c, 1, (void *)match_data->request)) return c;"), ErrForbidden, "probe.c:2: in"},
 		"redirect":                 {"", entry("return bpf_redirect(1, 0);"), ErrForbidden, "bpf_redirect"},
 		"may_goto":                 {"", entry(`asm volatile goto(".byte 0xe5; .byte 0; .short 0; .long 0" :::: out); out:`), ErrForbidden, "may_goto"},
@@ -302,6 +303,21 @@ func TestBuildRefuses(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 		})
+	}
+}
+
+// The defaults of mode assemble work together, also where recursion takes its part of the memory.
+func TestBuildAssemblesByDefault(t *testing.T) {
+	const source = "#include \"lambda.h\"\nstatic uint8_t table[700 << 10];\n" +
+		"static uint32_t sum(uint32_t n) { return n < 2 ? n : sum(n - 1) + sum(n - 2); }\n" +
+		"int probe" + body + " { table[match_data->room % sizeof(table)]++; return sum(match_data->payload_len) ? RETURN_DROP : lambda_reply(headers, 0, 1); }\n"
+	for _, message := range []string{"{mode: assemble}", "{mode: assemble, max: 1MiB, in_flight: 4, regions: 4}", "{mode: assemble, max: 1KiB, in_flight: 5}"} {
+		a, err := Build(t.Context(), lambdaWith(t, "name: probe\nlimits: {time: 10ms}\nmessage: "+message+"\n", source), Options{})
+		if err != nil {
+			t.Errorf("%s: %v", message, err)
+		} else if _, err := a.Object(api.TargetNIC); err != nil {
+			t.Errorf("%s: %v", message, err)
+		}
 	}
 }
 

@@ -77,10 +77,10 @@ func deployCommand(o *options) *cobra.Command {
 	set.StringVar(&flags.image, "image", "", "deploy what build printed, in place of a directory")
 	set.StringSliceVar(&flags.targets, "targets", nil, "targets in order of preference, in place of the spec's: nic,process")
 	set.StringSliceVar(&flags.targets, "target", nil, "one target, in place of the spec's: nic or process")
-	set.StringToStringVar(&flags.services, "service", nil, "address of an external service: NAME=IP:PORT or NAME=host:PORT, several in quotes with spaces between")
-	set.StringToStringVarP(&flags.env, "env", "e", nil, "variables to keep with the function: NAME=VALUE")
-	set.StringToStringVarP(&flags.labels, "label", "l", nil, "labels: NAME=VALUE")
-	set.StringToStringVar(&flags.annotations, "annotation", nil, "annotations: NAME=VALUE")
+	set.StringToStringVar(&flags.services, "service", nil, "address of an external service: `NAME=IP:PORT` or NAME=host:PORT, several in quotes with spaces between")
+	set.StringToStringVarP(&flags.env, "env", "e", nil, "variables to keep with the function: `NAME=VALUE`")
+	set.StringToStringVarP(&flags.labels, "label", "l", nil, "labels: `NAME=VALUE`")
+	set.StringToStringVar(&flags.annotations, "annotation", nil, "annotations: `NAME=VALUE`")
 	return cmd
 }
 

@@ -64,7 +64,7 @@ func description(f *api.Function) [][]string {
 		{"state", string(f.State)},
 	}
 	if f.Reason != "" {
-		rows = append(rows, []string{"reason", f.Reason})
+		rows = append(rows, lines("reason", f.Reason)...)
 	}
 	if f.Spec.P4 != "" && f.Endpoint.IsValid() {
 		rows = append(rows, []string{"asked", "it " + askStage(f)})
@@ -87,10 +87,19 @@ func description(f *api.Function) [][]string {
 	}
 	rows = append(rows, []string{"targets", strings.Join(targets, ", ")})
 	for _, r := range f.Refused {
-		rows = append(rows, []string{"not on " + string(r.Target), r.Reason})
+		rows = append(rows, lines("not on "+string(r.Target), r.Reason)...)
 	}
 	for _, s := range f.Spec.Services {
 		rows = append(rows, []string{"service " + s.Name, fmt.Sprintf("%s at %s", s.Protocol, strings.Join(s.Servers(), ", "))})
+	}
+	return rows
+}
+
+// lines has a row for each line of what is said, for a table joins the lines of a cell.
+func lines(head, text string) (rows [][]string) {
+	for line := range strings.SplitSeq(text, "\n") {
+		rows = append(rows, []string{head, line})
+		head = ""
 	}
 	return rows
 }

@@ -74,7 +74,7 @@ func invokeCommand(o *options) *cobra.Command {
 	set.StringVar(&flags.file, "file", "", "a file with the request's bytes, - for standard input")
 	set.StringVarP(&flags.out, "out", "o", "", "a file for the answer")
 	set.StringVarP(&flags.method, "method", "m", "0", "the λ-RPC method, whose meaning is the lambda's")
-	set.TextVar(&flags.timeout, "timeout", api.Duration(0), "how long to wait in all, as 500ms or 5s")
+	set.TextVar(&flags.timeout, "timeout", api.Duration(0), "how long to wait in all, a `duration` as 500ms or 5s; 0s: until nothing comes for five seconds")
 	return cmd
 }
 

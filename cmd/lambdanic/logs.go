@@ -1,16 +1,22 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/openfaas/faas-provider/logs"
 	"github.com/spf13/cobra"
 
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/cmd/lambdanic/internal/ui"
 	"github.com/lambdanic/lambdanic/internal/daemon"
+	"github.com/lambdanic/lambdanic/internal/store"
 )
 
 func logsCommand(o *options) *cobra.Command {
@@ -21,7 +27,7 @@ func logsCommand(o *options) *cobra.Command {
 		Short: "Show what the daemon said, of one function or of all",
 		Long: "Show what the daemon said since it came up: what was deployed, refused and removed, and which functions failed, how often and why.\n" +
 			"Without a name, all functions are shown, and what is of none. What an earlier daemon said stands in daemon.log in the data directory, where\n" +
-			"it ran in the background.",
+			"it ran in the background. A name that no function has or had is an error, unless --follow waits for it.",
 		Example:           "  lambdanic logs\n  lambdanic logs web_server --since 10m\n  lambdanic logs --tail 20 --follow",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeFunctions(o, 1),
@@ -35,6 +41,12 @@ func logsCommand(o *options) *cobra.Command {
 			}
 			if len(args) == 1 {
 				r.Name, r.Namespace = qualified(args[0], r.Namespace)
+				switch err := heardOf(cmd.Context(), c, r); {
+				case err != nil && r.Follow && errors.Is(err, store.ErrNotFound): // it may come
+					fmt.Fprintf(cmd.ErrOrStderr(), "%s %v\n", ui.Colour(cmd.ErrOrStderr(), ui.Yellow, "waiting:"), err)
+				case err != nil:
+					return err
+				}
 			}
 			if since > 0 {
 				from := time.Now().Add(-since)
@@ -46,9 +58,24 @@ func logsCommand(o *options) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVarP(&r.Namespace, "namespace", "n", "", "only this namespace")
 	flags.IntVar(&r.Tail, "tail", 0, "only the last so many lines of what is there; 0 for all")
-	flags.DurationVar(&since, "since", 0, "only what was said in this time")
+	flags.DurationVar(&since, "since", 0, "only what was said in the last `duration`, as 90s or 10m; 0s for all")
 	flags.BoolVarP(&r.Follow, "follow", "f", false, "go on with what is said from now on, until ^C")
 	return cmd
+}
+
+// heardOf says whether there is the function that r names, or was one that the daemon still has records of.
+func heardOf(ctx context.Context, c *daemon.Client, r logs.Request) error {
+	in := cmp.Or(r.Namespace, api.DefaultNamespace)
+	list, err := c.List(ctx, in)
+	if err != nil || slices.ContainsFunc(list, func(f api.Function) bool { return f.Name == r.Name }) {
+		return err
+	}
+	said := false
+	last := logs.Request{Name: r.Name, Namespace: r.Namespace, Tail: 1}
+	if err := c.Logs(ctx, last, func(logs.Message) error { said = true; return nil }); err != nil || said {
+		return err
+	}
+	return fmt.Errorf("%w: %s/%s, and nothing was said of one: `lambdanic list` names them all", store.ErrNotFound, in, r.Name)
 }
 
 // showLogs prints what r asks for. The daemon ends a stream some time; who follows asks for the next.

@@ -69,6 +69,7 @@ func root() *cobra.Command {
 		// Without something to run, cobra looks at no arguments.
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	cmd.SetFlagErrorFunc(unknownFlag)
 	cmd.SetVersionTemplate("{{.Version}}\n")
 	flags := cmd.PersistentFlags()
 	instance := os.Getenv("LAMBDANIC_INSTANCE")

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/google/shlex"
+	"github.com/openfaas/faas-provider/logs"
 	"github.com/openfaas/faas-provider/types"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -318,6 +319,110 @@ func TestDownWithoutInstance(t *testing.T) {
 	run := fakeDaemon(t, nil)
 	if out, err := run("down", "--name", "nosuch"); err != nil || !strings.Contains(out, "there is no instance nosuch") {
 		t.Errorf("%q (%v)", out, err)
+	}
+}
+
+// A misspelt flag gets the nearest of its command, and a negative number is told what to do.
+func TestUnknownFlag(t *testing.T) {
+	run := fakeDaemon(t, nil)
+	for want, args := range map[string][]string{
+		"unknown flag: --timeut: did you mean --timeout?":      {"invoke", "x", "--timeut", "5s"},
+		"unknown flag: --detatch: did you mean --detach?":      {"up", "--detatch"},
+		"unknown flag: --jsno: did you mean --json?":           {"list", "--jsno"}, // of all commands
+		"unknown flag: --namespac: did you mean --namespace?":  {"object", "read", "x", "y", "--namespac=z"},
+		"unknown flag: --xyzzyx: `lambdanic list --help`":      {"list", "--xyzzyx"},
+		"unknown shorthand flag: 'q' in -q: `lambdanic list -": {"list", "-q"},
+		"did you mean --peer or --peer-qpn?":                   {"rdma", "qp", "add", "x", "--pee", "1"}, // and not --psn
+		"in -timeout: did you mean --timeout?":                 {"invoke", "x", "-timeout", "5s"},
+		"`lambdanic object write ... -- -17`":                  {"object", "write", "x", "y", "-17"},
+	} {
+		if _, err := run(args...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v, want %q", args, err, want)
+		}
+	}
+	if _, err := run("up", "--ready-f"); err == nil || strings.Contains(err.Error(), "--"+daemon.ReadyFlag) {
+		t.Errorf("a hidden flag is shown: %v", err)
+	}
+}
+
+// Each flag's value has a name that says what it is, and durations say their default, which has a unit.
+func TestFlagsShowTheirValues(t *testing.T) {
+	durations := 0
+	commands(root(), func(cmd *cobra.Command) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			name, usage := pflag.UnquoteUsage(f)
+			if f.Hidden || f.Value.Type() == "bool" {
+				return
+			}
+			if name == "" || name == "stringToString" {
+				t.Errorf("%s --%s: the value's name is %q", cmd.CommandPath(), f.Name, name)
+			}
+			own, ok := f.Value.(interface{ Get() any })
+			if ok {
+				_, ok = own.Get().(*api.Duration)
+			}
+			if !ok && f.Value.Type() != "duration" {
+				return
+			}
+			durations++
+			help := cmd.LocalFlags().FlagUsages()
+			if shown := "(default " + f.DefValue + ")"; name != "duration" || !strings.Contains(help, shown) && !strings.Contains(usage, f.DefValue+" for all") {
+				t.Errorf("%s --%s: the value is %q, and its default %s does not stand in\n%s", cmd.CommandPath(), f.Name, name, f.DefValue, help)
+			}
+		})
+	})
+	if durations < 3 {
+		t.Errorf("looked at %d durations only", durations)
+	}
+}
+
+// A name that no function has or had is an error; who follows may wait for it to come.
+func TestLogsOfWhatThereIsNot(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /system/functions", func(w http.ResponseWriter, r *http.Request) {
+		if in := r.URL.Query().Get("namespace"); in != "default" {
+			t.Errorf("namespace %q", in)
+		}
+		_ = json.NewEncoder(w).Encode([]api.Function{{Name: "quiet", Namespace: "default"}})
+	})
+	mux.HandleFunc("GET /system/logs", func(w http.ResponseWriter, r *http.Request) {
+		if q := r.URL.Query(); q.Get("name") == "removed" && !q.Has("since") {
+			_ = json.NewEncoder(w).Encode(logs.Message{Name: "removed", Text: "function is removed"})
+		} else if q.Get("follow") == "true" {
+			http.Error(w, "the daemon ends", http.StatusServiceUnavailable)
+		}
+	})
+	run := fakeDaemon(t, mux)
+	if out, err := run("logs", "nosuch"); err == nil || !strings.Contains(err.Error(), "no such function: default/nosuch") || !strings.Contains(err.Error(), "`lambdanic list`") {
+		t.Errorf("%q (%v)", out, err)
+	}
+	if out, err := run("logs", "removed"); err != nil || !strings.HasSuffix(out, "function is removed\n") {
+		t.Errorf("of one that is removed: %q (%v)", out, err)
+	}
+	for _, args := range [][]string{{"quiet"}, {"quiet.default", "--tail", "3"}, {"removed", "--since", "1m"}, {"-n", "nosuch"}} {
+		if out, err := run(append([]string{"logs"}, args...)...); err != nil || out != "" {
+			t.Errorf("%v: %q (%v)", args, out, err)
+		}
+	}
+	if out, err := run("logs", "nosuch", "--follow"); err == nil || err.Error() != "the daemon ends" || !strings.Contains(out, "waiting: no such function: default/nosuch") {
+		t.Errorf("%q (%v)", out, err)
+	}
+}
+
+// Each line of a reason stands on one of its own.
+func TestDescribeKeepsLines(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /system/function/web", func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(api.Function{
+			Name: "web", Reason: "remove the lambda first to start anew\nrevision 2 serves on",
+			Refused: []api.Refusal{{Target: api.TargetNIC, Reason: "one\ntwo"}},
+		})
+	})
+	out, err := fakeDaemon(t, mux)("describe", "web")
+	for _, want := range []string{`(?m)^reason +remove the lambda first to start anew$\n^ +revision 2 serves on$`, `(?m)^not on nic +one$\n^ +two$`} {
+		if err != nil || !regexp.MustCompile(want).MatchString(out) {
+			t.Errorf("%s (%v), want %s", out, err, want)
+		}
 	}
 }
 

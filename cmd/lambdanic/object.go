@@ -100,10 +100,11 @@ func objectWriteCommand(o *options, namespace *string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "write NAME[.NAMESPACE] OBJECT [VALUE]",
 		Short: "Write an object, and let go on what waits for it",
-		Long: "Write an object. VALUE is a number, or as many bytes as the object has, in hex behind \"hex:\". Requests that wait for the\n" +
-			"host then run again.",
-		Example: "  lambdanic object write image_transformer image --file image.raw\n  lambdanic object write image_transformer image_ready 1",
-		Args:    cobra.RangeArgs(2, 3),
+		Long: "Write an object. VALUE is a number, or as many bytes as the object has, in hex behind \"hex:\". A negative number\n" +
+			"stands behind \"--\", as it is no flag. Requests that wait for the host then run again.",
+		Example: "  lambdanic object write image_transformer image --file image.raw\n  lambdanic object write image_transformer image_ready 1\n" +
+			"  lambdanic object write image_transformer image_ready -- -1",
+		Args: cobra.RangeArgs(2, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if (file != "") == (len(args) == 3) {
 				return fmt.Errorf("give a VALUE or --file: write `%s`", cmd.UseLine())

@@ -74,7 +74,7 @@ func regionAddCommand(o *options, namespace *string) *cobra.Command {
 			return regionTable(cmd, *region)
 		},
 	}
-	cmd.Flags().TextVar(&r.Length, "length", api.Bytes(0), "bytes, as 64KiB or 16MiB; 0: as many as the lambda's message may have")
+	cmd.Flags().TextVar(&r.Length, "length", api.Bytes(0), "a `size` as 64KiB or 16MiB; 0: as many as the lambda's message may have")
 	cmd.Flags().Uint32Var(&r.Method, "method", 0, "method that the lambda sees of what comes without a number")
 	return cmd
 }
@@ -160,7 +160,7 @@ func queuePairAddCommand(o *options, namespace *string) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.TextVar(&r.Peer, "peer", netip.Addr{}, "the peer's IP address")
+	f.TextVar(&r.Peer, "peer", netip.Addr{}, "the peer's IP `address`")
 	f.Var((*number24)(&r.PeerQPN), "peer-qpn", "the peer's number of its queue pair")
 	f.Var((*number24)(&r.PSN), "psn", "the sequence number of the peer's first packet")
 	f.IntVar(&r.MTU, "mtu", 1024, "payload of a packet: 256, 512, 1024, 2048 or 4096")

@@ -48,7 +48,7 @@ func testCommand(o *options) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringSliceVar(&targets, "target", nil, "where to ask, in place of the spec's targets: nic, process, or both with a comma between")
-	cmd.Flags().StringToStringVar(&services, "service", nil, "address of an external service: NAME=IP:PORT or NAME=host:PORT")
+	cmd.Flags().StringToStringVar(&services, "service", nil, "address of an external service: `NAME=IP:PORT` or NAME=host:PORT")
 	return cmd
 }
 
