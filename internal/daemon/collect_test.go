@@ -16,7 +16,7 @@ import (
 // ageArtifact makes an artifact older than the ones that are kept for a deploy to come.
 func ageArtifact(t *testing.T, p Paths, image string) {
 	t.Helper()
-	_, digest, _ := strings.Cut(image, "@")
+	digest := artifact.DigestOf(image)
 	long := time.Now().Add(-2 * keepUnused)
 	if err := os.Chtimes(filepath.Join(p.Artifacts(), "blobs", strings.Replace(digest, ":", "/", 1)), long, long); err != nil {
 		t.Fatal(err)
@@ -35,11 +35,10 @@ func TestUnusedArtifactsGo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, digest, _ := strings.Cut(a.Image, "@")
 		if old {
 			ageArtifact(t, p, a.Image)
 		}
-		return digest
+		return artifact.DigestOf(a.Image)
 	}
 	deploy := func(name, digest string) {
 		t.Helper()

@@ -23,7 +23,7 @@ func (c *collector) collect(used func(string) bool) ([]string, error) {
 	c.asked++
 	c.used = ""
 	for _, last := range "0123456789abcde" {
-		if used(digestOf(image(string(last)))) {
+		if used(artifact.DigestOf(image(string(last)))) {
 			c.used += string(last)
 		}
 	}
@@ -92,7 +92,7 @@ func TestCollectKeepsWhatIsAwaited(t *testing.T) {
 	seen := map[string]bool{}
 	n.Collect = func(used func(string) bool) ([]string, error) {
 		for _, last := range "01234" {
-			seen[string(last)] = used(digestOf(image(string(last))))
+			seen[string(last)] = used(artifact.DigestOf(image(string(last))))
 		}
 		return nil, nil
 	}

@@ -49,7 +49,7 @@ func (m *Manager) checkAll(rs []Request) (fs []store.Function, artifacts []*arti
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", r.Name, err)
 		}
-		a, err := m.Artifacts.Get(digestOf(r.Image))
+		a, err := m.Artifacts.Get(artifact.DigestOf(r.Image))
 		if err != nil {
 			return nil, nil, fmt.Errorf("load image %s: %w", r.Image, err)
 		}
