@@ -55,7 +55,7 @@ type Daemon struct {
 	journal *journal.Journal
 }
 
-// keepUnused is how long an artifact is kept for the deploy that it was built for.
+// keepUnused is how long an artifact is kept for the deploy that it was built for, or for one that goes back to it.
 const keepUnused = time.Hour
 
 // journalSize is how many records of its log a daemon keeps for `lambdanic logs`.

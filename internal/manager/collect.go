@@ -23,12 +23,14 @@ func (m *Manager) claim(rs ...Request) (undo func()) {
 	return func() { count(-1) }
 }
 
-// collect deletes artifacts that neither a function nor a change in progress needs. Nothing depends on it.
+// collect deletes artifacts that neither a function nor a change in progress needs and that were not used lately. It is called as a
+// change begins, which makes what is in use then young: what the change replaces or removes can be deployed again for a while. Nothing
+// depends on it.
 func (m *Manager) collect(ctx context.Context) {
 	if m.Collect == nil {
 		return
 	}
-	ctx, cancel := own(ctx, writeLimit)
+	ctx, cancel := context.WithTimeout(ctx, writeLimit)
 	defer cancel()
 	used, err := m.artifacts(ctx)
 	if err != nil {

@@ -41,7 +41,7 @@ type Config struct {
 	Build func(ctx context.Context, source []byte) (a *artifact.Artifact, log string, err error)
 	// Fuse makes one artifact of several, which Artifacts then has.
 	Fuse func(ctx context.Context, members []*artifact.Artifact) (*artifact.Artifact, error)
-	// Collect, where set, deletes the artifacts that are not used and were not built lately, and returns their digests.
+	// Collect, where set, deletes the artifacts that are not used and were not built or used lately, and returns their digests.
 	Collect func(used func(digest string) bool) ([]string, error)
 	Log     *slog.Logger
 	// Room, where set, refuses a change for which there is no disk space. Removing a function needs none.
