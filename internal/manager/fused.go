@@ -26,7 +26,7 @@ func (m *Manager) DeployFused(ctx context.Context, rs []Request) ([]api.Function
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("build: %w", ctx.Err())
 	} else if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrBuild, err)
+		return nil, buildError(err)
 	}
 	fused := &store.Fused{Artifact: program.Manifest.Spec.Name + "@" + program.Digest}
 	for i, member := range program.Manifest.Members {

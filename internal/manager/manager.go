@@ -21,6 +21,7 @@ import (
 	"sync"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/compiler/artifact"
 	"github.com/lambdanic/lambdanic/internal/store"
 	"github.com/lambdanic/lambdanic/internal/worker"
@@ -131,9 +132,17 @@ func (m *Manager) BuildSource(ctx context.Context, source []byte) (*api.Artifact
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("build: %w", ctx.Err())
 	} else if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrBuild, err)
+		return nil, buildError(err)
 	}
 	return a.Summary(log), nil
+}
+
+// buildError tells a source that does not compile from a node that cannot compile it.
+func buildError(err error) error {
+	if compiler.NodeFailed(err) {
+		return fmt.Errorf("this node failed to build, through no fault of the source: %w", err)
+	}
+	return fmt.Errorf("%w: %w", ErrBuild, err)
 }
 
 // Request asks for a deploy.
