@@ -185,8 +185,9 @@ func (d *Daemon) lookup(namespace, name string) (gateway.Route, bool) {
 }
 
 // canBeAsked says whether a request to the lambda is one packet that may get lost and needs no other packet to be answered (nic.Ask).
+// A match stage never is: the gateway answers for it.
 func canBeAsked(s *api.Spec) bool {
-	return s.Message.Mode == api.ModePacket && len(s.Services) == 0 && !s.Once && s.P4 == ""
+	return s.Message.Mode == api.ModePacket && len(s.Services) == 0 && !s.Once
 }
 
 func (d *Daemon) describe(host string) api.Node {
