@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/opencontainers/go-digest"
@@ -38,6 +39,13 @@ type Options struct {
 // one that waits. The slowest CPUs that compile are some twenty times slower than a server's: emulated ones, and those on cards.
 var limits = sandbox.Limits{
 	Wall: 2 * time.Minute, CPU: time.Minute, Memory: 1 << 30, Scratch: 64 << 20, Output: 16 << 20, Processes: 16,
+}
+
+// NodeFailed says whether a build failed through no fault of its source: a tool or the sandbox is missing, the machine is too busy, or
+// the kernel refused something.
+func NodeFailed(err error) bool {
+	return errors.Is(err, ErrToolchain) || errors.Is(err, sandbox.ErrUnavailable) || errors.Is(err, sandbox.ErrBusy) ||
+		errors.As(err, new(syscall.Errno))
 }
 
 // Build compiles the lambda in the directory dir, which holds lambda.yml and its C source. Where the source is at fault, the

@@ -205,6 +205,8 @@ static int call_at(struct journey *j, struct lambdanic *c, struct lambdanic_repl
 			abandon_calls(c, errno);
 		if (!c->waited)
 			break;
+		refused = c->network_error_at != refused_at; /* while a question is under way, it is about this, too */
+		refused_at = c->network_error_at;
 		if (q.fd >= 0) {
 			k->moved = look_up(j, &q);
 			if (k->moved)
@@ -212,12 +214,9 @@ static int call_at(struct journey *j, struct lambdanic *c, struct lambdanic_repl
 			else if (q.fd >= 0)
 				wait_for_either(c, &q, now);
 			now = now_ns();
-		} else {
-			refused = c->network_error_at != refused_at;
-			refused_at = c->network_error_at;
-			if (exchange_asks(&k->x, refused))
-				inquiry_begin(&q, &d->at, now + d->options.timeout_ms * MS, d->credentials,
-					      d->name_space, j->known->name);
+		} else if (exchange_asks(&k->x, refused)) {
+			inquiry_begin(&q, &d->at, now + d->options.timeout_ms * MS, d->credentials, d->name_space,
+				      j->known->name);
 		}
 		j->moved = k->x.moved;
 	}

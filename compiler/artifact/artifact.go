@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/opencontainers/go-digest"
 	"github.com/opencontainers/image-spec/specs-go"
@@ -66,6 +67,12 @@ func (a *Artifact) Object(t api.Target) ([]byte, error) {
 func (a *Artifact) Summary(log string) *api.Artifact {
 	m := a.Manifest
 	return &api.Artifact{Image: m.Spec.Name + "@" + a.Digest, Spec: m.Spec, Log: log, Refused: m.Refused}
+}
+
+// DigestOf is the second half of an image, NAME@sha256:..., and names its artifact in a store.
+func DigestOf(image string) string {
+	_, digest, _ := strings.Cut(image, "@")
+	return digest
 }
 
 // Seal fills in the digests of a's parts, and its own.

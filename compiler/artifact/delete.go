@@ -95,7 +95,7 @@ func (s *Store) parts(d ispec.Descriptor) ([]digest.Digest, error) {
 	return parts, nil
 }
 
-// touch makes an artifact as young as one that was just built.
+// touch makes an artifact as young as one that was just built. It needs no space.
 func (s *Store) touch(name string) error {
 	d := digest.Digest(name)
 	if d.Validate() != nil {
@@ -119,19 +119,19 @@ func (s *Store) Renew() error {
 	return nil
 }
 
-// Collect deletes the artifacts that are not in use and were last built before a time, and returns their digests. A build that
-// finds its artifact in the store counts as one. What a build left that failed goes, too.
+// Collect deletes the artifacts that are not in use and were last built, or in use when Collect was called, before a time, and returns
+// their digests. A build that finds its artifact in the store counts as one. What a build left that failed goes, too.
 func (s *Store) Collect(used func(name string) bool, before time.Time) (deleted []string, err error) {
 	names, err := s.List()
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range names {
-		if used(name) {
-			continue
-		}
 		gone := false
 		err := s.locked(func() error {
+			if used(name) {
+				return s.touch(name)
+			}
 			built, err := s.built(name)
 			if err != nil || !built.Before(before) {
 				return err
@@ -140,7 +140,7 @@ func (s *Store) Collect(used func(name string) bool, before time.Time) (deleted 
 			return s.delete(name)
 		})
 		switch {
-		case errors.Is(err, ErrNotFound): // somebody else was faster
+		case errors.Is(err, ErrNotFound), errors.Is(err, fs.ErrNotExist): // somebody else was faster, or it is broken
 		case err != nil:
 			return deleted, fmt.Errorf("delete artifact %s: %w", name, err)
 		case gone:

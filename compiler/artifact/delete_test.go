@@ -57,8 +57,8 @@ func TestCollect(t *testing.T) {
 	if _, err := os.Stat(stray); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("what a build left: %v", err)
 	}
-	if got := collect(t, s, before, used.Digest); len(got) > 0 {
-		t.Errorf("deleted %v at the second time", got)
+	if got := collect(t, s, before); len(got) > 0 {
+		t.Errorf("deleted %v, which was in use just now", got)
 	}
 }
 
@@ -96,6 +96,9 @@ func TestCollectMeetsBrokenFiles(t *testing.T) {
 	if err := os.Remove(s.path(blobsDir, digest.Digest(b.Digest).Encoded())); err != nil {
 		t.Fatal(err)
 	}
+	if got := collect(t, s, time.Now().Add(time.Hour), a.Digest, b.Digest, c.Digest); len(got) > 0 {
+		t.Errorf("deleted %v, which are in use", got)
+	}
 	if got := collect(t, s, time.Now().Add(time.Hour), a.Digest, c.Digest); !slices.Equal(got, []string{b.Digest}) {
 		t.Errorf("deleted %v, want %s, whose manifest is gone", got, b.Digest)
 	}
@@ -120,13 +123,23 @@ func TestDeleteOnAFullDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, b := put(t, s, sample("a")), put(t, s, sample("b"))
+	a, b, c := put(t, s, sample("a")), put(t, s, sample("b")), put(t, s, sample("c"))
+	long := time.Now().Add(-48 * time.Hour)
+	for _, old := range []*Artifact{b, c} {
+		age(t, s, old.Digest, long)
+	}
 	smalldisk.Fill(t, disk)
-	if err := s.Put(sample("c")); !space.Is(err) {
+	if err := s.Put(sample("d")); !space.Is(err) {
 		t.Fatalf("put says %v", err)
 	}
 	if err := s.Delete(a.Digest); err != nil {
 		t.Fatal(err)
+	}
+	if got := collect(t, s, long.Add(time.Hour), b.Digest); !slices.Equal(got, []string{c.Digest}) {
+		t.Errorf("deleted %v, want %s", got, c.Digest)
+	}
+	if got := collect(t, s, long.Add(time.Hour)); len(got) > 0 {
+		t.Errorf("deleted %v, which was in use just now", got)
 	}
 	if list, err := s.List(); err != nil || !slices.Equal(list, []string{b.Digest}) {
 		t.Errorf("left is %v (%v)", list, err)

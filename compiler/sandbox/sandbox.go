@@ -27,6 +27,8 @@ var (
 	ErrUnavailable = errors.New("sandbox unavailable")
 	// ErrLimit says that the tool was stopped at one of its limits.
 	ErrLimit = errors.New("limit exceeded")
+	// ErrBusy says that this may be for what else the machine has to do.
+	ErrBusy = errors.New("the machine may be busy or short of memory, try again")
 )
 
 // ExitError says that the tool ran and failed.
@@ -73,7 +75,8 @@ var (
 const outputLimit = time.Minute
 
 // Run runs c, when it is its turn, and returns what it printed. The error is an ExitError where the tool itself failed, ErrLimit where
-// it was stopped, ErrUnavailable where no sandbox can be had; the last two are wrapped with what to do.
+// it was stopped, with ErrBusy where that may be through no fault of its input, ErrUnavailable where no sandbox can be had; the last three
+// are wrapped with what to do.
 func Run(ctx context.Context, c Command) (stdout, stderr []byte, err error) {
 	bwrap, err := exec.LookPath("bwrap")
 	if err != nil {
@@ -155,12 +158,12 @@ func (c *Command) classify(err error, diag []byte) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, exec.ErrWaitDelay):
-		return fmt.Errorf("%w: the output did not end within %v of the tool: the machine is too busy, try again", ErrLimit, outputLimit)
+		return fmt.Errorf("%w: the output did not end within %v of the tool: %w", ErrLimit, outputLimit, ErrBusy)
 	case !errors.As(err, &exit):
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() { // bwrap itself, not the tool
-		return fmt.Errorf("%w: killed from outside the sandbox (%v): the machine may be short of memory, try again", ErrLimit, status.Signal())
+		return fmt.Errorf("%w: killed from outside the sandbox (%v): %w", ErrLimit, status.Signal(), ErrBusy)
 	}
 	line, _, _ := strings.Cut(string(diag), "\n")
 	for _, wrapper := range []string{"bwrap: ", "prlimit: "} {
@@ -173,7 +176,7 @@ func (c *Command) classify(err error, diag []byte) error {
 	case syscall.SIGXCPU:
 		return fmt.Errorf("%w: more than %d s of CPU time: make the source smaller, or build it on a faster machine", ErrLimit, seconds(c.Limits.CPU))
 	case syscall.SIGKILL:
-		return fmt.Errorf("%w: killed in the sandbox: the machine may be short of memory, try again", ErrLimit)
+		return fmt.Errorf("%w: killed in the sandbox: %w", ErrLimit, ErrBusy)
 	case syscall.SIGXFSZ:
 		return fmt.Errorf("%w: too large a file", ErrLimit)
 	default:

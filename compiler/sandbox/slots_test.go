@@ -94,7 +94,7 @@ func TestRunOnABusyMachine(t *testing.T) {
 		"output held open": (&Command{}).classify(exec.ErrWaitDelay, nil),
 		"killed":           func() error { fakeBwrap(t, "kill -9 $$\n"); _, _, err := Run(t.Context(), shell("true")); return err }(),
 	} {
-		if !errors.Is(err, ErrLimit) || errors.Is(err, ErrUnavailable) || errors.As(err, new(*ExitError)) {
+		if !errors.Is(err, ErrBusy) || errors.Is(err, ErrUnavailable) || errors.As(err, new(*ExitError)) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

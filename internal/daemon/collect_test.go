@@ -13,33 +13,30 @@ import (
 	"github.com/lambdanic/lambdanic/compiler/artifact"
 )
 
-// ageArtifact makes an artifact older than the ones that are kept for a deploy to come.
-func ageArtifact(t *testing.T, p Paths, image string) {
+// ageArtifacts makes artifacts older than the ones that are kept for a deploy to come.
+func ageArtifacts(t *testing.T, p Paths, digests ...string) {
 	t.Helper()
-	_, digest, _ := strings.Cut(image, "@")
 	long := time.Now().Add(-2 * keepUnused)
-	if err := os.Chtimes(filepath.Join(p.Artifacts(), "blobs", strings.Replace(digest, ":", "/", 1)), long, long); err != nil {
-		t.Fatal(err)
+	for _, digest := range digests {
+		if err := os.Chtimes(filepath.Join(p.Artifacts(), "blobs", strings.Replace(digest, ":", "/", 1)), long, long); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
-// What is deployed no more goes from the disk, with an update, a removal and the next start, unless it was built within the hour.
+// What is deployed no more goes from the disk, with an update, a removal and the next start, unless it was built or in use within the hour.
 func TestUnusedArtifactsGo(t *testing.T) {
 	p := newInstance(t, "t")
 	cfg := Config{Paths: p}
 	c := mustUp(t, cfg)
 	client := NewClient(p)
-	build := func(name string, old bool) string {
+	build := func(name string) string {
 		t.Helper()
 		a, err := Build(t.Context(), p, filepath.Join("../../lambdas", name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, digest, _ := strings.Cut(a.Image, "@")
-		if old {
-			ageArtifact(t, p, a.Image)
-		}
-		return digest
+		return artifact.DigestOf(a.Image)
 	}
 	deploy := func(name, digest string) {
 		t.Helper()
@@ -58,21 +55,24 @@ func TestUnusedArtifactsGo(t *testing.T) {
 			t.Errorf("%s: %v, want it there: %v", when, err, there)
 		}
 	}
-	web := build("web_server", true)
+	web, kv := build("web_server"), build("kv_client")
 	deploy("web_server", web)
-	expect("deployed", web, true)
-	kv := build("kv_client", true)
+	ageArtifacts(t, p, web)
 	deploy("kv_client", kv)
-	expect("replaced", web, false)
-	expect("deployed", kv, true)
-	web = build("web_server", false) // which somebody is about to deploy
+	expect("just replaced", web, true)
+	ageArtifacts(t, p, kv)
+	deploy("web_server", web) // as before
+	expect("just replaced", kv, true)
+	ageArtifacts(t, p, web, kv)
 	if err := client.Remove(t.Context(), "", "it"); err != nil {
 		t.Fatal(err)
 	}
-	expect("removed", kv, false)
-	expect("built within the hour", web, true)
+	expect("replaced long ago", kv, false)
+	expect("just removed", web, true)
 	c.kill()
-	build("web_server", true) // which nobody deployed
+	ageArtifacts(t, p, web)
+	kv = build("kv_client") // which somebody is about to deploy
 	mustUp(t, cfg)
-	expect("after the next start", web, false)
+	expect("removed long ago", web, false)
+	expect("just built", kv, true)
 }

@@ -55,7 +55,7 @@ type Daemon struct {
 	journal *journal.Journal
 }
 
-// keepUnused is how long an artifact is kept for the deploy that it was built for.
+// keepUnused is how long an artifact is kept for the deploy that it was built for, or for one that goes back to it.
 const keepUnused = time.Hour
 
 // journalSize is how many records of its log a daemon keeps for `lambdanic logs`.
@@ -188,9 +188,9 @@ func (d *Daemon) lookup(namespace, name string) (gateway.Route, bool) {
 const askLimit = api.Duration(10 * time.Millisecond)
 
 // canBeAsked says whether a request to the lambda is one packet that may get lost and needs no other packet to be answered (nic.Ask),
-// and ends soon.
+// and ends soon. A match stage never is: the gateway answers for it.
 func canBeAsked(s *api.Spec) bool {
-	return s.Message.Mode == api.ModePacket && len(s.Services) == 0 && !s.Once && s.P4 == "" && s.Limits.Time <= askLimit
+	return s.Message.Mode == api.ModePacket && len(s.Services) == 0 && !s.Once && s.Limits.Time <= askLimit
 }
 
 func (d *Daemon) describe(host string) api.Node {

@@ -9,6 +9,7 @@ import (
 	"github.com/openfaas/faas-provider/types"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/compiler/artifact"
 	"github.com/lambdanic/lambdanic/internal/store"
 	"github.com/lambdanic/lambdanic/test/smalldisk"
 )
@@ -39,7 +40,7 @@ func TestUpOnADamagedStore(t *testing.T) {
 	if err := os.Rename(p.store(), p.store()+".damaged"); err != nil {
 		t.Fatal(err)
 	}
-	ageArtifact(t, p, f.Image) // which the new store knows nothing of
+	ageArtifacts(t, p, artifact.DigestOf(f.Image)) // which the new store knows nothing of
 	c = mustUp(t, cfg)
 	again, err := NewClient(p).Deploy(t.Context(), types.FunctionDeployment{Service: "web", Image: f.Image})
 	if err != nil || again.State != api.StateReady {

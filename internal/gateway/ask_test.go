@@ -44,6 +44,7 @@ func TestFunctionAsked(t *testing.T) {
 		"/function/echo?method=1":    {http.StatusNotFound, "8"},
 		"/function/echo?method=1005": {http.StatusInternalServerError, ""},
 		"/function/echo?method=1000": {http.StatusBadGateway, ""},
+		"/function/stage":            {http.StatusBadRequest, ""}, // which has an asker, too, and must not be asked
 	} {
 		r := do(t, h, "POST", url, "hello")
 		body := bodyOf(t, r)

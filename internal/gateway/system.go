@@ -15,6 +15,7 @@ import (
 	"github.com/openfaas/faas-provider/types"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/compiler/sandbox"
 	"github.com/lambdanic/lambdanic/internal/backend"
 	"github.com/lambdanic/lambdanic/internal/manager"
 	"github.com/lambdanic/lambdanic/internal/space"
@@ -95,7 +96,7 @@ func (g *Gateway) statusOf(r *http.Request, err error) int {
 	switch {
 	case errors.As(err, &tooLong):
 		return http.StatusRequestEntityTooLarge
-	case errors.Is(err, errMemory):
+	case errors.Is(err, errMemory), errors.Is(err, sandbox.ErrBusy):
 		return http.StatusServiceUnavailable
 	case space.Is(err) && !errors.Is(err, worker.ErrRefused): // to the kernel, ENOSPC means more than disks
 		return http.StatusInsufficientStorage

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/compiler/sandbox"
 	"github.com/lambdanic/lambdanic/internal/backend"
 	"github.com/lambdanic/lambdanic/internal/manager"
 	"github.com/lambdanic/lambdanic/internal/space"
@@ -31,13 +32,17 @@ type fakeManager struct {
 }
 
 func (m *fakeManager) BuildSource(_ context.Context, source []byte) (*api.Artifact, error) {
-	if string(source) == "large" { // the disk was filled on the way
-		return nil, fmt.Errorf("%w: %w", manager.ErrBuild, unix.ENOSPC)
+	switch string(source) {
+	case "tar":
+		return &api.Artifact{Image: "echo@sha256:0"}, nil
+	case "large": // the disk was filled on the way
+		return nil, fmt.Errorf("build: %w", unix.ENOSPC)
+	case "busy":
+		return nil, fmt.Errorf("build: %w: %w", sandbox.ErrLimit, sandbox.ErrBusy)
+	case "missing":
+		return nil, fmt.Errorf("build: %w", sandbox.ErrUnavailable)
 	}
-	if string(source) != "tar" {
-		return nil, fmt.Errorf("%w: echo.c:7: no", manager.ErrBuild)
-	}
-	return &api.Artifact{Image: "echo@sha256:0"}, nil
+	return nil, fmt.Errorf("%w: echo.c:7: no", manager.ErrBuild)
 }
 
 func (m *fakeManager) Deploy(_ context.Context, r manager.Request) (*api.Function, error) {
@@ -260,6 +265,8 @@ func TestManagementErrors(t *testing.T) {
 		{"POST", "/system/artifacts", "tar", 200},
 		{"POST", "/system/artifacts", "bad", 422},
 		{"POST", "/system/artifacts", "large", 507},
+		{"POST", "/system/artifacts", "busy", 503},
+		{"POST", "/system/artifacts", "missing", 500},
 	} {
 		if r := do(t, h, c.method, c.path, c.body); r.StatusCode != c.want {
 			t.Errorf("%s %s %.60s: %d %q, want %d", c.method, c.path, c.body, r.StatusCode, bodyOf(t, r), c.want)

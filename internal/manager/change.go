@@ -40,7 +40,7 @@ func (m *Manager) unlock() { <-m.changes }
 // about to close.
 func (m *Manager) Close(ctx context.Context) error { return m.lock(ctx) }
 
-// begin waits for its turn to change a function, and has what an earlier change left over settled first.
+// begin waits for its turn to change a function, and has what an earlier change left over settled and unused artifacts deleted first.
 func (m *Manager) begin(ctx context.Context) error {
 	if err := m.lock(ctx); err != nil {
 		return err
@@ -52,6 +52,7 @@ func (m *Manager) begin(ctx context.Context) error {
 		m.unlock()
 		return fmt.Errorf("wait for another change to end: %w", err)
 	}
+	m.collect(ctx)
 	return nil
 }
 
@@ -127,7 +128,6 @@ func (m *Manager) deploy(ctx context.Context, fs []store.Function, apply func([]
 		m.settle(ctx, c)
 		described = append(described, *c)
 	}
-	m.collect(ctx)
 	ctx, cancel := own(ctx, writeLimit)
 	defer cancel()
 	return m.describe(ctx, described)
@@ -227,7 +227,6 @@ func (m *Manager) Remove(ctx context.Context, namespace, name string) error {
 	if err := m.stop(ctx, f.Workload); err != nil {
 		return m.mend(ctx, err)
 	}
-	m.collect(ctx)
 	return nil
 }
 

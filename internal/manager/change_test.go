@@ -201,19 +201,29 @@ func redo(t *testing.T, n *node, where string) {
 
 // A store that is gone for longer than a change waits leaves nothing that the next change does not settle.
 func TestChangeAfterTheStoreWasGone(t *testing.T) {
-	n, client := openWired(t)
-	kv := client.KV
+	n := openNode(t, shortdir.New(t), nil)
 	mustDeploy(t, n, Request{Name: "web"})
-	for _, commits := range []bool{false, true} {
-		arm(n, kv, client, 0, nil)
-		n.unsettled = true
-		if commits { // a removal that the manager never heard of
-			if _, err := n.Store.Delete(t.Context(), api.DefaultNamespace, "web"); err != nil {
-				t.Fatal(err)
-			}
+	for _, unheard := range []struct {
+		what  string
+		write func() error
+	}{
+		{"a candidate", func() error {
+			_, err := n.Store.Propose(t.Context(), store.Function{
+				Namespace: api.DefaultNamespace, Name: "web", Artifact: image("1"), Spec: api.Spec{Name: "web"}.Default(),
+			})
+			return err
+		}},
+		{"a removal", func() error {
+			_, err := n.Store.Delete(t.Context(), api.DefaultNamespace, "web")
+			return err
+		}},
+	} {
+		if err := unheard.write(); err != nil {
+			t.Fatal(err)
 		}
+		n.unsettled = true // as after a write that got no answer
 		mustDeploy(t, n, Request{Name: "other"})
-		checkAgreement(t, n, fmt.Sprintf("removed behind the manager's back: %v", commits))
+		checkAgreement(t, n, unheard.what+" that the manager never heard of")
 	}
 	if _, err := n.Describe(t.Context(), "", "web"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("web: %v", err)

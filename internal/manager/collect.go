@@ -2,8 +2,8 @@ package manager
 
 import (
 	"context"
-	"strings"
 
+	"github.com/lambdanic/lambdanic/compiler/artifact"
 	"github.com/lambdanic/lambdanic/internal/store"
 )
 
@@ -13,7 +13,7 @@ func (m *Manager) claim(rs ...Request) (undo func()) {
 		m.claims.Lock()
 		defer m.claims.Unlock()
 		for _, r := range rs {
-			digest := digestOf(r.Image)
+			digest := artifact.DigestOf(r.Image)
 			if m.claimed[digest] += by; m.claimed[digest] == 0 {
 				delete(m.claimed, digest)
 			}
@@ -23,12 +23,14 @@ func (m *Manager) claim(rs ...Request) (undo func()) {
 	return func() { count(-1) }
 }
 
-// collect deletes artifacts that neither a function nor a change in progress needs. Nothing depends on it.
+// collect deletes artifacts that neither a function nor a change in progress needs and that were not used lately. It is called as a
+// change begins, which makes what is in use then young: what the change replaces or removes can be deployed again for a while. Nothing
+// depends on it.
 func (m *Manager) collect(ctx context.Context) {
 	if m.Collect == nil {
 		return
 	}
-	ctx, cancel := own(ctx, writeLimit)
+	ctx, cancel := context.WithTimeout(ctx, writeLimit)
 	defer cancel()
 	used, err := m.artifacts(ctx)
 	if err != nil {
@@ -59,17 +61,11 @@ func (m *Manager) artifacts(ctx context.Context) (map[string]bool, error) {
 	used := make(map[string]bool)
 	for _, list := range [][]store.Function{wanted, tried, m.wanted("")} {
 		for _, f := range list {
-			used[digestOf(f.Artifact)] = true
+			used[artifact.DigestOf(f.Artifact)] = true
 			if f.Fused != nil {
-				used[digestOf(f.Fused.Artifact)] = true
+				used[artifact.DigestOf(f.Fused.Artifact)] = true
 			}
 		}
 	}
 	return used, nil
-}
-
-// digestOf is the second half of NAME@sha256:...
-func digestOf(image string) string {
-	_, digest, _ := strings.Cut(image, "@")
-	return digest
 }

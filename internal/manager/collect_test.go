@@ -23,14 +23,14 @@ func (c *collector) collect(used func(string) bool) ([]string, error) {
 	c.asked++
 	c.used = ""
 	for _, last := range "0123456789abcde" {
-		if used(digestOf(image(string(last)))) {
+		if used(artifact.DigestOf(image(string(last)))) {
 			c.used += string(last)
 		}
 	}
 	return nil, nil
 }
 
-// Artifacts are collected after an update, after a removal and at the start, but for those that are used.
+// Artifacts are collected as a change begins and at the start, but for those that are used then.
 func TestCollect(t *testing.T) {
 	dir := shortdir.New(t)
 	n := openNode(t, dir, nil)
@@ -45,23 +45,23 @@ func TestCollect(t *testing.T) {
 	mustDeploy(t, n, Request{Name: "web", Image: image("0")})
 	expect("a deploy", 1, "0")
 	mustDeploy(t, n, Request{Name: "web", Image: image("1")})
-	expect("an update", 2, "1")
+	expect("an update, which replaces 0", 2, "01")
 	mustDeploy(t, n, Request{Name: "web", Namespace: "other", Image: image("2")})
 	mustFuse(t, n, Request{Name: "a", Image: image("3")}, Request{Name: "b", Image: image("4")})
-	expect("a fused deploy", 4, "12349") // with the program, which ends in 9
+	expect("a fused deploy", 4, "1234") // whose program, which ends in 9, is young
 	if err := n.Remove(t.Context(), "", "web"); err != nil {
 		t.Fatal(err)
 	}
-	expect("a removal", 5, "2349")
+	expect("a removal, of 1", 5, "12349")
 	if err := n.Remove(t.Context(), "", "a"); err != nil {
 		t.Fatal(err)
 	}
-	expect("a removal of a member", 6, "249")
+	expect("a removal of a member, 3", 6, "2349")
 	n.nic.refuse = func(backend.Deployment) error { return context.Canceled }
 	if _, err := n.Deploy(t.Context(), Request{Name: "c", Image: image("5"), Targets: []api.Target{api.TargetNIC}}); err == nil {
 		t.Fatal("it is deployed")
 	}
-	expect("a refused deploy", 6, "249")
+	expect("a refused deploy", 7, "2459")
 	n.nic.refuse = nil
 	// What a daemon left that died in the middle of a change.
 	left := store.Function{Namespace: "default", Name: "web", Artifact: image("6"), Spec: api.Spec{Name: "web"}.Default()}
@@ -69,11 +69,11 @@ func TestCollect(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.collect(t.Context())
-	expect("a candidate", 7, "2469")
+	expect("a candidate", 8, "2469")
 	if err := n.Recover(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	expect("the start, which forgets it", 8, "249")
+	expect("the start, which forgets it", 9, "249")
 }
 
 // A deploy that waits for its turn keeps what it has looked at already.
@@ -92,7 +92,7 @@ func TestCollectKeepsWhatIsAwaited(t *testing.T) {
 	seen := map[string]bool{}
 	n.Collect = func(used func(string) bool) ([]string, error) {
 		for _, last := range "01234" {
-			seen[string(last)] = used(digestOf(image(string(last))))
+			seen[string(last)] = used(artifact.DigestOf(image(string(last))))
 		}
 		return nil, nil
 	}

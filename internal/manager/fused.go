@@ -26,7 +26,7 @@ func (m *Manager) DeployFused(ctx context.Context, rs []Request) ([]api.Function
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("build: %w", ctx.Err())
 	} else if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrBuild, err)
+		return nil, buildError(err)
 	}
 	fused := &store.Fused{Artifact: program.Manifest.Spec.Name + "@" + program.Digest}
 	for i, member := range program.Manifest.Members {
@@ -49,7 +49,7 @@ func (m *Manager) checkAll(rs []Request) (fs []store.Function, artifacts []*arti
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", r.Name, err)
 		}
-		a, err := m.Artifacts.Get(digestOf(r.Image))
+		a, err := m.Artifacts.Get(artifact.DigestOf(r.Image))
 		if err != nil {
 			return nil, nil, fmt.Errorf("load image %s: %w", r.Image, err)
 		}

@@ -20,6 +20,7 @@ import (
 	"sync"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/compiler/artifact"
 	"github.com/lambdanic/lambdanic/internal/store"
 	"github.com/lambdanic/lambdanic/internal/worker"
@@ -40,7 +41,7 @@ type Config struct {
 	Build func(ctx context.Context, source []byte) (a *artifact.Artifact, log string, err error)
 	// Fuse makes one artifact of several, which Artifacts then has.
 	Fuse func(ctx context.Context, members []*artifact.Artifact) (*artifact.Artifact, error)
-	// Collect, where set, deletes the artifacts that are not used and were not built lately, and returns their digests.
+	// Collect, where set, deletes the artifacts that are not used and were not built or used lately, and returns their digests.
 	Collect func(used func(digest string) bool) ([]string, error)
 	Log     *slog.Logger
 	// Room, where set, refuses a change for which there is no disk space. Removing a function needs none.
@@ -130,9 +131,17 @@ func (m *Manager) BuildSource(ctx context.Context, source []byte) (*api.Artifact
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("build: %w", ctx.Err())
 	} else if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrBuild, err)
+		return nil, buildError(err)
 	}
 	return a.Summary(log), nil
+}
+
+// buildError tells a source that does not compile from a node that cannot compile it.
+func buildError(err error) error {
+	if compiler.NodeFailed(err) {
+		return fmt.Errorf("this node failed to build, through no fault of the source: %w", err)
+	}
+	return fmt.Errorf("%w: %w", ErrBuild, err)
 }
 
 // Request asks for a deploy.

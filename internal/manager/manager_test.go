@@ -3,13 +3,19 @@ package manager
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/netip"
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/compiler/artifact"
+	"github.com/lambdanic/lambdanic/compiler/sandbox"
 	"github.com/lambdanic/lambdanic/internal/backend"
 	"github.com/lambdanic/lambdanic/internal/store"
 	"github.com/lambdanic/lambdanic/internal/worker"
@@ -325,4 +331,31 @@ func TestWithoutRoom(t *testing.T) {
 	}
 	n.Room = func() error { return nil }
 	mustDeploy(t, n, Request{Name: "web"})
+}
+
+// A build that fails is the source's fault unless the node is known to be at fault, and what is said tells which.
+func TestWhoseFaultABuildIs(t *testing.T) {
+	n := openNode(t, shortdir.New(t), nil)
+	for _, c := range []struct {
+		err  error
+		node bool
+	}{
+		{compiler.ErrSource, false},
+		{sandbox.ErrLimit, false},
+		{&sandbox.ExitError{Code: 1}, false},
+		{sandbox.ErrUnavailable, true},
+		{fmt.Errorf("%w: %w", sandbox.ErrLimit, sandbox.ErrBusy), true},
+		{compiler.ErrToolchain, true},
+		{&fs.PathError{Op: "write", Path: "blob", Err: unix.EIO}, true},
+	} {
+		n.Build = func(context.Context, []byte) (*artifact.Artifact, string, error) { return nil, "", c.err }
+		n.Fuse = func(context.Context, []*artifact.Artifact) (*artifact.Artifact, error) { return nil, c.err }
+		_, err := n.BuildSource(t.Context(), nil)
+		_, fused := n.DeployFused(t.Context(), []Request{{Name: "web", Image: image("0")}})
+		for _, err := range []error{err, fused} {
+			if !errors.Is(err, c.err) || errors.Is(err, ErrBuild) == c.node || strings.Contains(err.Error(), "no fault of the source") != c.node {
+				t.Errorf("%v is told as %v", c.err, err)
+			}
+		}
+	}
 }

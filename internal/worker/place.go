@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler/artifact"
@@ -126,8 +125,7 @@ func (w *Worker) applyFirst(ctx context.Context, f *store.Function, targets []ap
 func (w *Worker) artifact(f *store.Function) (*artifact.Artifact, error) { return w.load(f.Artifact) }
 
 func (w *Worker) load(image string) (*artifact.Artifact, error) {
-	_, digest, _ := strings.Cut(image, "@")
-	a, err := w.artifacts.Get(digest)
+	a, err := w.artifacts.Get(artifact.DigestOf(image))
 	if err != nil {
 		return nil, fmt.Errorf("load artifact %s: %w", image, err)
 	}

@@ -2,6 +2,11 @@ package conformance
 
 import (
 	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -233,6 +238,115 @@ func TestMovedNowhereAfterRefusal(t *testing.T) {
 		})
 		if !short {
 			t.Error("the silence always lasted too long to tell")
+		}
+	})
+}
+
+// refusedSoFar is how many datagrams of this host's came to ports where nobody listens.
+func refusedSoFar(t *testing.T) (n uint64) {
+	t.Helper()
+	text, err := os.ReadFile("/proc/net/snmp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, counters, _ := strings.Cut(string(text), "\nUdp: ") // their names, and then they
+	_, counters, _ = strings.Cut(counters, "\nUdp: ")
+	if _, err := fmt.Sscan(counters, new(uint64), &n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// A refusal that comes while the gateway is asked about an earlier one is asked about with that: a silence after the next answer has its
+// question still.
+func TestMovedAfterRefusals(t *testing.T) {
+	const n = 5000
+	each(t, func(t *testing.T, d *driver) {
+		m := misled(t, d, settings{})
+		at := m.here.Addr()
+		m.known.move(echoAssemble, at)
+		m.here.Close()
+		handled := make(chan struct{})
+		answered := false
+		again := func() { // all that the client sent before it asked again has to be counted
+			probe, err := net.Dial("udp", at.String())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer probe.Close()
+			_, _ = probe.Write((&api.Header{Type: api.TypeRequest, Workload: echoPacket, Count: 1}).Append(nil))
+			<-handled
+			if m.lost.Load() >= api.RPCAskAfter {
+				m.known.function.Endpoint = m.there.Addr()
+			}
+		}
+		m.known.mu.Lock()
+		m.known.first = func() {
+			before := refusedSoFar(t)
+			rpcserver.Every(time.Millisecond, time.Minute, func() bool { return refusedSoFar(t) > before })
+			m.here = serve(t, at.String(), rpcserver.Faults{})
+			m.here.Lose(func(h *api.Header) bool {
+				switch {
+				case h.Workload == echoPacket:
+					close(handled)
+				case h.Index == 0 && !answered:
+					answered = true
+					return false
+				case h.Index == 1 && answered:
+					m.lost.Add(1)
+				}
+				return true
+			})
+			rpcserver.Every(time.Millisecond, time.Minute, func() bool { return m.here.Stats.Acks.Load() > 0 })
+			m.known.first = again
+		}
+		m.known.mu.Unlock()
+		m.call(n, call{DeadlineUS: 20_000_000}, "")
+		m.asked(2)
+		d.close()
+	})
+}
+
+// A gateway that hangs is asked in each silence, and given up: the call ends at its deadline.
+func TestMovedDirectoryHangs(t *testing.T) {
+	const n = 5000
+	each(t, func(t *testing.T, d *driver) {
+		if strings.HasSuffix(t.Name(), "/go") {
+			t.Skip("it gives its gateway five seconds, whatever its calls have, and calls share a question that is under way")
+		}
+		deadline := 2 * time.Second
+		both := rpcserver.Every(0, time.Minute, func() bool { // on a busy machine, a call may end early
+			deadline *= 2
+			m := misled(t, d, settings{TimeoutMS: 1000})
+			gaveUp := make(chan struct{}, 2)
+			m.known.mu.Lock()
+			m.known.hangs = func(caller context.Context) {
+				<-caller.Done()
+				gaveUp <- struct{}{}
+			}
+			m.known.mu.Unlock()
+			heard := false
+			m.here.Lose(func(*api.Header) bool {
+				if heard || len(gaveUp) == 0 {
+					return true
+				}
+				heard = true
+				return false
+			})
+			m.call(n, call{DeadlineUS: deadline.Microseconds()}, "deadline exceeded")
+			d.close()
+			asked := m.known.move(echoAssemble, m.there.Addr())
+			if asked > 2 {
+				t.Errorf("the gateway was asked %d times in two silences", asked)
+			}
+			for range asked {
+				<-gaveUp
+			}
+			return asked == 2
+		})
+		if !both {
+			t.Error("the gateway was not asked in the second silence")
 		}
 	})
 }

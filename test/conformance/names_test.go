@@ -27,15 +27,23 @@ type directory struct {
 	asked    int
 	down     chan struct{} // it says nothing before this is closed, and then that it cannot
 	first    func()        // what happens before it answers the next question
+
+	hangs func(caller context.Context) // what it does in place of an answer
 }
 
-func (d *directory) Describe(_ context.Context, namespace, name string) (*api.Function, error) {
+func (d *directory) Describe(ctx context.Context, namespace, name string) (*api.Function, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.asked++
 	if first := d.first; first != nil {
 		d.first = nil
 		first()
+	}
+	if hangs := d.hangs; hangs != nil {
+		d.mu.Unlock()
+		hangs(ctx)
+		d.mu.Lock()
+		return nil, ctx.Err()
 	}
 	if down := d.down; down != nil {
 		d.mu.Unlock()

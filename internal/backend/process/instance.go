@@ -44,8 +44,6 @@ type instance struct {
 	child   *child
 	restart *time.Timer
 	retry   *backoff.ExponentialBackOff
-	deaths  uint64 // of processes of the record's revision
-	death   string // the last of them
 }
 
 func newInstance(b *Backend, workload uint32) *instance {
@@ -256,10 +254,10 @@ func (in *instance) awaitSocket(ctx context.Context, c *child, socket, logFile s
 // commit makes r what is and what a later daemon finds.
 func (in *instance) commit(r record) error {
 	old := in.record
-	in.record = r
-	if old.Revision != r.Revision {
-		in.deaths, in.death = 0, ""
+	if old.Revision == r.Revision {
+		r.Deaths, r.Death = old.Deaths, old.Death
 	}
+	in.record = r
 	err := r.write(in.dir)
 	if err == nil && old.Object != "" && old.Object != r.Object {
 		os.Remove(filepath.Join(in.dir, old.Object))
@@ -278,10 +276,10 @@ func (in *instance) watch(c *child, since time.Time) {
 	if time.Since(since) > calm {
 		in.retry.Reset()
 	}
-	in.deaths++
-	in.death = "its process died"
+	in.record.Deaths++ // which is written with what the next process adds to the record
+	in.record.Death = "its process died"
 	if c.how != "" {
-		in.death += ": " + c.how
+		in.record.Death += ": " + c.how
 	}
 	in.log().Error("the process of a lambda died, and with it the lambda's state; starting it again", "pid", c.pid, "how", c.how)
 	in.again()
@@ -326,7 +324,7 @@ func (in *instance) endpoint() (netip.AddrPort, bool) {
 func (in *instance) status(ctx context.Context) (backend.Status, error) {
 	in.mu.Lock()
 	socket, listen, serving := in.socket(), in.record.Listen, in.serving()
-	deaths, death := in.deaths, in.death
+	deaths, death := in.record.Deaths, in.record.Death
 	in.mu.Unlock()
 	if !serving {
 		return backend.Status{}, errors.New("no process")

@@ -136,6 +136,40 @@ func TestDeathIsLogged(t *testing.T) {
 	})
 }
 
+// What died is known to the next daemon, as the NIC's faults are, and counts for its revision alone.
+func TestDeathsOutliveTheDaemon(t *testing.T) {
+	dir := shortdir.New(t)
+	first := newBackend(t, checkedHost, dir)
+	packet := fixture(t, "packet")
+	mustDeploy(t, first, deployment(workload, 1, api.ModePacket, packet))
+	if err := unix.Kill(pidOf(t, first, workload), unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	counted := func(b *Backend, deaths uint64, why string) bool {
+		list, err := b.Status(t.Context())
+		return err == nil && len(list) == 1 && list[0].Stats.Faults == deaths && list[0].Stats.FaultsBy[api.FaultCrash] == deaths &&
+			list[0].Fault == why
+	}
+	const why = "its process died: signal: killed"
+	eventually(t, "the process runs again", func() bool { return counted(first, 1, why) })
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	next := newBackend(t, checkedHost, dir)
+	if adopted, err := next.Adopt(t.Context()); err != nil || len(adopted) != 1 {
+		t.Fatalf("adopted %v, %v", adopted, err)
+	}
+	if !counted(next, 1, why) {
+		list, err := next.Status(t.Context())
+		t.Errorf("the next daemon counts %+v (%v)", list, err)
+	}
+	mustDeploy(t, next, deployment(workload, 2, api.ModePacket, packet))
+	if !counted(next, 0, "") {
+		list, err := next.Status(t.Context())
+		t.Errorf("the next revision counts %+v (%v)", list, err)
+	}
+}
+
 // A message in assembly is finished by the revision that began it, which also answers the pulls.
 func TestMessageKeepsItsRevision(t *testing.T) {
 	b := newBackend(t, checkedHost, shortdir.New(t))

@@ -28,6 +28,9 @@ type record struct {
 	Args     []string       `json:"args"`
 	PID      int            `json:"pid"`
 	Start    uint64         `json:"start"` // in clock ticks after boot
+
+	Deaths uint64 `json:"deaths,omitempty"` // of processes of this revision
+	Death  string `json:"death,omitempty"`  // the last of them
 }
 
 const recordFile = "record.json"
