@@ -135,6 +135,8 @@ func TestUnpackSourceRefuses(t *testing.T) {
 		"dir and file":  tarOf(t, file("x/y"), file("x")),
 		"too large":     tarOf(t, tar.Header{Typeflag: tar.TypeReg, Name: "x", Size: MaxSource + 1}),
 		"newline":       tarOf(t, file("x\ny")),
+		"long name":     tarOf(t, file("x/"+strings.Repeat("y", 256))),
+		"long path":     tarOf(t, file(strings.Repeat("x/", 2000)+"y")),
 		"not a tar":     []byte("not a tar, but long enough to be looked at"),
 		"truncated":     tarOf(t, tar.Header{Typeflag: tar.TypeReg, Name: "x", Size: 5000})[:1000],
 	} {

@@ -20,6 +20,10 @@ import (
 const (
 	MaxSource      = 4 << 20 // bytes of a packed source
 	MaxSourceFiles = 256
+
+	// What a file of Linux may be called (linux/limits.h): the sandbox cannot make others. A path has some more before it there.
+	maxSourceName = 255
+	maxSourcePath = 4000
 )
 
 // ErrSource says that a directory or a tar is not the source of a lambda.
@@ -131,6 +135,8 @@ func readSource(source []byte) ([]sandbox.File, error) {
 			return nil, fmt.Errorf("%w: %q is not a regular file", ErrSource, name)
 		case !fs.ValidPath(name) || name == "." || strings.ContainsAny(name, "\x00\n\\"):
 			return nil, fmt.Errorf("%w: %q is not a path inside a lambda's directory", ErrSource, name)
+		case len(name) > maxSourcePath || slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return len(part) > maxSourceName }):
+			return nil, fmt.Errorf("%w: %.40q... is too long: a name has up to %d bytes, a path up to %d", ErrSource, name, maxSourceName, maxSourcePath)
 		case clashes(seen, name):
 			return nil, fmt.Errorf("%w: %q stands twice", ErrSource, name)
 		}

@@ -78,7 +78,7 @@ func heardOf(ctx context.Context, c *daemon.Client, r logs.Request) error {
 	return fmt.Errorf("%w: %s/%s, and nothing was said of one: `lambdanic list` names them all", store.ErrNotFound, in, r.Name)
 }
 
-// showLogs prints what r asks for. The daemon ends a stream some time; who follows asks for the next.
+// showLogs prints what r asks for. Who follows asks for another stream when one ends.
 func showLogs(cmd *cobra.Command, c *daemon.Client, r logs.Request, asJSON bool) error {
 	out := cmd.OutOrStdout()
 	for {
@@ -94,7 +94,7 @@ func showLogs(cmd *cobra.Command, c *daemon.Client, r logs.Request, asJSON bool)
 		switch {
 		case cmd.Context().Err() != nil:
 			return nil // ^C
-		case !r.Follow, err != nil && !errors.Is(err, io.ErrUnexpectedEOF): // with which the daemon ends a stream that took too long
+		case !r.Follow, err != nil && !errors.Is(err, io.ErrUnexpectedEOF): // with which a stream breaks off
 			return err
 		}
 	}

@@ -39,8 +39,8 @@ const (
 	converting = int64(api.MaxMessage)
 	// heapLimit is what the garbage collector keeps the daemon below. With what is not on its heap, that is less than 512 MiB.
 	heapLimit = 400 << 20
-	// collectAfter is how much garbage there may be until then, in percent of what is held. An idle daemon holds some 10 MiB, and
-	// Go's 100 percent of that are a collection for every 5,000 calls.
+	// collectAfter is how much garbage may gather below heapLimit before a collection, in percent of what is held. An idle daemon holds
+	// some 10 MiB; with Go's 100 percent, there would be a collection for every 5,000 calls.
 	collectAfter = 400
 	// What a call holds whose body and reply stream: a window of each (lambdanic.Client.CallStream).
 	streamed = 2 << 20
@@ -50,7 +50,7 @@ const (
 	stall = 30 * time.Second
 	// A write up to this size waits for nobody: a socket has room for it. The kernel's time-out does for one that has not.
 	unhurried = 2 << 10
-	// A reply up to this size is counted by the server itself, which needs no entry in a map for that.
+	// Up to this size, net/http finds out a reply's length itself, and needs no entry in the map of headers for it.
 	counted = 2 << 10
 	// patience bounds the reading of a body that is held, however steadily it trickles.
 	patience = 2 * time.Minute
@@ -323,7 +323,7 @@ type reply struct {
 	broken bool // and what should follow is not
 	status int  // what the caller is told, or would be if the answer were not broken
 
-	values [10]string // of the headers, and how many there are
+	values [10]string // the first n are those of headers that are set
 	n      int
 }
 

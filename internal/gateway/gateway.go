@@ -67,7 +67,7 @@ type Gateway struct {
 	memory  *semaphore.Weighted
 	// converter is held by who decodes an image.
 	converter *semaphore.Weighted
-	stall     time.Duration // stall, or what a test waits for
+	stall     time.Duration // the constant of that name, but in tests
 }
 
 // LimitMemory has the garbage collector of this process run less often while little is held, as it is between large messages, and more
@@ -128,8 +128,8 @@ func (g *Gateway) handler(guard func(http.Handler) http.Handler) http.Handler {
 	})
 }
 
-// endStalled has the kernel end a connection of TCP once the other end has not taken what was sent, or had no room for more, for that
-// long (tcp(7), TCP_USER_TIMEOUT).
+// endStalled has the kernel end a connection of TCP whose other end, for the time stall, has acknowledged nothing that was sent, or has
+// had no room for more (tcp(7), TCP_USER_TIMEOUT).
 func (g *Gateway) endStalled(ctx context.Context, c net.Conn) context.Context {
 	tcp, ok := c.(*net.TCPConn)
 	if !ok {
@@ -158,9 +158,9 @@ func functionPath(u *url.URL) (name, path string, ok bool) {
 	return name, path, name != ""
 }
 
-// Server returns an HTTP server that slow clients cannot hold up. Whoever reads a body sets a deadline. The kernel ends a connection
-// whose other end takes nothing: the server's own time-outs for reading and writing would be set anew with each request, which takes
-// longer than a lambda, and would end an answer that lasts, as `lambdanic logs --follow` does.
+// Server returns an HTTP server that slow clients cannot hold up. Whoever reads a body sets a deadline, and the kernel ends a connection
+// whose other end takes nothing. The server's own time-outs for reading and writing are not used: they are set anew with each request,
+// which costs about as much as a run of a lambda, and the one for writing would end `lambdanic logs --follow` every so often.
 func (g *Gateway) Server(h http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           h,

@@ -13,7 +13,7 @@ import (
 )
 
 // logs streams what the daemon said as OpenFaaS's providers do: a JSON object a line. Without a name, it is of all functions and of
-// the daemon itself. Who follows asks again when the stream ends, at the latest after the server's time-out for writing.
+// the daemon itself. Who follows asks again when the stream breaks off.
 func (g *Gateway) logs(w http.ResponseWriter, r *http.Request) error {
 	query, err := parseLogs(r)
 	if err != nil {

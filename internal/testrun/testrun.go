@@ -40,9 +40,10 @@ func (r *Run) Do(p *ebpf.Program) error {
 	return done(p, errno)
 }
 
-// DoBriefly does the same without telling Go's scheduler. Told, it would take the thread's work away from it whenever a run or the
-// wait for a CPU lasts longer than some 20 µs, and pass it from thread to thread from then on: that costs a server more than short
-// runs do. Untold, it starts no garbage collection before the run ends; that should be within the 10 ms that Go lets a goroutine compute.
+// DoBriefly does the same without telling Go's scheduler. A scheduler that is told gives the thread's goroutines to another thread when
+// the call takes some 20 µs, be it for a long run or for the wait for a CPU, and on a busy server that costs more than the runs
+// themselves. One that is not told cannot begin a garbage collection during the run, so use this for runs that end within the 10 ms that Go
+// lets a goroutine compute.
 func (r *Run) DoBriefly(p *ebpf.Program) error {
 	r.program = uint32(p.FD())
 	_, _, errno := unix.RawSyscall(unix.SYS_BPF, unix.BPF_PROG_TEST_RUN, uintptr(unsafe.Pointer(r)), unsafe.Sizeof(*r))
