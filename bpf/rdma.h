@@ -206,7 +206,8 @@ static __always_inline int ln_rdma_amount(const struct ln_qp *qp, const struct l
 
 /* Has the lambda take the payload in. */
 static __always_inline int ln_rdma_copy(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req,
-					const struct ln_qp *qp, const struct ln_region *region)
+					const struct ln_qp *qp, const struct ln_region *region,
+					const struct ln_slot *slot)
 {
 	const struct ln_roce *roce = &scratch->roce;
 	__u32 total = qp->at + roce->length;
@@ -222,12 +223,13 @@ static __always_inline int ln_rdma_copy(struct xdp_md *ctx, struct ln_scratch *s
 	req->match.event = LAMBDA_EVENT_FRAGMENT;
 	req->step = LN_STEP_COPY;
 	req->payload_off = roce->payload;
-	return ln_run(ctx, scratch) == LN_VERDICT_KEEP ? LN_RDMA_GO : LN_ROCE_SYNDROME_OPERATION;
+	return ln_run_or_copy(ctx, scratch, slot) == LN_VERDICT_KEEP ? LN_RDMA_GO : LN_ROCE_SYNDROME_OPERATION;
 }
 
 /* Takes in a packet that is in order, and has the lambda run where it says so. */
 LN_GLOBAL int ln_rdma_execute(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req, struct ln_qp *qp)
 {
+	const struct ln_slot *slot = NULL;
 	struct ln_region *region = NULL;
 	const struct ln_roce *roce;
 	int step, event;
@@ -247,13 +249,14 @@ LN_GLOBAL int ln_rdma_execute(struct xdp_md *ctx, struct ln_scratch *scratch, st
 	if (roce->length || event) {
 		/* A region may be revoked in the middle of a message. A number without bytes is of the one before. */
 		region = ln_region_of(qp->key ? qp->key : qp->receive, qp->workload);
-		if (!region || !ln_region_slot(region))
+		slot = region ? ln_region_slot(region) : NULL;
+		if (!slot)
 			return LN_ROCE_SYNDROME_ACCESS;
 		if (event && !ln_claim(&region->claim))
 			return LN_ROCE_SYNDROME_RNR | LN_RNR_TIMER;
 	}
 	if (roce->length)
-		step = ln_rdma_copy(ctx, scratch, req, qp, region);
+		step = ln_rdma_copy(ctx, scratch, req, qp, region, slot);
 	if (step == LN_RDMA_GO) {
 		qp->at += roce->length;
 		qp->left -= roce->length;
@@ -441,7 +444,7 @@ static __always_inline int ln_region_event(struct xdp_md *ctx, struct ln_scratch
 		req->out_status = region->status;
 		req->step = LN_STEP_PULL;
 		scratch->slot = region->slot;
-		return ln_epilogue(ctx, scratch, req, slot, ln_run(ctx, scratch));
+		return ln_epilogue(ctx, scratch, req, slot, ln_run_or_copy(ctx, scratch, slot));
 	}
 	ln_region_take(region);
 	verdict = ln_region_run(ctx, scratch, req, region);
@@ -466,7 +469,7 @@ static __always_inline int ln_region_pull(struct xdp_md *ctx, struct ln_scratch 
 	req->out_total = region->reply_len;
 	req->out_status = region->status;
 	req->step = LN_STEP_PULL;
-	return ln_epilogue(ctx, scratch, req, slot, ln_run(ctx, scratch));
+	return ln_epilogue(ctx, scratch, req, slot, ln_run_or_copy(ctx, scratch, slot));
 }
 
 /* A λ-RPC whose payload names a region, as an RETH does: address, key, length. */

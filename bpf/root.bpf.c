@@ -153,6 +153,15 @@ static __noinline int ln_run(struct xdp_md *ctx, struct ln_scratch *scratch)
 	return verdict;
 }
 
+/*
+ * Hands the lambda a packet to take in, or one of its reply to fill. In mode assemble its object copies the bytes, which is no run of
+ * its author's function and is not measured.
+ */
+static __always_inline int ln_run_or_copy(struct xdp_md *ctx, struct ln_scratch *scratch, const struct ln_slot *slot)
+{
+	return slot->mode == LN_MODE_ASSEMBLE ? run_lambda(ctx, scratch->slot) : ln_run(ctx, scratch);
+}
+
 /* How many packets of the message its client may have sent by now. */
 LN_GLOBAL __u32 ln_grant(const struct ln_place *p, const struct ln_progress *progress)
 {
@@ -230,7 +239,7 @@ static __always_inline int ln_recall(struct xdp_md *ctx, struct ln_scratch *scra
 	req->step = LN_STEP_PULL;
 	req->out_total = scratch->place.reply_len;
 	req->out_status = scratch->place.status;
-	return ln_epilogue(ctx, scratch, req, slot, ln_run(ctx, scratch));
+	return ln_epilogue(ctx, scratch, req, slot, ln_run_or_copy(ctx, scratch, slot));
 }
 
 /* Finds the message's record among the revision's own, or those of the revisions that it superseded. */
@@ -290,7 +299,7 @@ static __always_inline int ln_message_serve(struct xdp_md *ctx, struct ln_scratc
 	req->step = LN_STEP_COPY;
 	verdict = LN_VERDICT_KEEP;
 	if (slot->mode == LN_MODE_STREAM || arrival == LN_ARRIVAL_NEW)
-		verdict = ln_run(ctx, scratch);
+		verdict = ln_run_or_copy(ctx, scratch, slot);
 	if (verdict != LN_VERDICT_KEEP && verdict != LN_VERDICT_FORWARD) {
 		if (arrival == LN_ARRIVAL_NEW)
 			ln_message_mark(&scratch->place, LN_TAKEN_LOST, &progress);

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"debug/elf"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -57,6 +58,26 @@ func TestBuildLoadsIntoTheKernel(t *testing.T) {
 	}
 	for _, dir := range []string{"testdata/flip", "testdata/blur", "testdata/assemble", scaffolded} {
 		t.Run(filepath.Base(dir), func(t *testing.T) {
+			load(t, build(t, dir))
+		})
+	}
+}
+
+// What a new lambda begins with loads in each message mode, whose packets and messages lie in different memory.
+func TestScaffoldLoadsInEachMode(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("loading BPF programs needs root")
+	}
+	for _, mode := range []api.MessageMode{api.ModePacket, api.ModeAssemble, api.ModeStream} {
+		t.Run(string(mode), func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "hello")
+			if err := Scaffold(dir, "hello"); err != nil {
+				t.Fatal(err)
+			}
+			spec := fmt.Sprintf("name: hello\nmessage: {mode: %s}\n", mode)
+			if err := os.WriteFile(filepath.Join(dir, api.SpecFile), []byte(spec), 0o600); err != nil {
+				t.Fatal(err)
+			}
 			load(t, build(t, dir))
 		})
 	}

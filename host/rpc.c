@@ -180,31 +180,9 @@ static void dispatch(struct worker *w, struct packet *p)
 	}
 }
 
-static uint64_t clock_fine(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
-}
-
-/* Time is charged by sampling, as in the NIC. */
-static void sample(struct worker *w, uint64_t began)
-{
-	struct ln_stats *stats = reply_stats(w, host.current);
-	uint64_t ns = clock_fine() - began;
-
-	stats->samples++;
-	stats->sampled_ns += ns;
-	stats->hist[(63 - __builtin_clzll(ns | 1)) & (LN_HIST_BUCKETS - 1)]++;
-}
-
 /* Takes a datagram of len bytes, whose header stands right before p->base. */
 void rpc_receive(struct worker *w, struct packet *p, uint32_t len)
 {
-	bool sampled = !(++w->tick & (LN_SAMPLE_EVERY - 1));
-	uint64_t began;
-
 	p->out_len = 0;
 	p->offset = 0;
 	p->flow.once = 0;
@@ -215,13 +193,7 @@ void rpc_receive(struct worker *w, struct packet *p, uint32_t len)
 		return;
 	p->flow.room = MIN(len - HEADER, LN_RPC_MAX_PAYLOAD);
 	p->size = p->flow.room;
-	if (!sampled) {
-		dispatch(w, p);
-		return;
-	}
-	began = clock_fine();
 	dispatch(w, p);
-	sample(w, began);
 }
 
 /* An external service answered a call with len bytes at p->base: the lambda runs again, on them. */

@@ -11,11 +11,13 @@
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/PatternMatch.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
 #include "llvm/Transforms/Utils/LoopSimplify.h"
 
 using namespace llvm;
+using namespace llvm::PatternMatch;
 using namespace lambda;
 
 static const char *const initCode = "r0 = $1 ll\n"
@@ -184,6 +186,17 @@ void Meter::blur(BasicBlock &header, Instruction *entry)
 		blurUses(*phi, header.getTerminator());
 }
 
+// Whether a select is `a && b` or `a || b` and nothing but a branch's condition. The code generator makes branches of it
+// (FindMergedConditions() in LLVM's SelectionDAGBuilder.cpp), and no ways join there.
+static bool isBranches(const SelectInst &select)
+{
+	if (!match(&select, m_CombineOr(m_LogicalAnd(), m_LogicalOr())) || !select.hasOneUse())
+		return false;
+	auto *user = cast<Instruction>(select.user_back());
+	auto *outer = dyn_cast<SelectInst>(user);
+	return user->getParent() == select.getParent() && (isa<BranchInst>(user) || (outer && isBranches(*outer)));
+}
+
 // Where ways join in a loop, a value that depends on the way is unknown from there on: else each way would be walked on its own
 // to the end of the iteration, and their number doubles with every join.
 void Meter::blurJoins(Loop &loop)
@@ -191,10 +204,13 @@ void Meter::blurJoins(Loop &loop)
 	SmallVector<Instruction *, 32> joins;
 
 	for (BasicBlock *block : loop.blocks())
-		for (Instruction &inst : *block)
-			if (isBlurrable(inst) &&
-			    (isa<SelectInst>(inst) || (isa<PHINode>(inst) && !loops.isLoopHeader(block))))
+		for (Instruction &inst : *block) {
+			auto *select = dyn_cast<SelectInst>(&inst);
+			bool joining = select ? !isBranches(*select)
+						 : isa<PHINode>(inst) && !loops.isLoopHeader(block);
+			if (joining && isBlurrable(inst))
 				joins.push_back(&inst);
+		}
 	for (Instruction *join : joins) {
 		// Else the code generator makes it an arithmetic shift and a mask, for whose two outcomes the verifier parts ways where
 		// no branch lets them join again (maybe_fork_scalars() in kernel/bpf/verifier.c).

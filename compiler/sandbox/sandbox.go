@@ -96,7 +96,7 @@ func Run(ctx context.Context, c Command) (stdout, stderr []byte, err error) {
 		return nil, nil, err
 	}
 
-	bounded, cancel := context.WithTimeoutCause(ctx, c.Limits.Wall, fmt.Errorf("%w: not done after %v", ErrLimit, c.Limits.Wall))
+	bounded, cancel := context.WithTimeoutCause(ctx, c.Limits.Wall, fmt.Errorf("%w: not done after %v: %w", ErrLimit, c.Limits.Wall, ErrBusy))
 	defer cancel()
 	out := &boundedBuffer{left: c.Limits.Output, full: cancel}
 	diag := &boundedBuffer{left: c.Limits.Output, full: cancel}

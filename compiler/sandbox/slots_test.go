@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // fakeBwrap has Run start a script in place of bubblewrap.
@@ -90,7 +91,10 @@ func TestRunWaitsNoLongerThanItsCaller(t *testing.T) {
 
 // What a busy machine does to a run is not for want of a sandbox, nor the source's fault.
 func TestRunOnABusyMachine(t *testing.T) {
+	waits := shell("sleep 1000")
+	waits.Limits.Wall = 50 * time.Millisecond
 	for name, err := range map[string]error{
+		"waits":            func() error { _, _, err := Run(t.Context(), waits); return err }(),
 		"output held open": (&Command{}).classify(exec.ErrWaitDelay, nil),
 		"killed":           func() error { fakeBwrap(t, "kill -9 $$\n"); _, _, err := Run(t.Context(), shell("true")); return err }(),
 	} {

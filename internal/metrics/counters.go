@@ -67,7 +67,7 @@ var FunctionCounters = []FunctionCounter{
 }
 
 // RunTime says what is measured of runs: MEAN, P50 and P99 of `lambdanic stats`, and a histogram.
-const RunTime = "How long runs took, of which every 64th is measured. On target nic it is the lambda's time alone, on target process that of all that is done for the packet."
+const RunTime = "How long runs of the function took, of which every 64th is measured. Receiving, answering, and copying a message of mode assemble are not in it."
 
 // A nicCounter is one of the counters that a NIC has of its own.
 type nicCounter struct {

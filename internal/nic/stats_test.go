@@ -1,10 +1,41 @@
 package nic
 
 import (
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/lambdanic/lambdanic/api"
 )
+
+// Of the lambda's runs every 64th is measured, on each CPU, and not of what it is entered for besides: in mode assemble, to take in
+// each packet of a message and to give each of its reply.
+func TestSamplesAreOfRuns(t *testing.T) {
+	n := newTestNIC(t)
+	w := workloads["assemble"]
+	deploy(t, n, version(t, w, 1, assembleSpec))
+	const messages, size = 512, 64
+	for range messages {
+		list := fragments("assemble", methodStamp, randomBytes(5*size), size)
+		var h api.Header
+		var p []byte
+		for _, f := range list {
+			h, p = call(t, n, f)
+		}
+		pullAll(t, n, list[0], h, p)
+		call(t, n, done(list[0]))
+	}
+	stats, err := n.slotStats(slotOf(n, w))
+	if err != nil {
+		t.Fatal(err)
+	}
+	most := uint64(messages / 64)
+	least := most - uint64(min(runtime.NumCPU(), int(most)-1))
+	if stats.Requests != messages || stats.Samples > most || stats.Samples < least {
+		t.Errorf("%d of %d runs were measured, not %d to %d", stats.Samples, stats.Requests, least, most)
+	}
+}
 
 // Whoever reads the counters while the NIC closes gets them, or hears that it is closed.
 func TestCountersBesideClose(t *testing.T) {

@@ -207,6 +207,29 @@ func TestStats(t *testing.T) {
 	}
 }
 
+// In mode assemble, a run is measured, and not what is done for each packet of its message.
+func TestSamplesAreOfRuns(t *testing.T) {
+	b := newBackend(t, checkedHost, shortdir.New(t))
+	if err := b.Deploy(t.Context(), deployment(workload, 3, api.ModeAssemble, fixture(t, "assemble"))); err != nil {
+		t.Fatal(err)
+	}
+	endpoint, _ := b.Endpoint(workload)
+	c := dial(t, endpoint)
+	for range 128 {
+		for _, p := range c.fragments(1, make([]byte, 50), 10, 10, api.FlagAckWanted) {
+			c.send(p)
+			c.receive()
+		}
+	}
+	list, err := b.Status(t.Context())
+	if err != nil || len(list) != 1 {
+		t.Fatalf("status %v, %v", list, err)
+	}
+	if st := list[0].Stats; st.Requests != 128 || st.Samples != 2 {
+		t.Errorf("%d of %d runs were measured, not 2 of 128", st.Samples, st.Requests)
+	}
+}
+
 func TestKeptStateIsShared(t *testing.T) {
 	c := serveFixture(t, api.ModePacket, "packet")
 	for want := range uint32(3) {
