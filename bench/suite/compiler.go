@@ -27,7 +27,7 @@ import (
 
 const (
 	sourceCorpus  = "plain C, built, loaded and asked by BPF_PROG_TEST_RUN and as a process; vectors from elsewhere"
-	sourceRandom  = "random programs, one per seed from 0 on, asked six requests by BPF_PROG_TEST_RUN and as a process"
+	sourceRandom  = "random programs, one per seed from --seed on, asked six requests by BPF_PROG_TEST_RUN and as a process"
 	sourceLoop    = "BPF_PROG_TEST_RUN of the NIC program, less a run that does nothing; native -O2 without vectors, same core"
 	sourceBuild   = "source to artifact, both targets, of a source that was never compiled"
 	sourceFloat   = "BPF_PROG_TEST_RUN of the NIC program, less a run that does nothing; native: the processor's own floating point, same core"
@@ -307,7 +307,7 @@ func randomShare(ctx context.Context, r *rig.Rig, _ *stand.Stand, o Options) ([]
 	total := randomPrograms * o.rounds()
 	loaded, disagree, done := 0, 0, 0
 	var failed []string
-	artifacts, wait := buildRandom(ctx, total)
+	artifacts, wait := buildRandom(ctx, o.Seed, total)
 	for b := range artifacts {
 		if ctx.Err() != nil {
 			break
@@ -349,12 +349,12 @@ type randomBuild struct {
 }
 
 // buildRandom compiles the programs of the first seeds, as many at once as there are CPUs.
-func buildRandom(ctx context.Context, total int) (<-chan randomBuild, func() error) {
+func buildRandom(ctx context.Context, first uint64, total int) (<-chan randomBuild, func() error) {
 	out := make(chan randomBuild)
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(max(1, serverCPU()+1))
 	go func() {
-		for seed := range uint64(total) {
+		for seed := first; seed < first+uint64(total); seed++ {
 			if ctx.Err() != nil {
 				break
 			}

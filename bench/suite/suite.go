@@ -19,6 +19,7 @@ import (
 type Options struct {
 	stand.Config
 	Rounds   int       // alternating runs, of which medians are taken; 0 means 5
+	Seed     uint64    // of the first random program
 	Progress io.Writer // is told what is being done; nil for nobody
 	part     string    // of the suite, "" for all
 }

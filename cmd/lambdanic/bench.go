@@ -17,6 +17,7 @@ func benchCommand(o *options) *cobra.Command {
 	var list, verbose bool
 	var lambdas string
 	var rounds int
+	var seed uint64
 	cmd := &cobra.Command{
 		Use:   "bench [SUITE[/PART]...]",
 		Short: "Measure the NIC against processes on this machine",
@@ -36,7 +37,7 @@ func benchCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			options := suite.Options{Config: config, Rounds: rounds}
+			options := suite.Options{Config: config, Rounds: rounds, Seed: seed}
 			if verbose || ui.Terminal(cmd.ErrOrStderr()) {
 				options.Progress = cmd.ErrOrStderr()
 			}
@@ -66,6 +67,7 @@ func benchCommand(o *options) *cobra.Command {
 	cmd.Flags().BoolVar(&list, "list", false, "name the suites")
 	cmd.Flags().StringVar(&lambdas, "lambdas", "lambdas", "directory of the bundled lambdas")
 	cmd.Flags().IntVar(&rounds, "rounds", 0, "alternating runs, of which medians are taken (5)")
+	cmd.Flags().Uint64Var(&seed, "seed", 0, "the first random program of compiler/random, which takes 200 in each round")
 	return cmd
 }
 

@@ -111,7 +111,7 @@ func (p port) load(object []byte) (*ebpf.Collection, error) {
 	for _, prog := range spec.Programs {
 		prog.Ifindex = p.device
 	}
-	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: maps})
+	coll, err := newCollection(spec, maps)
 	if err != nil {
 		return nil, fmt.Errorf("the device does not take the program: %w", verifierError(err))
 	}

@@ -339,7 +339,7 @@ func (n *NIC) clearBuckets(base, count uint32) error {
 }
 
 func (n *NIC) loadProgram(obj object, limit time.Duration, r *revision, replace map[string]*ebpf.Map) error {
-	coll, err := ebpf.NewCollectionWithOptions(obj.spec, ebpf.CollectionOptions{MapReplacements: replace})
+	coll, err := newCollection(obj.spec, replace)
 	if err != nil {
 		return verifierError(err)
 	}

@@ -157,7 +157,7 @@ func (p *fusedProgram) load(limit time.Duration) (*ebpf.Collection, error) {
 		maps.Copy(replace, other.Maps)
 		delete(replace, metering.FuelMap)
 	}
-	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: replace})
+	coll, err := newCollection(spec, replace)
 	if err != nil {
 		return nil, verifierError(err)
 	}

@@ -12,6 +12,17 @@ import (
 	"github.com/lambdanic/lambdanic/internal/kernel"
 )
 
+// verifierLog has room for most of what the verifier says of a program that it refuses. For want of room it would be asked again, and it takes up
+// to half a minute to refuse one.
+const verifierLog = 4 << 20
+
+// newCollection loads an object into the kernel, with these maps in place of its own of the same names.
+func newCollection(spec *ebpf.CollectionSpec, maps map[string]*ebpf.Map) (*ebpf.Collection, error) {
+	return ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{
+		MapReplacements: maps, Programs: ebpf.ProgramOptions{LogSizeStart: verifierLog},
+	})
+}
+
 // verifierError says what the verifier objects to, at which line of the author's, and what to change.
 func verifierError(err error) error {
 	if o := diagnose.Explain(err, nil); o != nil {
