@@ -444,7 +444,7 @@ static __always_inline int ln_region_event(struct xdp_md *ctx, struct ln_scratch
 		req->out_status = region->status;
 		req->step = LN_STEP_PULL;
 		scratch->slot = region->slot;
-		return ln_epilogue(ctx, scratch, req, slot, ln_run_or_copy(ctx, scratch, slot));
+		return ln_epilogue(ctx, scratch, req, slot, run_lambda(ctx, scratch->slot));
 	}
 	ln_region_take(region);
 	verdict = ln_region_run(ctx, scratch, req, region);
@@ -469,7 +469,7 @@ static __always_inline int ln_region_pull(struct xdp_md *ctx, struct ln_scratch 
 	req->out_total = region->reply_len;
 	req->out_status = region->status;
 	req->step = LN_STEP_PULL;
-	return ln_epilogue(ctx, scratch, req, slot, ln_run_or_copy(ctx, scratch, slot));
+	return ln_epilogue(ctx, scratch, req, slot, run_lambda(ctx, scratch->slot));
 }
 
 /* A λ-RPC whose payload names a region, as an RETH does: address, key, length. */

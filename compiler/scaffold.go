@@ -12,6 +12,7 @@ import (
 	"text/template"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/compiler/artifact"
 )
 
 //go:embed scaffold
@@ -58,11 +59,14 @@ func New(ctx context.Context, dir, name string) error {
 	if err := Scaffold(dir, name); err != nil {
 		return err
 	}
-	var refused *Error
-	if _, err := Build(ctx, dir, Options{}); !errors.As(err, &refused) {
+	a, err := Build(ctx, dir, Options{})
+	if err == nil {
+		_, err = a.Object(api.TargetNIC)
+	}
+	if !errors.As(err, new(*Error)) && !errors.Is(err, artifact.ErrNoObject) {
 		return nil
 	}
-	err := fmt.Errorf("new lambda: C has no room for a function of this name, choose another: %w", refused)
+	err = fmt.Errorf("new lambda: C has no room for a function of this name, choose another: %w", err)
 	entries, removal := os.ReadDir(dir)
 	for _, e := range entries { // it was empty
 		removal = errors.Join(removal, os.Remove(filepath.Join(dir, e.Name())))

@@ -51,7 +51,7 @@ func TestScaffoldAnswersItsExamples(t *testing.T) {
 
 // What cannot be the name of a function in C leaves nothing behind; neither the directory, where it was not there before.
 func TestNewRefusesNames(t *testing.T) {
-	for _, name := range []string{"int", "while", "main", "payload", "lambda_reply", "uint8_t", "9abc", "Hello"} {
+	for _, name := range []string{"int", "while", "main", "payload", "lambda", "lambda_reply", "uint8_t", "9abc", "Hello"} {
 		there, missing := t.TempDir(), filepath.Join(t.TempDir(), "new")
 		for _, dir := range []string{there, missing} {
 			if err := compiler.New(t.Context(), dir, name); err == nil || !strings.Contains(err.Error(), "name") {

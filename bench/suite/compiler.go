@@ -348,7 +348,7 @@ type randomBuild struct {
 	err      error
 }
 
-// buildRandom compiles the programs of the first seeds, as many at once as there are CPUs.
+// buildRandom compiles the programs of the seeds from first on, as many at once as there are CPUs.
 func buildRandom(ctx context.Context, first uint64, total int) (<-chan randomBuild, func() error) {
 	out := make(chan randomBuild)
 	group, ctx := errgroup.WithContext(ctx)

@@ -93,7 +93,7 @@ func flagCompletions(o *options) map[string]cobra.CompletionFunc {
 	}
 	for _, name := range []string{ // what only the caller knows
 		"address", "annotation", "data", "env", "image", "label", "length", "listen", "method", "name", "packets-method", "peer", "peer-qpn",
-		"psn", "receive", "rounds", "service", "since", "tail", "timeout",
+		"psn", "receive", "rounds", "seed", "service", "since", "tail", "timeout",
 	} {
 		known[name] = cobra.NoFileCompletions
 	}

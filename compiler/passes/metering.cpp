@@ -186,8 +186,8 @@ void Meter::blur(BasicBlock &header, Instruction *entry)
 		blurUses(*phi, header.getTerminator());
 }
 
-// Whether a select is `a && b` or `a || b` and nothing but a branch's condition. The code generator makes branches of it
-// (FindMergedConditions() in LLVM's SelectionDAGBuilder.cpp), and no ways join there.
+// Whether a select is `a && b` or `a || b` and nothing but a branch's condition. The code generator makes branches of such, where a
+// condition does not have both (FindMergedConditions() in LLVM's SelectionDAGBuilder.cpp), and no ways join there.
 static bool isBranches(const SelectInst &select)
 {
 	if (!match(&select, m_CombineOr(m_LogicalAnd(), m_LogicalOr())) || !select.hasOneUse())
@@ -206,8 +206,7 @@ void Meter::blurJoins(Loop &loop)
 	for (BasicBlock *block : loop.blocks())
 		for (Instruction &inst : *block) {
 			auto *select = dyn_cast<SelectInst>(&inst);
-			bool joining = select ? !isBranches(*select)
-						 : isa<PHINode>(inst) && !loops.isLoopHeader(block);
+			bool joining = select ? !isBranches(*select) : isa<PHINode>(inst) && !loops.isLoopHeader(block);
 			if (joining && isBlurrable(inst))
 				joins.push_back(&inst);
 		}

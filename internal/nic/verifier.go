@@ -12,8 +12,8 @@ import (
 	"github.com/lambdanic/lambdanic/internal/kernel"
 )
 
-// verifierLog has room for most of what the verifier says of a program that it refuses. For want of room it would be asked again, and it takes up
-// to half a minute to refuse one.
+// verifierLog has room for what the verifier says of most programs that it refuses. For want of room it is asked again, and it may take
+// half a minute to refuse one.
 const verifierLog = 4 << 20
 
 // newCollection loads an object into the kernel, with these maps in place of its own of the same names.
