@@ -615,6 +615,25 @@ static __always_inline int ln_rpc_packet(struct xdp_md *ctx, const struct ln_pac
 	return action == LN_ACCEPTED ? ln_serve(ctx, scratch, req) : action;
 }
 
+/*
+ * Makes room before what a service answered, where the driver has any. The lambda may make the answer longer, which is moved forward then
+ * (lambda_shift() in sdk/lambda_bpf.h): where the packet comes from a local socket, its memory ends where it does.
+ */
+static __always_inline void ln_spare(struct xdp_md *ctx, struct ln_request *req)
+{
+	__u8 *data, *end;
+
+	if (bpf_xdp_adjust_head(ctx, -LN_SPARE))
+		return;
+	req->payload_off += LN_SPARE;
+	data = (void *)(long)ctx->data;
+	end = (void *)(long)ctx->data_end;
+	if (data + LN_SPARE > end)
+		return;
+	for (int i = 0; i < LN_SPARE; i += sizeof(__u64)) /* what an earlier packet left there is no lambda's to see */
+		*(__u64 *)(data + i) = 0;
+}
+
 /* A datagram to one of the calls' ports: the lambda goes on where it left off. */
 static __noinline int ln_resume(struct xdp_md *ctx, const struct ln_packet *pkt)
 {
@@ -646,6 +665,7 @@ static __noinline int ln_resume(struct xdp_md *ctx, const struct ln_packet *pkt)
 	req->match.window_len = 0;
 	req->match.repeat = 0;
 	req->match.event = LAMBDA_EVENT_REPLY;
+	ln_spare(ctx, req);
 	req->step = LN_STEP_RUN;
 	req->out_off = 0;
 	req->out_len = 0;

@@ -110,6 +110,22 @@ typedef struct lambda_match MATCH_DATA_T;
  */
 #define LAMBDA_CPUS 16
 
+/*
+ * How many of a reply's len bytes this packet takes, from match->window on; -1 where it begins beyond them, or where a reply to what a service
+ * answered does not fit into one packet: a client that asked for the next would have the service asked again.
+ */
+static __always_inline int lambda_window(const struct lambda_match *match, uint32_t len, uint32_t *n)
+{
+	uint32_t room = match->window_len ? match->window_len : match->room;
+
+	if (match->window > len || (match->event == LAMBDA_REPLY && len > room))
+		return -1;
+	*n = len - match->window;
+	if (*n > room)
+		*n = room;
+	return 0;
+}
+
 #ifdef LAMBDA_NFP
 #include "lambda_nfp.h"
 #elif defined(__bpf__)

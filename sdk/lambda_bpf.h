@@ -117,7 +117,7 @@ static __always_inline int lambda_move(EXTRACTED_HEADERS_T *headers, int32_t to,
 	return 0;
 }
 
-#define LAMBDA_SHIFT_MAX 32
+#define LAMBDA_SHIFT_MAX LN_SPARE
 
 /*
  * Makes room at the packet's end by moving payload and prefix forward, over the request's headers: replies and calls get
@@ -248,16 +248,13 @@ static __always_inline int lambda_copy_short(struct xdp_md *ctx, uint32_t base, 
 static __always_inline int lambda_copy_out(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data, const uint8_t *array,
 					   uint32_t size, uint32_t at, uint32_t len)
 {
-	uint32_t window = match_data->window;
-	uint32_t room = match_data->window_len;
 	uint32_t n;
 
-	if (window > len || size < LAMBDA_WINDOW)
+	if (lambda_window(match_data, len, &n) || size < LAMBDA_WINDOW)
 		return RETURN_FAULT;
-	n = len - window;
-	if (n > room)
-		n = room;
-	at += window;
+	if (match_data->event == LAMBDA_REPLY && n && !lambda_put(headers, n - 1, 1))
+		return RETURN_FAULT;
+	at += match_data->window;
 	lambda_opaque(at);
 	lambda_opaque(n);
 	if (at > size - LAMBDA_WINDOW || n > LAMBDA_WINDOW)
@@ -304,17 +301,9 @@ static __always_inline int lambda_place(EXTRACTED_HEADERS_T *headers, const void
 static __always_inline int lambda_write(EXTRACTED_HEADERS_T *headers, const void *from, uint32_t len)
 {
 	struct lambda_match *match = &headers->req->match;
-	uint32_t n, window = match->window, room = match->window_len ? match->window_len : match->room;
-	void *bytes;
+	uint32_t n;
 
-	if (window > len)
-		return RETURN_FAULT;
-	n = len - window;
-	if (n > room)
-		n = room;
-	bytes = __lambda_resolve((const uint8_t *)from + window, n, LAMBDA_WINDOW);
-	lambda_opaque(n);
-	if (n > LAMBDA_WINDOW || (n && bpf_xdp_store_bytes(headers->ctx, headers->base, bytes, n)))
+	if (lambda_window(match, len, &n) || (n && lambda_place(headers, (const uint8_t *)from + match->window, n)))
 		return RETURN_FAULT;
 	headers->req->out_off = 0;
 	headers->req->out_len = n;

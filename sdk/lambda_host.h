@@ -129,15 +129,11 @@ static __always_inline int lambda_copy_out(EXTRACTED_HEADERS_T *headers, MATCH_D
 static __always_inline int lambda_copy_out(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data, const uint8_t *array,
 					   uint32_t size, uint32_t at, uint32_t len)
 {
-	uint32_t window = match_data->window;
-	uint32_t n, room = match_data->window_len;
+	uint32_t n;
 
-	if (window > len || size < LAMBDA_WINDOW)
+	if (lambda_window(match_data, len, &n) || size < LAMBDA_WINDOW)
 		return RETURN_FAULT;
-	n = len - window;
-	if (n > room)
-		n = room;
-	at += window;
+	at += match_data->window;
 	if (at > size - LAMBDA_WINDOW || n > LAMBDA_WINDOW || (n && !payload(headers, 0, n)))
 		return RETURN_FAULT;
 	memcpy(headers->base, array + at, n);
@@ -158,16 +154,11 @@ static __always_inline int lambda_place(EXTRACTED_HEADERS_T *headers, const void
 static __always_inline int lambda_write(EXTRACTED_HEADERS_T *headers, const void *from, uint32_t len)
 {
 	struct lambda_match *match = &headers->req->match;
-	uint32_t n, window = match->window, room = match->window_len ? match->window_len : match->room;
+	uint32_t n;
 
-	if (window > len)
+	if (lambda_window(match, len, &n) || n > LAMBDA_WINDOW || (n && !payload(headers, 0, n)))
 		return RETURN_FAULT;
-	n = len - window;
-	if (n > room)
-		n = room;
-	if (n > LAMBDA_WINDOW || (n && !payload(headers, 0, n)))
-		return RETURN_FAULT;
-	memmove(headers->base, (const uint8_t *)from + window, n);
+	memmove(headers->base, (const uint8_t *)from + match->window, n);
 	headers->req->out_off = 0;
 	headers->req->out_len = n;
 	headers->req->out_total = len;

@@ -95,6 +95,7 @@ func (n *NIC) adoptSlots() error {
 		return err
 	}
 	var draining []*revision
+	serving := map[uint32]*revision{}
 	for _, e := range entries {
 		var slot uint32
 		if _, err := fmt.Sscanf(e.Name(), "%d", &slot); err != nil {
@@ -107,13 +108,14 @@ func (n *NIC) adoptSlots() error {
 		word := n.dispatch.word(r.entry()).Load()
 		current := word == uint64(r.entry()>>16)<<48|uint64(r.state())<<40|uint64(slot)
 		if current && r.rec.Workload != 0 {
-			n.workloads[r.rec.Workload] = r
+			serving[r.rec.Workload] = r
 		} else {
 			draining = append(draining, r)
 		}
 	}
-	n.dispatch.keepOnly(n.workloads)
-	n.rdma.keepOnly(n.workloads)
+	n.serve(serving)
+	n.dispatch.keepOnly(serving)
+	n.rdma.keepOnly(serving)
 	for _, r := range draining {
 		n.drain(r)
 	}

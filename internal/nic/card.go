@@ -190,7 +190,7 @@ func (n *NIC) adoptCard() (err error) {
 		return fmt.Errorf("read the card's configuration: %w", err)
 	}
 	n.card.workload = config.Workload
-	if n.workloads[config.Workload] == nil { // its removal was interrupted
+	if n.revision(config.Workload) == nil { // its removal was interrupted
 		return n.card.clear()
 	}
 	return nil

@@ -181,7 +181,7 @@ func TestCardOfAnotherDriver(t *testing.T) {
 	if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "the device does not take the map") {
 		t.Errorf("deploy: %v", err)
 	}
-	if n.workloads[cardWorkload] != nil || len(n.loaded) > 0 {
+	if n.revision(cardWorkload) != nil || len(n.loaded) > 0 {
 		t.Error("it was deployed all the same")
 	}
 }

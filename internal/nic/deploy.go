@@ -96,7 +96,7 @@ func (n *NIC) Deploy(ctx context.Context, d backend.Deployment) error {
 	return nil
 }
 
-// prepared are revisions that are loaded and do not serve yet, and the lock of their NIC.
+// prepared are revisions that are loaded and do not serve yet. Nobody else changes what is loaded on their NIC.
 type prepared struct {
 	n    *NIC
 	what string
@@ -107,17 +107,17 @@ type prepared struct {
 // A succession is a revision, and the one that it supersedes, nil for the first.
 type succession struct{ r, old *revision }
 
-// Prepare is the part of Deploy that is before the migration. The NIC stays locked until Swap or Drop.
+// Prepare is the part of Deploy that is before the migration. Until Swap or Drop, no other change of the NIC begins.
 func (n *NIC) Prepare(ctx context.Context, d backend.Deployment) (backend.Prepared, error) {
-	n.mu.Lock()
+	n.changing.Lock()
 	kept := false // for who commits what is prepared, or drops it
 	defer func() {
 		if !kept {
-			n.mu.Unlock()
+			n.changing.Unlock()
 		}
 	}()
 	p := &prepared{n: n, what: fmt.Sprintf("deploy %s revision %d on the NIC", d.Name, d.Revision)}
-	old := n.workloads[d.Workload]
+	old := n.revision(d.Workload)
 	if old != nil && old.rec.Revision == d.Revision {
 		kept = true
 		return p, nil
@@ -165,12 +165,8 @@ func (r *revision) runMigration() error {
 }
 
 func (p *prepared) Swap() {
-	defer p.n.mu.Unlock()
-	for _, s := range p.next {
-		p.n.workloads[s.r.rec.Workload] = s.r
-		p.n.dispatch.send(s.r.entry(), s.r.state(), s.r.slot)
-		p.n.cfg.reached("swapped")
-	}
+	defer p.n.changing.Unlock()
+	p.n.send(p.next)
 	if err := p.n.swapCard(p.next, p.card); err != nil {
 		p.n.cfg.Log.Error("the card answers nothing", "error", err)
 	}
@@ -184,8 +180,23 @@ func (p *prepared) Swap() {
 	}
 }
 
+// send has requests go to revisions from now on.
+func (n *NIC) send(next []succession) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	serving := map[uint32]*revision{}
+	for _, s := range next {
+		serving[s.r.rec.Workload] = s.r
+	}
+	n.serve(serving)
+	for _, s := range next {
+		n.dispatch.send(s.r.entry(), s.r.state(), s.r.slot)
+		n.cfg.reached("swapped")
+	}
+}
+
 func (p *prepared) Drop() error {
-	defer p.n.mu.Unlock()
+	defer p.n.changing.Unlock()
 	return errors.Join(p.n.unloadAll(p.next), p.card.close())
 }
 
@@ -311,7 +322,7 @@ func (n *NIC) checkStage(d *backend.Deployment, old *revision) error {
 	if old != nil && old.isStage() != isStage {
 		return fmt.Errorf("%w: a lambda with a match stage of its own (p4) and one without cannot take over from each other: remove it first", ErrRefused)
 	}
-	for id, r := range n.workloads {
+	for id, r := range *n.serving.Load() {
 		if isStage && r.isStage() && id != d.Workload {
 			return fmt.Errorf("%w: the NIC has a match stage already, workload %#x: remove it, or write both into one program", ErrRefused, id)
 		}
@@ -400,9 +411,9 @@ func (n *NIC) partPin(slot uint32, p part) string {
 
 // Remove takes a lambda out: its requests meet the answer for unknown workloads from now on.
 func (n *NIC) Remove(_ context.Context, workload uint32) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	r := n.workloads[workload]
+	n.changing.Lock()
+	defer n.changing.Unlock()
+	r := n.revision(workload)
 	if r == nil {
 		return nil
 	}
@@ -410,18 +421,22 @@ func (n *NIC) Remove(_ context.Context, workload uint32) error {
 	if n.card.workload == workload {
 		err = n.card.clear()
 	}
-	n.dispatch.forget(r.entry())
-	n.cfg.reached("workload forgotten")
-	n.rdma.disconnect(workload)
-	delete(n.workloads, workload)
+	n.forget(r)
 	n.drain(r)
 	return err
 }
 
-// Endpoint says where requests for a workload go.
-func (n *NIC) Endpoint(workload uint32) (netip.AddrPort, bool) {
+// forget has requests of the revision's workload meet the answer for unknown ones.
+func (n *NIC) forget(r *revision) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	_, ok := n.workloads[workload]
-	return n.Addr(), ok
+	n.dispatch.forget(r.entry())
+	n.cfg.reached("workload forgotten")
+	n.rdma.disconnect(r.rec.Workload)
+	n.serve(map[uint32]*revision{r.rec.Workload: nil})
+}
+
+// Endpoint says where requests for a workload go. It waits for nobody.
+func (n *NIC) Endpoint(workload uint32) (netip.AddrPort, bool) {
+	return n.Addr(), n.revision(workload) != nil
 }

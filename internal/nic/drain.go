@@ -19,7 +19,9 @@ const (
 // drain frees a revision when it is no longer needed. If the daemon ends first, the next one takes it up again. Its memory is no
 // peer's from now on.
 func (n *NIC) drain(r *revision) {
+	n.mu.Lock()
 	n.rdma.revokeAll(r.slot)
+	n.mu.Unlock()
 	n.drains.Add(1)
 	go func() {
 		defer n.drains.Done()
@@ -40,8 +42,8 @@ func (n *NIC) drain(r *revision) {
 				break
 			}
 		}
-		n.mu.Lock()
-		defer n.mu.Unlock()
+		n.changing.Lock()
+		defer n.changing.Unlock()
 		if err := n.unload(r); err != nil {
 			n.cfg.Log.Error("free a superseded revision", "slot", r.slot, "error", err)
 		}
@@ -50,8 +52,8 @@ func (n *NIC) drain(r *revision) {
 
 // needed says whether anything still refers to a revision that was superseded so long ago.
 func (n *NIC) needed(r *revision, age time.Duration) (bool, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
+	n.changing.Lock()
+	defer n.changing.Unlock()
 	select {
 	case <-n.closing:
 		return true, nil

@@ -13,14 +13,12 @@ import (
 const heldSpec = "message: {mode: assemble, max: 64KiB, in_flight: 8, timeout: 1m}"
 
 func slotOf(n *NIC, workload uint32) uint32 {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.workloads[workload].slot
+	return n.revision(workload).slot
 }
 
 func isFree(n *NIC, slot uint32) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
+	n.changing.Lock()
+	defer n.changing.Unlock()
 	return n.loaded[slot] == nil
 }
 

@@ -30,13 +30,13 @@ func (n *NIC) DeployFused(ctx context.Context, f backend.Fused) error {
 	return nil
 }
 
-// PrepareFused is DeployFused but for the swap. The NIC stays locked until Swap or Drop.
+// PrepareFused is DeployFused but for the swap. Until Swap or Drop, no other change of the NIC begins.
 func (n *NIC) PrepareFused(_ context.Context, f backend.Fused) (backend.Prepared, error) {
-	n.mu.Lock()
+	n.changing.Lock()
 	kept := false // for who commits what is prepared, or drops it
 	defer func() {
 		if !kept {
-			n.mu.Unlock()
+			n.changing.Unlock()
 		}
 	}()
 	p := &prepared{n: n, what: "deploy a fused program on the NIC"}
@@ -75,7 +75,7 @@ func (n *NIC) loadFused(f *backend.Fused) (next []succession, err error) {
 	var members []string
 	for i := range f.Serving {
 		d := &f.Serving[i]
-		old := n.workloads[d.Workload]
+		old := n.revision(d.Workload)
 		if old != nil && old.rec.Revision == d.Revision {
 			continue
 		}

@@ -91,9 +91,9 @@ func live(path string) error {
 // settle waits until what was superseded is freed, so that each life goes through the same steps in the same order.
 func settle(n *NIC, serving int) error {
 	for stop := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		n.mu.Lock()
+		n.changing.Lock()
 		slots := len(n.loaded)
-		n.mu.Unlock()
+		n.changing.Unlock()
 		if slots == serving {
 			return nil
 		}

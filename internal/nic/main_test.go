@@ -197,8 +197,8 @@ func inject(t testing.TB, n *NIC, frame []byte) (string, []byte) {
 type used struct{ slots, buckets, services int }
 
 func usage(n *NIC) used {
-	n.mu.Lock()
-	defer n.mu.Unlock()
+	n.changing.Lock()
+	defer n.changing.Unlock()
 	count := func(r ranges) (c int) {
 		for _, u := range r.used {
 			c += int(flag(u))

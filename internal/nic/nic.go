@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -107,17 +108,34 @@ type NIC struct {
 	adopted  bool
 	running  sync.RWMutex // held by Ask while the program runs, and by Counters
 	closed   bool         // guarded by running
-	card     card
 
-	mu        sync.Mutex
-	workloads map[uint32]*revision // current revisions
-	loaded    map[uint32]*revision // all revisions, by slot: the current ones and those that drain
-	objects   objects
-	slots     ranges // of ln_slots; slot 0 stays empty
-	buckets   ranges // of ln_messages
-	services  ranges // of ln_services
-	drains    sync.WaitGroup
-	closing   chan struct{}
+	// serving are the current revisions, by workload ID. The map is replaced and never changed. Who uses more of a revision than that it is
+	// there holds mu, as does who puts another in its place. Nobody waits for anything with mu.
+	serving atomic.Pointer[map[uint32]*revision]
+	mu      sync.Mutex
+
+	// changing is held by who changes what is loaded: for a deploy, from Prepare to Swap or Drop, and so while the kernel verifies the
+	// program. It is taken before mu.
+	changing sync.Mutex
+	loaded   map[uint32]*revision // all revisions, by slot: the current ones and those that drain
+	objects  objects
+	slots    ranges // of ln_slots; slot 0 stays empty
+	buckets  ranges // of ln_messages
+	services ranges // of ln_services
+	card     card
+	drains   sync.WaitGroup
+	closing  chan struct{}
+}
+
+// revision is the one that serves a workload, nil for none.
+func (n *NIC) revision(workload uint32) *revision { return (*n.serving.Load())[workload] }
+
+// serve puts revisions in place of those that serve, and takes workloads out where there is nil.
+func (n *NIC) serve(next map[uint32]*revision) {
+	all := maps.Clone(*n.serving.Load())
+	maps.Copy(all, next)
+	maps.DeleteFunc(all, func(_ uint32, r *revision) bool { return r == nil })
+	n.serving.Store(&all)
 }
 
 // Up adopts the instance's NIC where an earlier daemon left one that matches c, and makes it anew otherwise. Everything is
@@ -214,12 +232,13 @@ func newNIC(c Config, rec *record, objs *rootObjects) (*NIC, error) {
 		return nil, errors.Join(err, d.close(), m.close())
 	}
 	n := &NIC{
-		cfg: c, rec: rec, objs: objs, dispatch: d, rdma: m, own: own, workloads: map[uint32]*revision{}, loaded: map[uint32]*revision{}, closing: make(chan struct{}),
+		cfg: c, rec: rec, objs: objs, dispatch: d, rdma: m, own: own, loaded: map[uint32]*revision{}, closing: make(chan struct{}),
 		slots:    newRanges(1, objs.LnSlots.MaxEntries()),
 		buckets:  newRanges(0, objs.LnMessages.MaxEntries()),
 		services: newRanges(0, objs.LnServices.MaxEntries()),
 	}
 	n.reach.Store(&rec.reach)
+	n.serving.Store(&map[uint32]*revision{})
 	return n, nil
 }
 
@@ -399,17 +418,19 @@ func Down(_ context.Context, c Config) error {
 
 // Close lets go of the NIC and leaves it serving.
 func (n *NIC) Close() error {
-	n.mu.Lock()
+	n.changing.Lock()
 	select {
 	case <-n.closing:
 	default:
 		close(n.closing)
 	}
-	n.mu.Unlock()
+	n.changing.Unlock()
 	n.drains.Wait()
 	n.running.Lock()
 	n.closed = true
 	n.running.Unlock()
+	n.changing.Lock()
+	defer n.changing.Unlock()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	errs := []error{n.dispatch.close(), n.rdma.close(), n.own.close(), n.objs.Close()}
@@ -417,10 +438,10 @@ func (n *NIC) Close() error {
 		errs = append(errs, n.root.Close())
 	}
 	errs = append(errs, n.card.close())
-	for _, r := range n.workloads {
+	for _, r := range *n.serving.Load() {
 		errs = append(errs, r.close())
 	}
-	n.workloads = map[uint32]*revision{}
+	n.serving.Store(&map[uint32]*revision{})
 	return errors.Join(errs...)
 }
 

@@ -52,7 +52,7 @@ func (n *NIC) WriteObject(_ context.Context, workload uint32, name string, value
 func (n *NIC) inObjects(workload uint32, f func(*revision) error) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	r := n.workloads[workload]
+	r := n.revision(workload)
 	if r == nil {
 		return fmt.Errorf("%w: workload %#x does not run on this NIC", backend.ErrNoObject, workload)
 	}

@@ -214,7 +214,7 @@ func (n *NIC) RemoveRegion(_ context.Context, workload, key uint32) error {
 }
 
 func (n *NIC) served(workload uint32) (*revision, error) {
-	if r := n.workloads[workload]; r != nil {
+	if r := n.revision(workload); r != nil {
 		return r, nil
 	}
 	return nil, fmt.Errorf("%w lambda: workload %#x does not run on this NIC", backend.ErrNoRDMA, workload)

@@ -16,9 +16,9 @@ import (
 // among them.
 func editRecords(t testing.TB, n *NIC, slot uint32, edit func(*rootLnMessage)) {
 	t.Helper()
-	n.mu.Lock()
+	n.changing.Lock()
 	rec := n.loaded[slot].rec
-	n.mu.Unlock()
+	n.changing.Unlock()
 	for i := range rec.BucketCount {
 		var b rootLnBucket
 		if err := n.objs.LnMessages.LookupWithFlags(rec.BucketBase+i, &b, ebpf.LookupLock); err != nil {

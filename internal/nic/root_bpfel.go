@@ -149,6 +149,7 @@ const (
 	rootLnLimitLN_MAX_SPLIT        rootLnLimit = 8
 	rootLnLimitLN_MAX_PREV         rootLnLimit = 4
 	rootLnLimitLN_PREFIX           rootLnLimit = 48
+	rootLnLimitLN_SPARE            rootLnLimit = 136
 	rootLnLimitLN_MESSAGE_WAYS     rootLnLimit = 4
 	rootLnLimitLN_MAX_FRAGMENTS    rootLnLimit = 65536
 	rootLnLimitLN_MAX_CALLS        rootLnLimit = 65536

@@ -125,6 +125,36 @@ func TestRawService(t *testing.T) {
 	}
 }
 
+// What a service answers can be made longer by 128 bytes at least, also where the packet that brought it has no room for that, and no
+// longer than the client has room for.
+func TestLongerThanTheAnswer(t *testing.T) {
+	const spare, fromArray = 128, 4096 // of test/lambdas/longer.c
+	n := newTestNIC(t)
+	fake := newFake(t, n.HostAddr())
+	bothPlaces(t, n, fixture(t, "longer", raw(longest, 0, api.ServiceID{}, fake.addr())), func(t *testing.T, c *kvConn) {
+		fake.t = t
+		r := seed.Rand(t)
+		ask := func(answer []byte, more, room int) uint64 {
+			request := c.send(uint32(r.IntN(2)*fromArray+more), []byte("request"), room)
+			fake.send(fake.datagram().from, answer)
+			return request
+		}
+		for more := range spare + 1 {
+			answer := []byte(randomValue(r, 1+r.IntN(api.RPCMaxPayload-more)))
+			request := ask(answer, more, api.RPCMaxPayload)
+			h, reply := c.receive()
+			if want := append(answer, bytes.Repeat([]byte("x"), more)...); h.Request != request || h.Type != api.TypeResponse || !bytes.Equal(reply, want) {
+				t.Fatalf("%d more: got %+v %x, want %x", more, h, reply, want)
+			}
+		}
+		for range 10 {
+			more := 1 + r.IntN(spare)
+			c.expectError(ask(make([]byte, api.RPCMaxPayload-more+1), more, api.RPCMaxPayload), api.CodeLambdaFault)
+			c.expectError(ask(make([]byte, 100), more, 99+more), api.CodeLambdaFault)
+		}
+	})
+}
+
 func exchangeRaw(t *testing.T, c *kvConn, fake *fakeService, id api.ServiceID, r *rand.Rand) {
 	t.Helper()
 	body := []byte(randomValue(r, id.At+id.Bytes+1+r.IntN(1300)))

@@ -33,7 +33,7 @@ func (n *NIC) Status(context.Context) ([]backend.Status, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var all []backend.Status
-	for workload, r := range n.workloads {
+	for workload, r := range *n.serving.Load() {
 		s, err := n.slotStats(r.slot)
 		if err != nil {
 			return nil, err

@@ -306,8 +306,8 @@ func TestKeptLayoutDiffers(t *testing.T) {
 func TestPullNeverReachesAnotherLambda(t *testing.T) {
 	n := newTestNIC(t)
 	deploy(t, n, bundled(t, "web_server", workloads["web"], 1), probe(t, workloads["packet"], 7, packetSpec))
-	web := n.workloads[workloads["web"]]
-	web.rec.Prev = n.workloads[workloads["packet"]].slot
+	web := n.revision(workloads["web"])
+	web.rec.Prev = n.revision(workloads["packet"]).slot
 	if err := n.objs.LnSlots.Put(web.slot, &web.rec); err != nil {
 		t.Fatal(err)
 	}

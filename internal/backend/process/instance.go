@@ -38,12 +38,14 @@ type instance struct {
 	dir      string
 	group    string
 
-	mu      sync.Mutex // held during a change
-	removed bool
-	record  record
-	child   *child
-	restart *time.Timer
-	retry   *backoff.ExponentialBackOff
+	changing sync.Mutex // held during a change, in which a process may start or end
+	removed  bool
+	restart  *time.Timer
+	retry    *backoff.ExponentialBackOff
+
+	mu     sync.Mutex // held, beside changing, by who sets these, or alone by who reads them during a change
+	record record
+	child  *child
 }
 
 func newInstance(b *Backend, workload uint32) *instance {
@@ -58,13 +60,20 @@ func newInstance(b *Backend, workload uint32) *instance {
 	return in
 }
 
+// set changes what is read during changes, too.
+func (in *instance) set(change func()) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	change()
+}
+
 func (in *instance) serving() bool { return in.child != nil && in.child.alive() }
 
 func (in *instance) socket() string { return filepath.Join(in.dir, in.record.Control) }
 
 func (in *instance) deploy(ctx context.Context, d backend.Deployment) error {
-	in.mu.Lock()
-	defer in.mu.Unlock()
+	in.changing.Lock()
+	defer in.changing.Unlock()
 	if in.removed {
 		return errRemoved
 	}
@@ -165,7 +174,7 @@ func (in *instance) replace(ctx context.Context, next record, handover string) e
 		}
 		return err
 	}
-	in.child = c
+	in.set(func() { in.child = c })
 	err = in.commit(next)
 	go in.watch(c, time.Now())
 	if old != nil {
@@ -257,7 +266,7 @@ func (in *instance) commit(r record) error {
 	if old.Revision == r.Revision {
 		r.Deaths, r.Death = old.Deaths, old.Death
 	}
-	in.record = r
+	in.set(func() { in.record = r })
 	err := r.write(in.dir)
 	if err == nil && old.Object != "" && old.Object != r.Object {
 		os.Remove(filepath.Join(in.dir, old.Object))
@@ -268,19 +277,22 @@ func (in *instance) commit(r record) error {
 // watch starts the process again when it dies.
 func (in *instance) watch(c *child, since time.Time) {
 	<-c.done
-	in.mu.Lock()
-	defer in.mu.Unlock()
+	in.changing.Lock()
+	defer in.changing.Unlock()
 	if in.child != c || !c.gone || in.removed {
 		return
 	}
 	if time.Since(since) > calm {
 		in.retry.Reset()
 	}
-	in.record.Deaths++ // which is written with what the next process adds to the record
-	in.record.Death = "its process died"
+	death := "its process died"
 	if c.how != "" {
-		in.record.Death += ": " + c.how
+		death += ": " + c.how
 	}
+	in.set(func() { // which is written with what the next process adds to the record
+		in.record.Deaths++
+		in.record.Death = death
+	})
 	in.log().Error("the process of a lambda died, and with it the lambda's state; starting it again", "pid", c.pid, "how", c.how)
 	in.again()
 }
@@ -293,8 +305,8 @@ func (in *instance) log() *slog.Logger {
 // again starts the process after a while, longer each time.
 func (in *instance) again() {
 	in.restart = time.AfterFunc(in.retry.NextBackOff(), func() {
-		in.mu.Lock()
-		defer in.mu.Unlock()
+		in.changing.Lock()
+		defer in.changing.Unlock()
 		if in.removed || in.serving() {
 			return
 		}
@@ -310,7 +322,7 @@ func (in *instance) again() {
 		if err := in.commit(next); err != nil {
 			in.log().Error("the process of a lambda cannot be recorded", "error", err)
 		}
-		in.child = c
+		in.set(func() { in.child = c })
 		go in.watch(c, time.Now())
 	})
 }
@@ -338,8 +350,8 @@ func (in *instance) status(ctx context.Context) (backend.Status, error) {
 }
 
 func (in *instance) remove(ctx context.Context) error {
-	in.mu.Lock()
-	defer in.mu.Unlock()
+	in.changing.Lock()
+	defer in.changing.Unlock()
 	in.removed = true
 	if in.restart != nil {
 		in.restart.Stop()
@@ -365,8 +377,8 @@ func (in *instance) discard() error {
 
 // detach lets the process go on without us.
 func (in *instance) detach() {
-	in.mu.Lock()
-	defer in.mu.Unlock()
+	in.changing.Lock()
+	defer in.changing.Unlock()
 	in.removed = true
 	if in.restart != nil {
 		in.restart.Stop()
@@ -379,8 +391,8 @@ func (in *instance) detach() {
 // adopt finds the process that an earlier daemon left, by its record. Other processes of the workload, which the daemon
 // had no time to record or to end, are ended here.
 func (in *instance) adopt(ctx context.Context) (bool, error) {
-	in.mu.Lock()
-	defer in.mu.Unlock()
+	in.changing.Lock()
+	defer in.changing.Unlock()
 	if in.child != nil || in.removed {
 		return in.serving(), nil
 	}
@@ -392,7 +404,7 @@ func (in *instance) adopt(ctx context.Context) (bool, error) {
 	for _, socket := range sockets {
 		c, err := attach(socket)
 		if err == nil && rerr == nil && in.child == nil && filepath.Base(socket) == r.Control && in.matches(ctx, c, r) {
-			in.record, in.child = r, c
+			in.set(func() { in.record, in.child = r, c })
 			go in.watch(c, time.Now())
 			continue
 		}

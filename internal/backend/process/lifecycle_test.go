@@ -53,6 +53,34 @@ func pidOf(t testing.TB, b *Backend, workload uint32) int {
 	return in.child.pid
 }
 
+// While a process is being changed, which may take as long as one takes to start, whoever uses it waits for nothing.
+func TestNobodyWaitsForAChange(t *testing.T) {
+	b := newBackend(t, checkedHost, shortdir.New(t))
+	want := mustDeploy(t, b, deployment(workload, 1, api.ModePacket, fixture(t, "packet")))
+	in, err := b.get(workload, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.changing.Lock()
+	defer in.changing.Unlock()
+	used := make(chan error, 1)
+	go func() {
+		if got, ok := b.Endpoint(workload); !ok || got != want {
+			t.Errorf("endpoint %v, %t; want %v", got, ok, want)
+		}
+		_, err := b.Status(t.Context())
+		used <- err
+	}()
+	select {
+	case err := <-used:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("who uses it waits for the change")
+	}
+}
+
 // A new revision takes over in the same process, with the kept state; one whose kept state differs is refused.
 func TestSwapKeepsState(t *testing.T) {
 	b := newBackend(t, checkedHost, shortdir.New(t))
