@@ -82,8 +82,9 @@ func Measure(ctx context.Context, s *stand.Stand, a *compiler.Artifact, w Work, 
 			if round%2 == 1 {
 				name = order[len(order)-1-i]
 			}
-			if err := m.round(ctx, name); err != nil {
-				return nil, fmt.Errorf("%s on %s: %w", w.Lambda, name, err)
+			what := w.Lambda + " on " + name
+			if err := repeat(what, log, func() error { return m.round(ctx, name) }); err != nil {
+				return nil, fmt.Errorf("%s: %w", what, err)
 			}
 		}
 	}
@@ -128,16 +129,37 @@ func (m *measurer) findBest(ctx context.Context, name string) error {
 	return nil
 }
 
-// round takes one sample of each figure.
-func (m *measurer) round(ctx context.Context, name string) error {
+// repeat begins a round again that a busy machine broke off, at most twice: somebody was not answered in time.
+func repeat(what string, log func(format string, args ...any), round func() error) error {
+	for left := 2; ; left-- {
+		err := round()
+		if left == 0 || !errors.Is(err, lambdanic.ErrServiceTimeout) && !errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+		log("%s: %v: is the machine busy? Once more", what, err)
+	}
+}
+
+// round takes one sample of each figure, or none where it fails.
+func (m *measurer) round(ctx context.Context, name string) (err error) {
 	f := m.m.Sides[name]
-	err := m.with(ctx, name, flavours(name)[0], func(s *side) error {
+	var times []*hdrhistogram.Histogram
+	defer func(was Figures) {
+		if err != nil {
+			*f = was
+			return
+		}
+		for _, t := range times {
+			f.Histogram.Merge(t)
+		}
+	}(*f)
+	err = m.with(ctx, name, flavours(name)[0], func(s *side) error {
 		l, err := s.latency(ctx)
 		if err != nil {
 			return err
 		}
 		f.P50, f.P99, f.P999 = append(f.P50, l.Micros(50)), append(f.P99, l.Micros(99)), append(f.P999, l.Micros(99.9))
-		f.Histogram.Merge(l.Histogram)
+		times = append(times, l.Histogram)
 		if l, err = s.latency(ctx, lambdanic.WithSpin()); err != nil {
 			return err
 		}
