@@ -44,7 +44,7 @@ func downCommand(o *options) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&purge, "purge", false, "remove the store too: nothing of the instance remains")
-	cmd.Flags().StringVar(&o.instance, "name", o.instance, "the instance")
+	nameInstance(cmd, o)
 	return cmd
 }
 

@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -88,6 +89,17 @@ func root() *cobra.Command {
 	}
 	completeFlags(cmd, flagCompletions(o))
 	return cmd
+}
+
+// nameInstance gives a command --name, which is --instance by another name.
+func nameInstance(cmd *cobra.Command, o *options) {
+	cmd.Flags().StringVar(&o.instance, "name", o.instance, "the instance, as --instance")
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
+		if cmd.Flags().Changed("name") && cmd.Flags().Changed("instance") {
+			return errors.New("--name and --instance are one and the same: leave one of them out")
+		}
+		return nil
+	}
 }
 
 func unknownCommand(cmd *cobra.Command, name string) error {

@@ -335,6 +335,7 @@ func TestUnknownFlag(t *testing.T) {
 		"did you mean --peer or --peer-qpn?":                   {"rdma", "qp", "add", "x", "--pee", "1"}, // and not --psn
 		"in -timeout: did you mean --timeout?":                 {"invoke", "x", "-timeout", "5s"},
 		"`lambdanic object write ... -- -17`":                  {"object", "write", "x", "y", "-17"},
+		"--name and --instance are one and the same":           {"up", "--name", "nosuch", "--instance", "another"},
 	} {
 		if _, err := run(args...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q", args, err, want)

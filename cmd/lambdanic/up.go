@@ -55,12 +55,12 @@ func upCommand(o *options) *cobra.Command {
 			if err := daemon.Run(cmd.Context(), cfg, flags.readyFD, ready); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "the daemon has ended; NIC and processes serve on until `lambdanic down --name %s`\n", cfg.Instance)
+			fmt.Fprintf(cmd.ErrOrStderr(), "the daemon has ended; NIC and processes serve on until `%s`\n", cfg.Command("down"))
 			return nil
 		},
 	}
 	set := cmd.Flags()
-	set.StringVar(&o.instance, "name", o.instance, "the instance")
+	nameInstance(cmd, o)
 	set.StringSliceVar(&flags.interfaces, "nic", nil, "attach to these interfaces instead of making a virtual NIC")
 	set.StringSliceVar(&flags.addresses, "address", nil, "serve requests to these addresses too, as a balancer's virtual ones")
 	set.StringVar(&flags.mode, "mode", string(nic.ModeAuto), "how to attach: auto, native, generic, or offload for native with a lambda on the card")

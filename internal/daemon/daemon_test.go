@@ -411,6 +411,14 @@ func TestPaths(t *testing.T) {
 	if p, err := NewPaths("a", "/d", "/r"); err != nil || p.Socket() != "/r/a/lambdanic.sock" || p.store() != "/d/a/store" {
 		t.Errorf("%+v (%v)", p, err)
 	}
+	for want, dirs := range map[string][2]string{
+		"lambdanic up --name a":                              {usualData(), usualRun(usualData())},
+		"lambdanic up --name a --data-dir /d --run-dir /run": {"/d", "/run"},
+	} {
+		if p, err := NewPaths("a", dirs[0], dirs[1]); err != nil || p.Command("up") != want {
+			t.Errorf("%s (%v), want %s", p.Command("up"), err, want)
+		}
+	}
 }
 
 // The gateway's thread asks a lambda itself only where one packet goes there and one comes back, soon.

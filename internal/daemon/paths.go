@@ -50,6 +50,19 @@ func NewPaths(instance, dataBase, runBase string) (Paths, error) {
 	return p, nil
 }
 
+// Command is the command line that has the instance brought up or down, by its verb.
+func (p Paths) Command(verb string) string {
+	command := "lambdanic " + verb + " --name " + p.Instance
+	data, run := filepath.Dir(p.Data), filepath.Dir(p.Run)
+	if data != usualData() {
+		command += " --data-dir " + data
+	}
+	if run != usualRun(data) {
+		command += " --run-dir " + run
+	}
+	return command
+}
+
 func usualData() string {
 	if os.Getuid() == 0 {
 		return "/var/lib/lambdanic"

@@ -124,7 +124,7 @@ func awaitReady(ctx context.Context, r *os.File, p Paths) (*api.Node, error) {
 	err := json.NewDecoder(r).Decode(&said)
 	switch {
 	case ctx.Err() != nil:
-		return nil, fmt.Errorf("interrupted while the daemon was starting: `lambdanic down --name %s` removes what it left: %w", p.Instance, ctx.Err())
+		return nil, fmt.Errorf("interrupted while the daemon was starting: `%s` removes what it left: %w", p.Command("down"), ctx.Err())
 	case err != nil:
 		return nil, fmt.Errorf("%w: see %s", errDied, p.Log())
 	}
