@@ -144,7 +144,7 @@ func TestRecursion(t *testing.T) {
 // What is in use at once beyond the kernel's stack goes to memory, wherever it is: in loops, through branches, in vectors.
 func TestCrowded(t *testing.T) {
 	r := put(t, "crowded")
-	for which := range uint32(3) {
+	for which := range uint32(4) {
 		for rounds := range uint32(12) {
 			agree(t, r, words(which, rounds, 0x9e3779b9*rounds+which))
 		}

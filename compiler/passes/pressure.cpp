@@ -29,6 +29,21 @@ static cl::opt<unsigned> stackWords("lambda-stack-words", cl::init(48), cl::Hidd
 namespace
 {
 
+// The words that a value takes: an __int128 has two.
+static unsigned wordsOf(const Instruction *inst)
+{
+	return inst->getType()->isIntegerTy(128) ? 2 : 1;
+}
+
+static unsigned wordsOf(ArrayRef<Instruction *> list)
+{
+	unsigned words = 0;
+
+	for (const Instruction *inst : list)
+		words += wordsOf(inst);
+	return words;
+}
+
 // Which values are live where, in one function.
 class Liveness
 {
@@ -40,10 +55,12 @@ class Liveness
 
       private:
 	BitVector walk(const BasicBlock &, BitVector live, BitVector *widest) const;
+	unsigned words(const BitVector &live) const;
 	void use(BitVector &live, const Value *value) const;
 
 	Function &function;
 	SmallVector<Instruction *, 256> values;
+	BitVector wide; // those of two words
 	DenseMap<const Value *, unsigned> number;
 	DenseMap<const BasicBlock *, BitVector> out;
 };
@@ -65,6 +82,8 @@ Liveness::Liveness(Function &function) : function(function)
 			continue;
 		number[&inst] = values.size();
 		values.push_back(&inst);
+		wide.resize(values.size());
+		wide[values.size() - 1] = wordsOf(&inst) > 1;
 	}
 	for (BasicBlock &block : function)
 		out[&block] = BitVector(values.size());
@@ -81,6 +100,14 @@ Liveness::Liveness(Function &function) : function(function)
 			out[block] = live;
 		}
 	}
+}
+
+unsigned Liveness::words(const BitVector &live) const
+{
+	BitVector two = wide;
+
+	two &= live;
+	return live.count() + two.count();
 }
 
 void Liveness::use(BitVector &live, const Value *value) const
@@ -100,7 +127,7 @@ BitVector Liveness::walk(const BasicBlock &block, BitVector live, BitVector *wid
 		if (!isa<PHINode>(inst) && !isa<DbgInfoIntrinsic>(inst))
 			for (const Value *operand : inst.operands())
 				use(live, operand);
-		if (widest && live.count() > widest->count())
+		if (widest && words(live) > words(*widest))
 			*widest = live;
 	}
 	return live;
@@ -165,7 +192,7 @@ static bool isData(const Instruction *inst, const SmallPtrSet<Value *, 32> &judg
 	if (compare && (compare->getOperand(0)->getType()->isPointerTy() || judged.count(compare->getOperand(0)) ||
 			judged.count(compare->getOperand(1))))
 		return false;
-	return inst->getType()->isIntegerTy() && inst->getType()->getIntegerBitWidth() <= 64 && !judged.count(inst);
+	return inst->getType()->isIntegerTy() && inst->getType()->getIntegerBitWidth() <= 128 && !judged.count(inst);
 }
 
 // Reads a slot back just before the use, so that what is read is not live before: a value that several phis take is read at the end
@@ -225,16 +252,20 @@ static SmallVector<AllocaInst *, 32> demote(Function &function, LoopInfo &loops,
 		for (Instruction *inst : live)
 			if (Instruction *data = choice.of(inst))
 				found.insert(data);
-		if (live.size() <= words || found.empty())
+		unsigned needed = wordsOf(live);
+		if (needed <= words || found.empty())
 			return slots;
 		SmallVector<std::pair<uint64_t, unsigned>, 64> data; // by cost
 		for (auto [i, inst] : enumerate(found))
 			data.push_back({ costOf(*inst, loops), i });
 		sort(data);
-		data.truncate(std::min<size_t>(data.size(), live.size() - words));
-		for (auto [cost, i] : data)
+		for (auto [cost, i] : data) {
+			if (needed <= words)
+				break;
+			needed -= wordsOf(found[i]);
 			if (AllocaInst *slot = moveToSlot(*found[i], choice))
 				slots.push_back(slot);
+		}
 		for (AllocaInst *slot : slots)
 			sinkReloads(slot);
 	}
@@ -261,12 +292,18 @@ static Value *makeBase(Function &function, uint64_t words)
 
 static void moveOut(Function &function, ArrayRef<AllocaInst *> slots)
 {
-	Value *base = makeBase(function, slots.size());
+	SmallVector<uint64_t, 32> offsets;
+	uint64_t end = 0;
 
-	for (auto [i, slot] : enumerate(slots)) {
+	for (AllocaInst *slot : slots) {
+		offsets.push_back(end);
+		end += alignTo(sizeOf(slot, function.getDataLayout()), 8);
+	}
+	Value *base = makeBase(function, end / 8);
+	for (auto [slot, offset] : zip(slots, offsets)) {
 		for (Use &use : make_early_inc_range(slot->uses())) {
 			IRBuilder<> at(cast<Instruction>(use.getUser()));
-			use.set(at.CreatePtrAdd(base, at.getInt64(8 * i)));
+			use.set(at.CreatePtrAdd(base, at.getInt64(offset)));
 		}
 		slot->eraseFromParent();
 	}

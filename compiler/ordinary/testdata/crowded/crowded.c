@@ -86,6 +86,25 @@ static uint32_t vectors(uint32_t rounds, uint32_t number)
 	return a[0] + a[1] * 3 + a[2] * 5 + a[3] * 7 + a[4] * 11 + a[5] * 13 + a[6] * 17 + a[7] * 19;
 }
 
+/* The same with numbers of two words each. */
+static uint32_t wide(uint32_t rounds, uint32_t number)
+{
+#define HALF(DO) TEN(DO, 1) TEN(DO, 2) TEN(DO, 3) TEN(DO, 4)
+#define WIDE(n) unsigned __int128 w##n = (unsigned __int128)number << n;
+	HALF(WIDE)
+
+	for (uint32_t i = 0; i < rounds; i++) {
+#define TURN(n) w##n = (w##n << 1 | w##n >> 127) ^ ((unsigned __int128)i << n);
+		HALF(TURN)
+		w10 += w49 * 3;
+		w49 ^= w25;
+	}
+	unsigned __int128 sum = 0;
+#define WIDE_SUM(n) sum = sum * 31 + w##n;
+	HALF(WIDE_SUM)
+	return sum ^ sum >> 32 ^ sum >> 64 ^ sum >> 96;
+}
+
 int crowded(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)
 {
 	uint32_t in[3], out = 0;
@@ -100,8 +119,11 @@ int crowded(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)
 	case 1:
 		out = places(in[1], in[2]);
 		break;
-	default:
+	case 2:
 		out = vectors(in[1], in[2]);
+		break;
+	default:
+		out = wide(in[1], in[2]);
 	}
 	return lambda_write(headers, &out, sizeof(out));
 }
