@@ -1,0 +1,63 @@
+package nic
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"testing"
+
+	"github.com/cilium/ebpf"
+)
+
+// stepsMost bounds the instructions that the verifier walks through one of the NIC's programs. Its own limit is a million
+// (BPF_COMPLEXITY_LIMIT_INSNS in include/linux/bpf.h); other kernels walk more of the same program, and there has to be room for what comes.
+const stepsMost = 250_000
+
+// The verifier takes each of the NIC's programs, however it is configured, in no more steps than that.
+func TestStepsOfTheVerifier(t *testing.T) {
+	for unknown := range uint8(2) {
+		for verify := range uint8(2) {
+			t.Run(fmt.Sprintf("unknown_reply=%d verify_checksum=%d", unknown, verify), func(t *testing.T) {
+				spec, err := loadRoot()
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, m := range spec.Maps {
+					m.Pinning = ebpf.PinNone
+				}
+				for name, v := range map[string]any{"ln_unknown_reply": unknown, "ln_verify_checksum": verify, "ln_crc_tables": crcTables()} {
+					if err := spec.Variables[name].Set(v); err != nil {
+						t.Fatal(err)
+					}
+				}
+				c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Programs: ebpf.ProgramOptions{LogLevel: ebpf.LogLevelStats}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer c.Close()
+				for name, p := range c.Programs {
+					if steps := stepsOf(t, p.VerifierLog); steps > stepsMost {
+						t.Errorf("%s: %d steps, more than %d", name, steps, stepsMost)
+					} else {
+						t.Logf("%s: %d steps", name, steps)
+					}
+				}
+			})
+		}
+	}
+}
+
+var stepsRE = regexp.MustCompile(`processed (\d+) insns`)
+
+func stepsOf(t *testing.T, log string) int {
+	t.Helper()
+	found := stepsRE.FindStringSubmatch(log)
+	if found == nil {
+		t.Fatalf("the verifier did not tell: %s", log)
+	}
+	n, err := strconv.Atoi(found[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
