@@ -40,6 +40,9 @@ func unit(spec api.Spec) []byte {
 	if spec.Message.Mode == api.ModeAssemble {
 		define("LAMBDA_ASSEMBLE", 1)
 	}
+	if len(spec.Services) > 0 {
+		define("LAMBDA_CALLS", 1)
+	}
 	for i, service := range spec.Services {
 		define("SERVICE_"+service.Name, i)
 	}

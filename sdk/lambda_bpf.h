@@ -126,7 +126,7 @@ static __always_inline int lambda_move(EXTRACTED_HEADERS_T *headers, int32_t to,
 static __attribute__((noinline, unused)) int lambda_shift(struct xdp_md *ctx, uint32_t base, uint32_t grow)
 {
 	struct lambda_workspace *work = lambda_workspace();
-	uint32_t from = base - LN_PREFIX, end = ctx->data_end - ctx->data, n = end - from;
+	uint32_t from = base - LN_PREFIX, end = bpf_xdp_get_buff_len(ctx), n = end - from;
 
 	if (!work || !grow || grow > LAMBDA_SHIFT_MAX)
 		return -1;
@@ -161,7 +161,7 @@ static __always_inline uint8_t *lambda_put(EXTRACTED_HEADERS_T *headers, uint32_
 
 	if (p)
 		return p;
-	grow = (int)(headers->base + off + len) - (int)(headers->ctx->data_end - headers->ctx->data);
+	grow = (int)(headers->base + off + len) - (int)bpf_xdp_get_buff_len(headers->ctx);
 	if (grow <= 0)
 		return NULL;
 	if (bpf_xdp_adjust_tail(headers->ctx, grow)) {
@@ -245,14 +245,25 @@ static __always_inline int lambda_copy_short(struct xdp_md *ctx, uint32_t base, 
 	return n > 512 ? -1 : 0;
 }
 
+/* Makes room for a reply of n bytes: clients pad what they send (docs/protocol.md), services do not pad what they answer. */
+static __always_inline int lambda_reply_room(EXTRACTED_HEADERS_T *headers, uint32_t n)
+{
+#ifdef LAMBDA_CALLS
+	if (headers->req->match.event == LAMBDA_REPLY && n && !lambda_put(headers, n - 1, 1))
+		return -1;
+#else
+	(void)headers;
+	(void)n;
+#endif
+	return 0;
+}
+
 static __always_inline int lambda_copy_out(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data, const uint8_t *array,
 					   uint32_t size, uint32_t at, uint32_t len)
 {
 	uint32_t n;
 
-	if (lambda_window(match_data, len, &n) || size < LAMBDA_WINDOW)
-		return RETURN_FAULT;
-	if (match_data->event == LAMBDA_REPLY && n && !lambda_put(headers, n - 1, 1))
+	if (lambda_window(match_data, len, &n) || size < LAMBDA_WINDOW || lambda_reply_room(headers, n))
 		return RETURN_FAULT;
 	at += match_data->window;
 	lambda_opaque(at);
@@ -302,8 +313,13 @@ static __always_inline int lambda_write(EXTRACTED_HEADERS_T *headers, const void
 {
 	struct lambda_match *match = &headers->req->match;
 	uint32_t n;
+	void *bytes;
 
-	if (lambda_window(match, len, &n) || (n && lambda_place(headers, (const uint8_t *)from + match->window, n)))
+	if (lambda_window(match, len, &n) || lambda_reply_room(headers, n))
+		return RETURN_FAULT;
+	bytes = __lambda_resolve((const uint8_t *)from + match->window, n, LAMBDA_WINDOW);
+	lambda_opaque(n);
+	if (n > LAMBDA_WINDOW || (n && bpf_xdp_store_bytes(headers->ctx, headers->base, bytes, n)))
 		return RETURN_FAULT;
 	headers->req->out_off = 0;
 	headers->req->out_len = n;

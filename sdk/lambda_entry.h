@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The trusted code around an author's function, included behind it by the compiler. LAMBDA_ENTRY names the function;
- * LAMBDA_ASSEMBLE is defined in message mode assemble; LAMBDA_IN_FLIGHT and LAMBDA_MESSAGE_MAX bound its messages, LAMBDA_LIMITS_MEMORY
- * its objects.
+ * The trusted code around an author's function, included behind it by the compiler. LAMBDA_ENTRY names the function; LAMBDA_ASSEMBLE is
+ * defined in message mode assemble, LAMBDA_CALLS where the spec has services. LAMBDA_IN_FLIGHT and LAMBDA_MESSAGE_MAX bound its messages,
+ * LAMBDA_LIMITS_MEMORY its objects.
  */
 #ifndef LAMBDA_ENTRY_H
 #define LAMBDA_ENTRY_H
