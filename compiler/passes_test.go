@@ -287,3 +287,35 @@ func TestPayloadStyleIsNotMetered(t *testing.T) {
 		}
 	}
 }
+
+// What only computes with numbers stays a function, also where it calls the SDK's.
+func TestComputingFunctionsStay(t *testing.T) {
+	artifact, err := buildOrdinary(t, `#include <math.h>
+__attribute__((noinline)) static double wave(double x)
+{
+	return sin(x) * exp(-x) + pow(fma(x, x, 1), fmod(x, 3));
+}
+
+`+ordinaryEntry+`{
+	double x, y;
+
+	(void)match_data;
+	lambda_read(headers, &x, sizeof(x));
+	y = wave(x) + wave(x + 1) + wave(x * 3);
+	return lambda_write(headers, &y, sizeof(y));
+}
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(artifact.BPF))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range spec.Programs[compiler.Program].Instructions {
+		if spec.Programs[compiler.Program].Instructions[i].Symbol() == "wave" {
+			return
+		}
+	}
+	t.Error("wave is inlined")
+}

@@ -6,15 +6,21 @@
 #ifndef LAMBDA_MATH_H
 #define LAMBDA_MATH_H
 
-#ifdef __bpf__
+#if defined(__bpf__) && !defined(LAMBDA_NFP)
 #include <stdint.h>
 /* The compiler adds them. */
 __attribute__((const)) uint64_t lambda_f64_fma(uint64_t, uint64_t, uint64_t);
 __attribute__((const)) uint32_t lambda_f32_fma(uint32_t, uint32_t, uint32_t);
 __attribute__((const)) uint64_t lambda_f64_rem(uint64_t, uint64_t);
+__attribute__((const)) uint64_t lambda_f64_logarithm(uint64_t, uint64_t, uint64_t, int);
+__attribute__((const)) uint64_t lambda_f64_exponential(uint64_t, uint64_t, uint64_t);
+__attribute__((const)) uint64_t lambda_f64_power(uint64_t, uint64_t);
+__attribute__((const)) uint64_t lambda_f64_sine(uint64_t, int);
 #else
 #include "lambda_float.h"
 #endif
+#include "lambda_angles.h"
+#include "lambda_powers.h"
 
 typedef float float_t;
 typedef double double_t;

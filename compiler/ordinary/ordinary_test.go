@@ -106,12 +106,31 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
+func pair(x, y float64) []byte {
+	return binary.NativeEndian.AppendUint64(binary.NativeEndian.AppendUint64(nil, math.Float64bits(x)), math.Float64bits(y))
+}
+
+// Numbers of all kinds, powers that are neither 0 nor infinite, and angles of every size.
 func TestElementary(t *testing.T) {
 	r := put(t, "elementary")
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 200 {
-		request := binary.NativeEndian.AppendUint64(nil, math.Float64bits(number(rng)))
-		agree(t, r, binary.NativeEndian.AppendUint64(request, math.Float64bits(number(rng))))
+		agree(t, r, pair(number(rng), number(rng)))
+	}
+	for range 100 {
+		x := math.Exp(rng.NormFloat64() * 40)
+		agree(t, r, pair(x, (rng.Float64()*2160-1100)/math.Log2(x)))
+	}
+	for exponent := -30; exponent < 1024; exponent += 13 {
+		agree(t, r, pair(math.Ldexp(rng.Float64()-2, exponent), 2.5))
+	}
+}
+
+// Each of many calls costs the verifier little.
+func TestPowers(t *testing.T) {
+	r := put(t, "powers")
+	for i := range 10 {
+		agree(t, r, pair(float64(i)*1.5-2, float64(i)/7))
 	}
 }
 

@@ -202,7 +202,8 @@ static bool computesWithNumbers(const Instruction &inst)
 
 	if (isa<DbgInfoIntrinsic>(inst))
 		return true;
-	if (inst.mayReadOrWriteMemory() || (call && !isa<IntrinsicInst>(call)))
+	if (inst.mayReadOrWriteMemory() || (call && !isa<IntrinsicInst>(call) &&
+					    !(call->getCalledFunction() && isOfRuntime(*call->getCalledFunction()))))
 		return false;
 	return !holdsPointer(inst.getType()) &&
 	       none_of(call ? call->args() : inst.operands(), [](const Use &use) { return namesAddress(use); });

@@ -40,6 +40,7 @@ void addBuiltins(llvm::ModulePassManager &); // comparisons of a few bytes becom
 void addUndefined(llvm::ModulePassManager &); // values that C leaves undefined become zero
 void addVariables(llvm::ModulePassManager &); // where local variables are is forgotten
 void linkRuntime(llvm::Module &); // what the passes called of soft_float_runtime.c
+bool isOfRuntime(const llvm::Function &); // one of these, which a header of the SDK calls by itself
 void addSayHints(llvm::ModulePassManager &); // what authors say of how objects are used
 void addHeedHints(llvm::ModulePassManager &); // what is read mostly goes to a map of its own
 void addHeaders(llvm::ModulePassManager &); // says what is read of packets and written to them

@@ -521,13 +521,6 @@ Function *withBits(Function &old, SmallVectorImpl<std::pair<Value *, Value *>> &
 	return made;
 }
 
-// Whether a function is one of lambda_float.h's that sdk/math.h calls by itself.
-bool isOfRuntime(Function &function)
-{
-	return function.isDeclaration() &&
-	       (function.getName().starts_with("lambda_f64_") || function.getName().starts_with("lambda_f32_"));
-}
-
 struct SoftFloat : PassInfoMixin<SoftFloat> {
 	PreservedAnalyses run(Module &module, ModuleAnalysisManager &manager)
 	{
@@ -537,7 +530,7 @@ struct SoftFloat : PassInfoMixin<SoftFloat> {
 			if (!function.isIntrinsic() &&
 			    anyType(function, [](Type *type) { return isFloat(type->getScalarType()); }))
 				work.push_back(&function);
-		if (work.empty() && none_of(module, isOfRuntime))
+		if (work.empty() && none_of(module, lambda::isOfRuntime))
 			return PreservedAnalyses::all();
 		for (Function *function : work) {
 			if (anyType(*function, isFloatVector)) {
@@ -563,6 +556,12 @@ struct SoftFloat : PassInfoMixin<SoftFloat> {
 void lambda::addSoftFloat(ModulePassManager &passes)
 {
 	passes.addPass(SoftFloat());
+}
+
+bool lambda::isOfRuntime(const Function &function)
+{
+	return function.isDeclaration() &&
+	       (function.getName().starts_with("lambda_f64_") || function.getName().starts_with("lambda_f32_"));
 }
 
 void lambda::linkRuntime(Module &module)

@@ -89,6 +89,8 @@ func TestEveryLambdaHasAReport(t *testing.T) {
 func TestOffloadNamesTheLine(t *testing.T) {
 	for name, c := range map[string]struct{ declarations, statement, want string }{
 		"double":  {"", "double x = match_data->payload_len; return lambda_reply(headers, 0, (uint32_t)(x * x));", "probe.c:6: floating point"},
+		"fma":     {"#include <math.h>", "double x; lambda_read(headers, &x, 8); x = fma(x, x, x); return lambda_write(headers, &x, 8);", "floating point"},
+		"sine":    {"#include <math.h>", "double x; lambda_read(headers, &x, 8); x = sin(x); return lambda_write(headers, &x, 8);", "floating point"},
 		"stack":   {"", "uint8_t a[700], i = match_data->request; for (int k = 0; k < 700; k++) a[k] = k * i; return lambda_write(headers, a + a[i], 9);", " bytes of stack"},
 		"index":   {"", "uint8_t a[700], i = match_data->request; for (int k = 0; k < 700; k++) a[k] = k * i; return lambda_write(headers, a + a[i], 9);", "probe.c:6: a local array with a variable index"},
 		"malloc":  {"#include <stdlib.h>", "uint32_t *p;\np = malloc(match_data->payload_len); if (!p) return RETURN_FAULT; *p = 1; return lambda_write(headers, p, 4);", "a global or static object"},

@@ -5,6 +5,7 @@
  */
 #define LAMBDA_FLOAT
 #include "lambda_float.h"
+#include "lambda_angles.h"
 #include <ctype.h>
 #include <fixed.h>
 #include <math.h>
