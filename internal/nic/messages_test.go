@@ -22,6 +22,8 @@ const (
 	methodDrop  = 4
 	methodCount = 5
 	methodTake  = 8
+	// uses an address outside of its memory
+	methodOutside = 10
 )
 
 var requests atomic.Uint64
@@ -137,6 +139,32 @@ func TestAssembleAnyOrder(t *testing.T) {
 		call(t, n, done(last))
 		h, _ := call(t, n, pull(last, first, 0))
 		wantCode(t, "pull after done", h, api.CodeStale)
+	}
+}
+
+// A message that is executed at most once, and whose run failed: whichever of its packets comes again, and a pull, hear why it did.
+func TestRememberedFault(t *testing.T) {
+	n := everyMode(t)
+	for method, cause := range map[uint32]api.Fault{methodFault: api.FaultOwn, methodOutside: api.FaultBounds} {
+		list := fragments("assemble", method, randomBytes(3000), 1000)
+		for i := range list {
+			list[i].RPC.Flags |= api.FlagOnce
+			if h, _ := call(t, n, list[i]); i < len(list)-1 && h.Type != api.TypeAck {
+				t.Fatalf("packet %d: got %+v", i, h)
+			}
+		}
+		for i := range list {
+			h, _ := call(t, n, list[i])
+			wantCode(t, "a packet again", h, api.CodeLambdaFault)
+			if api.Fault(h.MessageLen) != cause {
+				t.Errorf("packet %d again: a fault by %q, want %q", i, api.Fault(h.MessageLen), cause)
+			}
+		}
+		h, _ := call(t, n, pull(list[0], api.Header{Revision: 1, Count: 3, Length: 1000}, 0))
+		wantCode(t, "a pull", h, api.CodeLambdaFault)
+		if api.Fault(h.MessageLen) != cause {
+			t.Errorf("a pull: a fault by %q, want %q", api.Fault(h.MessageLen), cause)
+		}
 	}
 }
 

@@ -587,6 +587,12 @@ func TestRDMAEvents(t *testing.T) {
 		q.Imm = imm
 		p.want("packet", p.next(q), roce.SyndromeAck, psn)
 	}
+	failed := func(what string, h api.Header) {
+		t.Helper()
+		if h.Type != api.TypeError || api.Code(h.Code) != api.CodeLambdaFault || api.Fault(h.MessageLen) != api.FaultBounds {
+			t.Errorf("%s: %+v, want a fault by its bounds", what, h)
+		}
+	}
 	if h, _ := p.ask(api.TypePull, 1, 0, 0, 1376, 0); h.Type != api.TypeError || api.Code(h.Code) != api.CodeStale {
 		t.Errorf("before any: %+v", h)
 	}
@@ -612,6 +618,16 @@ func TestRDMAEvents(t *testing.T) {
 	}
 	_, got := p.ask(api.TypeRequest, 78, 6, 50, 0, 0)
 	says("λ-RPC", got, 6, 50, 6)
+	const outside = 1000
+	write(roce.OpWriteOnlyImm, outside, 0, 100, data[:100])
+	for i := range 2 {
+		h, _ := p.ask(api.TypePull, 1, 0, 0, 1376, i)
+		failed("what a number brought about", h)
+	}
+	h, _ := p.ask(api.TypeRequest, 80, outside, 50, 0, 0)
+	failed("λ-RPC", h)
+	h, _ = p.ask(api.TypePull, 80, 0, 0, 1376, 0)
+	failed("a pull of its reply", h)
 	p.region.Address++
 	if h, _ := p.ask(api.TypeRequest, 79, 6, 50, 0, 0); h.Type != api.TypeError || api.Code(h.Code) != api.CodeStale {
 		t.Errorf("λ-RPC with another address: %+v", h)

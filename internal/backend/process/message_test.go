@@ -103,6 +103,44 @@ func TestAssembleSinglePacketRunsOnce(t *testing.T) {
 	}
 }
 
+// What is executed at most once, and failed: whatever of it comes again, and a pull, hear why it did.
+func TestRememberedFault(t *testing.T) {
+	for mode, method := range map[api.MessageMode]uint32{api.ModePacket: methodDivide, api.ModeAssemble: methodZero} {
+		c := serveFixture(t, mode, string(mode))
+		failed := func(what string) {
+			t.Helper()
+			h, _ := c.receive()
+			if h.Type != api.TypeError || h.Code != uint8(api.CodeLambdaFault) || api.Fault(h.MessageLen) != api.FaultDivision {
+				t.Errorf("mode %s, %s: %+v, want a fault by a division", mode, what, h)
+			}
+		}
+		h := c.header(workload, method, 4)
+		h.Flags = api.FlagOnce
+		for range 3 {
+			c.send(packet(h, make([]byte, 4), 100))
+			failed("a request")
+		}
+		if mode == api.ModePacket {
+			continue
+		}
+		list := c.fragments(method, make([]byte, 300), 100, 100, api.FlagOnce)
+		for _, b := range list[:2] {
+			c.send(b)
+		}
+		for range 2 {
+			c.send(list[2])
+			failed("a message")
+		}
+		last, _, err := api.ParsePacket(list[2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		last.Type, last.Index, last.Revision, last.MessageLen = api.TypePull, 1, 3, 100
+		c.send(packet(last, nil, 100))
+		failed("a pull")
+	}
+}
+
 func TestMessageLimits(t *testing.T) {
 	c := serveFixture(t, api.ModeAssemble, "assemble")
 	expect := func(what string, b []byte, code api.Code) {
