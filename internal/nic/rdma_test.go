@@ -638,6 +638,39 @@ func TestRDMAEvents(t *testing.T) {
 	}
 }
 
+// In mode stream a region's reply is not kept, so that a repeated request runs the lambda again, and there is nothing to pull.
+func TestRDMAStream(t *testing.T) {
+	n := newTestNIC(t)
+	const spec = "message: {mode: stream, max: 4KiB, in_flight: 4, regions: 2, timeout: 1m}"
+	deploy(t, n, probe(t, rdmaWorkload, 1, spec))
+	p := newWirePeer(t, n, rdmaWorkload, api.QueuePairRequest{MTU: 256})
+	var err error
+	if p.region, err = n.AddRegion(t.Context(), rdmaWorkload, api.RegionRequest{Method: methodTake}); err != nil {
+		t.Fatal(err)
+	}
+	stale := func(what string) {
+		t.Helper()
+		for i := range 2 {
+			if h, _ := p.ask(api.TypePull, 7, methodTake, 0, 1376, i); h.Type != api.TypeError || api.Code(h.Code) != api.CodeStale {
+				t.Errorf("a pull after %s: %+v", what, h)
+			}
+		}
+	}
+	stale("nothing")
+	for i := range uint32(2) {
+		h, got := p.ask(api.TypeRequest, 7, methodTake, 8, 0, 0)
+		if h.Type != api.TypeResponse || len(got) != 8 || binary.LittleEndian.Uint32(got[4:]) != i+1 {
+			t.Errorf("λ-RPC, time %d: %+v %x", i+1, h, got)
+		}
+		stale("a λ-RPC")
+	}
+	p.want("WRITE", p.next(p.write(roce.OpWriteOnlyImm, 0, 8, make([]byte, 8))), roce.SyndromeAck, 0)
+	stale("a WRITE")
+	if h, got := p.ask(api.TypeRequest, 7, methodTake, 8, 0, 0); h.Type != api.TypeResponse || binary.LittleEndian.Uint32(got[4:]) != 4 {
+		t.Errorf("λ-RPC after a WRITE: %+v %x", h, got)
+	}
+}
+
 // An event hands the lambda what was written to the region since the lambda ran on it, whatever had it run, and whichever queue pairs
 // wrote; a SEND hands its own bytes.
 func TestRDMAExtent(t *testing.T) {
