@@ -142,6 +142,44 @@ func TestAssembleAnyOrder(t *testing.T) {
 	}
 }
 
+// Each packet of a message that is not begun is refused, and the message counts once.
+func TestRefusedMessageCountsOnce(t *testing.T) {
+	n := everyMode(t)
+	errorsOf := func(workload string) uint64 {
+		t.Helper()
+		list, err := n.Status(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range list {
+			if s.Workload == workloads[workload] {
+				return s.Stats.Errors
+			}
+		}
+		t.Fatalf("%s is not there", workload)
+		return 0
+	}
+	refused := func(what, workload string, size int, flags api.Flag, code api.Code) {
+		t.Helper()
+		before := errorsOf(workload)
+		for _, f := range fragments(workload, methodTake, make([]byte, size), 1000) {
+			f.RPC.Flags |= flags
+			h, _ := call(t, n, f)
+			wantCode(t, what, h, code)
+		}
+		if counted := errorsOf(workload) - before; counted != 1 {
+			t.Errorf("%s counts %d times, want 1", what, counted)
+		}
+	}
+	refused("of several packets, in mode packet", "packet", 10_000, 0, api.CodeTooLarge)
+	refused("too large", "assemble", 70<<10, 0, api.CodeTooLarge)
+	refused("too large for a stream", "stream", 70<<10, 0, api.CodeTooLarge)
+	refused("once, in mode stream", "stream", 3000, api.FlagOnce, api.CodeTooLarge)
+	deploy(t, n, probe(t, workloads["assemble"], 2, "message: {mode: assemble, max: 64KiB, in_flight: 1, timeout: 1m}"))
+	call(t, n, fragments("assemble", methodTake, make([]byte, 3000), 1000)[0])
+	refused("one too many", "assemble", 3000, 0, api.CodeBusy)
+}
+
 // A message that is executed at most once, and whose run failed: whichever of its packets comes again, and a pull, hear why it did.
 func TestRememberedFault(t *testing.T) {
 	n := everyMode(t)

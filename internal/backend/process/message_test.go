@@ -141,6 +141,39 @@ func TestRememberedFault(t *testing.T) {
 	}
 }
 
+// Each packet of a message that is not begun is refused, and the message counts once.
+func TestRefusedMessageCountsOnce(t *testing.T) {
+	const tooLarge = 1 << 20
+	for _, tt := range []struct {
+		mode  api.MessageMode
+		size  int
+		flags api.Flag
+		begun int // messages, which leave no place for another
+		code  api.Code
+	}{
+		{api.ModePacket, 5000, 0, 0, api.CodeTooLarge}, {api.ModeAssemble, tooLarge, 0, 0, api.CodeTooLarge},
+		{api.ModeStream, tooLarge, 0, 0, api.CodeTooLarge}, {api.ModeStream, 5000, api.FlagOnce, 0, api.CodeTooLarge},
+		{api.ModeAssemble, 5000, 0, 4, api.CodeBusy},
+	} {
+		b := newBackend(t, checkedHost, shortdir.New(t))
+		c := dial(t, mustDeploy(t, b, deployment(workload, 3, tt.mode, fixture(t, string(tt.mode)))))
+		for range tt.begun {
+			c.send(c.fragments(0, make([]byte, 5000), 1000, 1000, api.FlagAckWanted)[0])
+			c.receive()
+		}
+		for _, f := range c.fragments(methodKeep, make([]byte, tt.size), 1000, 1000, tt.flags) {
+			c.send(f)
+			if h, _ := c.receive(); h.Type != api.TypeError || h.Code != uint8(tt.code) {
+				t.Fatalf("%+v: %+v", tt, h)
+			}
+		}
+		list, err := b.Status(t.Context())
+		if err != nil || len(list) != 1 || list[0].Stats.Errors != 1 {
+			t.Errorf("%+v: %+v, %v: want one error", tt, list, err)
+		}
+	}
+}
+
 func TestMessageLimits(t *testing.T) {
 	c := serveFixture(t, api.ModeAssemble, "assemble")
 	expect := func(what string, b []byte, code api.Code) {
