@@ -57,6 +57,16 @@ LN_GLOBAL int ln_refuse_for(struct xdp_md *ctx, struct ln_scratch *scratch, __u3
 	return ln_refuse(ctx, scratch, code, message_len);
 }
 
+/* Refuses a packet of a message that is not begun. As for requests, the first packet counts: others are refused like it. */
+static __always_inline int ln_refuse_message(struct xdp_md *ctx, struct ln_scratch *scratch, __u32 code)
+{
+	if (!scratch->place.index)
+		return ln_refuse_for(ctx, scratch, code, 0);
+	if (code == LN_CODE_BUSY)
+		ln_count(LN_COUNT_BUSY);
+	return ln_refuse(ctx, scratch, code, 0);
+}
+
 /* Sends what the lambda described as its reply. */
 LN_GLOBAL int ln_forward(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req,
 			 const struct ln_slot *slot)
@@ -339,9 +349,9 @@ static __noinline int ln_message_packet(struct xdp_md *ctx, struct ln_scratch *s
 	scratch->place.now = bpf_ktime_get_coarse_ns();
 	arrival = ln_arrive(scratch, pull ? LN_CLAIM_NONE : LN_CLAIM_BEGIN);
 	if (arrival == LN_ARRIVAL_BUSY)
-		return ln_refuse_for(ctx, scratch, LN_CODE_BUSY, 0);
+		return ln_refuse_message(ctx, scratch, LN_CODE_BUSY);
 	if (arrival == LN_ARRIVAL_TOO_LARGE)
-		return ln_refuse_for(ctx, scratch, LN_CODE_TOO_LARGE, 0);
+		return ln_refuse_message(ctx, scratch, LN_CODE_TOO_LARGE);
 	if (arrival == LN_ARRIVAL_ABSENT)
 		return ln_refuse_for(ctx, scratch, LN_CODE_STALE, 0);
 	scratch->slot = scratch->place.slot;
@@ -518,13 +528,13 @@ static __always_inline int ln_serve(struct xdp_md *ctx, struct ln_scratch *scrat
 		return ln_pull(ctx, scratch, req, slot);
 	/* A lambda that sees each packet as it comes runs on it again where its answer was lost. */
 	if (scratch->place.once && scratch->place.count > 1 && slot->mode == LN_MODE_STREAM)
-		return ln_refuse_for(ctx, scratch, LN_CODE_TOO_LARGE, 0);
+		return ln_refuse_message(ctx, scratch, LN_CODE_TOO_LARGE);
 	/* Of a message that an earlier revision began, the packets may come to one that takes single packets only. */
 	if (slot->mode == LN_MODE_ASSEMBLE ||
 	    (scratch->place.count > 1 && (slot->mode == LN_MODE_STREAM || slot->prev)))
 		return ln_message_packet(ctx, scratch, req, 0);
 	if (scratch->place.count > 1 || scratch->place.message_len > slot->message_max)
-		return ln_refuse_for(ctx, scratch, LN_CODE_TOO_LARGE, 0);
+		return ln_refuse_message(ctx, scratch, LN_CODE_TOO_LARGE);
 	if (scratch->place.once) {
 		action = ln_accept_once(ctx, scratch, req);
 		if (action != LN_ACCEPTED)

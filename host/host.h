@@ -89,6 +89,8 @@ struct revision {
 	void *object;
 	lambda_entry *entry;
 	int (*refused)(void); /* whether the run was refused memory; NULL: it has no heap */
+	void *(*heap)(size_t *size); /* that of the calling thread; NULL: it has none */
+	void *heaps[MAX_THREADS]; /* by worker, once it has run */
 	lambda_entry *migrate; /* fills its state from what stands in old; NULL if it has none */
 	struct objects old;
 	struct state state;
@@ -131,6 +133,7 @@ struct message {
 	enum ln_message_state state;
 	uint64_t *arrived; /* bitmap of packets */
 	uint8_t *buffer; /* mode assemble */
+	bool populated; /* the buffer */
 	struct message *chain;
 	TAILQ_ENTRY(message) order; /* by age: free, active or done */
 };
@@ -364,7 +367,11 @@ void revision_retire(uint64_t now);
 
 /* object.c */
 struct revision *object_open(uint32_t number, const char *path, char *why, size_t size);
+void object_populate(const struct revision *rev);
 void object_close(struct revision *rev);
+
+/* populate.c */
+void populate(void *at, size_t size);
 
 /* state.c */
 int state_take_over(struct revision *rev, const struct state *old, const struct handover *h, char *why, size_t size);

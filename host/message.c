@@ -49,7 +49,7 @@ int message_init(void)
 		return -errno;
 	messages.records = calloc(host.in_flight, sizeof(*messages.records));
 	messages.chains = calloc(host.in_flight, sizeof(*messages.chains));
-	/* Pages are used from the first packet that needs them. */
+	/* Pages are used from the first packet that needs them, a whole buffer's from its first run. */
 	bitmaps = reserve(host.in_flight * words * sizeof(*bitmaps));
 	if (stride)
 		buffers = reserve(host.in_flight * stride);

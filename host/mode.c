@@ -120,6 +120,10 @@ static void assemble_run(struct worker *w, struct packet *p, struct message *m)
 	struct lambda_match *match = &w->req.match;
 	int verdict;
 
+	/* The lambda may fill all of it, whatever came. */
+	if (!m->populated)
+		populate(m->buffer, end - m->buffer);
+	m->populated = true;
 	run_describe(w, p, m->revision, LAMBDA_REQUEST);
 	match->offset = 0;
 	match->payload_len = m->message_len;

@@ -111,8 +111,35 @@ static int find_objects(const struct revision *rev, const struct elf *elf, const
 	return 0;
 }
 
+static int populate_writable(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	const struct link_map *map = arg;
+
+	(void)size;
+	if (info->dlpi_addr != map->l_addr)
+		return 0;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+
+		if (ph->p_type == PT_LOAD && ph->p_flags & PF_W)
+			populate((void *)(info->dlpi_addr + ph->p_vaddr), ph->p_memsz);
+	}
+	return 1;
+}
+
+/* Gives the object's variables their memory. */
+void object_populate(const struct revision *rev)
+{
+	struct link_map *map;
+
+	if (!dlinfo(rev->object, RTLD_DI_LINKMAP, &map))
+		dl_iterate_phdr(populate_writable, map);
+}
+
 void object_close(struct revision *rev)
 {
+	for (int i = 0; i < MAX_THREADS; i++)
+		free(rev->heaps[i]);
 	if (rev->object)
 		dlclose(rev->object);
 	if (rev->file >= 0)
@@ -141,6 +168,7 @@ static int load_object(struct revision *rev, const struct elf *elf, char *why, s
 		return -1;
 	}
 	rev->refused = (int (*)(void))dlsym(rev->object, "lambda_host_refused");
+	rev->heap = (void *(*)(size_t *))dlsym(rev->object, "lambda_host_heap");
 	rev->migrate = (lambda_entry *)dlsym(rev->object, "lambda_host_migrate");
 	if (find_objects(rev, elf, "lambda_keep", &rev->state.kept) ||
 	    find_objects(rev, elf, "lambda_migrate", &rev->state.migrated) ||

@@ -26,6 +26,7 @@ int revision_load(uint32_t number, const char *path, const struct handover *h, c
 	rev = object_open(number, path, why, size);
 	if (!rev)
 		return -1;
+	object_populate(rev);
 	pthread_rwlock_wrlock(&host.world);
 	err = state_take_over(rev, old ? &old->state : NULL, h, why, size);
 	if (!err) {

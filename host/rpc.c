@@ -52,6 +52,15 @@ static bool is_late(const struct worker *w, const struct packet *p)
 	return p->flow.rpc.deadline_us && w->waited_ns > be32toh(p->flow.rpc.deadline_us) * 1000ULL;
 }
 
+/* Refuses a packet of a message that is not begun. As for requests, the first packet counts: others are refused like it. */
+static void refuse_message(struct worker *w, struct packet *p, struct revision *rev, uint8_t code)
+{
+	if (p->flow.rpc.index)
+		reply_error(p, code, 0);
+	else
+		reply_refuse(w, p, rev, code, 0);
+}
+
 static void receive_request(struct worker *w, struct packet *p)
 {
 	struct revision *rev = host.current;
@@ -69,7 +78,7 @@ static void receive_request(struct worker *w, struct packet *p)
 	}
 	if (host.mode == LN_MODE_PACKET || (host.mode == LN_MODE_STREAM && one)) {
 		if (!one || be32toh(p->flow.rpc.message_len) > host.message_max) {
-			reply_refuse(w, p, rev, LN_CODE_TOO_LARGE, 0);
+			refuse_message(w, p, rev, LN_CODE_TOO_LARGE);
 			return;
 		}
 		if (wants_once(&p->flow) && !once_arrive(w, p))
@@ -80,16 +89,16 @@ static void receive_request(struct worker *w, struct packet *p)
 	}
 	/* A lambda that sees each packet as it comes runs on it again where its answer was lost. */
 	if (host.mode == LN_MODE_STREAM && wants_once(&p->flow)) {
-		reply_refuse(w, p, rev, LN_CODE_TOO_LARGE, 0);
+		refuse_message(w, p, rev, LN_CODE_TOO_LARGE);
 		return;
 	}
 	arrival = message_arrive(p, w->now, &m);
 	if (arrival == ARRIVAL_TOO_LARGE)
-		reply_refuse(w, p, rev, LN_CODE_TOO_LARGE, 0);
+		refuse_message(w, p, rev, LN_CODE_TOO_LARGE);
 	else if (arrival == ARRIVAL_BUSY && atomic_load(&host.succeeded))
 		return; /* it came before the switch; sent again, it goes to the other process */
 	else if (arrival == ARRIVAL_BUSY)
-		reply_refuse(w, p, rev, LN_CODE_BUSY, 0);
+		refuse_message(w, p, rev, LN_CODE_BUSY);
 	else if (arrival == ARRIVAL_MALFORMED)
 		reply_refuse(w, p, rev, LN_CODE_MALFORMED, 0);
 	else

@@ -65,10 +65,23 @@ static int run_measured(struct worker *w, struct revision *rev, struct lambda_he
 	return verdict;
 }
 
+/* Before the thread's first run of the revision: its heap and what that takes are no part of the run. */
+static void give_heap(const struct worker *w, struct revision *rev)
+{
+	size_t size;
+
+	if (!rev->heap || rev->heaps[w->id])
+		return;
+	rev->heaps[w->id] = rev->heap(&size);
+	if (rev->heaps[w->id] && (!host.memory || size <= host.memory))
+		populate(rev->heaps[w->id], size);
+}
+
 int run_whole(struct worker *w, const struct packet *p, struct revision *rev, struct lambda_headers *headers)
 {
 	int verdict;
 
+	give_heap(w, rev);
 	headers->req = &w->req;
 	w->guard.asks = &p->flow;
 	verdict = run_measured(w, rev, headers);

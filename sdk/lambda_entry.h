@@ -170,6 +170,13 @@ int lambda_host_refused(void)
 {
 	return lambda_heap_refused();
 }
+
+/* Made on the first call of each thread. */
+void *lambda_host_heap(size_t *size)
+{
+	*size = sizeof(struct lambda_heap);
+	return lambda_heap_own();
+}
 #endif
 
 int lambda_host_run(EXTRACTED_HEADERS_T *headers)

@@ -14,7 +14,7 @@ import (
 type Request struct {
 	Workload uint32 // which lambda
 	Method   uint32 // its meaning is the lambda's
-	Body     []byte
+	Body     []byte // must stay as it is until the call returns
 	// ReplyRoom is how long a reply is expected: the request is padded so that so many bytes come back in one packet. 0 is
 	// what earlier replies to the same method took, or WithReplyRoom. A longer reply still arrives, in more packets.
 	ReplyRoom int

@@ -65,9 +65,21 @@ const payloadRules = `{"tables": {"t": {"rules": [
 ]}}}`
 
 // A checksum over the payload covers the headers in it: whatever becomes of these, it is what gopacket computes, and a
-// datagram without one, or whose one the program removes, leaves without one.
+// datagram without one, or whose one the program removes, leaves without one. To the host it goes no other.
 func TestPayloadChecksum(t *testing.T) {
-	c := source(t, payloadProgram, payloadRules, "")
+	for name, c := range map[string]struct {
+		port    string
+		verdict uint32
+	}{"to the wire": {"0", xdpTX}, "to the host": {"0x300", xdpPass}} {
+		t.Run(name, func(t *testing.T) {
+			testPayloadChecksum(t, strings.Replace(payloadProgram, "egress_spec, 0)", "egress_spec, "+c.port+")", 1), c.verdict)
+		})
+	}
+}
+
+func testPayloadChecksum(t *testing.T, program string, want uint32) {
+	t.Helper()
+	c := source(t, program, payloadRules, "")
 	r := seed.Rand(t)
 	for round := range 300 {
 		number, port, extra := byte(round%6), layers.UDPPort(1+round/6%2), round%6 == 3
@@ -98,7 +110,7 @@ func TestPayloadChecksum(t *testing.T) {
 			frame[40], frame[41] = 0, 0
 		}
 		verdict, out := run(t, c, "lambda", frame)
-		wantVerdict(t, verdict, xdpTX)
+		wantVerdict(t, verdict, want)
 		if p := dissect(t, out); (p.udp.Checksum == 0) != (none || number == 5) {
 			t.Errorf("UDP checksum %#x, none came: %t", p.udp.Checksum, none)
 		}

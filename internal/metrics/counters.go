@@ -31,7 +31,7 @@ var FunctionCounters = []FunctionCounter{
 	},
 	{
 		"ERRORS", "lambdanic_function_errors_total",
-		"Packets answered with an error, be it a refusal, a fault or a time-out. A message that is refused counts once for each of its packets that arrives.",
+		"Packets answered with an error, be it a refusal, a fault or a time-out. A message that is refused before it begins counts once, by its first packet.",
 		func(s *api.Stats) uint64 { return s.Errors },
 	},
 	{

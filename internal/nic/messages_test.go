@@ -22,6 +22,8 @@ const (
 	methodDrop  = 4
 	methodCount = 5
 	methodTake  = 8
+	// uses an address outside of its memory
+	methodOutside = 10
 )
 
 var requests atomic.Uint64
@@ -137,6 +139,70 @@ func TestAssembleAnyOrder(t *testing.T) {
 		call(t, n, done(last))
 		h, _ := call(t, n, pull(last, first, 0))
 		wantCode(t, "pull after done", h, api.CodeStale)
+	}
+}
+
+// Each packet of a message that is not begun is refused, and the message counts once.
+func TestRefusedMessageCountsOnce(t *testing.T) {
+	n := everyMode(t)
+	errorsOf := func(workload string) uint64 {
+		t.Helper()
+		list, err := n.Status(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range list {
+			if s.Workload == workloads[workload] {
+				return s.Stats.Errors
+			}
+		}
+		t.Fatalf("%s is not there", workload)
+		return 0
+	}
+	refused := func(what, workload string, size int, flags api.Flag, code api.Code) {
+		t.Helper()
+		before := errorsOf(workload)
+		for _, f := range fragments(workload, methodTake, make([]byte, size), 1000) {
+			f.RPC.Flags |= flags
+			h, _ := call(t, n, f)
+			wantCode(t, what, h, code)
+		}
+		if counted := errorsOf(workload) - before; counted != 1 {
+			t.Errorf("%s counts %d times, want 1", what, counted)
+		}
+	}
+	refused("of several packets, in mode packet", "packet", 10_000, 0, api.CodeTooLarge)
+	refused("too large", "assemble", 70<<10, 0, api.CodeTooLarge)
+	refused("too large for a stream", "stream", 70<<10, 0, api.CodeTooLarge)
+	refused("once, in mode stream", "stream", 3000, api.FlagOnce, api.CodeTooLarge)
+	deploy(t, n, probe(t, workloads["assemble"], 2, "message: {mode: assemble, max: 64KiB, in_flight: 1, timeout: 1m}"))
+	call(t, n, fragments("assemble", methodTake, make([]byte, 3000), 1000)[0])
+	refused("one too many", "assemble", 3000, 0, api.CodeBusy)
+}
+
+// A message that is executed at most once, and whose run failed: whichever of its packets comes again, and a pull, hear why it did.
+func TestRememberedFault(t *testing.T) {
+	n := everyMode(t)
+	for method, cause := range map[uint32]api.Fault{methodFault: api.FaultOwn, methodOutside: api.FaultBounds} {
+		list := fragments("assemble", method, randomBytes(3000), 1000)
+		for i := range list {
+			list[i].RPC.Flags |= api.FlagOnce
+			if h, _ := call(t, n, list[i]); i < len(list)-1 && h.Type != api.TypeAck {
+				t.Fatalf("packet %d: got %+v", i, h)
+			}
+		}
+		for i := range list {
+			h, _ := call(t, n, list[i])
+			wantCode(t, "a packet again", h, api.CodeLambdaFault)
+			if api.Fault(h.MessageLen) != cause {
+				t.Errorf("packet %d again: a fault by %q, want %q", i, api.Fault(h.MessageLen), cause)
+			}
+		}
+		h, _ := call(t, n, pull(list[0], api.Header{Revision: 1, Count: 3, Length: 1000}, 0))
+		wantCode(t, "a pull", h, api.CodeLambdaFault)
+		if api.Fault(h.MessageLen) != cause {
+			t.Errorf("a pull: a fault by %q, want %q", api.Fault(h.MessageLen), cause)
+		}
 	}
 }
 

@@ -53,18 +53,22 @@ func TestOnce(t *testing.T) {
 		payload  string
 		room     int
 		want     api.Type
+		fault    api.Fault
 	}{
-		{"packet", methodCount, "", 8, api.TypeResponse},
-		{"packet", methodStamp, text, 1400, api.TypeResponse},
-		{"packet", methodEcho, "", 0, api.TypeResponse},
-		{"packet", methodFault, text, 1400, api.TypeError},
-		{"stream", methodStamp, text, 1400, api.TypeResponse},
-		{"assemble", methodStamp, text, 1400, api.TypeResponse},
-		{"assemble", methodFault, text, 1400, api.TypeError},
+		{"packet", methodCount, "", 8, api.TypeResponse, 0},
+		{"packet", methodStamp, text, 1400, api.TypeResponse, 0},
+		{"packet", methodEcho, "", 0, api.TypeResponse, 0},
+		{"packet", methodFault, text, 1400, api.TypeError, api.FaultOwn},
+		{"packet", methodOutside, text, 1400, api.TypeError, api.FaultBounds},
+		{"stream", methodStamp, text, 1400, api.TypeResponse, 0},
+		{"assemble", methodStamp, text, 1400, api.TypeResponse, 0},
+		{"stream", methodOutside, text, 1400, api.TypeError, api.FaultBounds},
+		{"assemble", methodFault, text, 1400, api.TypeError, api.FaultOwn},
+		{"assemble", methodOutside, text, 1400, api.TypeError, api.FaultBounds},
 	} {
 		f := once(test.workload, test.method, test.payload, test.room)
 		first, body := call(t, n, f)
-		if first.Type != test.want {
+		if first.Type != test.want || first.Type == api.TypeError && api.Fault(first.MessageLen) != test.fault {
 			t.Errorf("%+v: got %+v", test, first)
 		}
 		for i := range 3 {

@@ -587,6 +587,12 @@ func TestRDMAEvents(t *testing.T) {
 		q.Imm = imm
 		p.want("packet", p.next(q), roce.SyndromeAck, psn)
 	}
+	failed := func(what string, h api.Header) {
+		t.Helper()
+		if h.Type != api.TypeError || api.Code(h.Code) != api.CodeLambdaFault || api.Fault(h.MessageLen) != api.FaultBounds {
+			t.Errorf("%s: %+v, want a fault by its bounds", what, h)
+		}
+	}
 	if h, _ := p.ask(api.TypePull, 1, 0, 0, 1376, 0); h.Type != api.TypeError || api.Code(h.Code) != api.CodeStale {
 		t.Errorf("before any: %+v", h)
 	}
@@ -612,6 +618,16 @@ func TestRDMAEvents(t *testing.T) {
 	}
 	_, got := p.ask(api.TypeRequest, 78, 6, 50, 0, 0)
 	says("λ-RPC", got, 6, 50, 6)
+	const outside = 1000
+	write(roce.OpWriteOnlyImm, outside, 0, 100, data[:100])
+	for i := range 2 {
+		h, _ := p.ask(api.TypePull, 1, 0, 0, 1376, i)
+		failed("what a number brought about", h)
+	}
+	h, _ := p.ask(api.TypeRequest, 80, outside, 50, 0, 0)
+	failed("λ-RPC", h)
+	h, _ = p.ask(api.TypePull, 80, 0, 0, 1376, 0)
+	failed("a pull of its reply", h)
 	p.region.Address++
 	if h, _ := p.ask(api.TypeRequest, 79, 6, 50, 0, 0); h.Type != api.TypeError || api.Code(h.Code) != api.CodeStale {
 		t.Errorf("λ-RPC with another address: %+v", h)
@@ -619,6 +635,39 @@ func TestRDMAEvents(t *testing.T) {
 	p.region.Address--
 	if h, _ := p.ask(api.TypeRequest, 79, 6, 16<<10+1, 0, 0); h.Type != api.TypeError || api.Code(h.Code) != api.CodeStale {
 		t.Errorf("λ-RPC with too much: %+v", h)
+	}
+}
+
+// In mode stream a region's reply is not kept, so that a repeated request runs the lambda again, and there is nothing to pull.
+func TestRDMAStream(t *testing.T) {
+	n := newTestNIC(t)
+	const spec = "message: {mode: stream, max: 4KiB, in_flight: 4, regions: 2, timeout: 1m}"
+	deploy(t, n, probe(t, rdmaWorkload, 1, spec))
+	p := newWirePeer(t, n, rdmaWorkload, api.QueuePairRequest{MTU: 256})
+	var err error
+	if p.region, err = n.AddRegion(t.Context(), rdmaWorkload, api.RegionRequest{Method: methodTake}); err != nil {
+		t.Fatal(err)
+	}
+	stale := func(what string) {
+		t.Helper()
+		for i := range 2 {
+			if h, _ := p.ask(api.TypePull, 7, methodTake, 0, 1376, i); h.Type != api.TypeError || api.Code(h.Code) != api.CodeStale {
+				t.Errorf("a pull after %s: %+v", what, h)
+			}
+		}
+	}
+	stale("nothing")
+	for i := range uint32(2) {
+		h, got := p.ask(api.TypeRequest, 7, methodTake, 8, 0, 0)
+		if h.Type != api.TypeResponse || len(got) != 8 || binary.LittleEndian.Uint32(got[4:]) != i+1 {
+			t.Errorf("λ-RPC, time %d: %+v %x", i+1, h, got)
+		}
+		stale("a λ-RPC")
+	}
+	p.want("WRITE", p.next(p.write(roce.OpWriteOnlyImm, 0, 8, make([]byte, 8))), roce.SyndromeAck, 0)
+	stale("a WRITE")
+	if h, got := p.ask(api.TypeRequest, 7, methodTake, 8, 0, 0); h.Type != api.TypeResponse || binary.LittleEndian.Uint32(got[4:]) != 4 {
+		t.Errorf("λ-RPC after a WRITE: %+v %x", h, got)
 	}
 }
 

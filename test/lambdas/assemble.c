@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * A fixture in message mode assemble: answers the message reversed, in place. Method 1 answers how often it has run, method 2 does
- * so after a while (target process only), and method 3 how many are at that.
+ * so after a while (target process only), and method 3 how many are at that. Method 4 divides by zero.
  */
 #include "lambda.h"
 
@@ -11,6 +11,7 @@
 
 static uint32_t runs;
 static uint32_t waiting;
+static volatile int zero;
 
 static void wait(void)
 {
@@ -29,6 +30,8 @@ int assemble(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)
 	uint32_t count = __atomic_add_fetch(&runs, 1, __ATOMIC_RELAXED);
 	uint8_t *a, *b, t;
 
+	if (match_data->method == 4)
+		return (int)n / zero;
 	if (match_data->method) {
 		a = payload(headers, 0, 4);
 		if (!a)

@@ -8,7 +8,7 @@
 #define FIXTURE_REVISION 1
 #endif
 
-enum { ECHO, TEXT, DROP, FAULT, FAIL, COUNT, CRASH, HANG, REVISION, PREFIX, TOO_LONG, TOIL, SMASH = 13 };
+enum { ECHO, TEXT, DROP, FAULT, FAIL, COUNT, CRASH, HANG, REVISION, PREFIX, TOO_LONG, TOIL, SMASH = 13, DIVIDE };
 
 #ifdef FIXTURE_WIDER
 LAMBDA_KEPT uint64_t counter;
@@ -48,7 +48,7 @@ int packet(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)
 {
 	uint8_t *p = payload(headers, 0, 4);
 	volatile uint32_t *nowhere = NULL;
-	volatile uint32_t forever = 1;
+	volatile uint32_t forever = 1, zero = 0;
 
 	switch (match_data->method) {
 	case ECHO:
@@ -71,6 +71,8 @@ int packet(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)
 		return smash(match_data->payload_len == 1 ? 4096 : 64 << 20);
 	case CRASH:
 		return (int)*nowhere;
+	case DIVIDE:
+		return (int)(match_data->payload_len / zero);
 	case HANG:
 		counter++;
 		while (forever)

@@ -38,10 +38,12 @@ export function checkText(name: string, value: unknown): void {
   }
 }
 
-export function checkBytes(name: string, value: unknown): void {
+/** Bytes that the caller can neither change nor give away (transfer) any more. */
+export function ownBytes(name: string, value: unknown): Uint8Array {
   if (!(value instanceof Uint8Array)) {
     throw new TypeError(`${name} is ${inspect(value, { depth: 0, maxStringLength: 40 })}: give a Uint8Array or a Buffer`);
   }
+  return new Uint8Array(value);
 }
 
 /** Options, whose fields are checked one by one where they are given. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { MAX_UINT32, checkBytes, checkFlag, checkOptions, checkText, checkTime, checkWhole, given } from "./arguments.js";
+import { MAX_UINT32, checkFlag, checkOptions, checkText, checkTime, checkWhole, given, ownBytes } from "./arguments.js";
 import { Endpoint, Moved, splitAddress, type Whereabouts } from "./endpoint.js";
 import { Closed, DeadlineExceeded, UnknownWorkload } from "./errors.js";
 import { Gateway, checkGateway, type GatewayOptions } from "./gateway.js";
@@ -64,10 +64,12 @@ export class Client {
     this.gateway = gateway === undefined ? undefined : new Gateway(gateway, { credentials: credentials ?? "", namespace: namespace ?? "", timeout });
   }
 
-  /** Calls a function by its name or workload ID. The promise is rejected with a LambdanicError, or with the signal's reason. */
+  /** Calls a function by its name or workload ID, with body and options as they are now. The promise is rejected with a LambdanicError, or with the signal's reason. */
   async call(target: number | string, body: Uint8Array = new Uint8Array(0), options: CallOptions = {}): Promise<Reply> {
-    checkBytes("body", body);
+    const own = ownBytes("body", body);
     checkOptions("options", options, CALL_CHECKS);
+    const { method, deadline, replyRoom, once, signal } = options;
+    const chosen = given({ method, deadline, replyRoom, once, signal }) as CallOptions;
     if (typeof target !== "string") {
       checkWhole("the function", target, MAX_UINT32);
     }
@@ -75,12 +77,12 @@ export class Client {
       if (this.address === undefined) {
         throw new TypeError(`call workload ${target}: workload IDs need an address: give it to the client, or call a name`);
       }
-      return (await this.endpoint(this.address)).call(target, body, options);
+      return (await this.endpoint(this.address)).call(target, own, chosen);
     }
     if (this.gateway === undefined) {
       throw new TypeError(`call ${JSON.stringify(target)}: names need a gateway: give its address to the client, or call a workload ID`);
     }
-    return this.callByName(this.gateway, target, body, options);
+    return this.callByName(this.gateway, target, own, chosen);
   }
 
   /** Where a function is not any more, or where no answer comes, the gateway is asked whether it is somewhere else by now. */

@@ -3,8 +3,10 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setImmediate } from "node:timers/promises";
 
 import { Client, Gateway, type CallOptions, type ClientOptions, type GatewayOptions } from "../src/index.js";
+import { Code } from "../src/wire.js";
 import { Server, serving } from "./network.js";
 
 const NO_NUMBER = ["1", null, true, 1n, [1], {}];
@@ -105,6 +107,58 @@ test("calls go on while bad ones come", async () => {
     assert.ok(client.stats.calls <= 1);
     silent = false;
     assert.equal(Buffer.from((await call).body).toString(), "hello");
+    await client.close();
+  });
+});
+
+const USES: [string, (body: Uint8Array<ArrayBuffer>) => void][] = [
+  ["left alone", (): void => undefined],
+  ["overwritten", (body): void => void body.fill(0)],
+  ["cloned away", (body): void => void structuredClone(body, { transfer: [body.buffer] })],
+  ["posted", (body): void => {
+    const { port1, port2 } = new MessageChannel();
+    port1.postMessage(body, [body.buffer]);
+    port2.close();
+  }],
+]; // prettier-ignore
+
+test("a call keeps what it began with", async () => {
+  for (const [use, done] of USES) {
+    for (const length of [5, 10_000]) {
+      let silent = true;
+      let stale = 1;
+      const methods = new Set<number>();
+      const server = new Server(undefined, (header) => {
+        methods.add(header.method);
+        return { code: stale-- > 0 ? Code.Stale : 0, need: 0 }; // the call starts over
+      });
+      const answer = server.answer.bind(server);
+      server.answer = (datagram) => (silent ? undefined : answer(datagram));
+      await serving(server, async (address) => {
+        const client = new Client({ address });
+        const body = new Uint8Array(length).fill(7);
+        const options: CallOptions = { method: 3, deadline: 60_000 };
+        const call = client.call(1, body, options);
+        done(body);
+        Object.assign(options, { method: "none", replyRoom: "none" });
+        while (client.stats.sent === 0) {
+          await setImmediate();
+        }
+        silent = false;
+        assert.deepEqual((await call).body, new Uint8Array(length).fill(7), `${use}, ${length} bytes`);
+        assert.deepEqual([...methods], [3], use);
+        await client.close();
+      });
+    }
+  }
+});
+
+test("a body that was given away before is refused", async () => {
+  await serving(new Server(), async (address) => {
+    const client = new Client({ address });
+    const body = new Uint8Array(5);
+    structuredClone(body, { transfer: [body.buffer] });
+    await assert.rejects(client.call(1, body), TypeError);
     await client.close();
   });
 });

@@ -82,6 +82,7 @@ func TestFaultIsNamed(t *testing.T) {
 		want   string
 	}{
 		{methodEcho, ""}, {methodCrash, "segmentation fault"}, {methodEcho, "segmentation fault"}, {methodHang, "ran longer than limits.time"},
+		{methodDivide, "division by zero"},
 	} {
 		c.call(workload, test.method, []byte("x"), 0)
 		list, err := b.Status(t.Context())

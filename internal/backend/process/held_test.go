@@ -20,6 +20,7 @@ const (
 	methodRuns    = 1 + iota // how often the fixture ran
 	methodWait               // the same, after a while
 	methodWaiting            // how many are at that
+	methodZero               // divides by it
 )
 
 // A message that came long ago stays while the lambda runs on it, although its time is over.

@@ -103,6 +103,77 @@ func TestAssembleSinglePacketRunsOnce(t *testing.T) {
 	}
 }
 
+// What is executed at most once, and failed: whatever of it comes again, and a pull, hear why it did.
+func TestRememberedFault(t *testing.T) {
+	for mode, method := range map[api.MessageMode]uint32{api.ModePacket: methodDivide, api.ModeAssemble: methodZero} {
+		c := serveFixture(t, mode, string(mode))
+		failed := func(what string) {
+			t.Helper()
+			h, _ := c.receive()
+			if h.Type != api.TypeError || h.Code != uint8(api.CodeLambdaFault) || api.Fault(h.MessageLen) != api.FaultDivision {
+				t.Errorf("mode %s, %s: %+v, want a fault by a division", mode, what, h)
+			}
+		}
+		h := c.header(workload, method, 4)
+		h.Flags = api.FlagOnce
+		for range 3 {
+			c.send(packet(h, make([]byte, 4), 100))
+			failed("a request")
+		}
+		if mode == api.ModePacket {
+			continue
+		}
+		list := c.fragments(method, make([]byte, 300), 100, 100, api.FlagOnce)
+		for _, b := range list[:2] {
+			c.send(b)
+		}
+		for range 2 {
+			c.send(list[2])
+			failed("a message")
+		}
+		last, _, err := api.ParsePacket(list[2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		last.Type, last.Index, last.Revision, last.MessageLen = api.TypePull, 1, 3, 100
+		c.send(packet(last, nil, 100))
+		failed("a pull")
+	}
+}
+
+// Each packet of a message that is not begun is refused, and the message counts once.
+func TestRefusedMessageCountsOnce(t *testing.T) {
+	const tooLarge = 1 << 20
+	for _, tt := range []struct {
+		mode  api.MessageMode
+		size  int
+		flags api.Flag
+		begun int // messages, which leave no place for another
+		code  api.Code
+	}{
+		{api.ModePacket, 5000, 0, 0, api.CodeTooLarge}, {api.ModeAssemble, tooLarge, 0, 0, api.CodeTooLarge},
+		{api.ModeStream, tooLarge, 0, 0, api.CodeTooLarge}, {api.ModeStream, 5000, api.FlagOnce, 0, api.CodeTooLarge},
+		{api.ModeAssemble, 5000, 0, 4, api.CodeBusy},
+	} {
+		b := newBackend(t, checkedHost, shortdir.New(t))
+		c := dial(t, mustDeploy(t, b, deployment(workload, 3, tt.mode, fixture(t, string(tt.mode)))))
+		for range tt.begun {
+			c.send(c.fragments(0, make([]byte, 5000), 1000, 1000, api.FlagAckWanted)[0])
+			c.receive()
+		}
+		for _, f := range c.fragments(methodKeep, make([]byte, tt.size), 1000, 1000, tt.flags) {
+			c.send(f)
+			if h, _ := c.receive(); h.Type != api.TypeError || h.Code != uint8(tt.code) {
+				t.Fatalf("%+v: %+v", tt, h)
+			}
+		}
+		list, err := b.Status(t.Context())
+		if err != nil || len(list) != 1 || list[0].Stats.Errors != 1 {
+			t.Errorf("%+v: %+v, %v: want one error", tt, list, err)
+		}
+	}
+}
+
 func TestMessageLimits(t *testing.T) {
 	c := serveFixture(t, api.ModeAssemble, "assemble")
 	expect := func(what string, b []byte, code api.Code) {

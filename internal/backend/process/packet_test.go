@@ -25,6 +25,7 @@ const (
 	methodToil
 	methodKeep // of test/lambdas/stream.c
 	methodSmash
+	methodDivide
 )
 
 const workload = 0x00010007
@@ -81,6 +82,7 @@ func TestVerdicts(t *testing.T) {
 		{"beyond any packet", methodTooLong, "x", 1408, api.TypeError, uint8(api.CodeTooLarge), 0, ""},
 		{"no room at all", methodText, "", 0, api.TypeError, uint8(api.CodeTooLarge), 5000, ""},
 		{"null pointer", methodCrash, "x", 0, api.TypeError, uint8(api.CodeLambdaFault), uint32(api.FaultBounds), ""},
+		{"division by zero", methodDivide, "x", 0, api.TypeError, uint8(api.CodeLambdaFault), uint32(api.FaultDivision), ""},
 		{"endless loop", methodHang, "x", 0, api.TypeError, uint8(api.CodeLambdaFault), uint32(api.FaultTime), ""},
 		{"after them", methodEcho, "still here", 0, api.TypeResponse, 0, 10, "still here"},
 	} {

@@ -9,7 +9,9 @@
 #define PROBE_REVISION 1
 #endif
 
-enum { ECHO, STAMP, STATUS, FAULT, DROP, COUNT, PREFIX, TOO_LONG, TAKE, CALL };
+enum { ECHO, STAMP, STATUS, FAULT, DROP, COUNT, PREFIX, TOO_LONG, TAKE, CALL, OUTSIDE };
+
+static uint8_t table[64];
 
 #ifdef PROBE_WIDE
 LAMBDA_KEPT uint64_t count;
@@ -62,6 +64,8 @@ int probe(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)
 		return lambda_fail(headers, LN_STATUS_BAD_REQUEST);
 	case FAULT:
 		return RETURN_FAULT;
+	case OUTSIDE:
+		return table[match_data->request | 1 << 30]++;
 	case DROP:
 		return RETURN_DROP;
 	case PREFIX:
