@@ -61,7 +61,7 @@ func fakeDaemon(t *testing.T, h http.Handler) (run func(args ...string) (string,
 func TestWithoutDaemonSaysWhatToDo(t *testing.T) {
 	run := fakeDaemon(t, nil)
 	for _, args := range [][]string{{"list"}, {"describe", "x"}, {"remove", "x"}, {"stats"}, {"invoke", "x"}, {"deploy", "--image", "x@y"}} {
-		if _, err := run(args...); !errors.Is(err, daemon.ErrDown) || !strings.Contains(err.Error(), "`lambdanic up --name t`") {
+		if _, err := run(args...); !errors.Is(err, daemon.ErrDown) || !strings.Contains(err.Error(), "`lambdanic up --name t --data-dir ") {
 			t.Errorf("%v: %v", args, err)
 		}
 	}
@@ -258,7 +258,7 @@ func TestStatsColumnsAreExplained(t *testing.T) {
 func TestBadFlags(t *testing.T) {
 	run := fakeDaemon(t, nil)
 	for _, args := range [][]string{
-		{"up", "--mode", "turbo"}, {"up", "--unknown", "maybe"}, {"up", "--name", "A"}, {"up", "extra"}, {"up", "--listen", "foo"},
+		{"up", "--mode", "turbo"}, {"up", "--unknown", "maybe"}, {"up", "--instance", "A"}, {"up", "extra"}, {"up", "--listen", "foo"},
 		{"deploy", "-f", "x.yml", "--name", "y"}, {"deploy", "a", "--image", "b@c"}, {"invoke"}, {"remove"},
 	} {
 		if out, err := run(args...); err == nil {
@@ -317,7 +317,7 @@ func TestUnknownCommand(t *testing.T) {
 
 func TestDownWithoutInstance(t *testing.T) {
 	run := fakeDaemon(t, nil)
-	if out, err := run("down", "--name", "nosuch"); err != nil || !strings.Contains(out, "there is no instance nosuch") {
+	if out, err := run("down", "--instance", "nosuch"); err != nil || !strings.Contains(out, "there is no instance nosuch") {
 		t.Errorf("%q (%v)", out, err)
 	}
 }
