@@ -41,10 +41,14 @@ var limits = sandbox.Limits{
 	Wall: 2 * time.Minute, CPU: time.Minute, Memory: 1 << 30, Scratch: 64 << 20, Output: 16 << 20, Processes: 16,
 }
 
-// NodeFailed says whether a build failed through no fault of its source: a tool or the sandbox is missing, the machine is too busy, or
-// the kernel refused something.
+// ErrDefect says that the compiler itself is at fault. Nothing is made then, for any target: what LLVM finds broken may differ from
+// build to build.
+var ErrDefect = errors.New("the compiler is at fault")
+
+// NodeFailed says whether a build failed through no fault of its source: a tool or the sandbox is missing, the machine is too busy,
+// the kernel refused something, or the compiler is at fault.
 func NodeFailed(err error) bool {
-	return errors.Is(err, ErrToolchain) || errors.Is(err, sandbox.ErrUnavailable) || errors.Is(err, sandbox.ErrBusy) ||
+	return errors.Is(err, ErrToolchain) || errors.Is(err, ErrDefect) || errors.Is(err, sandbox.ErrUnavailable) || errors.Is(err, sandbox.ErrBusy) ||
 		errors.As(err, new(syscall.Errno))
 }
 
@@ -203,7 +207,7 @@ func fallBack(a *Artifact, err error) error {
 	case err == nil || a.Native == nil:
 		return err
 	case errors.As(err, &refused):
-		err = errors.New(refused.faults())
+		err = errors.New(refused.Faults())
 	case !errors.Is(err, metering.ErrUnbounded):
 		return err
 	}
@@ -217,6 +221,7 @@ func run(ctx context.Context, tools *toolchain, args []string, input []sandbox.F
 	out, messages, err := sandbox.Run(ctx, sandbox.Command{
 		Args: args, ReadOnly: tools.visible, Files: input, Dir: lambdaDir, Limits: limits,
 	})
+	err = cmp.Or(findDefect(string(messages)), err)
 	var exit *sandbox.ExitError
 	switch {
 	case err == nil:
@@ -225,14 +230,20 @@ func run(ctx context.Context, tools *toolchain, args []string, input []sandbox.F
 		return nil, "", fmt.Errorf("compile lambda %s: %w", spec.Name, err)
 	}
 	list := parseDiagnostics(string(messages))
-	crashed := exit.Code >= 128 // of a signal
+	crashed := exit.Code >= signalled
 	if placed := unplaced(ctx, tools, args, input, crashed, list); placed != nil {
 		list = append(slices.DeleteFunc(list, isUnplaced), placed...)
-	} else if crashed || !slices.ContainsFunc(list, func(d Diagnostic) bool { return d.Severity == "error" }) {
+	} else if crashed || !slices.ContainsFunc(list, Diagnostic.isError) {
 		list = append(list, withoutMessage(string(messages), exit, spec))
 	}
 	return nil, "", &Error{Lambda: spec.Name, Diagnostics: list}
 }
+
+// signalled is added to the number of the signal that a tool died of.
+const signalled = 128
+
+// gaveUp is said of a tool that says nothing of use itself.
+const gaveUp = "the compiler gave up with %v"
 
 // withoutMessage explains a failure of which the compiler said nothing about the author's source.
 func withoutMessage(messages string, exit *sandbox.ExitError, spec api.Spec) Diagnostic {
@@ -242,7 +253,7 @@ func withoutMessage(messages string, exit *sandbox.ExitError, spec api.Spec) Dia
 	} else if strings.Contains(messages, "has internal linkage but is not defined") {
 		d.Message = fmt.Sprintf("int %s(EXTRACTED_HEADERS_T *, MATCH_DATA_T *) is not defined: it is the entry in %s", spec.Entry, api.SpecFile)
 	} else {
-		d.Message = fmt.Sprintf("the compiler gave up with %v: make the source simpler", exit)
+		d.Message = fmt.Sprintf(gaveUp, exit) + ": make the source simpler"
 	}
 	return d
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler/diagnose"
+	"github.com/lambdanic/lambdanic/internal/kernel"
 )
 
 // Diagnostic is one message of the compiler about the author's source.
@@ -33,6 +34,8 @@ func (d Diagnostic) String() string {
 	return text
 }
 
+func (d Diagnostic) isError() bool { return d.Severity == "error" }
+
 // Error says that a lambda does not compile.
 type Error struct {
 	Lambda      string
@@ -47,13 +50,13 @@ func (e *Error) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// faults are the errors and what explains them, without the warnings.
-func (e *Error) faults() string {
+// Faults are the errors and what explains them, without the warnings.
+func (e *Error) Faults() string {
 	var lines []string
 	kept := true
 	for _, d := range e.Diagnostics {
 		if d.Severity != "note" { // a note belongs to what is before it
-			kept = d.Severity == "error"
+			kept = d.isError()
 		}
 		if kept {
 			lines = append(lines, d.String())
@@ -73,6 +76,20 @@ var (
 	// hidePaths leaves of a path in the sandbox what the author knows.
 	hidePaths = strings.NewReplacer(lambdaDir+"/", "", sdkDir+"/", "")
 )
+
+// broken is what LLVM says where the passes of compiler/passes made what is no LLVM IR (lib/IR/Verifier.cpp in LLVM 19). Where only the debug
+// information is wrong, it may leave that out and go on, to an object without the types that the kernel asks for.
+var broken = regexp.MustCompile(`(?m)^(?:[\w./-]+: )*(?:(?:fatal )?error: |warning: |LLVM ERROR: )(?:error in backend: )?` +
+	`(ignoring (?:invalid )?debug info .*|Broken (?:module|(?:machine )?function) found.*|input module is broken!)$`)
+
+// findDefect looks for such a message, whatever the tool made of it.
+func findDefect(messages string) error {
+	m := broken.FindStringSubmatch(messages)
+	if m == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: LLVM takes what it made for broken (%s): %s, with the source", ErrDefect, m[1], kernel.Defect)
+}
 
 // noPlace begins what clang notes under an error of the code generator, which says nothing.
 const noPlace = "could not determine the original source location"

@@ -1,6 +1,7 @@
 package compiler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,9 @@ import (
 	"github.com/lambdanic/lambdanic/compiler/metering"
 	"github.com/lambdanic/lambdanic/compiler/sandbox"
 )
+
+// fusedName is what messages call a program of several lambdas.
+const fusedName = "fused"
 
 // A Linker has the tools that make one program of several lambdas (package link), each run in the sandbox.
 type Linker struct{ tools *toolchain }
@@ -73,7 +77,7 @@ func (l *Linker) Member(ctx context.Context, source []byte, whole bool) ([]byte,
 
 // Unit compiles a unit of C that is no author's. It also says what the compiler calls itself.
 func (l *Linker) Unit(ctx context.Context, text []byte) (bitcode []byte, compiler string, err error) {
-	bitcode, messages, err := l.bitcode(ctx, api.Spec{Name: "fused"}, text, nil)
+	bitcode, messages, err := l.bitcode(ctx, api.Spec{Name: fusedName}, text, nil)
 	return bitcode, versionOf(messages), err
 }
 
@@ -107,7 +111,7 @@ func (l *Linker) Opt(ctx context.Context, passes string, module []byte) ([]byte,
 // Object makes of a module what the NIC loads, and says what is in it. Errors are those of BuildSource. Instructions are left in the
 // order of the source: the orders that LLVM prefers, to use a processor's units at once, keep more values than BPF has registers.
 func (l *Linker) Object(ctx context.Context, module []byte) ([]byte, Contents, error) {
-	args := slices.Concat([]string{l.tools.clang}, bpfFlags, []string{"-O2", "-no-canonical-prefixes", "-x", "ir", "-c", "/in.bc", "-o", "-"})
+	args := slices.Concat([]string{l.tools.clang}, bpfFlags, []string{"-O2", "-no-canonical-prefixes", "-fno-crash-diagnostics", "-x", "ir", "-c", "/in.bc", "-o", "-"})
 	object, _, err := fitStack(func(flags []string) (object []byte, messages string, err error) {
 		object, err = l.run(ctx, append(slices.Clip(args), flags...), sandbox.File{Path: "/in.bc", Data: module}, l.tools.plugin.file())
 		return object, "", err
@@ -124,10 +128,17 @@ func (l *Linker) Object(ctx context.Context, module []byte) ([]byte, Contents, e
 	return object, contents, err
 }
 
+// run runs one of the tools that no author's source is given to. Where it fails, it is an *Error.
 func (l *Linker) run(ctx context.Context, args []string, input ...sandbox.File) ([]byte, error) {
 	out, messages, err := sandbox.Run(ctx, sandbox.Command{Args: args, ReadOnly: l.tools.visible, Files: input, Dir: "/tmp", Limits: limits})
-	if errors.As(err, new(*sandbox.ExitError)) {
-		return nil, fmt.Errorf("%s: %w: %s", filepath.Base(args[0]), err, messages)
+	err = cmp.Or(findDefect(string(messages)), err)
+	var exit *sandbox.ExitError
+	if !errors.As(err, &exit) {
+		return out, err
 	}
-	return out, err
+	list := parseDiagnostics(string(messages))
+	if exit.Code >= signalled || !slices.ContainsFunc(list, Diagnostic.isError) {
+		list = append(list, Diagnostic{Severity: "error", Message: fmt.Sprintf(gaveUp, exit)})
+	}
+	return nil, &Error{Lambda: fusedName, Diagnostics: list}
 }

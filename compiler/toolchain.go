@@ -118,9 +118,11 @@ var common = []string{
 //
 // Instructions are scheduled in the order of the source. What BPF asks for, by register pressure, keeps so much alive at once in
 // long blocks that it does not fit the kernel's 512 bytes of stack. BPF has no vectors, so nothing is made one.
+//
+// What the passes made is verified before it becomes instructions, which takes some ms: see findDefect.
 var bpfFlags = []string{
 	"-target", "bpf", "-mcpu=v3", "-g", "-fno-vectorize", "-fno-slp-vectorize", "-mllvm", "-disable-lsr", "-mllvm", "-pre-RA-sched=source",
-	"-fpass-plugin=" + pluginFile,
+	"-fpass-plugin=" + pluginFile, "-fverify-intermediate-code",
 }
 
 // forNIC returns the command that compiles for the NIC.

@@ -11,6 +11,9 @@ var backend = []message{
 	on(`too many arguments$|stack arguments are not supported`,
 		"a function that is not inlined takes more than five arguments",
 		"leave out noinline, or hand over a struct by its address"),
+	on(`pass by value not supported$`, // behind the address in LLVM's memory of what is called
+		"a function that is not inlined takes a struct by value",
+		"leave out noinline, or hand over the struct by its address"),
 	on(`Branch target out of insn range`,
 		"the program is so long that a branch does not reach from one end to the other: 32,767 instructions",
 		"do less in one lambda, or leave out always_inline and macros that repeat much"),

@@ -181,3 +181,13 @@ func TestClangsOwnMessageStays(t *testing.T) {
 		}
 	}
 }
+
+// What LLVM says of a call begins with an address in its own memory, which nobody is told.
+func TestNoAddressOfLLVMs(t *testing.T) {
+	for _, text := range []string{"too many arguments", "pass by value not supported"} {
+		got := Compiler("0x5628d10a0d20: i64 = GlobalAddress<ptr @f> 0, probe.c:63:13 " + text)
+		if got == "" || strings.Contains(got, "0x") {
+			t.Errorf("%q becomes %q", text, got)
+		}
+	}
+}

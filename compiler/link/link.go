@@ -127,17 +127,20 @@ func (p *Program) check() error {
 
 func (p *Program) build(ctx context.Context, l *compiler.Linker, modules [][]byte, s stage) error {
 	module, err := l.Link(ctx, modules...)
-	if err != nil {
-		return err
+	if err == nil {
+		module, err = l.Opt(ctx, s.passes(), module)
 	}
-	if module, err = l.Opt(ctx, s.passes(), module); err != nil {
-		return err
+	if err == nil {
+		p.BPF, p.Contents, err = l.Object(ctx, module)
 	}
-	p.BPF, p.Contents, err = l.Object(ctx, module)
-	if err != nil {
-		return fmt.Errorf("fuse %s: %w", p.names(), err)
+	var refused *compiler.Error
+	switch {
+	case err == nil:
+		return p.check()
+	case errors.As(err, &refused): // each member compiles
+		return fmt.Errorf("%w: the program of %s: %s: leave one out, or deploy them one by one", ErrMember, p.names(), refused.Faults())
 	}
-	return p.check()
+	return fmt.Errorf("fuse %s: %w", p.names(), err)
 }
 
 // passes are what is done to the linked module, before LLVM optimises it.

@@ -134,6 +134,63 @@ func TestCommonLogicIsShared(t *testing.T) {
 	}
 }
 
+// Functions that call each other, and hand on what is on the stack, are not copied into each other again and again: each of them would be
+// there as often as there are ways to call it.
+func TestRecursionIsNotCopied(t *testing.T) {
+	for _, linkage := range []string{"static ", ""} {
+		text := "struct at { uint32_t left, seen; };\n" + linkage + "int level0(struct at *a);\n"
+		for i := 5; i >= 0; i-- {
+			text += fmt.Sprintf("%sint level%d(struct at *a)\n{\n\tint v = a->seen++;\n\tif (!a->left)\n\t\treturn %d;\n\ta->left--;\n", linkage, i, i)
+			for k := range 3 {
+				text += fmt.Sprintf("\tv = v * %d ^ level%d(a);\n", 2*k+3, (i+1)%6)
+			}
+			text += "\treturn v;\n}\n"
+		}
+		member := pack(t, "levels", text+entry("levels", "\tstruct at a = { match_data->payload_len, 0 };\n\treturn lambda_reply(headers, 0, level0(&a) & 7);\n"), "")
+		alone, err := compiler.BuildSource(t.Context(), member, compiler.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(alone.BPF))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := link.Fuse(t.Context(), [][]byte{member, pack(t, "flat", entry("flat", "\treturn lambda_reply(headers, 0, 1);\n"), "")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := p.Instructions()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if before := len(spec.Programs[compiler.Program].Instructions); n > 2*before {
+			t.Errorf("linkage %q: %d instructions in a program of two, %d alone", linkage, n, before)
+		}
+	}
+}
+
+// Members that are too long for one program are told so, in a line that says what to do.
+func TestTooLongToBeFused(t *testing.T) {
+	var members [][]byte
+	for i, name := range []string{"one", "two"} {
+		step := fmt.Sprintf("\tx = (x ^ x >> %d) * (match_data->room + %d);\n", 5+i, 3+i)
+		members = append(members, pack(t, name, entry(name, "\tuint32_t x = match_data->payload_len;\n"+strings.Repeat(step, 6000+i)+
+			"\treturn lambda_reply(headers, 0, x & 7);\n"), ""))
+	}
+	_, err := link.Fuse(t.Context(), members)
+	if !errors.Is(err, link.ErrMember) {
+		t.Fatalf("got %v", err)
+	}
+	for _, want := range []string{"one, two", "32,767 instructions", "deploy them one by one"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("no %q in %v", want, err)
+		}
+	}
+	if strings.Contains(err.Error(), "\n") {
+		t.Errorf("more than a line: %v", err)
+	}
+}
+
 // Equal builds are equal, so that an artifact's name stands for what it does.
 func TestFuseIsDeterministic(t *testing.T) {
 	members := sources(t)[1:3]

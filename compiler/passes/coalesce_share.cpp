@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sharing: what several members call, and is more than the call would be, stays a function. Everything else that is called once
 // goes where it is called, as does what gets a pointer into the stack: the verifier would follow it, but the passes
-// behind this one take such a function for ordinary C.
+// behind this one take such a function for ordinary C. Functions that call each other stay as they are: copied into each other, they
+// grow with each level, and a later pass makes one function of them (recursion.cpp).
 #include "coalesce.h"
 #include "program.h"
 
+#include "llvm/ADT/SCCIterator.h"
+#include "llvm/Analysis/CallGraph.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
@@ -28,6 +31,7 @@ class Sharing
 
       private:
 	void findStack(Module &);
+	void findRecursive(Module &);
 	bool isOfStack(Value *) const;
 	bool getsStack(Function &) const;
 	bool isWorthwhile(Function &);
@@ -35,6 +39,7 @@ class Sharing
 	unsigned copiesOf(Function &);
 
 	SmallPtrSet<Value *, 32> stack; // arguments that may point into a stack
+	SmallPtrSet<Function *, 8> recursive; // functions that call themselves, or each other
 	DenseMap<Function *, unsigned> sizes, copies;
 };
 
@@ -61,6 +66,16 @@ void Sharing::findStack(Module &module)
 						changed |= stack.insert(&argument).second;
 			}
 	}
+}
+
+void Sharing::findRecursive(Module &module)
+{
+	CallGraph graph(module);
+
+	for (auto group = scc_begin(&graph); !group.isAtEnd(); ++group)
+		if (group.hasCycle())
+			for (CallGraphNode *node : *group)
+				recursive.insert(node->getFunction());
 }
 
 unsigned Sharing::sizeOf(Function &function)
@@ -111,6 +126,7 @@ bool Sharing::getsStack(Function &function) const
 void Sharing::run(Module &module, bool share)
 {
 	findStack(module);
+	findRecursive(module);
 	for (Function &function : module) {
 		if (function.isDeclaration() || lambda::isProgram(function) ||
 		    function.hasFnAttribute(Attribute::NoInline))
@@ -118,6 +134,8 @@ void Sharing::run(Module &module, bool share)
 		if (share && isWorthwhile(function)) {
 			function.removeFnAttr(Attribute::AlwaysInline);
 			function.addFnAttr(Attribute::NoInline);
+		} else if (recursive.contains(&function)) {
+			function.removeFnAttr(Attribute::AlwaysInline); // which it has where it was visible to others
 		} else if (function.hasOneUse() || getsStack(function)) {
 			function.addFnAttr(Attribute::AlwaysInline);
 		}

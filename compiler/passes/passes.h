@@ -24,6 +24,7 @@ void addLocalAtomics(llvm::FunctionPassManager &); // are none again, between LL
 // Each adds one stage to the end of the module's pipeline, with what LLVM has to clean up behind it.
 
 void addLongDouble(llvm::ModulePassManager &); // is refused, at the pipeline's begin
+void addVariables(llvm::ModulePassManager &); // where local variables are is forgotten
 void addUnsupported(llvm::ModulePassManager &); // what BPF cannot have is refused
 void addCalls(llvm::ModulePassManager &); // indirect calls become switches
 void addOrdered(llvm::ModulePassManager &); // loads, stores and fences that order others become operations that do
@@ -38,7 +39,7 @@ void addPressure(llvm::ModulePassManager &); // what the stack has no room for g
 
 void addBuiltins(llvm::ModulePassManager &); // comparisons of a few bytes become loads
 void addUndefined(llvm::ModulePassManager &); // values that C leaves undefined become zero
-void addVariables(llvm::ModulePassManager &); // where local variables are is forgotten
+void forgetVariables(llvm::Module &); // what addVariables() does, for what comes later
 void linkRuntime(llvm::Module &); // what the passes called of soft_float_runtime.c
 bool isOfRuntime(const llvm::Function &); // one of these, which a header of the SDK calls by itself
 void addSayHints(llvm::ModulePassManager &); // what authors say of how objects are used

@@ -46,6 +46,7 @@ static void addFirst(ModulePassManager &passes)
 static void addLast(ModulePassManager &passes)
 {
 	lambda::addStep(passes, "begin");
+	lambda::addVariables(passes);
 	lambda::addHeaders(passes);
 	lambda::addSayHints(passes);
 	lambda::addUnsupported(passes);
@@ -67,7 +68,6 @@ static void addLast(ModulePassManager &passes)
 	lambda::addStep(passes, "metering");
 	lambda::addBuiltins(passes);
 	lambda::addUndefined(passes);
-	lambda::addVariables(passes);
 	lambda::addRemarks(passes);
 }
 

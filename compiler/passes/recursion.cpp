@@ -403,7 +403,6 @@ void Machine::moveLocals()
 			IRBuilder<> build(user);
 			use.set(inFrame(build, localsAt[local]));
 		}
-		replaceDbgUsesWithUndef(local);
 		local->eraseFromParent();
 	}
 }

@@ -13,6 +13,7 @@ using namespace lambda;
 
 static const char section[] = ".lambda.report";
 static const char metadata[] = "lambda.remarks"; // holds the lines until the last pass
+static const char nameMark[] = "lambda.name"; // holds the variable that a local object is
 
 Remark::Remark(Module &module, StringRef kind)
     : module(module), wanted(StringRef(module.getModuleInlineAsm()).contains(section))
@@ -148,14 +149,23 @@ static void remarkGlobal(Module &module, GlobalVariable &global, const Provenanc
 		remark.with("where", "object").with("why", "it is used by its name and an index");
 }
 
+void lambda::nameObject(AllocaInst &local)
+{
+	auto name = [&](DbgVariableRecord *record) { local.setMetadata(nameMark, record->getVariable()); };
+
+	for_each(at::getDVRAssignmentMarkers(&local), name); // of what was optimised
+	for_each(findDVRDeclares(&local), name);
+}
+
 static void remarkLocal(Module &module, AllocaInst &local, const Provenance &provenance, const Layout &layout)
 {
 	Remark remark(module, "object");
 	bool escapes = provenance.escaped().count(&local);
 
 	remark.with("object", "local").with("size", sizeOf(&local, module.getDataLayout()));
-	for (DbgVariableRecord *declared : findDVRDeclares(&local))
-		remark.with("object", declared->getVariable()->getName()).at(declared->getDebugLoc());
+	if (auto *name = cast_or_null<DILocalVariable>(local.getMetadata(nameMark)))
+		remark.with("object", name->getName())
+			.at(DILocation::get(module.getContext(), name->getLine(), 0, name->getScope()));
 	if (!layout.has(&local))
 		remark.with("where", "stack").with("why", "it is small and used at constant places");
 	else

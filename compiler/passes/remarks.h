@@ -31,6 +31,9 @@ class Remark
 // Whether a module holds assembly outside of functions, besides that which asks for remarks.
 bool hasFileAssembly(const llvm::Module &);
 
+// Keeps what the author calls a local object, before it is forgotten (variables.cpp).
+void nameObject(llvm::AllocaInst &);
+
 // Says where each object of a module is.
 void remarkObjects(llvm::Module &, const Provenance &, const Layout &);
 

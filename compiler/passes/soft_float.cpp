@@ -571,6 +571,7 @@ void lambda::linkRuntime(Module &module)
 		parseBitcodeFile(MemoryBufferRef(bytes, "arithmetic"), module.getContext());
 	if (!parsed)
 		report_fatal_error(parsed.takeError());
+	forgetVariables(**parsed);
 	if (Linker::linkModules(module, std::move(*parsed), Linker::LinkOnlyNeeded))
 		report_fatal_error("the functions of lambda_float.h and lambda_wide.h do not link");
 }

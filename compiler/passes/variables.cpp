@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where local variables are is nothing that the kernel's BTF has a place for, and LLVM 19's DWARF writer does not survive all that the
-// passes before this one do to blocks: DwarfDebug::finishEntityDefinitions() now and then meets a variable that has no entry. So
-// it is not told of them. BTF wants the names of arguments (btf_func_check() in kernel/bpf/btf.c), which stay.
+// Where local variables are is nothing that the kernel's BTF has a place for, and is forgotten before blocks are taken apart. LLVM 19 has
+// what it knows of variables at the end of a block in a table by the block's address (LLVMContextImpl::TrailingDbgRecords) while the
+// block has no last instruction. Left there, it outlives the block, and is found again in whatever block gets that address next,
+// of any function. BTF wants the names of arguments (btf_func_check() in kernel/bpf/btf.c), and the report those of objects, so
+// these stay.
 #include "passes.h"
+#include "remarks.h"
 
 #include "llvm/IR/DebugInfo.h"
 #include "llvm/IR/InstIterator.h"
@@ -11,39 +14,50 @@
 
 using namespace llvm;
 
+static void keepArguments(DISubprogram &subprogram)
+{
+	SmallVector<Metadata *> arguments;
+
+	for (DINode *node : subprogram.getRetainedNodes()) {
+		auto *variable = dyn_cast<DILocalVariable>(node);
+		if (variable && variable->getArg())
+			arguments.push_back(variable);
+	}
+	if (arguments.size() != subprogram.getRetainedNodes().size())
+		subprogram.replaceRetainedNodes(MDTuple::get(subprogram.getContext(), arguments));
+}
+
+static void forgetVariables(Function &function)
+{
+	for (Instruction &inst : instructions(function))
+		if (auto *local = dyn_cast<AllocaInst>(&inst))
+			lambda::nameObject(*local);
+	for (Instruction &inst : make_early_inc_range(instructions(function))) {
+		inst.dropDbgRecords();
+		if (isa<DbgInfoIntrinsic>(inst))
+			inst.eraseFromParent();
+	}
+}
+
+void lambda::forgetVariables(Module &module)
+{
+	DebugInfoFinder finder;
+
+	for (Function &function : module)
+		::forgetVariables(function);
+	finder.processModule(module);
+	for (DISubprogram *subprogram : finder.subprograms())
+		keepArguments(*subprogram);
+}
+
 namespace
 {
 
 struct Variables : PassInfoMixin<Variables> {
 	PreservedAnalyses run(Module &module, ModuleAnalysisManager &)
 	{
-		DebugInfoFinder finder;
-
-		for (Function &function : module) {
-			for (Instruction &inst : make_early_inc_range(instructions(function))) {
-				inst.dropDbgRecords();
-				if (isa<DbgInfoIntrinsic>(inst))
-					inst.eraseFromParent();
-			}
-		}
-		finder.processModule(module);
-		for (DISubprogram *subprogram : finder.subprograms())
-			keepArguments(*subprogram);
+		lambda::forgetVariables(module);
 		return PreservedAnalyses::all();
-	}
-
-      private:
-	static void keepArguments(DISubprogram &subprogram)
-	{
-		SmallVector<Metadata *> arguments;
-
-		for (DINode *node : subprogram.getRetainedNodes()) {
-			auto *variable = dyn_cast<DILocalVariable>(node);
-			if (variable && variable->getArg())
-				arguments.push_back(variable);
-		}
-		if (arguments.size() != subprogram.getRetainedNodes().size())
-			subprogram.replaceRetainedNodes(MDTuple::get(subprogram.getContext(), arguments));
 	}
 };
 

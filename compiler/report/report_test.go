@@ -220,6 +220,20 @@ func TestReportOfHeaders(t *testing.T) {
 	}
 }
 
+// A local object has its author's name and line, also where it is handed on to a function that is inlined.
+func TestLocalObjectsHaveNames(t *testing.T) {
+	r, err := Make(t.Context(), lambda(t, "#include \"lambda.h\"\n"+
+		"int probe(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)\n{\n\tuint8_t table[300];\n"+
+		"\tuint32_t n = lambda_read(headers, table, 200);\n\n\treturn lambda_write(headers, table + n % 200, 1);\n}\n"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(r.Objects, func(o Object) bool { return o.Name == "table" })
+	if i < 0 || r.Objects[i].Size != 300 || r.Objects[i].File != "probe.c" || r.Objects[i].Line != 4 {
+		t.Errorf("%+v", r.Objects)
+	}
+}
+
 // A global object lasts over requests, also where its address is handed on: it is nobody's stack.
 func TestSharedObjects(t *testing.T) {
 	r, err := Make(t.Context(), lambda(t, "#include \"lambda.h\"\nstatic uint32_t counts[16];\n"+

@@ -17,7 +17,8 @@ const Issues = "https://github.com/lambdanic/lambdanic/issues"
 // Newer is the remedy for what an older kernel lacks.
 const Newer = "boot Linux " + Oldest + " or newer (Debian 13, or Debian 12 with linux-image-amd64 from bookworm-backports)"
 
-const defect = "this is a defect of λ-NIC: report it at " + Issues
+// Defect is what to do about a fault of λ-NIC itself.
+const Defect = "this is a defect of λ-NIC: report it at " + Issues
 
 // Error is what a kernel does not do for λ-NIC.
 type Error struct {
@@ -43,7 +44,7 @@ func (e *Error) Remedy() string {
 	if Older(e.Release) {
 		return Newer
 	}
-	return defect
+	return Defect
 }
 
 // Release names the running kernel.

@@ -12,7 +12,7 @@ import (
 func TestRemedy(t *testing.T) {
 	for release, want := range map[string]string{
 		"6.1.0-44-amd64": Newer, "5.15.0": Newer, "6.9.7": Newer, "6.11.10-1": Newer,
-		"6.12.0": defect, "6.12.43+deb13-amd64": defect, "6.18.44": defect, "7.0-rc1": defect, "10.0": defect, "mystery": defect,
+		"6.12.0": Defect, "6.12.43+deb13-amd64": Defect, "6.18.44": Defect, "7.0-rc1": Defect, "10.0": Defect, "mystery": Defect,
 	} {
 		if got := (&Error{Release: release}).Remedy(); got != want {
 			t.Errorf("Linux %s: %q, want %q", release, got, want)
