@@ -37,7 +37,8 @@ func TestOnce(t *testing.T) {
 				if c.want == "" && !rpcserver.Every(time.Millisecond, time.Minute, func() bool { return s.Stats.Released.Load() > 0 }) {
 					t.Errorf("%d bytes, code %d: it kept to itself that it has the answer", n, c.code)
 				}
-				if s.Stats.Padded.Load() == 0 {
+				// Of a longer message the last packet is padded, which may not have come yet, or at all, when the call is refused.
+				if (c.want == "" || n == 10) && s.Stats.Padded.Load() == 0 {
 					t.Error("the reply has no room")
 				}
 				d.close()
