@@ -19,8 +19,7 @@ enum ln_limit {
 	LN_MAX_SPLIT = 8, /* revisions that share one workload's traffic */
 	LN_MAX_PREV = 4, /* superseded revisions that still answer pulls */
 	LN_PREFIX = 48, /* bytes before the payload that a lambda may use */
-	LN_SPARE =
-		136, /* before the headers of what a service answered, for its prefix and for what is put behind it */
+	LN_SPARE = 136, /* before what a service answered, for its prefix and for what is put behind it */
 	LN_MESSAGE_WAYS = 4, /* message records per bucket */
 	LN_MAX_FRAGMENTS = 65536, /* packets per message: 64 MiB and more */
 	LN_MAX_CALLS = 65536, /* external calls in flight whose protocol has a request ID: its 16 bits are the index */

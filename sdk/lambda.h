@@ -160,7 +160,7 @@ static __always_inline uint8_t *payload(EXTRACTED_HEADERS_T *headers, int32_t of
 /*
  * lambda_put() makes room for len more bytes behind the first off bytes of the payload and gives a pointer to them, or
  * NULL where the packet cannot hold them. len must be a constant. Pointers from payload() are void after it. For what an
- * external call sends; a reply's room is fixed by the request.
+ * external call sends and for what a service answered: without a call, a reply has the room that its request brought.
  */
 static __always_inline uint8_t *lambda_put(EXTRACTED_HEADERS_T *headers, uint32_t off, uint32_t len);
 
