@@ -18,18 +18,18 @@ GENERATED = $(shell git grep -lE '^(//|/\*|--|#) (Code generated|Generated) ')
 
 .PHONY: build deps generate check-generated demo test test-kernels lint format fuzz bench clients install uninstall clean help
 
-build: build/.generated ## Build build/lambdanic, build/lambda-host, build/pacer, the compiler's plugin and the C client
+build: build/.generated ## Build build/lambdanic, build/lambdanic-bench, build/lambda-host, build/pacer, the compiler's plugin and the C client
 	tools/deps -n
 	$(MAKE) -C host
 	$(MAKE) -C client/c CC=clang-19
 	$(MAKE) -j$(shell nproc) -C compiler/passes
-	CGO_ENABLED=0 go build -trimpath -ldflags "-X main.commit=$$(git rev-parse HEAD)" -o build/lambdanic ./cmd/lambdanic
+	CGO_ENABLED=0 go build -trimpath -ldflags "-X main.commit=$$(git rev-parse HEAD)" -o build/ ./cmd/...
 
 deps: ## Install the Debian packages that build, tests and demo need
 	tools/deps
 
 # BPF objects are built here and embedded; the Go files that describe them are committed.
-build/.generated: $(C_FILES) api/wire.go
+build/.generated: $(C_FILES) api/wire.go api/roce/wire.go
 	tools/deps -n
 	go generate ./...
 	mkdir -p build && touch $@
@@ -65,7 +65,7 @@ fuzz: deps build ## Fuzz all that reads bytes from outside, FUZZ_SECONDS in all
 	tools/fuzz $(FUZZ_SECONDS)
 
 bench: deps build clients ## Run every benchmark suite
-	$(SUDO) build/lambdanic bench
+	$(SUDO) build/lambdanic-bench
 
 clients: ## Build what benchmarks run of the Node.js client; its tests do so themselves
 	$(MAKE) -C client/node

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Generated from client/roce/wire.go by api/genheader. Do not edit. */
+/* Generated from api/roce/wire.go by api/genheader. Do not edit. */
 #ifndef LN_ROCE_WIRE_H
 #define LN_ROCE_WIRE_H
 

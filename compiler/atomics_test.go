@@ -22,9 +22,8 @@ import (
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler"
-	"github.com/lambdanic/lambdanic/compiler/corpus/rig"
-	"github.com/lambdanic/lambdanic/compiler/corpus/rig/rigtest"
 	"github.com/lambdanic/lambdanic/test/packets"
+	"github.com/lambdanic/lambdanic/test/rig"
 )
 
 // atomics counts the atomic operations of a lambda's program.
@@ -241,7 +240,7 @@ func TestNothingIsLostInTheProcess(t *testing.T) {
 	if len(usableCPUs(t)) < 2 {
 		t.Skip("one CPU alone loses nothing")
 	}
-	r := rigtest.OpenWith(t, "lost", rig.Config{Threads: 2})
+	r := rig.ForTestWith(t, "lost", rig.Config{Threads: 2})
 	if lost := lostInProcess(t, r); lost != 0 {
 		t.Errorf("%d changes are lost", lost)
 	}
@@ -324,7 +323,7 @@ func writeSource(t *testing.T, spec, source string) string {
 
 func inBothPlaces(t *testing.T, source string) map[string]func(uint32, []byte) (rig.Answer, error) {
 	t.Helper()
-	r := rigtest.Open(t, "both")
+	r := rig.ForTest(t, "both")
 	putSource(t, r, source)
 	return map[string]func(uint32, []byte) (rig.Answer, error){"NIC": r.AskNIC, "process": r.AskProcess}
 }

@@ -19,8 +19,8 @@ import (
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler/artifact"
-	"github.com/lambdanic/lambdanic/compiler/metering"
-	"github.com/lambdanic/lambdanic/compiler/native"
+	"github.com/lambdanic/lambdanic/compiler/check/metering"
+	"github.com/lambdanic/lambdanic/compiler/check/native"
 	"github.com/lambdanic/lambdanic/compiler/sandbox"
 )
 

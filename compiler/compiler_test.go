@@ -15,7 +15,7 @@ import (
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler/artifact"
-	"github.com/lambdanic/lambdanic/compiler/parts"
+	"github.com/lambdanic/lambdanic/compiler/check/parts"
 	"github.com/lambdanic/lambdanic/compiler/sandbox"
 )
 

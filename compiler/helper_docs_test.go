@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lambdanic/lambdanic/compiler/check/helper"
 	"github.com/lambdanic/lambdanic/compiler/diagnose"
-	"github.com/lambdanic/lambdanic/compiler/helper"
 )
 
 // The guide lists just the helpers that a lambda may call.

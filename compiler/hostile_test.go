@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lambdanic/lambdanic/compiler/native"
+	"github.com/lambdanic/lambdanic/compiler/check/native"
 	"github.com/lambdanic/lambdanic/compiler/sandbox"
 )
 

@@ -17,11 +17,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/compiler/check/helper"
+	"github.com/lambdanic/lambdanic/compiler/check/metering"
+	"github.com/lambdanic/lambdanic/compiler/check/parts"
+	"github.com/lambdanic/lambdanic/compiler/check/pointers"
 	"github.com/lambdanic/lambdanic/compiler/diagnose"
-	"github.com/lambdanic/lambdanic/compiler/helper"
-	"github.com/lambdanic/lambdanic/compiler/metering"
-	"github.com/lambdanic/lambdanic/compiler/parts"
-	"github.com/lambdanic/lambdanic/compiler/pointers"
 )
 
 // ErrForbidden says that a BPF object holds something that a lambda may not do.

@@ -9,8 +9,7 @@ import (
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler"
-	"github.com/lambdanic/lambdanic/compiler/corpus/rig"
-	"github.com/lambdanic/lambdanic/compiler/corpus/rig/rigtest"
+	"github.com/lambdanic/lambdanic/test/rig"
 )
 
 var (
@@ -72,7 +71,7 @@ func (l guideLambda) build(t *testing.T) *compiler.Artifact {
 
 // Every example of docs/language.md is a lambda that answers on the NIC, and as a process, as the guide says.
 func TestLanguageGuide(t *testing.T) {
-	r := rigtest.Open(t, "guide")
+	r := rig.ForTest(t, "guide")
 	for _, l := range readGuide(t) {
 		t.Run(l.name, func(t *testing.T) {
 			examples, err := api.ParseExamples("docs/language.md", []byte(l.examples))

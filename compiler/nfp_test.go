@@ -15,10 +15,9 @@ import (
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler"
-	"github.com/lambdanic/lambdanic/compiler/corpus/rig"
-	"github.com/lambdanic/lambdanic/compiler/corpus/rig/rigtest"
 	"github.com/lambdanic/lambdanic/compiler/report"
 	"github.com/lambdanic/lambdanic/test/packets"
+	"github.com/lambdanic/lambdanic/test/rig"
 	"github.com/lambdanic/lambdanic/test/seed"
 )
 
@@ -81,7 +80,7 @@ const linear = 3000
 // Each lambda for a card passes the checker and the kernel's verifier, and answers a packet as the NIC program does, byte for byte,
 // or leaves it to that.
 func TestNFPAnswersAsTheNIC(t *testing.T) {
-	r := rigtest.Open(t, "nfp")
+	r := rig.ForTest(t, "nfp")
 	for _, c := range []struct {
 		name     string
 		requests []string

@@ -16,8 +16,8 @@ import (
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler"
-	"github.com/lambdanic/lambdanic/compiler/metering"
-	"github.com/lambdanic/lambdanic/compiler/parts"
+	"github.com/lambdanic/lambdanic/compiler/check/metering"
+	"github.com/lambdanic/lambdanic/compiler/check/parts"
 )
 
 const ordinaryEntry = "int probe(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)\n"

@@ -6,8 +6,8 @@ import (
 
 	"github.com/cilium/ebpf"
 
+	"github.com/lambdanic/lambdanic/compiler/check/flow"
 	"github.com/lambdanic/lambdanic/compiler/diagnose"
-	"github.com/lambdanic/lambdanic/compiler/flow"
 )
 
 // The kernel gives a program and what it calls 512 bytes of stack together (MAX_BPF_STACK), and each function whole units of 32

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/lambdanic/lambdanic/compiler/metering"
+	"github.com/lambdanic/lambdanic/compiler/check/metering"
 )
 
 const instruction = 8 // bytes

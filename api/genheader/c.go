@@ -13,7 +13,7 @@ import (
 func writeC(b *bytes.Buffer, consts []constantOf, prefix string) {
 	name, source := "RPC", "api/wire.go"
 	if prefix != "" {
-		name, source = prefix, "client/"+strings.ToLower(prefix)+"/wire.go"
+		name, source = prefix, "api/"+strings.ToLower(prefix)+"/wire.go"
 		prefix += "_"
 	}
 	b.WriteString("/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */\n")

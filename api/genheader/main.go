@@ -1,5 +1,6 @@
 // Command genheader writes views of λ-RPC in other languages from wire.go: a header for C, a table for Lua, or a module for Python or
-// TypeScript, by the name of the file. With -constants it writes for C the constants of another protocol's wire.go, with that prefix. It has the constants by type-checking wire.go and the header by reflection, so that no two languages can disagree
+// TypeScript, by the name of the file. With -constants it writes for C the constants of another protocol's wire.go, with that
+// prefix. It has the constants by type-checking wire.go and the header by reflection, so that no two languages can disagree
 // about a byte.
 package main
 

@@ -3,14 +3,13 @@ package suite
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strconv"
 	"time"
+
+	"github.com/lambdanic/lambdanic/bench/measure"
 
 	"github.com/openfaas/faas-provider/types"
 
@@ -32,34 +31,9 @@ type operator struct {
 	dir    string // of the source
 }
 
-// withSource runs f with a directory that has a copy of the web server's source.
-func withSource(o Options, f func(dir string) error) (err error) {
-	made, err := os.MkdirTemp("", "lambdanic-bench-")
-	if err != nil {
-		return fmt.Errorf("make directory of a source: %w", err)
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(made)) }()
-	dir := filepath.Join(made, "web_server")
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join(o.Lambdas, "web_server"))); err != nil {
-		return fmt.Errorf("copy the source of web_server: %w", err)
-	}
-	return f(dir)
-}
-
-// edit makes the source one that was never compiled.
-func edit(dir string, round int) error {
-	f, err := os.OpenFile(filepath.Join(dir, "web_server.c"), os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		return fmt.Errorf("edit the source: %w", err)
-	}
-	// A constant that is kept, since a build that gives the same artifact is no new one.
-	_, err = fmt.Fprintf(f, "\n__attribute__((used)) static const int round_%d = %d;\n", round, round)
-	return errors.Join(err, f.Close())
-}
-
 // operate runs f beside a daemon of its own.
-func operate(ctx context.Context, o Options, f func(context.Context, *operator) error) error {
-	return withSource(o, func(dir string) error {
+func operate(ctx context.Context, o measure.Options, f func(context.Context, *operator) error) error {
+	return measure.WithSource(o, func(dir string) error {
 		return instance.With(ctx, "timed", func(ctx context.Context, c *daemon.Client, p daemon.Paths) error {
 			return f(ctx, &operator{c, p, dir})
 		})
@@ -73,7 +47,7 @@ func (u *operator) deploy(ctx context.Context, image string) error {
 	if err != nil {
 		return err
 	}
-	call := WebServer().Calls[0]
+	call := measure.WebServer().Calls[0]
 	answer, err := u.client.Invoke(ctx, "web_server", call.Method, bytes.NewReader(call.Body), http.Header{})
 	if err != nil {
 		return err
@@ -85,18 +59,18 @@ func (u *operator) deploy(ctx context.Context, image string) error {
 	}
 	revision := answer.Header.Get(api.HeaderRevision)
 	if !bytes.Equal(body, call.Want) || revision != strconv.FormatUint(uint64(fn.Revision), 10) {
-		return fmt.Errorf("%w: status %d, revision %s, %q after revision %d was deployed", ErrWrong, answer.StatusCode, revision, body, fn.Revision)
+		return fmt.Errorf("%w: status %d, revision %s, %q after revision %d was deployed", measure.ErrWrong, answer.StatusCode, revision, body, fn.Revision)
 	}
 	return nil
 }
 
 // deployByAPI times a deployment from a source on. The function is removed between rounds.
-func deployByAPI(ctx context.Context, o Options) (report.Result, error) {
+func deployByAPI(ctx context.Context, o measure.Options) (report.Result, error) {
 	var times report.Samples
 	err := operate(ctx, o, func(ctx context.Context, u *operator) error {
-		for round := range o.rounds() {
-			o.log("deploy by API: round %d of %d", round+1, o.rounds())
-			if err := edit(u.dir, round); err != nil {
+		for round := range o.Rounds {
+			o.Log("deploy by API: round %d of %d", round+1, o.Rounds)
+			if err := measure.Edit(u.dir, round); err != nil {
 				return err
 			}
 			start := time.Now()
@@ -107,7 +81,7 @@ func deployByAPI(ctx context.Context, o Options) (report.Result, error) {
 			if err := u.deploy(ctx, a.Image); err != nil {
 				return err
 			}
-			times = append(times, milliseconds(start))
+			times = append(times, measure.Milliseconds(start))
 			if err := u.client.Remove(ctx, "", "web_server"); err != nil {
 				return err
 			}
@@ -121,12 +95,12 @@ func deployByAPI(ctx context.Context, o Options) (report.Result, error) {
 }
 
 // swapByAPI times the swap from one of two built versions to the other.
-func swapByAPI(ctx context.Context, o Options) (report.Result, error) {
+func swapByAPI(ctx context.Context, o measure.Options) (report.Result, error) {
 	var times report.Samples
 	err := operate(ctx, o, func(ctx context.Context, u *operator) error {
 		var images [2]string
 		for i := range images {
-			if err := edit(u.dir, i); err != nil {
+			if err := measure.Edit(u.dir, i); err != nil {
 				return err
 			}
 			a, err := daemon.Build(ctx, u.paths, u.dir)
@@ -138,13 +112,13 @@ func swapByAPI(ctx context.Context, o Options) (report.Result, error) {
 		if err := u.deploy(ctx, images[1]); err != nil {
 			return err
 		}
-		for round := range o.rounds() {
-			o.log("swap by API: round %d of %d", round+1, o.rounds())
+		for round := range o.Rounds {
+			o.Log("swap by API: round %d of %d", round+1, o.Rounds)
 			start := time.Now()
 			if err := u.deploy(ctx, images[round%2]); err != nil {
 				return err
 			}
-			times = append(times, milliseconds(start))
+			times = append(times, measure.Milliseconds(start))
 		}
 		return nil
 	})

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lambdanic/lambdanic/bench/measure"
 	"github.com/lambdanic/lambdanic/bench/report"
 	"github.com/lambdanic/lambdanic/bench/stand"
 )
@@ -30,7 +31,7 @@ type client struct {
 	run     runClient
 }
 
-type runClient func(ctx context.Context, o Options, addr string, c Call) (clientRun, error)
+type runClient func(ctx context.Context, o measure.Options, addr string, c measure.Call) (clientRun, error)
 
 type clientRun struct {
 	p50, p99 float64 // µs, of a round
@@ -60,14 +61,14 @@ const clientTime = 400 * time.Millisecond
 
 // cProgram is the one that make puts beside lambda-host.
 func cProgram(way string) runClient {
-	return func(ctx context.Context, o Options, addr string, c Call) (clientRun, error) {
+	return func(ctx context.Context, o measure.Options, addr string, c measure.Call) (clientRun, error) {
 		return runProgram(ctx, addr, c, filepath.Join(filepath.Dir(o.LambdaHost), "client-c/bench"), way)
 	}
 }
 
 // pythonProgram needs nothing to be built.
 func pythonProgram(way string) runClient {
-	return func(ctx context.Context, o Options, addr string, c Call) (clientRun, error) {
+	return func(ctx context.Context, o measure.Options, addr string, c measure.Call) (clientRun, error) {
 		dir := filepath.Join(o.Lambdas, "../client/python")
 		return runProgram(ctx, addr, c, "env", "PYTHONPATH="+filepath.Join(dir, "src"), "python3", filepath.Join(dir, "bench/bench.py"), way)
 	}
@@ -75,19 +76,19 @@ func pythonProgram(way string) runClient {
 
 // nodeProgram is built by make -C client/node, which make bench does.
 func nodeProgram(way string) runClient {
-	return func(ctx context.Context, o Options, addr string, c Call) (clientRun, error) {
+	return func(ctx context.Context, o measure.Options, addr string, c measure.Call) (clientRun, error) {
 		return runProgram(ctx, addr, c, "node", filepath.Join(o.Lambdas, "../client/node/dist/bench/bench.js"), way)
 	}
 }
 
-func runProgram(ctx context.Context, addr string, c Call, command ...string) (r clientRun, err error) {
-	command = append(command, addr, strconv.Itoa(workload), strconv.Itoa(int(c.Method)),
+func runProgram(ctx context.Context, addr string, c measure.Call, command ...string) (r clientRun, err error) {
+	command = append(command, addr, strconv.Itoa(measure.Workload), strconv.Itoa(int(c.Method)),
 		string(c.Body), string(c.Want), strconv.FormatInt(clientTime.Milliseconds(), 10))
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	var out, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &stderr
 	// A process begins on the CPUs of the thread that starts it.
-	if err := onCPU(clientCPU, cmd.Run); err != nil {
+	if err := measure.OnCPU(measure.ClientCPU, cmd.Run); err != nil {
 		return r, fmt.Errorf("run %s: %w: %s: make bench builds what is missing", command, err, strings.TrimSpace(stderr.String()))
 	}
 	var calls, ns, p50, p99, p999 float64
@@ -97,8 +98,8 @@ func runProgram(ctx context.Context, addr string, c Call, command ...string) (r 
 	return clientRun{p50 / 1e3, p99 / 1e3, calls / ns * 1e9}, nil
 }
 
-func goClient(ctx context.Context, _ Options, addr string, c Call) (clientRun, error) {
-	l, err := callFor(ctx, addr, workload, []Call{c}, clientTime, clientCPU)
+func goClient(ctx context.Context, _ measure.Options, addr string, c measure.Call) (clientRun, error) {
+	l, err := measure.CallFor(ctx, addr, measure.Workload, []measure.Call{c}, clientTime, measure.ClientCPU)
 	if err != nil {
 		return clientRun{}, err
 	}
@@ -106,18 +107,18 @@ func goClient(ctx context.Context, _ Options, addr string, c Call) (clientRun, e
 }
 
 // runClients compares what the clients add to a bare socket, with the web server on the NIC.
-func runClients(ctx context.Context, s *stand.Stand, o Options) ([]report.Result, error) {
-	w := WebServer()
+func runClients(ctx context.Context, s *stand.Stand, o measure.Options) ([]report.Result, error) {
+	w := measure.WebServer()
 	a, err := s.Build(ctx, w.Lambda)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.NIC.Deploy(ctx, stand.Deployment(a, workload, nil)); err != nil {
+	if err := s.NIC.Deploy(ctx, stand.Deployment(a, measure.Workload, nil)); err != nil {
 		return nil, err
 	}
 	runs := make([][]clientRun, len(clients))
-	for round := range o.rounds() {
-		o.log("clients: round %d of %d", round+1, o.rounds())
+	for round := range o.Rounds {
+		o.Log("clients: round %d of %d", round+1, o.Rounds)
 		for i := range clients {
 			if round%2 == 1 {
 				i = len(clients) - 1 - i

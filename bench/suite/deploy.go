@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lambdanic/lambdanic/bench/measure"
 	"github.com/lambdanic/lambdanic/bench/report"
 	"github.com/lambdanic/lambdanic/bench/stand"
 	lambdanic "github.com/lambdanic/lambdanic/client/go"
@@ -18,10 +19,10 @@ const (
 
 // runDeploy times the compiler and the NIC from a web server's source on, first alone, then in a whole daemon. Nothing is cached;
 // every round removes what it deployed.
-func runDeploy(ctx context.Context, s *stand.Stand, o Options) ([]report.Result, error) {
+func runDeploy(ctx context.Context, s *stand.Stand, o measure.Options) ([]report.Result, error) {
 	var times report.Samples
-	for round := range o.rounds() {
-		o.log("deploy: round %d of %d", round+1, o.rounds())
+	for round := range o.Rounds {
+		o.Log("deploy: round %d of %d", round+1, o.Rounds)
 		start := time.Now()
 		a, err := s.Build(ctx, "web_server")
 		if err != nil {
@@ -30,8 +31,8 @@ func runDeploy(ctx context.Context, s *stand.Stand, o Options) ([]report.Result,
 		if err := serve(ctx, s, a, 1); err != nil {
 			return nil, err
 		}
-		times = append(times, milliseconds(start))
-		if err := s.NIC.Remove(ctx, workload); err != nil {
+		times = append(times, measure.Milliseconds(start))
+		if err := s.NIC.Remove(ctx, measure.Workload); err != nil {
 			return nil, err
 		}
 	}
@@ -40,7 +41,7 @@ func runDeploy(ctx context.Context, s *stand.Stand, o Options) ([]report.Result,
 }
 
 // runSwap times how soon the NIC answers with a further revision of a built web server, alone and in a whole daemon.
-func runSwap(ctx context.Context, s *stand.Stand, o Options) ([]report.Result, error) {
+func runSwap(ctx context.Context, s *stand.Stand, o measure.Options) ([]report.Result, error) {
 	a, err := s.Build(ctx, "web_server")
 	if err != nil {
 		return nil, err
@@ -49,13 +50,13 @@ func runSwap(ctx context.Context, s *stand.Stand, o Options) ([]report.Result, e
 		return nil, err
 	}
 	var times report.Samples
-	for round := range o.rounds() {
-		o.log("swap: round %d of %d", round+1, o.rounds())
+	for round := range o.Rounds {
+		o.Log("swap: round %d of %d", round+1, o.Rounds)
 		start := time.Now()
 		if err := serve(ctx, s, a, uint32(2+round)); err != nil {
 			return nil, err
 		}
-		times = append(times, milliseconds(start))
+		times = append(times, measure.Milliseconds(start))
 	}
 	whole, err := swapByAPI(ctx, o)
 	return []report.Result{report.Compare("load and swap", "ms", report.Lower, sourceSwap, times, nil), whole}, err
@@ -63,7 +64,7 @@ func runSwap(ctx context.Context, s *stand.Stand, o Options) ([]report.Result, e
 
 // serve deploys a revision and returns when that revision answered.
 func serve(ctx context.Context, s *stand.Stand, a *compiler.Artifact, revision uint32) error {
-	d := stand.Deployment(a, workload, nil)
+	d := stand.Deployment(a, measure.Workload, nil)
 	d.Revision = revision
 	if err := s.NIC.Deploy(ctx, d); err != nil {
 		return err
@@ -73,14 +74,12 @@ func serve(ctx context.Context, s *stand.Stand, a *compiler.Artifact, revision u
 		return err
 	}
 	defer conn.Close()
-	r, err := conn.Call(ctx, lambdanic.Request{Workload: workload, Body: WebServer().Calls[0].Body})
+	r, err := conn.Call(ctx, lambdanic.Request{Workload: measure.Workload, Body: measure.WebServer().Calls[0].Body})
 	if err != nil {
 		return err
 	}
 	if r.Revision != revision {
-		return fmt.Errorf("%w: revision %d answered after revision %d was deployed", ErrWrong, r.Revision, revision)
+		return fmt.Errorf("%w: revision %d answered after revision %d was deployed", measure.ErrWrong, r.Revision, revision)
 	}
 	return nil
 }
-
-func milliseconds(since time.Time) float64 { return time.Since(since).Seconds() * 1e3 }

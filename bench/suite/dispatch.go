@@ -6,6 +6,7 @@ import (
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/bench/gen"
+	"github.com/lambdanic/lambdanic/bench/measure"
 	"github.com/lambdanic/lambdanic/bench/report"
 	"github.com/lambdanic/lambdanic/bench/stand"
 )
@@ -17,12 +18,12 @@ const manyLambdas = 1000
 // share is in every figure alike; it holds as many different frames in each case, so that its caches are equally warm.
 //
 // Program.Run cannot tell this: it hands the program its own answer as the next packet.
-func runDispatch(ctx context.Context, s *stand.Stand, o Options) ([]report.Result, error) {
+func runDispatch(ctx context.Context, s *stand.Stand, o measure.Options) ([]report.Result, error) {
 	a, err := s.Build(ctx, "web_server")
 	if err != nil {
 		return nil, err
 	}
-	if err := s.NIC.Deploy(ctx, stand.Deployment(a, workload, nil)); err != nil {
+	if err := s.NIC.Deploy(ctx, stand.Deployment(a, measure.Workload, nil)); err != nil {
 		return nil, err
 	}
 	g, err := gen.New(s.Fast, gen.Options{})
@@ -31,19 +32,19 @@ func runDispatch(ctx context.Context, s *stand.Stand, o Options) ([]report.Resul
 	}
 	defer g.Close()
 	var one, hot, uniform report.Samples
-	for range o.rounds() {
+	for range o.Rounds {
 		if one, err = sampleCost(ctx, g, dispatchLoad(1), one); err != nil {
 			return nil, err
 		}
 	}
-	o.log("dispatch: deploying %d lambdas", manyLambdas)
-	for id := workload + 1; id < workload+manyLambdas; id++ {
+	o.Log("dispatch: deploying %d lambdas", manyLambdas)
+	for id := measure.Workload + 1; id < measure.Workload+manyLambdas; id++ {
 		if err := s.NIC.Deploy(ctx, stand.Deployment(a, uint32(id), nil)); err != nil {
 			return nil, err
 		}
 	}
-	for round := range o.rounds() {
-		o.log("dispatch: round %d of %d", round+1, o.rounds())
+	for round := range o.Rounds {
+		o.Log("dispatch: round %d of %d", round+1, o.Rounds)
 		if hot, err = sampleCost(ctx, g, dispatchLoad(1), hot); err != nil {
 			return nil, err
 		}
@@ -53,8 +54,8 @@ func runDispatch(ctx context.Context, s *stand.Stand, o Options) ([]report.Resul
 	}
 	alone := map[string]report.Samples{"one deployed": one}
 	return []report.Result{
-		report.Compare("hot_of_1000", "ns/packet", report.Lower, sourceOpen, hot, alone),
-		report.Compare("uniform_over_1000", "ns/packet", report.Lower, sourceOpen, uniform, alone),
+		report.Compare("hot_of_1000", "ns/packet", report.Lower, measure.SourceOpen, hot, alone),
+		report.Compare("uniform_over_1000", "ns/packet", report.Lower, measure.SourceOpen, uniform, alone),
 	}, nil
 }
 
@@ -63,7 +64,7 @@ func dispatchLoad(lambdas int) gen.Load {
 	l := gen.Load{Room: 64}
 	for i := range manyLambdas {
 		l.Requests = append(l.Requests, gen.Request{
-			Header: api.Header{Workload: uint32(workload + i%lambdas)}, Payload: []byte("/hello"),
+			Header: api.Header{Workload: uint32(measure.Workload + i%lambdas)}, Payload: []byte("/hello"),
 		})
 	}
 	return l
@@ -75,7 +76,7 @@ func sampleCost(ctx context.Context, g *gen.Generator, l gen.Load, s report.Samp
 		return nil, err
 	}
 	if r.Loss() > gen.MaxLoss {
-		return nil, fmt.Errorf("%w: %d of %d packets got a good answer", ErrWrong, r.Delivered, r.Sent)
+		return nil, fmt.Errorf("%w: %d of %d packets got a good answer", measure.ErrWrong, r.Delivered, r.Sent)
 	}
 	return append(s, 1e9/r.Rate()), nil
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lambdanic/lambdanic/bench/measure"
 	"github.com/lambdanic/lambdanic/bench/report"
 	"github.com/lambdanic/lambdanic/bench/stand"
 	"github.com/lambdanic/lambdanic/bench/web"
@@ -34,8 +35,8 @@ type site struct {
 
 // runGateway says what HTTP costs: the way that most people take to a lambda. The gateway and the bare server run in this
 // process, which has the same Go runtime for both; wrk and nginx are processes of their own.
-func runGateway(ctx context.Context, _ *stand.Stand, o Options) (rs []report.Result, err error) {
-	page := WebServer().Calls[0]
+func runGateway(ctx context.Context, _ *stand.Stand, o measure.Options) (rs []report.Result, err error) {
+	page := measure.WebServer().Calls[0]
 	gateway.LimitMemory() // as the daemon does
 	err = operate(ctx, o, func(ctx context.Context, u *operator) (err error) {
 		a, err := daemon.Build(ctx, u.paths, u.dir)
@@ -58,7 +59,7 @@ func runGateway(ctx context.Context, _ *stand.Stand, o Options) (rs []report.Res
 		nginx, err := web.StartNginx(ctx, page.Want)
 		switch {
 		case errors.Is(err, exec.ErrNotFound):
-			o.log("gateway: %v", err)
+			o.Log("gateway: %v", err)
 		case err != nil:
 			return err
 		default:
@@ -75,13 +76,13 @@ func runGateway(ctx context.Context, _ *stand.Stand, o Options) (rs []report.Res
 }
 
 // visit asks every site in every round, each round in the reverse order of the last.
-func visit(ctx context.Context, o Options, sites []*site, want []byte) error {
+func visit(ctx context.Context, o measure.Options, sites []*site, want []byte) error {
 	order := slices.Clone(sites)
-	for round := range o.rounds() {
-		o.log("gateway: round %d of %d", round+1, o.rounds())
+	for round := range o.Rounds {
+		o.Log("gateway: round %d of %d", round+1, o.Rounds)
 		for _, s := range order {
 			if got, err := web.Get(ctx, s.url); err != nil || !bytes.Equal(got, want) {
-				return errors.Join(fmt.Errorf("%w: %s: %q", ErrWrong, s.url, got), err)
+				return errors.Join(fmt.Errorf("%w: %s: %q", measure.ErrWrong, s.url, got), err)
 			}
 			one, err := web.Load(ctx, s.url, 1, gatewayTime)
 			if err != nil {

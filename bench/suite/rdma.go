@@ -9,6 +9,7 @@ import (
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/bench/cpu"
+	"github.com/lambdanic/lambdanic/bench/measure"
 	"github.com/lambdanic/lambdanic/bench/rdma"
 	"github.com/lambdanic/lambdanic/bench/report"
 	"github.com/lambdanic/lambdanic/bench/stand"
@@ -26,7 +27,7 @@ const rdmaTime = 400 * time.Millisecond
 
 func byRDMA(icrc api.ICRC) func(context.Context, *stand.Stand) (*rdma.Sender, error) {
 	return func(ctx context.Context, s *stand.Stand) (*rdma.Sender, error) {
-		return rdma.ByRDMA(ctx, s.NIC, workload, icrc)
+		return rdma.ByRDMA(ctx, s.NIC, measure.Workload, icrc)
 	}
 }
 
@@ -34,23 +35,25 @@ func rdmaSides() []*rdmaSide {
 	return []*rdmaSide{
 		{name: "check", open: byRDMA(api.ICRCCheck)},
 		{name: "trust", open: byRDMA(api.ICRCTrust)},
-		{name: "λ-RPC", open: func(_ context.Context, s *stand.Stand) (*rdma.Sender, error) { return rdma.ByRPC(s.NIC, workload) }},
+		{name: "λ-RPC", open: func(_ context.Context, s *stand.Stand) (*rdma.Sender, error) {
+			return rdma.ByRPC(s.NIC, measure.Workload)
+		}},
 	}
 }
 
 // runRDMA compares the ways on the NIC's own pair, with the clients of this project, in rounds, each of which visits the ways in
 // the reverse order of the last.
-func runRDMA(ctx context.Context, s *stand.Stand, o Options) ([]report.Result, error) {
+func runRDMA(ctx context.Context, s *stand.Stand, o measure.Options) ([]report.Result, error) {
 	a, err := rdma.BuildLambda(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.NIC.Deploy(ctx, stand.Deployment(a, workload, nil)); err != nil {
+	if err := s.NIC.Deploy(ctx, stand.Deployment(a, measure.Workload, nil)); err != nil {
 		return nil, err
 	}
 	sides := rdmaSides()
-	for round := range o.rounds() {
-		o.log("rdma: round %d of %d", round+1, o.rounds())
+	for round := range o.Rounds {
+		o.Log("rdma: round %d of %d", round+1, o.Rounds)
 		for i := range sides {
 			if round%2 == 1 {
 				i = len(sides) - 1 - i

@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"unsafe"
 
+	"github.com/lambdanic/lambdanic/api/roce"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -69,7 +71,7 @@ func (b *batch) full() bool { return b.n == batchPackets }
 
 // add appends a packet and its ICRC. Rows of more than one packet are for endpoints that segment.
 func (b *batch) add(p *Packet, path Path, segment bool) {
-	size := p.Op.headerLen() + (len(p.Payload)+3)&^3 + ICRCLen
+	size := p.Op.HeaderLen() + (len(p.Payload)+3)&^3 + roce.ICRCLen
 	r := b.place(size, segment)
 	path.ID = uint16(r.count)
 	from := len(b.buf)

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"github.com/lambdanic/lambdanic/api/roce"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -31,7 +33,7 @@ type Endpoint struct {
 // Listen opens the port on a local address.
 func Listen(addr netip.Addr) (*Endpoint, error) {
 	addr = addr.Unmap()
-	e := &Endpoint{addr: netip.AddrPortFrom(addr, Port), pairs: map[uint32]*QueuePair{}}
+	e := &Endpoint{addr: netip.AddrPortFrom(addr, roce.Port), pairs: map[uint32]*QueuePair{}}
 	conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(e.addr))
 	if err != nil {
 		return nil, fmt.Errorf("open RoCEv2's port: %w", err)
@@ -87,7 +89,7 @@ func (e *Endpoint) receive() {
 		}
 		from = netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
 		p, err := Parse(buf[:n])
-		if err != nil || p.Op != OpAck || !(Path{From: from, To: e.addr}).Check(buf[:n]) {
+		if err != nil || p.Op != roce.OpAck || !(Path{From: from, To: e.addr}).Check(buf[:n]) {
 			continue
 		}
 		e.mu.Lock()
@@ -102,10 +104,10 @@ func (e *Endpoint) receive() {
 // Connect makes a queue pair of c.
 func (e *Endpoint) Connect(c Connection) (*QueuePair, error) {
 	c.Remote = c.Remote.Unmap()
-	if c.Service != ServiceRC && c.Service != ServiceUC {
+	if c.Service != roce.ServiceRC && c.Service != roce.ServiceUC {
 		return nil, fmt.Errorf("service %#x is neither RC nor UC", uint8(c.Service))
 	}
-	if c.MTU < MinMTU || c.MTU > MaxMTU || c.MTU&(c.MTU-1) != 0 {
+	if c.MTU < roce.MinMTU || c.MTU > roce.MaxMTU || c.MTU&(c.MTU-1) != 0 {
 		return nil, fmt.Errorf("MTU %d is not 256, 512, 1024, 2048 or 4096", c.MTU)
 	}
 	if c.Remote.Is4() != e.addr.Addr().Is4() {

@@ -9,6 +9,8 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/lambdanic/lambdanic/api/roce"
+
 	"github.com/lambdanic/lambdanic/api"
 )
 
@@ -119,8 +121,8 @@ func (x *eventExchange) ask(first api.Type, from int) error {
 
 func (x *eventExchange) send(typ api.Type, index int) error {
 	h := api.Header{
-		Type: typ, Flags: api.FlagRegion, Length: RETHLen, Workload: x.Workload, Request: x.request, Index: uint32(index), Count: uint32(index + 1),
-		MessageLen: RETHLen, Method: x.Method,
+		Type: typ, Flags: api.FlagRegion, Length: roce.RETHLen, Workload: x.Workload, Request: x.request, Index: uint32(index), Count: uint32(index + 1),
+		MessageLen: roce.RETHLen, Method: x.Method,
 	}
 	if typ == api.TypePull {
 		h.MessageLen = api.RPCFragment
@@ -129,7 +131,7 @@ func (x *eventExchange) send(typ api.Type, index int) error {
 	b = be.AppendUint64(b, x.Region.VA)
 	b = be.AppendUint32(b, x.Region.RKey)
 	b = be.AppendUint32(b, x.Length)
-	b = append(b, make([]byte, api.RPCFragment-RETHLen)...)
+	b = append(b, make([]byte, api.RPCFragment-roce.RETHLen)...)
 	if _, err := x.conn.Write(b); err != nil && errors.Is(err, net.ErrClosed) {
 		return err
 	}

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"net/netip"
+
+	"github.com/lambdanic/lambdanic/api/roce"
 )
 
 // Path is what the invariant CRC covers of a packet's way: of the IP and UDP headers all that no router changes.
@@ -16,9 +18,9 @@ type Path struct {
 // ICRC is the invariant CRC of a datagram's payload without it: CRC-32 as Ethernet has it, over the headers from IP on, with
 // ones in the place of what routers change, and of eight bytes before them (InfiniBand specification, annex A17.3.3).
 func (p Path) ICRC(payload []byte) uint32 {
-	head := make([]byte, 0, 8+40+8+BTHLen)
+	head := make([]byte, 0, 8+40+8+roce.BTHLen)
 	head = append(head, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff)
-	udp := 8 + len(payload) + ICRCLen
+	udp := 8 + len(payload) + roce.ICRCLen
 	if p.From.Addr().Is4() {
 		fragment := uint16(0x4000)
 		if p.MayCut {
@@ -41,9 +43,9 @@ func (p Path) ICRC(payload []byte) uint32 {
 	head = be.AppendUint16(head, uint16(udp))
 	head = append(head, 0xff, 0xff)
 	bth := len(head)
-	head = append(head, payload[:BTHLen]...)
+	head = append(head, payload[:roce.BTHLen]...)
 	head[bth+4] = 0xff // congestion notification
-	return crc32.Update(crc32.ChecksumIEEE(head), crc32.IEEETable, payload[BTHLen:])
+	return crc32.Update(crc32.ChecksumIEEE(head), crc32.IEEETable, payload[roce.BTHLen:])
 }
 
 // Seal appends the ICRC to what [Packet.Append] made.
@@ -53,6 +55,6 @@ func (p Path) Seal(payload []byte) []byte {
 
 // Check says whether a datagram's payload ends with the right ICRC.
 func (p Path) Check(payload []byte) bool {
-	n := len(payload) - ICRCLen
-	return n >= BTHLen && binary.LittleEndian.Uint32(payload[n:]) == p.ICRC(payload[:n])
+	n := len(payload) - roce.ICRCLen
+	return n >= roce.BTHLen && binary.LittleEndian.Uint32(payload[n:]) == p.ICRC(payload[:n])
 }

@@ -8,6 +8,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"github.com/lambdanic/lambdanic/api/roce"
 )
 
 // ErrMalformed says that bytes are no whole RoCEv2 packet; the wrapped text says what was wrong.
@@ -17,9 +19,9 @@ var be = binary.BigEndian
 
 // Packet is one transport packet. Which of its optional headers are on the wire is for its operation to say.
 type Packet struct {
-	Service Service
-	Op      Op
-	PKey    uint16 // 0: PKey
+	Service roce.Service
+	Op      roce.Op
+	PKey    uint16 // 0: that of the default partition
 	DestQP  uint32 // 24 bits, as PSN and MSN are
 	AckReq  bool
 	PSN     uint32
@@ -30,35 +32,10 @@ type Packet struct {
 
 	Imm uint32 // immediate data
 
-	Syndrome Syndrome // AETH
+	Syndrome roce.Syndrome // AETH
 	MSN      uint32
 
 	Payload []byte
-}
-
-// HasRETH says whether packets of that operation begin a WRITE.
-func (o Op) HasRETH() bool {
-	return o == OpWriteFirst || o == OpWriteOnly || o == OpWriteOnlyImm || o == OpReadRequest
-}
-
-// HasImm says whether packets of that operation carry immediate data.
-func (o Op) HasImm() bool {
-	return o == OpSendLastImm || o == OpSendOnlyImm || o == OpWriteLastImm || o == OpWriteOnlyImm
-}
-
-// headerLen is that of all headers behind UDP's.
-func (o Op) headerLen() int {
-	n := BTHLen
-	if o.HasRETH() {
-		n += RETHLen
-	}
-	if o.HasImm() {
-		n += ImmLen
-	}
-	if o == OpAck {
-		n += AETHLen
-	}
-	return n
 }
 
 // Append appends the packet as a UDP datagram's payload, without its ICRC: the headers, the payload, and zeros that pad it to a
@@ -67,12 +44,12 @@ func (p *Packet) Append(b []byte) []byte {
 	pad := -len(p.Payload) & 3
 	key := p.PKey
 	if key == 0 {
-		key = PKey
+		key = roce.PKey
 	}
 	b = append(b, byte(p.Service)|byte(p.Op), byte(pad)<<4)
 	b = be.AppendUint16(b, key)
-	b = be.AppendUint32(b, p.DestQP&NumMask)
-	psn := p.PSN & NumMask
+	b = be.AppendUint32(b, p.DestQP&roce.NumMask)
+	psn := p.PSN & roce.NumMask
 	if p.AckReq {
 		psn |= 1 << 31
 	}
@@ -82,8 +59,8 @@ func (p *Packet) Append(b []byte) []byte {
 		b = be.AppendUint32(b, p.RKey)
 		b = be.AppendUint32(b, p.DMALen)
 	}
-	if p.Op == OpAck {
-		b = be.AppendUint32(b, uint32(p.Syndrome)<<24|p.MSN&NumMask)
+	if p.Op == roce.OpAck {
+		b = be.AppendUint32(b, uint32(p.Syndrome)<<24|p.MSN&roce.NumMask)
 	}
 	if p.Op.HasImm() {
 		b = be.AppendUint32(b, p.Imm)
@@ -95,33 +72,33 @@ func (p *Packet) Append(b []byte) []byte {
 // Parse reads a UDP datagram's payload, whose last four bytes are the ICRC, which it leaves to [Path.Check]. Payload is part
 // of b. The error is ErrMalformed, wrapped.
 func Parse(b []byte) (p Packet, err error) {
-	if len(b) < BTHLen+ICRCLen {
+	if len(b) < roce.BTHLen+roce.ICRCLen {
 		return p, fmt.Errorf("%w: %d bytes, shorter than its headers", ErrMalformed, len(b))
 	}
 	p = Packet{
-		Service: Service(b[0] &^ 31), Op: Op(b[0] & 31), PKey: be.Uint16(b[2:]), DestQP: be.Uint32(b[4:]) & NumMask,
-		AckReq: b[8]>>7 == 1, PSN: be.Uint32(b[8:]) & NumMask,
+		Service: roce.Service(b[0] &^ 31), Op: roce.Op(b[0] & 31), PKey: be.Uint16(b[2:]), DestQP: be.Uint32(b[4:]) & roce.NumMask,
+		AckReq: b[8]>>7 == 1, PSN: be.Uint32(b[8:]) & roce.NumMask,
 	}
 	if version := b[1] & 15; version != 0 {
 		return p, fmt.Errorf("%w: transport header version %d", ErrMalformed, version)
 	}
-	pad, head := int(b[1]>>4&3), p.Op.headerLen()
-	n := len(b) - head - pad - ICRCLen
+	pad, head := int(b[1]>>4&3), p.Op.HeaderLen()
+	n := len(b) - head - pad - roce.ICRCLen
 	if n < 0 || (n+pad)%4 != 0 {
 		return p, fmt.Errorf("%w: %d bytes with operation %#x and a padding of %d", ErrMalformed, len(b), uint8(p.Op), pad)
 	}
-	at := b[BTHLen:]
+	at := b[roce.BTHLen:]
 	if p.Op.HasRETH() {
 		p.VA, p.RKey, p.DMALen = be.Uint64(at), be.Uint32(at[8:]), be.Uint32(at[12:])
-		at = at[RETHLen:]
+		at = at[roce.RETHLen:]
 	}
-	if p.Op == OpAck {
-		p.Syndrome, p.MSN = Syndrome(at[0]), be.Uint32(at)&NumMask
-		at = at[AETHLen:]
+	if p.Op == roce.OpAck {
+		p.Syndrome, p.MSN = roce.Syndrome(at[0]), be.Uint32(at)&roce.NumMask
+		at = at[roce.AETHLen:]
 	}
 	if p.Op.HasImm() {
 		p.Imm = be.Uint32(at)
-		at = at[ImmLen:]
+		at = at[roce.ImmLen:]
 	}
 	p.Payload = at[:n]
 	return p, nil

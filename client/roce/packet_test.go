@@ -7,14 +7,16 @@ import (
 	"net/netip"
 	"os"
 	"testing"
+
+	"github.com/lambdanic/lambdanic/api/roce"
 )
 
 // A peer is a packet as another implementation makes it.
 type peer struct {
-	Op       Op
-	Service  Service
+	Op       roce.Op
+	Service  roce.Service
 	PSN      uint32
-	Syndrome Syndrome
+	Syndrome roce.Syndrome
 	MSN      uint32
 	Payload  string
 	Packet   string
@@ -36,7 +38,7 @@ func scapys(t testing.TB) (list []peer) {
 // packet is what the script says that it made.
 func (p peer) packet(t testing.TB) Packet {
 	q := Packet{Service: p.Service, Op: p.Op, DestQP: 0xabcdef, PSN: p.PSN, AckReq: p.PSN&1 == 1, Syndrome: p.Syndrome, MSN: p.MSN, Payload: unhex(t, p.Payload)}
-	if p.Op == OpAck {
+	if p.Op == roce.OpAck {
 		q.DestQP, q.AckReq = 0x11, false
 	}
 	if p.Op.HasRETH() {
@@ -81,7 +83,7 @@ func TestScapysPackets(t *testing.T) {
 			t.Errorf("packet %d, operation %#x: made\n%x, want\n%x", i, s.Op, got, payload)
 		}
 		got, err := Parse(payload)
-		want.PKey = PKey
+		want.PKey = roce.PKey
 		if err != nil || !path.Check(payload) || !bytes.Equal(got.Payload, want.Payload) {
 			t.Errorf("packet %d, operation %#x: %v, checked %t, payload %x", i, s.Op, err, path.Check(payload), got.Payload)
 		}
@@ -111,7 +113,7 @@ func TestPublishedICRCs(t *testing.T) {
 	} {
 		path, payload := pathOf(t, unhex(t, packet))
 		if !path.Check(payload) {
-			t.Errorf("%s: ICRC %08x does not match", name, path.ICRC(payload[:len(payload)-ICRCLen]))
+			t.Errorf("%s: ICRC %08x does not match", name, path.ICRC(payload[:len(payload)-roce.ICRCLen]))
 		}
 	}
 }

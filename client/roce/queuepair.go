@@ -9,11 +9,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/lambdanic/lambdanic/api/roce"
 )
 
 // Connection is what the two ends of a queue pair have to agree on before.
 type Connection struct {
-	Service  Service
+	Service  roce.Service
 	Remote   netip.Addr
 	LocalQP  uint32 // 24 bits
 	RemoteQP uint32
@@ -37,11 +39,11 @@ var (
 )
 
 // NAKError says that the other side refused a message.
-type NAKError struct{ Syndrome Syndrome }
+type NAKError struct{ Syndrome roce.Syndrome }
 
 func (e *NAKError) Error() string {
-	what := map[Syndrome]string{
-		SyndromeInvalidRequest: "invalid request", SyndromeAccess: "remote access error", SyndromeOperation: "remote operational error",
+	what := map[roce.Syndrome]string{
+		roce.SyndromeInvalidRequest: "invalid request", roce.SyndromeAccess: "remote access error", roce.SyndromeOperation: "remote operational error",
 	}[e.Syndrome]
 	if what == "" {
 		what = fmt.Sprintf("syndrome %#x", uint8(e.Syndrome))
@@ -80,10 +82,10 @@ func newQueuePair(e *Endpoint, c Connection) *QueuePair {
 	if c.Retries == 0 {
 		c.Retries = 7
 	}
-	to := netip.AddrPortFrom(c.Remote, Port)
+	to := netip.AddrPortFrom(c.Remote, roce.Port)
 	return &QueuePair{
 		e: e, c: c, path: Path{From: e.addr, To: to}, acks: make(chan Packet, c.Window), closed: make(chan struct{}),
-		psn: c.PSN & NumMask, batch: newBatch(to),
+		psn: c.PSN & roce.NumMask, batch: newBatch(to),
 	}
 }
 
@@ -105,27 +107,27 @@ func (q *QueuePair) deliver(p Packet) {
 
 // Write writes data to remote memory. RC returns when all of it was acknowledged, UC when it was sent.
 func (q *QueuePair) Write(ctx context.Context, to Region, data []byte) error {
-	return q.exchange(ctx, message{ops: [4]Op{OpWriteFirst, OpWriteMiddle, OpWriteLast, OpWriteOnly}, to: to, data: data})
+	return q.exchange(ctx, message{ops: [4]roce.Op{roce.OpWriteFirst, roce.OpWriteMiddle, roce.OpWriteLast, roce.OpWriteOnly}, to: to, data: data})
 }
 
 // WriteImm does the same and tells the other side of it, with a number.
 func (q *QueuePair) WriteImm(ctx context.Context, to Region, data []byte, imm uint32) error {
-	return q.exchange(ctx, message{ops: [4]Op{OpWriteFirst, OpWriteMiddle, OpWriteLastImm, OpWriteOnlyImm}, to: to, data: data, imm: imm})
+	return q.exchange(ctx, message{ops: [4]roce.Op{roce.OpWriteFirst, roce.OpWriteMiddle, roce.OpWriteLastImm, roce.OpWriteOnlyImm}, to: to, data: data, imm: imm})
 }
 
 // Send sends data to wherever the other side takes it.
 func (q *QueuePair) Send(ctx context.Context, data []byte) error {
-	return q.exchange(ctx, message{ops: [4]Op{OpSendFirst, OpSendMiddle, OpSendLast, OpSendOnly}, data: data})
+	return q.exchange(ctx, message{ops: [4]roce.Op{roce.OpSendFirst, roce.OpSendMiddle, roce.OpSendLast, roce.OpSendOnly}, data: data})
 }
 
 // SendImm does so with a number.
 func (q *QueuePair) SendImm(ctx context.Context, data []byte, imm uint32) error {
-	return q.exchange(ctx, message{ops: [4]Op{OpSendFirst, OpSendMiddle, OpSendLastImm, OpSendOnlyImm}, data: data, imm: imm})
+	return q.exchange(ctx, message{ops: [4]roce.Op{roce.OpSendFirst, roce.OpSendMiddle, roce.OpSendLastImm, roce.OpSendOnlyImm}, data: data, imm: imm})
 }
 
 // A message is what becomes packets.
 type message struct {
-	ops  [4]Op // first, middle, last, only
+	ops  [4]roce.Op // first, middle, last, only
 	to   Region
 	data []byte
 	imm  uint32
@@ -160,7 +162,7 @@ func (q *QueuePair) exchange(ctx context.Context, m message) error {
 	}
 	n := m.packets(q.c.MTU)
 	var err error
-	if q.c.Service == ServiceUC {
+	if q.c.Service == roce.ServiceUC {
 		err = q.transmit(&m, n, 0, n)
 	} else {
 		err = q.reliably(ctx, &m, n)
@@ -169,7 +171,7 @@ func (q *QueuePair) exchange(ctx context.Context, m message) error {
 		q.err = err
 		return fmt.Errorf("RDMA to %v, queue pair %#x: %w", q.c.Remote, q.c.RemoteQP, err)
 	}
-	q.psn = (q.psn + uint32(n)) & NumMask
+	q.psn = (q.psn + uint32(n)) & roce.NumMask
 	return nil
 }
 
@@ -180,7 +182,7 @@ func (q *QueuePair) transmit(m *message, n, from, to int) error {
 		for ; i < to && !q.batch.full(); i++ {
 			p := m.packet(i, n, q.c.MTU)
 			p.Service, p.DestQP, p.PSN = q.c.Service, q.c.RemoteQP, q.psn+uint32(i)
-			p.AckReq = q.c.Service == ServiceRC && (i == n-1 || i == to-1 || i%(q.c.Window/4+1) == 0)
+			p.AckReq = q.c.Service == roce.ServiceRC && (i == n-1 || i == to-1 || i%(q.c.Window/4+1) == 0)
 			q.batch.add(&p, q.path, q.e.Through == nil && !q.e.single.Load())
 		}
 		q.stats.packets.Add(uint64(q.batch.n))
@@ -240,19 +242,19 @@ func (q *QueuePair) reliably(ctx context.Context, m *message, n int) error {
 
 // acknowledged reads an acknowledgement: how many packets are done with now, and whether to send again from there.
 func (q *QueuePair) acknowledged(p Packet, acked, next int) (progress int, again bool, err error) {
-	at := int((p.PSN - q.psn) & NumMask) // in this message
+	at := int((p.PSN - q.psn) & roce.NumMask) // in this message
 	if at >= next || at < acked-1 {
 		return acked, false, nil // of another message, or late
 	}
 	switch p.Syndrome & 0xe0 {
 	case 0:
 		return at + 1, false, nil
-	case SyndromeRNR:
+	case roce.SyndromeRNR:
 		q.stats.naks.Add(1)
 		return max(acked, at), false, nil // the timer sends it again
 	}
 	q.stats.naks.Add(1)
-	if p.Syndrome == SyndromeSequence {
+	if p.Syndrome == roce.SyndromeSequence {
 		return max(acked, at), true, nil
 	}
 	return acked, false, &NAKError{p.Syndrome}

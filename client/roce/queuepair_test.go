@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/lambdanic/lambdanic/api/roce"
+
 	"github.com/lambdanic/lambdanic/test/impair"
 	"github.com/lambdanic/lambdanic/test/seed"
 )
@@ -28,7 +30,7 @@ type responder struct {
 	msn    uint32
 	naked  bool
 	imms   []uint32
-	refuse Syndrome // of the next WRITE
+	refuse roce.Syndrome // of the next WRITE
 	mute   bool
 }
 
@@ -41,7 +43,7 @@ const remoteVA = 0x10000
 
 func newResponder(t *testing.T, psn uint32, size int, faults impair.Faults) *responder {
 	t.Helper()
-	e := Endpoint{addr: netip.AddrPortFrom(there, Port)}
+	e := Endpoint{addr: netip.AddrPortFrom(there, roce.Port)}
 	conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(e.addr))
 	if err == nil {
 		e.raw, err = conn.SyscallConn()
@@ -80,7 +82,7 @@ func (r *responder) serve() {
 			continue // corrupted on its way
 		}
 		if syndrome, psn, ok := r.take(&p); ok {
-			ack := Packet{Op: OpAck, DestQP: 7, PSN: psn, Syndrome: syndrome, MSN: r.msn}
+			ack := Packet{Op: roce.OpAck, DestQP: 7, PSN: psn, Syndrome: syndrome, MSN: r.msn}
 			r.link.Pass(Path{From: r.addr, To: from}.Seal(ack.Append(nil)), func(b []byte) { _, _ = r.conn.WriteToUDPAddrPort(b, from) })
 		}
 	}
@@ -97,36 +99,36 @@ func checks(path Path, b []byte) bool {
 }
 
 // take says whether and what to answer.
-func (r *responder) take(p *Packet) (Syndrome, uint32, bool) {
+func (r *responder) take(p *Packet) (roce.Syndrome, uint32, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.mute {
 		return 0, 0, false
 	}
-	switch diff := (p.PSN - r.psn) & NumMask; {
-	case diff >= NumHalf:
-		return SyndromeAck, (r.psn - 1) & NumMask, p.AckReq
+	switch diff := (p.PSN - r.psn) & roce.NumMask; {
+	case diff >= roce.NumHalf:
+		return roce.SyndromeAck, (r.psn - 1) & roce.NumMask, p.AckReq
 	case diff > 0:
 		naked := r.naked
 		r.naked = true
-		return SyndromeSequence, r.psn, !naked && p.Service == ServiceRC
+		return roce.SyndromeSequence, r.psn, !naked && p.Service == roce.ServiceRC
 	}
 	if r.refuse != 0 {
 		return r.refuse, p.PSN, true
 	}
 	r.naked = false
-	r.psn = (r.psn + 1) & NumMask
+	r.psn = (r.psn + 1) & roce.NumMask
 	if p.Op.HasRETH() {
 		r.at = int(p.VA - remoteVA)
 	}
 	r.at += copy(r.memory[r.at:], p.Payload)
-	if p.Op >= OpWriteLast && p.Op <= OpWriteOnlyImm {
+	if p.Op >= roce.OpWriteLast && p.Op <= roce.OpWriteOnlyImm {
 		r.msn++
 	}
 	if p.Op.HasImm() {
 		r.imms = append(r.imms, p.Imm)
 	}
-	return SyndromeAck, p.PSN, p.AckReq && p.Service == ServiceRC
+	return roce.SyndromeAck, p.PSN, p.AckReq && p.Service == roce.ServiceRC
 }
 
 func connect(t *testing.T, c Connection, faults impair.Faults) *QueuePair {
@@ -165,7 +167,7 @@ func TestWrite(t *testing.T) {
 	faults := impair.Faults{Seed: 1, Drop: 0.02, Duplicate: 0.02, Reorder: 0.02, Corrupt: 0.01}
 	for _, faults := range []impair.Faults{{}, faults} {
 		r := seed.Rand(t)
-		const psn = NumMask - 100
+		const psn = roce.NumMask - 100
 		there := newResponder(t, psn, 1<<20, faults)
 		q := connect(t, Connection{MTU: 1024, PSN: psn}, faults)
 		want := make([]byte, len(there.memory))
@@ -200,10 +202,10 @@ func TestRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	there.mu.Lock()
-	there.refuse = SyndromeAccess
+	there.refuse = roce.SyndromeAccess
 	there.mu.Unlock()
 	var nak *NAKError
-	if err := q.Write(t.Context(), Region{VA: remoteVA}, make([]byte, 600)); !errors.As(err, &nak) || nak.Syndrome != SyndromeAccess {
+	if err := q.Write(t.Context(), Region{VA: remoteVA}, make([]byte, 600)); !errors.As(err, &nak) || nak.Syndrome != roce.SyndromeAccess {
 		t.Errorf("refused: %v", err)
 	}
 	if err := q.Write(t.Context(), Region{VA: remoteVA}, nil); !errors.Is(err, ErrBroken) {

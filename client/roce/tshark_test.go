@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lambdanic/lambdanic/api/roce"
+
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
 	"github.com/gopacket/gopacket/pcapgo"
@@ -37,7 +39,7 @@ func TestTshark(t *testing.T) {
 		if err := w.WritePacket(info, whole); err != nil {
 			t.Fatal(err)
 		}
-		want = append(want, described(&p, path.ICRC(payload[:len(payload)-ICRCLen])))
+		want = append(want, described(&p, path.ICRC(payload[:len(payload)-roce.ICRCLen])))
 	}
 	if err := file.Close(); err != nil {
 		t.Fatal(err)
@@ -74,13 +76,13 @@ func described(p *Packet, crc uint32) string {
 	if p.Op.HasImm() {
 		imm = fmt.Sprintf("%08x,%08x", p.Imm, p.Imm) // tshark has it twice, as a header and as its field
 	}
-	if p.Op == OpAck {
+	if p.Op == roce.OpAck {
 		aeth = fmt.Sprintf("%d %d", p.Syndrome, p.MSN)
 	}
 	ack := map[bool]int{true: 1}[p.AckReq]
 	icrc := fmt.Sprintf("0x%08x", bits.ReverseBytes32(crc))
-	if p.Service == ServiceRC && p.Op == OpSendOnly && len(p.Payload) == 0 {
+	if p.Service == roce.ServiceRC && p.Op == roce.OpSendOnly && len(p.Payload) == 0 {
 		icrc = "" // there tshark looks for it behind a payload
 	}
-	return fmt.Sprintf("%d %d %d 0x%06x %d %d %s %s %s %s", uint8(p.Service)|uint8(p.Op), -len(p.Payload)&3, PKey, p.DestQP, ack, p.PSN, reth, imm, aeth, icrc)
+	return fmt.Sprintf("%d %d %d 0x%06x %d %d %s %s %s %s", uint8(p.Service)|uint8(p.Op), -len(p.Payload)&3, roce.PKey, p.DestQP, ack, p.PSN, reth, imm, aeth, icrc)
 }

@@ -7,8 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lambdanic/lambdanic/cmd/lambdanic/internal/ui"
+	"github.com/lambdanic/lambdanic/bench/stand"
+	"github.com/lambdanic/lambdanic/internal/daemon"
 	"github.com/lambdanic/lambdanic/internal/demo"
+	"github.com/lambdanic/lambdanic/internal/ui"
 )
 
 func demoCommand(o *options) *cobra.Command {
@@ -22,11 +24,11 @@ func demoCommand(o *options) *cobra.Command {
 		Example: "  sudo lambdanic demo",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			config, err := standConfig(lambdas)
+			host, err := daemon.HostBinary() // the one that the daemon would take
 			if err != nil {
 				return err
 			}
-			options := demo.Options{Config: config, Rounds: rounds, Out: out, Table: cmd.OutOrStdout()}
+			options := demo.Options{Config: stand.Config{LambdaHost: host, Lambdas: lambdas}, Rounds: rounds, Out: out, Table: cmd.OutOrStdout()}
 			if o.json {
 				options.Table = cmd.ErrOrStderr()
 			}

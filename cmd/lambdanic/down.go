@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lambdanic/lambdanic/cmd/lambdanic/internal/ui"
 	"github.com/lambdanic/lambdanic/internal/daemon"
+	"github.com/lambdanic/lambdanic/internal/ui"
 )
 
 func downCommand(o *options) *cobra.Command {

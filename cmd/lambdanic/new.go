@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lambdanic/lambdanic/cmd/lambdanic/internal/ui"
 	"github.com/lambdanic/lambdanic/compiler"
+	"github.com/lambdanic/lambdanic/internal/ui"
 )
 
 func newCommand(o *options) *cobra.Command {

@@ -13,17 +13,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lambdanic/lambdanic/api"
-	"github.com/lambdanic/lambdanic/client/roce"
-	"github.com/lambdanic/lambdanic/cmd/lambdanic/internal/ui"
+	"github.com/lambdanic/lambdanic/api/roce"
+	roceclient "github.com/lambdanic/lambdanic/client/roce"
 	"github.com/lambdanic/lambdanic/internal/daemon"
+	"github.com/lambdanic/lambdanic/internal/ui"
 )
 
 // rdmaWritten is what `rdma write --json` prints.
 type rdmaWritten struct {
-	Bytes     int        `json:"bytes"`
-	Seconds   float64    `json:"seconds"` // of the WRITE
-	Transport roce.Stats `json:"transport"`
-	Reply     []byte     `json:"reply"`
+	Bytes     int              `json:"bytes"`
+	Seconds   float64          `json:"seconds"` // of the WRITE
+	Transport roceclient.Stats `json:"transport"`
+	Reply     []byte           `json:"reply"`
 }
 
 // An rdmaWrite is one run of `rdma write`.
@@ -115,21 +116,21 @@ func (w *rdmaWrite) run(ctx context.Context, data []byte) (_ *rdmaWritten, err e
 	defer func() {
 		err = errors.Join(err, w.c.RemoveQueuePair(context.WithoutCancel(ctx), w.in, w.name, qp.QPN))
 	}()
-	e, err := roce.Listen(from)
+	e, err := roceclient.Listen(from)
 	if err != nil {
 		return nil, err
 	}
 	defer e.Close()
-	q, err := e.Connect(roce.Connection{Remote: qp.Address, LocalQP: own, RemoteQP: qp.QPN, PSN: psn, MTU: w.mtu})
+	q, err := e.Connect(roceclient.Connection{Remote: qp.Address, LocalQP: own, RemoteQP: qp.QPN, PSN: psn, MTU: w.mtu})
 	if err != nil {
 		return nil, err
 	}
 	began := time.Now()
-	to := roce.Region{VA: region.Address, RKey: region.RKey}
+	to := roceclient.Region{VA: region.Address, RKey: region.RKey}
 	if err := q.Write(ctx, to, data); err != nil {
 		return nil, err
 	}
 	r := &rdmaWritten{Bytes: len(data), Seconds: time.Since(began).Seconds(), Transport: q.Stats()}
-	r.Reply, err = roce.Event{Addr: f.Endpoint, Workload: f.Workload, Region: to, Length: uint32(len(data)), Method: w.method}.Run(ctx)
+	r.Reply, err = roceclient.Event{Addr: f.Endpoint, Workload: f.Workload, Region: to, Length: uint32(len(data)), Method: w.method}.Run(ctx)
 	return r, err
 }

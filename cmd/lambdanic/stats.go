@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lambdanic/lambdanic/api"
-	"github.com/lambdanic/lambdanic/cmd/lambdanic/internal/ui"
 	"github.com/lambdanic/lambdanic/internal/metrics"
+	"github.com/lambdanic/lambdanic/internal/ui"
 )
 
 func statsCommand(o *options) *cobra.Command {

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lambdanic/lambdanic/api"
-	"github.com/lambdanic/lambdanic/cmd/lambdanic/internal/ui"
 	"github.com/lambdanic/lambdanic/internal/examples"
+	"github.com/lambdanic/lambdanic/internal/ui"
 )
 
 func testCommand(o *options) *cobra.Command {

@@ -10,9 +10,8 @@ import (
 
 	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/compiler/corpus"
-	"github.com/lambdanic/lambdanic/compiler/corpus/rig"
-	"github.com/lambdanic/lambdanic/compiler/corpus/rig/rigtest"
-	"github.com/lambdanic/lambdanic/compiler/randomc"
+	"github.com/lambdanic/lambdanic/test/randomc"
+	"github.com/lambdanic/lambdanic/test/rig"
 )
 
 // Every program of the corpus loads, and gives the vectors' replies on the NIC and as a process.
@@ -21,7 +20,7 @@ func TestTargets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := rigtest.Open(t, "corpus")
+	r := rig.ForTest(t, "corpus")
 	for _, p := range programs {
 		t.Run(p.Name, func(t *testing.T) {
 			a, err := p.Build(t.Context(), compiler.Options{})
@@ -45,7 +44,7 @@ func TestLostPrograms(t *testing.T) {
 	if testing.Short() {
 		sources = sources[:4]
 	}
-	r := rigtest.Open(t, "corpus")
+	r := rig.ForTest(t, "corpus")
 	for _, file := range sources {
 		seed, err := strconv.ParseUint(strings.TrimSuffix(filepath.Base(file), ".c"), 10, 64)
 		if err != nil {
@@ -72,7 +71,7 @@ func TestRandomPrograms(t *testing.T) {
 	if testing.Short() {
 		seeds = 4
 	}
-	r := rigtest.Open(t, "corpus")
+	r := rig.ForTest(t, "corpus")
 	refused := 0
 	for seed := range uint64(seeds) {
 		a, err := randomc.Build(t.Context(), seed)

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/lambdanic/lambdanic/api"
-	"github.com/lambdanic/lambdanic/compiler/corpus/rig"
+	"github.com/lambdanic/lambdanic/test/rig"
 )
 
 // Both places say why a run failed, to the client and in what they count, and the next run is none the worse.

@@ -13,14 +13,13 @@ import (
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler"
-	"github.com/lambdanic/lambdanic/compiler/corpus/rig"
-	"github.com/lambdanic/lambdanic/compiler/corpus/rig/rigtest"
+	"github.com/lambdanic/lambdanic/test/rig"
 )
 
 // put compiles a lambda of testdata, and puts it on a NIC and beside it.
 func put(t *testing.T, name string) *rig.Rig {
 	t.Helper()
-	r := rigtest.Open(t, "ordinary")
+	r := rig.ForTest(t, "ordinary")
 	a, err := compiler.Build(t.Context(), filepath.Join("testdata", name), compiler.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/lambdanic/lambdanic/api"
 	lambdanic "github.com/lambdanic/lambdanic/client/go"
-	"github.com/lambdanic/lambdanic/compiler/corpus/rig"
+	"github.com/lambdanic/lambdanic/test/rig"
 )
 
 const text = 6000 // bytes of reply_from's, without the spare ones

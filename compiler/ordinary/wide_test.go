@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/lambdanic/lambdanic/api"
-	"github.com/lambdanic/lambdanic/compiler/corpus/rig"
+	"github.com/lambdanic/lambdanic/test/rig"
 )
 
 // wideSize is the size of an __int128.

@@ -15,9 +15,9 @@ import (
 	"github.com/gopacket/gopacket/layers"
 
 	"github.com/lambdanic/lambdanic/compiler"
+	"github.com/lambdanic/lambdanic/compiler/check/metering"
+	"github.com/lambdanic/lambdanic/compiler/check/parts"
 	"github.com/lambdanic/lambdanic/compiler/match"
-	"github.com/lambdanic/lambdanic/compiler/metering"
-	"github.com/lambdanic/lambdanic/compiler/parts"
 )
 
 // The programs in testdata run as BPF on whole packets here: packet in, packet and verdict out. Packets are made, and

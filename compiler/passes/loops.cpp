@@ -21,7 +21,7 @@ static const uint64_t walkMax = 40000;
 static const uint64_t branchyTripMax = 16;
 
 // Ways that part before a loop may be walked through it each on its own, too. In instructions that are walked in loops, times the
-// program's branches: random programs (compiler/randomc) of which the verifier did not find the end had 78,000 and more.
+// program's branches: random programs (test/randomc) of which the verifier did not find the end had 78,000 and more.
 static const uint64_t waysMax = 1 << 16;
 
 // Whether a loop holds a branch that stays in it.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Metering: every loop ends within its budget. Its fuel is a slot of the program's stack, filled from a map that the loader
 // writes, and each iteration is charged. may_goto makes the verifier accept a loop without an end that it knows; the
-// charge, which the loader finds again in the instructions (compiler/metering), ends it in time.
+// charge, which the loader finds again in the instructions (compiler/check/metering), ends it in time.
 #include "memory.h"
 #include "passes.h"
 #include "program.h"
@@ -285,7 +285,7 @@ void Meter::findKept()
 	}
 }
 
-// The cost is set when the machine's instructions are known (compiler/metering).
+// The cost is set when the machine's instructions are known (compiler/check/metering).
 void Meter::charge(BasicBlock &header)
 {
 	BasicBlock *rest = header.splitBasicBlock(header.getFirstNonPHIOrDbg()->getIterator());

@@ -7,7 +7,7 @@
 
 using namespace llvm;
 
-// The records' sections (compiler/parts/parts.go): numbers in the code, and by how much the map of a section .data.NAME grows.
+// The records' sections (compiler/check/parts/parts.go): numbers in the code, and by how much the map of a section .data.NAME grows.
 static const char numberSection[] = ".rodata.parts", sizeSections[] = ".rodata.parts.";
 
 static GlobalVariable *record(Module &module, ArrayRef<uint64_t> words, const Twine &section)

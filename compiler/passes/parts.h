@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of which each CPU has a part of its own. How many parts there are is known when a program is loaded (package compiler/parts
+// Memory of which each CPU has a part of its own. How many parts there are is known when a program is loaded (package compiler/check/parts
 // rewrites it then), so that what depends on it is the address of a record in a section of its own until then.
 #ifndef LAMBDA_PARTS_H
 #define LAMBDA_PARTS_H

@@ -11,7 +11,7 @@ import (
 	"github.com/cilium/ebpf/asm"
 
 	"github.com/lambdanic/lambdanic/compiler"
-	"github.com/lambdanic/lambdanic/compiler/metering"
+	"github.com/lambdanic/lambdanic/compiler/check/metering"
 	"github.com/lambdanic/lambdanic/compiler/target"
 )
 

@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lambdanic/lambdanic/compiler"
+	"github.com/lambdanic/lambdanic/compiler/check/metering"
+	"github.com/lambdanic/lambdanic/compiler/check/parts"
 	"github.com/lambdanic/lambdanic/compiler/diagnose"
-	"github.com/lambdanic/lambdanic/compiler/metering"
-	"github.com/lambdanic/lambdanic/compiler/parts"
 	"github.com/lambdanic/lambdanic/internal/kernel"
 )
 

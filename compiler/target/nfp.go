@@ -10,8 +10,8 @@ import (
 	"github.com/cilium/ebpf/asm"
 	"golang.org/x/sys/unix"
 
+	"github.com/lambdanic/lambdanic/compiler/check/flow"
 	"github.com/lambdanic/lambdanic/compiler/diagnose"
-	"github.com/lambdanic/lambdanic/compiler/flow"
 )
 
 // Offload is what the firmware of a card takes that the nfp driver loads programs into

@@ -11,9 +11,9 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/lambdanic/lambdanic/bench/measure"
 	"github.com/lambdanic/lambdanic/bench/report"
 	"github.com/lambdanic/lambdanic/bench/stand"
-	"github.com/lambdanic/lambdanic/bench/suite"
 )
 
 // Options of a demo.
@@ -32,10 +32,10 @@ func (o Options) log(format string, args ...any) {
 }
 
 // ErrWrong says that a lambda gave a wrong answer. The report has been written nevertheless.
-var ErrWrong = suite.ErrWrong
+var ErrWrong = measure.ErrWrong
 
 // works are the lambdas in the order in which they are shown.
-var works = []func() suite.Work{suite.WebServer, suite.KVClient, suite.ImageTransformer}
+var works = []func() measure.Work{measure.WebServer, measure.KVClient, measure.ImageTransformer}
 
 // Run runs the demo, writes its table, its JSON and its picture, and leaves nothing else behind.
 func Run(ctx context.Context, o Options) error {
@@ -66,7 +66,7 @@ func Run(ctx context.Context, o Options) error {
 }
 
 // measure sets up the measuring stand and compares the sides on it. A wrong answer there ends the demo.
-func (o Options) measure(ctx context.Context, correct map[string]bool) (r Report, all []*suite.Measurement, err error) {
+func (o Options) measure(ctx context.Context, correct map[string]bool) (r Report, all []*measure.Measurement, err error) {
 	s, err := stand.New(ctx, o.Config)
 	if err != nil {
 		return r, nil, err
@@ -82,14 +82,14 @@ func (o Options) measure(ctx context.Context, correct map[string]bool) (r Report
 		if err != nil {
 			return r, nil, err
 		}
-		m, err := suite.Measure(ctx, s, a, w, o.Rounds, o.log)
+		m, err := measure.Compare(ctx, s, a, w, o.Rounds, o.log)
 		if err != nil {
 			return r, nil, err
 		}
 		all = append(all, m)
 		r.Lambdas[w.Lambda] = lambdaOf(m, correct[w.Lambda])
 		for range max(1, o.Rounds/len(works)) + 1 { // the limit in the same run, spread over it
-			rate, err := suite.EchoRate(ctx, s)
+			rate, err := measure.EchoRate(ctx, s)
 			if err != nil {
 				return r, nil, err
 			}
@@ -101,7 +101,7 @@ func (o Options) measure(ctx context.Context, correct map[string]bool) (r Report
 }
 
 // write puts the table out and the files into their directory.
-func (o Options) write(r Report, measured []*suite.Measurement) error {
+func (o Options) write(r Report, measured []*measure.Measurement) error {
 	if err := os.MkdirAll(o.Out, 0o755); err != nil {
 		return fmt.Errorf("make directory for the report: %w", err)
 	}
@@ -122,13 +122,13 @@ func (o Options) write(r Report, measured []*suite.Measurement) error {
 	return r.writeTable(o.Table, measured)
 }
 
-func panels(measured []*suite.Measurement) (ps []report.Panel) {
+func panels(measured []*measure.Measurement) (ps []report.Panel) {
 	for _, m := range measured {
 		p := report.Panel{Title: m.Work.Lambda}
 		for _, side := range []struct{ key, name string }{
-			{suite.NIC, "NIC"}, {suite.Process, "process, blocking"}, {suite.Spinning, "process, spinning"},
+			{measure.NIC, "NIC"}, {measure.Process, "process, blocking"}, {measure.Spinning, "process, spinning"},
 		} {
-			p.Curves = append(p.Curves, report.Curve{Name: side.name, Points: suite.Points(m.Sides[side.key].Histogram)})
+			p.Curves = append(p.Curves, report.Curve{Name: side.name, Points: measure.Points(m.Sides[side.key].Histogram)})
 		}
 		ps = append(ps, p)
 	}

@@ -12,9 +12,9 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"github.com/lambdanic/lambdanic/bench/measure"
 	"github.com/lambdanic/lambdanic/bench/report"
 	"github.com/lambdanic/lambdanic/bench/stand"
-	"github.com/lambdanic/lambdanic/bench/suite"
 	"github.com/lambdanic/lambdanic/test/patient"
 )
 
@@ -50,12 +50,12 @@ func TestANewcomerGetsCorrectAnswers(t *testing.T) {
 }
 
 // figures are what a side might have been measured as.
-func figures(p50, open float64) *suite.Figures {
+func figures(p50, open float64) *measure.Figures {
 	h := hdrhistogram.New(1, 1e9, 3)
 	for i := range int64(1000) {
 		_ = h.RecordValue(int64(p50*1000) + i)
 	}
-	f := &suite.Figures{
+	f := &measure.Figures{
 		P50: report.Samples{p50}, P99: report.Samples{2 * p50}, P999: report.Samples{3 * p50},
 		ClosedRate: report.Samples{1e6 / p50}, CPU: report.Samples{500 * p50}, Histogram: h,
 	}
@@ -66,12 +66,12 @@ func figures(p50, open float64) *suite.Figures {
 }
 
 func TestReportHasTheAgreedShape(t *testing.T) {
-	measured := []*suite.Measurement{
-		{Work: suite.WebServer(), Sides: map[string]*suite.Figures{
-			suite.NIC: figures(5, 4e6), suite.Process: figures(50, 2e5), suite.Spinning: figures(10, 1e5),
+	measured := []*measure.Measurement{
+		{Work: measure.WebServer(), Sides: map[string]*measure.Figures{
+			measure.NIC: figures(5, 4e6), measure.Process: figures(50, 2e5), measure.Spinning: figures(10, 1e5),
 		}},
-		{Work: suite.ImageTransformer(), Sides: map[string]*suite.Figures{
-			suite.NIC: figures(500, 0), suite.Process: figures(600, 0), suite.Spinning: figures(550, 0),
+		{Work: measure.ImageTransformer(), Sides: map[string]*measure.Figures{
+			measure.NIC: figures(500, 0), measure.Process: figures(600, 0), measure.Spinning: figures(550, 0),
 		}},
 	}
 	var r Report

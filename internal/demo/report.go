@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/lambdanic/lambdanic/bench/measure"
 	"github.com/lambdanic/lambdanic/bench/report"
-	"github.com/lambdanic/lambdanic/bench/suite"
 )
 
 // Report is demo.json.
@@ -58,8 +58,8 @@ type Ratios struct {
 	OpenRPS   *float64 `json:"open_rps"`
 }
 
-func lambdaOf(m *suite.Measurement, correct bool) Lambda {
-	nic, process, spinning := m.Sides[suite.NIC], m.Sides[suite.Process], m.Sides[suite.Spinning]
+func lambdaOf(m *measure.Measurement, correct bool) Lambda {
+	nic, process, spinning := m.Sides[measure.NIC], m.Sides[measure.Process], m.Sides[measure.Spinning]
 	l := Lambda{
 		Correct: correct, NIC: sideOf(nic), Process: sideOf(process), Spinning: sideOf(spinning),
 		CPU: CPU{NIC: nic.CPU.Median(), Process: process.CPU.Median()},
@@ -68,7 +68,7 @@ func lambdaOf(m *suite.Measurement, correct bool) Lambda {
 	return l
 }
 
-func sideOf(f *suite.Figures) Side {
+func sideOf(f *measure.Figures) Side {
 	s := Side{P50: f.P50.Median(), P99: f.P99.Median(), P999: f.P999.Median(), ClosedRPS: f.ClosedRate.Median()}
 	if len(f.OpenRate) > 0 {
 		open := f.OpenRate.Median()
@@ -90,7 +90,7 @@ func ratios(nic, other Side) Ratios {
 }
 
 // writeTable writes what is in the report, and the spread of the samples that it has medians of.
-func (r Report) writeTable(w io.Writer, measured []*suite.Measurement) error {
+func (r Report) writeTable(w io.Writer, measured []*measure.Measurement) error {
 	fmt.Fprintf(w, "\nLinux %s, %d CPUs, veth, XDP in %s mode; medians (least to greatest)\n\n",
 		r.Environment.Kernel, r.Environment.CPUs, r.Environment.NICMode)
 	rows := [][]string{{"", "unit", "NIC", "process", "process, spinning", "times better", "spinning"}}
@@ -105,8 +105,8 @@ func (r Report) writeTable(w io.Writer, measured []*suite.Measurement) error {
 			name := res.Name[len(m.Work.Lambda)+1:]
 			rows = append(rows, []string{
 				"  " + name, res.Unit, fmt.Sprintf("%s (%s to %s)", report.Number(res.Value), report.Number(res.Spread[0]), report.Number(res.Spread[1])),
-				report.Number(res.Against[suite.Process]), report.Number(res.Against[suite.Spinning]),
-				report.Number(res.Ratio[suite.Process]), report.Number(res.Ratio[suite.Spinning]),
+				report.Number(res.Against[measure.Process]), report.Number(res.Against[measure.Spinning]),
+				report.Number(res.Ratio[measure.Process]), report.Number(res.Ratio[measure.Spinning]),
 			})
 		}
 	}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/bench/instance"
-	"github.com/lambdanic/lambdanic/bench/suite"
+	"github.com/lambdanic/lambdanic/bench/measure"
 	"github.com/lambdanic/lambdanic/internal/daemon"
 	"github.com/lambdanic/lambdanic/internal/memcached"
 )
@@ -57,7 +57,7 @@ func (u user) try(ctx context.Context) (map[string]bool, error) {
 				return nil, err
 			}
 			switch err := check(ctx, f); {
-			case errors.Is(err, suite.ErrWrong):
+			case errors.Is(err, measure.ErrWrong):
 				u.log("%s on %s: %v", lambda, target, err)
 				correct[lambda] = false
 			case err != nil:
@@ -95,14 +95,14 @@ func (u user) invoke(ctx context.Context, name string, method uint32, body, want
 		return fmt.Errorf("read the answer of %s: %w", name, err)
 	}
 	if answer.StatusCode != http.StatusOK || !bytes.Equal(got, want) {
-		return fmt.Errorf("%w of %s: status %d and %d bytes, want 200 and %d bytes", suite.ErrWrong, name, answer.StatusCode, len(got), len(want))
+		return fmt.Errorf("%w of %s: status %d and %d bytes, want 200 and %d bytes", measure.ErrWrong, name, answer.StatusCode, len(got), len(want))
 	}
 	return nil
 }
 
 func (u user) tryPages(ctx context.Context, f *api.Function) error {
 	long := strings.Repeat("All work and no sleep makes a lambda answer in microseconds. 0123\n", 30) // takes two packets
-	calls := append(suite.WebServer().Calls, suite.Call{Body: []byte("/long"), Want: []byte(long)})
+	calls := append(measure.WebServer().Calls, measure.Call{Body: []byte("/long"), Want: []byte(long)})
 	for _, c := range calls {
 		if err := u.invoke(ctx, f.Name, c.Method, c.Body, c.Want); err != nil {
 			return err
@@ -113,7 +113,7 @@ func (u user) tryPages(ctx context.Context, f *api.Function) error {
 
 func (u user) tryImages(ctx context.Context, f *api.Function) error {
 	for _, size := range [][2]int{{256, 256}, {1920, 1080}} {
-		rgba, grey := suite.Image(size[0], size[1])
+		rgba, grey := measure.Image(size[0], size[1])
 		if err := u.invoke(ctx, f.Name, 0, rgba, grey); err != nil {
 			return fmt.Errorf("%dx%d: %w", size[0], size[1], err)
 		}
@@ -148,10 +148,10 @@ func (u user) tryValues(ctx context.Context, f *api.Function) error {
 	}
 	item, err := m.Client.Get(key)
 	if err != nil {
-		return fmt.Errorf("%w: get what %s set by TCP: %w", suite.ErrWrong, f.Name, err)
+		return fmt.Errorf("%w: get what %s set by TCP: %w", measure.ErrWrong, f.Name, err)
 	}
 	if string(item.Value) != value {
-		return fmt.Errorf("%w: %s set %q, by TCP it reads as %q", suite.ErrWrong, f.Name, value, item.Value)
+		return fmt.Errorf("%w: %s set %q, by TCP it reads as %q", measure.ErrWrong, f.Name, value, item.Value)
 	}
 	return u.invoke(ctx, f.Name, 0, []byte("by-tcp"), []byte("by-tcp=one"))
 }

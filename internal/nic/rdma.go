@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lambdanic/lambdanic/api"
-	"github.com/lambdanic/lambdanic/client/roce"
+	"github.com/lambdanic/lambdanic/api/roce"
 	"github.com/lambdanic/lambdanic/internal/backend"
 )
 

@@ -14,7 +14,8 @@ import (
 	"github.com/gopacket/gopacket/layers"
 
 	"github.com/lambdanic/lambdanic/api"
-	"github.com/lambdanic/lambdanic/client/roce"
+	"github.com/lambdanic/lambdanic/api/roce"
+	roceclient "github.com/lambdanic/lambdanic/client/roce"
 	"github.com/lambdanic/lambdanic/internal/backend"
 	"github.com/lambdanic/lambdanic/test/packets"
 )
@@ -68,12 +69,12 @@ func newWirePeer(t testing.TB, n *NIC, workload uint32, c api.QueuePairRequest) 
 }
 
 // write is a WRITE's packet to offset at, of a message of total bytes.
-func (p *wirePeer) write(op roce.Op, at, total int, data []byte) roce.Packet {
-	return roce.Packet{Op: op, VA: p.region.Address + uint64(at), RKey: p.region.RKey, DMALen: uint32(total), AckReq: true, Payload: data}
+func (p *wirePeer) write(op roce.Op, at, total int, data []byte) roceclient.Packet {
+	return roceclient.Packet{Op: op, VA: p.region.Address + uint64(at), RKey: p.region.RKey, DMALen: uint32(total), AckReq: true, Payload: data}
 }
 
 // frame makes a packet the queue pair's next one, and puts it into a frame.
-func (p *wirePeer) frame(q roce.Packet) []byte {
+func (p *wirePeer) frame(q roceclient.Packet) []byte {
 	p.t.Helper()
 	q.DestQP, q.PSN = p.qp.QPN, p.psn
 	if p.qp.Transport == api.TransportUC {
@@ -91,7 +92,7 @@ func (p *wirePeer) sealed(b []byte) []byte {
 	}
 	f, _ := netip.AddrFromSlice(from)
 	d, _ := netip.AddrFromSlice(to)
-	path := roce.Path{From: netip.AddrPortFrom(f, 50000), To: netip.AddrPortFrom(d, roce.Port), ID: 77}
+	path := roceclient.Path{From: netip.AddrPortFrom(f, 50000), To: netip.AddrPortFrom(d, roce.Port), ID: 77}
 	return p.framed(path.Seal(b), from, to)
 }
 
@@ -147,7 +148,7 @@ func (p *wirePeer) put(frame []byte) string {
 }
 
 // acknowledgement reads a frame that the NIC made, with gopacket and package roce.
-func (p *wirePeer) acknowledgement(frame []byte) roce.Packet {
+func (p *wirePeer) acknowledgement(frame []byte) roceclient.Packet {
 	p.t.Helper()
 	g := gopacket.NewPacket(frame, layers.LayerTypeEthernet, gopacket.Default)
 	eth, _ := g.Layer(layers.LayerTypeEthernet).(*layers.Ethernet)
@@ -155,7 +156,7 @@ func (p *wirePeer) acknowledgement(frame []byte) roce.Packet {
 	if g.ErrorLayer() != nil || udp == nil || udp.DstPort != roce.Port || udp.SrcPort < 0xc000 || !bytes.Equal(eth.DstMAC, packets.ClientMAC) {
 		p.t.Fatalf("no RoCEv2 packet to the peer: %v", g)
 	}
-	path := roce.Path{}
+	path := roceclient.Path{}
 	from, to := g.NetworkLayer().NetworkFlow().Endpoints()
 	f, _ := netip.AddrFromSlice(from.Raw())
 	d, _ := netip.AddrFromSlice(to.Raw())
@@ -174,7 +175,7 @@ func (p *wirePeer) acknowledgement(frame []byte) roce.Packet {
 	if !path.Check(udp.Payload) {
 		p.t.Fatalf("wrong ICRC in %x", frame)
 	}
-	ack, err := roce.Parse(udp.Payload)
+	ack, err := roceclient.Parse(udp.Payload)
 	if err != nil || ack.Op != roce.OpAck || ack.DestQP != ownQPN || ack.PKey != roce.PKey || len(ack.Payload) != 0 {
 		p.t.Fatalf("%+v, %v", ack, err)
 	}
@@ -182,7 +183,7 @@ func (p *wirePeer) acknowledgement(frame []byte) roce.Packet {
 }
 
 // next is put of a packet of the queue pair's, after which comes the next.
-func (p *wirePeer) next(q roce.Packet) string {
+func (p *wirePeer) next(q roceclient.Packet) string {
 	p.t.Helper()
 	got := p.put(p.frame(q))
 	p.psn = (p.psn + 1) & roce.NumMask
@@ -315,13 +316,15 @@ func TestRDMARefusals(t *testing.T) {
 	const first = 100
 	data := bytes.Repeat([]byte{0xee}, 256)
 	type step struct {
-		q    roce.Packet
+		q    roceclient.Packet
 		skip uint32 // PSNs left out before
 		want string // "" for an acknowledgement
 	}
 	nak := func(s roce.Syndrome, psn uint32) string { return fmt.Sprintf("%#02x %#x", uint8(s), psn) }
 	var p *wirePeer
-	write := func(op roce.Op, at, total, length int) roce.Packet { return p.write(op, at, total, data[:length]) }
+	write := func(op roce.Op, at, total, length int) roceclient.Packet {
+		return p.write(op, at, total, data[:length])
+	}
 	for what, c := range map[string]struct {
 		uc     bool
 		steps  func() []step
@@ -400,7 +403,7 @@ func TestRDMARefusals(t *testing.T) {
 			return []step{{q: q, want: nak(roce.SyndromeInvalidRequest, first)}}
 		}, broken: true},
 		"an operation that there is not": {steps: func() []step { return []step{{q: write(0x1f, 0, 4, 0), want: nak(roce.SyndromeInvalidRequest, first)}} }, broken: true},
-		"an acknowledgement":             {steps: func() []step { return []step{{q: roce.Packet{Op: roce.OpAck}, want: "drop"}} }},
+		"an acknowledgement":             {steps: func() []step { return []step{{q: roceclient.Packet{Op: roce.OpAck}, want: "drop"}} }},
 		"a gap": {steps: func() []step {
 			return []step{
 				{q: write(roce.OpWriteOnly, 0, 4, 4), skip: 1, want: nak(roce.SyndromeSequence, first)},
@@ -579,7 +582,7 @@ func TestRDMAEvents(t *testing.T) {
 	send := func(op roce.Op, imm uint32, data []byte) {
 		t.Helper()
 		psn := p.psn
-		p.want("packet", p.next(roce.Packet{Op: op, Imm: imm, AckReq: true, Payload: data}), roce.SyndromeAck, psn)
+		p.want("packet", p.next(roceclient.Packet{Op: op, Imm: imm, AckReq: true, Payload: data}), roce.SyndromeAck, psn)
 	}
 	write := func(op roce.Op, imm uint32, at, total int, data []byte) {
 		t.Helper()
@@ -707,7 +710,7 @@ func TestRDMAExtent(t *testing.T) {
 	extent("around a WRITE to another region", 700)
 	write(p, first, roce.OpWriteOnly, 0, 800)
 	psn := p.psn // to the region at --receive, the first
-	p.want("SEND", p.next(roce.Packet{Op: roce.OpSendOnlyImm, Imm: 5, AckReq: true, Payload: data[:7]}), roce.SyndromeAck, psn)
+	p.want("SEND", p.next(roceclient.Packet{Op: roce.OpSendOnlyImm, Imm: 5, AckReq: true, Payload: data[:7]}), roce.SyndromeAck, psn)
 	if got := p.reply(); len(got) != 12 || binary.LittleEndian.Uint32(got[4:]) != 7 {
 		t.Errorf("SEND: the lambda says %x, want a length of 7", got)
 	}

@@ -8,15 +8,16 @@ import (
 	"testing"
 
 	"github.com/lambdanic/lambdanic/api"
-	"github.com/lambdanic/lambdanic/client/roce"
+	"github.com/lambdanic/lambdanic/api/roce"
+	roceclient "github.com/lambdanic/lambdanic/client/roce"
 	"github.com/lambdanic/lambdanic/test/impair"
 )
 
 // rdmaClient is a region of the lambda's, and a queue pair to it over the virtual NIC's own wire.
 type rdmaClient struct {
-	q      *roce.QueuePair
+	q      *roceclient.QueuePair
 	region *api.Region
-	event  roce.Event
+	event  roceclient.Event
 }
 
 func newRDMAClient(t *testing.T, n *NIC, workload uint32, c api.QueuePairRequest, faults impair.Faults) *rdmaClient {
@@ -33,7 +34,7 @@ func newRDMAClient(t *testing.T, n *NIC, workload uint32, c api.QueuePairRequest
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := roce.Listen(c.Peer)
+	e, err := roceclient.Listen(c.Peer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,12 +50,12 @@ func newRDMAClient(t *testing.T, n *NIC, workload uint32, c api.QueuePairRequest
 	if c.Transport == api.TransportUC {
 		service = roce.ServiceUC
 	}
-	q, err := e.Connect(roce.Connection{Service: service, Remote: qp.Address, LocalQP: ownQPN, RemoteQP: qp.QPN, PSN: c.PSN, MTU: qp.MTU})
+	q, err := e.Connect(roceclient.Connection{Service: service, Remote: qp.Address, LocalQP: ownQPN, RemoteQP: qp.QPN, PSN: c.PSN, MTU: qp.MTU})
 	if err != nil {
 		t.Fatal(err)
 	}
-	to := roce.Region{VA: r.Address, RKey: r.RKey}
-	return &rdmaClient{q, r, roce.Event{Addr: netip.AddrPortFrom(qp.Address, api.RPCPort), Workload: workload, Region: to, Length: r.Length}}
+	to := roceclient.Region{VA: r.Address, RKey: r.RKey}
+	return &rdmaClient{q, r, roceclient.Event{Addr: netip.AddrPortFrom(qp.Address, api.RPCPort), Workload: workload, Region: to, Length: r.Length}}
 }
 
 // A mebibyte goes into the lambda's memory by each transport, over a network that loses, repeats, reorders and corrupts where the
@@ -110,12 +111,12 @@ func TestRDMARefusedOnTheWire(t *testing.T) {
 	n := newTestNIC(t)
 	deploy(t, n, reverser(t, "4KiB", 1))
 	c := newRDMAClient(t, n, rdmaWorkload, api.QueuePairRequest{MTU: 256}, impair.Faults{})
-	var nak *roce.NAKError
+	var nak *roceclient.NAKError
 	if err := c.q.Write(t.Context(), c.event.Region, make([]byte, 4097)); !errors.As(err, &nak) || nak.Syndrome != roce.SyndromeAccess {
 		t.Errorf("a WRITE of more than the region: %v", err)
 	}
 	c.event.Region.RKey++
-	if _, err := c.event.Run(t.Context()); !errors.Is(err, roce.ErrRefused) {
+	if _, err := c.event.Run(t.Context()); !errors.Is(err, roceclient.ErrRefused) {
 		t.Errorf("an event with another key: %v", err)
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/bench/measure"
 	"github.com/lambdanic/lambdanic/bench/stand"
-	"github.com/lambdanic/lambdanic/bench/suite"
 	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/internal/backend"
 	"github.com/lambdanic/lambdanic/internal/backend/process"
@@ -125,7 +125,7 @@ type lambdaCase struct {
 }
 
 func lambdaCases() []lambdaCase {
-	pixels, grey := suite.Image(128, 128)
+	pixels, grey := measure.Image(128, 128)
 	hello, page := []byte("Hello from the NIC.\n"), bytes.Repeat([]byte("All work and no sleep makes a lambda answer in microseconds. 0123\n"), 30)
 	return []lambdaCase{
 		{call: call{Workload: webServer, Body: []byte("/hello")}, want: hello},

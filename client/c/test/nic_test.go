@@ -12,8 +12,8 @@ import (
 
 	"github.com/bradfitz/gomemcache/memcache"
 
+	"github.com/lambdanic/lambdanic/bench/measure"
 	"github.com/lambdanic/lambdanic/bench/stand"
-	"github.com/lambdanic/lambdanic/bench/suite"
 	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/internal/memcached"
 	"github.com/lambdanic/lambdanic/internal/nic"
@@ -68,7 +68,7 @@ func nicWithLambdas(t *testing.T) *nic.NIC {
 // The bundled lambdas answer on a NIC, at once and over a bad network.
 func TestNIC(t *testing.T) {
 	n := nicWithLambdas(t)
-	pixels, grey := suite.Image(256, 256)
+	pixels, grey := measure.Image(256, 256)
 	calls := []struct {
 		request
 		status int

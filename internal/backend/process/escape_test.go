@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lambdanic/lambdanic/api"
-	"github.com/lambdanic/lambdanic/compiler/native"
+	"github.com/lambdanic/lambdanic/compiler/check/native"
 	"github.com/lambdanic/lambdanic/test/shortdir"
 )
 

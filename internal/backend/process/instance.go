@@ -18,7 +18,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/lambdanic/lambdanic/api"
-	"github.com/lambdanic/lambdanic/compiler/native"
+	"github.com/lambdanic/lambdanic/compiler/check/native"
 	"github.com/lambdanic/lambdanic/internal/backend"
 )
 

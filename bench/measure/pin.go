@@ -1,0 +1,77 @@
+package measure
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// For latencies, client and server keep to CPUs of their own, as they would on two machines. On one CPU, a sleeping server
+// is woken by a mere switch of threads, which no request from a network ever sees.
+
+// ClientCPU is the client's.
+const ClientCPU = 0
+
+// ServerCPU is the server's.
+func ServerCPU() int { return runtime.NumCPU() - 1 }
+
+// OnCPU runs f on a thread that keeps to one CPU.
+func OnCPU(cpu int, f func() error) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var before unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &before); err != nil {
+		return fmt.Errorf("read the CPUs of this thread: %w", err)
+	}
+	defer func() { _ = unix.SchedSetaffinity(0, &before) }()
+	if err := pin(0, cpu); err != nil {
+		return err
+	}
+	return f()
+}
+
+func pin(tid int, cpus ...int) error {
+	var set unix.CPUSet
+	for _, cpu := range cpus {
+		set.Set(cpu)
+	}
+	if err := unix.SchedSetaffinity(tid, &set); err != nil {
+		return fmt.Errorf("keep thread %d to CPUs %v: %w", tid, cpus, err)
+	}
+	return nil
+}
+
+// pinProcess keeps all threads of a process to some CPUs.
+func pinProcess(pid int, cpus ...int) error {
+	tasks, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(pid), "task"))
+	if err != nil {
+		return fmt.Errorf("list the threads of process %d: %w", pid, err)
+	}
+	for _, task := range tasks {
+		tid, err := strconv.Atoi(task.Name())
+		if err != nil {
+			return err
+		}
+		if err := pin(tid, cpus...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// generatorCPUs are the sets of CPUs from which load is offered: one, which leaves the others to the server, and all.
+func generatorCPUs() [][]int {
+	sets := [][]int{{0}}
+	if n := runtime.NumCPU(); n > 1 {
+		all := make([]int, n)
+		for i := range all {
+			all[i] = i
+		}
+		sets = append(sets, all)
+	}
+	return sets
+}

@@ -1,0 +1,93 @@
+// Package measure is what suites measure with: works and the sides that they run on, closed and open loops, rounds.
+package measure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/lambdanic/lambdanic/bench/report"
+	"github.com/lambdanic/lambdanic/bench/stand"
+)
+
+// Options of a run.
+type Options struct {
+	stand.Config
+	Rounds   int       // alternating runs, of which medians are taken
+	Seed     uint64    // of the first random program
+	Part     string    // of the suite, "" for all
+	Progress io.Writer // is told what is being done; nil for nobody
+}
+
+// Log says what is being done.
+func (o Options) Log(format string, args ...any) {
+	if o.Progress != nil {
+		fmt.Fprintf(o.Progress, format+"\n", args...)
+	}
+}
+
+// A Suite measures one thing.
+type Suite struct {
+	Name  string
+	About string
+	Parts []string // what NAME/PART runs alone
+	Run   func(ctx context.Context, s *stand.Stand, o Options) ([]report.Result, error)
+}
+
+// ErrUnknown says that no suite has a name.
+var ErrUnknown = errors.New("no such suite")
+
+// find gives the suite of a name, NAME or NAME/PART, and that part. The error is ErrUnknown, and lists the names.
+func find(suites []Suite, name string) (s Suite, part string, err error) {
+	suite, part, partial := strings.Cut(name, "/")
+	i := slices.IndexFunc(suites, func(s Suite) bool { return s.Name == suite && (!partial || slices.Contains(s.Parts, part)) })
+	if i < 0 {
+		return s, "", fmt.Errorf("%w %q: choose from %s", ErrUnknown, name, strings.Join(names(suites), ", "))
+	}
+	return suites[i], part, nil
+}
+
+// Check says whether all names are of suites, before the first of them runs. The error is ErrUnknown.
+func Check(suites []Suite, names []string) error {
+	for _, name := range names {
+		if _, _, err := find(suites, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Run runs the suite of a name, NAME or NAME/PART, on a stand of its own. The error is ErrUnknown where there is none.
+func Run(ctx context.Context, suites []Suite, name string, o Options) (out report.Suite, err error) {
+	suite, part, err := find(suites, name)
+	if err != nil {
+		return out, err
+	}
+	o.Part = part
+	s, err := stand.New(ctx, o.Config)
+	if err != nil {
+		return out, err
+	}
+	defer func() {
+		if closed := s.Close(); err == nil {
+			err = closed
+		}
+	}()
+	out = report.Suite{Suite: name, Machine: report.ThisMachine("veth")}
+	out.Results, err = suite.Run(ctx, s, o)
+	return out, err
+}
+
+// names are those of the suites and of their parts.
+func names(suites []Suite) (all []string) {
+	for _, s := range suites {
+		all = append(all, s.Name)
+		for _, part := range s.Parts {
+			all = append(all, s.Name+"/"+part)
+		}
+	}
+	return all
+}
