@@ -117,6 +117,7 @@ func TestMishapAtEachEvent(t *testing.T) {
 	} {
 		for mishap, happen := range mishaps {
 			t.Run(name+"/"+mishap, func(t *testing.T) {
+				t.Parallel() // it waits for its store's disk
 				n, client := openWired(t)
 				kv := client.KV
 				for at := 1; ; at++ {
