@@ -13,7 +13,8 @@ import (
 	"github.com/lambdanic/lambdanic/internal/ui"
 )
 
-// New makes a command that runs suites. It prints JSON where asJSON is set by then, and takes from o what its flags do not set.
+// New makes a command that runs suites. Its flags fill in o; what they leave alone, a caller may set. The command looks at asJSON
+// when it runs: where it is true, the command prints JSON.
 func New(suites []measure.Suite, asJSON *bool, o *measure.Options) *cobra.Command {
 	var list, verbose bool
 	cmd := &cobra.Command{

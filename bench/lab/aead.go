@@ -8,10 +8,9 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/lambdanic/lambdanic/bench/measure"
-
 	"golang.org/x/crypto/chacha20poly1305"
 
+	"github.com/lambdanic/lambdanic/bench/measure"
 	"github.com/lambdanic/lambdanic/bench/report"
 	"github.com/lambdanic/lambdanic/test/rig"
 )

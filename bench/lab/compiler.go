@@ -14,11 +14,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lambdanic/lambdanic/bench/measure"
-
 	"golang.org/x/sync/errgroup"
 
 	"github.com/lambdanic/lambdanic/bench/loops"
+	"github.com/lambdanic/lambdanic/bench/measure"
 	"github.com/lambdanic/lambdanic/bench/report"
 	"github.com/lambdanic/lambdanic/bench/stand"
 	"github.com/lambdanic/lambdanic/compiler"

@@ -6,11 +6,10 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/lambdanic/lambdanic/bench/measure"
-
 	"github.com/cilium/ebpf"
 
 	"github.com/lambdanic/lambdanic/bench/costs"
+	"github.com/lambdanic/lambdanic/bench/measure"
 	"github.com/lambdanic/lambdanic/bench/report"
 	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/compiler/check/metering"

@@ -8,11 +8,10 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/lambdanic/lambdanic/bench/measure"
-
 	"golang.org/x/sys/unix"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/bench/measure"
 	"github.com/lambdanic/lambdanic/bench/multiply"
 )
 

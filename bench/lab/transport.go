@@ -110,7 +110,7 @@ func (t *transport) goodput(ctx context.Context, s *measure.Side, percent int) (
 		return 0, err
 	}
 	defer r.Close()
-	l, err := measure.CallFor(ctx, r.Addr().String(), measure.Workload, t.work.Calls, t.work.Duration, measure.ClientCPU)
+	l, err := measure.CallFor(ctx, r.Addr().String(), t.work.Calls, t.work.Duration, measure.ClientCPU)
 	return t.megabytes(l), err
 }
 

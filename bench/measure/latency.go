@@ -52,26 +52,26 @@ func Points(h *hdrhistogram.Histogram) (points []report.Point) {
 
 // CallFor makes the calls in turn, one after the other, until the time is over, and checks every answer. The client is
 // an ordinary one: it sleeps in recv() until the answer is there. From the NIC it mostly is there when recv() is called.
-func CallFor(ctx context.Context, addr string, Workload uint32, calls []Call, d time.Duration, cpu int, opts ...lambdanic.Option) (Latency, error) {
+func CallFor(ctx context.Context, addr string, calls []Call, d time.Duration, cpu int, opts ...lambdanic.Option) (Latency, error) {
 	conn, err := lambdanic.DialConn(addr, append(opts, lambdanic.WithTimeout(10*time.Second))...)
 	if err != nil {
 		return Latency{}, err
 	}
 	defer conn.Close()
 	l := Latency{Histogram: NewHistogram()}
-	err = OnCPU(cpu, func() error { return l.fill(ctx, conn, Workload, calls, d) })
+	err = OnCPU(cpu, func() error { return l.fill(ctx, conn, calls, d) })
 	return l, err
 }
 
-func (l *Latency) fill(ctx context.Context, conn *lambdanic.Conn, Workload uint32, calls []Call, d time.Duration) error {
+func (l *Latency) fill(ctx context.Context, conn *lambdanic.Conn, calls []Call, d time.Duration) error {
 	for range min(100, 10*len(calls)) { // connections, caches and the reply's length are learnt
-		if err := callOne(ctx, conn, Workload, calls[0]); err != nil {
+		if err := callOne(ctx, conn, calls[0]); err != nil {
 			return err
 		}
 	}
 	start := time.Now()
 	for i, before := 0, start; l.Elapsed < d; i++ {
-		if err := callOne(ctx, conn, Workload, calls[i%len(calls)]); err != nil {
+		if err := callOne(ctx, conn, calls[i%len(calls)]); err != nil {
 			return err
 		}
 		now := time.Now()
@@ -89,7 +89,7 @@ func (s *Side) closedRate(ctx context.Context) (rate float64, err error) {
 	errs := make([]error, len(parts))
 	var wg sync.WaitGroup
 	for cpu := range parts {
-		wg.Go(func() { parts[cpu], errs[cpu] = CallFor(ctx, s.Addr, Workload, s.work.Calls, s.work.Duration, cpu) })
+		wg.Go(func() { parts[cpu], errs[cpu] = CallFor(ctx, s.Addr, s.work.Calls, s.work.Duration, cpu) })
 	}
 	wg.Wait()
 	for _, p := range parts {
@@ -98,7 +98,7 @@ func (s *Side) closedRate(ctx context.Context) (rate float64, err error) {
 	return rate, errors.Join(errs...)
 }
 
-func callOne(ctx context.Context, conn *lambdanic.Conn, Workload uint32, c Call) error {
+func callOne(ctx context.Context, conn *lambdanic.Conn, c Call) error {
 	r, err := conn.Call(ctx, lambdanic.Request{Workload: Workload, Method: c.Method, Body: c.Body})
 	if err != nil {
 		return err

@@ -10,13 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// For latencies, client and server keep to CPUs of their own, as they would on two machines. On one CPU, a sleeping server
-// is woken by a mere switch of threads, which no request from a network ever sees.
-
-// ClientCPU is the client's.
+// ClientCPU is the CPU that a client keeps to while latencies are measured. The server has one of its own, as it would on another
+// machine: on one CPU, a mere switch of threads wakes a sleeping server, which no request from a network ever sees.
 const ClientCPU = 0
 
-// ServerCPU is the server's.
+// ServerCPU is the CPU that the server keeps to.
 func ServerCPU() int { return runtime.NumCPU() - 1 }
 
 // OnCPU runs f on a thread that keeps to one CPU.

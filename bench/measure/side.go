@@ -20,22 +20,22 @@ const cpuRate = 50_000
 
 // A Side is a place where a lambda runs while it is measured.
 type Side struct {
-	stand *stand.Stand
-	work  Work
-	pair  *link.Pair
-	Addr  string
+	Addr string // where the lambda is called
+	Stop func(context.Context) error
+
+	work Work
+	pair *link.Pair
 	// clock reads the CPU time of the side's server, once the pair receives in threads.
 	clock func() (cpu.Clock, error)
 	// far gives the measured end the program that it needs under generated load; nil where it has one.
-	far  func() (link.Attachment, error)
-	Stop func(context.Context) error
-	pid  int // of the server, where it is a process
+	far func() (link.Attachment, error)
+	pid int // of the server, where it is a process
 }
 
 // OnNIC is the side of a lambda that the NIC program runs. It stays deployed.
 func OnNIC(s *stand.Stand, w Work) *Side {
 	return &Side{
-		stand: s, work: w, pair: s.Fast, Addr: s.NIC.Addr().String(),
+		work: w, pair: s.Fast, Addr: s.NIC.Addr().String(),
 		clock: func() (cpu.Clock, error) { return cpu.NAPI(s.Fast.Peer.Name) },
 		Stop:  func(context.Context) error { return nil },
 	}
@@ -52,7 +52,7 @@ func AsProcess(ctx context.Context, s *stand.Stand, w Work, d backend.Deployment
 		return append(napi, cpu.Process(p.PID)), err
 	}
 	return &Side{
-		stand: s, work: w, pair: s.Plain, Addr: p.Addr.String(), clock: clock, far: s.Plain.PassPeer, Stop: p.Stop, pid: p.PID,
+		work: w, pair: s.Plain, Addr: p.Addr.String(), clock: clock, far: s.Plain.PassPeer, Stop: p.Stop, pid: p.PID,
 	}, nil
 }
 
@@ -65,7 +65,7 @@ func (s *Side) Latency(ctx context.Context, opts ...lambdanic.Option) (l Latency
 		all := generatorCPUs()
 		defer func() { err = errors.Join(err, pinProcess(s.pid, all[len(all)-1]...)) }()
 	}
-	return CallFor(ctx, s.Addr, Workload, s.work.Calls, s.work.Duration, ClientCPU, opts...)
+	return CallFor(ctx, s.Addr, s.work.Calls, s.work.Duration, ClientCPU, opts...)
 }
 
 // underLoad attaches the generator for as long as f runs.

@@ -22,7 +22,7 @@ func WithSource(o Options, f func(dir string) error) (err error) {
 	return f(dir)
 }
 
-// Edit makes the source one that was never compiled.
+// Edit makes the source in dir one that was never compiled, where each call has another round.
 func Edit(dir string, round int) error {
 	f, err := os.OpenFile(filepath.Join(dir, "web_server.c"), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
@@ -33,5 +33,5 @@ func Edit(dir string, round int) error {
 	return errors.Join(err, f.Close())
 }
 
-// Milliseconds is how long ago a moment is.
+// Milliseconds is how many have passed since a moment.
 func Milliseconds(since time.Time) float64 { return time.Since(since).Seconds() * 1e3 }

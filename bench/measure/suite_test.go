@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A suite that does not exist is told before any other runs, with the names of those that do.
+// An unknown name is refused before any suite runs, and the error names the suites that exist.
 func TestUnknownSuiteNamesTheKnown(t *testing.T) {
 	suites := []Suite{{Name: "echo"}, {Name: "compiler", Parts: []string{"build", "random"}}}
 	for _, bad := range []string{"warp", "echo/build", "compiler/warp", "compiler/", ""} {

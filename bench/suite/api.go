@@ -9,12 +9,11 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/lambdanic/lambdanic/bench/measure"
-
 	"github.com/openfaas/faas-provider/types"
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/bench/instance"
+	"github.com/lambdanic/lambdanic/bench/measure"
 	"github.com/lambdanic/lambdanic/bench/report"
 	"github.com/lambdanic/lambdanic/internal/daemon"
 )

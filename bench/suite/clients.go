@@ -99,7 +99,7 @@ func runProgram(ctx context.Context, addr string, c measure.Call, command ...str
 }
 
 func goClient(ctx context.Context, _ measure.Options, addr string, c measure.Call) (clientRun, error) {
-	l, err := measure.CallFor(ctx, addr, measure.Workload, []measure.Call{c}, clientTime, measure.ClientCPU)
+	l, err := measure.CallFor(ctx, addr, []measure.Call{c}, clientTime, measure.ClientCPU)
 	if err != nil {
 		return clientRun{}, err
 	}

@@ -5,9 +5,9 @@ import (
 	"runtime"
 	"unsafe"
 
-	"github.com/lambdanic/lambdanic/api/roce"
-
 	"golang.org/x/sys/unix"
+
+	"github.com/lambdanic/lambdanic/api/roce"
 )
 
 // Bounds of a batch: UDP segmentation takes at most 64 packets (UDP_MAX_SEGMENTS of kernels before 6.9) and one datagram's worth of

@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 	"syscall"
 
-	"github.com/lambdanic/lambdanic/api/roce"
-
 	"golang.org/x/sys/unix"
+
+	"github.com/lambdanic/lambdanic/api/roce"
 )
 
 // An Endpoint is RoCEv2's port on one local address. Its queue pairs share it, as acknowledgements come in on that port alone. A

@@ -9,9 +9,8 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/lambdanic/lambdanic/api/roce"
-
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/api/roce"
 )
 
 // Event is the λ-RPC that has a lambda run on what was written to a region of its memory, and brings the answer.

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/lambdanic/lambdanic/api/roce"
-
 	"github.com/lambdanic/lambdanic/test/impair"
 	"github.com/lambdanic/lambdanic/test/seed"
 )

@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lambdanic/lambdanic/api/roce"
-
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
 	"github.com/gopacket/gopacket/pcapgo"
+
+	"github.com/lambdanic/lambdanic/api/roce"
 )
 
 // What tshark reads in our packets is what we meant to write.

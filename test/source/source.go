@@ -1,4 +1,4 @@
-// Package source says where the source is that a test runs in.
+// Package source finds the source tree that a test runs in.
 package source
 
 import (

@@ -7,10 +7,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/lambdanic/lambdanic/test/source"
-
 	"github.com/lambdanic/lambdanic/bench/measure"
 	"github.com/lambdanic/lambdanic/bench/stand"
+	"github.com/lambdanic/lambdanic/test/source"
 )
 
 // Options are those of one round in this source. The test is skipped where nobody may make interfaces.
