@@ -187,7 +187,7 @@ struct lambda_match {
 	__u64 cookie[2]; /* the lambda's own, carried over an external call */
 };
 
-/* The hand-over between root program and lambda, one per CPU. The root never trusts what comes back in it. */
+/* The hand-over between the NIC program and a lambda, one per CPU. The NIC program never trusts what comes back in it. */
 struct ln_request {
 	struct lambda_match match;
 	__u32 payload_off; /* of the payload in the packet */
@@ -207,7 +207,7 @@ enum ln_step {
 	LN_STEP_PULL = 2, /* assemble: copy a window of the reply out */
 };
 
-/* What a lambda's program returns to the root: the values of RETURN_* in sdk/lambda.h, and these. */
+/* What a lambda's program returns to the NIC program: the values of RETURN_* in sdk/lambda.h, and these. */
 enum ln_verdict {
 	LN_VERDICT_DROP = 0,
 	LN_VERDICT_FORWARD = 1,
@@ -228,12 +228,12 @@ static inline __attribute__((always_inline)) __u32 ln_fault_of(__u32 verdict)
 	return fault && fault < LN_FAULTS ? fault : 1;
 }
 
-/* What a match stage returns to the root besides XDP actions. */
+/* What a match stage returns to the NIC program besides XDP actions. */
 enum ln_stage_verdict {
 	LN_STAGE_WAIT = 64, /* nothing was written: run the packet once more, later */
 };
 
-/* The hand-over between the root and a match stage that clones, one per CPU. The root never trusts what comes back in it. */
+/* The hand-over between the NIC program and a match stage that clones, one per CPU. It never trusts what comes back in it. */
 struct ln_pass {
 	__u32 instance; /* 0: a packet, 1: a clone */
 	__u32 clone; /* out: 1: clone the packet as it leaves */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The maps of one NIC program. All are pinned, so that the data path outlives the daemon; sizes are set by the loader. */
+/*
+ * The maps that the root and its modules share; a module has a maps.h of its own besides. All are pinned, so that the data path
+ * outlives the daemon; the loader sets sizes.
+ */
 #ifndef LN_MAPS_H
 #define LN_MAPS_H
 
@@ -17,15 +20,23 @@ struct {
 	__type(value, __u32);
 } ln_programs SEC(".maps");
 
-/* Parts of the NIC program that end the root's work on a packet. */
-enum ln_part { LN_PART_RDMA = 0, LN_PART_MAX };
+/* Programs that the root hands packets over to. Each is bpf/NAME/NAME.bpf.c, or stands in there beside another. */
+enum ln_module {
+	LN_MODULE_MESSAGES,
+	LN_MODULE_ONCE,
+	LN_MODULE_CALLS,
+	LN_MODULE_STAGE,
+	LN_MODULE_RDMA,
+	LN_MODULE_REGIONS,
+	LN_MODULE_MAX,
+};
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__uint(max_entries, LN_PART_MAX);
+	__uint(max_entries, LN_MODULE_MAX);
 	__type(key, __u32);
 	__type(value, __u32);
-} ln_parts SEC(".maps");
+} ln_modules SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -58,78 +69,6 @@ struct {
 	__type(value, struct ln_split);
 } ln_splits SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 4096);
-	__type(key, __u32);
-	__type(value, struct ln_service);
-} ln_services SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 512);
-	__type(key, __u32);
-	__type(value, struct ln_bucket);
-} ln_messages SEC(".maps");
-
-/* Requests that are executed at most once (once.h). */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, LN_ONCE_BUCKETS);
-	__type(key, __u32);
-	__type(value, struct ln_once_bucket);
-} ln_onces SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct ln_grants);
-} ln_granting SEC(".maps");
-
-/* pacer maps this one and the next two. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, LN_MAX_CALLS + LN_MAX_RAW_CALLS);
-	__type(key, __u32);
-	__type(value, struct ln_call);
-} ln_calls SEC(".maps");
-
-/* Which record each of the last calls has, by the low bits of the call's number. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, LN_MAX_CALLS);
-	__type(key, __u32);
-	__type(value, __u64);
-} ln_call_log SEC(".maps");
-
-/* The number of the next call. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u64);
-} ln_next_call SEC(".maps");
-
-/* Requests to services that are sent again where no answer comes, by the index of the call's record. A call without has one try. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, LN_MAX_RETAINED);
-	__type(key, __u32);
-	__type(value, struct ln_sent);
-} ln_retained SEC(".maps");
-
-/* Where such a request is put together: it is too long for the stack. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct ln_sent);
-} ln_sending SEC(".maps");
-
 /* Shared with the lambdas. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -137,36 +76,6 @@ struct {
 	__type(key, __u32);
 	__type(value, struct ln_request);
 } ln_requests SEC(".maps");
-
-/* Shared with match stages that clone. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct ln_pass);
-} ln_passes SEC(".maps");
-
-/* Packets that wait for the host, by their keys (late.h). */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, LN_WAITING_MAX);
-	__type(key, __u64);
-	__type(value, struct ln_late);
-} ln_waiting SEC(".maps");
-
-/* Packets whose clones went first, for pacer to send: struct ln_late, its bytes cut off behind the packet's end. */
-struct {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, LN_COPIES_BYTES);
-} ln_copies SEC(".maps");
-
-/* Packets on their way to the host's stack that come by here once more, by their digests (late.h). */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 256);
-	__type(key, __u64);
-	__type(value, __u32);
-} ln_handed SEC(".maps");
 
 /* What a packet may do with its message's record. */
 enum ln_claim {
@@ -176,7 +85,7 @@ enum ln_claim {
 	LN_CLAIM_BEGIN, /* begin it, if there is none */
 };
 
-/* What a packet says of its message, and where the record is (message.h). */
+/* What a packet says of its message, and where the record is (messages/message.h). */
 struct ln_place {
 	__u64 request;
 	__u64 now;
@@ -199,81 +108,12 @@ struct ln_place {
 	__u32 fault; /* and which */
 };
 
-/* Whom a match stage may answer without a packet of his at hand: who asked a service through it. */
-struct ln_asker {
-	__u8 peer_addr[16];
-	__u8 own_addr[16];
-	__be16 peer_port;
-	__be16 own_port;
-	__u32 workload;
-};
-
-struct ln_question {
-	struct ln_flow flow;
-	__u8 service_addr[16];
-	__u64 until; /* bpf_ktime_get_ns() */
-	__be16 service_port;
-	__be16 asked_from; /* the port that the query left by */
-	__u32 pad;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 4096);
-	__type(key, struct ln_asker);
-	__type(value, struct ln_question);
-} ln_questions SEC(".maps");
-
-/* The host writes single fields of these two, in mapped memory. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, LN_MAX_QPS);
-	__type(key, __u32);
-	__type(value, struct ln_qp);
-} ln_qps SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, LN_MAX_REGIONS);
-	__type(key, __u32);
-	__type(value, struct ln_region);
-} ln_regions SEC(".maps");
-
-/* What the transport headers of a RoCEv2 packet say, and where its payload is (roce.h). */
-struct ln_roce {
-	__u32 at; /* of the first of them */
-	__u32 op;
-	__u32 service;
-	__u32 qpn;
-	__u32 psn;
-	__u32 ack; /* 1: it asks for an acknowledgement */
-	__u64 va;
-	__u32 key;
-	__u32 dma_len;
-	__u32 imm;
-	__u32 payload;
-	__u32 length; /* of the payload */
-	__u32 malformed;
-};
-
-/* The root's own view of the packet at hand, which no lambda can reach. */
+/* The NIC program's own view of the packet at hand, which no lambda can reach. */
 struct ln_scratch {
 	struct ln_flow flow;
-	struct ln_flow sent; /* what a match stage made of it */
-	struct ln_question question;
 	struct ln_place place;
-	struct ln_roce roce;
-	__u8 chunk[256]; /* of a packet in several parts */
 	__u32 tick; /* runs so far, for sampling */
 	__u32 slot; /* of the revision that runs */
-	__u32 came; /* of a match stage's packet: as in struct ln_late */
-	__u32 came_l3;
-	__u32 instance; /* of its run: as in struct ln_pass */
-	__u32 out; /* the interface that it leaves by */
-	__u64 until; /* it waits no longer than this, if it waited already; 0 else */
-	struct ln_late late;
 };
 
 struct {
@@ -302,12 +142,6 @@ const volatile __u8 ln_unknown_reply; /* 1: unknown workloads get an error reply
 const volatile __u8 ln_verify_checksum; /* 1: requests with a wrong UDP checksum are dropped */
 const volatile __u64 ln_secret; /* keys the hash of message records */
 const volatile __u64 ln_call_key[2]; /* keys the numbers that calls are known by */
-
-/* How many packets are in ln_waiting, and in ln_handed. */
-volatile __u32 ln_waiting_count;
-volatile __u32 ln_handed_count;
-
-volatile __u8 ln_generic; /* 1: attached in generic mode; set when that is known */
 
 /*
  * A function of its own to the verifier, which proves it once for any arguments rather than along every path that leads
@@ -339,5 +173,7 @@ static __always_inline void ln_count(__u32 counter)
 	if (n)
 		(*n)++;
 }
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #endif

@@ -3,7 +3,7 @@
 #ifndef LN_MATCH_H
 #define LN_MATCH_H
 
-#include "maps.h"
+#include "parse.h"
 
 enum ln_match_result { LN_MATCH_NONE = 0, LN_MATCH_HOST = -1 };
 
@@ -86,6 +86,19 @@ static __always_inline __u32 ln_match_stage(void)
 	__u64 word = entry ? *(volatile __u64 *)entry : 0;
 
 	return word >> 40 == LN_STATE_STAGE ? word & 0xffffff : 0;
+}
+
+/* Hands the packet at hand over to a module, and does not come back. Were there no such module, the packet would be the host's. */
+static __always_inline int ln_enter(struct xdp_md *ctx, enum ln_module module)
+{
+	bpf_tail_call(ctx, &ln_modules, module);
+	return XDP_PASS;
+}
+
+/* A datagram that is no request, and no module's: the match stage's where there is one, else the host's. */
+static __always_inline int ln_unselected(struct xdp_md *ctx)
+{
+	return ln_match_stage() ? ln_enter(ctx, LN_MODULE_STAGE) : XDP_PASS;
 }
 
 /*

@@ -7,7 +7,7 @@
 #define LN_REPLY_H
 
 #include "checksum.h"
-#include "once.h"
+#include "once/once.h"
 #include "parse.h"
 
 #define LN_TTL 64

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Run: the tail call into a lambda, made within a function, so that it ends this function and not the root. */
+/* Run: the tail call into a lambda, made within a function, so that it ends this function and not its caller. */
 #ifndef LN_RUN_H
 #define LN_RUN_H
 

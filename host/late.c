@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The part of pacer that has a match stage's packets go on (bpf/late.h): those that wait for the host, every BUSY_NS and when the
+ * The part of pacer that has a match stage's packets go on (bpf/stage/late.h): those that wait for the host, every BUSY_NS and when the
  * daemon wrote for the host, and at once those whose clones went first.
  */
 #include <stddef.h>
@@ -125,8 +125,8 @@ void late_open(struct pacer *p, const char *dir)
 	char path[4096];
 	uint8_t *ring;
 
-	p->late.program = open_pin(dir, "later", path);
-	p->late.hand_over = open_pin(dir, "hand_over", path);
+	p->late.program = open_pin(dir, "ln_later", path);
+	p->late.hand_over = open_pin(dir, "ln_hand_over", path);
 	p->late.waiting = open_pin(dir, "ln_waiting", path);
 	p->late.copies = open_pin(dir, "ln_copies", path);
 	p->late.consumed = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, p->late.copies, 0);

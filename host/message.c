@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Messages of several packets: reordering and duplicate suppression, as the NIC program's bpf/message.h. The
+ * Messages of several packets: reordering and duplicate suppression, as the NIC program's bpf/messages/message.h. The
  * number of records is fixed; a message in progress is never evicted, an answered one makes room for a new one,
  * the oldest first.
  */
@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 
-#include "grant.h"
+#include "messages/grant.h"
 #include "host.h"
 
 TAILQ_HEAD(message_list, message);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Requests of one packet that are executed at most once, as the NIC program's bpf/once.h: the same table by the same rules. Every
+ * Requests of one packet that are executed at most once, as the NIC program's bpf/once/once.h: the same table by the same rules. Every
  * answer leaves by reply.c, which stores it here.
  */
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <sys/random.h>
 
 #include "host.h"
-#include "once_table.h"
+#include "once/once_table.h"
 
 struct bucket {
 	struct ln_once way[LN_ONCE_WAYS];

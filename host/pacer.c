@@ -5,12 +5,12 @@
  *	pacer PINS IFINDEX
  *
  * A service that stays silent sends none: pacer watches the records of the calls in flight, and when one is past its deadline it
- * has the program PINS/expire turn a carrier into the request once more, or into the error packet, and sends that by the interface.
+ * has the program PINS/ln_expire turn a carrier into the request once more, or into the error packet, and sends that by the interface.
  * A match stage's packets that wait for the host, or whose clones went first, have none left: it has them go on (late.c).
  *
  * It must be started in the interface's network namespace, with a log as standard error. It locks the log (fcntl(2)), so that
  * there is one pacer per NIC and anybody can ask which process it is, and closes standard output when it is at work. SIGUSR1 says
- * that the host wrote something that packets may wait for. It ends when PINS/expire is no longer the program that it began with.
+ * that the host wrote something that packets may wait for. It ends when PINS/ln_expire is no longer the program that it began with.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -223,7 +223,7 @@ int main(int argc, char **argv)
 	hold_signal();
 	if (fcntl(STDERR_FILENO, F_SETLK, &lock))
 		die("lock the log: another pacer has it");
-	p.expire = open_pin(argv[1], "expire", pin);
+	p.expire = open_pin(argv[1], "ln_expire", pin);
 	p.pin_inode = inode(pin);
 	memset(p.open, 0xff, sizeof(p.open)); /* what another pacer watched before us */
 	p.calls = map_pin(argv[1], "ln_calls", sizeof(*p.calls) * RECORDS);

@@ -25,8 +25,8 @@
 
 /* Packets that go on later (late.c). */
 struct late {
-	int program; /* PINS/later */
-	int hand_over; /* PINS/hand_over */
+	int program; /* PINS/ln_later */
+	int hand_over; /* PINS/ln_hand_over */
 	int waiting; /* the map */
 	int copies; /* the ring */
 	uint64_t *consumed; /* bytes of the ring, ever */

@@ -13,13 +13,13 @@ import (
 
 // adopt opens what an earlier daemon pinned. Any error means that the NIC has to be made anew.
 func adopt(c Config, rec *record) (_ *NIC, err error) {
-	objs, err := openPinned(c.pins())
+	prog, err := openProgram(c.pins())
 	if err != nil {
 		return nil, err
 	}
-	n, err := newNIC(c, rec, objs)
+	n, err := newNIC(c, rec, prog)
 	if err != nil {
-		return nil, errors.Join(err, objs.Close())
+		return nil, errors.Join(err, prog.Close())
 	}
 	n.adopted = true
 	if n.root, err = link.LoadPinnedLink(filepath.Join(c.pins(), "root_link"), nil); err != nil {
@@ -27,9 +27,6 @@ func adopt(c Config, rec *record) (_ *NIC, err error) {
 	}
 	if err := n.Attached(); err != nil {
 		return nil, errors.Join(err, n.Close())
-	}
-	if _, err := os.Stat(c.expirePin()); err != nil {
-		return nil, errors.Join(errors.New("its expire program is gone"), n.Close())
 	}
 	if err := errors.Join(n.adoptSlots(), n.adoptCard()); err != nil {
 		return nil, errors.Join(err, n.Close())
@@ -50,39 +47,6 @@ func (n *NIC) Attached() error {
 		return fmt.Errorf("interface %s is gone, or has lost the NIC program", n.rec.Interface)
 	}
 	return nil
-}
-
-// pinned are the root's programs, by the names of their pins.
-func (objs *rootObjects) pinned() map[string]**ebpf.Program {
-	return map[string]**ebpf.Program{"root": &objs.LnRoot, "later": &objs.LnLater, "hand_over": &objs.LnHandOver, "rdma": &objs.LnRdma}
-}
-
-func openPinned(dir string) (*rootObjects, error) {
-	var objs rootObjects
-	maps := map[string]**ebpf.Map{
-		"ln_calls": &objs.LnCalls, "ln_call_log": &objs.LnCallLog, "ln_retained": &objs.LnRetained, "ln_sending": &objs.LnSending,
-		"ln_counters": &objs.LnCounters, "ln_dispatch": &objs.LnDispatch, "ln_granting": &objs.LnGranting,
-		"ln_copies": &objs.LnCopies, "ln_handed": &objs.LnHanded,
-		"ln_messages": &objs.LnMessages, "ln_next_call": &objs.LnNextCall, "ln_onces": &objs.LnOnces, "ln_passes": &objs.LnPasses,
-		"ln_programs": &objs.LnPrograms, "ln_questions": &objs.LnQuestions,
-		"ln_own": &objs.LnOwn, "ln_parts": &objs.LnParts, "ln_qps": &objs.LnQps, "ln_regions": &objs.LnRegions,
-		"ln_requests": &objs.LnRequests, "ln_scratchpads": &objs.LnScratchpads, "ln_services": &objs.LnServices,
-		"ln_slot_stats": &objs.LnSlotStats, "ln_slots": &objs.LnSlots, "ln_splits": &objs.LnSplits,
-		"ln_waiting": &objs.LnWaiting,
-	}
-	for name, m := range maps {
-		var err error
-		if *m, err = ebpf.LoadPinnedMap(filepath.Join(dir, name), nil); err != nil {
-			return nil, errors.Join(fmt.Errorf("open pinned map %s: %w", name, err), objs.Close())
-		}
-	}
-	for name, p := range objs.pinned() {
-		var err error
-		if *p, err = ebpf.LoadPinnedProgram(filepath.Join(dir, name), nil); err != nil {
-			return nil, errors.Join(fmt.Errorf("open the pinned program %s: %w", name, err), objs.Close())
-		}
-	}
-	return &objs, nil
 }
 
 // adoptSlots takes over every loaded revision: those that the dispatch map points at serve on, the others drain.
@@ -143,7 +107,7 @@ func (n *NIC) sweepParts() error {
 
 func (n *NIC) adoptSlot(slot uint32) (*revision, error) {
 	r := &revision{slot: slot}
-	if err := n.objs.LnSlots.Lookup(slot, &r.rec); err != nil {
+	if err := n.prog.LnSlots.Lookup(slot, &r.rec); err != nil {
 		return nil, fmt.Errorf("read slot %d: %w", slot, err)
 	}
 	var err error

@@ -327,7 +327,7 @@ func TestHostileTwins(t *testing.T) {
 func TestCloneIsNotCloned(t *testing.T) {
 	n := newTestNIC(t)
 	deploy(t, n, twins(t, 1, "if (standard_metadata.instance_type == 0) { apply(clones); }", "apply(clones);"))
-	copies, err := ringbuf.NewReader(n.objs.LnCopies)
+	copies, err := ringbuf.NewReader(n.prog.stage.LnCopies)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -359,7 +359,7 @@ func TestCloneIsNotCloned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := n.objs.LnPasses.Put(uint32(0), make([]rootLnPass, cpus)); err != nil {
+	if err := n.prog.stage.LnPasses.Put(uint32(0), make([]stageLnPass, cpus)); err != nil {
 		t.Fatal(err)
 	}
 	if action, out := goOn(t, n, late); action != "reply" || !clone(out) {

@@ -98,15 +98,15 @@ func TestGrants(t *testing.T) {
 		lists = append(lists, fragments("assemble", methodStamp, randomBytes(count*1000), 1000))
 	}
 	// Which of them the NIC heard of lately is up to the test, or a busy machine would have a part in it.
-	heard := func(at uint64) (before rootLnGrants) {
-		if err := n.objs.LnGranting.Lookup(uint32(0), &before); err != nil {
+	heard := func(at uint64) (before messagesLnGrants) {
+		if err := n.prog.messages.LnGranting.Lookup(uint32(0), &before); err != nil {
 			t.Fatal(err)
 		}
 		after := before
 		for i := range after.Message {
 			after.Message[i].SeenNs = at * uint64(flag(after.Message[i].Message > 0))
 		}
-		if err := n.objs.LnGranting.Put(uint32(0), &after); err != nil {
+		if err := n.prog.messages.LnGranting.Put(uint32(0), &after); err != nil {
 			t.Fatal(err)
 		}
 		return before

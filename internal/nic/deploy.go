@@ -253,10 +253,10 @@ func (n *NIC) load(d *backend.Deployment, old *revision) (r *revision, err error
 	}
 	replace := obj.takeOver(h, old)
 	if obj.spec.Maps[compiler.SharedMap] != nil { // a match stage has none: it works on the packet alone
-		replace[compiler.SharedMap] = n.objs.LnRequests
+		replace[compiler.SharedMap] = n.prog.LnRequests
 	}
 	if r.clones {
-		replace[compiler.PassMap] = n.objs.LnPasses
+		replace[compiler.PassMap] = n.prog.stage.LnPasses
 	}
 	return r, n.loadProgram(obj, time.Duration(d.Spec.Limits.Time), r, replace)
 }
@@ -302,7 +302,7 @@ func (n *NIC) reserve(d *backend.Deployment, r, old *revision) (err error) {
 		return err
 	}
 	defer n.cfg.reached("records reserved")
-	return n.objs.LnSlots.Put(r.slot, &r.rec)
+	return n.prog.LnSlots.Put(r.slot, &r.rec)
 }
 
 var modes = map[api.MessageMode]rootLnMode{
@@ -342,7 +342,7 @@ func bucketsFor(m api.MessageSpec) uint32 {
 // clearBuckets forgets the messages of whichever lambda had the buckets before: their records name slots that are gone.
 func (n *NIC) clearBuckets(base, count uint32) error {
 	for i := range count {
-		if err := n.objs.LnMessages.Put(base+i, &rootLnBucket{}); err != nil {
+		if err := n.prog.messages.LnMessages.Put(base+i, &messagesLnBucket{}); err != nil {
 			return fmt.Errorf("clear message records: %w", err)
 		}
 	}
@@ -378,7 +378,7 @@ func (n *NIC) install(coll *ebpf.Collection, r *revision) error {
 		return err
 	}
 	n.cfg.reached("program pinned")
-	if err := n.objs.LnPrograms.Put(r.slot, uint32(r.prog.FD())); err != nil {
+	if err := n.prog.LnPrograms.Put(r.slot, uint32(r.prog.FD())); err != nil {
 		return fmt.Errorf("put the program into slot %d: %w", r.slot, err)
 	}
 	n.cfg.reached("program in its slot")

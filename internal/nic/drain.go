@@ -78,12 +78,12 @@ func (n *NIC) messagesOf(r *revision) (bool, error) {
 		return false, err
 	}
 	for i := range r.rec.BucketCount {
-		var b rootLnBucket
-		if err := n.objs.LnMessages.LookupWithFlags(r.rec.BucketBase+i, &b, ebpf.LookupLock); err != nil {
+		var b messagesLnBucket
+		if err := n.prog.messages.LnMessages.LookupWithFlags(r.rec.BucketBase+i, &b, ebpf.LookupLock); err != nil {
 			return false, fmt.Errorf("read message records: %w", err)
 		}
 		for _, m := range b.Way {
-			if m.State != uint8(rootLnMessageStateLN_MESSAGE_FREE) && m.Released == 0 && m.Slot == r.slot && now < m.ExpiresNs {
+			if m.State != uint8(messagesLnMessageStateLN_MESSAGE_FREE) && m.Released == 0 && m.Slot == r.slot && now < m.ExpiresNs {
 				return true, nil
 			}
 		}
@@ -96,10 +96,10 @@ func (n *NIC) callsOf(r *revision) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	keys, values := make([]uint32, 4096), make([]rootLnCall, 4096)
+	keys, values := make([]uint32, 4096), make([]callsLnCall, 4096)
 	var cursor ebpf.MapBatchCursor
 	for {
-		got, err := n.objs.LnCalls.BatchLookup(&cursor, keys, values, nil)
+		got, err := n.prog.LnCalls.BatchLookup(&cursor, keys, values, nil)
 		for _, c := range values[:got] {
 			if c.State != 0 && c.Slot == r.slot && now < c.end()+1e9 {
 				return true, nil
@@ -115,7 +115,7 @@ func (n *NIC) callsOf(r *revision) (bool, error) {
 }
 
 // end is when the last try of a call is over, in nanoseconds of the monotonic clock.
-func (c rootLnCall) end() uint64 {
+func (c callsLnCall) end() uint64 {
 	return min(c.BeganNs+uint64(c.Retries+1)*uint64(c.TimeoutMs)*1e6, c.DeadlineNs)
 }
 
@@ -125,11 +125,11 @@ func (n *NIC) unload(r *revision) error {
 	if r.slot != 0 {
 		errs = append(errs, n.unlink(r))
 		delete(n.loaded, r.slot)
-		if err := n.objs.LnPrograms.Delete(r.slot); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		if err := n.prog.LnPrograms.Delete(r.slot); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 			errs = append(errs, fmt.Errorf("empty slot %d: %w", r.slot, err))
 		}
 		n.cfg.reached("slot emptied")
-		errs = append(errs, n.objs.LnSlots.Put(r.slot, &rootLnSlot{}))
+		errs = append(errs, n.prog.LnSlots.Put(r.slot, &rootLnSlot{}))
 		n.slots.mark(r.slot, 1, false)
 		n.cfg.reached("slot cleared")
 		errs = append(errs, removePin(n.progPin(r.slot)))
@@ -178,7 +178,7 @@ func (n *NIC) bound(r *revision) error {
 // supersedes notes in which slot the revision before r is.
 func (n *NIC) supersedes(r *revision, prev uint32) error {
 	r.rec.Prev = prev
-	if err := n.objs.LnSlots.Put(r.slot, &r.rec); err != nil {
+	if err := n.prog.LnSlots.Put(r.slot, &r.rec); err != nil {
 		return fmt.Errorf("chain slot %d to slot %d: %w", r.slot, prev, err)
 	}
 	return nil

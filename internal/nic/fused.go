@@ -70,7 +70,7 @@ func (n *NIC) loadFused(f *backend.Fused) (next []succession, err error) {
 	if err := errors.Join(fit(obj.spec), fillMembers(obj.spec, f.Members)); err != nil {
 		return nil, err
 	}
-	p := &fusedProgram{obj: obj, old: map[string]*ebpf.Map{compiler.SharedMap: n.objs.LnRequests}, coll: map[time.Duration]*ebpf.Collection{}}
+	p := &fusedProgram{obj: obj, old: map[string]*ebpf.Map{compiler.SharedMap: n.prog.LnRequests}, coll: map[time.Duration]*ebpf.Collection{}}
 	defer p.close()
 	var members []string
 	for i := range f.Serving {

@@ -2,8 +2,6 @@ package nic
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -54,7 +52,7 @@ type Config struct {
 
 	card       *port                      // tests: what stands for a card
 	failpoint  func(step string)          // tests: called at every step that changes what outlives the process
-	alter      func(*ebpf.CollectionSpec) // tests: changes the root program
+	alter      func(*ebpf.CollectionSpec) // tests: changes the modules of the NIC program
 	drainLimit time.Duration              // tests: how long the clients of a superseded revision may keep it; one minute
 }
 
@@ -81,7 +79,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// options spells out what is fixed when the root program is loaded.
+// options spells out what is fixed when the NIC program is loaded.
 func (c Config) options() string {
 	return fmt.Sprintf("mode=%s unknown_error=%t verify=%t slots=%d addresses=%v", c.Mode, c.UnknownError, c.Verify, c.Slots, c.Addresses)
 }
@@ -99,7 +97,7 @@ func (c Config) pins() string { return filepath.Join(c.PinDir, c.Instance) }
 type NIC struct {
 	cfg      Config
 	rec      *record
-	objs     *rootObjects
+	prog     *program
 	root     link.Link
 	dispatch *dispatch
 	rdma     *rdma
@@ -197,20 +195,20 @@ func create(c Config) (*NIC, error) {
 	if len(rec.Addrs) > maxAddresses {
 		return nil, fmt.Errorf("%d addresses are more than the %d that a NIC can have: remove some from %s, or name fewer", len(rec.Addrs), maxAddresses, rec.Interface)
 	}
-	objs, err := loadRootProgram(c, rec)
+	prog, err := loadProgram(c)
 	if err != nil {
 		return nil, err
 	}
-	c.reached("root program pinned")
-	n, err := newNIC(c, rec, objs)
+	c.reached("NIC program pinned")
+	n, err := newNIC(c, rec, prog)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, prog.Close())
 	}
 	n.own.set(&rec.reach)
-	if err := errors.Join(pinExpire(c, objs), n.attach()); err != nil {
+	if err := n.attach(); err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
-	c.reached("root program attached")
+	c.reached("NIC program attached")
 	if err := rec.write(c.recordPath()); err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
@@ -218,24 +216,24 @@ func create(c Config) (*NIC, error) {
 	return n, nil
 }
 
-func newNIC(c Config, rec *record, objs *rootObjects) (*NIC, error) {
-	d, err := mapDispatch(objs.LnDispatch)
+func newNIC(c Config, rec *record, prog *program) (*NIC, error) {
+	d, err := mapDispatch(prog.LnDispatch)
 	if err != nil {
 		return nil, err
 	}
-	m, err := mapRDMA(objs)
+	m, err := mapRDMA(&prog.rdma)
 	if err != nil {
 		return nil, errors.Join(err, d.close())
 	}
-	own, err := mapAddresses(objs.LnOwn)
+	own, err := mapAddresses(prog.LnOwn)
 	if err != nil {
 		return nil, errors.Join(err, d.close(), m.close())
 	}
 	n := &NIC{
-		cfg: c, rec: rec, objs: objs, dispatch: d, rdma: m, own: own, loaded: map[uint32]*revision{}, closing: make(chan struct{}),
-		slots:    newRanges(1, objs.LnSlots.MaxEntries()),
-		buckets:  newRanges(0, objs.LnMessages.MaxEntries()),
-		services: newRanges(0, objs.LnServices.MaxEntries()),
+		cfg: c, rec: rec, prog: prog, dispatch: d, rdma: m, own: own, loaded: map[uint32]*revision{}, closing: make(chan struct{}),
+		slots:    newRanges(1, prog.LnSlots.MaxEntries()),
+		buckets:  newRanges(0, prog.messages.LnMessages.MaxEntries()),
+		services: newRanges(0, prog.LnServices.MaxEntries()),
 	}
 	n.reach.Store(&rec.reach)
 	n.serving.Store(&map[uint32]*revision{})
@@ -250,55 +248,6 @@ func (r *record) findAddresses(c Config) error {
 	}
 	r.Index = l.Attrs().Index
 	return r.find(l, c.Addresses)
-}
-
-// loadRootProgram loads the root program with this NIC's constants and pins its maps.
-func loadRootProgram(c Config, rec *record) (*rootObjects, error) {
-	spec, err := loadRoot()
-	if err != nil {
-		return nil, fmt.Errorf("read the root program: %w", err)
-	}
-	for _, name := range []string{"ln_programs", "ln_slots", "ln_slot_stats"} {
-		spec.Maps[name].MaxEntries = uint32(c.Slots)
-	}
-	var secret [8]byte
-	var callKey [16]byte
-	_, _ = rand.Read(secret[:]) // never fails (crypto/rand)
-	_, _ = rand.Read(callKey[:])
-	constants := map[string]any{
-		"ln_unknown_reply": flag(c.UnknownError), "ln_verify_checksum": flag(c.Verify),
-		"ln_secret": binary.NativeEndian.Uint64(secret[:]), "ln_call_key": callKey, "ln_crc_tables": crcTables(),
-	}
-	for name, v := range constants {
-		if err := spec.Variables[name].Set(v); err != nil {
-			return nil, fmt.Errorf("set %s of the root program: %w", name, err)
-		}
-	}
-	if err := os.MkdirAll(c.pins(), 0o700); err != nil {
-		return nil, fmt.Errorf("make pin directory: %w", err)
-	}
-	for name, m := range spec.Maps {
-		if m.Pinning == ebpf.PinNone && name[0] != '.' {
-			m.Pinning = ebpf.PinByName
-		}
-	}
-	if c.alter != nil {
-		c.alter(spec)
-	}
-	var objs rootObjects
-	opts := ebpf.CollectionOptions{Maps: ebpf.MapOptions{PinPath: c.pins()}}
-	if err := spec.LoadAndAssign(&objs, &opts); err != nil {
-		return nil, c.refused(err)
-	}
-	for name, p := range objs.pinned() {
-		if err := (*p).Pin(filepath.Join(c.pins(), name)); err != nil {
-			return nil, errors.Join(fmt.Errorf("pin the program %s: %w", name, err), objs.Close())
-		}
-	}
-	if err := objs.LnParts.Put(uint32(0), uint32(objs.LnRdma.FD())); err != nil { // LN_PART_RDMA
-		return nil, errors.Join(fmt.Errorf("put the program for RDMA into its place: %w", err), objs.Close())
-	}
-	return &objs, nil
 }
 
 func flag(b bool) uint8 {
@@ -328,11 +277,11 @@ func (n *NIC) attach() error {
 				return err
 			}
 		}
-		if n.root, n.rec.Mode, err = attachXDP(n.objs.LnRoot, n.rec.Index, n.cfg.Mode); err != nil {
+		if n.root, n.rec.Mode, err = attachXDP(n.prog.root, n.rec.Index, n.cfg.Mode); err != nil {
 			return fmt.Errorf("attach the NIC program to %s: %w", n.rec.Interface, err)
 		}
 		if n.rec.Mode == ModeGeneric {
-			if err := n.objs.LnGeneric.Set(uint8(1)); err != nil {
+			if err := n.prog.generic.Set(uint8(1)); err != nil {
 				return fmt.Errorf("tell the NIC program that it is attached in generic mode: %w", err)
 			}
 		}
@@ -433,7 +382,7 @@ func (n *NIC) Close() error {
 	defer n.changing.Unlock()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	errs := []error{n.dispatch.close(), n.rdma.close(), n.own.close(), n.objs.Close()}
+	errs := []error{n.dispatch.close(), n.rdma.close(), n.own.close(), n.prog.Close()}
 	if n.root != nil {
 		errs = append(errs, n.root.Close())
 	}
@@ -476,7 +425,7 @@ func (n *NIC) HostEnd() string { return n.rec.HostEnd }
 func (n *NIC) Mode() Mode { return n.rec.Mode }
 
 // Root is the root program, for measurements by BPF_PROG_TEST_RUN.
-func (n *NIC) Root() *ebpf.Program { return n.objs.LnRoot }
+func (n *NIC) Root() *ebpf.Program { return n.prog.root }
 
 // Pins is the directory that holds the NIC's pinned objects.
 func (n *NIC) Pins() string { return n.cfg.pins() }

@@ -12,13 +12,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
 	"github.com/lambdanic/lambdanic/internal/veth"
 )
-
-//go:generate go tool bpf2go -cc clang-19 -target bpfel -no-strip -no-global-types -output-stem expire -cflags "-O2 -g -Wall -Werror -Wno-address-of-packed-member -mcpu=v3" expire ../../bpf/expire.bpf.c -- -I/usr/include/x86_64-linux-gnu
 
 // pacerPause is how long a pacer that ended stays away before another is started; pacerPatience how long one may take to
 // begin, and to end.
@@ -27,31 +24,8 @@ const (
 	pacerPatience = 5 * time.Second
 )
 
-func (c Config) expirePin() string { return filepath.Join(c.pins(), "expire") }
+func (c Config) expirePin() string { return filepath.Join(c.pins(), "ln_expire") }
 func (c Config) pacerLog() string  { return filepath.Join(c.RunDir, c.Instance+".pacer.log") }
-
-// pinExpire loads the program that pacer runs, on the root program's maps, and pins it.
-func pinExpire(c Config, root *rootObjects) error {
-	spec, err := loadExpire()
-	if err != nil {
-		return fmt.Errorf("read the expire program: %w", err)
-	}
-	replace := map[string]*ebpf.Map{
-		"ln_calls": root.LnCalls, "ln_retained": root.LnRetained, "ln_counters": root.LnCounters, "ln_onces": root.LnOnces,
-		"ln_slot_stats": root.LnSlotStats,
-	}
-	for name, m := range replace {
-		spec.Maps[name].MaxEntries = m.MaxEntries()
-	}
-	var objs struct {
-		Expire *ebpf.Program `ebpf:"ln_expire"`
-	}
-	if err := spec.LoadAndAssign(&objs, &ebpf.CollectionOptions{MapReplacements: replace}); err != nil {
-		return c.refused(err)
-	}
-	defer objs.Expire.Close()
-	return pinOver(objs.Expire, c.expirePin())
-}
 
 // keepPacer sees to it that a pacer runs, one that an earlier daemon left or a new one, and that it is replaced if it ends
 // while the NIC is open. After Close it goes on without us.

@@ -28,22 +28,22 @@ const maxQueuePairs = 64
 // program. A record is written while its first word says that there is none, and that word last (bpf/layout.h).
 type rdma struct {
 	memory  [][]byte
-	qps     []rootLnQp
-	regions []rootLnRegion
+	qps     []rdmaLnQp
+	regions []rdmaLnRegion
 }
 
-func mapRDMA(objs *rootObjects) (*rdma, error) {
+func mapRDMA(maps *rdmaMaps) (*rdma, error) {
 	m := &rdma{}
-	qps, err := m.mapped(objs.LnQps)
+	qps, err := m.mapped(maps.LnQps)
 	if err != nil {
 		return nil, err
 	}
-	regions, err := m.mapped(objs.LnRegions)
+	regions, err := m.mapped(maps.LnRegions)
 	if err != nil {
 		return nil, errors.Join(err, m.close())
 	}
-	m.qps = unsafe.Slice((*rootLnQp)(qps), objs.LnQps.MaxEntries())
-	m.regions = unsafe.Slice((*rootLnRegion)(regions), objs.LnRegions.MaxEntries())
+	m.qps = unsafe.Slice((*rdmaLnQp)(qps), maps.LnQps.MaxEntries())
+	m.regions = unsafe.Slice((*rdmaLnRegion)(regions), maps.LnRegions.MaxEntries())
 	return m, nil
 }
 
@@ -144,7 +144,7 @@ func (n *NIC) AddRegion(_ context.Context, workload uint32, c api.RegionRequest)
 	if !ok {
 		return nil, fmt.Errorf("%w: all %d regions of the lambda are in use: remove one, or raise message.regions", backend.ErrRDMA, rev.rec.RegionCount)
 	}
-	i := slices.IndexFunc(n.rdma.regions, func(r rootLnRegion) bool { return r.Key == 0 && r.Claim == 0 })
+	i := slices.IndexFunc(n.rdma.regions, func(r rdmaLnRegion) bool { return r.Key == 0 && r.Claim == 0 })
 	if i < 0 {
 		return nil, fmt.Errorf("%w: all %d regions of the NIC are in use: remove one", backend.ErrRDMA, len(n.rdma.regions))
 	}
@@ -153,7 +153,7 @@ func (n *NIC) AddRegion(_ context.Context, workload uint32, c api.RegionRequest)
 		key = uint32(rootLnLimitLN_MAX_REGIONS)
 	}
 	r := &n.rdma.regions[i]
-	*r = rootLnRegion{
+	*r = rdmaLnRegion{
 		Slot: rev.slot, Workload: workload, Revision: rev.rec.Revision, Base: address(), Length: uint32(c.Length), Record: record, Method: c.Method,
 	}
 	atomic.StoreUint32(&r.Key, key)
@@ -181,7 +181,7 @@ func (m *rdma) freeRecord(rev *revision) (uint32, bool) {
 	return 0, false
 }
 
-func (r *rootLnRegion) describe() *api.Region {
+func (r *rdmaLnRegion) describe() *api.Region {
 	return &api.Region{RKey: r.Key, Address: r.Base, Length: r.Length, Method: r.Method, Revision: r.Revision, Runs: r.Runs}
 }
 
@@ -250,12 +250,12 @@ func (n *NIC) AddQueuePair(_ context.Context, workload uint32, c api.QueuePairRe
 	if q.Qpn == 0 || next == 0 {
 		next = random32()&roce.NumMask&^(uint32(rootLnLimitLN_MAX_QPS)-1) | uint32(rootLnLimitLN_MAX_QPS)
 	}
-	*q = rootLnQp{
+	*q = rdmaLnQp{
 		Qpn: next | uint32(free), PeerQpn: c.PeerQPN, Workload: workload, Service: services[c.Transport], Trust: flag(c.ICRC == api.ICRCTrust),
 		Mtu: uint16(c.MTU), Receive: c.Receive, Psn: c.PSN, Ipv6: uint32(flag(c.Peer.Is6())),
 	}
 	copy(q.PeerAddr[:], c.Peer.AsSlice())
-	atomic.StoreUint32(&q.State, uint32(rootLnQpStateLN_QP_READY))
+	atomic.StoreUint32(&q.State, uint32(rdmaLnQpStateLN_QP_READY))
 	return n.describe(q), nil
 }
 
@@ -305,12 +305,12 @@ func (m *rdma) isRegion(key, workload uint32) bool {
 	return r.Key == key && r.Workload == workload
 }
 
-func (n *NIC) describe(q *rootLnQp) *api.QueuePair {
+func (n *NIC) describe(q *rdmaLnQp) *api.QueuePair {
 	d := &api.QueuePair{
 		QueuePairRequest: api.QueuePairRequest{
 			Transport: api.TransportRC, PeerQPN: q.PeerQpn, PSN: q.Psn, MTU: int(q.Mtu), ICRC: api.ICRCCheck, Receive: q.Receive,
 		},
-		QPN: q.Qpn, Address: n.reach.Load().Addr, Broken: atomic.LoadUint32(&q.State) == uint32(rootLnQpStateLN_QP_ERROR), NextPSN: q.Psn,
+		QPN: q.Qpn, Address: n.reach.Load().Addr, Broken: atomic.LoadUint32(&q.State) == uint32(rdmaLnQpStateLN_QP_ERROR), NextPSN: q.Psn,
 		Packets: q.Packets, Bytes: q.Bytes, Messages: q.Messages, Repeated: q.Repeated, NAKs: q.Naks, Dropped: q.Dropped,
 	}
 	if q.Service == uint8(roce.ServiceUC) {

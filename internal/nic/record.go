@@ -1,14 +1,11 @@
 package nic
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/vishvananda/netlink"
@@ -38,12 +35,6 @@ func bootID() string {
 		return "unknown"
 	}
 	return strings.TrimSpace(string(b))
-}
-
-// programDigest names the NIC program that this binary carries.
-func programDigest() string {
-	sum := sha256.Sum256(slices.Concat(_RootBytes, _ExpireBytes))
-	return hex.EncodeToString(sum[:8])
 }
 
 func (c Config) recordPath() string {

@@ -21,26 +21,6 @@ type rootLnAddresses struct {
 	All   [8][2]uint64
 }
 
-type rootLnAsker struct {
-	_        structs.HostLayout
-	PeerAddr [16]uint8
-	OwnAddr  [16]uint8
-	PeerPort uint16
-	OwnPort  uint16
-	Workload uint32
-}
-
-type rootLnBucket struct {
-	_    structs.HostLayout
-	Lock struct {
-		_   structs.HostLayout
-		Val uint32
-	}
-	Pad     uint32
-	Way     [4]rootLnMessage
-	Arrived [4][1024]uint64
-}
-
 type rootLnCall struct {
 	_          structs.HostLayout
 	State      uint64
@@ -75,13 +55,6 @@ type rootLnCall struct {
 	}
 }
 
-type rootLnCallState uint32
-
-const (
-	rootLnCallStateLN_CALL_WRITING rootLnCallState = 1
-	rootLnCallStateLN_CALL_WAITING rootLnCallState = 2
-)
-
 type rootLnCounter uint32
 
 const (
@@ -99,16 +72,6 @@ const (
 	rootLnCounterLN_COUNT_ALIEN     rootLnCounter = 11
 	rootLnCounterLN_COUNT_MAX       rootLnCounter = 12
 )
-
-type rootLnGrants struct {
-	_       structs.HostLayout
-	Message [8]struct {
-		_       structs.HostLayout
-		SeenNs  uint64
-		Message uint32
-		Left    uint32
-	}
-}
 
 type rootLnLate struct {
 	_    structs.HostLayout
@@ -130,7 +93,14 @@ type rootLnLate struct {
 		Pad       uint32
 		Rpc       [8]uint64
 	}
-	Pass     rootLnPass
+	Pass struct {
+		_        structs.HostLayout
+		Instance uint32
+		Clone    uint32
+		Shape    uint32
+		Pad      uint32
+		Kept     [60]uint32
+	}
 	Key      uint64
 	Until    uint64
 	Workload uint32
@@ -182,39 +152,6 @@ const (
 	rootLnLimitLN_COPIES_BYTES     rootLnLimit = 1048576
 )
 
-type rootLnMessage struct {
-	_          structs.HostLayout
-	PeerAddr   [16]uint8
-	Request    uint64
-	ExpiresNs  uint64
-	Workload   uint32
-	Slot       uint32
-	Count      uint32
-	MessageLen uint32
-	Fragment   uint32
-	Received   uint32
-	ReplyLen   uint32
-	PeerPort   uint16
-	State      uint8
-	Status     uint8
-	Users      uint32
-	Revision   uint32
-	TimeoutMs  uint32
-	Once       uint8
-	Released   uint8
-	Error      uint8
-	Fault      uint8
-}
-
-type rootLnMessageState uint32
-
-const (
-	rootLnMessageStateLN_MESSAGE_FREE    rootLnMessageState = 0
-	rootLnMessageStateLN_MESSAGE_PARTIAL rootLnMessageState = 1
-	rootLnMessageStateLN_MESSAGE_RUNNING rootLnMessageState = 2
-	rootLnMessageStateLN_MESSAGE_DONE    rootLnMessageState = 3
-)
-
 type rootLnMode uint32
 
 const (
@@ -222,6 +159,18 @@ const (
 	rootLnModeLN_MODE_STREAM   rootLnMode = 1
 	rootLnModeLN_MODE_ASSEMBLE rootLnMode = 2
 	rootLnModeLN_MODE_STAGE    rootLnMode = 3
+)
+
+type rootLnModule uint32
+
+const (
+	rootLnModuleLN_MODULE_MESSAGES rootLnModule = 0
+	rootLnModuleLN_MODULE_ONCE     rootLnModule = 1
+	rootLnModuleLN_MODULE_CALLS    rootLnModule = 2
+	rootLnModuleLN_MODULE_STAGE    rootLnModule = 3
+	rootLnModuleLN_MODULE_RDMA     rootLnModule = 4
+	rootLnModuleLN_MODULE_REGIONS  rootLnModule = 5
+	rootLnModuleLN_MODULE_MAX      rootLnModule = 6
 )
 
 type rootLnOnceBucket struct {
@@ -250,108 +199,12 @@ type rootLnOnceBucket struct {
 	Answer [8][1408]uint8
 }
 
-type rootLnPass struct {
-	_        structs.HostLayout
-	Instance uint32
-	Clone    uint32
-	Shape    uint32
-	Pad      uint32
-	Kept     [60]uint32
-}
-
 type rootLnProtocol uint32
 
 const (
 	rootLnProtocolLN_PROTOCOL_MEMCACHED rootLnProtocol = 1
 	rootLnProtocolLN_PROTOCOL_RAW       rootLnProtocol = 2
 )
-
-type rootLnQp struct {
-	_        structs.HostLayout
-	State    uint32
-	Qpn      uint32
-	PeerQpn  uint32
-	Workload uint32
-	PeerAddr [16]uint8
-	Service  uint8
-	Trust    uint8
-	Mtu      uint16
-	Receive  uint32
-	Claim    uint32
-	Psn      uint32
-	Msn      uint32
-	Message  uint32
-	Naked    uint32
-	Key      uint32
-	At       uint32
-	Left     uint32
-	Ipv6     uint32
-	Pad      uint32
-	Packets  uint64
-	Bytes    uint64
-	Messages uint64
-	Repeated uint64
-	Naks     uint64
-	Dropped  uint64
-}
-
-type rootLnQpState uint32
-
-const (
-	rootLnQpStateLN_QP_NONE  rootLnQpState = 0
-	rootLnQpStateLN_QP_READY rootLnQpState = 1
-	rootLnQpStateLN_QP_ERROR rootLnQpState = 2
-)
-
-type rootLnQuestion struct {
-	_    structs.HostLayout
-	Flow struct {
-		_         structs.HostLayout
-		Eth       uint64
-		EthRest   uint32
-		FlowLabel uint32
-		VlanProto [2]uint16
-		VlanTci   [2]uint16
-		PeerAddr  [16]uint8
-		OwnAddr   [16]uint8
-		PeerPort  uint16
-		OwnPort   uint16
-		Ipv6      uint8
-		Tos       uint8
-		Room      uint16
-		Once      uint32
-		Pad       uint32
-		Rpc       [8]uint64
-	}
-	ServiceAddr [16]uint8
-	Until       uint64
-	ServicePort uint16
-	AskedFrom   uint16
-	Pad         uint32
-}
-
-type rootLnRegion struct {
-	_        structs.HostLayout
-	Key      uint32
-	Slot     uint32
-	Workload uint32
-	Revision uint32
-	Base     uint64
-	Length   uint32
-	Record   uint32
-	Method   uint32
-	Claim    uint32
-	Answered uint32
-	Code     uint16
-	Fault    uint16
-	ReplyLen uint32
-	Status   uint32
-	Extent   uint32
-	Pad      uint32
-	Request  uint64
-	Peer     uint64
-	Runs     uint64
-}
 
 type rootLnRequest struct {
 	_     structs.HostLayout
@@ -403,26 +256,7 @@ type rootLnScratch struct {
 		Pad       uint32
 		Rpc       [8]uint64
 	}
-	Sent struct {
-		_         structs.HostLayout
-		Eth       uint64
-		EthRest   uint32
-		FlowLabel uint32
-		VlanProto [2]uint16
-		VlanTci   [2]uint16
-		PeerAddr  [16]uint8
-		OwnAddr   [16]uint8
-		PeerPort  uint16
-		OwnPort   uint16
-		Ipv6      uint8
-		Tos       uint8
-		Room      uint16
-		Once      uint32
-		Pad       uint32
-		Rpc       [8]uint64
-	}
-	Question rootLnQuestion
-	Place    struct {
+	Place struct {
 		_          structs.HostLayout
 		Request    uint64
 		Now        uint64
@@ -445,31 +279,8 @@ type rootLnScratch struct {
 		Fault      uint32
 		_          [4]byte
 	}
-	Roce struct {
-		_         structs.HostLayout
-		At        uint32
-		Op        uint32
-		Service   uint32
-		Qpn       uint32
-		Psn       uint32
-		Ack       uint32
-		Va        uint64
-		Key       uint32
-		DmaLen    uint32
-		Imm       uint32
-		Payload   uint32
-		Length    uint32
-		Malformed uint32
-	}
-	Chunk    [256]uint8
-	Tick     uint32
-	Slot     uint32
-	Came     uint32
-	CameL3   uint32
-	Instance uint32
-	Out      uint32
-	Until    uint64
-	Late     rootLnLate
+	Tick uint32
+	Slot uint32
 }
 
 type rootLnSent struct {
@@ -564,21 +375,15 @@ const (
 const (
 	rootMapLnCallLog        = "ln_call_log"
 	rootMapLnCalls          = "ln_calls"
-	rootMapLnCopies         = "ln_copies"
 	rootMapLnCounters       = "ln_counters"
 	rootMapLnDispatch       = "ln_dispatch"
-	rootMapLnGranting       = "ln_granting"
 	rootMapLnHanded         = "ln_handed"
-	rootMapLnMessages       = "ln_messages"
+	rootMapLnHanding        = "ln_handing"
+	rootMapLnModules        = "ln_modules"
 	rootMapLnNextCall       = "ln_next_call"
 	rootMapLnOnces          = "ln_onces"
 	rootMapLnOwn            = "ln_own"
-	rootMapLnParts          = "ln_parts"
-	rootMapLnPasses         = "ln_passes"
 	rootMapLnPrograms       = "ln_programs"
-	rootMapLnQps            = "ln_qps"
-	rootMapLnQuestions      = "ln_questions"
-	rootMapLnRegions        = "ln_regions"
 	rootMapLnRequests       = "ln_requests"
 	rootMapLnRetained       = "ln_retained"
 	rootMapLnScratchpads    = "ln_scratchpads"
@@ -587,29 +392,22 @@ const (
 	rootMapLnSlotStats      = "ln_slot_stats"
 	rootMapLnSlots          = "ln_slots"
 	rootMapLnSplits         = "ln_splits"
-	rootMapLnWaiting        = "ln_waiting"
 	rootProgLnHandOver      = "ln_hand_over"
-	rootProgLnLater         = "ln_later"
-	rootProgLnRdma          = "ln_rdma"
 	rootProgLnRoot          = "ln_root"
 	rootVarLnCallKey        = "ln_call_key"
-	rootVarLnCallState      = "ln_call_state_"
 	rootVarLnCounter        = "ln_counter_"
-	rootVarLnCrcTables      = "ln_crc_tables"
 	rootVarLnGeneric        = "ln_generic"
 	rootVarLnHandedCount    = "ln_handed_count"
 	rootVarLnLimit          = "ln_limit_"
-	rootVarLnMessageState   = "ln_message_state_"
 	rootVarLnMode           = "ln_mode_"
+	rootVarLnModule         = "ln_module_"
 	rootVarLnProtocol       = "ln_protocol_"
-	rootVarLnQpState        = "ln_qp_state_"
 	rootVarLnSecret         = "ln_secret"
 	rootVarLnState          = "ln_state_"
 	rootVarLnUnknownReply   = "ln_unknown_reply"
 	rootVarLnVerdictEmpty   = "ln_verdict_empty"
 	rootVarLnVerifyChecksum = "ln_verify_checksum"
 	rootVarLnVersion        = "ln_version_"
-	rootVarLnWaitingCount   = "ln_waiting_count"
 )
 
 // loadRoot returns the embedded CollectionSpec for root.
@@ -655,8 +453,6 @@ type rootSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type rootProgramSpecs struct {
 	LnHandOver *ebpf.ProgramSpec `ebpf:"ln_hand_over"`
-	LnLater    *ebpf.ProgramSpec `ebpf:"ln_later"`
-	LnRdma     *ebpf.ProgramSpec `ebpf:"ln_rdma"`
 	LnRoot     *ebpf.ProgramSpec `ebpf:"ln_root"`
 }
 
@@ -666,21 +462,15 @@ type rootProgramSpecs struct {
 type rootMapSpecs struct {
 	LnCallLog     *ebpf.MapSpec `ebpf:"ln_call_log"`
 	LnCalls       *ebpf.MapSpec `ebpf:"ln_calls"`
-	LnCopies      *ebpf.MapSpec `ebpf:"ln_copies"`
 	LnCounters    *ebpf.MapSpec `ebpf:"ln_counters"`
 	LnDispatch    *ebpf.MapSpec `ebpf:"ln_dispatch"`
-	LnGranting    *ebpf.MapSpec `ebpf:"ln_granting"`
 	LnHanded      *ebpf.MapSpec `ebpf:"ln_handed"`
-	LnMessages    *ebpf.MapSpec `ebpf:"ln_messages"`
+	LnHanding     *ebpf.MapSpec `ebpf:"ln_handing"`
+	LnModules     *ebpf.MapSpec `ebpf:"ln_modules"`
 	LnNextCall    *ebpf.MapSpec `ebpf:"ln_next_call"`
 	LnOnces       *ebpf.MapSpec `ebpf:"ln_onces"`
 	LnOwn         *ebpf.MapSpec `ebpf:"ln_own"`
-	LnParts       *ebpf.MapSpec `ebpf:"ln_parts"`
-	LnPasses      *ebpf.MapSpec `ebpf:"ln_passes"`
 	LnPrograms    *ebpf.MapSpec `ebpf:"ln_programs"`
-	LnQps         *ebpf.MapSpec `ebpf:"ln_qps"`
-	LnQuestions   *ebpf.MapSpec `ebpf:"ln_questions"`
-	LnRegions     *ebpf.MapSpec `ebpf:"ln_regions"`
 	LnRequests    *ebpf.MapSpec `ebpf:"ln_requests"`
 	LnRetained    *ebpf.MapSpec `ebpf:"ln_retained"`
 	LnScratchpads *ebpf.MapSpec `ebpf:"ln_scratchpads"`
@@ -689,7 +479,6 @@ type rootMapSpecs struct {
 	LnSlotStats   *ebpf.MapSpec `ebpf:"ln_slot_stats"`
 	LnSlots       *ebpf.MapSpec `ebpf:"ln_slots"`
 	LnSplits      *ebpf.MapSpec `ebpf:"ln_splits"`
-	LnWaiting     *ebpf.MapSpec `ebpf:"ln_waiting"`
 }
 
 // rootVariableSpecs contains global variables before they are loaded into the kernel.
@@ -697,23 +486,19 @@ type rootMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type rootVariableSpecs struct {
 	LnCallKey        *ebpf.VariableSpec `ebpf:"ln_call_key"`
-	LnCallState      *ebpf.VariableSpec `ebpf:"ln_call_state_"`
 	LnCounter        *ebpf.VariableSpec `ebpf:"ln_counter_"`
-	LnCrcTables      *ebpf.VariableSpec `ebpf:"ln_crc_tables"`
 	LnGeneric        *ebpf.VariableSpec `ebpf:"ln_generic"`
 	LnHandedCount    *ebpf.VariableSpec `ebpf:"ln_handed_count"`
 	LnLimit          *ebpf.VariableSpec `ebpf:"ln_limit_"`
-	LnMessageState   *ebpf.VariableSpec `ebpf:"ln_message_state_"`
 	LnMode           *ebpf.VariableSpec `ebpf:"ln_mode_"`
+	LnModule         *ebpf.VariableSpec `ebpf:"ln_module_"`
 	LnProtocol       *ebpf.VariableSpec `ebpf:"ln_protocol_"`
-	LnQpState        *ebpf.VariableSpec `ebpf:"ln_qp_state_"`
 	LnSecret         *ebpf.VariableSpec `ebpf:"ln_secret"`
 	LnState          *ebpf.VariableSpec `ebpf:"ln_state_"`
 	LnUnknownReply   *ebpf.VariableSpec `ebpf:"ln_unknown_reply"`
 	LnVerdictEmpty   *ebpf.VariableSpec `ebpf:"ln_verdict_empty"`
 	LnVerifyChecksum *ebpf.VariableSpec `ebpf:"ln_verify_checksum"`
 	LnVersion        *ebpf.VariableSpec `ebpf:"ln_version_"`
-	LnWaitingCount   *ebpf.VariableSpec `ebpf:"ln_waiting_count"`
 }
 
 // rootObjects contains all objects after they have been loaded into the kernel.
@@ -738,21 +523,15 @@ func (o *rootObjects) Close() error {
 type rootMaps struct {
 	LnCallLog     *ebpf.Map `ebpf:"ln_call_log"`
 	LnCalls       *ebpf.Map `ebpf:"ln_calls"`
-	LnCopies      *ebpf.Map `ebpf:"ln_copies"`
 	LnCounters    *ebpf.Map `ebpf:"ln_counters"`
 	LnDispatch    *ebpf.Map `ebpf:"ln_dispatch"`
-	LnGranting    *ebpf.Map `ebpf:"ln_granting"`
 	LnHanded      *ebpf.Map `ebpf:"ln_handed"`
-	LnMessages    *ebpf.Map `ebpf:"ln_messages"`
+	LnHanding     *ebpf.Map `ebpf:"ln_handing"`
+	LnModules     *ebpf.Map `ebpf:"ln_modules"`
 	LnNextCall    *ebpf.Map `ebpf:"ln_next_call"`
 	LnOnces       *ebpf.Map `ebpf:"ln_onces"`
 	LnOwn         *ebpf.Map `ebpf:"ln_own"`
-	LnParts       *ebpf.Map `ebpf:"ln_parts"`
-	LnPasses      *ebpf.Map `ebpf:"ln_passes"`
 	LnPrograms    *ebpf.Map `ebpf:"ln_programs"`
-	LnQps         *ebpf.Map `ebpf:"ln_qps"`
-	LnQuestions   *ebpf.Map `ebpf:"ln_questions"`
-	LnRegions     *ebpf.Map `ebpf:"ln_regions"`
 	LnRequests    *ebpf.Map `ebpf:"ln_requests"`
 	LnRetained    *ebpf.Map `ebpf:"ln_retained"`
 	LnScratchpads *ebpf.Map `ebpf:"ln_scratchpads"`
@@ -761,28 +540,21 @@ type rootMaps struct {
 	LnSlotStats   *ebpf.Map `ebpf:"ln_slot_stats"`
 	LnSlots       *ebpf.Map `ebpf:"ln_slots"`
 	LnSplits      *ebpf.Map `ebpf:"ln_splits"`
-	LnWaiting     *ebpf.Map `ebpf:"ln_waiting"`
 }
 
 func (m *rootMaps) Close() error {
 	return _RootClose(
 		m.LnCallLog,
 		m.LnCalls,
-		m.LnCopies,
 		m.LnCounters,
 		m.LnDispatch,
-		m.LnGranting,
 		m.LnHanded,
-		m.LnMessages,
+		m.LnHanding,
+		m.LnModules,
 		m.LnNextCall,
 		m.LnOnces,
 		m.LnOwn,
-		m.LnParts,
-		m.LnPasses,
 		m.LnPrograms,
-		m.LnQps,
-		m.LnQuestions,
-		m.LnRegions,
 		m.LnRequests,
 		m.LnRetained,
 		m.LnScratchpads,
@@ -791,7 +563,6 @@ func (m *rootMaps) Close() error {
 		m.LnSlotStats,
 		m.LnSlots,
 		m.LnSplits,
-		m.LnWaiting,
 	)
 }
 
@@ -800,23 +571,19 @@ func (m *rootMaps) Close() error {
 // It can be passed to loadRootObjects or ebpf.CollectionSpec.LoadAndAssign.
 type rootVariables struct {
 	LnCallKey        *ebpf.Variable `ebpf:"ln_call_key"`
-	LnCallState      *ebpf.Variable `ebpf:"ln_call_state_"`
 	LnCounter        *ebpf.Variable `ebpf:"ln_counter_"`
-	LnCrcTables      *ebpf.Variable `ebpf:"ln_crc_tables"`
 	LnGeneric        *ebpf.Variable `ebpf:"ln_generic"`
 	LnHandedCount    *ebpf.Variable `ebpf:"ln_handed_count"`
 	LnLimit          *ebpf.Variable `ebpf:"ln_limit_"`
-	LnMessageState   *ebpf.Variable `ebpf:"ln_message_state_"`
 	LnMode           *ebpf.Variable `ebpf:"ln_mode_"`
+	LnModule         *ebpf.Variable `ebpf:"ln_module_"`
 	LnProtocol       *ebpf.Variable `ebpf:"ln_protocol_"`
-	LnQpState        *ebpf.Variable `ebpf:"ln_qp_state_"`
 	LnSecret         *ebpf.Variable `ebpf:"ln_secret"`
 	LnState          *ebpf.Variable `ebpf:"ln_state_"`
 	LnUnknownReply   *ebpf.Variable `ebpf:"ln_unknown_reply"`
 	LnVerdictEmpty   *ebpf.Variable `ebpf:"ln_verdict_empty"`
 	LnVerifyChecksum *ebpf.Variable `ebpf:"ln_verify_checksum"`
 	LnVersion        *ebpf.Variable `ebpf:"ln_version_"`
-	LnWaitingCount   *ebpf.Variable `ebpf:"ln_waiting_count"`
 }
 
 // rootPrograms contains all programs after they have been loaded into the kernel.
@@ -824,16 +591,12 @@ type rootVariables struct {
 // It can be passed to loadRootObjects or ebpf.CollectionSpec.LoadAndAssign.
 type rootPrograms struct {
 	LnHandOver *ebpf.Program `ebpf:"ln_hand_over"`
-	LnLater    *ebpf.Program `ebpf:"ln_later"`
-	LnRdma     *ebpf.Program `ebpf:"ln_rdma"`
 	LnRoot     *ebpf.Program `ebpf:"ln_root"`
 }
 
 func (p *rootPrograms) Close() error {
 	return _RootClose(
 		p.LnHandOver,
-		p.LnLater,
-		p.LnRdma,
 		p.LnRoot,
 	)
 }

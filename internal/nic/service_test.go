@@ -231,12 +231,12 @@ func TestAllCallsBusy(t *testing.T) {
 	c := dialNIC(t, n.Addr())
 	c.send(methodGet, []byte("key"), 64)
 	q := fake.receive()
-	var call rootLnCall
-	if err := n.objs.LnCalls.Lookup(uint32(q.id), &call); err != nil {
+	var call callsLnCall
+	if err := n.prog.LnCalls.Lookup(uint32(q.id), &call); err != nil {
 		t.Fatal(err)
 	}
-	for i := range n.objs.LnCalls.MaxEntries() {
-		if err := n.objs.LnCalls.Put(i, &call); err != nil {
+	for i := range n.prog.LnCalls.MaxEntries() {
+		if err := n.prog.LnCalls.Put(i, &call); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -246,8 +246,8 @@ func TestAllCallsBusy(t *testing.T) {
 	}
 	fake.answer(q, 0, 1, value("key", "x"))
 	c.receive()
-	for i := uint32(0); i < n.objs.LnCalls.MaxEntries(); i += 2 {
-		if err := n.objs.LnCalls.Put(i, &rootLnCall{}); err != nil {
+	for i := uint32(0); i < n.prog.LnCalls.MaxEntries(); i += 2 {
+		if err := n.prog.LnCalls.Put(i, &callsLnCall{}); err != nil {
 			t.Fatal(err)
 		}
 	}

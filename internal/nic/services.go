@@ -55,7 +55,7 @@ func (n *NIC) reserveServices(r *revision, services []backend.Service) (err erro
 	}
 	r.rec.ServiceCount = count
 	for i := range records {
-		if err := n.objs.LnServices.Put(r.rec.ServiceBase+uint32(i), &records[i]); err != nil {
+		if err := n.prog.LnServices.Put(r.rec.ServiceBase+uint32(i), &records[i]); err != nil {
 			return fmt.Errorf("write service record: %w", err)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 )
 
@@ -69,23 +68,14 @@ func (f stackFrames) check(t *testing.T, path []string, before int) {
 
 // The NIC's programs fit the stack that Linux 6.8 gives them.
 func TestStackOfOlderKernels(t *testing.T) {
-	spec, err := loadRoot()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range spec.Maps {
-		m.Pinning = ebpf.PinNone
-	}
-	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Programs: ebpf.ProgramOptions{LogLevel: ebpf.LogLevelStats}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	for name, p := range c.Programs {
-		t.Run(name, func(t *testing.T) {
-			f := framesOf(t, spec.Programs[name].Instructions, p.VerifierLog)
-			t.Log(f.bytes)
-			f.check(t, []string{name}, 0)
-		})
+	for _, m := range modules {
+		spec, c := verified(t, m, 0, 0)
+		for name, p := range c.Programs {
+			t.Run(name, func(t *testing.T) {
+				f := framesOf(t, spec.Programs[name].Instructions, p.VerifierLog)
+				t.Log(f.bytes)
+				f.check(t, []string{name}, 0)
+			})
+		}
 	}
 }

@@ -25,7 +25,7 @@ func (n *NIC) clearStats(slot uint32) error {
 	if err != nil {
 		return err
 	}
-	return n.objs.LnSlotStats.Put(slot, make([]rootLnStats, cpus))
+	return n.prog.LnSlotStats.Put(slot, make([]rootLnStats, cpus))
 }
 
 // Status reports every lambda on the NIC, by workload ID.
@@ -46,7 +46,7 @@ func (n *NIC) Status(context.Context) ([]backend.Status, error) {
 
 func (n *NIC) slotStats(slot uint32) (s backend.Stats, err error) {
 	var cpus []rootLnStats
-	if err := n.objs.LnSlotStats.Lookup(slot, &cpus); err != nil {
+	if err := n.prog.LnSlotStats.Lookup(slot, &cpus); err != nil {
 		return s, fmt.Errorf("read the counters of slot %d: %w", slot, err)
 	}
 	for _, c := range cpus {
@@ -91,7 +91,7 @@ func (n *NIC) Counters() (c Counters, err error) {
 		rootLnCounterLN_COUNT_ALIEN: &c.Alien,
 	} {
 		var cpus []uint64
-		if err := n.objs.LnCounters.Lookup(uint32(i), &cpus); err != nil {
+		if err := n.prog.LnCounters.Lookup(uint32(i), &cpus); err != nil {
 			return c, fmt.Errorf("read the counters of NIC %s: %w", n.rec.Interface, err)
 		}
 		for _, x := range cpus {

@@ -18,33 +18,38 @@ func TestStepsOfTheVerifier(t *testing.T) {
 	for unknown := range uint8(2) {
 		for verify := range uint8(2) {
 			t.Run(fmt.Sprintf("unknown_reply=%d verify_checksum=%d", unknown, verify), func(t *testing.T) {
-				spec, err := loadRoot()
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, m := range spec.Maps {
-					m.Pinning = ebpf.PinNone
-				}
-				for name, v := range map[string]any{"ln_unknown_reply": unknown, "ln_verify_checksum": verify, "ln_crc_tables": crcTables()} {
-					if err := spec.Variables[name].Set(v); err != nil {
-						t.Fatal(err)
-					}
-				}
-				c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Programs: ebpf.ProgramOptions{LogLevel: ebpf.LogLevelStats}})
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer c.Close()
-				for name, p := range c.Programs {
-					if steps := stepsOf(t, p.VerifierLog); steps > stepsMost {
-						t.Errorf("%s: %d steps, more than %d", name, steps, stepsMost)
-					} else {
-						t.Logf("%s: %d steps", name, steps)
+				for _, m := range modules {
+					_, c := verified(t, m, unknown, verify)
+					for name, p := range c.Programs {
+						if steps := stepsOf(t, p.VerifierLog); steps > stepsMost {
+							t.Errorf("%s: %d steps, more than %d", name, steps, stepsMost)
+						} else {
+							t.Logf("%s: %d steps", name, steps)
+						}
 					}
 				}
 			})
 		}
 	}
+}
+
+// verified loads a module of the NIC program on maps of its own, with the verifier's statistics.
+func verified(t *testing.T, m module, unknown, verify uint8) (*ebpf.CollectionSpec, *ebpf.Collection) {
+	t.Helper()
+	c := Config{UnknownError: unknown == 1, Verify: verify == 1}.withDefaults()
+	spec, err := m.prepare(c, c.constants())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range spec.Maps {
+		m.Pinning = ebpf.PinNone
+	}
+	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Programs: ebpf.ProgramOptions{LogLevel: ebpf.LogLevelStats}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(coll.Close)
+	return spec, coll
 }
 
 var stepsRE = regexp.MustCompile(`processed (\d+) insns`)

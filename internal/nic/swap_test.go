@@ -308,7 +308,7 @@ func TestPullNeverReachesAnotherLambda(t *testing.T) {
 	deploy(t, n, bundled(t, "web_server", workloads["web"], 1), probe(t, workloads["packet"], 7, packetSpec))
 	web := n.revision(workloads["web"])
 	web.rec.Prev = n.revision(workloads["packet"]).slot
-	if err := n.objs.LnSlots.Put(web.slot, &web.rec); err != nil {
+	if err := n.prog.LnSlots.Put(web.slot, &web.rec); err != nil {
 		t.Fatal(err)
 	}
 	first := api.Header{Revision: 7, Length: 10, Count: 2}

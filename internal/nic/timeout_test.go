@@ -184,14 +184,14 @@ func TestCallIsDue(t *testing.T) {
 // age makes a call have begun so much earlier.
 func age(t *testing.T, n *NIC, index uint32, by time.Duration) {
 	t.Helper()
-	var c rootLnCall
-	err := n.objs.LnCalls.Lookup(index, &c)
+	var c callsLnCall
+	err := n.prog.LnCalls.Lookup(index, &c)
 	c.BeganNs -= uint64(by)
 	if c.DeadlineNs != math.MaxUint64 {
 		c.DeadlineNs -= uint64(by)
 	}
 	if err == nil {
-		err = n.objs.LnCalls.Put(index, &c)
+		err = n.prog.LnCalls.Put(index, &c)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -253,9 +253,9 @@ func begin(t *testing.T, n *NIC, frame []byte) {
 func lastCall(t *testing.T, n *NIC) uint32 {
 	t.Helper()
 	var next, entry uint64
-	err := n.objs.LnNextCall.Lookup(uint32(0), &next)
+	err := n.prog.LnNextCall.Lookup(uint32(0), &next)
 	if err == nil {
-		err = n.objs.LnCallLog.Lookup(uint32(next-1)%n.objs.LnCallLog.MaxEntries(), &entry)
+		err = n.prog.LnCallLog.Lookup(uint32(next-1)%n.prog.LnCallLog.MaxEntries(), &entry)
 	}
 	if err != nil || entry>>20 != next-1 {
 		t.Fatalf("the log of calls: %d was last, entry %#x, %v", next-1, entry, err)

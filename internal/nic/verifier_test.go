@@ -17,13 +17,17 @@ import (
 	"github.com/lambdanic/lambdanic/internal/kernel"
 )
 
-// A kernel that does not take the root program gets one line, with the verifier's last word; who debugs gets all of it.
+// A kernel that does not take the NIC program gets one line, with the verifier's last word; who debugs gets all of it.
 func TestRefused(t *testing.T) {
 	c := testConfig(t)
 	var log bytes.Buffer
 	c.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	c.alter = func(spec *ebpf.CollectionSpec) {
-		insns := spec.Programs["ln_rdma"].Instructions
+		rdma := spec.Programs["ln_rdma_module"]
+		if rdma == nil {
+			return // another module
+		}
+		insns := rdma.Instructions
 		i := slices.IndexFunc(insns, func(insn asm.Instruction) bool { return insn.IsBuiltinCall() })
 		insns[i].Constant = int64(asm.FnOverrideReturn) // which XDP has not
 	}

@@ -17,12 +17,12 @@ import (
 )
 
 // waiting are the packets that wait for the host now.
-func waiting(t testing.TB, n *NIC) map[uint64]rootLnLate {
+func waiting(t testing.TB, n *NIC) map[uint64]stageLnLate {
 	t.Helper()
-	list := map[uint64]rootLnLate{}
+	list := map[uint64]stageLnLate{}
 	var key uint64
-	var late rootLnLate
-	for i := n.objs.LnWaiting.Iterate(); i.Next(&key, &late); {
+	var late stageLnLate
+	for i := n.prog.stage.LnWaiting.Iterate(); i.Next(&key, &late); {
 		list[key] = late
 	}
 	return list
@@ -69,7 +69,7 @@ func wantGrey(t testing.TB, conn *net.UDPConn) {
 }
 
 // goOn does what pacer does with a packet that goes on later: the action, and the packet.
-func goOn(t testing.TB, n *NIC, late rootLnLate) (action string, frame []byte) {
+func goOn(t testing.TB, n *NIC, late stageLnLate) (action string, frame []byte) {
 	t.Helper()
 	packet, err := binary.Append(nil, binary.NativeEndian, &late)
 	if err != nil {
@@ -81,7 +81,7 @@ func goOn(t testing.TB, n *NIC, late rootLnLate) (action string, frame []byte) {
 	binary.NativeEndian.PutUint32(context[12:], uint32(n.rec.Index))
 	opts := ebpf.RunOptions{Data: packet, DataOut: make([]byte, 4096), Context: context}
 	err = veth.InNamed(n.rec.Namespace, func() error {
-		verdict, err := n.objs.LnLater.Run(&opts)
+		verdict, err := n.prog.parts["stage"].Programs["ln_later"].Run(&opts)
 		action = verdicts[verdict]
 		return err
 	})
@@ -98,13 +98,13 @@ func goOn(t testing.TB, n *NIC, late rootLnLate) (action string, frame []byte) {
 }
 
 // onlyOne is the packet that waits.
-func onlyOne(t testing.TB, n *NIC) rootLnLate {
+func onlyOne(t testing.TB, n *NIC) stageLnLate {
 	t.Helper()
 	wantWaiting(t, n, 1)
 	for _, late := range waiting(t, n) {
 		return late
 	}
-	return rootLnLate{}
+	return stageLnLate{}
 }
 
 // A packet that runs in vain waits on, as it came and no longer than before; it goes once.
@@ -221,7 +221,7 @@ func TestWaitingExpires(t *testing.T) {
 		}
 		eventually(t, "its time is over", func() bool { // it may be running just now
 			late.Until = 1
-			_ = n.objs.LnWaiting.Update(key, &late, ebpf.UpdateExist)
+			_ = n.prog.stage.LnWaiting.Update(key, &late, ebpf.UpdateExist)
 			return len(waiting(t, n)) == 0
 		})
 	}

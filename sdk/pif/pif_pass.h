@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a match stage and the root (bpf/pass.h) agree on. A run of the stage is one pass of one packet. Where that is cloned, or
- * has to wait, the root runs the stage once more: on the clone, or when the host may have written what is waited for.
+ * What a match stage and the NIC program (bpf/stage) agree on. A run of the stage is one pass of one packet. Where that is cloned, or
+ * has to wait, it runs the stage once more: on the clone, or when the host may have written what is waited for.
  */
 #ifndef PIF_PASS_H
 #define PIF_PASS_H

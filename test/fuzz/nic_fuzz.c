@@ -15,6 +15,11 @@
 
 #include "../../bpf/root.bpf.c"
 
+#include "../../bpf/calls/calls.bpf.c"
+#include "../../bpf/messages/messages.bpf.c"
+#include "../../bpf/once/once.bpf.c"
+#include "../../bpf/rdma/rdma.bpf.c"
+
 #define BUFFER 8192
 #define HEAD_ROOM 256
 #define PACKET_ROOM 3000 /* as far as a packet may grow */
@@ -271,10 +276,16 @@ static int run(struct xdp_md *ctx, __u32 slot, int *verdict)
 
 int fuzz_tail_call(struct xdp_md *ctx, const void *map, __u32 slot, int *verdict)
 {
-	if (map != &ln_parts)
+	static int (*const modules[LN_MODULE_MAX])(struct xdp_md *) = {
+		[LN_MODULE_MESSAGES] = ln_messages_module, [LN_MODULE_ONCE] = ln_once_module,
+		[LN_MODULE_CALLS] = ln_calls_module,	   [LN_MODULE_RDMA] = ln_rdma_module,
+		[LN_MODULE_REGIONS] = ln_regions_module,
+	};
+
+	if (map != &ln_modules)
 		return run(ctx, slot, verdict);
-	check(slot == LN_PART_RDMA);
-	*verdict = ln_rdma(ctx);
+	check(slot < LN_MODULE_MAX && modules[slot]);
+	*verdict = modules[slot](ctx);
 	return 0;
 }
 

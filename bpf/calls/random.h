@@ -6,7 +6,7 @@
 #ifndef LN_RANDOM_H
 #define LN_RANDOM_H
 
-#include "maps.h"
+#include "../maps.h"
 
 static __always_inline __u64 ln_rotate(__u64 x, int by)
 {

@@ -1,11 +1,10 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* A packet's way through the match stage: once, a second time as its clone, and again when it waited for the host. */
-#ifndef LN_PASS_H
-#define LN_PASS_H
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+//go:build ignore
 
+/* A packet's way through the match stage: once, a second time as its clone, and again when it waited for the host. */
+#include "../match.h"
+#include "../run.h"
 #include "late.h"
-#include "match.h"
-#include "run.h"
 
 /* What a stage returned that is no way for a packet. */
 static __always_inline void ln_stage_fault(struct ln_stats *stats, int verdict)
@@ -15,7 +14,8 @@ static __always_inline void ln_stage_fault(struct ln_stats *stats, int verdict)
 }
 
 /* Lets a packet leave, if it may. Returns the XDP action. */
-LN_GLOBAL int ln_stage_leave(struct xdp_md *ctx, struct ln_scratch *scratch, const struct ln_slot *slot, int verdict)
+LN_GLOBAL int ln_stage_leave(struct xdp_md *ctx, struct ln_stage_scratch *scratch, const struct ln_slot *slot,
+			     int verdict)
 {
 	struct ln_stats *stats;
 	int action = XDP_DROP;
@@ -45,7 +45,7 @@ LN_GLOBAL int ln_stage_leave(struct xdp_md *ctx, struct ln_scratch *scratch, con
 }
 
 /* Runs the stage on the packet at hand. Where the same packet waits, this one takes its place. */
-static __always_inline int ln_stage_run(struct xdp_md *ctx, struct ln_scratch *scratch)
+static __always_inline int ln_stage_run(struct xdp_md *ctx, struct ln_stage_scratch *scratch)
 {
 	if (ln_waiting_count && !ln_late_save(ctx, scratch))
 		ln_wait_end(&scratch->late);
@@ -62,7 +62,7 @@ static __always_inline struct ln_pass *ln_stage_hand_over(const struct ln_slot *
 }
 
 /* Parks the packet at hand, with what it keeps if it is a clone. */
-static __noinline int ln_stage_wait(struct xdp_md *ctx, struct ln_scratch *scratch, const struct ln_slot *slot)
+static __noinline int ln_stage_wait(struct xdp_md *ctx, struct ln_stage_scratch *scratch, const struct ln_slot *slot)
 {
 	__u32 index = scratch->slot;
 	struct ln_stats *stats = bpf_map_lookup_elem(&ln_slot_stats, &index);
@@ -80,8 +80,8 @@ static __noinline int ln_stage_wait(struct xdp_md *ctx, struct ln_scratch *scrat
 }
 
 /* Runs the stage on the clone, which the packet at hand becomes. Returns what of the two leaves now. */
-static __always_inline int ln_stage_clone(struct xdp_md *ctx, struct ln_scratch *scratch, const struct ln_slot *slot,
-					  struct ln_pass *pass, int verdict)
+static __always_inline int ln_stage_clone(struct xdp_md *ctx, struct ln_stage_scratch *scratch,
+					  const struct ln_slot *slot, struct ln_pass *pass, int verdict)
 {
 	__u32 index = scratch->slot;
 	struct ln_stats *stats = bpf_map_lookup_elem(&ln_slot_stats, &index);
@@ -108,7 +108,7 @@ static __always_inline int ln_stage_clone(struct xdp_md *ctx, struct ln_scratch 
 }
 
 /* One pass of a packet, and its clone's. Returns the XDP action; LN_VERDICT_EMPTY where there is no stage. */
-static __noinline int ln_stage_serve(struct xdp_md *ctx, struct ln_scratch *scratch, const struct ln_slot *slot)
+static __noinline int ln_stage_serve(struct xdp_md *ctx, struct ln_stage_scratch *scratch, const struct ln_slot *slot)
 {
 	struct ln_pass *pass = ln_stage_hand_over(slot);
 	int verdict;
@@ -128,36 +128,9 @@ static __noinline int ln_stage_serve(struct xdp_md *ctx, struct ln_scratch *scra
 	return ln_stage_leave(ctx, scratch, slot, verdict);
 }
 
-/*
- * A datagram that no workload ID selects: the match stage's, where there is one. It sees plain UDP alone, so that no program of a
- * tenant's cuts the host off from its link, and none that is only on its way through this host.
- */
-static __noinline int ln_stage(struct xdp_md *ctx, const struct ln_packet *pkt)
-{
-	__u32 zero = 0, index = ln_match_stage();
-	struct ln_stats *stats = bpf_map_lookup_elem(&ln_slot_stats, &index);
-	struct ln_scratch *scratch = bpf_map_lookup_elem(&ln_scratchpads, &zero);
-	const struct ln_slot *slot = bpf_map_lookup_elem(&ln_slots, &index);
-	int action;
-
-	if (!index || !stats || !scratch || !slot || ln_save_flow(ctx, pkt, &scratch->flow) ||
-	    !ln_is_ours(&scratch->flow) || !ln_is_peer(&scratch->flow))
-		return XDP_PASS;
-	scratch->slot = index;
-	scratch->came = bpf_xdp_get_buff_len(ctx) - pkt->l3;
-	scratch->came_l3 = pkt->l4 - pkt->l3;
-	scratch->instance = 0;
-	scratch->until = 0;
-	action = ln_stage_serve(ctx, scratch, slot);
-	if (action == LN_VERDICT_EMPTY || action == XDP_PASS)
-		return XDP_PASS;
-	stats->requests++;
-	stats->bytes_in += pkt->udp_len;
-	return action;
-}
-
 /* A packet that waited: it runs once more, or has waited in vain. slot is NULL where its stage is gone. */
-static __always_inline int ln_wait_over(struct xdp_md *ctx, struct ln_scratch *scratch, const struct ln_slot *slot)
+static __always_inline int ln_wait_over(struct xdp_md *ctx, struct ln_stage_scratch *scratch,
+					const struct ln_slot *slot)
 {
 	__u32 zero = 0, index = scratch->slot;
 	struct ln_pass *pass = bpf_map_lookup_elem(&ln_passes, &zero);
@@ -178,7 +151,7 @@ static __always_inline int ln_wait_over(struct xdp_md *ctx, struct ln_scratch *s
 }
 
 /* Puts before the packet, in 32 bits, the index of the interface that it leaves by. */
-static __always_inline int ln_stage_tell(struct xdp_md *ctx, const struct ln_scratch *scratch, int action)
+static __always_inline int ln_stage_tell(struct xdp_md *ctx, const struct ln_stage_scratch *scratch, int action)
 {
 	void *data, *end;
 
@@ -194,11 +167,45 @@ static __always_inline int ln_stage_tell(struct xdp_md *ctx, const struct ln_scr
 	return action;
 }
 
-/* Does what late.h describes, and tells pacer the action and the packet. */
-static __always_inline int ln_go_on(struct xdp_md *ctx)
+/*
+ * A datagram that no workload ID selects: the match stage's, where there is one. It sees plain UDP alone, so that no program of a
+ * tenant's cuts the host off from its link, and none that is only on its way through this host.
+ */
+SEC("xdp.frags")
+int ln_stage_module(struct xdp_md *ctx)
 {
 	__u32 zero = 0, index = ln_match_stage();
-	struct ln_scratch *scratch = bpf_map_lookup_elem(&ln_scratchpads, &zero);
+	struct ln_stats *stats = bpf_map_lookup_elem(&ln_slot_stats, &index);
+	struct ln_stage_scratch *scratch = bpf_map_lookup_elem(&ln_stage_scratchpads, &zero);
+	const struct ln_slot *slot = bpf_map_lookup_elem(&ln_slots, &index);
+	struct ln_packet pkt;
+	int action;
+
+	if (!index || !stats || !scratch || !slot || ln_parse(ctx, &pkt) || ln_save_flow(ctx, &pkt, &scratch->flow) ||
+	    !ln_is_ours(&scratch->flow) || !ln_is_peer(&scratch->flow))
+		return XDP_PASS;
+	scratch->slot = index;
+	scratch->came = bpf_xdp_get_buff_len(ctx) - pkt.l3;
+	scratch->came_l3 = pkt.l4 - pkt.l3;
+	scratch->instance = 0;
+	scratch->until = 0;
+	action = ln_stage_serve(ctx, scratch, slot);
+	if (action == LN_VERDICT_EMPTY || action == XDP_PASS)
+		return XDP_PASS;
+	stats->requests++;
+	stats->bytes_in += pkt.udp_len;
+	return action;
+}
+
+/*
+ * A packet goes on: does what late.h describes, and tells pacer the action and the packet. Run by pacer, attached nowhere, and
+ * never handed over to.
+ */
+SEC("xdp.frags")
+int ln_later(struct xdp_md *ctx)
+{
+	__u32 zero = 0, index = ln_match_stage();
+	struct ln_stage_scratch *scratch = bpf_map_lookup_elem(&ln_stage_scratchpads, &zero);
 	const struct ln_slot *slot = bpf_map_lookup_elem(&ln_slots, &index);
 	struct ln_late *late;
 	int action;
@@ -226,5 +233,3 @@ static __always_inline int ln_go_on(struct xdp_md *ctx)
 	}
 	return ln_stage_tell(ctx, scratch, action);
 }
-
-#endif

@@ -7,17 +7,11 @@
 #ifndef LN_ONCE_H
 #define LN_ONCE_H
 
+#include "../maps.h"
 #include "maps.h"
 #include "once_table.h"
 
 _Static_assert(LN_ONCE_ANSWER == LN_RPC_MAX_PAYLOAD, "layout.h does not include rpc_wire.h");
-
-enum ln_once_arrival {
-	LN_ONCE_NEW, /* to be run */
-	LN_ONCE_UNDERWAY, /* to be dropped: the answer comes by itself, or the client has it */
-	LN_ONCE_ANSWERED, /* to be answered by ln_once_replay() */
-	LN_ONCE_FULL,
-};
 
 struct ln_answer {
 	__u8 type;
@@ -58,42 +52,6 @@ static __always_inline struct ln_once_bucket *ln_once_named(const struct ln_flow
 
 	*way = number & (LN_ONCE_WAYS - 1);
 	return bpf_map_lookup_elem(&ln_onces, &bucket);
-}
-
-/* Looks the request up, or begins it. flow->once then names its record. */
-LN_GLOBAL int ln_once_arrive(struct ln_flow *flow)
-{
-	__u64 now = bpf_ktime_get_coarse_ns();
-	int arrival = LN_ONCE_UNDERWAY;
-	struct ln_once_key key = {};
-	struct ln_once_bucket *b;
-	__u32 way, bucket;
-
-	if (!flow)
-		return LN_ONCE_FULL;
-	ln_once_key_of(flow, &key);
-	b = ln_once_home(&key, &bucket);
-	if (!b)
-		return LN_ONCE_FULL;
-	bpf_spin_lock(&b->lock);
-	way = ln_once_find(b->way, &key, now);
-	if (way < LN_ONCE_WAYS) {
-		b->way[way].expires_ns = now + LN_ONCE_NS;
-		if (b->way[way].state == LN_ONCE_DONE) {
-			b->way[way].users++;
-			arrival = LN_ONCE_ANSWERED;
-		}
-	} else {
-		way = ln_once_choose(b->way, key.workload, now);
-		arrival = LN_ONCE_FULL;
-		if (way < LN_ONCE_WAYS) {
-			ln_once_take(&b->way[way], &key, now);
-			arrival = LN_ONCE_NEW;
-		}
-	}
-	bpf_spin_unlock(&b->lock);
-	flow->once = 1 + bucket * LN_ONCE_WAYS + way;
-	return arrival;
 }
 
 /* Remembers the answer whose bytes stand at offset at of the packet. */
@@ -158,37 +116,6 @@ LN_GLOBAL int ln_once_release(struct ln_flow *flow, __u32 running)
 		b->way[way].state = LN_ONCE_RELEASED;
 	bpf_spin_unlock(&b->lock);
 	return 0;
-}
-
-/* Puts the remembered answer at offset at of the packet, which has room for it; and what its header says into answer. 0, or -1. */
-LN_GLOBAL int ln_once_recall(struct xdp_md *ctx, struct ln_flow *flow, __u32 at, struct ln_answer *answer)
-{
-	struct ln_once_bucket *b;
-	const struct ln_once *r;
-	__u32 way;
-	__u64 len;
-	int err = -1;
-
-	if (!flow || !answer)
-		return -1;
-	b = ln_once_named(flow, &way);
-	if (!b)
-		return -1;
-	r = &b->way[way]; /* as ln_once_arrive() holds it, nobody writes it */
-	len = r->length;
-	answer->type = r->type;
-	answer->code = r->code;
-	answer->length = len;
-	answer->revision = r->revision;
-	answer->message_len = r->message_len;
-	if (len <= flow->room && len <= LN_ONCE_ANSWER) {
-		ln_opaque(len);
-		err = len ? (int)bpf_xdp_store_bytes(ctx, at, b->answer[way], len) : 0;
-	}
-	bpf_spin_lock(&b->lock);
-	b->way[way].users--;
-	bpf_spin_unlock(&b->lock);
-	return err;
 }
 
 #endif

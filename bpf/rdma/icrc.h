@@ -7,8 +7,9 @@
 #ifndef LN_ICRC_H
 #define LN_ICRC_H
 
-#include "reply.h"
-#include "roce_wire.h"
+#include "../reply.h"
+#include "../roce_wire.h"
+#include "maps.h"
 
 /* Table i holds the CRCs of a byte with i zeros behind it. */
 const volatile __u32 ln_crc_tables[LN_ROCE_CRC_SLICE][256];
@@ -69,7 +70,7 @@ LN_GLOBAL __u32 ln_crc_linear(struct xdp_md *ctx, __u32 off, __u32 len, __u32 cr
 LN_GLOBAL __u32 ln_crc_buffer(__u32 n, __u32 crc)
 {
 	__u32 zero = 0, at = 0;
-	struct ln_scratch *scratch = bpf_map_lookup_elem(&ln_scratchpads, &zero);
+	struct ln_rdma_scratch *scratch = bpf_map_lookup_elem(&ln_rdma_scratchpads, &zero);
 
 	if (!scratch)
 		return 0;
@@ -84,7 +85,7 @@ LN_GLOBAL __u32 ln_crc_buffer(__u32 n, __u32 crc)
 LN_GLOBAL __u32 ln_crc_chunks(struct xdp_md *ctx, __u32 off, __u32 len, __u32 crc)
 {
 	__u32 zero = 0, n;
-	struct ln_scratch *scratch = bpf_map_lookup_elem(&ln_scratchpads, &zero);
+	struct ln_rdma_scratch *scratch = bpf_map_lookup_elem(&ln_rdma_scratchpads, &zero);
 
 	if (!scratch)
 		return 0;

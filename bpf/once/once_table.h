@@ -7,7 +7,7 @@
 #ifndef LN_ONCE_TABLE_H
 #define LN_ONCE_TABLE_H
 
-#include "layout.h"
+#include "../layout.h"
 
 /* Whose request it is. */
 struct ln_once_key {

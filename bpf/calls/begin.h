@@ -1,23 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * External calls: a lambda's request to a service on the network, sent and answered in the NIC program. A call's record is
- * found by its service's own 16-bit request ID, or, where the protocol has none, by the source port. Both are random, and
- * an answer has to come from the server that was asked: who cannot see the request cannot forge its answer (RFC 5452
- * reasons alike for DNS), and a late reply to an earlier use of a record finds nobody.
- */
-#ifndef LN_CALL_H
-#define LN_CALL_H
+/* Begins an external call: the epilogue of a lambda that asked for one. */
+#ifndef LN_CALLS_BEGIN_H
+#define LN_CALLS_BEGIN_H
 
+#include "../reply.h"
+#include "../route.h"
+#include "ports.h"
 #include "random.h"
-#include "reply.h"
-
-/* The frame header of memcached's UDP protocol, which its text and binary protocols share (memcached's doc/protocol.txt). */
-struct ln_memcached {
-	__be16 request;
-	__be16 sequence;
-	__be16 total;
-	__be16 reserved;
-};
 
 #define LN_CALL_TRIES 64
 #define LN_CALL_GRACE_NS 50000000ULL
@@ -34,18 +23,6 @@ struct ln_outgoing {
 	__u16 pad;
 	__u32 pad2;
 };
-
-/* Whether a datagram to this port could answer a call. */
-static __always_inline int ln_is_call_port(__u16 port)
-{
-	return (__u16)(port - LN_CALL_PORT) < LN_CALL_PORTS + LN_MAX_RAW_CALLS;
-}
-
-/* Bytes before what the lambda sees of it. */
-static __always_inline __u32 ln_call_frame(__u16 port)
-{
-	return (__u16)(port - LN_CALL_PORT) < LN_CALL_PORTS ? sizeof(struct ln_memcached) : 0;
-}
 
 /*
  * Takes a record for a call, from a random one on; NULL when all that were tried are in use. pacer tells the client that its
@@ -96,25 +73,6 @@ static __always_inline struct ln_call *ln_call_claim(const struct ln_service *sv
 	if (svc->id_len)
 		out->id = ln_random(~out->number);
 	return call;
-}
-
-/* Finds the next hop to a service, from one of our own addresses of its family; 0, or not where there is none. */
-static __always_inline int ln_next_hop(struct xdp_md *ctx, struct bpf_fib_lookup *fib, const struct ln_service *svc,
-				       const volatile void *from)
-{
-	fib->ifindex = ctx->ingress_ifindex;
-	fib->l4_protocol = IPPROTO_UDP;
-	if (svc->ipv6) {
-		fib->family = 10; /* AF_INET6 */
-		ln_copy_addr(fib->ipv6_src, from);
-		ln_copy_addr(fib->ipv6_dst, svc->addr);
-	} else {
-		fib->family = 2; /* AF_INET */
-		fib->ipv4_src = *(const volatile __be32 *)from;
-		fib->ipv4_dst = *(__be32 *)svc->addr;
-	}
-	/* It leaves the source as it is, and puts the gateway in the destination's place. */
-	return bpf_fib_lookup(ctx, fib, sizeof(*fib), 0) != BPF_FIB_LKUP_RET_SUCCESS;
 }
 
 /* Writes the request ID into a datagram of protocol raw, whose bytes begin at offset at. */
@@ -282,107 +240,6 @@ LN_GLOBAL int ln_call_begin(struct xdp_md *ctx, struct ln_flow *flow, struct ln_
 	/* A full barrier: whoever sees the record waiting also sees what is in it. */
 	__sync_lock_test_and_set(&call->state, action < 0 ? 0 : out.number << 16 | LN_CALL_WAITING);
 	return action;
-}
-
-/* Whether a datagram comes from a server. */
-static __always_inline int ln_is_from(struct xdp_md *ctx, const struct ln_packet *pkt, const struct ln_service *svc)
-{
-	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
-	struct ipv6hdr *ip6 = data + sizeof(struct ethhdr);
-	struct iphdr *ip4 = data + sizeof(struct ethhdr);
-
-	if (svc->port != pkt->sport || svc->ipv6 != (pkt->l3_proto == bpf_htons(ETH_P_IPV6)) ||
-	    pkt->l3 != sizeof(struct ethhdr))
-		return 0;
-	if (!svc->ipv6)
-		return (void *)(ip4 + 1) <= end && ip4->saddr == *(__be32 *)svc->addr;
-	return (void *)(ip6 + 1) <= end && ((__u64 *)&ip6->saddr)[0] == ((__u64 *)svc->addr)[0] &&
-	       ((__u64 *)&ip6->saddr)[1] == ((__u64 *)svc->addr)[1];
-}
-
-/* Whether an answer, whose bytes begin at offset at, has its request's ID. */
-static __always_inline int ln_has_id(struct xdp_md *ctx, const struct ln_service *svc, __u64 id, __u32 at)
-{
-	__u64 got = 0;
-
-	switch (svc->id_len) {
-	case 2:
-		return !bpf_xdp_load_bytes(ctx, at + svc->id_at, &got, 2) && got == (__u16)id;
-	case 4:
-		return !bpf_xdp_load_bytes(ctx, at + svc->id_at, &got, 4) && got == (__u32)id;
-	case 8:
-		return !bpf_xdp_load_bytes(ctx, at + svc->id_at, &got, 8) && got == id;
-	}
-	return 1;
-}
-
-/* The record that a datagram to one of the calls' ports names. Sets in how many datagrams its server answers. */
-static __always_inline __u32 ln_call_index(struct xdp_md *ctx, const struct ln_packet *pkt, __be16 *total)
-{
-	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
-	__u32 l4 = pkt->l4, port = bpf_ntohs(pkt->dport);
-	const struct ln_memcached *frame;
-
-	*total = bpf_htons(1);
-	if (!ln_call_frame(port))
-		return LN_MAX_CALLS + port - LN_RAW_PORT;
-	if (l4 > 0xff || pkt->udp_len < sizeof(struct udphdr) + sizeof(*frame))
-		return LN_CALL_NONE;
-	frame = data + l4 + sizeof(struct udphdr);
-	if ((void *)(frame + 1) > end)
-		return LN_CALL_NONE;
-	*total = frame->total;
-	return bpf_ntohs(frame->request);
-}
-
-/*
- * Finds the call that a datagram answers and takes it out of flight, with the flow that waits for it. Returns its slot;
- * 0 for a stray or a forged one, which are counted.
- */
-LN_GLOBAL __u32 ln_call_end(struct xdp_md *ctx, const struct ln_packet *pkt, struct ln_flow *flow,
-			    struct ln_request *req)
-{
-	const struct ln_service *svc;
-	__u32 index, slot, retries;
-	struct ln_call *call;
-	__u64 state, seen;
-	__be16 total;
-
-	if (!pkt || !flow || !req)
-		return 0;
-	index = ln_call_index(ctx, pkt, &total);
-	call = bpf_map_lookup_elem(&ln_calls, &index);
-	if (!call)
-		goto stray;
-	state = *(volatile __u64 *)&call->state;
-	if (LN_CALL_STATE(state) != LN_CALL_WAITING || call->port != pkt->dport)
-		goto stray;
-	svc = bpf_map_lookup_elem(&ln_services, &call->service);
-	if (!svc)
-		goto stray;
-	if (!ln_is_from(ctx, pkt, svc) ||
-	    !ln_has_id(ctx, svc, call->id, pkt->l4 + sizeof(struct udphdr) + ln_call_frame(bpf_ntohs(pkt->dport)))) {
-		ln_count(LN_COUNT_FORGED);
-		return 0;
-	}
-	/* First the copy, then the claim: a record that was reused meanwhile has another state. */
-	*flow = call->flow;
-	slot = call->slot;
-	retries = call->retries;
-	req->match.cookie[0] = call->cookie[0];
-	req->match.cookie[1] = call->cookie[1];
-	req->out_status = total == bpf_htons(1) ? 0 : LN_CODE_TOO_LARGE;
-	seen = __sync_val_compare_and_swap(&call->state, state, 0);
-	if (seen == state + LN_CALL_ONE_FAILED) /* pacer is sending it again just now */
-		seen = __sync_val_compare_and_swap(&call->state, seen, 0) - LN_CALL_ONE_FAILED;
-	if (seen != state)
-		goto stray;
-	if (retries)
-		bpf_map_delete_elem(&ln_retained, &index);
-	return slot;
-stray:
-	ln_count(LN_COUNT_STRAY);
-	return 0;
 }
 
 #endif

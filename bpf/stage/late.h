@@ -3,31 +3,18 @@
  * Packets of a match stage that go on later, when no packet comes that would carry them: one that waits for the host, and one whose
  * clone went first, as XDP sends one packet for each that came. Those that wait are in ln_waiting, the others pass through
  * ln_copies. From there, pacer (host/late.c) gives each to ln_later as a packet that begins with its struct ln_late, and does with
- * the result what the action says. The root keeps the flow with the packet, so what the stage makes of it is checked as ever.
+ * the result what the action says. This module keeps the flow with the packet, so what the stage makes of it is checked as ever.
  */
 #ifndef LN_LATE_H
 #define LN_LATE_H
 
+#include "../copy.h"
 #include "stage.h"
+
+volatile __u32 ln_waiting_count; /* packets in ln_waiting */
 
 #define LN_LATE_HEAD __builtin_offsetof(struct ln_late, bytes)
 #define LN_EEXIST 17
-
-/* The mixing is FNV-1a's, on words. */
-LN_GLOBAL __u64 ln_late_digest(const struct ln_late *late)
-{
-	__u64 digest, word;
-
-	if (!late)
-		return 0;
-	digest = 0xcbf29ce484222325ULL ^ late->pass.instance;
-	for (__u32 i = 0; i < LN_LATE_BYTES / sizeof(word) && i * sizeof(word) < late->size; i++) {
-		__builtin_memcpy(&word, late->bytes + i * sizeof(word), sizeof(word));
-		digest = (digest ^ word) * 0x100000001b3ULL;
-		digest ^= digest >> 29;
-	}
-	return digest;
-}
 
 /*
  * What tells packets apart: all of them but IPv4's identification and header checksum, since who sends a packet once more
@@ -51,21 +38,8 @@ static __always_inline __u64 ln_late_key(struct ln_late *late, __u32 l3)
 	return key;
 }
 
-/* Copies the packet at hand; -1 where it is too long. */
-static __always_inline int ln_late_load(struct xdp_md *ctx, struct ln_late *late)
-{
-	__u32 len = bpf_xdp_get_buff_len(ctx), last;
-
-	if (!ln_length_fits(len, LN_LATE_BYTES))
-		return -1;
-	last = (len - 1) & ~7U;
-	__builtin_memset(late->bytes + last, 0, sizeof(__u64)); /* of the last word, what is behind the packet */
-	late->size = len;
-	return bpf_xdp_load_bytes(ctx, 0, late->bytes, len);
-}
-
 /* Saves the packet at hand as it is; -1 where it is too long. */
-LN_GLOBAL int ln_late_save(struct xdp_md *ctx, struct ln_scratch *scratch)
+LN_GLOBAL int ln_late_save(struct xdp_md *ctx, struct ln_stage_scratch *scratch)
 {
 	struct ln_late *late;
 	__u32 l3;
@@ -86,7 +60,7 @@ LN_GLOBAL int ln_late_save(struct xdp_md *ctx, struct ln_scratch *scratch)
 }
 
 /* Lets the saved packet wait for the host; -1 where there is no room for it. */
-static __always_inline int ln_wait_begin(struct ln_scratch *scratch, const struct ln_slot *slot)
+static __always_inline int ln_wait_begin(struct ln_stage_scratch *scratch, const struct ln_slot *slot)
 {
 	struct ln_late *late = &scratch->late;
 	long err;
@@ -112,7 +86,7 @@ static __always_inline int ln_wait_end(const struct ln_late *late)
 }
 
 /* Leaves it to pacer to send the saved packet; -1 where pacer is too far behind. */
-static __always_inline int ln_copy(struct ln_scratch *scratch, const struct ln_slot *slot, __u32 verdict)
+static __always_inline int ln_copy(struct ln_stage_scratch *scratch, const struct ln_slot *slot, __u32 verdict)
 {
 	struct ln_late *late = &scratch->late;
 	__u32 size = late->size;
@@ -124,42 +98,6 @@ static __always_inline int ln_copy(struct ln_scratch *scratch, const struct ln_s
 	if (size > LN_LATE_BYTES)
 		return -1;
 	return bpf_ringbuf_output(&ln_copies, late, LN_LATE_HEAD + size, 0) ? -1 : 0;
-}
-
-/*
- * What the host's stack is to get comes to this program again where that is attached in generic mode
- * (netif_receive_generic_xdp() in net/core/dev.c), and then has to pass: these two find it again by all of its bytes.
- */
-LN_GLOBAL int ln_handed_begin(struct xdp_md *ctx)
-{
-	__u32 zero = 0;
-	struct ln_scratch *scratch = bpf_map_lookup_elem(&ln_scratchpads, &zero);
-	__u64 key;
-
-	if (!scratch || ln_late_load(ctx, &scratch->late))
-		return -1;
-	scratch->late.pass.instance = 0;
-	key = ln_late_digest(&scratch->late);
-	if (bpf_map_update_elem(&ln_handed, &key, &zero, BPF_NOEXIST))
-		return -1;
-	__sync_fetch_and_add(&ln_handed_count, 1);
-	return 0;
-}
-
-LN_GLOBAL int ln_handed_end(struct xdp_md *ctx)
-{
-	__u32 zero = 0;
-	struct ln_scratch *scratch = bpf_map_lookup_elem(&ln_scratchpads, &zero);
-	__u64 key;
-
-	if (!scratch || ln_late_load(ctx, &scratch->late))
-		return -1;
-	scratch->late.pass.instance = 0;
-	key = ln_late_digest(&scratch->late);
-	if (bpf_map_delete_elem(&ln_handed, &key))
-		return -1;
-	__sync_fetch_and_add(&ln_handed_count, -1);
-	return 0;
 }
 
 #endif

@@ -7,7 +7,7 @@
 #ifndef LN_GRANT_H
 #define LN_GRANT_H
 
-#include "layout.h"
+#include "../layout.h"
 
 /* 1 where a is less than b, both below 2^63, without a branch: the verifier would follow each of them both ways. */
 static inline __attribute__((always_inline)) __u64 ln_grant_less(__u64 a, __u64 b)

@@ -7,7 +7,10 @@
 #ifndef LN_STAGE_H
 #define LN_STAGE_H
 
-#include "call.h"
+#include "../calls/ports.h"
+#include "../reply.h"
+#include "../route.h"
+#include "maps.h"
 
 static __always_inline int ln_same_addr(const __u8 *a, const __u8 *b)
 {
@@ -71,7 +74,7 @@ static __always_inline const struct ln_service *ln_stage_service(const struct ln
 }
 
 /* Remembers who waits for a service's answer. */
-LN_GLOBAL int ln_stage_remember(struct ln_scratch *scratch, const struct ln_service *svc, __u32 workload)
+LN_GLOBAL int ln_stage_remember(struct ln_stage_scratch *scratch, const struct ln_service *svc, __u32 workload)
 {
 	struct ln_question *question;
 	struct ln_asker asker = { .workload = workload };
@@ -92,7 +95,7 @@ LN_GLOBAL int ln_stage_remember(struct ln_scratch *scratch, const struct ln_serv
 }
 
 /* A packet to a service. It comes from the address that was asked, and from no port whose replies are another lambda's. */
-LN_GLOBAL int ln_stage_ask(struct xdp_md *ctx, struct ln_scratch *scratch, const struct ln_service *svc, __u32 l3)
+LN_GLOBAL int ln_stage_ask(struct xdp_md *ctx, struct ln_stage_scratch *scratch, const struct ln_service *svc, __u32 l3)
 {
 	struct bpf_fib_lookup fib = {};
 	struct ethhdr *eth;
@@ -128,7 +131,7 @@ static __always_inline struct ln_question *ln_stage_question(const struct ln_flo
 }
 
 /* A service's answer to who asked: from the service, to where the query came from, in time (RFC 5452 reasons alike for DNS). */
-LN_GLOBAL int ln_stage_answer(struct xdp_md *ctx, struct ln_scratch *scratch, __u32 workload, __u32 l3)
+LN_GLOBAL int ln_stage_answer(struct xdp_md *ctx, struct ln_stage_scratch *scratch, __u32 workload, __u32 l3)
 {
 	struct ln_asker asker = { .workload = workload };
 	const struct ln_flow *came;
@@ -147,7 +150,7 @@ LN_GLOBAL int ln_stage_answer(struct xdp_md *ctx, struct ln_scratch *scratch, __
 }
 
 /* What the stage sends to the wire. Returns the XDP action. */
-LN_GLOBAL int ln_stage_send(struct xdp_md *ctx, struct ln_scratch *scratch, const struct ln_slot *slot)
+LN_GLOBAL int ln_stage_send(struct xdp_md *ctx, struct ln_stage_scratch *scratch, const struct ln_slot *slot)
 {
 	const struct ln_service *svc;
 	struct ln_packet pkt = {};
@@ -170,7 +173,7 @@ LN_GLOBAL int ln_stage_send(struct xdp_md *ctx, struct ln_scratch *scratch, cons
 }
 
 /* What the stage hands to the host. */
-LN_GLOBAL int ln_stage_pass(struct xdp_md *ctx, struct ln_scratch *scratch)
+LN_GLOBAL int ln_stage_pass(struct xdp_md *ctx, struct ln_stage_scratch *scratch)
 {
 	struct ln_packet pkt = {};
 

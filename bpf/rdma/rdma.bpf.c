@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+//go:build ignore
+
 /*
  * RDMA into lambdas' memory: the responder's half of RoCEv2 queue pairs, reliable and unreliable, for SEND and WRITE (InfiniBand
  * specification, chapter 9), and the events that have a lambda run on what was written: immediate data, a SEND, or a λ-RPC
@@ -6,121 +8,14 @@
  *
  * The lambda's own program copies, as it alone reaches its memory. What a copy is of was checked here before.
  */
-#ifndef LN_RDMA_H
-#define LN_RDMA_H
-
-#include "match.h"
+#include "../match.h"
+#include "region.h"
 #include "roce.h"
 
 /* A step in the way of a packet gives the syndrome to answer with, or one of these. */
 enum { LN_RDMA_GO = -1, LN_RDMA_DROP = -2 };
 
-#define LN_EXTEND_TRIES 16 /* each is lost to a queue pair that extended the region */
 #define LN_RNR_TIMER 1 /* 10 µs (InfiniBand specification, table 45) */
-
-static __always_inline int ln_claim(__u32 *claim)
-{
-	return __sync_val_compare_and_swap(claim, 0, 1) == 0;
-}
-
-static __always_inline void ln_unclaim(__u32 *claim)
-{
-	__atomic_exchange_n(claim, 0, __ATOMIC_SEQ_CST);
-}
-
-static __always_inline struct ln_region *ln_region_of(__u32 key, __u32 workload)
-{
-	__u32 index = key & (LN_MAX_REGIONS - 1);
-	struct ln_region *region = bpf_map_lookup_elem(&ln_regions, &index);
-
-	if (!region || !key || *(volatile __u32 *)&region->key != key || region->workload != workload)
-		return NULL;
-	return region;
-}
-
-/* The revision that the region is memory of. */
-static __always_inline const struct ln_slot *ln_region_slot(const struct ln_region *region)
-{
-	__u32 index = region->slot;
-	const struct ln_slot *slot = bpf_map_lookup_elem(&ln_slots, &index);
-
-	return slot && slot->workload == region->workload && slot->revision == region->revision ? slot : NULL;
-}
-
-/* Bytes came to the region, up to there. Queue pairs on other CPUs may write to it at the same time. */
-static __always_inline void ln_region_extend(struct ln_region *region, __u32 end)
-{
-	__u32 extent = *(volatile __u32 *)&region->extent;
-
-	for (int i = 0; i < LN_EXTEND_TRIES && extent < end; i++) {
-		__u32 seen = __sync_val_compare_and_swap(&region->extent, extent, end);
-
-		if (seen == extent)
-			break;
-		extent = seen;
-	}
-}
-
-/* Where the bytes end that came since the lambda ran on the region; those that come from now on are the next run's. */
-static __always_inline __u32 ln_region_take(struct ln_region *region)
-{
-	return __atomic_exchange_n(&region->extent, 0, __ATOMIC_SEQ_CST);
-}
-
-/* What the lambda sees of a packet or message in the region. */
-static __always_inline void ln_region_describe(struct ln_request *req, const struct ln_region *region, __u32 offset,
-					       __u32 length, __u32 message_len)
-{
-	req->match.workload = region->workload;
-	req->match.revision = region->revision;
-	req->match.request = region->base;
-	req->match.record = region->record;
-	req->match.method = region->method;
-	req->match.offset = offset;
-	req->match.payload_len = length;
-	req->match.message_len = message_len;
-	req->match.room = 0;
-	req->match.window = 0;
-	req->match.window_len = 0;
-	req->match.repeat = 0;
-	req->match.cookie[0] = 0;
-	req->match.cookie[1] = 0;
-	req->out_off = 0;
-	req->out_len = 0;
-	req->out_total = 0;
-	req->out_status = 0;
-}
-
-/* Runs the lambda on what is in the region, and remembers how it answered. The region is claimed. Returns the verdict. */
-static __always_inline int ln_region_run(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req,
-					 struct ln_region *region)
-{
-	const struct ln_slot *slot;
-	struct ln_stats *stats;
-	__u32 index;
-	int verdict;
-
-	if (!scratch || !req || !region)
-		return LN_VERDICT_FAULT;
-	slot = ln_region_slot(region);
-	if (!slot)
-		return LN_VERDICT_FAULT;
-	index = region->slot;
-	scratch->slot = index;
-	stats = bpf_map_lookup_elem(&ln_slot_stats, &index);
-	if (stats)
-		stats->requests++;
-	req->match.event = slot->mode == LN_MODE_STREAM ? LAMBDA_EVENT_COMPLETE : LAMBDA_EVENT_REQUEST;
-	req->step = LN_STEP_RUN;
-	verdict = ln_run(ctx, scratch);
-	region->runs++;
-	region->answered = verdict == LN_VERDICT_FORWARD;
-	region->code = verdict == LN_VERDICT_FORWARD ? 0 : LN_CODE_LAMBDA_FAULT;
-	region->fault = region->code ? ln_fault_of(verdict) : 0;
-	region->reply_len = req->out_total;
-	region->status = req->out_status;
-	return verdict;
-}
 
 /* The order of packets. */
 static __always_inline int ln_rdma_sequence(struct ln_qp *qp, const struct ln_roce *roce)
@@ -206,10 +101,9 @@ static __always_inline int ln_rdma_amount(const struct ln_qp *qp, const struct l
 
 /* Has the lambda take the payload in. */
 static __always_inline int ln_rdma_copy(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req,
-					const struct ln_qp *qp, const struct ln_region *region,
-					const struct ln_slot *slot)
+					const struct ln_roce *roce, const struct ln_qp *qp,
+					const struct ln_region *region, const struct ln_slot *slot)
 {
-	const struct ln_roce *roce = &scratch->roce;
 	__u32 total = qp->at + roce->length;
 	struct ln_stats *stats;
 
@@ -227,17 +121,16 @@ static __always_inline int ln_rdma_copy(struct xdp_md *ctx, struct ln_scratch *s
 }
 
 /* Takes in a packet that is in order, and has the lambda run where it says so. */
-LN_GLOBAL int ln_rdma_execute(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req, struct ln_qp *qp)
+LN_GLOBAL int ln_rdma_execute(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req, struct ln_qp *qp,
+			      const struct ln_roce *roce)
 {
 	const struct ln_slot *slot = NULL;
 	struct ln_region *region = NULL;
-	const struct ln_roce *roce;
 	int step, event;
 	__u32 length;
 
-	if (!scratch || !req || !qp)
+	if (!scratch || !req || !qp || !roce)
 		return LN_RDMA_DROP;
-	roce = &scratch->roce;
 	event = ln_roce_has_imm(roce->op) || (!ln_roce_is_write(roce->op) && ln_roce_ends(roce->op));
 	step = ln_rdma_operation(qp, roce);
 	if (step == LN_RDMA_GO && ln_roce_begins(roce->op))
@@ -256,7 +149,7 @@ LN_GLOBAL int ln_rdma_execute(struct xdp_md *ctx, struct ln_scratch *scratch, st
 			return LN_ROCE_SYNDROME_RNR | LN_RNR_TIMER;
 	}
 	if (roce->length)
-		step = ln_rdma_copy(ctx, scratch, req, qp, region, slot);
+		step = ln_rdma_copy(ctx, scratch, req, roce, qp, region, slot);
 	if (step == LN_RDMA_GO) {
 		qp->at += roce->length;
 		qp->left -= roce->length;
@@ -282,11 +175,10 @@ LN_GLOBAL int ln_rdma_execute(struct xdp_md *ctx, struct ln_scratch *scratch, st
 	return step;
 }
 
-/* What the packet in scratch is to be answered with: a syndrome, or LN_RDMA_DROP. The queue pair is claimed. */
+/* What the packet is to be answered with: a syndrome, or LN_RDMA_DROP. The queue pair is claimed. */
 static __always_inline int ln_rdma_take(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req,
-					struct ln_qp *qp)
+					struct ln_qp *qp, const struct ln_roce *roce)
 {
-	const struct ln_roce *roce = &scratch->roce;
 	int step;
 
 	if (*(volatile __u32 *)&qp->state != LN_QP_READY) {
@@ -298,7 +190,7 @@ static __always_inline int ln_rdma_take(struct xdp_md *ctx, struct ln_scratch *s
 		qp->dropped++;
 		return step;
 	}
-	step = ln_rdma_execute(ctx, scratch, req, qp);
+	step = ln_rdma_execute(ctx, scratch, req, qp, roce);
 	if (step != LN_RDMA_GO) {
 		if (step < 0 || (step & 0xe0) == LN_ROCE_SYNDROME_RNR)
 			return step;
@@ -328,24 +220,24 @@ static __always_inline __u32 ln_rdma_answer_psn(const struct ln_qp *qp, __u32 sy
 }
 
 /* True for a packet that is whole, and this queue pair's. */
-static __always_inline int ln_rdma_is_valid(struct xdp_md *ctx, const struct ln_packet *pkt, struct ln_scratch *scratch,
-					    const struct ln_qp *qp)
+static __always_inline int ln_rdma_is_valid(struct xdp_md *ctx, const struct ln_packet *pkt, const struct ln_flow *flow,
+					    const struct ln_roce *roce, const struct ln_qp *qp)
 {
-	const __u64 *peer = (const __u64 *)qp->peer_addr, *from = (const __u64 *)scratch->flow.peer_addr;
+	const __u64 *peer = (const __u64 *)qp->peer_addr, *from = (const __u64 *)flow->peer_addr;
 	__u32 icrc, at = pkt->l4 + pkt->udp_len - LN_ROCE_ICRC_LEN;
 
-	if (peer[0] != from[0] || peer[1] != from[1] || qp->ipv6 != scratch->flow.ipv6) {
+	if (peer[0] != from[0] || peer[1] != from[1] || qp->ipv6 != flow->ipv6) {
 		ln_count(LN_COUNT_ALIEN);
 		return 0;
 	}
-	if (scratch->roce.malformed || scratch->roce.service != qp->service) {
+	if (roce->malformed || roce->service != qp->service) {
 		ln_count(LN_COUNT_MALFORMED);
 		return 0;
 	}
 	if (qp->trust)
 		return 1;
 	if (bpf_xdp_load_bytes(ctx, at, &icrc, sizeof(icrc)) ||
-	    icrc != ln_icrc(ctx, pkt->l3, scratch->flow.ipv6, pkt->udp_len)) {
+	    icrc != ln_icrc(ctx, pkt->l3, flow->ipv6, pkt->udp_len)) {
 		ln_count(LN_COUNT_CHECKSUM);
 		return 0;
 	}
@@ -370,20 +262,20 @@ static __always_inline struct ln_qp *ln_rdma_find(struct xdp_md *ctx, const stru
 
 /* A packet of a queue pair's. Returns the XDP action. */
 static __always_inline int ln_rdma_packet(struct xdp_md *ctx, const struct ln_packet *pkt, struct ln_qp *qp,
-					  struct ln_scratch *scratch, struct ln_request *req)
+					  struct ln_scratch *scratch, struct ln_request *req, struct ln_roce *roce)
 {
 	__u32 psn, msn;
 	int step;
 
-	if (ln_roce_parse(ctx, pkt, &scratch->roce) || ln_save_flow(ctx, pkt, &scratch->flow) ||
-	    !ln_is_ours(&scratch->flow) || pkt->l4 - pkt->l3 != ln_l3_len(scratch->flow.ipv6))
+	if (ln_roce_parse(ctx, pkt, roce) || ln_save_flow(ctx, pkt, &scratch->flow) || !ln_is_ours(&scratch->flow) ||
+	    pkt->l4 - pkt->l3 != ln_l3_len(scratch->flow.ipv6))
 		return XDP_PASS;
-	if (!ln_rdma_is_valid(ctx, pkt, scratch, qp) || scratch->roce.op == LN_ROCE_OP_ACK)
+	if (!ln_rdma_is_valid(ctx, pkt, &scratch->flow, roce, qp) || roce->op == LN_ROCE_OP_ACK)
 		return XDP_DROP;
 	/* A packet that meets another one of its queue pair on another CPU is as good as lost: it would overtake that. */
 	if (!ln_claim(&qp->claim))
 		return XDP_DROP;
-	step = ln_rdma_take(ctx, scratch, req, qp);
+	step = ln_rdma_take(ctx, scratch, req, qp, roce);
 	if (step >= 0 && step != LN_ROCE_SYNDROME_ACK)
 		qp->naks++;
 	psn = ln_rdma_answer_psn(qp, step);
@@ -394,23 +286,21 @@ static __always_inline int ln_rdma_packet(struct xdp_md *ctx, const struct ln_pa
 	return ln_roce_answer(ctx, &scratch->flow, qp, psn, (__u32)step << 24 | msn);
 }
 
-/*
- * The root calls this for packets of its queue pairs, and it does not come back: with a stack of its own, and none of the root's
- * instructions to verify along with it.
- */
+/* A datagram to RoCEv2's port. */
 SEC("xdp.frags")
-int ln_rdma(struct xdp_md *ctx)
+int ln_rdma_module(struct xdp_md *ctx)
 {
 	__u32 zero = 0;
 	struct ln_scratch *scratch = bpf_map_lookup_elem(&ln_scratchpads, &zero);
+	struct ln_rdma_scratch *rdma = bpf_map_lookup_elem(&ln_rdma_scratchpads, &zero);
 	struct ln_request *req = bpf_map_lookup_elem(&ln_requests, &zero);
 	struct ln_packet pkt;
 	struct ln_qp *qp;
 
-	if (!scratch || !req || ln_parse(ctx, &pkt))
+	if (!scratch || !rdma || !req || ln_parse(ctx, &pkt))
 		return XDP_PASS;
 	qp = ln_rdma_find(ctx, &pkt);
-	return qp ? ln_rdma_packet(ctx, &pkt, qp, scratch, req) : XDP_PASS;
+	return qp ? ln_rdma_packet(ctx, &pkt, qp, scratch, req, &rdma->roce) : ln_unselected(ctx);
 }
 
 /* Whoever sent a λ-RPC, as one number. */
@@ -473,32 +363,40 @@ static __always_inline int ln_region_pull(struct xdp_md *ctx, struct ln_scratch 
 }
 
 /* A λ-RPC whose payload names a region, as an RETH does: address, key, length. */
-LN_GLOBAL int ln_region_packet(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req, __u32 pull)
+static __always_inline int ln_region_packet(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req,
+					    struct ln_rdma_scratch *rdma)
 {
-	const struct ln_rpc *rpc;
+	const struct ln_rpc *rpc = (const struct ln_rpc *)scratch->flow.rpc;
 	struct ln_region *region;
-	__u8 *reth;
 	int action;
 
-	if (!scratch || !req)
-		return XDP_DROP;
-	rpc = (const struct ln_rpc *)scratch->flow.rpc;
-	reth = scratch->chunk;
 	if (rpc->length != bpf_htons(LN_ROCE_RETH_LEN) ||
-	    bpf_xdp_load_bytes(ctx, req->payload_off, reth, LN_ROCE_RETH_LEN))
+	    bpf_xdp_load_bytes(ctx, req->payload_off, rdma->chunk, LN_ROCE_RETH_LEN))
 		return ln_refuse_for(ctx, scratch, LN_CODE_STALE, 0);
-	ln_roce_read_reth((const __be32 *)reth, &scratch->roce);
-	region = ln_region_of(scratch->roce.key, bpf_ntohl(rpc->workload));
-	if (!region || scratch->roce.va != region->base || scratch->roce.dma_len > region->length)
+	ln_roce_read_reth((const __be32 *)rdma->chunk, &rdma->roce);
+	region = ln_region_of(rdma->roce.key, bpf_ntohl(rpc->workload));
+	if (!region || rdma->roce.va != region->base || rdma->roce.dma_len > region->length)
 		return ln_refuse_for(ctx, scratch, LN_CODE_STALE, 0);
 	if (!ln_claim(&region->claim))
 		return ln_refuse_for(ctx, scratch, LN_CODE_BUSY, 0);
-	if (pull)
+	if (rpc->type == LN_TYPE_PULL)
 		action = ln_region_pull(ctx, scratch, req, region);
 	else
-		action = ln_region_event(ctx, scratch, req, region, scratch->roce.dma_len);
+		action = ln_region_event(ctx, scratch, req, region, rdma->roce.dma_len);
 	ln_unclaim(&region->claim);
 	return action;
 }
 
-#endif
+SEC("xdp.frags")
+int ln_regions_module(struct xdp_md *ctx)
+{
+	__u32 zero = 0;
+	struct ln_scratch *scratch = bpf_map_lookup_elem(&ln_scratchpads, &zero);
+	struct ln_rdma_scratch *rdma = bpf_map_lookup_elem(&ln_rdma_scratchpads, &zero);
+	struct ln_request *req = bpf_map_lookup_elem(&ln_requests, &zero);
+
+	return scratch && rdma && req ? ln_region_packet(ctx, scratch, req, rdma) : XDP_DROP;
+}
+
+/* Named here so that BTF, and the Go types made from it, have it. */
+const enum ln_qp_state *ln_qp_state_ __attribute__((unused));
