@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The epilogue's last step: turn the packet at hand into one that we send. Headers are built from the flow that the root
+ * The epilogue's last step: turn the packet at hand into one that we send. Headers are built from the flow that the program
  * kept, never from the packet, so a lambda cannot choose where its reply goes.
  */
 #ifndef LN_REPLY_H

@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -75,16 +76,27 @@ func Open(ctx context.Context, c Config) (r *Rig, err error) {
 	return r, err
 }
 
+// The ports of processes lie below those that the kernel gives to clients' sockets, which may take one at all addresses at once
+// (ip_local_port_range in ip(7)).
+const (
+	firstPort = 20000
+	ports     = 10000
+)
+
+var portsTaken atomic.Uint32
+
 // freePort finds one at an address of loopback that only this process uses, so that it is still free when it is listened at.
-func freePort(uint32) (netip.AddrPort, error) {
+func freePort(uint32) (addr netip.AddrPort, err error) {
 	pid := os.Getpid()
 	own := netip.AddrFrom4([4]byte{127, byte(1 + pid>>16), byte(pid >> 8), byte(pid)})
-	conn, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(own, 0)))
-	if err != nil {
-		return netip.AddrPort{}, err
+	for range ports {
+		addr = netip.AddrPortFrom(own, uint16(firstPort+portsTaken.Add(1)%ports))
+		var conn *net.UDPConn
+		if conn, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(addr)); err == nil {
+			return addr, conn.Close()
+		}
 	}
-	defer conn.Close()
-	return conn.LocalAddr().(*net.UDPAddr).AddrPort(), nil
+	return addr, fmt.Errorf("find a free port: %w", err)
 }
 
 // Close takes everything down.
