@@ -164,12 +164,14 @@ int guard_init(void)
 	struct sigaction sa = { .sa_flags = SA_ONSTACK | SA_NODEFER | SA_SIGINFO };
 	pthread_t thread;
 
+	/* Or signals that come while a handler jumps would pile up on its stack. resume() lets SIGURG in again. */
+	sigaddset(&sa.sa_mask, SIGURG);
 	sa.sa_sigaction = on_fault;
 	for (unsigned int i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
 		if (sigaction(faults[i], &sa, NULL))
 			return -errno;
 	}
-	sa.sa_flags = SA_ONSTACK | SA_NODEFER | SA_RESTART;
+	sa.sa_flags = SA_ONSTACK | SA_RESTART;
 	sa.sa_handler = on_overdue;
 	if (sigaction(SIGURG, &sa, NULL))
 		return -errno;
@@ -236,6 +238,17 @@ unsigned int guard_cause(const struct guard *g)
 	return LN_FAULT_OWN; /* abort(): sdk/stdlib.h */
 }
 
+/* After a jump out of a handler: the run is over, and the watchdog may end another. */
+static void resume(struct guard *g)
+{
+	sigset_t set;
+
+	atomic_fetch_add(&g->run, 1); /* it is odd, and what the caller knew of it is not to be trusted */
+	sigemptyset(&set);
+	sigaddset(&set, SIGURG);
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
 /* Runs the lambda; what became of it, LN_VERDICT_OF() the fault and the signal where it had to be stopped. */
 int guard_run(struct guard *g, lambda_entry *entry, struct lambda_headers *headers)
 {
@@ -245,8 +258,7 @@ int guard_run(struct guard *g, lambda_entry *entry, struct lambda_headers *heade
 	g->fault = 0;
 	verdict = sigsetjmp(g->escape, 0);
 	if (verdict) {
-		/* run and headers are not to be trusted after the jump; the counter is odd. */
-		atomic_fetch_add(&g->run, 1);
+		resume(g);
 		g->fault = verdict;
 		return LN_VERDICT_OF(guard_cause(g));
 	}

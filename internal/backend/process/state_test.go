@@ -1,13 +1,17 @@
 package process
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler"
@@ -99,6 +103,27 @@ func TestMigrate(t *testing.T) {
 	wantCounts(t, c, 4, 5, 50, 1)
 	wantRefused(t, b, counter(t, 5, 1), "add a LAMBDA_MIGRATE()")
 	wantCounts(t, c, 4, 6, 60, 2)
+	if pidOf(t, b, workload) != pid {
+		t.Error("another process")
+	}
+}
+
+// A migration that does not end is ended once, whatever signals come while that is done.
+func TestMigrateUnderSignals(t *testing.T) {
+	b := newBackend(t, checkedHost, shortdir.New(t))
+	c := dial(t, mustDeploy(t, b, counter(t, 1, 1)))
+	pid := pidOf(t, b, workload)
+	ctx, cancel := context.WithCancel(t.Context())
+	var signals sync.WaitGroup
+	signals.Go(func() {
+		for ctx.Err() == nil {
+			_ = unix.Tgkill(pid, pid, unix.SIGURG) // the watchdog's, to the thread that migrates
+		}
+	})
+	wantRefused(t, b, counter(t, 2, 2, fromVersion1, "COUNTER_HANG"), "come to its end")
+	cancel()
+	signals.Wait()
+	wantCounts(t, c, 1, 1, 1, 1)
 	if pidOf(t, b, workload) != pid {
 		t.Error("another process")
 	}
