@@ -9,6 +9,10 @@ GOTESTSUM := go run gotest.tools/gotestsum@v1.13.0
 # With the flags of the build, so that both share what is compiled.
 GOLANGCI := CGO_ENABLED=0 GOFLAGS=-trimpath go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
+# How bpf2go compiles for BPF.
+export BPF2GO_CC := clang-19
+export BPF2GO_CFLAGS := -O2 -g -Wall -Werror -Wno-address-of-packed-member -mcpu=v3 -I/usr/include/$(shell uname -m)-linux-gnu
+
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 600
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)

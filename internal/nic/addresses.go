@@ -15,23 +15,17 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/lambdanic/lambdanic/internal/nic/module"
+	"github.com/lambdanic/lambdanic/internal/nic/program"
 	"github.com/lambdanic/lambdanic/internal/veth"
 )
 
 // maxAddresses is how many addresses one NIC answers at.
-const maxAddresses = int(rootLnLimitLN_MAX_ADDRESSES)
+const maxAddresses = int(program.RootLnLimitLN_MAX_ADDRESSES)
 
-// reach is by which addresses a NIC is reached.
-type reach struct {
-	Addr     netip.Addr   `json:"addr"`
-	Addr6    netip.Addr   `json:"addr6,omitzero"`
-	Addrs    []netip.Addr `json:"addrs"` // all of them: to whom requests may be addressed
-	HostAddr netip.Addr   `json:"host_addr"`
-}
-
-// find fills in the addresses of a real interface, and what else was asked for. An address that r has already stays the
+// find fills in r the addresses of a real interface, and what else was asked for. An address that r has already stays the
 // first of its family for as long as the interface has it: clients know it.
-func (r *reach) find(l netlink.Link, more []netip.Addr) error {
+func find(r *module.Reach, l netlink.Link, more []netip.Addr) error {
 	found, err := veth.Addresses(l, netlink.FAMILY_ALL)
 	if err != nil {
 		return fmt.Errorf("list the addresses of %s: %w", l.Attrs().Name, err)
@@ -52,7 +46,7 @@ func (r *reach) find(l netlink.Link, more []netip.Addr) error {
 	if !first4.IsValid() && !first6.IsValid() {
 		return fmt.Errorf("interface %s has no address: give it one with `ip addr add`", l.Attrs().Name)
 	}
-	*r = reach{Addr: first4, Addr6: first6, HostAddr: first4}
+	*r = module.Reach{Addr: first4, Addr6: first6, HostAddr: first4}
 	for _, ip := range slices.Concat(all, more) {
 		if !slices.Contains(r.Addrs, ip) {
 			r.Addrs = append(r.Addrs, ip)
@@ -64,7 +58,7 @@ func (r *reach) find(l netlink.Link, more []netip.Addr) error {
 // ownAddresses is the NIC program's table of its addresses, in our memory.
 type ownAddresses struct {
 	mem   []byte
-	table *rootLnAddresses
+	table *program.Addresses
 }
 
 func mapAddresses(m *ebpf.Map) (*ownAddresses, error) {
@@ -72,7 +66,7 @@ func mapAddresses(m *ebpf.Map) (*ownAddresses, error) {
 	if err != nil {
 		return nil, fmt.Errorf("map the table of addresses: %w", err)
 	}
-	return &ownAddresses{mem, (*rootLnAddresses)(unsafe.Pointer(&mem[0]))}, nil
+	return &ownAddresses{mem, (*program.Addresses)(unsafe.Pointer(&mem[0]))}, nil
 }
 
 func (o *ownAddresses) close() error {
@@ -85,7 +79,7 @@ func (o *ownAddresses) close() error {
 }
 
 // set makes the table say what r says. Packets come meanwhile: those to an address that stays find it at every moment.
-func (o *ownAddresses) set(r *reach) {
+func (o *ownAddresses) set(r *module.Reach) {
 	t, count := o.table, o.table.Count
 	var want [][2]uint64
 	for _, a := range r.Addrs {
@@ -186,7 +180,7 @@ func (n *NIC) takeAddresses() {
 	}
 	was := n.reach.Load()
 	is := *was
-	if err := is.find(l, n.cfg.Addresses); err != nil {
+	if err := find(&is, l, n.cfg.Addresses); err != nil {
 		n.cfg.Log.Warn("the NIC keeps its addresses", "addresses", was.Addrs, "because", err)
 		return
 	}

@@ -5,6 +5,9 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+
+	"github.com/lambdanic/lambdanic/internal/nic/module"
+	"github.com/lambdanic/lambdanic/internal/nic/program"
 )
 
 // However addresses come and go, the table has those of the interface, each once.
@@ -14,10 +17,10 @@ func TestOwnAddresses(t *testing.T) {
 	for i := range byte(12) {
 		pool = append(pool, netip.AddrFrom4([4]byte{198, 18, 0, i}), netip.AddrFrom16([16]byte{0xfd, 15: i}))
 	}
-	own := &ownAddresses{table: new(rootLnAddresses)}
+	own := &ownAddresses{table: new(program.Addresses)}
 	for range 2000 {
 		r.Shuffle(len(pool), func(i, j int) { pool[i], pool[j] = pool[j], pool[i] })
-		want := reach{Addr: pool[0], Addr6: pool[1], Addrs: slices.Clone(pool[:1+r.IntN(maxAddresses)])}
+		want := module.Reach{Addr: pool[0], Addr6: pool[1], Addrs: slices.Clone(pool[:1+r.IntN(maxAddresses)])}
 		own.set(&want)
 		got := own.table.All[:own.table.Count]
 		if len(got) != len(want.Addrs) {

@@ -9,15 +9,20 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
+
+	"github.com/lambdanic/lambdanic/internal/nic/load"
+	"github.com/lambdanic/lambdanic/internal/nic/module"
+	"github.com/lambdanic/lambdanic/internal/nic/program"
 )
 
 // adopt opens what an earlier daemon pinned. Any error means that the NIC has to be made anew.
 func adopt(c Config, rec *record) (_ *NIC, err error) {
-	prog, err := openProgram(c.pins())
+	m := newModules(c)
+	prog, err := program.Open(c.pins(), m.halves())
 	if err != nil {
 		return nil, err
 	}
-	n, err := newNIC(c, rec, prog)
+	n, err := newNIC(c, rec, m, prog)
 	if err != nil {
 		return nil, errors.Join(err, prog.Close())
 	}
@@ -28,7 +33,7 @@ func adopt(c Config, rec *record) (_ *NIC, err error) {
 	if err := n.Attached(); err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
-	if err := errors.Join(n.adoptSlots(), n.adoptCard()); err != nil {
+	if err := n.adoptSlots(); err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
 	if n.rec.Namespace == "" {
@@ -71,19 +76,19 @@ func (n *NIC) adoptSlots() error {
 		}
 		word := n.dispatch.word(r.entry()).Load()
 		current := word == uint64(r.entry()>>16)<<48|uint64(r.state())<<40|uint64(slot)
-		if current && r.rec.Workload != 0 {
-			serving[r.rec.Workload] = r
+		if current && r.Record.Workload != 0 {
+			serving[r.Record.Workload] = r
 		} else {
 			draining = append(draining, r)
 		}
 	}
 	n.serve(serving)
 	n.dispatch.keepOnly(serving)
-	n.rdma.keepOnly(serving)
+	err = n.modules.each(module.Module.Adopted)
 	for _, r := range draining {
 		n.drain(r)
 	}
-	return nil
+	return err
 }
 
 // sweepParts removes the pins of state whose program was not pinned yet, or not any more, when a daemon died: the next
@@ -98,7 +103,7 @@ func (n *NIC) sweepParts() error {
 		for _, pin := range pins {
 			slot, _, _ := strings.Cut(filepath.Base(pin), "-")
 			if _, err := os.Stat(filepath.Join(n.cfg.pins(), "slots", slot)); errors.Is(err, os.ErrNotExist) {
-				errs = append(errs, removePin(pin))
+				errs = append(errs, load.Unpin(pin))
 			}
 		}
 	}
@@ -106,8 +111,8 @@ func (n *NIC) sweepParts() error {
 }
 
 func (n *NIC) adoptSlot(slot uint32) (*revision, error) {
-	r := &revision{slot: slot}
-	if err := n.prog.LnSlots.Lookup(slot, &r.rec); err != nil {
+	r := &revision{Revision: module.Revision{Slot: slot}}
+	if err := n.prog.LnSlots.Lookup(slot, &r.Record); err != nil {
 		return nil, fmt.Errorf("read slot %d: %w", slot, err)
 	}
 	var err error
@@ -120,9 +125,10 @@ func (n *NIC) adoptSlot(slot uint32) (*revision, error) {
 		}
 	}
 	n.loaded[slot] = r
-	n.slots.mark(slot, 1, true)
-	n.services.mark(r.rec.ServiceBase, r.rec.ServiceCount, true)
-	n.buckets.mark(r.rec.BucketBase, r.rec.BucketCount, true)
+	n.slots.Mark(slot, 1, true)
+	for _, m := range n.modules.all {
+		m.Adopt(&r.Revision)
+	}
 	return r, nil
 }
 

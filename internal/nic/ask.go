@@ -57,7 +57,7 @@ func (n *NIC) Ask(q api.Header, body, reply []byte) (h api.Header, payload []byt
 		return h, nil, false, nil
 	}
 	run := testrun.Run{In: unsafe.Pointer(&f.in), InLen: uint32(len(f.in)), Out: unsafe.Pointer(&f.out), OutLen: uint32(len(f.out))}
-	if err := run.DoBriefly(n.prog.root); err != nil {
+	if err := run.DoBriefly(n.prog.Root); err != nil {
 		return h, nil, false, fmt.Errorf("run the NIC program: %w", err)
 	}
 	if run.Verdict != xdpTX || run.OutLen < beforeRPC {

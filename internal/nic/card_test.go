@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/internal/backend"
+	"github.com/lambdanic/lambdanic/internal/nic/module/card"
 	"github.com/lambdanic/lambdanic/test/packets"
 )
 
@@ -59,10 +61,15 @@ int shout(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)
 // onTheCard runs what is on the card, and gives the revision that its answer names; 0 where nothing is there.
 func onTheCard(t *testing.T, n *NIC, workload uint32) uint32 {
 	t.Helper()
-	if n.card.link == nil {
+	l, err := link.LoadPinnedLink(filepath.Join(n.cfg.pins(), "card_link"), nil)
+	if errors.Is(err, os.ErrNotExist) {
 		return 0
 	}
-	info, err := n.card.link.Info()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	info, err := l.Info()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +117,7 @@ func fixIPv4Sum(header []byte) {
 // onto the card as it is deployed, is swapped, outlives the daemon, and comes off when it is removed or asks for the card no more.
 func TestCardLife(t *testing.T) {
 	c := testConfig(t)
-	c.Mode, c.card = ModeOffload, &port{Interface: anInterface(t), flags: link.XDPDriverMode}
+	c.Mode, c.card = ModeOffload, &card.Port{Interface: anInterface(t), Flags: link.XDPDriverMode}
 	n, err := Up(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
@@ -171,7 +178,7 @@ func TestCardLife(t *testing.T) {
 func TestCardOfAnotherDriver(t *testing.T) {
 	c := testConfig(t)
 	index := anInterface(t)
-	c.Mode, c.card = ModeOffload, &port{uint32(index), index, link.XDPOffloadMode}
+	c.Mode, c.card = ModeOffload, &card.Port{Device: uint32(index), Interface: index, Flags: link.XDPOffloadMode}
 	n, err := Up(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)

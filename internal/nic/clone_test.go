@@ -15,6 +15,7 @@ import (
 	"github.com/cilium/ebpf/ringbuf"
 
 	"github.com/lambdanic/lambdanic/internal/backend"
+	"github.com/lambdanic/lambdanic/internal/nic/module/stage"
 )
 
 // The jobs of testdata/twins, which clones each packet: where the packet goes and where its clone.
@@ -327,7 +328,7 @@ func TestHostileTwins(t *testing.T) {
 func TestCloneIsNotCloned(t *testing.T) {
 	n := newTestNIC(t)
 	deploy(t, n, twins(t, 1, "if (standard_metadata.instance_type == 0) { apply(clones); }", "apply(clones);"))
-	copies, err := ringbuf.NewReader(n.prog.stage.LnCopies)
+	copies, err := ringbuf.NewReader(pinnedMap(t, n, "ln_copies"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -359,7 +360,7 @@ func TestCloneIsNotCloned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := n.prog.stage.LnPasses.Put(uint32(0), make([]stageLnPass, cpus)); err != nil {
+	if err := pinnedMap(t, n, "ln_passes").Put(uint32(0), make([]stage.Pass, cpus)); err != nil {
 		t.Fatal(err)
 	}
 	if action, out := goOn(t, n, late); action != "reply" || !clone(out) {

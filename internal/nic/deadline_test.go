@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/nic/module/messages"
 	"github.com/lambdanic/lambdanic/test/packets"
 )
 
@@ -98,15 +99,19 @@ func TestGrants(t *testing.T) {
 		lists = append(lists, fragments("assemble", methodStamp, randomBytes(count*1000), 1000))
 	}
 	// Which of them the NIC heard of lately is up to the test, or a busy machine would have a part in it.
-	heard := func(at uint64) (before messagesLnGrants) {
-		if err := n.prog.messages.LnGranting.Lookup(uint32(0), &before); err != nil {
+	granting := pinnedMap(t, n, "ln_granting")
+	heard := func(at uint64) (before messages.Grants) {
+		if err := granting.Lookup(uint32(0), &before); err != nil {
 			t.Fatal(err)
 		}
 		after := before
 		for i := range after.Message {
-			after.Message[i].SeenNs = at * uint64(flag(after.Message[i].Message > 0))
+			after.Message[i].SeenNs = 0
+			if after.Message[i].Message > 0 {
+				after.Message[i].SeenNs = at
+			}
 		}
-		if err := n.prog.messages.LnGranting.Put(uint32(0), &after); err != nil {
+		if err := granting.Put(uint32(0), &after); err != nil {
 			t.Fatal(err)
 		}
 		return before
@@ -128,7 +133,9 @@ func TestGrants(t *testing.T) {
 		got := granted(f)
 		noted := 0
 		for _, m := range heard(later).Message {
-			noted += int(flag(m.Message > 0 && began <= m.SeenNs && m.SeenNs <= now(t)))
+			if m.Message > 0 && began <= m.SeenNs && m.SeenNs <= now(t) {
+				noted++
+			}
 		}
 		if noted != 1 {
 			t.Errorf("%d messages are noted as heard of now, want 1", noted)

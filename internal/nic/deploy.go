@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/bits"
+	"maps"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"strconv"
 	"time"
@@ -18,15 +17,16 @@ import (
 	"github.com/lambdanic/lambdanic/compiler/check/metering"
 	"github.com/lambdanic/lambdanic/internal/backend"
 	"github.com/lambdanic/lambdanic/internal/kernel"
+	"github.com/lambdanic/lambdanic/internal/nic/load"
+	"github.com/lambdanic/lambdanic/internal/nic/module"
+	"github.com/lambdanic/lambdanic/internal/nic/program"
 )
 
 // revision is one loaded revision of a lambda.
 type revision struct {
-	slot     uint32
-	rec      rootLnSlot
+	module.Revision
 	prog     *ebpf.Program
 	migrate  *ebpf.Program // to be run before it serves; nil if nothing is
-	clones   bool          // a match stage that may clone its packets
 	kept     *ebpf.Map     // nil if it keeps nothing
 	migrated *ebpf.Map     // nil if nothing of it is migrated
 	layouts  api.Layouts   // of these
@@ -66,20 +66,18 @@ func (r *revision) parts() []part {
 // entry is the place of the dispatch word that points to the revision. A match stage has entry 0, which is no workload's: it
 // sees the packets that no workload ID selects.
 func (r *revision) entry() uint32 {
-	if r.isStage() {
+	if r.IsStage() {
 		return 0
 	}
-	return r.rec.Workload
+	return r.Record.Workload
 }
 
-func (r *revision) state() rootLnState {
-	if r.isStage() {
-		return rootLnStateLN_STATE_STAGE
+func (r *revision) state() program.State {
+	if r.IsStage() {
+		return program.RootLnStateLN_STATE_STAGE
 	}
-	return rootLnStateLN_STATE_SLOT
+	return program.RootLnStateLN_STATE_SLOT
 }
-
-func (r *revision) isStage() bool { return r.rec.Mode == uint32(rootLnModeLN_MODE_STAGE) }
 
 // Deploy loads a revision and swaps it in. Until the swap, which is one store, the revision before it serves every request;
 // after it, messages in assembly and calls in flight still end with the revision that began them. An error leaves all as
@@ -101,11 +99,27 @@ type prepared struct {
 	n    *NIC
 	what string
 	next []succession // without those that run already
-	card *onCard      // of next's only one; nil where the card is to have nothing of it
 }
 
 // A succession is a revision, and the one that it supersedes, nil for the first.
 type succession struct{ r, old *revision }
+
+// change is what a deployment is to modules. r is nil before there is a revision, and old for the first.
+func change(d *backend.Deployment, object *ebpf.CollectionSpec, r, old *revision) *module.Change {
+	c := &module.Change{Deployment: d, Object: object}
+	if r != nil {
+		c.Next = &r.Revision
+	}
+	if old != nil {
+		c.Previous = &old.Revision
+	}
+	return c
+}
+
+// check has all modules look at a deployment.
+func (n *NIC) check(d *backend.Deployment, object *ebpf.CollectionSpec, old *revision) error {
+	return n.modules.each(func(m module.Module) error { return m.Check(change(d, object, nil, old)) })
+}
 
 // Prepare is the part of Deploy that is before the migration. Until Swap or Drop, no other change of the NIC begins.
 func (n *NIC) Prepare(ctx context.Context, d backend.Deployment) (backend.Prepared, error) {
@@ -118,7 +132,7 @@ func (n *NIC) Prepare(ctx context.Context, d backend.Deployment) (backend.Prepar
 	}()
 	p := &prepared{n: n, what: fmt.Sprintf("deploy %s revision %d on the NIC", d.Name, d.Revision)}
 	old := n.revision(d.Workload)
-	if old != nil && old.rec.Revision == d.Revision {
+	if old != nil && old.Record.Revision == d.Revision {
 		kept = true
 		return p, nil
 	}
@@ -127,8 +141,10 @@ func (n *NIC) Prepare(ctx context.Context, d backend.Deployment) (backend.Prepar
 		return nil, fmt.Errorf("%s: %w", p.what, err)
 	}
 	p.next = []succession{{r, old}}
-	if p.card, err = n.prepareCard(ctx, &d); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", p.what, err), n.unloadAll(p.next), p.card.close())
+	for _, m := range n.modules.all {
+		if err := m.Prepare(ctx, change(&d, nil, r, old)); err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", p.what, err), p.drop())
+		}
 	}
 	kept = true
 	return p, nil
@@ -159,7 +175,7 @@ func (r *revision) runMigration() error {
 		return fmt.Errorf("migrate its object: %w", err)
 	}
 	if verdict != 0 { // of a guard or a charge that the compiler put in
-		return fmt.Errorf("%w: its LAMBDA_MIGRATE() accessed what is not the lambda's, or did not end in time", ErrRefused)
+		return fmt.Errorf("%w: its LAMBDA_MIGRATE() accessed what is not the lambda's, or did not end in time", load.ErrRefused)
 	}
 	return nil
 }
@@ -167,12 +183,16 @@ func (r *revision) runMigration() error {
 func (p *prepared) Swap() {
 	defer p.n.changing.Unlock()
 	p.n.send(p.next)
-	if err := p.n.swapCard(p.next, p.card); err != nil {
-		p.n.cfg.Log.Error("the card answers nothing", "error", err)
+	var serve []*module.Revision
+	for _, s := range p.next {
+		serve = append(serve, &s.r.Revision)
+	}
+	if err := p.n.modules.each(func(m module.Module) error { return m.Swapped(serve) }); err != nil {
+		p.n.cfg.Log.Error("the NIC lacks something after a swap", "error", err)
 	}
 	for _, s := range p.next {
 		if err := p.n.bound(s.r); err != nil {
-			p.n.cfg.Log.Error("bound the superseded revisions", "slot", s.r.slot, "error", err)
+			p.n.cfg.Log.Error("bound the superseded revisions", "slot", s.r.Slot, "error", err)
 		}
 		if s.old != nil {
 			p.n.drain(s.old)
@@ -186,18 +206,22 @@ func (n *NIC) send(next []succession) {
 	defer n.mu.Unlock()
 	serving := map[uint32]*revision{}
 	for _, s := range next {
-		serving[s.r.rec.Workload] = s.r
+		serving[s.r.Record.Workload] = s.r
 	}
 	n.serve(serving)
 	for _, s := range next {
-		n.dispatch.send(s.r.entry(), s.r.state(), s.r.slot)
+		n.dispatch.send(s.r.entry(), s.r.state(), s.r.Slot)
 		n.cfg.reached("swapped")
 	}
 }
 
 func (p *prepared) Drop() error {
 	defer p.n.changing.Unlock()
-	return errors.Join(p.n.unloadAll(p.next), p.card.close())
+	return p.drop()
+}
+
+func (p *prepared) drop() error {
+	return errors.Join(p.n.unloadAll(p.next), p.n.modules.each(module.Module.Dropped))
 }
 
 func (n *NIC) unloadAll(list []succession) error {
@@ -215,7 +239,7 @@ func fit(spec *ebpf.CollectionSpec) error {
 		return fmt.Errorf("count the CPUs: %w", err)
 	}
 	if _, err := compiler.Fit(spec, cpus); err != nil {
-		return fmt.Errorf("%w: %w", ErrRefused, err)
+		return fmt.Errorf("%w: %w", load.ErrRefused, err)
 	}
 	kernel.Fit(spec)
 	return nil
@@ -231,9 +255,9 @@ func (n *NIC) load(d *backend.Deployment, old *revision) (r *revision, err error
 		return nil, err
 	}
 	if err := metering.Fill(obj.spec, time.Duration(d.Spec.Limits.Time)); err != nil {
-		return nil, fmt.Errorf("%w: limits.time: %w", ErrRefused, err)
+		return nil, fmt.Errorf("%w: limits.time: %w", load.ErrRefused, err)
 	}
-	if err := errors.Join(n.checkServices(d), n.checkStage(d, old)); err != nil {
+	if err := n.check(d, obj.spec, old); err != nil {
 		return nil, err
 	}
 	var h backend.Handover
@@ -242,117 +266,60 @@ func (n *NIC) load(d *backend.Deployment, old *revision) (r *revision, err error
 			return nil, err
 		}
 	}
-	r = &revision{layouts: obj.layouts, clones: d.Spec.P4 != "" && obj.spec.Maps[compiler.PassMap] != nil}
+	r = &revision{layouts: obj.layouts}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, n.unload(r))
 		}
 	}()
-	if err := n.takeSlot(d, r, old); err != nil {
+	if err := n.takeSlot(d, obj.spec, r, old); err != nil {
 		return r, err
 	}
 	replace := obj.takeOver(h, old)
-	if obj.spec.Maps[compiler.SharedMap] != nil { // a match stage has none: it works on the packet alone
-		replace[compiler.SharedMap] = n.prog.LnRequests
-	}
-	if r.clones {
-		replace[compiler.PassMap] = n.prog.stage.LnPasses
-	}
+	n.share(obj.spec, replace)
 	return r, n.loadProgram(obj, time.Duration(d.Spec.Limits.Time), r, replace)
 }
 
-// takeSlot gives the revision a slot and its records.
-func (n *NIC) takeSlot(d *backend.Deployment, r, old *revision) (err error) {
-	if r.slot, err = n.slots.take(1); err != nil {
-		return fmt.Errorf("slots of the NIC: %w: remove a lambda or raise the number of slots", err)
+// share puts maps of the NIC's in the place of an object's own.
+func (n *NIC) share(object *ebpf.CollectionSpec, replace map[string]*ebpf.Map) {
+	if object.Maps[compiler.SharedMap] != nil { // a match stage has none: it works on the packet alone
+		replace[compiler.SharedMap] = n.prog.LnRequests
 	}
-	n.loaded[r.slot] = r
-	return n.reserve(d, r, old)
+	for _, m := range n.modules.all {
+		maps.Copy(replace, m.Shared(object))
+	}
 }
 
-// reserve gives the revision its records: services of its own, message records in common with the revision before it if
-// they ask for as many, so that a message in assembly is found again after a swap.
-func (n *NIC) reserve(d *backend.Deployment, r, old *revision) (err error) {
-	r.rec = rootLnSlot{
-		Workload: d.Workload, Revision: d.Revision, Mode: uint32(modeOf(d)),
-		MessageMax: uint32(d.Spec.Message.Max), MessageTimeoutMs: uint32(time.Duration(d.Spec.Message.Timeout).Milliseconds()),
-		MessageWays: uint32(min(d.Spec.Message.InFlight, int(rootLnLimitLN_MESSAGE_WAYS))),
+// takeSlot gives the revision a slot, and has the modules give it what it needs.
+func (n *NIC) takeSlot(d *backend.Deployment, object *ebpf.CollectionSpec, r, old *revision) (err error) {
+	if r.Slot, err = n.slots.Take(1); err != nil {
+		return fmt.Errorf("slots of the NIC: %w: remove a lambda or raise the number of slots", err)
 	}
+	n.loaded[r.Slot] = r
+	r.Record = program.Slot{Workload: d.Workload, Revision: d.Revision, Mode: uint32(modes[d.Spec.Message.Mode])}
 	if old != nil {
-		r.rec.Prev = old.slot
+		r.Record.Prev = old.Slot
 	}
-	r.rec.Clones, r.rec.Once = uint16(flag(r.clones)), uint16(flag(d.Spec.Once))
-	_, first := d.Spec.Message.Records()
-	r.rec.RegionBase, r.rec.RegionCount = uint16(first), uint16(d.Spec.Message.Regions)
-	if err := n.reserveServices(r, d.Services); err != nil {
-		return err
-	}
-	if buckets := bucketsFor(d.Spec.Message); old != nil && old.rec.BucketCount == buckets {
-		r.rec.BucketBase, r.rec.BucketCount = old.rec.BucketBase, buckets
-	} else if buckets > 0 {
-		if r.rec.BucketBase, err = n.buckets.take(buckets); err != nil {
-			return fmt.Errorf("message records of the NIC: %w: lower message.in_flight or remove a lambda", err)
-		}
-		r.rec.BucketCount = buckets
-		if err := n.clearBuckets(r.rec.BucketBase, buckets); err != nil {
+	for _, m := range n.modules.all {
+		if err := m.Take(change(d, object, r, old)); err != nil {
 			return err
 		}
 	}
-	if err := n.clearStats(r.slot); err != nil {
+	if err := n.clearStats(r.Slot); err != nil {
 		return err
 	}
 	defer n.cfg.reached("records reserved")
-	return n.prog.LnSlots.Put(r.slot, &r.rec)
+	return n.prog.LnSlots.Put(r.Slot, &r.Record)
 }
 
-var modes = map[api.MessageMode]rootLnMode{
-	api.ModePacket: rootLnModeLN_MODE_PACKET, api.ModeStream: rootLnModeLN_MODE_STREAM, api.ModeAssemble: rootLnModeLN_MODE_ASSEMBLE,
-}
-
-func modeOf(d *backend.Deployment) rootLnMode {
-	if d.Spec.P4 != "" {
-		return rootLnModeLN_MODE_STAGE
-	}
-	return modes[d.Spec.Message.Mode]
-}
-
-// checkStage refuses a second match stage: a packet has one way through the NIC.
-func (n *NIC) checkStage(d *backend.Deployment, old *revision) error {
-	isStage := d.Spec.P4 != ""
-	if old != nil && old.isStage() != isStage {
-		return fmt.Errorf("%w: a lambda with a match stage of its own (p4) and one without cannot take over from each other: remove it first", ErrRefused)
-	}
-	for id, r := range *n.serving.Load() {
-		if isStage && r.isStage() && id != d.Workload {
-			return fmt.Errorf("%w: the NIC has a match stage already, workload %#x: remove it, or write both into one program", ErrRefused, id)
-		}
-	}
-	return nil
-}
-
-// bucketsFor rounds a lambda's messages in flight up to a power of two of whole buckets, as the hash needs it.
-func bucketsFor(m api.MessageSpec) uint32 {
-	if m.Mode == api.ModePacket {
-		return 0
-	}
-	const ways = uint32(rootLnLimitLN_MESSAGE_WAYS)
-	return (uint32(1)<<bits.Len32(max(uint32(m.InFlight), ways)-1) + ways - 1) / ways
-}
-
-// clearBuckets forgets the messages of whichever lambda had the buckets before: their records name slots that are gone.
-func (n *NIC) clearBuckets(base, count uint32) error {
-	for i := range count {
-		if err := n.prog.messages.LnMessages.Put(base+i, &messagesLnBucket{}); err != nil {
-			return fmt.Errorf("clear message records: %w", err)
-		}
-	}
-	return nil
+var modes = map[api.MessageMode]program.Mode{
+	api.ModePacket: program.RootLnModeLN_MODE_PACKET, api.ModeStream: program.RootLnModeLN_MODE_STREAM, api.ModeAssemble: program.RootLnModeLN_MODE_ASSEMBLE,
 }
 
 func (n *NIC) loadProgram(obj object, limit time.Duration, r *revision, replace map[string]*ebpf.Map) error {
-	coll, err := newCollection(obj.spec, replace)
+	coll, err := load.Collection(obj.spec, replace)
 	if err != nil {
-		return verifierError(err)
+		return err
 	}
 	defer coll.Close()
 	if err := obj.checkTime(coll, limit); err != nil {
@@ -369,35 +336,19 @@ func (n *NIC) install(coll *ebpf.Collection, r *revision) error {
 			continue
 		}
 		*p.objects = coll.DetachMap(p.section)
-		if err := pinOver(*p.objects, n.partPin(r.slot, p)); err != nil {
+		if err := load.Pin(*p.objects, n.partPin(r.Slot, p)); err != nil {
 			return err
 		}
 		n.cfg.reached(p.dir + " objects pinned")
 	}
-	if err := pinOver(r.prog, n.progPin(r.slot)); err != nil {
+	if err := load.Pin(r.prog, n.progPin(r.Slot)); err != nil {
 		return err
 	}
 	n.cfg.reached("program pinned")
-	if err := n.prog.LnPrograms.Put(r.slot, uint32(r.prog.FD())); err != nil {
-		return fmt.Errorf("put the program into slot %d: %w", r.slot, err)
+	if err := n.prog.LnPrograms.Put(r.Slot, uint32(r.prog.FD())); err != nil {
+		return fmt.Errorf("put the program into slot %d: %w", r.Slot, err)
 	}
 	n.cfg.reached("program in its slot")
-	return nil
-}
-
-type pinner interface{ Pin(path string) error }
-
-// pinOver pins in place of whatever an interrupted attempt left there.
-func pinOver(p pinner, path string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return fmt.Errorf("make pin directory: %w", err)
-	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("remove stale pin: %w", err)
-	}
-	if err := p.Pin(path); err != nil {
-		return fmt.Errorf("pin %s: %w", path, err)
-	}
 	return nil
 }
 
@@ -417,23 +368,21 @@ func (n *NIC) Remove(_ context.Context, workload uint32) error {
 	if r == nil {
 		return nil
 	}
-	var err error
-	if n.card.workload == workload {
-		err = n.card.clear()
-	}
-	n.forget(r)
+	err := n.forget(r)
 	n.drain(r)
 	return err
 }
 
 // forget has requests of the revision's workload meet the answer for unknown ones.
-func (n *NIC) forget(r *revision) {
+func (n *NIC) forget(r *revision) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.dispatch.forget(r.entry())
 	n.cfg.reached("workload forgotten")
-	n.rdma.disconnect(r.rec.Workload)
-	n.serve(map[uint32]*revision{r.rec.Workload: nil})
+	workload := r.Record.Workload
+	err := n.modules.each(func(m module.Module) error { return m.Removed(workload) })
+	n.serve(map[uint32]*revision{workload: nil})
+	return err
 }
 
 // Endpoint says where requests for a workload go. It waits for nobody.

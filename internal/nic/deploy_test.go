@@ -28,9 +28,9 @@ func TestNobodyWaitsForADeploy(t *testing.T) {
 		"status":      func() error { _, err := n.Status(t.Context()); return err },
 		"counters":    func() error { _, err := n.Counters(); return err },
 		"objects":     func() error { _, err := n.Objects(t.Context(), d.Workload); return err },
-		"region":      func() error { _, err := n.AddRegion(t.Context(), d.Workload, api.RegionRequest{}); return err },
-		"regions":     func() error { _, err := n.Regions(t.Context(), d.Workload); return err },
-		"queue pairs": func() error { _, err := n.QueuePairs(t.Context(), d.Workload); return err },
+		"region":      func() error { _, err := n.RDMA().AddRegion(t.Context(), d.Workload, api.RegionRequest{}); return err },
+		"regions":     func() error { _, err := n.RDMA().Regions(t.Context(), d.Workload); return err },
+		"queue pairs": func() error { _, err := n.RDMA().QueuePairs(t.Context(), d.Workload); return err },
 	}
 	for what, use := range uses {
 		done := make(chan error, 1)

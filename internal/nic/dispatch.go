@@ -7,6 +7,8 @@ import (
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
+
+	"github.com/lambdanic/lambdanic/internal/nic/program"
 )
 
 // dispatch is the NIC's dispatch map in our memory. A word is changed by one aligned 64-bit store, so that the NIC program
@@ -37,7 +39,7 @@ func (d *dispatch) word(workload uint32) *atomic.Uint64 {
 }
 
 // send points a workload at a slot or a split, or at the host.
-func (d *dispatch) send(workload uint32, state rootLnState, ref uint32) {
+func (d *dispatch) send(workload uint32, state program.State, ref uint32) {
 	d.word(workload).Store(uint64(workload>>16)<<48 | uint64(state)<<40 | uint64(ref)&0xffffff)
 }
 

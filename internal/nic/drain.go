@@ -3,10 +3,12 @@ package nic
 import (
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/cilium/ebpf"
+
+	"github.com/lambdanic/lambdanic/internal/nic/load"
+	"github.com/lambdanic/lambdanic/internal/nic/program"
 )
 
 // A superseded revision stays in its slot until nothing needs it: messages that it began, calls in flight, and pulls of the
@@ -20,7 +22,9 @@ const (
 // peer's from now on.
 func (n *NIC) drain(r *revision) {
 	n.mu.Lock()
-	n.rdma.revokeAll(r.slot)
+	for _, m := range n.modules.all {
+		m.Superseded(&r.Revision)
+	}
 	n.mu.Unlock()
 	n.drains.Add(1)
 	go func() {
@@ -45,7 +49,7 @@ func (n *NIC) drain(r *revision) {
 		n.changing.Lock()
 		defer n.changing.Unlock()
 		if err := n.unload(r); err != nil {
-			n.cfg.Log.Error("free a superseded revision", "slot", r.slot, "error", err)
+			n.cfg.Log.Error("free a superseded revision", "slot", r.Slot, "error", err)
 		}
 	}()
 }
@@ -60,93 +64,40 @@ func (n *NIC) needed(r *revision, age time.Duration) (bool, error) {
 	default:
 	}
 	// Its clients may keep messages alive for ever, but not a slot of the NIC.
-	if age > time.Duration(r.rec.MessageTimeoutMs)*time.Millisecond+drainGrace && age > n.cfg.drainLimit {
+	if age > time.Duration(r.Record.MessageTimeoutMs)*time.Millisecond+drainGrace && age > n.cfg.drainLimit {
 		return false, nil
 	}
-	if busy, err := n.messagesOf(r); busy || err != nil {
-		return busy, err
-	}
-	if r.rec.ServiceCount == 0 {
-		return false, nil
-	}
-	return n.callsOf(r)
-}
-
-func (n *NIC) messagesOf(r *revision) (bool, error) {
-	now, err := monotonic()
-	if err != nil {
-		return false, err
-	}
-	for i := range r.rec.BucketCount {
-		var b messagesLnBucket
-		if err := n.prog.messages.LnMessages.LookupWithFlags(r.rec.BucketBase+i, &b, ebpf.LookupLock); err != nil {
-			return false, fmt.Errorf("read message records: %w", err)
-		}
-		for _, m := range b.Way {
-			if m.State != uint8(messagesLnMessageStateLN_MESSAGE_FREE) && m.Released == 0 && m.Slot == r.slot && now < m.ExpiresNs {
-				return true, nil
-			}
+	for _, m := range n.modules.all {
+		if needed, err := m.Needed(&r.Revision); needed || err != nil {
+			return needed, err
 		}
 	}
 	return false, nil
 }
 
-func (n *NIC) callsOf(r *revision) (bool, error) {
-	now, err := monotonic()
-	if err != nil {
-		return false, err
-	}
-	keys, values := make([]uint32, 4096), make([]callsLnCall, 4096)
-	var cursor ebpf.MapBatchCursor
-	for {
-		got, err := n.prog.LnCalls.BatchLookup(&cursor, keys, values, nil)
-		for _, c := range values[:got] {
-			if c.State != 0 && c.Slot == r.slot && now < c.end()+1e9 {
-				return true, nil
-			}
-		}
-		if errors.Is(err, ebpf.ErrKeyNotExist) {
-			return false, nil
-		}
-		if err != nil {
-			return false, fmt.Errorf("read call records: %w", err)
-		}
-	}
-}
-
-// end is when the last try of a call is over, in nanoseconds of the monotonic clock.
-func (c callsLnCall) end() uint64 {
-	return min(c.BeganNs+uint64(c.Retries+1)*uint64(c.TimeoutMs)*1e6, c.DeadlineNs)
-}
-
 // unload frees all that a revision holds, except what others share with it.
 func (n *NIC) unload(r *revision) error {
 	var errs []error
-	if r.slot != 0 {
+	if r.Slot != 0 {
 		errs = append(errs, n.unlink(r))
-		delete(n.loaded, r.slot)
-		if err := n.prog.LnPrograms.Delete(r.slot); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-			errs = append(errs, fmt.Errorf("empty slot %d: %w", r.slot, err))
+		delete(n.loaded, r.Slot)
+		if err := n.prog.LnPrograms.Delete(r.Slot); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+			errs = append(errs, fmt.Errorf("empty slot %d: %w", r.Slot, err))
 		}
 		n.cfg.reached("slot emptied")
-		errs = append(errs, n.prog.LnSlots.Put(r.slot, &rootLnSlot{}))
-		n.slots.mark(r.slot, 1, false)
+		errs = append(errs, n.prog.LnSlots.Put(r.Slot, &program.Slot{}))
+		n.slots.Mark(r.Slot, 1, false)
 		n.cfg.reached("slot cleared")
-		errs = append(errs, removePin(n.progPin(r.slot)))
+		errs = append(errs, load.Unpin(n.progPin(r.Slot)))
 		n.cfg.reached("program unpinned")
 		for _, p := range r.parts() {
 			if *p.layout != "" {
-				errs = append(errs, removePin(n.partPin(r.slot, p)))
+				errs = append(errs, load.Unpin(n.partPin(r.Slot, p)))
 			}
 		}
 	}
-	n.services.mark(r.rec.ServiceBase, r.rec.ServiceCount, false)
-	shared := false
-	for _, other := range n.loaded {
-		shared = shared || other.rec.BucketCount > 0 && other.rec.BucketBase == r.rec.BucketBase
-	}
-	if !shared {
-		n.buckets.mark(r.rec.BucketBase, r.rec.BucketCount, false)
+	for _, m := range n.modules.all {
+		m.Free(&r.Revision)
 	}
 	return errors.Join(append(errs, r.close())...)
 }
@@ -156,8 +107,8 @@ func (n *NIC) unload(r *revision) error {
 func (n *NIC) unlink(r *revision) error {
 	var errs []error
 	for _, next := range n.loaded {
-		if next.rec.Prev == r.slot {
-			errs = append(errs, n.supersedes(next, r.rec.Prev))
+		if next.Record.Prev == r.Slot {
+			errs = append(errs, n.supersedes(next, r.Record.Prev))
 			n.cfg.reached("unlinked")
 		}
 	}
@@ -167,8 +118,8 @@ func (n *NIC) unlink(r *revision) error {
 // bound cuts off what no packet finds behind r, or messages there would be found again when those before them have drained,
 // and meanwhile have begun anew.
 func (n *NIC) bound(r *revision) error {
-	for range rootLnLimitLN_MAX_PREV {
-		if r = n.loaded[r.rec.Prev]; r == nil {
+	for range program.RootLnLimitLN_MAX_PREV {
+		if r = n.loaded[r.Record.Prev]; r == nil {
 			return nil
 		}
 	}
@@ -177,16 +128,9 @@ func (n *NIC) bound(r *revision) error {
 
 // supersedes notes in which slot the revision before r is.
 func (n *NIC) supersedes(r *revision, prev uint32) error {
-	r.rec.Prev = prev
-	if err := n.prog.LnSlots.Put(r.slot, &r.rec); err != nil {
-		return fmt.Errorf("chain slot %d to slot %d: %w", r.slot, prev, err)
-	}
-	return nil
-}
-
-func removePin(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("remove pin: %w", err)
+	r.Record.Prev = prev
+	if err := n.prog.LnSlots.Put(r.Slot, &r.Record); err != nil {
+		return fmt.Errorf("chain slot %d to slot %d: %w", r.Slot, prev, err)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/internal/backend"
+	"github.com/lambdanic/lambdanic/internal/nic/program"
 	"github.com/lambdanic/lambdanic/test/packets"
 )
 
@@ -13,7 +14,7 @@ import (
 const heldSpec = "message: {mode: assemble, max: 64KiB, in_flight: 8, timeout: 1m}"
 
 func slotOf(n *NIC, workload uint32) uint32 {
-	return n.revision(workload).slot
+	return n.revision(workload).Slot
 }
 
 func isFree(n *NIC, slot uint32) bool {
@@ -140,7 +141,7 @@ func TestFreedRevisionInBetween(t *testing.T) {
 func TestChainOfRevisionsIsBounded(t *testing.T) {
 	n := newTestNIC(t)
 	w := workloads["assemble"]
-	const last = uint32(rootLnLimitLN_MAX_PREV) + 2
+	const last = uint32(program.RootLnLimitLN_MAX_PREV) + 2
 	var begun [last + 1][]packets.Frame
 	var slots [last + 1]uint32
 	for i := uint32(1); i <= last; i++ {

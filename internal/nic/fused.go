@@ -14,6 +14,7 @@ import (
 	"github.com/lambdanic/lambdanic/compiler/check/metering"
 	"github.com/lambdanic/lambdanic/compiler/link"
 	"github.com/lambdanic/lambdanic/internal/backend"
+	"github.com/lambdanic/lambdanic/internal/nic/load"
 )
 
 // A fused program is in a slot for each of its members, so that each is a lambda like any other from there on: it has counters,
@@ -76,14 +77,14 @@ func (n *NIC) loadFused(f *backend.Fused) (next []succession, err error) {
 	for i := range f.Serving {
 		d := &f.Serving[i]
 		old := n.revision(d.Workload)
-		if old != nil && old.rec.Revision == d.Revision {
+		if old != nil && old.Record.Revision == d.Revision {
 			continue
 		}
 		at := slices.IndexFunc(f.Members, func(m backend.FusedMember) bool { return m.Workload == d.Workload })
 		if at < 0 {
-			return next, fmt.Errorf("%w: %s is no member of the program", ErrRefused, d.Name)
+			return next, fmt.Errorf("%w: %s is no member of the program", load.ErrRefused, d.Name)
 		}
-		if err := errors.Join(n.checkServices(d), n.checkStage(d, old)); err != nil {
+		if err := n.check(d, obj.spec, old); err != nil {
 			return next, fmt.Errorf("%s: %w", d.Name, err)
 		}
 		r := &revision{layouts: obj.members[f.Members[at].Name]}
@@ -91,12 +92,12 @@ func (n *NIC) loadFused(f *backend.Fused) (next []succession, err error) {
 			return next, fmt.Errorf("%s: %w", d.Name, err)
 		}
 		next, members = append(next, succession{r, old}), append(members, f.Members[at].Name)
-		if err := n.takeSlot(d, r, old); err != nil {
+		if err := n.takeSlot(d, obj.spec, r, old); err != nil {
 			return next, fmt.Errorf("%s: %w", d.Name, err)
 		}
 	}
 	for i, s := range next {
-		if err := n.installMember(p, members[i], timeOf(f.Serving, s.r.rec.Workload), s.r); err != nil {
+		if err := n.installMember(p, members[i], timeOf(f.Serving, s.r.Record.Workload), s.r); err != nil {
 			return next, err
 		}
 	}
@@ -150,16 +151,16 @@ func (p *fusedProgram) load(limit time.Duration) (*ebpf.Collection, error) {
 	}
 	spec := p.obj.spec.Copy()
 	if err := metering.Fill(spec, limit); err != nil {
-		return nil, fmt.Errorf("%w: limits.time: %w", ErrRefused, err)
+		return nil, fmt.Errorf("%w: limits.time: %w", load.ErrRefused, err)
 	}
 	replace := maps.Clone(p.old)
 	for _, other := range p.coll {
 		maps.Copy(replace, other.Maps)
 		delete(replace, metering.FuelMap)
 	}
-	coll, err := newCollection(spec, replace)
+	coll, err := load.Collection(spec, replace)
 	if err != nil {
-		return nil, verifierError(err)
+		return nil, err
 	}
 	p.coll[limit] = coll
 	return coll, nil
@@ -173,10 +174,10 @@ func fillMembers(spec *ebpf.CollectionSpec, members []backend.FusedMember) error
 	}
 	v := spec.Variables[link.MembersVariable]
 	if v == nil || int(v.Size()) != 4*len(ids) {
-		return fmt.Errorf("%w: it is not a fused program of %d lambdas", ErrRefused, len(ids))
+		return fmt.Errorf("%w: it is not a fused program of %d lambdas", load.ErrRefused, len(ids))
 	}
 	if err := v.Set(ids); err != nil {
-		return fmt.Errorf("%w: %w", ErrRefused, err)
+		return fmt.Errorf("%w: %w", load.ErrRefused, err)
 	}
 	return nil
 }

@@ -15,6 +15,9 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/lambdanic/lambdanic/internal/backend"
+	"github.com/lambdanic/lambdanic/internal/nic/module"
+	"github.com/lambdanic/lambdanic/internal/nic/module/calls"
+	"github.com/lambdanic/lambdanic/internal/nic/module/messages"
 	"github.com/lambdanic/lambdanic/test/packets"
 	"github.com/lambdanic/lambdanic/test/seed"
 )
@@ -289,7 +292,7 @@ func TestRandomDeployments(t *testing.T) {
 	c := testConfig(t)
 	c.Slots = 24
 	n := open(t, c)
-	n.buckets, n.services = newRanges(0, 10), newRanges(0, 3)
+	moduleOf[*messages.Module](n).Buckets, moduleOf[*calls.Module](n).Servers = module.NewRanges(0, 10), module.NewRanges(0, 3)
 	r := seed.Rand(t)
 	// Messages expire soon, so that revisions drain soon.
 	soon := strings.NewReplacer("timeout: 1m", "timeout: 5s")

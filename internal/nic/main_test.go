@@ -23,6 +23,9 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/internal/backend"
+	"github.com/lambdanic/lambdanic/internal/nic/module"
+	"github.com/lambdanic/lambdanic/internal/nic/module/calls"
+	"github.com/lambdanic/lambdanic/internal/nic/module/messages"
 )
 
 var instances atomic.Int32
@@ -199,13 +202,7 @@ type used struct{ slots, buckets, services int }
 func usage(n *NIC) used {
 	n.changing.Lock()
 	defer n.changing.Unlock()
-	count := func(r ranges) (c int) {
-		for _, u := range r.used {
-			c += int(flag(u))
-		}
-		return c
-	}
-	return used{count(n.slots), count(n.buckets), count(n.services)}
+	return used{n.slots.Used(), moduleOf[*messages.Module](n).Buckets.Used(), moduleOf[*calls.Module](n).Servers.Used()}
 }
 
 // eventually polls until f holds.
@@ -221,7 +218,7 @@ func eventually(t testing.TB, what string, f func() bool) {
 // now is the time of the clock that message records go by.
 func now(t testing.TB) uint64 {
 	t.Helper()
-	ns, err := monotonic()
+	ns, err := module.Now()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,4 +230,25 @@ func wantError(t testing.TB, err error, text string) {
 	if err == nil || !strings.Contains(err.Error(), text) {
 		t.Errorf("got error %v, want one that says %q", err, text)
 	}
+}
+
+// pinnedMap opens one of the NIC program's maps by its name in C.
+func pinnedMap(t testing.TB, n *NIC, name string) *ebpf.Map {
+	t.Helper()
+	m, err := ebpf.LoadPinnedMap(filepath.Join(n.cfg.pins(), name), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close() })
+	return m
+}
+
+// moduleOf is the NIC's module of one kind.
+func moduleOf[M module.Module](n *NIC) (found M) {
+	for _, m := range n.modules.all {
+		if m, ok := m.(M); ok {
+			found = m
+		}
+	}
+	return found
 }

@@ -21,6 +21,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/nic/module"
+	"github.com/lambdanic/lambdanic/internal/nic/module/card"
+	"github.com/lambdanic/lambdanic/internal/nic/program"
 	"github.com/lambdanic/lambdanic/internal/veth"
 )
 
@@ -50,7 +53,8 @@ type Config struct {
 	PacerBinary  string       // host/pacer.c; without it nobody is told when an external call times out
 	Log          *slog.Logger
 
-	card       *port                      // tests: what stands for a card
+	card       *card.Port                 // tests: what stands for a card
+	more       []module.Module            // tests: modules besides
 	failpoint  func(step string)          // tests: called at every step that changes what outlives the process
 	alter      func(*ebpf.CollectionSpec) // tests: changes the modules of the NIC program
 	drainLimit time.Duration              // tests: how long the clients of a superseded revision may keep it; one minute
@@ -97,12 +101,12 @@ func (c Config) pins() string { return filepath.Join(c.PinDir, c.Instance) }
 type NIC struct {
 	cfg      Config
 	rec      *record
-	prog     *program
+	prog     *program.Program
+	modules  modules
 	root     link.Link
 	dispatch *dispatch
-	rdma     *rdma
 	own      *ownAddresses
-	reach    atomic.Pointer[reach]
+	reach    atomic.Pointer[module.Reach]
 	adopted  bool
 	running  sync.RWMutex // held by Ask while the program runs, and by Counters
 	closed   bool         // guarded by running
@@ -117,10 +121,7 @@ type NIC struct {
 	changing sync.Mutex
 	loaded   map[uint32]*revision // all revisions, by slot: the current ones and those that drain
 	objects  objects
-	slots    ranges // of ln_slots; slot 0 stays empty
-	buckets  ranges // of ln_messages
-	services ranges // of ln_services
-	card     card
+	slots    module.Ranges // of ln_slots; slot 0 stays empty
 	drains   sync.WaitGroup
 	closing  chan struct{}
 }
@@ -155,8 +156,7 @@ func Up(ctx context.Context, c Config) (*NIC, error) {
 		if why == nil {
 			n, err := adopt(c, rec)
 			if err == nil {
-				n.keepPacer()
-				n.keepAddresses()
+				n.start()
 				return n, nil
 			}
 			why = err
@@ -170,8 +170,7 @@ func Up(ctx context.Context, c Config) (*NIC, error) {
 	if err != nil {
 		return nil, errors.Join(err, Down(ctx, c))
 	}
-	n.keepPacer()
-	n.keepAddresses()
+	n.start()
 	return n, nil
 }
 
@@ -179,7 +178,7 @@ func Up(ctx context.Context, c Config) (*NIC, error) {
 func create(c Config) (*NIC, error) {
 	rec := &record{
 		Instance: c.Instance, Mode: c.Mode, Interface: c.Interface, BootID: bootID(),
-		Layout: uint32(rootLnVersionLN_LAYOUT_VERSION), Program: programDigest(), Options: c.options(),
+		Layout: uint32(program.RootLnVersionLN_LAYOUT_VERSION), Program: program.Digest(newModules(c).halves()), Options: c.options(),
 	}
 	if c.Interface == "" {
 		v := virtualNames(c.Instance)
@@ -188,23 +187,26 @@ func create(c Config) (*NIC, error) {
 		}
 		c.reached("virtual NIC made")
 		rec.Namespace, rec.Interface, rec.HostEnd = v.namespace, v.nic, v.host
-		rec.reach = v.reach(c.Addresses)
+		rec.Reach = v.reach(c.Addresses)
 	} else if err := rec.findAddresses(c); err != nil {
 		return nil, err
 	}
 	if len(rec.Addrs) > maxAddresses {
 		return nil, fmt.Errorf("%d addresses are more than the %d that a NIC can have: remove some from %s, or name fewer", len(rec.Addrs), maxAddresses, rec.Interface)
 	}
-	prog, err := loadProgram(c)
+	m := newModules(c)
+	prog, err := program.Load(program.Config{
+		Pins: c.pins(), Slots: c.Slots, UnknownError: c.UnknownError, Verify: c.Verify, Alter: c.alter,
+	}, m.halves())
 	if err != nil {
-		return nil, err
+		return nil, c.refused(err)
 	}
 	c.reached("NIC program pinned")
-	n, err := newNIC(c, rec, prog)
+	n, err := newNIC(c, rec, m, prog)
 	if err != nil {
 		return nil, errors.Join(err, prog.Close())
 	}
-	n.own.set(&rec.reach)
+	n.own.set(&rec.Reach)
 	if err := n.attach(); err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
@@ -216,28 +218,31 @@ func create(c Config) (*NIC, error) {
 	return n, nil
 }
 
-func newNIC(c Config, rec *record, prog *program) (*NIC, error) {
-	d, err := mapDispatch(prog.LnDispatch)
-	if err != nil {
+func newNIC(c Config, rec *record, m modules, prog *program.Program) (_ *NIC, err error) {
+	n := &NIC{
+		cfg: c, rec: rec, modules: m, prog: prog, loaded: map[uint32]*revision{}, closing: make(chan struct{}),
+		slots: module.NewRanges(1, prog.LnSlots.MaxEntries()),
+	}
+	n.reach.Store(&rec.Reach)
+	n.serving.Store(&map[uint32]*revision{})
+	if n.dispatch, err = mapDispatch(prog.LnDispatch); err != nil {
 		return nil, err
 	}
-	m, err := mapRDMA(&prog.rdma)
-	if err != nil {
-		return nil, errors.Join(err, d.close())
+	if n.own, err = mapAddresses(prog.LnOwn); err != nil {
+		return nil, errors.Join(err, n.dispatch.close())
 	}
-	own, err := mapAddresses(prog.LnOwn)
-	if err != nil {
-		return nil, errors.Join(err, d.close(), m.close())
+	if err := n.open(); err != nil {
+		return nil, errors.Join(err, n.dispatch.close(), n.own.close(), n.modules.each(module.Module.Close))
 	}
-	n := &NIC{
-		cfg: c, rec: rec, prog: prog, dispatch: d, rdma: m, own: own, loaded: map[uint32]*revision{}, closing: make(chan struct{}),
-		slots:    newRanges(1, prog.LnSlots.MaxEntries()),
-		buckets:  newRanges(0, prog.messages.LnMessages.MaxEntries()),
-		services: newRanges(0, prog.LnServices.MaxEntries()),
-	}
-	n.reach.Store(&rec.reach)
-	n.serving.Store(&map[uint32]*revision{})
 	return n, nil
+}
+
+// start begins what goes on by itself while the NIC is open.
+func (n *NIC) start() {
+	for _, m := range n.modules.all {
+		m.Start()
+	}
+	n.keepAddresses()
 }
 
 // findAddresses fills in what a real interface is called and how it is reached.
@@ -247,14 +252,7 @@ func (r *record) findAddresses(c Config) error {
 		return err
 	}
 	r.Index = l.Attrs().Index
-	return r.find(l, c.Addresses)
-}
-
-func flag(b bool) uint8 {
-	if b {
-		return 1
-	}
-	return 0
+	return find(&r.Reach, l, c.Addresses)
 }
 
 // attach puts the root program on the interface, and on the host's end of a virtual NIC the two instructions without which
@@ -277,11 +275,11 @@ func (n *NIC) attach() error {
 				return err
 			}
 		}
-		if n.root, n.rec.Mode, err = attachXDP(n.prog.root, n.rec.Index, n.cfg.Mode); err != nil {
+		if n.root, n.rec.Mode, err = attachXDP(n.prog.Root, n.rec.Index, n.cfg.Mode); err != nil {
 			return fmt.Errorf("attach the NIC program to %s: %w", n.rec.Interface, err)
 		}
 		if n.rec.Mode == ModeGeneric {
-			if err := n.prog.generic.Set(uint8(1)); err != nil {
+			if err := n.prog.Generic.Set(uint8(1)); err != nil {
 				return fmt.Errorf("tell the NIC program that it is attached in generic mode: %w", err)
 			}
 		}
@@ -349,7 +347,8 @@ func mountBPF(dir string) error {
 // Down removes an instance's NIC and all that belongs to it, whether or not a daemon runs. What is not there is no error.
 func Down(_ context.Context, c Config) error {
 	c = c.withDefaults()
-	errs := []error{stopPacer(c)}
+	site := c.site()
+	errs := []error{newModules(c).each(func(m module.Module) error { return m.Down(site) })}
 	if rec, err := readRecord(c.recordPath()); err != nil {
 		errs = append(errs, err)
 	} else if rec != nil || c.Interface == "" {
@@ -382,11 +381,10 @@ func (n *NIC) Close() error {
 	defer n.changing.Unlock()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	errs := []error{n.dispatch.close(), n.rdma.close(), n.own.close(), n.prog.Close()}
+	errs := []error{n.modules.each(module.Module.Close), n.dispatch.close(), n.own.close(), n.prog.Close()}
 	if n.root != nil {
 		errs = append(errs, n.root.Close())
 	}
-	errs = append(errs, n.card.close())
 	for _, r := range *n.serving.Load() {
 		errs = append(errs, r.close())
 	}
@@ -425,7 +423,7 @@ func (n *NIC) HostEnd() string { return n.rec.HostEnd }
 func (n *NIC) Mode() Mode { return n.rec.Mode }
 
 // Root is the root program, for measurements by BPF_PROG_TEST_RUN.
-func (n *NIC) Root() *ebpf.Program { return n.prog.root }
+func (n *NIC) Root() *ebpf.Program { return n.prog.Root }
 
 // Pins is the directory that holds the NIC's pinned objects.
 func (n *NIC) Pins() string { return n.cfg.pins() }

@@ -3,7 +3,6 @@ package nic
 import (
 	"bytes"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"maps"
 	"time"
@@ -15,10 +14,11 @@ import (
 	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/compiler/check/metering"
 	"github.com/lambdanic/lambdanic/internal/backend"
+	"github.com/lambdanic/lambdanic/internal/nic/load"
 )
 
 // ErrRefused says that an object is not one which this NIC will load; the wrapped text says why.
-var ErrRefused = errors.New("lambda refused")
+var ErrRefused = load.ErrRefused
 
 // object is a lambda's object as it was read.
 type object struct {

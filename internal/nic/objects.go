@@ -13,6 +13,7 @@ import (
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/internal/backend"
+	"github.com/lambdanic/lambdanic/internal/nic/module"
 )
 
 // The host reads and writes a lambda's global objects by their names in C, which the kernel has in the types of their sections.
@@ -45,7 +46,7 @@ func (n *NIC) WriteObject(_ context.Context, workload uint32, name string, value
 		if err := r.writeObject(name, value); err != nil {
 			return err
 		}
-		return n.hurryPacer()
+		return n.modules.each(module.Module.Wrote)
 	})
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/lambdanic/lambdanic/test/packets"
 )
 
-// once is a request of one packet with a request ID of its own, which is to be executed at most once.
-func once(workload string, method uint32, payload string, room int) packets.Frame {
+// onceFrame is a request of one packet with a request ID of its own, which is to be executed at most once.
+func onceFrame(workload string, method uint32, payload string, room int) packets.Frame {
 	return packets.Frame{RPC: packets.RPC{
 		Workload: workload, Method: method, Flags: api.FlagOnce, Request: requests.Add(1), Payload: payload, Room: room,
 	}}
@@ -66,13 +66,13 @@ func TestOnce(t *testing.T) {
 		{"assemble", methodFault, text, 1400, api.TypeError, api.FaultOwn},
 		{"assemble", methodOutside, text, 1400, api.TypeError, api.FaultBounds},
 	} {
-		f := once(test.workload, test.method, test.payload, test.room)
+		f := onceFrame(test.workload, test.method, test.payload, test.room)
 		first, body := call(t, n, f)
 		if first.Type != test.want || first.Type == api.TypeError && api.Fault(first.MessageLen) != test.fault {
 			t.Errorf("%+v: got %+v", test, first)
 		}
 		for i := range 3 {
-			call(t, n, once(test.workload, test.method, "another request, whose payload is in the way", 200))
+			call(t, n, onceFrame(test.workload, test.method, "another request, whose payload is in the way", 200))
 			if f.RPC.Flags |= api.FlagResend; i == 2 {
 				f.RPC.Method = methodEcho // the request ID decides
 				first.Method = methodEcho
@@ -93,7 +93,7 @@ func TestOnce(t *testing.T) {
 func TestOnceReleased(t *testing.T) {
 	n := onceModes(t)
 	for _, workload := range []string{"packet", "stream", "assemble"} {
-		f := once(workload, methodCount, "", 8)
+		f := onceFrame(workload, methodCount, "", 8)
 		before := runsOf(t, n, f)
 		end := done(f)
 		end.RPC.Flags |= api.FlagOnce
@@ -105,13 +105,13 @@ func TestOnceReleased(t *testing.T) {
 		if h, _ := call(t, n, f); h.Type != 0 {
 			t.Errorf("%s: got %+v for what was answered and done", workload, h)
 		}
-		drop := once(workload, methodDrop, "x", 8)
+		drop := onceFrame(workload, methodDrop, "x", 8)
 		for range 2 {
 			if h, _ := call(t, n, drop); h.Type != 0 {
 				t.Errorf("%s: got %+v for what is dropped", workload, h)
 			}
 		}
-		if runs := runsOf(t, n, once(workload, methodCount, "", 8)); runs != before+1 {
+		if runs := runsOf(t, n, onceFrame(workload, methodCount, "", 8)); runs != before+1 {
 			t.Errorf("%s: ran %d times, want %d", workload, runs, before+1)
 		}
 	}
@@ -120,7 +120,7 @@ func TestOnceReleased(t *testing.T) {
 // What cannot be answered once is refused, and the lambda runs no second time for it.
 func TestOnceRefused(t *testing.T) {
 	n := onceModes(t)
-	long := once("web", 0, "/long", 100) // the reply has more packets than one
+	long := onceFrame("web", 0, "/long", 100) // the reply has more packets than one
 	h, _ := call(t, n, long)
 	wantCode(t, "a reply of many packets", h, api.CodeTooLarge)
 	if h.MessageLen != 0 {
@@ -134,7 +134,7 @@ func TestOnceRefused(t *testing.T) {
 	parts[0].RPC.Flags |= api.FlagOnce
 	h, _ = call(t, n, parts[0])
 	wantCode(t, "a message in mode stream", h, api.CodeTooLarge)
-	small := once("packet", methodEcho, "eight by", 8)
+	small := onceFrame("packet", methodEcho, "eight by", 8)
 	call(t, n, small)
 	small.RPC.Payload, small.RPC.Room = "", 4
 	h, _ = call(t, n, small)
@@ -161,11 +161,11 @@ func TestOnceFlood(t *testing.T) {
 			var kept []packets.Frame
 			var answers []uint32
 			for i := range 40 {
-				f := from(once("packet", methodCount, "", 8), 100+i)
+				f := from(onceFrame("packet", methodCount, "", 8), 100+i)
 				kept, answers = append(kept, f), append(answers, runsOf(t, n, f))
 			}
 			for range flood {
-				f := flooder(once("packet", methodEcho, "/", 64))
+				f := flooder(onceFrame("packet", methodEcho, "/", 64))
 				if h, _ := call(t, n, f); h.Type != api.TypeResponse {
 					t.Fatalf("%s: got %+v", name, h)
 				}

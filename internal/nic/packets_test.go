@@ -30,7 +30,7 @@ func everyMode(t testing.TB) *NIC {
 	return n
 }
 
-func load(t testing.TB, names ...string) (cases []packets.Case) {
+func loadCases(t testing.TB, names ...string) (cases []packets.Case) {
 	t.Helper()
 	for _, name := range names {
 		c, err := packets.Load(name)
@@ -54,7 +54,7 @@ func build(t testing.TB, f *packets.Frame) []byte {
 // Packet in, packet and verdict out: the cases of test/packets.
 func TestPackets(t *testing.T) {
 	n := everyMode(t)
-	for _, c := range load(t, "requests.yml", "foreign.yml") {
+	for _, c := range loadCases(t, "requests.yml", "foreign.yml") {
 		t.Run(c.Name, func(t *testing.T) {
 			frame := build(t, &c.Frame)
 			verdict, out := inject(t, n, frame)
@@ -81,7 +81,7 @@ func TestPackets(t *testing.T) {
 // A frame that ends too early, wherever, is the host's, and not a byte of it is touched.
 func TestTruncatedPackets(t *testing.T) {
 	n := everyMode(t)
-	for _, c := range load(t, "requests.yml") {
+	for _, c := range loadCases(t, "requests.yml") {
 		if c.Frame.Padding > 0 {
 			continue
 		}
@@ -170,7 +170,7 @@ func unfinished(frame []byte, ipv6 bool) []byte {
 // request came from, and is no longer (packets.Answer). The lambdas do their work in between.
 func TestAnyPacket(t *testing.T) {
 	n := everyMode(t)
-	cases := load(t, "requests.yml", "foreign.yml")
+	cases := loadCases(t, "requests.yml", "foreign.yml")
 	r := seed.Rand(t)
 	rounds := 60000
 	if testing.Short() {
@@ -206,7 +206,7 @@ func TestAnyPacket(t *testing.T) {
 			t.Fatalf("round %d: verdict %q on %x", i, verdict, frame)
 		}
 	}
-	for _, c := range load(t, "requests.yml")[:5] {
+	for _, c := range loadCases(t, "requests.yml")[:5] {
 		frame := build(t, &c.Frame)
 		_, out := inject(t, n, frame)
 		h, payload, err := packets.Answer(frame, out)

@@ -25,12 +25,12 @@ func newRDMAClient(t *testing.T, n *NIC, workload uint32, c api.QueuePairRequest
 	if !c.Peer.IsValid() {
 		c.Peer = n.HostAddr()
 	}
-	r, err := n.AddRegion(t.Context(), workload, api.RegionRequest{})
+	r, err := n.RDMA().AddRegion(t.Context(), workload, api.RegionRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.PeerQPN, c.PSN, c.Receive = ownQPN, roce.NumMask-5, r.RKey
-	qp, err := n.AddQueuePair(t.Context(), workload, c)
+	qp, err := n.RDMA().AddQueuePair(t.Context(), workload, c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestRDMAOnTheWire(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newRDMAClient(t, n, rdmaWorkload, c.qp, c.faults)
 			defer func() {
-				if err := n.RemoveRegion(context.WithoutCancel(t.Context()), rdmaWorkload, c.region.RKey); err != nil {
+				if err := n.RDMA().RemoveRegion(context.WithoutCancel(t.Context()), rdmaWorkload, c.region.RKey); err != nil {
 					t.Error(err)
 				}
 			}()

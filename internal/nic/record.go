@@ -10,23 +10,25 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"github.com/lambdanic/lambdanic/internal/nic/module"
+	"github.com/lambdanic/lambdanic/internal/nic/program"
 	"github.com/lambdanic/lambdanic/internal/veth"
 )
 
 // record says what a NIC is made of. It is written last and compared first: a daemon adopts what matches it whole, and
 // rebuilds everything else.
 type record struct {
-	Instance  string `json:"instance"`
-	Namespace string `json:"namespace,omitempty"` // "" for a real interface in the host's own
-	Interface string `json:"interface"`
-	Index     int    `json:"index"`
-	HostEnd   string `json:"host_end,omitempty"`
-	Mode      Mode   `json:"mode"`
-	reach            // when the NIC was made; addresses may have changed since
-	BootID    string `json:"boot_id"`
-	Layout    uint32 `json:"layout"`
-	Program   string `json:"program"` // digest of the NIC program's objects
-	Options   string `json:"options"` // what was set when it was loaded
+	Instance     string `json:"instance"`
+	Namespace    string `json:"namespace,omitempty"` // "" for a real interface in the host's own
+	Interface    string `json:"interface"`
+	Index        int    `json:"index"`
+	HostEnd      string `json:"host_end,omitempty"`
+	Mode         Mode   `json:"mode"`
+	module.Reach        // when the NIC was made; addresses may have changed since
+	BootID       string `json:"boot_id"`
+	Layout       uint32 `json:"layout"`
+	Program      string `json:"program"` // digest of the NIC program's objects
+	Options      string `json:"options"` // what was set when it was loaded
 }
 
 func bootID() string {
@@ -76,9 +78,9 @@ func (r *record) matches(c Config) error {
 	switch {
 	case r.BootID != bootID():
 		return errors.New("the machine was rebooted")
-	case r.Layout != uint32(rootLnVersionLN_LAYOUT_VERSION):
-		return fmt.Errorf("its layout version is %d, ours is %d", r.Layout, rootLnVersionLN_LAYOUT_VERSION)
-	case r.Program != programDigest():
+	case r.Layout != uint32(program.RootLnVersionLN_LAYOUT_VERSION):
+		return fmt.Errorf("its layout version is %d, ours is %d", r.Layout, program.RootLnVersionLN_LAYOUT_VERSION)
+	case r.Program != program.Digest(newModules(c).halves()):
 		return errors.New("its NIC program is of another build")
 	case r.Options != c.options():
 		return errors.New("its options differ")

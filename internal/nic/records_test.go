@@ -9,25 +9,27 @@ import (
 	"github.com/cilium/ebpf"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/nic/module/messages"
 	"github.com/lambdanic/lambdanic/test/packets"
 )
 
 // editRecords changes a revision's message records under their locks, as the NIC program on another CPU does. Those that are free are
 // among them.
-func editRecords(t testing.TB, n *NIC, slot uint32, edit func(*messagesLnMessage)) {
+func editRecords(t testing.TB, n *NIC, slot uint32, edit func(*messages.Message)) {
 	t.Helper()
 	n.changing.Lock()
-	rec := n.loaded[slot].rec
+	rec := n.loaded[slot].Record
 	n.changing.Unlock()
+	buckets := pinnedMap(t, n, "ln_messages")
 	for i := range rec.BucketCount {
-		var b messagesLnBucket
-		if err := n.prog.messages.LnMessages.LookupWithFlags(rec.BucketBase+i, &b, ebpf.LookupLock); err != nil {
+		var b messages.Bucket
+		if err := buckets.LookupWithFlags(rec.BucketBase+i, &b, ebpf.LookupLock); err != nil {
 			t.Fatal(err)
 		}
 		for w := range b.Way {
 			edit(&b.Way[w])
 		}
-		if err := n.prog.messages.LnMessages.Update(rec.BucketBase+i, &b, ebpf.UpdateLock); err != nil {
+		if err := buckets.Update(rec.BucketBase+i, &b, ebpf.UpdateLock); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -36,16 +38,16 @@ func editRecords(t testing.TB, n *NIC, slot uint32, edit func(*messagesLnMessage
 // passTime has the messages of a revision be so much older.
 func passTime(t testing.TB, n *NIC, slot uint32, by time.Duration) {
 	t.Helper()
-	editRecords(t, n, slot, func(m *messagesLnMessage) { m.ExpiresNs -= min(m.ExpiresNs, uint64(by)) })
+	editRecords(t, n, slot, func(m *messages.Message) { m.ExpiresNs -= min(m.ExpiresNs, uint64(by)) })
 }
 
 // lastForEver has the messages that are there now never expire by themselves.
-func lastForEver(m *messagesLnMessage) { m.ExpiresNs = math.MaxUint64 }
+func lastForEver(m *messages.Message) { m.ExpiresNs = math.MaxUint64 }
 
 // wantReleased checks that no CPU is noted as being at work on a message: none is.
 func wantReleased(t testing.TB, n *NIC, workload uint32) {
 	t.Helper()
-	editRecords(t, n, slotOf(n, workload), func(m *messagesLnMessage) {
+	editRecords(t, n, slotOf(n, workload), func(m *messages.Message) {
 		if m.Users != 0 {
 			t.Errorf("%d CPUs have not left the record of message %#x, in state %d", m.Users, m.Request, m.State)
 		}
@@ -60,17 +62,17 @@ func TestHeldRecordIsNobodyElses(t *testing.T) {
 	n := newTestNIC(t)
 	w := workloads["assemble"]
 	deploy(t, n, probe(t, w, 1, tinySpec))
-	set := func(change func(*messagesLnMessage)) { editRecords(t, n, slotOf(n, w), change) }
+	set := func(change func(*messages.Message)) { editRecords(t, n, slotOf(n, w), change) }
 	begin := func() []packets.Frame { return fragments("assemble", methodEcho, randomBytes(100), 50) }
 	for name, meanwhile := range map[string]func(list []packets.Frame){
 		"answered":  func(list []packets.Frame) { call(t, n, list[1]) },
-		"expired":   func([]packets.Frame) { set(func(m *messagesLnMessage) { m.ExpiresNs = 1 }) },
-		"forgotten": func([]packets.Frame) { set(func(m *messagesLnMessage) { m.State = 0 }) },
+		"expired":   func([]packets.Frame) { set(func(m *messages.Message) { m.ExpiresNs = 1 }) },
+		"forgotten": func([]packets.Frame) { set(func(m *messages.Message) { m.State = 0 }) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			list := begin()
 			call(t, n, list[0])
-			set(func(m *messagesLnMessage) { m.Users++ })
+			set(func(m *messages.Message) { m.Users++ })
 			meanwhile(list)
 			for range 2 {
 				h, _ := call(t, n, begin()[0])
@@ -79,7 +81,7 @@ func TestHeldRecordIsNobodyElses(t *testing.T) {
 			if h, _ := call(t, n, list[0]); name == "expired" && h.Type != api.TypeAck {
 				t.Errorf("the message itself: got %+v", h)
 			}
-			set(func(m *messagesLnMessage) { m.Users-- })
+			set(func(m *messages.Message) { m.Users-- })
 			call(t, n, done(list[0]))
 			list = begin()
 			call(t, n, list[0])
@@ -100,12 +102,12 @@ func TestDoneWithAHeldRecord(t *testing.T) {
 	list := fragments("assemble", methodEcho, randomBytes(100), 50)
 	call(t, n, list[0])
 	first, _ := call(t, n, list[1])
-	editRecords(t, n, slotOf(n, w), func(m *messagesLnMessage) { m.Users++ })
+	editRecords(t, n, slotOf(n, w), func(m *messages.Message) { m.Users++ })
 	call(t, n, done(list[0]))
 	if h, p := call(t, n, pull(list[0], first, 1)); h.Type != api.TypeResponse || string(p) != list[1].RPC.Payload {
 		t.Errorf("held: got %+v %q", h, p)
 	}
-	editRecords(t, n, slotOf(n, w), func(m *messagesLnMessage) { m.Users-- })
+	editRecords(t, n, slotOf(n, w), func(m *messages.Message) { m.Users-- })
 	call(t, n, done(list[0]))
 	h, _ := call(t, n, pull(list[0], first, 1))
 	wantCode(t, "released", h, api.CodeStale)

@@ -11,6 +11,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/nic/module/calls"
 	"github.com/lambdanic/lambdanic/test/seed"
 )
 
@@ -231,12 +232,13 @@ func TestAllCallsBusy(t *testing.T) {
 	c := dialNIC(t, n.Addr())
 	c.send(methodGet, []byte("key"), 64)
 	q := fake.receive()
-	var call callsLnCall
-	if err := n.prog.LnCalls.Lookup(uint32(q.id), &call); err != nil {
+	var call calls.Call
+	records := pinnedMap(t, n, "ln_calls")
+	if err := records.Lookup(uint32(q.id), &call); err != nil {
 		t.Fatal(err)
 	}
-	for i := range n.prog.LnCalls.MaxEntries() {
-		if err := n.prog.LnCalls.Put(i, &call); err != nil {
+	for i := range records.MaxEntries() {
+		if err := records.Put(i, &call); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -246,8 +248,8 @@ func TestAllCallsBusy(t *testing.T) {
 	}
 	fake.answer(q, 0, 1, value("key", "x"))
 	c.receive()
-	for i := uint32(0); i < n.prog.LnCalls.MaxEntries(); i += 2 {
-		if err := n.prog.LnCalls.Put(i, &callsLnCall{}); err != nil {
+	for i := uint32(0); i < records.MaxEntries(); i += 2 {
+		if err := records.Put(i, &calls.Call{}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -269,7 +269,7 @@ func TestRetries(t *testing.T) {
 		t.Errorf("%d retries and %d time-outs were counted", got.Retries, got.Timeouts)
 	}
 	var key uint32
-	if err := n.prog.LnRetained.NextKey(nil, &key); err == nil {
+	if err := pinnedMap(t, n, "ln_retained").NextKey(nil, &key); err == nil {
 		t.Errorf("request %d is kept for ever", key)
 	}
 }

@@ -6,26 +6,17 @@ import (
 	"slices"
 
 	"github.com/cilium/ebpf"
-	"golang.org/x/sys/unix"
 
 	"github.com/lambdanic/lambdanic/internal/backend"
+	"github.com/lambdanic/lambdanic/internal/nic/program"
 )
-
-// monotonic is the clock of bpf_ktime_get_coarse_ns().
-func monotonic() (uint64, error) {
-	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC_COARSE, &ts); err != nil {
-		return 0, fmt.Errorf("read the clock: %w", err)
-	}
-	return uint64(ts.Nano()), nil
-}
 
 func (n *NIC) clearStats(slot uint32) error {
 	cpus, err := ebpf.PossibleCPU()
 	if err != nil {
 		return err
 	}
-	return n.prog.LnSlotStats.Put(slot, make([]rootLnStats, cpus))
+	return n.prog.LnSlotStats.Put(slot, make([]program.Stats, cpus))
 }
 
 // Status reports every lambda on the NIC, by workload ID.
@@ -34,18 +25,18 @@ func (n *NIC) Status(context.Context) ([]backend.Status, error) {
 	defer n.mu.Unlock()
 	var all []backend.Status
 	for workload, r := range *n.serving.Load() {
-		s, err := n.slotStats(r.slot)
+		s, err := n.slotStats(r.Slot)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, backend.Status{Workload: workload, Revision: r.rec.Revision, Endpoint: n.Addr(), Stats: s})
+		all = append(all, backend.Status{Workload: workload, Revision: r.Record.Revision, Endpoint: n.Addr(), Stats: s})
 	}
 	slices.SortFunc(all, func(a, b backend.Status) int { return int(int64(a.Workload) - int64(b.Workload)) })
 	return all, nil
 }
 
 func (n *NIC) slotStats(slot uint32) (s backend.Stats, err error) {
-	var cpus []rootLnStats
+	var cpus []program.Stats
 	if err := n.prog.LnSlotStats.Lookup(slot, &cpus); err != nil {
 		return s, fmt.Errorf("read the counters of slot %d: %w", slot, err)
 	}
@@ -81,14 +72,14 @@ func (n *NIC) Counters() (c Counters, err error) {
 	if n.closed {
 		return c, fmt.Errorf("read the counters of NIC %s: it is closed", n.rec.Interface)
 	}
-	for i, v := range map[rootLnCounter]*uint64{
-		rootLnCounterLN_COUNT_PASSED:  &c.Passed,
-		rootLnCounterLN_COUNT_UNKNOWN: &c.Unknown, rootLnCounterLN_COUNT_MALFORMED: &c.Malformed,
-		rootLnCounterLN_COUNT_CHECKSUM: &c.Checksum, rootLnCounterLN_COUNT_BUSY: &c.Busy,
-		rootLnCounterLN_COUNT_STRAY: &c.Stray, rootLnCounterLN_COUNT_TIMEOUTS: &c.Timeouts,
-		rootLnCounterLN_COUNT_ASTRAY: &c.Astray, rootLnCounterLN_COUNT_COPIES: &c.Copies,
-		rootLnCounterLN_COUNT_FORGED: &c.Forged, rootLnCounterLN_COUNT_RETRIES: &c.Retries,
-		rootLnCounterLN_COUNT_ALIEN: &c.Alien,
+	for i, v := range map[program.RootLnCounter]*uint64{
+		program.RootLnCounterLN_COUNT_PASSED:  &c.Passed,
+		program.RootLnCounterLN_COUNT_UNKNOWN: &c.Unknown, program.RootLnCounterLN_COUNT_MALFORMED: &c.Malformed,
+		program.RootLnCounterLN_COUNT_CHECKSUM: &c.Checksum, program.RootLnCounterLN_COUNT_BUSY: &c.Busy,
+		program.RootLnCounterLN_COUNT_STRAY: &c.Stray, program.RootLnCounterLN_COUNT_TIMEOUTS: &c.Timeouts,
+		program.RootLnCounterLN_COUNT_ASTRAY: &c.Astray, program.RootLnCounterLN_COUNT_COPIES: &c.Copies,
+		program.RootLnCounterLN_COUNT_FORGED: &c.Forged, program.RootLnCounterLN_COUNT_RETRIES: &c.Retries,
+		program.RootLnCounterLN_COUNT_ALIEN: &c.Alien,
 	} {
 		var cpus []uint64
 		if err := n.prog.LnCounters.Lookup(uint32(i), &cpus); err != nil {

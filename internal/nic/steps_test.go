@@ -2,11 +2,14 @@ package nic
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"strconv"
 	"testing"
 
 	"github.com/cilium/ebpf"
+
+	"github.com/lambdanic/lambdanic/internal/nic/program"
 )
 
 // stepsMost bounds the instructions that the verifier walks through one of the NIC's programs. Its own limit is a million
@@ -18,8 +21,8 @@ func TestStepsOfTheVerifier(t *testing.T) {
 	for unknown := range uint8(2) {
 		for verify := range uint8(2) {
 			t.Run(fmt.Sprintf("unknown_reply=%d verify_checksum=%d", unknown, verify), func(t *testing.T) {
-				for _, m := range modules {
-					_, c := verified(t, m, unknown, verify)
+				for _, h := range program.All(newModules(Config{}).halves()) {
+					_, c := verified(t, h, unknown, verify)
 					for name, p := range c.Programs {
 						if steps := stepsOf(t, p.VerifierLog); steps > stepsMost {
 							t.Errorf("%s: %d steps, more than %d", name, steps, stepsMost)
@@ -33,13 +36,21 @@ func TestStepsOfTheVerifier(t *testing.T) {
 	}
 }
 
-// verified loads a module of the NIC program on maps of its own, with the verifier's statistics.
-func verified(t *testing.T, m module, unknown, verify uint8) (*ebpf.CollectionSpec, *ebpf.Collection) {
+// verified loads a half of the NIC program on maps of its own, with the verifier's statistics.
+func verified(t *testing.T, h *program.Half, unknown, verify uint8) (*ebpf.CollectionSpec, *ebpf.Collection) {
 	t.Helper()
-	c := Config{UnknownError: unknown == 1, Verify: verify == 1}.withDefaults()
-	spec, err := m.prepare(c, c.constants())
+	spec, err := h.Spec()
 	if err != nil {
 		t.Fatal(err)
+	}
+	constants := map[string]any{"ln_unknown_reply": unknown, "ln_verify_checksum": verify}
+	maps.Copy(constants, h.Constants)
+	for name, value := range constants {
+		if v := spec.Variables[name]; v != nil {
+			if err := v.Set(value); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 	for _, m := range spec.Maps {
 		m.Pinning = ebpf.PinNone

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/nic/program"
 	"github.com/lambdanic/lambdanic/test/packets"
 )
 
@@ -108,7 +109,7 @@ func TestSwapsUnderLoad(t *testing.T) {
 		eventually(t, "the revision has answered, and no message is older than replies are kept", func() bool {
 			ready := seen[swap-1].Load() > 3
 			latest.Range(func(_, revision any) bool {
-				ready = ready && revision.(uint32)+uint32(rootLnLimitLN_MAX_PREV) >= swap
+				ready = ready && revision.(uint32)+uint32(program.RootLnLimitLN_MAX_PREV) >= swap
 				return true
 			})
 			return ready || t.Failed()
@@ -307,8 +308,8 @@ func TestPullNeverReachesAnotherLambda(t *testing.T) {
 	n := newTestNIC(t)
 	deploy(t, n, bundled(t, "web_server", workloads["web"], 1), probe(t, workloads["packet"], 7, packetSpec))
 	web := n.revision(workloads["web"])
-	web.rec.Prev = n.revision(workloads["packet"]).slot
-	if err := n.prog.LnSlots.Put(web.slot, &web.rec); err != nil {
+	web.Record.Prev = n.revision(workloads["packet"]).Slot
+	if err := n.prog.LnSlots.Put(web.Slot, &web.Record); err != nil {
 		t.Fatal(err)
 	}
 	first := api.Header{Revision: 7, Length: 10, Count: 2}

@@ -18,8 +18,11 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/nic/module/calls"
+	"github.com/lambdanic/lambdanic/internal/nic/module/pacer"
 	"github.com/lambdanic/lambdanic/internal/veth"
 	"github.com/lambdanic/lambdanic/test/packets"
 )
@@ -89,7 +92,7 @@ func TestManyTimeouts(t *testing.T) {
 func TestExpiredPacket(t *testing.T) {
 	n := newTestNIC(t)
 	deploy(t, n, kvRevision(t, 1, newFake(t, n.HostAddr()).addr(), time.Millisecond))
-	expire, err := ebpf.LoadPinnedProgram(n.cfg.expirePin(), nil)
+	expire, err := ebpf.LoadPinnedProgram(n.cfg.site().Pin(pacer.Program), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +135,7 @@ func TestCallIsDue(t *testing.T) {
 	d := kvRevision(t, 1, newFake(t, n.HostAddr()).addr(), timeout)
 	d.Services[0].Retries = 1
 	deploy(t, n, d)
-	expire, err := ebpf.LoadPinnedProgram(n.cfg.expirePin(), nil)
+	expire, err := ebpf.LoadPinnedProgram(n.cfg.site().Pin(pacer.Program), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,14 +187,15 @@ func TestCallIsDue(t *testing.T) {
 // age makes a call have begun so much earlier.
 func age(t *testing.T, n *NIC, index uint32, by time.Duration) {
 	t.Helper()
-	var c callsLnCall
-	err := n.prog.LnCalls.Lookup(index, &c)
+	var c calls.Call
+	records := pinnedMap(t, n, "ln_calls")
+	err := records.Lookup(index, &c)
 	c.BeganNs -= uint64(by)
 	if c.DeadlineNs != math.MaxUint64 {
 		c.DeadlineNs -= uint64(by)
 	}
 	if err == nil {
-		err = n.prog.LnCalls.Put(index, &c)
+		err = records.Put(index, &c)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -206,7 +210,7 @@ func TestNothingExpires(t *testing.T) {
 	c := dialNIC(t, n.Addr())
 	id := c.send(methodGet, []byte("key"), 64)
 	q := fake.receive()
-	expire, err := ebpf.LoadPinnedProgram(n.cfg.expirePin(), nil)
+	expire, err := ebpf.LoadPinnedProgram(n.cfg.site().Pin(pacer.Program), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,9 +257,10 @@ func begin(t *testing.T, n *NIC, frame []byte) {
 func lastCall(t *testing.T, n *NIC) uint32 {
 	t.Helper()
 	var next, entry uint64
-	err := n.prog.LnNextCall.Lookup(uint32(0), &next)
+	err := pinnedMap(t, n, "ln_next_call").Lookup(uint32(0), &next)
 	if err == nil {
-		err = n.prog.LnCallLog.Lookup(uint32(next-1)%n.prog.LnCallLog.MaxEntries(), &entry)
+		log := pinnedMap(t, n, "ln_call_log")
+		err = log.Lookup(uint32(next-1)%log.MaxEntries(), &entry)
 	}
 	if err != nil || entry>>20 != next-1 {
 		t.Fatalf("the log of calls: %d was last, entry %#x, %v", next-1, entry, err)
@@ -370,12 +375,11 @@ func startDaemon(t *testing.T, order daemonOrder) (kill func()) {
 // pacerPID is the pacer's process ID, which must run.
 func pacerPID(t *testing.T, c Config) int {
 	t.Helper()
-	p, err := findPacer(c)
-	if err != nil || p == nil {
+	pid, err := pacer.PID(c.site())
+	if err != nil || pid == 0 {
 		t.Fatalf("no pacer runs: %v", err)
 	}
-	p.close()
-	return p.pid
+	return pid
 }
 
 // A pacer that dies is replaced while the NIC is open.
@@ -383,17 +387,18 @@ func TestPacerRestarts(t *testing.T) {
 	config := pacedConfig(t)
 	n := open(t, config)
 	deploy(t, n, kvRevision(t, 1, newFake(t, n.HostAddr()).addr(), 30*time.Millisecond))
-	p, err := findPacer(config)
-	if err != nil || p == nil {
-		t.Fatalf("no pacer runs: %v", err)
-	}
-	if err := p.kill(); err != nil {
+	killed := pacerPID(t, config)
+	if err := unix.Kill(killed, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
+	eventually(t, "pacer dies", func() bool {
+		pid, err := pacer.PID(config.site())
+		return pid != killed && err == nil
+	})
 	c := dialNIC(t, n.Addr())
 	c.expectError(c.send(methodGet, []byte("key"), 64), api.CodeTimeout)
-	if after := pacerPID(t, config); after == p.pid {
-		t.Errorf("pacer %d lives on", p.pid)
+	if after := pacerPID(t, config); after == killed {
+		t.Errorf("pacer %d lives on", killed)
 	}
 }
 
@@ -436,15 +441,12 @@ func reopen(t *testing.T, c Config) {
 func TestPacerEnds(t *testing.T) {
 	config := pacedConfig(t)
 	reopen(t, config)
-	if err := os.Remove(config.expirePin()); err != nil {
+	if err := os.Remove(config.site().Pin(pacer.Program)); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "pacer ends", func() bool {
-		p, err := findPacer(config)
-		if p != nil {
-			p.close()
-		}
-		return p == nil && err == nil
+		pid, err := pacer.PID(config.site())
+		return pid == 0 && err == nil
 	})
 	config.PacerBinary = ""
 	n := open(t, config)
@@ -472,7 +474,7 @@ func TestDownEndsPacer(t *testing.T) {
 	if _, err := os.Stat(fmt.Sprintf("/proc/%d", pid)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("pacer %d lives: %v", pid, err)
 	}
-	for _, path := range []string{config.pacerLog(), config.pacerCgroup()} {
+	for _, path := range []string{pacer.Log(config.site()), pacer.Cgroup(config.site())} {
 		if _, err := os.Stat(path); path != "" && !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%s is left", path)
 		}

@@ -12,25 +12,6 @@ import (
 	"github.com/lambdanic/lambdanic/internal/kernel"
 )
 
-// verifierLog has room for what the verifier says of most programs that it refuses. For want of room it is asked again, and it may take
-// half a minute to refuse one.
-const verifierLog = 4 << 20
-
-// newCollection loads an object into the kernel, with these maps in place of its own of the same names.
-func newCollection(spec *ebpf.CollectionSpec, maps map[string]*ebpf.Map) (*ebpf.Collection, error) {
-	return ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{
-		MapReplacements: maps, Programs: ebpf.ProgramOptions{LogSizeStart: verifierLog},
-	})
-}
-
-// verifierError says what the verifier objects to, at which line of the author's, and what to change.
-func verifierError(err error) error {
-	if o := diagnose.Explain(err, nil); o != nil {
-		return fmt.Errorf("%w: %w", ErrRefused, o)
-	}
-	return fmt.Errorf("load the program: %w", err)
-}
-
 const enotsupp = unix.Errno(524) // of the kernel's include/linux/errno.h; no C library has it
 
 // unknown are what a kernel answers that lacks a kind of map, a helper or a flag.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"github.com/lambdanic/lambdanic/internal/nic/module"
 	"github.com/lambdanic/lambdanic/internal/veth"
 )
 
@@ -33,8 +34,9 @@ func (v virtual) hostAddr6() netip.Addr { return v.addr6(1).Addr() }
 func (v virtual) nicAddr6() netip.Addr  { return v.addr6(2).Addr() }
 
 // reach is how the NIC's end is reached, and at which addresses more.
-func (v virtual) reach(more []netip.Addr) reach {
-	return reach{v.nicAddr(), v.nicAddr6(), append([]netip.Addr{v.nicAddr(), v.nicAddr6()}, more...), v.hostAddr()}
+func (v virtual) reach(more []netip.Addr) module.Reach {
+	own := []netip.Addr{v.nicAddr(), v.nicAddr6()}
+	return module.Reach{Addr: own[0], Addr6: own[1], Addrs: append(own, more...), HostAddr: v.hostAddr()}
 }
 
 func (v virtual) addr4(host int) netip.Prefix { return veth.Host(range4, v.subnet, host) }

@@ -13,16 +13,19 @@ import (
 	"github.com/gopacket/gopacket/layers"
 
 	"github.com/lambdanic/lambdanic/internal/backend"
+	"github.com/lambdanic/lambdanic/internal/nic/module"
+	"github.com/lambdanic/lambdanic/internal/nic/module/stage"
+	"github.com/lambdanic/lambdanic/internal/nic/program"
 	"github.com/lambdanic/lambdanic/internal/veth"
 )
 
 // waiting are the packets that wait for the host now.
-func waiting(t testing.TB, n *NIC) map[uint64]stageLnLate {
+func waiting(t testing.TB, n *NIC) map[uint64]stage.Late {
 	t.Helper()
-	list := map[uint64]stageLnLate{}
+	list := map[uint64]stage.Late{}
 	var key uint64
-	var late stageLnLate
-	for i := n.prog.stage.LnWaiting.Iterate(); i.Next(&key, &late); {
+	var late stage.Late
+	for i := pinnedMap(t, n, "ln_waiting").Iterate(); i.Next(&key, &late); {
 		list[key] = late
 	}
 	return list
@@ -69,7 +72,7 @@ func wantGrey(t testing.TB, conn *net.UDPConn) {
 }
 
 // goOn does what pacer does with a packet that goes on later: the action, and the packet.
-func goOn(t testing.TB, n *NIC, late stageLnLate) (action string, frame []byte) {
+func goOn(t testing.TB, n *NIC, late stage.Late) (action string, frame []byte) {
 	t.Helper()
 	packet, err := binary.Append(nil, binary.NativeEndian, &late)
 	if err != nil {
@@ -81,7 +84,7 @@ func goOn(t testing.TB, n *NIC, late stageLnLate) (action string, frame []byte) 
 	binary.NativeEndian.PutUint32(context[12:], uint32(n.rec.Index))
 	opts := ebpf.RunOptions{Data: packet, DataOut: make([]byte, 4096), Context: context}
 	err = veth.InNamed(n.rec.Namespace, func() error {
-		verdict, err := n.prog.parts["stage"].Programs["ln_later"].Run(&opts)
+		verdict, err := n.prog.Half("stage").Programs["ln_later"].Run(&opts)
 		action = verdicts[verdict]
 		return err
 	})
@@ -98,13 +101,13 @@ func goOn(t testing.TB, n *NIC, late stageLnLate) (action string, frame []byte) 
 }
 
 // onlyOne is the packet that waits.
-func onlyOne(t testing.TB, n *NIC) stageLnLate {
+func onlyOne(t testing.TB, n *NIC) stage.Late {
 	t.Helper()
 	wantWaiting(t, n, 1)
 	for _, late := range waiting(t, n) {
 		return late
 	}
-	return stageLnLate{}
+	return stage.Late{}
 }
 
 // A packet that runs in vain waits on, as it came and no longer than before; it goes once.
@@ -221,7 +224,7 @@ func TestWaitingExpires(t *testing.T) {
 		}
 		eventually(t, "its time is over", func() bool { // it may be running just now
 			late.Until = 1
-			_ = n.prog.stage.LnWaiting.Update(key, &late, ebpf.UpdateExist)
+			_ = pinnedMap(t, n, "ln_waiting").Update(key, &late, ebpf.UpdateExist)
 			return len(waiting(t, n)) == 0
 		})
 	}
@@ -304,13 +307,13 @@ func TestWaitingIsBounded(t *testing.T) {
 	const more = 16
 	n := newTestNIC(t)
 	deploy(t, n, stageProgram(t, "image_transformer", stageID, 1))
-	for port := range layers.UDPPort(rootLnLimitLN_WAITING_MAX) + more {
+	for port := range layers.UDPPort(program.RootLnLimitLN_WAITING_MAX) + more {
 		if verdict, _ := inject(t, n, numberedJob(t, 0, 6000+port, jobPort, 1)); verdict != "drop" {
 			t.Fatalf("verdict %s", verdict)
 		}
 	}
-	wantWaiting(t, n, int(rootLnLimitLN_WAITING_MAX))
-	long := append(jobFrame(t, 0, jobPort), make([]byte, rootLnLimitLN_LATE_BYTES)...)
+	wantWaiting(t, n, int(program.RootLnLimitLN_WAITING_MAX))
+	long := append(jobFrame(t, 0, jobPort), make([]byte, program.RootLnLimitLN_LATE_BYTES)...)
 	if verdict, _ := inject(t, n, long); verdict != "drop" {
 		t.Errorf("a packet that is too long to wait: verdict %s", verdict)
 	}
@@ -326,6 +329,6 @@ func TestWaitingIsBounded(t *testing.T) {
 func jobSocketTo(t testing.TB, host, nic netip.Addr) *net.UDPConn {
 	t.Helper()
 	n := &NIC{}
-	n.reach.Store(&reach{HostAddr: host, Addr: nic})
+	n.reach.Store(&module.Reach{HostAddr: host, Addr: nic})
 	return jobSocket(t, n)
 }

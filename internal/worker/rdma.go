@@ -13,8 +13,8 @@ func (w *Worker) RDMA(t api.Target) (backend.RDMA, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r, ok := p.Backend.(backend.RDMA); ok {
-		return r, nil
+	if nic, ok := p.Backend.(interface{ RDMA() backend.RDMA }); ok {
+		return nic.RDMA(), nil
 	}
 	if _, ok := p.Backend.(Group); ok {
 		return nil, fmt.Errorf("%w: a queue pair is of one interface: bring an instance up with one --nic", backend.ErrRDMA)

@@ -1,4 +1,5 @@
-package nic
+// Package rdma has peers write into the memory of lambdas on the NIC, by RoCEv2 (bpf/rdma).
+package rdma
 
 import (
 	"context"
@@ -19,35 +20,63 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/api/roce"
 	"github.com/lambdanic/lambdanic/internal/backend"
+	"github.com/lambdanic/lambdanic/internal/nic/module"
+	"github.com/lambdanic/lambdanic/internal/nic/program"
 )
 
-// maxQueuePairs is how many of the NIC's queue pairs one lambda may have.
-const maxQueuePairs = 64
+//go:generate go tool bpf2go -target bpfel -no-strip -type ln_qp_state -type ln_qp -type ln_region rdma ../../../../bpf/rdma/rdma.bpf.c
 
-// rdma is the NIC's queue pairs and regions in our memory, which are all that there is of them: they live as long as the NIC
-// program. A record is written while its first word says that there is none, and that word last (bpf/layout.h).
-type rdma struct {
+var half = program.Half{
+	Name: "rdma", Object: _RdmaBytes, Spec: loadRdma,
+	Entries: map[string]program.Module{
+		"ln_rdma_module": program.RootLnModuleLN_MODULE_RDMA, "ln_regions_module": program.RootLnModuleLN_MODULE_REGIONS,
+	},
+	Constants: map[string]any{"ln_crc_tables": crcTables()},
+}
+
+// MaxQueuePairs is how many of the NIC's queue pairs one lambda may have.
+const MaxQueuePairs = 64
+
+// Module is one NIC's queue pairs and regions in our memory, which are all that there is of them: they live as long as the NIC
+// program. A record is written while its first word says that there is none, and that word last (bpf/layout.h). The methods of
+// backend.RDMA may be called at any time.
+type Module struct {
+	module.Base
+	nic     module.NIC
+	maps    rdmaMaps
 	memory  [][]byte
 	qps     []rdmaLnQp
 	regions []rdmaLnRegion
 }
 
-func mapRDMA(maps *rdmaMaps) (*rdma, error) {
-	m := &rdma{}
-	qps, err := m.mapped(maps.LnQps)
-	if err != nil {
-		return nil, err
+var (
+	_ module.Module = (*Module)(nil)
+	_ backend.RDMA  = (*Module)(nil)
+)
+
+// Half is bpf/rdma.
+func (*Module) Half() *program.Half { return &half }
+
+// Open implements module.Module.
+func (m *Module) Open(nic module.NIC, half *ebpf.Collection) error {
+	m.nic = nic
+	if err := half.Assign(&m.maps); err != nil {
+		return err
 	}
-	regions, err := m.mapped(maps.LnRegions)
+	qps, err := m.mapped(m.maps.LnQps)
 	if err != nil {
-		return nil, errors.Join(err, m.close())
+		return err
 	}
-	m.qps = unsafe.Slice((*rdmaLnQp)(qps), maps.LnQps.MaxEntries())
-	m.regions = unsafe.Slice((*rdmaLnRegion)(regions), maps.LnRegions.MaxEntries())
-	return m, nil
+	regions, err := m.mapped(m.maps.LnRegions)
+	if err != nil {
+		return err
+	}
+	m.qps = unsafe.Slice((*rdmaLnQp)(qps), m.maps.LnQps.MaxEntries())
+	m.regions = unsafe.Slice((*rdmaLnRegion)(regions), m.maps.LnRegions.MaxEntries())
+	return nil
 }
 
-func (m *rdma) mapped(of *ebpf.Map) (unsafe.Pointer, error) {
+func (m *Module) mapped(of *ebpf.Map) (unsafe.Pointer, error) {
 	mem, err := unix.Mmap(of.FD(), 0, int(of.MaxEntries()*of.ValueSize()), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		return nil, fmt.Errorf("map the NIC's %v: %w", of, err)
@@ -56,13 +85,21 @@ func (m *rdma) mapped(of *ebpf.Map) (unsafe.Pointer, error) {
 	return unsafe.Pointer(&mem[0]), nil
 }
 
-func (m *rdma) close() error {
+// Close implements module.Module.
+func (m *Module) Close() error {
 	var errs []error
 	for _, mem := range m.memory {
 		errs = append(errs, unix.Munmap(mem))
 	}
 	m.memory, m.qps, m.regions = nil, nil, nil
-	return errors.Join(errs...)
+	return errors.Join(append(errs, m.maps.Close())...)
+}
+
+// Take has some of the revision's message records be for regions.
+func (m *Module) Take(c *module.Change) error {
+	_, first := c.Spec.Message.Records()
+	c.Next.Record.RegionBase, c.Next.Record.RegionCount = uint16(first), uint16(c.Spec.Message.Regions)
+	return nil
 }
 
 // take zeroes the word by which packets find a record, and waits for the packet that found it before.
@@ -73,36 +110,39 @@ func take(word, claim *uint32) {
 	}
 }
 
-// revokeAll takes the regions of a slot away.
-func (m *rdma) revokeAll(slot uint32) {
+// Superseded takes the revision's regions away: its memory is no peer's from now on.
+func (m *Module) Superseded(rev *module.Revision) {
 	for i := range m.regions {
-		if r := &m.regions[i]; atomic.LoadUint32(&r.Key) != 0 && r.Slot == slot {
+		if r := &m.regions[i]; atomic.LoadUint32(&r.Key) != 0 && r.Slot == rev.Slot {
 			take(&r.Key, &r.Claim)
 		}
 	}
 }
 
-// disconnect takes the queue pairs of a workload away.
-func (m *rdma) disconnect(workload uint32) {
+// Removed takes the queue pairs of a workload away.
+func (m *Module) Removed(workload uint32) error {
 	for i := range m.qps {
 		if q := &m.qps[i]; atomic.LoadUint32(&q.State) != 0 && q.Workload == workload {
 			take(&q.State, &q.Claim)
 		}
 	}
+	return nil
 }
 
-// keepOnly takes away what is of no adopted revision that serves.
-func (m *rdma) keepOnly(workloads map[uint32]*revision) {
+// Adopted takes away what is of no revision that serves.
+func (m *Module) Adopted() error {
 	for i := range m.qps {
-		if q := &m.qps[i]; workloads[q.Workload] == nil {
+		if q := &m.qps[i]; m.nic.Serving(q.Workload) == nil {
 			take(&q.State, &q.Claim)
 		}
 	}
 	for i := range m.regions {
-		if r := &m.regions[i]; workloads[r.Workload] == nil || workloads[r.Workload].slot != r.Slot {
+		r := &m.regions[i]
+		if serving := m.nic.Serving(r.Workload); serving == nil || serving.Slot != r.Slot {
 			take(&r.Key, &r.Claim)
 		}
 	}
+	return nil
 }
 
 // crcTables are those of the NIC program's CRC-32: table i holds the CRCs of a byte with i zeros behind it.
@@ -116,6 +156,13 @@ func crcTables() (t [roce.CRCSlice][256]uint32) {
 	return t
 }
 
+func flag(b bool) uint8 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
 func random32() uint32 {
 	var b [4]byte
 	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
@@ -124,37 +171,36 @@ func random32() uint32 {
 
 // AddRegion registers memory of the lambda's running revision, for as long as that runs. Nobody who was not told can guess key and
 // address.
-func (n *NIC) AddRegion(_ context.Context, workload uint32, c api.RegionRequest) (*api.Region, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	rev, err := n.served(workload)
+func (m *Module) AddRegion(_ context.Context, workload uint32, c api.RegionRequest) (*api.Region, error) {
+	defer m.nic.Hold()()
+	rev, err := m.served(workload)
 	if err != nil {
 		return nil, err
 	}
 	if c.Length == 0 {
-		c.Length = api.Bytes(rev.rec.MessageMax)
+		c.Length = api.Bytes(rev.Record.MessageMax)
 	}
-	if rev.rec.RegionCount == 0 {
+	if rev.Record.RegionCount == 0 {
 		return nil, fmt.Errorf("%w: the lambda has no memory for regions: set message.regions in its spec", backend.ErrRDMA)
 	}
-	if c.Length > api.Bytes(rev.rec.MessageMax) {
-		return nil, fmt.Errorf("%w: length: %d bytes are more than message.max, %d", backend.ErrRDMA, c.Length, rev.rec.MessageMax)
+	if c.Length > api.Bytes(rev.Record.MessageMax) {
+		return nil, fmt.Errorf("%w: length: %d bytes are more than message.max, %d", backend.ErrRDMA, c.Length, rev.Record.MessageMax)
 	}
-	record, ok := n.rdma.freeRecord(rev)
+	record, ok := m.freeRecord(rev)
 	if !ok {
-		return nil, fmt.Errorf("%w: all %d regions of the lambda are in use: remove one, or raise message.regions", backend.ErrRDMA, rev.rec.RegionCount)
+		return nil, fmt.Errorf("%w: all %d regions of the lambda are in use: remove one, or raise message.regions", backend.ErrRDMA, rev.Record.RegionCount)
 	}
-	i := slices.IndexFunc(n.rdma.regions, func(r rdmaLnRegion) bool { return r.Key == 0 && r.Claim == 0 })
+	i := slices.IndexFunc(m.regions, func(r rdmaLnRegion) bool { return r.Key == 0 && r.Claim == 0 })
 	if i < 0 {
-		return nil, fmt.Errorf("%w: all %d regions of the NIC are in use: remove one", backend.ErrRDMA, len(n.rdma.regions))
+		return nil, fmt.Errorf("%w: all %d regions of the NIC are in use: remove one", backend.ErrRDMA, len(m.regions))
 	}
-	key := random32()&^(uint32(rootLnLimitLN_MAX_REGIONS)-1) | uint32(i)
+	key := random32()&^(uint32(program.RootLnLimitLN_MAX_REGIONS)-1) | uint32(i)
 	if key == 0 {
-		key = uint32(rootLnLimitLN_MAX_REGIONS)
+		key = uint32(program.RootLnLimitLN_MAX_REGIONS)
 	}
-	r := &n.rdma.regions[i]
+	r := &m.regions[i]
 	*r = rdmaLnRegion{
-		Slot: rev.slot, Workload: workload, Revision: rev.rec.Revision, Base: address(), Length: uint32(c.Length), Record: record, Method: c.Method,
+		Slot: rev.Slot, Workload: workload, Revision: rev.Record.Revision, Base: address(), Length: uint32(c.Length), Record: record, Method: c.Method,
 	}
 	atomic.StoreUint32(&r.Key, key)
 	return r.describe(), nil
@@ -166,15 +212,15 @@ func address() uint64 {
 }
 
 // freeRecord finds a record of the revision's that is no region yet.
-func (m *rdma) freeRecord(rev *revision) (uint32, bool) {
+func (m *Module) freeRecord(rev *module.Revision) (uint32, bool) {
 	used := map[uint32]bool{}
 	for i := range m.regions {
-		if r := &m.regions[i]; r.Key != 0 && r.Slot == rev.slot {
+		if r := &m.regions[i]; r.Key != 0 && r.Slot == rev.Slot {
 			used[r.Record] = true
 		}
 	}
-	for i := range uint32(rev.rec.RegionCount) {
-		if record := uint32(rev.rec.RegionBase) + i; !used[record] {
+	for i := range uint32(rev.Record.RegionCount) {
+		if record := uint32(rev.Record.RegionBase) + i; !used[record] {
 			return record, true
 		}
 	}
@@ -186,15 +232,14 @@ func (r *rdmaLnRegion) describe() *api.Region {
 }
 
 // Regions lists a workload's.
-func (n *NIC) Regions(_ context.Context, workload uint32) ([]api.Region, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if _, err := n.served(workload); err != nil {
+func (m *Module) Regions(_ context.Context, workload uint32) ([]api.Region, error) {
+	defer m.nic.Hold()()
+	if _, err := m.served(workload); err != nil {
 		return nil, err
 	}
 	list := []api.Region{}
-	for i := range n.rdma.regions {
-		if r := &n.rdma.regions[i]; r.Key != 0 && r.Workload == workload {
+	for i := range m.regions {
+		if r := &m.regions[i]; r.Key != 0 && r.Workload == workload {
 			list = append(list, *r.describe())
 		}
 	}
@@ -202,10 +247,9 @@ func (n *NIC) Regions(_ context.Context, workload uint32) ([]api.Region, error) 
 }
 
 // RemoveRegion revokes one: what is being written to it is refused from now on.
-func (n *NIC) RemoveRegion(_ context.Context, workload, key uint32) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	r := &n.rdma.regions[key&(uint32(rootLnLimitLN_MAX_REGIONS)-1)]
+func (m *Module) RemoveRegion(_ context.Context, workload, key uint32) error {
+	defer m.nic.Hold()()
+	r := &m.regions[key&(uint32(program.RootLnLimitLN_MAX_REGIONS)-1)]
 	if key == 0 || r.Key != key || r.Workload != workload {
 		return fmt.Errorf("%w region: key %#x: see `lambdanic rdma region list`", backend.ErrNoRDMA, key)
 	}
@@ -213,28 +257,27 @@ func (n *NIC) RemoveRegion(_ context.Context, workload, key uint32) error {
 	return nil
 }
 
-func (n *NIC) served(workload uint32) (*revision, error) {
-	if r := n.revision(workload); r != nil {
+func (m *Module) served(workload uint32) (*module.Revision, error) {
+	if r := m.nic.Serving(workload); r != nil {
 		return r, nil
 	}
 	return nil, fmt.Errorf("%w lambda: workload %#x does not run on this NIC", backend.ErrNoRDMA, workload)
 }
 
 // AddQueuePair makes the responder of a connection whose other half the peer has.
-func (n *NIC) AddQueuePair(_ context.Context, workload uint32, c api.QueuePairRequest) (*api.QueuePair, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	rev, err := n.served(workload)
+func (m *Module) AddQueuePair(_ context.Context, workload uint32, c api.QueuePairRequest) (*api.QueuePair, error) {
+	defer m.nic.Hold()()
+	rev, err := m.served(workload)
 	if err != nil {
 		return nil, err
 	}
 	c.Peer = c.Peer.Unmap()
-	if err := n.checkQueuePair(&c, rev); err != nil {
+	if err := m.checkQueuePair(&c, rev); err != nil {
 		return nil, fmt.Errorf("%w: %w", backend.ErrRDMA, err)
 	}
 	free, own := -1, 0
-	for i := range n.rdma.qps {
-		q := &n.rdma.qps[i]
+	for i := range m.qps {
+		q := &m.qps[i]
 		switch {
 		case q.State != 0 && q.Workload == workload:
 			own++
@@ -242,13 +285,13 @@ func (n *NIC) AddQueuePair(_ context.Context, workload uint32, c api.QueuePairRe
 			free = i
 		}
 	}
-	if own >= maxQueuePairs || free < 0 {
-		return nil, fmt.Errorf("%w: the lambda has %d queue pairs, of %d: remove one", backend.ErrRDMA, own, maxQueuePairs)
+	if own >= MaxQueuePairs || free < 0 {
+		return nil, fmt.Errorf("%w: the lambda has %d queue pairs, of %d: remove one", backend.ErrRDMA, own, MaxQueuePairs)
 	}
-	q := &n.rdma.qps[free]
-	next := (q.Qpn + uint32(rootLnLimitLN_MAX_QPS)) & roce.NumMask &^ (uint32(rootLnLimitLN_MAX_QPS) - 1)
+	q := &m.qps[free]
+	next := (q.Qpn + uint32(program.RootLnLimitLN_MAX_QPS)) & roce.NumMask &^ (uint32(program.RootLnLimitLN_MAX_QPS) - 1)
 	if q.Qpn == 0 || next == 0 {
-		next = random32()&roce.NumMask&^(uint32(rootLnLimitLN_MAX_QPS)-1) | uint32(rootLnLimitLN_MAX_QPS)
+		next = random32()&roce.NumMask&^(uint32(program.RootLnLimitLN_MAX_QPS)-1) | uint32(program.RootLnLimitLN_MAX_QPS)
 	}
 	*q = rdmaLnQp{
 		Qpn: next | uint32(free), PeerQpn: c.PeerQPN, Workload: workload, Service: services[c.Transport], Trust: flag(c.ICRC == api.ICRCTrust),
@@ -256,13 +299,13 @@ func (n *NIC) AddQueuePair(_ context.Context, workload uint32, c api.QueuePairRe
 	}
 	copy(q.PeerAddr[:], c.Peer.AsSlice())
 	atomic.StoreUint32(&q.State, uint32(rdmaLnQpStateLN_QP_READY))
-	return n.describe(q), nil
+	return m.describe(q), nil
 }
 
 var services = map[api.Transport]uint8{api.TransportRC: uint8(roce.ServiceRC), api.TransportUC: uint8(roce.ServiceUC)}
 
 // checkQueuePair fills in what c leaves out, and refuses what cannot be.
-func (n *NIC) checkQueuePair(c *api.QueuePairRequest, rev *revision) error {
+func (m *Module) checkQueuePair(c *api.QueuePairRequest, rev *module.Revision) error {
 	if c.Transport == "" {
 		c.Transport = api.TransportRC
 	}
@@ -273,12 +316,12 @@ func (n *NIC) checkQueuePair(c *api.QueuePairRequest, rev *revision) error {
 		c.MTU = 1024
 	}
 	largest := roce.MaxMTU
-	if rev.rec.Mode == uint32(rootLnModeLN_MODE_STREAM) {
+	if rev.Record.Mode == uint32(program.RootLnModeLN_MODE_STREAM) {
 		largest = 1024 // what the lambda sees of a packet is no more than λ-RPC's
 	}
-	own := n.reach.Load().Addr
+	own := m.nic.Reach().Addr
 	if c.Peer.Is6() {
-		own = n.reach.Load().Addr6
+		own = m.nic.Reach().Addr6
 	}
 	_, known := services[c.Transport]
 	switch {
@@ -294,23 +337,23 @@ func (n *NIC) checkQueuePair(c *api.QueuePairRequest, rev *revision) error {
 		return fmt.Errorf("peer: the NIC has no address of %v's family", c.Peer)
 	case c.PeerQPN > roce.NumMask || c.PSN > roce.NumMask:
 		return fmt.Errorf("peer_qpn, psn: %#x and %#x have to fit into 24 bits", c.PeerQPN, c.PSN)
-	case c.Receive != 0 && !n.rdma.isRegion(c.Receive, rev.rec.Workload):
+	case c.Receive != 0 && !m.isRegion(c.Receive, rev.Record.Workload):
 		return fmt.Errorf("receive: there is no region with the key %#x", c.Receive)
 	}
 	return nil
 }
 
-func (m *rdma) isRegion(key, workload uint32) bool {
-	r := &m.regions[key&(uint32(rootLnLimitLN_MAX_REGIONS)-1)]
+func (m *Module) isRegion(key, workload uint32) bool {
+	r := &m.regions[key&(uint32(program.RootLnLimitLN_MAX_REGIONS)-1)]
 	return r.Key == key && r.Workload == workload
 }
 
-func (n *NIC) describe(q *rdmaLnQp) *api.QueuePair {
+func (m *Module) describe(q *rdmaLnQp) *api.QueuePair {
 	d := &api.QueuePair{
 		QueuePairRequest: api.QueuePairRequest{
 			Transport: api.TransportRC, PeerQPN: q.PeerQpn, PSN: q.Psn, MTU: int(q.Mtu), ICRC: api.ICRCCheck, Receive: q.Receive,
 		},
-		QPN: q.Qpn, Address: n.reach.Load().Addr, Broken: atomic.LoadUint32(&q.State) == uint32(rdmaLnQpStateLN_QP_ERROR), NextPSN: q.Psn,
+		QPN: q.Qpn, Address: m.nic.Reach().Addr, Broken: atomic.LoadUint32(&q.State) == uint32(rdmaLnQpStateLN_QP_ERROR), NextPSN: q.Psn,
 		Packets: q.Packets, Bytes: q.Bytes, Messages: q.Messages, Repeated: q.Repeated, NAKs: q.Naks, Dropped: q.Dropped,
 	}
 	if q.Service == uint8(roce.ServiceUC) {
@@ -321,32 +364,30 @@ func (n *NIC) describe(q *rdmaLnQp) *api.QueuePair {
 	}
 	d.Peer = netip.AddrFrom4([4]byte(q.PeerAddr[:]))
 	if q.Ipv6 != 0 {
-		d.Peer, d.Address = netip.AddrFrom16(q.PeerAddr), n.reach.Load().Addr6
+		d.Peer, d.Address = netip.AddrFrom16(q.PeerAddr), m.nic.Reach().Addr6
 	}
 	return d
 }
 
 // QueuePairs lists a workload's.
-func (n *NIC) QueuePairs(_ context.Context, workload uint32) ([]api.QueuePair, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if _, err := n.served(workload); err != nil {
+func (m *Module) QueuePairs(_ context.Context, workload uint32) ([]api.QueuePair, error) {
+	defer m.nic.Hold()()
+	if _, err := m.served(workload); err != nil {
 		return nil, err
 	}
 	list := []api.QueuePair{}
-	for i := range n.rdma.qps {
-		if q := &n.rdma.qps[i]; q.State != 0 && q.Workload == workload {
-			list = append(list, *n.describe(q))
+	for i := range m.qps {
+		if q := &m.qps[i]; q.State != 0 && q.Workload == workload {
+			list = append(list, *m.describe(q))
 		}
 	}
 	return list, nil
 }
 
 // RemoveQueuePair takes one away: its packets are nobody's from now on.
-func (n *NIC) RemoveQueuePair(_ context.Context, workload, qpn uint32) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	q := &n.rdma.qps[qpn&(uint32(rootLnLimitLN_MAX_QPS)-1)]
+func (m *Module) RemoveQueuePair(_ context.Context, workload, qpn uint32) error {
+	defer m.nic.Hold()()
+	q := &m.qps[qpn&(uint32(program.RootLnLimitLN_MAX_QPS)-1)]
 	if q.State == 0 || q.Qpn != qpn || q.Workload != workload {
 		return fmt.Errorf("%w queue pair: %#x: see `lambdanic rdma qp list`", backend.ErrNoRDMA, qpn)
 	}

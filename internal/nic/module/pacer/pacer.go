@@ -1,4 +1,5 @@
-package nic
+// Package pacer keeps host/pacer.c running beside a NIC: it does what no packet comes for.
+package pacer
 
 import (
 	"bytes"
@@ -9,69 +10,106 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cilium/ebpf"
+
+	"github.com/lambdanic/lambdanic/internal/nic/load"
+	"github.com/lambdanic/lambdanic/internal/nic/module"
 	"github.com/lambdanic/lambdanic/internal/veth"
 )
 
-// pacerPause is how long a pacer that ended stays away before another is started; pacerPatience how long one may take to
-// begin, and to end.
+// pause is how long a pacer that ended stays away before another is started; patience how long one may take to begin, and to end.
 const (
-	pacerPause    = time.Second
-	pacerPatience = 5 * time.Second
+	pause    = time.Second
+	patience = 5 * time.Second
 )
 
-func (c Config) expirePin() string { return filepath.Join(c.pins(), "ln_expire") }
-func (c Config) pacerLog() string  { return filepath.Join(c.RunDir, c.Instance+".pacer.log") }
+// Program is the program that pacer runs, and the name of its pin. While it is there, a pacer is kept.
+const Program = "ln_expire"
 
-// keepPacer sees to it that a pacer runs, one that an earlier daemon left or a new one, and that it is replaced if it ends
-// while the NIC is open. After Close it goes on without us.
-func (n *NIC) keepPacer() {
-	p, err := n.runPacer()
-	if err != nil {
-		n.cfg.Log.Warn("no pacer: nobody is told when an external call times out", "instance", n.cfg.Instance, "because", err)
-		return
-	}
-	n.drains.Go(func() { n.watchPacer(p) })
+// Log is where a NIC's pacer writes, and whose lock it holds.
+func Log(s module.Site) string { return filepath.Join(s.RunDir, s.Instance+".pacer.log") }
+
+// Module is one NIC's.
+type Module struct {
+	module.Base
+	Binary string // host/pacer.c; without it nobody is told when an external call times out
+
+	nic     module.NIC
+	closing chan struct{}
+	watch   sync.WaitGroup
 }
 
-func (n *NIC) watchPacer(p *pacer) {
+var _ module.Module = (*Module)(nil)
+
+// Open implements module.Module.
+func (m *Module) Open(nic module.NIC, _ *ebpf.Collection) error {
+	m.nic, m.closing = nic, make(chan struct{})
+	return nil
+}
+
+// Start sees to it that a pacer runs, one that an earlier daemon left or a new one, and that it is replaced if it ends
+// while the NIC is open. After Close it goes on without us.
+func (m *Module) Start() {
+	p, err := m.run()
+	if err != nil {
+		site := m.nic.Site()
+		site.Log.Warn("no pacer: nobody is told when an external call times out", "instance", site.Instance, "because", err)
+		return
+	}
+	m.watch.Go(func() { m.keep(p) })
+}
+
+func (m *Module) keep(p *process) {
+	site := m.nic.Site()
 	for {
 		select {
-		case <-n.closing:
+		case <-m.closing:
 			p.close()
 			return
 		case <-p.ended:
 			p.close()
 		}
 		select {
-		case <-n.closing:
+		case <-m.closing:
 			return
-		case <-time.After(pacerPause):
+		case <-time.After(pause):
 		}
-		if _, err := os.Stat(n.cfg.expirePin()); err != nil {
+		if _, err := os.Stat(site.Pin(Program)); err != nil {
 			return // the NIC was taken down
 		}
-		n.cfg.Log.Warn("pacer ended: starting another", "instance", n.cfg.Instance)
+		site.Log.Warn("pacer ended: starting another", "instance", site.Instance)
 		var err error
-		if p, err = n.runPacer(); err != nil {
-			n.cfg.Log.Error("pacer does not start again", "instance", n.cfg.Instance, "because", err)
+		if p, err = m.run(); err != nil {
+			site.Log.Error("pacer does not start again", "instance", site.Instance, "because", err)
 			return
 		}
 	}
 }
 
-// runPacer finds the NIC's pacer, or starts it where there is none or one of another build.
-func (n *NIC) runPacer() (*pacer, error) {
-	p, err := findPacer(n.cfg)
+// Close implements module.Module.
+func (m *Module) Close() error {
+	if m.closing != nil {
+		close(m.closing)
+		m.watch.Wait()
+		m.closing = nil
+	}
+	return nil
+}
+
+// run finds the NIC's pacer, or starts it where there is none or one of another build.
+func (m *Module) run() (*process, error) {
+	p, err := find(m.nic.Site())
 	if err != nil {
 		return nil, err
 	}
 	if p != nil {
-		binary, err := os.Stat(n.cfg.PacerBinary)
+		binary, err := os.Stat(m.Binary)
 		if err != nil || p.runs(binary) {
 			return p, nil
 		}
@@ -79,15 +117,16 @@ func (n *NIC) runPacer() (*pacer, error) {
 			return nil, err
 		}
 	}
-	return n.startPacer()
+	return m.start()
 }
 
-// startPacer starts a pacer that neither a terminal's end nor the daemon's reaches: in a session and a cgroup of its own.
-func (n *NIC) startPacer() (*pacer, error) {
-	if n.cfg.PacerBinary == "" {
+// start starts a pacer that neither a terminal's end nor the daemon's reaches: in a session and a cgroup of its own.
+func (m *Module) start() (*process, error) {
+	site := m.nic.Site()
+	if m.Binary == "" {
 		return nil, errors.New("no binary was given for it")
 	}
-	log, err := os.OpenFile(n.cfg.pacerLog(), os.O_CREATE|os.O_RDWR|os.O_TRUNC, 0o600)
+	log, err := os.OpenFile(Log(site), os.O_CREATE|os.O_RDWR|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open pacer's log: %w", err)
 	}
@@ -97,34 +136,34 @@ func (n *NIC) startPacer() (*pacer, error) {
 		return nil, err
 	}
 	defer ready.Close()
-	cmd := exec.Command(n.cfg.PacerBinary, n.cfg.pins(), strconv.Itoa(n.rec.Index))
+	cmd := exec.Command(m.Binary, site.Pins, strconv.Itoa(site.Index))
 	cmd.Stdout, cmd.Stderr, cmd.Env = out, log, []string{}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if group, err := openCgroup(n.cfg.pacerCgroup()); err == nil {
+	if group, err := openCgroup(Cgroup(site)); err == nil {
 		defer group.Close()
 		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(group.Fd())
 	}
-	err = veth.InNamed(n.rec.Namespace, cmd.Start)
+	err = veth.InNamed(site.Namespace, cmd.Start)
 	out.Close()
 	if err != nil {
 		return nil, fmt.Errorf("start pacer: %w", err)
 	}
 	// It closes its output when it is at work, or by ending.
-	_ = ready.SetReadDeadline(time.Now().Add(pacerPatience))
+	_ = ready.SetReadDeadline(time.Now().Add(patience))
 	_, _ = io.Copy(io.Discard, ready)
-	p, err := findPacer(n.cfg)
+	p, err := find(site)
 	if p == nil {
 		_ = cmd.Process.Kill()
 		err = errors.Join(err, cmd.Wait())
-		text, _ := os.ReadFile(n.cfg.pacerLog())
+		text, _ := os.ReadFile(Log(site))
 		return nil, fmt.Errorf("start pacer: %w: %s", err, bytes.TrimSpace(text))
 	}
 	return p, cmd.Process.Release()
 }
 
-// hurryPacer has pacer look now after the packets that wait for the host. It looks by itself a little later, too.
-func (n *NIC) hurryPacer() error {
-	p, err := findPacer(n.cfg)
+// Wrote has pacer look now after the packets that wait for the host. It looks by itself a little later, too.
+func (m *Module) Wrote() error {
+	p, err := find(m.nic.Site())
 	if p == nil {
 		return err
 	}
@@ -132,33 +171,43 @@ func (n *NIC) hurryPacer() error {
 	return p.signal(unix.SIGUSR1)
 }
 
-// stopPacer ends an instance's pacer, if there is one. Its program goes first, so that no daemon starts another.
-func stopPacer(c Config) error {
-	errs := []error{removePin(c.expirePin())}
-	p, err := findPacer(c)
+// Down ends an instance's pacer, if there is one. Its program goes first, so that no daemon starts another.
+func (m *Module) Down(site module.Site) error {
+	errs := []error{load.Unpin(site.Pin(Program))}
+	p, err := find(site)
 	if p != nil {
 		err = p.kill()
 	}
-	if e := os.Remove(c.pacerLog()); !errors.Is(e, os.ErrNotExist) {
+	if e := os.Remove(Log(site)); !errors.Is(e, os.ErrNotExist) {
 		err = errors.Join(err, e)
 	}
 	errs = append(errs, err)
-	if group := c.pacerCgroup(); group != "" {
+	if group := Cgroup(site); group != "" {
 		errs = append(errs, removeCgroup(group))
 	}
 	return errors.Join(errs...)
 }
 
-// pacer is a running pacer, our child or not.
-type pacer struct {
+// process is a running pacer, our child or not.
+type process struct {
 	pid   int
 	fd    *os.File // pidfd: it names the process without doubt, also when its number is another's
 	ended <-chan struct{}
 }
 
-// findPacer asks who holds the lock on pacer's log; nil if nobody does.
-func findPacer(c Config) (*pacer, error) {
-	log, err := os.OpenFile(c.pacerLog(), os.O_RDWR, 0)
+// PID is the process ID of a NIC's pacer; 0 where none runs.
+func PID(s module.Site) (int, error) {
+	p, err := find(s)
+	if p == nil {
+		return 0, err
+	}
+	p.close()
+	return p.pid, nil
+}
+
+// find asks who holds the lock on pacer's log; nil if nobody does.
+func find(s module.Site) (*process, error) {
+	log, err := os.OpenFile(Log(s), os.O_RDWR, 0)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	} else if err != nil {
@@ -177,7 +226,7 @@ func findPacer(c Config) (*pacer, error) {
 		if err != nil {
 			continue
 		}
-		p := &pacer{pid: pid, fd: os.NewFile(uintptr(fd), "pidfd")}
+		p := &process{pid: pid, fd: os.NewFile(uintptr(fd), "pidfd")}
 		// If it still holds the lock, then what was opened is no later process of the same number.
 		if again, err := lockHolder(log); again == pid && err == nil {
 			p.ended = p.watch()
@@ -199,7 +248,7 @@ func lockHolder(f *os.File) (int, error) {
 }
 
 // watch gives a channel that is closed when the process has ended or p was closed. A pidfd becomes readable at the end.
-func (p *pacer) watch() <-chan struct{} {
+func (p *process) watch() <-chan struct{} {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -217,13 +266,13 @@ func (p *pacer) watch() <-chan struct{} {
 }
 
 // runs says whether the process runs the program in this file.
-func (p *pacer) runs(binary os.FileInfo) bool {
+func (p *process) runs(binary os.FileInfo) bool {
 	running, err := os.Stat(fmt.Sprintf("/proc/%d/exe", p.pid))
 	return err == nil && os.SameFile(running, binary)
 }
 
 // kill ends the process and waits for its end.
-func (p *pacer) kill() error {
+func (p *process) kill() error {
 	defer p.close()
 	if err := p.signal(unix.SIGKILL); err != nil {
 		return err
@@ -231,13 +280,13 @@ func (p *pacer) kill() error {
 	select {
 	case <-p.ended:
 		return nil
-	case <-time.After(pacerPatience):
+	case <-time.After(patience):
 		return fmt.Errorf("pacer, process %d, does not end: see what it waits for in /proc/%d/stack", p.pid, p.pid)
 	}
 }
 
 // signal sends a signal to the process, if it has not ended.
-func (p *pacer) signal(s unix.Signal) error {
+func (p *process) signal(s unix.Signal) error {
 	raw, err := p.fd.SyscallConn()
 	if err != nil {
 		return err
@@ -252,14 +301,14 @@ func (p *pacer) signal(s unix.Signal) error {
 }
 
 // close ceases to follow the process.
-func (p *pacer) close() { _ = p.fd.Close() }
+func (p *process) close() { _ = p.fd.Close() }
 
-// pacerCgroup is where pacer lives, outside of the daemon's group so that it is not killed with it; "" without cgroup v2.
-func (c Config) pacerCgroup() string {
+// Cgroup is where pacer lives, outside of the daemon's group so that it is not killed with it; "" without cgroup v2.
+func Cgroup(s module.Site) string {
 	for _, root := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
 		var fs unix.Statfs_t
 		if unix.Statfs(root, &fs) == nil && fs.Type == unix.CGROUP2_SUPER_MAGIC {
-			return filepath.Join(root, "lambdanic-pacer-"+c.Instance)
+			return filepath.Join(root, "lambdanic-pacer-"+s.Instance)
 		}
 	}
 	return ""
@@ -274,7 +323,7 @@ func openCgroup(group string) (*os.File, error) {
 
 // removeCgroup waits a little if need be, for a process leaves its group some time after its files.
 func removeCgroup(group string) error {
-	for deadline := time.Now().Add(pacerPatience); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
 		err := os.Remove(group)
 		if err == nil || errors.Is(err, os.ErrNotExist) {
 			return nil

@@ -1,0 +1,81 @@
+// Package stage has the NIC run a match stage of a lambda's own (bpf/stage).
+package stage
+
+import (
+	"fmt"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/lambdanic/lambdanic/compiler"
+	"github.com/lambdanic/lambdanic/internal/nic/load"
+	"github.com/lambdanic/lambdanic/internal/nic/module"
+	"github.com/lambdanic/lambdanic/internal/nic/program"
+)
+
+//go:generate go tool bpf2go -target bpfel -no-strip stage ../../../../bpf/stage/stage.bpf.c
+
+var half = program.Half{
+	Name: "stage", Object: _StageBytes, Spec: loadStage,
+	Entries: map[string]program.Module{"ln_stage_module": program.RootLnModuleLN_MODULE_STAGE},
+}
+
+// Module is one NIC's.
+type Module struct {
+	module.Base
+	nic  module.NIC
+	maps stageMaps
+}
+
+var _ module.Module = (*Module)(nil)
+
+// The records of bpf/layout.h: of a packet that goes on later, and what the NIC program and a stage that clones hand over.
+type (
+	Late = stageLnLate
+	Pass = stageLnPass
+)
+
+// Half is bpf/stage.
+func (*Module) Half() *program.Half { return &half }
+
+// Open implements module.Module.
+func (m *Module) Open(nic module.NIC, half *ebpf.Collection) error {
+	m.nic = nic
+	return half.Assign(&m.maps)
+}
+
+// Close implements module.Module.
+func (m *Module) Close() error { return m.maps.Close() }
+
+// Check refuses a second match stage: a packet has one way through the NIC.
+func (m *Module) Check(c *module.Change) error {
+	isStage := c.Spec.P4 != ""
+	if old := c.Previous; old != nil && old.IsStage() != isStage {
+		return fmt.Errorf("%w: a lambda with a match stage of its own (p4) and one without cannot take over from each other: remove it first", load.ErrRefused)
+	}
+	for id, r := range m.nic.AllServing() {
+		if isStage && r.IsStage() && id != c.Workload {
+			return fmt.Errorf("%w: the NIC has a match stage already, workload %#x: remove it, or write both into one program", load.ErrRefused, id)
+		}
+	}
+	return nil
+}
+
+// Take notes whether a stage may clone its packets.
+func (m *Module) Take(c *module.Change) error {
+	if c.Spec.P4 == "" {
+		return nil
+	}
+	c.Next.Record.Mode = uint32(program.RootLnModeLN_MODE_STAGE)
+	if c.Object.Maps[compiler.PassMap] != nil {
+		c.Next.Record.Clones = 1
+	}
+	return nil
+}
+
+// Shared is the hand-over of a stage that clones.
+func (m *Module) Shared(object *ebpf.CollectionSpec) map[string]*ebpf.Map {
+	if object.Maps[compiler.PassMap] == nil {
+		return nil
+	}
+	return map[string]*ebpf.Map{compiler.PassMap: m.maps.LnPasses}
+}

@@ -1,0 +1,117 @@
+package nic
+
+import (
+	"errors"
+	"iter"
+
+	"github.com/lambdanic/lambdanic/internal/backend"
+	"github.com/lambdanic/lambdanic/internal/nic/module"
+	"github.com/lambdanic/lambdanic/internal/nic/module/calls"
+	"github.com/lambdanic/lambdanic/internal/nic/module/card"
+	"github.com/lambdanic/lambdanic/internal/nic/module/messages"
+	"github.com/lambdanic/lambdanic/internal/nic/module/once"
+	"github.com/lambdanic/lambdanic/internal/nic/module/pacer"
+	"github.com/lambdanic/lambdanic/internal/nic/module/rdma"
+	"github.com/lambdanic/lambdanic/internal/nic/module/stage"
+	"github.com/lambdanic/lambdanic/internal/nic/program"
+)
+
+// modules are a NIC's, in the order in which they are called. What the NIC does with one in particular, it does by its field.
+type modules struct {
+	all []module.Module
+
+	rdma *rdma.Module
+}
+
+func newModules(c Config) modules {
+	m := modules{rdma: &rdma.Module{}}
+	m.all = append([]module.Module{
+		&messages.Module{},
+		&once.Module{},
+		&calls.Module{},
+		&stage.Module{},
+		m.rdma,
+		&card.Module{Stand: c.card},
+		&pacer.Module{Binary: c.PacerBinary},
+	}, c.more...)
+	return m
+}
+
+// RDMA has the queue pairs and regions of the NIC's lambdas.
+func (n *NIC) RDMA() backend.RDMA { return n.modules.rdma }
+
+// halves are what of the modules runs in the kernel.
+func (m modules) halves() (list []*program.Half) {
+	for _, one := range m.all {
+		if h := one.Half(); h != nil {
+			list = append(list, h)
+		}
+	}
+	return list
+}
+
+// each calls f with all modules, and returns what went wrong with any.
+func (m modules) each(f func(module.Module) error) error {
+	var errs []error
+	for _, one := range m.all {
+		errs = append(errs, f(one))
+	}
+	return errors.Join(errs...)
+}
+
+// open has the modules take up a NIC program.
+func (n *NIC) open() error {
+	for _, m := range n.modules.all {
+		var err error
+		if h := m.Half(); h != nil {
+			err = m.Open(n.view(), n.prog.Half(h.Name))
+		} else {
+			err = m.Open(n.view(), nil)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// view is the NIC as its modules see it.
+func (n *NIC) view() module.NIC { return view{n} }
+
+type view struct{ n *NIC }
+
+func (v view) Site() module.Site {
+	s := v.n.cfg.site()
+	s.Interface, s.Index, s.Namespace, s.Virtual = v.n.rec.Interface, v.n.rec.Index, v.n.rec.Namespace, v.n.rec.HostEnd != ""
+	return s
+}
+
+func (v view) Reach() *module.Reach { return v.n.reach.Load() }
+
+func (v view) Serving(workload uint32) *module.Revision {
+	if r := v.n.revision(workload); r != nil {
+		return &r.Revision
+	}
+	return nil
+}
+
+func (v view) AllServing() iter.Seq2[uint32, *module.Revision] {
+	return func(yield func(uint32, *module.Revision) bool) {
+		for workload, r := range *v.n.serving.Load() {
+			if !yield(workload, &r.Revision) {
+				return
+			}
+		}
+	}
+}
+
+func (v view) Hold() func() {
+	v.n.mu.Lock()
+	return v.n.mu.Unlock
+}
+
+func (c Config) site() module.Site {
+	return module.Site{
+		Instance: c.Instance, RunDir: c.RunDir, Pins: c.pins(), Interface: c.Interface, Offload: c.Mode == ModeOffload, Log: c.Log,
+	}
+}

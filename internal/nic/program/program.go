@@ -1,0 +1,222 @@
+// Package program is the NIC program as the host loads it: the root, which parses, matches and serves, and the halves of modules that
+// run in the kernel.
+package program
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/cilium/ebpf"
+)
+
+//go:generate go tool bpf2go -target bpfel -no-strip -output-stem root -type ln_version -type ln_limit -type ln_module -type ln_state -type ln_mode -type ln_protocol -type ln_counter -type ln_addresses -type ln_slot -type ln_split -type ln_service -type ln_stats -type ln_request Root ../../../bpf/root.bpf.c
+
+// The records that root and modules share (bpf/layout.h), and the limits of both.
+type (
+	Slot      = RootLnSlot
+	Stats     = RootLnStats
+	Addresses = RootLnAddresses
+	Mode      = RootLnMode
+	State     = RootLnState
+	Module    = RootLnModule
+)
+
+// A Half is the part of a module that runs in the kernel: bpf/NAME/NAME.bpf.c. It is loaded and verified by itself.
+type Half struct {
+	Name      string
+	Object    []byte // ELF
+	Spec      func() (*ebpf.CollectionSpec, error)
+	Entries   map[string]Module // the programs that packets are handed over to
+	Constants map[string]any    // its own, by the names of their variables
+}
+
+// root is the first half to be loaded: it makes the maps that the others share.
+var root = Half{Name: "root", Object: _RootBytes, Spec: LoadRoot}
+
+// All are the halves of a NIC program that has these modules'.
+func All(modules []*Half) []*Half { return append([]*Half{&root}, modules...) }
+
+// Config is what is fixed when the program is loaded.
+type Config struct {
+	Pins         string                     // a directory of a BPF file system
+	Slots        int                        // revisions that can be loaded at once
+	UnknownError bool                       // answer unknown workloads with an error instead of handing them to the host
+	Verify       bool                       // check UDP checksums of requests
+	Alter        func(*ebpf.CollectionSpec) // tests: changes a half before it is loaded; nil: does not
+}
+
+// Program is a NIC program that is loaded. Everything of it is pinned under its name in C.
+type Program struct {
+	RootMaps
+	Root    *ebpf.Program
+	Generic *ebpf.Variable // nil where the program was adopted: it is set by then
+
+	halves map[string]*ebpf.Collection
+}
+
+// Half returns what a half has; nil for one that is not there. It stays the Program's.
+func (p *Program) Half(name string) *ebpf.Collection { return p.halves[name] }
+
+// Digest names a NIC program of this binary's.
+func Digest(halves []*Half) string {
+	sum := sha256.New()
+	for _, h := range All(halves) {
+		sum.Write(h.Object)
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:8])
+}
+
+// constants are those of all halves, and of this NIC.
+func (c Config) constants() map[string]any {
+	var secret [8]byte
+	var callKey [16]byte
+	_, _ = rand.Read(secret[:]) // never fails (crypto/rand)
+	_, _ = rand.Read(callKey[:])
+	return map[string]any{
+		"ln_unknown_reply": flag(c.UnknownError), "ln_verify_checksum": flag(c.Verify),
+		"ln_secret": binary.NativeEndian.Uint64(secret[:]), "ln_call_key": callKey,
+	}
+}
+
+func flag(b bool) uint8 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// prepare reads a half for a NIC.
+func (h *Half) prepare(c Config, constants map[string]any) (*ebpf.CollectionSpec, error) {
+	spec, err := h.Spec()
+	if err != nil {
+		return nil, fmt.Errorf("read %s of the NIC program: %w", h.Name, err)
+	}
+	for _, name := range []string{"ln_programs", "ln_slots", "ln_slot_stats"} {
+		if shared := spec.Maps[name]; shared != nil {
+			shared.MaxEntries = uint32(c.Slots)
+		}
+	}
+	for _, values := range []map[string]any{constants, h.Constants} {
+		for name, value := range values {
+			v := spec.Variables[name]
+			if v == nil {
+				continue // another half's
+			}
+			if err := v.Set(value); err != nil {
+				return nil, fmt.Errorf("set %s in %s of the NIC program: %w", name, h.Name, err)
+			}
+		}
+	}
+	for name, m := range spec.Maps {
+		if !isSection(name) {
+			m.Pinning = ebpf.PinByName
+		}
+	}
+	return spec, nil
+}
+
+// isSection is true for the maps of a half's variables, which are its own and not pinned.
+func isSection(name string) bool { return name[0] == '.' }
+
+// Load loads the NIC program and pins it. A map that two halves have is one.
+func Load(c Config, halves []*Half) (*Program, error) {
+	if err := os.MkdirAll(c.Pins, 0o700); err != nil {
+		return nil, fmt.Errorf("make pin directory: %w", err)
+	}
+	constants := c.constants()
+	p := &Program{halves: map[string]*ebpf.Collection{}}
+	for _, h := range All(halves) {
+		if err := p.load(c, h, constants); err != nil {
+			return nil, errors.Join(err, p.Close())
+		}
+	}
+	if err := p.assign(); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	for _, h := range halves {
+		for name, index := range h.Entries {
+			if err := p.LnModules.Put(uint32(index), uint32(p.halves[h.Name].Programs[name].FD())); err != nil {
+				return nil, errors.Join(fmt.Errorf("put %s into its place: %w", name, err), p.Close())
+			}
+		}
+	}
+	return p, nil
+}
+
+func (p *Program) load(c Config, h *Half, constants map[string]any) error {
+	spec, err := h.prepare(c, constants)
+	if err != nil {
+		return err
+	}
+	if c.Alter != nil {
+		c.Alter(spec)
+	}
+	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Maps: ebpf.MapOptions{PinPath: c.Pins}})
+	if err != nil {
+		return err
+	}
+	p.halves[h.Name] = coll
+	for name, prog := range coll.Programs {
+		if err := prog.Pin(filepath.Join(c.Pins, name)); err != nil {
+			return fmt.Errorf("pin the program %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// Open opens a program that Load pinned.
+func Open(pins string, halves []*Half) (*Program, error) {
+	p := &Program{halves: map[string]*ebpf.Collection{}}
+	for _, h := range All(halves) {
+		if err := p.open(pins, h); err != nil {
+			return nil, errors.Join(err, p.Close())
+		}
+	}
+	if err := p.assign(); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return p, nil
+}
+
+func (p *Program) open(pins string, h *Half) error {
+	spec, err := h.Spec()
+	if err != nil {
+		return err
+	}
+	coll := &ebpf.Collection{Maps: map[string]*ebpf.Map{}, Programs: map[string]*ebpf.Program{}}
+	p.halves[h.Name] = coll
+	for name := range spec.Maps {
+		if isSection(name) {
+			continue
+		}
+		if coll.Maps[name], err = ebpf.LoadPinnedMap(filepath.Join(pins, name), nil); err != nil {
+			return fmt.Errorf("open the pinned map %s: %w", name, err)
+		}
+	}
+	for name := range spec.Programs {
+		if coll.Programs[name], err = ebpf.LoadPinnedProgram(filepath.Join(pins, name), nil); err != nil {
+			return fmt.Errorf("open the pinned program %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func (p *Program) assign() error {
+	r := p.halves[root.Name]
+	p.Root, p.Generic = r.Programs["ln_root"], r.Variables["ln_generic"]
+	return r.Assign(&p.RootMaps)
+}
+
+// Close lets go of the program and leaves it where it is.
+func (p *Program) Close() error {
+	for _, c := range p.halves {
+		c.Close()
+	}
+	return p.RootMaps.Close()
+}
