@@ -9,7 +9,7 @@ import (
 	"github.com/lambdanic/lambdanic/bench/link"
 )
 
-//go:generate go tool bpf2go -cc clang-19 -target bpfel bpf echo.bpf.c -- -O2 -Wall -Werror -mcpu=v3 -I../../bpf -I/usr/include/x86_64-linux-gnu -I/usr/include/aarch64-linux-gnu
+//go:generate go tool bpf2go -target bpfel bpf echo.bpf.c -- -I../../bpf
 
 // Attach puts the echo on the measured end of the pair. Its answer has the length and the bytes of the request.
 func Attach(p *link.Pair) (link.Attachment, error) {

@@ -15,7 +15,7 @@ import (
 	"github.com/lambdanic/lambdanic/compiler"
 )
 
-//go:generate go tool bpf2go -cc clang-19 -target bpfel bpf multiply.bpf.c -- -O2 -Wall -Werror -mcpu=v3 -I../../bpf -I/usr/include/x86_64-linux-gnu -I/usr/include/aarch64-linux-gnu
+//go:generate go tool bpf2go -target bpfel bpf multiply.bpf.c -- -I../../bpf
 
 // Size is the bytes of message in a packet of a reply, and MaxPackets how many of them a reply has at most.
 const (

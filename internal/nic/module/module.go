@@ -114,25 +114,26 @@ type Change struct {
 	Previous *Revision // nil for the first of a workload
 }
 
-// Base does nothing.
-type Base struct{}
+// Base is embedded by modules: it does nothing in any of Module's methods.
+type Base struct{ nothing }
 
-// The methods of Module.
-func (Base) Half() *program.Half                              { return nil }
-func (Base) Open(NIC, *ebpf.Collection) error                 { return nil }
-func (Base) Start()                                           {}
-func (Base) Close() error                                     { return nil }
-func (Base) Down(Site) error                                  { return nil }
-func (Base) Adopt(*Revision)                                  {}
-func (Base) Adopted() error                                   { return nil }
-func (Base) Check(*Change) error                              { return nil }
-func (Base) Take(*Change) error                               { return nil }
-func (Base) Shared(*ebpf.CollectionSpec) map[string]*ebpf.Map { return nil }
-func (Base) Prepare(context.Context, *Change) error           { return nil }
-func (Base) Swapped([]*Revision) error                        { return nil }
-func (Base) Dropped() error                                   { return nil }
-func (Base) Removed(uint32) error                             { return nil }
-func (Base) Superseded(*Revision)                             {}
-func (Base) Needed(*Revision) (bool, error)                   { return false, nil }
-func (Base) Free(*Revision)                                   {}
-func (Base) Wrote() error                                     { return nil }
+type nothing struct{}
+
+func (nothing) Half() *program.Half                              { return nil }
+func (nothing) Open(NIC, *ebpf.Collection) error                 { return nil }
+func (nothing) Start()                                           {}
+func (nothing) Close() error                                     { return nil }
+func (nothing) Down(Site) error                                  { return nil }
+func (nothing) Adopt(*Revision)                                  {}
+func (nothing) Adopted() error                                   { return nil }
+func (nothing) Check(*Change) error                              { return nil }
+func (nothing) Take(*Change) error                               { return nil }
+func (nothing) Shared(*ebpf.CollectionSpec) map[string]*ebpf.Map { return nil }
+func (nothing) Prepare(context.Context, *Change) error           { return nil }
+func (nothing) Swapped([]*Revision) error                        { return nil }
+func (nothing) Dropped() error                                   { return nil }
+func (nothing) Removed(uint32) error                             { return nil }
+func (nothing) Superseded(*Revision)                             {}
+func (nothing) Needed(*Revision) (bool, error)                   { return false, nil }
+func (nothing) Free(*Revision)                                   {}
+func (nothing) Wrote() error                                     { return nil }

@@ -17,15 +17,23 @@ import (
 
 //go:generate go tool bpf2go -target bpfel -no-strip -output-stem root -type ln_version -type ln_limit -type ln_module -type ln_state -type ln_mode -type ln_protocol -type ln_counter -type ln_addresses -type ln_slot -type ln_split -type ln_service -type ln_stats -type ln_request Root ../../../bpf/root.bpf.c
 
-// The records that root and modules share (bpf/layout.h), and the limits of both.
-type (
-	Slot      = RootLnSlot
-	Stats     = RootLnStats
-	Addresses = RootLnAddresses
-	Mode      = RootLnMode
-	State     = RootLnState
-	Module    = RootLnModule
-)
+// Slot is what the NIC program knows of a revision (bpf/layout.h).
+type Slot = RootLnSlot
+
+// Stats are a slot's counters, of one CPU (bpf/layout.h).
+type Stats = RootLnStats
+
+// Addresses are those that the NIC answers at (bpf/layout.h).
+type Addresses = RootLnAddresses
+
+// Mode says how a lambda gets its messages (bpf/layout.h).
+type Mode = RootLnMode
+
+// State is what a dispatch word says (bpf/layout.h).
+type State = RootLnState
+
+// Module is the place of a module's program in ln_modules (bpf/maps.h).
+type Module = RootLnModule
 
 // A Half is the part of a module that runs in the kernel: bpf/NAME/NAME.bpf.c. It is loaded and verified by itself.
 type Half struct {

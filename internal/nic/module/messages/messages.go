@@ -30,12 +30,14 @@ type Module struct {
 
 var _ module.Module = (*Module)(nil)
 
-// The records of bpf/layout.h: of a message, of several under one lock, and of those that are being received.
-type (
-	Message = messagesLnMessage
-	Bucket  = messagesLnBucket
-	Grants  = messagesLnGrants
-)
+// Message is the record of one (bpf/layout.h).
+type Message = messagesLnMessage
+
+// Bucket is a set of records under one lock (bpf/layout.h).
+type Bucket = messagesLnBucket
+
+// Grants are the messages that are being received (bpf/layout.h).
+type Grants = messagesLnGrants
 
 // Half is bpf/messages.
 func (*Module) Half() *program.Half { return &half }

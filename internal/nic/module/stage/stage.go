@@ -28,11 +28,11 @@ type Module struct {
 
 var _ module.Module = (*Module)(nil)
 
-// The records of bpf/layout.h: of a packet that goes on later, and what the NIC program and a stage that clones hand over.
-type (
-	Late = stageLnLate
-	Pass = stageLnPass
-)
+// Late is a packet that goes on later (bpf/layout.h).
+type Late = stageLnLate
+
+// Pass is what the NIC program and a stage that clones hand over to each other (bpf/layout.h).
+type Pass = stageLnPass
 
 // Half is bpf/stage.
 func (*Module) Half() *program.Half { return &half }
