@@ -474,7 +474,7 @@ func TestDownEndsPacer(t *testing.T) {
 	if _, err := os.Stat(fmt.Sprintf("/proc/%d", pid)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("pacer %d lives: %v", pid, err)
 	}
-	for _, path := range []string{pacer.Log(config.site()), pacer.Cgroup(config.site())} {
+	for _, path := range []string{pacer.Log(config.site()), string(pacer.Cgroup(config.site()))} {
 		if _, err := os.Stat(path); path != "" && !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%s is left", path)
 		}

@@ -97,7 +97,7 @@ func TestForkedProcessesEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "nothing of it runs", func() bool { return running(t, user) == 0 })
-	if _, err := os.Stat(in.group); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(string(in.group)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("its cgroup: %v", err)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler/check/native"
 	"github.com/lambdanic/lambdanic/internal/backend"
+	"github.com/lambdanic/lambdanic/internal/supervise"
 )
 
 var (
@@ -36,7 +37,7 @@ type instance struct {
 	b        *Backend
 	workload uint32
 	dir      string
-	group    string
+	group    supervise.Cgroup
 
 	changing sync.Mutex // held during a change, in which a process may start or end
 	removed  bool
@@ -45,14 +46,12 @@ type instance struct {
 
 	mu     sync.Mutex // held, beside changing, by who sets these, or alone by who reads them during a change
 	record record
-	child  *child
+	child  *supervise.Process
 }
 
 func newInstance(b *Backend, workload uint32) *instance {
 	in := &instance{b: b, workload: workload, dir: filepath.Join(b.cfg.RunDir, fmt.Sprintf("%08x", workload))}
-	if b.groups != "" {
-		in.group = filepath.Join(b.groups, fmt.Sprintf("%08x", workload))
-	}
+	in.group = b.groups.Child(fmt.Sprintf("%08x", workload))
 	in.retry = &backoff.ExponentialBackOff{
 		InitialInterval: 50 * time.Millisecond, RandomizationFactor: 0.3, Multiplier: 2, MaxInterval: 10 * time.Second,
 	}
@@ -67,7 +66,7 @@ func (in *instance) set(change func()) {
 	change()
 }
 
-func (in *instance) serving() bool { return in.child != nil && in.child.alive() }
+func (in *instance) serving() bool { return in.child != nil && alive(in.child) }
 
 func (in *instance) socket() string { return filepath.Join(in.dir, in.record.Control) }
 
@@ -178,7 +177,7 @@ func (in *instance) replace(ctx context.Context, next record, handover string) e
 	err = in.commit(next)
 	go in.watch(c, time.Now())
 	if old != nil {
-		if err := old.stop(ctx, oldSocket, in.b.cfg.Threads); err != nil {
+		if err := stop(ctx, old, oldSocket, in.b.cfg.Threads); err != nil {
 			return err
 		}
 		os.Remove(oldSocket)
@@ -197,7 +196,7 @@ func (in *instance) abandon(err error) error {
 }
 
 // run starts a process and gives it its revision, with the state of the process that serves.
-func (in *instance) run(ctx context.Context, r *record, handover string) (*child, error) {
+func (in *instance) run(ctx context.Context, r *record, handover string) (*supervise.Process, error) {
 	// It may lie there since an earlier version, which knew less of what must not be loaded.
 	object, err := os.ReadFile(filepath.Join(in.dir, r.Object))
 	if err == nil {
@@ -214,7 +213,7 @@ func (in *instance) run(ctx context.Context, r *record, handover string) (*child
 	if err != nil {
 		return nil, err
 	}
-	r.PID, r.Start = c.pid, c.start
+	r.PID, r.Start = c.PID, c.Start
 	err = in.awaitSocket(ctx, c, socket, logFile)
 	if err == nil {
 		handover, err = in.save(ctx, handover)
@@ -223,8 +222,7 @@ func (in *instance) run(ctx context.Context, r *record, handover string) (*child
 		err = in.load(ctx, socket, *r, handover)
 	}
 	if err != nil {
-		err = errors.Join(err, c.kill())
-		c.pidfd.Close()
+		err = errors.Join(err, c.Kill(), c.Close())
 		os.Remove(socket)
 		return nil, err
 	}
@@ -242,7 +240,7 @@ func (in *instance) freeSocket() string {
 }
 
 // awaitSocket waits until a new process listens, or says why it does not.
-func (in *instance) awaitSocket(ctx context.Context, c *child, socket, logFile string) error {
+func (in *instance) awaitSocket(ctx context.Context, c *supervise.Process, socket, logFile string) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	for {
@@ -250,7 +248,7 @@ func (in *instance) awaitSocket(ctx context.Context, c *child, socket, logFile s
 			return nil
 		}
 		select {
-		case <-c.done:
+		case <-c.Ended():
 			said, _ := os.ReadFile(logFile)
 			return fmt.Errorf("lambda-host ended at once: %s", strings.TrimSpace(string(said)))
 		case <-ctx.Done():
@@ -275,25 +273,26 @@ func (in *instance) commit(r record) error {
 }
 
 // watch starts the process again when it dies.
-func (in *instance) watch(c *child, since time.Time) {
-	<-c.done
+func (in *instance) watch(c *supervise.Process, since time.Time) {
+	<-c.Ended()
+	how, gone := c.Gone()
 	in.changing.Lock()
 	defer in.changing.Unlock()
-	if in.child != c || !c.gone || in.removed {
+	if in.child != c || !gone || in.removed {
 		return
 	}
 	if time.Since(since) > calm {
 		in.retry.Reset()
 	}
 	death := "its process died"
-	if c.how != "" {
-		death += ": " + c.how
+	if how != "" {
+		death += ": " + how
 	}
 	in.set(func() { // which is written with what the next process adds to the record
 		in.record.Deaths++
 		in.record.Death = death
 	})
-	in.log().Error("the process of a lambda died, and with it the lambda's state; starting it again", "pid", c.pid, "how", c.how)
+	in.log().Error("the process of a lambda died, and with it the lambda's state; starting it again", "pid", c.PID, "how", how)
 	in.again()
 }
 
@@ -311,7 +310,7 @@ func (in *instance) again() {
 			return
 		}
 		os.Remove(in.socket())
-		removeGroup(in.group) // what the lambda started would take the places of the new process's threads
+		in.b.removeGroup(in.group) // what the lambda started would take the places of the new process's threads
 		next := in.record
 		c, err := in.run(context.Background(), &next, "")
 		if err != nil {
@@ -357,7 +356,7 @@ func (in *instance) remove(ctx context.Context) error {
 		in.restart.Stop()
 	}
 	if in.child != nil {
-		if err := in.child.stop(ctx, in.socket(), 0); err != nil {
+		if err := stop(ctx, in.child, in.socket(), 0); err != nil {
 			return err
 		}
 	}
@@ -368,7 +367,7 @@ func (in *instance) remove(ctx context.Context) error {
 func (in *instance) discard() error {
 	in.removed = true
 	in.b.forget(in)
-	removeGroup(in.group)
+	in.b.removeGroup(in.group)
 	if err := os.RemoveAll(in.dir); err != nil {
 		return fmt.Errorf("remove %s: %w", in.dir, err)
 	}
@@ -384,7 +383,7 @@ func (in *instance) detach() {
 		in.restart.Stop()
 	}
 	if in.child != nil {
-		in.child.pidfd.Close()
+		_ = in.child.Close()
 	}
 }
 
@@ -409,7 +408,7 @@ func (in *instance) adopt(ctx context.Context) (bool, error) {
 			continue
 		}
 		if c != nil {
-			err = c.stop(ctx, socket, 0)
+			err = stop(ctx, c, socket, 0)
 		}
 		os.Remove(socket)
 		if err != nil && !errors.Is(err, syscall.ECONNREFUSED) {
@@ -423,17 +422,17 @@ func (in *instance) adopt(ctx context.Context) (bool, error) {
 }
 
 // attach follows the process that listens on a control socket; no process is no error, only nil.
-func attach(socket string) (*child, error) {
+func attach(socket string) (*supervise.Process, error) {
 	pid, err := listener(socket)
 	if err != nil {
 		return nil, err
 	}
-	return follow(pid, nil)
+	return supervise.Follow(pid)
 }
 
 // matches says whether a process is the one of the record, and runs what the record says.
-func (in *instance) matches(ctx context.Context, c *child, r record) bool {
-	if c.pid != r.PID || c.start != r.Start || r.Workload != in.workload {
+func (in *instance) matches(ctx context.Context, c *supervise.Process, r record) bool {
+	if c.PID != r.PID || c.Start != r.Start || r.Workload != in.workload {
 		return false
 	}
 	s, err := askStatus(ctx, filepath.Join(in.dir, r.Control))

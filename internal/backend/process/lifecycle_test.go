@@ -50,7 +50,7 @@ func pidOf(t testing.TB, b *Backend, workload uint32) int {
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	return in.child.pid
+	return in.child.PID
 }
 
 // While a process is being changed, which may take as long as one takes to start, whoever uses it waits for nothing.

@@ -111,7 +111,7 @@ func newBackend(t testing.TB, host, dir string) *Backend {
 		if err := b.Shutdown(context.WithoutCancel(t.Context())); err != nil {
 			t.Error(err)
 		}
-		if _, err := os.Stat(b.groups); b.groups != "" && err == nil {
+		if _, err := os.Stat(string(b.groups)); b.groups != "" && err == nil {
 			t.Errorf("cgroup %s is left", b.groups)
 		}
 	})

@@ -15,6 +15,7 @@ import (
 	"sync"
 
 	"github.com/lambdanic/lambdanic/internal/backend"
+	"github.com/lambdanic/lambdanic/internal/supervise"
 )
 
 // Config says how processes are run.
@@ -32,7 +33,7 @@ type Config struct {
 // Backend runs lambdas as processes. Its methods may be called at once from several goroutines.
 type Backend struct {
 	cfg    Config
-	groups string // the cgroup that holds one cgroup per workload, or ""
+	groups supervise.Cgroup // the cgroup that holds one cgroup per workload, or ""
 
 	mu        sync.Mutex
 	instances map[uint32]*instance

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/lambdanic/lambdanic/internal/nic/load"
 	"github.com/lambdanic/lambdanic/internal/nic/module"
+	"github.com/lambdanic/lambdanic/internal/supervise"
 	"github.com/lambdanic/lambdanic/internal/veth"
 )
 
@@ -65,15 +65,15 @@ func (m *Module) Start() {
 	m.watch.Go(func() { m.keep(p) })
 }
 
-func (m *Module) keep(p *process) {
+func (m *Module) keep(p *supervise.Process) {
 	site := m.nic.Site()
 	for {
 		select {
 		case <-m.closing:
-			p.close()
+			_ = p.Close()
 			return
-		case <-p.ended:
-			p.close()
+		case <-p.Ended():
+			_ = p.Close()
 		}
 		select {
 		case <-m.closing:
@@ -103,17 +103,17 @@ func (m *Module) Close() error {
 }
 
 // run finds the NIC's pacer, or starts it where there is none or one of another build.
-func (m *Module) run() (*process, error) {
+func (m *Module) run() (*supervise.Process, error) {
 	p, err := find(m.nic.Site())
 	if err != nil {
 		return nil, err
 	}
 	if p != nil {
 		binary, err := os.Stat(m.Binary)
-		if err != nil || p.runs(binary) {
+		if err != nil || p.Runs(binary) {
 			return p, nil
 		}
-		if err := p.kill(); err != nil {
+		if err := p.Kill(); err != nil {
 			return nil, err
 		}
 	}
@@ -121,7 +121,7 @@ func (m *Module) run() (*process, error) {
 }
 
 // start starts a pacer that neither a terminal's end nor the daemon's reaches: in a session and a cgroup of its own.
-func (m *Module) start() (*process, error) {
+func (m *Module) start() (*supervise.Process, error) {
 	site := m.nic.Site()
 	if m.Binary == "" {
 		return nil, errors.New("no binary was given for it")
@@ -137,13 +137,10 @@ func (m *Module) start() (*process, error) {
 	}
 	defer ready.Close()
 	cmd := exec.Command(m.Binary, site.Pins, strconv.Itoa(site.Index))
-	cmd.Stdout, cmd.Stderr, cmd.Env = out, log, []string{}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if group, err := openCgroup(Cgroup(site)); err == nil {
-		defer group.Close()
-		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(group.Fd())
-	}
-	err = veth.InNamed(site.Namespace, cmd.Start)
+	cmd.Stdout, cmd.Stderr = out, log
+	started, err := supervise.Start(cmd, supervise.Options{
+		Within: func(start func() error) error { return veth.InNamed(site.Namespace, start) }, Cgroup: Cgroup(site),
+	})
 	out.Close()
 	if err != nil {
 		return nil, fmt.Errorf("start pacer: %w", err)
@@ -151,14 +148,14 @@ func (m *Module) start() (*process, error) {
 	// It closes its output when it is at work, or by ending.
 	_ = ready.SetReadDeadline(time.Now().Add(patience))
 	_, _ = io.Copy(io.Discard, ready)
-	p, err := find(site)
-	if p == nil {
-		_ = cmd.Process.Kill()
-		err = errors.Join(err, cmd.Wait())
+	pid, err := lockHolder(log)
+	if pid != started.PID {
+		err = errors.Join(err, started.Kill())
+		how, _ := started.Gone()
 		text, _ := os.ReadFile(Log(site))
-		return nil, fmt.Errorf("start pacer: %w: %s", err, bytes.TrimSpace(text))
+		return nil, errors.Join(fmt.Errorf("start pacer: it ended: %s: %s", how, bytes.TrimSpace(text)), err, started.Close())
 	}
-	return p, cmd.Process.Release()
+	return started, nil
 }
 
 // Wrote has pacer look now after the packets that wait for the host. It looks by itself a little later, too.
@@ -167,8 +164,8 @@ func (m *Module) Wrote() error {
 	if p == nil {
 		return err
 	}
-	defer p.close()
-	return p.signal(unix.SIGUSR1)
+	defer p.Close()
+	return p.Signal(unix.SIGUSR1)
 }
 
 // Down ends an instance's pacer, if there is one. Its program goes first, so that no daemon starts another.
@@ -176,23 +173,14 @@ func (m *Module) Down(site module.Site) error {
 	errs := []error{load.Unpin(site.Pin(Program))}
 	p, err := find(site)
 	if p != nil {
-		err = p.kill()
+		err = p.Kill()
 	}
 	if e := os.Remove(Log(site)); !errors.Is(e, os.ErrNotExist) {
 		err = errors.Join(err, e)
 	}
 	errs = append(errs, err)
-	if group := Cgroup(site); group != "" {
-		errs = append(errs, removeCgroup(group))
-	}
+	errs = append(errs, Cgroup(site).Remove())
 	return errors.Join(errs...)
-}
-
-// process is a running pacer, our child or not.
-type process struct {
-	pid   int
-	fd    *os.File // pidfd: it names the process without doubt, also when its number is another's
-	ended <-chan struct{}
 }
 
 // PID is the process ID of a NIC's pacer; 0 where none runs.
@@ -201,12 +189,12 @@ func PID(s module.Site) (int, error) {
 	if p == nil {
 		return 0, err
 	}
-	p.close()
-	return p.pid, nil
+	_ = p.Close()
+	return p.PID, nil
 }
 
 // find asks who holds the lock on pacer's log; nil if nobody does.
-func find(s module.Site) (*process, error) {
+func find(s module.Site) (*supervise.Process, error) {
 	log, err := os.OpenFile(Log(s), os.O_RDWR, 0)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -219,20 +207,18 @@ func find(s module.Site) (*process, error) {
 		if pid == 0 || err != nil {
 			return nil, err
 		}
-		fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
-		if err != nil && err != unix.ESRCH {
-			return nil, fmt.Errorf("follow pacer, process %d: %w", pid, err)
+		p, err := supervise.Follow(pid)
+		if errors.Is(err, unix.ESRCH) || errors.Is(err, os.ErrNotExist) {
+			continue // it has ended
 		}
 		if err != nil {
-			continue
+			return nil, err
 		}
-		p := &process{pid: pid, fd: os.NewFile(uintptr(fd), "pidfd")}
 		// If it still holds the lock, then what was opened is no later process of the same number.
 		if again, err := lockHolder(log); again == pid && err == nil {
-			p.ended = p.watch()
 			return p, nil
 		}
-		p.close()
+		_ = p.Close()
 	}
 }
 
@@ -247,89 +233,7 @@ func lockHolder(f *os.File) (int, error) {
 	return int(lock.Pid), nil
 }
 
-// watch gives a channel that is closed when the process has ended or p was closed. A pidfd becomes readable at the end.
-func (p *process) watch() <-chan struct{} {
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		raw, err := p.fd.SyscallConn()
-		if err != nil {
-			return
-		}
-		_ = raw.Read(func(fd uintptr) bool {
-			n, _ := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
-			return n > 0
-		})
-		_, _ = unix.Wait4(p.pid, nil, unix.WNOHANG, nil) // if it was our child
-	}()
-	return ended
-}
-
-// runs says whether the process runs the program in this file.
-func (p *process) runs(binary os.FileInfo) bool {
-	running, err := os.Stat(fmt.Sprintf("/proc/%d/exe", p.pid))
-	return err == nil && os.SameFile(running, binary)
-}
-
-// kill ends the process and waits for its end.
-func (p *process) kill() error {
-	defer p.close()
-	if err := p.signal(unix.SIGKILL); err != nil {
-		return err
-	}
-	select {
-	case <-p.ended:
-		return nil
-	case <-time.After(patience):
-		return fmt.Errorf("pacer, process %d, does not end: see what it waits for in /proc/%d/stack", p.pid, p.pid)
-	}
-}
-
-// signal sends a signal to the process, if it has not ended.
-func (p *process) signal(s unix.Signal) error {
-	raw, err := p.fd.SyscallConn()
-	if err != nil {
-		return err
-	}
-	if e := raw.Control(func(fd uintptr) { err = unix.PidfdSendSignal(int(fd), s, nil, 0) }); e != nil {
-		return e
-	}
-	if err != nil && err != unix.ESRCH {
-		return fmt.Errorf("send %v to pacer, process %d: %w", s, p.pid, err)
-	}
-	return nil
-}
-
-// close ceases to follow the process.
-func (p *process) close() { _ = p.fd.Close() }
-
-// Cgroup is where pacer lives, outside of the daemon's group so that it is not killed with it; "" without cgroup v2.
-func Cgroup(s module.Site) string {
-	for _, root := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
-		var fs unix.Statfs_t
-		if unix.Statfs(root, &fs) == nil && fs.Type == unix.CGROUP2_SUPER_MAGIC {
-			return filepath.Join(root, "lambdanic-pacer-"+s.Instance)
-		}
-	}
-	return ""
-}
-
-func openCgroup(group string) (*os.File, error) {
-	if err := os.MkdirAll(group, 0o755); err != nil {
-		return nil, err
-	}
-	return os.Open(group)
-}
-
-// removeCgroup waits a little if need be, for a process leaves its group some time after its files.
-func removeCgroup(group string) error {
-	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
-		err := os.Remove(group)
-		if err == nil || errors.Is(err, os.ErrNotExist) {
-			return nil
-		}
-		if !errors.Is(err, unix.EBUSY) || time.Now().After(deadline) {
-			return fmt.Errorf("remove pacer's cgroup: %w", err)
-		}
-	}
+// Cgroup is where pacer lives, outside of the daemon's group so that it is not killed with it.
+func Cgroup(s module.Site) supervise.Cgroup {
+	return supervise.NewCgroup("lambdanic-pacer-" + s.Instance)
 }
