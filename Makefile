@@ -18,6 +18,7 @@ FUZZ_SECONDS ?= 600
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
 C_FILES = $(wildcard $(shell git ls-files --cached --others --exclude-standard "*.c" "*.h" "*.cpp"))
+GENERATORS = $(shell git grep -l "^//go:generate" -- "*.go")
 GENERATED = $(shell git grep -lE '^(//|/\*|--|#) (Code generated|Generated) ')
 
 .PHONY: build deps generate check-generated demo test test-kernels lint format fuzz bench clients install uninstall clean help
@@ -33,7 +34,7 @@ deps: ## Install the Debian packages that build, tests and demo need
 	tools/deps
 
 # BPF objects are built here and embedded; the Go files that describe them are committed.
-build/.generated: $(C_FILES) api/wire.go api/roce/wire.go
+build/.generated: $(C_FILES) $(GENERATORS) api/wire.go api/roce/wire.go
 	tools/deps -n
 	go generate ./...
 	mkdir -p build && touch $@
