@@ -147,16 +147,16 @@ func TestEndless(t *testing.T) {
 
 func TestRecursion(t *testing.T) {
 	r := put(t, "recursion")
-	for which := range uint32(8) {
+	for which := range uint32(10) {
 		for n := range uint32(24) {
 			agree(t, r, words(which, n*n/3))
 		}
 	}
 	agree(t, r, words(1, 100_000)) // mutual, at the end: as deep as its fuel lets it
-	agree(t, r, words(8, 20))
-	agree(t, r, words(8, 1_500))     // limits.memory pays for it
-	fault(t, r, words(8, 1_000_000)) // too deep for its frames
-	agree(t, r, words(8, 20))
+	agree(t, r, words(10, 20))
+	agree(t, r, words(10, 1_500))     // limits.memory pays for it
+	fault(t, r, words(10, 1_000_000)) // too deep for its frames
+	agree(t, r, words(10, 20))
 }
 
 // What is in use at once beyond the kernel's stack goes to memory, wherever it is: in loops, through branches, in vectors.

@@ -17,6 +17,7 @@
 #include "llvm/ADT/SCCIterator.h"
 #include "llvm/Analysis/AssumptionCache.h"
 #include "llvm/Analysis/CallGraph.h"
+#include "llvm/Analysis/GlobalsModRef.h"
 #include "llvm/Analysis/PostDominators.h"
 #include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/Dominators.h"
@@ -65,6 +66,7 @@ class Machine
 	void makeVariables();
 	void inlineBodies();
 	void inlineBody(Function &);
+	void forgetScopes();
 	void findSites();
 	void recompute();
 	void demote();
@@ -123,6 +125,7 @@ Function *Machine::make()
 	leave = BasicBlock::Create(made->getContext(), "leave", made);
 	makeVariables();
 	inlineBodies();
+	forgetScopes();
 	findSites();
 	recompute();
 	demote();
@@ -233,6 +236,18 @@ void Machine::inlineBody(Function &function)
 	for (Instruction &inst : made->getEntryBlock())
 		if (auto *local = dyn_cast<AllocaInst>(&inst); local && !before.count(local))
 			locals.push_back(local);
+}
+
+// What restrict says holds within one call (C11 6.7.3.1p4). Here all calls share their instructions, and what one call never does through
+// a pointer another may.
+void Machine::forgetScopes()
+{
+	for (Instruction &inst : make_early_inc_range(instructions(made))) {
+		inst.setMetadata(LLVMContext::MD_alias_scope, nullptr);
+		inst.setMetadata(LLVMContext::MD_noalias, nullptr);
+		if (isa<NoAliasScopeDeclInst>(inst))
+			inst.eraseFromParent();
+	}
 }
 
 // Each call gets a block of its own, so that what is needed behind it is needed in another block.
@@ -575,7 +590,10 @@ bool lambda::saysFrames(const Value &value)
 	return global && global->getSection() == "lambda.frames" && global->hasInitializer();
 }
 
+// Frames hold addresses that nothing kept before, so what LLVM knows of globals' addresses is found out anew. It outlives every pass
+// that does not name it, even one that preserves nothing.
 void lambda::addRecursion(ModulePassManager &passes)
 {
 	passes.addPass(Recursion());
+	passes.addPass(RecomputeGlobalsAAPass());
 }

@@ -86,6 +86,48 @@ static int8_t narrow(int8_t n, uint16_t m)
 	return n > 0 ? narrow(n - 1, m * 3) + (int8_t)m : 1;
 }
 
+static struct {
+	uint32_t depth, size;
+} nodes[5];
+
+/* What is changed behind the call, by an address that is kept till then, is read by its name in the end. */
+static uint32_t measure(uint32_t n, uint32_t depth)
+{
+	uint32_t size;
+
+	if (n >= 5)
+		return 0;
+	nodes[n].depth = depth;
+	size = 1 + measure(2 * n + 1, depth + 1);
+	nodes[n].size = size;
+	return size + measure(2 * n + 2, depth + 1);
+}
+
+static int64_t tree(uint32_t top)
+{
+	int64_t sum;
+
+	for (int i = 0; i < 5; i++)
+		nodes[i].depth = nodes[i].size = 0;
+	sum = measure(top, 1);
+	for (int i = 0; i < 5; i++)
+		sum = sum * 100 + nodes[i].size * 10 + nodes[i].depth;
+	return sum;
+}
+
+static int32_t cells[3];
+
+/* The innermost call changes by one pointer what the call before it reads by another. */
+static int32_t apart(int32_t *restrict a, int32_t *restrict b, uint32_t n)
+{
+	int32_t sum;
+
+	if (!n)
+		return (*b += 5);
+	sum = apart(a, n == 1 ? a + 1 : b, n - 1);
+	return sum * 3 + a[1];
+}
+
 int recursion(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)
 {
 	struct {
@@ -125,6 +167,13 @@ int recursion(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)
 		break;
 	case 7:
 		result = narrow(in.n % 100, in.n);
+		break;
+	case 8:
+		result = tree(in.n % 5);
+		break;
+	case 9:
+		cells[1] = in.n;
+		result = apart(cells, cells + 2, 1 + in.n % 7);
 		break;
 	default:
 		result = add_up(s, in.n); /* as deep as one likes */
