@@ -251,6 +251,3 @@ int ln_expire(struct xdp_md *ctx)
 		action = ln_call_again(ctx, index, call, state);
 	return action == XDP_PASS ? ln_call_give_up(ctx, index, call, state, LN_CODE_TIMEOUT) : action;
 }
-
-/* Named here so that BTF, and the Go types made from it, have it. */
-const enum ln_call_state *ln_call_state_ __attribute__((unused));

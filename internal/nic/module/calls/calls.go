@@ -18,7 +18,7 @@ import (
 	"github.com/lambdanic/lambdanic/internal/nic/program"
 )
 
-//go:generate go tool bpf2go -target bpfel -no-strip -type ln_call_state -type ln_call calls ../../../../bpf/calls/calls.bpf.c
+//go:generate go tool bpf2go -target bpfel -no-strip -no-global-types -type ln_call -type ln_service calls ../../../../bpf/calls/calls.bpf.c
 
 var half = program.Half{
 	Name: "calls", Object: _CallsBytes, Spec: loadCalls,

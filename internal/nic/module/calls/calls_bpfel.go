@@ -13,14 +13,6 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-type callsLnAddresses struct {
-	_     structs.HostLayout
-	Count uint32
-	Own4  uint32
-	Own6  [2]uint64
-	All   [8][2]uint64
-}
-
 type callsLnCall struct {
 	_          structs.HostLayout
 	State      uint64
@@ -55,124 +47,6 @@ type callsLnCall struct {
 	}
 }
 
-type callsLnCallState uint32
-
-const (
-	callsLnCallStateLN_CALL_WRITING callsLnCallState = 1
-	callsLnCallStateLN_CALL_WAITING callsLnCallState = 2
-)
-
-type callsLnOnceBucket struct {
-	_    structs.HostLayout
-	Lock struct {
-		_   structs.HostLayout
-		Val uint32
-	}
-	Pad uint32
-	Way [8]struct {
-		_          structs.HostLayout
-		PeerAddr   [16]uint8
-		Request    uint64
-		ExpiresNs  uint64
-		Workload   uint32
-		Owner      uint32
-		Revision   uint32
-		MessageLen uint32
-		PeerPort   uint16
-		Length     uint16
-		State      uint8
-		Type       uint8
-		Code       uint8
-		Users      uint8
-	}
-	Answer [8][1408]uint8
-}
-
-type callsLnRequest struct {
-	_     structs.HostLayout
-	Match struct {
-		_          structs.HostLayout
-		Event      uint32
-		Workload   uint32
-		Revision   uint32
-		Method     uint32
-		Request    uint64
-		MessageLen uint32
-		Offset     uint32
-		PayloadLen uint32
-		Room       uint32
-		Window     uint32
-		WindowLen  uint32
-		Repeat     uint32
-		Record     uint32
-		Cookie     [2]uint64
-	}
-	PayloadOff uint32
-	Step       uint32
-	OutOff     int32
-	OutLen     uint32
-	OutTotal   uint32
-	OutStatus  uint32
-	Service    uint32
-	Pad        uint32
-	Key        uint64
-}
-
-type callsLnScratch struct {
-	_    structs.HostLayout
-	Flow struct {
-		_         structs.HostLayout
-		Eth       uint64
-		EthRest   uint32
-		FlowLabel uint32
-		VlanProto [2]uint16
-		VlanTci   [2]uint16
-		PeerAddr  [16]uint8
-		OwnAddr   [16]uint8
-		PeerPort  uint16
-		OwnPort   uint16
-		Ipv6      uint8
-		Tos       uint8
-		Room      uint16
-		Once      uint32
-		Pad       uint32
-		Rpc       [8]uint64
-	}
-	Place struct {
-		_          structs.HostLayout
-		Request    uint64
-		Now        uint64
-		Workload   uint32
-		Slot       uint32
-		Revision   uint32
-		Index      uint32
-		Count      uint32
-		MessageLen uint32
-		Length     uint32
-		Bucket     uint32
-		Way        uint32
-		Record     uint32
-		ReplyLen   uint32
-		Status     uint32
-		Claim      uint32
-		DeadlineUs uint32
-		Once       uint32
-		Error      uint32
-		Fault      uint32
-		_          [4]byte
-	}
-	Tick uint32
-	Slot uint32
-}
-
-type callsLnSent struct {
-	_       structs.HostLayout
-	Number  uint64
-	Ifindex uint32
-	Len     uint32
-	Frame   [1536]uint8
-}
-
 type callsLnService struct {
 	_         structs.HostLayout
 	Addr      [16]uint8
@@ -184,55 +58,6 @@ type callsLnService struct {
 	IdLen     uint8
 	IdAt      uint16
 	Shares    [512]uint8
-}
-
-type callsLnSlot struct {
-	_                structs.HostLayout
-	Workload         uint32
-	Revision         uint32
-	Prev             uint32
-	Mode             uint32
-	ServiceBase      uint32
-	ServiceCount     uint32
-	BucketBase       uint32
-	BucketCount      uint32
-	MessageMax       uint32
-	MessageTimeoutMs uint32
-	NamespaceId      uint32
-	MessageWays      uint32
-	Clones           uint16
-	Once             uint16
-	RegionBase       uint16
-	RegionCount      uint16
-	First            [8]uint8
-}
-
-type callsLnSplit struct {
-	_     structs.HostLayout
-	Count uint32
-	Total uint32
-	To    [8]struct {
-		_      structs.HostLayout
-		Slot   uint32
-		Weight uint32
-	}
-}
-
-type callsLnStats struct {
-	_         structs.HostLayout
-	Requests  uint64
-	Replies   uint64
-	BytesIn   uint64
-	BytesOut  uint64
-	Errors    uint64
-	Drops     uint64
-	Calls     uint64
-	Faults    uint64
-	Samples   uint64
-	SampledNs uint64
-	Late      uint64
-	FaultsBy  [8]uint64
-	Hist      [32]uint64
 }
 
 // Names of all BPF objects in the ELF.
@@ -259,7 +84,6 @@ const (
 	callsProgLnCallsModule   = "ln_calls_module"
 	callsProgLnExpire        = "ln_expire"
 	callsVarLnCallKey        = "ln_call_key"
-	callsVarLnCallState      = "ln_call_state_"
 	callsVarLnSecret         = "ln_secret"
 	callsVarLnUnknownReply   = "ln_unknown_reply"
 	callsVarLnVerdictEmpty   = "ln_verdict_empty"
@@ -340,7 +164,6 @@ type callsMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type callsVariableSpecs struct {
 	LnCallKey        *ebpf.VariableSpec `ebpf:"ln_call_key"`
-	LnCallState      *ebpf.VariableSpec `ebpf:"ln_call_state_"`
 	LnSecret         *ebpf.VariableSpec `ebpf:"ln_secret"`
 	LnUnknownReply   *ebpf.VariableSpec `ebpf:"ln_unknown_reply"`
 	LnVerdictEmpty   *ebpf.VariableSpec `ebpf:"ln_verdict_empty"`
@@ -413,7 +236,6 @@ func (m *callsMaps) Close() error {
 // It can be passed to loadCallsObjects or ebpf.CollectionSpec.LoadAndAssign.
 type callsVariables struct {
 	LnCallKey        *ebpf.Variable `ebpf:"ln_call_key"`
-	LnCallState      *ebpf.Variable `ebpf:"ln_call_state_"`
 	LnSecret         *ebpf.Variable `ebpf:"ln_secret"`
 	LnUnknownReply   *ebpf.Variable `ebpf:"ln_unknown_reply"`
 	LnVerdictEmpty   *ebpf.Variable `ebpf:"ln_verdict_empty"`

@@ -13,7 +13,7 @@ import (
 	"github.com/lambdanic/lambdanic/internal/nic/program"
 )
 
-//go:generate go tool bpf2go -target bpfel -no-strip -type ln_message_state -type ln_message -type ln_bucket messages ../../../../bpf/messages/messages.bpf.c
+//go:generate go tool bpf2go -target bpfel -no-strip -no-global-types -type ln_message_state -type ln_message -type ln_bucket -type ln_grants messages ../../../../bpf/messages/messages.bpf.c
 
 var half = program.Half{
 	Name: "messages", Object: _MessagesBytes, Spec: loadMessages,

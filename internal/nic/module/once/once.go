@@ -6,7 +6,7 @@ import (
 	"github.com/lambdanic/lambdanic/internal/nic/program"
 )
 
-//go:generate go tool bpf2go -target bpfel -no-strip once ../../../../bpf/once/once.bpf.c
+//go:generate go tool bpf2go -target bpfel -no-strip -no-global-types once ../../../../bpf/once/once.bpf.c
 
 var half = program.Half{
 	Name: "once", Object: _OnceBytes, Spec: loadOnce,

@@ -24,7 +24,7 @@ import (
 	"github.com/lambdanic/lambdanic/internal/nic/program"
 )
 
-//go:generate go tool bpf2go -target bpfel -no-strip -type ln_qp_state -type ln_qp -type ln_region rdma ../../../../bpf/rdma/rdma.bpf.c
+//go:generate go tool bpf2go -target bpfel -no-strip -no-global-types -type ln_qp_state -type ln_qp -type ln_region rdma ../../../../bpf/rdma/rdma.bpf.c
 
 var half = program.Half{
 	Name: "rdma", Object: _RdmaBytes, Spec: loadRdma,

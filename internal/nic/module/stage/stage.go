@@ -12,7 +12,7 @@ import (
 	"github.com/lambdanic/lambdanic/internal/nic/program"
 )
 
-//go:generate go tool bpf2go -target bpfel -no-strip stage ../../../../bpf/stage/stage.bpf.c
+//go:generate go tool bpf2go -target bpfel -no-strip -no-global-types -type ln_late -type ln_pass stage ../../../../bpf/stage/stage.bpf.c
 
 var half = program.Half{
 	Name: "stage", Object: _StageBytes, Spec: loadStage,
