@@ -34,7 +34,7 @@ deps: ## Install the Debian packages that build, tests and demo need
 	tools/deps
 
 # BPF objects are built here and embedded; the Go files that describe them are committed.
-build/.generated: $(C_FILES) $(GENERATORS) api/wire.go api/roce/wire.go
+build/.generated: $(C_FILES) $(GENERATORS) api/wire.go
 	tools/deps -n
 	go generate ./...
 	mkdir -p build && touch $@

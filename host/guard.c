@@ -164,7 +164,7 @@ int guard_init(void)
 	struct sigaction sa = { .sa_flags = SA_ONSTACK | SA_NODEFER | SA_SIGINFO };
 	pthread_t thread;
 
-	/* Or signals that come while a handler jumps would pile up on its stack. resume() lets SIGURG in again. */
+	/* No handler is interrupted by SIGURG: while one jumps, more of them would pile up on its stack. resume() lets them in again. */
 	sigaddset(&sa.sa_mask, SIGURG);
 	sa.sa_sigaction = on_fault;
 	for (unsigned int i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"iter"
 
+	"github.com/cilium/ebpf"
+
 	"github.com/lambdanic/lambdanic/internal/backend"
 	"github.com/lambdanic/lambdanic/internal/nic/module"
 	"github.com/lambdanic/lambdanic/internal/nic/module/calls"
@@ -62,13 +64,11 @@ func (m modules) each(f func(module.Module) error) error {
 // open has the modules take up a NIC program.
 func (n *NIC) open() error {
 	for _, m := range n.modules.all {
-		var err error
+		var half *ebpf.Collection
 		if h := m.Half(); h != nil {
-			err = m.Open(n.view(), n.prog.Half(h.Name))
-		} else {
-			err = m.Open(n.view(), nil)
+			half = n.prog.Half(h.Name)
 		}
-		if err != nil {
+		if err := m.Open(view{n}, half); err != nil {
 			return err
 		}
 	}
@@ -76,8 +76,6 @@ func (n *NIC) open() error {
 }
 
 // view is the NIC as its modules see it.
-func (n *NIC) view() module.NIC { return view{n} }
-
 type view struct{ n *NIC }
 
 func (v view) Site() module.Site {

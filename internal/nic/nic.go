@@ -176,9 +176,10 @@ func Up(ctx context.Context, c Config) (*NIC, error) {
 
 // create makes everything of a NIC; whoever calls it clears up after an error.
 func create(c Config) (*NIC, error) {
+	m := newModules(c)
 	rec := &record{
 		Instance: c.Instance, Mode: c.Mode, Interface: c.Interface, BootID: bootID(),
-		Layout: uint32(program.RootLnVersionLN_LAYOUT_VERSION), Program: program.Digest(newModules(c).halves()), Options: c.options(),
+		Layout: uint32(program.RootLnVersionLN_LAYOUT_VERSION), Program: program.Digest(m.halves()), Options: c.options(),
 	}
 	if c.Interface == "" {
 		v := virtualNames(c.Instance)
@@ -194,7 +195,6 @@ func create(c Config) (*NIC, error) {
 	if len(rec.Addrs) > maxAddresses {
 		return nil, fmt.Errorf("%d addresses are more than the %d that a NIC can have: remove some from %s, or name fewer", len(rec.Addrs), maxAddresses, rec.Interface)
 	}
-	m := newModules(c)
 	prog, err := program.Load(program.Config{
 		Pins: c.pins(), Slots: c.Slots, UnknownError: c.UnknownError, Verify: c.Verify, Alter: c.alter,
 	}, m.halves())

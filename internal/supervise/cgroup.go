@@ -70,7 +70,7 @@ func (g Cgroup) Kill() {
 }
 
 // removePatience is how much longer a cgroup may be busy than the process or child that was in it is there to be seen.
-const removePatience = time.Second
+const removePatience = 5 * time.Second
 
 // Remove removes the cgroup, unless it has children.
 func (g Cgroup) Remove() error {

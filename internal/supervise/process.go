@@ -56,7 +56,9 @@ func Start(cmd *exec.Cmd, o Options) (*Process, error) {
 		return cmd.ProcessState.String()
 	})
 	if err != nil {
-		return nil, errors.Join(err, cmd.Process.Kill(), cmd.Wait())
+		err = errors.Join(err, cmd.Process.Kill())
+		_ = cmd.Wait() // says that it was killed
+		return nil, err
 	}
 	return p, nil
 }
@@ -88,6 +90,9 @@ func (p *Process) watch() {
 	}
 	err = raw.Read(func(fd uintptr) bool {
 		n, _ := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+		if n > 0 && p.reap == nil { // it may be our child all the same
+			_ = unix.Waitid(unix.P_PIDFD, int(fd), nil, unix.WEXITED|unix.WNOHANG, nil)
+		}
 		return n > 0
 	})
 	if err != nil {
@@ -96,8 +101,6 @@ func (p *Process) watch() {
 	p.gone = true
 	if p.reap != nil {
 		p.how = p.reap()
-	} else {
-		_, _ = unix.Wait4(p.PID, nil, unix.WNOHANG, nil) // it may be our child all the same
 	}
 }
 
@@ -134,7 +137,7 @@ func (p *Process) Signal(s unix.Signal) error {
 }
 
 // killPatience is how long a process may take to be gone after SIGKILL.
-const killPatience = 5 * time.Second
+const killPatience = 30 * time.Second
 
 // Kill ends the process and waits until it is gone.
 func (p *Process) Kill() error {

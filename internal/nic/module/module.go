@@ -41,7 +41,8 @@ type Module interface {
 	Take(*Change) error
 	// Shared are maps of the module's that a lambda's object uses in place of its own of the same names.
 	Shared(*ebpf.CollectionSpec) map[string]*ebpf.Map
-	// Prepare does what a deployment needs besides. Swapped or Dropped follows.
+	// Prepare does what a deployment needs besides. Swapped or Dropped follows; both are also called for members of a fused program, for
+	// which Prepare is not.
 	Prepare(context.Context, *Change) error
 	// Swapped is called when revisions serve that did not before. The NIC goes on without what an error says.
 	Swapped([]*Revision) error
@@ -109,9 +110,9 @@ func (r *Revision) IsStage() bool { return r.Record.Mode == uint32(program.RootL
 // A Change puts a revision in the place of another.
 type Change struct {
 	*backend.Deployment
-	Object   *ebpf.CollectionSpec
-	Next     *Revision // nil before it has a slot
-	Previous *Revision // nil for the first of a workload
+	Object   *ebpf.CollectionSpec // nil in Prepare, when it is loaded
+	Next     *Revision            // nil in Check, when it has no slot yet
+	Previous *Revision            // nil for the first of a workload
 }
 
 // Base is embedded by modules: it does nothing in any of Module's methods.

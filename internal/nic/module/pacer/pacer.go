@@ -23,7 +23,7 @@ import (
 	"github.com/lambdanic/lambdanic/internal/veth"
 )
 
-// pause is how long a pacer that ended stays away before another is started; patience how long one may take to begin, and to end.
+// pause is how long a pacer that ended stays away before another is started; patience how long one may take to begin.
 const (
 	pause    = time.Second
 	patience = 5 * time.Second
@@ -178,9 +178,7 @@ func (m *Module) Down(site module.Site) error {
 	if e := os.Remove(Log(site)); !errors.Is(e, os.ErrNotExist) {
 		err = errors.Join(err, e)
 	}
-	errs = append(errs, err)
-	errs = append(errs, Cgroup(site).Remove())
-	return errors.Join(errs...)
+	return errors.Join(append(errs, err, Cgroup(site).Remove())...)
 }
 
 // PID is the process ID of a NIC's pacer; 0 where none runs.

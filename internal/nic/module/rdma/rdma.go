@@ -156,13 +156,6 @@ func crcTables() (t [roce.CRCSlice][256]uint32) {
 	return t
 }
 
-func flag(b bool) uint8 {
-	if b {
-		return 1
-	}
-	return 0
-}
-
 func random32() uint32 {
 	var b [4]byte
 	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
@@ -294,8 +287,14 @@ func (m *Module) AddQueuePair(_ context.Context, workload uint32, c api.QueuePai
 		next = random32()&roce.NumMask&^(uint32(program.RootLnLimitLN_MAX_QPS)-1) | uint32(program.RootLnLimitLN_MAX_QPS)
 	}
 	*q = rdmaLnQp{
-		Qpn: next | uint32(free), PeerQpn: c.PeerQPN, Workload: workload, Service: services[c.Transport], Trust: flag(c.ICRC == api.ICRCTrust),
-		Mtu: uint16(c.MTU), Receive: c.Receive, Psn: c.PSN, Ipv6: uint32(flag(c.Peer.Is6())),
+		Qpn: next | uint32(free), PeerQpn: c.PeerQPN, Workload: workload, Service: services[c.Transport],
+		Mtu: uint16(c.MTU), Receive: c.Receive, Psn: c.PSN,
+	}
+	if c.ICRC == api.ICRCTrust {
+		q.Trust = 1
+	}
+	if c.Peer.Is6() {
+		q.Ipv6 = 1
 	}
 	copy(q.PeerAddr[:], c.Peer.AsSlice())
 	atomic.StoreUint32(&q.State, uint32(rdmaLnQpStateLN_QP_READY))
