@@ -11,15 +11,6 @@ import (
 	"time"
 )
 
-// Target is a place where a lambda can run.
-type Target string
-
-// The targets of this version.
-const (
-	TargetNIC     Target = "nic"
-	TargetProcess Target = "process"
-)
-
 // MessageMode says how a lambda sees requests of several packets (docs/protocol.md).
 type MessageMode string
 
@@ -136,14 +127,6 @@ var (
 	nameRE       = regexp.MustCompile(`^[a-z]([a-z0-9_-]{0,61}[a-z0-9])?$`)
 	identifierRE = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}$`)
 )
-
-// Check says which targets there are, where t is none of them.
-func (t Target) Check() error {
-	if t != TargetNIC && t != TargetProcess {
-		return fmt.Errorf("%q is not a target: use %q or %q", t, TargetNIC, TargetProcess)
-	}
-	return nil
-}
 
 // Default returns s with its defaults filled in.
 func (s Spec) Default() Spec {
@@ -283,8 +266,10 @@ func (s Spec) validateP4(bad func(field, format string, args ...any)) {
 	if s.Once {
 		bad("once", "a p4 program sees packets, not requests: leave it out")
 	}
-	if slices.Contains(s.Targets, TargetProcess) {
-		bad("targets", "a p4 program works on whole packets, which the target %q never sees: use %q alone", TargetProcess, TargetNIC)
+	for _, t := range s.Targets {
+		if t != TargetNIC {
+			bad("targets", "a p4 program works on whole packets, which the target %q never sees: use %q alone", t, TargetNIC)
+		}
 	}
 	if s.Message.Mode != ModePacket {
 		bad("message.mode", "a p4 program sees packets: leave it out")

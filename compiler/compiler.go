@@ -143,19 +143,19 @@ func compile(ctx context.Context, tools *toolchain, spec api.Spec, files []sandb
 	var messages [2]string
 	var errs [2]error
 	var group errgroup.Group
-	for i, target := range []struct {
-		name  api.Target
-		build func(context.Context, *toolchain, []sandbox.File, api.Spec) ([]byte, string, error)
-		out   *[]byte
+	for i, object := range []struct {
+		wanted bool
+		build  func(context.Context, *toolchain, []sandbox.File, api.Spec) ([]byte, string, error)
+		out    *[]byte
 	}{
-		{api.TargetNIC, buildNIC, &a.BPF},
-		{api.TargetProcess, buildHost, &a.Native},
+		{slices.Contains(spec.Targets, api.TargetNIC), buildNIC, &a.BPF},
+		{slices.ContainsFunc(spec.Targets, func(t api.Target) bool { return t != api.TargetNIC }), buildHost, &a.Native},
 	} {
-		if !slices.Contains(spec.Targets, target.name) {
+		if !object.wanted {
 			continue
 		}
 		group.Go(func() error {
-			*target.out, messages[i], errs[i] = target.build(ctx, tools, input, spec)
+			*object.out, messages[i], errs[i] = object.build(ctx, tools, input, spec)
 			return nil
 		})
 	}

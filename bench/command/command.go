@@ -9,7 +9,7 @@ import (
 
 	"github.com/lambdanic/lambdanic/bench/measure"
 	"github.com/lambdanic/lambdanic/bench/report"
-	"github.com/lambdanic/lambdanic/internal/daemon"
+	"github.com/lambdanic/lambdanic/internal/backend/process"
 	"github.com/lambdanic/lambdanic/internal/ui"
 )
 
@@ -37,7 +37,7 @@ func New(suites []measure.Suite, asJSON *bool, o *measure.Options) *cobra.Comman
 					names = append(names, s.Name)
 				}
 			}
-			if o.LambdaHost, err = daemon.HostBinary(); err != nil { // the one that the daemon would take
+			if o.LambdaHost, err = process.HostBinary(); err != nil { // the one that the daemon would take
 				return err
 			}
 			if verbose || ui.Terminal(cmd.ErrOrStderr()) {

@@ -80,7 +80,11 @@ func flagCompletions(o *options) map[string]cobra.CompletionFunc {
 	for _, f := range compiler.Forms {
 		forms = append(forms, string(f))
 	}
-	targets := oneOf(string(api.TargetNIC), string(api.TargetProcess))
+	var names []string
+	for _, t := range api.Targets() {
+		names = append(names, string(t))
+	}
+	targets := oneOf(names...)
 	known := map[string]cobra.CompletionFunc{
 		"instance": completeInstances(o), "up --name": completeInstances(o), "down --name": completeInstances(o),
 		"namespace": completeNamespaces(o), "nic": completeInterfaces,

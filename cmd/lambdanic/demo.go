@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lambdanic/lambdanic/bench/stand"
-	"github.com/lambdanic/lambdanic/internal/daemon"
+	"github.com/lambdanic/lambdanic/internal/backend/process"
 	"github.com/lambdanic/lambdanic/internal/demo"
 	"github.com/lambdanic/lambdanic/internal/ui"
 )
@@ -24,7 +24,7 @@ func demoCommand(o *options) *cobra.Command {
 		Example: "  sudo lambdanic demo",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			host, err := daemon.HostBinary() // the one that the daemon would take
+			host, err := process.HostBinary() // the one that the daemon would take
 			if err != nil {
 				return err
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/backend/nics"
 	"github.com/lambdanic/lambdanic/internal/daemon"
 	"github.com/lambdanic/lambdanic/internal/nic"
 	"github.com/lambdanic/lambdanic/internal/ui"
@@ -75,11 +76,11 @@ func upCommand(o *options) *cobra.Command {
 
 func (f *upFlags) config(o *options) (daemon.Config, error) {
 	p, err := o.paths()
-	cfg := daemon.Config{Paths: p, Interfaces: f.interfaces, Mode: nic.Mode(f.mode), Listen: f.listen, Version: version(), Commit: commit}
+	cfg := daemon.Config{Paths: p, NIC: nics.Options{Interfaces: f.interfaces, Mode: nic.Mode(f.mode)}, Listen: f.listen, Version: version(), Commit: commit}
 	if err != nil {
 		return cfg, err
 	}
-	switch cfg.Mode {
+	switch cfg.NIC.Mode {
 	case nic.ModeAuto, nic.ModeNative, nic.ModeGeneric, nic.ModeOffload:
 	default:
 		return cfg, fmt.Errorf("mode %q is unknown: use auto, native, generic or offload", f.mode)
@@ -94,12 +95,12 @@ func (f *upFlags) config(o *options) (daemon.Config, error) {
 		if err != nil {
 			return cfg, fmt.Errorf("--address %q is not an IP address", a)
 		}
-		cfg.Addresses = append(cfg.Addresses, addr)
+		cfg.NIC.Addresses = append(cfg.NIC.Addresses, addr)
 	}
 	switch f.unknown {
 	case "host":
 	case "error":
-		cfg.UnknownError = true
+		cfg.NIC.UnknownError = true
 	default:
 		return cfg, fmt.Errorf("--unknown %q: use host or error", f.unknown)
 	}

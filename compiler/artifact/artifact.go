@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/opencontainers/go-digest"
@@ -46,14 +47,17 @@ type Artifact struct {
 	Manifest api.Manifest
 	Source   []byte // tar of the lambda's directory
 	BPF      []byte // ELF object for target nic
-	Native   []byte // shared object for target process
+	Native   []byte // shared object for all other targets
 }
 
 // Object returns the object for a target. Where there is none, the error wraps ErrNoObject and says why.
 func (a *Artifact) Object(t api.Target) ([]byte, error) {
-	objects := map[api.Target][]byte{api.TargetNIC: a.BPF, api.TargetProcess: a.Native}
-	if objects[t] != nil {
-		return objects[t], nil
+	object := a.Native
+	if t == api.TargetNIC {
+		object = a.BPF
+	}
+	if object != nil && slices.Contains(a.Manifest.Spec.Targets, t) {
+		return object, nil
 	}
 	for _, r := range a.Manifest.Refused {
 		if r.Target == t {

@@ -22,7 +22,7 @@ type Deployment struct {
 	Layouts api.Layouts // of the objects that a later revision takes over
 
 	BPF    []byte // ELF object for target nic
-	Native []byte // shared object for target process
+	Native []byte // shared object for all other targets
 	Source []byte // packed, for the program of a card
 }
 

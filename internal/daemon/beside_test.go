@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"context"
 	"os"
 	"testing"
 	"time"
@@ -9,6 +8,7 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/internal/backend"
+	"github.com/lambdanic/lambdanic/internal/nic"
 )
 
 // While a lambda is being deployed, however long the kernel takes to verify it, others are called by HTTP and their counters are read.
@@ -17,28 +17,14 @@ func TestCallsBesideADeploy(t *testing.T) {
 		t.Skip("needs root: it brings a NIC up")
 	}
 	p := newInstance(t, "b")
-	ctx, stop := context.WithCancel(t.Context())
-	d, err := Start(ctx, Config{Paths: p, Listen: anyPort})
-	if err != nil {
-		t.Fatal(err)
-	}
-	served := make(chan error, 1)
-	go func() { served <- d.Serve(ctx) }()
-	defer func() {
-		stop()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	ctx := t.Context()
+	d := serve(t, Config{Paths: p, Listen: anyPort})
 	f := deployWebServer(t, p)
 	a, err := compiler.Build(ctx, "../../lambdas/web_server", compiler.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	slow, err := d.nics.list()[0].Prepare(ctx, backend.Deployment{
+	slow, err := d.manager.Worker.Places()[0].Backend.(*nic.NIC).Prepare(ctx, backend.Deployment{
 		Namespace: api.DefaultNamespace, Name: "slow", Workload: f.Workload + 1, Revision: 1, Spec: a.Manifest.Spec, BPF: a.BPF,
 	})
 	if err != nil {

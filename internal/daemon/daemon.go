@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"os"
 	"slices"
 	"sync"
@@ -19,10 +18,11 @@ import (
 	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/compiler/artifact"
 	"github.com/lambdanic/lambdanic/compiler/link"
+	"github.com/lambdanic/lambdanic/internal/backend"
+	"github.com/lambdanic/lambdanic/internal/backend/nics"
 	"github.com/lambdanic/lambdanic/internal/gateway"
 	"github.com/lambdanic/lambdanic/internal/journal"
 	"github.com/lambdanic/lambdanic/internal/manager"
-	"github.com/lambdanic/lambdanic/internal/nic"
 	"github.com/lambdanic/lambdanic/internal/store"
 	"github.com/lambdanic/lambdanic/internal/worker"
 )
@@ -30,15 +30,14 @@ import (
 // Config says what to bring up.
 type Config struct {
 	Paths
-	Interfaces   []string // real interfaces; none makes a virtual NIC
-	Mode         nic.Mode
-	Addresses    []netip.Addr // that the NIC serves besides its own
-	UnknownError bool         // the NIC answers unknown workloads with an error
-	Listen       string       // HOST:PORT of the gateway; "" for none
-	Version      string
-	Commit       string // "" where it is not known
-	Log          *slog.Logger
+	NIC     nics.Options
+	Listen  string // HOST:PORT of the gateway; "" for none
+	Version string
+	Commit  string // "" where it is not known
+	Log     *slog.Logger
 }
+
+var discard = slog.New(slog.DiscardHandler)
 
 // Daemon is one running instance.
 type Daemon struct {
@@ -47,9 +46,7 @@ type Daemon struct {
 	public  net.Listener // nil where there is none
 	private net.Listener
 	store   *store.Store
-	places  []worker.Place
-	nics    nics
-	closers []func() error // of the other places
+	targets []backend.Target // that are up
 	manager *manager.Manager
 	gateway *gateway.Gateway
 	journal *journal.Journal
@@ -65,7 +62,7 @@ const journalSize = 4096
 // leaves nothing behind where there was nothing before.
 func Start(ctx context.Context, cfg Config) (*Daemon, error) {
 	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
+		cfg.Log = discard
 	}
 	if err := cfg.roomForFirst(); err != nil {
 		return nil, err
@@ -118,7 +115,8 @@ func (d *Daemon) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(d.openPlaces(ctx), ctx.Err()); err != nil {
+	places, err := d.openPlaces(ctx)
+	if err := errors.Join(err, ctx.Err()); err != nil {
 		return err
 	}
 	host, err := os.Hostname()
@@ -126,7 +124,7 @@ func (d *Daemon) start(ctx context.Context) (err error) {
 		return fmt.Errorf("name this node: %w", err)
 	}
 	d.manager = manager.New(manager.Config{
-		Store: d.store, Worker: worker.New(host, artifacts, d.places...), Artifacts: artifacts, Log: cfg.Log,
+		Store: d.store, Worker: worker.New(host, artifacts, places...), Artifacts: artifacts, Log: cfg.Log,
 		Room: cfg.roomToChange,
 		Collect: func(used func(digest string) bool) ([]string, error) {
 			return artifacts.Collect(used, time.Now().Add(-keepUnused))
@@ -143,7 +141,7 @@ func (d *Daemon) start(ctx context.Context) (err error) {
 	}
 	d.gateway = gateway.New(gateway.Config{
 		Node: host, Version: cfg.Version, Commit: cfg.Commit, Lookup: d.lookup, Manager: d.manager, Credentials: credentials, Log: cfg.Log,
-		Describe: func() api.Node { return d.describe(host) }, Logs: d.journal.Query, NICs: d.nics.counters,
+		Describe: func() api.Node { return d.describe(host) }, Logs: d.journal.Query, NICs: d.counters,
 	})
 	return nil
 }
@@ -225,7 +223,7 @@ func (d *Daemon) Serve(ctx context.Context) error {
 	}
 	tend, stop := context.WithCancel(ctx)
 	var tending sync.WaitGroup
-	tending.Go(func() { d.tendNICs(tend) })
+	d.tend(tend, tending.Go)
 	tending.Go(func() { d.reportFaults(tend) })
 	defer tending.Wait()
 	defer stop()
@@ -266,10 +264,7 @@ func (d *Daemon) Close() error {
 			errs = append(errs, err)
 		}
 	}
-	errs = append(errs, d.nics.close())
-	for _, c := range d.closers {
-		errs = append(errs, c())
-	}
+	errs = append(errs, d.closePlaces())
 	if d.store != nil {
 		errs = append(errs, d.store.Close())
 	}

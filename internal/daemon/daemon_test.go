@@ -25,6 +25,7 @@ import (
 
 	"github.com/lambdanic/lambdanic/api"
 	lambdanic "github.com/lambdanic/lambdanic/client/go"
+	"github.com/lambdanic/lambdanic/internal/backend/nics"
 	"github.com/lambdanic/lambdanic/internal/nic"
 )
 
@@ -141,7 +142,7 @@ func TestFailedUpLeavesNothing(t *testing.T) {
 	defer taken.Close()
 	for name, cfg := range map[string]Config{
 		"port in use":  {Listen: taken.Addr().String()},
-		"no interface": {Listen: anyPort, Interfaces: []string{"lnnope0"}},
+		"no interface": {Listen: anyPort, NIC: nics.Options{Interfaces: []string{"lnnope0"}}},
 	} {
 		cfg.Paths = newInstance(t, "b")
 		if _, err := up(t, cfg); err == nil {

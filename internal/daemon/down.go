@@ -22,8 +22,8 @@ func Down(ctx context.Context, p Paths, purge bool) error {
 	} else if p.mayBeRoots() {
 		return fmt.Errorf("this user has no instance %s: run as root to take down root's", p.Instance)
 	} else if os.Getuid() == 0 {
-		// Somebody removed the records; the virtual NIC is found by its name.
-		if err := dropNIC(ctx, p, ""); err != nil {
+		// Somebody removed the records: what is found without them.
+		if err := dropPlaces(ctx, p); err != nil {
 			return err
 		}
 	}
@@ -42,16 +42,7 @@ func takeDown(ctx context.Context, p Paths) error {
 		return err
 	}
 	defer lock.Close()
-	names, err := nicNames(p)
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, name := range names {
-		errs = append(errs, dropNIC(ctx, p, name))
-	}
-	errs = append(errs, dropProcesses(ctx, p))
-	if err := errors.Join(errs...); err != nil {
+	if err := dropPlaces(ctx, p); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(p.Run); err != nil {

@@ -102,8 +102,6 @@ func (p Paths) Log() string { return filepath.Join(p.Data, "daemon.log") }
 func (p Paths) lock() string         { return filepath.Join(p.Run, "lock") }
 func (p Paths) store() string        { return filepath.Join(p.Data, "store") }
 func (p Paths) storeSockets() string { return filepath.Join(p.Run, "store") }
-func (p Paths) nics() string         { return filepath.Join(p.Run, "nic") }
-func (p Paths) processes() string    { return filepath.Join(p.Run, "process") }
 
 // madeDirs are directories that were not there before, each before its parents.
 type madeDirs []string

@@ -7,14 +7,14 @@ import (
 
 	"github.com/lambdanic/lambdanic/api"
 	lambdanic "github.com/lambdanic/lambdanic/client/go"
-	"github.com/lambdanic/lambdanic/internal/worker"
+	"github.com/lambdanic/lambdanic/internal/backend"
 )
 
 // askPatience is what a lambda is told of a caller's patience who names none: more than a lambda may run on the NIC.
 const askPatience = time.Minute
 
 // ask has a lambda answer in this thread. ok is false where it has to be called instead.
-func ask(ctx context.Context, a worker.Asker, req *lambdanic.Request) (response lambdanic.Response, ok bool, err error) {
+func ask(ctx context.Context, a backend.Asker, req *lambdanic.Request) (response lambdanic.Response, ok bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return response, false, err
 	}

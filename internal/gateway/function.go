@@ -21,9 +21,9 @@ import (
 
 	"github.com/lambdanic/lambdanic/api"
 	lambdanic "github.com/lambdanic/lambdanic/client/go"
+	"github.com/lambdanic/lambdanic/internal/backend"
 	"github.com/lambdanic/lambdanic/internal/gateway/codec"
 	"github.com/lambdanic/lambdanic/internal/store"
-	"github.com/lambdanic/lambdanic/internal/worker"
 )
 
 const (
@@ -73,7 +73,7 @@ type Route struct {
 	Target   api.Target
 	Endpoint netip.AddrPort // invalid where nothing serves
 	Spec     *api.Spec
-	Asker    worker.Asker // runs the lambda without a way to it; nil where it has to be called
+	Asker    backend.Asker // runs the lambda without a way to it; nil where it has to be called
 }
 
 // serveFunction answers /function/NAME[.NAMESPACE][/...]: it turns HTTP into a call by λ-RPC.

@@ -179,8 +179,8 @@ func openNode(t *testing.T, dir string, step func(string)) *node {
 		process: &fakeBackend{path: filepath.Join(dir, "process")},
 	}
 	w := worker.New("test", fakeArtifacts{},
-		worker.Place{Target: api.TargetNIC, Backend: n.nic, Host: netip.MustParseAddr("192.0.2.254")},
-		worker.Place{Target: api.TargetProcess, Backend: n.process, Host: netip.MustParseAddr("127.0.0.1")})
+		backend.Place{Target: api.TargetNIC, Backend: n.nic, Host: netip.MustParseAddr("192.0.2.254")},
+		backend.Place{Target: api.TargetProcess, Backend: n.process, Host: netip.MustParseAddr("127.0.0.1")})
 	n.Manager = New(Config{Store: st, Worker: w, Artifacts: fakeArtifacts{}, Fuse: fakeFuse, Step: step})
 	if err := n.Recover(t.Context()); err != nil {
 		t.Fatal(err)

@@ -196,8 +196,8 @@ func TestRecoverKeepsTheTarget(t *testing.T) {
 	n.Manager = New(Config{
 		Store: st, Artifacts: fakeArtifacts{}, Log: slog.New(slog.NewTextHandler(&log, nil)),
 		Worker: worker.New("test", fakeArtifacts{},
-			worker.Place{Target: api.TargetNIC, Backend: n.nic, Host: netip.MustParseAddr("192.0.2.254")},
-			worker.Place{Target: api.TargetProcess, Reason: "lambda-host is missing"}),
+			backend.Place{Target: api.TargetNIC, Backend: n.nic, Host: netip.MustParseAddr("192.0.2.254")},
+			backend.Place{Target: api.TargetProcess, Reason: "lambda-host is missing"}),
 	})
 	if err := n.Recover(t.Context()); err != nil {
 		t.Fatal(err)

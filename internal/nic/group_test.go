@@ -3,7 +3,7 @@ package nic
 import (
 	"testing"
 
-	"github.com/lambdanic/lambdanic/internal/worker"
+	"github.com/lambdanic/lambdanic/internal/backend"
 )
 
 // One of two NICs has no room for a second revision: the lambda's state on the other is what it was, and so is what is in use.
@@ -12,7 +12,7 @@ func TestRefusedByOneOfTwo(t *testing.T) {
 	c := testConfig(t)
 	c.Slots = 2 // of which slot 0 stays empty
 	a, b := newTestNIC(t), open(t, c)
-	g := worker.Group{a, b}
+	g := backend.Group{a, b}
 	if err := g.Deploy(t.Context(), counter(t, w, 1, 1)); err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func TestRefusedByOneOfTwo(t *testing.T) {
 func TestSwappedOnOneOfTwo(t *testing.T) {
 	const w = 7
 	a, b := newTestNIC(t), newTestNIC(t)
-	g := worker.Group{a, b}
+	g := backend.Group{a, b}
 	if err := g.Deploy(t.Context(), counter(t, w, 1, 1)); err != nil {
 		t.Fatal(err)
 	}

@@ -11,12 +11,6 @@ import (
 	"github.com/lambdanic/lambdanic/internal/store"
 )
 
-// Fuser is a backend that runs several lambdas as one program.
-type Fuser interface {
-	// DeployFused is Deploy of several lambdas at once: all serve, or each is as before.
-	DeployFused(ctx context.Context, f backend.Fused) error
-}
-
 // ReplaceFused makes functions serve from one program, in place of what their names serve: old gives that. All are swapped in, or
 // none. A function that takes over state stays where that is, and so has to be on the NIC.
 func (w *Worker) ReplaceFused(ctx context.Context, fs []*store.Function, old func(*store.Function) (*store.Function, bool)) error {
@@ -54,7 +48,7 @@ func (w *Worker) deployFused(ctx context.Context, fs []*store.Function) error {
 	if err != nil {
 		return err
 	}
-	fuser, ok := p.Backend.(Fuser)
+	fuser, ok := p.Backend.(backend.Fuser)
 	if !ok {
 		return errors.New("it runs no fused programs")
 	}
@@ -100,9 +94,4 @@ func (w *Worker) restoreFused(ctx context.Context, functions []store.Function) e
 		_ = w.deployFused(ctx, p)
 	}
 	return nil
-}
-
-// DeployFused deploys to all or, if one refuses, to none.
-func (g Group) DeployFused(ctx context.Context, f backend.Fused) error {
-	return g.deploy(func(m Member) (backend.Prepared, error) { return m.PrepareFused(ctx, f) })
 }

@@ -16,7 +16,7 @@ func (w *Worker) RDMA(t api.Target) (backend.RDMA, error) {
 	if nic, ok := p.Backend.(interface{ RDMA() backend.RDMA }); ok {
 		return nic.RDMA(), nil
 	}
-	if _, ok := p.Backend.(Group); ok {
+	if _, ok := p.Backend.(backend.Group); ok {
 		return nil, fmt.Errorf("%w: a queue pair is of one interface: bring an instance up with one --nic", backend.ErrRDMA)
 	}
 	return nil, fmt.Errorf("%w: target %s has no RDMA: deploy with `--target %s`", backend.ErrRDMA, t, api.TargetNIC)

@@ -19,35 +19,6 @@ import (
 // ErrRefused says that no target which may run a lambda took it. Its message holds each target's reason.
 var ErrRefused = errors.New("refused")
 
-// Backend is one place that runs lambdas: a NIC, or processes of the host.
-type Backend interface {
-	// Deploy makes a revision serve its workload, in place of the revision that did. When it returns an error, the earlier
-	// revision serves as before. Deploying what runs already does nothing.
-	Deploy(ctx context.Context, d backend.Deployment) error
-	// Remove ends a workload. It is no error where the workload does not run.
-	Remove(ctx context.Context, workload uint32) error
-	// Status lists what runs, also what an earlier daemon deployed.
-	Status(ctx context.Context) ([]backend.Status, error)
-	// Endpoint says where λ-RPC requests for a workload go.
-	Endpoint(workload uint32) (netip.AddrPort, bool)
-}
-
-// An Asker is a backend that runs a lambda on a request of one packet in the caller's own thread. ok is false where the request has to be
-// sent to the endpoint instead.
-type Asker interface {
-	Ask(q api.Header, body, reply []byte) (h api.Header, payload []byte, ok bool, err error)
-}
-
-// Place is a backend of a node, or the reason why the node has none for a target.
-type Place struct {
-	Target  api.Target
-	Backend Backend // nil where the target is not available
-	Reason  string  // why not
-	Detail  string  // for people: interface and mode, for instance
-	// Host is the host's address as seen from there: what "host" means in a service's address.
-	Host netip.Addr
-}
-
 // Artifacts holds compiled lambdas by digest.
 type Artifacts interface {
 	Get(digest string) (*artifact.Artifact, error)
@@ -60,23 +31,23 @@ type Worker struct {
 	artifacts Artifacts
 
 	mu     sync.RWMutex
-	places []Place
+	places []backend.Place
 }
 
 // New returns the worker of the node with that name.
-func New(name string, artifacts Artifacts, places ...Place) *Worker {
+func New(name string, artifacts Artifacts, places ...backend.Place) *Worker {
 	return &Worker{Name: name, places: slices.Clone(places), artifacts: artifacts}
 }
 
 // Places returns the node's places.
-func (w *Worker) Places() []Place {
+func (w *Worker) Places() []backend.Place {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	return slices.Clone(w.places)
 }
 
 // SetPlace puts p in place of what the node had for its target.
-func (w *Worker) SetPlace(p Place) {
+func (w *Worker) SetPlace(p backend.Place) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i := range w.places {
@@ -92,15 +63,15 @@ func (w *Worker) Available(t api.Target) error {
 	return err
 }
 
-func (w *Worker) place(t api.Target) (Place, error) {
+func (w *Worker) place(t api.Target) (backend.Place, error) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
-	i := slices.IndexFunc(w.places, func(p Place) bool { return p.Target == t })
+	i := slices.IndexFunc(w.places, func(p backend.Place) bool { return p.Target == t })
 	switch {
 	case i < 0:
-		return Place{}, fmt.Errorf("target %s does not exist on this node", t)
+		return backend.Place{}, fmt.Errorf("target %s does not exist on this node", t)
 	case w.places[i].Backend == nil:
-		return Place{}, fmt.Errorf("target %s is not available: %s", t, w.places[i].Reason)
+		return backend.Place{}, fmt.Errorf("target %s is not available: %s", t, w.places[i].Reason)
 	}
 	return w.places[i], nil
 }
@@ -144,14 +115,14 @@ func (w *Worker) applyTo(ctx context.Context, t api.Target, f *store.Function) e
 }
 
 // deployment is what a place is to run, but for the objects.
-func deployment(f *store.Function, p Place) (backend.Deployment, error) {
+func deployment(f *store.Function, p backend.Place) (backend.Deployment, error) {
 	services, err := resolve(f.Spec.Services, p)
 	return backend.Deployment{
 		Namespace: f.Namespace, Name: f.Name, Workload: f.Workload, Revision: f.Revision, Spec: f.Spec, Services: services,
 	}, err
 }
 
-func resolve(specs []api.ServiceSpec, p Place) ([]backend.Service, error) {
+func resolve(specs []api.ServiceSpec, p backend.Place) ([]backend.Service, error) {
 	services := make([]backend.Service, len(specs))
 	for i, s := range specs {
 		services[i] = backend.Service{Name: s.Name, Protocol: s.Protocol, Weights: s.Weights, Timeout: s.Timeout, Retries: s.Retries}
@@ -169,8 +140,8 @@ func resolve(specs []api.ServiceSpec, p Place) ([]backend.Service, error) {
 			if !addr.IsValid() {
 				return nil, fmt.Errorf("service %s: the host has no address there: give one with --service %s=IP:%d", s.Name, s.Name, port)
 			}
-			if p.Target == api.TargetNIC && addr.IsLoopback() {
-				return nil, fmt.Errorf("service %s: the NIC does not reach the host's loopback: give --service %s=host:%d, and have the server listen on all addresses", s.Name, s.Name, port)
+			if addr.IsLoopback() && !p.Host.IsLoopback() {
+				return nil, fmt.Errorf("service %s: target %s does not reach the host's loopback: give --service %s=host:%d, and have the server listen on all addresses", s.Name, p.Target, s.Name, port)
 			}
 			services[i].Servers = append(services[i].Servers, netip.AddrPortFrom(addr, port))
 		}
@@ -224,15 +195,11 @@ func (w *Worker) Endpoint(t api.Target, workload uint32) (netip.AddrPort, bool) 
 }
 
 // Asker is what asks a target's lambdas without a link, nil where they cannot be.
-func (w *Worker) Asker(t api.Target) Asker {
+func (w *Worker) Asker(t api.Target) backend.Asker {
 	p, err := w.place(t)
 	if err != nil {
 		return nil
 	}
-	if g, ok := p.Backend.(Group); ok {
-		a, _ := g[0].(Asker)
-		return a
-	}
-	a, _ := p.Backend.(Asker)
+	a, _ := p.Backend.(backend.Asker)
 	return a
 }

@@ -52,7 +52,7 @@ func (m *memory) PrepareFused(_ context.Context, f backend.Fused) (backend.Prepa
 }
 
 func (m *memory) DeployFused(ctx context.Context, f backend.Fused) error {
-	return Group{m}.DeployFused(ctx, f)
+	return backend.Group{m}.DeployFused(ctx, f)
 }
 
 type prepared struct {
@@ -92,13 +92,15 @@ func (m *memory) Endpoint(uint32) (netip.AddrPort, bool) { return netip.AddrPort
 type oneArtifact struct{}
 
 func (oneArtifact) Get(string) (*artifact.Artifact, error) {
-	return &artifact.Artifact{BPF: []byte("bpf"), Native: []byte("native")}, nil
+	a := &artifact.Artifact{BPF: []byte("bpf"), Native: []byte("native")}
+	a.Manifest.Spec.Targets = api.Targets()
+	return a, nil
 }
 
 func TestGroupIsOneBackend(t *testing.T) {
 	ctx := t.Context()
 	a, b := newMemory(), newMemory()
-	g := Group{a, b}
+	g := backend.Group{a, b}
 	if err := g.Deploy(ctx, backend.Deployment{Workload: 1, Revision: 7}); err != nil {
 		t.Fatal(err)
 	}
@@ -123,13 +125,13 @@ func TestGroupIsOneBackend(t *testing.T) {
 func TestGroupDeploysFusedToAllOrNone(t *testing.T) {
 	a, b := newMemory(), newMemory()
 	f := backend.Fused{Serving: []backend.Deployment{{Workload: 1, Revision: 1}, {Workload: 2, Revision: 5}}}
-	if err := (Group{a, b}).DeployFused(t.Context(), f); err != nil || a.running[2] != 5 || b.running[1] != 1 {
+	if err := (backend.Group{a, b}).DeployFused(t.Context(), f); err != nil || a.running[2] != 5 || b.running[1] != 1 {
 		t.Errorf("running %v and %v (%v)", a.running, b.running, err)
 	}
 	no := errors.New("no room")
 	b.refuse = no
 	f.Serving[0].Revision = 2
-	if err := (Group{a, b}).DeployFused(t.Context(), f); !errors.Is(err, no) || a.running[1] != 1 || a.begun != 0 {
+	if err := (backend.Group{a, b}).DeployFused(t.Context(), f); !errors.Is(err, no) || a.running[1] != 1 || a.begun != 0 {
 		t.Errorf("running %v, %d begun (%v)", a.running, a.begun, err)
 	}
 }
@@ -143,7 +145,7 @@ func TestGroupDeploysToAllOrNone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx := t.Context()
 			a, b := newMemory(), newMemory()
-			w := New("n", oneArtifact{}, Place{Target: api.TargetNIC, Backend: Group{a, b}})
+			w := New("n", oneArtifact{}, backend.Place{Target: api.TargetNIC, Backend: backend.Group{a, b}})
 			f := store.Function{Name: "web", Workload: 1, Revision: 1, Spec: api.Spec{Targets: []api.Target{api.TargetNIC}}}
 			if err := w.Apply(ctx, &f); err != nil {
 				t.Fatal(err)
@@ -166,7 +168,7 @@ func TestGroupDeploysToAllOrNone(t *testing.T) {
 func TestUnavailableTargetSaysWhy(t *testing.T) {
 	process := newMemory()
 	w := New("n", oneArtifact{},
-		Place{Target: api.TargetNIC, Reason: "it needs root"}, Place{Target: api.TargetProcess, Backend: process})
+		backend.Place{Target: api.TargetNIC, Reason: "it needs root"}, backend.Place{Target: api.TargetProcess, Backend: process})
 	f := &store.Function{Name: "web", Workload: 1, Revision: 1, Spec: api.Spec{Targets: []api.Target{api.TargetNIC, api.TargetProcess}}}
 	if err := w.Apply(t.Context(), f); err != nil {
 		t.Fatal(err)
@@ -181,7 +183,7 @@ func TestUnavailableTargetSaysWhy(t *testing.T) {
 }
 
 func TestServiceOnAHostWithoutAddress(t *testing.T) {
-	w := New("n", oneArtifact{}, Place{Target: api.TargetNIC, Backend: newMemory()})
+	w := New("n", oneArtifact{}, backend.Place{Target: api.TargetNIC, Backend: newMemory()})
 	f := &store.Function{Name: "kv", Workload: 1, Revision: 1, Spec: api.Spec{
 		Targets: []api.Target{api.TargetNIC}, Services: []api.ServiceSpec{{Name: "memcached", Address: "host:11211"}},
 	}}
@@ -193,7 +195,9 @@ func TestServiceOnAHostWithoutAddress(t *testing.T) {
 // The NIC has no way to the host's loopback: such a service is for processes.
 func TestServiceOnTheLoopback(t *testing.T) {
 	nic, process := newMemory(), newMemory()
-	w := New("n", oneArtifact{}, Place{Target: api.TargetNIC, Backend: nic}, Place{Target: api.TargetProcess, Backend: process})
+	w := New("n", oneArtifact{},
+		backend.Place{Target: api.TargetNIC, Backend: nic, Host: netip.MustParseAddr("198.18.0.1")},
+		backend.Place{Target: api.TargetProcess, Backend: process, Host: netip.MustParseAddr("127.0.0.1")})
 	for _, server := range []string{"127.0.0.1:11211", "[::1]:11211"} {
 		f := &store.Function{Name: "kv", Workload: 1, Revision: 1, Spec: api.Spec{
 			Targets: []api.Target{api.TargetNIC, api.TargetProcess}, Services: []api.ServiceSpec{{Name: "memcached", Address: server}},
@@ -207,7 +211,7 @@ func TestServiceOnTheLoopback(t *testing.T) {
 
 // What is recorded on a target that is not available, and lists no other, fails with that reason.
 func TestKeepWithoutTheOnlyTarget(t *testing.T) {
-	w := New("n", oneArtifact{}, Place{Target: api.TargetNIC, Reason: "it needs root"})
+	w := New("n", oneArtifact{}, backend.Place{Target: api.TargetNIC, Reason: "it needs root"})
 	f := &store.Function{
 		Name: "web", Workload: 1, Revision: 1, Target: api.TargetNIC, Spec: api.Spec{Targets: []api.Target{api.TargetNIC}},
 	}
@@ -220,7 +224,7 @@ func TestKeepWithoutTheOnlyTarget(t *testing.T) {
 func TestKeepDoesNotMove(t *testing.T) {
 	nic, process := newMemory(), newMemory()
 	nic.refuse = errors.New("no room")
-	w := New("n", oneArtifact{}, Place{Target: api.TargetNIC, Backend: nic}, Place{Target: api.TargetProcess, Backend: process})
+	w := New("n", oneArtifact{}, backend.Place{Target: api.TargetNIC, Backend: nic}, backend.Place{Target: api.TargetProcess, Backend: process})
 	f := &store.Function{
 		Name: "web", Workload: 1, Revision: 1, Target: api.TargetNIC,
 		Spec: api.Spec{Targets: []api.Target{api.TargetNIC, api.TargetProcess}},

@@ -12,6 +12,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/backend/nics"
 	"github.com/lambdanic/lambdanic/internal/veth"
 )
 
@@ -52,7 +53,7 @@ func TestRealInterfaceComesBack(t *testing.T) {
 	p := newInstance(t, "k")
 	iface := "ln" + p.Instance
 	plug(t, iface)
-	mustUp(t, Config{Paths: p, Interfaces: []string{iface}})
+	mustUp(t, Config{Paths: p, NIC: nics.Options{Interfaces: []string{iface}}})
 	deployWebServer(t, p)
 	if err := veth.Remove(iface); err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package worker
+package backend
 
 import (
 	"context"
@@ -6,16 +6,16 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/lambdanic/lambdanic/internal/backend"
+	"github.com/lambdanic/lambdanic/api"
 )
 
 // Member is a backend that may be part of a Group.
 type Member interface {
 	Backend
 	// Prepare does all of Deploy that may be refused.
-	Prepare(ctx context.Context, d backend.Deployment) (backend.Prepared, error)
+	Prepare(ctx context.Context, d Deployment) (Prepared, error)
 	// PrepareFused does all of DeployFused (see Fuser) that may be refused.
-	PrepareFused(ctx context.Context, f backend.Fused) (backend.Prepared, error)
+	PrepareFused(ctx context.Context, f Fused) (Prepared, error)
 }
 
 // Group makes several backends one: the NIC programs on several interfaces of a node run the same lambdas.
@@ -30,11 +30,11 @@ func (g Group) Simplify() Backend {
 }
 
 // Deploy deploys to all or, if one refuses, to none: on each of them the revision before it serves on, with its state.
-func (g Group) Deploy(ctx context.Context, d backend.Deployment) error {
-	return g.deploy(func(m Member) (backend.Prepared, error) { return m.Prepare(ctx, d) })
+func (g Group) Deploy(ctx context.Context, d Deployment) error {
+	return g.deploy(func(m Member) (Prepared, error) { return m.Prepare(ctx, d) })
 }
 
-func (g Group) deploy(prepare func(Member) (backend.Prepared, error)) error {
+func (g Group) deploy(prepare func(Member) (Prepared, error)) error {
 	ready, err := g.prepare(prepare)
 	for _, p := range ready {
 		if err == nil {
@@ -52,7 +52,7 @@ func (g Group) deploy(prepare func(Member) (backend.Prepared, error)) error {
 }
 
 // prepare gives also what is ready where one refuses.
-func (g Group) prepare(prepare func(Member) (backend.Prepared, error)) (ready []backend.Prepared, err error) {
+func (g Group) prepare(prepare func(Member) (Prepared, error)) (ready []Prepared, err error) {
 	for i, m := range g {
 		p, err := prepare(m)
 		if err != nil {
@@ -74,8 +74,8 @@ func (g Group) Remove(ctx context.Context, workload uint32) error {
 
 // Status lists what runs on every member at the same revision, with the sum of the counters. What runs on some members only
 // is listed with revision 0, which no deployment has, and the newest.
-func (g Group) Status(ctx context.Context) ([]backend.Status, error) {
-	sums := map[uint32]*backend.Status{}
+func (g Group) Status(ctx context.Context) ([]Status, error) {
+	sums := map[uint32]*Status{}
 	members := map[uint32]int{}
 	for _, b := range g {
 		list, err := b.Status(ctx)
@@ -97,7 +97,7 @@ func (g Group) Status(ctx context.Context) ([]backend.Status, error) {
 			add(&sum.Stats, &s.Stats)
 		}
 	}
-	all := make([]backend.Status, 0, len(sums))
+	all := make([]Status, 0, len(sums))
 	for id, s := range sums {
 		if members[id] < len(g) {
 			s.Revision = 0
@@ -112,7 +112,7 @@ func (g Group) Endpoint(workload uint32) (netip.AddrPort, bool) {
 	return g[0].Endpoint(workload)
 }
 
-func add(sum, s *backend.Stats) {
+func add(sum, s *Stats) {
 	sum.Requests += s.Requests
 	sum.Replies += s.Replies
 	sum.Errors += s.Errors
@@ -130,4 +130,54 @@ func add(sum, s *backend.Stats) {
 	for i := range s.Histogram {
 		sum.Histogram[i] += s.Histogram[i]
 	}
+}
+
+// DeployFused deploys to all or, if one refuses, to none.
+func (g Group) DeployFused(ctx context.Context, f Fused) error {
+	return g.deploy(func(m Member) (Prepared, error) { return m.PrepareFused(ctx, f) })
+}
+
+// Ask asks the first member.
+func (g Group) Ask(q api.Header, body, reply []byte) (h api.Header, payload []byte, ok bool, err error) {
+	a, can := g[0].(Asker)
+	if !can {
+		return h, nil, false, nil
+	}
+	return a.Ask(q, body, reply)
+}
+
+// members calls f with each member of a group, whose objects are each its own.
+func (g Group) members(f func(Objects) error) error {
+	var errs []error
+	for i, m := range g {
+		o, ok := m.(Objects)
+		if !ok {
+			return fmt.Errorf("%w: interface %d of %d keeps objects to itself", ErrNoObject, i+1, len(g))
+		}
+		errs = append(errs, f(o))
+	}
+	return errors.Join(errs...)
+}
+
+// Objects are the first member's: all have the same.
+func (g Group) Objects(ctx context.Context, workload uint32) (list []api.Object, err error) {
+	err = g[:1].members(func(o Objects) error {
+		list, err = o.Objects(ctx, workload)
+		return err
+	})
+	return list, err
+}
+
+// ReadObject reads the first member's.
+func (g Group) ReadObject(ctx context.Context, workload uint32, name string) (value []byte, err error) {
+	err = g[:1].members(func(o Objects) error {
+		value, err = o.ReadObject(ctx, workload, name)
+		return err
+	})
+	return value, err
+}
+
+// WriteObject writes on all members.
+func (g Group) WriteObject(ctx context.Context, workload uint32, name string, value []byte) error {
+	return g.members(func(o Objects) error { return o.WriteObject(ctx, workload, name, value) })
 }

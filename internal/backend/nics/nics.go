@@ -1,0 +1,156 @@
+// Package nics is target nic: the NIC programs on the interfaces of a node (internal/nic), which run the same lambdas and are one
+// place. It brings them up, watches over them, and takes them down.
+package nics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/backend"
+	"github.com/lambdanic/lambdanic/internal/kernel"
+	"github.com/lambdanic/lambdanic/internal/nic"
+	"github.com/lambdanic/lambdanic/internal/supervise"
+)
+
+// Options say which NICs a node has.
+type Options struct {
+	Interfaces   []string // real interfaces; none makes a virtual NIC
+	Mode         nic.Mode
+	Addresses    []netip.Addr // that the NIC serves besides its own
+	UnknownError bool         // the NIC answers unknown workloads with an error
+}
+
+// Target is target nic of one node.
+type Target struct {
+	site backend.Site
+	opts Options
+	nics list
+}
+
+var (
+	_ backend.Target = (*Target)(nil)
+	_ backend.Tender = (*Target)(nil)
+)
+
+// New makes the target.
+func New(site backend.Site, opts Options) *Target { return &Target{site: site, opts: opts} }
+
+// Name is nic.
+func (t *Target) Name() api.Target { return api.TargetNIC }
+
+// Counters reads what each NIC counted for all lambdas together, by interface.
+func (t *Target) Counters() (map[string]backend.NICCounters, error) { return t.nics.counters() }
+
+// Close lets go of the NICs, which go on answering.
+func (t *Target) Close() error { return t.nics.close() }
+
+// Up brings the NICs up. It fails where one was asked for by name and does not come up, and where the kernel refuses the NIC program.
+// If the NIC does not come up for another reason, such as a missing privilege, the place says why.
+func (t *Target) Up(ctx context.Context) (backend.Place, error) {
+	place, err := t.open(ctx)
+	var unfit *kernel.Error
+	switch {
+	case err == nil:
+		return place, nil
+	case len(t.opts.Interfaces) > 0, errors.As(err, &unfit):
+		return place, err
+	}
+	return unavailable(err), nil
+}
+
+func unavailable(err error) backend.Place {
+	reason := err.Error() + ": `lambdanic doctor` says what this machine can do"
+	if os.Getuid() != 0 && (errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES)) {
+		reason = "it needs root: run `sudo lambdanic up`"
+	}
+	return backend.Place{Target: api.TargetNIC, Reason: reason}
+}
+
+// open brings all interfaces up, or leaves those that were not up before as they were.
+func (t *Target) open(ctx context.Context) (place backend.Place, err error) {
+	place.Target = api.TargetNIC
+	var fresh []string
+	defer func() {
+		if err == nil {
+			return
+		}
+		err = errors.Join(err, t.nics.close())
+		for _, iface := range fresh {
+			err = errors.Join(err, t.drop(context.WithoutCancel(ctx), iface))
+		}
+	}()
+	interfaces := t.opts.Interfaces
+	if len(interfaces) == 0 {
+		interfaces = []string{virtual}
+	}
+	if err := t.dropOthers(ctx, interfaces); err != nil {
+		return place, err
+	}
+	var group backend.Group
+	var details []string
+	for _, iface := range interfaces {
+		n, err := t.openOne(ctx, iface)
+		if err != nil {
+			return place, err
+		}
+		if !n.Adopted() {
+			fresh = append(fresh, iface)
+		}
+		group = append(group, n)
+		if !place.Host.IsValid() {
+			place.Host = n.HostAddr()
+		}
+		details = append(details, fmt.Sprintf("%s, %s mode, at %v", n.Interface(), n.Mode(), n.Addr()))
+	}
+	place.Detail = strings.Join(details, "; ")
+	place.Backend = group.Simplify()
+	return place, nil
+}
+
+func (t *Target) openOne(ctx context.Context, iface string) (*nic.NIC, error) {
+	c := t.config(iface)
+	pacer, err := supervise.FindBinary("pacer")
+	if err != nil {
+		t.site.Log.Warn("external calls that get no answer end when the client resends", "because", err)
+	}
+	c.Mode, c.Addresses, c.UnknownError, c.PacerBinary, c.Log = t.opts.Mode, t.opts.Addresses, t.opts.UnknownError, pacer, t.site.Log
+	// Made first, for it tells Down that there may be something.
+	if err := os.MkdirAll(c.RunDir, 0o700); err != nil {
+		return nil, fmt.Errorf("make directory: %w", err)
+	}
+	n, err := nic.Up(ctx, c)
+	if err != nil {
+		_ = os.Remove(c.RunDir)
+		return nil, err
+	}
+	t.nics.add(n)
+	t.site.Log.Info("NIC is up", "interface", n.Interface(), "mode", n.Mode(), "address", n.Addr(), "adopted", n.Adopted())
+	return n, nil
+}
+
+// virtual stands for the interface of the virtual NIC.
+const virtual = ""
+
+// config says where the NIC program on an interface is and keeps what it needs, which is all that takes it down again.
+func (t *Target) config(iface string) nic.Config {
+	if iface == virtual {
+		return nic.Config{Instance: t.site.Instance, RunDir: filepath.Join(t.site.RunDir, virtualDir)}
+	}
+	return nic.Config{
+		Instance: t.site.Instance + "_" + pinName.Replace(iface), Interface: iface, RunDir: filepath.Join(t.site.RunDir, iface),
+	}
+}
+
+// pinName makes a name that the BPF file system takes, which has no dots, of one that an interface may have.
+var pinName = strings.NewReplacer("%", "%25", ".", "%2e")
+
+// virtualDir is the virtual NIC's among the directories of NICs; no interface can be called so.
+const virtualDir = ".virtual"

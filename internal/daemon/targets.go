@@ -1,0 +1,92 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/backend"
+	"github.com/lambdanic/lambdanic/internal/backend/nics"
+	"github.com/lambdanic/lambdanic/internal/backend/process"
+)
+
+// targets make the ways in which a node runs lambdas. A new one takes a package and a line here.
+var targets = []func(*Config) backend.Target{
+	func(c *Config) backend.Target { return nics.New(c.site(api.TargetNIC), c.NIC) },
+	func(c *Config) backend.Target { return process.NewTarget(c.site(api.TargetProcess)) },
+}
+
+func (c *Config) site(t api.Target) backend.Site {
+	return backend.Site{Instance: c.Instance, RunDir: filepath.Join(c.Run, string(t)), Log: c.Log}
+}
+
+// openPlaces brings up what runs lambdas here.
+func (d *Daemon) openPlaces(ctx context.Context) (places []backend.Place, err error) {
+	for _, newTarget := range targets {
+		t := newTarget(&d.cfg)
+		place, err := t.Up(ctx)
+		if err != nil {
+			return nil, err
+		}
+		d.targets = append(d.targets, t)
+		if place.Backend == nil {
+			d.cfg.Log.Warn("lambdas do not run on a target", "target", t.Name(), "because", place.Reason)
+		}
+		places = append(places, place)
+	}
+	return places, nil
+}
+
+func (d *Daemon) closePlaces() error {
+	var errs []error
+	for _, t := range d.targets {
+		errs = append(errs, t.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// tend watches over the places that may get lost, until ctx ends.
+func (d *Daemon) tend(ctx context.Context, spawn func(func())) {
+	for _, t := range d.targets {
+		if tender, ok := t.(backend.Tender); ok {
+			spawn(func() { tender.Tend(ctx, d.replace(t.Name())) })
+		}
+	}
+}
+
+func (d *Daemon) replace(t api.Target) backend.Replace {
+	return func(ctx context.Context, up func(context.Context) (backend.Place, error)) error {
+		return d.manager.Renew(ctx, func(ctx context.Context) error {
+			w := d.manager.Worker
+			w.SetPlace(backend.Place{Target: t, Reason: "it is being brought up again"})
+			place, err := up(ctx)
+			w.SetPlace(place)
+			return err
+		})
+	}
+}
+
+// counters reads what each NIC counted for all lambdas together, by interface.
+func (d *Daemon) counters() (map[string]backend.NICCounters, error) {
+	for _, t := range d.targets {
+		if nics, ok := t.(*nics.Target); ok {
+			return nics.Counters()
+		}
+	}
+	return nil, nil
+}
+
+// dropPlaces ends all that runs lambdas for an instance whose daemon is gone.
+func dropPlaces(ctx context.Context, p Paths) error {
+	var errs []error
+	c := Config{Paths: p, Log: discard}
+	for _, newTarget := range targets {
+		errs = append(errs, newTarget(&c).Down(ctx))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("take down instance %s: %w", p.Instance, err)
+	}
+	return nil
+}
