@@ -52,7 +52,7 @@ LN_GLOBAL int ln_refuse_for(struct xdp_md *ctx, struct ln_scratch *scratch, __u3
 /* Refuses a packet of a message that is not begun. As for requests, the first packet counts: others are refused like it. */
 static __always_inline int ln_refuse_message(struct xdp_md *ctx, struct ln_scratch *scratch, __u32 code)
 {
-	if (!scratch->place.index)
+	if (!scratch->place.part.index)
 		return ln_refuse_for(ctx, scratch, code, 0);
 	if (code == LN_CODE_BUSY)
 		ln_count(LN_COUNT_BUSY);
@@ -64,7 +64,8 @@ LN_GLOBAL int ln_forward(struct xdp_md *ctx, struct ln_scratch *scratch, struct 
 			 const struct ln_slot *slot)
 {
 	struct ln_answer answer = { .type = LN_TYPE_RESPONSE, .count = 1 };
-	__u32 len, total, step, index;
+	struct ln_asked asked = {};
+	__u32 len, total, index;
 	const struct ln_rpc *rpc;
 	struct ln_stats *stats;
 	int action;
@@ -73,7 +74,6 @@ LN_GLOBAL int ln_forward(struct xdp_md *ctx, struct ln_scratch *scratch, struct 
 		return XDP_DROP;
 	len = req->out_len;
 	total = req->out_total;
-	step = req->match.window_len;
 	rpc = (const struct ln_rpc *)scratch->flow.rpc;
 	answer.code = req->out_status;
 	answer.length = len;
@@ -83,20 +83,16 @@ LN_GLOBAL int ln_forward(struct xdp_md *ctx, struct ln_scratch *scratch, struct 
 	stats = bpf_map_lookup_elem(&ln_slot_stats, &index);
 	if (len > scratch->flow.room || len > LN_RPC_MAX_PAYLOAD)
 		return ln_refuse_for(ctx, scratch, LN_CODE_TOO_LARGE, len > LN_RPC_MAX_PAYLOAD ? 0 : len);
-	if (req->match.event == LAMBDA_EVENT_FRAGMENT && rpc->count != bpf_htonl(1)) {
-		answer.index = bpf_ntohl(rpc->index);
-		answer.count = bpf_ntohl(rpc->count);
-	} else if (total > len || req->match.window) {
-		/* The further packets would be further runs. */
-		if (scratch->flow.once)
-			return ln_refuse_for(ctx, scratch, LN_CODE_TOO_LARGE, 0);
-		if (!step)
-			return ln_refuse_for(ctx, scratch, LN_CODE_TOO_LARGE, total);
-		answer.index = req->match.window / step;
-		answer.count = (total - 1) / step + 1;
-	}
-	if (req->match.event != LAMBDA_EVENT_FRAGMENT && rpc->type == LN_TYPE_REQUEST && rpc->count != bpf_htonl(1))
-		answer.flags = LN_FLAG_DONE;
+	asked.index = bpf_ntohl(rpc->index);
+	asked.count = bpf_ntohl(rpc->count);
+	asked.window = req->match.window;
+	asked.step = req->match.window_len;
+	asked.type = rpc->type;
+	asked.part = req->match.event == LAMBDA_EVENT_FRAGMENT;
+	if (scratch->flow.once && total > len) /* the further packets would be further runs */
+		return ln_refuse_for(ctx, scratch, LN_CODE_TOO_LARGE, 0);
+	if (ln_answer_number(&answer, &asked))
+		return ln_refuse_for(ctx, scratch, LN_CODE_TOO_LARGE, total);
 	if (req->out_off < -LN_PREFIX)
 		return ln_refuse_for(ctx, scratch, LN_CODE_LAMBDA_FAULT, 0);
 	action = ln_answer(ctx, &scratch->flow, req->payload_off + req->out_off, &answer);

@@ -10,6 +10,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "layout.h"
+#include "place.h"
 #include "rpc_wire.h"
 
 /* The lambdas' programs, by slot. Slot 0 stays empty. */
@@ -92,10 +93,7 @@ struct ln_place {
 	__u32 workload;
 	__u32 slot; /* in: the revision for a new message; out: the revision that began it */
 	__u32 revision; /* out: in that slot then */
-	__u32 index;
-	__u32 count;
-	__u32 message_len;
-	__u32 length;
+	struct ln_part part;
 	__u32 bucket; /* out: among the NIC's */
 	__u32 way; /* out */
 	__u32 record; /* out: among the lambda's */

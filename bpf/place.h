@@ -1,12 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Where a packet stands in its message. */
+/* Where a packet stands in its message. NIC program and lambda-host share these rules. */
 #ifndef LN_PLACE_H
 #define LN_PLACE_H
 
-#include "maps.h"
+#include "layout.h"
+
+/* What a packet of a request says of its message, in host order. */
+struct ln_part {
+	__u32 index;
+	__u32 count;
+	__u32 message_len;
+	__u32 length; /* of its own payload */
+};
 
 /* Whether a packet makes sense by itself; also where its bytes stand in the message. */
-static __always_inline int ln_place_check(const struct ln_place *p, __u32 *offset)
+static inline __attribute__((always_inline)) int ln_place_check(const struct ln_part *p, __u32 *offset)
 {
 	__u64 at;
 
@@ -29,6 +37,31 @@ static __always_inline int ln_place_check(const struct ln_place *p, __u32 *offse
 	if ((__u64)p->length * (p->count - 1) >= p->message_len || (__u64)p->length * p->count < p->message_len)
 		return -1;
 	return 0;
+}
+
+/*
+ * Whether a packet that makes sense by itself is of the message whose first packet spoke of count packets and message_len bytes. All
+ * but the last carry the same number of bytes, *fragment, which is 0 until one has said it. The last, which leaves a multiple of it,
+ * says it as well as they do: a gap between it and the others would show an earlier message's bytes.
+ */
+static inline __attribute__((always_inline)) int ln_place_fits(const struct ln_part *p, __u32 count, __u32 message_len,
+							       __u32 *fragment)
+{
+	__u32 size = p->length;
+
+	if (p->count != count || p->message_len != message_len)
+		return 0;
+	if (p->index && p->index + 1 == p->count)
+		size = (p->message_len - p->length) / p->index;
+	if (!*fragment)
+		*fragment = size;
+	return *fragment == size;
+}
+
+/* Whether a pull of packet index of count makes sense, where packets have size bytes and most of them are room for one. */
+static inline __attribute__((always_inline)) int ln_place_pull(__u32 index, __u32 count, __u32 size, __u32 most)
+{
+	return size && size <= most && index < count && (__u64)index * size <= 0x7fffffff;
 }
 
 #endif

@@ -44,10 +44,10 @@ static __always_inline int ln_describe(struct ln_scratch *scratch, struct ln_req
 
 	place->request = rpc->request;
 	place->workload = bpf_ntohl(rpc->workload);
-	place->index = bpf_ntohl(rpc->index);
-	place->count = bpf_ntohl(rpc->count);
-	place->message_len = bpf_ntohl(rpc->message_len);
-	place->length = bpf_ntohs(rpc->length);
+	place->part.index = bpf_ntohl(rpc->index);
+	place->part.count = bpf_ntohl(rpc->count);
+	place->part.message_len = bpf_ntohl(rpc->message_len);
+	place->part.length = bpf_ntohs(rpc->length);
 	place->deadline_us = bpf_ntohl(rpc->deadline_us);
 	place->once = slot->once || rpc->flags & LN_FLAG_ONCE;
 
@@ -56,7 +56,7 @@ static __always_inline int ln_describe(struct ln_scratch *scratch, struct ln_req
 	match->revision = slot->revision;
 	match->method = bpf_ntohl(rpc->method);
 	match->request = bpf_be64_to_cpu(place->request);
-	match->payload_len = place->length;
+	match->payload_len = place->part.length;
 	match->room = room;
 	match->repeat = 0;
 	match->record = ~0U; /* of no message yet */
@@ -71,26 +71,22 @@ static __always_inline int ln_describe(struct ln_scratch *scratch, struct ln_req
 	req->out_status = 0;
 	if (rpc->type == LN_TYPE_PULL) {
 		/* message length is the size of the reply's packets here; count says how many there are. */
-		if (!place->message_len || place->message_len > match->window_len || place->index >= place->count)
+		match->window = place->part.index * place->part.message_len;
+		if (!ln_place_pull(place->part.index, place->part.count, place->part.message_len, match->window_len))
 			return -1;
-		match->window = place->index * place->message_len;
-		match->window_len = place->message_len;
-		match->message_len = place->length;
+		match->window_len = place->part.message_len;
+		match->message_len = place->part.length;
 		match->offset = 0;
-		return (__u64)place->index * place->message_len > 0x7fffffff ? -1 : 0;
+		return 0;
 	}
 	/* An acknowledgement names a message and carries none of it. */
 	if (rpc->type == LN_TYPE_ACK) {
 		match->offset = 0;
 		return 0;
 	}
-	if (place->count == 1) {
-		if (place->index || place->length != place->message_len)
-			return -1;
-	} else if (ln_place_check(place, &offset)) {
+	if (ln_place_check(&place->part, &offset))
 		return -1;
-	}
-	match->message_len = place->message_len;
+	match->message_len = place->part.message_len;
 	match->offset = offset;
 	return 0;
 }
@@ -118,13 +114,13 @@ static __always_inline int ln_serve(struct xdp_md *ctx, struct ln_scratch *scrat
 	if (rpc->type == LN_TYPE_PULL)
 		return ln_pull(ctx, scratch, req, slot);
 	/* A lambda that sees each packet as it comes runs on it again where its answer was lost. */
-	if (scratch->place.once && scratch->place.count > 1 && slot->mode == LN_MODE_STREAM)
+	if (scratch->place.once && scratch->place.part.count > 1 && slot->mode == LN_MODE_STREAM)
 		return ln_refuse_message(ctx, scratch, LN_CODE_TOO_LARGE);
 	/* Of a message that an earlier revision began, the packets may come to one that takes single packets only. */
 	if (slot->mode == LN_MODE_ASSEMBLE ||
-	    (scratch->place.count > 1 && (slot->mode == LN_MODE_STREAM || slot->prev)))
+	    (scratch->place.part.count > 1 && (slot->mode == LN_MODE_STREAM || slot->prev)))
 		return ln_enter(ctx, LN_MODULE_MESSAGES);
-	if (scratch->place.count > 1 || scratch->place.message_len > slot->message_max)
+	if (scratch->place.part.count > 1 || scratch->place.part.message_len > slot->message_max)
 		return ln_refuse_message(ctx, scratch, LN_CODE_TOO_LARGE);
 	if (scratch->place.once)
 		return ln_enter(ctx, LN_MODULE_ONCE);

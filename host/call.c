@@ -151,11 +151,13 @@ static void start(struct worker *w, struct packet *p, struct revision *rev, stru
 	atomic_fetch_add(&active, 1);
 }
 
-/* Sends what the lambda described to its service. Returns 0 or an error code for the client. */
-int call_begin(struct worker *w, struct packet *p, struct revision *rev)
+/*
+ * Sends what the lambda described to its service. It stands at at, with room for a header before it; NULL: it is not the lambda's to
+ * give. Returns 0 or an error code for the client.
+ */
+int call_begin(struct worker *w, struct packet *p, struct revision *rev, uint8_t *at)
 {
 	uint32_t service = w->req.service, len = w->req.out_len;
-	uint8_t *at = reply_claim(p, w->req.out_off, len);
 	struct memcached_frame frame = { .total = htobe16(1) };
 	const struct service *svc = &host.services[service];
 	struct call *call = TAILQ_FIRST(&w->idle);
@@ -212,36 +214,36 @@ static void end(struct worker *w, struct call *call, struct call_list *to)
 	atomic_fetch_sub(&active, 1);
 }
 
-/* Takes a memcached's datagram of len bytes, whose frame header stands right before p->base. */
-void call_receive(struct worker *w, struct packet *p, unsigned int server, uint32_t len)
+/*
+ * The call that a memcached's datagram of len bytes answers, whose frame header stands right before p->base; NULL for none. Whole: the
+ * datagram is all of the answer.
+ */
+const struct call *call_receive(struct worker *w, const struct packet *p, unsigned int server, uint32_t len,
+				bool *whole)
 {
 	struct memcached_frame frame;
 	struct call *call;
 
-	p->out_len = 0;
 	if (len < sizeof(frame))
-		return;
+		return NULL;
 	memcpy(&frame, p->base - sizeof(frame), sizeof(frame));
 	call = &w->calls[be16toh(frame.request)];
 	if (!call->waiting || call->fd >= 0 || call->server != server)
-		return;
+		return NULL;
 	end(w, call, &w->idle);
-	if (frame.total == htobe16(1))
-		rpc_resume(w, p, call, len - sizeof(frame));
-	else
-		rpc_abandon(w, p, call, LN_CODE_TOO_LARGE);
+	*whole = frame.total == htobe16(1);
+	return call;
 }
 
-/* Takes a datagram of len bytes at p->base that came to a call's own socket. */
-void call_receive_raw(struct worker *w, struct packet *p, struct call *call, uint32_t len)
+/* Whether a datagram of len bytes at p->base, which came to a call's own socket, answers the call. */
+bool call_receive_raw(struct worker *w, const struct packet *p, struct call *call, uint32_t len)
 {
 	const struct service *svc = &host.services[host.servers[call->server].service];
 
-	p->out_len = 0;
 	if (svc->id_len && (len < svc->id_at + svc->id_len || memcmp(p->base + svc->id_at, &call->id, svc->id_len)))
-		return;
+		return false;
 	end(w, call, &w->idle);
-	rpc_resume(w, p, call, len);
+	return true;
 }
 
 /* Sends a call's request again. What the kernel refuses now is lost, as on any network. */
@@ -256,8 +258,8 @@ static void again(struct worker *w, struct call *call, unsigned int service)
 	(void)!send(fd, call->sent->bytes, call->sent->len, MSG_DONTWAIT);
 }
 
-/* Sends calls again that were not answered in time, or answers their clients; gives rested IDs back. */
-void call_expire(struct worker *w)
+/* A call that nobody answered in time, NULL for none. Sends those again that have a try left; gives rested IDs back. */
+const struct call *call_overdue(struct worker *w)
 {
 	struct call *call;
 
@@ -267,18 +269,14 @@ void call_expire(struct worker *w)
 	}
 	for (unsigned int i = 0; i < host.service_count; i++) {
 		while ((call = TAILQ_FIRST(&w->waiting[i])) && w->now >= call->due_ns) {
-			struct packet *p;
-
-			if (call->retries && call->sent && w->now <= call->deadline_ns) {
-				again(w, call, i);
-				continue;
+			if (!call->retries || !call->sent || w->now > call->deadline_ns) {
+				end(w, call, &w->late);
+				return call;
 			}
-			p = server_spare(w);
-			end(w, call, &w->late);
-			rpc_abandon(w, p, call, LN_CODE_TIMEOUT);
-			server_send(w, p);
+			again(w, call, i);
 		}
 	}
+	return NULL;
 }
 
 /* When the next call is due; UINT64_MAX for none. */

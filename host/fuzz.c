@@ -135,7 +135,7 @@ static void feed_answer(struct packet *p, const uint8_t *data, uint32_t len)
 
 	p->base = buffer + HEAD_ROOM;
 	memcpy(p->base - CALL_FRAME, data, len);
-	call_receive(&worker, p, 0, len);
+	rpc_answer(&worker, p, 0, len);
 	check(p, HEADER + p->flow.room);
 	free(buffer);
 }
@@ -153,7 +153,7 @@ static void feed_raw(struct packet *p, const uint8_t *data, uint32_t len)
 	memcpy(p->base, data, len);
 	if (len >= 3)
 		memcpy(p->base + 1, &call->id, 2);
-	call_receive_raw(&worker, p, call, len);
+	rpc_answer_raw(&worker, p, call, len);
 	check(p, HEADER + p->flow.room);
 	free(buffer);
 }
@@ -173,12 +173,24 @@ static void feed(uint8_t flags, const uint8_t *data, uint32_t len)
 	free(p.spare);
 }
 
+static void expire(void)
+{
+	const struct call *call;
+
+	while ((call = call_overdue(&worker))) {
+		struct packet *p = server_spare(&worker);
+
+		rpc_abandon(&worker, p, call, LN_CODE_TIMEOUT);
+		server_send(&worker, p);
+	}
+}
+
 /* Each input starts from nothing in progress. */
 static void reset(void)
 {
 	for (uint32_t try = 0; try <= host.services[1].retries; try++) {
 		worker.now += 10000000000ULL;
-		call_expire(&worker);
+		expire();
 	}
 	message_expire(worker.now);
 	worker.sends = 0;

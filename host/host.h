@@ -18,8 +18,11 @@
 #include <stdint.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
+#include <time.h>
 
+#include "answer.h"
 #include "lambda.h"
+#include "place.h"
 
 #if __has_feature(address_sanitizer)
 #define SANITIZED 1
@@ -62,7 +65,8 @@ struct packet {
 	uint8_t *base; /* the payload, right behind its header */
 	uint8_t *spare; /* BUFFER bytes, for what does not fit in the datagram's own */
 	uint32_t size; /* bytes from base on that the lambda could write */
-	uint32_t offset; /* where the payload stands in its message */
+	struct ln_part part; /* what it says of its message */
+	uint32_t offset; /* where the payload stands in that */
 	uint8_t *out; /* what to send */
 	uint32_t out_len; /* 0: nothing */
 	int out_fd;
@@ -259,6 +263,19 @@ struct host {
 
 extern struct host host;
 
+static inline uint64_t clock_coarse(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
+}
+
+static inline socklen_t address_len(const union address *a)
+{
+	return a->sa.sa_family == AF_INET6 ? sizeof(a->in6) : sizeof(a->in);
+}
+
 /* Whether the request is to be executed at most once. */
 static inline bool wants_once(const struct flow *flow)
 {
@@ -267,31 +284,19 @@ static inline bool wants_once(const struct flow *flow)
 
 /* rpc.c */
 void rpc_receive(struct worker *w, struct packet *p, uint32_t len);
-void rpc_resume(struct worker *w, struct packet *p, const struct call *call, uint32_t len);
+void rpc_answer(struct worker *w, struct packet *p, unsigned int server, uint32_t len);
+void rpc_answer_raw(struct worker *w, struct packet *p, struct call *call, uint32_t len);
 void rpc_abandon(struct worker *w, struct packet *p, const struct call *call, uint8_t code);
 
 /* reply.c */
-struct answer {
-	uint8_t type;
-	uint8_t code;
-	bool part; /* of the message, as the packet it answers */
-	uint16_t length;
-	uint32_t revision;
-	uint32_t index;
-	uint32_t count;
-	uint32_t message_len;
-	uint32_t grant; /* of an acknowledgement */
-};
-
-uint32_t reply_packets(uint32_t len, uint32_t size);
 struct ln_stats *reply_stats(struct worker *w, struct revision *rev);
 void reply_last(const struct flow *flow);
 void reply_error(struct packet *p, uint8_t code, uint32_t needed);
 void reply_refuse(struct worker *w, struct packet *p, struct revision *rev, uint8_t code, uint32_t needed);
-void reply_send(struct worker *w, struct packet *p, struct revision *rev, uint8_t *at, const struct answer *a);
-void reply_again(struct packet *p, const struct answer *a);
+void reply_send(struct worker *w, struct packet *p, struct revision *rev, uint8_t *at, const struct ln_answer *a);
+void reply_again(struct packet *p, const struct ln_answer *a);
+bool reply_number(const struct packet *p, uint32_t window, uint32_t step, bool part, struct ln_answer *a);
 void reply_acknowledge(const struct worker *w, struct packet *p, struct message *m);
-uint8_t *reply_claim(struct packet *p, int32_t off, uint32_t len);
 void reply_conclude(struct worker *w, struct packet *p, struct revision *rev, int verdict);
 
 /* run.c */
@@ -333,17 +338,26 @@ void mode_assemble(struct worker *w, struct packet *p, struct message *m, enum a
 void mode_pull(struct worker *w, struct packet *p);
 
 /* once.c */
+enum once_arrival {
+	ONCE_NEW, /* to be run; the packet's flow names its record from now on */
+	ONCE_UNDERWAY, /* to be dropped: the answer comes by itself, or the client has it */
+	ONCE_ANSWERED, /* the answer is in the packet */
+	ONCE_TOO_LARGE, /* the answer does not fit into it */
+	ONCE_FULL,
+};
+
 int once_init(void);
-bool once_arrive(struct worker *w, struct packet *p);
-void once_settle(const struct flow *flow, const uint8_t *at, const struct answer *a);
+enum once_arrival once_arrive(uint64_t now, struct packet *p, struct ln_answer *a);
+void once_settle(const struct flow *flow, const uint8_t *at, const struct ln_answer *a);
 void once_release(const struct worker *w, const struct flow *flow, bool running);
 
 /* call.c */
 int call_init(struct worker *w);
-int call_begin(struct worker *w, struct packet *p, struct revision *rev);
-void call_receive(struct worker *w, struct packet *p, unsigned int server, uint32_t len);
-void call_receive_raw(struct worker *w, struct packet *p, struct call *call, uint32_t len);
-void call_expire(struct worker *w);
+int call_begin(struct worker *w, struct packet *p, struct revision *rev, uint8_t *at);
+const struct call *call_receive(struct worker *w, const struct packet *p, unsigned int server, uint32_t len,
+				bool *whole);
+bool call_receive_raw(struct worker *w, const struct packet *p, struct call *call, uint32_t len);
+const struct call *call_overdue(struct worker *w);
 uint64_t call_next_due(struct worker *w);
 unsigned int call_active(void);
 
@@ -352,8 +366,6 @@ int server_open(struct worker *w);
 int server_start(struct worker *w);
 struct packet *server_spare(struct worker *w);
 void server_send(struct worker *w, struct packet *p);
-socklen_t address_len(const union address *a);
-uint64_t clock_coarse(void);
 
 /* steer.c */
 int steer_here(void);

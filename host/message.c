@@ -11,6 +11,7 @@
 #include <sys/random.h>
 
 #include "messages/grant.h"
+#include "messages/keep.h"
 #include "host.h"
 
 TAILQ_HEAD(message_list, message);
@@ -145,7 +146,7 @@ static struct message *claim(uint64_t now)
 	}
 	TAILQ_FOREACH(m, &messages.done, order)
 	{
-		if (!m->users && (!m->once || now >= m->touched_ns + LN_ONCE_HOLD_NS))
+		if (!m->users && ln_forgettable(m->once, m->released, m->touched_ns, now))
 			goto evict;
 	}
 	TAILQ_FOREACH(m, &messages.active, order)
@@ -159,7 +160,7 @@ evict:
 	return m;
 }
 
-static struct message *begin(const struct key *key, const struct ln_rpc *rpc, uint64_t now)
+static struct message *begin(const struct key *key, const struct packet *p, uint64_t now)
 {
 	struct message **chain = chain_of(key->addr, key->port, key->request);
 	struct message *m = atomic_load(&host.draining) ? NULL : claim(now);
@@ -172,14 +173,14 @@ static struct message *begin(const struct key *key, const struct ln_rpc *rpc, ui
 	m->request = key->request;
 	m->revision = host.current;
 	atomic_fetch_add(&m->revision->users, 1);
-	m->count = be32toh(rpc->count);
-	m->message_len = be32toh(rpc->message_len);
+	m->count = p->part.count;
+	m->message_len = p->part.message_len;
 	m->fragment = 0;
 	m->received = 0;
 	m->reply_len = 0;
 	m->users = 0;
 	m->doomed = false;
-	m->once = host.once || rpc->flags & LN_FLAG_ONCE;
+	m->once = wants_once(&p->flow);
 	m->released = false;
 	m->error = 0;
 	m->state = LN_MESSAGE_PARTIAL;
@@ -191,35 +192,10 @@ static struct message *begin(const struct key *key, const struct ln_rpc *rpc, ui
 	return m;
 }
 
-/* All packets but the last carry the same number of bytes; each has been found to make sense by itself. */
-static bool fits(struct message *m, const struct packet *p)
-{
-	uint32_t index = be32toh(p->flow.rpc.index);
-	uint32_t size = be16toh(p->flow.rpc.length);
-
-	if (be32toh(p->flow.rpc.count) != m->count || be32toh(p->flow.rpc.message_len) != m->message_len)
-		return false;
-	if (m->count > 1 && index == m->count - 1)
-		size = p->offset / index;
-	if (!m->fragment)
-		m->fragment = size;
-	return m->fragment == size;
-}
-
-/* How long to wait for the next packet: what nobody waits for any more need not be kept, the clock's tick aside. */
-static uint64_t patience(const struct message *m, const struct ln_rpc *rpc)
-{
-	uint64_t timeout = host.message_timeout_ms * 1000000ULL, deadline = be32toh(rpc->deadline_us) * 1000ULL;
-
-	if (m->state != LN_MESSAGE_PARTIAL || !deadline || deadline + LN_TICK_NS > timeout)
-		return timeout;
-	return deadline + LN_TICK_NS;
-}
-
 static void touch(struct message *m, const struct packet *p, uint64_t now)
 {
 	m->touched_ns = now;
-	m->patience_ns = patience(m, &p->flow.rpc);
+	m->patience_ns = ln_patience(m->state, be32toh(p->flow.rpc.deadline_us), host.message_timeout_ms);
 	m->users++;
 	TAILQ_REMOVE(list_of(m), m, order);
 	TAILQ_INSERT_TAIL(list_of(m), m, order);
@@ -231,7 +207,7 @@ static void touch(struct message *m, const struct packet *p, uint64_t now)
  */
 enum arrival message_arrive(const struct packet *p, uint64_t now, struct message **found)
 {
-	uint32_t index = be32toh(p->flow.rpc.index);
+	uint32_t index = p->part.index;
 	struct key key = key_of(&p->flow);
 	enum arrival arrival = ARRIVAL_BUSY;
 	struct message *m;
@@ -243,15 +219,15 @@ enum arrival message_arrive(const struct packet *p, uint64_t now, struct message
 		m = NULL;
 	}
 	/* Too large to begin; a packet that claims it of a message in progress contradicts that one instead. */
-	if (!m && be32toh(p->flow.rpc.message_len) > host.message_max) {
+	if (!m && p->part.message_len > host.message_max) {
 		arrival = ARRIVAL_TOO_LARGE;
 		goto out;
 	}
 	if (!m)
-		m = begin(&key, &p->flow.rpc, now);
+		m = begin(&key, p, now);
 	if (!m)
 		goto out;
-	if (!fits(m, p)) {
+	if (!ln_place_fits(&p->part, m->count, m->message_len, &m->fragment)) {
 		arrival = ARRIVAL_MALFORMED;
 		m = NULL;
 		goto out;

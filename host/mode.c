@@ -81,7 +81,7 @@ void mode_stream(struct worker *w, struct packet *p, struct message *m, enum arr
 static void send_window(struct worker *w, struct packet *p, struct message *m, uint32_t window, uint32_t size)
 {
 	uint32_t len = MIN(m->reply_len - window, size);
-	struct answer a = {
+	struct ln_answer a = {
 		.type = LN_TYPE_RESPONSE,
 		.code = m->status,
 		.length = len,
@@ -90,17 +90,13 @@ static void send_window(struct worker *w, struct packet *p, struct message *m, u
 		.message_len = m->reply_len,
 	};
 
-	if (!size && m->reply_len) {
+	if (!reply_number(p, window, size, false, &a)) {
 		reply_refuse(w, p, m->revision, LN_CODE_TOO_LARGE, m->reply_len);
 		return;
 	}
 	if (m->reply_at + window > host.message_max) {
 		reply_refuse(w, p, m->revision, LN_CODE_LAMBDA_FAULT, 0);
 		return;
-	}
-	if (m->reply_len > len || window) {
-		a.index = window / size;
-		a.count = reply_packets(m->reply_len, size);
 	}
 	memcpy(p->base, m->buffer + m->reply_at + window, len);
 	reply_send(w, p, m->revision, p->base, &a);

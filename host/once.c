@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Requests of one packet that are executed at most once, as the NIC program's bpf/once/once.h: the same table by the same rules. Every
- * answer leaves by reply.c, which stores it here.
+ * answer leaves by reply.c, which has it stored here.
  */
 #include <errno.h>
 #include <string.h>
@@ -53,10 +53,10 @@ static uint32_t number_of(const struct ln_once_key *key)
 	return ln_once_hash(key, table.secret) & (LN_ONCE_BUCKETS - 1);
 }
 
-/* The answer goes into p, which has room for it, or an error instead. */
-static void recall(struct packet *p, const struct ln_once *r, const uint8_t *answer)
+/* Puts a remembered answer into p, where it fits. */
+static enum once_arrival recall(struct packet *p, const struct ln_once *r, const uint8_t *answer, struct ln_answer *a)
 {
-	struct answer a = {
+	*a = (struct ln_answer){
 		.type = r->type,
 		.code = r->code,
 		.length = r->length,
@@ -64,44 +64,39 @@ static void recall(struct packet *p, const struct ln_once *r, const uint8_t *ans
 		.count = 1,
 		.message_len = r->message_len,
 	};
-
-	if (r->length > p->flow.room) {
-		reply_error(p, LN_CODE_TOO_LARGE, r->length);
-		return;
-	}
+	if (r->length > p->flow.room)
+		return ONCE_TOO_LARGE;
 	memcpy(p->base, answer, r->length);
-	reply_again(p, &a);
+	return ONCE_ANSWERED;
 }
 
-/*
- * Looks a request up, or begins it. True: it is to be run, and flow.once names its record. False: whatever is to be said is in p.
- */
-bool once_arrive(struct worker *w, struct packet *p)
+/* Looks a request up, or begins it. */
+enum once_arrival once_arrive(uint64_t now, struct packet *p, struct ln_answer *a)
 {
 	struct ln_once_key key = key_of(&p->flow);
 	uint32_t number = number_of(&key), way;
 	struct bucket *b = &table.buckets[number];
-	bool run = false;
+	enum once_arrival arrival = ONCE_UNDERWAY;
 
 	pthread_mutex_lock(&table.lock);
-	way = ln_once_find(b->way, &key, w->now);
+	way = ln_once_find(b->way, &key, now);
 	if (way < LN_ONCE_WAYS) {
-		b->way[way].expires_ns = w->now + LN_ONCE_NS;
+		b->way[way].expires_ns = now + LN_ONCE_NS;
 		if (b->way[way].state == LN_ONCE_DONE)
-			recall(p, &b->way[way], b->answer[way]);
-	} else if ((way = ln_once_choose(b->way, key.workload, w->now)) < LN_ONCE_WAYS) {
-		ln_once_take(&b->way[way], &key, w->now);
+			arrival = recall(p, &b->way[way], b->answer[way], a);
+	} else if ((way = ln_once_choose(b->way, key.workload, now)) < LN_ONCE_WAYS) {
+		ln_once_take(&b->way[way], &key, now);
 		p->flow.once = 1 + number * LN_ONCE_WAYS + way;
-		run = true;
+		arrival = ONCE_NEW;
 	} else {
-		reply_refuse(w, p, host.current, LN_CODE_BUSY, 0);
+		arrival = ONCE_FULL;
 	}
 	pthread_mutex_unlock(&table.lock);
-	return run;
+	return arrival;
 }
 
 /* Remembers the answer to a request that once_arrive() began. */
-void once_settle(const struct flow *flow, const uint8_t *at, const struct answer *a)
+void once_settle(const struct flow *flow, const uint8_t *at, const struct ln_answer *a)
 {
 	struct ln_once_key key = key_of(flow);
 	uint32_t number = flow->once - 1, way = number % LN_ONCE_WAYS;

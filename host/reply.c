@@ -6,23 +6,15 @@
 
 #include "host.h"
 
-/* Packets in a message of len bytes at size each. */
-uint32_t reply_packets(uint32_t len, uint32_t size)
-{
-	return len <= size ? 1 : ((uint64_t)len + size - 1) / size;
-}
-
 /* Makes the packet at hand one that we send: the header goes right before the answer's bytes. */
-static void answer(struct packet *p, uint8_t *at, const struct answer *a)
+static void answer(struct packet *p, uint8_t *at, const struct ln_answer *a)
 {
 	const struct ln_rpc *req = &p->flow.rpc;
-	bool whole = a->type == LN_TYPE_RESPONSE && !a->part && req->type == LN_TYPE_REQUEST &&
-		     req->count != htobe32(1);
 	struct ln_rpc rpc = {
 		.magic = htobe16(LN_RPC_MAGIC),
 		.version = LN_RPC_VERSION,
 		.type = a->type,
-		.flags = whole ? LN_FLAG_DONE : 0,
+		.flags = a->flags,
 		.code = a->code,
 		.length = htobe16(a->length),
 		.workload = req->workload,
@@ -48,7 +40,7 @@ static void answer(struct packet *p, uint8_t *at, const struct answer *a)
 
 void reply_error(struct packet *p, uint8_t code, uint32_t needed)
 {
-	struct answer a = { .type = LN_TYPE_ERROR, .code = code, .count = 1, .message_len = needed };
+	struct ln_answer a = { .type = LN_TYPE_ERROR, .code = code, .count = 1, .message_len = needed };
 
 	answer(p, p->base, &a);
 }
@@ -72,7 +64,7 @@ void reply_last(const struct flow *flow)
 }
 
 /* Sends a remembered answer, whose bytes are the payload. */
-void reply_again(struct packet *p, const struct answer *a)
+void reply_again(struct packet *p, const struct ln_answer *a)
 {
 	answer(p, p->base, a);
 }
@@ -98,7 +90,7 @@ void reply_refuse(struct worker *w, struct packet *p, struct revision *rev, uint
 	reply_error(p, code, needed);
 }
 
-void reply_send(struct worker *w, struct packet *p, struct revision *rev, uint8_t *at, const struct answer *a)
+void reply_send(struct worker *w, struct packet *p, struct revision *rev, uint8_t *at, const struct ln_answer *a)
 {
 	struct ln_stats *stats = reply_stats(w, rev);
 
@@ -113,7 +105,7 @@ void reply_acknowledge(const struct worker *w, struct packet *p, struct message 
 {
 	uint32_t index = be32toh(p->flow.rpc.index);
 	uint64_t arrived = message_bitmap(m, index), bitmap = htobe64(arrived);
-	struct answer a = {
+	struct ln_answer a = {
 		.type = LN_TYPE_ACK,
 		.length = sizeof(bitmap),
 		.revision = m->revision->number,
@@ -136,7 +128,7 @@ void reply_acknowledge(const struct worker *w, struct packet *p, struct message 
  * Where the len bytes at off are, with room for a header before them; NULL if they are not for the lambda to give.
  * The header of what starts before the payload would run into the packet before it: this moves.
  */
-uint8_t *reply_claim(struct packet *p, int32_t off, uint32_t len)
+static uint8_t *claim(struct packet *p, int32_t off, uint32_t len)
 {
 	uint8_t *moved = p->spare + HEAD_ROOM;
 	int32_t size = p->size;
@@ -146,30 +138,30 @@ uint8_t *reply_claim(struct packet *p, int32_t off, uint32_t len)
 	return off >= 0 ? p->base + off : memmove(moved, p->base + off, len);
 }
 
-/* Which packet of how many the reply at hand is; false where packets can carry none of it. */
-static bool number(const struct worker *w, const struct packet *p, struct answer *a)
+/*
+ * Says which packet of how many a reply is that is sent from window on in packets of step bytes; false where no packet can carry any of
+ * it. Part: it answers the packet at hand, and not the message that this is of.
+ */
+bool reply_number(const struct packet *p, uint32_t window, uint32_t step, bool part, struct ln_answer *a)
 {
-	const struct lambda_match *match = &w->req.match;
-	uint32_t step = match->window_len, count = be32toh(p->flow.rpc.count);
+	struct ln_asked asked = {
+		.index = be32toh(p->flow.rpc.index),
+		.count = be32toh(p->flow.rpc.count),
+		.window = window,
+		.step = step,
+		.type = p->flow.rpc.type,
+		.part = part,
+	};
 
-	if (match->event == LAMBDA_FRAGMENT && count != 1) {
-		a->part = true;
-		a->index = be32toh(p->flow.rpc.index);
-		a->count = count;
-	} else if (a->message_len > a->length || match->window) {
-		if (!step)
-			return false;
-		a->index = match->window / step;
-		a->count = (a->message_len - 1) / step + 1;
-	}
-	return true;
+	return !ln_answer_number(a, &asked);
 }
 
 /* Sends a reply that the lambda left in the datagram. */
 static void forward(struct worker *w, struct packet *p, struct revision *rev)
 {
+	const struct lambda_match *match = &w->req.match;
 	uint32_t len = w->req.out_len, total = w->req.out_total;
-	struct answer a = {
+	struct ln_answer a = {
 		.type = LN_TYPE_RESPONSE,
 		.code = w->req.out_status,
 		.length = len,
@@ -187,11 +179,11 @@ static void forward(struct worker *w, struct packet *p, struct revision *rev)
 		reply_refuse(w, p, rev, LN_CODE_TOO_LARGE, 0);
 		return;
 	}
-	if (!number(w, p, &a)) {
+	if (!reply_number(p, match->window, match->window_len, match->event == LAMBDA_FRAGMENT, &a)) {
 		reply_refuse(w, p, rev, LN_CODE_TOO_LARGE, total);
 		return;
 	}
-	at = reply_claim(p, w->req.out_off, len);
+	at = claim(p, w->req.out_off, len);
 	if (!at) {
 		reply_refuse(w, p, rev, LN_CODE_LAMBDA_FAULT, 0);
 		return;
@@ -214,7 +206,7 @@ void reply_conclude(struct worker *w, struct packet *p, struct revision *rev, in
 		forward(w, p, rev);
 		break;
 	case LN_VERDICT_CALL:
-		code = call_begin(w, p, rev);
+		code = call_begin(w, p, rev, claim(p, w->req.out_off, w->req.out_len));
 		if (code)
 			reply_refuse(w, p, rev, code, 0);
 		else

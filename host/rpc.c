@@ -6,26 +6,6 @@
 
 #include "host.h"
 
-/* Whether the packet makes sense by itself; also where its bytes stand in the message. */
-static bool place(struct packet *p)
-{
-	uint32_t index = be32toh(p->flow.rpc.index), count = be32toh(p->flow.rpc.count);
-	uint32_t len = be32toh(p->flow.rpc.message_len), n = be16toh(p->flow.rpc.length), size = n;
-
-	if (index >= count || count > LN_MAX_FRAGMENTS || n > len)
-		return false;
-	p->offset = 0;
-	if (count == 1)
-		return n == len;
-	if (index == count - 1) {
-		size = (len - n) / index;
-		if (size < n || size * index != len - n)
-			return false;
-	}
-	p->offset = size * index;
-	return n && reply_packets(len, size) == count;
-}
-
 /* A packet whose message has a record. */
 static void receive_part(struct worker *w, struct packet *p, struct message *m, enum arrival arrival)
 {
@@ -61,10 +41,33 @@ static void refuse_message(struct worker *w, struct packet *p, struct revision *
 		reply_refuse(w, p, rev, code, 0);
 }
 
+/* Whether a request that runs at most once is to run; else it has its answer, or will have. */
+static bool begins_once(struct worker *w, struct packet *p)
+{
+	struct ln_answer a;
+
+	switch (once_arrive(w->now, p, &a)) {
+	case ONCE_NEW:
+		return true;
+	case ONCE_UNDERWAY:
+		break;
+	case ONCE_ANSWERED:
+		reply_again(p, &a);
+		break;
+	case ONCE_TOO_LARGE:
+		reply_error(p, LN_CODE_TOO_LARGE, a.length);
+		break;
+	case ONCE_FULL:
+		reply_refuse(w, p, host.current, LN_CODE_BUSY, 0);
+		break;
+	}
+	return false;
+}
+
 static void receive_request(struct worker *w, struct packet *p)
 {
 	struct revision *rev = host.current;
-	bool one = be32toh(p->flow.rpc.count) == 1;
+	bool one = p->part.count == 1;
 	enum arrival arrival;
 	struct message *m;
 
@@ -77,11 +80,11 @@ static void receive_request(struct worker *w, struct packet *p)
 		return;
 	}
 	if (host.mode == LN_MODE_PACKET || (host.mode == LN_MODE_STREAM && one)) {
-		if (!one || be32toh(p->flow.rpc.message_len) > host.message_max) {
+		if (!one || p->part.message_len > host.message_max) {
 			refuse_message(w, p, rev, LN_CODE_TOO_LARGE);
 			return;
 		}
-		if (wants_once(&p->flow) && !once_arrive(w, p))
+		if (wants_once(&p->flow) && !begins_once(w, p))
 			return;
 		reply_stats(w, rev)->requests++;
 		mode_single(w, p, rev);
@@ -129,23 +132,18 @@ static void receive_done(const struct worker *w, const struct packet *p)
 		message_finish(p);
 }
 
-/* Whether index and packet size of a pull make sense. */
-static bool place_pull(const struct packet *p)
-{
-	uint32_t index = be32toh(p->flow.rpc.index), size = be32toh(p->flow.rpc.message_len);
-
-	return size && size <= p->flow.room && index < be32toh(p->flow.rpc.count) &&
-	       (uint64_t)index * size <= INT32_MAX;
-}
-
 /* An acknowledgement names a message and carries none of it. */
 static bool makes_sense(struct packet *p)
 {
-	switch (p->flow.rpc.type) {
+	const struct ln_rpc *rpc = &p->flow.rpc;
+
+	p->part = (struct ln_part){ be32toh(rpc->index), be32toh(rpc->count), be32toh(rpc->message_len),
+				    be16toh(rpc->length) };
+	switch (rpc->type) {
 	case LN_TYPE_REQUEST:
-		return place(p);
-	case LN_TYPE_PULL:
-		return place_pull(p);
+		return !ln_place_check(&p->part, &p->offset);
+	case LN_TYPE_PULL: /* message length is the size of the reply's packets here */
+		return ln_place_pull(p->part.index, p->part.count, p->part.message_len, p->flow.room);
 	}
 	return true;
 }
@@ -205,8 +203,17 @@ void rpc_receive(struct worker *w, struct packet *p, uint32_t len)
 	dispatch(w, p);
 }
 
+/* There will be no answer to the call. */
+void rpc_abandon(struct worker *w, struct packet *p, const struct call *call, uint8_t code)
+{
+	p->flow = call->flow;
+	if (w->now > call->deadline_ns)
+		code = LN_CODE_DEADLINE;
+	reply_refuse(w, p, call->revision, code, 0);
+}
+
 /* An external service answered a call with len bytes at p->base: the lambda runs again, on them. */
-void rpc_resume(struct worker *w, struct packet *p, const struct call *call, uint32_t len)
+static void resume(struct worker *w, struct packet *p, const struct call *call, uint32_t len)
 {
 	struct lambda_match *match = &w->req.match;
 
@@ -227,11 +234,24 @@ void rpc_resume(struct worker *w, struct packet *p, const struct call *call, uin
 	reply_conclude(w, p, call->revision, run_packet(w, p, call->revision));
 }
 
-/* There will be no answer to the call. */
-void rpc_abandon(struct worker *w, struct packet *p, const struct call *call, uint8_t code)
+/* Takes a memcached's datagram of len bytes, whose frame header stands right before p->base. */
+void rpc_answer(struct worker *w, struct packet *p, unsigned int server, uint32_t len)
 {
-	p->flow = call->flow;
-	if (w->now > call->deadline_ns)
-		code = LN_CODE_DEADLINE;
-	reply_refuse(w, p, call->revision, code, 0);
+	const struct call *call;
+	bool whole;
+
+	p->out_len = 0;
+	call = call_receive(w, p, server, len, &whole);
+	if (call && whole)
+		resume(w, p, call, len - CALL_FRAME);
+	else if (call)
+		rpc_abandon(w, p, call, LN_CODE_TOO_LARGE);
+}
+
+/* Takes a datagram of len bytes at p->base that came to a call's own socket. */
+void rpc_answer_raw(struct worker *w, struct packet *p, struct call *call, uint32_t len)
+{
+	p->out_len = 0;
+	if (call_receive_raw(w, p, call, len))
+		resume(w, p, call, len);
 }

@@ -25,19 +25,6 @@ enum {
 	SEGMENTS = 40, /* per message: within 64 KiB at any size of ours, and within the kernel's UDP_MAX_SEGMENTS */
 };
 
-uint64_t clock_coarse(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
-	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
-}
-
-socklen_t address_len(const union address *a)
-{
-	return a->sa.sa_family == AF_INET6 ? sizeof(a->in6) : sizeof(a->in);
-}
-
 /* The forced variants need a privilege that we may lack; the others stop at the system's limit. */
 static void set_buffers(int fd)
 {
@@ -270,22 +257,29 @@ static void serve_answers(struct worker *w, unsigned int server, int n)
 		struct packet *p = server_spare(w);
 
 		p->base = w->datagrams[i] + HEAD_ROOM;
-		call_receive(w, p, server, w->in[i].msg_len);
+		rpc_answer(w, p, server, w->in[i].msg_len);
 		server_send(w, p);
 	}
 	pthread_rwlock_unlock(&host.world);
 	flush(w);
 }
 
+/* Answers the clients of calls that nobody answered in time. */
 static void expire(struct worker *w)
 {
 	uint64_t now = clock_coarse();
+	const struct call *call;
 
 	if (now == w->now)
 		return;
 	w->now = now;
 	pthread_rwlock_rdlock(&host.world);
-	call_expire(w);
+	while ((call = call_overdue(w))) {
+		struct packet *p = server_spare(w);
+
+		rpc_abandon(w, p, call, LN_CODE_TIMEOUT);
+		server_send(w, p);
+	}
 	pthread_rwlock_unlock(&host.world);
 	flush(w);
 }
@@ -325,7 +319,7 @@ static void take_raw(struct worker *w)
 		len = recv(call->fd, p->base, DATAGRAM - HEAD_ROOM, MSG_DONTWAIT);
 		if (len < 0)
 			continue;
-		call_receive_raw(w, p, call, len);
+		rpc_answer_raw(w, p, call, len);
 		server_send(w, p);
 	}
 	pthread_rwlock_unlock(&host.world);

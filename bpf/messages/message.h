@@ -8,6 +8,8 @@
 #define LN_MESSAGE_H
 
 #include "../parse.h"
+#include "../place.h"
+#include "keep.h"
 #include "maps.h"
 
 enum ln_arrival {
@@ -45,47 +47,18 @@ static __always_inline int ln_expired(const struct ln_message *m, __u64 now)
 	return !m->users && now >= m->expires_ns;
 }
 
-/* How long to wait for the next packet: what nobody waits for any more need not be kept, the clock's tick aside. */
-static __always_inline __u64 ln_patience(const struct ln_message *m, const struct ln_place *p)
+/* Failing a free record, the longest answered message is forgotten; one in progress never is. */
+static __always_inline int ln_yields(const struct ln_message *m, __u64 now)
 {
-	__u64 timeout = (__u64)m->timeout_ms * 1000000, deadline = (__u64)p->deadline_us * 1000 + LN_TICK_NS;
+	__u64 touched = m->expires_ns - (__u64)m->timeout_ms * 1000000;
 
-	return m->state == LN_MESSAGE_PARTIAL && p->deadline_us && deadline < timeout ? deadline : timeout;
-}
-
-/*
- * Failing a free record, the longest answered message is forgotten; one in progress never is, nor one that is to run at most
- * once while its client may still ask for the reply.
- */
-static __always_inline int ln_forgettable(const struct ln_message *m, __u64 now)
-{
-	__u64 quiet = m->expires_ns - (__u64)m->timeout_ms * 1000000 + LN_ONCE_HOLD_NS;
-
-	return m->state == LN_MESSAGE_DONE && (m->released || !m->once || now >= quiet);
+	return m->state == LN_MESSAGE_DONE && ln_forgettable(m->once, m->released, touched, now);
 }
 
 /* What is only kept to recognise a late packet goes first. */
 static __always_inline __u64 ln_age(const struct ln_message *m)
 {
 	return m->released ? m->expires_ns >> 1 : m->expires_ns;
-}
-
-/*
- * All packets but the last carry the same number of bytes, and together they make up the message. The last one, which
- * ln_place_check() has found to leave a multiple, says what that number is as well as they do: a gap between it and the others
- * would show an earlier message's bytes.
- */
-static __always_inline int ln_fits(struct ln_message *m, const struct ln_place *p)
-{
-	__u32 size = p->length;
-
-	if (p->count != m->count || p->message_len != m->message_len)
-		return 0;
-	if (p->index && p->index + 1 == p->count)
-		size = (p->message_len - p->length) / p->index;
-	if (!m->fragment)
-		m->fragment = size;
-	return m->fragment == size;
 }
 
 /* Looks a packet's message up, or begins it. */
@@ -99,7 +72,7 @@ LN_GLOBAL int ln_message_arrive(const struct ln_slot *slot, const struct ln_flow
 
 	if (!slot || !flow || !p || !slot->bucket_count)
 		return LN_ARRIVAL_BUSY;
-	bit = p->index & (LN_MAX_FRAGMENTS - 1);
+	bit = p->part.index & (LN_MAX_FRAGMENTS - 1);
 	bucket = ln_bucket_of(flow, p->request, slot);
 	b = bpf_map_lookup_elem(&ln_messages, &bucket);
 	if (!b)
@@ -121,7 +94,7 @@ LN_GLOBAL int ln_message_arrive(const struct ln_slot *slot, const struct ln_flow
 			if (!idle)
 				chosen = way;
 			idle = 1;
-		} else if (!idle && ln_forgettable(m, p->now) && ln_age(m) < oldest) {
+		} else if (!idle && ln_yields(m, p->now) && ln_age(m) < oldest) {
 			oldest = ln_age(m);
 			chosen = way;
 		}
@@ -130,7 +103,7 @@ LN_GLOBAL int ln_message_arrive(const struct ln_slot *slot, const struct ln_flow
 		verdict = LN_ARRIVAL_ABSENT;
 		goto out;
 	}
-	if (p->message_len > slot->message_max) {
+	if (p->part.message_len > slot->message_max) {
 		verdict = LN_ARRIVAL_TOO_LARGE;
 		goto out;
 	}
@@ -146,8 +119,8 @@ LN_GLOBAL int ln_message_arrive(const struct ln_slot *slot, const struct ln_flow
 	m->workload = p->workload;
 	m->slot = p->slot;
 	m->revision = slot->revision;
-	m->count = p->count;
-	m->message_len = p->message_len;
+	m->count = p->part.count;
+	m->message_len = p->part.message_len;
 	m->fragment = 0;
 	m->received = 0;
 	m->reply_len = 0;
@@ -158,7 +131,7 @@ LN_GLOBAL int ln_message_arrive(const struct ln_slot *slot, const struct ln_flow
 	m->error = 0;
 	m->fault = 0;
 	m->state = LN_MESSAGE_PARTIAL;
-	words = (p->count + 63) / 64;
+	words = (p->part.count + 63) / 64;
 	for (__u32 i = 0; i < LN_MAX_FRAGMENTS / 64 && i < words; i++) {
 		ln_opaque(i); /* else clang makes this a call of memset(), which BPF has not */
 		b->arrived[chosen][i & (LN_MAX_FRAGMENTS / 64 - 1)] = 0;
@@ -176,7 +149,7 @@ found:
 		verdict = LN_ARRIVAL_ABSENT;
 		goto out;
 	}
-	m->expires_ns = p->now + ln_patience(m, p);
+	m->expires_ns = p->now + ln_patience(m->state, p->deadline_us, m->timeout_ms);
 	p->way = chosen;
 	p->slot = m->slot;
 	p->revision = m->revision;
@@ -184,7 +157,7 @@ found:
 	p->status = m->status;
 	p->error = m->error;
 	p->fault = m->fault;
-	if (p->claim != LN_CLAIM_NONE && !ln_fits(m, p))
+	if (p->claim != LN_CLAIM_NONE && !ln_place_fits(&p->part, m->count, m->message_len, &m->fragment))
 		verdict = LN_ARRIVAL_MALFORMED;
 	else if (m->released)
 		verdict = p->claim == LN_CLAIM_NONE ? LN_ARRIVAL_NEW
@@ -269,7 +242,7 @@ LN_GLOBAL int ln_message_mark(const struct ln_place *p, __u32 taken, struct ln_p
 
 	if (!p || !progress)
 		return 0;
-	bit = p->index & (LN_MAX_FRAGMENTS - 1);
+	bit = p->part.index & (LN_MAX_FRAGMENTS - 1);
 	mask = 1ULL << (bit & 63);
 	b = ln_bucket_lock(p, &way);
 	if (!b)

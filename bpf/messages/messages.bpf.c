@@ -20,7 +20,7 @@ LN_GLOBAL __u32 ln_grant(const struct ln_place *p, const struct ln_progress *pro
 	message = 1 + p->bucket * LN_MESSAGE_WAYS + p->way;
 	rank = ln_grant_rank(g, message, progress->left, p->now);
 	/* Beyond the last that arrived here, so that whatever the bitmap confirms, there is more to send. */
-	return (p->index & ~63U) + ln_log2(progress->bitmap) + 1 + ln_grant_window(rank);
+	return (p->part.index & ~63U) + ln_log2(progress->bitmap) + 1 + ln_grant_window(rank);
 }
 
 /* Answers a packet of a message that the lambda took in, with the bitmap around it, where the client asked. */
@@ -134,7 +134,7 @@ static __always_inline int ln_message_serve(struct xdp_md *ctx, struct ln_scratc
 	if (!slot)
 		return XDP_DROP;
 	req->match.repeat = arrival != LN_ARRIVAL_NEW;
-	if (!req->match.repeat && !scratch->place.index) {
+	if (!req->match.repeat && !scratch->place.part.index) {
 		stats = bpf_map_lookup_elem(&ln_slot_stats, &scratch->slot);
 		if (stats)
 			stats->requests++;

@@ -7,25 +7,12 @@
 #ifndef LN_ONCE_H
 #define LN_ONCE_H
 
+#include "../answer.h"
 #include "../maps.h"
 #include "maps.h"
 #include "once_table.h"
 
 _Static_assert(LN_ONCE_ANSWER == LN_RPC_MAX_PAYLOAD, "layout.h does not include rpc_wire.h");
-
-struct ln_answer {
-	__u8 type;
-	__u8 flags;
-	__u8 code;
-	__u8 pad;
-	__u16 length;
-	__u16 pad2;
-	__u32 revision;
-	__u32 index;
-	__u32 count;
-	__u32 message_len;
-	__u32 grant; /* of an acknowledgement */
-};
 
 static __always_inline void ln_once_key_of(const struct ln_flow *flow, struct ln_once_key *key)
 {

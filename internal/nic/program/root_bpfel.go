@@ -257,16 +257,19 @@ type RootLnScratch struct {
 		Rpc       [8]uint64
 	}
 	Place struct {
-		_          structs.HostLayout
-		Request    uint64
-		Now        uint64
-		Workload   uint32
-		Slot       uint32
-		Revision   uint32
-		Index      uint32
-		Count      uint32
-		MessageLen uint32
-		Length     uint32
+		_        structs.HostLayout
+		Request  uint64
+		Now      uint64
+		Workload uint32
+		Slot     uint32
+		Revision uint32
+		Part     struct {
+			_          structs.HostLayout
+			Index      uint32
+			Count      uint32
+			MessageLen uint32
+			Length     uint32
+		}
 		Bucket     uint32
 		Way        uint32
 		Record     uint32
