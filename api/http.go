@@ -136,6 +136,7 @@ type Node struct {
 	Version  string       `json:"version"`
 	PID      int          `json:"pid"`
 	Targets  []NodeTarget `json:"targets"`
+	Store    string       `json:"store"`            // where it is, for people
 	Listen   string       `json:"listen,omitempty"` // of the gateway, HOST:PORT
 }
 

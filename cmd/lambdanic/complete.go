@@ -92,11 +92,11 @@ func flagCompletions(o *options) map[string]cobra.CompletionFunc {
 		"mode":    oneOf(string(nic.ModeAuto), string(nic.ModeNative), string(nic.ModeGeneric), string(nic.ModeOffload)),
 		"unknown": oneOf("host", "error"),
 		"mtu":     oneOf("256", "512", "1024", "2048", "4096"), "transport": oneOf("rc", "uc"), "icrc": oneOf("check", "trust"),
-		"file": completeFiles, "out": completeFiles, "demo --out": completeDirs,
+		"etcd-cacert": completeFiles, "etcd-cert": completeFiles, "etcd-key": completeFiles, "file": completeFiles, "out": completeFiles, "demo --out": completeDirs,
 		"dir": completeDirs, "data-dir": completeDirs, "run-dir": completeDirs, "lambdas": completeDirs,
 	}
 	for _, name := range []string{ // what only the caller knows
-		"address", "annotation", "data", "env", "image", "label", "length", "listen", "method", "name", "packets-method", "peer", "peer-qpn",
+		"address", "annotation", "data", "env", "etcd", "image", "label", "length", "listen", "method", "name", "packets-method", "peer", "peer-qpn",
 		"psn", "receive", "rounds", "seed", "service", "since", "tail", "timeout",
 	} {
 		known[name] = cobra.NoFileCompletions

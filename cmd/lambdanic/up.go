@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -15,12 +16,14 @@ import (
 	"github.com/lambdanic/lambdanic/internal/backend/nics"
 	"github.com/lambdanic/lambdanic/internal/daemon"
 	"github.com/lambdanic/lambdanic/internal/nic"
+	"github.com/lambdanic/lambdanic/internal/store"
 	"github.com/lambdanic/lambdanic/internal/ui"
 )
 
 type upFlags struct {
 	interfaces, addresses []string
 	mode, unknown, listen string
+	etcd                  store.Remote
 	detach, verbose       bool
 	readyFD               int
 }
@@ -35,7 +38,8 @@ func upCommand(o *options) *cobra.Command {
 			"NIC and processes serve on; down removes them.",
 		Example: "  sudo lambdanic up -d\n" +
 			"  sudo lambdanic up --nic eth1 --mode native\n" +
-			"  sudo lambdanic up --name test --listen 127.0.0.1:0",
+			"  sudo lambdanic up --name test --listen 127.0.0.1:0\n" +
+			"  sudo lambdanic up --etcd https://etcd:2379 --etcd-cacert ca.crt --etcd-cert node.crt --etcd-key node.key",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := flags.config(o)
@@ -67,6 +71,10 @@ func upCommand(o *options) *cobra.Command {
 	set.StringVar(&flags.mode, "mode", string(nic.ModeAuto), "how to attach: auto, native, generic, or offload for native with a lambda on the card")
 	set.StringVar(&flags.unknown, "unknown", "host", "who answers unknown workload IDs: host, or error for an error packet")
 	set.StringVar(&flags.listen, "listen", "127.0.0.1:8080", "address of the gateway, \"\" for none but the socket")
+	set.StringSliceVar(&flags.etcd.Endpoints, "etcd", nil, "keep the store in this etcd instead of in the daemon: `URL` of its members")
+	set.StringVar(&flags.etcd.CA, "etcd-cacert", "", "`file` of those who may sign the etcd's certificate, in place of the system's")
+	set.StringVar(&flags.etcd.Certificate, "etcd-cert", "", "`file` of the certificate that etcd asks for")
+	set.StringVar(&flags.etcd.Key, "etcd-key", "", "`file` of the key of --etcd-cert")
 	set.BoolVarP(&flags.detach, "detach", "d", false, "return once it serves, and leave the daemon in the background")
 	set.BoolVarP(&flags.verbose, "verbose", "v", false, "log more")
 	set.IntVar(&flags.readyFD, daemon.ReadyFlag, -1, "")
@@ -96,6 +104,12 @@ func (f *upFlags) config(o *options) (daemon.Config, error) {
 			return cfg, fmt.Errorf("--address %q is not an IP address", a)
 		}
 		cfg.NIC.Addresses = append(cfg.NIC.Addresses, addr)
+	}
+	if cfg.Etcd = f.etcd; len(f.etcd.Endpoints) == 0 && f.etcd.CA+f.etcd.Certificate+f.etcd.Key != "" {
+		return cfg, errors.New("--etcd-cacert, --etcd-cert and --etcd-key are for --etcd: give that, too")
+	}
+	if err := cfg.Etcd.Check(); err != nil {
+		return cfg, fmt.Errorf("--etcd: %w", err)
 	}
 	switch f.unknown {
 	case "host":
@@ -135,6 +149,9 @@ func sayUp(cmd *cobra.Command, asJSON bool, node *api.Node) error {
 		} else {
 			fmt.Fprintf(out, "  target %-8s %s: %s\n", t.Target, ui.Colour(out, ui.Yellow, "not available"), ui.Printable(t.Reason))
 		}
+	}
+	if strings.HasPrefix(node.Store, "etcd") {
+		fmt.Fprintf(out, "  store           %s\n", node.Store)
 	}
 	if node.Listen != "" {
 		fmt.Fprintf(out, "  gateway         http://%s/function/NAME\n", strings.TrimPrefix(node.Listen, "http://"))

@@ -31,7 +31,8 @@ import (
 type Config struct {
 	Paths
 	NIC     nics.Options
-	Listen  string // HOST:PORT of the gateway; "" for none
+	Etcd    store.Remote // no endpoints: etcd within the daemon
+	Listen  string       // HOST:PORT of the gateway; "" for none
 	Version string
 	Commit  string // "" where it is not known
 	Log     *slog.Logger
@@ -98,8 +99,11 @@ func (d *Daemon) start(ctx context.Context) (err error) {
 	if err := d.listen(ctx); err != nil {
 		return err
 	}
-	d.store, err = store.Open(ctx, store.Config{DataDir: cfg.store(), SocketDir: cfg.storeSockets(), Log: cfg.Log})
+	host, err := nodeName()
 	if err != nil {
+		return err
+	}
+	if d.store, err = cfg.openStore(ctx, host); err != nil {
 		return err
 	}
 	artifacts, err := artifact.Open(cfg.Artifacts(), cfg.Log)
@@ -118,10 +122,6 @@ func (d *Daemon) start(ctx context.Context) (err error) {
 	places, err := d.openPlaces(ctx)
 	if err := errors.Join(err, ctx.Err()); err != nil {
 		return err
-	}
-	host, err := os.Hostname()
-	if err != nil {
-		return fmt.Errorf("name this node: %w", err)
 	}
 	d.manager = manager.New(manager.Config{
 		Store: d.store, Worker: worker.New(host, artifacts, places...), Artifacts: artifacts, Log: cfg.Log,
@@ -192,7 +192,10 @@ func canBeAsked(s *api.Spec) bool {
 }
 
 func (d *Daemon) describe(host string) api.Node {
-	n := api.Node{Name: host, Instance: d.cfg.Instance, Version: d.cfg.Version, PID: os.Getpid()}
+	n := api.Node{Name: host, Instance: d.cfg.Instance, Version: d.cfg.Version, PID: os.Getpid(), Store: "within the daemon"}
+	if len(d.cfg.Etcd.Endpoints) > 0 {
+		n.Store = "etcd at " + d.cfg.Etcd.String()
+	}
 	if d.public != nil {
 		n.Listen = d.public.Addr().String()
 	}
@@ -233,7 +236,7 @@ func (d *Daemon) Serve(ctx context.Context) error {
 	case err = <-broken:
 		err = fmt.Errorf("serve: %w", err)
 	case <-d.store.Failed():
-		err = fmt.Errorf("%w: NIC and processes serve on; see to the disk of %s, then run `lambdanic up` again", d.store.Err(), d.cfg.Data)
+		err = fmt.Errorf("%w; NIC and processes serve on until the next `lambdanic up`", d.store.Err())
 	}
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()

@@ -30,6 +30,9 @@ func Down(ctx context.Context, p Paths, purge bool) error {
 	if !purge {
 		return nil
 	}
+	if err := purgeEtcd(ctx, p); err != nil {
+		return err
+	}
 	if err := os.RemoveAll(p.Data); err != nil {
 		return fmt.Errorf("remove the store: %w", err)
 	}

@@ -21,7 +21,7 @@ func TestNewTarget(t *testing.T) {
 	targets = append(slices.Clone(targets), func(c *Config) backend.Target { return nothing.New(c.site(nothing.Name)) })
 
 	ctx := t.Context()
-	p := newInstance(t, "t")
+	p := newInstance(t, "w")
 	serve(t, Config{Paths: p})
 	client := NewClient(p)
 	node, err := client.Node(ctx)

@@ -3,6 +3,7 @@ package manager
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/lambdanic/lambdanic/api"
@@ -31,7 +32,7 @@ func (m *Manager) Describe(ctx context.Context, namespace, name string) (*api.Fu
 
 func (m *Manager) describe(ctx context.Context, functions []store.Function) ([]api.Function, error) {
 	statuses, err := m.Store.Statuses(ctx)
-	if err != nil {
+	if err != nil && !errors.Is(err, store.ErrAway) { // then what runs says enough
 		return nil, err
 	}
 	running, err := m.Worker.Running(ctx)

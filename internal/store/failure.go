@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap/zapcore"
@@ -69,10 +70,20 @@ func guard[T any](ctx context.Context, f *failure, call func() (T, error)) (T, e
 type guardedKV struct {
 	clientv3.KV
 	failed *failure
+	limit  time.Duration // for a read; 0: the caller's alone
 }
 
 func (g guardedKV) Get(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
-	return guard(ctx, g.failed, func() (*clientv3.GetResponse, error) { return g.KV.Get(ctx, key, opts...) })
+	if g.limit == 0 {
+		return guard(ctx, g.failed, func() (*clientv3.GetResponse, error) { return g.KV.Get(ctx, key, opts...) })
+	}
+	limited, cancel := context.WithTimeout(ctx, g.limit)
+	defer cancel()
+	r, err := guard(limited, g.failed, func() (*clientv3.GetResponse, error) { return g.KV.Get(limited, key, opts...) })
+	if err != nil && ctx.Err() == nil {
+		err = fmt.Errorf("%w: %w", ErrAway, err)
+	}
+	return r, err
 }
 
 func (g guardedKV) Put(ctx context.Context, key, value string, opts ...clientv3.OpOption) (*clientv3.PutResponse, error) {

@@ -15,10 +15,9 @@ import (
 )
 
 const (
-	prefix       = "/lambdanic/v1/"
-	functionDir  = prefix + "functions/"  // what is wanted, and was applied once
-	candidateDir = prefix + "candidates/" // what a deploy in progress tries
-	statusDir    = prefix + "status/"     // what became of it on a node
+	functionDir  = "functions/"  // what is wanted, and was applied once
+	candidateDir = "candidates/" // what a deploy in progress tries
+	statusDir    = "status/"     // what became of it on a node
 )
 
 // Function is one revision of a deployed function.
@@ -302,7 +301,9 @@ func (s *Store) update(ctx context.Context, change func(concurrency.STM) error) 
 	refused, err := guard(ctx, s.failed, func() (refused, err error) {
 		_, err = concurrency.NewSTM(s.client, func(tx concurrency.STM) error {
 			refused = nil // tx panics where it cannot read
-			refused = change(tx)
+			if refused = s.owner.check(tx); refused == nil {
+				refused = change(tx)
+			}
 			return refused
 		}, concurrency.WithAbortContext(ctx))
 		return refused, err

@@ -1,5 +1,6 @@
 // Package store keeps what the control plane knows: functions, the candidates that may replace them, workload IDs and the
-// status that workers report. It is etcd, embedded, and reachable through UNIX sockets of its owner only.
+// status that workers report. It is etcd: embedded, and reachable through UNIX sockets of its owner only (Open), or one that somebody else
+// runs (Connect).
 package store
 
 import (
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/namespace"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
 	"go.uber.org/zap"
@@ -38,10 +40,15 @@ type Config struct {
 // Store is a connection to etcd and, where it was opened with Open, the etcd server itself.
 type Store struct {
 	client *clientv3.Client
-	server *embed.Etcd
 	failed *failure
+	remedy string // for what failed
+
+	// Of an embedded etcd.
+	server *embed.Etcd
 	isNew  bool
-	data   *os.File // etcd's database, nil where somebody else runs it
+	data   *os.File // its database
+
+	owner *owner // of an etcd that somebody else runs
 }
 
 // Open starts an embedded etcd with one member and returns when it serves. Files that are damaged make it an error that wraps ErrDamaged.
@@ -57,8 +64,8 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{failed: newFailure(), isNew: isNew}
-	s.server, err = start(ctx, etcdConfig(cfg, s.failed), s.failed)
+	failed := newFailure()
+	server, err := start(ctx, etcdConfig(cfg, failed), failed)
 	switch {
 	case errors.Is(err, errSilent) && !isNew:
 		return nil, fmt.Errorf("start the store in %s: %w: try again, and if that does not help, %s", f.dir, err, f.remedy())
@@ -67,8 +74,8 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	case err != nil:
 		return nil, fmt.Errorf("start the store in %s: %w", f.dir, err)
 	}
-	s.client = v3client.New(s.server.Server)
-	s.client.KV = guardedKV{s.client.KV, s.failed}
+	s := newStore(v3client.New(server.Server), root, 0, failed)
+	s.server, s.isNew, s.remedy = server, isNew, "see to the disk of "+cfg.DataDir
 	if err := s.adopt(f, cfg); err != nil {
 		_ = s.Close()
 		return nil, err
@@ -133,22 +140,33 @@ func (s *Store) adopt(f files, cfg Config) error {
 	return nil
 }
 
-// New returns a store on an etcd that somebody else runs.
-func New(client *clientv3.Client) *Store {
-	return &Store{client: client, failed: newFailure()}
+// New returns the store of an etcd whose client somebody else made, and which nobody else has.
+func New(client *clientv3.Client) *Store { return newStore(client, root, 0, newFailure()) }
+
+// root is before all keys.
+const root = "/lambdanic/v1/"
+
+// newStore returns a store whose keys begin with prefix. Reads have a limit, where it is not 0.
+func newStore(client *clientv3.Client, prefix string, limit time.Duration, failed *failure) *Store {
+	client.KV = guardedKV{namespace.NewKV(client.KV, prefix), failed, limit}
+	return &Store{client: client, failed: failed}
 }
 
 // IsNew tells whether Open made it.
 func (s *Store) IsNew() bool { return s.isNew }
 
-// Failed is closed when etcd cannot go on: a disk failed, or was filled by others. Err says why then, and the process should end.
+// Failed is closed when the store cannot go on: a disk failed, or was filled by others, or another node serves the instance. Err says why
+// then and what to do, and the process should end.
 func (s *Store) Failed() <-chan struct{} { return s.failed.done }
 
 // Err is nil until Failed is closed.
 func (s *Store) Err() error {
 	select {
 	case <-s.failed.done:
-		return fmt.Errorf("the store failed: %w", s.failed.err)
+		if owned := new(OwnedError); errors.As(s.failed.err, &owned) {
+			return owned
+		}
+		return fmt.Errorf("the store failed: %w: %s", s.failed.err, s.remedy)
 	default:
 		return nil
 	}
@@ -156,6 +174,7 @@ func (s *Store) Err() error {
 
 // Close ends the connection and the embedded server.
 func (s *Store) Close() error {
+	s.owner.close()
 	err := s.client.Close()
 	if errors.Is(err, context.Canceled) {
 		err = nil // what an in-process client says when it is closed in good order

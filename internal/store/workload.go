@@ -15,10 +15,10 @@ import (
 const (
 	maxIndex = 1<<16 - 1 // index 0 stays unused, so that no workload ID is 0
 
-	nextKey     = prefix + "workloads/next"      // the highest index ever used
-	revisionDir = prefix + "workloads/revision/" // by index: the last revision given out, never to be given out again
-	drainDir    = prefix + "workloads/draining/" // by index: the ID of a removed function that a backend may still run
-	freeDir     = prefix + "workloads/free/"     // by index: the ID that its next use gets
+	nextKey     = "workloads/next"      // the highest index ever used
+	revisionDir = "workloads/revision/" // by index: the last revision given out, never to be given out again
+	drainDir    = "workloads/draining/" // by index: the ID of a removed function that a backend may still run
+	freeDir     = "workloads/free/"     // by index: the ID that its next use gets
 )
 
 var errFull = errors.New("all 65535 workload IDs are in use: remove a function first")
