@@ -24,7 +24,7 @@ func TestCallsBesideADeploy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	slow, err := d.manager.Worker.Places()[0].Backend.(*nic.NIC).Prepare(ctx, backend.Deployment{
+	slow, err := d.worker.Places()[0].Backend.(*nic.NIC).Prepare(ctx, backend.Deployment{
 		Namespace: api.DefaultNamespace, Name: "slow", Workload: f.Workload + 1, Revision: 1, Spec: a.Manifest.Spec, BPF: a.BPF,
 	})
 	if err != nil {

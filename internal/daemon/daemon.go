@@ -48,6 +48,8 @@ type Daemon struct {
 	private net.Listener
 	store   *store.Store
 	targets []backend.Target // that are up
+	worker  *worker.Worker
+	rest    func() // ends what the worker does, and waits for it
 	manager *manager.Manager
 	gateway *gateway.Gateway
 	journal *journal.Journal
@@ -123,8 +125,10 @@ func (d *Daemon) start(ctx context.Context) (err error) {
 	if err := errors.Join(err, ctx.Err()); err != nil {
 		return err
 	}
+	d.worker = worker.New(worker.Config{Node: host, Store: d.store, Artifacts: artifacts, Places: places, Log: cfg.Log})
+	d.follow(ctx)
 	d.manager = manager.New(manager.Config{
-		Store: d.store, Worker: worker.New(host, artifacts, places...), Artifacts: artifacts, Log: cfg.Log,
+		Store: d.store, Node: d.worker, Nodes: []string{host}, Artifacts: artifacts, Log: cfg.Log,
 		Room: cfg.roomToChange,
 		Collect: func(used func(digest string) bool) ([]string, error) {
 			return artifacts.Collect(used, time.Now().Add(-keepUnused))
@@ -144,6 +148,17 @@ func (d *Daemon) start(ctx context.Context) (err error) {
 		Describe: func() api.Node { return d.describe(host) }, Logs: d.journal.Query, NICs: d.counters,
 	})
 	return nil
+}
+
+// follow has the worker do what the store places on the node.
+func (d *Daemon) follow(ctx context.Context) {
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var following sync.WaitGroup
+	following.Go(func() { d.worker.Follow(ctx) })
+	d.rest = func() {
+		stop()
+		following.Wait()
+	}
 }
 
 // listen opens both doors. The lock says that nobody else serves the socket.
@@ -173,10 +188,10 @@ func (d *Daemon) lookup(namespace, name string) (gateway.Route, bool) {
 		return gateway.Route{}, false
 	}
 	r := gateway.Route{Workload: f.Workload, Target: f.Target, Spec: &f.Spec}
-	if endpoint, serves := d.manager.Worker.Endpoint(f.Target, f.Workload); serves {
+	if endpoint, serves := d.worker.Endpoint(f.Target, f.Workload); serves {
 		r.Endpoint = endpoint
 		if canBeAsked(&f.Spec) {
-			r.Asker = d.manager.Worker.Asker(f.Target)
+			r.Asker = d.worker.Asker(f.Target)
 		}
 	}
 	return r, true
@@ -204,7 +219,7 @@ func (d *Daemon) describe(host string) api.Node {
 
 // Node describes what came up.
 func (d *Daemon) Node(ctx context.Context) (api.Node, error) {
-	n := d.describe(d.manager.Worker.Name)
+	n := d.describe(d.worker.Node())
 	var err error
 	n.Targets, err = d.manager.Targets(ctx)
 	return n, err
@@ -266,6 +281,9 @@ func (d *Daemon) Close() error {
 		if err := l.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
 			errs = append(errs, err)
 		}
+	}
+	if d.rest != nil {
+		d.rest()
 	}
 	errs = append(errs, d.closePlaces())
 	if d.store != nil {

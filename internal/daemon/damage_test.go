@@ -60,10 +60,10 @@ func TestServeEndsWithTheStore(t *testing.T) {
 	}
 	served := make(chan error)
 	go func() { served <- d.Serve(t.Context()) }()
-	deployWebServer(t, p)
+	f := deployWebServer(t, p)
 	smalldisk.Fill(t, disk)
 	for err == nil { // until its reserve is used up
-		err = d.store.PutStatus(t.Context(), "default", "web", store.Status{Reason: strings.Repeat("x", 100<<10)})
+		err = d.store.Report(t.Context(), d.worker.Node(), store.Status{Workload: f.Workload, Reason: strings.Repeat("x", 100<<10)})
 	}
 	err = <-served
 	for _, part := range []string{"no space left on device", p.Data, "`lambdanic up`"} {

@@ -58,13 +58,10 @@ func (d *Daemon) tend(ctx context.Context, spawn func(func())) {
 
 func (d *Daemon) replace(t api.Target) backend.Replace {
 	return func(ctx context.Context, up func(context.Context) (backend.Place, error)) error {
-		return d.manager.Renew(ctx, func(ctx context.Context) error {
-			w := d.manager.Worker
-			w.SetPlace(backend.Place{Target: t, Reason: "it is being brought up again"})
-			place, err := up(ctx)
-			w.SetPlace(place)
+		if err := d.worker.Replace(ctx, t, up); err != nil {
 			return err
-		})
+		}
+		return d.manager.Recover(ctx)
 	}
 }
 

@@ -20,7 +20,6 @@ import (
 	"github.com/lambdanic/lambdanic/internal/manager"
 	"github.com/lambdanic/lambdanic/internal/space"
 	"github.com/lambdanic/lambdanic/internal/store"
-	"github.com/lambdanic/lambdanic/internal/worker"
 )
 
 // Limits on bodies of the management API, and on how long one may take to arrive.
@@ -98,13 +97,13 @@ func (g *Gateway) statusOf(r *http.Request, err error) int {
 		return http.StatusRequestEntityTooLarge
 	case errors.Is(err, errMemory), errors.Is(err, sandbox.ErrBusy):
 		return http.StatusServiceUnavailable
-	case space.Is(err) && !errors.Is(err, worker.ErrRefused): // to the kernel, ENOSPC means more than disks
+	case space.Is(err) && !errors.Is(err, manager.ErrRefused): // to the kernel, ENOSPC means more than disks
 		return http.StatusInsufficientStorage
 	case errors.Is(err, errContentType):
 		return http.StatusUnsupportedMediaType
 	case errors.Is(err, manager.ErrInvalid), errors.Is(err, backend.ErrObjectSize), errors.Is(err, backend.ErrRDMA):
 		return http.StatusBadRequest
-	case errors.Is(err, manager.ErrBuild), errors.Is(err, worker.ErrRefused):
+	case errors.Is(err, manager.ErrBuild), errors.Is(err, manager.ErrRefused):
 		return http.StatusUnprocessableEntity
 	case errors.Is(err, store.ErrNotFound), errors.Is(err, backend.ErrNoObject), errors.Is(err, backend.ErrNoRDMA):
 		return http.StatusNotFound

@@ -22,7 +22,6 @@ import (
 	"github.com/lambdanic/lambdanic/internal/manager"
 	"github.com/lambdanic/lambdanic/internal/space"
 	"github.com/lambdanic/lambdanic/internal/store"
-	"github.com/lambdanic/lambdanic/internal/worker"
 )
 
 // fakeManager has one function, "echo", and says no to names that ask for it.
@@ -49,13 +48,13 @@ func (m *fakeManager) Deploy(_ context.Context, r manager.Request) (*api.Functio
 	m.deployed = r
 	switch r.Name {
 	case "refused":
-		return nil, fmt.Errorf("%w: nic: does not verify", worker.ErrRefused)
+		return nil, fmt.Errorf("%w: nic: does not verify", manager.ErrRefused)
 	case "invalid":
 		return nil, manager.ErrInvalid
 	case "large":
 		return nil, fmt.Errorf("deploy: %w", space.ErrFull)
 	case "fat": // as a map of the kernel's that is full
-		return nil, fmt.Errorf("%w: nic: %w", worker.ErrRefused, unix.ENOSPC)
+		return nil, fmt.Errorf("%w: nic: %w", manager.ErrRefused, unix.ENOSPC)
 	case "storeless":
 		return nil, errors.New("the store is gone")
 	}

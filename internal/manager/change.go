@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
-
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/internal/store"
 )
@@ -18,10 +16,10 @@ import (
 // target begins with the candidate, where all of it is taken back.
 
 const (
-	writeLimit  = 10 * time.Second // for one write to the store
+	readLimit   = 10 * time.Second // for what is asked of the store besides
 	settleLimit = 30 * time.Second // for writing again where it is not known what the store has
-	stopLimit   = time.Minute      // for backends to end what they run; they have shorter limits for what they wait for
-	mendLimit   = 5 * time.Minute  // for all functions of the node
+	answerLimit = 10 * time.Minute // for nodes to answer; they have shorter limits for what they wait for
+	mendLimit   = 10 * time.Minute // for all functions of the node
 )
 
 // lock waits for its turn to change something.
@@ -75,25 +73,13 @@ func own(ctx context.Context, limit time.Duration) (context.Context, context.Can
 	return context.WithTimeout(context.WithoutCancel(ctx), limit)
 }
 
-// write makes a write to the store that may be made twice, and makes it again while it is not known whether the store has it.
+// write makes a write to the store that may be made twice, whether the caller hangs up or not.
 func write(ctx context.Context, change func(context.Context) error) error {
-	once := func() (struct{}, error) {
-		ctx, cancel := own(ctx, writeLimit)
-		defer cancel()
-		err := change(ctx)
-		if err != nil && !errors.Is(err, store.ErrUnknown) {
-			err = backoff.Permanent(err)
-		}
-		return struct{}{}, err
-	}
-	pause := backoff.NewExponentialBackOff()
-	pause.InitialInterval = 20 * time.Millisecond
-	_, err := backoff.Retry(context.WithoutCancel(ctx), once, backoff.WithBackOff(pause), backoff.WithMaxElapsedTime(settleLimit))
-	return err
+	return store.Insist(context.WithoutCancel(ctx), settleLimit, change)
 }
 
-// deploy makes functions serve by apply, all of them or none.
-func (m *Manager) deploy(ctx context.Context, fs []store.Function, apply func([]*store.Function) error) ([]api.Function, error) {
+// deploy makes functions serve as planned, all of them or none.
+func (m *Manager) deploy(ctx context.Context, fs []store.Function, planned func() (*plan, error)) ([]api.Function, error) {
 	if err := m.begin(ctx); err != nil {
 		return nil, err
 	}
@@ -101,8 +87,15 @@ func (m *Manager) deploy(ctx context.Context, fs []store.Function, apply func([]
 	if err := m.Room(); err != nil {
 		return nil, fmt.Errorf("deploy: %w", err)
 	}
+	p, err := planned()
+	if err != nil {
+		return nil, err
+	}
+	for i := range fs {
+		fs[i].Target = p.targets[0]
+	}
 	var cs []*store.Function
-	err := write(ctx, func(ctx context.Context) (err error) {
+	err = write(ctx, func(ctx context.Context) (err error) {
 		cs, err = m.Store.ProposeAll(ctx, fs)
 		return err
 	})
@@ -111,101 +104,105 @@ func (m *Manager) deploy(ctx context.Context, fs []store.Function, apply func([]
 		return nil, err
 	}
 	m.Step("deploy: proposed")
-	if err := apply(cs); err != nil {
+	if err := m.try(ctx, cs, p); err != nil {
 		return nil, m.abandon(ctx, cs, err)
 	}
 	m.Step("deploy: applied")
+	moved := m.serve(cs) // before the nodes end what served
 	if err := write(ctx, func(ctx context.Context) error { return m.Store.Promote(ctx, cs...) }); err != nil {
 		m.unsettled = true
 		return nil, fmt.Errorf("%w: it serves, and the next change or `lambdanic up` records it", err)
 	}
 	m.Step("deploy: promoted")
-	for _, c := range cs {
-		m.setRoute(c)
-	}
 	var described []store.Function
 	for _, c := range cs {
-		m.settle(ctx, c)
+		m.logDeployed(c)
+		if moved[c.Key()] {
+			if err := m.awaitReady(ctx, c); err != nil {
+				// The new revision serves all the same.
+				_ = m.mend(ctx, fmt.Errorf("end %s on its earlier target: %w", c.Key(), err))
+			}
+		}
 		described = append(described, *c)
 	}
-	ctx, cancel := own(ctx, writeLimit)
+	m.Step("deploy: retired")
+	ctx, cancel := own(ctx, readLimit)
 	defer cancel()
 	return m.describe(ctx, described)
 }
 
-// settle does what is left to do for a function that serves a new revision.
-func (m *Manager) settle(ctx context.Context, c *store.Function) {
+// serve sends requests to candidates, and tells which of these served elsewhere.
+func (m *Manager) serve(cs []*store.Function) (moved map[string]bool) {
+	moved = make(map[string]bool)
+	for _, c := range cs {
+		before, ok := m.Route(c.Namespace, c.Name)
+		moved[c.Key()] = ok && before.Target != c.Target
+		m.setRoute(c)
+	}
+	return moved
+}
+
+func (m *Manager) logDeployed(c *store.Function) {
 	m.Log.Info("deployed", "function", c.Key(), "revision", c.Revision, "target", c.Target)
 	for _, r := range c.Refused {
 		m.Log.Warn("a target does not run a function", "function", c.Key(), "revision", c.Revision, "target", r.Target, "because", r.Reason)
 	}
-	if err := m.retire(ctx, c.Workload, c.Target); err != nil {
-		// The new revision serves all the same.
-		_ = m.mend(ctx, fmt.Errorf("end %s on its earlier target: %w", c.Key(), err))
-	}
-	m.Step("deploy: retired")
-	m.report(ctx, c, store.Status{Revision: c.Revision, State: api.StateReady})
-	m.Step("deploy: reported")
 }
 
-// report records a status. Nothing depends on it.
-func (m *Manager) report(ctx context.Context, c *store.Function, status store.Status) {
-	err := write(ctx, func(ctx context.Context) error { return m.Store.PutStatus(ctx, c.Namespace, c.Name, status) })
+// awaitReady waits until the nodes of a function serve it, and nothing of it elsewhere.
+func (m *Manager) awaitReady(ctx context.Context, f *store.Function) error {
+	ctx, cancel := own(ctx, answerLimit)
+	defer cancel()
+	statuses, err := m.Store.Await(ctx, f)
 	if err != nil {
-		m.Log.Warn("could not record a status", "function", c.Key(), "error", err)
+		return err
 	}
+	return refusal(f, statuses)
 }
 
-// apply makes a candidate serve: where the revision before it does, if there is one.
-func (m *Manager) apply(ctx context.Context, c *store.Function) error {
-	if served, ok := m.Route(c.Namespace, c.Name); ok {
-		return m.Worker.Replace(ctx, c, served)
+// refusal is what nodes say of a function that they do not serve.
+func refusal(f *store.Function, statuses []store.Status) error {
+	var errs []error
+	for i, s := range statuses {
+		if s.State == api.StateReady {
+			continue
+		}
+		err := errors.New(s.Reason)
+		if len(statuses) > 1 {
+			err = fmt.Errorf("node %s: %w", f.Nodes[i], err)
+		}
+		errs = append(errs, err)
 	}
-	return m.Worker.Apply(ctx, c)
+	return errors.Join(errs...)
 }
 
-// abandon takes back candidates that no target took: first from the backends, which may have taken them in part, so that the
-// store never forgets what still runs.
+// abandon takes back candidates that no target took. What of them still runs keeps its workload ID.
 func (m *Manager) abandon(ctx context.Context, cs []*store.Function, why error) error {
 	m.Step("deploy: refused")
-	var failed error
 	for _, c := range cs {
-		failed = errors.Join(failed, m.withdraw(ctx, c, why))
+		m.Log.Warn("refused", "function", c.Key(), "revision", c.Revision, "because", why)
 	}
-	if err := write(ctx, func(ctx context.Context) error { return m.Store.Abandon(ctx, cs...) }); err != nil {
+	later := fmt.Sprintf("revision %d was refused: %v", cs[0].Revision, why)
+	if err := write(ctx, func(ctx context.Context) error { return m.Store.Abandon(ctx, later, cs...) }); err != nil {
 		m.unsettled = true
 		return errors.Join(why, err)
 	}
 	m.Step("deploy: abandoned")
+	var failed error
 	for _, c := range cs {
-		if _, serves := m.Route(c.Namespace, c.Name); !serves && failed == nil { // else mend frees it, once nothing runs it
-			failed = m.free(ctx, c.Workload)
+		if served, ok := m.Route(c.Namespace, c.Name); ok {
+			route := *served
+			route.Later = later
+			m.setRoute(&route)
+			failed = errors.Join(failed, m.awaitReady(ctx, served))
+		} else {
+			failed = errors.Join(failed, m.release(ctx, c.Workload))
 		}
 	}
 	if failed != nil {
 		failed = m.mend(ctx, fmt.Errorf("take a refused revision back: %w", failed))
 	}
-	for _, c := range cs { // after mend, which records statuses too
-		if served, ok := m.Route(c.Namespace, c.Name); ok {
-			m.report(ctx, c, store.Status{
-				Revision: served.Revision, State: api.StateReady,
-				Reason: fmt.Sprintf("revision %d was refused: %v", c.Revision, why),
-			})
-		}
-	}
 	return errors.Join(why, failed)
-}
-
-// withdraw has the backends run what they did before a candidate.
-func (m *Manager) withdraw(ctx context.Context, c *store.Function, why error) error {
-	m.Log.Warn("refused", "function", c.Key(), "revision", c.Revision, "because", why)
-	served, ok := m.Route(c.Namespace, c.Name)
-	if !ok {
-		return m.retire(ctx, c.Workload, "")
-	}
-	keep, cancel := own(ctx, stopLimit)
-	defer cancel()
-	return errors.Join(m.Worker.Keep(keep, served), m.retire(ctx, c.Workload, served.Target))
 }
 
 // Remove ends a function.
@@ -224,9 +221,15 @@ func (m *Manager) Remove(ctx context.Context, namespace, name string) error {
 	m.mu.Unlock()
 	m.Step("remove: deleted")
 	m.Log.Info("removed", "function", f.Key())
-	if err := m.stop(ctx, f.Workload); err != nil {
+	err = m.awaitEnd(ctx, f.Workload)
+	if err == nil {
+		m.Step("remove: stopped")
+		err = m.free(ctx, f.Workload)
+	}
+	if err != nil {
 		return m.mend(ctx, err)
 	}
+	m.Step("remove: freed")
 	return nil
 }
 
@@ -247,25 +250,22 @@ func (m *Manager) delete(ctx context.Context, namespace, name string) (f *store.
 	return f, err
 }
 
-// stop ends a draining workload everywhere, and lets its index be used again.
-func (m *Manager) stop(ctx context.Context, workload uint32) error {
-	if err := m.retire(ctx, workload, ""); err != nil {
+// release frees a draining workload once no node runs it.
+func (m *Manager) release(ctx context.Context, workload uint32) error {
+	if err := m.awaitEnd(ctx, workload); err != nil {
 		return err
 	}
-	m.Step("remove: stopped")
-	if err := m.free(ctx, workload); err != nil {
-		return err
-	}
-	m.Step("remove: freed")
-	return nil
+	return m.free(ctx, workload)
 }
 
-func (m *Manager) retire(ctx context.Context, workload uint32, keep api.Target) error {
-	ctx, cancel := own(ctx, stopLimit)
+// awaitEnd waits until no node runs a workload.
+func (m *Manager) awaitEnd(ctx context.Context, workload uint32) error {
+	ctx, cancel := own(ctx, answerLimit)
 	defer cancel()
-	return m.Worker.Retire(ctx, workload, keep)
+	return m.Store.AwaitEnd(ctx, m.Nodes, workload)
 }
 
+// free lets the index of a workload that no node runs be used again.
 func (m *Manager) free(ctx context.Context, workload uint32) error {
 	return write(ctx, func(ctx context.Context) error { return m.Store.Free(ctx, workload) })
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -15,21 +16,41 @@ import (
 	"github.com/lambdanic/lambdanic/test/shortdir"
 )
 
-// tripwire counts what a change does to the store and to the backends, and has something happen at one of these events.
+// tripwire counts what happens to the store and to the backends, and has something befall one of these events.
 type tripwire struct {
 	clientv3.KV
+
+	mu        sync.Mutex
 	count, at int
 	happen    func(what string) error
 	what      string // what it happened at
 }
 
+// arm has something happen at an event from now on, 0 for nothing.
+func (w *tripwire) arm(at int, happen func(string) error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.count, w.at, w.happen, w.what = 0, at, happen, ""
+}
+
+// tripped says at what, and of how many events.
+func (w *tripwire) tripped() (string, int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.what, w.count
+}
+
 func (w *tripwire) event(what string) error {
+	w.mu.Lock()
 	w.count++
 	if w.count != w.at {
+		w.mu.Unlock()
 		return nil
 	}
 	w.what = what
-	return w.happen(what)
+	happen := w.happen
+	w.mu.Unlock()
+	return happen(what)
 }
 
 func (w *tripwire) Get(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
@@ -37,6 +58,13 @@ func (w *tripwire) Get(ctx context.Context, key string, opts ...clientv3.OpOptio
 		return nil, err
 	}
 	return w.KV.Get(ctx, key, opts...)
+}
+
+func (w *tripwire) Do(ctx context.Context, op clientv3.Op) (clientv3.OpResponse, error) {
+	if err := w.event("read"); err != nil {
+		return clientv3.OpResponse{}, err
+	}
+	return w.KV.Do(ctx, op)
 }
 
 func (w *tripwire) Txn(ctx context.Context) clientv3.Txn { return &wiredTxn{w.KV.Txn(ctx), w} }
@@ -67,15 +95,6 @@ func (t *wiredTxn) Commit() (*clientv3.TxnResponse, error) {
 	}
 	r, err := t.Txn.Commit()
 	return r, errors.Join(err, t.wire.event("after commit"))
-}
-
-// arm sets n's store and backends up for something to happen at an event, 0 for nothing.
-func arm(n *node, kv clientv3.KV, client *clientv3.Client, at int, happen func(string) error) *tripwire {
-	wire := &tripwire{KV: kv, at: at, happen: happen}
-	client.KV = wire
-	event := func(_ context.Context, what string) error { return wire.event(what) }
-	n.nic.event, n.process.event = event, event
-	return wire
 }
 
 // What may befall a change at any of its events. A caller who hangs up cancels the change's context.
@@ -118,20 +137,20 @@ func TestMishapAtEachEvent(t *testing.T) {
 		for mishap, happen := range mishaps {
 			t.Run(name+"/"+mishap, func(t *testing.T) {
 				t.Parallel() // it waits for its store's disk
-				n, client := openWired(t)
-				kv := client.KV
+				n, wire := openWired(t)
 				for at := 1; ; at++ {
-					arm(n, kv, client, 0, nil)
 					mustDeploy(t, n, Request{Name: "web"})
+					n.answered(t)
 					ctx, cancel := context.WithCancel(t.Context())
-					wire := arm(n, kv, client, at, func(what string) error { return happen(cancel, what) })
+					wire.arm(at, func(what string) error { return happen(cancel, what) })
 					err := change(ctx, n)
 					cancel()
-					arm(n, kv, client, 0, nil)
-					where := fmt.Sprintf("event %d, %s, after which the change says %v", at, wire.what, err)
+					what, count := wire.tripped()
+					wire.arm(0, nil)
+					where := fmt.Sprintf("event %d, %s, after which the change says %v", at, what, err)
 					checkAgreement(t, n, where)
 					redo(t, n, where)
-					if wire.count < at {
+					if count < at {
 						break // it is done before
 					}
 				}
@@ -142,18 +161,24 @@ func TestMishapAtEachEvent(t *testing.T) {
 
 func deployed(_ *api.Function, err error) error { return err }
 
-// openWired is openNode with a store whose client a test can reach.
-func openWired(t *testing.T) (*node, *clientv3.Client) {
+// openWired is openNode with a tripwire.
+func openWired(t *testing.T) (*node, *tripwire) {
 	t.Helper()
 	dir := shortdir.New(t)
-	n := openNode(t, dir, nil)
+	openStore(t, dir)
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{"unix://" + filepath.Join(dir, "s", "client.sock")}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close() })
-	n.Manager.Store = store.New(client)
-	return n, client
+	st := store.New(client)
+	wire := &tripwire{KV: client.KV}
+	client.KV = wire
+	n := openOn(t, dir, st, nil)
+	event := func(_ context.Context, what string) error { return wire.event(what) }
+	n.answered(t)
+	n.nic.event, n.process.event = event, event
+	return n, wire
 }
 
 // checkAgreement looks whether what is wanted by the store is what is routed and what runs, all of it and nothing else.
@@ -163,7 +188,7 @@ func checkAgreement(t *testing.T, n *node, where string) {
 	stored, err := n.Store.List(ctx, "")
 	candidates, err2 := n.Store.Candidates(ctx)
 	draining, err3 := n.Store.Draining(ctx)
-	running, err4 := n.Worker.Running(ctx)
+	running, err4 := n.Node.Running(ctx)
 	if err := errors.Join(err, err2, err3, err4); err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ func (m *Manager) collect(ctx context.Context) {
 	if m.Collect == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, writeLimit)
+	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
 	used, err := m.artifacts(ctx)
 	if err != nil {

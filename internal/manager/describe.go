@@ -7,8 +7,8 @@ import (
 	"fmt"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/backend"
 	"github.com/lambdanic/lambdanic/internal/store"
-	"github.com/lambdanic/lambdanic/internal/worker"
 )
 
 // List describes the functions of a namespace, all where it is "".
@@ -31,30 +31,54 @@ func (m *Manager) Describe(ctx context.Context, namespace, name string) (*api.Fu
 }
 
 func (m *Manager) describe(ctx context.Context, functions []store.Function) ([]api.Function, error) {
-	statuses, err := m.Store.Statuses(ctx)
+	problems, err := m.problems(ctx)
 	if err != nil && !errors.Is(err, store.ErrAway) { // then what runs says enough
 		return nil, err
 	}
-	running, err := m.Worker.Running(ctx)
+	running, err := m.Node.Running(ctx)
 	if err != nil {
 		return nil, err
 	}
 	out := make([]api.Function, len(functions))
 	for i := range functions {
 		f := &functions[i]
-		out[i] = describe(f, statuses[f.Key()], running, m.Worker.Available(f.Target))
+		out[i] = describe(f, problems[revision{f.Workload, f.Revision}], running, m.Node.Available(f.Target))
 		out[i].Fused = m.fusedWith(f)
 	}
 	return out, nil
 }
 
-// describe says of a function what the store wants, what its status reports, and what the backends show, which comes first. Missing
-// is why there is no backend for its target.
-func describe(f *store.Function, status store.Status, running worker.Running, missing error) api.Function {
+type revision struct{ workload, revision uint32 }
+
+// problems says why revisions do not serve on nodes that are to run them.
+func (m *Manager) problems(ctx context.Context) (map[revision]string, error) {
+	all := make(map[revision]string)
+	for _, node := range m.Nodes {
+		statuses, err := m.Store.Statuses(ctx, node)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range statuses {
+			if s.State != api.StateError {
+				continue
+			}
+			why := s.Reason
+			if len(m.Nodes) > 1 {
+				why = fmt.Sprintf("node %s: %s", node, why)
+			}
+			all[revision{s.Workload, s.Revision}] = why
+		}
+	}
+	return all, nil
+}
+
+// describe says of a function what the store wants, what problem a node has with it, and what this node's backends show, which comes
+// first. Missing is why there is no backend for its target.
+func describe(f *store.Function, problem string, running backend.Running, missing error) api.Function {
 	d := api.Function{
 		Name: f.Name, Namespace: f.Namespace, Image: f.Artifact, EnvVars: f.Env, Labels: f.Labels, Annotations: f.Annotations,
 		Replicas: 1, CreatedAt: f.Created, UpdatedAt: f.Updated, Workload: f.Workload, Revision: f.Revision,
-		Target: f.Target, Refused: f.Refused, Spec: f.Spec, State: api.StateError, Reason: status.Reason,
+		Target: f.Target, Refused: f.Refused, Spec: f.Spec, State: api.StateError, Reason: cmp.Or(problem, f.Later),
 	}
 	s, ok := running[f.Target][f.Workload]
 	if missing != nil {
@@ -67,6 +91,9 @@ func describe(f *store.Function, status store.Status, running worker.Running, mi
 	}
 	d.State, d.AvailableReplicas, d.Endpoint = api.StateReady, 1, s.Endpoint
 	d.InvocationCount = float64(s.Stats.Requests)
+	if problem != "" {
+		d.State = api.StateError
+	}
 	if s.Revision != f.Revision {
 		d.State = api.StateError
 		d.Reason = cmp.Or(d.Reason, fmt.Sprintf("revision %d serves instead: deploy it again", s.Revision))
@@ -85,7 +112,7 @@ func describe(f *store.Function, status store.Status, running worker.Running, mi
 
 // Stats returns every function's counters.
 func (m *Manager) Stats(ctx context.Context) ([]api.FunctionStats, error) {
-	running, err := m.Worker.Running(ctx)
+	running, err := m.Node.Running(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -102,12 +129,12 @@ func (m *Manager) Stats(ctx context.Context) ([]api.FunctionStats, error) {
 
 // Targets says of each target of this node whether it can run lambdas, and how many it runs.
 func (m *Manager) Targets(ctx context.Context) ([]api.NodeTarget, error) {
-	running, err := m.Worker.Running(ctx)
+	running, err := m.Node.Running(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var targets []api.NodeTarget
-	for _, p := range m.Worker.Places() {
+	for _, p := range m.Node.Places() {
 		targets = append(targets, api.NodeTarget{
 			Target: p.Target, Available: p.Backend != nil, Reason: p.Reason, Detail: p.Detail, Lambdas: len(running[p.Target]),
 		})

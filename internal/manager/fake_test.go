@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/lambdanic/lambdanic/api"
@@ -169,23 +170,62 @@ type node struct {
 
 func openNode(t *testing.T, dir string, step func(string)) *node {
 	t.Helper()
+	return openOn(t, dir, openStore(t, dir), step)
+}
+
+func openStore(t *testing.T, dir string) *store.Store {
+	t.Helper()
 	st, err := store.Open(t.Context(), store.Config{DataDir: filepath.Join(dir, "d"), SocketDir: filepath.Join(dir, "s")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = st.Close() })
+	return st
+}
+
+func openOn(t *testing.T, dir string, st *store.Store, step func(string)) *node {
+	t.Helper()
 	n := &node{
 		nic:     &fakeBackend{path: filepath.Join(dir, "nic")},
 		process: &fakeBackend{path: filepath.Join(dir, "process")},
 	}
-	w := worker.New("test", fakeArtifacts{},
-		backend.Place{Target: api.TargetNIC, Backend: n.nic, Host: netip.MustParseAddr("192.0.2.254")},
-		backend.Place{Target: api.TargetProcess, Backend: n.process, Host: netip.MustParseAddr("127.0.0.1")})
-	n.Manager = New(Config{Store: st, Worker: w, Artifacts: fakeArtifacts{}, Fuse: fakeFuse, Step: step})
+	w := follow(t, worker.Config{Node: "test", Store: st, Artifacts: fakeArtifacts{}, Places: []backend.Place{
+		{Target: api.TargetNIC, Backend: n.nic, Host: netip.MustParseAddr("192.0.2.254")},
+		{Target: api.TargetProcess, Backend: n.process, Host: netip.MustParseAddr("127.0.0.1")},
+	}})
+	n.Manager = New(Config{Store: st, Node: w, Nodes: []string{"test"}, Artifacts: fakeArtifacts{}, Fuse: fakeFuse, Step: step})
 	if err := n.Recover(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return n
+}
+
+// follow has a worker follow the store until the test ends.
+func follow(t *testing.T, cfg worker.Config) *worker.Worker {
+	t.Helper()
+	w := worker.New(cfg)
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	var following sync.WaitGroup
+	following.Go(func() { w.Follow(ctx) })
+	t.Cleanup(func() {
+		stop()
+		following.Wait()
+	})
+	return w
+}
+
+// answered waits until the node has seen to all that is placed there.
+func (n *node) answered(t *testing.T) {
+	t.Helper()
+	functions, err := n.Store.List(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range functions {
+		if _, err := n.Store.Await(t.Context(), &functions[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // image returns the name of an artifact that fakeArtifacts has.

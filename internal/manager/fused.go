@@ -33,9 +33,27 @@ func (m *Manager) DeployFused(ctx context.Context, rs []Request) ([]api.Function
 		fused.Members = append(fused.Members, store.Member{Name: member.Name})
 		fs[i].Fused = fused
 	}
-	return m.deploy(ctx, fs, func(cs []*store.Function) error {
-		return m.Worker.ReplaceFused(ctx, cs, func(c *store.Function) (*store.Function, bool) { return m.Route(c.Namespace, c.Name) })
-	})
+	return m.deploy(ctx, fs, func() (*plan, error) { return m.planFused(ctx, fs) })
+}
+
+// planFused plans for functions of one program. One that takes over state stays where that is, and so has to be on the NIC.
+func (m *Manager) planFused(ctx context.Context, fs []store.Function) (*plan, error) {
+	running, err := m.Node.Running(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range fs {
+		f := &fs[i]
+		before, ok := m.Route(f.Namespace, f.Name)
+		if !ok || before.Target == api.TargetNIC {
+			continue
+		}
+		if _, serves := running[before.Target][before.Workload]; serves && m.takesOver(f, before) {
+			return nil, fmt.Errorf("%w: %s has its state on %s: deploy it with `--target %s` first to move it, without that state",
+				ErrRefused, f.Name, before.Target, api.TargetNIC)
+		}
+	}
+	return &plan{targets: []api.Target{api.TargetNIC}}, nil
 }
 
 // checkAll turns requests into functions that can become members of one program.
@@ -49,9 +67,9 @@ func (m *Manager) checkAll(rs []Request) (fs []store.Function, artifacts []*arti
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", r.Name, err)
 		}
-		a, err := m.Artifacts.Get(artifact.DigestOf(r.Image))
+		a, err := m.artifact(r.Image)
 		if err != nil {
-			return nil, nil, fmt.Errorf("load image %s: %w", r.Image, err)
+			return nil, nil, err
 		}
 		errs = append(errs, checkMember(&f, a.Manifest.Layouts, fs))
 		fs, artifacts = append(fs, f), append(artifacts, a)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/internal/backend"
-	"github.com/lambdanic/lambdanic/internal/worker"
 	"github.com/lambdanic/lambdanic/test/shortdir"
 )
 
@@ -107,7 +106,7 @@ func TestFusedRefused(t *testing.T) {
 	mustDeploy(t, n, a)
 	n.nic.refuse = func(backend.Deployment) error { return errors.New("no room") }
 	_, err := n.DeployFused(t.Context(), []Request{a, {Name: "b", Image: image("1")}})
-	if !errors.Is(err, worker.ErrRefused) || !strings.Contains(err.Error(), "no room") {
+	if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "no room") {
 		t.Errorf("refused: %v", err)
 	}
 	functions, err := n.List(t.Context(), "")
@@ -122,7 +121,7 @@ func TestFusedRefused(t *testing.T) {
 	kept := Request{Name: "kept", Image: image("a"), Targets: []api.Target{api.TargetProcess}}
 	mustDeploy(t, n, kept)
 	kept.Targets = nil
-	if _, err := n.DeployFused(t.Context(), []Request{a, kept}); !errors.Is(err, worker.ErrRefused) || !strings.Contains(err.Error(), "--target nic") {
+	if _, err := n.DeployFused(t.Context(), []Request{a, kept}); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "--target nic") {
 		t.Errorf("state on another target: %v", err)
 	}
 }

@@ -16,10 +16,10 @@ import (
 
 // kills names the changes that a child makes, each after a first deploy of "web" to nic, and the steps at which it dies.
 var kills = map[string][]string{
-	"replace": {"deploy: proposed", "deploy: applied", "deploy: promoted", "deploy: retired", "deploy: reported"},
-	"move":    {"deploy: proposed", "deploy: applied", "deploy: promoted", "deploy: retired", "deploy: reported"},
-	"new":     {"deploy: proposed", "deploy: applied", "deploy: promoted", "deploy: retired", "deploy: reported"},
-	"fuse":    {"deploy: proposed", "deploy: applied", "deploy: promoted", "deploy: retired", "deploy: reported"},
+	"replace": {"deploy: proposed", "deploy: applied", "deploy: promoted", "deploy: retired"},
+	"move":    {"deploy: proposed", "deploy: applied", "deploy: promoted", "deploy: retired"},
+	"new":     {"deploy: proposed", "deploy: applied", "deploy: promoted", "deploy: retired"},
+	"fuse":    {"deploy: proposed", "deploy: applied", "deploy: promoted", "deploy: retired"},
 	"refused": {"deploy: proposed", "deploy: refused", "deploy: abandoned"},
 	"remove":  {"remove: deleted", "remove: stopped", "remove: freed"},
 }

@@ -1,8 +1,8 @@
-// Package manager deploys, lists and removes functions: it checks what it is given, has the store assign workload IDs and
-// revisions, and has the worker apply them.
+// Package manager deploys, lists and removes functions: it checks what it is given, decides where it is to run, writes that to the store,
+// and waits for what the nodes' workers say.
 //
-// A deploy has two phases. The candidate is written to the store, applied by the worker, and only then promoted to what is
-// wanted. Whatever dies in between leaves the store with either the old revision and a candidate, which Recover completes
+// A deploy has two phases. The candidate is written to the store and tried by its nodes, beside what serves, and only then promoted to
+// what is wanted. Whatever dies in between leaves the store with either the old revision and a candidate, which Recover completes
 // or forgets, or the new one. A candidate that no target takes leaves the revision that serves untouched.
 //
 // A caller who hangs up ends a change only where it can be taken back as a whole: see change.go.
@@ -22,8 +22,8 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/compiler/artifact"
+	"github.com/lambdanic/lambdanic/internal/backend"
 	"github.com/lambdanic/lambdanic/internal/store"
-	"github.com/lambdanic/lambdanic/internal/worker"
 )
 
 // ErrInvalid says that a request asks for something that cannot be.
@@ -32,11 +32,30 @@ var ErrInvalid = errors.New("invalid request")
 // ErrBuild says that a source does not compile. Its message is the compiler's.
 var ErrBuild = errors.New("build failed")
 
+// Artifacts holds compiled lambdas by digest.
+type Artifacts interface {
+	Get(digest string) (*artifact.Artifact, error)
+}
+
+// Node is the worker of this machine, for what only it knows.
+type Node interface {
+	// Sync brings the node to what the store places there, and says there what became of candidates, without trying any.
+	Sync(ctx context.Context) error
+	// Running says what runs there.
+	Running(ctx context.Context) (backend.Running, error)
+	Places() []backend.Place
+	// Available is no error where the node has that target.
+	Available(t api.Target) error
+	Objects(t api.Target) (backend.Objects, error)
+	RDMA(t api.Target) (backend.RDMA, error)
+}
+
 // Config holds what a manager works with.
 type Config struct {
 	Store     *store.Store
-	Worker    *worker.Worker
-	Artifacts worker.Artifacts
+	Node      Node
+	Nodes     []string // that run every function; this machine's is one of them
+	Artifacts Artifacts
 	// Build compiles a packed source into an artifact that Artifacts then has. Log is what the compiler has to say besides.
 	Build func(ctx context.Context, source []byte) (a *artifact.Artifact, log string, err error)
 	// Fuse makes one artifact of several, which Artifacts then has.
@@ -78,50 +97,6 @@ func New(cfg Config) *Manager {
 	return &Manager{Config: cfg, changes: make(chan struct{}, 1), routes: make(map[string]*store.Function), claimed: make(map[string]int)}
 }
 
-// Recover brings the node to what the store wants, whatever an earlier daemon left behind.
-func (m *Manager) Recover(ctx context.Context) error {
-	if err := m.lock(ctx); err != nil {
-		return err
-	}
-	defer m.unlock()
-	if err := m.recover(ctx); err != nil {
-		return err
-	}
-	m.collect(ctx)
-	return nil
-}
-
-// Renew has change replace places of the node while nothing is deployed, and brings back what ran there.
-func (m *Manager) Renew(ctx context.Context, change func(context.Context) error) error {
-	if err := m.lock(ctx); err != nil {
-		return err
-	}
-	defer m.unlock()
-	if err := change(ctx); err != nil {
-		return err
-	}
-	return m.recover(ctx)
-}
-
-func (m *Manager) recover(ctx context.Context) error {
-	failed := m.Worker.Reconcile(ctx, m.Store, m.Log)
-	if failed != nil {
-		failed = fmt.Errorf("recover: %w", failed)
-	}
-	// Whatever the backends do, requests go by what the store says.
-	all, err := m.Store.List(ctx, "")
-	if err != nil {
-		return errors.Join(failed, err)
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	clear(m.routes)
-	for _, f := range all {
-		m.routes[f.Key()] = &f
-	}
-	return failed
-}
-
 // BuildSource compiles a packed source (compiler.PackSource).
 func (m *Manager) BuildSource(ctx context.Context, source []byte) (*api.Artifact, error) {
 	if err := m.Room(); err != nil {
@@ -161,10 +136,18 @@ var (
 	imageRE     = regexp.MustCompile(`^[a-z][a-z0-9_-]*@sha256:[0-9a-f]{64}$`)
 )
 
+func (m *Manager) artifact(image string) (*artifact.Artifact, error) {
+	a, err := m.Artifacts.Get(artifact.DigestOf(image))
+	if err != nil {
+		return nil, fmt.Errorf("load image %s: %w", image, err)
+	}
+	return a, nil
+}
+
 // check turns r into a function that can be proposed.
 func (m *Manager) check(r Request) (store.Function, error) {
 	f := store.Function{
-		Namespace: cmp.Or(r.Namespace, api.DefaultNamespace), Name: r.Name, Artifact: r.Image,
+		Namespace: cmp.Or(r.Namespace, api.DefaultNamespace), Name: r.Name, Artifact: r.Image, Nodes: m.Nodes,
 		Env: r.Env, Labels: r.Labels, Annotations: r.Annotations,
 	}
 	if !namespaceRE.MatchString(f.Namespace) {
@@ -231,7 +214,7 @@ func (m *Manager) Deploy(ctx context.Context, r Request) (*api.Function, error) 
 	if err != nil {
 		return nil, err
 	}
-	list, err := m.deploy(ctx, []store.Function{f}, func(cs []*store.Function) error { return m.apply(ctx, cs[0]) })
+	list, err := m.deploy(ctx, []store.Function{f}, func() (*plan, error) { return m.plan(ctx, &f) })
 	if err != nil {
 		return nil, err
 	}

@@ -62,11 +62,11 @@ func TestDeployOfWhatTheCompilerRefused(t *testing.T) {
 	}
 	mustDeploy(t, n, Request{Name: "fast"})
 	_, err := n.Deploy(t.Context(), Request{Name: "fast", Image: image("d")})
-	if !errors.Is(err, worker.ErrRefused) || !strings.Contains(err.Error(), "web.c:7: no") || !strings.Contains(err.Error(), "revision 1 serves on") {
+	if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "web.c:7: no") || !strings.Contains(err.Error(), "revision 1 serves on") {
 		t.Errorf("a revision that would leave the NIC: %v", err)
 	}
 	_, err = n.Deploy(t.Context(), Request{Name: "only", Image: image("d"), Targets: []api.Target{api.TargetNIC}})
-	if !errors.Is(err, worker.ErrRefused) || !strings.Contains(err.Error(), "web.c:7: no") {
+	if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "web.c:7: no") {
 		t.Errorf("for the NIC alone: %v", err)
 	}
 }
@@ -115,7 +115,7 @@ func TestRefusedDeployLeavesRunningRevision(t *testing.T) {
 	refuse := func(backend.Deployment) error { return errors.New("does not verify") }
 	n.nic.refuse, n.process.refuse = refuse, refuse
 	_, err := n.Deploy(t.Context(), Request{Name: "web", Image: image("1")})
-	if !errors.Is(err, worker.ErrRefused) || !strings.Contains(err.Error(), "nic: does not verify") {
+	if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "nic: does not verify") {
 		t.Fatalf("deploy says %v", err)
 	}
 	f, err := n.Describe(t.Context(), "", "web")
@@ -134,7 +134,7 @@ func TestRefusedDeployLeavesRunningRevision(t *testing.T) {
 		failed = true
 		return errors.New("lost")
 	}
-	if _, err := n.Deploy(t.Context(), Request{Name: "web", Image: image("1")}); !errors.Is(err, worker.ErrRefused) || !failed {
+	if _, err := n.Deploy(t.Context(), Request{Name: "web", Image: image("1")}); !errors.Is(err, ErrRefused) || !failed {
 		t.Fatalf("deploy says %v, failed: %v", err, failed)
 	}
 	if f, err = n.Describe(t.Context(), "", "web"); err != nil || f.State != api.StateReady || !strings.Contains(f.Reason, "revision 3 was refused") {
@@ -148,7 +148,7 @@ func TestRefusedRevisionDoesNotMove(t *testing.T) {
 	first := mustDeploy(t, n, Request{Name: "web"})
 	n.nic.refuse = func(backend.Deployment) error { return errors.New("kept object changed its type") }
 	_, err := n.Deploy(t.Context(), Request{Name: "web", Image: image("1")})
-	if !errors.Is(err, worker.ErrRefused) {
+	if !errors.Is(err, ErrRefused) {
 		t.Fatalf("deploy says %v", err)
 	}
 	for _, part := range []string{"nic: kept object changed its type", "revision 1 serves on", "--target process", "kept state does not move"} {
@@ -194,10 +194,11 @@ func TestRecoverKeepsTheTarget(t *testing.T) {
 	st := n.Store
 	var log strings.Builder
 	n.Manager = New(Config{
-		Store: st, Artifacts: fakeArtifacts{}, Log: slog.New(slog.NewTextHandler(&log, nil)),
-		Worker: worker.New("test", fakeArtifacts{},
-			backend.Place{Target: api.TargetNIC, Backend: n.nic, Host: netip.MustParseAddr("192.0.2.254")},
-			backend.Place{Target: api.TargetProcess, Reason: "lambda-host is missing"}),
+		Store: st, Artifacts: fakeArtifacts{}, Nodes: n.Nodes, Log: slog.New(slog.NewTextHandler(&log, nil)),
+		Node: follow(t, worker.Config{Node: "test", Store: st, Artifacts: fakeArtifacts{}, Places: []backend.Place{
+			{Target: api.TargetNIC, Backend: n.nic, Host: netip.MustParseAddr("192.0.2.254")},
+			{Target: api.TargetProcess, Reason: "lambda-host is missing"},
+		}}),
 	})
 	if err := n.Recover(t.Context()); err != nil {
 		t.Fatal(err)
@@ -268,6 +269,7 @@ func TestRecoverRebuildsWhatTheNodeLost(t *testing.T) {
 	n := openNode(t, dir, nil)
 	want := mustDeploy(t, n, Request{Name: "web"})
 	mustDeploy(t, n, Request{Name: "gone"})
+	n.answered(t)
 	running := n.nic.load()
 	if err := n.nic.save(map[uint32]backend.Status{99: {Workload: 99, Revision: 1}}); err != nil { // as after a reboot, and a stray
 		t.Fatal(err)

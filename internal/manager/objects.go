@@ -20,7 +20,7 @@ func (m *Manager) objects(namespace, name string) (backend.Objects, uint32, erro
 	if f.Fused != nil {
 		return nil, 0, fmt.Errorf("%w: %s is served from a program of several lambdas, which may have objects of one name: deploy it by itself", ErrInvalid, f.Name)
 	}
-	o, err := m.Worker.Objects(f.Target)
+	o, err := m.Node.Objects(f.Target)
 	return o, f.Workload, err
 }
 

@@ -16,6 +16,6 @@ func (m *Manager) RDMA(namespace, name string) (backend.RDMA, uint32, error) {
 	if !ok {
 		return nil, 0, fmt.Errorf("%w: %s/%s", store.ErrNotFound, namespace, name)
 	}
-	r, err := m.Worker.RDMA(f.Target)
+	r, err := m.Node.RDMA(f.Target)
 	return r, f.Workload, err
 }

@@ -74,12 +74,21 @@ type guardedKV struct {
 }
 
 func (g guardedKV) Get(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	return read(ctx, g, func(ctx context.Context) (*clientv3.GetResponse, error) { return g.KV.Get(ctx, key, opts...) })
+}
+
+// Do is for several reads at once.
+func (g guardedKV) Do(ctx context.Context, op clientv3.Op) (clientv3.OpResponse, error) {
+	return read(ctx, g, func(ctx context.Context) (clientv3.OpResponse, error) { return g.KV.Do(ctx, op) })
+}
+
+func read[T any](ctx context.Context, g guardedKV, call func(context.Context) (T, error)) (T, error) {
 	if g.limit == 0 {
-		return guard(ctx, g.failed, func() (*clientv3.GetResponse, error) { return g.KV.Get(ctx, key, opts...) })
+		return guard(ctx, g.failed, func() (T, error) { return call(ctx) })
 	}
 	limited, cancel := context.WithTimeout(ctx, g.limit)
 	defer cancel()
-	r, err := guard(limited, g.failed, func() (*clientv3.GetResponse, error) { return g.KV.Get(limited, key, opts...) })
+	r, err := guard(limited, g.failed, func() (T, error) { return call(limited) })
 	if err != nil && ctx.Err() == nil {
 		err = fmt.Errorf("%w: %w", ErrAway, err)
 	}

@@ -19,14 +19,15 @@ func TestFailure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := deploy(ctx, s, "web"); err != nil {
+	f, err := deploy(ctx, s, "web")
+	if err != nil {
 		t.Fatal(err)
 	}
 	empty := smalldisk.Fill(t, dir)
 	acknowledged := ""
 	for i := 0; err == nil; i++ {
-		status := Status{Reason: string(rune('a'+i%26)) + strings.Repeat("x", 100<<10)}
-		if err = s.PutStatus(ctx, "default", "web", status); err == nil {
+		status := Status{Workload: f.Workload, Reason: string(rune('a'+i%26)) + strings.Repeat("x", 100<<10)}
+		if err = s.Report(ctx, "n", status); err == nil {
 			acknowledged = status.Reason
 		}
 	}
@@ -44,9 +45,9 @@ func TestFailure(t *testing.T) {
 	// As another process, which has no locks of this one.
 	again := smalldisk.New(t, "48m")
 	copyDir(t, config(dir).DataDir, config(again).DataDir)
-	all, err := open(t, again).Statuses(ctx)
-	if err != nil || all["default/web"].Reason[0] != acknowledged[0] {
-		t.Errorf("afterwards it has %.1q (%v), want %.1q", all["default/web"].Reason, err, acknowledged)
+	all, err := open(t, again).Statuses(ctx, "n")
+	if err != nil || all[f.Workload].Reason[0] != acknowledged[0] {
+		t.Errorf("afterwards it has %.1q (%v), want %.1q", all[f.Workload].Reason, err, acknowledged)
 	}
 }
 

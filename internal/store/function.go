@@ -17,7 +17,6 @@ import (
 const (
 	functionDir  = "functions/"  // what is wanted, and was applied once
 	candidateDir = "candidates/" // what a deploy in progress tries
-	statusDir    = "status/"     // what became of it on a node
 )
 
 // Function is one revision of a deployed function.
@@ -29,8 +28,10 @@ type Function struct {
 	Revision uint32        `json:"revision"`
 	Artifact string        `json:"artifact"` // NAME@sha256:...
 	Spec     api.Spec      `json:"spec"`     // with defaults and what the deploy overrode
-	Target   api.Target    `json:"target"`   // the one of Spec.Targets that runs it
+	Nodes    []string      `json:"nodes,omitempty"`
+	Target   api.Target    `json:"target"` // the one of Spec.Targets that runs it, on every node
 	Refused  []api.Refusal `json:"refused,omitempty"`
+	Later    string        `json:"later,omitempty"` // what became of a later revision, which does not serve
 
 	Fused *Fused `json:"fused,omitempty"` // where it is deployed together with others
 
@@ -49,14 +50,6 @@ func (f *Function) is(other *Function) bool {
 
 // Key is NAMESPACE/NAME.
 func (f *Function) Key() string { return f.Namespace + "/" + f.Name }
-
-// Status is what a worker says of one function.
-type Status struct {
-	Revision uint32    `json:"revision"` // the one that the status is about
-	State    api.State `json:"state"`
-	Reason   string    `json:"reason,omitempty"`
-	Updated  time.Time `json:"updated"`
-}
 
 // Get returns the function that is wanted under a name.
 func (s *Store) Get(ctx context.Context, namespace, name string) (*Function, error) {
@@ -99,8 +92,8 @@ func (s *Store) list(ctx context.Context, dir string) ([]Function, error) {
 	return functions, nil
 }
 
-// Propose writes f as the candidate to become its name's next revision, and returns it with its workload ID and revision.
-// What the name serves so far stays what is wanted.
+// Propose writes f as the candidate to become its name's next revision, which its nodes are to try, and returns it with its workload ID and
+// revision. What the name serves so far stays what is wanted.
 func (s *Store) Propose(ctx context.Context, f Function) (*Function, error) {
 	list, err := s.ProposeAll(ctx, []Function{f})
 	if err != nil {
@@ -125,7 +118,7 @@ func (s *Store) ProposeAll(ctx context.Context, fs []Function) ([]*Function, err
 		}
 		tell(list)
 		for _, f := range list {
-			if err := put(tx, candidateDir+f.Key(), f); err != nil {
+			if err := errors.Join(put(tx, candidateDir+f.Key(), f), try(tx, f)); err != nil {
 				return err
 			}
 		}
@@ -168,7 +161,7 @@ func keys(fs []Function) string {
 	return strings.Join(list, ", ")
 }
 
-// Promote makes candidates what is wanted, all of them or none. Each is as the backends took it. It is no error where they are
+// Promote makes candidates what is wanted and placed, all of them or none. Each is as the nodes took it. It is no error where they are
 // that already.
 func (s *Store) Promote(ctx context.Context, fs ...*Function) error {
 	return s.update(ctx, func(tx concurrency.STM) error {
@@ -193,14 +186,21 @@ func promote(tx concurrency.STM, f *Function) error {
 		return ErrSuperseded
 	}
 	tx.Del(candidateDir + f.Key())
-	return put(tx, functionDir+f.Key(), f)
+	before := new(Function)
+	if ok, err := get(tx, functionDir+f.Key(), before); err != nil {
+		return err
+	} else if !ok {
+		before = nil
+	}
+	return errors.Join(put(tx, functionDir+f.Key(), f), place(tx, f, before))
 }
 
-// Abandon forgets candidates. The workload ID of a name that serves nothing else starts draining.
-func (s *Store) Abandon(ctx context.Context, cs ...*Function) error {
+// Abandon forgets candidates, and has their nodes see to it that what is wanted runs as before. The workload ID of a name that serves
+// nothing else starts draining. Later is for Function.Later of the others; "" leaves it as it is.
+func (s *Store) Abandon(ctx context.Context, later string, cs ...*Function) error {
 	return s.update(ctx, func(tx concurrency.STM) error {
 		for _, c := range cs {
-			if err := abandon(tx, c); err != nil {
+			if err := abandon(tx, c, later); err != nil {
 				return fmt.Errorf("abandon %s: %w", c.Key(), err)
 			}
 		}
@@ -208,36 +208,33 @@ func (s *Store) Abandon(ctx context.Context, cs ...*Function) error {
 	})
 }
 
-func abandon(tx concurrency.STM, c *Function) error {
+func abandon(tx concurrency.STM, c *Function, later string) error {
 	var now Function
 	if ok, err := get(tx, candidateDir+c.Key(), &now); err != nil || !ok || now.Revision != c.Revision {
 		return err
 	}
 	tx.Del(candidateDir + c.Key())
-	if tx.Get(functionDir+c.Key()) == "" {
-		drain(tx, c.Workload)
-	}
-	return nil
-}
-
-// Update changes a function that is wanted, in place: its target after it moved, for instance.
-func (s *Store) Update(ctx context.Context, f *Function) error {
-	err := s.update(ctx, func(tx concurrency.STM) error {
-		var old Function
-		if ok, err := get(tx, functionDir+f.Key(), &old); err != nil {
-			return err
-		} else if !ok || !old.is(f) {
-			return ErrSuperseded
-		}
-		return put(tx, functionDir+f.Key(), f)
-	})
+	f := new(Function)
+	serves, err := get(tx, functionDir+c.Key(), f)
 	if err != nil {
-		return fmt.Errorf("update %s: %w", f.Key(), err)
+		return err
 	}
-	return nil
+	if !serves {
+		drain(tx, c.Workload)
+		f = &Function{Workload: c.Workload}
+	}
+	if later != "" {
+		f.Later = later
+	}
+	if serves {
+		if err := put(tx, functionDir+f.Key(), f); err != nil {
+			return err
+		}
+	}
+	return place(tx, f, &now)
 }
 
-// Delete removes a function. Its workload ID drains until Free.
+// Delete removes a function, and has its nodes end it. Its workload ID drains until Free.
 func (s *Store) Delete(ctx context.Context, namespace, name string) (*Function, error) {
 	key := namespace + "/" + name
 	var f Function
@@ -249,9 +246,8 @@ func (s *Store) Delete(ctx context.Context, namespace, name string) (*Function, 
 		}
 		tx.Del(functionDir + key)
 		tx.Del(candidateDir + key)
-		tx.Del(statusDir + key)
 		drain(tx, f.Workload)
-		return nil
+		return place(tx, &Function{Workload: f.Workload}, &f)
 	})
 	switch {
 	case errors.Is(err, ErrNotFound):
@@ -260,39 +256,6 @@ func (s *Store) Delete(ctx context.Context, namespace, name string) (*Function, 
 		return nil, fmt.Errorf("remove %s: %w", key, err)
 	}
 	return &f, nil
-}
-
-// PutStatus records what became of a function, unless it is gone.
-func (s *Store) PutStatus(ctx context.Context, namespace, name string, st Status) error {
-	key := namespace + "/" + name
-	st.Updated = time.Now().UTC()
-	err := s.update(ctx, func(tx concurrency.STM) error {
-		if tx.Get(functionDir+key) == "" {
-			return nil
-		}
-		return put(tx, statusDir+key, &st)
-	})
-	if err != nil {
-		return fmt.Errorf("report status of %s: %w", key, err)
-	}
-	return nil
-}
-
-// Statuses returns what PutStatus recorded, by NAMESPACE/NAME.
-func (s *Store) Statuses(ctx context.Context) (map[string]Status, error) {
-	r, err := s.client.Get(ctx, statusDir, clientv3.WithPrefix())
-	if err != nil {
-		return nil, fmt.Errorf("read statuses: %w", err)
-	}
-	all := make(map[string]Status, len(r.Kvs))
-	for _, kv := range r.Kvs {
-		var st Status
-		if err := decode(string(kv.Key), kv.Value, &st); err != nil {
-			return nil, err
-		}
-		all[string(kv.Key[len(statusDir):])] = st
-	}
-	return all, nil
 }
 
 // update runs change in a transaction until it commits without anybody having come in between. Its error is change's, which wrote

@@ -21,7 +21,7 @@ func TestFullDisk(t *testing.T) {
 	empty := smalldisk.Fill(t, dir)
 	const writes, size = 400, 8 << 10 // together more than etcd's database has pages for at first
 	for range writes {
-		if err := s.PutStatus(ctx, "default", "web", Status{Reason: strings.Repeat("x", size)}); err != nil {
+		if err := s.Report(ctx, "n", Status{Workload: web.Workload, Reason: strings.Repeat("x", size)}); err != nil {
 			t.Fatal(err)
 		}
 	}

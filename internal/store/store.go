@@ -1,5 +1,5 @@
-// Package store keeps what the control plane knows: functions, the candidates that may replace them, workload IDs and the
-// status that workers report. It is etcd: embedded, and reachable through UNIX sockets of its owner only (Open), or one that somebody else
+// Package store keeps what the control plane knows: functions, the candidates that may replace them, workload IDs, what each node is to
+// run, and what it says of that. It is etcd: embedded, and reachable through UNIX sockets of its owner only (Open), or one that somebody else
 // runs (Connect).
 package store
 
@@ -39,9 +39,12 @@ type Config struct {
 
 // Store is a connection to etcd and, where it was opened with Open, the etcd server itself.
 type Store struct {
-	client *clientv3.Client
+	client *clientv3.Client // its KV puts the prefix before keys
+	prefix string
 	failed *failure
 	remedy string // for what failed
+
+	statuses bell
 
 	// Of an embedded etcd.
 	server *embed.Etcd
@@ -149,7 +152,7 @@ const root = "/lambdanic/v1/"
 // newStore returns a store whose keys begin with prefix. Reads have a limit, where it is not 0.
 func newStore(client *clientv3.Client, prefix string, limit time.Duration, failed *failure) *Store {
 	client.KV = guardedKV{namespace.NewKV(client.KV, prefix), failed, limit}
-	return &Store{client: client, failed: failed}
+	return &Store{client: client, prefix: prefix, failed: failed}
 }
 
 // IsNew tells whether Open made it.
@@ -174,6 +177,7 @@ func (s *Store) Err() error {
 
 // Close ends the connection and the embedded server.
 func (s *Store) Close() error {
+	s.statuses.close()
 	s.owner.close()
 	err := s.client.Close()
 	if errors.Is(err, context.Canceled) {

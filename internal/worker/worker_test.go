@@ -3,91 +3,77 @@ package worker
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/netip"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler/artifact"
 	"github.com/lambdanic/lambdanic/internal/backend"
 	"github.com/lambdanic/lambdanic/internal/store"
+	"github.com/lambdanic/lambdanic/test/shortdir"
 )
 
 // memory is a backend that only remembers.
 type memory struct {
-	running map[uint32]uint32 // revision by workload
-	refuse  error
-	migrate error // what a migration says
-	begun   int   // preparations that neither swapped nor were dropped
-	last    backend.Deployment
-	fused   []backend.Fused // what was prepared
+	mu       sync.Mutex
+	revs     map[uint32]uint32 // by workload
+	refuse   error
+	stuck    int        // removals that fail from now on
+	together [][]uint32 // the workloads of each fused program
 }
 
-func newMemory() *memory { return &memory{running: map[uint32]uint32{}} }
-
 func (m *memory) Deploy(_ context.Context, d backend.Deployment) error {
-	m.last = d
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if m.refuse != nil {
 		return m.refuse
 	}
-	m.running[d.Workload] = d.Revision
+	m.revs[d.Workload] = d.Revision
 	return nil
 }
 
-func (m *memory) Prepare(_ context.Context, d backend.Deployment) (backend.Prepared, error) {
-	if m.refuse != nil {
-		return nil, m.refuse
-	}
-	m.begun++
-	return prepared{m, []backend.Deployment{d}}, nil
-}
-
-func (m *memory) PrepareFused(_ context.Context, f backend.Fused) (backend.Prepared, error) {
-	if m.refuse != nil {
-		return nil, m.refuse
-	}
-	m.begun++
-	m.fused = append(m.fused, f)
-	return prepared{m, f.Serving}, nil
-}
-
 func (m *memory) DeployFused(ctx context.Context, f backend.Fused) error {
-	return backend.Group{m}.DeployFused(ctx, f)
-}
-
-type prepared struct {
-	*memory
-	list []backend.Deployment
-}
-
-func (p prepared) Migrate() error { return p.migrate }
-
-func (p prepared) Swap() {
-	p.begun--
-	for _, d := range p.list {
-		p.running[d.Workload] = d.Revision
+	var workloads []uint32
+	for _, d := range f.Serving {
+		if err := m.Deploy(ctx, d); err != nil {
+			return err
+		}
+		workloads = append(workloads, d.Workload)
 	}
-}
-
-func (p prepared) Drop() error {
-	p.begun--
+	m.together = append(m.together, workloads)
 	return nil
 }
 
 func (m *memory) Remove(_ context.Context, workload uint32) error {
-	delete(m.running, workload)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.stuck > 0 {
+		m.stuck--
+		return errors.New("stuck")
+	}
+	delete(m.revs, workload)
 	return nil
 }
 
 func (m *memory) Status(context.Context) ([]backend.Status, error) {
 	var all []backend.Status
-	for id, r := range m.running {
-		all = append(all, backend.Status{Workload: id, Revision: r, Stats: backend.Stats{Requests: 3, Histogram: [32]uint64{5: 1}}})
+	for id, r := range m.running() {
+		all = append(all, backend.Status{Workload: id, Revision: r})
 	}
 	return all, nil
 }
 
 func (m *memory) Endpoint(uint32) (netip.AddrPort, bool) { return netip.AddrPort{}, false }
+
+func (m *memory) running() map[uint32]uint32 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return maps.Clone(m.revs)
+}
 
 type oneArtifact struct{}
 
@@ -97,139 +83,271 @@ func (oneArtifact) Get(string) (*artifact.Artifact, error) {
 	return a, nil
 }
 
-func TestGroupIsOneBackend(t *testing.T) {
-	ctx := t.Context()
-	a, b := newMemory(), newMemory()
-	g := backend.Group{a, b}
-	if err := g.Deploy(ctx, backend.Deployment{Workload: 1, Revision: 7}); err != nil {
+// bench is a store and a node with both targets.
+type bench struct {
+	*store.Store
+	*Worker
+	nic, process *memory
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	dir := shortdir.New(t)
+	st, err := store.Open(t.Context(), store.Config{DataDir: filepath.Join(dir, "d"), SocketDir: filepath.Join(dir, "s")})
+	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := g.Status(ctx)
-	if err != nil || len(s) != 1 || s[0].Revision != 7 || s[0].Stats.Requests != 6 || s[0].Stats.Histogram[5] != 2 {
-		t.Errorf("%+v (%v)", s, err)
-	}
-	b.running[1] = 6
-	if s, _ := g.Status(ctx); s[0].Revision != 0 || s[0].Newest != 7 {
-		t.Errorf("members serve 7 and 6, and revision %d, newest %d, is reported", s[0].Revision, s[0].Newest)
-	}
-	delete(b.running, 1)
-	if s, _ := g.Status(ctx); len(s) != 1 || s[0].Revision != 0 {
-		t.Errorf("a member lacks the workload, and %+v is reported", s)
-	}
-	if err := g.Remove(ctx, 1); err != nil || len(a.running)+len(b.running) > 0 {
-		t.Errorf("still running: %v %v (%v)", a.running, b.running, err)
-	}
+	t.Cleanup(func() { _ = st.Close() })
+	b := &bench{Store: st}
+	b.Worker, b.nic, b.process = newNode(st, "n")
+	return b
 }
 
-// A fused program serves on all interfaces of a node, or on none.
-func TestGroupDeploysFusedToAllOrNone(t *testing.T) {
-	a, b := newMemory(), newMemory()
-	f := backend.Fused{Serving: []backend.Deployment{{Workload: 1, Revision: 1}, {Workload: 2, Revision: 5}}}
-	if err := (backend.Group{a, b}).DeployFused(t.Context(), f); err != nil || a.running[2] != 5 || b.running[1] != 1 {
-		t.Errorf("running %v and %v (%v)", a.running, b.running, err)
-	}
-	no := errors.New("no room")
-	b.refuse = no
-	f.Serving[0].Revision = 2
-	if err := (backend.Group{a, b}).DeployFused(t.Context(), f); !errors.Is(err, no) || a.running[1] != 1 || a.begun != 0 {
-		t.Errorf("running %v, %d begun (%v)", a.running, a.begun, err)
-	}
+func newNode(st *store.Store, name string) (w *Worker, nic, process *memory) {
+	nic, process = &memory{revs: map[uint32]uint32{}}, &memory{revs: map[uint32]uint32{}}
+	return New(Config{Node: name, Store: st, Artifacts: oneArtifact{}, Places: []backend.Place{
+		{Target: api.TargetNIC, Backend: nic, Host: netip.MustParseAddr("198.18.0.1")},
+		{Target: api.TargetProcess, Backend: process, Host: netip.MustParseAddr("127.0.0.1")},
+	}}), nic, process
 }
 
-// When one interface refuses a revision, the one before serves on all of them, and never stopped.
-func TestGroupDeploysToAllOrNone(t *testing.T) {
-	no := errors.New("no room")
-	for name, refuse := range map[string]func(*memory){
-		"load": func(m *memory) { m.refuse = no }, "migration": func(m *memory) { m.migrate = no },
-	} {
-		t.Run(name, func(t *testing.T) {
-			ctx := t.Context()
-			a, b := newMemory(), newMemory()
-			w := New("n", oneArtifact{}, backend.Place{Target: api.TargetNIC, Backend: backend.Group{a, b}})
-			f := store.Function{Name: "web", Workload: 1, Revision: 1, Spec: api.Spec{Targets: []api.Target{api.TargetNIC}}}
-			if err := w.Apply(ctx, &f); err != nil {
-				t.Fatal(err)
-			}
-			refuse(b)
-			f.Revision = 2
-			if err := w.Apply(ctx, &f); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "no room") {
-				t.Fatalf("apply says %v", err)
-			}
-			if a.running[1] != 1 || b.running[1] != 1 {
-				t.Errorf("revisions %d and %d serve, want 1 on both", a.running[1], b.running[1])
-			}
-			if a.begun != 0 || b.begun != 0 {
-				t.Errorf("%d and %d preparations were left", a.begun, b.begun)
-			}
-		})
-	}
-}
-
-func TestUnavailableTargetSaysWhy(t *testing.T) {
-	process := newMemory()
-	w := New("n", oneArtifact{},
-		backend.Place{Target: api.TargetNIC, Reason: "it needs root"}, backend.Place{Target: api.TargetProcess, Backend: process})
-	f := &store.Function{Name: "web", Workload: 1, Revision: 1, Spec: api.Spec{Targets: []api.Target{api.TargetNIC, api.TargetProcess}}}
-	if err := w.Apply(t.Context(), f); err != nil {
+// run has a worker sync, and follow until the test ends.
+func run(t *testing.T, w *Worker) {
+	t.Helper()
+	if err := w.Sync(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if f.Target != api.TargetProcess || len(f.Refused) != 1 || !strings.Contains(f.Refused[0].Reason, "it needs root") {
-		t.Errorf("%+v", f)
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	var following sync.WaitGroup
+	following.Go(func() { w.Follow(ctx) })
+	t.Cleanup(func() {
+		stop()
+		following.Wait()
+	})
+}
+
+func function(name string, t api.Target, nodes ...string) store.Function {
+	return store.Function{Namespace: "default", Name: name, Artifact: name + "@sha256:0", Spec: api.Spec{Name: name}.Default(), Target: t, Nodes: nodes}
+}
+
+// propose makes a candidate.
+func propose(t *testing.T, st *store.Store, f store.Function) *store.Function {
+	t.Helper()
+	c, err := st.Propose(t.Context(), f)
+	if err != nil {
+		t.Fatal(err)
 	}
-	f.Spec.Targets = []api.Target{api.TargetNIC}
-	if err := w.Apply(t.Context(), f); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "it needs root") {
-		t.Errorf("apply says %v", err)
+	return c
+}
+
+// await says what each node of f says.
+func await(t *testing.T, st *store.Store, f *store.Function) []store.Status {
+	t.Helper()
+	statuses, err := st.Await(t.Context(), f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return statuses
+}
+
+// deploy makes f wanted, and waits for its nodes.
+func deploy(t *testing.T, st *store.Store, f store.Function) *store.Function {
+	t.Helper()
+	c := propose(t, st, f)
+	await(t, st, c)
+	if err := st.Promote(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	await(t, st, c)
+	return c
+}
+
+// What the store places on a node runs there, and what it tries runs beside that until it is decided.
+func TestFollow(t *testing.T) {
+	b := newBench(t)
+	run(t, b.Worker)
+	f := deploy(t, b.Store, function("web", api.TargetNIC, "n"))
+	if b.nic.running()[f.Workload] != 1 {
+		t.Fatalf("nic runs %v", b.nic.running())
+	}
+	c := propose(t, b.Store, function("web", api.TargetProcess, "n"))
+	if s := await(t, b.Store, c); s[0].State != api.StateReady || s[0].Revision != 2 || s[0].Target != api.TargetProcess {
+		t.Errorf("the candidate is %+v", s)
+	}
+	if b.nic.running()[f.Workload] != 1 || b.process.running()[f.Workload] != 2 {
+		t.Errorf("beside each other run %v and %v", b.nic.running(), b.process.running())
+	}
+	if err := b.Promote(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	await(t, b.Store, c)
+	if len(b.nic.running()) != 0 || b.process.running()[f.Workload] != 2 {
+		t.Errorf("after the promotion run %v and %v", b.nic.running(), b.process.running())
+	}
+	b.nic.refuse = errors.New("no room")
+	c = propose(t, b.Store, function("web", api.TargetNIC, "n"))
+	if s := await(t, b.Store, c); s[0].State != api.StateError || s[0].Reason != "no room" {
+		t.Errorf("a refused candidate is %+v", s)
+	}
+	if err := b.Abandon(t.Context(), "", c); err != nil {
+		t.Fatal(err)
+	}
+	if s := await(t, b.Store, c); s[0].State != api.StateReady || s[0].Revision != 2 {
+		t.Errorf("after the refusal it is %+v", s)
+	}
+	if _, err := b.Delete(t.Context(), "default", "web"); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.AwaitEnd(t.Context(), c.Nodes, c.Workload); err != nil || len(b.process.running()) != 0 {
+		t.Errorf("process still runs %v (%v)", b.process.running(), err)
 	}
 }
 
-func TestServiceOnAHostWithoutAddress(t *testing.T) {
-	w := New("n", oneArtifact{}, backend.Place{Target: api.TargetNIC, Backend: newMemory()})
-	f := &store.Function{Name: "kv", Workload: 1, Revision: 1, Spec: api.Spec{
-		Targets: []api.Target{api.TargetNIC}, Services: []api.ServiceSpec{{Name: "memcached", Address: "host:11211"}},
-	}}
-	if err := w.Apply(t.Context(), f); err == nil || !strings.Contains(err.Error(), "--service memcached=IP:11211") {
-		t.Errorf("apply says %v", err)
+// What cannot be ended is tried again, then reported, and ended by the next Sync.
+func TestStuckRemoval(t *testing.T) {
+	b := newBench(t)
+	run(t, b.Worker)
+	f := deploy(t, b.Store, function("web", api.TargetNIC, "n"))
+	b.nic.stuck = 1
+	if _, err := b.Delete(t.Context(), "default", "web"); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.AwaitEnd(t.Context(), f.Nodes, f.Workload); err != nil {
+		t.Error(err)
+	}
+	f = deploy(t, b.Store, function("web", api.TargetNIC, "n"))
+	b.nic.stuck = 1000
+	if _, err := b.Delete(t.Context(), "default", "web"); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.AwaitEnd(t.Context(), f.Nodes, f.Workload); err == nil || !strings.Contains(err.Error(), "from nic: stuck") {
+		t.Errorf("what is stuck ends with %v", err)
+	}
+	b.nic.stuck = 0
+	if err := errors.Join(b.Sync(t.Context()), b.AwaitEnd(t.Context(), f.Nodes, f.Workload)); err != nil || len(b.nic.running()) != 0 {
+		t.Errorf("nic runs %v (%v)", b.nic.running(), err)
 	}
 }
 
-// The NIC has no way to the host's loopback: such a service is for processes.
-func TestServiceOnTheLoopback(t *testing.T) {
-	nic, process := newMemory(), newMemory()
-	w := New("n", oneArtifact{},
-		backend.Place{Target: api.TargetNIC, Backend: nic, Host: netip.MustParseAddr("198.18.0.1")},
-		backend.Place{Target: api.TargetProcess, Backend: process, Host: netip.MustParseAddr("127.0.0.1")})
-	for _, server := range []string{"127.0.0.1:11211", "[::1]:11211"} {
-		f := &store.Function{Name: "kv", Workload: 1, Revision: 1, Spec: api.Spec{
-			Targets: []api.Target{api.TargetNIC, api.TargetProcess}, Services: []api.ServiceSpec{{Name: "memcached", Address: server}},
-		}}
-		err := w.Apply(t.Context(), f)
-		if err != nil || f.Target != api.TargetProcess || !strings.Contains(f.Refused[0].Reason, "--service memcached=host:11211") {
-			t.Errorf("%s: %+v, %v", server, f, err)
+// Two nodes of one store each bring themselves into line with what is placed on them.
+func TestTwoNodes(t *testing.T) {
+	b := newBench(t)
+	other, otherNIC, _ := newNode(b.Store, "m")
+	run(t, b.Worker)
+	run(t, other)
+	both := deploy(t, b.Store, function("both", api.TargetNIC, "n", "m"))
+	one := deploy(t, b.Store, function("one", api.TargetNIC, "m"))
+	if n, m := b.nic.running(), otherNIC.running(); len(n) != 1 || n[both.Workload] != 1 || len(m) != 2 || m[one.Workload] != 1 {
+		t.Errorf("node n runs %v, node m %v", n, m)
+	}
+	otherNIC.refuse = errors.New("no room")
+	c := propose(t, b.Store, function("both", api.TargetNIC, "n", "m"))
+	if s := await(t, b.Store, c); s[0].State != api.StateReady || s[1].Reason != "no room" {
+		t.Errorf("the nodes say %+v", s)
+	}
+	if err := b.Abandon(t.Context(), "", c); err != nil {
+		t.Fatal(err)
+	}
+	otherNIC.refuse = nil
+	if s := await(t, b.Store, c); s[0].Revision != 1 || s[1].Revision != 1 || b.nic.running()[both.Workload] != 1 {
+		t.Errorf("what one node refused, another runs: %+v, %v", s, b.nic.running())
+	}
+	moved := deploy(t, b.Store, function("both", api.TargetNIC, "n"))
+	if err := b.AwaitEnd(t.Context(), []string{"m"}, moved.Workload); err != nil || len(otherNIC.running()) != 1 {
+		t.Errorf("node m still runs %v (%v)", otherNIC.running(), err)
+	}
+	if err := b.Place(t.Context(), []string{"n"}); err != nil {
+		t.Fatal(err)
+	}
+	if s := await(t, b.Store, &store.Function{Namespace: "default", Name: "one", Workload: one.Workload, Nodes: []string{"n"}}); s[0].State != api.StateReady {
+		t.Errorf("placed anew, it is %+v", s)
+	}
+}
+
+// After a restart, what is placed comes back, a program of several lambdas as one; strays end; and a candidate is ready where it serves
+// already.
+func TestSync(t *testing.T) {
+	b := newBench(t)
+	run(t, b.Worker)
+	f := deploy(t, b.Store, function("web", api.TargetNIC, "n"))
+	pair := []store.Function{function("a", api.TargetNIC, "n"), function("b", api.TargetNIC, "n")}
+	pair[0].Fused = &store.Fused{Artifact: "fused@sha256:0", Members: []store.Member{{Name: "m_a"}, {Name: "m_b"}}}
+	cs, err := b.ProposeAll(t.Context(), pair)
+	if err != nil {
+		t.Fatal(err)
+	}
+	await(t, b.Store, cs[1])
+	if err := b.Promote(t.Context(), cs...); err != nil {
+		t.Fatal(err)
+	}
+	again, nic, process := newNode(b.Store, "n")
+	nic.revs[77], process.revs[f.Workload] = 1, 1
+	if err := again.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n, p := nic.running(), process.running(); len(n) != 3 || n[f.Workload] != 1 || len(p) != 0 {
+		t.Errorf("nic runs %v, process %v", n, p)
+	}
+	for _, m := range []*memory{b.nic, nic} {
+		if len(m.together) != 1 || len(m.together[0]) != 2 {
+			t.Errorf("programs of %v were loaded, want one of two", m.together)
+		}
+	}
+	for _, serves := range []bool{true, false} {
+		late, nic, _ := newNode(b.Store, "late")
+		c := propose(t, b.Store, function("late", api.TargetNIC, "late"))
+		want := api.StateError
+		if serves {
+			nic.revs[c.Workload], want = c.Revision, api.StateReady
+		}
+		if err := late.Sync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if s := await(t, b.Store, c); s[0].State != want || len(nic.running()) > 0 != serves {
+			t.Errorf("a candidate that serves (%v) is %+v, and nic runs %v", serves, s, nic.running())
 		}
 	}
 }
 
-// What is recorded on a target that is not available, and lists no other, fails with that reason.
-func TestKeepWithoutTheOnlyTarget(t *testing.T) {
-	w := New("n", oneArtifact{}, backend.Place{Target: api.TargetNIC, Reason: "it needs root"})
-	f := &store.Function{
-		Name: "web", Workload: 1, Revision: 1, Target: api.TargetNIC, Spec: api.Spec{Targets: []api.Target{api.TargetNIC}},
+// What cannot be deployed is reported with the reason and the way out.
+func TestReasons(t *testing.T) {
+	b := newBench(t)
+	run(t, b.Worker)
+	b.setPlace(backend.Place{Target: api.TargetNIC, Reason: "it needs root"})
+	if s := await(t, b.Store, propose(t, b.Store, function("web", api.TargetNIC, "n"))); !strings.Contains(s[0].Reason, "it needs root") {
+		t.Errorf("without the target: %+v", s)
 	}
-	if err := w.Keep(t.Context(), f); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "it needs root") || strings.Contains(err.Error(), "%!") {
-		t.Errorf("keep says %v", err)
+	f := &store.Function{Spec: api.Spec{Services: []api.ServiceSpec{{Name: "memcached", Address: "host:11211"}}}}
+	if _, err := deployment(f, backend.Place{Target: api.TargetNIC}); err == nil || !strings.Contains(err.Error(), "--service memcached=IP:11211") {
+		t.Errorf("a host without an address: %v", err)
+	}
+	// The NIC has no way to the host's loopback: such a service is for processes.
+	for _, server := range []string{"127.0.0.1:11211", "[::1]:11211"} {
+		f.Spec.Services[0].Address = server
+		if _, err := deployment(f, backend.Place{Target: api.TargetProcess, Host: netip.MustParseAddr("127.0.0.1")}); err != nil {
+			t.Errorf("%s for a process: %v", server, err)
+		}
+		_, err := deployment(f, backend.Place{Target: api.TargetNIC, Host: netip.MustParseAddr("198.18.0.1")})
+		if err == nil || !strings.Contains(err.Error(), "--service memcached=host:11211") {
+			t.Errorf("%s for the NIC: %v", server, err)
+		}
+	}
+	p := &store.Placement{Target: api.TargetProcess, Device: "eth9", Function: f}
+	if _, err := b.placeOf(p); err == nil || !strings.Contains(err.Error(), "eth9") {
+		t.Errorf("a device by itself: %v", err)
 	}
 }
 
-// Another target in its list does not tempt a function away from one that is there and refuses it.
-func TestKeepDoesNotMove(t *testing.T) {
-	nic, process := newMemory(), newMemory()
-	nic.refuse = errors.New("no room")
-	w := New("n", oneArtifact{}, backend.Place{Target: api.TargetNIC, Backend: nic}, backend.Place{Target: api.TargetProcess, Backend: process})
-	f := &store.Function{
-		Name: "web", Workload: 1, Revision: 1, Target: api.TargetNIC,
-		Spec: api.Spec{Targets: []api.Target{api.TargetNIC, api.TargetProcess}},
+// A target that refuses what it is to bring back does not tempt it to another one.
+func TestSyncDoesNotMove(t *testing.T) {
+	b := newBench(t)
+	run(t, b.Worker)
+	f := deploy(t, b.Store, function("web", api.TargetNIC, "n"))
+	b.nic.revs, b.nic.refuse = map[uint32]uint32{}, errors.New("no room")
+	if err := b.Sync(t.Context()); err != nil {
+		t.Fatal(err)
 	}
-	if err := w.Keep(t.Context(), f); !errors.Is(err, ErrRefused) || len(process.running) != 0 || f.Target != api.TargetNIC {
-		t.Errorf("keep says %v, and process runs %v", err, process.running)
+	if s := await(t, b.Store, f); s[0].Reason != "no room" || len(b.process.running()) != 0 {
+		t.Errorf("it is %+v, and process runs %v", s, b.process.running())
 	}
 }

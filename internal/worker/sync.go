@@ -1,0 +1,265 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/backend"
+	"github.com/lambdanic/lambdanic/internal/store"
+)
+
+const (
+	removeLimit = time.Minute      // for a target to end a workload, with all tries
+	reportLimit = 10 * time.Minute // for the store to take a report
+)
+
+// Sync brings the node to what the store places there, from whatever state an earlier daemon died in, and returns when it is. A function
+// that cannot be brought back does not keep the others from it: its status says why. A candidate is not begun with: the manager that
+// proposed it waits for nothing any more. It is ready where it serves, for clients have seen its answers.
+func (w *Worker) Sync(ctx context.Context) error {
+	if err := w.lock(ctx); err != nil {
+		return err
+	}
+	defer w.unlock()
+	list, _, err := w.cfg.Store.Assignments(ctx, w.cfg.Node)
+	if err != nil {
+		return err
+	}
+	if err := w.bring(ctx, list, w.look); err != nil {
+		return err
+	}
+	if err := w.removeStrays(ctx, list); err != nil {
+		return err
+	}
+	select {
+	case <-w.synced:
+	default:
+		close(w.synced)
+	}
+	return nil
+}
+
+// Follow does what the store comes to place on the node, from the first Sync until ctx ends.
+func (w *Worker) Follow(ctx context.Context) {
+	select {
+	case <-w.synced:
+	case <-ctx.Done():
+		return
+	}
+	pause := soon()
+	for {
+		err := w.follow(ctx, pause.Reset)
+		if ctx.Err() != nil {
+			return
+		}
+		w.cfg.Log.Warn("lost sight of what the store places on this node: asking again", "node", w.cfg.Node, "error", err)
+		select {
+		case <-time.After(pause.NextBackOff()):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// soon is for what is tried again.
+func soon() *backoff.ExponentialBackOff {
+	b := backoff.NewExponentialBackOff()
+	b.InitialInterval, b.MaxInterval = 50*time.Millisecond, 10*time.Second
+	return b
+}
+
+func (w *Worker) follow(ctx context.Context, begun func()) error {
+	list, revision, err := w.cfg.Store.Assignments(ctx, w.cfg.Node)
+	if err != nil {
+		return err
+	}
+	if err := w.answer(ctx, list); err != nil {
+		return err
+	}
+	begun()
+	return w.cfg.Store.Watch(ctx, w.cfg.Node, revision, func(indexes []uint32) error {
+		var list []store.Assignment
+		for _, i := range indexes {
+			a, err := w.cfg.Store.Assignment(ctx, w.cfg.Node, i)
+			if err != nil {
+				return err
+			}
+			list = append(list, *a)
+		}
+		return w.answer(ctx, list)
+	})
+}
+
+// answer does what has not been done of a list.
+func (w *Worker) answer(ctx context.Context, list []store.Assignment) error {
+	if err := w.lock(ctx); err != nil {
+		return err
+	}
+	defer w.unlock()
+	return w.bring(ctx, slices.DeleteFunc(list, func(a store.Assignment) bool { return a.Answered() }), w.try)
+}
+
+// try makes candidates serve beside what is wanted, those of one program together.
+func (w *Worker) try(ctx context.Context, ps []*store.Placement, running backend.Running) map[uint32]error {
+	failed := make(map[uint32]error)
+	together := make(map[uint32]bool)
+	for _, group := range programs(ps, running) {
+		err := w.deployFused(ctx, group)
+		for _, p := range group {
+			failed[p.Function.Workload], together[p.Function.Workload] = err, true
+		}
+	}
+	for _, p := range ps {
+		if !together[p.Function.Workload] {
+			failed[p.Function.Workload] = w.deploy(ctx, p, running)
+		}
+	}
+	return failed
+}
+
+var errCutShort = errors.New("its deploy was cut short")
+
+// look says which candidates serve. On one of several NICs is enough: the rest follows once it is wanted.
+func (w *Worker) look(_ context.Context, ps []*store.Placement, running backend.Running) map[uint32]error {
+	failed := make(map[uint32]error)
+	for _, p := range ps {
+		f := p.Function
+		if s, ok := running[p.Target][f.Workload]; !ok || s.Revision != f.Revision && s.Newest != f.Revision {
+			failed[f.Workload] = errCutShort
+		}
+	}
+	return failed
+}
+
+// keep makes what is wanted serve. What a program cannot bring back whole is tried function by function.
+func (w *Worker) keep(ctx context.Context, ps []*store.Placement, running backend.Running) (map[uint32]error, error) {
+	if groups := programs(ps, running); len(groups) > 0 {
+		for _, group := range groups {
+			_ = w.deployFused(ctx, group)
+		}
+		var err error
+		if running, err = w.Running(ctx); err != nil {
+			return nil, err
+		}
+	}
+	failed := make(map[uint32]error)
+	for _, p := range ps {
+		failed[p.Function.Workload] = w.deploy(ctx, p, running)
+	}
+	return failed, nil
+}
+
+// bring brings the node to a list of assignments, and reports. What a workload has as a candidate is done with that before anything that
+// serves is ended for it.
+func (w *Worker) bring(ctx context.Context, list []store.Assignment,
+	try func(context.Context, []*store.Placement, backend.Running) map[uint32]error,
+) error {
+	if len(list) == 0 {
+		return nil
+	}
+	running, err := w.Running(ctx)
+	if err != nil {
+		return err
+	}
+	var tried, wanted []*store.Placement
+	for _, a := range list {
+		switch {
+		case a.Tried != nil:
+			tried = append(tried, a.Tried)
+		case a.Wanted != nil:
+			wanted = append(wanted, a.Wanted)
+		}
+	}
+	refused := try(ctx, tried, running)
+	failed, err := w.keep(ctx, wanted, running)
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		a := &list[i]
+		switch {
+		case a.Tried != nil:
+			err = w.report(ctx, a, a.Tried, refused[a.Workload])
+		case a.Wanted != nil:
+			err = w.report(ctx, a, a.Wanted, errors.Join(failed[a.Workload], w.remove(ctx, a.Workload, a.Wanted.Target)))
+		default:
+			err = w.end(ctx, a)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// report says what became of a placement, unless that is known.
+func (w *Worker) report(ctx context.Context, a *store.Assignment, p *store.Placement, failed error) error {
+	st := store.Status{Workload: a.Workload, Revision: p.Function.Revision, Target: p.Target, State: api.StateReady, Seen: a.Changed}
+	if failed != nil {
+		st.State, st.Reason = api.StateError, failed.Error()
+	}
+	if a.Answered() {
+		st.Updated = a.Status.Updated
+		st.Seen = a.Status.Seen
+		if st == *a.Status {
+			return nil
+		}
+	}
+	return w.tell(ctx, st)
+}
+
+func (w *Worker) tell(ctx context.Context, st store.Status) error {
+	return store.Insist(ctx, reportLimit, func(ctx context.Context) error { return w.cfg.Store.Report(ctx, w.cfg.Node, st) })
+}
+
+// end ends a workload of which nothing is placed here.
+func (w *Worker) end(ctx context.Context, a *store.Assignment) error {
+	if err := w.remove(ctx, a.Workload, ""); err != nil {
+		return w.tell(ctx, store.Status{Workload: a.Workload, State: api.StateError, Reason: err.Error()})
+	}
+	return store.Insist(ctx, reportLimit, func(ctx context.Context) error { return w.cfg.Store.Ended(ctx, w.cfg.Node, a.Workload) })
+}
+
+// remove ends a workload on all targets but one, which may be "".
+func (w *Worker) remove(ctx context.Context, workload uint32, keep api.Target) error {
+	ctx, cancel := context.WithTimeout(ctx, removeLimit)
+	defer cancel()
+	var errs []error
+	for _, p := range w.Places() {
+		if p.Backend == nil || p.Target == keep {
+			continue
+		}
+		once := func() (struct{}, error) { return struct{}{}, p.Backend.Remove(ctx, workload) }
+		if _, err := backoff.Retry(ctx, once, backoff.WithBackOff(soon()), backoff.WithMaxTries(3)); err != nil {
+			errs = append(errs, fmt.Errorf("remove workload %#x from %s: %w", workload, p.Target, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// removeStrays ends what runs and is not placed here.
+func (w *Worker) removeStrays(ctx context.Context, list []store.Assignment) error {
+	running, err := w.Running(ctx)
+	if err != nil {
+		return err
+	}
+	placed := make(map[uint32]bool, len(list)) // bring has seen to these
+	for _, a := range list {
+		placed[a.Workload] = true
+	}
+	var errs []error
+	for _, workloads := range running {
+		for id := range workloads {
+			if !placed[id] {
+				errs = append(errs, w.remove(ctx, id, ""))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
