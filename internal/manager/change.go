@@ -108,7 +108,7 @@ func (m *Manager) deploy(ctx context.Context, fs []store.Function, planned func(
 		return nil, m.abandon(ctx, cs, err)
 	}
 	m.Step("deploy: applied")
-	moved := m.serve(cs) // before the nodes end what served
+	elsewhere := m.serve(cs) // before the nodes end what served
 	if err := write(ctx, func(ctx context.Context) error { return m.Store.Promote(ctx, cs...) }); err != nil {
 		m.unsettled = true
 		return nil, fmt.Errorf("%w: it serves, and the next change or `lambdanic up` records it", err)
@@ -117,7 +117,7 @@ func (m *Manager) deploy(ctx context.Context, fs []store.Function, planned func(
 	var described []store.Function
 	for _, c := range cs {
 		m.logDeployed(c)
-		if moved[c.Key()] {
+		if elsewhere[c.Key()] {
 			if err := m.awaitReady(ctx, c); err != nil {
 				// The new revision serves all the same.
 				_ = m.mend(ctx, fmt.Errorf("end %s on its earlier target: %w", c.Key(), err))
@@ -131,15 +131,15 @@ func (m *Manager) deploy(ctx context.Context, fs []store.Function, planned func(
 	return m.describe(ctx, described)
 }
 
-// serve sends requests to candidates, and tells which of these served elsewhere.
-func (m *Manager) serve(cs []*store.Function) (moved map[string]bool) {
-	moved = make(map[string]bool)
+// serve sends requests to candidates, and tells which of these served elsewhere, or may have begun to.
+func (m *Manager) serve(cs []*store.Function) (elsewhere map[string]bool) {
+	elsewhere = make(map[string]bool)
 	for _, c := range cs {
 		before, ok := m.Route(c.Namespace, c.Name)
-		moved[c.Key()] = ok && before.Target != c.Target
+		elsewhere[c.Key()] = ok && before.Target != c.Target || len(c.Refused) > 0
 		m.setRoute(c)
 	}
-	return moved
+	return elsewhere
 }
 
 func (m *Manager) logDeployed(c *store.Function) {

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler/artifact"
 	"github.com/lambdanic/lambdanic/internal/backend"
@@ -170,12 +172,12 @@ type node struct {
 
 func openNode(t *testing.T, dir string, step func(string)) *node {
 	t.Helper()
-	return openOn(t, dir, openStore(t, dir), step)
+	return openOn(t, dir, openStore(t, dir, nil), step)
 }
 
-func openStore(t *testing.T, dir string) *store.Store {
+func openStore(t *testing.T, dir string, wrap func(clientv3.KV) clientv3.KV) *store.Store {
 	t.Helper()
-	st, err := store.Open(t.Context(), store.Config{DataDir: filepath.Join(dir, "d"), SocketDir: filepath.Join(dir, "s")})
+	st, err := store.Open(t.Context(), store.Config{DataDir: filepath.Join(dir, "d"), SocketDir: filepath.Join(dir, "s"), Wrap: wrap})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,7 +67,7 @@ func TestSeveralNodes(t *testing.T) {
 // What runs goes on where the store is of an earlier version, which placed nothing, and where the node has got another name.
 func TestRecoverPlacesWhatRuns(t *testing.T) {
 	dir := shortdir.New(t)
-	st := openStore(t, dir)
+	st := openStore(t, dir, nil)
 	spec := api.Spec{Name: "web"}.Default()
 	c, err := st.Propose(t.Context(), store.Function{
 		Namespace: api.DefaultNamespace, Name: "web", Artifact: image("0"), Spec: spec, Target: api.TargetNIC,

@@ -186,13 +186,11 @@ func promote(tx concurrency.STM, f *Function) error {
 		return ErrSuperseded
 	}
 	tx.Del(candidateDir + f.Key())
-	before := new(Function)
-	if ok, err := get(tx, functionDir+f.Key(), before); err != nil {
+	var before Function
+	if _, err := get(tx, functionDir+f.Key(), &before); err != nil {
 		return err
-	} else if !ok {
-		before = nil
 	}
-	return errors.Join(put(tx, functionDir+f.Key(), f), place(tx, f, before))
+	return errors.Join(put(tx, functionDir+f.Key(), f), place(tx, f, before.Nodes))
 }
 
 // Abandon forgets candidates, and has their nodes see to it that what is wanted runs as before. The workload ID of a name that serves
@@ -214,24 +212,17 @@ func abandon(tx concurrency.STM, c *Function, later string) error {
 		return err
 	}
 	tx.Del(candidateDir + c.Key())
-	f := new(Function)
-	serves, err := get(tx, functionDir+c.Key(), f)
-	if err != nil {
+	var f Function
+	if serves, err := get(tx, functionDir+c.Key(), &f); err != nil {
 		return err
-	}
-	if !serves {
+	} else if !serves {
 		drain(tx, c.Workload)
-		f = &Function{Workload: c.Workload}
+		return place(tx, &Function{Workload: c.Workload}, now.Nodes)
 	}
 	if later != "" {
 		f.Later = later
 	}
-	if serves {
-		if err := put(tx, functionDir+f.Key(), f); err != nil {
-			return err
-		}
-	}
-	return place(tx, f, &now)
+	return errors.Join(put(tx, functionDir+f.Key(), &f), place(tx, &f, now.Nodes))
 }
 
 // Delete removes a function, and has its nodes end it. Its workload ID drains until Free.
@@ -247,7 +238,7 @@ func (s *Store) Delete(ctx context.Context, namespace, name string) (*Function, 
 		tx.Del(functionDir + key)
 		tx.Del(candidateDir + key)
 		drain(tx, f.Workload)
-		return place(tx, &Function{Workload: f.Workload}, &f)
+		return place(tx, &Function{Workload: f.Workload}, f.Nodes)
 	})
 	switch {
 	case errors.Is(err, ErrNotFound):

@@ -66,43 +66,38 @@ func placementKey(node string, workload uint32, which string) string {
 
 func statusKey(node string, workload uint32) string { return workloadKey(statusDir+node+"/", workload) }
 
-// place makes f what its nodes are to run, and nothing what others are.
-func place(tx concurrency.STM, f, before *Function) error {
-	if before != nil {
-		for _, node := range before.Nodes {
-			if !slices.Contains(f.Nodes, node) {
-				if err := displace(tx, node, f.Workload); err != nil {
-					return err
-				}
+// place makes f what its nodes are to run, and nothing what others of those before are.
+func place(tx concurrency.STM, f *Function, before []string) error {
+	for _, node := range before {
+		if !slices.Contains(f.Nodes, node) {
+			if err := displace(tx, node, f.Workload); err != nil {
+				return err
 			}
 		}
 	}
 	for _, node := range f.Nodes {
 		tx.Del(placementKey(node, f.Workload, triedKey))
-		if err := assignTo(tx, node, wantedKey, f); err != nil {
-			return err
-		}
 	}
-	return nil
+	return want(tx, f)
 }
+
+func want(tx concurrency.STM, f *Function) error { return assignTo(tx, f, wantedKey) }
 
 // try has the nodes of a candidate run it beside what is wanted.
-func try(tx concurrency.STM, c *Function) error {
-	for _, node := range c.Nodes {
-		if err := assignTo(tx, node, triedKey, c); err != nil {
+func try(tx concurrency.STM, c *Function) error { return assignTo(tx, c, triedKey) }
+
+func assignTo(tx concurrency.STM, f *Function, which string) error {
+	for _, node := range f.Nodes {
+		if key := statusKey(node, f.Workload); tx.Get(key) == "" {
+			if err := put(tx, key, &Status{Workload: f.Workload}); err != nil {
+				return err
+			}
+		}
+		if err := put(tx, placementKey(node, f.Workload, which), &Placement{Node: node, Target: f.Target, Function: f}); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func assignTo(tx concurrency.STM, node, which string, f *Function) error {
-	if key := statusKey(node, f.Workload); tx.Get(key) == "" {
-		if err := put(tx, key, &Status{Workload: f.Workload}); err != nil {
-			return err
-		}
-	}
-	return put(tx, placementKey(node, f.Workload, which), &Placement{Node: node, Target: f.Target, Function: f})
 }
 
 // displace has a node end a workload. What it said before is no answer to that.
@@ -147,7 +142,7 @@ func (s *Store) Move(ctx context.Context, f *Function) error {
 // node may have got another name.
 func (s *Store) Place(ctx context.Context, nodes []string) error {
 	for dir, on := range map[string]func(concurrency.STM, *Function) error{
-		functionDir:  func(tx concurrency.STM, f *Function) error { return place(tx, f, nil) },
+		functionDir:  want,
 		candidateDir: try,
 	} {
 		list, err := s.list(ctx, dir)

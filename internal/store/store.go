@@ -35,6 +35,8 @@ type Config struct {
 	DataDir   string // what must survive; made 0700
 	SocketDir string // for client.sock; made 0700
 	Log       *slog.Logger
+	// Wrap, where set, comes between the store and etcd. Tests have etcd fail in it.
+	Wrap func(clientv3.KV) clientv3.KV
 }
 
 // Store is a connection to etcd and, where it was opened with Open, the etcd server itself.
@@ -77,7 +79,11 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	case err != nil:
 		return nil, fmt.Errorf("start the store in %s: %w", f.dir, err)
 	}
-	s := newStore(v3client.New(server.Server), root, 0, failed)
+	client := v3client.New(server.Server)
+	if cfg.Wrap != nil {
+		client.KV = cfg.Wrap(client.KV)
+	}
+	s := newStore(client, root, 0, failed)
 	s.server, s.isNew, s.remedy = server, isNew, "see to the disk of "+cfg.DataDir
 	if err := s.adopt(f, cfg); err != nil {
 		_ = s.Close()
@@ -142,9 +148,6 @@ func (s *Store) adopt(f files, cfg Config) error {
 	s.reserve()
 	return nil
 }
-
-// New returns the store of an etcd whose client somebody else made, and which nobody else has.
-func New(client *clientv3.Client) *Store { return newStore(client, root, 0, newFailure()) }
 
 // root is before all keys.
 const root = "/lambdanic/v1/"
