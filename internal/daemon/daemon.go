@@ -126,7 +126,7 @@ func (d *Daemon) start(ctx context.Context) (err error) {
 		return err
 	}
 	d.worker = worker.New(worker.Config{Node: host, Store: d.store, Artifacts: artifacts, Places: places, Log: cfg.Log})
-	d.follow(ctx)
+	d.rest = d.worker.Start(ctx)
 	d.manager = manager.New(manager.Config{
 		Store: d.store, Node: d.worker, Nodes: []string{host}, Artifacts: artifacts, Log: cfg.Log,
 		Room: cfg.roomToChange,
@@ -148,17 +148,6 @@ func (d *Daemon) start(ctx context.Context) (err error) {
 		Describe: func() api.Node { return d.describe(host) }, Logs: d.journal.Query, NICs: d.counters,
 	})
 	return nil
-}
-
-// follow has the worker do what the store places on the node.
-func (d *Daemon) follow(ctx context.Context) {
-	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	var following sync.WaitGroup
-	following.Go(func() { d.worker.Follow(ctx) })
-	d.rest = func() {
-		stop()
-		following.Wait()
-	}
 }
 
 // listen opens both doors. The lock says that nobody else serves the socket.

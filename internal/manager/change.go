@@ -24,15 +24,13 @@ const (
 
 // lock waits for its turn to change something.
 func (m *Manager) lock(ctx context.Context) error {
-	select {
-	case m.changes <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("wait for another change to end: %w", ctx.Err())
+	if err := m.changes.Acquire(ctx, 1); err != nil {
+		return fmt.Errorf("wait for another change to end: %w", err)
 	}
+	return nil
 }
 
-func (m *Manager) unlock() { <-m.changes }
+func (m *Manager) unlock() { m.changes.Release(1) }
 
 // Close waits for the change that is being made, as long as ctx lasts, and keeps all others from beginning: what they would change is
 // about to close.
@@ -181,9 +179,9 @@ func (m *Manager) abandon(ctx context.Context, cs []*store.Function, why error) 
 	m.Step("deploy: refused")
 	for _, c := range cs {
 		m.Log.Warn("refused", "function", c.Key(), "revision", c.Revision, "because", why)
+		c.Later = fmt.Sprintf("revision %d was refused: %v", c.Revision, why)
 	}
-	later := fmt.Sprintf("revision %d was refused: %v", cs[0].Revision, why)
-	if err := write(ctx, func(ctx context.Context) error { return m.Store.Abandon(ctx, later, cs...) }); err != nil {
+	if err := write(ctx, func(ctx context.Context) error { return m.Store.Abandon(ctx, cs...) }); err != nil {
 		m.unsettled = true
 		return errors.Join(why, err)
 	}
@@ -192,7 +190,7 @@ func (m *Manager) abandon(ctx context.Context, cs []*store.Function, why error) 
 	for _, c := range cs {
 		if served, ok := m.Route(c.Namespace, c.Name); ok {
 			route := *served
-			route.Later = later
+			route.Later = c.Later
 			m.setRoute(&route)
 			failed = errors.Join(failed, m.awaitReady(ctx, served))
 		} else {

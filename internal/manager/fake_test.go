@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -206,13 +205,7 @@ func openOn(t *testing.T, dir string, st *store.Store, step func(string)) *node 
 func follow(t *testing.T, cfg worker.Config) *worker.Worker {
 	t.Helper()
 	w := worker.New(cfg)
-	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	var following sync.WaitGroup
-	following.Go(func() { w.Follow(ctx) })
-	t.Cleanup(func() {
-		stop()
-		following.Wait()
-	})
+	t.Cleanup(w.Start(t.Context()))
 	return w
 }
 

@@ -113,6 +113,22 @@ func TestFusedRefused(t *testing.T) {
 	if err != nil || len(functions) != 1 || functions[0].Revision != 1 || functions[0].State != api.StateReady {
 		t.Errorf("%+v (%v)", functions, err)
 	}
+	// Each is told which of its own revisions that was.
+	onProcess := func(name string, times int) {
+		for range times {
+			mustDeploy(t, n, Request{Name: name, Targets: []api.Target{api.TargetProcess}})
+		}
+	}
+	onProcess("p", 1)
+	onProcess("q", 2)
+	if _, err := n.DeployFused(t.Context(), []Request{{Name: "p", Image: image("0")}, {Name: "q", Image: image("0")}}); !errors.Is(err, ErrRefused) {
+		t.Errorf("refused: %v", err)
+	}
+	for name, want := range map[string]string{"p": "revision 2 was refused", "q": "revision 3 was refused"} {
+		if f, err := n.Describe(t.Context(), "", name); err != nil || !strings.Contains(f.Reason, want) {
+			t.Errorf("%s is %+v (%v), want %q", name, f, err, want)
+		}
+	}
 	if c, err := n.Store.Candidates(t.Context()); err != nil || len(c) != 0 {
 		t.Errorf("candidates %+v (%v)", c, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -43,7 +44,8 @@ func TestKilledAtEachStep(t *testing.T) {
 				if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
 					t.Fatalf("the child did not die at that step: %v\n%s", err, out)
 				}
-				checkRecovered(t, openNode(t, dir, nil), change, step)
+				began := begun(dir)
+				checkRecovered(t, openNode(t, dir, nil), change, step, began)
 			})
 		}
 	}
@@ -81,17 +83,19 @@ func dieAt(t *testing.T, dir, change, step string) {
 	}
 }
 
-// served tells whether the node began with the candidate before the daemon died, and so the deploy was completed.
-func served(n *node) bool {
-	for _, f := range n.wanted("") {
-		if f.Artifact == image("1") {
-			return true
-		}
+// begun says for which functions a target began with the candidate before the daemon died: "web" has the first workload, "other" the second.
+func begun(dir string) map[string]bool {
+	began := make(map[string]bool)
+	for _, target := range []string{"nic", "process"} {
+		running := (&fakeBackend{path: filepath.Join(dir, target)}).load()
+		began["web"] = began["web"] || running[1].Revision == 2
+		began["other"] = began["other"] || running[2].Revision == 1
 	}
-	return false
+	return began
 }
 
-func checkRecovered(t *testing.T, n *node, change, step string) {
+// checkRecovered looks for the old revision where the candidate was proposed and no target had begun with it yet.
+func checkRecovered(t *testing.T, n *node, change, step string, began map[string]bool) {
 	t.Helper()
 	ctx := t.Context()
 	functions, err := n.List(ctx, "")
@@ -99,16 +103,24 @@ func checkRecovered(t *testing.T, n *node, change, step string) {
 		t.Fatal(err)
 	}
 	want := map[string]string{"web": image("0")}
-	applied := step != "deploy: proposed" || change != "refused" && served(n)
-	switch {
-	case change == "remove":
+	applied := func(name string) bool { return step != "deploy: proposed" || began[name] }
+	switch change {
+	case "remove":
 		delete(want, "web")
-	case change == "new" && applied:
-		want["other"] = image("1")
-	case change == "fuse" && applied:
-		want["web"], want["other"] = image("1"), image("1")
-	case (change == "replace" || change == "move") && applied:
-		want["web"] = image("1")
+	case "new":
+		if applied("other") {
+			want["other"] = image("1")
+		}
+	case "fuse":
+		for _, name := range []string{"web", "other"} {
+			if applied(name) {
+				want[name] = image("1")
+			}
+		}
+	case "replace", "move":
+		if applied("web") {
+			want["web"] = image("1")
+		}
 	}
 	running := len(n.nic.load()) + len(n.process.load())
 	if len(functions) != len(want) || running != len(want) {

@@ -19,6 +19,8 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/compiler/artifact"
@@ -73,8 +75,8 @@ type Config struct {
 type Manager struct {
 	Config
 
-	changes   chan struct{} // holds one token: changes are made one at a time
-	unsettled bool          // an earlier change left something for recover; of who holds the token
+	changes   *semaphore.Weighted // of 1: changes are made one at a time
+	unsettled bool                // an earlier change left something for recover; of who holds the token
 
 	mu     sync.RWMutex
 	routes map[string]*store.Function // what is wanted, by NAMESPACE/NAME, so that requests need not ask the store
@@ -94,7 +96,7 @@ func New(cfg Config) *Manager {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Manager{Config: cfg, changes: make(chan struct{}, 1), routes: make(map[string]*store.Function), claimed: make(map[string]int)}
+	return &Manager{Config: cfg, changes: semaphore.NewWeighted(1), routes: make(map[string]*store.Function), claimed: make(map[string]int)}
 }
 
 // BuildSource compiles a packed source (compiler.PackSource).
@@ -157,11 +159,11 @@ func (m *Manager) check(r Request) (store.Function, error) {
 		return f, fmt.Errorf("%w: %q is not an image: use NAME@sha256:..., as `lambdanic build` prints it", ErrInvalid, r.Image)
 	}
 	name, digest, _ := strings.Cut(r.Image, "@")
-	a, err := m.Artifacts.Get(digest)
+	a, err := m.artifact(r.Image)
 	if errors.Is(err, artifact.ErrNotFound) {
 		return f, fmt.Errorf("%w: image %s is not here: run `lambdanic build` first", ErrInvalid, r.Image)
 	} else if err != nil {
-		return f, fmt.Errorf("load image %s: %w", r.Image, err)
+		return f, err
 	}
 	if built := a.Manifest.Spec.Name; name != built {
 		return f, fmt.Errorf("%w: image %s is not of %s but of %s: use %s@%s, and name the function as you like", ErrInvalid, r.Image, name, built, built, digest)

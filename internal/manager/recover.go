@@ -25,12 +25,21 @@ func (m *Manager) Recover(ctx context.Context) error {
 
 // recover completes or forgets what was cut short, and has this node run what is wanted.
 func (m *Manager) recover(ctx context.Context) error {
-	failed := m.settleAll(ctx)
-	if failed != nil {
-		failed = fmt.Errorf("recover: %w", failed)
-	}
+	failed := m.settleCandidates(ctx)
 	// Whatever the nodes do, requests go by what the store says.
-	return errors.Join(failed, m.loadRoutes(ctx))
+	if err := m.loadRoutes(ctx); err != nil {
+		return errors.Join(failed, err)
+	}
+	if failed == nil {
+		failed = m.moveHomeless(ctx)
+	}
+	if failed == nil {
+		failed = m.releaseDraining(ctx)
+	}
+	if failed != nil {
+		return fmt.Errorf("recover: %w", failed)
+	}
+	return nil
 }
 
 func (m *Manager) loadRoutes(ctx context.Context) error {
@@ -47,7 +56,7 @@ func (m *Manager) loadRoutes(ctx context.Context) error {
 	return nil
 }
 
-func (m *Manager) settleAll(ctx context.Context) error {
+func (m *Manager) settleCandidates(ctx context.Context) error {
 	if err := m.Store.Place(ctx, m.Nodes); err != nil {
 		return err
 	}
@@ -55,7 +64,7 @@ func (m *Manager) settleAll(ctx context.Context) error {
 		return err
 	}
 	candidates, err := m.Store.Candidates(ctx)
-	if err != nil {
+	if err != nil || len(candidates) == 0 {
 		return err
 	}
 	for i := range candidates {
@@ -63,14 +72,10 @@ func (m *Manager) settleAll(ctx context.Context) error {
 			return err
 		}
 	}
-	if len(candidates) > 0 {
-		if err := m.Node.Sync(ctx); err != nil {
-			return err
-		}
-	}
-	if err := m.moveHomeless(ctx); err != nil {
-		return err
-	}
+	return m.Node.Sync(ctx)
+}
+
+func (m *Manager) releaseDraining(ctx context.Context) error {
 	draining, err := m.Store.Draining(ctx)
 	if err != nil {
 		return err
@@ -95,20 +100,18 @@ func (m *Manager) settleCandidate(ctx context.Context, c *store.Function) error 
 	if slices.ContainsFunc(statuses, func(s store.Status) bool { return s.State == api.StateReady && s.Revision == c.Revision }) {
 		return m.Store.Promote(ctx, c)
 	}
-	return m.Store.Abandon(ctx, "", c)
+	return m.Store.Abandon(ctx, c)
 }
 
 // moveHomeless moves functions whose target this node does not have to the first other one of their lists that takes them.
 func (m *Manager) moveHomeless(ctx context.Context) error {
-	all, err := m.Store.List(ctx, "")
-	if err != nil {
-		return err
-	}
-	for i := range all {
-		f := &all[i]
+	for _, f := range m.wanted("") {
 		missing := m.Node.Available(f.Target)
+		if missing == nil {
+			continue
+		}
 		others := slices.DeleteFunc(slices.Clone(f.Spec.Targets), func(t api.Target) bool { return t == f.Target })
-		if missing == nil || len(others) == 0 {
+		if len(others) == 0 {
 			continue
 		}
 		if err := m.move(ctx, f, others, missing); err != nil {
@@ -118,23 +121,25 @@ func (m *Manager) moveHomeless(ctx context.Context) error {
 	return nil
 }
 
-// move has a function served by another target. Where none takes it, its status says why.
-func (m *Manager) move(ctx context.Context, f *store.Function, others []api.Target, missing error) error {
-	home := f.Target
-	moved := *f
+// move has a function served by the first of other targets that takes it. Where none does, Later says why.
+func (m *Manager) move(ctx context.Context, f store.Function, others []api.Target, missing error) error {
+	moved := f
 	moved.Target, moved.Fused = others[0], nil
 	if err := m.Store.Move(ctx, &moved); err != nil {
 		return err
 	}
-	p := &plan{targets: others, refused: []api.Refusal{{Target: home, Reason: missing.Error()}}}
+	p := &plan{targets: others, refused: []api.Refusal{{Target: f.Target, Reason: missing.Error()}}}
 	err := m.try(ctx, []*store.Function{&moved}, p)
 	switch {
 	case errors.Is(err, ErrRefused):
-		return m.Store.Abandon(ctx, err.Error(), &moved)
+		f.Later, moved.Later = err.Error(), err.Error()
+		m.setRoute(&f)
+		return m.Store.Abandon(ctx, &moved)
 	case err != nil:
 		return err
 	}
 	m.Log.Warn("moved a function, without its kept state, from a target that is not available here",
-		"function", f.Key(), "from", home, "to", moved.Target, "reason", missing)
+		"function", f.Key(), "from", f.Target, "to", moved.Target, "reason", missing)
+	m.setRoute(&moved)
 	return m.Store.Promote(ctx, &moved)
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,10 +27,10 @@ type Function struct {
 
 	Workload uint32        `json:"workload"`
 	Revision uint32        `json:"revision"`
-	Artifact string        `json:"artifact"` // NAME@sha256:...
-	Spec     api.Spec      `json:"spec"`     // with defaults and what the deploy overrode
-	Nodes    []string      `json:"nodes,omitempty"`
-	Target   api.Target    `json:"target"` // the one of Spec.Targets that runs it, on every node
+	Artifact string        `json:"artifact"`        // NAME@sha256:...
+	Spec     api.Spec      `json:"spec"`            // with defaults and what the deploy overrode
+	Nodes    []string      `json:"nodes,omitempty"` // that run it
+	Target   api.Target    `json:"target"`          // the one of Spec.Targets that runs it, on every node
 	Refused  []api.Refusal `json:"refused,omitempty"`
 	Later    string        `json:"later,omitempty"` // what became of a later revision, which does not serve
 
@@ -193,12 +194,12 @@ func promote(tx concurrency.STM, f *Function) error {
 	return errors.Join(put(tx, functionDir+f.Key(), f), place(tx, f, before.Nodes))
 }
 
-// Abandon forgets candidates, and has their nodes see to it that what is wanted runs as before. The workload ID of a name that serves
-// nothing else starts draining. Later is for Function.Later of the others; "" leaves it as it is.
-func (s *Store) Abandon(ctx context.Context, later string, cs ...*Function) error {
+// Abandon forgets candidates, and has their nodes run what is wanted as before. The workload ID of a name that serves nothing else starts
+// draining. Another name keeps what its candidate has as Later.
+func (s *Store) Abandon(ctx context.Context, cs ...*Function) error {
 	return s.update(ctx, func(tx concurrency.STM) error {
 		for _, c := range cs {
-			if err := abandon(tx, c, later); err != nil {
+			if err := abandon(tx, c); err != nil {
 				return fmt.Errorf("abandon %s: %w", c.Key(), err)
 			}
 		}
@@ -206,7 +207,7 @@ func (s *Store) Abandon(ctx context.Context, later string, cs ...*Function) erro
 	})
 }
 
-func abandon(tx concurrency.STM, c *Function, later string) error {
+func abandon(tx concurrency.STM, c *Function) error {
 	var now Function
 	if ok, err := get(tx, candidateDir+c.Key(), &now); err != nil || !ok || now.Revision != c.Revision {
 		return err
@@ -219,9 +220,7 @@ func abandon(tx concurrency.STM, c *Function, later string) error {
 		drain(tx, c.Workload)
 		return place(tx, &Function{Workload: c.Workload}, now.Nodes)
 	}
-	if later != "" {
-		f.Later = later
-	}
+	f.Later = cmp.Or(c.Later, f.Later)
 	return errors.Join(put(tx, functionDir+f.Key(), &f), place(tx, &f, now.Nodes))
 }
 

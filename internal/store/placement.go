@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
@@ -40,7 +39,6 @@ type Status struct {
 	State    api.State  `json:"state"` // "" until the node has said anything
 	Reason   string     `json:"reason,omitempty"`
 	Seen     int64      `json:"seen"` // Assignment.Changed of what it answers
-	Updated  time.Time  `json:"updated"`
 }
 
 // Assignment is all that the store has about one workload on one node.
@@ -52,7 +50,7 @@ type Assignment struct {
 	Changed  int64      // the revision of the store that changed Wanted or Tried last
 }
 
-// Answered tells whether the node has seen to it as it is now.
+// Answered tells whether Status is about Wanted and Tried as they are now.
 func (a *Assignment) Answered() bool {
 	if a.Wanted == nil && a.Tried == nil {
 		return a.Status == nil
@@ -109,10 +107,20 @@ func displace(tx concurrency.STM, node string, workload uint32) error {
 
 // Try has the nodes of candidates run each on its target, in place of where they tried it before.
 func (s *Store) Try(ctx context.Context, cs ...*Function) error {
+	return s.tryAll(ctx, candidateDir, cs)
+}
+
+// Move makes a function that is wanted a candidate of the same revision, for another target.
+func (s *Store) Move(ctx context.Context, f *Function) error {
+	return s.tryAll(ctx, functionDir, []*Function{f})
+}
+
+// tryAll has nodes try functions that are in a directory.
+func (s *Store) tryAll(ctx context.Context, dir string, cs []*Function) error {
 	return s.update(ctx, func(tx concurrency.STM) error {
 		for _, c := range cs {
 			var now Function
-			if ok, err := get(tx, candidateDir+c.Key(), &now); err != nil {
+			if ok, err := get(tx, dir+c.Key(), &now); err != nil {
 				return err
 			} else if !ok || !now.is(c) {
 				return fmt.Errorf("try %s: %w", c.Key(), ErrSuperseded)
@@ -122,19 +130,6 @@ func (s *Store) Try(ctx context.Context, cs ...*Function) error {
 			}
 		}
 		return nil
-	})
-}
-
-// Move makes a function that is wanted a candidate of the same revision, for another target.
-func (s *Store) Move(ctx context.Context, f *Function) error {
-	return s.update(ctx, func(tx concurrency.STM) error {
-		var now Function
-		if ok, err := get(tx, functionDir+f.Key(), &now); err != nil {
-			return err
-		} else if !ok || !now.is(f) {
-			return fmt.Errorf("move %s: %w", f.Key(), ErrSuperseded)
-		}
-		return errors.Join(put(tx, candidateDir+f.Key(), f), try(tx, f))
 	})
 }
 
@@ -259,7 +254,6 @@ func (s *Store) assignments(ctx context.Context, dir string, statuses clientv3.O
 
 // Report records what a node says of a workload, unless the store has nothing of it any more.
 func (s *Store) Report(ctx context.Context, node string, st Status) error {
-	st.Updated = time.Now().UTC()
 	key := statusKey(node, st.Workload)
 	err := s.update(ctx, func(tx concurrency.STM) error {
 		if tx.Get(key) == "" {

@@ -66,7 +66,7 @@ func TestDeployReplaceRemove(t *testing.T) {
 	if wanted, err := s.Get(ctx, "default", "web"); err != nil || wanted.Revision != 1 {
 		t.Fatalf("with a candidate, %+v (%v) is wanted, not revision 1", wanted, err)
 	}
-	if err := s.Abandon(ctx, "", candidate); err != nil {
+	if err := s.Abandon(ctx, candidate); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Promote(ctx, candidate); !errors.Is(err, ErrSuperseded) {
@@ -126,7 +126,7 @@ func TestAbandonedFirstDeployDrains(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Abandon(ctx, "", c); err != nil {
+	if err := s.Abandon(ctx, c); err != nil {
 		t.Fatal(err)
 	}
 	if ids, err := s.Draining(ctx); err != nil || len(ids) != 1 || ids[0] != c.Workload {

@@ -31,19 +31,20 @@ func (s *Store) Watch(ctx context.Context, node string, after int64, changed fun
 			}
 		}
 		return changed(indexes)
-	}, clientv3.WithPrefix())
+	})
 }
 
-// watch calls seen with the keys of each batch of changes below a key after a revision, 0 for now, until that is an error. (The watcher of clientv3/namespace would cut
-// the prefix off in place, of events that all watchers of an embedded etcd share.)
-func (s *Store) watch(ctx context.Context, key string, after int64, seen func(keys []string) error, opts ...clientv3.OpOption) error {
-	// Without a leader etcd tells nothing, and no change is missed for certain only by listing.
+// watch calls seen with the keys of each batch of changes below a directory after a revision, 0 for now, until that is an error. (The watcher
+// of clientv3/namespace would cut the prefix off in place, of events that all watchers of an embedded etcd share.)
+func (s *Store) watch(ctx context.Context, dir string, after int64, seen func(keys []string) error, opts ...clientv3.OpOption) error {
+	// A member that lost its leader would be silent for as long as that lasts. Now it ends the watch.
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer cancel()
+	opts = append(opts, clientv3.WithPrefix())
 	if after > 0 {
 		opts = append(opts, clientv3.WithRev(after+1))
 	}
-	events := s.client.Watch(ctx, s.prefix+key, opts...)
+	events := s.client.Watch(ctx, s.prefix+dir, opts...)
 	for {
 		select {
 		case r, ok := <-events:
@@ -51,9 +52,9 @@ func (s *Store) watch(ctx context.Context, key string, after int64, seen func(ke
 			case ctx.Err() != nil:
 				return ctx.Err()
 			case !ok:
-				return fmt.Errorf("watch %s: the connection ended", key)
+				return fmt.Errorf("watch %s: the connection ended", dir)
 			case r.Err() != nil:
-				return fmt.Errorf("watch %s: %w", key, r.Err())
+				return fmt.Errorf("watch %s: %w", dir, r.Err())
 			}
 			keys := make([]string, len(r.Events))
 			for i, e := range r.Events {
@@ -140,7 +141,7 @@ func (b *bell) start(s *Store) {
 		b.stop = stop
 		b.done.Go(func() {
 			for ctx.Err() == nil {
-				_ = s.watch(ctx, statusDir, 0, func([]string) error { b.ring(); return nil }, clientv3.WithPrefix(), clientv3.WithCreatedNotify())
+				_ = s.watch(ctx, statusDir, 0, func([]string) error { b.ring(); return nil }, clientv3.WithCreatedNotify())
 				select {
 				case <-time.After(bellPause):
 				case <-s.failed.done:
@@ -155,7 +156,7 @@ func (b *bell) start(s *Store) {
 const bellPause = 100 * time.Millisecond // before a watch that broke begins again, and rings for what it missed
 
 func (b *bell) close() {
-	b.once.Do(func() {})
+	b.once.Do(func() {}) // it does not start any more
 	if b.stop != nil {
 		b.stop()
 		b.done.Wait()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -31,10 +32,14 @@ func (w *Worker) Sync(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := w.bring(ctx, list, w.look); err != nil {
+	running, err := w.Running(ctx)
+	if err != nil {
 		return err
 	}
-	if err := w.removeStrays(ctx, list); err != nil {
+	if err := w.bring(ctx, list, running, w.look); err != nil {
+		return err
+	}
+	if err := w.removeStrays(ctx, list, running); err != nil {
 		return err
 	}
 	select {
@@ -45,8 +50,20 @@ func (w *Worker) Sync(ctx context.Context) error {
 	return nil
 }
 
-// Follow does what the store comes to place on the node, from the first Sync until ctx ends.
-func (w *Worker) Follow(ctx context.Context) {
+// Start has the worker do what the store comes to place on the node, from the first Sync until stop is called, which waits for what is
+// being done.
+func (w *Worker) Start(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var following sync.WaitGroup
+	following.Go(func() { w.followOn(ctx) })
+	return func() {
+		cancel()
+		following.Wait()
+	}
+}
+
+// followOn follows, and begins anew where that breaks.
+func (w *Worker) followOn(ctx context.Context) {
 	select {
 	case <-w.synced:
 	case <-ctx.Done():
@@ -102,7 +119,15 @@ func (w *Worker) answer(ctx context.Context, list []store.Assignment) error {
 		return err
 	}
 	defer w.unlock()
-	return w.bring(ctx, slices.DeleteFunc(list, func(a store.Assignment) bool { return a.Answered() }), w.try)
+	list = slices.DeleteFunc(list, func(a store.Assignment) bool { return a.Answered() })
+	if len(list) == 0 {
+		return nil
+	}
+	running, err := w.Running(ctx)
+	if err != nil {
+		return err
+	}
+	return w.bring(ctx, list, running, w.try)
 }
 
 // try makes candidates serve beside what is wanted, those of one program together.
@@ -155,18 +180,10 @@ func (w *Worker) keep(ctx context.Context, ps []*store.Placement, running backen
 	return failed, nil
 }
 
-// bring brings the node to a list of assignments, and reports. What a workload has as a candidate is done with that before anything that
-// serves is ended for it.
-func (w *Worker) bring(ctx context.Context, list []store.Assignment,
+// bring brings the node, where running runs, to a list of assignments, and reports. While a workload has a candidate, nothing of it ends.
+func (w *Worker) bring(ctx context.Context, list []store.Assignment, running backend.Running,
 	try func(context.Context, []*store.Placement, backend.Running) map[uint32]error,
 ) error {
-	if len(list) == 0 {
-		return nil
-	}
-	running, err := w.Running(ctx)
-	if err != nil {
-		return err
-	}
 	var tried, wanted []*store.Placement
 	for _, a := range list {
 		switch {
@@ -204,12 +221,8 @@ func (w *Worker) report(ctx context.Context, a *store.Assignment, p *store.Place
 	if failed != nil {
 		st.State, st.Reason = api.StateError, failed.Error()
 	}
-	if a.Answered() {
-		st.Updated = a.Status.Updated
-		st.Seen = a.Status.Seen
-		if st == *a.Status {
-			return nil
-		}
+	if a.Answered() && st == *a.Status {
+		return nil
 	}
 	return w.tell(ctx, st)
 }
@@ -244,11 +257,7 @@ func (w *Worker) remove(ctx context.Context, workload uint32, keep api.Target) e
 }
 
 // removeStrays ends what runs and is not placed here.
-func (w *Worker) removeStrays(ctx context.Context, list []store.Assignment) error {
-	running, err := w.Running(ctx)
-	if err != nil {
-		return err
-	}
+func (w *Worker) removeStrays(ctx context.Context, list []store.Assignment, running backend.Running) error {
 	placed := make(map[uint32]bool, len(list)) // bring has seen to these
 	for _, a := range list {
 		placed[a.Workload] = true

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"sync"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler/artifact"
 	"github.com/lambdanic/lambdanic/internal/backend"
@@ -21,11 +23,11 @@ type Artifacts interface {
 	Get(digest string) (*artifact.Artifact, error)
 }
 
-// Worker runs one node: Sync, and Follow from then on.
+// Worker runs one node: Sync, and what Start began from then on.
 type Worker struct {
 	cfg    Config
-	turn   chan struct{} // holds one token: the node is changed by one at a time
-	synced chan struct{} // closed by the first Sync
+	turn   *semaphore.Weighted // of 1: the node is changed by one at a time
+	synced chan struct{}       // closed by the first Sync
 
 	mu     sync.RWMutex
 	places []backend.Place
@@ -45,20 +47,18 @@ func New(cfg Config) *Worker {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Worker{cfg: cfg, turn: make(chan struct{}, 1), synced: make(chan struct{}), places: slices.Clone(cfg.Places)}
+	return &Worker{cfg: cfg, turn: semaphore.NewWeighted(1), synced: make(chan struct{}), places: slices.Clone(cfg.Places)}
 }
 
 // lock waits for its turn to change the node.
 func (w *Worker) lock(ctx context.Context) error {
-	select {
-	case w.turn <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("wait for another change of node %s to end: %w", w.cfg.Node, ctx.Err())
+	if err := w.turn.Acquire(ctx, 1); err != nil {
+		return fmt.Errorf("wait for another change of node %s to end: %w", w.cfg.Node, err)
 	}
+	return nil
 }
 
-func (w *Worker) unlock() { <-w.turn }
+func (w *Worker) unlock() { w.turn.Release(1) }
 
 // Node is the name of the node.
 func (w *Worker) Node() string { return w.cfg.Node }

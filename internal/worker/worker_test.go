@@ -117,13 +117,7 @@ func run(t *testing.T, w *Worker) {
 	if err := w.Sync(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	var following sync.WaitGroup
-	following.Go(func() { w.Follow(ctx) })
-	t.Cleanup(func() {
-		stop()
-		following.Wait()
-	})
+	t.Cleanup(w.Start(t.Context()))
 }
 
 func function(name string, t api.Target, nodes ...string) store.Function {
@@ -189,7 +183,7 @@ func TestFollow(t *testing.T) {
 	if s := await(t, b.Store, c); s[0].State != api.StateError || s[0].Reason != "no room" {
 		t.Errorf("a refused candidate is %+v", s)
 	}
-	if err := b.Abandon(t.Context(), "", c); err != nil {
+	if err := b.Abandon(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
 	if s := await(t, b.Store, c); s[0].State != api.StateReady || s[0].Revision != 2 {
@@ -245,7 +239,7 @@ func TestTwoNodes(t *testing.T) {
 	if s := await(t, b.Store, c); s[0].State != api.StateReady || s[1].Reason != "no room" {
 		t.Errorf("the nodes say %+v", s)
 	}
-	if err := b.Abandon(t.Context(), "", c); err != nil {
+	if err := b.Abandon(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
 	otherNIC.refuse = nil
