@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/lambdanic/lambdanic/api"
@@ -179,7 +180,7 @@ func (m *Manager) abandon(ctx context.Context, cs []*store.Function, why error) 
 	m.Step("deploy: refused")
 	for _, c := range cs {
 		m.Log.Warn("refused", "function", c.Key(), "revision", c.Revision, "because", why)
-		c.Later = fmt.Sprintf("revision %d was refused: %v", c.Revision, why)
+		c.Later = fmt.Sprintf("revision %d was refused: %s", c.Revision, strings.TrimPrefix(why.Error(), ErrRefused.Error()+": "))
 	}
 	if err := write(ctx, func(ctx context.Context) error { return m.Store.Abandon(ctx, cs...) }); err != nil {
 		m.unsettled = true

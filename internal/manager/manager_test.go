@@ -122,7 +122,7 @@ func TestRefusedDeployLeavesRunningRevision(t *testing.T) {
 	if err != nil || f.Revision != first.Revision || f.Image != first.Image || f.State != api.StateReady {
 		t.Fatalf("afterwards %+v (%v), want revision %d ready", f, err, first.Revision)
 	}
-	if !strings.Contains(f.Reason, "revision 2 was refused") {
+	if !strings.Contains(f.Reason, "revision 2 was refused: nic: does not verify") {
 		t.Errorf("reason %q does not tell of the refused deploy", f.Reason)
 	}
 	// Nor is that forgotten where taking it back needs mending, which records what it mended.
