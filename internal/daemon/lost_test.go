@@ -28,6 +28,12 @@ func TestVirtualNICComesBack(t *testing.T) {
 	if err := veth.Remove("lnic-" + p.Instance); err != nil {
 		t.Fatal(err)
 	}
+	// Until the daemon misses the interface, the program answers without it.
+	eventually(t, "the interface again", func() bool {
+		_, err := net.InterfaceByName("lnic-" + p.Instance)
+		return err == nil
+	})
+	eventually(t, "the function on it", func() bool { return describeWeb(t, p).State == api.StateReady })
 	eventually(t, "a gateway that reaches the lambda again", func() bool {
 		client := http.Client{Timeout: time.Second}
 		r, err := client.Get("http://" + c.node.Listen + "/function/web")
