@@ -16,6 +16,7 @@ import (
 	"github.com/lambdanic/lambdanic/client/roce"
 	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/internal/nic"
+	"github.com/lambdanic/lambdanic/internal/nic/module/rdma"
 )
 
 //go:embed sink
@@ -81,11 +82,12 @@ func ByRPC(n *nic.NIC, workload uint32) (*Sender, error) {
 // ByRDMA sends by one WRITE of a reliable connection, in packets of 1,024 bytes, and an event RPC.
 func ByRDMA(ctx context.Context, n *nic.NIC, workload uint32, icrc api.ICRC) (s *Sender, err error) {
 	const own, psn = 0x11, 0
-	region, err := n.RDMA().AddRegion(ctx, workload, api.RegionRequest{})
+	m := nic.ModuleOf[*rdma.Module](n)
+	region, err := m.AddRegion(ctx, workload, api.RegionRequest{})
 	if err != nil {
 		return nil, err
 	}
-	qp, err := n.RDMA().AddQueuePair(ctx, workload, api.QueuePairRequest{Peer: n.HostAddr(), PeerQPN: own, PSN: psn, ICRC: icrc})
+	qp, err := m.AddQueuePair(ctx, workload, api.QueuePairRequest{Peer: n.HostAddr(), PeerQPN: own, PSN: psn, ICRC: icrc})
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +111,7 @@ func ByRDMA(ctx context.Context, n *nic.NIC, workload uint32, icrc api.ICRC) (s 
 	}
 	s.close = func() error {
 		ctx := context.WithoutCancel(ctx)
-		return errors.Join(e.Close(), n.RDMA().RemoveQueuePair(ctx, workload, qp.QPN), n.RDMA().RemoveRegion(ctx, workload, region.RKey))
+		return errors.Join(e.Close(), m.RemoveQueuePair(ctx, workload, qp.QPN), m.RemoveRegion(ctx, workload, region.RKey))
 	}
 	return s, nil
 }

@@ -83,23 +83,6 @@ type Objects interface {
 	WriteObject(ctx context.Context, workload uint32, name string, value []byte) error
 }
 
-// RDMA is what a backend has into whose lambdas' memory peers write by RDMA (docs/rdma.md). Queue pairs and regions are a workload's, and
-// go with it.
-type RDMA interface {
-	AddRegion(ctx context.Context, workload uint32, c api.RegionRequest) (*api.Region, error)
-	Regions(ctx context.Context, workload uint32) ([]api.Region, error)
-	RemoveRegion(ctx context.Context, workload, key uint32) error
-	AddQueuePair(ctx context.Context, workload uint32, c api.QueuePairRequest) (*api.QueuePair, error)
-	QueuePairs(ctx context.Context, workload uint32) ([]api.QueuePair, error)
-	RemoveQueuePair(ctx context.Context, workload, qpn uint32) error
-}
-
-// ErrRDMA says that there cannot be such a region or queue pair, and ErrNoRDMA that there is none.
-var (
-	ErrRDMA   = errors.New("RDMA refused")
-	ErrNoRDMA = errors.New("no such")
-)
-
 // ErrNoObject says that a lambda has no object of that name, and ErrObjectSize that a value has not the object's size.
 var (
 	ErrNoObject   = errors.New("no such object")
@@ -109,18 +92,9 @@ var (
 // Stats are counters since the revision was loaded.
 type Stats = api.Stats
 
-// NICCounters are what one NIC program counted for all lambdas together. internal/metrics says what each means.
-type NICCounters struct {
-	Passed    uint64 `json:"passed"`
-	Unknown   uint64 `json:"unknown"`
-	Malformed uint64 `json:"malformed"`
-	Checksum  uint64 `json:"checksum"`
-	Busy      uint64 `json:"busy"`
-	Stray     uint64 `json:"stray"`
-	Forged    uint64 `json:"forged"`
-	Retries   uint64 `json:"retries"`
-	Timeouts  uint64 `json:"timeouts"`
-	Astray    uint64 `json:"astray"`
-	Copies    uint64 `json:"copies"`
-	Alien     uint64 `json:"alien"`
+// Counter is what one NIC program counted of something for all lambdas together.
+type Counter struct {
+	Name  string // in GET /metrics, between lambdanic_nic_ and _total
+	Help  string // a sentence that says what is counted
+	Value uint64
 }

@@ -66,7 +66,7 @@ func (d *Daemon) replace(t api.Target) backend.Replace {
 }
 
 // counters reads what each NIC counted for all lambdas together, by interface.
-func (d *Daemon) counters() (map[string]backend.NICCounters, error) {
+func (d *Daemon) counters() (map[string][]backend.Counter, error) {
 	for _, t := range d.targets {
 		if nics, ok := t.(*nics.Target); ok {
 			return nics.Counters()

@@ -35,8 +35,10 @@ type Manager interface {
 	Objects(ctx context.Context, namespace, name string) ([]api.Object, error)
 	ReadObject(ctx context.Context, namespace, name, object string) ([]byte, error)
 	WriteObject(ctx context.Context, namespace, name, object string, value []byte) error
-	// RDMA finds what has a function's regions and queue pairs, under its workload ID.
-	RDMA(namespace, name string) (backend.RDMA, uint32, error)
+	// The resources of a function (backend.Resource).
+	AddResource(ctx context.Context, namespace, name, path string, decode func(request any) error) (any, error)
+	ListResource(ctx context.Context, namespace, name, path string) (any, error)
+	RemoveResource(ctx context.Context, namespace, name, path string, number uint32) error
 }
 
 // Config holds what a gateway works with.
@@ -52,7 +54,7 @@ type Config struct {
 	// Logs gives what the daemon said. The channel is closed after the last, or when ctx ends.
 	Logs func(ctx context.Context, r logs.Request) <-chan logs.Message
 	// NICs reads the counters of every NIC, by interface. It is nil where there never is one.
-	NICs func() (map[string]backend.NICCounters, error)
+	NICs func() (map[string][]backend.Counter, error)
 	// Credentials guard /system/* and /metrics on Public.
 	Credentials Credentials
 	Log         *slog.Logger

@@ -9,13 +9,13 @@ import (
 	"github.com/lambdanic/lambdanic/internal/manager"
 )
 
-// where is the function and the object that a request is about.
-func where(r *http.Request) (namespace, name, object string) {
-	return r.URL.Query().Get("namespace"), r.PathValue("name"), r.PathValue("object")
+// where is the function that a request is about.
+func where(r *http.Request) (namespace, name string) {
+	return r.URL.Query().Get("namespace"), r.PathValue("name")
 }
 
 func (g *Gateway) objects(w http.ResponseWriter, r *http.Request) error {
-	namespace, name, _ := where(r)
+	namespace, name := where(r)
 	list, err := g.Manager.Objects(r.Context(), namespace, name)
 	if err != nil {
 		return err
@@ -24,8 +24,8 @@ func (g *Gateway) objects(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (g *Gateway) readObject(w http.ResponseWriter, r *http.Request) error {
-	namespace, name, object := where(r)
-	value, err := g.Manager.ReadObject(r.Context(), namespace, name, object)
+	namespace, name := where(r)
+	value, err := g.Manager.ReadObject(r.Context(), namespace, name, r.PathValue("object"))
 	if err != nil {
 		return err
 	}
@@ -39,8 +39,8 @@ func (g *Gateway) writeObject(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("%w: read the value: %w", manager.ErrInvalid, err)
 	}
-	namespace, name, object := where(r)
-	if err := g.Manager.WriteObject(r.Context(), namespace, name, object, value); err != nil {
+	namespace, name := where(r)
+	if err := g.Manager.WriteObject(r.Context(), namespace, name, r.PathValue("object"), value); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)

@@ -59,12 +59,9 @@ func (g *Gateway) system() http.Handler {
 	ours("GET /system/function/{name}/objects", g.objects)
 	ours("GET /system/function/{name}/objects/{object}", g.readObject)
 	ours("PUT /system/function/{name}/objects/{object}", g.writeObject)
-	ours("GET /system/function/{name}/rdma/regions", g.regions)
-	ours("POST /system/function/{name}/rdma/regions", g.addRegion)
-	ours("DELETE /system/function/{name}/rdma/regions/{number}", g.removeRegion)
-	ours("GET /system/function/{name}/rdma/queue-pairs", g.queuePairs)
-	ours("POST /system/function/{name}/rdma/queue-pairs", g.addQueuePair)
-	ours("DELETE /system/function/{name}/rdma/queue-pairs/{number}", g.removeQueuePair)
+	ours("GET /system/function/{name}/{resource...}", g.listResource)
+	ours("POST /system/function/{name}/{resource...}", g.addResource)
+	ours("DELETE /system/function/{name}/{resource...}", g.removeResource)
 	ours("GET /system/stats", g.stats)
 	ours("GET /system/node", g.node)
 	return sameSite(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -101,11 +98,11 @@ func (g *Gateway) statusOf(r *http.Request, err error) int {
 		return http.StatusInsufficientStorage
 	case errors.Is(err, errContentType):
 		return http.StatusUnsupportedMediaType
-	case errors.Is(err, manager.ErrInvalid), errors.Is(err, backend.ErrObjectSize), errors.Is(err, backend.ErrRDMA):
+	case errors.Is(err, manager.ErrInvalid), errors.Is(err, backend.ErrObjectSize), errors.Is(err, backend.ErrResource):
 		return http.StatusBadRequest
 	case errors.Is(err, manager.ErrBuild), errors.Is(err, manager.ErrRefused):
 		return http.StatusUnprocessableEntity
-	case errors.Is(err, store.ErrNotFound), errors.Is(err, backend.ErrNoObject), errors.Is(err, backend.ErrNoRDMA):
+	case errors.Is(err, store.ErrNotFound), errors.Is(err, backend.ErrNoObject), errors.Is(err, backend.ErrNoResource):
 		return http.StatusNotFound
 	case errors.Is(err, context.DeadlineExceeded):
 		return http.StatusGatewayTimeout

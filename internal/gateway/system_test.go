@@ -112,43 +112,50 @@ func (m *fakeManager) WriteObject(_ context.Context, _, _, object string, value 
 	return nil
 }
 
-func (m *fakeManager) RDMA(_, name string) (backend.RDMA, uint32, error) {
+func (m *fakeManager) AddResource(_ context.Context, _, name, path string, decode func(any) error) (any, error) {
 	if name != "echo" {
-		return nil, 0, store.ErrNotFound
+		return nil, store.ErrNotFound
 	}
-	return fakeRDMA{}, 7, nil
+	var q api.RegionRequest
+	if err := decode(&q); err != nil {
+		return nil, err
+	}
+	if path != "rdma/regions" || q.Length > 4096 {
+		return nil, backend.ErrResource
+	}
+	return &api.Region{RKey: 7, Length: uint32(q.Length)}, nil
 }
 
-type fakeRDMA struct{ backend.RDMA }
-
-func (fakeRDMA) AddRegion(_ context.Context, workload uint32, c api.RegionRequest) (*api.Region, error) {
-	if c.Length > 4096 {
-		return nil, backend.ErrRDMA
+func (m *fakeManager) ListResource(_ context.Context, _, name, path string) (any, error) {
+	if name != "echo" {
+		return nil, store.ErrNotFound
 	}
-	return &api.Region{RKey: workload, Length: uint32(c.Length)}, nil
+	return []string{path}, nil
 }
-func (fakeRDMA) Regions(context.Context, uint32) ([]api.Region, error) { return nil, nil }
-func (fakeRDMA) RemoveQueuePair(_ context.Context, _, qpn uint32) error {
-	if qpn != 0x401 {
-		return backend.ErrNoRDMA
+
+func (m *fakeManager) RemoveResource(_ context.Context, _, _, path string, number uint32) error {
+	if path != "rdma/queue-pairs" || number != 0x401 {
+		return backend.ErrNoResource
 	}
 	return nil
 }
 
-func TestRDMA(t *testing.T) {
+func TestResources(t *testing.T) {
 	h := newGateway(t).Private()
 	for _, c := range []struct {
 		method, path, body string
 		status             int
 		want               string
 	}{
-		{"GET", "/system/function/echo/rdma/regions", "", 200, "[]\n"},
+		{"GET", "/system/function/echo/rdma/regions", "", 200, `["rdma/regions"]` + "\n"},
 		{"GET", "/system/function/ecco/rdma/regions", "", 404, `{"error":"no such function"}` + "\n"},
 		{"POST", "/system/function/echo/rdma/regions", `{"length":"4KiB"}`, 201, `{"rkey":7,"address":0,"length":4096,"method":0,"revision":0,"runs":0}` + "\n"},
-		{"POST", "/system/function/echo/rdma/regions", `{"length":"8KiB"}`, 400, `{"error":"RDMA refused"}` + "\n"},
+		{"POST", "/system/function/echo/rdma/regions", `{"length":"8KiB"}`, 400, `{"error":"refused"}` + "\n"},
 		{"POST", "/system/function/echo/rdma/regions", `{"size":1}`, 400, `{"error":"invalid request: read the body: json: unknown field \"size\""}` + "\n"},
 		{"DELETE", "/system/function/echo/rdma/queue-pairs/0x401", "", 204, ""},
 		{"DELETE", "/system/function/echo/rdma/queue-pairs/5", "", 404, `{"error":"no such"}` + "\n"},
+		{"DELETE", "/system/function/echo/5", "", 404, `{"error":"no such"}` + "\n"},
+		{"DELETE", "/system/function/echo/rdma/queue-pairs/", "", 400, `{"error":"invalid request: \"\" is no number of 32 bits"}` + "\n"},
 		{"DELETE", "/system/function/echo/rdma/queue-pairs/five", "", 400, `{"error":"invalid request: \"five\" is no number of 32 bits"}` + "\n"},
 	} {
 		answer := do(t, h, c.method, c.path, c.body)

@@ -49,7 +49,7 @@ type Node interface {
 	// Available is no error where the node has that target.
 	Available(t api.Target) error
 	Objects(t api.Target) (backend.Objects, error)
-	RDMA(t api.Target) (backend.RDMA, error)
+	Resource(t api.Target, path string) (backend.Resource, error)
 }
 
 // Config holds what a manager works with.

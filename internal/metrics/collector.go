@@ -19,7 +19,6 @@ var (
 	buildInfo    = prometheus.NewDesc("lambdanic_build_info", "1, with what was built in the labels.", []string{"version", "commit"}, nil)
 
 	functionDescs = describeFunctions()
-	nicDescs      = describeNICs()
 )
 
 func describeFunctions() (descs []*prometheus.Desc) {
@@ -33,19 +32,12 @@ func describeFunctions() (descs []*prometheus.Desc) {
 	return descs
 }
 
-func describeNICs() (descs []*prometheus.Desc) {
-	for _, c := range nicCounters {
-		descs = append(descs, prometheus.NewDesc("lambdanic_nic_"+c.name+"_total", c.help, []string{"nic"}, nil))
-	}
-	return descs
-}
-
-// A collector reads its sources when it is asked.
+// A collector reads what there is of functions when it is asked.
 type collector struct{ Config }
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range append(append([]*prometheus.Desc{serviceCount, runSeconds, buildInfo}, functionDescs...), nicDescs...) {
+	for _, d := range append([]*prometheus.Desc{serviceCount, runSeconds, buildInfo}, functionDescs...) {
 		ch <- d
 	}
 }
@@ -60,9 +52,6 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	if err := c.functions(ctx, ch); err != nil {
 		ch <- prometheus.NewInvalidMetric(functionDescs[0], fmt.Errorf("read the functions' counters: %w", err))
-	}
-	if err := c.nics(ch); err != nil {
-		ch <- prometheus.NewInvalidMetric(nicDescs[0], err)
 	}
 }
 
@@ -110,17 +99,4 @@ func runTimes(s *api.Stats, labels ...string) prometheus.Metric {
 		buckets[float64(uint64(2)<<i-1)/1e9] = below
 	}
 	return prometheus.MustNewConstHistogram(runSeconds, below, float64(s.SampledNS)/1e9, buckets, labels...)
-}
-
-func (c *collector) nics(ch chan<- prometheus.Metric) error {
-	if c.NICs == nil {
-		return nil
-	}
-	all, err := c.NICs()
-	for name, counters := range all {
-		for i, counter := range nicCounters {
-			ch <- prometheus.MustNewConstMetric(nicDescs[i], prometheus.CounterValue, float64(counter.value(&counters)), name)
-		}
-	}
-	return err
 }

@@ -1,9 +1,6 @@
 package metrics
 
-import (
-	"github.com/lambdanic/lambdanic/api"
-	"github.com/lambdanic/lambdanic/internal/backend"
-)
+import "github.com/lambdanic/lambdanic/api"
 
 // A FunctionCounter is one of the counters of a function's running revision: what it is called, and what it counts. `lambdanic stats`,
 // GET /metrics and the documentation have it from here.
@@ -68,30 +65,3 @@ var FunctionCounters = []FunctionCounter{
 
 // RunTime says what is measured of runs: MEAN, P50 and P99 of `lambdanic stats`, and a histogram.
 const RunTime = "How long runs of the function took, of which every 64th is measured. Receiving, answering, and copying a message of mode assemble are not in it."
-
-// A nicCounter is one of the counters that a NIC has of its own.
-type nicCounter struct {
-	name, help string
-	value      func(*backend.NICCounters) uint64
-}
-
-var nicCounters = []nicCounter{
-	{"passed", "λ-RPC packets handed to the host.", func(c *backend.NICCounters) uint64 { return c.Passed }},
-	{"unknown", "Packets for no lambda that is here.", func(c *backend.NICCounters) uint64 { return c.Unknown }},
-	{"malformed", "Packets that contradict themselves.", func(c *backend.NICCounters) uint64 { return c.Malformed }},
-	{"checksum", "Packets with a wrong UDP checksum.", func(c *backend.NICCounters) uint64 { return c.Checksum }},
-	{
-		"busy", "Packets refused or dropped for want of a free message or call record, or of room to wait.",
-		func(c *backend.NICCounters) uint64 { return c.Busy },
-	},
-	{"stray", "Replies that no external call waits for.", func(c *backend.NICCounters) uint64 { return c.Stray }},
-	{"forged", "Replies to an external call that are not its server's.", func(c *backend.NICCounters) uint64 { return c.Forged }},
-	{"retries", "External calls that were sent again.", func(c *backend.NICCounters) uint64 { return c.Retries }},
-	{"timeouts", "External calls, and waits for the host, that expired.", func(c *backend.NICCounters) uint64 { return c.Timeouts }},
-	{"astray", "Packets of a match stage to where its spec lets it send none.", func(c *backend.NICCounters) uint64 { return c.Astray }},
-	{
-		"copies", "Packets that their clones left behind, as pacer was slow or they were long.",
-		func(c *backend.NICCounters) uint64 { return c.Copies },
-	},
-	{"alien", "RDMA packets from others than their queue pair's peer.", func(c *backend.NICCounters) uint64 { return c.Alien }},
-}

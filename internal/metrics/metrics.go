@@ -25,7 +25,7 @@ type Source interface {
 type Config struct {
 	Source Source
 	// NICs reads the counters of every NIC, by the name of its interface. It is nil where there never is one.
-	NICs    func() (map[string]backend.NICCounters, error)
+	NICs    func() (map[string][]backend.Counter, error)
 	Calls   *Calls
 	Version string
 	Commit  string // "" where it is not known
@@ -42,7 +42,7 @@ func Handler(cfg Config) http.Handler {
 func newRegistry(cfg Config) *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), cfg.Calls, &collector{cfg},
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), cfg.Calls, &collector{cfg}, nicCollector{cfg},
 	)
 	return r
 }

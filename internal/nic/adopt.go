@@ -126,7 +126,7 @@ func (n *NIC) adoptSlot(slot uint32) (*revision, error) {
 	}
 	n.loaded[slot] = r
 	n.slots.Mark(slot, 1, true)
-	for _, m := range n.modules.all {
+	for _, m := range n.modules {
 		m.Adopt(&r.Revision)
 	}
 	return r, nil

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -154,14 +155,15 @@ func (c *kvConn) expectError(id uint64, code api.Code) api.Header {
 	return h
 }
 
-// counters reads the NIC's counters, which must be there.
-func counters(t testing.TB, n *NIC) Counters {
+// counted is the NIC's counter of that name, which must be there.
+func counted(t testing.TB, n *NIC, name string) uint64 {
 	t.Helper()
-	c, err := n.Counters()
-	if err != nil {
-		t.Fatal(err)
+	all, err := n.Counters()
+	i := slices.IndexFunc(all, func(c backend.Counter) bool { return c.Name == name })
+	if err != nil || i < 0 {
+		t.Fatalf("the NIC has no counter %s: %v", name, err)
 	}
-	return c
+	return all[i].Value
 }
 
 // fakeService is a UDP socket where kv_client expects memcached.

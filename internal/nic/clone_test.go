@@ -114,8 +114,8 @@ func testTwins(t *testing.T, mode Mode) {
 			}
 		}
 	}
-	if got := counters(t, n); got.Copies != 0 || got.Astray != 0 {
-		t.Errorf("counted %+v", got)
+	if copies, astray := counted(t, n, "copies"), counted(t, n, "astray"); copies != 0 || astray != 0 {
+		t.Errorf("counted %d copies and %d astray", copies, astray)
 	}
 	eventually(t, "all replies are counted", func() bool { return stageStats(t, n).Replies == 5*rounds })
 }
@@ -251,7 +251,7 @@ func TestTwinsWithoutPacer(t *testing.T) {
 			t.Fatalf("verdict %s", verdict)
 		}
 	}
-	lost := counters(t, n).Copies
+	lost := counted(t, n, "copies")
 	if lost == 0 || lost > sent-1000 {
 		t.Errorf("%d copies of %d lost", lost, sent)
 	}

@@ -141,7 +141,7 @@ func (n *NIC) Prepare(ctx context.Context, d backend.Deployment) (backend.Prepar
 		return nil, fmt.Errorf("%s: %w", p.what, err)
 	}
 	p.next = []succession{{r, old}}
-	for _, m := range n.modules.all {
+	for _, m := range n.modules {
 		if err := m.Prepare(ctx, change(&d, nil, r, old)); err != nil {
 			return nil, errors.Join(fmt.Errorf("%s: %w", p.what, err), p.drop())
 		}
@@ -285,7 +285,7 @@ func (n *NIC) share(object *ebpf.CollectionSpec, replace map[string]*ebpf.Map) {
 	if object.Maps[compiler.SharedMap] != nil { // a match stage has none: it works on the packet alone
 		replace[compiler.SharedMap] = n.prog.LnRequests
 	}
-	for _, m := range n.modules.all {
+	for _, m := range n.modules {
 		maps.Copy(replace, m.Shared(object))
 	}
 }
@@ -300,7 +300,7 @@ func (n *NIC) takeSlot(d *backend.Deployment, object *ebpf.CollectionSpec, r, ol
 	if old != nil {
 		r.Record.Prev = old.Slot
 	}
-	for _, m := range n.modules.all {
+	for _, m := range n.modules {
 		if err := m.Take(change(d, object, r, old)); err != nil {
 			return err
 		}

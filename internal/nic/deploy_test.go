@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/nic/module/rdma"
 )
 
 // While the kernel verifies a revision, and until it serves, whoever uses what serves waits for nothing.
@@ -25,12 +26,15 @@ func TestNobodyWaitsForADeploy(t *testing.T) {
 			}
 			return nil
 		},
-		"status":      func() error { _, err := n.Status(t.Context()); return err },
-		"counters":    func() error { _, err := n.Counters(); return err },
-		"objects":     func() error { _, err := n.Objects(t.Context(), d.Workload); return err },
-		"region":      func() error { _, err := n.RDMA().AddRegion(t.Context(), d.Workload, api.RegionRequest{}); return err },
-		"regions":     func() error { _, err := n.RDMA().Regions(t.Context(), d.Workload); return err },
-		"queue pairs": func() error { _, err := n.RDMA().QueuePairs(t.Context(), d.Workload); return err },
+		"status":   func() error { _, err := n.Status(t.Context()); return err },
+		"counters": func() error { _, err := n.Counters(); return err },
+		"objects":  func() error { _, err := n.Objects(t.Context(), d.Workload); return err },
+		"region": func() error {
+			_, err := ModuleOf[*rdma.Module](n).AddRegion(t.Context(), d.Workload, api.RegionRequest{})
+			return err
+		},
+		"regions":     func() error { _, err := ModuleOf[*rdma.Module](n).Regions(t.Context(), d.Workload); return err },
+		"queue pairs": func() error { _, err := ModuleOf[*rdma.Module](n).QueuePairs(t.Context(), d.Workload); return err },
 	}
 	for what, use := range uses {
 		done := make(chan error, 1)

@@ -22,7 +22,7 @@ const (
 // peer's from now on.
 func (n *NIC) drain(r *revision) {
 	n.mu.Lock()
-	for _, m := range n.modules.all {
+	for _, m := range n.modules {
 		m.Superseded(&r.Revision)
 	}
 	n.mu.Unlock()
@@ -67,7 +67,7 @@ func (n *NIC) needed(r *revision, age time.Duration) (bool, error) {
 	if age > time.Duration(r.Record.MessageTimeoutMs)*time.Millisecond+drainGrace && age > n.cfg.drainLimit {
 		return false, nil
 	}
-	for _, m := range n.modules.all {
+	for _, m := range n.modules {
 		if needed, err := m.Needed(&r.Revision); needed || err != nil {
 			return needed, err
 		}
@@ -96,7 +96,7 @@ func (n *NIC) unload(r *revision) error {
 			}
 		}
 	}
-	for _, m := range n.modules.all {
+	for _, m := range n.modules {
 		m.Free(&r.Revision)
 	}
 	return errors.Join(append(errs, r.close())...)

@@ -37,8 +37,8 @@ func TestFloodOfFirstPackets(t *testing.T) {
 			busy++
 		}
 	}
-	if busy < 2900 || counters(t, n).Busy != uint64(busy) {
-		t.Errorf("%d of the flood were refused, %d counted", busy, counters(t, n).Busy)
+	if busy < 2900 || counted(t, n, "busy") != uint64(busy) {
+		t.Errorf("%d of the flood were refused, %d counted", busy, counted(t, n, "busy"))
 	}
 	start("nobody")
 	for i, b := range all {

@@ -292,7 +292,7 @@ func TestRandomDeployments(t *testing.T) {
 	c := testConfig(t)
 	c.Slots = 24
 	n := open(t, c)
-	moduleOf[*messages.Module](n).Buckets, moduleOf[*calls.Module](n).Servers = module.NewRanges(0, 10), module.NewRanges(0, 3)
+	ModuleOf[*messages.Module](n).Buckets, ModuleOf[*calls.Module](n).Servers = module.NewRanges(0, 10), module.NewRanges(0, 3)
 	r := seed.Rand(t)
 	// Messages expire soon, so that revisions drain soon.
 	soon := strings.NewReplacer("timeout: 1m", "timeout: 5s")

@@ -202,7 +202,7 @@ type used struct{ slots, buckets, services int }
 func usage(n *NIC) used {
 	n.changing.Lock()
 	defer n.changing.Unlock()
-	return used{n.slots.Used(), moduleOf[*messages.Module](n).Buckets.Used(), moduleOf[*calls.Module](n).Servers.Used()}
+	return used{n.slots.Used(), ModuleOf[*messages.Module](n).Buckets.Used(), ModuleOf[*calls.Module](n).Servers.Used()}
 }
 
 // eventually polls until f holds.
@@ -241,14 +241,4 @@ func pinnedMap(t testing.TB, n *NIC, name string) *ebpf.Map {
 	}
 	t.Cleanup(func() { _ = m.Close() })
 	return m
-}
-
-// moduleOf is the NIC's module of one kind.
-func moduleOf[M module.Module](n *NIC) (found M) {
-	for _, m := range n.modules.all {
-		if m, ok := m.(M); ok {
-			found = m
-		}
-	}
-	return found
 }

@@ -3,6 +3,7 @@ package nic
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"github.com/lambdanic/lambdanic/internal/nic/module"
+	"github.com/lambdanic/lambdanic/internal/nic/program"
 )
 
 // idle is all that a module has to be: a type that embeds Base. A NIC with it, and one line for it in newModules, is as one without.
@@ -124,4 +126,27 @@ func TestModuleLife(t *testing.T) {
 		t.Fatal(err)
 	}
 	want("down", "down")
+}
+
+// Each of the NIC program's counters is declared once, and docs/operations.md has its row.
+func TestCounters(t *testing.T) {
+	docs, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	declared := map[program.RootLnCounter]string{}
+	for _, c := range newModules(Config{}).counters() {
+		if other, ok := declared[c.Index]; ok {
+			t.Errorf("%s and %s are one counter", other, c.Name)
+		}
+		declared[c.Index] = c.Name
+		if row := fmt.Sprintf("\n| `lambdanic_nic_%s_total` | %s |\n", c.Name, c.Help); !strings.Contains(string(docs), row) {
+			t.Errorf("docs/operations.md lacks %q", row)
+		}
+	}
+	for i := range program.RootLnCounterLN_COUNT_MAX {
+		if declared[i] == "" {
+			t.Errorf("nobody declares counter %d (enum ln_counter of bpf/layout.h)", i)
+		}
+	}
 }

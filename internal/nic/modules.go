@@ -18,33 +18,42 @@ import (
 	"github.com/lambdanic/lambdanic/internal/nic/program"
 )
 
-// modules are a NIC's, in the order in which they are called. What the NIC does with one in particular, it does by its field.
-type modules struct {
-	all []module.Module
-
-	rdma *rdma.Module
-}
+// modules are a NIC's, in the order in which they are called.
+type modules []module.Module
 
 func newModules(c Config) modules {
-	m := modules{rdma: &rdma.Module{}}
-	m.all = append([]module.Module{
+	return append(modules{
 		&messages.Module{},
 		&once.Module{},
 		&calls.Module{},
 		&stage.Module{},
-		m.rdma,
+		&rdma.Module{},
 		&card.Module{Stand: c.card},
 		&pacer.Module{Binary: c.PacerBinary},
 	}, c.more...)
-	return m
 }
 
-// RDMA has the queue pairs and regions of the NIC's lambdas.
-func (n *NIC) RDMA() backend.RDMA { return n.modules.rdma }
+// ModuleOf finds the module of one kind.
+func ModuleOf[M module.Module](n *NIC) (found M) {
+	for _, m := range n.modules {
+		if m, ok := m.(M); ok {
+			found = m
+		}
+	}
+	return found
+}
+
+// Resources are what the NIC's lambdas have.
+func (n *NIC) Resources() (list []backend.Resource) {
+	for _, m := range n.modules {
+		list = append(list, m.Resources()...)
+	}
+	return list
+}
 
 // halves are what of the modules runs in the kernel.
 func (m modules) halves() (list []*program.Half) {
-	for _, one := range m.all {
+	for _, one := range m {
 		if h := one.Half(); h != nil {
 			list = append(list, h)
 		}
@@ -55,7 +64,7 @@ func (m modules) halves() (list []*program.Half) {
 // each calls f with all modules, and returns what went wrong with any.
 func (m modules) each(f func(module.Module) error) error {
 	var errs []error
-	for _, one := range m.all {
+	for _, one := range m {
 		errs = append(errs, f(one))
 	}
 	return errors.Join(errs...)
@@ -63,7 +72,7 @@ func (m modules) each(f func(module.Module) error) error {
 
 // open has the modules take up a NIC program.
 func (n *NIC) open() error {
-	for _, m := range n.modules.all {
+	for _, m := range n.modules {
 		var half *ebpf.Collection
 		if h := m.Half(); h != nil {
 			half = n.prog.Half(h.Name)

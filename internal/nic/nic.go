@@ -239,7 +239,7 @@ func newNIC(c Config, rec *record, m modules, prog *program.Program) (_ *NIC, er
 
 // start begins what goes on by itself while the NIC is open.
 func (n *NIC) start() {
-	for _, m := range n.modules.all {
+	for _, m := range n.modules {
 		m.Start()
 	}
 	n.keepAddresses()

@@ -55,7 +55,7 @@ func newWirePeer(t testing.TB, n *NIC, workload uint32, c api.QueuePairRequest) 
 	t.Helper()
 	p := &wirePeer{t: t, n: n, psn: c.PSN}
 	var err error
-	if p.region, err = n.RDMA().AddRegion(t.Context(), workload, api.RegionRequest{}); err != nil {
+	if p.region, err = ModuleOf[*rdma.Module](n).AddRegion(t.Context(), workload, api.RegionRequest{}); err != nil {
 		t.Fatal(err)
 	}
 	if !c.Peer.IsValid() {
@@ -63,7 +63,7 @@ func newWirePeer(t testing.TB, n *NIC, workload uint32, c api.QueuePairRequest) 
 	}
 	p.ipv6 = c.Peer.Is6()
 	c.PeerQPN, c.Receive = ownQPN, p.region.RKey
-	if p.qp, err = n.RDMA().AddQueuePair(t.Context(), workload, c); err != nil {
+	if p.qp, err = ModuleOf[*rdma.Module](n).AddQueuePair(t.Context(), workload, c); err != nil {
 		t.Fatal(err)
 	}
 	return p
@@ -263,7 +263,7 @@ func TestRDMAWrite(t *testing.T) {
 				p.vlan = []uint16{5, 6}
 			}
 			defer func() {
-				if err := n.RDMA().RemoveRegion(t.Context(), rdmaWorkload, p.region.RKey); err != nil {
+				if err := ModuleOf[*rdma.Module](n).RemoveRegion(t.Context(), rdmaWorkload, p.region.RKey); err != nil {
 					t.Error(err)
 				}
 			}()
@@ -450,14 +450,14 @@ func TestRDMARefusals(t *testing.T) {
 					t.Errorf("packet %d: %s, want %s", i, got, want)
 				}
 			}
-			list, err := n.RDMA().QueuePairs(t.Context(), rdmaWorkload)
+			list, err := ModuleOf[*rdma.Module](n).QueuePairs(t.Context(), rdmaWorkload)
 			if err != nil || len(list) != 1 || list[0].Broken != c.broken {
 				t.Errorf("queue pairs %+v, %v: want one, broken: %t", list, err, c.broken)
 			}
-			if regions, err := n.RDMA().Regions(t.Context(), rdmaWorkload); err != nil || len(regions) != 1 || regions[0].Runs != 0 {
+			if regions, err := ModuleOf[*rdma.Module](n).Regions(t.Context(), rdmaWorkload); err != nil || len(regions) != 1 || regions[0].Runs != 0 {
 				t.Errorf("regions %+v, %v: the lambda ran", regions, err)
 			}
-			if err := errors.Join(n.RDMA().RemoveRegion(t.Context(), rdmaWorkload, p.region.RKey), n.RDMA().RemoveQueuePair(t.Context(), rdmaWorkload, p.qp.QPN)); err != nil {
+			if err := errors.Join(ModuleOf[*rdma.Module](n).RemoveRegion(t.Context(), rdmaWorkload, p.region.RKey), ModuleOf[*rdma.Module](n).RemoveQueuePair(t.Context(), rdmaWorkload, p.qp.QPN)); err != nil {
 				t.Error(err)
 			}
 			if got := p.next(write(roce.OpWriteOnly, 0, 4, 4)); got != "pass" {
@@ -520,7 +520,7 @@ func TestRDMABadPackets(t *testing.T) {
 		t.Errorf("another's address: %s", got)
 	}
 	packets.ClientIP4 = client
-	if regions, err := n.RDMA().Regions(t.Context(), rdmaWorkload); err != nil || regions[0].Runs != 0 {
+	if regions, err := ModuleOf[*rdma.Module](n).Regions(t.Context(), rdmaWorkload); err != nil || regions[0].Runs != 0 {
 		t.Errorf("the lambda ran: %+v, %v", regions, err)
 	}
 	p.want("in the end", p.next(good), roce.SyndromeAck, 0)
@@ -562,7 +562,7 @@ func TestRDMAOrder(t *testing.T) {
 	if got := p.reply(); !bytes.Equal(got, reversed(data)) {
 		t.Error("the lambda answers something else")
 	}
-	if regions, err := n.RDMA().Regions(t.Context(), rdmaWorkload); err != nil || regions[0].Runs != 1 {
+	if regions, err := ModuleOf[*rdma.Module](n).Regions(t.Context(), rdmaWorkload); err != nil || regions[0].Runs != 1 {
 		t.Errorf("%+v, %v: the lambda is to have run once", regions, err)
 	}
 }
@@ -649,7 +649,7 @@ func TestRDMAStream(t *testing.T) {
 	deploy(t, n, probe(t, rdmaWorkload, 1, spec))
 	p := newWirePeer(t, n, rdmaWorkload, api.QueuePairRequest{MTU: 256})
 	var err error
-	if p.region, err = n.RDMA().AddRegion(t.Context(), rdmaWorkload, api.RegionRequest{Method: methodTake}); err != nil {
+	if p.region, err = ModuleOf[*rdma.Module](n).AddRegion(t.Context(), rdmaWorkload, api.RegionRequest{Method: methodTake}); err != nil {
 		t.Fatal(err)
 	}
 	stale := func(what string) {
@@ -727,7 +727,7 @@ func TestRDMALife(t *testing.T) {
 	deploy(t, n, d)
 	p := newWirePeer(t, n, rdmaWorkload, api.QueuePairRequest{MTU: 256})
 	q := newWirePeer(t, n, rdmaWorkload, api.QueuePairRequest{MTU: 256})
-	if _, err := n.RDMA().AddRegion(t.Context(), rdmaWorkload, api.RegionRequest{}); !errors.Is(err, backend.ErrRDMA) {
+	if _, err := ModuleOf[*rdma.Module](n).AddRegion(t.Context(), rdmaWorkload, api.RegionRequest{}); !errors.Is(err, backend.ErrResource) {
 		t.Errorf("a third region: %v", err)
 	}
 	data := randomBytes(256)
@@ -747,10 +747,10 @@ func TestRDMALife(t *testing.T) {
 	next.Revision = 2
 	deploy(t, n, next)
 	q.want("the rest, after a deployment", q.next(q.write(roce.OpWriteLast, 0, 512, data)), roce.SyndromeAccess, 1)
-	if regions, err := n.RDMA().Regions(t.Context(), rdmaWorkload); err != nil || len(regions) != 0 {
+	if regions, err := ModuleOf[*rdma.Module](n).Regions(t.Context(), rdmaWorkload); err != nil || len(regions) != 0 {
 		t.Errorf("regions of the revision before: %v, %v", regions, err)
 	}
-	if list, err := n.RDMA().QueuePairs(t.Context(), rdmaWorkload); err != nil || len(list) != 2 {
+	if list, err := ModuleOf[*rdma.Module](n).QueuePairs(t.Context(), rdmaWorkload); err != nil || len(list) != 2 {
 		t.Errorf("queue pairs: %+v, %v", list, err)
 	}
 	if err := n.Remove(t.Context(), rdmaWorkload); err != nil {
@@ -759,7 +759,7 @@ func TestRDMALife(t *testing.T) {
 	if got := p.next(p.write(roce.OpWriteOnly, 0, 4, data[:4])); got != "pass" {
 		t.Errorf("after the lambda's end: %s", got)
 	}
-	if _, err := n.RDMA().AddQueuePair(t.Context(), rdmaWorkload, api.QueuePairRequest{}); !errors.Is(err, backend.ErrNoRDMA) {
+	if _, err := ModuleOf[*rdma.Module](n).AddQueuePair(t.Context(), rdmaWorkload, api.QueuePairRequest{}); !errors.Is(err, backend.ErrNoResource) {
 		t.Errorf("a queue pair of no lambda: %v", err)
 	}
 }
@@ -773,16 +773,16 @@ func TestRDMARequests(t *testing.T) {
 		"no peer": {}, "group": {Peer: netip.MustParseAddr("224.0.0.1")}, "zone": {Peer: netip.MustParseAddr("fe80::1%lo")},
 		"qpn": {Peer: peer, PeerQPN: 1 << 24}, "psn": {Peer: peer, PSN: 1 << 24}, "receive": {Peer: peer, Receive: 5},
 	} {
-		if _, err := n.RDMA().AddQueuePair(t.Context(), rdmaWorkload, c); !errors.Is(err, backend.ErrRDMA) {
+		if _, err := ModuleOf[*rdma.Module](n).AddQueuePair(t.Context(), rdmaWorkload, c); !errors.Is(err, backend.ErrResource) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if _, err := n.RDMA().AddRegion(t.Context(), rdmaWorkload, api.RegionRequest{Length: 4097}); !errors.Is(err, backend.ErrRDMA) {
+	if _, err := ModuleOf[*rdma.Module](n).AddRegion(t.Context(), rdmaWorkload, api.RegionRequest{Length: 4097}); !errors.Is(err, backend.ErrResource) {
 		t.Errorf("too long a region: %v", err)
 	}
 	numbers := map[uint32]bool{}
 	for i := range rdma.MaxQueuePairs + 1 {
-		q, err := n.RDMA().AddQueuePair(t.Context(), rdmaWorkload, api.QueuePairRequest{Peer: peer})
+		q, err := ModuleOf[*rdma.Module](n).AddQueuePair(t.Context(), rdmaWorkload, api.QueuePairRequest{Peer: peer})
 		if full := i == rdma.MaxQueuePairs; (err != nil) != full {
 			t.Fatalf("queue pair %d: %v", i, err)
 		} else if !full {
@@ -790,11 +790,11 @@ func TestRDMARequests(t *testing.T) {
 		}
 	}
 	for qpn := range numbers {
-		if err := n.RDMA().RemoveQueuePair(t.Context(), rdmaWorkload, qpn); err != nil {
+		if err := ModuleOf[*rdma.Module](n).RemoveQueuePair(t.Context(), rdmaWorkload, qpn); err != nil {
 			t.Error(err)
 		}
 	}
-	if q, err := n.RDMA().AddQueuePair(t.Context(), rdmaWorkload, api.QueuePairRequest{Peer: peer}); err != nil || numbers[q.QPN] {
+	if q, err := ModuleOf[*rdma.Module](n).AddQueuePair(t.Context(), rdmaWorkload, api.QueuePairRequest{Peer: peer}); err != nil || numbers[q.QPN] {
 		t.Errorf("a number comes again: %+v, %v", q, err)
 	}
 }
@@ -814,10 +814,10 @@ func TestRDMAOtherLambda(t *testing.T) {
 	if h, _ := p.ask(api.TypeRequest, 1, 0, 4, 0, 0); h.Type != api.TypeError || api.Code(h.Code) != api.CodeStale {
 		t.Errorf("λ-RPC: %+v", h)
 	}
-	if err := n.RDMA().RemoveRegion(t.Context(), rdmaWorkload, q.region.RKey); !errors.Is(err, backend.ErrNoRDMA) {
+	if err := ModuleOf[*rdma.Module](n).RemoveRegion(t.Context(), rdmaWorkload, q.region.RKey); !errors.Is(err, backend.ErrNoResource) {
 		t.Errorf("revoked another's region: %v", err)
 	}
-	if regions, err := n.RDMA().Regions(t.Context(), other.Workload); err != nil || len(regions) != 1 || regions[0].Runs != 0 || own.RKey == regions[0].RKey {
+	if regions, err := ModuleOf[*rdma.Module](n).Regions(t.Context(), other.Workload); err != nil || len(regions) != 1 || regions[0].Runs != 0 || own.RKey == regions[0].RKey {
 		t.Errorf("%+v, %v", regions, err)
 	}
 	q.want("its own peer's WRITE", q.next(q.write(roce.OpWriteOnly, 0, 4, []byte("abcd"))), roce.SyndromeAck, 0)

@@ -10,6 +10,7 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/api/roce"
 	roceclient "github.com/lambdanic/lambdanic/client/roce"
+	"github.com/lambdanic/lambdanic/internal/nic/module/rdma"
 	"github.com/lambdanic/lambdanic/test/impair"
 )
 
@@ -25,12 +26,12 @@ func newRDMAClient(t *testing.T, n *NIC, workload uint32, c api.QueuePairRequest
 	if !c.Peer.IsValid() {
 		c.Peer = n.HostAddr()
 	}
-	r, err := n.RDMA().AddRegion(t.Context(), workload, api.RegionRequest{})
+	r, err := ModuleOf[*rdma.Module](n).AddRegion(t.Context(), workload, api.RegionRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.PeerQPN, c.PSN, c.Receive = ownQPN, roce.NumMask-5, r.RKey
-	qp, err := n.RDMA().AddQueuePair(t.Context(), workload, c)
+	qp, err := ModuleOf[*rdma.Module](n).AddQueuePair(t.Context(), workload, c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +77,7 @@ func TestRDMAOnTheWire(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newRDMAClient(t, n, rdmaWorkload, c.qp, c.faults)
 			defer func() {
-				if err := n.RDMA().RemoveRegion(context.WithoutCancel(t.Context()), rdmaWorkload, c.region.RKey); err != nil {
+				if err := ModuleOf[*rdma.Module](n).RemoveRegion(context.WithoutCancel(t.Context()), rdmaWorkload, c.region.RKey); err != nil {
 					t.Error(err)
 				}
 			}()

@@ -17,11 +17,7 @@ import (
 // astray counts what the match stage sent to where it may not.
 func astray(t testing.TB, n *NIC) uint64 {
 	t.Helper()
-	c, err := n.Counters()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c.Astray
+	return counted(t, n, "astray")
 }
 
 // lambdaOf is the C of a web server whose lambda does this before the stage turns addresses and ports round.

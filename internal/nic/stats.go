@@ -8,6 +8,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"github.com/lambdanic/lambdanic/internal/backend"
+	"github.com/lambdanic/lambdanic/internal/nic/module"
 	"github.com/lambdanic/lambdanic/internal/nic/program"
 )
 
@@ -62,32 +63,45 @@ func (n *NIC) slotStats(slot uint32) (s backend.Stats, err error) {
 	return s, nil
 }
 
-// Counters are what a NIC program counted for all lambdas together.
-type Counters = backend.NICCounters
+// own are the counters that no module has for itself.
+var own = []module.Counter{
+	{Index: program.RootLnCounterLN_COUNT_PASSED, Name: "passed", Help: "λ-RPC packets handed to the host."},
+	{Index: program.RootLnCounterLN_COUNT_UNKNOWN, Name: "unknown", Help: "Packets for no lambda that is here."},
+	{Index: program.RootLnCounterLN_COUNT_MALFORMED, Name: "malformed", Help: "Packets that contradict themselves."},
+	{Index: program.RootLnCounterLN_COUNT_CHECKSUM, Name: "checksum", Help: "Packets with a wrong UDP checksum."},
+	{
+		Index: program.RootLnCounterLN_COUNT_BUSY, Name: "busy",
+		Help: "Packets refused or dropped for want of a free message or call record, or of room to wait.",
+	},
+	{Index: program.RootLnCounterLN_COUNT_TIMEOUTS, Name: "timeouts", Help: "External calls, and waits for the host, that expired."},
+}
 
-// Counters reads them. It waits for no deploy.
-func (n *NIC) Counters() (c Counters, err error) {
+func (m modules) counters() []module.Counter {
+	all := slices.Clone(own)
+	for _, one := range m {
+		all = append(all, one.Counters()...)
+	}
+	return all
+}
+
+// Counters reads what the NIC program counted for all lambdas together. It waits for no deploy.
+func (n *NIC) Counters() ([]backend.Counter, error) {
 	n.running.RLock()
 	defer n.running.RUnlock()
 	if n.closed {
-		return c, fmt.Errorf("read the counters of NIC %s: it is closed", n.rec.Interface)
+		return nil, fmt.Errorf("read the counters of NIC %s: it is closed", n.rec.Interface)
 	}
-	for i, v := range map[program.RootLnCounter]*uint64{
-		program.RootLnCounterLN_COUNT_PASSED:  &c.Passed,
-		program.RootLnCounterLN_COUNT_UNKNOWN: &c.Unknown, program.RootLnCounterLN_COUNT_MALFORMED: &c.Malformed,
-		program.RootLnCounterLN_COUNT_CHECKSUM: &c.Checksum, program.RootLnCounterLN_COUNT_BUSY: &c.Busy,
-		program.RootLnCounterLN_COUNT_STRAY: &c.Stray, program.RootLnCounterLN_COUNT_TIMEOUTS: &c.Timeouts,
-		program.RootLnCounterLN_COUNT_ASTRAY: &c.Astray, program.RootLnCounterLN_COUNT_COPIES: &c.Copies,
-		program.RootLnCounterLN_COUNT_FORGED: &c.Forged, program.RootLnCounterLN_COUNT_RETRIES: &c.Retries,
-		program.RootLnCounterLN_COUNT_ALIEN: &c.Alien,
-	} {
+	var all []backend.Counter
+	for _, c := range n.modules.counters() {
 		var cpus []uint64
-		if err := n.prog.LnCounters.Lookup(uint32(i), &cpus); err != nil {
-			return c, fmt.Errorf("read the counters of NIC %s: %w", n.rec.Interface, err)
+		if err := n.prog.LnCounters.Lookup(uint32(c.Index), &cpus); err != nil {
+			return nil, fmt.Errorf("read the counters of NIC %s: %w", n.rec.Interface, err)
 		}
+		sum := backend.Counter{Name: c.Name, Help: c.Help}
 		for _, x := range cpus {
-			*v += x
+			sum.Value += x
 		}
+		all = append(all, sum)
 	}
-	return c, nil
+	return all, nil
 }

@@ -44,7 +44,7 @@ func testTimeout(t *testing.T, mode Mode) {
 	for range calls {
 		c.expectError(c.send(methodGet, []byte("key"), 64), api.CodeTimeout)
 	}
-	if got := counters(t, n).Timeouts; got != calls {
+	if got := counted(t, n, "timeouts"); got != calls {
 		t.Errorf("%d time-outs counted, want %d", got, calls)
 	}
 	status, err := n.Status(t.Context())
@@ -155,7 +155,7 @@ func TestCallIsDue(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		before := counters(t, n)
+		before := counted(t, n, "retries")
 		begin(t, n, frame)
 		index := lastCall(t, n)
 		// pass is the next try, or what is left.
@@ -178,8 +178,8 @@ func TestCallIsDue(t *testing.T) {
 		if err != nil || h.Type != api.TypeError || api.Code(h.Code) != tc.code {
 			t.Errorf("a client that waits %v: got %+v, %v, want code %d", tc.deadline, h, err, tc.code)
 		}
-		if got := counters(t, n); got.Retries-before.Retries != uint64(len(tc.tries)) {
-			t.Errorf("a client that waits %v: sent again %d times, want %d", tc.deadline, got.Retries-before.Retries, len(tc.tries))
+		if got := counted(t, n, "retries") - before; got != uint64(len(tc.tries)) {
+			t.Errorf("a client that waits %v: sent again %d times, want %d", tc.deadline, got, len(tc.tries))
 		}
 	}
 }
@@ -224,7 +224,7 @@ func TestNothingExpires(t *testing.T) {
 	if h, body := c.receive(); h.Request != id || string(body) != "key=in time" {
 		t.Errorf("got %+v %q", h, body)
 	}
-	if got := counters(t, n).Timeouts; got != 0 {
+	if got := counted(t, n, "timeouts"); got != 0 {
 		t.Errorf("%d time-outs counted", got)
 	}
 }

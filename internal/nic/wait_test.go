@@ -228,7 +228,7 @@ func TestWaitingExpires(t *testing.T) {
 			return len(waiting(t, n)) == 0
 		})
 	}
-	if got := counters(t, n).Timeouts; got != 1 {
+	if got := counted(t, n, "timeouts"); got != 1 {
 		t.Errorf("%d time-outs counted, want 1", got)
 	}
 	if got, want := stageStats(t, n), (backend.Stats{Requests: 1, BytesIn: 28, Drops: 1}); got != want {
@@ -274,7 +274,7 @@ func TestRemoveWhileWaiting(t *testing.T) {
 		}
 		deploy(t, n, next...)
 		eventually(t, "it waits no longer", func() bool { return len(waiting(t, n)) == 0 })
-		if got := counters(t, n).Timeouts; got != uint64(i+1) {
+		if got := counted(t, n, "timeouts"); got != uint64(i+1) {
 			t.Errorf("%d time-outs counted, want %d", got, i+1)
 		}
 	}
@@ -317,7 +317,7 @@ func TestWaitingIsBounded(t *testing.T) {
 	if verdict, _ := inject(t, n, long); verdict != "drop" {
 		t.Errorf("a packet that is too long to wait: verdict %s", verdict)
 	}
-	if got := counters(t, n).Busy; got != more+1 {
+	if got := counted(t, n, "busy"); got != more+1 {
 		t.Errorf("%d refused, want %d", got, more+1)
 	}
 	if got := stageStats(t, n); got.Drops != more+1 {

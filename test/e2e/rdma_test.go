@@ -75,5 +75,5 @@ func TestRDMACommands(t *testing.T) {
 		t.Errorf("queue pairs of the lambda before: %+v", list)
 	}
 	i.run("deploy", "lambdas/image_transformer", "--target", "process")
-	i.refused("target process has no RDMA", "rdma", "region", "list", "image_transformer")
+	i.refused("target process has no rdma/regions", "rdma", "region", "list", "image_transformer")
 }

@@ -41,10 +41,10 @@ func (l *list) close() error {
 }
 
 // counters reads what each counted, by interface.
-func (l *list) counters() (map[string]backend.NICCounters, error) {
+func (l *list) counters() (map[string][]backend.Counter, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	counters := make(map[string]backend.NICCounters, len(l.nics))
+	counters := make(map[string][]backend.Counter, len(l.nics))
 	for _, n := range l.nics {
 		c, err := n.Counters()
 		if err != nil {

@@ -47,7 +47,7 @@ func New(site backend.Site, opts Options) *Target { return &Target{site: site, o
 func (t *Target) Name() api.Target { return api.TargetNIC }
 
 // Counters reads what each NIC counted for all lambdas together, by interface.
-func (t *Target) Counters() (map[string]backend.NICCounters, error) { return t.nics.counters() }
+func (t *Target) Counters() (map[string][]backend.Counter, error) { return t.nics.counters() }
 
 // Close lets go of the NICs, which go on answering.
 func (t *Target) Close() error { return t.nics.close() }

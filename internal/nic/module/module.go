@@ -59,6 +59,18 @@ type Module interface {
 	Free(*Revision)
 	// Wrote is called when the host has changed a lambda's memory.
 	Wrote() error
+
+	// Resources are what lambdas have by the module. Their functions may be called at any time between Open and Close.
+	Resources() []backend.Resource
+	// Counters are those of the NIC program's that the module counts alone.
+	Counters() []Counter
+}
+
+// A Counter is one of the NIC program's, of all lambdas together.
+type Counter struct {
+	Index program.RootLnCounter
+	Name  string // in GET /metrics, between lambdanic_nic_ and _total
+	Help  string // a sentence that says what is counted
 }
 
 // NIC is what a module sees of the NIC that it is a part of.
@@ -138,3 +150,5 @@ func (nothing) Superseded(*Revision)                             {}
 func (nothing) Needed(*Revision) (bool, error)                   { return false, nil }
 func (nothing) Free(*Revision)                                   {}
 func (nothing) Wrote() error                                     { return nil }
+func (nothing) Resources() []backend.Resource                    { return nil }
+func (nothing) Counters() []Counter                              { return nil }

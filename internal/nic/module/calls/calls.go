@@ -52,6 +52,15 @@ var protocols = map[api.ServiceProtocol]uint8{
 // Half is bpf/calls.
 func (*Module) Half() *program.Half { return &half }
 
+// Counters are of calls and of what comes as their replies.
+func (*Module) Counters() []module.Counter {
+	return []module.Counter{
+		{Index: program.RootLnCounterLN_COUNT_STRAY, Name: "stray", Help: "Replies that no external call waits for."},
+		{Index: program.RootLnCounterLN_COUNT_FORGED, Name: "forged", Help: "Replies to an external call that are not its server's."},
+		{Index: program.RootLnCounterLN_COUNT_RETRIES, Name: "retries", Help: "External calls that were sent again."},
+	}
+}
+
 // Open implements module.Module.
 func (m *Module) Open(nic module.NIC, half *ebpf.Collection) error {
 	m.nic = nic

@@ -38,8 +38,8 @@ var half = program.Half{
 const MaxQueuePairs = 64
 
 // Module is one NIC's queue pairs and regions in our memory, which are all that there is of them: they live as long as the NIC
-// program. A record is written while its first word says that there is none, and that word last (bpf/layout.h). The methods of
-// backend.RDMA may be called at any time.
+// program. A record is written while its first word says that there is none, and that word last (bpf/layout.h). Those of its
+// methods that are no module.Module's may be called at any time.
 type Module struct {
 	module.Base
 	nic     module.NIC
@@ -49,13 +49,27 @@ type Module struct {
 	regions []rdmaLnRegion
 }
 
-var (
-	_ module.Module = (*Module)(nil)
-	_ backend.RDMA  = (*Module)(nil)
-)
+var _ module.Module = (*Module)(nil)
+
+var errRefused = fmt.Errorf("RDMA %w", backend.ErrResource)
 
 // Half is bpf/rdma.
 func (*Module) Half() *program.Half { return &half }
+
+// Counters are of what no queue pair takes.
+func (*Module) Counters() []module.Counter {
+	return []module.Counter{
+		{Index: program.RootLnCounterLN_COUNT_ALIEN, Name: "alien", Help: "RDMA packets from others than their queue pair's peer."},
+	}
+}
+
+// Resources are a lambda's regions and queue pairs, by their keys and numbers.
+func (m *Module) Resources() []backend.Resource {
+	return []backend.Resource{
+		backend.NewResource("rdma/regions", m.AddRegion, m.Regions, m.RemoveRegion),
+		backend.NewResource("rdma/queue-pairs", m.AddQueuePair, m.QueuePairs, m.RemoveQueuePair),
+	}
+}
 
 // Open implements module.Module.
 func (m *Module) Open(nic module.NIC, half *ebpf.Collection) error {
@@ -174,18 +188,18 @@ func (m *Module) AddRegion(_ context.Context, workload uint32, c api.RegionReque
 		c.Length = api.Bytes(rev.Record.MessageMax)
 	}
 	if rev.Record.RegionCount == 0 {
-		return nil, fmt.Errorf("%w: the lambda has no memory for regions: set message.regions in its spec", backend.ErrRDMA)
+		return nil, fmt.Errorf("%w: the lambda has no memory for regions: set message.regions in its spec", errRefused)
 	}
 	if c.Length > api.Bytes(rev.Record.MessageMax) {
-		return nil, fmt.Errorf("%w: length: %d bytes are more than message.max, %d", backend.ErrRDMA, c.Length, rev.Record.MessageMax)
+		return nil, fmt.Errorf("%w: length: %d bytes are more than message.max, %d", errRefused, c.Length, rev.Record.MessageMax)
 	}
 	record, ok := m.freeRecord(rev)
 	if !ok {
-		return nil, fmt.Errorf("%w: all %d regions of the lambda are in use: remove one, or raise message.regions", backend.ErrRDMA, rev.Record.RegionCount)
+		return nil, fmt.Errorf("%w: all %d regions of the lambda are in use: remove one, or raise message.regions", errRefused, rev.Record.RegionCount)
 	}
 	i := slices.IndexFunc(m.regions, func(r rdmaLnRegion) bool { return r.Key == 0 && r.Claim == 0 })
 	if i < 0 {
-		return nil, fmt.Errorf("%w: all %d regions of the NIC are in use: remove one", backend.ErrRDMA, len(m.regions))
+		return nil, fmt.Errorf("%w: all %d regions of the NIC are in use: remove one", errRefused, len(m.regions))
 	}
 	key := random32()&^(uint32(program.RootLnLimitLN_MAX_REGIONS)-1) | uint32(i)
 	if key == 0 {
@@ -242,11 +256,23 @@ func (m *Module) Regions(_ context.Context, workload uint32) ([]api.Region, erro
 // RemoveRegion revokes one: what is being written to it is refused from now on.
 func (m *Module) RemoveRegion(_ context.Context, workload, key uint32) error {
 	defer m.nic.Hold()()
-	r := &m.regions[key&(uint32(program.RootLnLimitLN_MAX_REGIONS)-1)]
-	if key == 0 || r.Key != key || r.Workload != workload {
-		return fmt.Errorf("%w region: key %#x: see `lambdanic rdma region list`", backend.ErrNoRDMA, key)
+	r := m.region(workload, key)
+	if r == nil {
+		return fmt.Errorf("%w region: key %#x: see `lambdanic rdma region list`", backend.ErrNoResource, key)
 	}
 	take(&r.Key, &r.Claim)
+	return nil
+}
+
+// region is a workload's with that key, nil where there is none.
+func (m *Module) region(workload, key uint32) *rdmaLnRegion {
+	i := int(key & (uint32(program.RootLnLimitLN_MAX_REGIONS) - 1))
+	if key == 0 || i >= len(m.regions) { // a closed NIC has none
+		return nil
+	}
+	if r := &m.regions[i]; r.Key == key && r.Workload == workload {
+		return r
+	}
 	return nil
 }
 
@@ -254,7 +280,7 @@ func (m *Module) served(workload uint32) (*module.Revision, error) {
 	if r := m.nic.Serving(workload); r != nil {
 		return r, nil
 	}
-	return nil, fmt.Errorf("%w lambda: workload %#x does not run on this NIC", backend.ErrNoRDMA, workload)
+	return nil, fmt.Errorf("%w lambda: workload %#x does not run on this NIC", backend.ErrNoResource, workload)
 }
 
 // AddQueuePair makes the responder of a connection whose other half the peer has.
@@ -266,7 +292,7 @@ func (m *Module) AddQueuePair(_ context.Context, workload uint32, c api.QueuePai
 	}
 	c.Peer = c.Peer.Unmap()
 	if err := m.checkQueuePair(&c, rev); err != nil {
-		return nil, fmt.Errorf("%w: %w", backend.ErrRDMA, err)
+		return nil, fmt.Errorf("%w: %w", errRefused, err)
 	}
 	free, own := -1, 0
 	for i := range m.qps {
@@ -279,7 +305,7 @@ func (m *Module) AddQueuePair(_ context.Context, workload uint32, c api.QueuePai
 		}
 	}
 	if own >= MaxQueuePairs || free < 0 {
-		return nil, fmt.Errorf("%w: the lambda has %d queue pairs, of %d: remove one", backend.ErrRDMA, own, MaxQueuePairs)
+		return nil, fmt.Errorf("%w: the lambda has %d queue pairs, of %d: remove one", errRefused, own, MaxQueuePairs)
 	}
 	q := &m.qps[free]
 	next := (q.Qpn + uint32(program.RootLnLimitLN_MAX_QPS)) & roce.NumMask &^ (uint32(program.RootLnLimitLN_MAX_QPS) - 1)
@@ -336,15 +362,10 @@ func (m *Module) checkQueuePair(c *api.QueuePairRequest, rev *module.Revision) e
 		return fmt.Errorf("peer: the NIC has no address of %v's family", c.Peer)
 	case c.PeerQPN > roce.NumMask || c.PSN > roce.NumMask:
 		return fmt.Errorf("peer_qpn, psn: %#x and %#x have to fit into 24 bits", c.PeerQPN, c.PSN)
-	case c.Receive != 0 && !m.isRegion(c.Receive, rev.Record.Workload):
+	case c.Receive != 0 && m.region(rev.Record.Workload, c.Receive) == nil:
 		return fmt.Errorf("receive: there is no region with the key %#x", c.Receive)
 	}
 	return nil
-}
-
-func (m *Module) isRegion(key, workload uint32) bool {
-	r := &m.regions[key&(uint32(program.RootLnLimitLN_MAX_REGIONS)-1)]
-	return r.Key == key && r.Workload == workload
 }
 
 func (m *Module) describe(q *rdmaLnQp) *api.QueuePair {
@@ -386,10 +407,10 @@ func (m *Module) QueuePairs(_ context.Context, workload uint32) ([]api.QueuePair
 // RemoveQueuePair takes one away: its packets are nobody's from now on.
 func (m *Module) RemoveQueuePair(_ context.Context, workload, qpn uint32) error {
 	defer m.nic.Hold()()
-	q := &m.qps[qpn&(uint32(program.RootLnLimitLN_MAX_QPS)-1)]
-	if q.State == 0 || q.Qpn != qpn || q.Workload != workload {
-		return fmt.Errorf("%w queue pair: %#x: see `lambdanic rdma qp list`", backend.ErrNoRDMA, qpn)
+	i := int(qpn & (uint32(program.RootLnLimitLN_MAX_QPS) - 1))
+	if i >= len(m.qps) || m.qps[i].State == 0 || m.qps[i].Qpn != qpn || m.qps[i].Workload != workload { // a closed NIC has none
+		return fmt.Errorf("%w queue pair: %#x: see `lambdanic rdma qp list`", backend.ErrNoResource, qpn)
 	}
-	take(&q.State, &q.Claim)
+	take(&m.qps[i].State, &m.qps[i].Claim)
 	return nil
 }

@@ -37,6 +37,17 @@ type Pass = stageLnPass
 // Half is bpf/stage.
 func (*Module) Half() *program.Half { return &half }
 
+// Counters are of what a stage sends.
+func (*Module) Counters() []module.Counter {
+	return []module.Counter{
+		{Index: program.RootLnCounterLN_COUNT_ASTRAY, Name: "astray", Help: "Packets of a match stage to where its spec lets it send none."},
+		{
+			Index: program.RootLnCounterLN_COUNT_COPIES, Name: "copies",
+			Help: "Packets that their clones left behind, as pacer was slow or they were long.",
+		},
+	}
+}
+
 // Open implements module.Module.
 func (m *Module) Open(nic module.NIC, half *ebpf.Collection) error {
 	m.nic = nic
