@@ -3,8 +3,6 @@ package compiler_test
 import (
 	"context"
 	"log/slog"
-	"net"
-	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +14,7 @@ import (
 	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/internal/backend"
 	"github.com/lambdanic/lambdanic/internal/backend/process"
+	"github.com/lambdanic/lambdanic/test/freeport"
 )
 
 // A new lambda builds without a warning, and answers its examples when it runs as a process.
@@ -93,7 +92,7 @@ func runAsProcess(t *testing.T, host string, a *compiler.Artifact) compiler.Invo
 	t.Cleanup(func() { os.RemoveAll(run) })
 	backends, err := process.New(process.Config{
 		HostBinary: host, RunDir: run, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
-		Listen: func(uint32) (netip.AddrPort, error) { return freePort() },
+		Listen: freeport.UDP,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -131,15 +130,6 @@ func lambdaHost(t *testing.T) string {
 		t.Fatalf("build lambda-host: %v\n%s", err, out)
 	}
 	return filepath.Join(build, "lambda-host")
-}
-
-func freePort() (netip.AddrPort, error) {
-	conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		return netip.AddrPort{}, err
-	}
-	defer conn.Close()
-	return conn.LocalAddr().(*net.UDPAddr).AddrPort(), nil
 }
 
 func TestScaffoldRefuses(t *testing.T) {

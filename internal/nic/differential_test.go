@@ -19,6 +19,7 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/internal/backend"
 	"github.com/lambdanic/lambdanic/internal/backend/process"
+	"github.com/lambdanic/lambdanic/test/freeport"
 	"github.com/lambdanic/lambdanic/test/packets"
 	"github.com/lambdanic/lambdanic/test/seed"
 	"github.com/lambdanic/lambdanic/test/shortdir"
@@ -56,7 +57,7 @@ func startProcess(t *testing.T, d backend.Deployment) *process.Backend {
 	}
 	b, err := process.New(process.Config{
 		HostBinary: filepath.Join(root, "build", "lambda-host-asan"), RunDir: shortdir.New(t), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
-		Listen: func(uint32) (netip.AddrPort, error) { return netip.ParseAddrPort(freePort(t)) },
+		Listen: freeport.UDP,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -70,16 +71,6 @@ func startProcess(t *testing.T, d backend.Deployment) *process.Backend {
 		t.Fatal(err)
 	}
 	return b
-}
-
-func freePort(t testing.TB) string {
-	t.Helper()
-	conn, err := net.ListenPacket("udp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	return conn.LocalAddr().String()
 }
 
 func dial(t testing.TB, to netip.AddrPort) *net.UDPConn {

@@ -11,7 +11,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -21,6 +20,7 @@ import (
 	"github.com/lambdanic/lambdanic/internal/backend"
 	"github.com/lambdanic/lambdanic/internal/backend/process"
 	"github.com/lambdanic/lambdanic/internal/nic"
+	"github.com/lambdanic/lambdanic/test/freeport"
 	"github.com/lambdanic/lambdanic/test/packets"
 )
 
@@ -68,35 +68,12 @@ func Open(ctx context.Context, c Config) (r *Rig, err error) {
 		return r, err
 	}
 	if r.backend, err = process.New(process.Config{
-		HostBinary: c.LambdaHost, RunDir: filepath.Join(dir, "p"), Threads: c.Threads, Logger: c.Log, Listen: freePort,
+		HostBinary: c.LambdaHost, RunDir: filepath.Join(dir, "p"), Threads: c.Threads, Logger: c.Log, Listen: freeport.UDP,
 	}); err != nil {
 		return r, err
 	}
 	r.nic, err = nic.Up(ctx, r.config)
 	return r, err
-}
-
-// The ports of processes lie below those that the kernel gives to clients' sockets, which may take one at all addresses at once
-// (ip_local_port_range in ip(7)).
-const (
-	firstPort = 20000
-	ports     = 10000
-)
-
-var portsTaken atomic.Uint32
-
-// freePort finds one at an address of loopback that only this process uses, so that it is still free when it is listened at.
-func freePort(uint32) (addr netip.AddrPort, err error) {
-	pid := os.Getpid()
-	own := netip.AddrFrom4([4]byte{127, byte(1 + pid>>16), byte(pid >> 8), byte(pid)})
-	for range ports {
-		addr = netip.AddrPortFrom(own, uint16(firstPort+portsTaken.Add(1)%ports))
-		var conn *net.UDPConn
-		if conn, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(addr)); err == nil {
-			return addr, conn.Close()
-		}
-	}
-	return addr, fmt.Errorf("find a free port: %w", err)
 }
 
 // Close takes everything down.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -18,6 +17,7 @@ import (
 	"github.com/lambdanic/lambdanic/internal/backend"
 	"github.com/lambdanic/lambdanic/internal/backend/process"
 	"github.com/lambdanic/lambdanic/internal/nic"
+	"github.com/lambdanic/lambdanic/test/freeport"
 )
 
 // A server is one target with lambdas on it.
@@ -87,7 +87,7 @@ func asProcesses(t *testing.T, list ...*compiler.Artifact) server {
 	t.Helper()
 	b, err := process.New(process.Config{
 		HostBinary: filepath.Join("..", "..", "build", "lambda-host"), RunDir: t.TempDir(), Threads: 2,
-		Listen: func(uint32) (netip.AddrPort, error) { return freePort() },
+		Listen: freeport.UDP,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -106,14 +106,4 @@ func asProcesses(t *testing.T, list ...*compiler.Artifact) server {
 		name: "process", addr: func(workload uint32) netip.AddrPort { a, _ := b.Endpoint(workload); return a },
 		status: func() ([]backend.Status, error) { return b.Status(context.Background()) },
 	}
-}
-
-// freePort gives a UDP address on loopback that nobody uses now.
-func freePort() (netip.AddrPort, error) {
-	conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		return netip.AddrPort{}, err
-	}
-	defer conn.Close()
-	return conn.LocalAddr().(*net.UDPAddr).AddrPort(), nil
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler/check/native"
+	"github.com/lambdanic/lambdanic/test/freeport"
 	"github.com/lambdanic/lambdanic/test/shortdir"
 )
 
@@ -163,7 +164,11 @@ func TestRootIsRefused(t *testing.T) {
 		t.Skip("only root can make this namespace for sure")
 	}
 	socket := filepath.Join(shortdir.New(t), "control")
-	cmd := exec.CommandContext(t.Context(), plainHost, "--listen", freePort(t).String(), "--control", socket, "--workload", "1")
+	addr, err := freeport.UDP(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), plainHost, "--listen", addr.String(), "--control", socket, "--workload", "1")
 	root := []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 1}}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: root, GidMappings: root}
 	out, err := cmd.CombinedOutput()

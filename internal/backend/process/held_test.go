@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/test/freeport"
 	"github.com/lambdanic/lambdanic/test/shortdir"
 )
 
@@ -80,8 +81,12 @@ func servePorts(t *testing.T, more ...string) *manyPorts {
 	args := []string{"--workload", fmt.Sprint(workload), "--control", socket, "--threads", "2", "--mode", "assemble", "--in-flight", "64"}
 	args = append(args, more...)
 	for range 8 {
-		m.addrs = append(m.addrs, freePort(t))
-		args = append(args, "--listen", m.addrs[len(m.addrs)-1].String())
+		addr, err := freeport.UDP(workload)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.addrs = append(m.addrs, addr)
+		args = append(args, "--listen", addr.String())
 	}
 	if err := os.WriteFile(filepath.Join(dir, "1.so"), fixture(t, "assemble"), 0o644); err != nil {
 		t.Fatal(err)

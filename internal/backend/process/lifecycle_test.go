@@ -21,6 +21,7 @@ import (
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/internal/backend"
+	"github.com/lambdanic/lambdanic/test/freeport"
 	"github.com/lambdanic/lambdanic/test/shortdir"
 )
 
@@ -339,7 +340,7 @@ func TestDaemon(t *testing.T) {
 		return
 	}
 	b, err := New(Config{
-		HostBinary: plainHost, RunDir: dir, Listen: func(uint32) (netip.AddrPort, error) { return freePort(t), nil },
+		HostBinary: plainHost, RunDir: dir, Listen: freeport.UDP,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/internal/backend"
+	"github.com/lambdanic/lambdanic/test/freeport"
 )
 
 // patience is for what hangs: no test passes or fails by how long anything takes on a busy machine.
@@ -64,17 +65,6 @@ func fixture(t testing.TB, name string, defines ...string) []byte {
 	return native
 }
 
-// freePort returns a UDP address on loopback that nobody uses now.
-func freePort(t testing.TB) netip.AddrPort {
-	t.Helper()
-	conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	return conn.LocalAddr().(*net.UDPAddr).AddrPort()
-}
-
 // deployment has the longest of all limits, so that only a test that sets another comes to one.
 func deployment(workload, revision uint32, mode api.MessageMode, native []byte) backend.Deployment {
 	spec := api.Spec{Name: "fixture", Message: api.MessageSpec{Mode: mode}, Limits: api.LimitsSpec{Time: api.Duration(time.Second)}}
@@ -95,7 +85,7 @@ func newBackend(t testing.TB, host, dir string) *Backend {
 	t.Helper()
 	b, err := New(Config{
 		HostBinary: host, RunDir: dir, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
-		Listen: func(uint32) (netip.AddrPort, error) { return freePort(t), nil },
+		Listen: freeport.UDP,
 	})
 	if err != nil {
 		t.Fatal(err)
