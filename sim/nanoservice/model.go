@@ -1,0 +1,85 @@
+// Package nanoservice simulates nanoservices: requests that take about a microsecond, where the way from the wire to a core decides how
+// fast they are. The model is that of S. Ibanez, M. Shahbaz and N. McKeown: The case for a network fast path to the CPU (HotNets 2019),
+// section 4.
+package nanoservice
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/lambdanic/lambdanic/sim/event"
+	"github.com/lambdanic/lambdanic/sim/random"
+)
+
+// Interface is the way between a host's wire and its core.
+type Interface struct {
+	Name  string
+	Delay event.Time // between wire and memory, each way
+	// To get at a message takes Near where at most NIC messages wait at the host, this one among them; Far where more than NIC+LLC
+	// wait; and Mid between.
+	Near, Mid, Far event.Time
+	NIC, LLC       int
+}
+
+// The paper's interfaces. A host keeps 100 messages in its NIC, and 1,000 in its last-level cache; for the sweeps over depths 5 and 6, the
+// paper has 100 there. Its Table 1 gives 1 µs to memory and cache; 900 ns, on each side of the wire, give its Table 2.
+var (
+	DMA  = Interface{Name: "DMA", Delay: 900 * ns, Near: 100 * ns, Mid: 100 * ns, Far: 100 * ns, NIC: 100, LLC: 1000}
+	DDIO = Interface{Name: "DDIO", Delay: 900 * ns, Near: 10 * ns, Mid: 10 * ns, Far: 100 * ns, NIC: 100, LLC: 1000}
+)
+
+// LNIC is the paper's path from the NIC into a core's registers, which takes delay each way.
+func LNIC(delay event.Time) Interface {
+	return Interface{Name: "L-NIC", Delay: delay, Mid: 10 * ns, Far: 100 * ns, NIC: 100, LLC: 1000}
+}
+
+const ns = event.Nanosecond
+
+func (i *Interface) access(waiting int) event.Time {
+	switch {
+	case waiting <= i.NIC:
+		return i.Near
+	case waiting <= i.NIC+i.LLC:
+		return i.Mid
+	}
+	return i.Far
+}
+
+// Tree is a game's search tree, whose nodes are spread over many hosts by messages: each host searches a position (map), sends the
+// positions one move on to other hosts, and sums up their answers (reduce).
+type Tree struct {
+	Hosts     int
+	Depth     int // levels of the tree
+	Branches  random.Count
+	Map       random.Time
+	Reduce    event.Time // 0 where the NIC does it
+	Interface Interface
+	Wire      event.Time // from one NIC to another
+}
+
+// Result is what became of a run.
+type Result struct {
+	Finish      event.Time // when the root had all answers
+	Utilisation float64    // of all hosts until then, from 0 to 1, without the time to get at messages
+	Messages    uint64     // served
+}
+
+func (t *Tree) oneWay() event.Time { return t.Wire + 2*t.Interface.Delay }
+
+func (t *Tree) check() error {
+	switch {
+	case t.Hosts < 1 || t.Hosts > MaxHosts:
+		return fmt.Errorf("hosts: %d is not between 1 and %d", t.Hosts, MaxHosts)
+	case t.Depth < 1 || t.Depth > MaxDepth:
+		return fmt.Errorf("depth: %d is not between 1 and %d", t.Depth, MaxDepth)
+	case t.Reduce < 0 || t.Wire < 0 || t.Interface.Delay < 0 || min(t.Interface.Near, t.Interface.Mid, t.Interface.Far) < 0:
+		return errors.New("a time is negative")
+	}
+	return nil
+}
+
+// Limits of what is simulated.
+const (
+	MaxHosts = 1_000_000
+	MaxDepth = 30
+)
