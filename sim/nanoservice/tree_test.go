@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"math"
+	"reflect"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/lambdanic/lambdanic/sim/event"
@@ -126,4 +129,51 @@ func BenchmarkTree(b *testing.B) {
 		messages += r.Messages
 	}
 	b.ReportMetric(float64(messages)/b.Elapsed().Seconds(), "messages/s")
+}
+
+// A study has the results of its runs, however many of them go on at once.
+func TestStudy(t *testing.T) {
+	tree := Tree{Hosts: 100, Depth: 4, Branches: OthelloBranches, Map: OthelloMap, Reduce: 500 * ns, Interface: DMA, Wire: 1000 * ns}
+	fast := tree
+	fast.Interface = LNIC(200 * ns)
+	var told atomic.Int64
+	s := &Study{
+		Trees: []Case{{"slow", tree}, {"fast", fast}}, Runs: 50, Seed: 3,
+		Progress: func(done, all int) {
+			if all != 100 || done < 1 || done > all {
+				t.Errorf("%d of %d are done", done, all)
+			}
+			told.Add(1)
+		},
+	}
+	got, err := s.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range s.Trees {
+		want := Outcome{Case: c}
+		for seed := range uint64(50) {
+			r, err := c.Run(t.Context(), 3+seed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want.Finish = append(want.Finish, r.Finish)
+			want.Utilisation += r.Utilisation / 50
+			want.Messages += r.Messages
+		}
+		slices.Sort(want.Finish)
+		if !reflect.DeepEqual(got[i], want) {
+			t.Errorf("%s: %+v, want %+v", c.Name, got[i], want)
+		}
+		if p := want.Percentile(50); p != want.Finish[24] || want.Percentile(99) != want.Finish[49] || want.Percentile(0) != want.Finish[0] {
+			t.Errorf("the median is %v", p)
+		}
+	}
+	if told.Load() != 100 {
+		t.Errorf("progress was told %d times", told.Load())
+	}
+	s.Trees[1].Depth = 0
+	if _, err := s.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "fast: depth: 0 is not") {
+		t.Errorf("a bad tree gave %v", err)
+	}
 }

@@ -1,0 +1,90 @@
+package nanoservice
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lambdanic/lambdanic/sim/event"
+)
+
+// Study runs trees many times.
+type Study struct {
+	Trees []Case
+	Runs  int    // of each tree, at least 1
+	Seed  uint64 // of the first run; the others take those that follow
+	// Progress, where set, is told after each run how many of all are done. Several goroutines call it.
+	Progress func(done, all int)
+}
+
+// Case is a tree under a name.
+type Case struct {
+	Name string
+	Tree
+}
+
+// Outcome is what became of the runs of a tree.
+type Outcome struct {
+	Case
+	Finish      []event.Time // ascending
+	Utilisation float64      // the mean
+	Messages    uint64       // of all runs
+}
+
+// Percentile is the time within which that share of the runs, in per cent, finished: the nearest rank.
+func (o *Outcome) Percentile(p float64) event.Time {
+	rank := int(math.Ceil(p / 100 * float64(len(o.Finish))))
+	return o.Finish[min(max(rank, 1), len(o.Finish))-1]
+}
+
+// Mean is that of the times.
+func (o *Outcome) Mean() event.Time {
+	var sum float64
+	for _, f := range o.Finish {
+		sum += float64(f)
+	}
+	return event.Time(sum / float64(len(o.Finish)))
+}
+
+// Run runs them on all CPUs. What comes out does not depend on how many these are.
+func (s *Study) Run(ctx context.Context) ([]Outcome, error) {
+	results := make([]Result, len(s.Trees)*s.Runs)
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	var done atomic.Int64
+	for i := range results {
+		if ctx.Err() != nil {
+			break
+		}
+		group.Go(func() (err error) {
+			c := &s.Trees[i/s.Runs]
+			if results[i], err = c.Tree.Run(ctx, s.Seed+uint64(i%s.Runs)); err != nil {
+				return fmt.Errorf("%s: %w", c.Name, err)
+			}
+			if n := done.Add(1); s.Progress != nil {
+				s.Progress(int(n), len(results))
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	var outcomes []Outcome
+	for i, c := range s.Trees {
+		o := Outcome{Case: c}
+		for _, r := range results[i*s.Runs : (i+1)*s.Runs] {
+			o.Finish = append(o.Finish, r.Finish)
+			o.Utilisation += r.Utilisation / float64(s.Runs)
+			o.Messages += r.Messages
+		}
+		slices.Sort(o.Finish)
+		outcomes = append(outcomes, o)
+	}
+	return outcomes, nil
+}
