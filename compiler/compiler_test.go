@@ -15,7 +15,7 @@ import (
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler/artifact"
-	"github.com/lambdanic/lambdanic/compiler/check/parts"
+	"github.com/lambdanic/lambdanic/compiler/check/percpu"
 	"github.com/lambdanic/lambdanic/compiler/sandbox"
 )
 
@@ -90,7 +90,7 @@ func load(t *testing.T, a *Artifact) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := parts.Fit(spec, ebpf.MustPossibleCPU()); err != nil {
+	if err := percpu.Fit(spec, ebpf.MustPossibleCPU()); err != nil {
 		t.Fatal(err)
 	}
 	loaded, err := ebpf.NewCollection(spec)

@@ -19,7 +19,7 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler/check/helper"
 	"github.com/lambdanic/lambdanic/compiler/check/metering"
-	"github.com/lambdanic/lambdanic/compiler/check/parts"
+	"github.com/lambdanic/lambdanic/compiler/check/percpu"
 	"github.com/lambdanic/lambdanic/compiler/check/pointers"
 	"github.com/lambdanic/lambdanic/compiler/diagnose"
 )
@@ -106,7 +106,7 @@ func inspect(object []byte, stage bool) (c Contents, err error) {
 // Fit makes an object fit for a number of CPUs, and checks what its programs do with the numbers that this put into them: what is
 // never done for one CPU may be done for two. It says how long each program runs.
 func Fit(spec *ebpf.CollectionSpec, cpus int) (map[string]metering.Bound, error) {
-	if err := parts.Fit(spec, cpus); err != nil {
+	if err := percpu.Fit(spec, cpus); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrForbidden, err)
 	}
 	bounds, err := metering.Check(spec)
@@ -248,8 +248,8 @@ func largestObjects(object []byte) string {
 	for name, m := range spec.Maps {
 		section, err := objectsIn(m)
 		switch {
-		case strings.HasPrefix(name, parts.Section):
-		case spec.Maps[parts.Section+strings.TrimPrefix(name, ".data")] != nil:
+		case strings.HasPrefix(name, percpu.Section):
+		case spec.Maps[percpu.Section+strings.TrimPrefix(name, ".data")] != nil:
 			sizes["heap and locals, and what is used by its address"] += mapMemory(m)
 		case err != nil:
 			sizes[name] = mapMemory(m)

@@ -17,7 +17,7 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/compiler/check/metering"
-	"github.com/lambdanic/lambdanic/compiler/check/parts"
+	"github.com/lambdanic/lambdanic/compiler/check/percpu"
 )
 
 const ordinaryEntry = "int probe(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)\n"
@@ -76,7 +76,7 @@ func loadOrdinaryFor(t *testing.T, source string, cpus int) *loadedLambda {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(parts.Fit(spec, cpus), metering.Fill(spec, 10*time.Millisecond)); err != nil {
+	if err := errors.Join(percpu.Fit(spec, cpus), metering.Fill(spec, 10*time.Millisecond)); err != nil {
 		t.Fatal(err)
 	}
 	loaded, err := ebpf.NewCollection(spec)

@@ -16,7 +16,7 @@ import (
 
 	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/compiler/check/metering"
-	"github.com/lambdanic/lambdanic/compiler/check/parts"
+	"github.com/lambdanic/lambdanic/compiler/check/percpu"
 	"github.com/lambdanic/lambdanic/compiler/match"
 )
 
@@ -53,7 +53,7 @@ func load(t testing.TB, dir string) *ebpf.Collection {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(parts.Fit(spec, 1), metering.Fill(spec, time.Duration(a.Manifest.Spec.Limits.Time))); err != nil {
+	if err := errors.Join(percpu.Fit(spec, 1), metering.Fill(spec, time.Duration(a.Manifest.Spec.Limits.Time))); err != nil {
 		t.Fatal(err)
 	}
 	c, err := ebpf.NewCollection(spec)

@@ -44,7 +44,7 @@ class Marks
 
 	bool empty() const
 	{
-		return objects.empty();
+		return variables.empty();
 	}
 
 	// The marked object that a pointer may point into, or NULL.
@@ -53,7 +53,7 @@ class Marks
 	// The marked object that a store changes by what it was, or NULL.
 	GlobalVariable *changedBy(StoreInst &) const;
 
-	SmallSetVector<GlobalVariable *, 4> objects;
+	SmallSetVector<GlobalVariable *, 4> variables;
 };
 
 struct MarkedAtomics : PassInfoMixin<MarkedAtomics> {
@@ -81,29 +81,29 @@ Marks::Marks(Module &module)
 			auto *global = entry ? dyn_cast<GlobalVariable>(entry->getOperand(0)->stripPointerCasts())
 					     : nullptr;
 			if (global && isMark(entry->getOperand(1)))
-				objects.insert(global);
+				variables.insert(global);
 		}
 	}
 }
 
 GlobalVariable *Marks::of(Value *pointer) const
 {
-	for (GlobalVariable *object : sharedObjects(pointer))
-		if (objects.contains(object))
-			return object;
+	for (GlobalVariable *variable : sharedVariables(pointer))
+		if (variables.contains(variable))
+			return variable;
 	return nullptr;
 }
 
 GlobalVariable *Marks::changedBy(StoreInst &store) const
 {
-	GlobalVariable *object = of(store.getPointerOperand());
-	bool isUpdate = object && dependsOn(store.getValueOperand(), [&](Instruction &inst) {
+	GlobalVariable *variable = of(store.getPointerOperand());
+	bool isUpdate = variable && dependsOn(store.getValueOperand(), [&](Instruction &inst) {
 				auto *rmw = dyn_cast<AtomicRMWInst>(&inst);
 				Value *from = rmw ? rmw->getPointerOperand() : getLoadStorePointerOperand(&inst);
-				return from && sharedObjects(from).contains(object);
+				return from && sharedVariables(from).contains(variable);
 			});
 
-	return isUpdate ? object : nullptr;
+	return isUpdate ? variable : nullptr;
 }
 
 // Objects on the stack, and members, have their annotations in calls.
@@ -117,10 +117,10 @@ static void checkAnnotation(CallBase &call)
 		refuse(call, "LAMBDA_ATOMIC on a member: mark the object that it is in");
 }
 
-static void makeAtomic(StoreInst &store, Update &update, const GlobalVariable &object)
+static void makeAtomic(StoreInst &store, Update &update, const GlobalVariable &variable)
 {
 	Remark(*store.getModule(), "atomic")
-		.with("object", object.getName())
+		.with("object", variable.getName())
 		.with("state", "atomic")
 		.at(store.getDebugLoc());
 	update.makeAtomic();
@@ -138,9 +138,9 @@ PreservedAnalyses MarkedAtomics::run(Module &module, ModuleAnalysisManager &)
 				checkAnnotation(*call);
 			if (marks.empty())
 				continue;
-			if (GlobalVariable *object = store ? marks.changedBy(*store) : nullptr)
+			if (GlobalVariable *variable = store ? marks.changedBy(*store) : nullptr)
 				if (Update update(*store); update.whyNot().empty()) {
-					makeAtomic(*store, update, *object);
+					makeAtomic(*store, update, *variable);
 					continue;
 				}
 			if (store && marks.of(store->getPointerOperand()))
@@ -153,7 +153,7 @@ PreservedAnalyses MarkedAtomics::run(Module &module, ModuleAnalysisManager &)
 }
 
 // An address that is kept comes back from where no pass can follow it.
-void CheckMarks::checkAddress(Value &pointer, const GlobalVariable &object)
+void CheckMarks::checkAddress(Value &pointer, const GlobalVariable &variable)
 {
 	if (!seen.insert(&pointer).second)
 		return;
@@ -162,13 +162,13 @@ void CheckMarks::checkAddress(Value &pointer, const GlobalVariable &object)
 		auto *call = dyn_cast<CallBase>(user);
 		auto *store = dyn_cast<StoreInst>(user);
 		if (isa<GEPOperator>(user) || isa<PHINode, SelectInst, FreezeInst>(user)) {
-			checkAddress(*user, object);
+			checkAddress(*user, variable);
 		} else if (call && call->isArgOperand(&use)) {
 			Function *callee = call->getCalledFunction();
 			if (callee && !callee->isDeclaration() && use.getOperandNo() < callee->arg_size())
-				checkAddress(*callee->getArg(use.getOperandNo()), object);
+				checkAddress(*callee->getArg(use.getOperandNo()), variable);
 		} else if (isa<PtrToIntInst>(user) || (store && store->getValueOperand() == &pointer)) {
-			refuse(*cast<Instruction>(user), "the address of " + object.getName() +
+			refuse(*cast<Instruction>(user), "the address of " + variable.getName() +
 								 ", which is LAMBDA_ATOMIC, is kept: use it by its "
 								 "name, or give it to functions only");
 		}
@@ -186,15 +186,15 @@ PreservedAnalyses CheckMarks::run(Module &module, ModuleAnalysisManager &)
 	for (Function &function : module) {
 		for (Instruction &inst : instructions(function)) {
 			auto *store = dyn_cast<StoreInst>(&inst);
-			if (GlobalVariable *object = store ? marks.changedBy(*store) : nullptr)
-				refuse(inst, "this change of " + object->getName() +
+			if (GlobalVariable *variable = store ? marks.changedBy(*store) : nullptr)
+				refuse(inst, "this change of " + variable->getName() +
 						     ", which is LAMBDA_ATOMIC, is no atomic operation: " +
 						     Update(*store).whyNot() +
 						     "; __sync_val_compare_and_swap() makes one of any change");
 		}
 	}
-	for (GlobalVariable *object : marks.objects)
-		checkAddress(*object, *object);
+	for (GlobalVariable *variable : marks.variables)
+		checkAddress(*variable, *variable);
 	return PreservedAnalyses::none();
 }
 

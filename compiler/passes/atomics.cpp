@@ -167,12 +167,12 @@ PreservedAnalyses Atomics::run(Module &module, ModuleAnalysisManager &)
 			auto *store = dyn_cast<StoreInst>(&inst);
 			if (!store || !readsTarget(store->getValueOperand(), *store))
 				continue;
-			auto objects = sharedObjects(store->getPointerOperand());
-			if (objects.empty())
+			auto variables = sharedVariables(store->getPointerOperand());
+			if (variables.empty())
 				continue;
 			Update update(*store);
 			Remark remark(module, "atomic");
-			remark.with("object", objects[0]->getName()).at(store->getDebugLoc());
+			remark.with("object", variables[0]->getName()).at(store->getDebugLoc());
 			remark.with("state", update.whyNot().empty() ? "atomic" : "left").with("why", update.whyNot());
 			if (!update.whyNot().empty())
 				continue;
@@ -188,12 +188,12 @@ PreservedAnalyses LocalAtomics::run(Function &function, FunctionAnalysisManager 
 	bool changed = false;
 
 	for (Instruction &inst : make_early_inc_range(instructions(function))) {
-		SmallVector<const Value *, 4> objects;
+		SmallVector<const Value *, 4> variables;
 		auto *rmw = dyn_cast<AtomicRMWInst>(&inst);
 		if (!rmw)
 			continue;
-		getUnderlyingObjects(rmw->getPointerOperand(), objects, nullptr, /*MaxLookup=*/0);
-		if (all_of(objects, [](const Value *object) { return isa<AllocaInst>(object); }))
+		getUnderlyingObjects(rmw->getPointerOperand(), variables, nullptr, /*MaxLookup=*/0);
+		if (all_of(variables, [](const Value *variable) { return isa<AllocaInst>(variable); }))
 			changed |= lowerAtomicRMWInst(rmw);
 	}
 	return changed ? PreservedAnalyses::none() : PreservedAnalyses::all();

@@ -39,7 +39,7 @@ std::string whyNot(const GlobalVariable &global)
 	return "";
 }
 
-void checkObject(Module &module, GlobalVariable &global)
+void checkVariable(Module &module, GlobalVariable &global)
 {
 	std::string why = whyNot(global);
 	SmallVector<DIGlobalVariableExpression *, 1> lines;
@@ -79,7 +79,7 @@ struct Declarations : PassInfoMixin<Declarations> {
 	PreservedAnalyses run(Module &module, ModuleAnalysisManager &)
 	{
 		for (GlobalVariable &global : module.globals())
-			checkObject(module, global);
+			checkVariable(module, global);
 		for (Function &function : module)
 			if (function.hasFnAttribute(Attribute::Naked))
 				refuseFunction(function, "a naked function: leave the attribute out");

@@ -118,13 +118,13 @@ bool Survey::isProven(Value *address, uint64_t size, Instruction &at, VerifiedRa
 }
 
 // Whether an alloca is an object of the program's stack to the verifier as well.
-static bool isStackObject(const Value *pointer)
+static bool isStackVariable(const Value *pointer)
 {
 	for (const User *user : pointer->users()) {
 		auto *gep = dyn_cast<GetElementPtrInst>(user);
 		auto *call = dyn_cast<CallBase>(user);
 		auto *store = dyn_cast<StoreInst>(user);
-		if (gep && gep->hasAllConstantIndices() && isStackObject(gep))
+		if (gep && gep->hasAllConstantIndices() && isStackVariable(gep))
 			continue;
 		if (call && (isHelper(*call) || isa<IntrinsicInst>(call)))
 			continue;
@@ -140,7 +140,7 @@ bool Survey::isOrdinary(Instruction &inst, VerifiedRanges &ranges)
 	auto *call = dyn_cast<CallBase>(&inst);
 	auto *pointer = const_cast<Value *>(getLoadStorePointerOperand(&inst));
 
-	if (inst.getType()->isFloatingPointTy() || (isa<AllocaInst>(inst) && !isStackObject(&inst)))
+	if (inst.getType()->isFloatingPointTy() || (isa<AllocaInst>(inst) && !isStackVariable(&inst)))
 		return true;
 	if (copy && !isa<ConstantInt>(copy->getLength()))
 		return true;
@@ -154,7 +154,7 @@ bool Survey::isOrdinary(Instruction &inst, VerifiedRanges &ranges)
 		return false;
 	Place place = provenance.of(pointer);
 	uint64_t size = inst.getModule()->getDataLayout().getTypeStoreSize(getLoadStoreType(&inst));
-	if (place.kind == Place::Object && isa<GlobalVariable>(place.object))
+	if (place.kind == Place::Variable && isa<GlobalVariable>(place.variable))
 		return !isProven(pointer, size, inst, ranges);
 	return place.kind == Place::Linear || place.kind == Place::Null;
 }

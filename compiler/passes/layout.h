@@ -4,7 +4,7 @@
 //
 //	[guard: offset 0 is NULL] [shared objects] [CPU 0's objects] [CPU 1's objects] ... [spare room]
 //
-// How many CPUs it has objects of is known when it is loaded (parts.h).
+// How many CPUs it has objects of is known when it is loaded (percpu.h).
 #ifndef LAMBDA_LAYOUT_H
 #define LAMBDA_LAYOUT_H
 
@@ -32,37 +32,37 @@ class Layout
 	}
 
 	// Whether an object is one of each CPU's own.
-	bool isOwn(llvm::Value *object) const
+	bool isOwn(llvm::Value *variable) const
 	{
-		return own.count(object);
+		return own.count(variable);
 	}
 
 	// Where an object lies: in the map, or where it is a CPU's own in that CPU's part.
-	uint64_t at(llvm::Value *object) const
+	uint64_t at(llvm::Value *variable) const
 	{
-		auto found = own.find(object);
-		return found != own.end() ? found->second : shared.find(object)->second;
+		auto found = own.find(variable);
+		return found != own.end() ? found->second : shared.find(variable)->second;
 	}
 
-	bool has(llvm::Value *object) const
+	bool has(llvm::Value *variable) const
 	{
-		return own.count(object) || shared.count(object);
+		return own.count(variable) || shared.count(variable);
 	}
 
-	uint64_t firstPart() const
+	uint64_t firstCopy() const
 	{
-		return partsAt;
+		return copiesAt;
 	}
 
-	uint64_t partSize() const
+	uint64_t copySize() const
 	{
 		return stride;
 	}
 
-	// Where pointers may point at most, exclusive, if there is one part. Each further one adds partSize().
+	// Where pointers may point at most, exclusive, if there is one part. Each further one adds copySize().
 	uint64_t size() const
 	{
-		return partsAt + stride;
+		return copiesAt + stride;
 	}
 
 	// The map. It is made when it is first asked for.
@@ -78,13 +78,13 @@ class Layout
 	void removeMoved();
 
 	// The objects that begin anew with each request: their first word is set to zero.
-	llvm::ArrayRef<llvm::GlobalVariable *> requestObjects() const
+	llvm::ArrayRef<llvm::GlobalVariable *> requestVariables() const
 	{
 		return ofRequest;
 	}
 
       private:
-	uint64_t place(llvm::MapVector<llvm::Value *, uint64_t> &, llvm::Value *object, uint64_t at);
+	uint64_t place(llvm::MapVector<llvm::Value *, uint64_t> &, llvm::Value *variable, uint64_t at);
 	llvm::Constant *rewrite(llvm::Constant *);
 
 	llvm::Module &module;
@@ -93,7 +93,7 @@ class Layout
 	// Globals and locals; what is rewritten of a function may have removed its locals, so that the keys are only compared.
 	llvm::MapVector<llvm::Value *, uint64_t> own;
 	llvm::SmallVector<llvm::GlobalVariable *, 2> ofRequest; // those globals
-	uint64_t partsAt = GuardBytes, stride = 0;
+	uint64_t copiesAt = GuardBytes, stride = 0;
 	llvm::Align strictest{ 64 }; // of all objects, and at least a cache line
 	bool forged = false; // pointers without objects are followed
 };
@@ -101,7 +101,7 @@ class Layout
 // Whether every use of an alloca is a load or store at a constant place, so that it can stay on the program's stack.
 bool staysOnStack(const llvm::AllocaInst &);
 
-uint64_t sizeOf(const llvm::Value *object, const llvm::DataLayout &);
+uint64_t sizeOf(const llvm::Value *variable, const llvm::DataLayout &);
 
 } // namespace lambda
 

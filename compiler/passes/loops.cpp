@@ -68,9 +68,9 @@ static bool isPayloadLoop(const Loop &loop, const Provenance &provenance)
 			if (!pointer)
 				continue;
 			Place place = provenance.of(pointer);
-			auto *global = dyn_cast_or_null<GlobalVariable>(place.object);
+			auto *global = dyn_cast_or_null<GlobalVariable>(place.variable);
 			if (place.kind == Place::Linear ||
-			    (place.kind == Place::Object && !(global && global->isConstant())))
+			    (place.kind == Place::Variable && !(global && global->isConstant())))
 				return false;
 			touchesPacket |= place.kind == Place::Native;
 		}

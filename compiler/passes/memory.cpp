@@ -25,7 +25,7 @@ SmallVector<Access, 2> lambda::accessesOf(Instruction &inst, const Provenance &p
 	SmallVector<Access, 2> list;
 	auto add = [&](unsigned operand, uint64_t size) {
 		Place place = provenance.of(inst.getOperand(operand));
-		auto *local = dyn_cast_or_null<AllocaInst>(place.object);
+		auto *local = dyn_cast_or_null<AllocaInst>(place.variable);
 		if (place.isNumber() && !(local && staysOnStack(*local)))
 			list.push_back({ &inst, operand, size, place, {} });
 	};
@@ -150,7 +150,7 @@ void Rewriter::rewriteCall(CallBase &call)
 		if (place.kind == Place::Linear && !isHelper(call) && !call.isInlineAsm())
 			refuse(call,
 			       "a function that is not part of the lambda's own program gets an address of its memory");
-		else if (place.kind == Place::Linear || (place.kind == Place::Object && layout.has(place.object)))
+		else if (place.kind == Place::Linear || (place.kind == Place::Variable && layout.has(place.variable)))
 			call.setArgOperand(i, addressOf(pointer, place, at));
 	}
 }
@@ -159,10 +159,10 @@ Value *Rewriter::addressOf(Value *pointer, Place place, IRBuilder<> &at)
 {
 	Value *number = numbers.value(pointer, place, at), *address = layout.memory();
 
-	if (!place.object || !layout.isOwn(place.object))
+	if (!place.variable || !layout.isOwn(place.variable))
 		return at.CreatePtrAdd(address, number);
-	address = at.CreatePtrAdd(at.CreatePtrAdd(address, numbers.part()), number);
-	return at.CreatePtrAdd(address, at.getInt64(layout.at(place.object)));
+	address = at.CreatePtrAdd(at.CreatePtrAdd(address, numbers.ownCopy()), number);
+	return at.CreatePtrAdd(address, at.getInt64(layout.at(place.variable)));
 }
 
 void Rewriter::rewrite(Instruction &inst)
@@ -195,8 +195,8 @@ void Rewriter::emit(const Resolve &resolve)
 	if (!max || max->getZExtValue() > SpareBytes)
 		return refuse(call,
 			      "the length that a helper is given has to be bounded by a constant of at most 2,048");
-	uint64_t low = resolve.place.object ? 0 : GuardBytes;
-	uint64_t spare = resolve.place.object ? max->getZExtValue() : 0;
+	uint64_t low = resolve.place.variable ? 0 : GuardBytes;
+	uint64_t spare = resolve.place.variable ? max->getZExtValue() : 0;
 	uint64_t room = guards.room(resolve.place);
 	Value *limit = room > low + spare ? guards.limit(at, resolve.place, low + spare) : at.getInt64(0);
 	Value *from = makeOpaque(at, at.CreateSub(resolve.number, at.getInt64(low)));
@@ -206,7 +206,7 @@ void Rewriter::emit(const Resolve &resolve)
 	Value *left = spare ? static_cast<Value *>(max) : at.CreateSub(limit, from);
 	guards.faultIf(at.CreateICmpUGT(len, at.CreateZExtOrTrunc(left, at.getInt64Ty())), &call);
 	at.SetInsertPoint(&call);
-	Value *address = at.CreatePtrAdd(resolve.place.object ? resolve.place.object : layout.memory(), from);
+	Value *address = at.CreatePtrAdd(resolve.place.variable ? resolve.place.variable : layout.memory(), from);
 	call.replaceAllUsesWith(low ? at.CreatePtrAdd(address, at.getInt64(low)) : address);
 	call.eraseFromParent();
 }
@@ -214,10 +214,10 @@ void Rewriter::emit(const Resolve &resolve)
 // The heap and the like begin anew: their first word is zero.
 void Rewriter::beginRequest()
 {
-	for (GlobalVariable *object : layout.requestObjects()) {
-		Value *part = numbers.part();
-		IRBuilder<> at(cast<Instruction>(part)->getNextNode());
-		Value *number = at.CreateAdd(part, at.getInt64(layout.at(object)));
+	for (GlobalVariable *variable : layout.requestVariables()) {
+		Value *copy = numbers.ownCopy();
+		IRBuilder<> at(cast<Instruction>(copy)->getNextNode());
+		Value *number = at.CreateAdd(copy, at.getInt64(layout.at(variable)));
 		at.CreateStore(at.getInt64(0), at.CreatePtrAdd(layout.memory(), number));
 	}
 }
@@ -310,7 +310,7 @@ PreservedAnalyses MemoryPass::run(Module &module, ModuleAnalysisManager &manager
 	provenance.report();
 	Layout layout(module, provenance);
 	layout.report(provenance);
-	remarkObjects(module, provenance, layout);
+	remarkVariables(module, provenance, layout);
 	for (Function &function : module) {
 		if (!isProgram(function))
 			continue;

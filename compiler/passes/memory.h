@@ -30,7 +30,7 @@ class Numbers
 	llvm::Value *value(llvm::Value *pointer, Place as, llvm::IRBuilder<> &);
 
 	// Where the running CPU's part of linear memory begins.
-	llvm::Value *part();
+	llvm::Value *ownCopy();
 
 	// Gives the phis that stand for pointers their operands, once all are known.
 	void finish();
@@ -38,14 +38,14 @@ class Numbers
       private:
 	Number compute(llvm::Instruction &, Place);
 	Number ofGep(llvm::GetElementPtrInst &, Place);
-	Number ofObject(llvm::Value *object, Place);
+	Number ofVariable(llvm::Value *variable, Place);
 
 	llvm::Function &function;
 	const Provenance &provenance;
 	Layout &layout;
 	llvm::DenseMap<llvm::Value *, Number> known;
 	llvm::SmallVector<std::pair<llvm::PHINode *, llvm::PHINode *>, 16> pending;
-	llvm::Value *partOffset = nullptr;
+	llvm::Value *copyOffset = nullptr;
 };
 
 // One operand of an instruction that is the address of bytes which the instruction reads or writes.

@@ -2,7 +2,7 @@
 // Pressure: values that are live at once beyond what registers and the kernel's 512 bytes of stack hold go to memory of the running
 // CPU. What the verifier has to know of a value it forgets on that way, so it is data that goes, and not what addresses are made of.
 #include "layout.h"
-#include "parts.h"
+#include "percpu.h"
 #include "passes.h"
 #include "program.h"
 
@@ -285,9 +285,9 @@ static Value *makeBase(Function &function, uint64_t words)
 				       "lambda_words");
 	map->setSection((".bss..words_" + function.getName()).str()); // it ends with the parts, so there is one of each
 	map->setAlignment(Align(64));
-	growByParts(*map, size);
+	growByCopies(*map, size);
 
-	return at.CreatePtrAdd(map, runningPart(at, size));
+	return at.CreatePtrAdd(map, runningCopy(at, size));
 }
 
 static void moveOut(Function &function, ArrayRef<AllocaInst *> slots)

@@ -120,7 +120,7 @@ Place Provenance::of(Value *value) const
 	if (auto *global = dyn_cast<GlobalVariable>(value)) {
 		if (isNative(*global))
 			return { Place::Native };
-		return escapes.count(global) ? Place{ Place::Linear } : Place{ Place::Object, global };
+		return escapes.count(global) ? Place{ Place::Linear } : Place{ Place::Variable, global };
 	}
 	if (auto *expr = dyn_cast<ConstantExpr>(value)) {
 		if (expr->getOpcode() == Instruction::GetElementPtr)
@@ -137,7 +137,7 @@ Place Provenance::of(Value *value) const
 Place Provenance::transfer(Instruction &inst)
 {
 	if (isa<AllocaInst>(inst))
-		return escapes.count(&inst) ? Place{ Place::Linear } : Place{ Place::Object, &inst };
+		return escapes.count(&inst) ? Place{ Place::Linear } : Place{ Place::Variable, &inst };
 	if (isa<GetElementPtrInst>(inst) || isa<FreezeInst>(inst))
 		return of(inst.getOperand(0));
 	if (isa<LoadInst>(inst))
@@ -181,9 +181,9 @@ Place Provenance::meet(Place a, Place b, Instruction &at)
 // Has an object live in linear memory, where its address is a number like others'.
 Place Provenance::escaped(Place place, Instruction *by)
 {
-	if (place.kind != Place::Object)
+	if (place.kind != Place::Variable)
 		return place;
-	escapes.insert({ place.object, by });
+	escapes.insert({ place.variable, by });
 	return { Place::Linear };
 }
 
@@ -226,7 +226,7 @@ void Provenance::findEscapes(Instruction &inst)
 		}
 	} else if (auto *cast = dyn_cast<PtrToIntInst>(&inst)) {
 		Place place = of(cast->getPointerOperand());
-		if (place.kind == Place::Object && !isDistance(*cast, *this, place))
+		if (place.kind == Place::Variable && !isDistance(*cast, *this, place))
 			escape(cast->getPointerOperand(), &inst);
 	} else if (auto *call = dyn_cast<CallBase>(&inst)) {
 		findEscapesInCall(*call);
@@ -247,15 +247,15 @@ void Provenance::findEscapesInCall(CallBase &call)
 	if (isResolve(call)) {
 		// Only linear memory has spare room behind it, and what the SDK laid out with some.
 		Place place = of(call.getArgOperand(0));
-		auto *global = dyn_cast_or_null<GlobalVariable>(place.object);
-		if (place.object && !(global && global->hasSection()))
-			escapes.insert({ place.object, &call });
+		auto *global = dyn_cast_or_null<GlobalVariable>(place.variable);
+		if (place.variable && !(global && global->hasSection()))
+			escapes.insert({ place.variable, &call });
 		return;
 	}
 	if (isa<IntrinsicInst>(call) || isHelper(call) || isOpaque(&call))
 		return;
 	for (Value *argument : call.args())
-		if (argument->getType()->isPointerTy() && of(argument).kind == Place::Object && !call.isInlineAsm())
+		if (argument->getType()->isPointerTy() && of(argument).kind == Place::Variable && !call.isInlineAsm())
 			escape(argument, &call);
 }
 

@@ -14,12 +14,12 @@ namespace lambda
 // What a pointer points into. An object is a global or an alloca whose address is nowhere stored, so that a pointer into it can be
 // told by an offset. Linear memory holds all others. Native are the kernel's: packet, context, map values.
 struct Place {
-	enum Kind { Unknown, Null, Native, Object, Linear } kind = Unknown;
-	llvm::Value *object = nullptr;
+	enum Kind { Unknown, Null, Native, Variable, Linear } kind = Unknown;
+	llvm::Value *variable = nullptr;
 
 	bool operator==(const Place &other) const
 	{
-		return kind == other.kind && object == other.object;
+		return kind == other.kind && variable == other.variable;
 	}
 	bool operator!=(const Place &other) const
 	{
@@ -27,7 +27,7 @@ struct Place {
 	}
 	bool isNumber() const
 	{
-		return kind == Object || kind == Linear || kind == Null;
+		return kind == Variable || kind == Linear || kind == Null;
 	}
 };
 

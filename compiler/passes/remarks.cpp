@@ -149,7 +149,7 @@ static void remarkGlobal(Module &module, GlobalVariable &global, const Provenanc
 		remark.with("where", "object").with("why", "it is used by its name and an index");
 }
 
-void lambda::nameObject(AllocaInst &local)
+void lambda::nameVariable(AllocaInst &local)
 {
 	auto name = [&](DbgVariableRecord *record) { local.setMetadata(nameMark, record->getVariable()); };
 
@@ -174,7 +174,7 @@ static void remarkLocal(Module &module, AllocaInst &local, const Provenance &pro
 					     : "it is large, or has a variable index");
 }
 
-void lambda::remarkObjects(Module &module, const Provenance &provenance, const Layout &layout)
+void lambda::remarkVariables(Module &module, const Provenance &provenance, const Layout &layout)
 {
 	for (GlobalVariable &global : module.globals())
 		if (!isNative(global) && global.hasInitializer() && !global.getName().starts_with("llvm."))

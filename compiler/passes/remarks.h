@@ -32,10 +32,10 @@ class Remark
 bool hasFileAssembly(const llvm::Module &);
 
 // Keeps what the author calls a local object, before it is forgotten (variables.cpp).
-void nameObject(llvm::AllocaInst &);
+void nameVariable(llvm::AllocaInst &);
 
 // Says where each object of a module is.
-void remarkObjects(llvm::Module &, const Provenance &, const Layout &);
+void remarkVariables(llvm::Module &, const Provenance &, const Layout &);
 
 } // namespace lambda
 

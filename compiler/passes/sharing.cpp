@@ -86,7 +86,7 @@ void Walk::followVariable(AllocaInst &variable)
 			follow(store->getValueOperand());
 }
 
-SmallSetVector<GlobalVariable *, 4> lambda::sharedObjects(Value *pointer)
+SmallSetVector<GlobalVariable *, 4> lambda::sharedVariables(Value *pointer)
 {
 	Walk walk;
 

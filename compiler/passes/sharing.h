@@ -16,7 +16,7 @@ bool isShared(const llvm::GlobalVariable &);
 
 // The shared objects that a pointer may point into, as far as values and arguments show. What was kept in memory may point anywhere, and
 // is not followed.
-llvm::SmallSetVector<llvm::GlobalVariable *, 4> sharedObjects(llvm::Value *pointer);
+llvm::SmallSetVector<llvm::GlobalVariable *, 4> sharedVariables(llvm::Value *pointer);
 
 // Whether two pointers of a function are the same wherever both are computed.
 bool isSameAddress(const llvm::Value *, const llvm::Value *);

@@ -31,7 +31,7 @@ static void forgetVariables(Function &function)
 {
 	for (Instruction &inst : instructions(function))
 		if (auto *local = dyn_cast<AllocaInst>(&inst))
-			lambda::nameObject(*local);
+			lambda::nameVariable(*local);
 	for (Instruction &inst : make_early_inc_range(instructions(function))) {
 		inst.dropDbgRecords();
 		if (isa<DbgInfoIntrinsic>(inst))

@@ -14,7 +14,7 @@ import (
 
 	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/compiler/check/metering"
-	"github.com/lambdanic/lambdanic/compiler/check/parts"
+	"github.com/lambdanic/lambdanic/compiler/check/percpu"
 	"github.com/lambdanic/lambdanic/compiler/diagnose"
 	"github.com/lambdanic/lambdanic/internal/kernel"
 )
@@ -44,7 +44,7 @@ func Verify(object []byte, all bool) (*Verified, error) {
 	if err != nil {
 		return nil, fmt.Errorf("count the CPUs: %w", err)
 	}
-	if err := errors.Join(parts.Fit(spec, cpus), metering.Fill(spec, budget)); err != nil {
+	if err := errors.Join(percpu.Fit(spec, cpus), metering.Fill(spec, budget)); err != nil {
 		return nil, err
 	}
 	kernel.Fit(spec)
