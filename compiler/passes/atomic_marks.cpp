@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// LAMBDA_ATOMIC (sdk/lambda.h): an author asks that nothing is lost of what is read from an object, changed and written back. Once LLVM
-// has local variables in registers, such changes are seen over several statements. One that is no atomic operation when all is inlined
-// is refused at its line. In between, LLVM leaves reads and writes where they are, as of volatile objects.
+// LAMBDA_ATOMIC (sdk/lambda.h): an author asks that no update of a variable is lost. Once LLVM has local variables in registers, an update
+// is recognized even over several statements. One that is not an atomic operation when all is inlined is refused at its line. In
+// between, all other accesses of the variable are volatile, so that LLVM leaves them where they are.
 #include "atomics.h"
 #include "diagnose.h"
 #include "passes.h"
@@ -25,7 +25,7 @@ static bool isMark(const Value *text)
 	return string && string->isCString() && string->getAsCString() == "lambda.atomic";
 }
 
-// What clang's annotate attribute gives: an array of { object, text, file, line, arguments }.
+// The array that clang's annotate attribute makes: { variable, text, file, line, arguments }.
 static GlobalVariable *annotations(Module &module)
 {
 	GlobalVariable *list = module.getNamedGlobal("llvm.global.annotations");
@@ -36,7 +36,7 @@ static GlobalVariable *annotations(Module &module)
 namespace
 {
 
-// The objects that are marked.
+// The marked variables.
 class Marks
 {
       public:
@@ -47,10 +47,10 @@ class Marks
 		return variables.empty();
 	}
 
-	// The marked object that a pointer may point into, or NULL.
+	// The marked variable that a pointer may point into, or NULL.
 	GlobalVariable *of(Value *pointer) const;
 
-	// The marked object that a store changes by what it was, or NULL.
+	// The marked variable that a store updates depending on its old value, or NULL.
 	GlobalVariable *changedBy(StoreInst &) const;
 
 	SmallSetVector<GlobalVariable *, 4> variables;
@@ -106,7 +106,7 @@ GlobalVariable *Marks::changedBy(StoreInst &store) const
 	return isUpdate ? variable : nullptr;
 }
 
-// Objects on the stack, and members, have their annotations in calls.
+// Variables on the stack, and members, have their annotations in calls.
 static void checkAnnotation(CallBase &call)
 {
 	Intrinsic::ID id = call.getIntrinsicID();
@@ -152,7 +152,7 @@ PreservedAnalyses MarkedAtomics::run(Module &module, ModuleAnalysisManager &)
 	return marks.empty() ? PreservedAnalyses::all() : PreservedAnalyses::none();
 }
 
-// An address that is kept comes back from where no pass can follow it.
+// A stored address comes back where no pass can follow it.
 void CheckMarks::checkAddress(Value &pointer, const GlobalVariable &variable)
 {
 	if (!seen.insert(&pointer).second)
@@ -180,7 +180,7 @@ PreservedAnalyses CheckMarks::run(Module &module, ModuleAnalysisManager &)
 	Marks marks(module);
 
 	if (GlobalVariable *list = annotations(module))
-		list->eraseFromParent(); // nobody else reads it
+		list->eraseFromParent(); // no other pass reads it
 	if (marks.empty())
 		return PreservedAnalyses::all();
 	for (Function &function : module) {

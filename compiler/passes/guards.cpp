@@ -28,7 +28,7 @@ BasicBlock *lambda::makeFault(Function &function, unsigned fault)
 	return block;
 }
 
-// NULL that malloc() gave is no address either: where the heap had too little, that is why.
+// If malloc() failed in this request, an access out of bounds is reported as a lack of memory: its NULL is the likely reason.
 BasicBlock *Guards::makeOutside()
 {
 	auto *block = BasicBlock::Create(function.getContext(), "outside", &function);
@@ -66,7 +66,7 @@ Value *Guards::limit(IRBuilder<> &at, Place place, uint64_t less) const
 			place.variable ? 0 : layout.copySize());
 }
 
-// Whether the address stands as it is: a global's, by an offset that the verifier sees to be within.
+// Whether an access needs no guard: the verifier sees that it is within its variable.
 bool Guards::proven(const Access &access)
 {
 	const Number &number = access.number;
@@ -91,7 +91,7 @@ Guards::Guard *Guards::find(const Access &access)
 			continue;
 		if (guard->lo <= lo && hi <= guard->hi && tree.dominates(guard->block, block))
 			return guard.get();
-		// All of a block runs or none: a guard at its first access may speak for the later ones.
+		// A basic block runs as a whole: a guard at its first access can also cover the later ones.
 		int64_t from = std::min(lo, guard->lo), to = std::max(hi, guard->hi);
 		if (guard->block == block && uint64_t(to - from) <= room(access.place)) {
 			guard->lo = from;
@@ -122,7 +122,7 @@ void Guards::faultIf(Value *wrong, Instruction *before)
 					MDBuilder(function.getContext()).createUnlikelyBranchWeights());
 }
 
-// The verifier takes an atomic operation only at a multiple of its size, which is to be seen. Elsewhere it is a fault.
+// The verifier accepts an atomic operation only at a multiple of its size that it can see. Any other address is a fault.
 Value *Guards::aligned(const Access &access, Value *number, int64_t distance)
 {
 	IRBuilder<> at(access.inst);
@@ -133,7 +133,7 @@ Value *Guards::aligned(const Access &access, Value *number, int64_t distance)
 	return at.CreateAnd(makeOpaque(at, sum), at.getInt64(-int64_t(access.size)));
 }
 
-// Gives an instruction its address: that of the object, plus a number, plus a constant.
+// Gives an instruction its address: the variable's, plus a number, plus a constant.
 void Guards::place(const Access &access, Value *number, int64_t distance)
 {
 	if (number && (isa<AtomicRMWInst>(access.inst) || isa<AtomicCmpXchgInst>(access.inst))) {
@@ -145,7 +145,7 @@ void Guards::place(const Access &access, Value *number, int64_t distance)
 
 	if (!variable || layout.has(variable))
 		address = layout.memory();
-	// Constants come last: they go into the instruction, and what is before them is the same for many.
+	// Constants come last: they go into the instruction, and many accesses share the sum before them.
 	if (variable && layout.isOwn(variable)) {
 		address = at.CreatePtrAdd(address, numbers.ownCopy());
 		distance += layout.at(variable);
@@ -155,7 +155,7 @@ void Guards::place(const Access &access, Value *number, int64_t distance)
 	if (distance)
 		address = at.CreatePtrAdd(address, at.getInt64(distance));
 	access.inst->setOperand(access.operand, address);
-	// Every machine that runs BPF programs of this size loads words from anywhere; BPF's code generator does not know.
+	// All machines that run such BPF programs can load words from unaligned addresses, which BPF's code generator does not know.
 	Align natural(PowerOf2Ceil(std::min<uint64_t>(access.size, 8)));
 	if (auto *load = dyn_cast<LoadInst>(access.inst))
 		load->setAlignment(std::max(load->getAlign(), natural));
@@ -197,7 +197,7 @@ void Guards::emit(Guard &guard)
 		place(access, number, access.number.offset - guard.lo + int64_t(low));
 }
 
-// Whether an address is that of a global or a constant step from it, which may stay as it is.
+// Whether an address is that of a global, or at a constant distance from it, and may stay as it is.
 static bool isPlain(const Value *address)
 {
 	while (auto *gep = dyn_cast<GEPOperator>(address))

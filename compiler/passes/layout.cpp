@@ -11,7 +11,7 @@
 using namespace llvm;
 using namespace lambda;
 
-// A global of the SDK's that belongs to one request, as the heap does (sdk/stdlib.h).
+// A global of the SDK that belongs to one request, such as the heap (sdk/stdlib.h).
 static bool isOfRequest(const GlobalVariable &global)
 {
 	return global.getSection() == ".bss..request";
@@ -24,7 +24,7 @@ uint64_t lambda::sizeOf(const Value *variable, const DataLayout &layout)
 	return layout.getTypeAllocSize(cast<GlobalVariable>(variable)->getValueType());
 }
 
-// The kernel gives a program 512 bytes of stack, which spilled registers share.
+// The kernel gives a program 512 bytes of stack, which variables share with spilled registers.
 static const uint64_t stackVariableMax = 16;
 
 bool lambda::staysOnStack(const AllocaInst &local)
@@ -50,7 +50,7 @@ bool lambda::staysOnStack(const AllocaInst &local)
 	return true;
 }
 
-// An object's number is aligned as the author asked: a program may compute with the low bits of an address.
+// Offsets are aligned as the author asked: a program may compute with the low bits of an address.
 static Align alignmentOf(const Value *variable)
 {
 	auto *local = dyn_cast<AllocaInst>(variable);
@@ -90,7 +90,7 @@ Layout::Layout(Module &module, const Provenance &provenance) : module(module)
 	stride = alignTo(stride, strictest);
 }
 
-// What the loader hands from revision to revision, or what the SDK addresses, has a map of its own.
+// A variable that the loader hands from revision to revision, or that the SDK addresses, has a map of its own.
 void Layout::report(const Provenance &provenance) const
 {
 	for (auto &[variable, by] : provenance.escaped()) {
@@ -103,7 +103,7 @@ void Layout::report(const Provenance &provenance) const
 	}
 }
 
-// By lists of globals: the locals among what is each CPU's own may be gone by now.
+// Goes by lists of globals only: the locals in `own` may be gone by now.
 void Layout::removeMoved()
 {
 	SmallVector<GlobalVariable *, 16> moved(ofRequest.begin(), ofRequest.end());
@@ -117,7 +117,7 @@ void Layout::removeMoved()
 	}
 }
 
-// An address in an initializer becomes the number that it is in linear memory.
+// An address in an initializer becomes its offset in linear memory.
 Constant *Layout::rewrite(Constant *constant)
 {
 	auto *number = Type::getInt64Ty(module.getContext());
@@ -172,7 +172,7 @@ GlobalVariable *Layout::memory()
 					: zeros(size() + SpareBytes);
 	map = new GlobalVariable(module, initializer->getType(), false, GlobalValue::InternalLinkage, initializer,
 				 "lambda_memory");
-	// Zeros take no room in an object in a section that begins with .bss; the loader finds both as .data.memory.
+	// Zeros take no room in an object file if the section's name begins with .bss; the loader finds both as .data.memory.
 	map->setSection(initialized ? ".data.memory" : ".bss..memory");
 	map->setAlignment(Align(64));
 	growByCopies(*map, stride);

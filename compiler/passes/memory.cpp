@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory: every access is proven in bounds or guarded, and pointers that are kept become offsets in linear memory. The
-// verifier then sees a constant base and an offset that was compared just before, whatever the author's pointers do.
+// Memory: every access is proven in bounds or guarded, and stored pointers become offsets in linear memory. The verifier then sees a
+// constant base and an offset that was compared just before, whatever the author's pointers do.
 #include "memory.h"
 #include "remarks.h"
 #include "diagnose.h"
@@ -47,7 +47,7 @@ SmallVector<Access, 2> lambda::accessesOf(Instruction &inst, const Provenance &p
 	return list;
 }
 
-// Where loops are not metered, the verifier walks through them, and knows their counters.
+// The verifier walks loops that are not metered, and so knows their counters.
 static ScalarEvolution *evolution(Function &function, FunctionAnalysisManager &analyses)
 {
 	if (isMetered(*function.getParent()))
@@ -125,7 +125,7 @@ void Rewriter::rewriteCompare(ICmpInst &compare)
 	dead.push_back(&compare);
 }
 
-// Calls of the kernel's helpers get addresses as they are, which the verifier judges.
+// Helpers get real addresses, which the verifier judges.
 void Rewriter::rewriteCall(CallBase &call)
 {
 	IRBuilder<> at(&call);
@@ -184,8 +184,8 @@ void Rewriter::rewrite(Instruction &inst)
 	}
 }
 
-// void *__lambda_resolve(const void *p, uint32_t len, uint32_t max) gives the kernel's address of len bytes at p. Behind them is
-// spare room, so that to the verifier a number within the object is enough.
+// void *__lambda_resolve(const void *p, uint32_t len, uint32_t max) gives the real address of len bytes at p. Spare room behind them
+// makes any offset in the variable acceptable to the verifier.
 void Rewriter::emit(const Resolve &resolve)
 {
 	CallBase &call = *resolve.call;
@@ -211,7 +211,7 @@ void Rewriter::emit(const Resolve &resolve)
 	call.eraseFromParent();
 }
 
-// The heap and the like begin anew: their first word is zero.
+// Request variables such as the heap begin anew: their first word is zero.
 void Rewriter::beginRequest()
 {
 	for (GlobalVariable *variable : layout.requestVariables()) {
@@ -227,7 +227,7 @@ void Rewriter::run()
 	SmallVector<Instruction *, 64> all;
 	SmallVector<Access, 64> accesses;
 
-	// In the order of the dominator tree, so that a guard is known before what it dominates.
+	// In dominator-tree order, so that a guard is known before the accesses that it dominates.
 	for (auto *node : depth_first(tree.getRootNode()))
 		for (Instruction &inst : *node->getBlock())
 			all.push_back(&inst);
@@ -285,7 +285,7 @@ static void prepare(Function &function, FunctionAnalysisManager &analyses)
 	passes.run(function, analyses);
 }
 
-// Addresses within constant expressions become instructions of their own.
+// Addresses in constant expressions become instructions.
 static void nameAddresses(Module &module)
 {
 	SmallVector<Constant *, 16> globals;

@@ -8,7 +8,7 @@
 using namespace llvm;
 using namespace lambda;
 
-// NULL among pointers into an object: an offset that no guard lets pass.
+// NULL as the number of a pointer into a variable: an offset that no guard lets pass.
 static const int64_t nullOffset = int64_t(1) << 62;
 
 Numbers::Numbers(Function &function, const Provenance &provenance, Layout &layout)
@@ -126,7 +126,7 @@ Number Numbers::compute(Instruction &inst, Place place)
 
 void Numbers::finish()
 {
-	for (size_t i = 0; i < pending.size(); i++) { // grows meanwhile
+	for (size_t i = 0; i < pending.size(); i++) { // pending grows meanwhile
 		auto [phi, number] = pending[i];
 		for (auto [pointer, block] : zip(phi->incoming_values(), phi->blocks())) {
 			IRBuilder<> at(block->getTerminator());

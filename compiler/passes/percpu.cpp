@@ -7,7 +7,8 @@
 
 using namespace llvm;
 
-// The records' sections (compiler/check/percpu/percpu.go): numbers in the code, and by how much the map of a section .data.NAME grows.
+// The sections of records (compiler/check/percpu/percpu.go): of numbers in the code, and of how much the map of a section .data.NAME
+// grows. Their names stay: compiled artifacts contain them.
 static const char numberSection[] = ".rodata.parts", sizeSections[] = ".rodata.parts.";
 
 static GlobalVariable *record(Module &module, ArrayRef<uint64_t> words, const Twine &section)
@@ -19,7 +20,7 @@ static GlobalVariable *record(Module &module, ArrayRef<uint64_t> words, const Tw
 	auto *global = new GlobalVariable(module, content->getType(), /*isConstant=*/true, GlobalValue::InternalLinkage,
 					  content, "lambda_percpu");
 	global->setSection(section.str());
-	global->setAlignment(Align(1)); // of the number that replaces the address no bits are known
+	global->setAlignment(Align(1)); // nothing is known of the bits of the number that replaces the address
 	return global;
 }
 
@@ -39,7 +40,7 @@ Value *lambda::runningCopy(IRBuilder<> &at, uint64_t size)
 
 	if (!size)
 		return at.getInt64(0);
-	// There are as many parts as a power of two. The mask bounds the number for the verifier.
+	// The number of copies is a power of two. The mask bounds the CPU's number for the verifier.
 	return at.CreateMul(at.CreateAnd(cpu, byCopies(at, -1, 1)), at.getInt64(size));
 }
 

@@ -13,7 +13,7 @@ using namespace lambda;
 
 static const char section[] = ".lambda.report";
 static const char metadata[] = "lambda.remarks"; // holds the lines until the last pass
-static const char nameMark[] = "lambda.name"; // holds the variable that a local object is
+static const char nameMark[] = "lambda.name"; // holds the debug variable of an alloca
 
 Remark::Remark(Module &module, StringRef kind)
     : module(module), wanted(StringRef(module.getModuleInlineAsm()).contains(section))
@@ -153,7 +153,7 @@ void lambda::nameVariable(AllocaInst &local)
 {
 	auto name = [&](DbgVariableRecord *record) { local.setMetadata(nameMark, record->getVariable()); };
 
-	for_each(at::getDVRAssignmentMarkers(&local), name); // of what was optimised
+	for_each(at::getDVRAssignmentMarkers(&local), name); // in optimised code
 	for_each(findDVRDeclares(&local), name);
 }
 
