@@ -64,7 +64,7 @@ func load(t *testing.T, statements string) (*ebpf.CollectionSpec, error) {
 	return spec, err
 }
 
-// The kernel's own verifier is made to object. Each program is wrong at the line that is marked.
+// The kernel's own verifier objects to each program, at the line that is marked.
 func TestExplain(t *testing.T) {
 	for name, c := range map[string]struct{ source, meaning string }{
 		"packet":                   {"n = 1;\nm = data[20]; //!", "packet may end before the 1 bytes"},
@@ -117,7 +117,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// Logs that take the kernel long to write, or that it writes only for others than root, as Linux 6.18 wrote them.
+// Logs of Linux 6.18 that the kernel takes long to write, or does not write for root.
 func TestExplainRecorded(t *testing.T) {
 	for message, meaning := range map[string]string{
 		"BPF program is too large. Processed 1000001 insn":      "the 1000001 instructions that the verifier walks",
@@ -170,7 +170,7 @@ func TestHelper(t *testing.T) {
 	}
 }
 
-// What clang says of a call is not what LLVM says of the code that it made.
+// A message of clang about a call is not taken for one of LLVM's about generated code.
 func TestClangsOwnMessageStays(t *testing.T) {
 	for _, text := range []string{
 		"too many arguments to function call, expected single argument 'a', have 2 arguments",
@@ -182,7 +182,7 @@ func TestClangsOwnMessageStays(t *testing.T) {
 	}
 }
 
-// What LLVM says of a call begins with an address in its own memory, which nobody is told.
+// LLVM's message about a call begins with an address in its own memory, which is not shown.
 func TestNoAddressOfLLVMs(t *testing.T) {
 	for _, text := range []string{"too many arguments", "pass by value not supported"} {
 		got := Compiler("0x5628d10a0d20: i64 = GlobalAddress<ptr @f> 0, probe.c:63:13 " + text)

@@ -188,7 +188,7 @@ PreservedAnalyses CheckMarks::run(Module &module, ModuleAnalysisManager &)
 			auto *store = dyn_cast<StoreInst>(&inst);
 			if (GlobalVariable *variable = store ? marks.changedBy(*store) : nullptr)
 				refuse(inst, "this change of " + variable->getName() +
-						     ", which is LAMBDA_ATOMIC, is no atomic operation: " +
+						     ", which is LAMBDA_ATOMIC, is not an atomic operation: " +
 						     Update(*store).whyNot() +
 						     "; __sync_val_compare_and_swap() makes one of any change");
 		}

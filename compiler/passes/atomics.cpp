@@ -112,7 +112,7 @@ StringRef Update::findWhyNot()
 	if (!findOperation())
 		return "it is not one addition, subtraction, and, or, exclusive or";
 	if (readsTarget(by, store))
-		return "what is combined with it is computed from it";
+		return "the other operand depends on its old value";
 	if (type->getIntegerBitWidth() != 32 && type->getIntegerBitWidth() != 64)
 		return "atomic operations are on 32 or 64 bits: use uint32_t or uint64_t";
 	if (load->getAlign() < type->getIntegerBitWidth() / 8 || store.getAlign() < type->getIntegerBitWidth() / 8)

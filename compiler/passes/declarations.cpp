@@ -29,7 +29,7 @@ std::string whyNot(const GlobalVariable &global)
 	if (global.isDeclaration() && (section == ".kconfig" || section == ".ksyms"))
 		return (name + " is not the lambda's, but the kernel's: leave it out").str();
 	if (section == ".maps")
-		return (name + " is no map: leave " + section + " out, or declare it with __uint and __type").str();
+		return (name + " is not a map: leave " + section + " out, or declare it with __uint and __type").str();
 	if (section == ".data.fuel" || section == ".bss..fuel" ||
 	    none_of(ArrayRef<StringRef>{ ".data", ".bss", ".rodata" },
 		    [=](StringRef prefix) { return section == prefix || section.starts_with((prefix + ".").str()); }))

@@ -50,7 +50,7 @@ const char *whyNotAtomic(const Instruction &inst)
 	unsigned width =
 		(change ? change->getValOperand() : exchange->getNewValOperand())->getType()->getScalarSizeInBits();
 	if (width != 32 && width != 64)
-		return "an atomic operation on what has not 32 or 64 bits: make it as large";
+		return "an atomic operation on a value that has not 32 or 64 bits: use uint32_t or uint64_t";
 	if (change && !isAtomicOperation(change->getOperation()))
 		return "an atomic operation that BPF has not: do it in a loop around __sync_val_compare_and_swap()";
 	return nullptr;

@@ -70,12 +70,12 @@ func (g *graph) checkForm(i int) error {
 	case ins.IsLoadOfFunctionPointer():
 		return g.refuse(i, "a callback, whose runs nobody counts: write a loop")
 	case ins.OpCode.JumpOp() == asm.Call && !ins.IsBuiltinCall() && (!ins.IsFunctionCall() || ins.OpCode.Source() != asm.ImmSource):
-		return g.refuse(i, "a call of what is no helper and no function of the program")
+		return g.refuse(i, "a call of neither a helper nor a function of the program")
 	case class.IsJump() && !slices.Contains(jumps, ins.OpCode.JumpOp()):
 		return g.refuse(i, "an unknown jump")
 	case class == asm.LdClass && !ins.OpCode.IsDWordLoad(),
 		ins.OpCode.IsDWordLoad() && ins.Src != 0 && (!ins.IsLoadFromMap() || ins.Reference() == ""):
-		return g.refuse(i, "a load of what is no map of the lambda")
+		return g.refuse(i, "a load of an address outside of the lambda's maps")
 	case ins.OpCode.JumpOp() == asm.JCOND && (ins.OpCode != mayGoto || ins.Src != asm.PseudoMayGoto || ins.Dst != 0 || ins.Constant != 0):
 		return g.refuse(i, "an unknown jump")
 	}

@@ -59,7 +59,7 @@ func (g *graph) price() error {
 	for i := range g.charges {
 		c := &g.charges[i]
 		if c.cost = max(c.cost, 1); c.cost > math.MaxInt32 {
-			return g.refuse(c.first, "a loop that takes up to %d ms each time around", c.cost/PerMicrosecond/1000)
+			return g.refuse(c.first, "a loop that takes up to %d ms for each iteration", c.cost/PerMicrosecond/1000)
 		}
 		g.Insns[c.first+1].Constant = -int64(c.cost)
 	}
