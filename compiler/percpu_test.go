@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A lambda with objects of all kinds in its memory: shared, of the CPU, of the request; and values that the stack has no room for.
+// A lambda with variables of all kinds in its memory: shared, per CPU, per request; and values that the stack has no room for.
 const perCPUSource = `#include <stdlib.h>
 static int shared[3] = { 1, 2, 3 };
 static int *const which[] = { &shared[0], &shared[1], &shared[2] };
@@ -27,7 +27,7 @@ static int *const which[] = { &shared[0], &shared[1], &shared[2] };
 	return lambda_write(headers, in, sizeof(in));
 }`
 
-// A lambda's memory has a part for each CPU that the machine may have, and its pointers reach the last one's end and no farther.
+// A lambda's memory has a copy for each CPU that the machine may have, and its pointers reach the last copy's end and no farther.
 func TestCopyForEachCPU(t *testing.T) {
 	sizes := map[int]uint32{}
 	for _, cpus := range []int{1, 2, 3, 16, 17, 64, 1024} {
@@ -90,7 +90,7 @@ func usableCPUs(t *testing.T) (list []int) {
 	return list
 }
 
-// What a request puts on the heap is in the part of the CPU that it runs on, and in no other's.
+// What a request puts on the heap is in the copy of the CPU that it runs on, and in no other copy.
 func TestCopiesAreApart(t *testing.T) {
 	lambda := loadOrdinary(t, "#include <stdlib.h>\n"+ordinaryEntry+`{
 	uint8_t *block = malloc(64);
