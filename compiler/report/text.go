@@ -82,7 +82,7 @@ func (r *Report) textOfTime(t *text) {
 	t.head("time")
 	t.line("estimated\t%.0f ns%s", r.EstimatedNs, besides(r.Bound))
 	for _, l := range r.Loops {
-		t.line("loop at %v\t%.1f ns each time around (charged %d)", l.Place, l.EstimatedNs, l.Cost)
+		t.line("loop at %v\t%.1f ns per iteration (charged %d)", l.Place, l.EstimatedNs, l.Cost)
 	}
 	if v := r.Verified; v != nil {
 		t.line("verifier\t%d instructions walked, %d states, %d bytes of stack", v.Instructions, v.States, v.Stack)
