@@ -61,7 +61,7 @@ static uint64_t *slot(uint32_t i) { return &table[i & 15]; }
 static uint32_t bounded(uint32_t x) { return x < 100 ? x : 100; }
 ` + ordinaryEntry
 
-// What is meant as one operation on memory that CPUs share is one, and nothing else is.
+// One expression on memory that CPUs share is one atomic operation, and nothing else is.
 func TestAtomicChanges(t *testing.T) {
 	for _, tc := range []struct {
 		body string
@@ -88,7 +88,7 @@ func TestAtomicChanges(t *testing.T) {
 		{"count = count * 3; count = n - count; count ^= count >> 7;", 0},
 		{"word = bounded(word + 1);", 0},
 		{"count = n; n = count;", 0},
-		{"uint64_t m = count; local[0] = m; count = m + 1;", 0}, // in several statements: who knows what is meant
+		{"uint64_t m = count; local[0] = m; count = m + 1;", 0}, // in several statements: the intention is unknown
 	} {
 		source := sharing + "{\n\tuint64_t local[4] = { 0 };\n\tuint32_t n = match_data->payload_len;\n" + tc.body +
 			"\nlocal[1] += n + (pointer != 0);\nreturn lambda_write(headers, local, sizeof(local));\n}"
@@ -98,7 +98,7 @@ func TestAtomicChanges(t *testing.T) {
 	}
 }
 
-// The values of the expressions are C's.
+// The expressions have the values that C gives them.
 func TestAtomicValues(t *testing.T) {
 	const source = `static uint64_t a = 5, b = 5, c = 0xff00ff, d = 3;
 static uint32_t e = 0xfffffff0, f = 7;
@@ -156,7 +156,7 @@ func locked(t *testing.T, source string) int {
 	return len(regexp.MustCompile(`\t(lock|ldadd\w*|stadd\w*|ldaxr)\b`).FindAll(out, -1)) // x86-64, arm64
 }
 
-// Both targets count by an atomic operation what is counted in one expression, and nothing else.
+// On both targets, counting in one expression is an atomic operation, and nothing else is.
 func TestCountersAreAtomic(t *testing.T) {
 	for way, want := range map[string]bool{oneExpression: true, twoStatements: false} {
 		source := countTo(way)
@@ -169,7 +169,7 @@ func TestCountersAreAtomic(t *testing.T) {
 	}
 }
 
-// A counter that requests on two CPUs at once count at.
+// A counter that requests on two CPUs increment at once.
 func countTo(way string) string {
 	return "static uint64_t count;\n" + ordinaryEntry + `{
 	if (match_data->payload_len) {
@@ -196,7 +196,7 @@ func TestNothingIsLostOnTheNIC(t *testing.T) {
 	}
 }
 
-// lostOnNIC runs a lambda on two CPUs at once, until something is lost or there is little hope that it will.
+// lostOnNIC runs a lambda on two CPUs at once, until a count is lost or that has become unlikely.
 func lostOnNIC(t *testing.T, cpus []int) uint64 {
 	const requests, times = 500, 10
 	lambda := loadOrdinary(t, countTo(oneExpression))
@@ -209,7 +209,7 @@ func lostOnNIC(t *testing.T, cpus []int) uint64 {
 		for _, cpu := range cpus {
 			both.Go(func() (err error) {
 				onCPU(t, cpu, func() {
-					// Run begins anew where a signal ends it, such as that by which Go's runtime takes a thread off.
+					// Run starts again when a signal interrupts it, such as the one by which Go's runtime preempts a thread.
 					var preemption, before unix.Sigset_t
 					preemption.Val[0] = 1 << (unix.SIGURG - 1)
 					if err = unix.PthreadSigmask(unix.SIG_BLOCK, &preemption, &before); err != nil {
@@ -328,7 +328,7 @@ func inBothPlaces(t *testing.T, source string) map[string]func(uint32, []byte) (
 	return map[string]func(uint32, []byte) (rig.Answer, error){"NIC": r.AskNIC, "process": r.AskProcess}
 }
 
-// What LAMBDA_ATOMIC asks for and cannot be is refused at its line, on each target.
+// A LAMBDA_ATOMIC update that cannot be atomic is refused at its line, on each target.
 func TestAtomicMark(t *testing.T) {
 	const declarations = "LAMBDA_ATOMIC static uint64_t count;\n" + // line 2
 		"static LAMBDA_ATOMIC struct { uint32_t n; uint16_t small; float real; } s;\n" +

@@ -1,4 +1,4 @@
-// Package compiler makes artifacts of lambdas: one C source in, an object for each target out.
+// Package compiler makes artifacts of lambdas: from one C source, an object file or shared library for each target.
 package compiler
 
 import (
@@ -29,20 +29,20 @@ type Artifact = artifact.Artifact
 
 // Options tune Build. The zero value is ready to use.
 type Options struct {
-	// Store, where set, keeps what is built; an unchanged source is then found there and not compiled again.
+	// Store, if set, keeps what is built: an unchanged source is then found there and not compiled again.
 	Store *artifact.Store
-	// Warn, where set, is called with each warning of the compiler. A source that is found in the store gives none.
+	// Warn, if set, is called with each warning of the compiler. A source that is found in the store gives none.
 	Warn func(Diagnostic)
 }
 
-// limits are generous for a lambda and tight for a machine. CPU time bounds a tool that works, however busy the machine is; Wall ends
-// one that waits. The slowest CPUs that compile are some twenty times slower than a server's: emulated ones, and those on cards.
+// limits are generous for a lambda and tight for a machine. CPU time bounds a tool that works, however busy the machine is; Wall ends a
+// tool that waits. The slowest CPUs that compile, emulated ones and those on cards, are some twenty times slower than a server's.
 var limits = sandbox.Limits{
 	Wall: 2 * time.Minute, CPU: time.Minute, Memory: 1 << 30, Scratch: 64 << 20, Output: 16 << 20, Processes: 16,
 }
 
-// ErrDefect says that the compiler itself is at fault. Nothing is made then, for any target: what LLVM finds broken may differ from
-// build to build.
+// ErrDefect says that the compiler itself is at fault. The build then fails for all targets: what LLVM finds broken may differ from build
+// to build.
 var ErrDefect = errors.New("the compiler is at fault")
 
 // NodeFailed says whether a build failed through no fault of its source: a tool or the sandbox is missing, the machine is too busy,
@@ -52,8 +52,8 @@ func NodeFailed(err error) bool {
 		errors.As(err, new(syscall.Errno))
 }
 
-// Build compiles the lambda in the directory dir, which holds lambda.yml and its C source. Where the source is at fault, the
-// error is an *Error, an *api.FileError, or wraps ErrSource, ErrForbidden or sandbox.ErrLimit.
+// Build compiles the lambda in the directory dir, which holds lambda.yml and its C source. If the source is at fault, the error is an
+// *Error, an *api.FileError, or wraps ErrSource, ErrForbidden or sandbox.ErrLimit.
 func Build(ctx context.Context, dir string, opts Options) (*Artifact, error) {
 	source, err := PackSource(dir)
 	if err != nil {
@@ -62,7 +62,7 @@ func Build(ctx context.Context, dir string, opts Options) (*Artifact, error) {
 	return BuildSource(ctx, source, opts)
 }
 
-// BuildSource is Build of a directory that PackSource packed.
+// BuildSource is Build for a directory that PackSource packed.
 func BuildSource(ctx context.Context, source []byte, opts Options) (*Artifact, error) {
 	files, err := readSource(source)
 	if err != nil {
@@ -89,7 +89,7 @@ func BuildSource(ctx context.Context, source []byte, opts Options) (*Artifact, e
 	})
 }
 
-// cacheKey stands for everything that an artifact is made of.
+// cacheKey is a digest of everything that an artifact depends on.
 func cacheKey(source []byte, tools *toolchain) (digest.Digest, error) {
 	identity, err := tools.identity()
 	if err != nil {
@@ -100,7 +100,7 @@ func cacheKey(source []byte, tools *toolchain) (digest.Digest, error) {
 	return digest.FromString(strings.Join([]string{digest.FromBytes(source).String(), identity, sdk.String(), flags}, "\n")), nil
 }
 
-// sourceRE keeps the name of a source from meaning anything in an #include line.
+// sourceRE excludes names of sources that have a special meaning in an #include line.
 var sourceRE = regexp.MustCompile(`^[A-Za-z0-9_./+-]+$`)
 
 func findSpec(files []sandbox.File) (api.Spec, error) {
@@ -173,7 +173,7 @@ func compile(ctx context.Context, tools *toolchain, spec api.Spec, files []sandb
 	return a, describe(a)
 }
 
-// warnOnce leaves out what the compiler said for another target already.
+// warnOnce leaves out warnings that repeat for another target.
 func warnOnce(warn func(Diagnostic), list []Diagnostic) {
 	said := map[Diagnostic]bool{}
 	for _, d := range list {
@@ -200,7 +200,7 @@ func buildHost(ctx context.Context, tools *toolchain, input []sandbox.File, spec
 	return object, messages, err
 }
 
-// fallBack makes a note in a's manifest of what keeps the lambda off the NIC, where a process can run it. It returns all other errors.
+// fallBack notes in a's manifest what keeps the lambda off the NIC, if a process can run it. It returns all other errors.
 func fallBack(a *Artifact, err error) error {
 	var refused *Error
 	switch {
@@ -216,7 +216,7 @@ func fallBack(a *Artifact, err error) error {
 	return nil
 }
 
-// run runs one tool, and returns what it made and said.
+// run runs one tool, and returns its output and its messages.
 func run(ctx context.Context, tools *toolchain, args []string, input []sandbox.File, spec api.Spec) ([]byte, string, error) {
 	out, messages, err := sandbox.Run(ctx, sandbox.Command{
 		Args: args, ReadOnly: tools.visible, Files: input, Dir: lambdaDir, Limits: limits,
@@ -242,10 +242,10 @@ func run(ctx context.Context, tools *toolchain, args []string, input []sandbox.F
 // signalled is added to the number of the signal that a tool died of.
 const signalled = 128
 
-// gaveUp is said of a tool that says nothing of use itself.
+// gaveUp is the message for a tool without a useful message of its own.
 const gaveUp = "the compiler gave up with %v"
 
-// withoutMessage explains a failure of which the compiler said nothing about the author's source.
+// withoutMessage explains a failure without a message about the author's source.
 func withoutMessage(messages string, exit *sandbox.ExitError, spec api.Spec) Diagnostic {
 	d := Diagnostic{File: spec.Source, Line: 1, Column: 1, Severity: "error"}
 	if m := undefinedPrimitive.FindStringSubmatch(messages); m != nil && spec.P4 != "" {
@@ -258,7 +258,7 @@ func withoutMessage(messages string, exit *sandbox.ExitError, spec api.Spec) Dia
 	return d
 }
 
-// describe fills in what the manifest says of the objects, and enforces the spec's limit on memory.
+// describe fills in the manifest's description of the object file and library, and enforces the spec's limit on memory.
 func describe(a *Artifact) error {
 	m := &a.Manifest
 	if a.BPF != nil {
@@ -296,15 +296,15 @@ func describeBPF(a *Artifact) error {
 	unpriced := metering.Price(a.BPF)
 	c, err := inspectFor(a.Manifest.Spec, a.BPF)
 	if err != nil {
-		return err // it says more than what cannot be priced
+		return err // it says more than an error of pricing
 	}
 	a.Manifest.Maps, a.Manifest.Memory, a.Manifest.Layouts = c.Maps, c.Memory, c.Layouts
 	return unpriced
 }
 
-// renameSections renames the sections .bss..NAME of a BPF object to .data.NAME. clang leaves zeros out of an object only
-// in sections whose names begin with .bss, and loaders take several sections of objects only where their names
-// begin with .data or .rodata. The names have the same length and stand, ended by a NUL, in the string tables of ELF and BTF.
+// renameSections renames the sections .bss..NAME of a BPF object file to .data.NAME. clang omits zeros from an object file only if the
+// section's name begins with .bss, and loaders accept several sections of variables only if their names begin with .data or .rodata. The
+// names have the same length and are NUL-terminated in the string tables of ELF and BTF.
 func renameSections(object []byte) []byte {
 	return bytes.ReplaceAll(object, []byte("\x00.bss.."), []byte("\x00.data."))
 }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler/artifact"
-	"github.com/lambdanic/lambdanic/compiler/check/parts"
+	"github.com/lambdanic/lambdanic/compiler/check/percpu"
 	"github.com/lambdanic/lambdanic/compiler/sandbox"
 )
 
@@ -90,7 +90,7 @@ func load(t *testing.T, a *Artifact) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := parts.Fit(spec, ebpf.MustPossibleCPU()); err != nil {
+	if err := percpu.Fit(spec, ebpf.MustPossibleCPU()); err != nil {
 		t.Fatal(err)
 	}
 	loaded, err := ebpf.NewCollection(spec)
@@ -100,8 +100,8 @@ func load(t *testing.T, a *Artifact) {
 	loaded.Close()
 }
 
-// Functions that take and give more than the kernel's calling convention has room for become part of their callers, also where the
-// program needs nothing else of the compiler's passes.
+// Functions whose arguments or results do not fit the kernel's calling convention are inlined, even if the program needs nothing else from
+// the compiler's passes.
 func TestAnySignatureLoads(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("loading BPF programs needs root")
@@ -202,7 +202,7 @@ func TestBuildFindsItsWorkAgain(t *testing.T) {
 	}
 }
 
-// A warning that the compiler has for both targets comes once.
+// A warning that both targets give comes once.
 func TestWarningsComeOnce(t *testing.T) {
 	source := "#include \"lambda.h\"\nint probe" + body + "\n{\n\tuint8_t a = 300;\n\treturn lambda_fail(headers, a);\n}\n"
 	dir := lambdaWith(t, "name: probe\ntargets: [nic, process]\n", source)
@@ -251,7 +251,7 @@ func TestErrorsCarryTheAuthorsPlace(t *testing.T) {
 	}
 }
 
-// What LLVM's code generator cannot do is said once, at the author's line, and not in its words.
+// An error of LLVM's code generator is reported once, at the author's line, and not in its words.
 func TestBackendErrorsAreTranslated(t *testing.T) {
 	const include, noinline = "#include \"lambda.h\"\n", "static __attribute__((noinline)) long "
 	for name, tc := range map[string]struct {
@@ -327,7 +327,7 @@ func TestBuildRefuses(t *testing.T) {
 	}
 }
 
-// The defaults of mode assemble work together, also where recursion takes its part of the memory.
+// The defaults of mode assemble work together, also if recursion takes its share of the memory.
 func TestBuildAssemblesByDefault(t *testing.T) {
 	const source = "#include \"lambda.h\"\nstatic uint8_t table[700 << 10];\n" +
 		"static uint32_t sum(uint32_t n) { return n < 2 ? n : sum(n - 1) + sum(n - 2); }\n" +
@@ -342,7 +342,7 @@ func TestBuildAssemblesByDefault(t *testing.T) {
 	}
 }
 
-// What the compiler refuses for the NIC has an object for the process, and the reason; where no process may run it, that is an error.
+// What the compiler refuses for the NIC is built for the process, with the reason. If no process may run it, that is an error.
 func TestRefusedForTheNICAlone(t *testing.T) {
 	store, err := artifact.Open(t.TempDir(), nil)
 	if err != nil {
@@ -375,7 +375,7 @@ func TestRefusedForTheNICAlone(t *testing.T) {
 	}
 }
 
-// What is there only by the spec, or not at all, is said with the remedy.
+// A name that needs a key of the spec, or that does not exist, is reported with the remedy.
 func TestMissingNamesSayTheRemedy(t *testing.T) {
 	for name, tc := range map[string]struct{ source, want string }{
 		"a header":  {"\n#include <stdio.h>\n", "probe.c:3:1: error: 'gnu/stubs-32.h' file not found: a header of the C library that is not there on the NIC, which has <string.h>"},
@@ -393,7 +393,7 @@ func TestMissingNamesSayTheRemedy(t *testing.T) {
 	}
 }
 
-// What LLVM says when it gives up is said in the author's terms, where it names no line either.
+// LLVM's messages when it gives up are put in the author's terms, also without a line.
 func TestGivingUpIsTranslated(t *testing.T) {
 	list := parseDiagnostics("fatal error: error in backend: Branch target out of insn range\nclang frontend command failed\n")
 	if len(list) != 1 || !strings.Contains(list[0].Message, "32,767 instructions") {

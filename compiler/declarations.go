@@ -10,7 +10,7 @@ import (
 	"github.com/lambdanic/lambdanic/compiler/sandbox"
 )
 
-// The declarations that clang crashes at, or that LLVM has no line of, and what to do about them. The plugin names them as here
+// The declarations that crash clang, or that LLVM has no line for, and what to do about them. The plugin uses the same names
 // (compiler/passes/declarations.cpp).
 const (
 	fileAssembly = "assembly outside of functions"
@@ -24,21 +24,21 @@ var unplacedRemedies = map[string]string{
 
 func isUnplaced(d Diagnostic) bool { return d.File == "" && unplacedRemedies[d.Message] != "" }
 
-// unplaced says where such declarations are in the author's files, where the compiler's messages are about one.
+// unplaced finds such declarations in the author's files if the compiler's messages are about one.
 func unplaced(ctx context.Context, tools *toolchain, args []string, input []sandbox.File, crashed bool, list []Diagnostic) []Diagnostic {
 	if !crashed && !slices.ContainsFunc(list, isUnplaced) {
 		return nil
 	}
 	at := slices.Index(args, "-c")
 	if args[0] != tools.clang || at < 0 {
-		return nil // for the host, where neither happens
+		return nil // for the host, which has neither problem
 	}
 	args = slices.Replace(slices.Clone(args), at, at+1, "-E")
 	text, _, err := sandbox.Run(ctx, sandbox.Command{
 		Args: slices.DeleteFunc(args, isPlugin), ReadOnly: tools.visible, Files: input, Dir: lambdaDir, Limits: limits,
 	})
 	if err != nil {
-		return nil // what the compiler said has to do
+		return nil // the compiler's own message has to do
 	}
 	return findDeclarations(string(text))
 }

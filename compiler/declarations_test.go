@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What is written in strings, inside of functions and of others' headers is no declaration of the author's.
+// Strings, bodies of functions and foreign headers hold no declarations of the author's.
 func TestFindDeclarations(t *testing.T) {
 	const text = `# 1 "/unit.c"
 asm("ours");

@@ -19,7 +19,7 @@ func says(tools *toolchain, message string, status int) []string {
 	return []string{tools.shell, "-c", fmt.Sprintf("echo %s >&2; echo object; exit %d", shellWords([]string{message}), status)}
 }
 
-// Where LLVM finds what the passes made broken, the compiler is at fault, whether a tool goes on or not.
+// If LLVM finds the passes' output broken, the compiler is at fault, whether a tool goes on or not.
 func TestBrokenCodeIsADefect(t *testing.T) {
 	tools, err := findToolchain()
 	if err != nil {
@@ -53,7 +53,7 @@ func TestBrokenCodeIsADefect(t *testing.T) {
 	}
 }
 
-// A defect of the compiler is no reason to run a lambda in a process, and nothing of it is kept.
+// A defect of the compiler is no reason to run a lambda in a process, and nothing is stored.
 func TestDefectIsNotKept(t *testing.T) {
 	store, err := artifact.Open(t.TempDir(), nil)
 	if err != nil {
@@ -75,7 +75,7 @@ func TestDefectIsNotKept(t *testing.T) {
 	}
 }
 
-// A tool that crashes says so in a line, of which nobody has to read a stack.
+// A tool's crash is reported in one line, without a stack trace.
 func TestCrashIsOneLine(t *testing.T) {
 	tools, err := findToolchain()
 	if err != nil {

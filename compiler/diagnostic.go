@@ -50,12 +50,12 @@ func (e *Error) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Faults are the errors and what explains them, without the warnings.
+// Faults are the errors with their notes, without the warnings.
 func (e *Error) Faults() string {
 	var lines []string
 	kept := true
 	for _, d := range e.Diagnostics {
-		if d.Severity != "note" { // a note belongs to what is before it
+		if d.Severity != "note" { // a note belongs to the message before it
 			kept = d.isError()
 		}
 		if kept {
@@ -70,19 +70,19 @@ var (
 	included  = regexp.MustCompile(`^In file included from (/[^:]*):(\d+):$`)
 	unlocated = regexp.MustCompile(`^(?:[a-z.-]+: )?(?:fatal )?(error|warning|note): (.*)$`)
 	undefined = regexp.MustCompile(`^undefined symbol: (.*)$`)
-	// excerpt is a line of the source under a message, or marks under it. Nothing else that the tools print is shown: where
-	// they crash, they print where they are installed and how they were called.
+	// excerpt is a line of the source under a message, or marks under it. Nothing else that the tools print is shown: when they crash,
+	// they print where they are installed and how they were called.
 	excerpt = regexp.MustCompile(`^ *\d* \|`)
-	// hidePaths leaves of a path in the sandbox what the author knows.
+	// hidePaths cuts the sandbox's directories from a path.
 	hidePaths = strings.NewReplacer(lambdaDir+"/", "", sdkDir+"/", "")
 )
 
-// broken is what LLVM says where the passes of compiler/passes made what is no LLVM IR (lib/IR/Verifier.cpp in LLVM 19). Where only the debug
-// information is wrong, it may leave that out and go on, to an object without the types that the kernel asks for.
+// broken is LLVM's message about invalid IR that compiler/passes made (lib/IR/Verifier.cpp in LLVM 19). If only the debug information is
+// invalid, LLVM may drop it and go on, to an object file without the types that the kernel asks for.
 var broken = regexp.MustCompile(`(?m)^(?:[\w./-]+: )*(?:(?:fatal )?error: |warning: |LLVM ERROR: )(?:error in backend: )?` +
 	`(ignoring (?:invalid )?debug info .*|Broken (?:module|(?:machine )?function) found.*|input module is broken!)$`)
 
-// findDefect looks for such a message, whatever the tool made of it.
+// findDefect looks for such a message, however severe the tool takes it to be.
 func findDefect(messages string) error {
 	m := broken.FindStringSubmatch(messages)
 	if m == nil {
@@ -91,12 +91,11 @@ func findDefect(messages string) error {
 	return fmt.Errorf("%w: LLVM takes what it made for broken (%s): %s, with the source", ErrDefect, m[1], kernel.Defect)
 }
 
-// noPlace begins what clang notes under an error of the code generator, which says nothing.
+// noPlace begins a useless note of clang's under an error of the code generator.
 const noPlace = "could not determine the original source location"
 
-// parseDiagnostics reads what clang and lld print. What they say of the generated unit means nothing to an author, so it is
-// left out, with the notes that belong to it. What the code generator says of each instruction is said once, at a line of the author's
-// if it names one.
+// parseDiagnostics reads what clang and lld print. Messages about the generated unit mean nothing to an author, so they are left out, with
+// their notes. Messages that the code generator repeats for each instruction come once, at an author's line if they name one.
 func parseDiagnostics(text string) []Diagnostic {
 	var list []Diagnostic
 	keep := false
@@ -135,7 +134,7 @@ func parseDiagnostics(text string) []Diagnostic {
 	return list
 }
 
-// once adds a message, unless it is there; without its place if that is none of the author's. It says whether its excerpt is wanted.
+// once adds a message unless it is there already, and says whether its excerpt is wanted. A place outside of the author's files is dropped.
 func once(list []Diagnostic, d Diagnostic, authors bool) ([]Diagnostic, bool) {
 	i := slices.IndexFunc(list, func(o Diagnostic) bool { return o.Message == d.Message })
 	switch {
@@ -165,13 +164,13 @@ func diagnosticAt(m []string) Diagnostic {
 // systemHeaders is where the C library's headers are.
 const systemHeaders = "/usr/include/"
 
-// missingHeader is what clang says where the C library's headers want one of another processor's.
+// missingHeader is clang's message when the C library's headers include a header for another processor.
 var missingHeader = regexp.MustCompile(`^'gnu/stubs-\w+\.h' file not found`)
 
-// nicHeaders are the headers of the C library for the NIC: the SDK's, and the compiler's own.
+// nicHeaders are the C library headers for the NIC: the SDK's and the compiler's own.
 const nicHeaders = "<string.h>, <stdlib.h>, <ctype.h>, <math.h>, <fixed.h>, <stdint.h>, <stddef.h>, <stdbool.h>, <limits.h> and <float.h>"
 
-// Functions of C that many expect, and that a lambda has not.
+// Functions of the C library that many expect, but that a lambda lacks.
 var (
 	missing  = regexp.MustCompile(`(?:undeclared function|undeclared library function|a call of) '(\w+)'`)
 	printing = regexp.MustCompile(`^(?:(?:v?[fd]?printf|f?puts|putchar|fputc|perror|v?syslog)|bpf_(?:trace_)?v?printk)$`)
@@ -199,7 +198,7 @@ var (
 	undeclaredService = regexp.MustCompile(`undeclared identifier 'SERVICE_(\w+)'`)
 )
 
-// undeclared says what to write in the spec for a name that is there only by it.
+// undeclared says what to write in the spec for a name that exists only by it.
 func undeclared(message string) string {
 	if undeclaredMessage.MatchString(message) {
 		return "it is there with message: { mode: assemble } in " + api.SpecFile

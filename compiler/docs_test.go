@@ -8,7 +8,7 @@ import (
 
 var fenced = regexp.MustCompile("(?s)```c\n([^`]*LAMBDA_MIGRATE\\([^`]*)```")
 
-// The guide's example of a migration compiles, and takes over from the revision that it speaks of.
+// The guide's example of a migration compiles, and takes over from the revision that it describes.
 func TestGuidesMigration(t *testing.T) {
 	guide, err := os.ReadFile("../docs/lambdas.md")
 	if err != nil {

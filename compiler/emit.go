@@ -23,13 +23,13 @@ const (
 	FormC       Form = "c"        // what clang reads: the SDK's headers, the author's source, the entry
 	FormPlainLL Form = "plain-ll" // LLVM IR of clang alone
 	FormLL      Form = "ll"       // LLVM IR behind the passes
-	FormBPF     Form = "bpf"      // instructions, between lines of the source
+	FormBPF     Form = "bpf"      // instructions, with lines of the source between them
 )
 
 // Forms lists the forms that Emit knows.
 var Forms = []Form{FormC, FormPlainLL, FormLL, FormBPF}
 
-// FormNames lists them for people.
+// FormNames lists the forms for people.
 func FormNames() string {
 	var names []string
 	for _, f := range Forms {
@@ -42,7 +42,7 @@ func FormNames() string {
 // ErrForm says that there is no such form.
 var ErrForm = errors.New("unknown form")
 
-// Emit compiles a packed source for the NIC as far as a form, and returns it as text. Errors are those of BuildSource.
+// Emit compiles a packed source for the NIC up to a form, which it returns as text. Errors are those of BuildSource.
 func Emit(ctx context.Context, source []byte, form Form) ([]byte, error) {
 	if !slices.Contains(Forms, form) {
 		return nil, fmt.Errorf("%w %q: use %s", ErrForm, form, FormNames())
@@ -61,16 +61,16 @@ func Emit(ctx context.Context, source []byte, form Form) ([]byte, error) {
 	return emit(ctx, source, form.args, around{})
 }
 
-// RemarkSection is where an object that Remarked made has the passes' remarks.
+// RemarkSection is the section of an object file by Remarked that holds the passes' remarks.
 const RemarkSection = ".lambda.report"
 
-// Remarked compiles a packed source for the NIC to an object that nobody loads, in which the passes say what they did.
+// Remarked compiles a packed source for the NIC to an object file with the passes' remarks, which is not to be loaded.
 func Remarked(ctx context.Context, source []byte) ([]byte, error) {
 	ask := fmt.Sprintf("__asm__(\".pushsection %s,\\\"\\\",@progbits\\n.popsection\");\n", RemarkSection)
 	return emit(ctx, source, func(command []string) []string { return command }, around{behind: ask})
 }
 
-// around is what emit does differently from a build.
+// around is how emit differs from a build.
 type around struct {
 	ahead, behind string               // C before and behind the unit
 	accept        func(api.Spec) error // nil: all
@@ -116,7 +116,7 @@ func emit(ctx context.Context, source []byte, change func(command []string) []st
 
 func isPlugin(arg string) bool { return strings.HasPrefix(arg, "-fpass-plugin=") }
 
-// args makes of the command that compiles to an object the one that compiles to the form.
+// args turns the command that compiles to an object file into the one that compiles to the form.
 func (f Form) args(command []string) (args []string) {
 	for _, arg := range command {
 		switch {

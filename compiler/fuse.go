@@ -18,10 +18,10 @@ import (
 	"github.com/lambdanic/lambdanic/compiler/sandbox"
 )
 
-// fusedName is what messages call a program of several lambdas.
+// fusedName is the name of a fused program in messages.
 const fusedName = "fused"
 
-// A Linker has the tools that make one program of several lambdas (package link), each run in the sandbox.
+// A Linker has the tools that fuse several lambdas into one program (package link), each run in the sandbox.
 type Linker struct{ tools *toolchain }
 
 // NewLinker finds the tools.
@@ -39,7 +39,7 @@ func NewLinker() (*Linker, error) {
 	return l, nil
 }
 
-// Key stands for all that a program of these artifacts is made of.
+// Key is a digest of all that a program of these artifacts depends on.
 func (l *Linker) Key(digests []string) (digest.Digest, error) {
 	return cacheKey([]byte(strings.Join(append([]string{"fused"}, digests...), "\n")), l.tools)
 }
@@ -52,8 +52,8 @@ func (l *Linker) SDK() string {
 
 func (l *Linker) path(tool string) string { return filepath.Join(filepath.Dir(l.tools.clang), tool) }
 
-// Member compiles a packed source to LLVM's bitcode, as clang gives it: with all functions, and nothing optimised. Its function
-// is lambda_member(EXTRACTED_HEADERS_T *), or, where it is to be whole, the program that it is when alone.
+// Member compiles a packed source to unoptimised LLVM bitcode with all functions. Its entry is lambda_member(EXTRACTED_HEADERS_T *) or, if
+// whole is set, the complete program of the lambda alone.
 func (l *Linker) Member(ctx context.Context, source []byte, whole bool) ([]byte, api.Spec, error) {
 	files, err := readSource(source)
 	if err != nil {
@@ -75,7 +75,7 @@ func (l *Linker) Member(ctx context.Context, source []byte, whole bool) ([]byte,
 	return bitcode, spec, err
 }
 
-// Unit compiles a unit of C that is no author's. It also says what the compiler calls itself.
+// Unit compiles a generated unit of C. It also returns the compiler's name and version.
 func (l *Linker) Unit(ctx context.Context, text []byte) (bitcode []byte, compiler string, err error) {
 	bitcode, messages, err := l.bitcode(ctx, api.Spec{Name: fusedName}, text, nil)
 	return bitcode, versionOf(messages), err
@@ -84,14 +84,14 @@ func (l *Linker) Unit(ctx context.Context, text []byte) (bitcode []byte, compile
 func (l *Linker) bitcode(ctx context.Context, spec api.Spec, text []byte, own []sandbox.File) (out []byte, messages string, err error) {
 	sdk, _ := headers()
 	input := append(slices.Clone(sdk), own...)
-	// The empty file makes the directory in which the compiler runs, where there is no author's file.
+	// The empty file creates the directory in which the compiler runs, as there are no author's files.
 	input = append(input, sandbox.File{Path: unitFile, Data: text}, sandbox.File{Path: path.Join(lambdaDir, ".fused")})
 	args := FormPlainLL.args(l.tools.forNIC())
 	i := slices.Index(args, "-S")
 	return run(ctx, l.tools, slices.Replace(args, i, i+1, "-c", "-Xclang", "-disable-llvm-passes"), input, spec)
 }
 
-// Link makes one module of several.
+// Link links several modules into one.
 func (l *Linker) Link(ctx context.Context, modules ...[]byte) ([]byte, error) {
 	var input []sandbox.File
 	args := []string{l.path("llvm-link"), "-o", "-"}
@@ -102,14 +102,14 @@ func (l *Linker) Link(ctx context.Context, modules ...[]byte) ([]byte, error) {
 	return l.run(ctx, args, input...)
 }
 
-// Opt runs passes, as `opt -passes=` names them, ours and LLVM's, over a module.
+// Opt runs passes over a module, ours and LLVM's, by their names for `opt -passes=`.
 func (l *Linker) Opt(ctx context.Context, passes string, module []byte) ([]byte, error) {
 	args := []string{l.path("opt"), "-load-pass-plugin=" + pluginFile, "-passes=" + passes, "-o", "-", "/in.bc"}
 	return l.run(ctx, args, sandbox.File{Path: "/in.bc", Data: module}, l.tools.plugin.file())
 }
 
-// Object makes of a module what the NIC loads, and says what is in it. Errors are those of BuildSource. Instructions are left in the
-// order of the source: the orders that LLVM prefers, to use a processor's units at once, keep more values than BPF has registers.
+// Object compiles a module to the object file that the NIC loads, and says what is in it. Errors are those of BuildSource. Instructions stay
+// in source order: LLVM's scheduling for parallel execution keeps more values alive than BPF has registers.
 func (l *Linker) Object(ctx context.Context, module []byte) ([]byte, Contents, error) {
 	args := slices.Concat([]string{l.tools.clang}, bpfFlags, []string{"-O2", "-no-canonical-prefixes", "-fno-crash-diagnostics", "-x", "ir", "-c", "/in.bc", "-o", "-"})
 	object, _, err := fitStack(func(flags []string) (object []byte, messages string, err error) {
@@ -128,7 +128,7 @@ func (l *Linker) Object(ctx context.Context, module []byte) ([]byte, Contents, e
 	return object, contents, err
 }
 
-// run runs one of the tools that no author's source is given to. Where it fails, it is an *Error.
+// run runs a tool that gets no author's source. A failure of the tool is an *Error.
 func (l *Linker) run(ctx context.Context, args []string, input ...sandbox.File) ([]byte, error) {
 	out, messages, err := sandbox.Run(ctx, sandbox.Command{Args: args, ReadOnly: l.tools.visible, Files: input, Dir: "/tmp", Limits: limits})
 	err = cmp.Or(findDefect(string(messages)), err)

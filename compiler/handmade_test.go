@@ -18,10 +18,10 @@ import (
 
 const handmadeDir = "testdata/handmade"
 
-// handmadeComment says what has to become of an object, and what its refusal says.
+// handmadeComment says what must happen to an object file, and what its refusal says.
 var handmadeComment = regexp.MustCompile(`(?m)^/\* (?:refused: (.+)|contained) \*/$`)
 
-// readHandmade compiles a source as any compiler would, and returns why it has to be refused; "" if it has not.
+// readHandmade compiles a source as any compiler would, and returns why it must be refused, or "".
 func readHandmade(t testing.TB, path string) (object []byte, why string) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -44,7 +44,7 @@ func readHandmade(t testing.TB, path string) (object []byte, why string) {
 	return object, string(m[1])
 }
 
-// Objects that another compiler made are refused for what they do, or harm nobody else. What they answer goes to who asked.
+// Object files of another compiler are refused for what they do, or harm nobody else. Their answers go to whoever asked.
 func TestHandmadeObjects(t *testing.T) {
 	files, err := filepath.Glob(handmadeDir + "/*.c")
 	if err != nil || len(files) < 30 {
@@ -78,7 +78,7 @@ func TestHandmadeObjects(t *testing.T) {
 	}
 }
 
-// checkAnswer asks the hostile lambda, whose packets are dropped, or go back to where the request came from, as a reply to it.
+// checkAnswer asks the hostile lambda. Its packets must be dropped, or go back to the sender of the request as a reply to it.
 func (h *neighbourhood) checkAnswer(t *testing.T) {
 	t.Helper()
 	h.requests++

@@ -11,7 +11,7 @@ import (
 	"github.com/lambdanic/lambdanic/compiler/diagnose"
 )
 
-// The guide lists just the helpers that a lambda may call.
+// The guide lists exactly the helpers that a lambda may call.
 func TestHelpersAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../docs/language.md")
 	if err != nil {

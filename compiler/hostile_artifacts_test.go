@@ -12,7 +12,7 @@ import (
 	"github.com/lambdanic/lambdanic/test/seed"
 )
 
-// A victim is an artifact that is tampered with: it has loops that are charged, guards, an object of its own, and a heap.
+// A victim is an artifact to tamper with: it has metered loops, guards, a global variable, and a heap.
 const victim = `/* contained */
 #include "hostile.h"
 #include <stdlib.h>
@@ -42,7 +42,7 @@ func buildVictim(t *testing.T) *compiler.Artifact {
 	return a
 }
 
-// sectionAt finds where a section is in an object, and its header.
+// sectionAt finds a section in an object file, and the offset of its header.
 func sectionAt(t *testing.T, object []byte, name string) (s *elf.Section, header int) {
 	t.Helper()
 	file, err := elf.NewFile(bytes.NewReader(object))
@@ -62,7 +62,7 @@ func sectionAt(t *testing.T, object []byte, name string) (s *elf.Section, header
 // Of an Elf64_Shdr.
 const sectionSize = 0x20
 
-// resize changes what a section says of its size.
+// resize changes a section's size in its header.
 func resize(name string, change func(uint64) uint64) func(*testing.T, []byte) {
 	return func(t *testing.T, object []byte) {
 		_, header := sectionAt(t, object, name)
@@ -71,7 +71,7 @@ func resize(name string, change func(uint64) uint64) func(*testing.T, []byte) {
 	}
 }
 
-// rename changes a name everywhere: names end with a NUL, and one may be the end of another.
+// rename changes a name everywhere. Names end with a NUL, and one may be the suffix of another.
 func rename(from, to string) func(*testing.T, []byte) {
 	return func(t *testing.T, object []byte) {
 		renamed := bytes.ReplaceAll(object, []byte(from+"\x00"), []byte(to+"\x00"))
@@ -94,7 +94,7 @@ func relocate(change func(offset, info uint64) (uint64, uint64)) func(*testing.T
 	}
 }
 
-// What an artifact says of itself is checked, not believed.
+// An artifact's statements about itself are checked, not believed.
 func TestTamperedArtifactsAreRefused(t *testing.T) {
 	h := openNeighbourhood(t)
 	a := buildVictim(t)
@@ -139,7 +139,7 @@ func TestTamperedArtifactsAreRefused(t *testing.T) {
 	}
 }
 
-// A hand-over of the artifact's own, under whatever name, is not the one that the NIC program reads.
+// An artifact's own hand-over map, under whatever name, is not the one that the NIC program reads.
 func TestForeignHandOverIsContained(t *testing.T) {
 	h := openNeighbourhood(t)
 	a := buildVictim(t)
@@ -157,8 +157,8 @@ func TestForeignHandOverIsContained(t *testing.T) {
 	h.checkNeighbour(t)
 }
 
-// Whatever one byte of its instructions becomes, or of all that describes them, an artifact is refused, or does its neighbour no
-// harm and ends in time.
+// Whatever byte changes in an artifact's instructions, or in what describes them, it is refused, or does its neighbour no harm and ends in
+// time.
 func TestMutatedArtifactsAreContained(t *testing.T) {
 	h := openNeighbourhood(t)
 	a := buildVictim(t)
@@ -171,7 +171,7 @@ func TestMutatedArtifactsAreContained(t *testing.T) {
 	}
 }
 
-// Mutations of a byte do come to run, and do not: of the instructions, and of what is around them.
+// Some mutations of a byte are accepted and run, and some are refused: of the instructions, and of the rest.
 func TestMutationsAreTakenAndRefused(t *testing.T) {
 	h := openNeighbourhood(t)
 	a := buildVictim(t)

@@ -25,13 +25,13 @@ import (
 
 const hostileDir = "testdata/hostile"
 
-// A hostileProgram says in its first comments what has to become of it:
+// A hostileProgram says in its first comments what must happen to it:
 //
-//	refused    at build or at load, with the line that is marked "here", if one is
+//	refused    at build or at load, at the line that is marked "here", if there is one
 //	fault      its attack ends with the error "lambda fault"
 //	contained  its attack ends somehow, and harms nobody else
 //
-// and in another what its spec holds besides.
+// Another comment holds more of its spec.
 type hostileProgram struct {
 	name, want, spec string
 	text             []byte
@@ -84,12 +84,12 @@ const (
 
 var hostileWorkloads = map[string]uint32{"neighbour": neighbourID, "hostile": hostileID}
 
-// A neighbourhood is a NIC with the lambda that has to be left in peace.
+// A neighbourhood is a NIC with a lambda that must stay unharmed.
 type neighbourhood struct {
 	*nic.NIC
 	requests uint64
 	served   uint64 // by the neighbour
-	seed     uint64 // of what it keeps
+	seed     uint64 // of its kept objects
 }
 
 func openNeighbourhood(t *testing.T) *neighbourhood {
@@ -165,7 +165,7 @@ func (h *neighbourhood) ask(t *testing.T, workload string, method uint32, body [
 
 const xdpTX = 3
 
-// answer is the neighbour's, after the requests that it served.
+// answer is the answer that the neighbour must give after the requests that it served.
 func (h *neighbourhood) answer() (want []byte) {
 	var kept uint64
 	for i := range uint64(64) {
@@ -177,7 +177,7 @@ func (h *neighbourhood) answer() (want []byte) {
 	return want
 }
 
-// checkNeighbour asks the neighbour, who answers from all that it has, and reads its counters.
+// checkNeighbour asks the neighbour, whose answer depends on all its memory, and reads its counters.
 func (h *neighbourhood) checkNeighbour(t *testing.T) {
 	t.Helper()
 	h.served++
@@ -207,7 +207,7 @@ func (h *neighbourhood) stats(t *testing.T, workload uint32) backend.Stats {
 	return backend.Stats{}
 }
 
-// Every hostile program is refused or contained, while a neighbour on the same NIC answers rightly, and is counted so.
+// Every hostile program is refused or contained, while a neighbour on the same NIC answers correctly, with correct counters.
 func TestHostilePrograms(t *testing.T) {
 	files, err := filepath.Glob(hostileDir + "/*.c")
 	if err != nil || len(files) < 100 {
@@ -240,7 +240,7 @@ func TestHostilePrograms(t *testing.T) {
 	}
 }
 
-// checkMessage expects a line that an author can find, and nothing of the machine.
+// checkMessage expects a line that an author can find, and nothing about the machine.
 func (p hostileProgram) checkMessage(t *testing.T, err error) {
 	t.Helper()
 	text := err.Error()
@@ -255,7 +255,7 @@ func (p hostileProgram) checkMessage(t *testing.T, err error) {
 	t.Logf("%s", text)
 }
 
-// attack runs the attack a few times, between requests that are answered as if nothing were.
+// attack runs the attack a few times, between requests that must be answered normally.
 func (h *neighbourhood) attack(t *testing.T, p hostileProgram) {
 	t.Helper()
 	if p.want == "refused" {
@@ -277,7 +277,7 @@ func (h *neighbourhood) attack(t *testing.T, p hostileProgram) {
 	}
 }
 
-// Whatever a clock says of it, an endless loop goes round no more often than its budget pays for, each time that it is run.
+// In each run, an endless loop has at most the iterations that its budget pays for, whatever the clock says.
 func TestEndlessLoopEndsByItsBudget(t *testing.T) {
 	const text = `#include <lambda.h>
 LAMBDA_KEPT volatile uint64_t rounds;

@@ -15,7 +15,7 @@ import (
 	"github.com/lambdanic/lambdanic/compiler/sandbox"
 )
 
-// A source that makes loading its object run code is refused with what to remove.
+// A source whose library would run code when it is loaded is refused with what to remove.
 func TestConstructorIsRefused(t *testing.T) {
 	source := "#include \"lambda.h\"\nint probe" + body + " { return 0; }\n" +
 		"#ifndef __bpf__\n__attribute__((constructor)) static void hang(void) { for (volatile int i = 1; i;) ; }\n#endif\n"
@@ -25,8 +25,8 @@ func TestConstructorIsRefused(t *testing.T) {
 	}
 }
 
-// Each source tries to get at something of the host, or to use it up. The build fails, and neither its error nor an object
-// holds the secret.
+// Each source tries to read the host's files, or to exhaust its resources. The build fails, and neither its error nor an object file holds
+// the secret.
 func TestHostileSources(t *testing.T) {
 	const secretText = "the-secret-of-this-host"
 	secret := filepath.Join(t.TempDir(), "secret")
@@ -176,7 +176,7 @@ func TestSourceSurvivesPacking(t *testing.T) {
 	}
 }
 
-// Whatever a tar holds, unpacking it writes below its directory only.
+// Whatever a tar holds, unpacking writes only below its directory.
 func FuzzUnpackSource(f *testing.F) {
 	f.Add(tarOf(f, tar.Header{Typeflag: tar.TypeReg, Name: "a/b", Mode: 0o600, Size: 3}))
 	f.Add(tarOf(f, tar.Header{Typeflag: tar.TypeSymlink, Name: "a", Linkname: ".."}))

@@ -40,7 +40,7 @@ func (w *wire) send(t *testing.T, body []byte) uint64 {
 	return w.next
 }
 
-// receive gives the answer to a request, whatever else may have come before.
+// receive returns the answer to a request, and skips what came before.
 func (w *wire) receive(t *testing.T, request uint64) (api.Header, []byte) {
 	t.Helper()
 	buf := make([]byte, 2048)
@@ -58,7 +58,7 @@ func (w *wire) receive(t *testing.T, request uint64) (api.Header, []byte) {
 	}
 }
 
-// On the wire, too, requests that attack and requests to the neighbour come mixed, and the neighbour's are answered.
+// Attacks and requests to the neighbour also come mixed over the wire, and the neighbour's are answered.
 func TestHostileOnTheWire(t *testing.T) {
 	h := openNeighbourhood(t)
 	for _, name := range []string{

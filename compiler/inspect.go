@@ -19,21 +19,21 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler/check/helper"
 	"github.com/lambdanic/lambdanic/compiler/check/metering"
-	"github.com/lambdanic/lambdanic/compiler/check/parts"
+	"github.com/lambdanic/lambdanic/compiler/check/percpu"
 	"github.com/lambdanic/lambdanic/compiler/check/pointers"
 	"github.com/lambdanic/lambdanic/compiler/diagnose"
 )
 
-// ErrForbidden says that a BPF object holds something that a lambda may not do.
+// ErrForbidden says that a BPF object file holds something that a lambda may not do.
 var ErrForbidden = errors.New("forbidden in a lambda")
 
-// The programs that an object may hold (sdk/lambda_entry.h, LAMBDA_MIGRATE in sdk/lambda.h).
+// The programs that an object file may hold (sdk/lambda_entry.h, LAMBDA_MIGRATE in sdk/lambda.h).
 const (
 	Program        = "lambda"
 	MigrateProgram = "lambda_migrate" // runs once, when the lambda takes over from an earlier revision
 )
 
-// The hand-overs between the NIC program and what it runs, which are not a lambda's own.
+// The maps that hand over between the NIC program and what it runs. They are not a lambda's own.
 const (
 	SharedMap = "ln_requests"
 	PassMap   = "ln_passes" // of match stages that clone packets (sdk/pif/pif_pass.h)
@@ -41,7 +41,7 @@ const (
 
 const sectionName = "xdp.frags"
 
-// foreign is what each program may not touch, of the maps in its own object.
+// foreign is the map in its own object file that each program may not touch.
 var foreign = map[string]string{Program: OldSection, MigrateProgram: SharedMap}
 
 // mapTypes are the kinds of maps that a lambda may declare.
@@ -50,7 +50,7 @@ var mapTypes = []ebpf.MapType{ebpf.Array, ebpf.PerCPUArray, ebpf.Hash, ebpf.PerC
 // mapFlags are the flags of sections, which a lambda may have as well.
 const mapFlags = unix.BPF_F_RDONLY_PROG | unix.BPF_F_MMAPABLE
 
-// Contents is what Inspect finds in a BPF object.
+// Contents is what Inspect finds in a BPF object file.
 type Contents struct {
 	Maps    []api.Map
 	Memory  uint64 // bytes that the maps take
@@ -59,13 +59,12 @@ type Contents struct {
 	Bounds  map[string]metering.Bound // how long each program runs
 }
 
-// Inspect checks that a BPF object is a lambda and nothing else, and says what is in it. The verifier proves that a
-// program does no harm to the kernel; Inspect, that it does none to its neighbours. It trusts nothing in the object,
-// whoever compiled it.
+// Inspect checks that a BPF object file is a lambda and nothing else, and says what is in it. The verifier proves that a program does no
+// harm to the kernel; Inspect, that it does none to its neighbours. It trusts nothing in the object file, whoever compiled it.
 func Inspect(object []byte) (Contents, error) { return inspect(object, false) }
 
-// InspectStage is Inspect of a lambda with a match stage of its own. It sees whole packets as they are, so it may also move
-// where they begin; the room before them can hold what an earlier packet left there.
+// InspectStage is Inspect for a lambda with its own match stage. It sees whole packets, so it may also move their beginning. The room
+// before a packet can hold leftovers of an earlier packet.
 func InspectStage(object []byte) (Contents, error) {
 	return inspect(object, true)
 }
@@ -94,7 +93,7 @@ func inspect(object []byte, stage bool) (c Contents, err error) {
 		c.Maps = append(c.Maps, api.Map{
 			Name: name, Type: m.Type.String(), KeySize: m.KeySize, ValueSize: m.ValueSize, MaxEntries: m.MaxEntries,
 		})
-		c.Memory = min(c.Memory, math.MaxUint64-mapMemory(m)) + mapMemory(m) // what does not fit into the number is too much
+		c.Memory = min(c.Memory, math.MaxUint64-mapMemory(m)) + mapMemory(m) // saturates: what does not fit is too much
 	}
 	slices.SortFunc(c.Maps, func(a, b api.Map) int { return strings.Compare(a.Name, b.Name) })
 	if c.Layouts, err = layouts(spec); err == nil {
@@ -103,10 +102,10 @@ func inspect(object []byte, stage bool) (c Contents, err error) {
 	return c, err
 }
 
-// Fit makes an object fit for a number of CPUs, and checks what its programs do with the numbers that this put into them: what is
-// never done for one CPU may be done for two. It says how long each program runs.
+// Fit adapts an object file to a number of CPUs, checks the programs with the numbers that this put into them, and says how long each runs.
+// A branch that is never taken for one CPU may be taken for two.
 func Fit(spec *ebpf.CollectionSpec, cpus int) (map[string]metering.Bound, error) {
-	if err := parts.Fit(spec, cpus); err != nil {
+	if err := percpu.Fit(spec, cpus); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrForbidden, err)
 	}
 	bounds, err := metering.Check(spec)
@@ -121,7 +120,7 @@ func Fit(spec *ebpf.CollectionSpec, cpus int) (map[string]metering.Bound, error)
 	return bounds, nil
 }
 
-// checkSymbols refuses what is not defined in the object: functions and variables of the kernel.
+// checkSymbols refuses symbols that are not defined in the object file: functions and variables of the kernel.
 func checkSymbols(object []byte) error {
 	file, err := elf.NewFile(bytes.NewReader(object))
 	if err != nil {
@@ -171,7 +170,7 @@ func checkInstruction(spec *ebpf.CollectionSpec, stage bool, program string, ins
 	case ins.IsKfuncCall():
 		return errors.New("a call of a function of the kernel's own: docs/language.md lists what a lambda may call")
 	case ins.OpCode.IsDWordLoad() && ins.Src != 0 && !ins.IsLoadOfFunctionPointer():
-		// Anything else is a variable of the kernel, or a file descriptor of whoever loads the object.
+		// Anything else is a variable of the kernel, or a file descriptor of the loader.
 		if !ins.IsLoadFromMap() || spec.Maps[ins.Reference()] == nil || ins.Reference() == foreign[program] {
 			return errors.New("a load of a foreign object: name the lambda's own")
 		}
@@ -179,7 +178,7 @@ func checkInstruction(spec *ebpf.CollectionSpec, stage bool, program string, ins
 	return nil
 }
 
-// place says where an instruction comes from, as the beginning of a message.
+// place says where an instruction comes from, to begin a message with.
 func place(insns asm.Instructions, i int) string {
 	p := diagnose.PlaceOf(insns, i)
 	switch {
@@ -192,7 +191,7 @@ func place(insns asm.Instructions, i int) string {
 	}
 }
 
-// firstUse is the place of the first instruction that names an object.
+// firstUse is the place of the first instruction that refers to a map or variable.
 func firstUse(spec *ebpf.CollectionSpec, name string) string {
 	if program := spec.Programs[Program]; program != nil {
 		for i := range program.Instructions {
@@ -217,15 +216,13 @@ func checkMap(m *ebpf.MapSpec) error {
 	return nil
 }
 
-// What the kernel puts around an element (struct htab_elem in kernel/bpf/hashtab.c, rounded up) and at the head of a
-// bucket (struct bucket there).
+// Bytes that the kernel adds to an element (struct htab_elem in kernel/bpf/hashtab.c, rounded up) and to a bucket (struct bucket there).
 const (
 	elementOverhead = 64
 	bucketHead      = 16
 )
 
-// mapMemory returns about what the kernel takes for a map. A per-CPU map is counted once, so that the figure depends on no
-// machine.
+// mapMemory returns about what the kernel takes for a map. A per-CPU map counts once, so that the figure is the same on each machine.
 func mapMemory(m *ebpf.MapSpec) uint64 {
 	n := uint64(m.MaxEntries)
 	value := roundUp8(m.ValueSize)
@@ -238,7 +235,7 @@ func mapMemory(m *ebpf.MapSpec) uint64 {
 	}
 }
 
-// largestObjects names the few objects of a BPF object that take the most memory, with their bytes.
+// largestObjects names the few largest global variables of a BPF object file, with their bytes.
 func largestObjects(object []byte) string {
 	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(object))
 	if err != nil {
@@ -248,8 +245,8 @@ func largestObjects(object []byte) string {
 	for name, m := range spec.Maps {
 		section, err := objectsIn(m)
 		switch {
-		case strings.HasPrefix(name, parts.Section):
-		case spec.Maps[parts.Section+strings.TrimPrefix(name, ".data")] != nil:
+		case strings.HasPrefix(name, percpu.Section):
+		case spec.Maps[percpu.Section+strings.TrimPrefix(name, ".data")] != nil:
 			sizes["heap and locals, and what is used by its address"] += mapMemory(m)
 		case err != nil:
 			sizes[name] = mapMemory(m)

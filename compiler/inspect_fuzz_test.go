@@ -7,7 +7,7 @@ import (
 	"github.com/lambdanic/lambdanic/compiler"
 )
 
-// Whatever an object is, reading and checking it ends without a panic, and what is accepted holds a lambda whose time is bounded.
+// Reading and checking any bytes ends without a panic, and what is accepted is a lambda whose time is bounded.
 func FuzzInspect(f *testing.F) {
 	for _, name := range []string{"sent_elsewhere.c", "loop_walked.c", "constant_written.c", "lock_at_exit.c"} {
 		object, _ := readHandmade(f, filepath.Join(handmadeDir, name))

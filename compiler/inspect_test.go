@@ -7,10 +7,10 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// The kernel says itself what its maps take (map_mem_usage in include/linux/bpf.h). The limit must be no way around that,
-// and no author should pay for much that is not there.
+// The kernel says what its maps take (map_mem_usage in include/linux/bpf.h). Our estimate must not be lower, nor charge authors for much
+// more.
 func TestMapMemoryIsTheKernels(t *testing.T) {
-	const fixed = 8 << 10 // of the map itself, and what a page rounds up
+	const fixed = 8 << 10 // of the map itself, and of rounding up to a page
 	for _, m := range []ebpf.MapSpec{
 		{Type: ebpf.Array, KeySize: 4, ValueSize: 1, MaxEntries: 100_000},
 		{Type: ebpf.Array, KeySize: 4, ValueSize: 100_001, MaxEntries: 1},

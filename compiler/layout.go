@@ -16,7 +16,7 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 )
 
-// The sections of a BPF object, each of them a map, whose objects do not start anew with a revision (sdk/lambda.h).
+// The sections of a BPF object file, each of them a map, whose objects do not start anew with a revision (sdk/lambda.h).
 const (
 	KeptSection     = ".data.keep"
 	MigratedSection = ".data.migrate"
@@ -26,7 +26,7 @@ const (
 // KeptSectionOf is KeptSection for a member of a fused program (compiler/passes/coalesce_member.cpp).
 func KeptSectionOf(member string) string { return KeptSection + "_" + member }
 
-// layouts describes the state in a BPF object, whose type information says how each object of it is laid out.
+// layouts describes the state in a BPF object file, whose type information gives the layout of each object.
 func layouts(spec *ebpf.CollectionSpec) (s api.Layouts, err error) {
 	for _, part := range []struct {
 		section string
@@ -54,7 +54,7 @@ func layouts(spec *ebpf.CollectionSpec) (s api.Layouts, err error) {
 	return s, nil
 }
 
-// memberLayouts describes what the members of a fused program keep, as layouts does for each of them alone.
+// memberLayouts describes what the members of a fused program keep, as layouts does for a single lambda.
 func memberLayouts(spec *ebpf.CollectionSpec) (map[string]api.Layouts, error) {
 	members := map[string]api.Layouts{}
 	for section, m := range spec.Maps {
@@ -79,12 +79,12 @@ func memberLayouts(spec *ebpf.CollectionSpec) (map[string]api.Layouts, error) {
 func objectsIn(m *ebpf.MapSpec) (*btf.Datasec, error) {
 	objects, ok := m.Value.(*btf.Datasec)
 	if !ok || m.Type != ebpf.Array || m.MaxEntries != 1 {
-		return nil, fmt.Errorf("%w: a map %q that is no section of objects with types", ErrForbidden, m.Name)
+		return nil, fmt.Errorf("%w: a map %q without type information for its objects", ErrForbidden, m.Name)
 	}
 	return objects, nil
 }
 
-// single keeps the order of objects in memory, which is the compiler's choice, out of what a migration has to spell.
+// single requires one object: the order of several in memory is the compiler's choice, and a migration must not depend on it.
 func single(objects int) error {
 	if objects != 1 {
 		return fmt.Errorf("%w: LAMBDA_MIGRATED on %d objects: make them one struct", ErrForbidden, objects)
@@ -92,7 +92,7 @@ func single(objects int) error {
 	return nil
 }
 
-// layoutOf names a type by what it is made of. Objects are called as they are without the prefix.
+// layoutOf names a type by its structure. Names of objects lose the prefix.
 func layoutOf(t btf.Type, prefix string) (string, error) {
 	s := speller{prefix: prefix}
 	s.spell(t, 0)
@@ -107,15 +107,15 @@ func nameLayout(text string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// A speller writes a type out, members and their names and places and all, so that a changed type does not pass for the old
-// one. The names of structs are left out: what takes over an old one calls it otherwise.
+// A speller writes a type out, with the names and offsets of its members, so that a changed type does not pass for the old one. Names of
+// structs are left out: a lambda that takes over an old struct calls it otherwise.
 type speller struct {
 	prefix string
 	text   strings.Builder
 	err    error
 }
 
-// What a type may be at most. An object whose author means ill could spell more than fits in memory.
+// Limits of a type. A hostile object file could spell out more than fits in memory.
 const (
 	maxTypeDepth = 16
 	maxTypeText  = 1 << 16
@@ -165,8 +165,8 @@ func (s *speller) members(members []btf.Member, depth int) {
 	s.text.WriteByte('}')
 }
 
-// nativeLayouts describes the state of a lambda that is not built for the NIC. Nothing tells the types of its objects: names,
-// places and sizes have to do.
+// nativeLayouts describes the state of a lambda that is not built for the NIC, by names, offsets and sizes: the types of its objects are
+// not known.
 func nativeLayouts(object []byte) (s api.Layouts, err error) {
 	file, err := elf.NewFile(bytes.NewReader(object))
 	if err != nil {
@@ -196,7 +196,7 @@ func nativeLayouts(object []byte) (s api.Layouts, err error) {
 	return s, nil
 }
 
-// nativeObjects lists the objects in a section, with their places and sizes.
+// nativeObjects lists the objects in a section, with their offsets and sizes.
 func nativeObjects(symbols []elf.Symbol, section int, addr uint64) (objects []string) {
 	for _, s := range symbols {
 		if int(s.Section) == section && elf.ST_TYPE(s.Info) == elf.STT_OBJECT {

@@ -9,8 +9,7 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 )
 
-// What has the same layout has the same name, and what has not has another, by type where the NIC's object tells it, by size
-// where there is none.
+// Equal layouts have equal names, and different layouts different ones: by type if the NIC's object file tells it, else by size.
 func TestLayouts(t *testing.T) {
 	of := func(targets, state string) api.Layouts {
 		t.Helper()

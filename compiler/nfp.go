@@ -18,22 +18,22 @@ type NFPConfig struct {
 	_        uint32
 }
 
-// NFPConfigMap is what the loader fills.
+// NFPConfigMap is the map that the loader fills.
 const NFPConfigMap = "lambda_nfp_configs"
 
-// NFPRemedy stands before what is to be done in what the compiler says of an SDK function that cards have not (sdk/lambda_nfp.h).
+// NFPRemedy precedes the remedy in the compiler's messages about SDK functions that cards lack (sdk/lambda_nfp.h).
 const NFPRemedy = ": the card has nothing for it: "
 
-// nfpStack is more than any card has, and the most that an instruction reaches: how large a program's stack is, and where it is used, is
-// for target.Offload to say, as LLVM names no line.
+// nfpStack is the most that an instruction reaches, and more than any card has: target.Offload reports a stack that is too large, since
+// LLVM would name no line.
 const nfpStack = "32767"
 
 // ErrNFP says that a lambda is of a kind that no Netronome card runs.
 var ErrNFP = errors.New("not for a Netronome card")
 
-// ForNFP compiles a packed source to the one program that the card of a Netronome NIC is given: the lambda, with what the NIC program
-// does for plain requests around it (sdk/lambda_nfp.h). None of our passes runs, as the card has neither memory nor fuel of ours:
-// what it does not take is for target.Offload to say, and for the driver.
+// ForNFP compiles a packed source to the single program for a Netronome card: the lambda, with what the NIC program does for plain requests
+// around it (sdk/lambda_nfp.h). None of our passes runs, as the card has neither our memory nor our fuel. target.Offload and the driver
+// refuse what the card does not support.
 func ForNFP(ctx context.Context, source []byte) ([]byte, error) {
 	refuse := func(spec api.Spec) error {
 		switch {

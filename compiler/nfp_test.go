@@ -59,7 +59,7 @@ func (c card) run(t *testing.T, frame []byte) (uint32, []byte) {
 	return verdict, opts.DataOut
 }
 
-// count is what the lambda counted in a map.
+// count is the lambda's count in a map.
 func (c card) count(t *testing.T, name string, n int) (sum uint64) {
 	t.Helper()
 	for i := range n {
@@ -74,11 +74,11 @@ func (c card) count(t *testing.T, name string, n int) (sum uint64) {
 
 const pass, transmit = 2, 3 // XDP's
 
-// linear bytes of a frame lie in one piece in BPF_PROG_TEST_RUN; to a card, all do.
+// linear is how many bytes of a frame are contiguous in BPF_PROG_TEST_RUN; on a card, all are.
 const linear = 3000
 
-// Each lambda for a card passes the checker and the kernel's verifier, and answers a packet as the NIC program does, byte for byte,
-// or leaves it to that.
+// Each lambda for a card passes the checker and the kernel's verifier. It answers a packet byte for byte as the NIC program does, or leaves
+// the packet to that.
 func TestNFPAnswersAsTheNIC(t *testing.T) {
 	r := rig.ForTest(t, "nfp")
 	for _, c := range []struct {
@@ -149,7 +149,7 @@ func counts(name, payload string, method uint32) bool {
 	return false
 }
 
-// alike compares what becomes of a frame on the card with what becomes of it on the NIC, and returns the card's verdict.
+// alike compares what the card and the NIC do with a frame, and returns the card's verdict.
 func alike(t *testing.T, r *rig.Rig, c card, frame []byte) uint32 {
 	t.Helper()
 	verdict, out := c.run(t, frame)
@@ -174,8 +174,8 @@ func alike(t *testing.T, r *rig.Rig, c card, frame []byte) uint32 {
 	return verdict
 }
 
-// compareMutants compares frames that differ from requests in a few places. Of the others the card answers each but those that are
-// none of a card's.
+// compareMutants compares requests, and frames that differ from requests in a few places. Of the requests, the card must answer all but
+// those that cards leave to the host.
 func compareMutants(t *testing.T, r *rig.Rig, c card, random *rand.Rand, requests []string) {
 	t.Helper()
 	for _, flag := range []api.Flag{api.FlagOnce, api.FlagRegion} { // a card remembers nothing, and has no regions
@@ -236,7 +236,7 @@ func probe(t *testing.T, spec, statements string) []byte {
 	return source
 }
 
-// What a card has not is an error at the author's line, and says what to do instead.
+// What a card lacks is an error at the author's line, with what to do instead.
 func TestNFPRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ source, want string }{
 		"clock":     {"uint64_t n = lambda_now(); return lambda_reply(headers, 0, n & 1);", "let the host keep the time"},

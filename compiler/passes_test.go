@@ -17,7 +17,7 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/compiler/check/metering"
-	"github.com/lambdanic/lambdanic/compiler/check/parts"
+	"github.com/lambdanic/lambdanic/compiler/check/percpu"
 )
 
 const ordinaryEntry = "int probe(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)\n"
@@ -36,8 +36,8 @@ func buildOrdinary(t *testing.T, source string) (*compiler.Artifact, error) {
 	return compiler.Build(t.Context(), dir, compiler.Options{})
 }
 
-// Where the hand-over record keeps what a run needs and leaves (struct ln_request in bpf/layout.h), and where the test's packet has
-// its payload.
+// Offsets of a run's inputs and outputs in the hand-over record (struct ln_request in bpf/layout.h), and of the payload in the test's
+// packet.
 const (
 	recordPayloadLen = 32
 	recordRoom       = 36
@@ -76,7 +76,7 @@ func loadOrdinaryFor(t *testing.T, source string, cpus int) *loadedLambda {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(parts.Fit(spec, cpus), metering.Fill(spec, 10*time.Millisecond)); err != nil {
+	if err := errors.Join(percpu.Fit(spec, cpus), metering.Fill(spec, 10*time.Millisecond)); err != nil {
 		t.Fatal(err)
 	}
 	loaded, err := ebpf.NewCollection(spec)
@@ -87,7 +87,7 @@ func loadOrdinaryFor(t *testing.T, source string, cpus int) *loadedLambda {
 	return &loadedLambda{loaded.Programs[compiler.Program], loaded.Maps[compiler.SharedMap], loaded.Maps[".data.memory"]}
 }
 
-// run answers a request: the verdict, and the bytes of the reply.
+// run runs the lambda on a request, and returns the verdict and the bytes of the reply.
 func (l *loadedLambda) run(t *testing.T, request []byte) (uint32, []byte) {
 	t.Helper()
 	cpus, err := ebpf.PossibleCPU()
@@ -123,7 +123,7 @@ func (l *loadedLambda) run(t *testing.T, request []byte) (uint32, []byte) {
 	return verdict, out.DataOut[payloadAt : payloadAt+length]
 }
 
-// Loops over arrays, local and global, pointers that are stored, and addresses of locals, as C has them.
+// Loops over local and global arrays, stored pointers, and addresses of locals, as in C.
 func TestOrdinaryC(t *testing.T) {
 	request := make([]byte, 200)
 	for i := range request {
@@ -211,7 +211,7 @@ static int walk(const struct node *n, uint8_t *out, int k)
 	} {
 		t.Run(name, func(t *testing.T) {
 			lambda := loadOrdinary(t, tc.source)
-			for range 2 { // nothing of a request is left to the next
+			for range 2 { // a request leaves nothing to the next one
 				if verdict, out := lambda.run(t, request); verdict != verdictForward || !bytes.Equal(out, tc.want) {
 					t.Fatalf("got verdict %d, %x\nwant %x", verdict, out, tc.want)
 				}
@@ -220,7 +220,7 @@ static int walk(const struct node *n, uint8_t *out, int k)
 	}
 }
 
-// What leaves its objects, or does not end, ends with a fault, and the next request runs as ever.
+// A program that leaves its memory, or does not end, ends with a fault, and the next request runs normally.
 func TestFaults(t *testing.T) {
 	for name, body := range map[string]string{
 		"index too large":     "in[k + 100000] = 1;",
@@ -254,7 +254,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A pointer of the kernel's cannot be kept in a lambda's memory, and the message names the line.
+// A kernel pointer cannot be stored in a lambda's memory, and the message names the line.
 func TestStoredPacketPointerIsRefused(t *testing.T) {
 	_, err := buildOrdinary(t, "static uint8_t *kept[4];\n"+ordinaryEntry+`{
 	uint8_t *p = payload(headers, 0, 1);
@@ -273,7 +273,7 @@ func TestStoredPacketPointerIsRefused(t *testing.T) {
 	}
 }
 
-// What is written for the verifier has no fuel.
+// Code that is written for the verifier has no fuel.
 func TestPayloadStyleIsNotMetered(t *testing.T) {
 	for _, name := range []string{"web_server", "kv_client", "image_transformer"} {
 		a, err := compiler.Build(t.Context(), filepath.Join("../lambdas", name), compiler.Options{})
@@ -288,7 +288,7 @@ func TestPayloadStyleIsNotMetered(t *testing.T) {
 	}
 }
 
-// What only computes with numbers stays a function, also where it calls the SDK's.
+// A function that only computes with numbers stays a function, also if it calls the SDK.
 func TestComputingFunctionsStay(t *testing.T) {
 	artifact, err := buildOrdinary(t, `#include <math.h>
 __attribute__((noinline)) static double wave(double x)

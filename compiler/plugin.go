@@ -20,14 +20,14 @@ const pluginFile = "/" + pluginName
 // pluginDir is where tests that are built with -trimpath find the plugin. The linker sets it (tools/gotest).
 var pluginDir string
 
-// A plugin is handed to the sandbox as the bytes that were read, so that what compiles is what the cache's key names.
+// A plugin goes into the sandbox as the bytes that were read, so that the plugin that compiles is the one in the cache key.
 type plugin struct {
 	data   []byte
 	digest digest.Digest
 }
 
-// findPlugin reads the plugin: from beside this binary, from where `make install` puts it, or, for tests, from where `make`
-// leaves it in the tree that this package was built from.
+// findPlugin reads the plugin from beside this binary, from where `make install` puts it, or, for tests, from where `make` leaves it in
+// the source tree.
 func findPlugin() (plugin, error) {
 	var dirs []string
 	if self, err := os.Executable(); err == nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// rewritten are sources of which the passes rewrite much: calls, recursion, floating point, memory, loops.
+// rewritten are sources that the passes rewrite heavily: calls, recursion, floating point, memory, loops.
 func rewritten(t *testing.T) map[string][]byte {
 	t.Helper()
 	sources := map[string][]byte{}
@@ -26,7 +26,7 @@ func rewritten(t *testing.T) map[string][]byte {
 	return sources
 }
 
-// LLVM verifies what each pass makes, with the debug information. What is left of a block that a pass took apart may turn up in any other.
+// LLVM verifies each pass's output, with the debug information. Leftovers of a block that a pass took apart may turn up in any other block.
 func TestEachPassMakesWhatLLVMTakes(t *testing.T) {
 	each := func(command []string) []string { return append(slices.Clip(command), "-Xclang", "-llvm-verify-each") }
 	for name, source := range rewritten(t) {
@@ -39,7 +39,7 @@ func TestEachPassMakesWhatLLVMTakes(t *testing.T) {
 	}
 }
 
-// Where things are in memory differs from run to run, and shows in nothing that is built.
+// The compiler's addresses differ from run to run, and do not show in its output.
 func TestAddressesDoNotShow(t *testing.T) {
 	sources := rewritten(t)
 	for _, name := range []string{"calculator", "fft_double", "recursion", "trie"} {

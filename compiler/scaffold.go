@@ -52,8 +52,8 @@ func Scaffold(dir, name string) error {
 	return nil
 }
 
-// New is Scaffold, but takes back what cannot be built: a word of C, or of the SDK, is no name of a function. Where the compiler is
-// not installed, nothing is tried.
+// New is Scaffold, but removes a lambda that does not build: a word of C or of the SDK cannot name a function. Without the compiler, it does
+// not try to build.
 func New(ctx context.Context, dir, name string) error {
 	_, missing := os.Stat(dir)
 	if err := Scaffold(dir, name); err != nil {

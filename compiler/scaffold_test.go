@@ -48,7 +48,7 @@ func TestScaffoldAnswersItsExamples(t *testing.T) {
 	}
 }
 
-// What cannot be the name of a function in C leaves nothing behind; neither the directory, where it was not there before.
+// A name that cannot be a function's in C leaves nothing behind, not even a directory that was not there before.
 func TestNewRefusesNames(t *testing.T) {
 	for _, name := range []string{"int", "while", "main", "payload", "lambda", "lambda_reply", "uint8_t", "9abc", "Hello"} {
 		there, missing := t.TempDir(), filepath.Join(t.TempDir(), "new")

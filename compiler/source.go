@@ -21,7 +21,7 @@ const (
 	MaxSource      = 4 << 20 // bytes of a packed source
 	MaxSourceFiles = 256
 
-	// What a file of Linux may be called (linux/limits.h): the sandbox cannot make others. A path has some more before it there.
+	// Limits of names on Linux (linux/limits.h): the sandbox cannot make others. Its paths have a prefix.
 	maxSourceName = 255
 	maxSourcePath = 4000
 )
@@ -29,10 +29,10 @@ const (
 // ErrSource says that a directory or a tar is not the source of a lambda.
 var ErrSource = errors.New("bad source")
 
-// PackSource packs the directory of a lambda into a tar: regular files only, sorted, and without owners and times, so
-// that equal sources have equal tars. Names that begin with a dot are left out.
+// PackSource packs the directory of a lambda into a tar: regular files only, sorted, and without owners and times, so that equal sources
+// have equal tars. Files whose names begin with a dot are left out.
 func PackSource(dir string) ([]byte, error) {
-	root, err := os.OpenRoot(dir) // a symbolic link that leads out of it cannot be opened
+	root, err := os.OpenRoot(dir) // refuses symbolic links that lead out of it
 	if err != nil {
 		return nil, fmt.Errorf("pack source: %w", err)
 	}
@@ -80,7 +80,7 @@ func readFile(root *os.Root, name string, limit int) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	// One byte more than there is room for shows that the file is too large.
+	// One byte over the limit shows that the file is too large.
 	return io.ReadAll(io.LimitReader(f, int64(limit)+1))
 }
 
@@ -113,7 +113,7 @@ func writeTar(files []sandbox.File) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// readSource lists the files in a tar from a stranger.
+// readSource lists the files in an untrusted tar.
 func readSource(source []byte) ([]sandbox.File, error) {
 	var files []sandbox.File
 	seen := make(map[string]bool)
@@ -167,7 +167,7 @@ func clashes(isFile map[string]bool, name string) bool {
 	return false
 }
 
-// UnpackSource writes the files in a tar made by PackSource into dir, which it makes. It writes no file outside of dir.
+// UnpackSource writes the files in a tar made by PackSource into dir, which it makes. It writes nothing outside of dir.
 func UnpackSource(source []byte, dir string) error {
 	files, err := readSource(source)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A directory that tar packed is the source that it was.
+// A directory packed by tar is the same source.
 func TestSourceByTar(t *testing.T) {
 	dir := filepath.Join("..", "lambdas", "web_server")
 	packed, err := exec.Command("tar", "-C", dir, "-c", ".").Output()

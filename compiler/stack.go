@@ -10,16 +10,16 @@ import (
 	"github.com/lambdanic/lambdanic/compiler/diagnose"
 )
 
-// The kernel gives a program and what it calls 512 bytes of stack together (MAX_BPF_STACK), and each function whole units of 32
-// (check_max_stack_depth in kernel/bpf/verifier.c up to Linux 6.7; less since).
+// The kernel gives a program and its callees 512 bytes of stack together (MAX_BPF_STACK), in units of 32 for each function
+// (check_max_stack_depth in kernel/bpf/verifier.c up to Linux 6.7; smaller units since).
 const (
 	stackBytes = 512
 	stackUnit  = 32
 )
 
-// stackFlags are what the code generator is told in turn until a program fits its stack: nothing, where the fastest code fits; to
-// leave each computation where the source has it, though its result is needed later or not at all; and to keep more in memory
-// (compiler/passes/pressure.cpp, whose option is there where clang has loaded the plugin before it reads options).
+// stackFlags are the code generator's options, tried in turn until a program fits its stack: none, for the fastest code; to leave each
+// computation where the source has it, even if its result is needed later or not at all; and to keep more in memory (an option of
+// compiler/passes/pressure.cpp, which exists if clang loads the plugin before it reads options).
 var stackFlags = [][]string{
 	nil,
 	{"-mllvm", "-disable-machine-sink"},
@@ -27,8 +27,8 @@ var stackFlags = [][]string{
 	{"-mllvm", "-disable-machine-sink", "-Xclang", "-load", "-Xclang", pluginFile, "-mllvm", "-lambda-stack-words=8"},
 }
 
-// fitStack compiles for the NIC by build, which is given stackFlags in turn. Where none helps, the error is that of the first, or the
-// verifier's to find.
+// fitStack calls build, which compiles for the NIC, with stackFlags in turn. If none helps, it returns the first result: its error or an
+// object file that the verifier will refuse.
 func fitStack(build func(flags []string) (object []byte, messages string, err error)) (object []byte, messages string, err error) {
 	for i, flags := range stackFlags {
 		o, m, e := build(flags)
@@ -49,7 +49,7 @@ func exceedsStack(object []byte, err error) bool {
 	}
 	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(renameSections(object)))
 	if err != nil {
-		return false // who reads the object says so
+		return false // Inspect reports the error
 	}
 	for _, p := range spec.Programs {
 		g, err := flow.New(p.Instructions)

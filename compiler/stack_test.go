@@ -10,7 +10,7 @@ import (
 	"github.com/lambdanic/lambdanic/compiler/diagnose"
 )
 
-// nested is an object whose program takes `outer` bytes of stack and calls a function that takes `inner`.
+// nested is an object file whose program takes `outer` bytes of stack and calls a function that takes `inner`.
 func nested(t *testing.T, outer, inner int) []byte {
 	t.Helper()
 	clang := exec.Command("clang-19", "-target", "bpf", "-mcpu=v3", "-g", "-O2", "-x", "c", "-", "-c", "-o", "-")
@@ -26,7 +26,7 @@ __attribute__((section("xdp"))) int lambda(void *ctx) { char a[%d]; USE(a); retu
 	return object
 }
 
-// The limit is that of functions that call each other, together.
+// The limit holds for a function and its callees together.
 func TestExceedsStack(t *testing.T) {
 	for _, c := range []struct {
 		outer, inner int
@@ -42,7 +42,7 @@ func TestExceedsStack(t *testing.T) {
 	}
 }
 
-// A program is compiled with the first flags that make it fit; where none do, the first result stands.
+// A program is compiled with the first flags that make it fit. If none do, the first result stands.
 func TestFitStack(t *testing.T) {
 	tooDeep := errors.New(diagnose.StackLimit)
 	for fits := range len(stackFlags) + 1 {

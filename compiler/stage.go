@@ -13,13 +13,13 @@ import (
 	"github.com/lambdanic/lambdanic/compiler/sandbox"
 )
 
-// A lambda behind a match stage of its own (spec key p4) is a program on whole packets: its unit is made from the P4 and its
-// rules, and includes the author's C.
+// A lambda with its own match stage (spec key p4) is a program on whole packets: its unit is generated from the P4 program and its rules,
+// and includes the author's C.
 
-// undefinedPrimitive is what clang says of a primitive action without a function.
+// undefinedPrimitive is clang's message about a primitive action without a function.
 var undefinedPrimitive = regexp.MustCompile(`function '(\w+)' has internal linkage but is not defined`)
 
-// Stage is a match stage: what was made of it, and how it became smaller.
+// Stage is a match stage: the generated code, and how the stage was reduced.
 type Stage struct {
 	Code  match.Code
 	Steps []match.Step
@@ -28,7 +28,7 @@ type Stage struct {
 	Warnings []Diagnostic
 }
 
-// BuildStage makes the match stage of a spec that has one. Where P4 or rules are at fault, the error is an *Error.
+// BuildStage makes the match stage of a spec that has one. If P4 or rules are at fault, the error is an *Error.
 func BuildStage(spec api.Spec, files []sandbox.File) (Stage, error) {
 	lambda := match.Lambda{Uses: match.Uses{}}
 	if spec.Source != "" {
@@ -73,7 +73,7 @@ func BuildStage(spec api.Spec, files []sandbox.File) (Stage, error) {
 	return Stage{Code: code, Steps: steps, Text: program.String(), Warnings: warnings}, nil
 }
 
-// StageOf makes the match stage of a packed source; nil where it has none.
+// StageOf makes the match stage of a packed source; nil if it has none.
 func StageOf(source []byte) (*Stage, error) {
 	files, err := readSource(source)
 	if err != nil {
@@ -87,7 +87,7 @@ func StageOf(source []byte) (*Stage, error) {
 	return &stage, err
 }
 
-// stageError makes an *Error of what p4 says; other errors it returns.
+// stageError turns errors of package p4 into an *Error, and returns all others.
 func stageError(spec api.Spec, err error) error {
 	list := faults("error", err)
 	if list == nil {
@@ -96,7 +96,7 @@ func stageError(spec api.Spec, err error) error {
 	return &Error{Lambda: spec.Name, Diagnostics: list}
 }
 
-// faults finds each *p4.Error in what errors.Join joined.
+// faults finds each *p4.Error in a joined error.
 func faults(severity string, err error) (list []Diagnostic) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, err := range joined.Unwrap() {
@@ -118,14 +118,14 @@ func stageFiles(stage Stage) []sandbox.File {
 	}
 	sdkFiles, _ := headers()
 	for _, f := range sdkFiles {
-		if dir, name := path.Split(f.Path); path.Base(dir) == "pif" { // where the author's #include finds it
+		if dir, name := path.Split(f.Path); path.Base(dir) == "pif" { // for the author's #include
 			out = append(out, sandbox.File{Path: path.Join(sdkDir, name), Data: f.Data})
 		}
 	}
 	return out
 }
 
-// unitFiles are the file that the compiler is given, and what it needs besides the SDK and the author's files.
+// unitFiles are the file that is compiled, and what it needs besides the SDK and the author's files.
 func unitFiles(spec api.Spec, files []sandbox.File) (unitAndHeaders []sandbox.File, warnings []Diagnostic, err error) {
 	if spec.P4 == "" {
 		return []sandbox.File{{Path: unitFile, Data: unit(spec)}}, nil, nil
@@ -137,7 +137,7 @@ func unitFiles(spec api.Spec, files []sandbox.File) (unitAndHeaders []sandbox.Fi
 	return stageFiles(stage), stage.Warnings, nil
 }
 
-// inspectFor inspects an object as what its spec says it is.
+// inspectFor inspects an object file by the rules for its spec.
 func inspectFor(spec api.Spec, object []byte) (Contents, error) {
 	if spec.P4 != "" {
 		return InspectStage(object)

@@ -12,7 +12,7 @@ import (
 
 const stagePrograms = "p4/testdata"
 
-// Programs in the dialect build as they are.
+// Programs in the dialect build unchanged.
 func TestBuildStages(t *testing.T) {
 	for _, name := range []string{"web_server", "kv_client", "image_transformer", "listings"} {
 		t.Run(name, func(t *testing.T) {
@@ -27,7 +27,7 @@ func TestBuildStages(t *testing.T) {
 	}
 }
 
-// What is wrong with P4 and rules is said at its place, all of it at once, as with C.
+// All errors in P4 and rules are reported at once, at their places, as with C.
 func TestStageErrors(t *testing.T) {
 	for name, test := range map[string]struct {
 		file, old, new string

@@ -11,7 +11,7 @@ import (
 
 const instruction = 8 // bytes
 
-// findCharges finds what the passes put into loops: load, add, store, and two jumps where nothing is left (package metering).
+// findCharges finds the charges that the passes put into loops: load, add, store, and two jumps if the fuel is spent (package metering).
 func findCharges(object []byte) (at []int) {
 	for i := 0; i+5*instruction <= len(object); i += 4 {
 		ops := []byte{object[i], object[i+8], object[i+16], object[i+24], object[i+32]}
@@ -22,7 +22,7 @@ func findCharges(object []byte) (at []int) {
 	return at
 }
 
-// Artifacts are no less checked for having been compiled here once: each change lets a loop run longer.
+// Artifacts are checked even if they were compiled here: each change lets a loop run longer.
 func TestInspectRefusesTamperedLoops(t *testing.T) {
 	a, err := Build(t.Context(), "corpus/insertion_sort", Options{})
 	if err != nil {

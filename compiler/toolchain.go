@@ -16,14 +16,13 @@ import (
 // ErrToolchain says that a tool that the compiler needs is not installed.
 var ErrToolchain = errors.New("toolchain incomplete")
 
-// clangName is the compiler's executable. Its major version is fixed: the passes that make ordinary C load into the
-// kernel are chosen for it.
+// clangName is the compiler's executable. Its major version is fixed, as our passes are written for it.
 const clangName = "clang-19"
 
 // triplets are Debian's names of the architectures, in the paths of their libraries and headers.
 var triplets = map[string]string{"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}
 
-// machines are the oldest processors that native objects run on.
+// machines are the oldest processors that shared libraries of lambdas run on.
 var machines = map[string]string{"amd64": "x86-64-v2", "arm64": "armv8-a"}
 
 type toolchain struct {
@@ -79,7 +78,7 @@ func findToolchain() (*toolchain, error) {
 	return t, nil
 }
 
-// identity tells installations apart without running them: an upgrade changes sizes and times of the files it replaces.
+// identity tells installations apart without running them: an upgrade changes sizes and times of the files that it replaces.
 func (t *toolchain) identity() (string, error) {
 	id := t.machine + " " + t.plugin.digest.String()
 	for _, file := range t.marks {
@@ -92,16 +91,16 @@ func (t *toolchain) identity() (string, error) {
 	return id, nil
 }
 
-// versionOf finds what the compiler calls itself, the first line that it prints by -v, in its messages. To ask it by a run of its own
-// would take as long as to compile a small lambda: most of that is loading LLVM.
+// versionOf finds the compiler's version in its messages: the first line that -v prints. A separate run for it would take as long as
+// compiling a small lambda: most of that is loading LLVM.
 func versionOf(messages string) string {
 	line, _, _ := strings.Cut(messages, "\n")
 	return line
 }
 
-// common are the options of both targets. One source has to give the same bytes on both, so what C leaves open is closed the
-// same way: signed overflow wraps, char is signed, memory has no types, floating point rounds at each operation, and what does
-// not fit the integer that it is converted to becomes the nearest one.
+// common are the options of both targets. One source has to give the same bytes on both, so both decide alike what C leaves open: signed
+// overflow wraps, char is signed, memory has no types, floating point rounds at each operation, and a floating-point number that does not
+// fit an integer is converted to the nearest one.
 var common = []string{
 	"-std=gnu17", "-O2", "-Wall", "-fwrapv", "-fsigned-char", "-fno-strict-aliasing",
 	"-ffp-contract=off", "-fno-math-errno", "-fno-strict-float-cast-overflow",
@@ -110,16 +109,15 @@ var common = []string{
 	"-no-canonical-prefixes", "-I" + sdkDir, "-v",
 }
 
-// bpfFlags make BPF of C or of LLVM's IR.
+// bpfFlags compile C or LLVM's IR to BPF.
 //
-// Without loop strength reduction an array is accessed as base plus index, and the verifier accepts the index by the bound
-// that the source checks. With it, the index becomes a running pointer whose bound the verifier has to find by
-// walking through all iterations.
+// Without loop strength reduction an array is accessed as base plus index, and the verifier accepts the index by the bound that the source
+// checks. With it, the index becomes a running pointer, whose bound the verifier has to find by walking all iterations.
 //
-// Instructions are scheduled in the order of the source. What BPF asks for, by register pressure, keeps so much alive at once in
-// long blocks that it does not fit the kernel's 512 bytes of stack. BPF has no vectors, so nothing is made one.
+// Instructions are scheduled in source order. BPF's default order, by register pressure, keeps so many values live at once in long basic
+// blocks that they do not fit the kernel's 512 bytes of stack. BPF has no vectors, so nothing is vectorized.
 //
-// What the passes made is verified before it becomes instructions, which takes some ms: see findDefect.
+// The passes' output is verified before code generation, which takes some ms: see findDefect.
 var bpfFlags = []string{
 	"-target", "bpf", "-mcpu=v3", "-g", "-fno-vectorize", "-fno-slp-vectorize", "-mllvm", "-disable-lsr", "-mllvm", "-pre-RA-sched=source",
 	"-fpass-plugin=" + pluginFile, "-fverify-intermediate-code",
@@ -127,9 +125,9 @@ var bpfFlags = []string{
 
 // forNIC returns the command that compiles for the NIC.
 //
-// There is no C library for it: of its headers only the compiler's and the SDK's own are complete.
+// There is no C library for the NIC: only the compiler's and the SDK's headers are complete.
 //
-// A long double has 128 bits here, so that it is no double, and the passes refuse it.
+// A long double has 128 bits here. So it differs from double, and the passes refuse it.
 func (t *toolchain) forNIC() []string {
 	return t.command(slices.Concat(bpfFlags, []string{
 		"-ffreestanding", "-fbuiltin", "-Xclang", "-mlong-double-128", "-idirafter", "/usr/include/" + t.triplet, "-c", "-o", "-", unitFile,
@@ -139,13 +137,13 @@ func (t *toolchain) forNIC() []string {
 // objectFile is what forHost compiles to and links. It is in the sandbox's memory.
 const objectFile = "/tmp/unit.o"
 
-// forHost returns the command that compiles for the host and links. Where clang calls the linker, it starts a second clang to
-// compile, and each start loads LLVM; and a sandbox for each of the two would be one more to set up. So a shell calls both.
+// forHost returns the command that compiles for the host and links. A clang that calls the linker starts a second clang to compile, and each
+// start loads LLVM. Two sandboxes would take longer to set up than one. So a shell calls both in one sandbox.
 //
-// Where the source is compiled for the NIC, too, x86's long double is switched off: clang computes with constants of it before any
-// pass sees them, and not as on the NIC.
+// If the source is also compiled for the NIC, x86's long double is switched off: clang folds its constants before any pass sees them, and
+// not as on the NIC.
 //
-// Asking for remarks, of no pass, lets the plugin know the lines that it refuses, without debug information in the object.
+// Asking for the remarks of no pass tells the plugin the lines that it refuses, without debug information in the object file.
 func (t *toolchain) forHost(targets []api.Target) []string {
 	args := []string{"-march=" + t.machine, "-fPIC", "-fpass-plugin=" + pluginFile, "-Rpass=^$"}
 	if t.triplet == triplets["amd64"] && slices.Contains(targets, api.TargetNIC) {
@@ -155,8 +153,8 @@ func (t *toolchain) forHost(targets []api.Target) []string {
 	return []string{t.shell, "-c", shellWords(compile) + " && exec " + shellWords(t.linkHost())}
 }
 
-// linkHost returns the command that links for the host. The C library is the only one that it links, and every symbol has to be
-// found now, not when lambda-host loads it.
+// linkHost returns the command that links for the host. It links only the C library, and every symbol must be found now, not when
+// lambda-host loads the library.
 func (t *toolchain) linkHost() []string {
 	return []string{
 		t.linker, "-shared", "-z", "defs", "-z", "now", "--hash-style=gnu", "--eh-frame-hdr", "--no-dependent-libraries", "--build-id=none",

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The shell itself says what words it was given.
+// The shell itself prints the words that it was given.
 func TestShellWordsAreWords(t *testing.T) {
 	words := []string{"", "-o", "/a b/clang", "it's", `$HOME "x" \y`, "`id`", "*;&|<>#~", "line\nline"}
 	out, err := exec.Command("/bin/sh", "-c", "printf '%s\\0' "+shellWords(words)).Output()

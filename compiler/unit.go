@@ -17,7 +17,7 @@ import (
 	"github.com/lambdanic/lambdanic/sdk/pif"
 )
 
-// Where things are in the sandbox. They are constants, so that no path of the host gets into an object.
+// Paths in the sandbox. They are constants, so that no path of the host gets into an object file.
 const (
 	lambdaDir = "/lambda"
 	sdkDir    = "/sdk"
@@ -26,9 +26,9 @@ const (
 	linkerScript = sdkDir + "/lambda.ld"
 )
 
-// unit is the file that the compiler is given. It includes the author's source under its own name, so that messages and
-// debug information carry the author's lines. The prototype before it gives the entry internal linkage, also where the author
-// wrote none (C11 6.2.2p5), so that it is inlined into the SDK's program.
+// unit is the file that is compiled. It includes the author's source under its own name, so that messages and debug information carry the
+// author's lines. The prototype before it gives the entry internal linkage even if the author did not (C11 6.2.2p5), so that it is
+// inlined into the SDK's program.
 func unit(spec api.Spec) []byte {
 	var b strings.Builder
 	define := func(name string, value any) { fmt.Fprintf(&b, "#define %s %v\n", name, value) }

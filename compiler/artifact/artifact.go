@@ -19,7 +19,7 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 )
 
-// Media types of an artifact and its parts.
+// Media types of an artifact, its config and its layers.
 const (
 	Type       = "application/vnd.lambdanic.lambda.v1"
 	TypeConfig = "application/vnd.lambdanic.lambda.config.v1+json"
@@ -28,29 +28,29 @@ const (
 	TypeNative = "application/vnd.lambdanic.lambda.native.v1.elf"
 )
 
-// maxPart bounds each part of an artifact that is read.
-const maxPart = 64 << 20
+// maxBlob bounds each blob that is read.
+const maxBlob = 64 << 20
 
 var (
 	// ErrNotFound says that the store has no artifact of that digest.
 	ErrNotFound = errors.New("artifact not found")
-	// ErrBroken says that what is kept under a digest is not what was put there, or is no artifact at all.
+	// ErrBroken says that the store's content under a digest was changed, or is not an artifact.
 	ErrBroken = errors.New("artifact is broken: build it again")
 	// ErrNoObject says that an artifact has no object for a target.
 	ErrNoObject = errors.New("the lambda is not built for")
 )
 
-// Artifact is one compiled lambda with all its targets. An object whose target the spec does not list, or that the compiler refused,
-// is nil.
+// Artifact is one compiled lambda with all its targets. An object file or library is nil if the spec does not list its target, or if the
+// compiler refused it.
 type Artifact struct {
 	Digest   string // of the OCI manifest
 	Manifest api.Manifest
 	Source   []byte // tar of the lambda's directory
 	BPF      []byte // ELF object for target nic
-	Native   []byte // shared object for all other targets
+	Native   []byte // shared library for all other targets
 }
 
-// Object returns the object for a target. Where there is none, the error wraps ErrNoObject and says why.
+// Object returns the object file or library for a target. If there is none, the error wraps ErrNoObject and says why.
 func (a *Artifact) Object(t api.Target) ([]byte, error) {
 	object := a.Native
 	if t == api.TargetNIC {
@@ -79,13 +79,13 @@ func DigestOf(image string) string {
 	return digest
 }
 
-// Seal fills in the digests of a's parts, and its own.
+// Seal fills in the digests of a's layers, and its own.
 func (a *Artifact) Seal() error {
 	_, err := a.encode()
 	return err
 }
 
-// layer is one part of an artifact, and where the config names it.
+// layer is one layer of an artifact, and its entry in the config.
 type layer struct {
 	mediaType string
 	data      *[]byte
@@ -134,7 +134,7 @@ func describe(mediaType string, data []byte) ispec.Descriptor {
 	return ispec.Descriptor{MediaType: mediaType, Digest: digest.FromBytes(data), Size: int64(len(data))}
 }
 
-// decode is the inverse of encode. It takes each part from fetch, which checks it against its descriptor.
+// decode is the inverse of encode. It gets each blob from fetch, which checks it against its descriptor.
 func decode(encoded []byte, fetch func(ispec.Descriptor) ([]byte, error)) (*Artifact, error) {
 	var manifest ispec.Manifest
 	if err := unmarshal(encoded, &manifest); err != nil {
@@ -157,7 +157,7 @@ func decode(encoded []byte, fetch func(ispec.Descriptor) ([]byte, error)) (*Arti
 	return a, a.decodeLayers(manifest.Layers, fetch)
 }
 
-// decodeLayers fetches the layers, which have to be those that the config names, in their order.
+// decodeLayers fetches the layers, which must be those of the config, in its order.
 func (a *Artifact) decodeLayers(found []ispec.Descriptor, fetch func(ispec.Descriptor) ([]byte, error)) error {
 	for _, l := range a.layers() {
 		if *l.file == (api.File{}) {
@@ -179,7 +179,7 @@ func (a *Artifact) decodeLayers(found []ispec.Descriptor, fetch func(ispec.Descr
 	return nil
 }
 
-// unmarshal decodes one JSON value and refuses what it does not know.
+// unmarshal decodes one JSON value and refuses unknown fields.
 func unmarshal(data []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()

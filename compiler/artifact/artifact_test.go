@@ -143,7 +143,7 @@ func TestGetRefusesBrokenFiles(t *testing.T) {
 func TestOpenSurvivesACrash(t *testing.T) {
 	s := open(t)
 	a := put(t, s, sample("a"))
-	// What a crash in the middle of a Put leaves: a temporary file, and blobs that no index names.
+	// A crash in the middle of a Put leaves a temporary file, and blobs that no index names.
 	for _, name := range []string{tempDir + "/123", blobsDir + "/stray"} {
 		if err := os.WriteFile(s.path(name), []byte("half"), 0o600); err != nil {
 			t.Fatal(err)
@@ -249,7 +249,7 @@ func TestStoreIsAnOCILayout(t *testing.T) {
 	}
 }
 
-// Whatever a manifest says, reading it ends with an artifact that says the same when it is written, or with ErrBroken.
+// Reading any manifest ends with an artifact that encodes to the same manifest, or with ErrBroken.
 func FuzzDecode(f *testing.F) {
 	blobs, err := sample("a").encode()
 	if err != nil {
@@ -261,7 +261,7 @@ func FuzzDecode(f *testing.F) {
 		for _, blob := range append(slices.Clone(blobs), config) {
 			kept[digest.FromBytes(blob)] = blob
 		}
-		// A fuzzer cannot guess digests, so the config is found whatever the manifest calls it.
+		// A fuzzer cannot guess digests, so the config is found by any digest.
 		a, err := decode(manifest, func(d ispec.Descriptor) ([]byte, error) {
 			if d.MediaType == TypeConfig {
 				return config, nil
@@ -282,7 +282,7 @@ func FuzzDecode(f *testing.F) {
 			t.Fatal(err)
 		}
 		if !reflect.DeepEqual(a.Manifest.BPF, written.BPF) || a.Manifest.Source != written.Source {
-			t.Errorf("parts changed: %+v, was %+v", a.Manifest, written)
+			t.Errorf("layers changed: %+v, was %+v", a.Manifest, written)
 		}
 	})
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/opencontainers/go-digest"
 )
 
-// PutCached keeps a, and remembers it as what comes of building whatever key stands for.
+// PutCached keeps a, and remembers it as the result of the build with that key.
 func (s *Store) PutCached(key digest.Digest, a *Artifact) error {
 	if err := s.Put(a); err != nil {
 		return err
@@ -36,7 +36,7 @@ func (s *Store) Cached(key digest.Digest) (*Artifact, error) {
 	return s.Get(string(name))
 }
 
-// Build returns what store kept under key, else what build makes, sealed, and keeps that. Without a store it is always built.
+// Build returns what store kept under key. Otherwise, and always without a store, it calls build, seals the artifact and keeps it.
 func Build(store *Store, key digest.Digest, build func() (*Artifact, error)) (*Artifact, error) {
 	if store != nil {
 		if a, err := store.Cached(key); err == nil {

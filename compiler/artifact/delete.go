@@ -14,7 +14,7 @@ import (
 	"github.com/lambdanic/lambdanic/internal/space"
 )
 
-// Delete removes the artifact of that digest, and what no other artifact shares with it.
+// Delete removes the artifact of that digest, and the blobs that no other artifact shares.
 func (s *Store) Delete(name string) error {
 	if err := s.locked(func() error { return s.delete(name) }); err != nil {
 		return fmt.Errorf("delete artifact %s: %w", name, err)
@@ -31,7 +31,7 @@ func (s *Store) delete(name string) error {
 	if i < 0 {
 		return ErrNotFound
 	}
-	parts, err := s.parts(index[i])
+	blobs, err := s.blobsOf(index[i])
 	if err != nil {
 		return err
 	}
@@ -40,12 +40,12 @@ func (s *Store) delete(name string) error {
 	if err != nil {
 		return err
 	}
-	// The index goes first: after a crash there may be blobs too many, never too few. On a full disk, it takes the place that they leave.
+	// The index goes first: after a crash there may be too many blobs, never too few. On a full disk, the blobs' space is freed for it.
 	full := s.writeIndex(index)
 	if full != nil && !space.Is(full) {
 		return full
 	}
-	for _, d := range parts {
+	for _, d := range blobs {
 		if shared[d] || d.Validate() != nil {
 			continue
 		}
@@ -65,37 +65,37 @@ func (s *Store) delete(name string) error {
 func (s *Store) shared(index []ispec.Descriptor) (map[digest.Digest]bool, error) {
 	shared := make(map[digest.Digest]bool)
 	for _, d := range index {
-		parts, err := s.parts(d)
+		blobs, err := s.blobsOf(d)
 		if err != nil {
 			return nil, err
 		}
-		for _, part := range parts {
-			shared[part] = true
+		for _, blob := range blobs {
+			shared[blob] = true
 		}
 	}
 	return shared, nil
 }
 
-// parts lists the blobs of an artifact, of a broken one as far as its manifest is there.
-func (s *Store) parts(d ispec.Descriptor) ([]digest.Digest, error) {
-	parts := []digest.Digest{d.Digest}
+// blobsOf lists the blobs of an artifact. Of a broken one, it lists what the manifest still tells.
+func (s *Store) blobsOf(d ispec.Descriptor) ([]digest.Digest, error) {
+	blobs := []digest.Digest{d.Digest}
 	encoded, err := s.fetch(d)
 	if errors.Is(err, ErrBroken) {
-		return parts, nil
+		return blobs, nil
 	} else if err != nil {
 		return nil, err
 	}
 	var manifest ispec.Manifest
 	if unmarshal(encoded, &manifest) != nil {
-		return parts, nil
+		return blobs, nil
 	}
 	for _, l := range append(manifest.Layers, manifest.Config) {
-		parts = append(parts, l.Digest)
+		blobs = append(blobs, l.Digest)
 	}
-	return parts, nil
+	return blobs, nil
 }
 
-// touch makes an artifact as young as one that was just built. It needs no space.
+// touch makes an artifact as young as one that was just built. It needs no disk space.
 func (s *Store) touch(name string) error {
 	d := digest.Digest(name)
 	if d.Validate() != nil {
@@ -119,8 +119,8 @@ func (s *Store) Renew() error {
 	return nil
 }
 
-// Collect deletes the artifacts that are not in use and were last built, or in use when Collect was called, before a time, and returns
-// their digests. A build that finds its artifact in the store counts as one. What a build left that failed goes, too.
+// Collect deletes the artifacts that are not in use, and that were last built, or in use during a Collect, before a time. It returns their
+// digests. A build that finds its artifact in the store counts as a build. Leftovers of failed builds are deleted, too.
 func (s *Store) Collect(used func(name string) bool, before time.Time) (deleted []string, err error) {
 	names, err := s.List()
 	if err != nil {
@@ -140,7 +140,7 @@ func (s *Store) Collect(used func(name string) bool, before time.Time) (deleted 
 			return s.delete(name)
 		})
 		switch {
-		case errors.Is(err, ErrNotFound), errors.Is(err, fs.ErrNotExist): // somebody else was faster, or it is broken
+		case errors.Is(err, ErrNotFound), errors.Is(err, fs.ErrNotExist): // another process was faster, or it is broken
 		case err != nil:
 			return deleted, fmt.Errorf("delete artifact %s: %w", name, err)
 		case gone:
@@ -153,7 +153,7 @@ func (s *Store) Collect(used func(name string) bool, before time.Time) (deleted 
 	return deleted, nil
 }
 
-// sweep removes blobs of no artifact. Whoever makes one holds the lock until the index has it.
+// sweep removes blobs that belong to no artifact. A writer holds the lock until the index has its artifact.
 func (s *Store) sweep() error {
 	index, err := s.lockedIndex()
 	if err != nil {
@@ -161,7 +161,7 @@ func (s *Store) sweep() error {
 	}
 	for _, d := range index {
 		if _, err := s.fetch(d); errors.Is(err, ErrBroken) {
-			return nil // its blobs cannot be told from those of none
+			return nil // its blobs cannot be told from stray ones
 		}
 	}
 	shared, err := s.shared(index)
@@ -183,7 +183,7 @@ func (s *Store) sweep() error {
 	return nil
 }
 
-// built is when an artifact was last built, the beginning of time where its manifest is gone.
+// built is when an artifact was last built: the zero time if its manifest is gone.
 func (s *Store) built(name string) (time.Time, error) {
 	d := digest.Digest(name)
 	if d.Validate() != nil {

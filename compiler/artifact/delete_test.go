@@ -14,7 +14,7 @@ import (
 	"github.com/lambdanic/lambdanic/test/smalldisk"
 )
 
-// age makes an artifact as old as one that was built then.
+// age makes an artifact as old as one built at that time.
 func age(t *testing.T, s *Store, name string, built time.Time) {
 	t.Helper()
 	if err := os.Chtimes(s.path(blobsDir, digest.Digest(name).Encoded()), built, built); err != nil {
@@ -62,7 +62,7 @@ func TestCollect(t *testing.T) {
 	}
 }
 
-// What a build finds in the store is as young as what it makes.
+// An artifact that a build finds in the store becomes as young as a new one.
 func TestBuildingMakesYoung(t *testing.T) {
 	key := digest.FromString("key")
 	for name, build := range map[string]func(s *Store, a *Artifact) error{
@@ -86,7 +86,7 @@ func TestBuildingMakesYoung(t *testing.T) {
 	}
 }
 
-// An artifact that cannot be read is collected as any other, and takes nothing with it that belongs to others.
+// An artifact that cannot be read is collected like any other, without blobs that belong to others.
 func TestCollectMeetsBrokenFiles(t *testing.T) {
 	s := open(t)
 	a, b, c := put(t, s, sample("a")), put(t, s, sample("b")), put(t, s, sample("c"))

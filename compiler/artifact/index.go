@@ -13,10 +13,9 @@ import (
 	ispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// The index is what makes an artifact part of the store. It says nothing that the manifests do not say themselves, so one that is
-// damaged or gone is made again from them.
+// The index lists the artifacts of the store. The manifests hold all that it says, so a damaged or lost index is rebuilt from them.
 
-// index returns what the store has.
+// index returns the manifests of the store.
 func (s *Store) index() ([]ispec.Descriptor, error) {
 	index, err := s.readIndex()
 	if !lost(err) {
@@ -29,7 +28,7 @@ func (s *Store) index() ([]ispec.Descriptor, error) {
 	return index, err
 }
 
-// lockedIndex is index for those who hold the lock.
+// lockedIndex is index for callers that hold the lock.
 func (s *Store) lockedIndex() ([]ispec.Descriptor, error) {
 	index, err := s.readIndex()
 	if !lost(err) {
@@ -41,7 +40,7 @@ func (s *Store) lockedIndex() ([]ispec.Descriptor, error) {
 func lost(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrBroken) }
 
 func (s *Store) readIndex() ([]ispec.Descriptor, error) {
-	data, err := s.read(ispec.ImageIndexFile, maxPart)
+	data, err := s.read(ispec.ImageIndexFile, maxBlob)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +59,7 @@ const schemaVersion = 2
 
 func (s *Store) writeIndex(manifests []ispec.Descriptor) error {
 	if manifests == nil {
-		manifests = []ispec.Descriptor{} // the specification wants a list, if an empty one
+		manifests = []ispec.Descriptor{} // the specification wants a list, even an empty one
 	}
 	data, err := json.Marshal(ispec.Index{
 		Versioned: specs.Versioned{SchemaVersion: schemaVersion}, MediaType: ispec.MediaTypeImageIndex, Manifests: manifests,
@@ -71,7 +70,7 @@ func (s *Store) writeIndex(manifests []ispec.Descriptor) error {
 	return s.write(ispec.ImageIndexFile, data)
 }
 
-// rebuildIndex makes an index of all manifests. Where there are none, the store is new, or as good as new.
+// rebuildIndex makes an index of all manifests. Without any, the store is new, or as good as new.
 func (s *Store) rebuildIndex(why error) ([]ispec.Descriptor, error) {
 	entries, err := os.ReadDir(s.path(blobsDir))
 	if err != nil {
@@ -100,7 +99,7 @@ func (s *Store) rebuildIndex(why error) ([]ispec.Descriptor, error) {
 	return index, nil
 }
 
-// recognize describes a blob that is the manifest of an artifact.
+// recognize describes a blob if it is the manifest of an artifact.
 func (s *Store) recognize(e fs.DirEntry) (d ispec.Descriptor, ok bool, err error) {
 	const maxManifest = 1 << 20 // ours have a few KiB
 	if info, err := e.Info(); err != nil || !info.Mode().IsRegular() || info.Size() > maxManifest {

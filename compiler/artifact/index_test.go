@@ -14,7 +14,7 @@ import (
 	"oras.land/oras-go/v2/content/oci"
 )
 
-// Whatever becomes of the index, every artifact is there again, when the store is opened or where it is open.
+// Whatever happens to the index, every artifact is found again, in a store that is opened then or is open already.
 func TestIndexIsRebuilt(t *testing.T) {
 	for name, damage := range map[string]func(path string, index []byte) error{
 		"missing":   func(path string, _ []byte) error { return os.Remove(path) },
@@ -32,7 +32,7 @@ func TestIndexIsRebuilt(t *testing.T) {
 				if err := s.PutCached(key, a); err != nil {
 					t.Fatal(err)
 				}
-				// What is no artifact: other data, and a manifest that is not what its name says.
+				// Not artifacts: other data, and a manifest that does not match its digest.
 				other, broken := digest.FromString("{}").Encoded(), digest.FromString("broken").Encoded()
 				manifest, err := os.ReadFile(s.path(blobsDir, digest.Digest(a.Digest).Encoded()))
 				if err != nil {
@@ -86,7 +86,7 @@ func TestIndexIsRebuilt(t *testing.T) {
 	}
 }
 
-// Putting and deleting meet a damaged index as reading does.
+// Putting and deleting rebuild a damaged index, as reading does.
 func TestChangesRebuildTheIndex(t *testing.T) {
 	for name, change := range map[string]func(s *Store, a, b *Artifact) error{
 		"put":    func(s *Store, _, b *Artifact) error { return s.Put(b) },

@@ -31,7 +31,7 @@ const (
 	lockFile = "lock"
 )
 
-// Open opens the store in the directory root, and makes it where there is none. Log, which may be nil, hears of what was mended.
+// Open opens the store in the directory root, and makes it if there is none. Log, which may be nil, gets a line for each repair.
 func Open(root string, log *slog.Logger) (*Store, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -129,7 +129,7 @@ func (s *Store) fetch(d ispec.Descriptor) ([]byte, error) {
 	if err := d.Digest.Validate(); err != nil || d.Digest.Algorithm() != digest.SHA256 {
 		return nil, fmt.Errorf("%w: %q is not a digest", ErrBroken, d.Digest)
 	}
-	if d.Size < 0 || d.Size > maxPart {
+	if d.Size < 0 || d.Size > maxBlob {
 		return nil, fmt.Errorf("%w: %s has an impossible size of %d bytes", ErrBroken, d.Digest, d.Size)
 	}
 	data, err := s.read(filepath.Join(blobsDir, d.Digest.Encoded()), d.Size)
@@ -201,7 +201,7 @@ func (s *Store) write(name string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) // in vain after the rename
+	defer os.Remove(f.Name()) // fails after the rename, which is fine
 	_, err = f.Write(data)
 	if err == nil {
 		err = f.Sync()
@@ -224,7 +224,7 @@ func syncDir(path string) error {
 	return dir.Sync()
 }
 
-// dropTemporaries removes what a crash left behind. All writers hold the lock, so none of it is in use.
+// dropTemporaries removes what a crash left behind. All writers hold the lock, so nothing there is in use.
 func (s *Store) dropTemporaries() error {
 	entries, err := os.ReadDir(s.path(tempDir))
 	if err != nil {

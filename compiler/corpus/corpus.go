@@ -1,5 +1,5 @@
-// Package corpus holds small programs in plain C, such as are found in textbooks and libraries, with vectors of requests and replies from
-// implementations that are not ours. vectors.py says which, and makes them.
+// Package corpus holds small programs in plain C, like those in textbooks and libraries, with vectors of requests and replies from other
+// implementations. vectors.py names these and makes the vectors.
 package corpus
 
 import (
@@ -19,8 +19,8 @@ import (
 //go:embed */*.c */lambda.yml */vectors.json
 var files embed.FS
 
-// Ordinary holds what the programs use of the SDK as an ordinary program has it (lambda.h), to be compiled apart from
-// everything of ours, and a main that runs them so.
+// Ordinary holds a replacement of the SDK for ordinary programs (lambda.h), to compile the corpus without any of our code, and a main that
+// runs it.
 //
 //go:embed ordinary
 var Ordinary embed.FS

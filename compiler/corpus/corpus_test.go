@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Under the sanitizers, which end a program that relies on what C leaves undefined.
+// Under the sanitizers, which stop a program that relies on undefined behaviour.
 func TestVectors(t *testing.T) {
 	programs, err := Programs()
 	if err != nil {
@@ -42,7 +42,7 @@ type reply struct {
 	payload []byte
 }
 
-// runOrdinary compiles a program with what ordinary/ has in the place of the SDK, and runs it on its requests.
+// runOrdinary compiles a program with ordinary/ in place of the SDK, and runs it on its requests.
 func runOrdinary(t *testing.T, p Program) (replies []reply) {
 	t.Helper()
 	bin := filepath.Join(t.TempDir(), p.Name)

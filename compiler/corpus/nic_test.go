@@ -34,8 +34,8 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// Programs with so many ways through them that the verifier did not find their end where it walked through their loops: what the compiler
-// charges instead is what they test. An earlier randomc wrote them, of the seeds by which they are named.
+// Programs with so many paths that the verifier did not find their end by walking their loops. They test that the compiler meters these loops
+// instead. An earlier randomc wrote them, from the seeds in their names.
 func TestLostPrograms(t *testing.T) {
 	sources, err := filepath.Glob("testdata/lost/*.c")
 	if err != nil || sources == nil {
@@ -64,8 +64,8 @@ func TestLostPrograms(t *testing.T) {
 	}
 }
 
-// Random programs, of which almost all load, answer on the NIC what they answer as a process. Of the first thousand seeds, at most 20
-// may be refused; of these few, one.
+// Random programs answer the same on the NIC and as a process. Almost all load: of the first thousand seeds, at most 20 may be refused; of
+// the few here, one.
 func TestRandomPrograms(t *testing.T) {
 	seeds := 24
 	if testing.Short() {

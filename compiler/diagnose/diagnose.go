@@ -24,7 +24,7 @@ type Objection struct {
 	Log     []string `json:"log,omitempty"`     // all that the verifier said
 }
 
-// Error is one line, of what an author needs.
+// Error is one line with what an author needs.
 func (o *Objection) Error() string {
 	var b strings.Builder
 	if o.Place.File != "" {
@@ -41,8 +41,8 @@ func (o *Objection) Error() string {
 	return b.String()
 }
 
-// Explain finds the verifier's objection in an error of loading a program; nil if it has none. insns are the program's, where
-// they are known: the log of an old kernel names no lines.
+// Explain finds the verifier's objection in an error of loading a program; nil if it has none. insns are the program's instructions, if
+// known: the log of an old kernel names no lines.
 func Explain(err error, insns asm.Instructions) *Objection {
 	var ve *ebpf.VerifierError
 	if !errors.As(err, &ve) || len(ve.Log) == 0 {
@@ -63,8 +63,8 @@ func Explain(err error, insns asm.Instructions) *Objection {
 	return o
 }
 
-// withoutLog explains what the kernel calls a bad address: its verifier has no room for another branch to follow
-// (push_stack in kernel/bpf/verifier.c, until Linux 6.18). The log is lost then.
+// withoutLog explains the error "bad address", which comes without a log: the verifier has no room to follow another branch (push_stack
+// in kernel/bpf/verifier.c, until Linux 6.18).
 func withoutLog(err error) *Objection {
 	if !errors.Is(err, unix.EFAULT) {
 		return nil
@@ -75,19 +75,18 @@ func withoutLog(err error) *Objection {
 }
 
 var (
-	// note is how the log names the source line of what follows (verbose_linfo in kernel/bpf/log.c, since Linux 6.9 with
-	// its file).
+	// note is how the log names the source line of what follows (verbose_linfo in kernel/bpf/log.c; with its file since Linux 6.9).
 	note = regexp.MustCompile(`^; (.*) @ (\S+):(\d+)$`)
 	step = regexp.MustCompile(`^(\d+): \([0-9a-f]{2}\) `)
-	// about is what the log has besides objections: states, steps, calls, and what the verifier counts at its end.
+	// about matches everything in the log but objections: states, steps, calls, and the final statistics.
 	about = regexp.MustCompile(`^(\d+: .*|from \d+ to \d+:.*|; .*|processed \d+ insns.*|(verification time|stack depth) .*|` +
 		`frame\d+:.*|caller:|callee:|returning from callee:|to caller at .*|mark_precise:.*|R\d+(_\w+)?=.*|` +
 		`(cur|old) state:.*|Func#\d+ \(.*is (safe|global).*|Validating \w+\(\) func#\d+\.\.\.|func#\d+ @\d+|arg#\d+ .*|live regs.*|.*: safe|\(truncated.*)$`)
 	at = regexp.MustCompile(`(?:at|from|unreachable) insn (\d+)`)
 )
 
-// read finds what the verifier says after the last instruction that it walked, and the last line of a C file before that: what
-// stands in a header was inlined there. Of several messages the first that is known is the most precise.
+// read finds what the verifier says after the last instruction that it walked, and the last line of a C file before that: code of a header
+// was inlined there. Of several messages, the first known one is the most precise.
 func read(log []string) *Objection {
 	o := &Objection{Log: log}
 	for _, text := range log {
@@ -114,8 +113,8 @@ const nullAdvice = "compare it with NULL before it is used: payload() returns NU
 // notPointer is the verifier's message on an access through a register that holds a number.
 var notPointer = regexp.MustCompile(`^(R\d+) invalid mem access '(?:scalar|inv)'`)
 
-// isNull says whether that number is the one that NULL and a small offset make. To the verifier, NULL is the number 0: it follows
-// the way on which a pointer was not found on its own.
+// isNull says whether that number is NULL plus a small offset. To the verifier, NULL is the number 0: it follows the path on which an
+// element was not found separately.
 func isNull(log []string, message string) bool {
 	m := notPointer.FindStringSubmatch(message)
 	if m == nil {
@@ -130,10 +129,10 @@ func isNull(log []string, message string) bool {
 	return false
 }
 
-// smallNumber is a known number below 10,000 in a state, as Linux 6.1 (inv and P before it, for precise ones) and later write it.
+// smallNumber is a known number below 10,000 in a state, as Linux 6.1 and later write it (6.1 with inv, and P if precise, before it).
 var smallNumber = regexp.MustCompile(`^(inv)?P?\d{1,4}$`)
 
-// instruction is the one that a message speaks of.
+// instruction is the index of the instruction that a message names.
 func instruction(message string) (int, bool) {
 	m := at.FindStringSubmatch(message)
 	if m == nil {
@@ -143,7 +142,7 @@ func instruction(message string) (int, bool) {
 	return i, err == nil
 }
 
-// lastInstruction is the last one that the verifier walked.
+// lastInstruction is the index of the last instruction that the verifier walked.
 func lastInstruction(log []string) (last int) {
 	for _, text := range log {
 		if m := step.FindStringSubmatch(strings.TrimSpace(text)); m != nil {
@@ -153,7 +152,7 @@ func lastInstruction(log []string) (last int) {
 	return last
 }
 
-// placeOfRaw is PlaceOf for the kernel's numbers, which count an instruction of 16 bytes twice.
+// placeOfRaw is PlaceOf for the kernel's indices, which count an instruction of 16 bytes twice.
 func placeOfRaw(insns asm.Instructions, raw int) Place {
 	for iter := insns.Iterate(); iter.Next(); {
 		if int(iter.Offset) == raw {

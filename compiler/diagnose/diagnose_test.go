@@ -64,7 +64,7 @@ func load(t *testing.T, statements string) (*ebpf.CollectionSpec, error) {
 	return spec, err
 }
 
-// The kernel's own verifier is made to object. Each program is wrong at the line that is marked.
+// The kernel's own verifier objects to each program, at the line that is marked.
 func TestExplain(t *testing.T) {
 	for name, c := range map[string]struct{ source, meaning string }{
 		"packet":                   {"n = 1;\nm = data[20]; //!", "packet may end before the 1 bytes"},
@@ -93,7 +93,7 @@ func TestExplain(t *testing.T) {
 		"context":       {"m = *(__u64 *)((char *)ctx + 64); //!", "no field"},
 		"stack":         {"char b[300];\n__u32 i = n;\nopaque(i);\nif (i > 400) return 0;\nb[i] = 1; //!\nasm volatile(\"\" :: \"r\"(b) : \"memory\");", "stack|local variable"},
 		"argument":      {"m = bpf_map_delete_elem(&table, (void *)n); //!", "argument 2"},
-		"lock":          {"bpf_spin_lock((void *)&n); //!", "no lock"},
+		"lock":          {"bpf_spin_lock((void *)&n); //!", "not a lock"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec, err := load(t, c.source)
@@ -117,7 +117,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// Logs that take the kernel long to write, or that it writes only for others than root, as Linux 6.18 wrote them.
+// Logs of Linux 6.18 that the kernel takes long to write, or does not write for root.
 func TestExplainRecorded(t *testing.T) {
 	for message, meaning := range map[string]string{
 		"BPF program is too large. Processed 1000001 insn":      "the 1000001 instructions that the verifier walks",
@@ -126,7 +126,7 @@ func TestExplainRecorded(t *testing.T) {
 		"invalid read from stack R10 off -8+0 size 8":           "before anything was stored",
 		"combined stack size of 2 calls is 544. Too large":      "544 bytes of stack",
 		"the call stack of 9 frames is too deep !":              "deeper than 8 levels",
-		"R3 !read_ok":                 "not set on every way",
+		"R3 !read_ok":                 "not set on every path",
 		"R0 invalid mem access 'inv'": "a number is used as a pointer",
 		"back-edge from insn 12 to 4": "not known to end",
 		"cannot call GPL-restricted function from non-GPL compatible program":                     "licence",
@@ -136,7 +136,7 @@ func TestExplainRecorded(t *testing.T) {
 		"R1 min value is negative, either use unsigned index or do a if (index >=0) check.":       "index may be negative",
 		"misaligned packet access off 0+1+0 size 4":                                               "not aligned",
 		"value 1073741824 makes map_value pointer be out of bounds":                               "further out",
-		"At program exit the register R0 has unknown scalar value should have been in (0x0; 0x1)": "no answer",
+		"At program exit the register R0 has unknown scalar value should have been in (0x0; 0x1)": "not a verdict",
 		"function calls are not allowed while holding a lock":                                     "lock",
 		"write into map forbidden, value_size=4 off=0 size=4":                                     "a constant is written",
 		"R2 pointer arithmetic on map_value_or_null prohibited, null-check it first":              "may be NULL",
@@ -170,7 +170,7 @@ func TestHelper(t *testing.T) {
 	}
 }
 
-// What clang says of a call is not what LLVM says of the code that it made.
+// A message of clang about a call is not taken for one of LLVM's about generated code.
 func TestClangsOwnMessageStays(t *testing.T) {
 	for _, text := range []string{
 		"too many arguments to function call, expected single argument 'a', have 2 arguments",
@@ -182,7 +182,7 @@ func TestClangsOwnMessageStays(t *testing.T) {
 	}
 }
 
-// What LLVM says of a call begins with an address in its own memory, which nobody is told.
+// LLVM's message about a call begins with an address in its own memory, which is not shown.
 func TestNoAddressOfLLVMs(t *testing.T) {
 	for _, text := range []string{"too many arguments", "pass by value not supported"} {
 		got := Compiler("0x5628d10a0d20: i64 = GlobalAddress<ptr @f> 0, probe.c:63:13 " + text)

@@ -4,7 +4,7 @@ import (
 	"regexp"
 )
 
-// A message of the verifier or of LLVM, what could not be proven or made, and what to change. The latter two can name the former's groups.
+// A message of the verifier or of LLVM, with what could not be proven or made, and what to change. Both can use the message's groups.
 type message struct {
 	text            *regexp.Regexp
 	meaning, advice string
@@ -28,7 +28,7 @@ func find(list []message, text string) (meaning, advice string) {
 	return "", ""
 }
 
-// messages are those of kernel/bpf/verifier.c in Linux 6.1 to 6.18 that a lambda can meet, the special before the general.
+// messages are those of kernel/bpf/verifier.c in Linux 6.1 to 6.18 that a lambda can meet, specific ones first.
 var messages = []message{
 	// Packets.
 	on(`invalid access to packet, off=(?P<off>-?\d+) size=(?P<size>\d+)`,
@@ -49,7 +49,7 @@ var messages = []message{
 		"an access of ${size} bytes may reach offset ${off} of an object of ${all} bytes",
 		"check that the index is below the number of elements, right before the access"),
 	on(`invalid access to (map key|memory|memory, mem_size=\d+)`,
-		"an access may lie outside of the memory that is there",
+		"an access may lie outside of its memory",
 		"check the index against the size, right before the access"),
 	on(`write into map forbidden|cannot write into rdonly|only read from .* is supported`,
 		"a constant is written to",
@@ -109,7 +109,7 @@ var messages = []message{
 		"a pointer is cut to 32 bits",
 		"keep pointers in pointers or uintptr_t"),
 	on(`pointer arithmetic on (\w+) prohibited|pointer \+= pointer prohibited|subtract(ion)? .*pointer.* prohibited|tried to subtract pointer|pointer -= pointer prohibited`,
-		"two pointers are added, or a pointer is taken from what it does not point into",
+		"two pointers are added, or pointers into different objects are subtracted",
 		"compute with indices, and add one to the pointer last"),
 	on(`pointer comparison prohibited`,
 		"pointers into different objects are compared",
@@ -144,7 +144,7 @@ var messages = []message{
 		"local variables take more than the 512 bytes of stack that there are",
 		"make large local arrays static"),
 	on(`!read_ok`,
-		"a variable is used that was not set on every way here",
+		"a variable is used that is not set on every path to here",
 		"initialise it where it is declared"),
 
 	// Loops and size.
@@ -152,7 +152,7 @@ var messages = []message{
 		"the loop is not known to end",
 		"count a variable of its own up to a constant, and do nothing else to it"),
 	on(`BPF program is too large\. Processed (?P<n>\d+) insn`,
-		"all ways through the program together are longer than the ${n} instructions that the verifier walks",
+		"all paths through the program together are longer than the ${n} instructions that the verifier walks",
 		"make loops shorter, or branches in them fewer"),
 	on(`sequence of (?P<n>\d+) jumps is too complex`,
 		"there are more than ${n} branches to follow at once",
@@ -164,7 +164,7 @@ var messages = []message{
 		"functions call each other deeper than 8 levels",
 		"let the compiler inline some: static, without noinline"),
 	on(`unreachable insn|jump out of range|last insn is not an exit|falls? through`,
-		"the program has code that no way leads to, or a way that leads out of it",
+		"the program has unreachable code, or a path that leaves it",
 		"look for inline assembly and __builtin_unreachable() there"),
 	on(`recursive call|recursion`,
 		"a function calls itself",
@@ -190,17 +190,17 @@ var messages = []message{
 		"a function is called with arguments that it was not proven safe with",
 		"make the function static, or hand it numbers instead of pointers"),
 	on(`R0 .*should have been in|At program exit the register R0`,
-		"the function may return what is no answer",
+		"the function may return a value that is not a verdict",
 		"return one of RETURN_FORWARD, RETURN_DROP or RETURN_FAULT"),
 	on(`Unreleased reference`,
-		"something that was taken is not given back on every way out",
+		"something that was taken is not given back on every path out",
 		"give it back before each return"),
 	on(`no valid bpf_spin_lock|has to have BTF in order to use bpf_spin_lock|bpf_spin_lock.* (at off|at wrong)`,
-		"what is locked is no lock",
+		"the locked address is not a lock",
 		"put a struct bpf_spin_lock into the map's value, and lock that"),
 	on(`bpf_spin_unlock is missing|(inside|holding) .*lock|lock-ed region|spin_lock`,
 		"between taking the lock and giving it back more is done than plain loads and stores",
-		"call nothing in between, and give it back on every way out"),
+		"call nothing in between, and give it back on every path out"),
 
 	// Instructions.
 	on(`div(ision|ided)? by zero`,

@@ -14,7 +14,7 @@ import (
 type Place struct {
 	File string `json:"file"` // without its directory
 	Line int    `json:"line"`
-	Text string `json:"text,omitempty"` // what stands there
+	Text string `json:"text,omitempty"` // of the line
 }
 
 func (p Place) String() string {
@@ -24,9 +24,9 @@ func (p Place) String() string {
 	return fmt.Sprintf("%s:%d", p.File, p.Line)
 }
 
-// PlaceOf returns the line that the instruction at index i comes from, as the object's line information has it: lines are named
-// at the first of their instructions. What was inlined from a header is put down to the C file's line before it, if there is one
-// in the same function, since an author knows no other.
+// PlaceOf returns the source line of the instruction at index i, from the line information, which names a line at the first of its
+// instructions. Code that was inlined from a header gets the previous line of the C file in the same function, if there is one, since
+// an author knows no other.
 func PlaceOf(insns asm.Instructions, i int) Place {
 	var header Place
 	for ; i >= 0; i-- {

@@ -9,11 +9,11 @@ import (
 	"github.com/lambdanic/lambdanic/compiler/artifact"
 )
 
-// Name is what an artifact that holds a fused program is called.
+// Name is the name of artifacts that hold a fused program.
 const Name = "fused"
 
-// Build makes one artifact of several, for the NIC alone: the program that Fuse makes of their sources. Where opts have a store,
-// what was fused before is found there. Errors are those of Fuse.
+// Build makes one artifact of several, for the NIC only: the program that Fuse makes of their sources. If opts have a store, what was fused
+// before is found there. Errors are those of Fuse.
 func Build(ctx context.Context, members []*artifact.Artifact, opts compiler.Options) (*artifact.Artifact, error) {
 	l, err := compiler.NewLinker()
 	if err != nil {
@@ -61,7 +61,7 @@ func buildArtifact(ctx context.Context, members []*artifact.Artifact) (*artifact
 	return a, nil
 }
 
-// Spec says what the program may take: the memory of all members, and the time of the slowest. The loader gives each its own time.
+// Spec limits the program to the memory of all members together, and to the time of the slowest. The loader gives each member its own time.
 func (p *Program) Spec() api.Spec {
 	s := api.Spec{Name: Name, Targets: []api.Target{api.TargetNIC}}.Default()
 	s.Limits = api.LimitsSpec{}

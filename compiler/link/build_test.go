@@ -9,7 +9,7 @@ import (
 	"github.com/lambdanic/lambdanic/compiler/link"
 )
 
-// manyKept keeps objects of several kinds, which are first used in another order than that in which they stand.
+// manyKept has kept objects of several kinds, whose first uses are in another order than their declarations.
 const manyKept = `LAMBDA_KEPT uint64_t first;
 LAMBDA_KEPT static uint32_t second[7];
 LAMBDA_KEPT struct { uint16_t a; uint64_t b; } third;
@@ -32,7 +32,7 @@ func build(t *testing.T, source []byte) *artifact.Artifact {
 	return a
 }
 
-// What a member keeps lies as it does when the member is alone: Build refuses else. The artifact can be stored and found again.
+// A member's kept objects have the layout that they have without fusion, or Build refuses it. The artifact can be stored and found again.
 func TestBuild(t *testing.T) {
 	store, err := artifact.Open(t.TempDir(), nil)
 	if err != nil {
@@ -63,7 +63,7 @@ func TestBuild(t *testing.T) {
 	if want := members[0].Manifest.Spec.Limits.Memory * 2; m.Spec.Limits.Memory != want || m.Spec.Limits.Time != members[1].Manifest.Spec.Limits.Time {
 		t.Errorf("limits %+v", m.Spec.Limits)
 	}
-	members[0].Source = nil // what was fused is found again
+	members[0].Source = nil // the fused program is found in the store
 	if again, err := link.Build(t.Context(), members, compiler.Options{Store: store}); err != nil || again.Digest != a.Digest {
 		t.Errorf("built again: %v", err)
 	}

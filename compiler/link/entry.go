@@ -21,7 +21,7 @@ func entry(members []Member, s stage) []byte {
 	}
 	if s.reduce {
 		fmt.Fprintf(&b, "const volatile uint32_t %s[%d] = {", MembersVariable, len(members))
-		for i := range members { // numbers that differ, so that a verifier that is asked before loading sees all members
+		for i := range members { // different numbers, so that a verifier run before loading sees all members
 			fmt.Fprintf(&b, " %d,", i+1)
 		}
 		fmt.Fprintf(&b, " };\n")
@@ -38,7 +38,7 @@ func entry(members []Member, s stage) []byte {
 	return b.Bytes()
 }
 
-// Unreduced, each member has a table of the workload IDs that are routed to it.
+// Without match reduction, each member has a table of the workload IDs that are routed to it.
 const table = `struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);

@@ -1,16 +1,15 @@
-// Package link makes one NIC program of several lambdas, as the λ-NIC paper does (section 5.1), where `lambdanic build` makes a
-// program of each.
+// Package link fuses several lambdas into one NIC program, as the λ-NIC paper does (section 5.1). `lambdanic build` makes one program per
+// lambda.
 //
-// The program finds its member by the workload ID, in a sequence of comparisons with constants that are filled in when it is loaded
-// (match reduction). What members have in common becomes one (lambda coalescing): functions that are equal by LLVM's MergeFunctions;
-// those that are equal but for constants by ours (compiler/passes/coalesce.cpp), as LLVM has nothing for that. LLVM's
-// outliners are of no help: IROutliner takes as many arguments as it finds, where BPF has five, and hands values back through
-// the stack; the machine outliner has no BPF. What each request looks up in the SDK's maps, it looks up once (memory
-// stratification).
+// The program finds the member by the workload ID, by comparisons with constants that are filled in at load time (match reduction). Code
+// that members have in common is merged (lambda coalescing): equal functions by LLVM's MergeFunctions, and functions that differ only in
+// constants by our pass (compiler/passes/coalesce.cpp), as LLVM has none for that. LLVM's outliners do not help: IROutliner makes
+// functions of any number of arguments, where BPF has five, and returns values through the stack; the machine outliner does not support
+// BPF. Each request looks each of the SDK's maps up once (memory stratification).
 //
-// Members share one program, so that they trust each other, as the functions of one source do. Each keeps its own
-// objects, whose names get the member's in front; what it keeps is a map of its own with the layout that it has when the member is
-// alone, so that either takes it over from the other.
+// Members share one program, so they trust each other, as the functions of one source do. Each has its own global variables, whose names get
+// the member's name as a prefix. Its kept objects are a map of its own, with the same layout as without fusion, so that fused and separate
+// revisions can take them over from each other.
 package link
 
 import (
@@ -27,13 +26,13 @@ import (
 	"github.com/lambdanic/lambdanic/compiler"
 )
 
-// MaxMembers bounds how many comparisons a request takes.
+// MaxMembers bounds the comparisons per request.
 const MaxMembers = 16
 
-// MembersVariable is what the loader fills with the members' workload IDs, in their order.
+// MembersVariable is the variable that the loader fills with the members' workload IDs, in the order of members.
 const MembersVariable = "lambda_members"
 
-// ErrMember says that a lambda cannot be a member of these; the wrapped text says why.
+// ErrMember says that a lambda cannot be a member. The error that wraps it says why.
 var ErrMember = errors.New("not to be fused")
 
 // A Member is one of the lambdas.
@@ -42,7 +41,7 @@ type Member struct {
 	Spec api.Spec
 }
 
-// A Program is several lambdas in one.
+// A Program is several lambdas in one program.
 type Program struct {
 	Members  []Member // in the order of their workload IDs
 	BPF      []byte
@@ -51,7 +50,7 @@ type Program struct {
 	Compiler, SDK string // as in an artifact's manifest
 }
 
-// Instructions is how long the program is.
+// Instructions is the length of the program.
 func (p *Program) Instructions() (int, error) {
 	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(p.BPF))
 	if err != nil {
@@ -65,14 +64,14 @@ func Fuse(ctx context.Context, sources [][]byte) (*Program, error) {
 	return fuse(ctx, sources, everything)
 }
 
-// stage says how much is done.
+// stage says which steps are done.
 type stage struct {
 	coalesce, reduce, stratify bool
 }
 
 var everything = stage{true, true, true}
 
-// fuse does as much of it as is asked.
+// fuse does the steps that s asks for.
 func fuse(ctx context.Context, sources [][]byte, s stage) (*Program, error) {
 	if len(sources) == 0 || len(sources) > MaxMembers {
 		return nil, fmt.Errorf("%w: %d lambdas: from one to %d go into one program", ErrMember, len(sources), MaxMembers)
@@ -116,7 +115,7 @@ func fuse(ctx context.Context, sources [][]byte, s stage) (*Program, error) {
 	return p, nil
 }
 
-// check refuses what would have to be one thing in the program and is several.
+// check refuses members that would need several of what a program has only one of.
 func (p *Program) check() error {
 	if p.Contents.Layouts.Migrated != "" || p.Contents.Layouts.From != "" {
 		return fmt.Errorf("%w: one of %s has LAMBDA_MIGRATED, which is converted for one lambda at a time: declare it LAMBDA_KEPT, or leave that lambda out",
@@ -137,13 +136,13 @@ func (p *Program) build(ctx context.Context, l *compiler.Linker, modules [][]byt
 	switch {
 	case err == nil:
 		return p.check()
-	case errors.As(err, &refused): // each member compiles
+	case errors.As(err, &refused): // each member compiles on its own
 		return fmt.Errorf("%w: the program of %s: %s: leave one out, or deploy them one by one", ErrMember, p.names(), refused.Faults())
 	}
 	return fmt.Errorf("fuse %s: %w", p.names(), err)
 }
 
-// passes are what is done to the linked module, before LLVM optimises it.
+// passes are the passes over the linked module, before LLVM optimises it.
 func (s stage) passes() string {
 	passes := "lambda-fuse"
 	if s.stratify {
@@ -156,7 +155,7 @@ func (s stage) passes() string {
 	return passes + ",mergefunc,lambda-coalesce,globaldce,lambda-share"
 }
 
-// name gives the members names of which C can be made, in the order in which they were given.
+// name gives the members names that are valid in C, in their order.
 func (p *Program) name() error {
 	seen := map[string]int{}
 	for i := range p.Members {

@@ -27,7 +27,7 @@ func sources(t *testing.T) [][]byte {
 	return list
 }
 
-// pack makes a source of a lambda's C and what its spec says besides.
+// pack makes a source of a lambda's C and additional lines of its spec.
 func pack(t *testing.T, name, text, spec string) []byte {
 	t.Helper()
 	dir := t.TempDir()
@@ -49,8 +49,8 @@ func entry(name, body string) string {
 	return "int " + name + "(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)\n{\n" + body + "}\n"
 }
 
-// The four lambdas of the λ-NIC paper's figure 9, which became 9.56 % smaller there. Of single steps only the sum is sure: without
-// the look-ups of its tables, a program has more values to keep at once, and so to store.
+// The four lambdas of the λ-NIC paper's figure 9, which became 9.56 % smaller there. Only the sum of the steps is sure to be smaller:
+// without the look-ups of its tables, a program has more live values, and so more stores.
 func TestFigure9(t *testing.T) {
 	steps, err := link.Steps(t.Context(), sources(t))
 	if err != nil {
@@ -63,7 +63,7 @@ func TestFigure9(t *testing.T) {
 	}
 }
 
-// What differs in two members stays apart: names, and what they keep.
+// Equal names and kept objects of two members stay separate.
 func TestMembersKeepTheirOwn(t *testing.T) {
 	body := "\tseen++;\n\treturn lambda_reply(headers, 0, %);\n"
 	text := "LAMBDA_KEPT uint64_t seen;\n"
@@ -93,7 +93,7 @@ func TestMembersKeepTheirOwn(t *testing.T) {
 	}
 }
 
-// Recursion in a member is as deep as in the lambda alone: limits.memory, 1 MiB by default, pays for its frames with a quarter.
+// Recursion in a member is as deep as in the lambda alone: its frames get a quarter of limits.memory, which is 1 MiB by default.
 func TestMembersRecurse(t *testing.T) {
 	deep := "static int down(int n) { return n ? down(n - 1) * 3 + n : 1; }\n" + entry("deep", "\treturn lambda_reply(headers, 0, down(match_data->payload_len) & 7);\n")
 	flat := entry("flat", "\treturn lambda_reply(headers, 0, 1);\n")
@@ -106,7 +106,7 @@ func TestMembersRecurse(t *testing.T) {
 	}
 }
 
-// What two members call, and is long, is there once; what they hand to it may differ.
+// A long function that two members call is there once, even if its arguments differ.
 func TestCommonLogicIsShared(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("static uint32_t mix(uint32_t x, uint32_t y)\n{\n")
@@ -114,7 +114,7 @@ func TestCommonLogicIsShared(t *testing.T) {
 		fmt.Fprintf(&b, "\tx = (x ^ x >> %d) * (y + %d);\n", 1+i%31, 2*i+1)
 	}
 	b.WriteString("\treturn x;\n}\n")
-	// They differ in what comes before and behind, so that they do not become one.
+	// They differ before and after the call, so that they are not merged.
 	one := pack(t, "one", b.String()+entry("one", "\treturn lambda_reply(headers, 0, mix(match_data->method, match_data->room) & 7);\n"), "")
 	two := pack(t, "two", b.String()+entry("two", "\tlambda_status(headers, mix(match_data->payload_len * 5, match_data->offset));\n\treturn RETURN_DROP;\n"), "")
 	var sizes []int
@@ -134,8 +134,8 @@ func TestCommonLogicIsShared(t *testing.T) {
 	}
 }
 
-// Functions that call each other, and hand on what is on the stack, are not copied into each other again and again: each of them would be
-// there as often as there are ways to call it.
+// Functions that call each other and pass on pointers into the stack are not inlined into each other repeatedly: there would be a copy of
+// each for every call path to it.
 func TestRecursionIsNotCopied(t *testing.T) {
 	for _, linkage := range []string{"static ", ""} {
 		text := "struct at { uint32_t left, seen; };\n" + linkage + "int level0(struct at *a);\n"
@@ -169,7 +169,7 @@ func TestRecursionIsNotCopied(t *testing.T) {
 	}
 }
 
-// Members that are too long for one program are told so, in a line that says what to do.
+// Members that are too long for one program are refused in a line that says what to do.
 func TestTooLongToBeFused(t *testing.T) {
 	var members [][]byte
 	for i, name := range []string{"one", "two"} {

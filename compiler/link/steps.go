@@ -2,14 +2,14 @@ package link
 
 import "context"
 
-// A Step is how long the program is behind one step (λ-NIC, figure 9).
+// A Step is the length of the program after one step (λ-NIC, figure 9).
 type Step struct {
 	Name         string `json:"name"`
 	Instructions int    `json:"instructions"`
 }
 
-// Steps builds the program step by step: first as the authors wrote its members, each with a table of its own that routes requests
-// to it and with its own copies of everything; then with more and more of what Fuse does.
+// Steps builds the program step by step. In the first step, each member is as its author wrote it, with its own table that routes requests to
+// it and its own copies of everything. Each further step adds one of Fuse's.
 func Steps(ctx context.Context, sources [][]byte) (steps []Step, err error) {
 	for _, s := range []struct {
 		name  string
@@ -33,8 +33,8 @@ func Steps(ctx context.Context, sources [][]byte) (steps []Step, err error) {
 	return steps, nil
 }
 
-// Naive makes one program of packed sources without what Fuse does to make it smaller, but for the match, which is reduced so that
-// the program can be deployed as Fuse's: the other side of a comparison.
+// Naive makes one program of packed sources for comparisons with Fuse. Of the steps that make it smaller, it has only match reduction, so
+// that the program can be deployed like Fuse's.
 func Naive(ctx context.Context, sources [][]byte) (*Program, error) {
 	return fuse(ctx, sources, stage{reduce: true})
 }

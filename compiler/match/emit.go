@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Lambda is what of a lambda's C the match stage has to know.
+// Lambda is what the match stage has to know of a lambda's C.
 type Lambda struct {
-	Source string // the file, as it is to be included
+	Source string // the path of the file to include
 	Uses   Uses
 }
 
@@ -19,10 +19,10 @@ type Code struct {
 	Header []byte
 	// Unit is the file to compile: it includes the lambda.
 	Unit []byte
-	// Headers are those that its packets have, in the order of the parser.
+	// Headers are the headers of its packets, in the order of the parser.
 	Headers []*Header
-	// Reads and Writes say which fields a line of Unit, counted from 1, takes from a packet and puts back into one. Of what nobody
-	// needs in the end, the compiler leaves no instruction.
+	// Reads and Writes are the fields that a line of Unit, counted from 1, reads from a packet or writes to it. The compiler removes the
+	// instructions of lines whose fields turn out to be unused.
 	Reads, Writes map[int][]*Field
 	Calculations  []*Calculation
 }
@@ -30,8 +30,8 @@ type Code struct {
 // HeaderFile is the name under which the lambda's headers include Code.Header.
 const HeaderFile = "pif_program.h"
 
-// Emit lowers a program without tables, as Reduce leaves it, to C. The C parses what the program needs of a packet, runs
-// both controls and the lambda between them, and writes back what was changed. The error is of a checksum that cannot be kept up.
+// Emit lowers a program without tables, as Reduce leaves it, to C. The C parses what the program needs of a packet, runs both controls and the
+// lambda between them, and writes back what was changed. The error says that a checksum cannot be updated.
 func Emit(p *Program, lambda Lambda) (Code, error) {
 	e := &emitter{Program: p, lambda: lambda, used: p.usedBy(lambda.Uses), reads: map[int][]*Field{}, writes: map[int][]*Field{}}
 	if err := e.checkPayloads(); err != nil {
@@ -55,7 +55,7 @@ type emitter struct {
 	reads, writes map[int][]*Field // by line
 }
 
-// line writes one line, indented as the braces before it ask for.
+// line writes one line, indented by the braces before it.
 func (e *emitter) line(format string, args ...any) {
 	text := format
 	if len(args) > 0 {
@@ -89,13 +89,13 @@ func (e *emitter) take() []byte {
 	return []byte(out)
 }
 
-// word is a piece of a field that fits into 32 bits: a field, or the words of a wide one.
+// word is a field of up to 32 bits, or one of the words of a wider field.
 type word struct {
 	field  *Field
 	index  int
 	name   string
 	width  int
-	offset int // bits from the header's begin
+	offset int // bits from the header's beginning
 }
 
 func (f *Field) words() []word {
@@ -109,7 +109,7 @@ func (f *Field) words() []word {
 	return list
 }
 
-// low is how many of the field's bits are behind the word.
+// low is how many of the field's bits follow the word.
 func (w word) low() int { return w.field.Offset + w.field.Width - w.offset - w.width }
 
 func (h *Header) words() []word {
@@ -120,12 +120,12 @@ func (h *Header) words() []word {
 	return list
 }
 
-// bytesView tells whether the lambda may use the field as an array of bytes, in the order of the wire, beside its words.
+// bytesView tells whether the lambda may also use the field as an array of bytes, in wire order.
 func (e *emitter) bytesView(f *Field) bool {
 	return f.Width > WordBits && f.Width%8 == 0 && f.Offset%8 == 0 && e.lambda.Uses.header(f.Header) && e.lambda.Uses[f.Name]
 }
 
-// changes tells whether the field may have another value at the end than the packet had.
+// changes tells whether the field's value may change.
 func (e *emitter) changes(f *Field) bool {
 	return e.used.written[f] || e.lambda.Uses.header(f.Header) || e.used.toggled[f.Header]
 }
@@ -136,8 +136,8 @@ func (e *emitter) resizes() bool {
 	return len(move) > 0
 }
 
-// findNeeded finds the fields that have to be read from the packet: those that are used, may have to be moved, or share bytes
-// with one that may have to be written.
+// findNeeded finds the fields that have to be read from the packet: those that are used, that may move, or that share bytes with a field that
+// may be written.
 func (e *emitter) findNeeded() {
 	e.needed = map[*Field]bool{}
 	_, move := e.movable()
@@ -156,7 +156,7 @@ func (e *emitter) findNeeded() {
 	for _, c := range e.Calculations {
 		for _, in := range c.Inputs {
 			if in.Field != nil && e.used.toggled[c.Field.Header] {
-				e.needed[in.Field] = true // the sum may have to be made anew
+				e.needed[in.Field] = true // the sum may have to be recomputed
 			}
 		}
 	}
@@ -176,7 +176,7 @@ func (e *emitter) hasClone() bool {
 	return found
 }
 
-// ctype is the C type that holds so many bits, and what stands behind the name to make it hold no more.
+// ctype is the C type for a number of bits, and the suffix of the name that limits it to these.
 func ctype(width int) (name, suffix string) {
 	for _, n := range []int{8, 16, 32} {
 		if width == n {
@@ -283,7 +283,7 @@ func (e *emitter) function(body string, args ...any) {
 	e.line("")
 }
 
-// unit is the whole program: the parts that are the same for all are in <pif_stage.h>.
+// unit is the whole program. What all programs have in common is in <pif_stage.h>.
 func (e *emitter) unit() []byte {
 	uses := e.lambda.Uses
 	e.line("/* A match stage and its lambda: made from its parser, tables and rules. */")
@@ -334,7 +334,7 @@ func (e *emitter) primitive(name string) string {
 	return "pif_plugin_" + name
 }
 
-// shape digests which fields clones keep, and where: a revision that keeps others cannot go on with a clone that waits.
+// shape digests the fields that clones keep, and their places: a revision with other fields cannot continue a waiting clone.
 func (e *emitter) shape() uint32 {
 	h := fnv.New32a()
 	for _, w := range e.keptWords() {
@@ -378,7 +378,7 @@ func (e *emitter) packetStruct() {
 	e.line("")
 }
 
-// passFunction is one way of a packet through the stage.
+// passFunction is one pass of a packet through the stage.
 func (e *emitter) passFunction() {
 	e.line("static __always_inline int pif_pass(struct xdp_md *ctx, struct ln_pass *pass)")
 	e.line("{")

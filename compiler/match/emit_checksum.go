@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// shifted is an input's word at its place in a sum of 16-bit words: in such a sum, 2^16 counts as 1, so that any 64-bit
-// number stands for its parts (RFC 1071, section 2).
+// shifted is an input's word at its place in a sum of 16-bit words. In such a sum 2^16 counts as 1, so a 64-bit number equals the sum of its
+// four words (RFC 1071, section 2).
 func shifted(text string, w word, at int) string {
 	end := at + (w.offset - w.field.Offset) + w.width
 	if shift := (16 - end%16) % 16; shift > 0 {
@@ -40,7 +40,7 @@ func (e *emitter) sum(c *Calculation, headers string) {
 
 func (e *emitter) present(h *Header) bool { return e.Header(h.Name) == h }
 
-// ifValid opens a block for a header that may be absent where the calculation's own is there.
+// ifValid opens a block for a header that may be absent although the calculation's own is there.
 func (e *emitter) ifValid(c *Calculation, h *Header, headers string) bool {
 	if h.Metadata || h == c.Field.Header {
 		return false
@@ -81,8 +81,8 @@ func (e *emitter) applies(c *Calculation) string {
 	return text
 }
 
-// checksumFunction sets the checksums of packets that leave: from the old one and what was changed where the header came
-// with the packet (RFC 1624, equation 3), else from the whole list.
+// checksumFunction sets the checksums of packets that leave: from the old checksum and the changes if the header came with the packet
+// (RFC 1624, equation 3), else from the whole list.
 func (e *emitter) checksumFunction() {
 	e.line("static __always_inline void pif_checksums(struct pif_packet *p)")
 	e.line("{")
@@ -121,7 +121,7 @@ func (e *emitter) update(c *Calculation) {
 	}
 	if c.Payload {
 		e.payload(c, at)
-		e.line("if (was->%s && h->%s)", field, field) // 0 is none, and a sum of 0 is sent as ones (RFC 768)
+		e.line("if (was->%s && h->%s)", field, field) // 0 means no checksum, and a sum of 0 is sent as ones (RFC 768)
 		e.line("\th->%s = pif_fold(sum) == 0xffff ? 0xffff : ~pif_fold(sum);", field)
 	} else {
 		e.line("h->%s = ~pif_fold(sum);", field)
@@ -132,7 +132,7 @@ func (e *emitter) update(c *Calculation) {
 	e.line("}")
 }
 
-// behind are the headers behind that of a checksum which its list does not name: part of its payload.
+// behind are the headers after a checksum's own that its list does not name: they belong to its payload.
 func (e *emitter) behind(c *Calculation) []*Header {
 	order := e.order()
 	order = order[slices.Index(order, c.Field.Header)+1:]
@@ -141,8 +141,8 @@ func (e *emitter) behind(c *Calculation) []*Header {
 	})
 }
 
-// checkPayloads refuses headers of an odd number of bytes that come or go in a checksum's payload: in a sum, all bytes behind them
-// would change places, and nobody reads those.
+// checkPayloads refuses to add or remove headers of an odd number of bytes in a checksum's payload: in the sum, all following bytes would swap
+// places, and the program does not read these.
 func (e *emitter) checkPayloads() error {
 	for _, c := range e.Calculations {
 		if !c.Update || !c.Payload {
@@ -158,8 +158,8 @@ func (e *emitter) checkPayloads() error {
 	return nil
 }
 
-// payload adds what changed of the headers in a checksum's payload, which begins at a bit of its list. Behind a header of an odd
-// number of bytes, the bytes of a word change places, and so do those of its sum (RFC 1071, section 2 (B)).
+// payload adds the changes of headers in a checksum's payload, which begins at a bit of its list. After a header of an odd number of bytes, the
+// bytes of a word swap places, and so do those of its sum (RFC 1071, section 2 (B)).
 func (e *emitter) payload(c *Calculation, at int) {
 	odd := false
 	for _, h := range e.behind(c) {
@@ -187,8 +187,7 @@ func (e *emitter) payload(c *Calculation, at int) {
 	}
 }
 
-// difference adds the new value of a field and takes away the old one: the complement of what is taken away is added, out of
-// as many ones as its place has.
+// difference adds the new value of a field and subtracts the old one, by adding the old one's complement over the bits of its place.
 func (e *emitter) difference(c *Calculation, f *Field, at int) {
 	for _, w := range f.words() {
 		name := f.Header.Name + "->" + w.name

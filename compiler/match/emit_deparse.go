@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// cell is a run of a header's words that begins and ends at bytes: what has to be written at once.
+// cell is the shortest run of a header's words that begins and ends at byte boundaries, and so has to be written at once.
 type cell struct {
 	first, bytes int
 	words        []word
@@ -28,8 +28,8 @@ func (h *Header) cells() []cell {
 	return list
 }
 
-// order is the order of headers in packets that leave: as the parser may find them, and behind those the ones that it never
-// finds (P4_14, section 5: the deparser follows the parse graph).
+// order is the order of headers in packets that leave: as the parser may find them, then those that it never finds (P4_14, section 5: the
+// deparser follows the parse graph).
 func (e *emitter) order() []*Header {
 	var list []*Header
 	done := map[*State]bool{}
@@ -60,7 +60,7 @@ func (e *emitter) order() []*Header {
 	return list
 }
 
-// movable splits the headers in a packet: those that stay where they are, and those from the first on that may be added or removed.
+// movable splits the headers of a packet into those that stay in place, and those from the first one that may be added or removed.
 func (e *emitter) movable() (stay, move []*Header) {
 	order := e.order()
 	first := slices.IndexFunc(order, func(h *Header) bool { return e.used.toggled[h] })
@@ -70,8 +70,7 @@ func (e *emitter) movable() (stay, move []*Header) {
 	return order[:first], order[first:]
 }
 
-// deparseFunction writes back what was changed. Where headers were added or removed, they and those behind them are written
-// anew.
+// deparseFunction writes back what was changed. If headers were added or removed, these and all following headers are rewritten.
 func (e *emitter) deparseFunction() {
 	e.line("static __always_inline int pif_deparse(struct xdp_md *ctx, struct pif_packet *p)")
 	e.line("{")
@@ -98,7 +97,7 @@ func (e *emitter) deparseFunction() {
 	e.line("")
 }
 
-// rewrite is for packets whose headers take another room than they did.
+// rewrite is for packets whose headers have changed in size.
 func (e *emitter) rewrite(list []*Header) {
 	var toggled, now, before []string
 	for _, h := range list {
@@ -137,7 +136,7 @@ func (e *emitter) rewrite(list []*Header) {
 	e.line("}")
 }
 
-// writeBack writes the headers' cells that were changed, where they were.
+// writeBack writes the changed cells of headers in place.
 func (e *emitter) writeBack(list []*Header) {
 	for _, h := range list {
 		if slices.ContainsFunc(h.Fields, e.changes) {
@@ -173,7 +172,7 @@ func (e *emitter) writeCells(h *Header) {
 	e.line("}")
 }
 
-// cellView is the field whose bytes the cell is a part of, where the lambda may have written those.
+// cellView is the field that contains the cell, if the lambda may have written the field as bytes.
 func (e *emitter) cellView(c cell) *Field {
 	if f := c.words[0].field; len(c.words) == 1 && e.bytesView(f) {
 		return f

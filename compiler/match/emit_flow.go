@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// controlFunction is a control in C: 0, or PIF_STOP where the packet is dropped at once.
+// controlFunction is a control in C. It returns 0, or PIF_STOP if the packet is dropped at once.
 func (e *emitter) controlFunction(name string, list []Stmt) {
 	e.line("static __always_inline int pif_%s(struct pif_packet *p)", name)
 	e.line("{")
@@ -65,7 +65,7 @@ func (e *emitter) ifStmt(s If, headers string) {
 	e.line("}")
 }
 
-// bare is an expression without parentheses around all of it.
+// bare is an expression without its outer parentheses.
 func bare(text string) string {
 	if !strings.HasPrefix(text, "(") {
 		return text
@@ -85,7 +85,7 @@ func bare(text string) string {
 	return text[1 : len(text)-1]
 }
 
-// setValid adds a header with its fields zero, or takes it out.
+// setValid adds a header with zero fields, or removes it.
 func (e *emitter) setValid(s SetValid, headers string) {
 	if !s.Valid {
 		e.line("%s->%s->pif_valid = 0;", headers, s.Header.Name)
@@ -131,7 +131,7 @@ func (e *emitter) assign(s Assign, headers string) {
 	e.line("}")
 }
 
-// constWord is a constant's part in one word of a field, as a C number.
+// constWord is the bits of a constant in one word of a field, as a C number.
 func constWord(v *big.Int, w word) string {
 	part := new(big.Int).Rsh(v, uint(w.low()))
 	mask := new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), uint(w.width)), big.NewInt(1))
@@ -174,7 +174,7 @@ func (e *emitter) binary(x Binary, headers string) string {
 		return "(" + a + ") " + x.Op + " (" + b + ")"
 	case "==", "!=", "<", ">", "<=", ">=", "&", "|", "^":
 		return "(" + a + " " + x.Op + " " + b + ")"
-	case "<<", ">>": // C leaves shifts by the whole width open
+	case "<<", ">>": // shifts by the whole width are undefined in C
 		return fmt.Sprintf("pif_shift_%s(%s, %s)", map[string]string{"<<": "left", ">>": "right"}[x.Op], a, b)
 	}
 	return "((uint64_t)(" + a + ") " + x.Op + " (" + b + "))"
@@ -198,7 +198,7 @@ func (e *emitter) value(f *Field, headers string) string {
 	return "(" + strings.Join(parts, " | ") + ")"
 }
 
-// wideCompare compares word by word where values have more than 64 bits.
+// wideCompare compares values of more than 64 bits word by word.
 func (e *emitter) wideCompare(x Binary, headers string) string {
 	a, aRef := x.X.(Ref)
 	b, bRef := x.Y.(Ref)

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// parseFunction is the parse graph in C. A packet that ends before a header that is to be taken from it is none of the
-// program's: the host gets it as it came.
+// parseFunction is the parse graph in C. A packet that ends before a header that it should have is not for the program: the host gets it
+// unchanged.
 func (e *emitter) parseFunction() {
 	e.line("static __always_inline int pif_parse(struct xdp_md *ctx, struct pif_packet *p)")
 	e.line("{")
@@ -70,7 +70,7 @@ func (e *emitter) meetings() map[*State]bool {
 
 func (e *emitter) state(s *State, meets bool) {
 	e.line("state_%s:", s.Name)
-	if meets { // else LLVM takes an address along from where packets come, and keeps it with them, which no lambda may
+	if meets { // else LLVM may carry and keep an address in place of the offset, which no lambda may
 		e.line("asm volatile(\"\" : \"+r\"(off));")
 	}
 	for _, step := range s.Steps {
@@ -93,7 +93,7 @@ func (e *emitter) state(s *State, meets bool) {
 	e.gotoState(s.Next)
 }
 
-// extract takes a header. Only what is needed of it is read.
+// extract takes a header from the packet, and reads only the needed fields.
 func (e *emitter) extract(h *Header) {
 	e.line("at = data + off;")
 	e.line("if (at + %d > end)", h.Bytes())
@@ -118,7 +118,7 @@ func (e *emitter) extract(h *Header) {
 	e.line("off += %d;", h.Bytes())
 }
 
-// loadWord reads the bytes that hold the word, and cuts it out.
+// loadWord reads the bytes that hold the word, and extracts its bits.
 func loadWord(w word) string {
 	first, last := w.offset/8, (w.offset+w.width-1)/8
 	n := last - first + 1

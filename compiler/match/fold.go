@@ -4,7 +4,7 @@ import (
 	"math/big"
 )
 
-// fold gives an expression's value where it is known, or a simpler expression.
+// fold returns an expression's value if it is known, or a simpler expression.
 func fold(e Expr) Expr {
 	switch e := e.(type) {
 	case Unary:
@@ -22,7 +22,7 @@ func fold(e Expr) Expr {
 func foldBinary(e Binary) Expr {
 	switch e.Op {
 	case "&&", "||":
-		// One operand decides, or says nothing.
+		// A constant operand decides the result, or has no effect.
 		decides := e.Op == "||"
 		for _, sides := range [][2]Expr{{e.X, e.Y}, {e.Y, e.X}} {
 			if v, known := truth(sides[0]); known {
@@ -58,7 +58,7 @@ func foldBinary(e Binary) Expr {
 	case "|":
 		return Const{new(big.Int).Or(x.Value, y.Value)}
 	}
-	return e // C's compiler does the arithmetic
+	return e // the C compiler folds arithmetic
 }
 
 func truth(e Expr) (value, known bool) {
@@ -73,7 +73,7 @@ func boolean(b bool) Const {
 	return Num(0)
 }
 
-// foldStmts simplifies conditions, and leaves out what is never run.
+// foldStmts simplifies conditions, and removes statements that never run.
 func foldStmts(list []Stmt, replace func(Expr) Expr) []Stmt {
 	return prune(mapStmts(list, func(e Expr) Expr { return fold(replace(e)) }))
 }

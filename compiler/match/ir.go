@@ -1,6 +1,5 @@
-// Package match is the match stage of a Match+Lambda program (λ-NIC, section 4.1), whichever language it was written in: what
-// is parsed from a packet, which lambda runs on it, and where the packet goes. Reduce makes a smaller program of the same
-// meaning, Emit makes C for BPF of it.
+// Package match is the match stage of a Match+Lambda program (λ-NIC, section 4.1) in any language: what is parsed from a packet, which lambda
+// runs on it, and where the packet goes. Reduce makes the program smaller, and Emit translates it to C for BPF.
 package match
 
 import "math/big"
@@ -54,11 +53,11 @@ type Field struct {
 	Header *Header
 	Name   string
 	Width  int      // bits
-	Offset int      // bits from the header's begin
+	Offset int      // bits from the header's beginning
 	Init   *big.Int // of metadata; nil is zero
 }
 
-// Words returns in how many words the field is held.
+// Words returns the number of words that hold the field.
 func (f *Field) Words() int { return (f.Width + WordBits - 1) / WordBits }
 
 // State is one state of the parser.
@@ -67,7 +66,7 @@ type State struct {
 	Steps []Stmt // Extract and Assign
 	Keys  []Expr
 	Cases []Case
-	Next  *State // where no case matches; nil ends parsing
+	Next  *State // if no case matches; nil ends parsing
 }
 
 // Case is a transition for one value of the state's keys.
@@ -76,7 +75,7 @@ type Case struct {
 	Next   *State   // nil ends parsing
 }
 
-// Masked is a value of which the bits in Mask count; a nil Mask takes all.
+// Masked is a value with a mask of the bits that count; a nil Mask means all.
 type Masked struct {
 	Value, Mask *big.Int
 }
@@ -109,7 +108,7 @@ type Table struct {
 	Params  []Param   // of a table that stands for several
 }
 
-// Param is a value that the table's callers give.
+// Param is a value that the table's callers pass.
 type Param struct {
 	Name  string
 	Width int
@@ -146,16 +145,16 @@ type (
 		To   *Field
 		From Expr
 	}
-	// SetValid adds a header to the packet, its fields zero, or takes it out.
+	// SetValid adds a header with zero fields to the packet, or removes it.
 	SetValid struct {
 		Header *Header
 		Valid  bool
 	}
 	// Primitive calls the C function of that name.
 	Primitive struct{ Name string }
-	// Drop ends the packet's way where the control flow ends.
+	// Drop discards the packet when the control flow ends.
 	Drop struct{}
-	// Clone sends a copy of the packet as it leaves to the begin of the match stage, with the values of those fields.
+	// Clone sends a copy of the packet, as it leaves, to the beginning of the match stage, with the values of the fields in Keep.
 	Clone struct{ Keep []*Field }
 	// Apply looks a table up. The blocks run after the rule's action.
 	Apply struct {
@@ -201,7 +200,7 @@ type (
 		Op string
 		X  Expr
 	}
-	// Binary is C's operator of that spelling.
+	// Binary is the C operator with the same spelling.
 	Binary struct {
 		Op   string
 		X, Y Expr
@@ -222,7 +221,7 @@ func Num(n uint64) Const { return Const{new(big.Int).SetUint64(n)} }
 type Calculation struct {
 	Field   *Field
 	Inputs  []Input
-	Payload bool // what is behind the checksum's own header belongs to the list
+	Payload bool // what follows the checksum's own header belongs to the list
 	Verify  bool // drop packets in which it is wrong
 	Update  bool // set it when the packet leaves
 	When    Expr // nil: always
@@ -242,14 +241,14 @@ const (
 	PortNone = 0xffff // no port: the packet is dropped
 )
 
-// HostPortsEach is how many host ports there are at each of the HostSlots PCIe slots: v1.0 comes that many behind v0.0.
+// HostPortsEach is the number of host ports at each of the HostSlots PCIe slots: it is the distance from v0.0 to v1.0.
 const (
 	HostSlots     = 4
 	HostPortsEach = 64
 	HostPorts     = HostSlots * HostPortsEach
 )
 
-// KeptWords is how many words of metadata a program's clones can keep, all of them together (LN_KEPT_WORDS in bpf/layout.h).
+// KeptWords is how many words of metadata all clones of a program can keep together (LN_KEPT_WORDS in bpf/layout.h).
 const KeptWords = 60
 
 // IsPort says whether packets for that port go anywhere.
@@ -291,7 +290,7 @@ func (p *Program) Header(name string) *Header {
 	return nil
 }
 
-// standard returns a field of the standard metadata, or nil where it vanished.
+// standard returns a field of the standard metadata, or nil if the reduction removed it.
 func (p *Program) standard(name string) *Field {
 	if h := p.Header(StandardMetadata); h != nil {
 		return h.Field(name)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// stage makes a small match stage: one header that is parsed, one that is not, metadata, and two lambdas' tables that turn
-// packets round, with data of their own.
+// stage makes a small match stage: a header that is parsed, one that is not, metadata, and the tables of two lambdas, with their own data,
+// that send packets back.
 func stage() (*Program, *Header, *Header, *Header) {
 	field := func(h *Header, name string, width int) {
 		h.Fields = append(h.Fields, &Field{Header: h, Name: name, Width: width, Offset: h.Bits()})
@@ -93,7 +93,7 @@ egress
 	}
 }
 
-// What the lambda names in its C stays.
+// Fields that the lambda's C names stay.
 func TestReduceKeepsWhatIsUsed(t *testing.T) {
 	p, _, unused, meta := stage()
 	uses := Uses{}
@@ -122,7 +122,7 @@ func TestUses(t *testing.T) {
 	}
 }
 
-// A cell begins and ends at bytes, and every word is in one.
+// A cell begins and ends at byte boundaries, and every word is in a cell.
 func TestCells(t *testing.T) {
 	h := &Header{Name: "h"}
 	for _, w := range []int{4, 4, 12, 36, 8, 160} {

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// mergeTables makes one table of those that serve the same purpose: equal keys, rules and actions. Where their rules' data
-// differ, the one has parameters, and where the lambdas that apply it are alternatives, it is applied once behind them,
-// with its parameters in metadata (λ-NIC, section 6.4).
+// mergeTables merges tables with the same purpose: equal keys, rules and actions. If the data of their rules differ, the merged table gets
+// parameters. If the lambdas that apply it are alternatives, it is applied once after them, with its parameters in metadata
+// (λ-NIC, section 6.4).
 func (r *reducer) mergeTables() {
 	groups := map[string][]*Table{}
 	for _, t := range r.applied() {
 		key := t.purpose()
 		groups[key] = append(groups[key], t)
 	}
-	one := map[*Table]Apply{} // what applies it now
+	one := map[*Table]Apply{} // what replaces each table's application
 	for _, t := range r.applied() {
 		same := groups[t.purpose()]
 		if len(same) > 1 && same[0] == t {
@@ -28,7 +28,7 @@ func (r *reducer) mergeTables() {
 	r.controls(r.applyBehind)
 }
 
-// purpose is the same text for tables that differ in their rules' data alone.
+// purpose is the same text for tables that differ only in their rules' data.
 func (t *Table) purpose() string {
 	var b strings.Builder
 	for _, k := range t.Keys {
@@ -77,7 +77,8 @@ func (t *Table) clone() *Table {
 	return &out
 }
 
-// merge makes a table that serves for all, and notes with which values. The tables stay for where more hangs on their actions.
+// merge makes one table that replaces several, and notes the parameters for each. The original tables stay where statements depend on their
+// actions.
 func merge(tables []*Table, one map[*Table]Apply) {
 	first := tables[0].clone()
 	for _, t := range tables {
@@ -107,7 +108,7 @@ func merge(tables []*Table, one map[*Table]Apply) {
 	}
 }
 
-// widthOf is how many bits hold the value.
+// widthOf is how many bits the value has.
 func widthOf(e Expr) int {
 	switch e := e.(type) {
 	case Const:
@@ -139,7 +140,7 @@ func redirect(list []Stmt, one map[*Table]Apply) []Stmt {
 	return out
 }
 
-// applyBehind moves a table that several branches of one decision apply last to behind the decision.
+// applyBehind moves a table that several branches of a decision apply last behind the decision.
 func (r *reducer) applyBehind(list []Stmt) []Stmt {
 	var out []Stmt
 	for _, s := range list {
@@ -163,7 +164,7 @@ func (r *reducer) applyBehind(list []Stmt) []Stmt {
 	return out
 }
 
-// worthMoving is from how many statements on it pays to apply a table once, behind a flag.
+// worthMoving is the least number of statements for which it pays to apply a table once, guarded by a flag.
 const worthMoving = 3
 
 // mostApplied is a table that at least two branches apply last.
@@ -190,12 +191,12 @@ func mostApplied(x If) *Table {
 	return found
 }
 
-// simple tells that nothing depends on what the table finds.
+// simple tells whether nothing depends on the table's result.
 func (a Apply) simple() bool {
 	return len(a.Hit)+len(a.Miss)+len(a.Otherwise)+len(a.After) == 0
 }
 
-// mergedMetadata holds which tables are to be applied behind a decision, and their parameters.
+// mergedMetadata holds the flags of tables that are applied behind a decision, and their parameters.
 func (r *reducer) mergedMetadata() *Header {
 	if r.merged == nil {
 		name := "merged"
@@ -208,7 +209,7 @@ func (r *reducer) mergedMetadata() *Header {
 	return r.merged
 }
 
-// behind takes the table out of the branches, which set metadata in its place, and gives what stands behind them.
+// behind removes the table from the branches, which set metadata instead, and returns the statement to put behind them.
 func (r *reducer) behind(x *If, t *Table) If {
 	h := r.mergedMetadata()
 	add := func(name string, width int) *Field {
@@ -219,7 +220,7 @@ func (r *reducer) behind(x *If, t *Table) If {
 		h.Fields = append(h.Fields, f)
 		return f
 	}
-	flag := add("apply_"+t.Name, 1) // a word of C could be a table's name
+	flag := add("apply_"+t.Name, 1) // prefixed, since a table's name could be a word of C
 	args := make([]Expr, len(t.Params))
 	params := make([]*Field, len(t.Params))
 	for i, p := range t.Params {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// The text of a program: equal texts mean equal programs, and a reader can follow it.
+// The text of a program, which people can read: equal texts mean equal programs.
 
 func text(list []Stmt) string {
 	var b strings.Builder
@@ -124,7 +124,7 @@ func (s *State) name() string {
 	return s.Name
 }
 
-// String is the value, and its mask where it has one.
+// String is the value, and its mask if it has one.
 func (m Masked) String() string {
 	if m.Mask == nil {
 		return m.Value.String()

@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// Step is what is left of a program after one step of the reduction.
+// Step is the size of a program after one step of the reduction.
 type Step struct {
 	Name       string `json:"name"`
 	Tables     int    `json:"tables"`
 	Headers    int    `json:"headers"`    // of packets
 	Fields     int    `json:"fields"`     // that are read or written
 	Metadata   int    `json:"metadata"`   // fields of metadata
-	Statements int    `json:"statements"` // of the controls, their tables' actions in place
+	Statements int    `json:"statements"` // of the controls, with their tables' actions
 }
 
 func (s Step) String() string {
@@ -20,8 +20,8 @@ func (s Step) String() string {
 		s.Name, s.Tables, s.Headers, s.Fields, s.Metadata, s.Statements)
 }
 
-// Reduce makes the program smaller without changing what it does to packets on this NIC (λ-NIC, section 5.1: match
-// reduction), and tells what each step did. uses are the identifiers in the lambda's C. The program is changed in place.
+// Reduce makes the program smaller, in place, without changing what it does to packets on this NIC (λ-NIC, section 5.1: match reduction), and
+// tells what each step did. uses are the identifiers in the lambda's C.
 func Reduce(p *Program, uses Uses) []Step {
 	r := &reducer{Program: p, uses: uses}
 	steps := []Step{r.measure("as written")}
@@ -46,7 +46,7 @@ type reducer struct {
 	merged *Header // made by merging tables
 }
 
-// controls maps both controls.
+// controls applies f to both controls.
 func (r *reducer) controls(f func([]Stmt) []Stmt) {
 	r.Ingress, r.Egress = f(r.Ingress), f(r.Egress)
 }
@@ -80,7 +80,7 @@ func (r *reducer) measure(name string) Step {
 	return s
 }
 
-// size is how many statements the table becomes.
+// size is the number of statements that the table becomes.
 func (t *Table) size() int {
 	n := 0
 	for _, rule := range t.Rules {
@@ -92,7 +92,7 @@ func (t *Table) size() int {
 	return n
 }
 
-// applied are the tables that the controls apply, in their order.
+// applied are the tables that the controls apply, in order of application.
 func (r *reducer) applied() []*Table {
 	var list []*Table
 	for _, control := range [][]Stmt{r.Ingress, r.Egress} {
@@ -105,7 +105,7 @@ func (r *reducer) applied() []*Table {
 	return list
 }
 
-// knownValues puts in what is the same for every packet: all arrive from the wire.
+// knownValues fills in values that are the same for every packet: all arrive from the wire.
 func (r *reducer) knownValues() {
 	port := r.standard("ingress_port")
 	written := r.used().written
@@ -147,7 +147,7 @@ func (r *reducer) actions() []*Action {
 	return list
 }
 
-// dropImpossible leaves out the rules that cannot match, and those behind a rule that always does.
+// dropImpossible removes the rules that cannot match, and those after a rule that always matches.
 func (t *Table) dropImpossible() {
 	var rules []Rule
 	for _, rule := range t.Rules {
@@ -163,7 +163,7 @@ func (t *Table) dropImpossible() {
 	t.Rules = rules
 }
 
-// condition is what has to hold for the rule to match.
+// condition is the condition for the rule to match.
 func (t *Table) condition(rule Rule) Expr {
 	var cond Expr = Num(1)
 	for i, k := range t.Keys {
@@ -195,7 +195,7 @@ func masked(x Expr, v Masked) Expr {
 	return fold(Binary{"==", x, value})
 }
 
-// tablesToBranches puts in the place of each table a sequence of if and else.
+// tablesToBranches replaces each table by a sequence of if and else.
 func (r *reducer) tablesToBranches() {
 	r.controls(branches)
 	r.Tables = nil
@@ -218,7 +218,7 @@ func branches(list []Stmt) []Stmt {
 	return out
 }
 
-// branch is the rules from i on, and behind the last of them the default.
+// branch is the rules from i on, followed by the default.
 func (a Apply) branch(i int) []Stmt {
 	t := a.Table
 	if i < len(t.Rules) {
@@ -232,7 +232,7 @@ func (a Apply) branch(i int) []Stmt {
 	return slices.Concat(a.body(*t.Default), branches(a.Miss), a.behind(t.Default.Action))
 }
 
-// body is the action's, with the rule's data and the table's parameters in it.
+// body is the action's body, with the rule's data and the table's parameters in it.
 func (a Apply) body(c Call) []Stmt {
 	args := make([]Expr, len(c.Args))
 	for i, e := range c.Args {

@@ -12,7 +12,7 @@ import (
 	"github.com/lambdanic/lambdanic/compiler/p4"
 )
 
-// machine runs a program's ingress as the language says, one statement after the other, with all its tables.
+// machine interprets a program's ingress with all its tables.
 type machine struct {
 	values map[string]*big.Int // by field
 	log    []string            // the primitives that ran
@@ -160,7 +160,7 @@ action nothing() { }
 		cfg.WriteString("}" + map[bool]string{true: ", "}[i < tables-1])
 	}
 	cfg.WriteString("}}")
-	// Two tables that differ in their data alone, as alternatives: these are merged behind the decision, whatever the others are.
+	// Two alternative tables that differ only in their data: they are merged behind the decision, whatever the other tables are.
 	text.WriteString("table left { actions { move; } default_action : move(1, 2); }\ntable right { actions { move; } default_action : move(3, 2); }\n")
 	text.WriteString("control ingress {\n" + randomControl(rng, 3, tables) + "if (h.a == 1) { apply(left); } else { apply(right); }\n}\n")
 	return text.String(), cfg.String()
@@ -193,7 +193,7 @@ func randomControl(rng *rand.Rand, depth, tables int) string {
 	return b.String()
 }
 
-// Tables are merged whatever their actions are given, and whatever the program's own names are.
+// Tables are merged whatever data their actions have, and whatever the program's own names are.
 func TestReduceMergesAnyValues(t *testing.T) {
 	const text = `header_type h_t { fields { a : 8; b : 160; } }
 header h_t h;
@@ -219,7 +219,7 @@ control ingress { if (h.a == 1) { apply(one); } else { if (h.a == 2) { apply(two
 	}
 }
 
-// A reduced program does with every packet what the program did.
+// A reduced program does the same with every packet as the original.
 func TestReduceChangesNothing(t *testing.T) {
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 5))

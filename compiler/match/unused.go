@@ -2,7 +2,7 @@ package match
 
 import "slices"
 
-// use is which fields a program reads and writes. What the lambda's C does is not in it.
+// use says which fields a program reads and writes, without the lambda's C.
 type use struct {
 	read, written map[*Field]bool
 	valid         map[*Header]bool // headers that may be in a packet
@@ -11,7 +11,7 @@ type use struct {
 
 func (r *reducer) used() *use { return r.usedBy(r.uses) }
 
-// usedBy finds the uses in states, controls, the actions of tables, and calculations, and those of the C in metadata.
+// usedBy finds the uses in states, controls, the actions of tables, and calculations, and the metadata that the C uses.
 func (p *Program) usedBy(uses Uses) *use {
 	u := &use{map[*Field]bool{}, map[*Field]bool{}, map[*Header]bool{}, map[*Header]bool{}}
 	for _, s := range p.States {
@@ -87,8 +87,7 @@ func (u *use) stmts(list []Stmt) {
 	})
 }
 
-// leaveOutUnused leaves out states that are never reached, headers that are in no packet, values that nobody reads, and what
-// becomes unused by that.
+// leaveOutUnused removes unreachable states, headers that are in no packet, values that are never read, and what becomes unused by that.
 func (r *reducer) leaveOutUnused() {
 	for before := -1; ; {
 		r.dropStates()
@@ -113,7 +112,7 @@ func (r *reducer) leaveOutUnused() {
 	r.dropPrimitives()
 }
 
-// dropStates leaves out the states that no packet reaches, and those at the end of which nothing more is parsed.
+// dropStates removes the states that no packet reaches, and final states that parse nothing.
 func (r *reducer) dropStates() {
 	if len(r.States) == 0 {
 		return
@@ -134,7 +133,7 @@ func (r *reducer) dropStates() {
 	r.States = reached
 }
 
-// dropWrites leaves out what sets values that nobody reads: metadata, and headers that are in no packet.
+// dropWrites removes statements that set unread values: of metadata, and of headers that are in no packet.
 func dropWrites(list []Stmt, used *use, uses Uses) []Stmt {
 	var out []Stmt
 	for _, s := range list {
@@ -160,8 +159,7 @@ func dropWrites(list []Stmt, used *use, uses Uses) []Stmt {
 	return out
 }
 
-// dropHeaders leaves out headers that no packet has and nothing names, and calculations over them; and the fields of
-// metadata that nothing names.
+// dropHeaders removes headers that no packet has and nothing names, with calculations over them, and metadata fields that nothing names.
 func (r *reducer) dropHeaders(used *use) {
 	r.Calculations = slices.DeleteFunc(r.Calculations, func(c *Calculation) bool { return !used.valid[c.Field.Header] })
 	r.Headers = slices.DeleteFunc(r.Headers, func(h *Header) bool {

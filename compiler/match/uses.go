@@ -5,7 +5,7 @@ import "strings"
 // Uses are the identifiers in a lambda's C: what they do not name, the lambda does not touch.
 type Uses map[string]bool
 
-// Add notes the identifiers in a C source. Comments, strings and characters hold none.
+// Add notes the identifiers in a C source, outside of comments, strings and character constants.
 func (u Uses) Add(source string) {
 	for source != "" {
 		switch {

@@ -1,6 +1,6 @@
 package match
 
-// walk calls f with every statement in list, and in what those hold, before the statement's parts.
+// walk calls f with every statement in list, and with nested statements, outer ones first.
 func walk(list []Stmt, f func(Stmt)) {
 	for _, s := range list {
 		f(s)
@@ -19,7 +19,7 @@ func walk(list []Stmt, f func(Stmt)) {
 	}
 }
 
-// walkExprs calls f with every expression directly in s, and its parts.
+// walkExprs calls f with every expression directly in s, and with their operands.
 func walkExprs(s Stmt, f func(Expr)) {
 	switch s := s.(type) {
 	case Assign:
@@ -62,7 +62,7 @@ func mapExpr(e Expr, f func(Expr) Expr) Expr {
 	return f(e)
 }
 
-// mapStmts rebuilds list with every expression in it mapped.
+// mapStmts rebuilds list with f applied to every expression in it.
 func mapStmts(list []Stmt, f func(Expr) Expr) []Stmt {
 	out := make([]Stmt, 0, len(list))
 	for _, s := range list {
@@ -96,7 +96,7 @@ func mapApply(x Apply, f func(Expr) Expr) Apply {
 	return x
 }
 
-// Substitute gives list with args in the place of an action's or a table's parameters.
+// Substitute returns list with args in place of an action's or a table's parameters.
 func Substitute(list []Stmt, args []Expr) []Stmt {
 	return mapStmts(list, func(e Expr) Expr {
 		if a, ok := e.(Arg); ok && a.Index < len(args) {

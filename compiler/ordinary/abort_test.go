@@ -6,7 +6,7 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 )
 
-// abort() ends one request with the error "lambda fault", and nothing else, in both places.
+// abort() ends one request with the error "lambda fault", and nothing else, on the NIC and as a process.
 func TestAbort(t *testing.T) {
 	r := put(t, "aborted")
 	for n := range uint32(8) {

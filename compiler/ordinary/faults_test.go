@@ -7,12 +7,12 @@ import (
 	"github.com/lambdanic/lambdanic/test/rig"
 )
 
-// Both places say why a run failed, to the client and in what they count, and the next run is none the worse.
+// The NIC and the process say why a run failed, to the client and in their counters, and the next run is unaffected.
 func TestFaultsAreExplained(t *testing.T) {
 	r := put(t, "faults")
 	const far = 1 << 30
 	causes := []api.Fault{
-		api.FaultOwn, api.FaultTime, api.FaultBounds, api.FaultRecursion, api.FaultMemory, api.FaultBounds, // no longer memory
+		api.FaultOwn, api.FaultTime, api.FaultBounds, api.FaultRecursion, api.FaultMemory, api.FaultBounds, // no longer a lack of memory
 	}
 	var want api.FaultsBy
 	for _, cause := range causes {

@@ -1,5 +1,5 @@
-// Package ordinary_test has lambdas in C that BPF knows nothing of: floating point, recursion and function pointers. Each answers
-// on the NIC what it answers as a process.
+// Package ordinary_test tests lambdas in C beyond BPF: floating point, recursion and function pointers. Each answers the same on the NIC and
+// as a process.
 package ordinary_test
 
 import (
@@ -30,7 +30,7 @@ func put(t *testing.T, name string) *rig.Rig {
 	return r
 }
 
-// agree asks both, who have to answer the same.
+// agree asks both, which have to answer the same.
 func agree(t *testing.T, r *rig.Rig, request []byte) {
 	t.Helper()
 	n, err := r.AskNIC(0, request)
@@ -71,7 +71,7 @@ func words(w ...uint32) (request []byte) {
 	return request
 }
 
-// number returns one near 1, one of any size, or a special one.
+// number returns a number near 1, one of any size, or a special one.
 func number(rng *rand.Rand) float64 {
 	special := []float64{0, math.Copysign(0, -1), 1, -1, 0.5, 1.5, 2.5, 255.5, 65536, 1 << 31, -1 << 31, 1 << 32, 1 << 63, -1 << 63, 1 << 64,
 		math.Inf(1), math.Inf(-1), math.NaN(), math.MaxFloat64, math.SmallestNonzeroFloat64, math.MaxFloat32, 0x1p-140}
@@ -133,7 +133,7 @@ func TestPowers(t *testing.T) {
 	}
 }
 
-// A loop whose end only the request decides, around accesses to the packet.
+// A loop that only the request ends, with accesses to the packet in it.
 func TestEndless(t *testing.T) {
 	r := put(t, "endless")
 	for _, request := range []string{".", "a.", "one. two.", strings.Repeat("long ", 200) + "."} {
@@ -152,14 +152,14 @@ func TestRecursion(t *testing.T) {
 			agree(t, r, words(which, n*n/3))
 		}
 	}
-	agree(t, r, words(1, 100_000)) // mutual, at the end: as deep as its fuel lets it
+	agree(t, r, words(1, 100_000)) // mutual tail recursion: as deep as its fuel allows
 	agree(t, r, words(10, 20))
 	agree(t, r, words(10, 1_500))     // limits.memory pays for it
 	fault(t, r, words(10, 1_000_000)) // too deep for its frames
 	agree(t, r, words(10, 20))
 }
 
-// What is in use at once beyond the kernel's stack goes to memory, wherever it is: in loops, through branches, in vectors.
+// Live values that exceed the kernel's stack go to memory everywhere: in loops, through branches, in vectors.
 func TestCrowded(t *testing.T) {
 	r := put(t, "crowded")
 	for which := range uint32(4) {
@@ -174,13 +174,13 @@ func TestPointers(t *testing.T) {
 	for n := range uint32(40) {
 		agree(t, r, words(n, 0))
 	}
-	for _, forged := range []uint32{6, 7, 8, 100, 1 << 31, math.MaxUint32} { // of another type, or of none
+	for _, forged := range []uint32{6, 7, 8, 100, 1 << 31, math.MaxUint32} { // a function of another type, or no function
 		fault(t, r, words(1, forged))
 	}
 	agree(t, r, words(1, 0))
 }
 
-// Whichever functions give, choose and keep addresses, every object is found by them.
+// Whichever functions return, choose and store addresses, every variable is found by them.
 func TestAddresses(t *testing.T) {
 	r := put(t, "addresses")
 	for n := range 256 {

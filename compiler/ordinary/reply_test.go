@@ -13,7 +13,7 @@ import (
 
 const text = 6000 // bytes of reply_from's, without the spare ones
 
-// textOf is what the lambda has to answer with.
+// textOf is the expected answer of the lambda.
 func textOf(at, n uint32) (reply []byte) {
 	for i := range n {
 		reply = append(reply, byte((at+i)*37>>3))
@@ -21,8 +21,8 @@ func textOf(at, n uint32) (reply []byte) {
 	return reply
 }
 
-// lambda_reply_from() gives the part of the array that was asked for, whole, from packets of any size: with the copies for short
-// replies and for long ones, in one packet and in several.
+// lambda_reply_from() answers with the whole range of the array that was asked for, in packets of any size: with the code for short replies
+// and for long ones, in one packet and in several.
 func TestReplyFrom(t *testing.T) {
 	for _, name := range []string{"reply_from", "reply_assembled"} {
 		t.Run(name, func(t *testing.T) {

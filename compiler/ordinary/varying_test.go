@@ -2,7 +2,7 @@ package ordinary_test
 
 import "testing"
 
-// Arrays of variable length answer as in a process; those for which there is no room are a fault, after which there is room again.
+// Arrays of variable length work as in a process. One without room is a fault, after which there is room again.
 func TestVarying(t *testing.T) {
 	r := put(t, "varying")
 	for which := range uint32(5) {

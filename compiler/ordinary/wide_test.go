@@ -31,7 +31,7 @@ func asSigned(n *big.Int) *big.Int {
 	return new(big.Int).Sub(n, new(big.Int).Lsh(big.NewInt(1), 8*wideSize))
 }
 
-// wideNumber returns one of any length, or one beside a power of two.
+// wideNumber returns a number of any length, or one next to a power of two.
 func wideNumber(rng *rand.Rand) *big.Int {
 	n := new(big.Int).SetUint64(rng.Uint64())
 	n.Lsh(n, 64).Or(n, new(big.Int).SetUint64(rng.Uint64()))
@@ -85,7 +85,7 @@ func TestWideDivisionByZero(t *testing.T) {
 	}
 }
 
-// Products say whether they overflow, and 128 bits are shifted, rotated, given and taken, as in a process.
+// Overflow checks of products, and 128-bit shifts, rotations, arguments and results, work as in a process.
 func TestProducts(t *testing.T) {
 	r := put(t, "products")
 	rng := rand.New(rand.NewPCG(9, 10))

@@ -2,7 +2,7 @@ package p4
 
 import "math/big"
 
-// The syntax tree holds names as they were written; the checker finds what they mean.
+// The syntax tree holds names as written; the checker resolves them.
 
 type name struct {
 	position

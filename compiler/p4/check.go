@@ -9,7 +9,7 @@ import (
 	"github.com/lambdanic/lambdanic/compiler/match"
 )
 
-// checker finds what the names in a syntax tree mean, and makes the match stage of it.
+// checker resolves the names in a syntax tree, and makes the match stage from it.
 type checker struct {
 	name   string // the program's file
 	file   *file
@@ -29,7 +29,7 @@ type checker struct {
 	open         []string // actions, controls or lists that are being resolved, against recursion
 }
 
-// index maps declarations by name, and reports those that stand twice.
+// index maps declarations by name, and reports duplicates.
 func index[T any](c *checker, what string, list []T, nameOf func(*T) name) map[string]*T {
 	m := make(map[string]*T, len(list))
 	for i := range list {
@@ -43,7 +43,7 @@ func index[T any](c *checker, what string, list []T, nameOf func(*T) name) map[s
 	return m
 }
 
-// unknown reports a name that was not declared, and one of those that were, where it is close.
+// unknown reports an undeclared name, and suggests a similar known name.
 func (c *checker) unknown(n name, what string, known []string) {
 	best, distance := "", 3
 	for _, k := range known {
@@ -58,7 +58,7 @@ func (c *checker) unknown(n name, what string, known []string) {
 	c.errors.add(n.position, "%s %q is not declared", what, n.text)
 }
 
-// editDistance is Levenshtein's.
+// editDistance is the Levenshtein distance.
 func editDistance(a, b string) int {
 	if len(a) > 64 || len(b) > 64 {
 		return 64
@@ -118,7 +118,7 @@ func check(program string, f *file, errors *errorList) *match.Program {
 	return c.out
 }
 
-// begin is the place of messages about what is missing.
+// begin is the place of messages about missing declarations.
 func (c *checker) begin() position { return position{c.name, 1, 1} }
 
 // enter notes that a declaration is being resolved, and refuses one that refers to itself.
@@ -138,7 +138,7 @@ func (c *checker) enter(what string, n name) bool {
 // maxStatements bounds programs whose actions and controls multiply by calling each other.
 const maxStatements = 1 << 15
 
-// spend counts statements, and tells whether there may be more.
+// spend counts statements, and tells whether the limit allows them.
 func (c *checker) spend(n int, at name) bool {
 	if c.size > maxStatements {
 		return false // reported
@@ -178,7 +178,7 @@ func (c *checker) headers() {
 		t := c.types[i.typ.text]
 		if t == nil {
 			c.unknown(i.typ, "header type", sortedKeys(c.types))
-			t = &headerType{} // so that the instance at least is known
+			t = &headerType{} // so that at least the instance is known
 		}
 		c.speakable(i.name)
 		h := &match.Header{Name: i.name.text, Type: i.typ.text, Metadata: i.metadata}
@@ -204,12 +204,12 @@ func (c *checker) headers() {
 	}
 }
 
-// keywords are C's, and what its compiler defines: the lambda could not name them.
+// keywords are C's keywords and predefined macros: the lambda could not use them as names.
 var keywords = strings.Fields(`auto break case char const continue default do double else enum extern float for goto if inline int
 	long register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while asm typeof linux
 	unix bool true false`)
 
-// speakable refuses names that the lambda, being C, could not use.
+// speakable refuses names that the lambda could not use in C.
 func (c *checker) speakable(n name) {
 	if slices.Contains(keywords, n.text) {
 		c.errors.add(n.position, "%q is a word of C, in which the lambda is written: choose another name", n.text)
@@ -327,7 +327,7 @@ func (c *checker) key(k readKey) (match.Key, bool) {
 	return key, true
 }
 
-// control resolves a control's body. A control that is called stands where the call stood.
+// control resolves a control's body. Controls that it calls are inlined.
 func (c *checker) control(text string) []match.Stmt {
 	k := c.controls[text]
 	if k == nil || !c.enter("control", k.name) {
@@ -400,8 +400,8 @@ func (c *checker) apply(s applyStatement) (match.Apply, bool) {
 	return a, true
 }
 
-// labels refuses blocks behind an apply of which two could run, or one never: by P4_14's grammar of apply_and_select_block, they
-// ask either for hit and miss, or for the action that ran.
+// labels refuses blocks after an apply if two of them could run, or one never could: by P4_14's grammar of apply_and_select_block, they select
+// either hit and miss, or the action that ran.
 func (c *checker) labels(blocks []applyBlock) {
 	seen := map[string]bool{}
 	for _, b := range blocks {
@@ -418,7 +418,7 @@ func (c *checker) labels(blocks []applyBlock) {
 	}
 }
 
-// checkClones refuses clones where packets do not leave yet, and those that keep too much.
+// checkClones refuses clones at ingress, and clones that keep too much.
 func (c *checker) checkClones() {
 	words, kept := 0, map[*match.Field]bool{}
 	for _, a := range c.reachable(c.out.Egress, map[*match.Action]bool{}) {

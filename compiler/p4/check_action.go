@@ -6,8 +6,7 @@ import (
 	"github.com/lambdanic/lambdanic/compiler/match"
 )
 
-// scope is what names may stand for besides fields: an action's parameters, and in a parser state the header that was
-// extracted last.
+// scope is what names may mean besides fields: an action's parameters and, in a parser state, the last extracted header.
 type scope struct {
 	params []string
 	latest *match.Header
@@ -41,7 +40,7 @@ func (c *checker) action(n name) *match.Action {
 	return a
 }
 
-// call resolves a statement of an action: one of the language's own, the lambda's, or another action, which it stands for.
+// call resolves a statement of an action: a built-in action, the lambda's, or another action, which is inlined.
 func (c *checker) call(k call, s scope) []match.Stmt {
 	if b := builtins[k.name.text]; b != nil {
 		if len(k.args) < b.min || len(k.args) > b.max {
@@ -179,7 +178,7 @@ func (c *checker) copyHeader(k call, _ scope) []match.Stmt {
 	}}
 }
 
-// clone ignores the session: it is a number of the target's, and this one has but one place where clones go.
+// clone ignores the session, a number that the target defines: this target has only one place where clones go.
 func (c *checker) clone(k call, _ scope) []match.Stmt {
 	var s match.Clone
 	if len(k.args) < 2 {
@@ -199,7 +198,7 @@ func (c *checker) clone(k call, _ scope) []match.Stmt {
 	return []match.Stmt{s}
 }
 
-// expr resolves a value; nil where that failed.
+// expr resolves a value; nil if that failed.
 func (c *checker) expr(e expression, s scope) match.Expr {
 	switch e := e.(type) {
 	case number:

@@ -6,7 +6,7 @@ import (
 	"github.com/lambdanic/lambdanic/compiler/match"
 )
 
-// parser resolves the parser's states, and refuses graphs in which a packet could go round.
+// parser resolves the parser's states, and refuses graphs with cycles.
 func (c *checker) parser() {
 	for _, s := range c.file.states {
 		if c.states[s.name.text] != nil {
@@ -133,14 +133,14 @@ func (c *checker) split(v maskedNumber, widths []int) []match.Masked {
 	return out
 }
 
-// bitsOf gives width bits of v, from bit low on.
+// bitsOf returns width bits of v, from bit low on.
 func bitsOf(v *big.Int, low, width int) *big.Int {
 	out := new(big.Int).Rsh(v, uint(low))
 	mask := new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), uint(width)), big.NewInt(1))
 	return out.And(out, mask)
 }
 
-// acyclic reports a way through the states that comes back: packets are parsed in one pass.
+// acyclic reports cycles among the states: packets are parsed in one pass.
 func (c *checker) acyclic(s *match.State, colour map[*match.State]int) {
 	const grey, black = 1, 2
 	if s == nil || colour[s] == black {
@@ -162,7 +162,7 @@ func (c *checker) acyclic(s *match.State, colour map[*match.State]int) {
 	colour[s] = black
 }
 
-// flatten lists what a field list stands for, and tells whether the payload belongs to it.
+// flatten lists the inputs of a field list, and tells whether the payload belongs to it.
 func (c *checker) flatten(n name) (inputs []match.Input, payload bool) {
 	l := c.lists[n.text]
 	if l == nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/lambdanic/lambdanic/test/seed"
 )
 
-// payloadProgram has headers in the payload of a UDP checksum: one of three bytes that only some packets have, one that all have, and one
-// that comes and goes. The job's number says what becomes of a packet.
+// payloadProgram has headers in the payload of a UDP checksum: one of three bytes that only some packets have, one that all have, and one that
+// is added and removed. The job's number says what happens to a packet.
 const payloadProgram = `
 header_type eth_t { fields { dst : 48; src : 48; type_ : 16; } }
 header_type ipv4_t { fields {
@@ -64,8 +64,8 @@ const payloadRules = `{"tables": {"t": {"rules": [
 	{"match": {"job.number": {"value": "5"}}, "action": {"type": "without"}}
 ]}}}`
 
-// A checksum over the payload covers the headers in it: whatever becomes of these, it is what gopacket computes, and a
-// datagram without one, or whose one the program removes, leaves without one. To the host it goes no other.
+// A checksum over the payload covers the headers in it: whatever happens to these, it equals what gopacket computes. A datagram without a
+// checksum, or whose checksum the program removes, leaves without one. The same holds for packets to the host.
 func TestPayloadChecksum(t *testing.T) {
 	for name, c := range map[string]struct {
 		port    string
@@ -120,7 +120,7 @@ func testPayloadChecksum(t *testing.T, program string, want uint32) {
 	}
 }
 
-// What comes or goes in front of a payload has an even number of bytes, or the compiler says what to do.
+// A header that is added or removed before a payload has an even number of bytes, or the compiler says what to do.
 func TestUnevenPayload(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{

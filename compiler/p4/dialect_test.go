@@ -9,7 +9,7 @@ import (
 	"github.com/gopacket/gopacket/layers"
 )
 
-// dialectHead has what every program here has. Its packets: a VLAN tag or none, IPv4, UDP to job's port.
+// dialectHead is common to all programs here. Its packets: an optional VLAN tag, IPv4, UDP to job's port.
 const dialectHead = `
 #define VLAN 0x8100
 header_type eth_t { fields { dst : 48; src : 48; type_ : 16; } }
@@ -51,7 +51,7 @@ int pif_plugin_work(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)
 }
 `
 
-// tellRules are rules of a table t: the action tell with these data, by its match; the last is the default.
+// tellRules are rules of a table t: the action tell with data, by match; the last is the default.
 func tellRules(rules ...[3]string) string {
 	var list []string
 	for _, r := range rules[:len(rules)-1] {
@@ -163,7 +163,7 @@ func TestDialect(t *testing.T) {
 	}
 }
 
-// verify drops what is wrong, update sets what leaves, each alone.
+// verify alone drops wrong checksums, and update alone sets those of packets that leave.
 func TestChecksumLines(t *testing.T) {
 	const list = `field_list sums { ipv4.version; ipv4.ihl; ipv4.tos; ipv4.total; ipv4.id; ipv4.fragment; ipv4.ttl; ipv4.protocol; ipv4.src; ipv4.dst; }
 		field_list_calculation c { input { sums; } algorithm : csum16; output_width : 16; }

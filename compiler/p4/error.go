@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Error is what is wrong at one place of a program or of its rules.
+// Error is an error at one place of a program or of its rules.
 type Error struct {
 	File         string
 	Line, Column int
@@ -19,10 +19,10 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s:%d:%d: error: %s", e.File, e.Line, e.Column, e.Message)
 }
 
-// maxErrors keeps a file that is not P4 at all from filling the screen.
+// maxErrors keeps a file that is not P4 from filling the screen.
 const maxErrors = 20
 
-// errorList collects what is wrong, once for each place.
+// errorList collects errors, one for each place.
 type errorList []*Error
 
 func (l *errorList) add(at position, format string, args ...any) {
@@ -34,7 +34,7 @@ func (l *errorList) add(at position, format string, args ...any) {
 	*l = append(*l, &Error{at.file, at.line, at.column, fmt.Sprintf(format, args...)})
 }
 
-// err joins the first of the errors: by file, in the order in which the files came, and there in the order of the text.
+// err joins the first errors: by file, in the order in which the files were read, and by place.
 func (l *errorList) err() error {
 	files := map[string]int{}
 	for _, e := range *l {

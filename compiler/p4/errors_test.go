@@ -20,7 +20,7 @@ func (f files) open(name string) ([]byte, error) {
 	return nil, fs.ErrNotExist
 }
 
-// frame is a small program, into which tests put what they are about.
+// frame is a small program, to which tests add the lines to test.
 func frame(more string) string {
 	return `header_type h_t { fields { a : 8; b : 16; c : 48; } }
 header_type m_t { fields { x : 32; } }
@@ -63,7 +63,7 @@ func TestFrame(t *testing.T) {
 	}
 }
 
-// at is where the lines behind the frame are.
+// at is a message at a place in the lines after the frame.
 func at(line, column int, message string) string {
 	return fmt.Sprintf("a.p4:%d:%d: error: %s", frameLines+line, column, message)
 }
@@ -133,7 +133,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// What is missing altogether is said as well.
+// Missing declarations are reported as well.
 func TestErrorsOfEmptyPrograms(t *testing.T) {
 	_, err := p4.Parse("a.p4", files{"a.p4": "\n"}.open)
 	wantErrors(t, err, `a.p4:1:1: error: there is no "parser start"`)
@@ -141,7 +141,7 @@ func TestErrorsOfEmptyPrograms(t *testing.T) {
 	wantErrors(t, err, `b.p4:1:1: error: cannot include "b.p4"`)
 }
 
-// Programs that multiply as they are read stay within bounds.
+// Programs that grow by expansion stay within bounds.
 func TestErrorsOfGrowingPrograms(t *testing.T) {
 	var b strings.Builder
 	for i := range 14 {
@@ -232,7 +232,7 @@ func TestRuleErrors(t *testing.T) {
 	}
 }
 
-// Clones are made where packets leave.
+// Clones are made only where packets leave.
 func TestCloneAtIngress(t *testing.T) {
 	text := strings.Replace(frame("action k() { clone_egress_pkt_to_ingress(1); }\ntable kt { actions { k; } }\n"), "apply(t);", "apply(kt);", 1)
 	_, err := p4.Parse("a.p4", files{"a.p4": text}.open)
@@ -243,7 +243,7 @@ func TestCloneAtIngress(t *testing.T) {
 	}
 }
 
-// What clones keep has to fit into the record that goes with them, each field once.
+// The fields that clones keep have to fit into the record that goes with a clone; each field counts once.
 func TestClonesKeepTooMuch(t *testing.T) {
 	for words, want := range map[int][]string{60: nil, 61: {at(5, 8, "clones keep more than 60 words of 32 bits of metadata")}} {
 		text := fmt.Sprintf("header_type w_t { fields { f : %d; } }\nmetadata w_t w;\nfield_list l { w; }\nfield_list m { w.f; }\n"+

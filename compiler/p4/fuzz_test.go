@@ -11,7 +11,7 @@ import (
 	"github.com/lambdanic/lambdanic/compiler/p4"
 )
 
-// whole is a program in testdata as one file.
+// whole is a program of testdata as one file.
 func whole(t testing.TB, name string) string {
 	t.Helper()
 	var b strings.Builder
@@ -50,7 +50,7 @@ func checkError(t *testing.T, err error, text string) {
 	}
 }
 
-// Whatever the text is, the parser ends with a program that can be compiled, or with errors in places of the text.
+// On any text, the parser ends with a program that can be compiled, or with errors at places in the text.
 func FuzzParse(f *testing.F) {
 	f.Add(frame(""))
 	for _, name := range programs {
@@ -69,7 +69,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// Whatever the rules are, they end as rules of the tables, or as errors in places of the text.
+// On any text, reading rules ends with rules of the tables, or with errors at places in the text.
 func FuzzRules(f *testing.F) {
 	for _, name := range programs {
 		rules, err := os.ReadFile(filepath.Join("testdata", name, name+".p4cfg"))

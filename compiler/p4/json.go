@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// node is a JSON value that knows where it stands.
+// node is a JSON value with its place.
 type node struct {
 	position
 	kind   nodeKind
@@ -48,7 +48,7 @@ type jsonReader struct {
 	errors  *errorList
 }
 
-// parseJSON gives the only value in a file, or reports where it is not JSON.
+// parseJSON returns the only value in a file, or reports where the file is not JSON.
 func parseJSON(file string, data []byte, errors *errorList) (node, bool) {
 	begin := position{file, 1, 1}
 	if len(data) > maxRules {
@@ -147,7 +147,7 @@ func (r *jsonReader) object(n node, depth int) (node, bool) {
 		if !ok {
 			return n, false
 		}
-		key, _ := t.(string) // the decoder takes nothing else
+		key, _ := t.(string) // the decoder accepts only strings
 		v, ok := r.value(depth + 1)
 		if !ok {
 			return n, false

@@ -27,8 +27,8 @@ type token struct {
 	text  string
 	value *big.Int // of a number
 	width int      // of a number that has one, else 0
-	first bool     // on its line
-	space bool     // before it
+	first bool     // the first on its line
+	space bool     // white space precedes it
 }
 
 // String is how messages name the token.

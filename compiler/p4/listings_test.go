@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The listings of "λ-NIC: Interactive Serverless Compute on Programmable SmartNICs", section 4.1, without the numbers of their lines.
+// The listings of "λ-NIC: Interactive Serverless Compute on Programmable SmartNICs", section 4.1, without line numbers.
 const (
 	listing1 = `int function_name(EXTRACTED_HEADERS_T *headers,
                   MATCH_DATA_T *match_data)
@@ -43,7 +43,7 @@ int web_server(EXTRACTED_HEADERS_T *headers,
 `
 )
 
-// The program of the listings has them as they are printed, line by line.
+// The test's program contains the listings as printed, line by line.
 func TestListingsArePrinted(t *testing.T) {
 	for file, listings := range map[string][]string{"web_server.c": {listing1, listing2}, "match.p4": {listing3}} {
 		text, err := os.ReadFile(filepath.Join("testdata/listings", file))

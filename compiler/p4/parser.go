@@ -5,15 +5,14 @@ import (
 	"slices"
 )
 
-// parser reads tokens into a syntax tree. At what it does not understand it notes what it expected, and goes on at
-// the next statement or declaration.
+// parser reads tokens into a syntax tree. At a syntax error it notes what it expected, and goes on at the next statement or declaration.
 type parser struct {
 	tokens []token
 	errors *errorList
 	depth  int
 }
 
-// bailout leaves the statement or declaration that is not understood.
+// bailout leaves a statement or declaration with a syntax error.
 type bailout struct{}
 
 func (p *parser) peek() token { return p.tokens[0] }
@@ -70,7 +69,7 @@ func (p *parser) name(what string) name {
 	return name{t.position, t.text}
 }
 
-// reserved are the words that name nothing: they show where a name is missing.
+// reserved are the words that cannot be names: they show where a name is missing.
 var reserved = map[string]bool{
 	"if": true, "else": true, "and": true, "or": true, "not": true, "apply": true, "extract": true, "return": true, "select": true,
 	"valid": true, "header_type": true, "header": true, "metadata": true, "parser": true, "table": true, "action": true, "control": true,
@@ -102,7 +101,7 @@ func (p *parser) small(what string) int {
 	return int(n.value.Int64())
 }
 
-// try runs f, and where that bails out, skips to where a statement or declaration may begin.
+// try runs f and, if that bails out, skips to where a statement or declaration may begin.
 func (p *parser) try(sync func(), f func()) {
 	defer func() {
 		switch e := recover(); e.(type) {
@@ -116,7 +115,7 @@ func (p *parser) try(sync func(), f func()) {
 	f()
 }
 
-// skipStatement passes what is left of a statement: to behind its ";" or block, or to the "}" around it.
+// skipStatement skips the rest of a statement: past its ";" or block, or up to the "}" around it.
 func (p *parser) skipStatement() {
 	for depth := 0; p.peek().kind != kindEOF; {
 		switch {
@@ -138,7 +137,7 @@ func (p *parser) skipStatement() {
 	}
 }
 
-// skipDeclaration passes tokens up to one that begins a declaration on a line of its own.
+// skipDeclaration skips tokens up to one that begins a declaration on its own line.
 func (p *parser) skipDeclaration() {
 	for p.peek().kind != kindEOF {
 		if t := p.peek(); t.first && t.column == 1 && declarations[t.text] != nil {
@@ -162,7 +161,7 @@ func (p *parser) block(statement func()) {
 	p.expect("}")
 }
 
-// deeper bounds how deep blocks and expressions are nested.
+// deeper bounds the nesting of blocks and expressions.
 func (p *parser) deeper(f func()) {
 	if p.depth++; p.depth > 8*maxDepth {
 		p.errors.add(p.peek().position, "nested more than %d deep", 8*maxDepth)
@@ -188,10 +187,10 @@ func (p *parser) list(item func()) {
 	p.next()
 }
 
-// declarations are by the word that they begin with.
+// declarations are keyed by their first word.
 var declarations map[string]func(*parser, *file)
 
-// unsupported are declarations of P4_14 that this dialect leaves out, and what to do.
+// unsupported are declarations of P4_14 that this dialect lacks, and what to do instead.
 var unsupported = map[string]string{
 	"counter":          "count in a global variable of the lambda",
 	"meter":            "shares are the NIC's own to give: remove it",
@@ -227,7 +226,7 @@ func (p *parser) unsupported(*file) {
 	p.skipStatement()
 }
 
-// parse reads a whole program. It always returns a tree; what is not understood is missing in it.
+// parse reads a whole program. It always returns a tree, from which declarations with syntax errors are missing.
 func parse(tokens []token, errors *errorList) *file {
 	f := &file{}
 	p := &parser{tokens: tokens, errors: errors}
@@ -416,7 +415,7 @@ func (p *parser) table(f *file) {
 			}
 			p.expect(";")
 			t.dflt = &c
-		default: // sizes are found out from the rules
+		default: // sizes follow from the rules
 			p.expect(":")
 			if !p.accept("true") && !p.accept("false") {
 				p.number("a number")

@@ -1,6 +1,6 @@
 package p4
 
-// The parts of a program that say what happens to a packet: parser states, controls, expressions.
+// Parsing of what happens to a packet: parser states, controls, expressions.
 
 func (p *parser) state(f *file) {
 	p.next()
@@ -124,7 +124,7 @@ func (p *parser) applyStatement() statement {
 	return s
 }
 
-// operators by how tightly they bind, the loosest first. The words are C's operators in a P4 program's clothes.
+// operators by precedence, the lowest first. The words are P4's spelling of C's operators.
 var operators = []map[string]string{
 	{"or": "||", "||": "||"},
 	{"and": "&&", "&&": "&&"},
@@ -143,7 +143,7 @@ func (p *parser) expression() expression {
 	return e
 }
 
-// maxOperators bounds one chain of operators, as trees of them are walked by recursion.
+// maxOperators bounds one chain of operators, as their trees are walked recursively.
 const maxOperators = 256
 
 func (p *parser) binary(level int) expression {

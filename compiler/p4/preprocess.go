@@ -5,17 +5,16 @@ import (
 	"slices"
 )
 
-// Limits on a program, against those that are made to be large.
+// Limits against hostile programs.
 const (
 	maxDepth  = 16      // of #include, of macros and of nested blocks
 	maxTokens = 1 << 18 // after expansion
 )
 
-// Open reads a file of a program. Names are cleaned, and relative to the program's directory; those that lead out of it begin
-// with .. or /.
+// Open reads a file of a program. Names are cleaned, and relative to the program's directory. Names that lead out of it begin with .. or /.
 type Open func(name string) ([]byte, error)
 
-// preprocessor gives the tokens of a file and of what it includes, with macros expanded.
+// preprocessor returns the tokens of a file and of the files that it includes, with macros expanded.
 type preprocessor struct {
 	open   Open
 	errors *errorList
@@ -68,7 +67,7 @@ func (p *preprocessor) file(name string, from position, depth int) {
 	}
 }
 
-// expand emits a token, or what the macro of its name stands for, at the place where the name stands.
+// expand emits a token, or the expansion of the macro of its name, at the place of the name.
 func (p *preprocessor) expand(t token, within []string) {
 	body, ok := p.macros[t.text]
 	if t.kind != kindName || !ok || slices.Contains(within, t.text) {
@@ -99,10 +98,10 @@ type sourceFile struct {
 	conditions []condition
 }
 
-// condition is an #if around what is read.
+// condition is an #if around the current line.
 type condition struct {
-	hides bool // what is between it and the next #else or #endif
-	taken bool // one of its branches was shown, or none may be
+	hides bool // the lines up to the next #else or #endif
+	taken bool // no further branch may be shown
 }
 
 func (f *sourceFile) hidden() bool {
@@ -115,7 +114,7 @@ func (f *sourceFile) take() token {
 	return t
 }
 
-// line takes what is left of the line that the last token was on.
+// line takes the rest of the last token's line.
 func (f *sourceFile) line() []token {
 	var list []token
 	for f.ahead.kind != kindEOF && !f.ahead.first {
@@ -177,7 +176,7 @@ func (f *sourceFile) conditional(word token, args []token) {
 	f.conditions = append(f.conditions, condition{hides: !shown, taken: shown})
 }
 
-// condition tells whether what an #if guards is shown. #if takes a number, or defined(NAME).
+// condition tells whether an #if shows its lines. #if takes a number, or defined(NAME).
 func (f *sourceFile) condition(word token, args []token) bool {
 	if word.text != "if" {
 		name, _ := f.macroName(word, args)

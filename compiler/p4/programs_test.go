@@ -35,7 +35,7 @@ func TestWebServer(t *testing.T) {
 	}
 }
 
-// What follows the headers that are parsed is nobody's business, and what is not for the lambda goes to the host as it came.
+// Bytes after the parsed headers have no effect, and packets that are not for the lambda go to the host unchanged.
 func TestWebServerOtherPackets(t *testing.T) {
 	c := program(t, "web_server")
 	tail := bytes.Repeat([]byte{0xa5}, 301)
@@ -78,7 +78,7 @@ func TestKeyValueClient(t *testing.T) {
 		verdict, out := runClone(t, c, marked)
 		wantVerdict(t, verdict, xdpTX)
 		p := dissect(t, out)
-		wantTurned(t, p, 5000, 11211) // the server is where the client is; only the destination's port changes
+		wantTurned(t, p, 5000, 11211) // client and server have one address; only the destination port changes
 		if frame := "\x00\x01\x00\x00\x00\x01\x00\x00"; string(p.payload) != frame+want {
 			t.Errorf("query %q, want %q", p.payload, frame+want)
 		}
@@ -95,7 +95,7 @@ func TestKeyValueClient(t *testing.T) {
 	}
 }
 
-// Headers that are added and removed move what follows them, whatever its length.
+// Adding and removing headers moves what follows them, whatever its length.
 func TestKeyValueClientMovesThePayload(t *testing.T) {
 	c := program(t, "kv_client")
 	for _, n := range []int{0, 1, 255, 256, 257, 1300} {
@@ -116,7 +116,7 @@ func TestKeyValueClientMovesThePayload(t *testing.T) {
 	}
 }
 
-// A lambda that waits ends its run and leaves the packet as it came. It goes on when it runs after the host wrote.
+// A lambda that waits ends its run and leaves the packet unchanged. It continues with the first run after the host wrote.
 func TestWaits(t *testing.T) {
 	const side = 256
 	c := program(t, "image_transformer")
@@ -160,5 +160,5 @@ func TestWaits(t *testing.T) {
 			t.Fatalf("pixel %d is %d, want %d", i, grey[i], want)
 		}
 	}
-	wantWait() // it took the flag back
+	wantWait() // the lambda has cleared the flag
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/lambdanic/lambdanic/compiler/match"
 )
 
-// maxTableRules is the most that one table has. All that a packet has to be compared with is compiled, and walked by the verifier.
+// maxTableRules bounds the rules of a table. All comparisons of a packet are compiled, and walked by the verifier.
 const maxTableRules = 2048
 
-// ReadRules reads a rules file (.p4cfg) into the program's tables. The error joins *Errors, all that were found.
-// Rules for tables that the program does not have change nothing: unknown joins what there is to say of them.
+// ReadRules reads a rules file (.p4cfg) into the program's tables. The error joins all *Errors that were found. Rules for tables that the
+// program does not have change nothing: unknown joins the messages about them.
 func ReadRules(name string, data []byte, program *match.Program) (unknown, err error) {
 	r := &ruleReader{program: program}
 	if root, ok := parseJSON(name, data, &r.errors); ok {
@@ -29,7 +29,7 @@ type ruleReader struct {
 	program         *match.Program
 }
 
-// object calls the function for each of the object's keys, and reports keys that have none.
+// object calls the function for each of the object's keys, and reports keys without a function.
 func (r *ruleReader) object(n node, what string, keys map[string]func(node)) {
 	if n.kind != nodeObject {
 		r.errors.add(n.position, "expected an object as %s, found %v", what, n.kind)
@@ -175,7 +175,7 @@ func (r *ruleReader) data(n node, call *match.Call) {
 	for i, p := range call.Action.Params {
 		keys[p] = func(n node) {
 			r.object(n, "a parameter", map[string]func(node){"value": func(n node) {
-				call.Args[i] = match.Num(0) // not missing, whatever it is
+				call.Args[i] = match.Num(0) // present, even if its value is wrong
 				if v, ok := r.value(n, 0); ok {
 					if sendsTo(call.Action, i) && !match.IsPort(v) {
 						r.errors.add(n.position, "%q is not a port: packets go to p0, the wire, or v0.0 to v3.63, the host; drop() drops them", n.text)
@@ -247,7 +247,7 @@ var validity01 = map[string]int64{"1": 1, "true": 1, "valid": 1, "0": 0, "false"
 func (r *ruleReader) key(n node, k match.Key) match.Masked {
 	var out match.Masked
 	keys := map[string]func(node){"value": func(n node) {
-		out.Value = new(big.Int) // not missing, whatever it is
+		out.Value = new(big.Int) // present, even if it is wrong
 		text, ok := r.text(n, "a value")
 		if !ok {
 			return
@@ -279,7 +279,7 @@ func (r *ruleReader) key(n node, k match.Key) match.Masked {
 	return out
 }
 
-// prefix gives the mask of a prefix's length.
+// prefix returns the mask for a prefix length.
 func (r *ruleReader) prefix(at position, text string, width int) *big.Int {
 	length, err := strconv.Atoi(text)
 	if err != nil || length < 0 || length > width {
@@ -296,7 +296,7 @@ var (
 	mac      = regexp.MustCompile(`^[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2})+$`)
 )
 
-// value reads a number, a port, an IPv4 address or bytes with colons. Width 0 is any.
+// value reads a number, a port, an IPv4 address or bytes with colons. Width 0 means any width.
 func (r *ruleReader) value(n node, width int) (*big.Int, bool) {
 	text, ok := r.text(n, "a value")
 	if !ok {
@@ -336,7 +336,7 @@ func parseValue(text string) (*big.Int, bool) {
 	return nil, false
 }
 
-// order puts longer prefixes first, and reports rules that could never be taken, as an equal one stands before them.
+// order puts longer prefixes first, and reports rules that can never match, as an equal one precedes them.
 func (r *ruleReader) order(n node, t *match.Table) {
 	for i, k := range t.Keys {
 		if k.Kind != match.LPM {

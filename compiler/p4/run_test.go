@@ -16,12 +16,11 @@ import (
 
 	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/compiler/check/metering"
-	"github.com/lambdanic/lambdanic/compiler/check/parts"
+	"github.com/lambdanic/lambdanic/compiler/check/percpu"
 	"github.com/lambdanic/lambdanic/compiler/match"
 )
 
-// The programs in testdata run as BPF on whole packets here: packet in, packet and verdict out. Packets are made, and
-// checked, by gopacket.
+// The programs in testdata run as BPF on whole packets: packet in, packet and verdict out. gopacket makes and checks the packets.
 
 const (
 	xdpAborted = 0
@@ -53,7 +52,7 @@ func load(t testing.TB, dir string) *ebpf.Collection {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(parts.Fit(spec, 1), metering.Fill(spec, time.Duration(a.Manifest.Spec.Limits.Time))); err != nil {
+	if err := errors.Join(percpu.Fit(spec, 1), metering.Fill(spec, time.Duration(a.Manifest.Spec.Limits.Time))); err != nil {
 		t.Fatal(err)
 	}
 	c, err := ebpf.NewCollection(spec)
@@ -68,7 +67,7 @@ func load(t testing.TB, dir string) *ebpf.Collection {
 	return c
 }
 
-// run gives the verdict on a packet, and what became of it.
+// run returns the verdict on a packet, and the packet afterwards.
 func run(t testing.TB, c *ebpf.Collection, program string, frame []byte) (uint32, []byte) {
 	t.Helper()
 	opts := ebpf.RunOptions{Data: frame, DataOut: make([]byte, 4096)}
@@ -85,7 +84,7 @@ type pass struct {
 	Kept                        [match.KeptWords]uint32
 }
 
-// runClone does the root's part where a stage has just asked for a clone: it runs the stage on that, with what it keeps.
+// runClone does the root program's work after a stage has asked for a clone: it runs the stage on the clone, with the kept fields.
 func runClone(t testing.TB, c *ebpf.Collection, frame []byte) (uint32, []byte) {
 	t.Helper()
 	passes := c.Maps[compiler.PassMap]
@@ -117,7 +116,7 @@ var (
 	nicIP     = net.IPv4(192, 0, 2, 2).To4()
 )
 
-// datagram makes a UDP packet of the client's to the NIC.
+// datagram makes a UDP packet from the client to the NIC.
 func datagram(t testing.TB, from, to layers.UDPPort, payload []byte) []byte {
 	t.Helper()
 	ip := &layers.IPv4{Version: 4, TTL: 61, Id: 4242, Protocol: layers.IPProtocolUDP, SrcIP: clientIP, DstIP: nicIP}
@@ -149,7 +148,7 @@ type packet struct {
 	payload []byte
 }
 
-// dissect takes a packet apart, and fails where a checksum in it is wrong.
+// dissect takes a packet apart, and fails if a checksum in it is wrong.
 func dissect(t testing.TB, frame []byte) packet {
 	t.Helper()
 	p := gopacket.NewPacket(frame, layers.LayerTypeEthernet, gopacket.Default)
@@ -166,7 +165,7 @@ func dissect(t testing.TB, frame []byte) packet {
 	return out
 }
 
-// checkSums serializes headers anew, and compares the checksums that gopacket gives them.
+// checkSums serializes headers again, and compares their checksums with gopacket's.
 func checkSums(t testing.TB, p packet) {
 	t.Helper()
 	ip, udp := *p.ip, *p.udp
@@ -192,7 +191,7 @@ func wantVerdict(t testing.TB, got, want uint32) {
 	}
 }
 
-// wantTurned checks that a packet goes back to where it came from.
+// wantTurned checks that a packet goes back to its sender.
 func wantTurned(t testing.TB, p packet, from, to layers.UDPPort) {
 	t.Helper()
 	if !bytes.Equal(p.eth.DstMAC, clientMAC) || !bytes.Equal(p.eth.SrcMAC, nicMAC) {

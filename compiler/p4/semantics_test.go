@@ -16,7 +16,7 @@ import (
 	"github.com/gopacket/gopacket/layers"
 )
 
-// source loads a program that a test wrote.
+// source loads a program of a test's own.
 func source(t testing.TB, program, rules, c string) *ebpf.Collection {
 	t.Helper()
 	dir := t.TempDir()
@@ -67,7 +67,7 @@ table tags { reads { vlan : valid; } actions { pop; push; } }
 control ingress { apply(tags); }
 `
 
-// A header between others comes and goes, and all others stay as they are.
+// A header between others is added and removed, and all others stay unchanged.
 func TestAddAndRemoveHeaders(t *testing.T) {
 	c := source(t, vlanProgram, `{"tables": {"tags": {"rules": [
 		{"match": {"vlan": {"value": "true"}}, "action": {"type": "pop"}},
@@ -119,7 +119,7 @@ func (r tableRule) matches(e uint16, n uint8, l uint32, v bool) bool {
 	return r.e == e && r.n&r.mask == n&r.mask && uint64(r.l^l)>>(32-r.prefix) == 0 && r.v == v
 }
 
-// The rule with the longest prefix is taken, of equally long ones the first in the file.
+// The rule with the longest prefix matches; of equally long ones, the first in the file.
 func (r tableRule) before(other tableRule) bool { return r.prefix > other.prefix }
 
 func TestTables(t *testing.T) {
@@ -245,7 +245,7 @@ func randomBits(rng *rand.Rand, n int) *big.Int {
 	return v.And(v, ones(n))
 }
 
-// Fields of any width at any bit are read and written as big integers say.
+// Fields of any width at any bit are read and written as big integers would be.
 func TestRandomHeaders(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -287,7 +287,7 @@ func TestRandomHeaders(t *testing.T) {
 	}
 }
 
-// randomStep writes one statement, and gives what it does.
+// randomStep writes one statement, and returns its effect.
 func randomStep(rng *rand.Rand, l layout, body *strings.Builder) func(*big.Int) {
 	i, j := rng.IntN(len(l.widths)), rng.IntN(len(l.widths))
 	v := randomBits(rng, min(l.widths[i], 64))

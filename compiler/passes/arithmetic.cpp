@@ -50,7 +50,7 @@ static Value *join(IRBuilder<> &at, Value *high, Value *low)
 	return at.CreateOr(at.CreateZExt(low, wide), at.CreateShl(at.CreateZExt(high, wide), 64));
 }
 
-// A product of 64 by 64 bits from products of 32 by 32: its upper and its lower half.
+// A product of 64 by 64 bits from products of 32 by 32: its upper and lower half.
 static std::pair<Value *, Value *> multiply(IRBuilder<> &at, Value *a, Value *b)
 {
 	auto half = [&](Value *x, bool upper) {
@@ -93,7 +93,7 @@ static Value *expandShift(IRBuilder<> &at, BinaryOperator &op)
 	return join(at, at.CreateSelect(far, isSigned ? signOf(at, high) : zero, h), at.CreateSelect(far, h, l));
 }
 
-// Whether a product of 64 bits, or of 128, has more than fit, and what fits of it.
+// Whether a product of 64 or 128 bits overflows, and its low bits.
 static std::pair<Value *, Value *> multiplyChecked(IRBuilder<> &at, Value *a, Value *b)
 {
 	if (a->getType()->isIntegerTy(64)) {
@@ -111,7 +111,7 @@ static std::pair<Value *, Value *> multiplyChecked(IRBuilder<> &at, Value *a, Va
 	return { join(at, all, low), over };
 }
 
-// llvm.umul.with.overflow and llvm.smul.with.overflow, into which LLVM also turns comparisons that ask whether a product overflows.
+// llvm.umul.with.overflow and llvm.smul.with.overflow. LLVM also turns comparisons that ask whether a product overflows into these.
 static Value *expandChecked(IRBuilder<> &at, WithOverflowInst &op)
 {
 	Value *a = op.getLHS(), *b = op.getRHS(), *product, *over;
@@ -120,7 +120,7 @@ static Value *expandChecked(IRBuilder<> &at, WithOverflowInst &op)
 		Value *signA = signOf(at, a), *signB = signOf(at, b), *sign = at.CreateXor(signA, signB);
 		std::tie(product, over) = multiplyChecked(at, negateBy(at, a, signA), negateBy(at, b, signB));
 		product = negateBy(at, product, sign);
-		// Of the right sign, or zero.
+		// The product has the right sign, or is zero.
 		Value *wrong = at.CreateICmpSLT(at.CreateXor(product, sign), ConstantInt::get(a->getType(), 0));
 		over = at.CreateOr(over, at.CreateAnd(wrong, at.CreateIsNotNull(product)));
 	} else {
@@ -151,7 +151,7 @@ static Value *expandWide(IRBuilder<> &at, Value *a, Value *b, bool remainder)
 	return remainder ? at.CreateSub(a, expandProduct(at, quotient, b)) : quotient;
 }
 
-// C11 6.5.5p6: quotients are cut off towards zero, and a remainder has the sign of the dividend.
+// C11 6.5.5p6: quotients are truncated towards zero, and a remainder has the sign of the dividend.
 static Value *expandSigned(IRBuilder<> &at, BinaryOperator &division)
 {
 	Value *a = division.getOperand(0), *b = division.getOperand(1), *signA = signOf(at, a);
@@ -234,7 +234,7 @@ PreservedAnalyses ArithmeticPass::run(Module &module, ModuleAnalysisManager &)
 
 	if (module.getFunction("lambda_u128_div_high")) {
 		lambda::linkRuntime(module);
-		expandAll(module); // the products of what is linked
+		expandAll(module); // products in the linked functions
 	}
 	return changed ? PreservedAnalyses::none() : PreservedAnalyses::all();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// LAMBDA_ATOMIC (sdk/lambda.h): an author asks that nothing is lost of what is read from an object, changed and written back. Once LLVM
-// has local variables in registers, such changes are seen over several statements. One that is no atomic operation when all is inlined
-// is refused at its line. In between, LLVM leaves reads and writes where they are, as of volatile objects.
+// LAMBDA_ATOMIC (sdk/lambda.h): an author asks that no update of a variable is lost. Once LLVM has local variables in registers, an update
+// is recognized even over several statements. One that is not an atomic operation when all is inlined is refused at its line. In
+// between, all other accesses of the variable are volatile, so that LLVM leaves them where they are.
 #include "atomics.h"
 #include "diagnose.h"
 #include "passes.h"
@@ -25,7 +25,7 @@ static bool isMark(const Value *text)
 	return string && string->isCString() && string->getAsCString() == "lambda.atomic";
 }
 
-// What clang's annotate attribute gives: an array of { object, text, file, line, arguments }.
+// The array that clang's annotate attribute makes: { variable, text, file, line, arguments }.
 static GlobalVariable *annotations(Module &module)
 {
 	GlobalVariable *list = module.getNamedGlobal("llvm.global.annotations");
@@ -36,7 +36,7 @@ static GlobalVariable *annotations(Module &module)
 namespace
 {
 
-// The objects that are marked.
+// The marked variables.
 class Marks
 {
       public:
@@ -44,16 +44,16 @@ class Marks
 
 	bool empty() const
 	{
-		return objects.empty();
+		return variables.empty();
 	}
 
-	// The marked object that a pointer may point into, or NULL.
+	// The marked variable that a pointer may point into, or NULL.
 	GlobalVariable *of(Value *pointer) const;
 
-	// The marked object that a store changes by what it was, or NULL.
+	// The marked variable that a store updates depending on its old value, or NULL.
 	GlobalVariable *changedBy(StoreInst &) const;
 
-	SmallSetVector<GlobalVariable *, 4> objects;
+	SmallSetVector<GlobalVariable *, 4> variables;
 };
 
 struct MarkedAtomics : PassInfoMixin<MarkedAtomics> {
@@ -81,32 +81,32 @@ Marks::Marks(Module &module)
 			auto *global = entry ? dyn_cast<GlobalVariable>(entry->getOperand(0)->stripPointerCasts())
 					     : nullptr;
 			if (global && isMark(entry->getOperand(1)))
-				objects.insert(global);
+				variables.insert(global);
 		}
 	}
 }
 
 GlobalVariable *Marks::of(Value *pointer) const
 {
-	for (GlobalVariable *object : sharedObjects(pointer))
-		if (objects.contains(object))
-			return object;
+	for (GlobalVariable *variable : sharedVariables(pointer))
+		if (variables.contains(variable))
+			return variable;
 	return nullptr;
 }
 
 GlobalVariable *Marks::changedBy(StoreInst &store) const
 {
-	GlobalVariable *object = of(store.getPointerOperand());
-	bool isUpdate = object && dependsOn(store.getValueOperand(), [&](Instruction &inst) {
+	GlobalVariable *variable = of(store.getPointerOperand());
+	bool isUpdate = variable && dependsOn(store.getValueOperand(), [&](Instruction &inst) {
 				auto *rmw = dyn_cast<AtomicRMWInst>(&inst);
 				Value *from = rmw ? rmw->getPointerOperand() : getLoadStorePointerOperand(&inst);
-				return from && sharedObjects(from).contains(object);
+				return from && sharedVariables(from).contains(variable);
 			});
 
-	return isUpdate ? object : nullptr;
+	return isUpdate ? variable : nullptr;
 }
 
-// Objects on the stack, and members, have their annotations in calls.
+// Variables on the stack, and members, have their annotations in calls.
 static void checkAnnotation(CallBase &call)
 {
 	Intrinsic::ID id = call.getIntrinsicID();
@@ -117,10 +117,10 @@ static void checkAnnotation(CallBase &call)
 		refuse(call, "LAMBDA_ATOMIC on a member: mark the object that it is in");
 }
 
-static void makeAtomic(StoreInst &store, Update &update, const GlobalVariable &object)
+static void makeAtomic(StoreInst &store, Update &update, const GlobalVariable &variable)
 {
 	Remark(*store.getModule(), "atomic")
-		.with("object", object.getName())
+		.with("object", variable.getName())
 		.with("state", "atomic")
 		.at(store.getDebugLoc());
 	update.makeAtomic();
@@ -138,9 +138,9 @@ PreservedAnalyses MarkedAtomics::run(Module &module, ModuleAnalysisManager &)
 				checkAnnotation(*call);
 			if (marks.empty())
 				continue;
-			if (GlobalVariable *object = store ? marks.changedBy(*store) : nullptr)
+			if (GlobalVariable *variable = store ? marks.changedBy(*store) : nullptr)
 				if (Update update(*store); update.whyNot().empty()) {
-					makeAtomic(*store, update, *object);
+					makeAtomic(*store, update, *variable);
 					continue;
 				}
 			if (store && marks.of(store->getPointerOperand()))
@@ -152,8 +152,8 @@ PreservedAnalyses MarkedAtomics::run(Module &module, ModuleAnalysisManager &)
 	return marks.empty() ? PreservedAnalyses::all() : PreservedAnalyses::none();
 }
 
-// An address that is kept comes back from where no pass can follow it.
-void CheckMarks::checkAddress(Value &pointer, const GlobalVariable &object)
+// A stored address comes back where no pass can follow it.
+void CheckMarks::checkAddress(Value &pointer, const GlobalVariable &variable)
 {
 	if (!seen.insert(&pointer).second)
 		return;
@@ -162,13 +162,13 @@ void CheckMarks::checkAddress(Value &pointer, const GlobalVariable &object)
 		auto *call = dyn_cast<CallBase>(user);
 		auto *store = dyn_cast<StoreInst>(user);
 		if (isa<GEPOperator>(user) || isa<PHINode, SelectInst, FreezeInst>(user)) {
-			checkAddress(*user, object);
+			checkAddress(*user, variable);
 		} else if (call && call->isArgOperand(&use)) {
 			Function *callee = call->getCalledFunction();
 			if (callee && !callee->isDeclaration() && use.getOperandNo() < callee->arg_size())
-				checkAddress(*callee->getArg(use.getOperandNo()), object);
+				checkAddress(*callee->getArg(use.getOperandNo()), variable);
 		} else if (isa<PtrToIntInst>(user) || (store && store->getValueOperand() == &pointer)) {
-			refuse(*cast<Instruction>(user), "the address of " + object.getName() +
+			refuse(*cast<Instruction>(user), "the address of " + variable.getName() +
 								 ", which is LAMBDA_ATOMIC, is kept: use it by its "
 								 "name, or give it to functions only");
 		}
@@ -180,21 +180,21 @@ PreservedAnalyses CheckMarks::run(Module &module, ModuleAnalysisManager &)
 	Marks marks(module);
 
 	if (GlobalVariable *list = annotations(module))
-		list->eraseFromParent(); // nobody else reads it
+		list->eraseFromParent(); // no other pass reads it
 	if (marks.empty())
 		return PreservedAnalyses::all();
 	for (Function &function : module) {
 		for (Instruction &inst : instructions(function)) {
 			auto *store = dyn_cast<StoreInst>(&inst);
-			if (GlobalVariable *object = store ? marks.changedBy(*store) : nullptr)
-				refuse(inst, "this change of " + object->getName() +
-						     ", which is LAMBDA_ATOMIC, is no atomic operation: " +
+			if (GlobalVariable *variable = store ? marks.changedBy(*store) : nullptr)
+				refuse(inst, "this change of " + variable->getName() +
+						     ", which is LAMBDA_ATOMIC, is not an atomic operation: " +
 						     Update(*store).whyNot() +
 						     "; __sync_val_compare_and_swap() makes one of any change");
 		}
 	}
-	for (GlobalVariable *object : marks.objects)
-		checkAddress(*object, *object);
+	for (GlobalVariable *variable : marks.variables)
+		checkAddress(*variable, *variable);
 	return PreservedAnalyses::none();
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Atomics: `counter++` on an object that several CPUs have in common is a load, an addition and a store, between which another CPU's
-// is lost. What an author writes as one expression is meant as one operation, and becomes one. LLVM's own passes would take such
-// objects into registers over loops, so this comes before them. BPF has atomic operations on 32 and 64 bits (BPF_ATOMIC,
-// RFC 9669, section 5.3); the host's object is compiled alike, so that both count the same.
+// Atomics: `counter++` on a variable that several CPUs share is a load, an addition and a store, between which another CPU's addition is
+// lost. An author means one expression as one operation, so it becomes one. This runs before LLVM's own passes, which would keep such
+// variables in registers over loops. BPF has atomic operations on 32 and 64 bits (BPF_ATOMIC, RFC 9669, section 5.3). The host's shared
+// library is compiled the same way, so that both count the same.
 #include "atomics.h"
 #include "passes.h"
 #include "remarks.h"
@@ -33,7 +33,7 @@ bool lambda::dependsOn(Value *value, function_ref<bool(Instruction &)> isRead)
 	return false;
 }
 
-// Whether a value is computed from what is where a store writes to.
+// Whether a value is computed from the memory that a store writes to.
 static bool readsTarget(Value *value, StoreInst &store)
 {
 	return dependsOn(value, [&](Instruction &inst) {
@@ -64,7 +64,7 @@ Update::Update(StoreInst &store) : store(store), why(findWhyNot())
 {
 }
 
-// Looks for object op value, where C may have made both wider for the operation: the low bits of the result are those of a narrow one.
+// Looks for `variable op value`. C may have widened both for the operation, but the low bits of the result are those of a narrow one.
 bool Update::findOperation()
 {
 	Value *result = store.getValueOperand();
@@ -112,7 +112,7 @@ StringRef Update::findWhyNot()
 	if (!findOperation())
 		return "it is not one addition, subtraction, and, or, exclusive or";
 	if (readsTarget(by, store))
-		return "what is combined with it is computed from it";
+		return "the other operand depends on its old value";
 	if (type->getIntegerBitWidth() != 32 && type->getIntegerBitWidth() != 64)
 		return "atomic operations are on 32 or 64 bits: use uint32_t or uint64_t";
 	if (load->getAlign() < type->getIntegerBitWidth() / 8 || store.getAlign() < type->getIntegerBitWidth() / 8)
@@ -130,7 +130,7 @@ void Update::makeAtomic()
 	IRBuilder<> at(&store);
 	auto *rmw = at.CreateAtomicRMW(atomicOf(*operation), store.getPointerOperand(),
 				       at.CreateTrunc(by, load->getType()), store.getAlign(),
-				       AtomicOrdering::Monotonic); // counting orders nothing else
+				       AtomicOrdering::Monotonic); // counting orders no other accesses
 
 	rmw->setVolatile(store.isVolatile());
 	rmw->setDebugLoc(operation->getDebugLoc());
@@ -151,7 +151,7 @@ struct Atomics : PassInfoMixin<Atomics> {
 	PreservedAnalyses run(Module &, ModuleAnalysisManager &);
 };
 
-// A function that is given shared objects and local ones is atomic on both, until it is part of its callers.
+// A function that is given both shared and local variables is atomic on both until it is inlined into its callers.
 struct LocalAtomics : PassInfoMixin<LocalAtomics> {
 	PreservedAnalyses run(Function &, FunctionAnalysisManager &);
 };
@@ -167,12 +167,12 @@ PreservedAnalyses Atomics::run(Module &module, ModuleAnalysisManager &)
 			auto *store = dyn_cast<StoreInst>(&inst);
 			if (!store || !readsTarget(store->getValueOperand(), *store))
 				continue;
-			auto objects = sharedObjects(store->getPointerOperand());
-			if (objects.empty())
+			auto variables = sharedVariables(store->getPointerOperand());
+			if (variables.empty())
 				continue;
 			Update update(*store);
 			Remark remark(module, "atomic");
-			remark.with("object", objects[0]->getName()).at(store->getDebugLoc());
+			remark.with("object", variables[0]->getName()).at(store->getDebugLoc());
 			remark.with("state", update.whyNot().empty() ? "atomic" : "left").with("why", update.whyNot());
 			if (!update.whyNot().empty())
 				continue;
@@ -188,12 +188,12 @@ PreservedAnalyses LocalAtomics::run(Function &function, FunctionAnalysisManager 
 	bool changed = false;
 
 	for (Instruction &inst : make_early_inc_range(instructions(function))) {
-		SmallVector<const Value *, 4> objects;
+		SmallVector<const Value *, 4> variables;
 		auto *rmw = dyn_cast<AtomicRMWInst>(&inst);
 		if (!rmw)
 			continue;
-		getUnderlyingObjects(rmw->getPointerOperand(), objects, nullptr, /*MaxLookup=*/0);
-		if (all_of(objects, [](const Value *object) { return isa<AllocaInst>(object); }))
+		getUnderlyingObjects(rmw->getPointerOperand(), variables, nullptr, /*MaxLookup=*/0);
+		if (all_of(variables, [](const Value *variable) { return isa<AllocaInst>(variable); }))
 			changed |= lowerAtomicRMWInst(rmw);
 	}
 	return changed ? PreservedAnalyses::none() : PreservedAnalyses::all();

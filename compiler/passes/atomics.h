@@ -8,19 +8,19 @@
 namespace lambda
 {
 
-// What a store writes back to where it was read: object = object op value.
+// A store that updates what it read: variable = variable op value.
 class Update
 {
       public:
 	explicit Update(llvm::StoreInst &);
 
-	// Why it cannot be one atomic operation; "" if it can.
+	// Why the update cannot be one atomic operation; "" if it can.
 	llvm::StringRef whyNot() const
 	{
 		return why;
 	}
 
-	// Puts the atomic operation in its place. The store is gone then.
+	// Replaces the store by an atomic operation.
 	void makeAtomic();
 
       private:
@@ -32,11 +32,11 @@ class Update
 	llvm::LoadInst *load = nullptr;
 	llvm::BinaryOperator *operation = nullptr;
 	llvm::Value *by = nullptr; // the other operand
-	llvm::SmallVector<llvm::Instruction *, 4> chain; // from what is read to what is written, but for load and store
+	llvm::SmallVector<llvm::Instruction *, 4> chain; // from what is read to what is written, without load and store
 	llvm::StringRef why;
 };
 
-// Whether a value is computed from what one of the loads, or atomic operations, that a predicate names gives.
+// Whether a value is computed from the result of a load or an atomic operation that satisfies a predicate.
 bool dependsOn(llvm::Value *, llvm::function_ref<bool(llvm::Instruction &)> isRead);
 
 } // namespace lambda

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For the NIC there is no C library, so clang leaves alone what the author calls as one's functions (-ffreestanding). A comparison
-// of a constant few bytes becomes loads all the same, in BPF's code generator, once it may.
+// There is no C library for the NIC, so clang leaves calls of its functions alone (-ffreestanding). This pass marks comparisons of a few
+// bytes, of constant number, as builtins, so that BPF's code generator turns them into loads.
 #include "passes.h"
 
 #include "llvm/IR/Constants.h"
@@ -21,7 +21,7 @@ class BuiltinsPass : public PassInfoMixin<BuiltinsPass>
 
 } // namespace
 
-// Where the author has a memcmp of his own, or the SDK's, it has a body.
+// A memcmp of the author's own, or of the SDK, has a body.
 static bool isComparison(const CallBase &call)
 {
 	const Function *callee = call.getCalledFunction();

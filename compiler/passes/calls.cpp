@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Function pointers: BPF calls nothing but what it names. The functions whose address a program takes are numbered from 1 on,
-// their numbers stand for their addresses, and a call through a pointer becomes a switch over those of its type. A number that is
-// none of them is a fault.
+// Function pointers: BPF can only call named functions. The functions whose address a program takes are numbered from 1 on. Their numbers
+// replace their addresses, and a call through a pointer becomes a switch over the functions of its type. Any other number is a fault.
 #include "faults.h"
 #include "passes.h"
 
@@ -15,7 +14,7 @@ using namespace llvm;
 namespace
 {
 
-// A function that is mentioned in llvm.used is kept, but its address is not taken thereby.
+// An entry in llvm.used keeps a function, but does not take its address.
 bool isKeptOnly(User *user)
 {
 	if (!isa<Constant>(user))
@@ -32,7 +31,7 @@ bool takesAddress(const Use &use)
 	return !(call && call->isCallee(&use)) && !isa<BlockAddress>(use.getUser()) && !isKeptOnly(use.getUser());
 }
 
-// The kernel's helpers are called by constant numbers in the place of a callee.
+// Calls of the kernel's helpers have a constant number as their callee.
 bool isThroughPointer(const CallBase &call)
 {
 	return !call.isInlineAsm() && !isa<Constant>(call.getCalledOperand()->stripPointerCasts());
@@ -77,7 +76,7 @@ bool Calls::run()
 	return !calls.empty() || !targets.empty();
 }
 
-// Its number takes the place of its address, in code and in initializers.
+// Replaces a function's address by its number, in code and in initializers.
 void Calls::number(Function &function)
 {
 	auto *number = ConstantInt::get(Type::getInt64Ty(module.getContext()), targets.size() + 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Coalescing: LLVM's MergeFunctions makes one of functions that are equal. Lambdas that differ in a service or a length
-// alone stay apart there; here the constants in which they differ become parameters. Callees go first, so that what differs in
-// the depth of calls becomes a parameter of all that leads there, and two lambdas one.
+// Coalescing: LLVM's MergeFunctions merges functions that are equal, but not lambdas that differ in a service or a length. Here the
+// constants in which they differ become parameters. Callees are merged first, so that a difference deep in the call graph becomes a
+// parameter of all callers, and two lambdas become one.
 #include "coalesce.h"
 #include "program.h"
 
@@ -22,10 +22,10 @@ namespace
 // Registers that BPF has for arguments.
 constexpr unsigned maxArguments = 5;
 
-// Two constants in whose place a parameter stands.
+// Two constants that a parameter replaces.
 using Difference = std::pair<Constant *, Constant *>;
 
-// Compares two functions block by block, in the order in which they were written.
+// Compares two functions block by block, in their order.
 class Comparison
 {
       public:
@@ -35,7 +35,7 @@ class Comparison
 
 	bool run();
 
-	MapVector<Difference, SmallVector<Use *>> differences; // with where they are in a
+	MapVector<Difference, SmallVector<Use *>> differences; // with their uses in a
 
       private:
 	bool same(Instruction &, Instruction &);
@@ -51,8 +51,8 @@ class Comparison
 
 } // namespace
 
-// Whether a variable may stand in the place of a constant operand. Addresses may not vary: the passes behind this one find out
-// which object each of them is in, and members keep to their own.
+// Whether a parameter may replace a constant operand. Addresses may not vary: later passes have to find the variable of each address, and
+// members keep to their own.
 static bool mayVary(Use &use)
 {
 	auto *inst = cast<Instruction>(use.getUser());
@@ -148,7 +148,7 @@ static void redirect(Function &from, Function &to, ArrayRef<Constant *> extra)
 	}
 }
 
-// Makes both functions one, and returns it.
+// Merges both functions into one, and returns it.
 static Function *merge(Function &a, Function &b, Comparison &comparison)
 {
 	SmallVector<Type *> types(a.getFunctionType()->params());
@@ -195,7 +195,7 @@ static std::vector<Function *> bottomUp(Module &module)
 	return order;
 }
 
-// Merges the first pair that can be, and says whether there was one.
+// Merges the first pair of functions that can be merged, and says whether there was one.
 static bool mergeOne(Module &module)
 {
 	std::vector<Function *> functions = bottomUp(module);
@@ -212,14 +212,14 @@ static bool mergeOne(Module &module)
 	return false;
 }
 
-// A call that is all there is in a block which goes on to another.
+// Whether a call is all there is in a block that branches unconditionally.
 static bool isLast(const CallInst &call)
 {
 	auto *branch = dyn_cast_or_null<BranchInst>(call.getNextNonDebugInstruction());
 	return branch && branch->isUnconditional();
 }
 
-// Makes one call of several in a function, which differ in their arguments and go on at one place.
+// Merges several calls in a function that differ in their arguments and continue at one place.
 static void join(ArrayRef<CallInst *> calls)
 {
 	BasicBlock *rest = calls[0]->getParent()->getSingleSuccessor();
@@ -248,7 +248,7 @@ static void join(ArrayRef<CallInst *> calls)
 	}
 }
 
-// The program's calls of members that became one.
+// Joins the program's calls of members that were merged.
 static void joinCalls(Module &module)
 {
 	MapVector<std::pair<Function *, BasicBlock *>, SmallVector<CallInst *>> calls;
@@ -281,7 +281,7 @@ PreservedAnalyses lambda::CoalescePass::run(Module &module, ModuleAnalysisManage
 	return PreservedAnalyses::none();
 }
 
-// The steps as `opt -passes=` names them, and what is done in every compilation.
+// The passes by their names for `opt -passes=`, and what runs in every compilation.
 void lambda::addCoalescing(PassBuilder &builder)
 {
 	builder.registerPipelineParsingCallback(

@@ -13,7 +13,7 @@ namespace lambda
 // The function of a member that the fused program calls.
 constexpr char memberPrefix[] = "lambda_member_";
 
-// Marks a module of which each request shall look its maps up once.
+// Marks a module in which each request looks each of its maps up once.
 constexpr char stratifyName[] = "lambda.stratify";
 
 // Makes a module a member, before it is linked to others.
@@ -34,12 +34,12 @@ struct FusePass : llvm::PassInfoMixin<FusePass> {
 	bool stratify;
 };
 
-// Makes functions that are equal but for constants one, with parameters.
+// Merges functions that differ only in constants into one with parameters.
 struct CoalescePass : llvm::PassInfoMixin<CoalescePass> {
 	llvm::PreservedAnalyses run(llvm::Module &, llvm::ModuleAnalysisManager &);
 };
 
-// Says what is copied to where it is called, and what several members share.
+// Decides what is inlined, and what several members share.
 struct SharePass : llvm::PassInfoMixin<SharePass> {
 	explicit SharePass(bool share) : share(share)
 	{
@@ -48,7 +48,7 @@ struct SharePass : llvm::PassInfoMixin<SharePass> {
 	llvm::PreservedAnalyses run(llvm::Module &, llvm::ModuleAnalysisManager &);
 };
 
-// Looks each map of one element up once, where that is marked.
+// Looks each map of one element up once in marked modules.
 struct LookupsPass : llvm::PassInfoMixin<LookupsPass> {
 	llvm::PreservedAnalyses run(llvm::Module &, llvm::ModuleAnalysisManager &);
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stratification of what the members have per request: a map of one element is looked up once on each way, and not
-// at each use. The kernel gives the same address each time, as a program does not change its CPU.
+// Stratification of what the members have per request: a map of one element is looked up once on each path instead of at each use. The
+// kernel gives the same address each time, as a program does not change its CPU.
 #include "coalesce.h"
 
 #include "llvm/ADT/PostOrderIterator.h"
@@ -14,7 +14,7 @@ using namespace llvm;
 // bpf_map_lookup_elem in include/uapi/linux/bpf.h.
 static constexpr uint64_t lookupHelper = 1;
 
-// The map that a call looks up, where it is one that all members share; these have one element.
+// The map that a call looks up, if all members share it. These maps have one element.
 static GlobalVariable *mapOf(const CallInst &call)
 {
 	Value *callee = call.getCalledOperand();
@@ -27,8 +27,7 @@ static GlobalVariable *mapOf(const CallInst &call)
 	return map && (map->getName() == "lambda_workspaces" || map->getName() == "ln_requests") ? map : nullptr;
 }
 
-// Calls take what one found that is on all ways to them. A way that has none before gets none: what a request does not use costs
-// it nothing.
+// A call takes the result of a lookup that dominates it. No lookup is hoisted: a request does not pay for what it does not use.
 static bool unite(DominatorTree &tree, ArrayRef<CallInst *> calls)
 {
 	SmallVector<CallInst *> first;
@@ -68,7 +67,7 @@ PreservedAnalyses lambda::LookupsPass::run(Module &module, ModuleAnalysisManager
 	if (!changed)
 		return PreservedAnalyses::all();
 	manager.invalidate(module, PreservedAnalyses::none());
-	// The second test for NULL of what was found once is in vain.
+	// Removes the repeated NULL tests of one result.
 	FunctionPassManager clean;
 	clean.addPass(EarlyCSEPass(true));
 	clean.addPass(GVNPass());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Members: several lambdas in one program. A member's names are made its own before it is linked to the others, and what all of
-// them have of the SDK becomes one.
+// Members: several lambdas in one program. Before a member is linked to the others, its names get a prefix. What all members have of the
+// SDK becomes one.
 #include "coalesce.h"
 #include "program.h"
 
@@ -11,15 +11,15 @@ using namespace llvm;
 // LAMBDA_KEPT in sdk/lambda.h.
 static constexpr StringLiteral keptSection = ".bss..keep";
 
-// The maps that are for all members: the hand-over of the request, and the memory that is scratch to each of them.
+// The maps that all members share: the hand-over of the request, and scratch memory.
 static bool isCommon(const GlobalVariable &variable)
 {
 	return variable.getSection() == ".maps" &&
 	       (variable.getName() == "ln_requests" || variable.getName() == "lambda_workspaces");
 }
 
-// Becomes the program's own. What was visible to others is so in the types that the kernel reads, which would have it verified
-// by itself: it is inlined.
+// Makes a function internal. One that was visible to others is inlined: it still is in the types that the kernel reads, which would make
+// the kernel verify it on its own.
 static void makeInternal(Function &function)
 {
 	if (function.hasLocalLinkage())
@@ -29,8 +29,8 @@ static void makeInternal(Function &function)
 		function.addFnAttr(Attribute::AlwaysInline);
 }
 
-// Variables stay as visible as they were: others may read what is kept in them. What is kept has a map for each member, as it has
-// alone, so that a revision in this program and one by itself can take it over from each other.
+// Variables stay as visible as they were: others may read kept objects. Each member's kept objects have their own map, as they have without
+// fusion, so that fused and separate revisions can take them over from each other.
 static void rename(GlobalObject &object, StringRef member)
 {
 	object.setName(member + "__" + object.getName());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sharing: what several members call, and is more than the call would be, stays a function. Everything else that is called once
-// goes where it is called, as does what gets a pointer into the stack: the verifier would follow it, but the passes
-// behind this one take such a function for ordinary C. Functions that call each other stay as they are: copied into each other, they
-// grow with each level, and a later pass makes one function of them (recursion.cpp).
+// Sharing: a function that several members call, and that is larger than a call, stays a function. All others are inlined, also those
+// that get a pointer into the stack: the verifier would follow it, but later passes take such a function for ordinary C. Functions that
+// call each other stay as they are: inlined into each other, they would grow with each level, and a later pass makes one function of them
+// (recursion.cpp).
 #include "coalesce.h"
 #include "program.h"
 
@@ -20,8 +20,8 @@ namespace
 
 constexpr unsigned maxArguments = 5; // registers that BPF has for them
 
-// Instructions, with what is called. A call saves registers and sets its arguments: some ns of each request, which small functions,
-// such as the copying of a short reply, are not worth.
+// Instructions, with those of callees. A call saves registers and sets its arguments. This costs some ns of each request, too much for
+// small functions such as the copying of a short reply.
 constexpr unsigned minSize = 120;
 
 class Sharing
@@ -96,7 +96,7 @@ unsigned Sharing::sizeOf(Function &function)
 	return sizes[&function] = size;
 }
 
-// How many copies there were if callers were copied to where they are called; in one function, several calls count once.
+// How many copies there would be if all callers were inlined. Several calls in one function count once.
 unsigned Sharing::copiesOf(Function &function)
 {
 	auto [at, isNew] = copies.insert({ &function, 1 });
@@ -111,7 +111,7 @@ unsigned Sharing::copiesOf(Function &function)
 	return copies[&function] = sum;
 }
 
-// What would be there several times, is more than a call would be, and gets along with registers.
+// Whether a function would be there several times, is larger than a call, and takes its arguments in registers.
 bool Sharing::isWorthwhile(Function &function)
 {
 	return copiesOf(function) > 1 && function.hasLocalLinkage() && function.arg_size() <= maxArguments &&
@@ -142,9 +142,9 @@ void Sharing::run(Module &module, bool share)
 	}
 }
 
-// Ends each member that the program calls by what differs from the others and is no instruction. LLVM would have one access
-// in common for objects of two members else, and nobody knew which of them it is.
-static void part(Function &program)
+// Puts empty assembly behind each call of a member, different for each. Otherwise LLVM would merge accesses to variables of two members into
+// one, and later passes could not tell which variable it accesses.
+static void separate(Function &program)
 {
 	LLVMContext &context = program.getContext();
 	auto *type = FunctionType::get(Type::getVoidTy(context), { Type::getInt32Ty(context) }, false);
@@ -164,7 +164,7 @@ PreservedAnalyses lambda::SharePass::run(Module &module, ModuleAnalysisManager &
 {
 	for (Function &function : module)
 		if (isProgram(function))
-			part(function);
+			separate(function);
 	Sharing().run(module, share);
 	return PreservedAnalyses::none();
 }

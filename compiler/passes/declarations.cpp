@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An object tells its loader more than what a program does: by the sections that things are in, by functions that run before or
-// behind it, by assembly that no pass sees. A lambda that declares such things is refused at their lines.
+// An object file tells its loader more than its instructions: by sections, by functions that run before or after the program, by assembly
+// that no pass sees. A lambda that declares such things is refused at their lines.
 #include "diagnose.h"
 #include "passes.h"
 #include "remarks.h"
@@ -29,7 +29,7 @@ std::string whyNot(const GlobalVariable &global)
 	if (global.isDeclaration() && (section == ".kconfig" || section == ".ksyms"))
 		return (name + " is not the lambda's, but the kernel's: leave it out").str();
 	if (section == ".maps")
-		return (name + " is no map: leave " + section + " out, or declare it with __uint and __type").str();
+		return (name + " is not a map: leave " + section + " out, or declare it with __uint and __type").str();
 	if (section == ".data.fuel" || section == ".bss..fuel" ||
 	    none_of(ArrayRef<StringRef>{ ".data", ".bss", ".rodata" },
 		    [=](StringRef prefix) { return section == prefix || section.starts_with((prefix + ".").str()); }))
@@ -39,7 +39,7 @@ std::string whyNot(const GlobalVariable &global)
 	return "";
 }
 
-void checkObject(Module &module, GlobalVariable &global)
+void checkVariable(Module &module, GlobalVariable &global)
 {
 	std::string why = whyNot(global);
 	SmallVector<DIGlobalVariableExpression *, 1> lines;
@@ -49,7 +49,7 @@ void checkObject(Module &module, GlobalVariable &global)
 		return;
 	DIGlobalVariable *at = lines[0]->getVariable();
 	StringRef file = at->getFilename();
-	if (!file.contains("/sdk/") && file != "/unit.c") // where the SDK's are in members of a fused program
+	if (!file.contains("/sdk/") && file != "/unit.c") // where the SDK's variables are in members of a fused program
 		lambda::refuse(module, at->getFile(), at->getLine(), why);
 }
 
@@ -59,7 +59,7 @@ void refuseFunction(Function &function, const Twine &message)
 		lambda::refuse(*function.getParent(), at->getFile(), at->getLine(), message);
 }
 
-// Refuses the functions in llvm.global_ctors or llvm.global_dtors, and forgets them.
+// Refuses the functions in llvm.global_ctors or llvm.global_dtors, and removes the list.
 void checkStarters(Module &module, StringRef list, StringRef what)
 {
 	GlobalVariable *global = module.getNamedGlobal(list);
@@ -79,13 +79,13 @@ struct Declarations : PassInfoMixin<Declarations> {
 	PreservedAnalyses run(Module &module, ModuleAnalysisManager &)
 	{
 		for (GlobalVariable &global : module.globals())
-			checkObject(module, global);
+			checkVariable(module, global);
 		for (Function &function : module)
 			if (function.hasFnAttribute(Attribute::Naked))
 				refuseFunction(function, "a naked function: leave the attribute out");
 		checkStarters(module, "llvm.global_ctors", "constructor");
 		checkStarters(module, "llvm.global_dtors", "destructor");
-		// No line is known of these. compiler/declarations.go finds it.
+		// The line of these is not known here. compiler/declarations.go finds it.
 		if (lambda::hasFileAssembly(module))
 			module.getContext().emitError("assembly outside of functions");
 		if (!module.alias_empty() || !module.ifunc_empty())

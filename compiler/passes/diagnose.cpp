@@ -31,7 +31,7 @@ void lambda::refuse(Instruction &at, const Twine &message)
 void lambda::refuse(Module &module, DIFile *file, unsigned line, const Twine &message)
 {
 	LLVMContext &context = module.getContext();
-	// LLVM has places of functions and of what is in them only.
+	// LLVM's locations need a function as their scope.
 	auto *place = DISubprogram::getDistinct(context, file, "", "", file, line, nullptr, line, nullptr, 0, 0,
 						DINode::FlagZero, DISubprogram::SPFlagDefinition, nullptr);
 

@@ -9,19 +9,19 @@
 namespace lambda
 {
 
-// Reports an error at the author's line from which an instruction comes. clang goes on, and fails at the end.
+// Reports an error at the author's line that an instruction comes from. clang goes on, and fails at the end.
 void refuse(llvm::Instruction &, const llvm::Twine &message);
 
-// Reports an error at the line where a function or an object is declared.
+// Reports an error at the line where a function or a variable is declared.
 void refuse(llvm::Module &, llvm::DIFile *, unsigned line, const llvm::Twine &);
 
 // The author's line that a line of the SDK was inlined into, else the line itself.
 llvm::DILocation *authorsPlace(llvm::DILocation *);
 
-// Whether an instruction comes from a line of the author's.
+// Whether an instruction comes from one of the author's lines.
 bool isAuthors(const llvm::Instruction &);
 
-// Whether code is the SDK's own for the NIC, which is written for the verifier.
+// Whether code is the SDK's own code for the NIC, which is written for the verifier.
 bool isOfSdk(const llvm::DebugLoc &);
 
 } // namespace lambda

@@ -9,9 +9,9 @@
 namespace lambda
 {
 
-// Ends the request with the error "lambda fault", from any depth of calls: the lambda's own fault, LN_FAULT_OWN, by a call of
-// __lambda_fault(), which sdk/stdlib.h's abort() is as well, others by one of a name of their own. It becomes a return when all is
-// inlined into the program. The block needs no other end.
+// Ends the request with the error "lambda fault", from any depth of calls. The lambda's own fault, LN_FAULT_OWN, is a call of
+// __lambda_fault(), as is abort() of sdk/stdlib.h; each other fault calls a function of its own name. The call becomes a return once all is
+// inlined into the program. It ends its block.
 void createFault(llvm::IRBuilder<> &, unsigned fault);
 
 } // namespace lambda

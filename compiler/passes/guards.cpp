@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "memory.h"
-#include "parts.h"
+#include "percpu.h"
 #include "remarks.h"
 #include "verdicts.h"
 
@@ -28,7 +28,7 @@ BasicBlock *lambda::makeFault(Function &function, unsigned fault)
 	return block;
 }
 
-// NULL that malloc() gave is no address either: where the heap had too little, that is why.
+// If malloc() failed in this request, an access out of bounds is reported as a lack of memory: its NULL is the likely reason.
 BasicBlock *Guards::makeOutside()
 {
 	auto *block = BasicBlock::Create(function.getContext(), "outside", &function);
@@ -36,10 +36,10 @@ BasicBlock *Guards::makeOutside()
 	Type *type = function.getReturnType();
 	Value *verdict = ConstantInt::get(type, LN_VERDICT_OF(LN_FAULT_BOUNDS));
 
-	for (GlobalVariable *object : layout.requestObjects()) {
-		if (!object->getName().starts_with("lambda_heap"))
+	for (GlobalVariable *variable : layout.requestVariables()) {
+		if (!variable->getName().starts_with("lambda_heap"))
 			continue;
-		Value *number = at.CreateAdd(numbers.part(), at.getInt64(layout.at(object)));
+		Value *number = at.CreateAdd(numbers.ownCopy(), at.getInt64(layout.at(variable)));
 		Value *used = at.CreateLoad(at.getInt64Ty(), at.CreatePtrAdd(layout.memory(), number));
 		Value *refused = at.CreateTrunc(used, at.getInt1Ty()); // LAMBDA_HEAP_REFUSED of sdk/lambda_heap.h
 		verdict = at.CreateSelect(refused, ConstantInt::get(type, LN_VERDICT_OF(LN_FAULT_MEMORY)), verdict);
@@ -55,24 +55,24 @@ Guards::Guards(Function &function, Layout &layout, Numbers &numbers, DominatorTr
 
 uint64_t Guards::room(Place place) const
 {
-	if (place.object)
-		return sizeOf(place.object, function.getParent()->getDataLayout());
+	if (place.variable)
+		return sizeOf(place.variable, function.getParent()->getDataLayout());
 	return layout.size();
 }
 
 Value *Guards::limit(IRBuilder<> &at, Place place, uint64_t less) const
 {
-	return byParts(at, int64_t(room(place) - layout.partSize() * !place.object - less),
-		       place.object ? 0 : layout.partSize());
+	return byCopies(at, int64_t(room(place) - layout.copySize() * !place.variable - less),
+			place.variable ? 0 : layout.copySize());
 }
 
-// Whether the address stands as it is: a global's, by an offset that the verifier sees to be within.
+// Whether an access needs no guard: the verifier sees that it is within its variable.
 bool Guards::proven(const Access &access)
 {
 	const Number &number = access.number;
 	uint64_t size = room(access.place);
 
-	if (!access.place.object || access.size > size)
+	if (!access.place.variable || access.size > size)
 		return false;
 	if (!number.root)
 		return number.offset >= 0 && uint64_t(number.offset) <= size - access.size;
@@ -91,7 +91,7 @@ Guards::Guard *Guards::find(const Access &access)
 			continue;
 		if (guard->lo <= lo && hi <= guard->hi && tree.dominates(guard->block, block))
 			return guard.get();
-		// All of a block runs or none: a guard at its first access may speak for the later ones.
+		// A basic block runs as a whole: a guard at its first access can also cover the later ones.
 		int64_t from = std::min(lo, guard->lo), to = std::max(hi, guard->hi);
 		if (guard->block == block && uint64_t(to - from) <= room(access.place)) {
 			guard->lo = from;
@@ -122,7 +122,7 @@ void Guards::faultIf(Value *wrong, Instruction *before)
 					MDBuilder(function.getContext()).createUnlikelyBranchWeights());
 }
 
-// The verifier takes an atomic operation only at a multiple of its size, which is to be seen. Elsewhere it is a fault.
+// The verifier accepts an atomic operation only at a multiple of its size that it can see. Any other address is a fault.
 Value *Guards::aligned(const Access &access, Value *number, int64_t distance)
 {
 	IRBuilder<> at(access.inst);
@@ -133,7 +133,7 @@ Value *Guards::aligned(const Access &access, Value *number, int64_t distance)
 	return at.CreateAnd(makeOpaque(at, sum), at.getInt64(-int64_t(access.size)));
 }
 
-// Gives an instruction its address: that of the object, plus a number, plus a constant.
+// Gives an instruction its address: the variable's, plus a number, plus a constant.
 void Guards::place(const Access &access, Value *number, int64_t distance)
 {
 	if (number && (isa<AtomicRMWInst>(access.inst) || isa<AtomicCmpXchgInst>(access.inst))) {
@@ -141,21 +141,21 @@ void Guards::place(const Access &access, Value *number, int64_t distance)
 		distance = 0;
 	}
 	IRBuilder<> at(access.inst);
-	Value *object = access.place.object, *address = object;
+	Value *variable = access.place.variable, *address = variable;
 
-	if (!object || layout.has(object))
+	if (!variable || layout.has(variable))
 		address = layout.memory();
-	// Constants come last: they go into the instruction, and what is before them is the same for many.
-	if (object && layout.isOwn(object)) {
-		address = at.CreatePtrAdd(address, numbers.part());
-		distance += layout.at(object);
+	// Constants come last: they go into the instruction, and many accesses share the sum before them.
+	if (variable && layout.isOwn(variable)) {
+		address = at.CreatePtrAdd(address, numbers.ownCopy());
+		distance += layout.at(variable);
 	}
 	if (number)
 		address = at.CreatePtrAdd(address, number);
 	if (distance)
 		address = at.CreatePtrAdd(address, at.getInt64(distance));
 	access.inst->setOperand(access.operand, address);
-	// Every machine that runs BPF programs of this size loads words from anywhere; BPF's code generator does not know.
+	// All machines that run such BPF programs can load words from unaligned addresses, which BPF's code generator does not know.
 	Align natural(PowerOf2Ceil(std::min<uint64_t>(access.size, 8)));
 	if (auto *load = dyn_cast<LoadInst>(access.inst))
 		load->setAlignment(std::max(load->getAlign(), natural));
@@ -172,16 +172,16 @@ std::string Guards::whyOf(const Guard &guard) const
 	std::string accesses =
 		std::to_string(guard.accesses.size()) + (guard.accesses.size() == 1 ? " access" : " accesses");
 
-	if (!guard.place.object)
+	if (!guard.place.variable)
 		return accesses + " through a pointer that was stored";
-	StringRef name = guard.place.object->getName();
+	StringRef name = guard.place.variable->getName();
 	return accesses + " of " + (name.empty() ? "a local" : name.str()) + " at an index that may be too large";
 }
 
 void Guards::emit(Guard &guard)
 {
 	Instruction *first = guard.accesses.front().inst;
-	uint64_t low = guard.place.object ? 0 : GuardBytes; // NULL and what follows it
+	uint64_t low = guard.place.variable ? 0 : GuardBytes; // NULL and what follows it
 	uint64_t size = room(guard.place) - low, span = guard.hi - guard.lo;
 	IRBuilder<> at(first);
 	Value *from = guard.root ? guard.root : at.getInt64(0);
@@ -197,7 +197,7 @@ void Guards::emit(Guard &guard)
 		place(access, number, access.number.offset - guard.lo + int64_t(low));
 }
 
-// Whether an address is that of a global or a constant step from it, which may stay as it is.
+// Whether an address is that of a global, or at a constant distance from it, and may stay as it is.
 static bool isPlain(const Value *address)
 {
 	while (auto *gep = dyn_cast<GEPOperator>(address))
@@ -209,7 +209,7 @@ void Guards::emit()
 {
 	for (const Access &access : direct) {
 		Remark(*function.getParent(), "check").with("state", "proven").at(access.inst->getDebugLoc());
-		bool stays = !layout.has(access.place.object) && isPlain(access.inst->getOperand(access.operand));
+		bool stays = !layout.has(access.place.variable) && isPlain(access.inst->getOperand(access.operand));
 		if (!stays)
 			place(access, access.number.root, access.number.offset);
 	}

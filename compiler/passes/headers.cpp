@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Headers: which lines of a match stage's parser and deparser have instructions left, once LLVM has left out what nobody needs. The
-// compiler made those lines (compiler/match), and knows which fields each of them reads or writes.
+// Headers: reports the lines of a match stage's parser and deparser that still have instructions once LLVM has removed dead code. The
+// compiler generated these lines (compiler/match), and knows which fields each of them reads or writes.
 #include "passes.h"
 #include "remarks.h"
 
@@ -20,7 +20,7 @@ struct Headers : PassInfoMixin<Headers> {
 
 } // namespace
 
-// The line of a function that an instruction comes from, through all that was inlined into it; 0 if it is of another.
+// The line of a function that an instruction comes from, also by inlining; 0 if it comes from another function.
 static unsigned lineIn(StringRef function, const Instruction &inst)
 {
 	for (const DILocation *at = inst.getDebugLoc(); at; at = at->getInlinedAt())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hints: what an author says of how an object is used (sdk/lambda_hints.h). What is read mostly gets a section, and so a map, of its own:
-// a CPU that writes a counter takes the line that it is in from all others, with what else lies there.
+// Hints: what an author says of how an object is used (sdk/lambda_hints.h). Read-mostly objects get a section, and so a map, of their own:
+// a CPU that writes a counter takes its cache line from all other CPUs, with everything else in that line.
 #include "passes.h"
 #include "provenance.h"
 #include "remarks.h"
@@ -28,7 +28,7 @@ static StringRef hintOf(const GlobalVariable &global)
 namespace
 {
 
-// Says what hints there are, while all objects are still there.
+// Reports the hints while all objects are still there.
 struct SayHints : PassInfoMixin<SayHints> {
 	PreservedAnalyses run(Module &module, ModuleAnalysisManager &)
 	{
@@ -39,7 +39,7 @@ struct SayHints : PassInfoMixin<SayHints> {
 	}
 };
 
-// Heeds those of objects that are not in linear memory by now.
+// Heeds the hints of objects that are not in linear memory.
 struct HeedHints : PassInfoMixin<HeedHints> {
 	PreservedAnalyses run(Module &, ModuleAnalysisManager &);
 };

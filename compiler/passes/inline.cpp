@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inline: in ordinary C, everything that loops or touches memory becomes part of the program that the kernel calls, so that all
-// its pointers are seen at once. What is written for the verifier already is found here, and left as it is.
+// Inline: in ordinary C, everything that loops or touches memory is inlined into the program that the kernel calls, so that all pointers
+// are seen at once. Code that is already written for the verifier is recognized here, and left as it is.
 #include "diagnose.h"
 #include "loops.h"
 #include "memory.h"
@@ -71,7 +71,7 @@ class MergePass : public PassInfoMixin<MergePass>
 	PreservedAnalyses run(Module &, ModuleAnalysisManager &);
 };
 
-// Looks for what the verifier does not take as it is.
+// Looks for what the verifier would not accept as it is.
 class Survey
 {
       public:
@@ -91,7 +91,7 @@ class Survey
 
 } // namespace
 
-// Whether a global is accessed at a place that the verifier sees to be within it.
+// Whether the verifier sees that an access is within its global.
 bool Survey::isProven(Value *address, uint64_t size, Instruction &at, VerifiedRanges &ranges)
 {
 	const DataLayout &data = at.getModule()->getDataLayout();
@@ -117,14 +117,14 @@ bool Survey::isProven(Value *address, uint64_t size, Instruction &at, VerifiedRa
 	return size <= room && range.getUnsignedMax().ule(room - size);
 }
 
-// Whether an alloca is an object of the program's stack to the verifier as well.
-static bool isStackObject(const Value *pointer)
+// Whether the verifier can also treat an alloca as a variable on the program's stack.
+static bool isStackVariable(const Value *pointer)
 {
 	for (const User *user : pointer->users()) {
 		auto *gep = dyn_cast<GetElementPtrInst>(user);
 		auto *call = dyn_cast<CallBase>(user);
 		auto *store = dyn_cast<StoreInst>(user);
-		if (gep && gep->hasAllConstantIndices() && isStackObject(gep))
+		if (gep && gep->hasAllConstantIndices() && isStackVariable(gep))
 			continue;
 		if (call && (isHelper(*call) || isa<IntrinsicInst>(call)))
 			continue;
@@ -140,7 +140,7 @@ bool Survey::isOrdinary(Instruction &inst, VerifiedRanges &ranges)
 	auto *call = dyn_cast<CallBase>(&inst);
 	auto *pointer = const_cast<Value *>(getLoadStorePointerOperand(&inst));
 
-	if (inst.getType()->isFloatingPointTy() || (isa<AllocaInst>(inst) && !isStackObject(&inst)))
+	if (inst.getType()->isFloatingPointTy() || (isa<AllocaInst>(inst) && !isStackVariable(&inst)))
 		return true;
 	if (copy && !isa<ConstantInt>(copy->getLength()))
 		return true;
@@ -154,7 +154,7 @@ bool Survey::isOrdinary(Instruction &inst, VerifiedRanges &ranges)
 		return false;
 	Place place = provenance.of(pointer);
 	uint64_t size = inst.getModule()->getDataLayout().getTypeStoreSize(getLoadStoreType(&inst));
-	if (place.kind == Place::Object && isa<GlobalVariable>(place.object))
+	if (place.kind == Place::Variable && isa<GlobalVariable>(place.variable))
 		return !isProven(pointer, size, inst, ranges);
 	return place.kind == Place::Linear || place.kind == Place::Null;
 }
@@ -209,8 +209,8 @@ static bool computesWithNumbers(const Instruction &inst)
 	       none_of(call ? call->args() : inst.operands(), [](const Use &use) { return namesAddress(use); });
 }
 
-// Whether a function may stay one: the verifier proves it once, for all arguments, where nothing loops. All its values are numbers,
-// because what an address becomes (Provenance) is decided within one function.
+// Whether a function may stay a function: without loops, the verifier proves it once for all arguments. All its values are numbers,
+// because Provenance decides within one function what an address becomes.
 static bool isLeaf(Function &function, FunctionAnalysisManager &analyses)
 {
 	return isCallable(function) && analyses.getResult<LoopAnalysis>(function).empty() &&
@@ -219,7 +219,7 @@ static bool isLeaf(Function &function, FunctionAnalysisManager &analyses)
 	       all_of(instructions(function), computesWithNumbers);
 }
 
-// LLVM's own passes, once more: what was inlined meets what surrounds it.
+// Runs LLVM's own passes again, now that inlined code meets its surroundings.
 static void simplify(Module &module, ModuleAnalysisManager &manager)
 {
 	ModulePassManager passes;
@@ -272,8 +272,8 @@ PreservedAnalyses MergePass::run(Module &module, ModuleAnalysisManager &manager)
 	Provenance provenance(module);
 	for (Function &function : module)
 		if (isProgram(function) &&
-		    !isWalkableOnAllWays(function, analyses.getResult<LoopAnalysis>(function),
-					 analyses.getResult<ScalarEvolutionAnalysis>(function), provenance))
+		    !isWalkableOnAllPaths(function, analyses.getResult<LoopAnalysis>(function),
+					  analyses.getResult<ScalarEvolutionAnalysis>(function), provenance))
 			setMetered(module);
 	return PreservedAnalyses::none();
 }

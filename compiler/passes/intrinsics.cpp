@@ -9,7 +9,7 @@
 using namespace llvm;
 using namespace lambda;
 
-// What BPF's code generator makes of a short one is as good as any.
+// BPF's code generator does as well with short ones.
 static const uint64_t shortMax = 64;
 
 // for (i = from; i != to; i += step) body(i), before an instruction.
@@ -49,7 +49,7 @@ static void expandForward(Value *to, Value *from, Value *fill, Value *length, In
 	makeLoop(words, length, at.getInt64(1), before, move(at.getInt8Ty()));
 }
 
-// From the end, so that what overlaps is read before it is written.
+// From the end, so that overlapping bytes are read before they are written.
 static void expandBackward(Value *to, Value *from, Value *length, Instruction *before)
 {
 	IRBuilder<> at(before);

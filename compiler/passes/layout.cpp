@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "layout.h"
 #include "diagnose.h"
-#include "parts.h"
+#include "percpu.h"
 
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/InstIterator.h"
@@ -11,28 +11,28 @@
 using namespace llvm;
 using namespace lambda;
 
-// A global of the SDK's that belongs to one request, as the heap does (sdk/stdlib.h).
+// A global of the SDK that belongs to one request, such as the heap (sdk/stdlib.h).
 static bool isOfRequest(const GlobalVariable &global)
 {
 	return global.getSection() == ".bss..request";
 }
 
-uint64_t lambda::sizeOf(const Value *object, const DataLayout &layout)
+uint64_t lambda::sizeOf(const Value *variable, const DataLayout &layout)
 {
-	if (auto *local = dyn_cast<AllocaInst>(object))
+	if (auto *local = dyn_cast<AllocaInst>(variable))
 		return local->getAllocationSize(layout).value_or(TypeSize::getFixed(0));
-	return layout.getTypeAllocSize(cast<GlobalVariable>(object)->getValueType());
+	return layout.getTypeAllocSize(cast<GlobalVariable>(variable)->getValueType());
 }
 
-// The kernel gives a program 512 bytes of stack, which spilled registers share.
-static const uint64_t stackObjectMax = 16;
+// The kernel gives a program 512 bytes of stack, which variables share with spilled registers.
+static const uint64_t stackVariableMax = 16;
 
 bool lambda::staysOnStack(const AllocaInst &local)
 {
 	SmallVector<const Value *, 8> pointers{ &local };
 	const DataLayout &layout = local.getModule()->getDataLayout();
 
-	if (sizeOf(&local, layout) > stackObjectMax)
+	if (sizeOf(&local, layout) > stackVariableMax)
 		return false;
 	while (!pointers.empty()) {
 		const Value *pointer = pointers.pop_back_val();
@@ -50,21 +50,21 @@ bool lambda::staysOnStack(const AllocaInst &local)
 	return true;
 }
 
-// An object's number is aligned as the author asked: a program may compute with the low bits of an address.
-static Align alignmentOf(const Value *object)
+// Offsets are aligned as the author asked: a program may compute with the low bits of an address.
+static Align alignmentOf(const Value *variable)
 {
-	auto *local = dyn_cast<AllocaInst>(object);
+	auto *local = dyn_cast<AllocaInst>(variable);
 
-	return std::max(Align(8), local ? local->getAlign() : cast<GlobalVariable>(object)->getAlign().valueOrOne());
+	return std::max(Align(8), local ? local->getAlign() : cast<GlobalVariable>(variable)->getAlign().valueOrOne());
 }
 
-uint64_t Layout::place(MapVector<Value *, uint64_t> &where, Value *object, uint64_t at)
+uint64_t Layout::place(MapVector<Value *, uint64_t> &where, Value *variable, uint64_t at)
 {
-	Align alignment = alignmentOf(object);
+	Align alignment = alignmentOf(variable);
 	strictest = std::max(strictest, alignment);
 	at = alignTo(at, alignment);
-	where[object] = at;
-	return at + sizeOf(object, module.getDataLayout());
+	where[variable] = at;
+	return at + sizeOf(variable, module.getDataLayout());
 }
 
 Layout::Layout(Module &module, const Provenance &provenance) : module(module)
@@ -74,7 +74,7 @@ Layout::Layout(Module &module, const Provenance &provenance) : module(module)
 			stride = place(own, &global, stride);
 			ofRequest.push_back(&global);
 		} else if (provenance.escaped().count(&global)) {
-			partsAt = place(shared, &global, partsAt);
+			copiesAt = place(shared, &global, copiesAt);
 		}
 	}
 	for (Function &function : module) {
@@ -86,15 +86,15 @@ Layout::Layout(Module &module, const Provenance &provenance) : module(module)
 				forged |= provenance.of(const_cast<Value *>(pointer)).kind == Place::Linear;
 		}
 	}
-	partsAt = alignTo(partsAt, strictest);
+	copiesAt = alignTo(copiesAt, strictest);
 	stride = alignTo(stride, strictest);
 }
 
-// What the loader hands from revision to revision, or what the SDK addresses, has a map of its own.
+// A variable that the loader hands from revision to revision, or that the SDK addresses, has a map of its own.
 void Layout::report(const Provenance &provenance) const
 {
-	for (auto &[object, by] : provenance.escaped()) {
-		auto *global = dyn_cast<GlobalVariable>(object);
+	for (auto &[variable, by] : provenance.escaped()) {
+		auto *global = dyn_cast<GlobalVariable>(variable);
 		if (!global || !global->hasSection() || isOfRequest(*global) || !by)
 			continue;
 		refuse(*by, "the address of \"" + global->getName() +
@@ -103,13 +103,13 @@ void Layout::report(const Provenance &provenance) const
 	}
 }
 
-// By lists of globals: the locals among what is each CPU's own may be gone by now.
+// Goes by lists of globals only: the locals in `own` may be gone by now.
 void Layout::removeMoved()
 {
 	SmallVector<GlobalVariable *, 16> moved(ofRequest.begin(), ofRequest.end());
 
-	for (auto &[object, at] : shared)
-		moved.push_back(cast<GlobalVariable>(object));
+	for (auto &[variable, at] : shared)
+		moved.push_back(cast<GlobalVariable>(variable));
 	for (GlobalVariable *global : moved) {
 		global->removeDeadConstantUsers();
 		if (global->use_empty())
@@ -117,7 +117,7 @@ void Layout::removeMoved()
 	}
 }
 
-// An address in an initializer becomes the number that it is in linear memory.
+// An address in an initializer becomes its offset in linear memory.
 Constant *Layout::rewrite(Constant *constant)
 {
 	auto *number = Type::getInt64Ty(module.getContext());
@@ -159,8 +159,8 @@ GlobalVariable *Layout::memory()
 
 	if (map)
 		return map;
-	for (auto &[object, at] : shared) {
-		auto *global = cast<GlobalVariable>(object);
+	for (auto &[variable, at] : shared) {
+		auto *global = cast<GlobalVariable>(variable);
 		Constant *initializer = rewrite(global->getInitializer());
 		content.push_back(zeros(at - end));
 		content.push_back(initializer);
@@ -172,9 +172,9 @@ GlobalVariable *Layout::memory()
 					: zeros(size() + SpareBytes);
 	map = new GlobalVariable(module, initializer->getType(), false, GlobalValue::InternalLinkage, initializer,
 				 "lambda_memory");
-	// Zeros take no room in an object in a section that begins with .bss; the loader finds both as .data.memory.
+	// Zeros take no room in an object file if the section's name begins with .bss; the loader finds both as .data.memory.
 	map->setSection(initialized ? ".data.memory" : ".bss..memory");
 	map->setAlignment(Align(64));
-	growByParts(*map, stride);
+	growByCopies(*map, stride);
 	return map;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What most of the passes include of LLVM, which is compiled once for all (the Makefile).
+// The precompiled header (see the Makefile): what most passes include of LLVM.
 #include "llvm/Analysis/ScalarEvolution.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"

@@ -15,16 +15,16 @@
 using namespace llvm;
 using namespace lambda;
 
-// The verifier gives up after a million instructions (BPF_COMPLEXITY_LIMIT_INSNS in include/linux/bpf.h). Ways that part and join
-// within an iteration may be walked each on its own from there on, so a loop that has some has to be short.
+// The verifier gives up after a million instructions (BPF_COMPLEXITY_LIMIT_INSNS in include/linux/bpf.h). It may walk paths that fork and
+// join within an iteration separately from then on, so a loop with such paths has to be short.
 static const uint64_t walkMax = 40000;
 static const uint64_t branchyTripMax = 16;
 
-// Ways that part before a loop may be walked through it each on its own, too. In instructions that are walked in loops, times the
-// program's branches: random programs (test/randomc) of which the verifier did not find the end had 78,000 and more.
-static const uint64_t waysMax = 1 << 16;
+// The verifier may also walk a loop once for each path that forks before it. The unit is instructions walked in loops, times the
+// program's branches. Random programs (test/randomc) whose end the verifier did not find had 78,000 and more.
+static const uint64_t pathsMax = 1 << 16;
 
-// Whether a loop holds a branch that stays in it.
+// Whether a loop contains a branch with several targets in it.
 static bool isBranchy(const Loop &loop)
 {
 	for (BasicBlock *block : loop.blocks()) {
@@ -37,7 +37,7 @@ static bool isBranchy(const Loop &loop)
 	return false;
 }
 
-// How many instructions the verifier walks in a loop at most, 0 where nobody knows.
+// How many instructions the verifier walks in a loop at most, 0 if unknown.
 static uint64_t walkOf(Loop &loop, LoopInfo &loops, ScalarEvolution &evolution)
 {
 	uint64_t trips = evolution.getSmallConstantMaxTripCount(&loop), body = 0;
@@ -56,8 +56,7 @@ static uint64_t walkOf(Loop &loop, LoopInfo &loops, ScalarEvolution &evolution)
 	return std::max<uint64_t>(1, trips * body);
 }
 
-// Whether all that a loop touches is the packet, and objects at proven places. It is written for the verifier, which has to find
-// its end.
+// Whether a loop touches only the packet and constants. Such a loop is written for the verifier, which has to find its end.
 static bool isPayloadLoop(const Loop &loop, const Provenance &provenance)
 {
 	bool touchesPacket = false;
@@ -68,9 +67,9 @@ static bool isPayloadLoop(const Loop &loop, const Provenance &provenance)
 			if (!pointer)
 				continue;
 			Place place = provenance.of(pointer);
-			auto *global = dyn_cast_or_null<GlobalVariable>(place.object);
+			auto *global = dyn_cast_or_null<GlobalVariable>(place.variable);
 			if (place.kind == Place::Linear ||
-			    (place.kind == Place::Object && !(global && global->isConstant())))
+			    (place.kind == Place::Variable && !(global && global->isConstant())))
 				return false;
 			touchesPacket |= place.kind == Place::Native;
 		}
@@ -78,7 +77,7 @@ static bool isPayloadLoop(const Loop &loop, const Provenance &provenance)
 	return touchesPacket;
 }
 
-// Whether a condition, or a part of it, depends on how often a loop was run.
+// Whether a condition, or an operand of it, depends on a loop's iteration count.
 static bool dependsOnCount(Value *condition, const Loop &loop, ScalarEvolution &evolution, unsigned depth = 0)
 {
 	auto *inst = dyn_cast<Instruction>(condition);
@@ -94,7 +93,7 @@ static bool dependsOnCount(Value *condition, const Loop &loop, ScalarEvolution &
 	});
 }
 
-// Whether something within a loop counts its iterations, for the verifier to see.
+// Whether the verifier can see that the loop counts its iterations.
 static bool isCounted(const Loop &loop, ScalarEvolution &evolution)
 {
 	SmallVector<BasicBlock *, 8> exiting;
@@ -106,7 +105,7 @@ static bool isCounted(const Loop &loop, ScalarEvolution &evolution)
 	});
 }
 
-// What the verifier walks in all loops that are not written for it; nothing where nobody knows.
+// What the verifier walks in all loops that are not written for it; nothing if unknown.
 static std::optional<uint64_t> walkOf(LoopInfo &loops, ScalarEvolution &evolution, const Provenance &provenance)
 {
 	uint64_t total = 0;
@@ -128,19 +127,19 @@ bool lambda::isWalkable(LoopInfo &loops, ScalarEvolution &evolution, const Prove
 	return walkOf(loops, evolution, provenance).value_or(UINT64_MAX) <= walkMax;
 }
 
-bool lambda::isWalkableOnAllWays(Function &function, LoopInfo &loops, ScalarEvolution &evolution,
-				 const Provenance &provenance)
+bool lambda::isWalkableOnAllPaths(Function &function, LoopInfo &loops, ScalarEvolution &evolution,
+				  const Provenance &provenance)
 {
 	uint64_t walk = walkOf(loops, evolution, provenance).value_or(UINT64_MAX), branches = 0;
 
 	for (BasicBlock &block : function)
-		if (unsigned ways = succ_size(&block))
-			branches += ways - 1;
-	return walk <= walkMax && walk * (1 + branches) <= waysMax;
+		if (unsigned targets = succ_size(&block))
+			branches += targets - 1;
+	return walk <= walkMax && walk * (1 + branches) <= pathsMax;
 }
 
-// How often a loop's body is worth to be repeated. A charge costs about ten instructions of the machine. Where the number of
-// iterations is not a multiple, a second loop for the rest would cost more registers than there are.
+// How often to unroll a loop. A charge costs about ten machine instructions. If the number of iterations is not a multiple, a second
+// loop for the rest would cost more registers than there are.
 static unsigned repeatsOf(Loop &loop, ScalarEvolution &evolution)
 {
 	unsigned trips = evolution.getSmallConstantTripCount(&loop);

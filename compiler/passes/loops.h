@@ -11,17 +11,16 @@
 namespace lambda
 {
 
-// Whether the verifier can walk through all iterations of a function's loops, at a small part of the instructions that it may
-// look at in all.
+// Whether the verifier can walk all iterations of a function's loops with a small share of the instructions that it may walk in all.
 bool isWalkable(llvm::LoopInfo &, llvm::ScalarEvolution &, const Provenance &);
 
-// Whether it can do so on each way that leads to them.
-bool isWalkableOnAllWays(llvm::Function &, llvm::LoopInfo &, llvm::ScalarEvolution &, const Provenance &);
+// Whether it can do so on each path that leads to them.
+bool isWalkableOnAllPaths(llvm::Function &, llvm::LoopInfo &, llvm::ScalarEvolution &, const Provenance &);
 
 // Unrolls short loops of a metered function, so that several iterations share a charge and their accesses a guard.
 void unrollShort(llvm::Function &, llvm::FunctionAnalysisManager &);
 
-// Gives loops with several ways in a single one: only of those it is known where they begin, and so where they are to be charged.
+// Gives loops with several entries a single header, where they are charged.
 bool makeReducible(llvm::Function &, llvm::FunctionAnalysisManager &);
 
 } // namespace lambda

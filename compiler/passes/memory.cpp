@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory: every access is proven in bounds or guarded, and pointers that are kept become offsets in linear memory. The
-// verifier then sees a constant base and an offset that was compared just before, whatever the author's pointers do.
+// Memory: every access is proven in bounds or guarded, and stored pointers become offsets in linear memory. The verifier then sees a
+// constant base and an offset that was compared just before, whatever the author's pointers do.
 #include "memory.h"
 #include "remarks.h"
 #include "diagnose.h"
@@ -25,7 +25,7 @@ SmallVector<Access, 2> lambda::accessesOf(Instruction &inst, const Provenance &p
 	SmallVector<Access, 2> list;
 	auto add = [&](unsigned operand, uint64_t size) {
 		Place place = provenance.of(inst.getOperand(operand));
-		auto *local = dyn_cast_or_null<AllocaInst>(place.object);
+		auto *local = dyn_cast_or_null<AllocaInst>(place.variable);
 		if (place.isNumber() && !(local && staysOnStack(*local)))
 			list.push_back({ &inst, operand, size, place, {} });
 	};
@@ -47,7 +47,7 @@ SmallVector<Access, 2> lambda::accessesOf(Instruction &inst, const Provenance &p
 	return list;
 }
 
-// Where loops are not metered, the verifier walks through them, and knows their counters.
+// The verifier walks loops that are not metered, and so knows their counters.
 static ScalarEvolution *evolution(Function &function, FunctionAnalysisManager &analyses)
 {
 	if (isMetered(*function.getParent()))
@@ -125,7 +125,7 @@ void Rewriter::rewriteCompare(ICmpInst &compare)
 	dead.push_back(&compare);
 }
 
-// Calls of the kernel's helpers get addresses as they are, which the verifier judges.
+// Helpers get real addresses, which the verifier judges.
 void Rewriter::rewriteCall(CallBase &call)
 {
 	IRBuilder<> at(&call);
@@ -150,7 +150,7 @@ void Rewriter::rewriteCall(CallBase &call)
 		if (place.kind == Place::Linear && !isHelper(call) && !call.isInlineAsm())
 			refuse(call,
 			       "a function that is not part of the lambda's own program gets an address of its memory");
-		else if (place.kind == Place::Linear || (place.kind == Place::Object && layout.has(place.object)))
+		else if (place.kind == Place::Linear || (place.kind == Place::Variable && layout.has(place.variable)))
 			call.setArgOperand(i, addressOf(pointer, place, at));
 	}
 }
@@ -159,10 +159,10 @@ Value *Rewriter::addressOf(Value *pointer, Place place, IRBuilder<> &at)
 {
 	Value *number = numbers.value(pointer, place, at), *address = layout.memory();
 
-	if (!place.object || !layout.isOwn(place.object))
+	if (!place.variable || !layout.isOwn(place.variable))
 		return at.CreatePtrAdd(address, number);
-	address = at.CreatePtrAdd(at.CreatePtrAdd(address, numbers.part()), number);
-	return at.CreatePtrAdd(address, at.getInt64(layout.at(place.object)));
+	address = at.CreatePtrAdd(at.CreatePtrAdd(address, numbers.ownCopy()), number);
+	return at.CreatePtrAdd(address, at.getInt64(layout.at(place.variable)));
 }
 
 void Rewriter::rewrite(Instruction &inst)
@@ -184,8 +184,8 @@ void Rewriter::rewrite(Instruction &inst)
 	}
 }
 
-// void *__lambda_resolve(const void *p, uint32_t len, uint32_t max) gives the kernel's address of len bytes at p. Behind them is
-// spare room, so that to the verifier a number within the object is enough.
+// void *__lambda_resolve(const void *p, uint32_t len, uint32_t max) gives the real address of len bytes at p. Spare room behind them
+// makes any offset in the variable acceptable to the verifier.
 void Rewriter::emit(const Resolve &resolve)
 {
 	CallBase &call = *resolve.call;
@@ -195,8 +195,8 @@ void Rewriter::emit(const Resolve &resolve)
 	if (!max || max->getZExtValue() > SpareBytes)
 		return refuse(call,
 			      "the length that a helper is given has to be bounded by a constant of at most 2,048");
-	uint64_t low = resolve.place.object ? 0 : GuardBytes;
-	uint64_t spare = resolve.place.object ? max->getZExtValue() : 0;
+	uint64_t low = resolve.place.variable ? 0 : GuardBytes;
+	uint64_t spare = resolve.place.variable ? max->getZExtValue() : 0;
 	uint64_t room = guards.room(resolve.place);
 	Value *limit = room > low + spare ? guards.limit(at, resolve.place, low + spare) : at.getInt64(0);
 	Value *from = makeOpaque(at, at.CreateSub(resolve.number, at.getInt64(low)));
@@ -206,18 +206,18 @@ void Rewriter::emit(const Resolve &resolve)
 	Value *left = spare ? static_cast<Value *>(max) : at.CreateSub(limit, from);
 	guards.faultIf(at.CreateICmpUGT(len, at.CreateZExtOrTrunc(left, at.getInt64Ty())), &call);
 	at.SetInsertPoint(&call);
-	Value *address = at.CreatePtrAdd(resolve.place.object ? resolve.place.object : layout.memory(), from);
+	Value *address = at.CreatePtrAdd(resolve.place.variable ? resolve.place.variable : layout.memory(), from);
 	call.replaceAllUsesWith(low ? at.CreatePtrAdd(address, at.getInt64(low)) : address);
 	call.eraseFromParent();
 }
 
-// The heap and the like begin anew: their first word is zero.
+// Request variables such as the heap begin anew: their first word is zero.
 void Rewriter::beginRequest()
 {
-	for (GlobalVariable *object : layout.requestObjects()) {
-		Value *part = numbers.part();
-		IRBuilder<> at(cast<Instruction>(part)->getNextNode());
-		Value *number = at.CreateAdd(part, at.getInt64(layout.at(object)));
+	for (GlobalVariable *variable : layout.requestVariables()) {
+		Value *copy = numbers.ownCopy();
+		IRBuilder<> at(cast<Instruction>(copy)->getNextNode());
+		Value *number = at.CreateAdd(copy, at.getInt64(layout.at(variable)));
 		at.CreateStore(at.getInt64(0), at.CreatePtrAdd(layout.memory(), number));
 	}
 }
@@ -227,7 +227,7 @@ void Rewriter::run()
 	SmallVector<Instruction *, 64> all;
 	SmallVector<Access, 64> accesses;
 
-	// In the order of the dominator tree, so that a guard is known before what it dominates.
+	// In dominator-tree order, so that a guard is known before the accesses that it dominates.
 	for (auto *node : depth_first(tree.getRootNode()))
 		for (Instruction &inst : *node->getBlock())
 			all.push_back(&inst);
@@ -285,7 +285,7 @@ static void prepare(Function &function, FunctionAnalysisManager &analyses)
 	passes.run(function, analyses);
 }
 
-// Addresses within constant expressions become instructions of their own.
+// Addresses in constant expressions become instructions.
 static void nameAddresses(Module &module)
 {
 	SmallVector<Constant *, 16> globals;
@@ -310,7 +310,7 @@ PreservedAnalyses MemoryPass::run(Module &module, ModuleAnalysisManager &manager
 	provenance.report();
 	Layout layout(module, provenance);
 	layout.report(provenance);
-	remarkObjects(module, provenance, layout);
+	remarkVariables(module, provenance, layout);
 	for (Function &function : module) {
 		if (!isProgram(function))
 			continue;

@@ -13,42 +13,42 @@
 namespace lambda
 {
 
-// A pointer as a number: root + offset, from an object's start or in linear memory. No root is zero.
+// A pointer as a number: root + offset, from the beginning of a variable or of linear memory. A missing root counts as zero.
 struct Number {
 	llvm::Value *root = nullptr;
 	int64_t offset = 0;
 };
 
-// Gives each pointer of a function that is not the kernel's its number.
+// Gives each of a function's pointers its number, except pointers to the kernel's memory.
 class Numbers
 {
       public:
 	Numbers(llvm::Function &, const Provenance &, Layout &);
 
-	// The number of a pointer; NULL's depends on what it is compared or mixed with.
+	// The number of a pointer. The number of NULL depends on what it is compared or mixed with.
 	Number of(llvm::Value *pointer, Place as);
 	llvm::Value *value(llvm::Value *pointer, Place as, llvm::IRBuilder<> &);
 
-	// Where the running CPU's part of linear memory begins.
-	llvm::Value *part();
+	// Where the running CPU's copy in linear memory begins.
+	llvm::Value *ownCopy();
 
-	// Gives the phis that stand for pointers their operands, once all are known.
+	// Gives the phis of numbers their operands, once all are known.
 	void finish();
 
       private:
 	Number compute(llvm::Instruction &, Place);
 	Number ofGep(llvm::GetElementPtrInst &, Place);
-	Number ofObject(llvm::Value *object, Place);
+	Number ofVariable(llvm::Value *variable, Place);
 
 	llvm::Function &function;
 	const Provenance &provenance;
 	Layout &layout;
 	llvm::DenseMap<llvm::Value *, Number> known;
 	llvm::SmallVector<std::pair<llvm::PHINode *, llvm::PHINode *>, 16> pending;
-	llvm::Value *partOffset = nullptr;
+	llvm::Value *copyOffset = nullptr;
 };
 
-// One operand of an instruction that is the address of bytes which the instruction reads or writes.
+// An operand of an instruction that is the address of bytes that it reads or writes.
 struct Access {
 	llvm::Instruction *inst;
 	unsigned operand;
@@ -60,7 +60,7 @@ struct Access {
 // Lists the accesses of an instruction.
 llvm::SmallVector<Access, 2> accessesOf(llvm::Instruction &, const Provenance &);
 
-// Puts guards before accesses which are not provably within their object, and gives each the address that the kernel sees.
+// Puts guards before accesses that are not provably in bounds, and gives each access the address that the kernel sees.
 class Guards
 {
       public:
@@ -69,14 +69,14 @@ class Guards
 	void add(const Access &);
 	void emit();
 
-	// Ends the request before an instruction where a condition holds.
+	// Ends the request before an instruction if a condition holds.
 	void faultIf(llvm::Value *wrong, llvm::Instruction *before);
 	llvm::Value *aligned(const Access &, llvm::Value *number, int64_t distance);
 
-	// How many bytes a pointer may range over, from where its offsets count, whatever the number of parts is.
+	// How many bytes a pointer may range over, from where its offsets count, with any number of copies.
 	uint64_t room(Place) const;
 
-	// As many as there are then, less some.
+	// As room(), with the actual number of copies, minus less.
 	llvm::Value *limit(llvm::IRBuilder<> &, Place, uint64_t less) const;
 
       private:
@@ -106,10 +106,10 @@ class Guards
 	llvm::BasicBlock *faultBlock = nullptr;
 };
 
-// Turns memcpy, memmove and memset, which BPF has not, into loops, but for short ones of constant length.
+// Turns memcpy, memmove and memset, which BPF lacks, into loops, except short ones of constant length.
 void expandMemoryIntrinsics(llvm::Function &);
 
-// Hides a value's history from LLVM, so that what is compared is what is added to the address.
+// Hides a value's history from LLVM, so that the value that was compared is the one that is added to the address.
 llvm::Value *makeOpaque(llvm::IRBuilder<> &, llvm::Value *);
 
 // The block that ends a request with the error "lambda fault": a LN_FAULT_* of verdicts.h.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Metering: every loop ends within its budget. Its fuel is a slot of the program's stack, filled from a map that the loader
-// writes, and each iteration is charged. may_goto makes the verifier accept a loop without an end that it knows; the
-// charge, which the loader finds again in the instructions (compiler/check/metering), ends it in time.
+// Metering: every loop ends within the program's budget. The fuel is a stack slot, filled from a map that the loader writes, and each
+// iteration is charged. may_goto makes the verifier accept a loop whose end it does not know; the charge, which the loader finds again
+// in the instructions (compiler/check/metering), ends it in time.
 #include "memory.h"
 #include "passes.h"
 #include "program.h"
@@ -87,7 +87,7 @@ GlobalVariable *Meter::fuel()
 	return map;
 }
 
-// Fills the slot at the program's very start, and gets the zero of which the verifier knows nothing.
+// Fills the slot at the program's very start, and loads the zero that the verifier does not know.
 void Meter::begin()
 {
 	IRBuilder<> at(&*function.getEntryBlock().getFirstInsertionPt());
@@ -102,8 +102,8 @@ void Meter::begin()
 	fault = makeFault(function, LN_FAULT_TIME);
 }
 
-// Adds the unknown zero, by an instruction of its own: the verifier links registers that were copied from each other, and what it
-// learns of one, of all.
+// Adds the unknown zero, by a separate instruction: the verifier links registers that are copies of each other, and what it learns of one
+// it applies to all.
 Value *Meter::unknown(Value *value, Instruction *before)
 {
 	IRBuilder<> at(before);
@@ -116,7 +116,7 @@ Value *Meter::unknown(Value *value, Instruction *before)
 	return at.CreateZExtOrTrunc(sum, value->getType());
 }
 
-// The packet's ends are read from the program's context as numbers, and are addresses to the verifier.
+// The packet's ends are read from the program's context as numbers, but are addresses to the verifier.
 static bool isAddress(const Value &value)
 {
 	return any_of(value.users(), [](const User *user) {
@@ -129,7 +129,7 @@ static bool isBlurrable(const Instruction &inst)
 	return inst.getType()->isIntegerTy() && inst.getType()->getIntegerBitWidth() <= 64 && !isAddress(inst);
 }
 
-// Uses that exist now get the value made unknown.
+// Makes the value unknown for its current uses.
 void Meter::blurUses(Instruction &inst, Instruction *before)
 {
 	SmallVector<Use *, 8> uses;
@@ -141,7 +141,7 @@ void Meter::blurUses(Instruction &inst, Instruction *before)
 		use->set(blurred);
 }
 
-// The verifier holds on to the ranges of what addresses are made of, and to those alone ("precision" in kernel/bpf/verifier.c).
+// The verifier tracks the ranges only of values from which addresses are computed ("precision" in kernel/bpf/verifier.c).
 void Meter::findPrecise()
 {
 	SmallVector<Value *, 64> values;
@@ -158,15 +158,15 @@ void Meter::findPrecise()
 	}
 }
 
-// Whether a value was made opaque to be compared, on each way into a loop: LLVM may put the comparison before the loop, and what it
-// tells has to reach the access within.
+// Whether a value was made opaque to be compared, on each edge into a loop: LLVM may put the comparison before the loop, and its result has
+// to reach the access inside.
 static bool isCompared(const PHINode &phi)
 {
 	return all_of(phi.incoming_values(), [](const Use &value) { return isOpaque(value); });
 }
 
-// What enters a loop is unknown to the verifier from the first iteration on, so that the next ones show it nothing new. What it holds
-// on to is made so in each iteration.
+// Values that enter a loop are unknown to the verifier from the first iteration on, so that later iterations show it nothing new. Precise
+// values are made unknown in each iteration.
 void Meter::blur(BasicBlock &header, Instruction *entry)
 {
 	BasicBlock *before = entry ? entry->getParent() : nullptr;
@@ -186,8 +186,8 @@ void Meter::blur(BasicBlock &header, Instruction *entry)
 		blurUses(*phi, header.getTerminator());
 }
 
-// Whether a select is `a && b` or `a || b` and nothing but a branch's condition. The code generator makes branches of such, where a
-// condition does not have both (FindMergedConditions() in LLVM's SelectionDAGBuilder.cpp), and no ways join there.
+// Whether a select is `a && b` or `a || b`, used only as a branch's condition. If a condition does not have both, the code generator turns
+// it into branches (FindMergedConditions() in LLVM's SelectionDAGBuilder.cpp), and no paths join there.
 static bool isBranches(const SelectInst &select)
 {
 	if (!match(&select, m_CombineOr(m_LogicalAnd(), m_LogicalOr())) || !select.hasOneUse())
@@ -197,8 +197,8 @@ static bool isBranches(const SelectInst &select)
 	return user->getParent() == select.getParent() && (isa<BranchInst>(user) || (outer && isBranches(*outer)));
 }
 
-// Where ways join in a loop, a value that depends on the way is unknown from there on: else each way would be walked on its own
-// to the end of the iteration, and their number doubles with every join.
+// Where paths join in a loop, a value that depends on the path becomes unknown. Otherwise the verifier would walk each path separately to
+// the end of the iteration, and their number would double with every join.
 void Meter::blurJoins(Loop &loop)
 {
 	SmallVector<Instruction *, 32> joins;
@@ -211,8 +211,8 @@ void Meter::blurJoins(Loop &loop)
 				joins.push_back(&inst);
 		}
 	for (Instruction *join : joins) {
-		// Else the code generator makes it an arithmetic shift and a mask, for whose two outcomes the verifier parts ways where
-		// no branch lets them join again (maybe_fork_scalars() in kernel/bpf/verifier.c).
+		// With these constants, the code generator makes it an arithmetic shift and a mask. The verifier then forks for the two
+		// outcomes, without a branch where they could join again (maybe_fork_scalars() in kernel/bpf/verifier.c).
 		if (auto *select = dyn_cast<SelectInst>(join))
 			for (Use &arm : drop_begin(select->operands()))
 				if (auto *constant = dyn_cast<ConstantInt>(arm))
@@ -222,7 +222,7 @@ void Meter::blurJoins(Loop &loop)
 	}
 }
 
-// Whether what a comparison tells of a value outlives it.
+// Whether what the verifier learns of a value by a comparison outlives the comparison.
 static bool outlives(Value *value)
 {
 	for (; isa<Instruction>(value) && value->getType()->isIntegerTy();
@@ -235,7 +235,7 @@ static bool outlives(Value *value)
 	return false;
 }
 
-// A comparison after which the ways join again is made on a copy. What the verifier learns by it would tell the ways apart.
+// A comparison after which the paths join again is made on a copy. What the verifier learns by it would keep the paths apart.
 void Meter::blurComparison(ICmpInst &compare)
 {
 	if (kept.count(&compare) || !compare.getOperand(0)->getType()->isIntegerTy())
@@ -267,7 +267,7 @@ void Meter::blurComparisons(Loop &loop)
 			blurComparison(*compare);
 }
 
-// What indexes the kernel's memory is compared by the author, and the verifier has to know.
+// The author compares indices into the kernel's memory, and the verifier has to know their ranges.
 void Meter::findKept()
 {
 	SmallVector<Value *, 16> values;
@@ -285,7 +285,7 @@ void Meter::findKept()
 	}
 }
 
-// The cost is set when the machine's instructions are known (compiler/check/metering).
+// The cost is set once the BPF instructions are known (compiler/check/metering).
 void Meter::charge(BasicBlock &header)
 {
 	BasicBlock *rest = header.splitBasicBlock(header.getFirstNonPHIOrDbg()->getIterator());
@@ -299,7 +299,7 @@ void Meter::charge(BasicBlock &header)
 	call->addParamAttr(0, Attribute::get(at.getContext(), Attribute::ElementType, at.getInt64Ty()));
 }
 
-// What has no value on some way is zero there: the verifier refuses to add to whatever was in a register.
+// A value that is undefined on some path is zero there: the verifier refuses to add to an uninitialized register.
 static void defineAll(Function &function)
 {
 	for (Instruction &inst : instructions(function))
@@ -322,7 +322,7 @@ void Meter::run()
 		blurComparisons(*loop);
 		blurJoins(*loop);
 	}
-	for (Loop *loop : all) { // charging splits blocks, and nobody tells the loops
+	for (Loop *loop : all) { // charging splits blocks without updating the loops
 		BasicBlock *before = loop->getLoopPreheader();
 		entries.push_back({ loop->getHeader(), before ? before->getTerminator() : nullptr });
 	}
@@ -344,7 +344,7 @@ PreservedAnalyses MeteringPass::run(Module &module, ModuleAnalysisManager &manag
 		passes.run(function, analyses);
 		analyses.invalidate(function, PreservedAnalyses::none());
 		auto &loops = analyses.getResult<LoopAnalysis>(function);
-		if (!loops.empty()) // of a lambda and its migration, one may have none
+		if (!loops.empty()) // a lambda or its migration may have none
 			Meter(function, loops).run();
 	}
 	removeMarks(module);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "memory.h"
-#include "parts.h"
+#include "percpu.h"
 
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/Instructions.h"
@@ -8,7 +8,7 @@
 using namespace llvm;
 using namespace lambda;
 
-// NULL among pointers into an object: an offset that no guard lets pass.
+// NULL as the number of a pointer into a variable: an offset that no guard lets pass.
 static const int64_t nullOffset = int64_t(1) << 62;
 
 Numbers::Numbers(Function &function, const Provenance &provenance, Layout &layout)
@@ -21,29 +21,29 @@ static Value *constant(IRBuilder<> &at, int64_t value)
 	return at.getInt64(value);
 }
 
-Value *Numbers::part()
+Value *Numbers::ownCopy()
 {
-	if (partOffset)
-		return partOffset;
+	if (copyOffset)
+		return copyOffset;
 	IRBuilder<> at(&*function.getEntryBlock().getFirstNonPHIOrDbgOrAlloca());
 
-	partOffset = at.CreateAdd(runningPart(at, layout.partSize()), constant(at, layout.firstPart()), "part");
-	return partOffset;
+	copyOffset = at.CreateAdd(runningCopy(at, layout.copySize()), constant(at, layout.firstCopy()), "copy");
+	return copyOffset;
 }
 
-Number Numbers::ofObject(Value *object, Place place)
+Number Numbers::ofVariable(Value *variable, Place place)
 {
-	if (place.kind == Place::Object)
+	if (place.kind == Place::Variable)
 		return {};
-	return { layout.isOwn(object) ? part() : nullptr, int64_t(layout.at(object)) };
+	return { layout.isOwn(variable) ? ownCopy() : nullptr, int64_t(layout.at(variable)) };
 }
 
 Number Numbers::of(Value *pointer, Place as)
 {
 	if (isa<ConstantPointerNull>(pointer) || isa<UndefValue>(pointer))
-		return { nullptr, as.kind == Place::Object ? nullOffset : 0 };
+		return { nullptr, as.kind == Place::Variable ? nullOffset : 0 };
 	if (isa<GlobalVariable>(pointer) || isa<AllocaInst>(pointer))
-		return ofObject(pointer, provenance.of(pointer));
+		return ofVariable(pointer, provenance.of(pointer));
 	if (auto *expr = dyn_cast<ConstantExpr>(pointer)) {
 		APInt offset(64, 0);
 		Value *base =
@@ -126,7 +126,7 @@ Number Numbers::compute(Instruction &inst, Place place)
 
 void Numbers::finish()
 {
-	for (size_t i = 0; i < pending.size(); i++) { // grows meanwhile
+	for (size_t i = 0; i < pending.size(); i++) { // pending grows meanwhile
 		auto [phi, number] = pending[i];
 		for (auto [pointer, block] : zip(phi->incoming_values(), phi->blocks())) {
 			IRBuilder<> at(block->getTerminator());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads and stores that C11 orders, and fences: BPF has instructions for none of them before its fourth version, and the kernel's
-// operations that give the old value are full barriers (Documentation/bpf/standardization/instruction-set.rst).
+// C11's ordered loads, stores and fences: BPF has no instructions for them before its fourth version. But operations that fetch the old
+// value are full barriers (Documentation/bpf/standardization/instruction-set.rst).
 //
 //	load:   adds zero
 //	store:  exchanges
@@ -72,7 +72,7 @@ bool lower(Instruction &inst)
 	return fence && lower(*fence);
 }
 
-// BTF has no atomic types: LLVM gives what is of one none at all, which the kernel refuses.
+// BTF has no atomic types: LLVM emits no type for an atomic variable, which the kernel refuses.
 void forgetAtomicTypes(Module &module)
 {
 	DebugInfoFinder found;

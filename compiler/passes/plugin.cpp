@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plugin's entry: puts our passes behind LLVM's own, where the author's code has its optimised form, but for those that look
-// at it as it was written. For the host, what is shared is made atomic, and nothing else is changed.
+// The plugin's entry: puts our passes behind LLVM's own, where the author's code is optimised, except those that look at the code as it
+// was written. For the host, updates of shared variables are made atomic, and nothing else is changed.
 #include "coalesce.h"
 #include "passes.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pressure: values that are live at once beyond what registers and the kernel's 512 bytes of stack hold go to memory of the running
-// CPU. What the verifier has to know of a value it forgets on that way, so it is data that goes, and not what addresses are made of.
+// Pressure: if more values are live at once than registers and the kernel's 512 bytes of stack hold, some go to memory of the running
+// CPU. There the verifier forgets what it knows of a value, so only data goes there, and nothing that addresses are computed from.
 #include "layout.h"
-#include "parts.h"
+#include "percpu.h"
 #include "passes.h"
 #include "program.h"
 
@@ -22,8 +22,8 @@
 using namespace llvm;
 using namespace lambda;
 
-// Of 64 words of stack, what values may take that are live at once. The rest is for what the code generator adds: fuel, copies that
-// the register allocator makes, calls. Where that is more, package compiler tries again with fewer words.
+// How many of the 64 words of stack may hold values that are live at once. The rest is for what the code generator adds: fuel, copies
+// that the register allocator makes, calls. If it needs more, package compiler tries again with fewer words.
 static cl::opt<unsigned> stackWords("lambda-stack-words", cl::init(48), cl::Hidden);
 
 namespace
@@ -44,13 +44,13 @@ static unsigned wordsOf(ArrayRef<Instruction *> list)
 	return words;
 }
 
-// Which values are live where, in one function.
+// The live ranges of one function's values.
 class Liveness
 {
       public:
 	explicit Liveness(Function &);
 
-	// The values that are live where most are.
+	// The values that are live at the point where most are.
 	SmallVector<Instruction *, 64> peak() const;
 
       private:
@@ -117,7 +117,7 @@ void Liveness::use(BitVector &live, const Value *value) const
 		live.set(found->second);
 }
 
-// From a block's end to its beginning, behind its phis.
+// Walks a basic block from its end up to behind its phis.
 BitVector Liveness::walk(const BasicBlock &block, BitVector live, BitVector *widest) const
 {
 	for (const Instruction &inst : reverse(block)) {
@@ -145,7 +145,7 @@ SmallVector<Instruction *, 64> Liveness::peak() const
 	return list;
 }
 
-// What the verifier judges: addresses, what helpers are given, and all that those are made of.
+// What the verifier judges: addresses, helpers' arguments, and all that they are computed from.
 static SmallPtrSet<Value *, 32> judged(Function &function)
 {
 	SmallPtrSet<Value *, 32> set;
@@ -187,7 +187,7 @@ static uint64_t costOf(Instruction &inst, LoopInfo &loops)
 
 static bool isData(const Instruction *inst, const SmallPtrSet<Value *, 32> &judged)
 {
-	auto *compare = dyn_cast<ICmpInst>(inst); // the verifier learns from the branch on it
+	auto *compare = dyn_cast<ICmpInst>(inst); // the verifier learns from branches on it
 
 	if (compare && (compare->getOperand(0)->getType()->isPointerTy() || judged.count(compare->getOperand(0)) ||
 			judged.count(compare->getOperand(1))))
@@ -195,8 +195,8 @@ static bool isData(const Instruction *inst, const SmallPtrSet<Value *, 32> &judg
 	return inst->getType()->isIntegerTy() && inst->getType()->getIntegerBitWidth() <= 128 && !judged.count(inst);
 }
 
-// Reads a slot back just before the use, so that what is read is not live before: a value that several phis take is read at the end
-// of the block, and these are slots by now.
+// Reads a slot back just before its use, which shortens the live range. A value that several phis take was read at the end of the block,
+// and these phis are slots by now.
 static void sinkReloads(AllocaInst *slot)
 {
 	for (User *user : slot->users()) {
@@ -213,12 +213,12 @@ static void sinkReloads(AllocaInst *slot)
 	}
 }
 
-// Which values may go to memory, and what reads back those that went.
+// Which values may go to memory, and the loads that read them back.
 struct Choice {
 	SmallPtrSet<Value *, 32> judged;
 	SmallPtrSet<Value *, 32> reloads;
 
-	// What has to go to memory so that a value is not live: itself; or, where it is read back for a phi at a block's end, that phi.
+	// What has to go to memory so that a value is not live: itself, or the phi for which it is read back at a block's end.
 	Instruction *of(Instruction *inst) const
 	{
 		if (reloads.count(inst))
@@ -227,8 +227,8 @@ struct Choice {
 	}
 };
 
-// Moves a value to memory. A phi becomes one load, which is live as long as the phi was, and may have to go to memory itself; any
-// other value is read back at each use.
+// Moves a value to memory. A phi becomes one load, which has the phi's live range and may have to go to memory itself. Any other value
+// is read back at each use.
 static AllocaInst *moveToSlot(Instruction &inst, Choice &choice)
 {
 	if (auto *phi = dyn_cast<PHINode>(&inst))
@@ -240,7 +240,7 @@ static AllocaInst *moveToSlot(Instruction &inst, Choice &choice)
 	return slot;
 }
 
-// Takes what costs least of what is live at once, until the rest fits.
+// Moves the cheapest of the live values to memory until the rest fits.
 static SmallVector<AllocaInst *, 32> demote(Function &function, LoopInfo &loops, uint64_t words)
 {
 	SmallVector<AllocaInst *, 32> slots;
@@ -271,7 +271,7 @@ static SmallVector<AllocaInst *, 32> demote(Function &function, LoopInfo &loops,
 	}
 }
 
-// Where the running CPU's words begin.
+// The address of the running CPU's words.
 static Value *makeBase(Function &function, uint64_t words)
 {
 	Module &module = *function.getParent();
@@ -283,11 +283,11 @@ static Value *makeBase(Function &function, uint64_t words)
 	auto *type = ArrayType::get(at.getInt64Ty(), size / 8);
 	auto *map = new GlobalVariable(module, type, false, GlobalValue::InternalLinkage, Constant::getNullValue(type),
 				       "lambda_words");
-	map->setSection((".bss..words_" + function.getName()).str()); // it ends with the parts, so there is one of each
+	map->setSection((".bss..words_" + function.getName()).str()); // one section for each: copies are at a map's end
 	map->setAlignment(Align(64));
-	growByParts(*map, size);
+	growByCopies(*map, size);
 
-	return at.CreatePtrAdd(map, runningPart(at, size));
+	return at.CreatePtrAdd(map, runningCopy(at, size));
 }
 
 static void moveOut(Function &function, ArrayRef<AllocaInst *> slots)

@@ -7,10 +7,10 @@
 namespace lambda
 {
 
-// A function that the kernel calls: everything that touches memory is inlined into one.
+// Whether the kernel calls a function. Everything that touches memory is inlined into such a program.
 bool isProgram(const llvm::Function &);
 
-// Whether a module is ordinary C, which the passes have to make acceptable. What is written for the verifier stays as it is.
+// Whether a module is ordinary C, which the passes rewrite for the verifier. Code that is written for the verifier stays as it is.
 bool isOrdinary(const llvm::Module &);
 void setOrdinary(llvm::Module &);
 

@@ -51,7 +51,7 @@ bool lambda::isMasked(const Value &value)
 	return call && call->getIntrinsicID() == Intrinsic::ptrmask;
 }
 
-// The packet's ends are integers in the context: what is loaded from there and made a pointer is the kernel's.
+// The packet's ends are integers in the context: a pointer made from one is the kernel's.
 static bool isPacketAddress(const Value *value, unsigned depth = 0)
 {
 	if (depth > 8)
@@ -67,7 +67,7 @@ static bool isPacketAddress(const Value *value, unsigned depth = 0)
 	       isa<Argument>(load->getPointerOperand()->stripInBoundsConstantOffsets());
 }
 
-// The SDK's own lines, the kernel's helpers and whatever else is not part of the program give addresses of the kernel's.
+// The SDK's own lines, the kernel's helpers, and whatever else is outside the program return kernel addresses.
 static bool givesKernelAddress(const Instruction &inst)
 {
 	auto *call = dyn_cast<CallBase>(&inst);
@@ -92,7 +92,7 @@ Provenance::Provenance(Module &module)
 	} while (escapes.size() != before);
 }
 
-// The meet over all ways, to a fix-point. Places only ever go down, so it ends.
+// Meets over all paths until nothing changes. Places only move down the lattice, so this ends.
 void Provenance::iterate(Module &module)
 {
 	bool changed;
@@ -120,7 +120,7 @@ Place Provenance::of(Value *value) const
 	if (auto *global = dyn_cast<GlobalVariable>(value)) {
 		if (isNative(*global))
 			return { Place::Native };
-		return escapes.count(global) ? Place{ Place::Linear } : Place{ Place::Object, global };
+		return escapes.count(global) ? Place{ Place::Linear } : Place{ Place::Variable, global };
 	}
 	if (auto *expr = dyn_cast<ConstantExpr>(value)) {
 		if (expr->getOpcode() == Instruction::GetElementPtr)
@@ -137,7 +137,7 @@ Place Provenance::of(Value *value) const
 Place Provenance::transfer(Instruction &inst)
 {
 	if (isa<AllocaInst>(inst))
-		return escapes.count(&inst) ? Place{ Place::Linear } : Place{ Place::Object, &inst };
+		return escapes.count(&inst) ? Place{ Place::Linear } : Place{ Place::Variable, &inst };
 	if (isa<GetElementPtrInst>(inst) || isa<FreezeInst>(inst))
 		return of(inst.getOperand(0));
 	if (isa<LoadInst>(inst))
@@ -178,12 +178,12 @@ Place Provenance::meet(Place a, Place b, Instruction &at)
 	return escaped(b, &at);
 }
 
-// Has an object live in linear memory, where its address is a number like others'.
+// Moves a variable to linear memory, where its address is an offset like any other.
 Place Provenance::escaped(Place place, Instruction *by)
 {
-	if (place.kind != Place::Object)
+	if (place.kind != Place::Variable)
 		return place;
-	escapes.insert({ place.object, by });
+	escapes.insert({ place.variable, by });
 	return { Place::Linear };
 }
 
@@ -196,7 +196,7 @@ void Provenance::escape(Value *pointer, Instruction *by)
 		conflicts.insert({ by, "a pointer into the packet or a map is stored: keep an offset instead" });
 }
 
-// A pointer as an integer does no harm where only its distance to others of the same object counts.
+// A pointer may be an integer if only its distance to others into the same variable counts.
 static bool isDistance(const PtrToIntInst &cast, const Provenance &provenance, Place place)
 {
 	return all_of(cast.users(), [&](const User *user) {
@@ -226,7 +226,7 @@ void Provenance::findEscapes(Instruction &inst)
 		}
 	} else if (auto *cast = dyn_cast<PtrToIntInst>(&inst)) {
 		Place place = of(cast->getPointerOperand());
-		if (place.kind == Place::Object && !isDistance(*cast, *this, place))
+		if (place.kind == Place::Variable && !isDistance(*cast, *this, place))
 			escape(cast->getPointerOperand(), &inst);
 	} else if (auto *call = dyn_cast<CallBase>(&inst)) {
 		findEscapesInCall(*call);
@@ -235,7 +235,7 @@ void Provenance::findEscapes(Instruction &inst)
 			if (operand->getType()->isPointerTy())
 				escape(operand, &inst);
 	}
-	// Constant expressions of addresses as integers.
+	// Constant expressions that turn addresses into integers.
 	for (Value *operand : inst.operands())
 		if (auto *expr = dyn_cast<ConstantExpr>(operand))
 			if (expr->getOpcode() == Instruction::PtrToInt)
@@ -245,21 +245,21 @@ void Provenance::findEscapes(Instruction &inst)
 void Provenance::findEscapesInCall(CallBase &call)
 {
 	if (isResolve(call)) {
-		// Only linear memory has spare room behind it, and what the SDK laid out with some.
+		// Only linear memory, and what the SDK laid out so, has spare room behind it.
 		Place place = of(call.getArgOperand(0));
-		auto *global = dyn_cast_or_null<GlobalVariable>(place.object);
-		if (place.object && !(global && global->hasSection()))
-			escapes.insert({ place.object, &call });
+		auto *global = dyn_cast_or_null<GlobalVariable>(place.variable);
+		if (place.variable && !(global && global->hasSection()))
+			escapes.insert({ place.variable, &call });
 		return;
 	}
 	if (isa<IntrinsicInst>(call) || isHelper(call) || isOpaque(&call))
 		return;
 	for (Value *argument : call.args())
-		if (argument->getType()->isPointerTy() && of(argument).kind == Place::Object && !call.isInlineAsm())
+		if (argument->getType()->isPointerTy() && of(argument).kind == Place::Variable && !call.isInlineAsm())
 			escape(argument, &call);
 }
 
-// Finds the globals whose addresses stand in a constant.
+// Finds the globals whose addresses are in a constant.
 static void addressesIn(Constant *constant, SmallVectorImpl<GlobalVariable *> &found)
 {
 	if (auto *global = dyn_cast<GlobalVariable>(constant))
@@ -291,7 +291,7 @@ void Provenance::report() const
 	for (auto &[inst, message] : conflicts) {
 		auto *store = dyn_cast<StoreInst>(inst);
 		auto *escape = store ? escapes.find(getUnderlyingObject(store->getPointerOperand())) : escapes.end();
-		// Where the SDK stores it, the author's fault is to make the address of what it is stored in a number.
+		// If the SDK stores the pointer, the author's mistake is to let the address of the variable that holds it escape.
 		if (escape != escapes.end() && escape->second && !isAuthors(*inst))
 			refuse(*escape->second,
 			       "the address of headers leaves the SDK's functions: give it to them only");

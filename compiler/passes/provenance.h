@@ -11,15 +11,15 @@
 namespace lambda
 {
 
-// What a pointer points into. An object is a global or an alloca whose address is nowhere stored, so that a pointer into it can be
-// told by an offset. Linear memory holds all others. Native are the kernel's: packet, context, map values.
+// What a pointer points into. A Variable is a global or an alloca whose address is stored nowhere, so that an offset is enough for a
+// pointer into it. Linear memory holds all other variables. Native memory is the kernel's: packet, context, map values.
 struct Place {
-	enum Kind { Unknown, Null, Native, Object, Linear } kind = Unknown;
-	llvm::Value *object = nullptr;
+	enum Kind { Unknown, Null, Native, Variable, Linear } kind = Unknown;
+	llvm::Value *variable = nullptr;
 
 	bool operator==(const Place &other) const
 	{
-		return kind == other.kind && object == other.object;
+		return kind == other.kind && variable == other.variable;
 	}
 	bool operator!=(const Place &other) const
 	{
@@ -27,7 +27,7 @@ struct Place {
 	}
 	bool isNumber() const
 	{
-		return kind == Object || kind == Linear || kind == Null;
+		return kind == Variable || kind == Linear || kind == Null;
 	}
 };
 
@@ -39,13 +39,13 @@ class Provenance
 
 	Place of(llvm::Value *) const;
 
-	// The objects whose address escapes, which live in linear memory, with the instruction that lets it escape, if one does.
+	// The variables whose address escapes, which live in linear memory, each with the instruction that lets it escape, if there is one.
 	const llvm::MapVector<llvm::Value *, llvm::Instruction *> &escaped() const
 	{
 		return escapes;
 	}
 
-	// Tells the author of pointers that mix the kernel's memory with a lambda's own.
+	// Reports pointers that mix the kernel's memory with a lambda's own.
 	void report() const;
 
       private:
@@ -63,16 +63,16 @@ class Provenance
 	llvm::MapVector<llvm::Instruction *, const char *> conflicts;
 };
 
-// A map, or whatever else is not the lambda's own memory.
+// A map, or any other memory that is not the lambda's own.
 bool isNative(const llvm::GlobalVariable &);
 
-// The kernel's helpers are called by number.
+// Whether a call is of a kernel helper, which is called by number.
 bool isHelper(const llvm::CallBase &);
 
 // The empty assembly by which the SDK hides a value's history: lambda_opaque().
 bool isOpaque(const llvm::Value *);
 
-// What __builtin_align_down() and _up() make of an address: some of its low bits are cleared.
+// The result of __builtin_align_down() and _up(): an address with some low bits cleared.
 bool isMasked(const llvm::Value &);
 
 // void *__lambda_resolve(const void *, uint32_t len, uint32_t max) of the SDK.

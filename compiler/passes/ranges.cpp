@@ -14,8 +14,8 @@ using namespace lambda;
 
 static const unsigned depthMax = 8;
 
-// Whether the verifier sees that a value of less than a register is no larger than its type. Where LLVM's code generator knows of
-// a quotient or a remainder, by what it is, that nothing has to be cut off, the verifier has only the product that it was made of.
+// Whether the verifier sees that a value narrower than a register fits its type. LLVM's code generator knows that a quotient or a
+// remainder needs no truncation; the verifier sees only the product that it was computed from.
 static bool isCut(Value *value, SmallPtrSetImpl<Value *> &seen)
 {
 	if (isa<LoadInst>(value) || isa<ConstantInt>(value) || isOpaque(value) || !seen.insert(value).second)
@@ -76,7 +76,7 @@ ConstantRange VerifiedRanges::of(Value *value, Instruction *at, unsigned depth)
 		return isCut(op->getOperand(0)) ? operand(0).zeroExtend(width) : full;
 	case Instruction::And:
 		return operand(0).binaryAnd(operand(1));
-	case Instruction::LShr: // by a register, the verifier takes it for any number
+	case Instruction::LShr: // the verifier knows nothing of a shift by a register
 		return isa<ConstantInt>(op->getOperand(1)) ? operand(0).lshr(operand(1)) : full;
 	case Instruction::Shl:
 		return isa<ConstantInt>(op->getOperand(1)) ? operand(0).shl(operand(1)) : full;

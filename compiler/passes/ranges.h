@@ -9,13 +9,13 @@
 namespace lambda
 {
 
-// What the kernel's verifier surely knows of a value: what follows from the operations that make it, and from comparisons of what
-// lambda_opaque() gave. LLVM knows more, by ways that the verifier does not follow.
+// The range of a value that the kernel's verifier is sure to know: from the operations that compute it, and from comparisons of the
+// results of lambda_opaque(). LLVM knows more, by reasoning that the verifier cannot follow.
 class VerifiedRanges
 {
       public:
-	// With evolution, loops are walked iteration by iteration, so that the verifier knows their counters. Without, they are metered,
-	// and what depends on the way is made unknown.
+	// With evolution, loops are walked iteration by iteration, so that the verifier knows their counters. Without it, loops are metered,
+	// and values that depend on the path are made unknown.
 	VerifiedRanges(llvm::LazyValueInfo &values, llvm::ScalarEvolution *evolution)
 	    : values(values), evolution(evolution)
 	{

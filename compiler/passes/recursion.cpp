@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recursion: the kernel bounds the depth of calls, and all that touches memory has to be inlined. Functions that call each other
-// become one function with a stack of frames in memory, of which each holds what a call has to come back to. Recursion at a
-// function's end was made a loop by LLVM, or needs no frame here.
+// Recursion: the kernel bounds the depth of calls, and all that touches memory has to be inlined. Functions that call each other become one
+// function with a stack of frames in memory. Each frame holds what is needed after its call returns. LLVM has turned tail recursion into
+// a loop, or it needs no frame here.
 //
 //	enter g: parameters, from their variables; g's body
-//	call h:  save what is needed behind the call and the call's number in the frame; step to the next frame; enter h
+//	call h:  save the live variables and the call's number in the frame; step to the next frame; enter h
 //	return:  in the first frame, the result; else step back and resume the call of that number with what was saved
 //
-// All that is between is variables that are promoted to registers in the end.
+// All values between these steps are variables, which are promoted to registers in the end.
 #include "faults.h"
 #include "diagnose.h"
 #include "passes.h"
@@ -38,7 +38,7 @@ using namespace llvm;
 namespace
 {
 
-// What all frames of a group of functions take together at least. A deeper recursion is a fault.
+// The least that all frames of a group of functions have together. A deeper recursion is a fault.
 const uint64_t framesMin = 16384;
 const uint64_t framesAlign = 16;
 
@@ -46,15 +46,15 @@ const char tailMark[] = "lambda.tail";
 
 using Group = SmallSetVector<Function *, 4>;
 
-// A call between functions of the group: it begins one block, and another goes on behind it.
+// A call between functions of the group: it is alone in a block, and another block continues after it.
 struct Site {
 	CallInst *call;
 	Function *callee;
 	BasicBlock *block, *resume;
-	BitVector saved; // the variables that are needed behind it
+	BitVector saved; // the variables that are live after it
 };
 
-// Makes one function of a group, as it is entered through one of them.
+// Makes one function of a group, for the calls that enter it through one of its functions.
 class Machine
 {
       public:
@@ -96,7 +96,7 @@ class Machine
 	BasicBlock *leave;
 	SmallVector<std::pair<CallInst *, Function *>> tails;
 	SmallVector<Site> sites;
-	SmallVector<AllocaInst *> locals; // of the author's, which have to be in the frame
+	SmallVector<AllocaInst *> locals; // the author's, which have to be in the frame
 	SmallVector<AllocaInst *> demoted;
 	SmallVector<AllocaInst *> promoted;
 	DenseMap<AllocaInst *, uint64_t> localsAt;
@@ -149,7 +149,7 @@ AllocaInst *Machine::variable(Type *type, const Twine &name)
 	return made;
 }
 
-// Whether a function hands a parameter on as it is whenever it calls itself, as it does an array that it works on.
+// Whether a function passes a parameter on unchanged whenever it calls itself, such as an array that it works on.
 bool isInvariant(const Group &group, Argument &arg)
 {
 	Function &function = *arg.getParent();
@@ -160,7 +160,7 @@ bool isInvariant(const Group &group, Argument &arg)
 	       });
 }
 
-// The entered function's parameters are those of the made one. Invariant ones need no variable.
+// The new function has the entered function's parameters. Invariant ones need no variable.
 void Machine::makeVariables()
 {
 	IRBuilder<> build(&made->getEntryBlock());
@@ -182,7 +182,7 @@ void Machine::makeVariables()
 	build.CreateBr(entries[&entered]);
 }
 
-// The last call of a function that returns what that call returns, at once or where all its results meet.
+// Whether a call is a tail call: its result is returned at once, or by way of the phi of all results.
 bool isTail(CallInst &call)
 {
 	Instruction *next = call.getNextNonDebugInstruction();
@@ -211,7 +211,7 @@ void Machine::inlineBodies()
 		inlineBody(*function);
 }
 
-// LLVM's inliner places the body and says in its debug information where it comes from.
+// LLVM's inliner places the body, with debug information that says where it comes from.
 void Machine::inlineBody(Function &function)
 {
 	SmallPtrSet<Instruction *, 32> before;
@@ -238,8 +238,8 @@ void Machine::inlineBody(Function &function)
 			locals.push_back(local);
 }
 
-// What restrict says holds within one call (C11 6.7.3.1p4). Here all calls share their instructions, and what one call never does through
-// a pointer another may.
+// restrict holds within one call (C11 6.7.3.1p4). Here all calls share their instructions, and one call may do through a pointer what
+// another never does.
 void Machine::forgetScopes()
 {
 	for (Instruction &inst : make_early_inc_range(instructions(made))) {
@@ -250,7 +250,7 @@ void Machine::forgetScopes()
 	}
 }
 
-// Each call gets a block of its own, so that what is needed behind it is needed in another block.
+// Puts each call into a block of its own, so that what is live after it is live in another block.
 void Machine::findSites()
 {
 	SmallVector<CallInst *> calls;
@@ -290,7 +290,7 @@ void Machine::makeTail(CallInst &call, Function &callee)
 	call.replaceAllUsesWith(PoisonValue::get(call.getType()));
 }
 
-// Has addresses within locals computed where they are used, as pointers that are kept in frames are harder to follow.
+// Computes addresses within locals where they are used, as pointers kept in frames are harder to follow.
 void Machine::recompute()
 {
 	SmallVector<Instruction *> addresses(locals.begin(), locals.end());
@@ -314,7 +314,7 @@ void Machine::recompute()
 	}
 }
 
-// Makes variables of all values that one block takes from another.
+// Makes variables of all values that are used outside their block.
 void Machine::demote()
 {
 	SmallVector<PHINode *> phis;
@@ -331,14 +331,14 @@ void Machine::demote()
 	}
 	for (Instruction *value : values)
 		demoted.push_back(DemoteRegToStack(*value));
-	for (Site &site : sites) // what is done with the result belongs behind the return
+	for (Site &site : sites) // uses of the result belong after the return
 		site.resume->splice(site.resume->begin(), site.block, std::next(site.call->getIterator()),
 				    site.block->getTerminator()->getIterator());
 	erase(demoted, nullptr);
 	promoted.append(demoted.begin(), demoted.end());
 }
 
-// Which variables are read behind each call before they are written: the classic iteration, from the last block to the first.
+// Which variables are live after each call: the classic data-flow iteration, from the last block to the first.
 void Machine::findSaved()
 {
 	DenseMap<AllocaInst *, unsigned> index;
@@ -369,7 +369,7 @@ void Machine::findSaved()
 		site.saved = live[site.resume];
 }
 
-// A frame holds the locals of its function and behind them what the waiting call needs.
+// A frame holds the locals of its function, then what the waiting call needs.
 void Machine::layOut()
 {
 	for (AllocaInst *local : locals) {
@@ -404,7 +404,7 @@ Value *Machine::inFrame(IRBuilder<> &build, uint64_t offset)
 	return build.CreatePtrAdd(build.CreatePtrAdd(frames, from), build.getInt64(offset));
 }
 
-// The frame that runs when a local is used is its function's.
+// Whenever a local is used, the running frame is its function's.
 void Machine::moveLocals()
 {
 	for (AllocaInst *local : locals) {
@@ -422,7 +422,7 @@ void Machine::moveLocals()
 	}
 }
 
-// Behind each body: out of the first frame, or back to the call that waits in the one before.
+// The code after each body: returns from the first frame, or resumes the call that waits in the previous frame.
 void Machine::makeReturn()
 {
 	LLVMContext &context = made->getContext();
@@ -494,7 +494,7 @@ SmallVector<Group> findGroups(Module &module)
 	return groups;
 }
 
-// The calls of a group's functions from outside of it.
+// The calls that enter a group from outside.
 SmallVector<CallInst *> callsOf(const Group &group)
 {
 	SmallVector<CallInst *> calls;
@@ -505,8 +505,8 @@ SmallVector<CallInst *> callsOf(const Group &group)
 	return calls;
 }
 
-// Each function that groups are entered through has as much of the memory for frames. The SDK says how much there is; in a fused
-// program each member does, and the largest counts.
+// The size of frames for each function that enters a group: all get the same share of the memory. The SDK says how much there is. In a fused
+// program each member says so, and the largest counts.
 uint64_t shareFrames(Module &module, ArrayRef<Group> groups)
 {
 	SmallVector<GlobalVariable *> said;
@@ -528,7 +528,7 @@ uint64_t shareFrames(Module &module, ArrayRef<Group> groups)
 	return std::max(framesMin, alignDown(all / std::max<uint64_t>(entered.size(), 1), framesAlign));
 }
 
-// Calls from outside go to what is made of the group, which is then reached by nobody.
+// Redirects calls from outside to the new functions, after which the group is unreachable.
 SmallVector<Function *> replace(const Group &group, uint64_t framesSize)
 {
 	DenseMap<Function *, Function *> machines;
@@ -550,7 +550,7 @@ SmallVector<Function *> replace(const Group &group, uint64_t framesSize)
 	return made;
 }
 
-// No way leaves a value undefined: the verifier may see the kernel's pointer that was in its register.
+// Leaves no value undefined: the verifier may see a kernel pointer in its register.
 void define(Function &function)
 {
 	for (BasicBlock &block : function)
@@ -566,7 +566,7 @@ struct Recursion : PassInfoMixin<Recursion> {
 		auto &functions = manager.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
 		SmallVector<Group> groups = findGroups(module);
 		uint64_t framesSize = shareFrames(module, groups);
-		// A loop which a resumed call is in has two ways in, and gets one again.
+		// A loop with a resumed call in it has two entries, and gets a single header again.
 		FunctionPassManager reduce;
 		reduce.addPass(LowerSwitchPass());
 		reduce.addPass(FixIrreduciblePass());
@@ -590,8 +590,8 @@ bool lambda::saysFrames(const Value &value)
 	return global && global->getSection() == "lambda.frames" && global->hasInitializer();
 }
 
-// Frames hold addresses that nothing kept before, so what LLVM knows of globals' addresses is found out anew. It outlives every pass
-// that does not name it, even one that preserves nothing.
+// Frames hold addresses that were not stored before, so LLVM's analysis of globals has to run again. It survives every pass that does not
+// name it, even one that preserves nothing.
 void lambda::addRecursion(ModulePassManager &passes)
 {
 	passes.addPass(Recursion());

@@ -13,7 +13,7 @@ using namespace lambda;
 
 static const char section[] = ".lambda.report";
 static const char metadata[] = "lambda.remarks"; // holds the lines until the last pass
-static const char nameMark[] = "lambda.name"; // holds the variable that a local object is
+static const char nameMark[] = "lambda.name"; // holds the debug variable of an alloca
 
 Remark::Remark(Module &module, StringRef kind)
     : module(module), wanted(StringRef(module.getModuleInlineAsm()).contains(section))
@@ -149,11 +149,11 @@ static void remarkGlobal(Module &module, GlobalVariable &global, const Provenanc
 		remark.with("where", "object").with("why", "it is used by its name and an index");
 }
 
-void lambda::nameObject(AllocaInst &local)
+void lambda::nameVariable(AllocaInst &local)
 {
 	auto name = [&](DbgVariableRecord *record) { local.setMetadata(nameMark, record->getVariable()); };
 
-	for_each(at::getDVRAssignmentMarkers(&local), name); // of what was optimised
+	for_each(at::getDVRAssignmentMarkers(&local), name); // in optimised code
 	for_each(findDVRDeclares(&local), name);
 }
 
@@ -174,7 +174,7 @@ static void remarkLocal(Module &module, AllocaInst &local, const Provenance &pro
 					     : "it is large, or has a variable index");
 }
 
-void lambda::remarkObjects(Module &module, const Provenance &provenance, const Layout &layout)
+void lambda::remarkVariables(Module &module, const Provenance &provenance, const Layout &layout)
 {
 	for (GlobalVariable &global : module.globals())
 		if (!isNative(global) && global.hasInitializer() && !global.getName().starts_with("llvm."))

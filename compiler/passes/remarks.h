@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the passes say of what they did, for `lambdanic build --report`: JSON, one object per line, in the section
-// .lambda.report of the object. compiler/report tells what each kind of remark says.
+// What the passes report of their work, for `lambdanic build --report`: JSON, one object per line, in the section .lambda.report of the
+// object file. compiler/report describes each kind of remark.
 #ifndef LAMBDA_REMARKS_H
 #define LAMBDA_REMARKS_H
 
@@ -28,14 +28,14 @@ class Remark
 	llvm::json::Object fields;
 };
 
-// Whether a module holds assembly outside of functions, besides that which asks for remarks.
+// Whether a module holds assembly outside of functions, besides the one that asks for remarks.
 bool hasFileAssembly(const llvm::Module &);
 
-// Keeps what the author calls a local object, before it is forgotten (variables.cpp).
-void nameObject(llvm::AllocaInst &);
+// Keeps the author's name of a local variable before it is forgotten (variables.cpp).
+void nameVariable(llvm::AllocaInst &);
 
-// Says where each object of a module is.
-void remarkObjects(llvm::Module &, const Provenance &, const Layout &);
+// Says where each variable of a module is.
+void remarkVariables(llvm::Module &, const Provenance &, const Layout &);
 
 } // namespace lambda
 

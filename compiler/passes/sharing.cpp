@@ -86,7 +86,7 @@ void Walk::followVariable(AllocaInst &variable)
 			follow(store->getValueOperand());
 }
 
-SmallSetVector<GlobalVariable *, 4> lambda::sharedObjects(Value *pointer)
+SmallSetVector<GlobalVariable *, 4> lambda::sharedVariables(Value *pointer)
 {
 	Walk walk;
 
@@ -94,7 +94,7 @@ SmallSetVector<GlobalVariable *, 4> lambda::sharedObjects(Value *pointer)
 	return walk.found;
 }
 
-// Whether a later one of two instructions of a block comes behind no write but its own operands'.
+// Whether nothing writes to memory between two instructions of one block.
 static bool isUnwritten(const Instruction *from, const Instruction *to)
 {
 	if (from->getParent() != to->getParent())

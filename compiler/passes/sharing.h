@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which objects several CPUs, or several threads of a process, have in common, and which pointers lead there. Unlike Provenance, this
-// is asked before anything is inlined or in registers.
+// Which variables several CPUs, or several threads of a process, share, and which pointers lead there. Unlike Provenance, this runs before
+// anything is inlined or in registers.
 #ifndef LAMBDA_SHARING_H
 #define LAMBDA_SHARING_H
 
@@ -11,14 +11,14 @@
 namespace lambda
 {
 
-// Whether requests on several CPUs write to the same memory of an object. What belongs to one request, or is read only, is not shared.
+// Whether requests on several CPUs write to the same variable. A variable of one request, or a read-only one, is not shared.
 bool isShared(const llvm::GlobalVariable &);
 
-// The shared objects that a pointer may point into, as far as values and arguments show. What was kept in memory may point anywhere, and
-// is not followed.
-llvm::SmallSetVector<llvm::GlobalVariable *, 4> sharedObjects(llvm::Value *pointer);
+// The shared variables that a pointer may point into, as far as values and arguments show. A pointer loaded from memory may point anywhere,
+// and is not followed.
+llvm::SmallSetVector<llvm::GlobalVariable *, 4> sharedVariables(llvm::Value *pointer);
 
-// Whether two pointers of a function are the same wherever both are computed.
+// Whether two pointers of a function are always equal.
 bool isSameAddress(const llvm::Value *, const llvm::Value *);
 
 } // namespace lambda

@@ -25,7 +25,7 @@ const unsigned char runtime[] = {
 #embed "soft_float_runtime.bc"
 };
 
-// The ways of lambda_f32_round() and lambda_f64_round().
+// The rounding modes of lambda_f32_round() and lambda_f64_round().
 enum Way { Even, Down, Up, Zero, Away };
 
 bool isFloat(Type *type)
@@ -122,7 +122,7 @@ class Lowering
 	DenseMap<Value *, Value *> known; // the bits of each float value
 };
 
-// An operand comes before its users in reverse post-order, but for those of phis, which are filled last.
+// In reverse post-order, an operand comes before its users. Only operands of phis may come later: phis are filled last.
 void Lowering::run()
 {
 	removeUnreachableBlocks(function);
@@ -199,7 +199,7 @@ Value *Lowering::round(Value *operand, Way way)
 	return call(operand->getType(), "round", bitsType(operand->getType()), { operand, build.getInt32(way) });
 }
 
-// lambda_f32_compare() and lambda_f64_compare() give one of the bits of which LLVM's predicates are made.
+// lambda_f32_compare() and lambda_f64_compare() return one of the bits that LLVM's predicates consist of.
 Value *Lowering::compare(CmpInst::Predicate predicate, Value *left, Value *right)
 {
 	auto neverNaN = [](Value *value) {
@@ -229,7 +229,7 @@ Value *Lowering::fromInteger(Instruction &inst, bool isSigned)
 	return call(name.c_str(), bitsType(inst.getType()), { integer });
 }
 
-// What does not fit the integer is its nearest value, as llvm.fpto[su]i.sat says; without saturate it may be anything.
+// A value that does not fit the integer becomes the nearest one that does, as llvm.fpto[su]i.sat says; without saturate it may be anything.
 Value *Lowering::toInteger(Value *operand, Type *type, bool isSigned, bool saturate)
 {
 	Value *wide = call(operand->getType(), isSigned ? "to_i64" : "to_u64", build.getInt64Ty(), { operand });
@@ -254,7 +254,7 @@ Value *Lowering::convert(Value *operand, Type *type)
 	return call(operand->getType(), type->isDoubleTy() ? "to_f64" : "to_f32", bitsType(type), { operand });
 }
 
-// The remainder of two floats is a float, so that of doubles serves.
+// The remainder of two floats is a float, so the remainder of doubles serves.
 Value *Lowering::remainder(Value *left, Value *right)
 {
 	Type *wide = build.getInt64Ty();
@@ -264,7 +264,7 @@ Value *Lowering::remainder(Value *left, Value *right)
 	return call("lambda_f64_to_f32", build.getInt32Ty(), { call("lambda_f64_rem", wide, args) });
 }
 
-// The lowered product that is an operand of a sum, where the sum, beside it, is all that it is for.
+// The lowered product that is an operand of a sum, if the adjacent sum is its only use.
 CallInst *Lowering::takeProduct(Value *operand, BinaryOperator &add)
 {
 	auto *product = dyn_cast<BinaryOperator>(operand);
@@ -274,7 +274,7 @@ CallInst *Lowering::takeProduct(Value *operand, BinaryOperator &add)
 	return cast<CallInst>(bits(product));
 }
 
-// A product that is added to something becomes one call with the sum.
+// A product and its sum become one call.
 Value *Lowering::sum(BinaryOperator &add)
 {
 	Value *left = add.getOperand(0), *right = add.getOperand(1), *made;
@@ -292,7 +292,7 @@ Value *Lowering::sum(BinaryOperator &add)
 	return made;
 }
 
-// llvm.minnum and maxnum: the operand that is a number, if only one is.
+// llvm.minnum and maxnum: if only one operand is a number, the result is that operand.
 Value *Lowering::lesser(Value *left, Value *right, CmpInst::Predicate predicate)
 {
 	Value *takesLeft = build.CreateOr(compare(predicate, left, right), isNaN(right));
@@ -467,7 +467,7 @@ Value *Lowering::lower(Instruction &inst)
 	return unsupported(inst, Twine("way to do ") + inst.getOpcodeName());
 }
 
-// The kernel takes no global function whose type information speaks of floating point.
+// The kernel refuses a global function whose type information mentions floating point.
 void describe(Function &function)
 {
 	DISubprogram *program = function.getSubprogram();
@@ -492,7 +492,7 @@ void describe(Function &function)
 	program->replaceType(build.createSubroutineType(build.getOrCreateTypeArray(types)));
 }
 
-// Gives a function parameters and a result of integers. Its body still has the old parameters; they are returned.
+// Gives a function integer parameters and an integer result. Its body still uses the old parameters, which args returns.
 Function *withBits(Function &old, SmallVectorImpl<std::pair<Value *, Value *>> &args)
 {
 	FunctionType *type = bitsType(old.getFunctionType());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A value that C leaves undefined is whatever its register held before, and that may be an address of the kernel's: where it is
-// stored or handed on, it becomes zero.
+// A value that C leaves undefined is whatever its register held before, possibly a kernel address. Where it is stored or passed on, it
+// becomes zero.
 #include "passes.h"
 
 #include "llvm/IR/Constants.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What C has and BPF can have in no form is refused at its line, before LLVM's code generator meets it and gives up without one.
-// A trap is a fault, and a loop with two ways in gets one.
+// C that has no form in BPF is refused at its line, before LLVM's code generator meets it and gives up without naming one. A trap becomes a
+// fault, and a loop with two entries gets a single header.
 #include "diagnose.h"
 #include "faults.h"
 #include "loops.h"
@@ -50,7 +50,7 @@ const char *whyNotAtomic(const Instruction &inst)
 	unsigned width =
 		(change ? change->getValOperand() : exchange->getNewValOperand())->getType()->getScalarSizeInBits();
 	if (width != 32 && width != 64)
-		return "an atomic operation on what has not 32 or 64 bits: make it as large";
+		return "an atomic operation on a value that has not 32 or 64 bits: use uint32_t or uint64_t";
 	if (change && !isAtomicOperation(change->getOperation()))
 		return "an atomic operation that BPF has not: do it in a loop around __sync_val_compare_and_swap()";
 	return nullptr;
@@ -59,7 +59,7 @@ const char *whyNotAtomic(const Instruction &inst)
 // bpf_trace_printk in include/uapi/linux/bpf.h.
 constexpr unsigned traceHelper = 6;
 
-// A function is called by its name, a helper of the kernel by its number. The package compiler knows remedies by name.
+// A function is called by name, a kernel helper by number. Package compiler knows remedies by name.
 std::string whyNotVariadic(const CallBase &call)
 {
 	const Value *callee = call.getCalledOperand()->stripPointerCasts();
@@ -89,7 +89,7 @@ std::string whyNot(const Instruction &inst)
 	}
 }
 
-// What was refused goes, so that all there is to refuse is found.
+// Removes what was refused, so that one build finds everything else to refuse.
 void remove(Instruction &inst)
 {
 	if (inst.isTerminator()) {
@@ -144,7 +144,7 @@ struct Unsupported : PassInfoMixin<Unsupported> {
 	}
 };
 
-// Runs before LLVM's passes, which turn some of it into doubles.
+// Runs before LLVM's passes, which turn some long doubles into doubles.
 struct LongDouble : PassInfoMixin<LongDouble> {
 	PreservedAnalyses run(Module &module, ModuleAnalysisManager &)
 	{

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where local variables are is nothing that the kernel's BTF has a place for, and is forgotten before blocks are taken apart. LLVM 19 has
-// what it knows of variables at the end of a block in a table by the block's address (LLVMContextImpl::TrailingDbgRecords) while the
-// block has no last instruction. Left there, it outlives the block, and is found again in whatever block gets that address next,
-// of any function. BTF wants the names of arguments (btf_func_check() in kernel/bpf/btf.c), and the report those of objects, so
-// these stay.
+// Forgets where local variables are, before blocks are taken apart: the kernel's BTF has no place for it. While a block has no last
+// instruction, LLVM 19 keeps the records of variables at its end in a table by the block's address (LLVMContextImpl::TrailingDbgRecords).
+// Left there, they outlive the block, and turn up in whatever block of any function gets that address next. BTF needs the names of
+// arguments (btf_func_check() in kernel/bpf/btf.c), and the report needs the names of variables, so these stay.
 #include "passes.h"
 #include "remarks.h"
 
@@ -31,7 +30,7 @@ static void forgetVariables(Function &function)
 {
 	for (Instruction &inst : instructions(function))
 		if (auto *local = dyn_cast<AllocaInst>(&inst))
-			lambda::nameObject(*local);
+			lambda::nameVariable(*local);
 	for (Instruction &inst : make_early_inc_range(instructions(function))) {
 		inst.dropDbgRecords();
 		if (isa<DbgInfoIntrinsic>(inst))

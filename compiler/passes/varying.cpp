@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays of variable length, and alloca(): a program of the kernel has a stack of fixed size, which the verifier has to know in whole.
-// They lie in memory of the request, one behind the other, and a word says how far it is filled, also to functions that are called.
+// Arrays of variable length, and alloca(): a kernel program has a stack of fixed size. So these allocations lie in memory of the request, one
+// behind the other. A word says how far it is filled, also to called functions.
 //
-//	array:   begins behind the arrays that are in scope there, and a fault where the memory ends before it does
+//	array:   begins behind the arrays that are in scope there; a fault if it does not fit
 //	alloca:  begins where the memory is filled to
 //	return:  the memory is filled as it was at the function's begin
 //
-// The arrays in scope are among those whose declarations dominate it, since nothing may jump into the scope of one (C17 6.8.6.1).
-// One that is declared again, in a loop, is out of scope. So nothing has to be known of where scopes end, which LLVM's BPF target
-// forgets before any pass of ours runs (llvm/lib/Target/BPF/BPFIRPeephole.cpp).
+// The declarations of all arrays in scope dominate the new one, since nothing may jump into an array's scope (C17 6.8.6.1). An array that is
+// declared again, in a loop, is out of scope. So the ends of scopes are not needed, which LLVM's BPF target forgets before any of our
+// passes run (llvm/lib/Target/BPF/BPFIRPeephole.cpp).
 #include "faults.h"
 #include "passes.h"
 
@@ -24,17 +24,17 @@ using namespace llvm;
 namespace
 {
 
-// What all such objects take together (docs/language.md).
+// What all such allocations have together (docs/language.md).
 const uint64_t varyingSize = 16384;
 const uint64_t varyingAlign = 16;
 
-// An array is a variable; what alloca() gives is none.
+// Whether an allocation is an array. Only arrays have a debug variable; what alloca() gives has none.
 bool isArray(AllocaInst &local)
 {
 	return !findDVRDeclares(&local).empty() || !findDbgDeclares(&local).empty();
 }
 
-// Those that are not on the stack, each behind what dominates it.
+// The allocations of variable size, each after those that dominate it.
 SmallVector<AllocaInst *, 4> varyingOf(Function &function)
 {
 	SmallVector<AllocaInst *, 4> locals;
@@ -46,7 +46,7 @@ SmallVector<AllocaInst *, 4> varyingOf(Function &function)
 	return locals;
 }
 
-// The objects of one module.
+// The allocations of one module.
 class Varying
 {
       public:
@@ -68,10 +68,10 @@ class Varying
 Varying::Varying(Module &module) : module(module), number(Type::getInt64Ty(module.getContext()))
 {
 	auto *bytes = ArrayType::get(Type::getInt8Ty(module.getContext()), varyingSize);
-	type = StructType::get(number, number, bytes); // the second is for the alignment of the bytes
+	type = StructType::get(number, number, bytes); // the second number aligns the bytes
 }
 
-// The address of how much is filled, which is zero when a request begins, as the first word of each such object is.
+// The address of the word that says how much is filled. Like the first word of each request variable, it is zero when a request begins.
 Value *Varying::filled(IRBuilder<> &at)
 {
 	if (!memory) {
@@ -83,14 +83,14 @@ Value *Varying::filled(IRBuilder<> &at)
 	return at.CreateStructGEP(type, memory, 0);
 }
 
-// Gives an object its place, and says where it ends.
+// Gives an allocation its place, and returns its end.
 Value *Varying::lower(AllocaInst &local, Value *from)
 {
 	IRBuilder<> at(&local);
 	const DataLayout &layout = module.getDataLayout();
 	Value *count = at.CreateZExtOrTrunc(local.getArraySize(), number);
 	uint64_t one = std::max<uint64_t>(layout.getTypeAllocSize(local.getAllocatedType()), 1);
-	// No product overflows: who asks for more than there is has asked for too much.
+	// Comparing the count first keeps the product from overflowing.
 	Value *few = at.CreateICmpULE(count, at.getInt64(varyingSize / one));
 	Value *size = at.CreateMul(count, at.getInt64(one));
 	Value *lines = at.CreateAnd(at.CreateAdd(size, at.getInt64(varyingAlign - 1)), -varyingAlign);
@@ -127,10 +127,10 @@ bool Varying::lower(Function &function)
 	SmallVector<AllocaInst *, 4> locals = varyingOf(function);
 	if (locals.empty())
 		return false;
-	// Where alloca() is called, all stays until the function returns.
+	// In a function that calls alloca(), everything stays until it returns.
 	bool scoped = all_of(locals, [](AllocaInst *local) { return isArray(*local); });
 	DominatorTree tree(function);
-	SmallVector<int, 4> around; // the last array that dominates each, -1 for none
+	SmallVector<int, 4> around; // for each array, the last one that dominates it, or -1
 	for (auto [i, local] : enumerate(locals)) {
 		int last = int(i) - 1;
 		while (last >= 0 && !tree.dominates(locals[last], local))

@@ -9,17 +9,17 @@ import (
 	"github.com/lambdanic/lambdanic/compiler/match"
 )
 
-// A Header is one that a match stage's parser finds in packets, with the fields that are left of it when all is optimised.
+// A Header is a packet header of a match stage, with the fields that are left after optimisation.
 type Header struct {
 	Name     string   `json:"name"`
 	Bytes    int      `json:"bytes"`
 	Read     []string `json:"read,omitempty"`
-	Written  []string `json:"written,omitempty"` // where they changed
+	Written  []string `json:"written,omitempty"` // if they changed
 	Checksum string   `json:"checksum,omitempty"`
 }
 
-// findHeaders says what of the packet's headers the program reads and writes, by the lines of the parser and the deparser of which
-// there are instructions left.
+// findHeaders says which fields of the packet's headers the program reads and writes: those of the parser's and deparser's lines that still
+// have instructions.
 func (r *Report) findHeaders(stage *compiler.Stage, remarks []Remark) {
 	for _, h := range stage.Code.Headers {
 		out := Header{Name: h.Name, Bytes: h.Bytes(), Checksum: checksumOf(stage.Code.Calculations, h)}

@@ -15,7 +15,7 @@ import (
 	"github.com/lambdanic/lambdanic/compiler/target"
 )
 
-// An Object is a variable of the author's or the SDK's, and where it went.
+// An Object is a variable of the author's or the SDK's, and its place.
 type Object struct {
 	Name    string         `json:"name"`
 	Size    uint64         `json:"size"`
@@ -36,7 +36,7 @@ func read(object []byte) (*ebpf.CollectionSpec, error) {
 	return spec, nil
 }
 
-// findObjects lists what the passes say of objects, and what else stands in the object's maps.
+// findObjects lists the objects in the passes' remarks, and what else is in the maps.
 func (r *Report) findObjects(spec *ebpf.CollectionSpec, remarks []Remark) {
 	said := map[string]bool{}
 	for _, m := range remarks {
@@ -67,7 +67,7 @@ func (r *Report) findObjects(spec *ebpf.CollectionSpec, remarks []Remark) {
 	slices.SortFunc(r.Objects, func(a, b Object) int { return cmp.Or(cmp.Compare(b.Size, a.Size), strings.Compare(a.Name, b.Name)) })
 }
 
-// messages is the SDK's, in mode assemble: what is in it belongs to one request, too.
+// messages is the SDK's variable for mode assemble. Its content belongs to one request, too.
 const messages = "lambda_messages"
 
 func patternOf(m Remark) target.Pattern {
@@ -81,7 +81,7 @@ func patternOf(m Remark) target.Pattern {
 	}
 }
 
-// inSection describes a variable that has its place in a section.
+// inSection describes a variable in a section.
 func inSection(spec *ebpf.CollectionSpec, name string, v *ebpf.VariableSpec) Object {
 	o := Object{Name: name, Size: uint64(v.Size()), Where: "array", Pattern: target.Written, Why: "it is written, and lasts"}
 	end := v.Offset + v.Size()
@@ -103,7 +103,7 @@ func inSection(spec *ebpf.CollectionSpec, name string, v *ebpf.VariableSpec) Obj
 	return o
 }
 
-// storesNear tells whether the register that takes an address is stored through, or goes elsewhere, before it takes another.
+// storesNear tells whether the register that gets an address is stored through, or copied, before it is overwritten.
 func storesNear(insns asm.Instructions, i int) bool {
 	r := insns[i].Dst
 	for _, ins := range insns[i+1:] {
@@ -120,7 +120,7 @@ func storesNear(insns asm.Instructions, i int) bool {
 	return false
 }
 
-// nameless describes what a section holds besides variables: string literals, and tables that the compiler made.
+// nameless describes a section's content besides variables: string literals, and tables that the compiler made.
 func nameless(spec *ebpf.CollectionSpec, m *ebpf.MapSpec) (o Object, ok bool) {
 	rest := uint64(m.ValueSize)
 	for _, v := range spec.Variables {
@@ -151,7 +151,7 @@ func inMap(spec *ebpf.CollectionSpec, m *ebpf.MapSpec) Object {
 	return o
 }
 
-// eachUse calls f for each instruction that takes the address of a map or of what is in it.
+// eachUse calls f for each instruction that takes the address of a map or of its content.
 func eachUse(spec *ebpf.CollectionSpec, name string, f func(insns asm.Instructions, i int)) {
 	for _, p := range spec.Programs {
 		for i := range p.Instructions {
@@ -162,7 +162,7 @@ func eachUse(spec *ebpf.CollectionSpec, name string, f func(insns asm.Instructio
 	}
 }
 
-// heedHints says of each object that its author gave a hint for what became of that on this processor. What is gone has none.
+// heedHints says what each object's hint came to on this processor. Objects that were optimised away have none.
 func (r *Report) heedHints(remarks []Remark) {
 	heeded := map[string]bool{}
 	for _, m := range remarks {

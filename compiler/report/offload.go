@@ -16,8 +16,8 @@ import (
 
 const offloadModel = "agilio-cx"
 
-// Offload lists what keeps a lambda off the only card that takes programs: what the SDK has not there, else what the compiler has no
-// instructions for without our passes, else what the driver does not take of its program. Errors are those of compiler.BuildSource.
+// Offload lists what keeps a lambda off the only card that takes programs: what the SDK lacks there, else what the compiler cannot translate
+// without our passes, else what the driver refuses in its program. Errors are those of compiler.BuildSource.
 func Offload(ctx context.Context, source []byte) ([]target.Violation, error) {
 	m, err := target.Load(offloadModel)
 	if err != nil {
@@ -35,7 +35,7 @@ func Offload(ctx context.Context, source []byte) ([]target.Violation, error) {
 		return []target.Violation{{What: err.Error()}}, nil
 	case errors.As(err, &unfit):
 		if _, err := compiler.BuildSource(ctx, source, compiler.Options{}); err != nil {
-			return nil, err // it is no lambda anywhere
+			return nil, err // it does not compile for any target
 		}
 		found = unfits(unfit.Diagnostics)
 	default:
@@ -44,7 +44,7 @@ func Offload(ctx context.Context, source []byte) ([]target.Violation, error) {
 	return byLine(found), nil
 }
 
-// unfits makes violations of what the compiler says of a lambda that compiles for the NIC.
+// unfits turns the compiler's messages into violations, for a lambda that compiles for the NIC.
 func unfits(diagnostics []compiler.Diagnostic) (found []target.Violation) {
 	for _, d := range diagnostics {
 		what, remedy, ok := strings.Cut(d.Message, compiler.NFPRemedy)
@@ -58,11 +58,11 @@ func unfits(diagnostics []compiler.Diagnostic) (found []target.Violation) {
 	return found
 }
 
-// uncalled is how LLVM says that it has no instructions for something, and no function of a library either
-// (lib/Target/BPF/BPFISelLowering.cpp in LLVM 19).
+// uncalled is LLVM's message for an operation without instructions and without a library function (lib/Target/BPF/BPFISelLowering.cpp in
+// LLVM 19).
 var uncalled = regexp.MustCompile(`built-in function '(\w+)' is not supported`)
 
-// libraries are functions that our passes bring for the NIC, and nobody for the card: the compiler's own by their names in libgcc.
+// libraries are functions that our passes provide for the NIC, and that the card lacks: the compiler's own by their names in libgcc.
 var libraries = []struct {
 	name         *regexp.Regexp
 	what, remedy string
@@ -81,7 +81,7 @@ var libraries = []struct {
 	},
 }
 
-// withoutPasses says in an author's terms what LLVM makes no program for the card of.
+// withoutPasses says in an author's terms what LLVM cannot compile for the card.
 func withoutPasses(message string) (what, remedy string) {
 	name := uncalled.FindStringSubmatch(message)
 	if name == nil {
@@ -95,8 +95,8 @@ func withoutPasses(message string) (what, remedy string) {
 	return "a call of " + name[1] + ", which the card has not", "do without it, or run on target nic"
 }
 
-// byLine sorts violations by their lines, and leaves each there once. A line of the SDK's says nothing to an author, nor what has no
-// line and is said of some line besides.
+// byLine sorts violations by their lines, and removes duplicates. It drops lines of the SDK, which mean nothing to an author, and a violation
+// without a line if it also occurs with one.
 func byLine(found []target.Violation) []target.Violation {
 	placed := map[string]bool{}
 	for i := range found {

@@ -56,7 +56,7 @@ func write(t *testing.T, name, spec, source string) string {
 	return dir
 }
 
-// Whatever keeps a lambda off the card, there is a report on it, and reasons in its author's terms.
+// Whatever keeps a lambda off the card, there is a report with reasons in its author's terms.
 func TestEveryLambdaHasAReport(t *testing.T) {
 	dirs, err := filepath.Glob("../../lambdas/*/lambda.yml")
 	if err != nil || len(dirs) == 0 {

@@ -9,8 +9,7 @@ import (
 	"github.com/lambdanic/lambdanic/compiler"
 )
 
-// A Remark is something that a pass says of what it did. Which fields are set depends on its kind; the package's comment
-// tells.
+// A Remark is a pass's note about its work. Which fields are set depends on its kind: see the package's comment.
 type Remark struct {
 	Kind         string `json:"kind"`
 	Step         string `json:"step,omitempty"`
@@ -27,7 +26,7 @@ type Remark struct {
 	Line         int    `json:"line,omitempty"`
 }
 
-// at is the author's line; "" where it is not known.
+// at is the author's line; "" if it is not known.
 func (m Remark) at() string {
 	if m.File == "" {
 		return ""
@@ -35,7 +34,7 @@ func (m Remark) at() string {
 	return fmt.Sprintf("%s:%d", m.File, m.Line)
 }
 
-// readRemarks reads the remarks of an object, if it has some.
+// readRemarks reads the remarks of an object file, if it has some.
 func readRemarks(object []byte) ([]Remark, error) {
 	file, err := elf.NewFile(bytes.NewReader(object))
 	if err != nil {
@@ -52,7 +51,7 @@ func readRemarks(object []byte) ([]Remark, error) {
 	return parseRemarks(data), nil
 }
 
-// parseRemarks leaves out the lines that are none.
+// parseRemarks skips lines that are not remarks.
 func parseRemarks(data []byte) (remarks []Remark) {
 	for line := range bytes.Lines(bytes.ReplaceAll(data, []byte{0}, []byte{'\n'})) {
 		var m Remark

@@ -2,9 +2,9 @@
 //
 // # Remarks
 //
-// What only the passes know, they say as remarks (compiler/passes/remarks.h): JSON, one object per line, in the section
-// .lambda.report of an object that is compiled for its remarks alone. A line that is no remark, or of a kind that is not known
-// here, is left out. Each remark names its kind:
+// What only the passes know, they say in remarks (compiler/passes/remarks.h): JSON, one object per line, in the section .lambda.report of
+// an object file that is compiled only for its remarks. A line that is not a remark, or of an unknown kind, is skipped. Each remark names
+// its kind:
 //
 //	{"kind":"step","step":"memory","instructions":812}
 //	{"kind":"object","object":"table","size":1024,"where":"rodata","why":"constant","file":"a.c","line":7}
@@ -16,24 +16,23 @@
 //	{"kind":"header","state":"read","line":12}
 //	{"kind":"atomic","state":"left","object":"hits","why":"it is no integer","file":"a.c","line":40}
 //
-// A step is a pass that has run, in order: begin (what clang gives), calls, float, arithmetic, memory, metering.
-// Its instructions are those of LLVM's IR, without debug and lifetime intrinsics, over all functions with a body.
+// A step is a pass that has run, in order: begin (clang's output), calls, float, arithmetic, memory, metering. Its instructions are those of
+// LLVM's IR, without debug and lifetime intrinsics, over all functions with a body.
 //
 // An object is a variable, a stack allocation or the heap. It is in one of rodata (frozen, the verifier folds it), object (a
 // map of its own section, base and checked offset), linear (linear memory of one request), shared (linear memory of all requests; its
-// state is written or constant), stack, register (it is gone), native (the SDK's).
-// What says size 0 has none that is known. A hint is the author's of an object, without underscores; with the state heeded, a pass did
-// as it says.
+// state is written or constant), stack, register (it has no memory), native (the SDK's). Size 0 means that the size is not known. A hint is
+// the author's hint for an object, without underscores; with the state heeded, a pass followed it.
 //
-// A check is a bounds check, inserted where nothing proves the access, or proven, and so left out. A loop is metered
-// (cost in instructions of an iteration, 0 if left to the loader), or walked, where the verifier ends it alone. A call is
-// inlined, kept, switched (a function pointer), or iterated (a recursion that became a loop or an explicit stack).
+// A check is a bounds check: inserted, or proven to be unnecessary and left out. A loop is metered (cost in instructions of an iteration, 0
+// if left to the loader), or walked by the verifier to its end. A call is inlined, kept, switched (a function pointer), or iterated (a
+// recursion that became a loop or an explicit stack).
 //
-// A header is a line of a match stage's parser or deparser (compiler/match) of which instructions are left: read or written.
+// A header is a line of a match stage's parser or deparser (compiler/match) that still has instructions: read or written.
 //
-// An atomic is a place where what all CPUs share is read, changed and written back: atomic, or left as it is, and why.
+// An atomic is an update of a variable that all CPUs share: atomic, or left as it is, and why.
 //
-// File and line are the author's, without the directory; they are left out where nothing is known.
+// File and line are the author's, without the directory; they are left out if unknown.
 package report
 
 import (
@@ -48,36 +47,36 @@ import (
 	"github.com/lambdanic/lambdanic/compiler/target"
 )
 
-// A Report is what there is to say of one lambda for the NIC.
+// A Report describes one lambda for the NIC.
 type Report struct {
 	Lambda string `json:"lambda"`
-	// Headers are those of packets, where it has a match stage of its own. (All others see what the NIC program parses.)
+	// Headers are the packet headers of a lambda with its own match stage. (All others see what the NIC program parses.)
 	Headers []Header `json:"headers,omitempty"`
-	// Match is how its match stage became smaller, where it has one of its own.
+	// Match is how its own match stage, if it has one, was reduced.
 	Match   []match.Step `json:"match,omitempty"`
 	Steps   []Step       `json:"steps"`
 	Objects []Object     `json:"objects"`
-	// Placements are where the objects would go on each processor that there is a model of.
+	// Placements are where the objects would go on each processor with a model.
 	Placements map[string][]target.Placement `json:"placements"`
 	Checks     Checks                        `json:"checks"`
 	Calls      []Remark                      `json:"calls,omitempty"`
-	// Atomics are the changes of what all CPUs share.
+	// Atomics are the updates of variables that all CPUs share.
 	Atomics  []Remark       `json:"atomics,omitempty"`
 	Loops    []Loop         `json:"loops,omitempty"`
 	Bound    metering.Bound `json:"-"`
-	Verified *Verified      `json:"verified,omitempty"` // nil where no kernel was asked
+	Verified *Verified      `json:"verified,omitempty"` // nil if no kernel was asked
 	// EstimatedNs is what a run takes on a processor of today, each loop once. It is no measurement.
 	EstimatedNs float64            `json:"estimated_ns"`
 	Offload     []target.Violation `json:"offload"` // what keeps it off an Agilio CX
 }
 
-// A Loop is one that is metered, and what a time around it usually takes.
+// A Loop is a metered loop, and the usual time of an iteration.
 type Loop struct {
 	metering.Loop
 	EstimatedNs float64 `json:"estimated_ns"`
 }
 
-// A Step is a stage of the compiler, and how many instructions there are behind it.
+// A Step is a stage of the compiler, and the number of instructions after it.
 type Step struct {
 	Name         string `json:"name"`
 	Instructions int    `json:"instructions"`
@@ -87,7 +86,7 @@ type Step struct {
 // Checks are the bounds checks.
 type Checks struct {
 	Inserted int      `json:"inserted"`
-	Proven   int      `json:"proven"` // and so left out
+	Proven   int      `json:"proven"` // to be unnecessary, and left out
 	At       []Remark `json:"at,omitempty"`
 }
 
@@ -97,8 +96,8 @@ type Options struct {
 	Verify bool
 }
 
-// Make compiles a packed source and reports on it. Errors are those of compiler.BuildSource and artifact.ErrNoObject; where the kernel refuses the
-// program, the error is a *diagnose.Objection, and the report is all but Verified.
+// Make compiles a packed source and reports on it. Errors are those of compiler.BuildSource and artifact.ErrNoObject. If the kernel refuses
+// the program, the error is a *diagnose.Objection, and the report is complete except for Verified.
 func Make(ctx context.Context, source []byte, opts Options) (*Report, error) {
 	a, err := compiler.BuildSource(ctx, source, compiler.Options{})
 	if err != nil {
@@ -149,7 +148,7 @@ func Make(ctx context.Context, source []byte, opts Options) (*Report, error) {
 	return r, err
 }
 
-// estimate says how long the program and its loops take.
+// estimate fills in how long the program and its loops usually take.
 func (r *Report) estimate(spec *ebpf.CollectionSpec) error {
 	bounds, err := metering.Check(spec)
 	if err != nil {
@@ -185,7 +184,7 @@ func (r *Report) take(remarks []Remark) {
 	}
 }
 
-// place puts the objects where each model has them.
+// place finds the objects' places in each model.
 func (r *Report) place() error {
 	var objects []target.Object
 	for _, o := range r.Objects {

@@ -125,7 +125,7 @@ func TestChecksByLine(t *testing.T) {
 	}
 }
 
-// The passes themselves say what they did to ordinary C.
+// The passes say what they did to ordinary C.
 func TestRemarksOfThePasses(t *testing.T) {
 	r, err := Make(t.Context(), pack(t, "../corpus/greyscale"), Options{Verify: true})
 	if err != nil {
@@ -177,7 +177,7 @@ func TestTextShowsNoControls(t *testing.T) {
 	}
 }
 
-// Of a lambda behind a match stage of its own, the report says how that became smaller.
+// The report of a lambda with its own match stage says how the stage was reduced.
 func TestReportOfMatchStage(t *testing.T) {
 	r, err := Make(t.Context(), pack(t, "../p4/testdata/web_server"), Options{})
 	if err != nil {
@@ -195,8 +195,8 @@ func TestReportOfMatchStage(t *testing.T) {
 	}
 }
 
-// What the report says of headers is what is left of them: the deparser writes no length where none changes, the parser reads nothing of
-// a header that the lambda fills.
+// The report has the header fields that are left: the deparser writes no length if none changes, and the parser reads nothing of a header
+// that the lambda fills.
 func TestReportOfHeaders(t *testing.T) {
 	for lambda, want := range map[string]Header{
 		"web_server": {
@@ -220,7 +220,7 @@ func TestReportOfHeaders(t *testing.T) {
 	}
 }
 
-// A local object has its author's name and line, also where it is handed on to a function that is inlined.
+// A local variable has its author's name and line, also if it is passed to a function that is inlined.
 func TestLocalObjectsHaveNames(t *testing.T) {
 	r, err := Make(t.Context(), lambda(t, "#include \"lambda.h\"\n"+
 		"int probe(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)\n{\n\tuint8_t table[300];\n"+
@@ -234,7 +234,7 @@ func TestLocalObjectsHaveNames(t *testing.T) {
 	}
 }
 
-// A global object lasts over requests, also where its address is handed on: it is nobody's stack.
+// A global variable lasts over requests, also if its address is passed on: it is not taken for stack.
 func TestSharedObjects(t *testing.T) {
 	r, err := Make(t.Context(), lambda(t, "#include \"lambda.h\"\nstatic uint32_t counts[16];\n"+
 		"int probe(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)\n{\n\tuint32_t i = match_data->method & 15;\n\n"+
@@ -253,7 +253,7 @@ func TestSharedObjects(t *testing.T) {
 	}
 }
 
-// Floating point is charged by its longest way, and estimated by its usual one; integers are estimated as they are charged.
+// Floating point is charged by its longest path, and estimated by its usual one. Integers are estimated as they are charged.
 func TestEstimates(t *testing.T) {
 	const unit = 0.2 // ns
 	for name, tc := range map[string]struct {
@@ -276,7 +276,7 @@ func TestEstimates(t *testing.T) {
 	}
 }
 
-// Each change of a shared object is in the report, with its line and what became of it.
+// Each update of a shared variable is in the report, with its line and what became of it.
 func TestReportOfSharing(t *testing.T) {
 	r, err := Make(t.Context(), lambda(t, "#include \"lambda.h\"\nstatic uint64_t hits;\nstatic uint8_t few;\n"+
 		"int probe(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)\n{\n\thits++;\n\tfew++;\n"+
@@ -297,7 +297,7 @@ func TestReportOfSharing(t *testing.T) {
 	}
 }
 
-// Of each hint the report says what it came to, here and elsewhere.
+// The report says what each hint came to, on this processor and on others.
 func TestReportOfHints(t *testing.T) {
 	r, err := Make(t.Context(), lambda(t, "#include \"lambda.h\"\n#include <pif/memory.h>\n"+
 		"static __read_mostly uint32_t limit = 9, table[16] __read_mostly;\nLAMBDA_KEPT __read_mostly uint32_t kept;\n"+

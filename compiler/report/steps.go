@@ -11,7 +11,7 @@ import (
 	"github.com/lambdanic/lambdanic/compiler"
 )
 
-// countSteps says how many instructions there are behind each step: as the passes say, else as LLVM prints them.
+// countSteps counts the instructions after each step, from the passes' remarks, else from LLVM's text.
 func (r *Report) countSteps(ctx context.Context, source []byte, spec *ebpf.CollectionSpec, remarks []Remark) error {
 	for _, m := range remarks {
 		if m.Kind == "step" {

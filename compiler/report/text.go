@@ -31,7 +31,7 @@ func (r *Report) Text(w io.Writer) error {
 	return t.w.Flush()
 }
 
-// text keeps the first error of writing.
+// text keeps the first write error.
 type text struct {
 	w   *tabwriter.Writer
 	err error
@@ -43,7 +43,7 @@ func (t *text) line(format string, args ...any) {
 	}
 }
 
-// printable leaves no command to a terminal in names, which are the author's.
+// printable removes terminal commands from names, which authors choose.
 func printable(r rune) rune {
 	if r < ' ' && r != '\t' || r >= 0x7f && r < 0xa0 {
 		return '\uFFFD'
@@ -82,7 +82,7 @@ func (r *Report) textOfTime(t *text) {
 	t.head("time")
 	t.line("estimated\t%.0f ns%s", r.EstimatedNs, besides(r.Bound))
 	for _, l := range r.Loops {
-		t.line("loop at %v\t%.1f ns each time around (charged %d)", l.Place, l.EstimatedNs, l.Cost)
+		t.line("loop at %v\t%.1f ns per iteration (charged %d)", l.Place, l.EstimatedNs, l.Cost)
 	}
 	if v := r.Verified; v != nil {
 		t.line("verifier\t%d instructions walked, %d states, %d bytes of stack", v.Instructions, v.States, v.Stack)
@@ -96,7 +96,7 @@ func besides(b metering.Bound) string {
 	case b.Pace > 0:
 		return ", each loop once; the verifier walks them to their ends"
 	default:
-		return " on the longest way"
+		return " on the longest path"
 	}
 }
 
@@ -166,7 +166,7 @@ func (r *Report) textOfObjects(t *text) {
 	}
 }
 
-// textOfHints says what hints came to on processors other than this one: on this one, the objects' own lines do.
+// textOfHints says what hints came to on other processors. For this processor, the objects' own lines say it.
 func (r *Report) textOfHints(t *text) {
 	hinted := slices.DeleteFunc(slices.Clone(r.Objects), func(o Object) bool { return o.Hint == "" })
 	if len(hinted) == 0 {

@@ -14,12 +14,12 @@ import (
 
 	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/compiler/check/metering"
-	"github.com/lambdanic/lambdanic/compiler/check/parts"
+	"github.com/lambdanic/lambdanic/compiler/check/percpu"
 	"github.com/lambdanic/lambdanic/compiler/diagnose"
 	"github.com/lambdanic/lambdanic/internal/kernel"
 )
 
-// Verified is what the kernel's verifier says of a program that it takes.
+// Verified is what the kernel's verifier says about a program that it accepts.
 type Verified struct {
 	Instructions int      `json:"instructions"` // that it walked, in all
 	States       int      `json:"states"`
@@ -27,11 +27,11 @@ type Verified struct {
 	Log          []string `json:"log,omitempty"`
 }
 
-// budget is for programs that are loaded and not run.
+// budget is for programs that are loaded but not run.
 const budget = time.Microsecond
 
-// Verify loads an object's program, asks the kernel for what it says of it, and lets go of it again. The log of a program that
-// it takes is short, unless all of it is asked for. Where the kernel refuses the program, the error is a *diagnose.Objection.
+// Verify loads the program of an object file, returns what the verifier says, and unloads it. The log of an accepted program is short unless
+// all is set. If the kernel refuses the program, the error is a *diagnose.Objection.
 func Verify(object []byte, all bool) (*Verified, error) {
 	spec, err := read(object)
 	if err != nil {
@@ -44,7 +44,7 @@ func Verify(object []byte, all bool) (*Verified, error) {
 	if err != nil {
 		return nil, fmt.Errorf("count the CPUs: %w", err)
 	}
-	if err := errors.Join(parts.Fit(spec, cpus), metering.Fill(spec, budget)); err != nil {
+	if err := errors.Join(percpu.Fit(spec, cpus), metering.Fill(spec, budget)); err != nil {
 		return nil, err
 	}
 	kernel.Fit(spec)
@@ -60,7 +60,7 @@ func Verify(object []byte, all bool) (*Verified, error) {
 		level |= ebpf.LogLevelInstruction
 	}
 	c, err := load(spec, level)
-	if all && errors.Is(err, unix.EINVAL) { // the log is longer than a log can be
+	if all && errors.Is(err, unix.EINVAL) { // the log exceeds the kernel's maximum
 		c, err = load(spec, ebpf.LogLevelBranch)
 	}
 	if o := diagnose.Explain(err, program.Instructions); o != nil {

@@ -1,8 +1,8 @@
-// Package sandbox runs a tool on input from strangers. C source reads files: #include, #embed and .incbin see whatever
-// the compiler sees. So the tool runs under bubblewrap as an unprivileged user in namespaces of its own: an empty root with a few
-// read-only directories, no network, no devices, no /proc, and limits on time, memory, output and processes.
+// Package sandbox runs a tool on untrusted input. C source reads files: #include, #embed and .incbin see whatever the compiler sees. So the
+// tool runs under bubblewrap as an unprivileged user in its own namespaces: an empty root with a few read-only directories, no network, no
+// devices, no /proc, and limits on time, memory, output and processes.
 //
-// Input goes in as bytes and output comes back on a pipe, so that nothing of a run is ever on the host's disk.
+// Input goes in as bytes and output comes back on a pipe, so that nothing is ever written to the host's disk.
 package sandbox
 
 import (
@@ -27,7 +27,7 @@ var (
 	ErrUnavailable = errors.New("sandbox unavailable")
 	// ErrLimit says that the tool was stopped at one of its limits.
 	ErrLimit = errors.New("limit exceeded")
-	// ErrBusy says that this may be for what else the machine has to do.
+	// ErrBusy says that the machine's other work may be the reason.
 	ErrBusy = errors.New("the machine may be busy or short of memory, try again")
 )
 
@@ -61,22 +61,22 @@ type Command struct {
 	Limits   Limits
 }
 
-// An identity that no account has: Debian reserves 65000 to 65533 (Debian Policy, section 9.2.2).
+// nobody is an ID without an account: Debian reserves 65000 to 65533 (Debian Policy, section 9.2.2).
 const nobody = 65437
 
-// Tools keep a CPU busy, and their limits on time do not know how many others want it. So as many run at once as there are CPUs.
+// Tools keep a CPU busy, and their time limits do not account for other tools. So at most one runs per CPU.
 var (
 	slotCount = int64(runtime.NumCPU())
 	slots     = semaphore.NewWeighted(slotCount)
 )
 
-// outputLimit ends the wait for the end of the output when the tool has ended. Whatever holds it open ends with the sandbox, as
-// soon as the machine comes to it.
+// outputLimit bounds the wait for the end of the output after the tool has ended. Whatever holds it open ends with the sandbox, but a busy
+// machine may take a while.
 const outputLimit = time.Minute
 
-// Run runs c, when it is its turn, and returns what it printed. The error is an ExitError where the tool itself failed, ErrLimit where
-// it was stopped, with ErrBusy where that may be through no fault of its input, ErrUnavailable where no sandbox can be had; the last three
-// are wrapped with what to do.
+// Run runs c, when it is its turn, and returns what it printed. The error is an ExitError if the tool itself failed, ErrLimit if it was
+// stopped, with ErrBusy if its input may not be the reason, and ErrUnavailable if there is no sandbox. The last three are wrapped with what
+// to do.
 func Run(ctx context.Context, c Command) (stdout, stderr []byte, err error) {
 	bwrap, err := exec.LookPath("bwrap")
 	if err != nil {
@@ -110,7 +110,7 @@ func Run(ctx context.Context, c Command) (stdout, stderr []byte, err error) {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	}
 
-	// bwrap asks to die with the thread that started it, so this thread has to stay until bwrap is gone.
+	// bwrap dies with the thread that started it, so this thread has to stay until bwrap ends.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	err = cmd.Run()
@@ -125,7 +125,7 @@ func Run(ctx context.Context, c Command) (stdout, stderr []byte, err error) {
 
 func seconds(d time.Duration) int { return int(d.Seconds()) }
 
-// arguments lists what bwrap has to do. The files are its descriptors from 3 on.
+// arguments are bwrap's arguments. The files are its descriptors from 3 on.
 func (c *Command) arguments(prlimit string) []string {
 	args := []string{
 		"--unshare-all", "--unshare-user", "--disable-userns", "--uid", strconv.Itoa(nobody), "--gid", strconv.Itoa(nobody),

@@ -15,7 +15,7 @@ func shell(script string, files ...File) Command {
 		ReadOnly: []string{"/usr/bin", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib/ld-linux-aarch64.so.1"},
 		Files:    files,
 		Dir:      "/tmp",
-		Limits: Limits{ // what a test does not set ends it only if it hangs, however busy the machine
+		Limits: Limits{ // limits that a test does not set only end a test that hangs
 			Wall: 2 * time.Minute, CPU: time.Minute, Memory: 256 << 20, Scratch: 1 << 20, Output: 1 << 16, Processes: 8,
 		},
 	}
@@ -36,7 +36,7 @@ func TestRunReportsExitStatus(t *testing.T) {
 	}
 }
 
-// What the tool must not be able to see or do: the shell prints something where it can.
+// What the tool must not be able to see or do: the shell prints something if it can.
 func TestRunHidesTheHost(t *testing.T) {
 	secret := t.TempDir() + "/secret"
 	if err := os.WriteFile(secret, []byte("secret"), 0o644); err != nil {
@@ -70,7 +70,7 @@ func TestRunKeepsLimits(t *testing.T) {
 	}{
 		"wall clock": {"sleep 1000", func(l *Limits) { l.Wall = 50 * time.Millisecond }, "not done after 50ms"},
 		"CPU":        {"while :; do :; done", func(l *Limits) { l.CPU = time.Second }, "more than 1 s of CPU time"},
-		"no memory":  {"kill -9 $$", func(*Limits) {}, "short of memory"}, // as the kernel does when there is none
+		"no memory":  {"kill -9 $$", func(*Limits) {}, "short of memory"}, // as the kernel kills when memory is short
 		"output":     {"while :; do echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa; done", func(*Limits) {}, "bytes of output"},
 		"messages":   {"while :; do echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa >&2; done", func(*Limits) {}, "bytes of output"},
 	} {

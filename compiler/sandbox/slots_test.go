@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// fakeBwrap has Run start a script in place of bubblewrap.
+// fakeBwrap makes Run start a script in place of bubblewrap.
 func fakeBwrap(t *testing.T, script string) (dir string) {
 	t.Helper()
 	prlimit, err := exec.LookPath("prlimit")
@@ -32,7 +32,7 @@ func fakeBwrap(t *testing.T, script string) (dir string) {
 	return dir
 }
 
-// However many ask, no more run at once than there are slots, and all get their turn.
+// However many callers there are, no more run at once than there are slots, and all get their turn.
 func TestRunTakesTurns(t *testing.T) {
 	dir := fakeBwrap(t, "echo begin >> $(dirname $0)/log; sleep 0.02; echo end >> $(dirname $0)/log\n")
 	log := filepath.Join(dir, "log")
@@ -72,7 +72,7 @@ func TestRunTakesTurns(t *testing.T) {
 	}
 }
 
-// A caller who hangs up while others run does not wait for them.
+// A caller that gives up while others run does not wait for them.
 func TestRunWaitsNoLongerThanItsCaller(t *testing.T) {
 	if err := slots.Acquire(t.Context(), slotCount); err != nil {
 		t.Fatal(err)
@@ -89,7 +89,7 @@ func TestRunWaitsNoLongerThanItsCaller(t *testing.T) {
 	}
 }
 
-// What a busy machine does to a run is not for want of a sandbox, nor the source's fault.
+// A run that fails on a busy machine is blamed neither on the sandbox nor on the source.
 func TestRunOnABusyMachine(t *testing.T) {
 	waits := shell("sleep 1000")
 	waits.Limits.Wall = 50 * time.Millisecond

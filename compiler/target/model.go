@@ -1,5 +1,4 @@
-// Package target knows what the processors are like that a lambda can run on: what memories they have, and what their
-// verifiers take.
+// Package target describes the processors that a lambda can run on: their memories, and what their verifiers accept.
 package target
 
 import (
@@ -26,15 +25,15 @@ type Model struct {
 	About    string   `yaml:"about"`
 	ClockMHz int      `yaml:"clock_mhz"`
 	Memories []Memory `yaml:"memories"` // the fastest first
-	Offload  *Offload `yaml:"offload"`  // nil where programs are not loaded by the nfp driver
+	Offload  *Offload `yaml:"offload"`  // nil if the nfp driver does not load its programs
 }
 
-// A Memory is one of a processor's.
+// A Memory is one of a processor's memories.
 type Memory struct {
 	Name     string    `yaml:"name"`
 	About    string    `yaml:"about"`
 	Size     api.Bytes `yaml:"size"`
-	Largest  api.Bytes `yaml:"largest"` // object that is worth a place in it; 0 is Size
+	Largest  api.Bytes `yaml:"largest"` // largest object that is worth a place in it; 0 is Size
 	Hints    []string  `yaml:"hints"`   // by which an author asks for it
 	Patterns []Pattern `yaml:"patterns"`
 	Cycles   [2]int    `yaml:"cycles"` // of an access, at best and at worst
@@ -56,7 +55,7 @@ const (
 //go:embed models/*.yml
 var models embed.FS
 
-// Names lists the models that there are.
+// Names lists the models.
 func Names() (names []string) {
 	files, err := fs.Glob(models, "models/*.yml")
 	if err != nil {

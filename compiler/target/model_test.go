@@ -34,7 +34,7 @@ func TestModels(t *testing.T) {
 	}
 }
 
-// The paper's placement for this card: pages of the web server in the cluster's memory, images in internal memory.
+// The paper's placement for this card: pages of the web server in cluster memory, images in internal memory.
 func TestPlacement(t *testing.T) {
 	objects := []Object{
 		{Name: "pages", Size: 8 << 10, Pattern: ReadOnly, Uses: 3},
@@ -88,7 +88,7 @@ func TestMemoryFills(t *testing.T) {
 	}
 }
 
-// What is read mostly goes where that is best, whatever the code writes; what says nothing on a processor is said to.
+// Read-mostly objects go where that is best, whatever the code writes. A hint without meaning on a processor is reported so.
 func TestHints(t *testing.T) {
 	for _, tc := range []struct {
 		object      Object

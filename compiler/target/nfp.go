@@ -14,7 +14,7 @@ import (
 	"github.com/lambdanic/lambdanic/compiler/diagnose"
 )
 
-// Offload is what the firmware of a card takes that the nfp driver loads programs into
+// Offload is what the firmware of a card accepts, into which the nfp driver loads programs
 // (drivers/net/ethernet/netronome/nfp/bpf/{verifier,jit,offload}.c in Linux).
 type Offload struct {
 	Instructions int `yaml:"instructions"`
@@ -45,8 +45,8 @@ func (v Violation) String() string {
 	return fmt.Sprintf("%v: %s", v.Place, text)
 }
 
-// Check lists what keeps the program of a BPF object off the card, by the order of lines. What Check cannot see is left to the
-// driver: it also knows from which side a number is bounded, and how long the program is that it makes of this one.
+// Check lists what keeps the program of a BPF object file off the card, in the order of lines. The driver checks what Check cannot see: the
+// bounds of numbers, and the length of the program that it generates.
 func (o *Offload) Check(object []byte, program string) ([]Violation, error) {
 	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(object))
 	if err != nil {
@@ -79,7 +79,7 @@ func (o *Offload) Check(object []byte, program string) ([]Violation, error) {
 	return slices.Compact(c.found), nil
 }
 
-// entry is what is known where a function begins: the first is called with the context, of the others' arguments nothing is known.
+// entry is what is known where a function begins: the first gets the context, and nothing is known of the others' arguments.
 func entry(f int) registers {
 	s := registers{asm.R10: {kind: stack, known: true}}
 	if f == 0 {
@@ -105,7 +105,7 @@ func (c *checker) violation(i int, remedy, format string, args ...any) {
 	c.found = append(c.found, v)
 }
 
-// checkMaps looks at the maps that the program uses (nfp_bpf_map_alloc in offload.c).
+// checkMaps checks the maps that the program uses (nfp_bpf_map_alloc in offload.c).
 func (c *checker) checkMaps() {
 	used := map[string]bool{}
 	entries := 0
@@ -117,7 +117,7 @@ func (c *checker) checkMaps() {
 		}
 		used[m.Name] = true
 		if ins.Src == asm.PseudoMapValue {
-			continue // checkInstruction says what there is to say
+			continue // checkInstruction reports it
 		}
 		entries += int(m.MaxEntries)
 		c.checkMap(i, m)
@@ -146,8 +146,8 @@ func (c *checker) checkMap(i int, m *ebpf.MapSpec) {
 
 func roundUp8(n int) int { return (n + 7) &^ 7 }
 
-// checkSize looks at the program's length and its stack: the deepest bytes that each function stores to, one function in the
-// other (nfp_bpf_get_stack_usage in verifier.c).
+// checkSize checks the program's length and its stack: the deepest byte that each function stores to, added up over nested calls
+// (nfp_bpf_get_stack_usage in verifier.c).
 func (c *checker) checkSize() {
 	if n := len(c.graph.Insns); n > c.offload.Instructions {
 		c.violation(-1, "make loops that are unrolled shorter, or functions noinline", "%d instructions, the card takes %d", n, c.offload.Instructions)
@@ -157,7 +157,7 @@ func (c *checker) checkSize() {
 	}
 }
 
-// What a call puts on the card's stack besides: a return address, and r6 to r9 where the callee changes one (nfp_bpf_finalize and
+// What a call also puts on the card's stack: a return address, and r6 to r9 if the callee changes one of them (nfp_bpf_finalize and
 // nfp_assign_subprog_idx_and_regs in verifier.c). Frames are aligned (STACK_FRAME_ALIGN in main.h).
 const (
 	returnAddress = 4

@@ -9,14 +9,14 @@ import (
 	"github.com/lambdanic/lambdanic/compiler/diagnose"
 )
 
-// offloaded are the kernel's functions that the firmware has too (nfp_bpf_check_helper_call in verifier.c). It has
-// bpf_perf_event_output() as well, which no lambda may call.
+// offloaded are the helpers that the firmware has, too (nfp_bpf_check_helper_call in verifier.c). It also has bpf_perf_event_output(),
+// which no lambda may call.
 var offloaded = []asm.BuiltinFunc{
 	asm.FnMapLookupElem, asm.FnMapUpdateElem, asm.FnMapDeleteElem, asm.FnXdpAdjustHead, asm.FnXdpAdjustTail,
 	asm.FnGetPrandomU32,
 }
 
-// remedies says what to do instead of calling another.
+// remedies says what to do instead of calling another helper.
 var remedies = map[asm.BuiltinFunc]string{
 	asm.FnTailCall:          "link all lambdas into one program",
 	asm.FnRedirect:          "let the NIC program send it",
@@ -60,7 +60,7 @@ func (c *checker) checkInstruction(i int, s *registers) {
 	}
 }
 
-// checkAddress refuses addresses of objects: the card's maps have none (map_direct_value_addr in struct bpf_map_ops).
+// checkAddress refuses addresses of variables: values in the card's maps have none (map_direct_value_addr in struct bpf_map_ops).
 func (c *checker) checkAddress(i int) {
 	ins := &c.graph.Insns[i]
 	if ins.Src != asm.PseudoMapValue {
@@ -70,7 +70,7 @@ func (c *checker) checkAddress(i int) {
 		"a global or static object%s: the card's maps have no addresses", c.objectAt(ins))
 }
 
-// objectAt names the object that an address is in.
+// objectAt names the variable that an address is in.
 func (c *checker) objectAt(ins *asm.Instruction) string {
 	offset := uint32(uint64(ins.Constant) >> 32)
 	for name, v := range c.spec.Variables {
@@ -103,8 +103,8 @@ func (c *checker) checkCall(i int, s *registers) {
 	}
 }
 
-// checkUpdated: what is counted in a word of a map, no update of its element may set, unless to what the driver knows to be zero
-// (nfp_bpf_map_update_value_ok); which of the stack it knows that of depends on the kernel.
+// checkUpdated: an update may not set a word of a map that is counted in, unless to a value that the driver knows to be zero
+// (nfp_bpf_map_update_value_ok). What it knows of the stack depends on the kernel.
 func (c *checker) checkUpdated() {
 	for w, u := range c.uses {
 		if u == atomic && c.updated[w.name] {
@@ -115,7 +115,7 @@ func (c *checker) checkUpdated() {
 	}
 }
 
-// checkArgument: keys and values are in the stack, at constant places, aligned to four bytes (nfp_bpf_stack_arg_ok).
+// checkArgument: keys and values are on the stack, at constant offsets, aligned to four bytes (nfp_bpf_stack_arg_ok).
 func (c *checker) checkArgument(i int, what string, v value) {
 	switch {
 	case v.kind == anything:
@@ -135,7 +135,7 @@ var unknownALU = map[asm.ALUOp]string{
 	asm.MovSX32: "a sign extension in one instruction",
 }
 
-// checkALU: products and quotients are of 32 bits, and divisors are constants, which become reciprocals (nfp_bpf_check_alu).
+// checkALU: products and quotients have 32 bits, and divisors are constants, which become reciprocals (nfp_bpf_check_alu).
 func (c *checker) checkALU(i int, s *registers) {
 	ins := &c.graph.Insns[i]
 	op, wide := ins.OpCode.ALUOp(), ins.OpCode.Class() == asm.ALU64Class
@@ -144,7 +144,7 @@ func (c *checker) checkALU(i int, s *registers) {
 		c.violation(i, "divide by a power of two, unsigned, or shift", "%s, which the card cannot compute", what)
 		return
 	}
-	if op == asm.Swap && (wide || ins.OpCode.Endianness() != asm.BE) { // end_reg32 is to big-endian alone
+	if op == asm.Swap && (wide || ins.OpCode.Endianness() != asm.BE) { // end_reg32 converts only to big-endian
 		c.violation(i, "use bpf_htons() and its kin", "a swap of bytes other than to network order")
 		return
 	}
@@ -160,7 +160,7 @@ func (c *checker) checkALU(i int, s *registers) {
 	}
 }
 
-// checkLoad: of the context only where the packet begins and ends (mem_ldx_xdp in jit.c), of values of maps at constant places.
+// checkLoad: the context is read only for where the packet begins and ends (mem_ldx_xdp in jit.c), map values only at constant offsets.
 func (c *checker) checkLoad(i int, s *registers) {
 	ins := &c.graph.Insns[i]
 	base := s[ins.Src]
@@ -178,14 +178,14 @@ func (c *checker) checkStore(i int, s *registers) {
 	switch base.kind {
 	case mapValue:
 		c.violation(i, "use bpf_map_update_elem(), or an atomic addition", "a store to a map's element")
-	case context: // nfp_bpf_check_store takes rx_queue_index, which no kernel lets a program change that is not on a card
+	case context: // nfp_bpf_check_store accepts rx_queue_index, which kernels let programs change only on a card
 		c.violation(i, "leave the context as it is", "a store to the context")
 	}
 	c.checkPointer(i, base, &c.graph.Insns[i])
 }
 
-// checkPointer: an instruction accesses one kind of memory; the stack at constant places; and the packet no further than its
-// part that is on the card's cores.
+// checkPointer: an instruction accesses one kind of memory, the stack at constant offsets, and the packet only as far as it is on the
+// card's cores.
 func (c *checker) checkPointer(i int, base value, ins *asm.Instruction) {
 	switch {
 	case base.kind == several:
@@ -207,11 +207,11 @@ func (c *checker) checkAtomic(i int, s *registers) {
 	case base.kind == mapValue:
 		c.mark(i, base, ins, atomic)
 	case base.kind != anything:
-		c.violation(i, "put what is counted into a map", "an atomic addition to what is no map's element")
+		c.violation(i, "put what is counted into a map", "an atomic addition outside of map elements")
 	}
 }
 
-// A word of a map's values is used in one way only: the card's atomic additions are big-endian.
+// A word of a map's values is either counted in or not: the card's atomic additions are big-endian.
 type word struct {
 	name   string
 	offset int32

@@ -65,7 +65,7 @@ func agilio(t *testing.T) *Model {
 	return m
 }
 
-// What the driver takes, by its own words, is not refused.
+// What the driver's source accepts is not refused.
 func TestOffloadTakes(t *testing.T) {
 	for name, source := range map[string]string{
 		"a counter in a map": "__u32 k = data[12];\nstruct four *f = bpf_map_lookup_elem(&table, &k);\nif (f) __sync_fetch_and_add(&f->word[1], 1);",
@@ -131,7 +131,7 @@ func TestOffloadRefuses(t *testing.T) {
 	}
 }
 
-// A call puts a return address on the stack, and registers where the callee needs them, in frames of 64 bytes.
+// A call puts a return address on the stack, and registers if the callee needs them, in frames of 64 bytes.
 func TestStackOfCalls(t *testing.T) {
 	for _, c := range []struct {
 		own  int // bytes of the callee's
@@ -145,7 +145,7 @@ func TestStackOfCalls(t *testing.T) {
 	}
 }
 
-// No card takes a program of packets in fragments.
+// No card takes a program for packets in fragments.
 func TestFragments(t *testing.T) {
 	source := "} SEC(\"xdp.frags\") int fragmented(struct xdp_md *ctx) {"
 	found, err := agilio(t).Offload.Check(object(t, source), "fragmented")

@@ -8,15 +8,15 @@ import (
 type value struct {
 	kind  kind
 	known bool  // n
-	n     int32 // the number, or the distance from where the pointer's object begins; from r10 in the stack
-	from  int32 // the instruction that loaded the map, of a map and of its values
+	n     int32 // the number, or the pointer's distance from the beginning of its memory, or from r10 for the stack
+	from  int32 // for a map and its values: the instruction that loaded the map
 	small bool  // a number that fits in 32 bits, unsigned
 }
 
 type kind uint8
 
 const (
-	anything kind = iota // also a pointer that was put aside on the stack
+	anything kind = iota // also a pointer that was spilled to the stack
 	number
 	context
 	packet
@@ -86,7 +86,7 @@ func loaded(ins *asm.Instruction, i int) value {
 	}
 }
 
-// load is what a load gives: pointers, of the context; numbers, of packets and maps.
+// load is the result of a load: a pointer from the context, a number from packets and maps.
 func (c *checker) load(ins *asm.Instruction, s registers) value {
 	small := ins.OpCode.Size() != asm.DWord
 	switch base := s[ins.Src]; {
@@ -136,7 +136,7 @@ func isPointer(v value) bool {
 	return v.kind == packet || v.kind == stack || v.kind == mapValue || v.kind == context || v.kind == several
 }
 
-// moved is a pointer and a number.
+// moved is the sum of a pointer and a number.
 func moved(p, by value, op asm.ALUOp) value {
 	switch {
 	case isPointer(by):

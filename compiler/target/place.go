@@ -9,7 +9,7 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 )
 
-// An Object is something of a lambda's that needs memory.
+// An Object is a variable of a lambda that needs memory.
 type Object struct {
 	Name    string  `json:"name"`
 	Size    uint64  `json:"size"`
@@ -32,9 +32,9 @@ const (
 	readMostly = "read_mostly"
 )
 
-// Place finds a memory for each object: that of its hint, else the fastest that takes objects of its kind and size and has
-// room. Where room is short, hot objects come first, then those that are used most for their size. What is said to be read mostly is
-// placed as such, if it is not what is read only, or of one request, anyway.
+// Place finds a memory for each object: that of its hint, else the fastest that takes objects of its kind and size and has room. If room is
+// short, hot objects come first, then those that are used most for their size. An object with the hint read_mostly is placed as such,
+// unless it is read-only or belongs to one request.
 func (m *Model) Place(objects []Object) []Placement {
 	order := slices.Clone(objects)
 	notes := map[string]string{}
@@ -58,7 +58,7 @@ func (m *Model) Place(objects []Object) []Placement {
 	return placed
 }
 
-// heed makes of an object what its hint says of it on this processor, and says what the hint came to where no memory is called so.
+// heed applies an object's hint on this processor. If no memory has the hint's name, it says what the hint came to.
 func (m *Model) heed(o Object) (Object, string) {
 	hint := o.Hint
 	switch {
@@ -119,7 +119,7 @@ func (m *Model) place(o Object, left []uint64) Placement {
 	return Placement{Object: o, Why: strings.Join(append(passed, "no memory takes it"), ", ")}
 }
 
-// unfit is a memory that is not meant for an object, which needs no mention.
+// unfit means that a memory is not meant for an object, which is not reported.
 const unfit = "unfit"
 
 // refuses says why the memory does not take an object; "" if it does.

@@ -1,4 +1,4 @@
-// Package flow follows control and values through BPF programs, as they are before they are loaded.
+// Package flow follows control and values through BPF programs before they are loaded.
 package flow
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/cilium/ebpf/btf"
 )
 
-// A Graph is a program's control flow. Its nodes are the instructions, by index.
+// A Graph is a program's control-flow graph. Its nodes are the instructions, by index.
 type Graph struct {
 	Insns  asm.Instructions
 	Target []int  // of a jump or of a call to a function of the program, else -1
@@ -22,10 +22,10 @@ type Graph struct {
 // A Func is a run of instructions.
 type Func struct {
 	From, To int  // its first, and one past its last
-	Global   bool // verified by itself, once, whoever calls it how often
+	Global   bool // verified on its own, once, however often it is called
 }
 
-// Error says that a program's control flow makes no sense.
+// Error says that a program's control flow is malformed.
 type Error struct {
 	At   int // the instruction, by index
 	What string
@@ -92,8 +92,8 @@ var atomics = []asm.AtomicOp{
 	asm.AddAtomic, asm.AndAtomic, asm.OrAtomic, asm.XorAtomic, asm.FetchAdd, asm.FetchAnd, asm.FetchOr, asm.FetchXor, asm.Xchg, asm.CmpXchg,
 }
 
-// followed tells whether the instruction does what its class says. BPF_LOAD_ACQ loads, but is among the stores; a jump to where a
-// register points has targets that only the kernel knows.
+// followed tells whether this package can follow the instruction. It cannot follow BPF_LOAD_ACQ, which loads but has the class of a
+// store, and jumps through a register, whose targets only the kernel knows.
 func followed(ins *asm.Instruction) bool {
 	if op := ins.OpCode.AtomicOp(); op != asm.InvalidAtomic {
 		return slices.Contains(atomics, op) && ins.Constant == int64(op>>8)
@@ -101,7 +101,7 @@ func followed(ins *asm.Instruction) bool {
 	return !ins.OpCode.Class().IsJump() || ins.OpCode.JumpOp() != asm.Ja || ins.OpCode.Source() == asm.ImmSource
 }
 
-// Transfers tells whether control can go elsewhere than to the next instruction, within the program.
+// Transfers tells whether control can go, within the program, elsewhere than to the next instruction.
 func Transfers(ins *asm.Instruction) bool {
 	return ins.OpCode.Class().IsJump() && ins.OpCode.JumpOp() != asm.Exit && !ins.IsBuiltinCall() && !ins.IsKfuncCall()
 }
@@ -110,7 +110,7 @@ func isLongJump(ins *asm.Instruction) bool {
 	return ins.OpCode.Class() == asm.Jump32Class && ins.OpCode.JumpOp() == asm.Ja
 }
 
-// findFuncs takes functions from the calls that there are, as the kernel does.
+// findFuncs derives the functions from the calls, as the kernel does.
 func (g *Graph) findFuncs() error {
 	starts := []int{0}
 	for i := range g.Insns {
@@ -125,7 +125,7 @@ func (g *Graph) findFuncs() error {
 		if k+1 < len(starts) {
 			to = starts[k+1]
 		}
-		// Without type information a function is static, and walked with its caller.
+		// A function without type information is static: the verifier walks it with each caller.
 		f := btf.FuncMetadata(&g.Insns[from])
 		g.callee[from] = k
 		g.Funcs = append(g.Funcs, Func{from, to, f != nil && f.Linkage != btf.StaticFunc})
@@ -162,7 +162,7 @@ func (g *Graph) Frame(k int) int {
 	return bytes
 }
 
-// Deepest returns the most bytes that function k and those that it calls take at once, where frame says what each takes.
+// Deepest returns the most bytes of stack that function k and its callees take at once; frame says what each function takes.
 // A recursion counts once.
 func (g *Graph) Deepest(k int, frame func(k int) int) int {
 	depth := make([]int, len(g.Funcs))
@@ -187,7 +187,7 @@ func (g *Graph) Deepest(k int, frame func(k int) int) int {
 	return walk(k)
 }
 
-// Successors lists where control goes within the function. The second of two is where the instruction jumps to.
+// Successors lists where control goes within the function. The second of two is the jump's target.
 func (g *Graph) Successors(i int) []int {
 	ins := &g.Insns[i]
 	switch {
@@ -202,8 +202,8 @@ func (g *Graph) Successors(i int) []int {
 	}
 }
 
-// Track finds what is known before each instruction, starting from what is known where functions begin, by their index; nil
-// where control does not get. step is what is known after an instruction, join what is known where two paths meet: it may only lose knowledge,
+// Track finds what is known before each instruction, nil if it is unreachable. It starts from what is known where functions begin, by
+// their index. step is what is known after an instruction, join what is known where two paths join: it may only lose knowledge, and only
 // a bounded number of times.
 func Track[State comparable](
 	g *Graph, entry func(f int) State, step func(i int, s State) State, join func(a, b State) State,
@@ -215,8 +215,8 @@ func Track[State comparable](
 	return known
 }
 
-// TrackFunc is Track of one function, whose part of known it fills. step knows where control goes next, or that it does not go
-// there.
+// TrackFunc is Track for one function: it fills the function's range of known. step is also given the successor, and says whether
+// control can go there.
 func TrackFunc[State comparable](
 	g *Graph, f int, entry State, known []*State, step func(i, to int, s State) (State, bool), join func(a, b State) State,
 ) {
@@ -237,7 +237,7 @@ func TrackFunc[State comparable](
 	}
 }
 
-// A queue has instructions in the order of the program, since that is mostly how control goes.
+// A queue holds instructions in program order, which control mostly follows.
 type queue []int
 
 func (q queue) Len() int           { return len(q) }

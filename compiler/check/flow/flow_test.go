@@ -72,13 +72,13 @@ func TestGraphRefuses(t *testing.T) {
 	}
 }
 
-// object is an atomic operation as an object has it, with the operation in the constant as well.
+// object is an atomic operation as it is in an object file, with the operation in the constant as well.
 func object(ins asm.Instruction, operation int64) asm.Instruction {
 	ins.Constant = operation
 	return ins
 }
 
-// Track meets what comes from both sides of a loop, and leaves out what control does not get to.
+// Track joins what enters a loop with what comes along its back edge, and leaves out unreachable instructions.
 func TestTrack(t *testing.T) {
 	insns := program()
 	insns = slices.Insert(insns, 6, asm.Mov.Imm(asm.R0, 1), asm.Return()) // after the exit, before the function

@@ -1,6 +1,5 @@
-// Package helper lists the kernel's functions that a lambda may call. All others are refused, when a lambda is compiled and when it
-// is loaded: some read any memory of the kernel (bpf_probe_read_kernel), go past the NIC program (bpf_redirect, bpf_tail_call), or run
-// without bound (bpf_loop).
+// Package helper lists the kernel functions that a lambda may call. All others are refused, both at compile and at load time: some read
+// any kernel memory (bpf_probe_read_kernel), bypass the NIC program (bpf_redirect, bpf_tail_call), or run without bound (bpf_loop).
 package helper
 
 import "github.com/cilium/ebpf/asm"
@@ -12,7 +11,7 @@ type Arg uint8
 const (
 	None   Arg = iota
 	Number     // any
-	Size       // of the memory that the argument before points to
+	Size       // of the memory that the previous argument points to
 	Map
 	Key   // of the map
 	Value // of the map
@@ -24,12 +23,12 @@ const (
 
 // A Helper is one function.
 type Helper struct {
-	Time  uint64 // ns: about twice what it was measured to take, without what it takes for the bytes that it touches
+	Time  uint64 // ns: about twice the measured time, without the time for the bytes that it touches
 	Args  [5]Arg
 	Stage bool // for lambdas with a match stage only
 }
 
-// All are the helpers. A match stage sees whole packets as they are, so it may also move where they begin.
+// All are the helpers. A match stage sees whole packets, so it may also move their beginning.
 var All = map[asm.BuiltinFunc]Helper{
 	asm.FnMapLookupElem:     {Time: 40, Args: [5]Arg{Map, Key}},
 	asm.FnMapUpdateElem:     {Time: 200, Args: [5]Arg{Map, Key, Value, Number}},

@@ -5,7 +5,7 @@ import (
 	"sort"
 )
 
-// weighCalls adds to the weight of each call that of what it calls.
+// weighCalls adds the callee's weight to the weight of each call.
 func (g *graph) weighCalls() error {
 	state := make([]uint8, len(g.funcs))
 	var visit func(k int) error
@@ -52,7 +52,7 @@ func (g *graph) weighFunction(f *function) error {
 		sum = add(sum, g.weight[i])
 	}
 	switch {
-	case !ok: // a way is a simple one, and loops
+	case !ok: // a run is a simple path, and loops
 		f.longest, f.pace = sum, max(f.pace, g.pace(f))
 	case f.From != 0 || !g.metered():
 		f.longest = g.heaviest(f, f.order)
@@ -63,11 +63,11 @@ func (g *graph) weighFunction(f *function) error {
 	return nil
 }
 
-// total is what a call of the function weighs if the verifier walks so many instructions for it.
+// total is what a call of the function weighs if the verifier walks that many instructions for it.
 func (f *function) total(walked uint64) uint64 { return add(f.longest, mul(walked, f.pace)) }
 
-// pace is the most that loops of a function which only the verifier bounds weigh for each of their instructions, as it walks all
-// of these. If a loop weighs more than a pace allows, what is owed at its instructions grows without end.
+// pace is the weight per instruction that no unmetered loop of the function exceeds. The verifier bounds these loops: it walks every one
+// of their instructions. If a loop weighs more than a pace allows, the debt at its instructions grows without end.
 func (g *graph) pace(f *function) uint64 {
 	most := uint64(0)
 	for i := f.From; i < f.To; i++ {
@@ -77,7 +77,7 @@ func (g *graph) pace(f *function) uint64 {
 	return uint64(sort.Search(int(most), func(pace int) bool { return g.keepsTo(f, int64(pace)) }))
 }
 
-// keepsTo is not always right where it says no: loops that are deep in each other take it too long.
+// keepsTo tells whether no loop weighs more than pace. It may wrongly say no for deeply nested loops, which take it too long.
 func (g *graph) keepsTo(f *function, pace int64) bool {
 	debt := make([]int64, f.To-f.From)
 	for range maxDepth {
@@ -97,7 +97,7 @@ func (g *graph) keepsTo(f *function, pace int64) bool {
 	return false
 }
 
-// once is the weight of the heaviest path through the program that goes around no loop twice.
+// once is the weight of the heaviest path through the program that runs each loop once.
 func (g *graph) once() uint64 {
 	main := &g.funcs[0]
 	return g.heaviest(main, g.flow(main))
@@ -116,17 +116,17 @@ func (g *graph) heaviest(f *function, order []int) (most uint64) {
 	return most
 }
 
-// nowhere is the debt of what no path leads to.
+// nowhere is the debt of instructions that no path reaches.
 const nowhere = math.MinInt64
 
-// owed is what paths owe before each instruction of a function, or of a part of it.
+// owed is what paths owe before each instruction of a function, or of one loop in it.
 type owed struct {
-	g     *graph
-	f     *function
-	order []int            // the part, in the function's order
-	part  func(i int) bool // nil for all
-	door  int              // ways back there are no ways; -1 if there is none
-	debt  []int64          // by instruction of the function
+	g      *graph
+	f      *function
+	order  []int            // the instructions, in the function's order
+	inside func(i int) bool // the instruction is in the loop; nil for the whole function
+	header int              // of the loop, whose back edges are not followed; -1 for the whole function
+	debt   []int64          // by instruction of the function
 }
 
 // debt is the most that a path through the program owes anywhere.
@@ -135,7 +135,7 @@ func (g *graph) debt() (uint64, error) {
 	if len(g.Insns) > maxMetered {
 		return 0, g.refuse(0, "a metered program of more than %d instructions", maxMetered)
 	}
-	o := owed{g: g, f: f, order: f.order, door: -1, debt: make([]int64, f.To-f.From)}
+	o := owed{g: g, f: f, order: f.order, header: -1, debt: make([]int64, f.To-f.From)}
 	if at, ok := o.settle(f.From); !ok {
 		return 0, g.refuse(at, "a loop takes more than it is charged")
 	}
@@ -148,9 +148,8 @@ func (g *graph) debt() (uint64, error) {
 	return uint64(most), nil
 }
 
-// settle computes the debts of paths from an instruction, or returns the charge of a loop in which they grow without end.
-// A pass carries them over all paths that no charge interrupts; where they are finite, no path needs more charges than there
-// are.
+// settle computes the debts of paths from an instruction, or returns the charge of a loop in which they grow without end. One pass
+// carries them along all paths up to the next charge. If the debts are finite, a heaviest path passes each charge at most once.
 func (o *owed) settle(from int) (charge int, ok bool) {
 	for _, i := range o.order {
 		o.debt[i-o.f.From] = nowhere
@@ -172,7 +171,7 @@ func (o *owed) pass() (charge int) {
 			continue
 		}
 		for _, s := range o.g.Successors(i) {
-			if s == o.door || o.part != nil && !o.part(s) {
+			if s == o.header || o.inside != nil && !o.inside(s) {
 				continue
 			}
 			if after := o.after(i, s); after > o.debt[s-o.f.From] {
@@ -186,7 +185,7 @@ func (o *owed) pass() (charge int) {
 	return charge
 }
 
-// after is what a path owes that goes from one instruction to the next.
+// after is what a path owes once it has gone from one instruction to the next.
 func (o *owed) after(i, next int) int64 {
 	debt := o.debt[i-o.f.From] + int64(o.g.weight[i])
 	if o.g.paid(i, next) {

@@ -8,8 +8,8 @@ import (
 	"github.com/cilium/ebpf/asm"
 )
 
-// BenchmarkBudget runs endless loops, and says which part of their budget they take. Whatever takes more than all of it is
-// weighed too lightly.
+// BenchmarkBudget runs endless loops, and says what share of their budget they take. Whatever takes more than all of it has too low a
+// weight.
 func BenchmarkBudget(b *testing.B) {
 	const budget = time.Millisecond
 	large := func(s *ebpf.CollectionSpec) {

@@ -10,17 +10,17 @@ import (
 	"github.com/cilium/ebpf/btf"
 )
 
-// What a budget counts is what things take at most: a helper with cold caches, floating point with subnormal numbers. What they usually
-// take is about a third of that, measured by `lambdanic-bench compiler/costs`.
+// A budget counts worst cases: a helper with cold caches, floating point with subnormal numbers. The usual case takes about a third of
+// that, as `lambdanic-bench compiler/costs` measures.
 const usualShare = 3
 
-// unitNs is what a unit of weight takes where caches are warm: the budget counts a third of a nanosecond.
+// unitNs is what a unit of weight takes with warm caches: the budget counts a third of a nanosecond.
 const unitNs = 0.2
 
 // An Estimate is how long a program usually takes on a processor of today, in nanoseconds. It bounds nothing.
 type Estimate struct {
-	Once  float64   // the heaviest way through, each loop once
-	Loops []float64 // one time around each of Bound.Loops
+	Once  float64   // the heaviest path, with each loop once
+	Loops []float64 // one iteration of each of Bound.Loops
 }
 
 // EstimateTime estimates a program of spec. Its errors are Check's.
@@ -29,7 +29,7 @@ func EstimateTime(spec *ebpf.CollectionSpec, program string) (e Estimate, err er
 	if p == nil {
 		return e, fmt.Errorf("estimate time: there is no program %s", program)
 	}
-	usual := p.Copy() // what prices it changes its charges
+	usual := p.Copy() // pricing changes the charges
 	g, err := analyseAs(spec, usual, true)
 	if err != nil {
 		return e, fmt.Errorf("program %s: %w", program, err)
@@ -47,10 +47,10 @@ func EstimateTime(spec *ebpf.CollectionSpec, program string) (e Estimate, err er
 	return e, nil
 }
 
-// nanoseconds is what a sum of usual weights takes, which are in thirds.
+// nanoseconds is what a sum of usual weights takes. Usual weights count thirds of a unit.
 func nanoseconds(weight uint64) float64 { return float64(weight) * unitNs / usualShare }
 
-// scaleToUsual makes the weights of instructions usual ones.
+// scaleToUsual turns the weights of instructions into usual weights.
 func (g *graph) scaleToUsual() {
 	inFloat := false
 	for i := range g.Insns {
@@ -63,7 +63,7 @@ func (g *graph) scaleToUsual() {
 	}
 }
 
-// isFloat says whether a file of the SDK's computes with floating point.
+// isFloat says whether the file is an SDK header that implements floating point.
 func isFloat(file string) bool {
 	return slices.Contains([]string{"lambda_float.h", "lambda_elementary.h", "lambda_wide.h"}, path.Base(file)) && strings.Contains(file, "sdk/")
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/cilium/ebpf/asm"
 )
 
-// Of integers the estimate is what they are charged, in the time of a unit; helpers usually take a third of what is counted.
+// The estimate of integers is what they are charged, in the time of a unit. Helpers usually take a third of what is counted.
 func TestEstimate(t *testing.T) {
 	p := collection(nested(300, 20))
 	g, err := analyse(p, p.Programs["lambda"])

@@ -11,25 +11,25 @@ import (
 	"github.com/lambdanic/lambdanic/compiler/check/flow"
 )
 
-// A graph is a program's control flow, with what it weighs and what it is charged.
+// A graph is a program's control-flow graph, with weights and charges.
 type graph struct {
 	*flow.Graph
 	funcs []function // as flow.Graph.Funcs
 
 	charges []charge
-	within  []int    // for each instruction the charge that it is the last of, else -1
+	within  []int    // for each instruction, the charge that ends with it, else -1
 	slot    int16    // of the fuel
 	ours    []bool   // the instruction is the store to the slot in init or in a charge
 	weight  []uint64 // of each instruction, with what it calls
 }
 
-// A function is what is known of a function of the program.
+// A function describes one function of the program.
 type function struct {
 	flow.Func
 
-	order   []int  // its reachable instructions, each after all that lead to it without passing a charge
-	longest uint64 // way through it, but for what loops add that only the verifier bounds
-	pace    uint64 // of these loops: what they weigh for each of their instructions; 0 if there are none
+	order   []int  // its reachable instructions, each after all that lead to it without a charge between
+	longest uint64 // weight of the longest path, without loops that only the verifier bounds
+	pace    uint64 // of these loops: weight per instruction; 0 if there are none
 }
 
 func (g *graph) metered() bool { return len(g.charges) > 0 }
@@ -59,8 +59,7 @@ func newGraph(insns asm.Instructions) (*graph, error) {
 	return g, nil
 }
 
-// checkForm refuses instructions that are not what they look like: that change as they are loaded, or whose effect is not
-// modelled here.
+// checkForm refuses instructions that the kernel changes as it loads them, and those whose effect is not modelled here.
 func (g *graph) checkForm(i int) error {
 	ins := &g.Insns[i]
 	switch class := ins.OpCode.Class(); {
@@ -71,12 +70,12 @@ func (g *graph) checkForm(i int) error {
 	case ins.IsLoadOfFunctionPointer():
 		return g.refuse(i, "a callback, whose runs nobody counts: write a loop")
 	case ins.OpCode.JumpOp() == asm.Call && !ins.IsBuiltinCall() && (!ins.IsFunctionCall() || ins.OpCode.Source() != asm.ImmSource):
-		return g.refuse(i, "a call of what is no helper and no function of the program")
+		return g.refuse(i, "a call of neither a helper nor a function of the program")
 	case class.IsJump() && !slices.Contains(jumps, ins.OpCode.JumpOp()):
 		return g.refuse(i, "an unknown jump")
 	case class == asm.LdClass && !ins.OpCode.IsDWordLoad(),
 		ins.OpCode.IsDWordLoad() && ins.Src != 0 && (!ins.IsLoadFromMap() || ins.Reference() == ""):
-		return g.refuse(i, "a load of what is no map of the lambda")
+		return g.refuse(i, "a load of an address outside of the lambda's maps")
 	case ins.OpCode.JumpOp() == asm.JCOND && (ins.OpCode != mayGoto || ins.Src != asm.PseudoMayGoto || ins.Dst != 0 || ins.Constant != 0):
 		return g.refuse(i, "an unknown jump")
 	}
@@ -93,12 +92,12 @@ func (g *graph) paid(from, to int) bool {
 	return g.within[from] >= 0 && to == from+1 && g.Target[from] != to
 }
 
-// sort finds the function's order. Where there is none, it returns an instruction on a cycle that no charge ends.
+// sort finds the function's order. If there is none, it returns an instruction on a cycle without a charge.
 func (g *graph) sort(f *function) (cycle int, ok bool) {
 	w := walk{g: g, f: f, state: make([]uint8, f.To-f.From), cycle: -1}
-	for i := f.To - 1; i >= f.From; i-- { // backwards, so that loops which follow each other do so in the order
+	for i := f.To - 1; i >= f.From; i-- { // backwards, so that consecutive loops keep their order
 		if g.within[i] >= 0 {
-			w.from(i + 1) // what a charge lets run on
+			w.from(i + 1) // where a charge that succeeds goes on
 		}
 	}
 	w.from(f.From)
@@ -107,7 +106,7 @@ func (g *graph) sort(f *function) (cycle int, ok bool) {
 	return w.cycle, w.cycle < 0
 }
 
-// flow orders the function's instructions so that a loop's first is where it is entered.
+// flow orders the function's instructions so that each loop begins with its header.
 func (g *graph) flow(f *function) []int {
 	w := walk{g: g, f: f, state: make([]uint8, f.To-f.From), paid: true}
 	w.from(f.From)
@@ -122,7 +121,7 @@ type walk struct {
 	paid  bool    // also follow paid edges
 	state []uint8 // unseen, open or done
 	order []int   // each instruction after all that it leads to
-	cycle int     // an instruction that leads to itself, by edges that were followed
+	cycle int     // an instruction on a cycle of followed edges
 }
 
 const (

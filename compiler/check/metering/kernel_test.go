@@ -13,7 +13,7 @@ import (
 	"github.com/lambdanic/lambdanic/test/seed"
 )
 
-// counted is while (1), metered, which counts its iterations in a map.
+// counted is a metered while (1) that counts its iterations in a map.
 func counted(cost int32) *ebpf.CollectionSpec {
 	spec := collection(join(
 		initAt(testSlot),
@@ -84,8 +84,8 @@ func TestPricedLoopsRun(t *testing.T) {
 	}
 }
 
-// Programs of random control flow, every jump of which goes anywhere: whatever is accepted, priced or not, a run never weighs
-// more than its budget and its debt.
+// Programs of random control flow, whose jumps go anywhere: whatever is accepted, priced or not, a run never weighs more than its budget
+// plus its debt.
 func TestRunsStayWithinBounds(t *testing.T) {
 	random := seed.Rand(t)
 	for round := range 3000 {
@@ -115,8 +115,8 @@ func TestRunsStayWithinBounds(t *testing.T) {
 	}
 }
 
-// Programs of each shape that random ones have are accepted, and their bounds are not wide enough to hide an error: of a loop
-// that is charged no more than it weighs, a run takes more than its budget. One that is charged less is refused.
+// Programs of each shape that random ones have are accepted, and their bounds are tight enough to show an error: a run of a loop that is
+// charged exactly what it weighs takes more than its budget. A loop that is charged less is refused.
 func TestBoundsAreNeeded(t *testing.T) {
 	const budget = 5000
 	block := func(name string, cost int32, then asm.Instruction) asm.Instructions {
@@ -190,7 +190,7 @@ func randomProgram(random *rand.Rand) asm.Instructions {
 	return join(append(parts, leave("out"))...)
 }
 
-// simulate runs a program that decides so where it does not decide by its fuel, and returns what the run weighed.
+// simulate runs a program and returns what the run weighed. Branches that do not depend on the fuel go where choose says.
 func simulate(g *graph, choose func(n int) int, fuel int64) (took uint64) {
 	for i := 0; ; {
 		took += g.weight[i]

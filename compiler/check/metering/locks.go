@@ -6,11 +6,11 @@ import (
 	"github.com/lambdanic/lambdanic/compiler/check/flow"
 )
 
-// waiters is how many processors are taken to hold a lock before one gets it.
+// waiters is how many other processors are assumed to hold a lock before one gets it.
 const waiters = 32
 
-// weighLocks makes taking a lock weigh what others do meanwhile. While a lock is held nothing loops: who waits pays for who
-// holds it.
+// weighLocks adds to taking a lock the time that others hold it. Nothing may loop while it holds a lock, since those who wait pay for
+// that time.
 func (g *graph) weighLocks() error {
 	held := flow.Track(g.Graph, func(int) bool { return false }, func(i int, locked bool) bool {
 		switch ins := &g.Insns[i]; {

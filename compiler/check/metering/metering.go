@@ -8,24 +8,24 @@
 //	charge   rA = *(u64 *)(r10 + F) ; rA += -COST ; *(u64 *)(r10 + F) = rA ; if rA s< 0 goto T ; may_goto T
 //	zero     rA = map_value(fuel)+8 ; rA = *(u64 *)(rA + 0)
 //
-// The last is a zero which the verifier does not know, for the compiler to make loops verifiable with.
+// The last loads a zero whose value the verifier does not know: the compiler makes loops verifiable with it.
 //
 // # What is proven
 //
-// In a program that contains may_goto, the slot is written by init and charges only: no other store overlaps it, no helper is
-// given room to write in it, and no pointer into the stack gets to where it is not followed (memory, a subprogram). Charges and
-// init are run whole. may_goto is nowhere else. Then, giving each instruction a weight (a third of a nanosecond;
-// memory, calls and helpers have more), every cycle charges at least what it weighs. A program's run so weighs at most its budget, plus the most
-// that any path owes at any point: Bound.Debt.
+// In a program that contains may_goto, only init and charges write the slot: no other store overlaps it, no helper may write
+// to it, and no pointer into the stack goes where the check cannot follow it (memory, a subprogram). Charges and init run as a whole.
+// may_goto occurs in charges only. Each instruction has a weight (a third of a nanosecond; more for memory, calls and helpers), and
+// every cycle charges at least what it weighs. So a run weighs at most its budget plus the most that any path owes at any point:
+// Bound.Debt.
 //
-// Formally: let debt(v) be the supremum, over all paths from the entry to v, of the weights on it less the charges that succeeded
-// on it. It is finite where no cycle has positive sum, which Bellman and Ford's algorithm decides. Fuel never grows, so that
-// the charges that succeed on a path sum up to at most the budget.
+// Formally: let debt(v) be the supremum, over all paths from the entry to v, of the path's weights less its successful charges. It is
+// finite if no cycle has a positive sum, which Bellman and Ford's algorithm decides. Fuel never grows, so the successful charges of a
+// path sum up to at most the budget.
 //
-// A program without may_goto is walked by the verifier to its end. Where it comes to a state that it knows, it goes no further, but
-// it has been to the end from there: no way through the program has more instructions than were walked, and the kernel tells how
-// many that were. Of these, loops weigh no more than their heaviest does for each instruction: Bound.Pace. Global functions are
-// walked once, whoever calls them how often, so their weight is that of the call.
+// The verifier walks a program without may_goto to its end. At a state that it knows it goes no further, because it has been to the end
+// from there. So no path through the program has more instructions than were walked, and the kernel tells that number. Per walked
+// instruction, loops weigh at most what the heaviest of them does: Bound.Pace. The verifier walks a global function once, however
+// often it is called, so each call counts with its full weight.
 package metering
 
 import (
@@ -39,42 +39,41 @@ import (
 	"github.com/lambdanic/lambdanic/compiler/diagnose"
 )
 
-// ErrUnbounded says that a program is not proven to end in time; the wrapped text says why.
+// ErrUnbounded says that a program is not proven to end in time. The error that wraps it says why.
 var ErrUnbounded = errors.New("running time not bounded")
 
-// PerMicrosecond is how much weight a program gets for each microsecond of its budget. A processor of today does a unit's work
-// in less time, as long as it finds its data in a cache.
+// PerMicrosecond is the weight that a program gets for each microsecond of its budget. A processor of today does a unit's work in less
+// time, as long as its data is in a cache.
 const PerMicrosecond = 3000
 
 // walkLimit is how many instructions the verifier walks at most (BPF_COMPLEXITY_LIMIT_INSNS in include/linux/bpf.h).
 const walkLimit = 1_000_000
 
-// What is refused beyond.
+// Limits of what is accepted.
 const (
 	maxInstructions = 1 << 18
-	maxMetered      = 1 << 17 // instructions of a program whose cycles have to be summed up
-	maxPasses       = 1000    // over these; a program needs about as many as its loops are deep
-	maxDepth        = 64      // of loops in each other
+	maxMetered      = 1 << 17 // instructions of a metered program
+	maxPasses       = 1000    // over these; a program needs about one per level of nested loops
+	maxDepth        = 64      // of nested loops
 	maxDebt         = 1_000 * PerMicrosecond
 	maxWalked       = 1_000_000 * PerMicrosecond
 )
 
 // A Bound says how long a program runs at most.
 type Bound struct {
-	// Metered programs weigh their budget and Debt. For others Debt is all, but for loops that only the verifier bounds.
+	// A metered program weighs at most its budget plus Debt. Any other weighs at most Debt, without loops that only the verifier bounds.
 	Metered bool
 	Debt    uint64
-	Pace    uint64 // what these weigh for each instruction that the verifier walks; 0 if there are none
-	Once    uint64 // the heaviest way through, each loop once
+	Pace    uint64 // weight of these loops per instruction that the verifier walks; 0 if there are none
+	Once    uint64 // the heaviest path, with each loop once
 	Loops   []Loop
 }
 
-// Coarse is how long loops that are not charged may take whatever a lambda's limit is: what is known of them is many times what
-// they take.
+// Coarse is how long unmetered loops may take whatever a lambda's limit is, since their bound is many times the time that they take.
 const Coarse = 10 * time.Millisecond
 
-// CheckWalked refuses a program of which the verifier walked so many instructions, where its loops that nothing charges can take
-// longer than its limit. The error wraps ErrUnbounded.
+// CheckWalked refuses a program whose unmetered loops can take longer than its limit, given how many instructions the verifier walked.
+// The error wraps ErrUnbounded.
 func (b Bound) CheckWalked(instructions uint32, limit time.Duration) error {
 	weight := add(b.Debt, mul(uint64(instructions), b.Pace))
 	if took := time.Duration(min(weight/unitsPerNs, math.MaxInt64)); b.Pace > 0 && took > max(limit, Coarse) {
@@ -84,13 +83,13 @@ func (b Bound) CheckWalked(instructions uint32, limit time.Duration) error {
 	return nil
 }
 
-// A Loop is one that is metered.
+// A Loop is a metered loop.
 type Loop struct {
 	Place diagnose.Place `json:"place"`
-	Cost  uint64         `json:"cost"` // of one time around
+	Cost  uint64         `json:"cost"` // of one iteration
 }
 
-// Check proves that the programs of spec end in time, and returns by when. Its errors wrap ErrUnbounded.
+// Check proves that the programs of spec end in time, and returns their bounds. Its errors wrap ErrUnbounded.
 func Check(spec *ebpf.CollectionSpec) (map[string]Bound, error) {
 	bounds := map[string]Bound{}
 	for name, p := range spec.Programs {
@@ -125,7 +124,7 @@ func checkProgram(spec *ebpf.CollectionSpec, p *ebpf.ProgramSpec) (Bound, error)
 	return b, nil
 }
 
-// analyse does all but the sums.
+// analyse builds the graph with its weights.
 func analyse(spec *ebpf.CollectionSpec, p *ebpf.ProgramSpec) (*graph, error) {
 	return analyseAs(spec, p, false)
 }
@@ -148,7 +147,7 @@ func analyseAs(spec *ebpf.CollectionSpec, p *ebpf.ProgramSpec, usual bool) (*gra
 	return g, g.weigh(spec, values, usual)
 }
 
-// refuse names the instruction at index i, and its line where that is known.
+// refuse makes an error that names the instruction at index i, and its line if that is known.
 func (g *graph) refuse(i int, format string, args ...any) error {
 	at := fmt.Sprintf("instruction %d", i)
 	if p := diagnose.PlaceOf(g.Insns, i); p.File != "" {

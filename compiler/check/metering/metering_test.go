@@ -44,7 +44,7 @@ func leave(label string) asm.Instructions {
 	return asm.Instructions{asm.Mov.Imm(asm.R0, 2).WithSymbol(label), asm.Return()}
 }
 
-// join makes a program. Where its first instruction has a label, one is put before it.
+// join makes a program. If its first instruction has a label, another instruction is put before it.
 func join(parts ...asm.Instructions) asm.Instructions {
 	if parts[0][0].Symbol() != "" {
 		return labelled("lambda", parts...)
@@ -77,7 +77,7 @@ func collection(insns asm.Instructions) *ebpf.CollectionSpec {
 	}
 }
 
-// endless is while (1), metered: a loop that weighs nine.
+// endless is a metered while (1): a loop that weighs nine.
 func endless(cost int32) asm.Instructions {
 	return join(
 		initAt(testSlot),
@@ -239,9 +239,9 @@ func TestRefused(t *testing.T) {
 		"a tail call": {join(one(asm.FnTailCall.Call()), leave("out")), "may take any time"},
 		"a callback": {join(one(asm.Instruction{OpCode: asm.LoadImmOp(asm.DWord), Dst: asm.R2, Src: asm.PseudoFunc, Constant: -1}.WithReference("out")),
 			leave("out")), "callback"},
-		"a kfunc":                      {join(one(asm.Instruction{OpCode: asm.Call.Op(asm.ImmSource), Src: asm.PseudoKfuncCall}), leave("out")), "no helper"},
-		"an indirect call":             {join(one(asm.Instruction{OpCode: asm.OpCode(asm.JumpClass) | asm.OpCode(asm.Call) | asm.OpCode(asm.RegSource), Dst: asm.R1}), leave("out")), "no helper"},
-		"a file descriptor":            {join(one(asm.LoadMapPtr(asm.R1, 3)), leave("out")), "no map of the lambda"},
+		"a kfunc":                      {join(one(asm.Instruction{OpCode: asm.Call.Op(asm.ImmSource), Src: asm.PseudoKfuncCall}), leave("out")), "neither a helper"},
+		"an indirect call":             {join(one(asm.Instruction{OpCode: asm.OpCode(asm.JumpClass) | asm.OpCode(asm.Call) | asm.OpCode(asm.RegSource), Dst: asm.R1}), leave("out")), "neither a helper"},
+		"a file descriptor":            {join(one(asm.LoadMapPtr(asm.R1, 3)), leave("out")), "outside of the lambda's maps"},
 		"a relocation of the kernel's": {within(btf.WithCORERelocationMetadata(asm.Add.Imm(asm.R1, 1), &btf.CORERelocation{})), "CO-RE"},
 		"a jump to nowhere":            {join(one(asm.Instruction{OpCode: asm.Ja.Op(asm.ImmSource), Offset: 9}), leave("out")), "to nowhere"},
 		"a jump into an instruction": {join(one(asm.Instruction{OpCode: asm.Ja.Op(asm.ImmSource), Offset: 1}, asm.LoadImm(asm.R1, 1, asm.DWord)), leave("out")),
@@ -298,7 +298,7 @@ func TestFuelsMapIsChecked(t *testing.T) {
 	}
 }
 
-// A loop in a loop, each with a tail of its own: what the inner one is charged is not what the outer one takes.
+// A nested loop, each loop with a tail of its own: the inner loop's charge differs from the outer loop's weight.
 func nested(outer, inner int) asm.Instructions {
 	return join(
 		initAt(testSlot), one(asm.Mov.Imm(asm.R6, 0)),
@@ -335,14 +335,14 @@ func TestPrice(t *testing.T) {
 	for _, c := range g.charges {
 		costs = append(costs, c.cost)
 	}
-	// Around the inner loop: charge, idle, two of its own. Around the outer one: once through the inner one as well, which
-	// has paid if it went around, and has not where it did not.
+	// One iteration of the inner loop: charge, idle, two of its own. One of the outer loop also goes through the inner loop, which has paid
+	// for itself only if it took its back edge.
 	if want := fmt.Sprint([]uint64{7 + 300 + 1 + 2, 7 + 20 + 2}); fmt.Sprint(costs) != want {
 		t.Errorf("costs %v, want %v", costs, want)
 	}
 }
 
-// loopsOf makes n loops, in each other or one behind the other.
+// loopsOf makes n loops, nested or consecutive.
 func loopsOf(n int, nest bool) asm.Instructions {
 	parts := []asm.Instructions{initAt(testSlot)}
 	var ends []asm.Instructions

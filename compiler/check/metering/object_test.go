@@ -54,7 +54,7 @@ func TestPriceObject(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// At least the helper's 30 ns for each time around, and no more than all there is.
+	// At least the helper's 30 ns for each iteration, and no more than the budget.
 	if verdict != 2 || inner == 0 || outer == 0 || (inner+outer)*30 > 50_000 {
 		t.Errorf("answered %d, %d and %d times around", verdict, inner, outer)
 	}

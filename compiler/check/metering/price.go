@@ -12,8 +12,8 @@ import (
 	"github.com/cilium/ebpf/asm"
 )
 
-// Price sets the costs of all charges in a BPF object, in place, whatever they were: the compiler's passes cannot know how many
-// instructions their code will have become. Each loop is charged what one time around it weighs, without the loops in it.
+// Price sets the costs of all charges in a BPF object file, in place, whatever they were: the compiler's passes cannot know how many
+// instructions their code becomes. Each loop is charged what one iteration weighs, without the loops inside it.
 func Price(object []byte) error {
 	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(object))
 	if err != nil {
@@ -37,7 +37,7 @@ func Price(object []byte) error {
 	return nil
 }
 
-// price finds a cost for each charge, so that no cycle weighs more than it is charged.
+// price finds a cost for each charge so that no cycle weighs more than it is charged.
 func (g *graph) price() error {
 	if len(g.Insns) > maxMetered {
 		return g.refuse(0, "a metered program of more than %d instructions", maxMetered)
@@ -48,7 +48,7 @@ func (g *graph) price() error {
 	main := &g.funcs[0]
 	n := main.To - main.From
 	p := pricer{
-		g: g, f: main, loop: make([]int, n), closed: make([]bool, n), member: make([]int, n), rank: make([]int, n), debt: make([]int64, n),
+		g: g, f: main, loop: make([]int, n), isHeader: make([]bool, n), member: make([]int, n), rank: make([]int, n), debt: make([]int64, n),
 	}
 	for at, i := range main.order {
 		p.rank[i-main.From] = at
@@ -59,29 +59,29 @@ func (g *graph) price() error {
 	for i := range g.charges {
 		c := &g.charges[i]
 		if c.cost = max(c.cost, 1); c.cost > math.MaxInt32 {
-			return g.refuse(c.first, "a loop that takes up to %d ms each time around", c.cost/PerMicrosecond/1000)
+			return g.refuse(c.first, "a loop that takes up to %d ms for each iteration", c.cost/PerMicrosecond/1000)
 		}
 		g.Insns[c.first+1].Constant = -int64(c.cost)
 	}
 	return nil
 }
 
-// A pricer takes loops apart from the outside in, and prices them from the inside out. A loop is a strongly connected
-// component; what remains of it without the ways back to its door, where it is entered, are the loops in it (F. Bourdoncle,
+// A pricer takes loops apart from the outside in, and prices them from the inside out. A loop is a strongly connected component.
+// Its header is where it is entered. The components that remain without its back edges are the loops inside it (F. Bourdoncle,
 // "Efficient chaotic iteration strategies with widenings", 1993).
 type pricer struct {
-	g      *graph
-	f      *function
-	loop   []int  // for each instruction, the loop that it was last found in; 0 is none
-	count  int    // of loops
-	closed []bool // the instruction is a door whose ways back are taken out
+	g        *graph
+	f        *function
+	loop     []int  // for each instruction, the innermost loop found so far; 0 for none
+	count    int    // of loops
+	isHeader []bool // the instruction is a loop header; edges to it are not followed
 
-	// To go around a loop: which one an instruction was last seen to be in, its place in the function's order, and what is owed.
+	// To weigh an iteration: the loop of each instruction, its place in the function's order, and what is owed before it.
 	member, rank []int
 	debt         []int64
 }
 
-// loops prices all loops among nodes, which are in the order of the flow.
+// loops prices all loops among nodes, which are in control-flow order.
 func (p *pricer) loops(nodes []int, depth int) error {
 	for _, component := range p.components(nodes) {
 		if depth == maxDepth {
@@ -94,14 +94,14 @@ func (p *pricer) loops(nodes []int, depth int) error {
 	return nil
 }
 
-// price prices one loop, given in the order of the flow.
+// price prices one loop, whose nodes are in control-flow order.
 func (p *pricer) price(nodes []int, depth int) error {
 	p.count++
-	id, door := p.count, nodes[0]
+	id, header := p.count, nodes[0]
 	for _, i := range nodes {
 		p.loop[i-p.f.From] = id
 	}
-	p.closed[door-p.f.From] = true
+	p.isHeader[header-p.f.From] = true
 	if err := p.loops(nodes, depth+1); err != nil {
 		return err
 	}
@@ -118,9 +118,9 @@ func (p *pricer) price(nodes []int, depth int) error {
 		p.member[i-p.f.From] = id
 	}
 	slices.SortFunc(nodes, func(a, b int) int { return cmp.Compare(p.rank[a-p.f.From], p.rank[b-p.f.From]) })
-	// The charges of this loop alone pay for it. Where a way around meets none of them, those of the loops within it pay too.
+	// The loop's own charges pay for it. If a path around it meets none of them, the charges of the loops inside it pay too.
 	for _, payers := range [][]*charge{own, all} {
-		around, err := p.around(door, id, nodes)
+		around, err := p.around(header, id, nodes)
 		if err != nil {
 			return err
 		}
@@ -131,10 +131,10 @@ func (p *pricer) price(nodes []int, depth int) error {
 	return nil
 }
 
-// around is what the heaviest way from a loop's door back to it still owes.
-func (p *pricer) around(door, id int, nodes []int) (uint64, error) {
-	o := owed{g: p.g, f: p.f, order: nodes, door: door, debt: p.debt, part: func(i int) bool { return p.member[i-p.f.From] == id }}
-	if at, ok := o.settle(door); !ok {
+// around is what the heaviest path from a loop's header back to it still owes.
+func (p *pricer) around(header, id int, nodes []int) (uint64, error) {
+	o := owed{g: p.g, f: p.f, order: nodes, header: header, debt: p.debt, inside: func(i int) bool { return p.member[i-p.f.From] == id }}
+	if at, ok := o.settle(header); !ok {
 		return 0, p.g.refuse(at, "a loop too intricate to meter")
 	}
 	most := int64(0)
@@ -143,7 +143,7 @@ func (p *pricer) around(door, id int, nodes []int) (uint64, error) {
 			continue
 		}
 		for _, s := range p.g.Successors(i) {
-			if s == door {
+			if s == header {
 				most = max(most, o.after(i, s))
 			}
 		}
@@ -151,8 +151,8 @@ func (p *pricer) around(door, id int, nodes []int) (uint64, error) {
 	return uint64(most), nil
 }
 
-// components returns the strongly connected components among nodes that hold a cycle, each in the order of nodes (R. Tarjan,
-// "Depth-first search and linear graph algorithms", 1972), without recursion.
+// components returns the strongly connected components among nodes that hold a cycle, each in the order of nodes: Tarjan's algorithm
+// without recursion (R. Tarjan, "Depth-first search and linear graph algorithms", 1972).
 func (p *pricer) components(nodes []int) [][]int {
 	t := tarjan{p: p, in: map[int]bool{}, index: map[int]int{}, low: map[int]int{}, component: map[int]int{}}
 	for _, i := range nodes {
@@ -181,10 +181,10 @@ func (p *pricer) components(nodes []int) [][]int {
 	return loops
 }
 
-// next are the edges that are left.
+// next lists the successors, without those by back edges.
 func (p *pricer) next(i int) (next []int) {
 	for _, s := range p.g.Successors(i) {
-		if !p.closed[s-p.f.From] {
+		if !p.isHeader[s-p.f.From] {
 			next = append(next, s)
 		}
 	}
@@ -243,7 +243,7 @@ func (t *tarjan) visit(root int) {
 	}
 }
 
-// leave names the component of which i is the first that was found.
+// leave closes the component whose first visited instruction is i, if there is one.
 func (t *tarjan) leave(i int) {
 	if t.low[i] != t.index[i] {
 		return
@@ -258,7 +258,7 @@ func (t *tarjan) leave(i int) {
 	}
 }
 
-// patch writes the costs to where the object has the program.
+// patch writes the costs into the program in the object file.
 func (g *graph) patch(object []byte, p *ebpf.ProgramSpec) error {
 	file, err := elf.NewFile(bytes.NewReader(object))
 	if err != nil {
@@ -275,7 +275,7 @@ func (g *graph) patch(object []byte, p *ebpf.ProgramSpec) error {
 		}
 		at := uint64(iter.Offset) * asm.InstructionSize
 		if at+asm.InstructionSize > uint64(len(code)) || code[at] != byte(addImm) {
-			return fmt.Errorf("instruction %d is not where the object has it", iter.Index)
+			return fmt.Errorf("instruction %d is not where the object file has it", iter.Index)
 		}
 		file.ByteOrder.PutUint32(code[at+4:], uint32(-int32(g.charges[k].cost)))
 		k++
@@ -283,7 +283,7 @@ func (g *graph) patch(object []byte, p *ebpf.ProgramSpec) error {
 	return nil
 }
 
-// codeOf returns the part of object that holds the program's instructions.
+// codeOf returns the bytes of object that hold the program's instructions.
 func codeOf(file *elf.File, object []byte, name string) ([]byte, error) {
 	symbols, err := file.Symbols()
 	if err != nil {

@@ -13,7 +13,7 @@ const mayGoto = asm.OpCode(asm.JumpClass) | asm.OpCode(asm.JCOND)
 
 // A charge takes cost from the fuel.
 type charge struct {
-	first int // of its instructions
+	first int // index of its first instruction
 	cost  uint64
 }
 
@@ -109,17 +109,17 @@ func (g *graph) checkInit(i int) error {
 	return g.whole(0, i+2, -1)
 }
 
-// whole refuses jumps into init or a charge, other than to door.
-func (g *graph) whole(first, last, door int) error {
+// whole refuses jumps into init or a charge, except to the instruction at index entry.
+func (g *graph) whole(first, last, entry int) error {
 	for k := first; k <= last; k++ {
-		if g.Jumped[k] && k != door {
+		if g.Jumped[k] && k != entry {
 			return g.refuse(k, "a jump into what fills or charges the fuel")
 		}
 	}
 	return nil
 }
 
-// loadsFuel expects at index i the load of an address in the fuel's map, and then that of the value which is there.
+// loadsFuel expects two loads at index i: of an address in the fuel's map, then of the value at that address.
 func (g *graph) loadsFuel(i int) bool {
 	if i+1 >= len(g.Insns) || g.Insns[i].Src != asm.PseudoMapValue {
 		return false

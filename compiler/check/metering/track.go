@@ -29,7 +29,7 @@ const registers = 11
 
 type state [registers]value
 
-// join is what is known where two paths meet.
+// join is what is known where two paths join.
 func (v value) join(w value) value {
 	switch {
 	case v == w:
@@ -41,7 +41,7 @@ func (v value) join(w value) value {
 	}
 }
 
-// track finds what is known before each instruction; nil where control does not get.
+// track finds what is known before each instruction; nil if it is unreachable.
 func (g *graph) track() []*state {
 	entry := state{asm.R10: {kind: stack}}
 	return flow.Track(g.Graph, func(int) state { return entry }, g.step, func(a, b state) state {
@@ -70,7 +70,7 @@ func (g *graph) step(i int, s state) state {
 	case class == asm.LdXClass:
 		s[ins.Dst] = value{}
 	case class == asm.StXClass && ins.OpCode.Mode() == asm.AtomicMode:
-		s[ins.Src], s[asm.R0] = value{}, value{} // where the operation fetches
+		s[ins.Src], s[asm.R0] = value{}, value{} // the operation may fetch into these
 	}
 	return s
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/cilium/ebpf/asm"
 )
 
-// either is what comes first, or that and what comes then; both go on at the label "skip".
+// either runs then or skips it; both paths go on at the label "skip".
 func either(then ...asm.Instruction) asm.Instructions {
 	return slices.Concat(one(asm.JEq.Imm(asm.R1, 3, "skip")), then)
 }
 
-// What is a pointer into the stack on one way, and another thing on the other, could write over the fuel.
-func TestPointersOfTwoWaysAreRefused(t *testing.T) {
+// A register that is a pointer into the stack on one path, and something else on the other, could overwrite the fuel.
+func TestPointersOfTwoPathsAreRefused(t *testing.T) {
 	number, pointer := asm.Mov.Imm(asm.R4, 0), asm.Mov.Reg(asm.R4, asm.R10)
 	moved := one(pointer, asm.Add.Reg(asm.R4, asm.R5))
 	store := asm.StoreMem(asm.R4, testSlot, asm.R1, asm.DWord).WithSymbol("skip")
@@ -42,7 +42,7 @@ func TestPointersOfTwoWaysAreRefused(t *testing.T) {
 	}
 }
 
-// What was a pointer into the stack may be stored through when it is another's.
+// A register that once pointed into the stack may be stored through when it holds another pointer.
 func TestFormerPointersAreAccepted(t *testing.T) {
 	pointer := asm.Mov.Reg(asm.R4, asm.R10)
 	table := asm.LoadMapValue(asm.R4, 0, 0).WithReference("table")
@@ -65,7 +65,7 @@ func TestFormerPointersAreAccepted(t *testing.T) {
 	}
 }
 
-// A helper weighs what it copies: as little as a constant says, and else as much as there can be.
+// A helper weighs what it copies: what a constant says, else the most that there can be.
 func TestSizesThatAreNotKnownWeighAll(t *testing.T) {
 	const all = packetMax * unitsPerNs / bytesPerNs
 	fetch := asm.FetchAdd.Mem(asm.R10, asm.R4, asm.DWord, -16)
@@ -80,8 +80,8 @@ func TestSizesThatAreNotKnownWeighAll(t *testing.T) {
 		"a constant":               {one(eight), true},
 		"a constant of 32 bits":    {one(asm.Mov.Imm32(asm.R4, 8)), true},
 		"a copy of one":            {one(asm.Mov.Imm(asm.R5, 8), asm.Mov.Reg(asm.R4, asm.R5)), true},
-		"the same on both ways":    {slices.Concat(one(eight), either(eight)), true},
-		"another on one way":       {slices.Concat(one(eight), either(asm.Mov.Imm(asm.R4, 9000))), false},
+		"the same on both paths":   {slices.Concat(one(eight), either(eight)), true},
+		"another on one path":      {slices.Concat(one(eight), either(asm.Mov.Imm(asm.R4, 9000))), false},
 		"another, copied":          {slices.Concat(one(eight), either(asm.Mov.Reg(asm.R4, asm.R7))), false},
 		"a helper's result":        {one(asm.Mov.Imm(asm.R0, 8), asm.FnGetPrandomU32.Call(), asm.Mov.Reg(asm.R4, asm.R0)), false},
 		"a large constant":         {one(eight, asm.LoadImm(asm.R4, 1<<40, asm.DWord)), false},

@@ -16,7 +16,7 @@ import (
 	"github.com/lambdanic/lambdanic/test/seed"
 )
 
-// times is a loop that the verifier walks through, whose body is what it weighs besides: one for each of two instructions.
+// times is a loop that the verifier walks. It weighs its body plus one for each of two instructions.
 func times(label string, counter asm.Register, n int32, body asm.Instructions) asm.Instructions {
 	return slices.Concat(one(asm.Mov.Imm(counter, 0), asm.Add.Imm(counter, 1).WithSymbol(label)), body, one(asm.JLT.Imm(counter, n, label)))
 }
@@ -37,7 +37,7 @@ func TestPace(t *testing.T) {
 		"in a function":           {join(one(asm.Call.Label("f")), leave("out"), labelled("f", times("a", asm.R6, 9, divisions(1)), leave("end"))), 9},
 		"a function's":            {join(times("a", asm.R6, 9, one(asm.Call.Label("f"))), leave("out"), labelled("f", divisions(2), leave("end"))), 20}, // 7 + 51 in 3
 		"a function's loop":       {join(times("a", asm.R6, 9, one(asm.Call.Label("f"))), leave("out"), labelled("f", times("b", asm.R7, 9, divisions(2)), leave("end"))), 21},
-		"two ways, one heavier":   {join(times("a", asm.R6, 9, slices.Concat(one(asm.JEq.Imm(asm.R1, 3, "skip")), divisions(1), one(asm.Add.Imm(asm.R1, 1).WithSymbol("skip")))), leave("out")), 6}, // 28 in 5
+		"two paths, one heavier":  {join(times("a", asm.R6, 9, slices.Concat(one(asm.JEq.Imm(asm.R1, 3, "skip")), divisions(1), one(asm.Add.Imm(asm.R1, 1).WithSymbol("skip")))), leave("out")), 6}, // 28 in 5
 		"a loop of two entrances": {join(one(asm.JEq.Imm(asm.R1, 3, "b"), asm.Div.Imm(asm.R1, 3).WithSymbol("a"), asm.Add.Imm(asm.R6, 1).WithSymbol("b"), asm.JLT.Imm(asm.R6, 9, "a")), leave("out")), 9},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -78,8 +78,8 @@ func TestCheckWalked(t *testing.T) {
 	}
 }
 
-// Whatever the ways through a program are that the verifier walks to its end, none weighs more than its bound has for the
-// instructions on it, which are no more than were walked.
+// No path through a program that the verifier walks to its end weighs more than the bound allows for its instructions, and it has no
+// more instructions than were walked.
 func TestWalkedProgramsStayWithinBounds(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("loads BPF programs: needs root")
@@ -98,8 +98,8 @@ func TestWalkedProgramsStayWithinBounds(t *testing.T) {
 	}
 }
 
-// Bounds are not wide enough to hide an error: of each kind of loop, a run takes what no lower pace would allow it. Only what
-// a loop calls has instructions that its pace does not count on.
+// Bounds are tight enough to show an error: a run of each kind of loop takes more than a lower pace would allow. Only functions that a
+// loop calls have instructions that its pace does not count on.
 func TestPaceIsNeeded(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("loads BPF programs: needs root")
@@ -135,7 +135,7 @@ func TestPaceIsNeeded(t *testing.T) {
 	}
 }
 
-// runWalked runs a program whose helpers answer so, and returns its bound, what the run weighed, and how many instructions it had.
+// runWalked runs a program whose helpers return answer's results. It returns the bound, the run's weight and its number of instructions.
 func runWalked(t *testing.T, spec *ebpf.CollectionSpec, answer func() int64) (b Bound, took, steps uint64) {
 	t.Helper()
 	g, err := analyse(spec, spec.Programs["lambda"])
@@ -168,8 +168,7 @@ func verified(t *testing.T, spec *ebpf.CollectionSpec) uint32 {
 	return n
 }
 
-// walkedProgram has loops of known length, in each other and one behind the other, with branches in them on what nobody knows, and
-// a function.
+// walkedProgram has nested and consecutive loops of known length, with branches on unknown values in them, and a function.
 func walkedProgram(random *rand.Rand) *ebpf.CollectionSpec {
 	count := 0
 	var block func(depth int, counters []asm.Register) asm.Instructions
@@ -202,7 +201,7 @@ func walkedProgram(random *rand.Rand) *ebpf.CollectionSpec {
 	return collection(join(body, leave("out"), labelled("function", inner, leave("end"))))
 }
 
-// interpret runs a program of the instructions that walkedProgram knows.
+// interpret runs a program of the instructions that walkedProgram uses.
 func interpret(g *graph, answer func() int64) (took, steps uint64) {
 	var reg [registers]int64
 	var back []int

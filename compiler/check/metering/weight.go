@@ -16,12 +16,11 @@ const unitsPerNs = PerMicrosecond / 1000
 // bytesPerNs is how fast memory is copied, at least, where it is in a cache.
 const bytesPerNs = 12
 
-// packetMax is how long packets are: jumbo frames. (Those of a virtual link of the host's own can be longer; more than there is
-// bpf_xdp_load_bytes refuses to copy, at once.)
+// packetMax is the longest packet: a jumbo frame. (Packets of a host's own virtual link can be longer. bpf_xdp_load_bytes refuses to
+// copy more than there is, without delay.)
 const packetMax = 9216
 
-// Instructions weigh 1, but for these. Loads and stores hit a cache; an atomic operation waits for its line, a division for
-// itself.
+// All other instructions weigh 1. Loads and stores are taken to hit a cache; an atomic operation waits for its cache line.
 const (
 	weightMemory   = 2
 	weightCall     = 5
@@ -33,7 +32,7 @@ const (
 type weigher struct {
 	maps    map[string]*ebpf.MapSpec
 	insns   asm.Instructions
-	largest *ebpf.MapSpec // for what is not known
+	largest *ebpf.MapSpec // stands for a map that is not known
 }
 
 // weigh weighs all instructions, callees first.
@@ -113,8 +112,8 @@ func (w *weigher) touched(h helper.Helper, s *state) (n uint64) {
 	return n
 }
 
-// size bounds an argument that says how long another is: the verifier has seen that the memory is there, and the longest piece of
-// memory is the value of a map, or the packet.
+// size bounds an argument that gives the length of another. The verifier has proven that the memory exists, and the longest memory is
+// a map value or the packet.
 func (w *weigher) size(v value) uint64 {
 	longest := max(uint64(w.largest.ValueSize), packetMax)
 	if v.kind == constant && v.n >= 0 {
@@ -123,7 +122,7 @@ func (w *weigher) size(v value) uint64 {
 	return longest
 }
 
-// add and mul keep sums of hostile programs from wrapping around.
+// add and mul saturate, so that sums of hostile programs do not wrap around.
 func add(a, b uint64) uint64 {
 	if sum, carry := bits.Add64(a, b, 0); carry == 0 {
 		return sum

@@ -1,5 +1,5 @@
-// Package native says what a native object may be. The dynamic linker runs code of an object while it loads it, and of the
-// libraries that it names: outside of any call, so nothing there bounds its time. An object with such code is not loaded.
+// Package native checks shared libraries of lambdas. While the dynamic linker loads a shared library, it can run code of that library and
+// of the libraries that it names. This happens outside of any call, so nothing bounds its time. A library with such code is not loaded.
 package native
 
 import (
@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// ErrForbidden says that loading an object would run code of it.
+// ErrForbidden says that loading a shared library would run its code.
 var ErrForbidden = errors.New("forbidden in a native object")
 
-// initializers are the dynamic tags that make the dynamic linker call code, or hide from us what it reads, with what makes
-// compilers write them (gABI, "Initialization and Termination Functions"). The first that an object has is named: start files bring all of them along.
+// initializers are the dynamic tags that make the dynamic linker call code, or hide from us what it reads, each with what makes compilers
+// write it (gABI, "Initialization and Termination Functions"). The error names only the first: start files bring all of them along.
 var initializers = []struct {
 	tag  elf.DynTag
 	what string
@@ -37,16 +37,16 @@ var initializers = []struct {
 const (
 	dynSize  = 16
 	relaSize = 24
-	wordSize = 8 // that a relocation changes, and twice that where it is a descriptor
+	wordSize = 8 // bytes that a relocation changes; a descriptor is twice as long
 
 	dtRelr = elf.DynTag(36)
 )
 
-// pages are the largest that a machine's kernels use: what two segments have in one page, the later one's file decides.
+// pages are the largest page sizes of a machine's kernels. If two segments share a page, the later one's file decides its content.
 var pages = map[elf.Machine]uint64{elf.EM_X86_64: 4 << 10, elf.EM_AARCH64: 64 << 10}
 
-// irelative are the relocations that call a resolver, copying those that change more than their place, descriptor those that
-// change two words.
+// irelative are the relocations that call a resolver, copying those that change more than one word, descriptor those that change two
+// words.
 var (
 	irelative = map[elf.Machine]uint32{
 		elf.EM_X86_64:  uint32(elf.R_X86_64_IRELATIVE),
@@ -62,8 +62,8 @@ var (
 	}
 )
 
-// Check returns an error, which says what to remove, where loading an object would run code of it. It follows the program
-// headers and the dynamic tags, as the dynamic linker does: sections may be missing, or lie.
+// Check returns an error, which says what to remove, if loading a shared library would run its code. It follows the program headers and
+// the dynamic tags, as the dynamic linker does: sections may be missing, or lie.
 func Check(object []byte) error {
 	file, err := elf.NewFile(bytes.NewReader(object))
 	if err != nil {
@@ -81,15 +81,15 @@ func Check(object []byte) error {
 	return nil
 }
 
-// An image is an object as it is in memory once it is loaded.
+// An image is a shared library as it is in memory once it is loaded.
 type image struct {
 	file      *elf.File
 	dynamic   *elf.Prog
 	tags      map[elf.DynTag]uint64
-	relocated uint64 // one more than the last symbol that a relocation names
+	relocated uint64 // one more than the highest symbol index in a relocation
 }
 
-// checkSegments lets no two segments share a page, so that an address stands for one place in the file.
+// checkSegments refuses segments that share a page, so that each address stands for one place in the file.
 func (o *image) checkSegments() error {
 	var end uint64
 	page := pages[o.file.Machine]
@@ -105,7 +105,7 @@ func (o *image) checkSegments() error {
 	return nil
 }
 
-// table reads what no relocation can change.
+// table reads memory that no relocation can change.
 func (o *image) table(addr, size uint64) ([]byte, error) { return o.at(addr, size, elf.PF_W) }
 
 // at reads memory of the image, from a segment without the given flags.
@@ -163,7 +163,7 @@ func (o *image) checkTags() error {
 	return nil
 }
 
-// checkLibraries allows the C library alone, which lambda-host has loaded already.
+// checkLibraries allows only the C library, which lambda-host has loaded already.
 func (o *image) checkLibraries() error {
 	name, ok := o.tags[elf.DT_NEEDED]
 	if !ok {
@@ -213,8 +213,8 @@ func (o *image) checkRelocations() error {
 var errResolver = fmt.Errorf("%w: a function with a resolver: remove __attribute__((ifunc)), target_clones and target_version",
 	ErrForbidden)
 
-// checkSymbols refuses functions that looking them up would resolve. How many symbols there are, no header says: the dynamic
-// linker takes those that the hash table leads to, and those that relocations name.
+// checkSymbols refuses indirect functions, whose lookup calls a resolver. No header tells the number of symbols: the dynamic linker uses
+// those in the hash table and those that relocations name.
 func (o *image) checkSymbols() error {
 	hashed, err := o.hashedSymbols()
 	if err != nil {
@@ -234,8 +234,8 @@ func (o *image) checkSymbols() error {
 	return nil
 }
 
-// hashedSymbols counts the symbols up to the last one in the GNU hash table: four numbers, a Bloom filter, for each bucket its
-// first symbol, and for each symbol a word whose lowest bit ends a bucket's row.
+// hashedSymbols counts the symbols up to the last one in the GNU hash table. The table has four numbers, a Bloom filter, the first symbol
+// of each bucket, and for each symbol a word whose lowest bit ends its bucket's chain.
 func (o *image) hashedSymbols() (uint64, error) {
 	at, ok := o.tags[elf.DT_GNU_HASH]
 	if !ok {

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// link makes a shared object of C, with the options that the compiler uses.
+// link makes a shared library of C, with the options that the compiler uses.
 func link(t testing.TB, source string, options ...string) []byte {
 	t.Helper()
 	dir := t.TempDir()
@@ -66,7 +66,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// Headers that say other things than the dynamic linker reads hide nothing.
+// Headers that contradict what the dynamic linker reads hide nothing.
 func TestCheckLies(t *testing.T) {
 	object := link(t, plain, "-nostdlib", "-lc")
 	file, err := elf.NewFile(bytes.NewReader(object))
@@ -78,7 +78,7 @@ func TestCheckLies(t *testing.T) {
 		t.Fatal(err)
 	}
 	table := file.SectionByType(elf.SHT_DYNSYM)
-	var function uint64 // its place in the file
+	var function uint64 // its offset in the file
 	for i, s := range symbols {
 		if s.Name == "f" {
 			function = table.Offset + uint64(i+1)*elf.Sym64Size
@@ -140,7 +140,7 @@ func TestCheckLies(t *testing.T) {
 	}
 }
 
-// What reads an object from elsewhere does not fail on any bytes.
+// Reading a foreign shared library never panics.
 func FuzzCheck(f *testing.F) {
 	object := link(f, plain, "-nostdlib", "-lc")
 	f.Add(object)

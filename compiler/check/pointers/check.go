@@ -7,7 +7,7 @@ import (
 	"github.com/lambdanic/lambdanic/compiler/check/helper"
 )
 
-// check refuses an instruction that lets an address out, given what is known before it.
+// check refuses an instruction that leaks an address, given what is known before it.
 func (c *checker) check(i int, s *state) error {
 	ins := &c.Insns[i]
 	ok := true
@@ -42,24 +42,24 @@ func mayCompute(ins *asm.Instruction, s *state) bool {
 	switch op := ins.OpCode.ALUOp(); {
 	case op == asm.Mov && ins.Offset == 0 && wide(ins):
 		return true
-	case op == asm.Mov, op == asm.MovSX8, op == asm.MovSX16, op == asm.MovSX32: // a part, or its sign extended
+	case op == asm.Mov, op == asm.MovSX8, op == asm.MovSX16, op == asm.MovSX32: // of fewer bytes, or sign-extended
 		return !src.may(addresses)
 	case op == asm.Swap: // has no other operand
 		return !dst.may(addresses)
 	case !dst.may(addresses) && !src.may(addresses):
 		return true
-	case dst.may(context|table) || src.may(context|table): // what is beside them is not followed
+	case dst.may(context|table) || src.may(context|table): // addresses near them are not followed
 		return false
 	case op == asm.Add:
 		return wide(ins) && !(dst.may(addresses) && src.may(addresses))
-	case op == asm.Sub && src.may(addresses): // a distance, also of the lower halves
+	case op == asm.Sub && src.may(addresses): // a distance, also between lower halves
 		return dst.is(packet) && src.is(packet)
 	default:
 		return op == asm.Sub && wide(ins)
 	}
 }
 
-// mayCompare allows what tells little of where things are: order and identity of places in the packet, and what is NULL.
+// mayCompare allows comparisons that tell little about addresses: order and identity of places in the packet, and comparison with NULL.
 func mayCompare(ins *asm.Instruction, s *state) bool {
 	dst, src := operands(ins, s)
 	switch op := ins.OpCode.JumpOp(); {
@@ -67,19 +67,19 @@ func mayCompare(ins *asm.Instruction, s *state) bool {
 		return true
 	case !dst.may(addresses) && !src.may(addresses):
 		return true
-	case op == asm.JSet || !wide(ins) || dst.may(stray) || src.may(stray): // asks for single bits
+	case op == asm.JSet || !wide(ins) || dst.may(stray) || src.may(stray): // compares single bits
 		return false
 	default:
 		return dst.is(null) || src.is(null) || dst.is(packet) && src.is(packet)
 	}
 }
 
-// mayLoad refuses a part of a pointer that was put aside, and what could be one.
+// mayLoad refuses to load part of a spilled pointer, or what could be one.
 func mayLoad(ins *asm.Instruction, s *state) bool {
 	from, size := s.reg[ins.Src], ins.OpCode.Size().Sizeof()
 	at, n := from.span(ins.Offset, size)
 	switch {
-	case from.may(table): // the verifier lets root's programs read what the kernel says of a map, and where its functions are
+	case from.may(table): // root's programs may read the kernel's description of a map, with the addresses of its functions
 		return false
 	case from.may(frame) && size != slotSize:
 		return false
@@ -88,13 +88,13 @@ func mayLoad(ins *asm.Instruction, s *state) bool {
 	}
 }
 
-// mayStore lets a pointer be put aside whole, in the function's own frame.
+// mayStore allows to spill a whole pointer to the function's own frame.
 func mayStore(ins *asm.Instruction, s *state) bool {
 	to := s.reg[ins.Dst]
 	return !s.reg[ins.Src].may(addresses) || to.is(stack) && to.known && whole(to.span(ins.Offset, ins.OpCode.Size().Sizeof()))
 }
 
-// mayUpdate refuses atomic operations with a pointer, or near one.
+// mayUpdate refuses atomic operations on a pointer, or next to one.
 func mayUpdate(ins *asm.Instruction, s *state) bool {
 	to := s.reg[ins.Dst]
 	switch {
@@ -105,7 +105,7 @@ func mayUpdate(ins *asm.Instruction, s *state) bool {
 	}
 }
 
-// mayCall checks the arguments of a helper: numbers are numbers, and memory that is read holds no pointers.
+// mayCall checks the arguments of a helper: a number must be a number, and memory that it reads must hold no pointers.
 func (c *checker) mayCall(ins *asm.Instruction, s *state) bool {
 	h := helper.All[asm.BuiltinFunc(ins.Constant)]
 	for k, is := range h.Args {
@@ -125,7 +125,7 @@ func (c *checker) mayCall(ins *asm.Instruction, s *state) bool {
 	return true
 }
 
-// reads is how many bytes a helper reads of its k-th argument, at most.
+// reads is how many bytes a helper reads at most through its k-th argument.
 func (c *checker) reads(is helper.Arg, s *state, k int) int {
 	var m *ebpf.MapSpec
 	if r1 := s.reg[asm.R1]; r1.is(table) && r1.known {

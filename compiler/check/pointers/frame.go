@@ -9,8 +9,8 @@ const (
 
 // A slot is eight bytes of the frame.
 type slot struct {
-	kind  kind  // of all of them
-	bytes uint8 // those that may be of an address
+	kind  kind  // of all eight
+	bytes uint8 // mask of those that may belong to an address
 }
 
 // A state is what is known before an instruction.
@@ -19,8 +19,8 @@ type state struct {
 	slot [slots]slot // from r10 down
 }
 
-// begin is the state in which a function begins. Its frame holds what other functions of the kernel left there, which root's
-// programs may read (allow_uninit_stack in kernel/bpf/verifier.c).
+// begin is the state in which a function begins. Its frame holds what other kernel functions left there, and root's programs may read it
+// (allow_uninit_stack in kernel/bpf/verifier.c).
 func begin() (s state) {
 	s.reg[10] = value{kind: stack, known: true}
 	for i := range s.slot {
@@ -39,15 +39,15 @@ func join(a, b state) state {
 	return a
 }
 
-// in is where n bytes begin and end that are at a distance from r10, counted from the frame's lowest.
+// in turns n bytes at a distance from r10 into their begin and end, counted from the frame's lowest byte.
 func in(at, n int) (from, to int) {
 	return max(at+stackSize, 0), min(at+n+stackSize, stackSize)
 }
 
-// whole tells whether they are a slot.
+// whole tells whether n bytes at a distance from r10 are exactly one slot.
 func whole(at, n int) bool { return n == slotSize && at%slotSize == 0 && at >= -stackSize && at < 0 }
 
-// of is the slot that a byte is in, and its bit.
+// of returns the slot of a byte, and the byte's bit in slot.bytes.
 func (s *state) of(b int) (*slot, uint8) { return &s.slot[slots-1-b/slotSize], 1 << (b % slotSize) }
 
 // kept is what n bytes of the frame may hold.
@@ -65,7 +65,7 @@ func (s *state) kept(at, n int) kind {
 	return number
 }
 
-// put has n bytes of the frame written over.
+// put overwrites n bytes of the frame.
 func (s *state) put(at, n int, k kind) {
 	from, to := in(at, n)
 	if whole(at, n) {
@@ -83,8 +83,8 @@ func (s *state) put(at, n int, k kind) {
 	}
 }
 
-// blur has n bytes of the frame perhaps written over: a helper that fails does not, and where an address is not known, only one
-// of many is.
+// blur is for n bytes of the frame that may have been overwritten: a helper that fails writes nothing, and a store to an unknown address
+// overwrites only some of them.
 func (s *state) blur(at, n int) {
 	from, to := in(at, n)
 	for b := from; b < to; b++ {
@@ -93,7 +93,7 @@ func (s *state) blur(at, n int) {
 	}
 }
 
-// tear is for a slot of which a part is no longer what it was.
+// tear is for a slot that was partly overwritten.
 func (s *slot) tear() {
 	if s.bytes == 0 {
 		s.kind = number
@@ -102,7 +102,7 @@ func (s *slot) tear() {
 	}
 }
 
-// resize is for a packet that is given another size.
+// resize is for a call that resizes the packet.
 func (s *state) resize() {
 	for r := range s.reg {
 		if v := &s.reg[r]; v.may(packet) {

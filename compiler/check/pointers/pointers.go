@@ -1,15 +1,15 @@
-// Package pointers checks that no address of the kernel's leaves a lambda as a number, on the instructions that are about to be
-// loaded, whoever compiled them. The verifier lets programs that root loads do as they like with addresses (allow_ptr_leaks in
-// kernel/bpf/verifier.c), and a client who knew where the kernel has its memory would have half of an attack on it.
+// Package pointers checks that no kernel address leaves a lambda as a number. It checks the instructions that are about to be loaded,
+// whoever compiled them. The verifier lets root's programs do anything with addresses (allow_ptr_leaks in kernel/bpf/verifier.c), and a
+// client that knew where the kernel has its memory would have half of an attack on it.
 //
-// Each register and each slot of the stack is followed, along all ways, also those that the verifier knows never to be gone: what
-// may be a number on one and a pointer on another is both, and may do what both may. A pointer may be moved, put aside on the
-// stack, added to, compared with NULL, given to a function that takes one, and, into the packet, compared with another and taken
-// from it. All else makes a number of it, or puts it where numbers are read: that is refused.
+// Each register and each stack slot is followed along all paths, also those that the verifier knows never to be taken. A value that may be
+// a number on one path and a pointer on another is both, and may be used only as both may be. A pointer may be moved, spilled to the
+// stack, added to, compared with NULL, and given to a function that takes one. Two pointers into the packet may also be compared and
+// subtracted. Everything else turns a pointer into a number, or stores it where numbers are read, and is refused.
 //
-// The verifier keeps a pointer within 2^29 bytes of what it points to (BPF_MAX_VAR_OFF), so that sums tell nothing when they are
-// compared. What it has forgotten to be an address has no such limits, and what was on the stack before is no number at all to it:
-// both are stray, and may only be moved.
+// The verifier keeps a pointer within 2^29 bytes of what it points to (BPF_MAX_VAR_OFF), so comparing sums tells nothing. This limit does
+// not hold for an address that the verifier has come to take for a number, nor for what was on the stack before. Both are stray, and may
+// only be moved.
 package pointers
 
 import (
@@ -23,10 +23,10 @@ import (
 	"github.com/lambdanic/lambdanic/compiler/check/helper"
 )
 
-// ErrLeak says that an address leaves the program as a number.
+// ErrLeak says that a program leaks an address.
 var ErrLeak = errors.New("an address of the kernel's becomes a number, or is kept: keep an offset instead")
 
-// maxSteps is how long a program is followed, about a second. Those of the corpus take two steps for each instruction.
+// maxSteps bounds how long a program is followed, about a second. The corpus takes two steps per instruction.
 const maxSteps = 1 << 20
 
 type checker struct {
@@ -35,27 +35,27 @@ type checker struct {
 	owner []int // the function that an instruction is in
 	funcs []function
 	known []*state
-	work  []int // functions that are to be followed again
+	work  []int // functions to follow again
 	steps int
 }
 
-// A function is what is known of it from all its calls. It only ever gets less.
+// A function holds what is known of a function from all its calls. Knowledge only shrinks.
 type function struct {
 	entry   state
 	summary summary
 	callers []int
-	waits   bool // among checker.work
+	waits   bool // is in checker.work
 }
 
-// A summary is what calling a function does.
+// A summary is the effect of calling a function.
 type summary struct {
 	returns value
 	resizes bool // the packet
 	writes  bool // to a caller's frame, perhaps
 }
 
-// Check returns the first instruction of a program that lets an address out. Its errors wrap ErrLeak, or say that the program's
-// flow makes no sense, or too little for its length.
+// Check returns the first instruction of a program that leaks an address. Its errors wrap ErrLeak, or say that the control flow is
+// malformed or takes too many steps to follow.
 func Check(spec *ebpf.CollectionSpec, p *ebpf.ProgramSpec) (int, error) {
 	g, err := flow.New(p.Instructions)
 	if err != nil {
@@ -94,7 +94,7 @@ func newChecker(g *flow.Graph, maps map[string]*ebpf.MapSpec) *checker {
 	return c
 }
 
-// run follows functions until nothing more is to be learnt, or for as many steps as are allowed.
+// run follows functions until nothing changes, for at most maxSteps. It tells whether it finished.
 func (c *checker) run() bool {
 	for len(c.work) > 0 && c.steps < maxSteps {
 		f := c.work[0]
@@ -104,14 +104,14 @@ func (c *checker) run() bool {
 	return c.steps < maxSteps
 }
 
-// again has a function followed once more.
+// again queues a function to be followed again.
 func (c *checker) again(f int) {
 	if !c.funcs[f].waits {
 		c.work, c.funcs[f].waits = append(c.work, f), true
 	}
 }
 
-// learn takes note of what is now known of the function that an instruction is in.
+// learn updates the summary of the function that an instruction is in.
 func (c *checker) learn(i int, now summary) {
 	f := &c.funcs[c.owner[i]]
 	if now == f.summary {
@@ -136,7 +136,7 @@ func (c *checker) followFunc(f int) {
 	}
 }
 
-// follow is step, and what the way that control goes says of NULL.
+// follow is step, refined by what the branch taken says of NULL.
 func (c *checker) follow(i, to int, s state) (state, bool) {
 	if c.steps++; c.steps >= maxSteps {
 		return s, false
@@ -180,7 +180,7 @@ func (c *checker) step(i int, s state) state {
 	return s
 }
 
-// call hands a caller's knowledge to the function that it calls, and takes back what that does to it.
+// call hands a caller's knowledge to the callee, and applies the callee's summary.
 func (c *checker) call(i int, s *state) {
 	callee := c.Callee(i)
 	f, own, callers := &c.funcs[callee], false, false
@@ -210,7 +210,7 @@ func (c *checker) call(i int, s *state) {
 	s.clobber(f.summary.returns)
 }
 
-// clobber is what a call does to registers.
+// clobber applies a call's effect on registers.
 func (s *state) clobber(r0 value) {
 	for r := asm.R1; r <= asm.R5; r++ {
 		s.reg[r] = value{kind: number}
@@ -219,7 +219,7 @@ func (s *state) clobber(r0 value) {
 }
 
 func (c *checker) leave(i int, v value) {
-	if v.may(stack) { // of a frame that is gone
+	if v.may(stack) { // the callee's frame is gone
 		v = value{kind: v.kind&^stack | stray}
 	}
 	now := c.funcs[c.owner[i]].summary
@@ -252,7 +252,7 @@ func (c *checker) helper(i int, s *state) {
 	s.clobber(r0)
 }
 
-// operands are those of an operation or a comparison.
+// operands returns the operands of an operation or a comparison.
 func operands(ins *asm.Instruction, s *state) (dst, src value) {
 	dst, src = s.reg[ins.Dst], constant(ins.Constant)
 	if ins.OpCode.Source() == asm.RegSource {
@@ -261,7 +261,7 @@ func operands(ins *asm.Instruction, s *state) (dst, src value) {
 	return dst, src
 }
 
-// alu is what an operation makes of its operands. What it must not do, check refuses.
+// alu is the result of an operation. check refuses forbidden operations.
 func alu(ins *asm.Instruction, s *state) value {
 	dst, src := operands(ins, s)
 	switch op := ins.OpCode.ALUOp(); {
@@ -278,7 +278,7 @@ func alu(ins *asm.Instruction, s *state) value {
 	}
 }
 
-// loaded is what a load of two words puts into a register.
+// loaded is what a two-word load puts into a register.
 func loaded(i int, ins *asm.Instruction) value {
 	switch ins.Src {
 	case 0:
@@ -290,7 +290,7 @@ func loaded(i int, ins *asm.Instruction) value {
 	}
 }
 
-// What struct xdp_md begins with: data, data_end, data_meta.
+// struct xdp_md begins with data, data_end and data_meta.
 const contextPointers = 12
 
 func load(ins *asm.Instruction, s *state) value {
@@ -318,7 +318,7 @@ func load(ins *asm.Instruction, s *state) value {
 	return value{kind: k}
 }
 
-// store is for the frame: nothing else holds what is followed.
+// store updates the frame: no other memory is followed.
 func (c *checker) store(i int, s *state) {
 	ins := &c.Insns[i]
 	to, k := s.reg[ins.Dst], number

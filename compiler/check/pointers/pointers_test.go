@@ -41,7 +41,7 @@ func program(body ...asm.Instruction) asm.Instructions {
 	return p
 }
 
-// The kernel takes all of these from root; that it takes a program which lets an address out is why there is a check.
+// The kernel accepts all of these programs from root, also those that leak an address: hence the check.
 func accept(t *testing.T, p asm.Instructions) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -109,7 +109,7 @@ func TestLeaksAreRefused(t *testing.T) {
 		"by a helper's number": program(
 			asm.Mov.Imm(asm.R1, 0), asm.Mov.Imm(asm.R2, 0), asm.Mov.Reg(asm.R3, asm.R0), asm.Mov.Imm(asm.R4, 8), asm.Mov.Reg(asm.R5, asm.R6),
 			asm.FnCsumDiff.Call()),
-		"on one of two ways": program(
+		"on one of two paths": program(
 			asm.LoadMem(asm.R1, asm.R0, 8, asm.DWord), asm.JEq.Imm(asm.R1, 7, "join"), asm.Mov.Reg(asm.R1, asm.R6), keep(asm.R1).WithSymbol("join")),
 		"through a function": program(
 			asm.Mov.Reg(asm.R9, asm.R0), asm.Mov.Reg(asm.R1, asm.R7), asm.Call.Label("same"), asm.StoreMem(asm.R9, 0, asm.R0, asm.DWord), asm.Ja.Label("out")),
@@ -123,7 +123,7 @@ func TestLeaksAreRefused(t *testing.T) {
 	}
 }
 
-// withFunctions adds those that a program calls.
+// withFunctions adds the functions that a program calls.
 func withFunctions(p asm.Instructions) asm.Instructions {
 	for _, f := range []asm.Instructions{
 		{asm.Mov.Reg(asm.R0, asm.R1).WithSymbol("same"), asm.Return()},

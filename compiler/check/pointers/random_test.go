@@ -13,7 +13,7 @@ import (
 
 const rounds = 3000
 
-// A speaker writes random programs of what could carry an address from one place to another. The verifier takes about half of them.
+// A speaker writes random programs that could carry an address from one place to another. The verifier accepts about half of them.
 type speaker struct{ *rand.Rand }
 
 func (r speaker) reg() asm.Register {
@@ -21,7 +21,7 @@ func (r speaker) reg() asm.Register {
 }
 func (r speaker) slot() int16 { return int16(-16 - 8*r.IntN(3)) }
 
-// piece is one of a few things that a program does. r6 stays the context, r9 the element's address.
+// piece is one random operation of a program. r6 stays the context, r9 the element's address.
 func (r speaker) piece() asm.Instructions {
 	one := func(ins ...asm.Instruction) asm.Instructions { return ins }
 	number := []asm.Instruction{asm.Mov.Imm(r.reg(), int32(r.IntN(9))), asm.LoadMem(r.reg(), asm.R9, int16(8*r.IntN(8)), asm.DWord)}[r.IntN(2)]
@@ -56,7 +56,7 @@ func (r speaker) piece() asm.Instructions {
 	}
 }
 
-// program has its pieces one after the other, some jumped over, and keeps what it then has in a register.
+// program is a sequence of pieces, some of them jumped over, that ends by storing a register.
 func (r speaker) program() asm.Instructions {
 	pieces := []any{asm.Mov.Imm(asm.R1, 0), asm.Mov.Imm(asm.R2, 0), asm.Mov.Imm(asm.R3, 0)}
 	for range 1 + r.IntN(4) {
@@ -72,11 +72,11 @@ func (r speaker) program() asm.Instructions {
 	for range r.IntN(3) {
 		pieces = append(pieces, r.piece())
 	}
-	return ways(append(pieces, asm.StoreMem(asm.R9, 0, r.reg(), asm.DWord))...)
+	return paths(append(pieces, asm.StoreMem(asm.R9, 0, r.reg(), asm.DWord))...)
 }
 
-// What a program does is the same wherever the kernel has put its memory. So a program that passes the check, and that the verifier
-// takes, leaves the same traces in each of two worlds, while some that do not pass leave others.
+// A program that passes the check, and that the verifier accepts, does the same wherever the kernel has put its memory. So it leaves the
+// same traces in two worlds, while some programs that do not pass leave different ones.
 func TestRandomProgramsTellNothing(t *testing.T) {
 	w := worlds(t)
 	r := speaker{seed.Rand(t)}
@@ -104,11 +104,11 @@ func TestRandomProgramsTellNothing(t *testing.T) {
 	t.Logf("%d programs passed, %d were refused and do tell an address", passed, told)
 }
 
-// Whatever address a program tells, and by whatever piece of a random program, the two worlds show it.
+// Whatever address a program leaks, and by whatever piece, the two worlds show it.
 func TestWorldsDiffer(t *testing.T) {
 	w := worlds(t)
 	told := func(ins ...asm.Instruction) asm.Instructions {
-		return ways(append(asm.Instructions(ins), asm.StoreMem(asm.R9, 0, asm.R1, asm.DWord)))
+		return paths(append(asm.Instructions(ins), asm.StoreMem(asm.R9, 0, asm.R1, asm.DWord)))
 	}
 	for name, p := range map[string]asm.Instructions{
 		"the packet":               told(asm.Mov.Reg(asm.R1, asm.R7)),
@@ -134,7 +134,7 @@ func TestWorldsDiffer(t *testing.T) {
 			}
 		})
 	}
-	if same, ok := w.same(t, ways(chosen(asm.R1), asm.StoreMem(asm.R9, 0, asm.R1, asm.DWord))); !ok || !same {
+	if same, ok := w.same(t, paths(chosen(asm.R1), asm.StoreMem(asm.R9, 0, asm.R1, asm.DWord))); !ok || !same {
 		t.Errorf("a program that tells nothing: taken %v, the same traces %v", ok, same)
 	}
 }

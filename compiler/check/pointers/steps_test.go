@@ -12,7 +12,7 @@ import (
 	"github.com/lambdanic/lambdanic/compiler/check/flow"
 )
 
-// chain are functions that call each other, each after the one that it calls.
+// chain is a chain of functions, each placed after the one that it calls.
 func chain(n int) asm.Instructions {
 	p := asm.Instructions{asm.Call.Label(fmt.Sprintf("f%d", n-1)), asm.Mov.Imm(asm.R0, 2), asm.Return(), asm.Mov.Imm(asm.R0, 1).WithSymbol("f0"), asm.Return()}
 	for k := range n - 1 {
@@ -21,7 +21,7 @@ func chain(n int) asm.Instructions {
 	return p
 }
 
-// backwards are blocks that are run from the last to the first.
+// backwards are basic blocks that run from the last to the first.
 func backwards(n int) asm.Instructions {
 	p := asm.Instructions{asm.Ja.Label(fmt.Sprintf("b%d", n-1)), asm.Mov.Imm(asm.R0, 1).WithSymbol("b0"), asm.Return()}
 	for k := range n - 1 {
@@ -30,7 +30,7 @@ func backwards(n int) asm.Instructions {
 	return p
 }
 
-// shifted are n instructions in a loop, in each round of which one more slot may hold what the one before held.
+// shifted is a loop of n instructions. With each iteration one more slot may hold what the previous slot held.
 func shifted(n int) asm.Instructions {
 	var p asm.Instructions
 	for at := int16(-512); at < 0; at += 8 {
@@ -44,7 +44,7 @@ func shifted(n int) asm.Instructions {
 	return append(p, asm.JNE.Imm(asm.R3, 7, "loop"), asm.Mov.Imm(asm.R0, 2), asm.Return())
 }
 
-// However a program is laid out, it is followed in a few steps for each of its instructions.
+// However a program is laid out, it is followed in a few steps per instruction.
 func TestStepsAreFew(t *testing.T) {
 	for name, p := range map[string]asm.Instructions{"chain": chain(8000), "backwards": backwards(32000)} {
 		t.Run(name, func(t *testing.T) {
@@ -64,7 +64,7 @@ func TestStepsAreFew(t *testing.T) {
 	}
 }
 
-// What takes longer is refused, after as many steps as are allowed.
+// What takes longer is refused after maxSteps.
 func TestTooManyStepsAreRefused(t *testing.T) {
 	if err := verdict(shifted(100)); err != nil {
 		t.Error(err)

@@ -1,30 +1,30 @@
 package pointers
 
-// A kind is the set of what a register or a slot of the stack may hold.
+// A kind is the set of what a register or a stack slot may hold.
 type kind uint16
 
 const (
-	number  kind = 1 << iota // any, but for what follows
-	null                     // zero where there could be a pointer
-	packet                   // its begin and end, and what is between
-	memory                   // of a map, which holds numbers alone
+	number  kind = 1 << iota // any that is none of the following
+	null                     // zero, which may be NULL
+	packet                   // from its beginning to its end
+	memory                   // of a map, which holds only numbers
 	table                    // a map, as helpers take it
-	context                  // the program's argument, where it begins
+	context                  // the beginning of the program's argument
 	stack                    // the function's own frame
-	frame                    // that of a caller
-	stray                    // what the verifier takes for a number, but may be an address, or a part of one
+	frame                    // a caller's frame
+	stray                    // a number to the verifier that may be an address, or some bytes of one
 )
 
-// addresses are what nobody may learn.
+// addresses are the kinds that nobody may learn.
 const addresses = packet | memory | table | context | stack | frame | stray
 
-// anything is what memory may hold that is not followed.
+// anything is what memory that is not followed may hold.
 const anything = number | addresses
 
 type value struct {
 	kind kind
-	// known is whether n is: a number's value, a distance from r10, the instruction that loaded a table. What may be of several
-	// kinds is not known so well.
+	// known is whether n is known: a number's value, a distance from r10, the instruction that loaded a table. A value of several kinds
+	// has no known n.
 	known bool
 	n     int32
 }
@@ -37,13 +37,13 @@ func constant(n int64) value {
 	return value{k, n == int64(int32(n)), int32(n)}
 }
 
-// is tells whether the value is one of these for sure.
+// is tells whether the value is surely of these kinds.
 func (v value) is(k kind) bool { return v.kind&^k == 0 }
 
-// may tells whether the value can be one of these.
+// may tells whether the value can be of one of these kinds.
 func (v value) may(k kind) bool { return v.kind&k != 0 }
 
-// span is the part of the frame that an access of n bytes may be in.
+// span is the range of the frame that an access of n bytes may touch.
 func (v value) span(offset int16, n int) (int, int) {
 	if v.known {
 		return int(v.n) + int(offset), n
@@ -58,8 +58,8 @@ func (v value) join(w value) value {
 	return value{kind: v.kind | w.kind}
 }
 
-// stale is what a pointer into the packet becomes when the packet is given another size: the verifier has a number for it, which
-// it lets be added to without limit.
+// stale is what a pointer into the packet becomes when the packet is resized: to the verifier it is then a number, with no limit on what
+// may be added.
 func (k kind) stale() kind {
 	if k&packet == 0 {
 		return k
@@ -67,7 +67,7 @@ func (k kind) stale() kind {
 	return k&^packet | stray
 }
 
-// sum is what becomes of an address and a number that are added, or of a number that is taken from an address.
+// sum is the result of adding a number to an address, or of subtracting it.
 func sum(dst, src value, sign int64) value {
 	v := value{}
 	if src.may(number | null) {

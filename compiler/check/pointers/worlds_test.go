@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A world is a thread on a CPU of its own. Memory that a run takes comes from the CPU's caches, and its stack is the thread's, so what
-// runs in one world finds none of its memory where a run in the other did.
+// A world is a thread on its own CPU. A run takes memory from the CPU's caches and its stack from the thread, so a run in one world
+// has none of its memory where a run in the other world has it.
 type world struct{ runs chan func() }
 
 // A pair of worlds. Both are there all the time, so that neither takes over the other's memory.
@@ -45,7 +45,7 @@ func worlds(t *testing.T) *pair {
 	return w
 }
 
-// live ends its thread with itself, since it never unlocks it.
+// live never unlocks its thread, so the thread ends with it.
 func (w world) live(cpu int) {
 	runtime.LockOSThread()
 	var one unix.CPUSet
@@ -56,7 +56,7 @@ func (w world) live(cpu int) {
 	}
 }
 
-// A run is what is left of one: all that can be seen from outside, and where its memory lay.
+// A run is what a run leaves: all that can be seen from outside, and where its memory lay.
 type run struct {
 	traces []byte
 	places [4]uint64 // packet, context, stack, element
@@ -87,7 +87,7 @@ func (w *pair) same(t *testing.T, p asm.Instructions) (same, ok bool) {
 	return false, false
 }
 
-// loadNoting makes a program note first where its memory lies.
+// loadNoting makes a program first note where its memory lies.
 func loadNoting(p asm.Instructions) (*ebpf.Collection, error) {
 	note := asm.Instructions{asm.Mov.Reg(asm.R6, asm.R1), asm.StoreImm(asm.RFP, -4, 0, asm.Word)}
 	lookup := func(m string) {
@@ -120,7 +120,7 @@ func (w world) run(t *testing.T, c *ebpf.Collection) (r run) {
 	done := make(chan struct{})
 	w.runs <- func() {
 		defer close(done)
-		if err = c.Maps["array"].Put(uint32(0), make([]byte, array.ValueSize)); err == nil { // after a run before
+		if err = c.Maps["array"].Put(uint32(0), make([]byte, array.ValueSize)); err == nil { // an earlier run may have changed it
 			code, err = c.Programs["lambda"].Run(&options)
 		}
 	}

@@ -13,8 +13,8 @@
 struct node {
 	uint8_t next[LETTERS];
 	uint8_t fail;
-	uint8_t word; /* that ends here, from 1 on */
-	uint8_t shorter; /* the next node on the way of failures at which a word ends */
+	uint8_t word; /* the word that ends here, from 1 on; 0 for none */
+	uint8_t shorter; /* the next node along the failure links that ends a word */
 };
 
 struct automaton {
@@ -27,7 +27,7 @@ static int letter(uint8_t c)
 	return c >= 'a' && c <= 'z' ? c - 'a' : -1;
 }
 
-/* Adds the word at p; where the next one begins, or NULL. */
+/* Adds the word at p. Returns where the next word begins, or NULL. */
 static const uint8_t *add(struct automaton *a, const uint8_t *p, const uint8_t *end)
 {
 	int at = 0;
@@ -50,7 +50,7 @@ static const uint8_t *add(struct automaton *a, const uint8_t *p, const uint8_t *
 	return p + 1;
 }
 
-/* Goes through the nodes breadth first, and completes their transitions. */
+/* Completes the nodes' transitions, breadth first. */
 static void link_failures(struct automaton *a)
 {
 	uint8_t queue[NODES];

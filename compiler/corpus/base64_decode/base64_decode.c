@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Base64 (RFC 4648), strict. Reply: 'y' and the request decoded, or 'n' where it is not base64. */
+/* Base64 (RFC 4648), strict. Reply: 'y' and the request decoded, or 'n' if it is not base64. */
 #include <lambda.h>
 #include <string.h>
 
 static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/* Decodes four digits; how many bytes they hold, or -1. */
+/* Decodes four digits. Returns how many bytes they hold, or -1. */
 static int group(const char *in, uint8_t *out)
 {
 	uint32_t three = 0;

@@ -6,7 +6,7 @@
 #define LIMBS 80
 #define BASE 1000000000u
 
-/* Takes nine digits a limb, from the last on; how many limbs. */
+/* Reads nine digits into each limb, from the last on. Returns the number of limbs. */
 static int parse(const char *p, int n, uint32_t *limb)
 {
 	int k = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A machine with a stack, that interprets programs of up to 255 bytes. Request: the program. Reply: what it printed, 32 bits each, until it
+ * A stack machine that interprets programs of up to 255 bytes. Request: the program. Reply: what it printed, 32 bits each, until it
  * ended, failed, or had run 2,000 steps.
  *
  * 0 end; 1 X push; 2 add; 3 subtract; 4 multiply; 5 divide; 6 duplicate; 7 swap; 8 drop; 9 print; 10 X jump; 11 X jump if zero;

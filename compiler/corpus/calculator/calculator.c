@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Arithmetic by recursive descent: + - * / % with C's rules, unary minus and parentheses. Request: an expression. Reply: its value, 64 bits;
- * nothing where it has none.
+ * nothing if it has none.
  */
 #include <lambda.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Dates as RFC 3339 writes them, "2026-02-28T23:59:60Z" without fractions. Reply: the seconds since 1970, 64 bits, and the day of the
- * week, 0 for Monday; or nothing where the request is no such date.
+ * week, 0 for Monday; or nothing if the request is not such a date.
  */
 #include <lambda.h>
 
@@ -9,7 +9,7 @@ struct date {
 	int year, month, day, hour, minute, second;
 };
 
-/* Reads a number of so many digits and the character after it; -1 where there is none. */
+/* Reads a number of so many digits and the character after it. Returns -1 if there is none. */
 static int field(const char *p, int digits, char after)
 {
 	int v = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Dijkstra's shortest paths from node 0. Request: how many nodes, up to 40, in 16 bits, then edges: from, to, length, 16 bits each. Reply:
- * each node's distance, 32 bits, -1 where there is no way.
+ * each node's distance, 32 bits, -1 if there is no path.
  */
 #include <lambda.h>
 

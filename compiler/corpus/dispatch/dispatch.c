@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A reverse Polish calculator that calls its operations by function pointers from a table. Request: numbers and operators, blanks between
- * them. Reply: the results that are left, 64 bits each; nothing where it is malformed.
+ * them. Reply: the results that are left, 64 bits each; nothing if it is malformed.
  */
 #include <lambda.h>
 
@@ -54,7 +54,7 @@ static operation *find(char name)
 	return NULL;
 }
 
-/* How many results are left, or -1. */
+/* Returns how many results are left, or -1. */
 static int evaluate(const char *p, const char *end, int64_t *stack)
 {
 	int n = 0;

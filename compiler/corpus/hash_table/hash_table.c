@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A hash table with open addressing, which removes as well. Request: operations of eight bytes: a letter (s: set, g: get, d: delete), a blank,
- * a 16-bit key, a 32-bit value. Reply: for each get the value, 0 where there is none.
+ * a 16-bit key, a 32-bit value. Reply: for each get the value, 0 if there is none.
  */
 #include <lambda.h>
 
@@ -22,7 +22,7 @@ struct slot {
 	uint32_t value;
 };
 
-/* The key's slot, or the one where it is to go. */
+/* The key's slot, or the free slot for it. */
 static struct slot *find(struct slot *table, uint16_t key)
 {
 	struct slot *reuse = NULL;

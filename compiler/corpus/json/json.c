@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A JSON tokenizer (RFC 8259). Reply: one letter for each token, { } [ ] : , as they are, s for a string, n for a number, t f z for
- * true, false, null; ! where there is no token, and that is the last.
+ * true, false, null; ! in place of a malformed token, which ends the reply.
  */
 #include <lambda.h>
 #include <string.h>

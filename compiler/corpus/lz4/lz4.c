@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* LZ4 decompression of one block. Reply: 'y' and what the request holds, or 'n' where it is malformed or too long. */
+/* LZ4 decompression of one block. Reply: 'y' and what the request holds, or 'n' if it is malformed or too long. */
 #include <lambda.h>
 #include <string.h>
 
 #define MAX 1399
 
-/* A length of 15 goes on in bytes of which the last is not 255. */
+/* A length of 15 continues in further bytes, up to one that is not 255. */
 static int length(const uint8_t **in, const uint8_t *end, int n)
 {
 	uint8_t more = 255;
@@ -25,7 +25,7 @@ static int copy_match(uint8_t *out, int at, int offset, int n)
 {
 	if (offset == 0 || offset > at || n > MAX - at)
 		return -1;
-	for (int i = 0; i < n; i++) /* it may overlap what it makes */
+	for (int i = 0; i < n; i++) /* the source may overlap the output */
 		out[at + i] = out[at + i - offset];
 	return at + n;
 }

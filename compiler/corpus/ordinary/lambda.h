@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the programs use of the SDK, as an ordinary program has it: they are judged here apart from everything of ours. */
+/* An ordinary replacement of what the programs use of the SDK: here they run without any of our code. */
 #ifndef LAMBDA_H
 #define LAMBDA_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Runs a program on the requests that come in, each led by its length, and gives verdict, length and reply of each. */
+/* Runs a program on the requests on its input, each after its length, and writes the verdict, length and reply of each. */
 #include <stdio.h>
 #include <stdlib.h>
 #include "lambda.h"

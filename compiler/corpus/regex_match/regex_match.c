@@ -12,7 +12,7 @@ static int fits(char c, char text)
 	return text && (c == '.' || c == text);
 }
 
-/* As many as there are, then ever fewer. */
+/* Tries the longest repetition first, then shorter ones. */
 static int repeated(char c, const char *re, const char *text, int least, int most)
 {
 	int n = 0;

@@ -20,7 +20,7 @@ static struct node *child(struct node *n, char c, int make)
 	return n->next[c - 'a'];
 }
 
-/* Goes the way of one line from the root; where it leads, or NULL. */
+/* Follows one line from the root. Returns the node that it leads to, or NULL. */
 static struct node *walk(struct node *n, const char *p, const char *end, int make)
 {
 	for (; n && p < end; p++) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* UTF-8 (RFC 3629). Reply: the code points of the request, 32 bits each; -1 ends them where it is not UTF-8. */
+/* UTF-8 (RFC 3629). Reply: the code points of the request, 32 bits each; -1 ends them if it is not UTF-8. */
 #include <lambda.h>
 
 #define MAX 340
 
-/* Decodes one code point; how many bytes it took, or 0 where it is not well formed. */
+/* Decodes one code point. Returns how many bytes it took, or 0 if it is not well formed. */
 static int decode(const uint8_t *p, int n, int32_t *point)
 {
 	static const int32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };

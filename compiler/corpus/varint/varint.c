@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Protocol Buffers' wire format. Request: a message. Reply: for each field its number and its value, 64 bits each: of varints the number,
- * of fixed ones the bits, of others the length; nothing where it is malformed.
+ * of fixed ones the bits, of others the length; nothing if it is malformed.
  */
 #include <lambda.h>
 
@@ -11,7 +11,7 @@ struct field {
 	uint64_t number, value;
 };
 
-/* Reads a number; where it ends, or NULL. */
+/* Reads a number. Returns where it ends, or NULL. */
 static const uint8_t *varint_at(const uint8_t *p, const uint8_t *end, uint64_t *v)
 {
 	*v = 0;

@@ -2,7 +2,7 @@
 /* refused: xdp_adjust_head */
 #include "handmade.h"
 
-/* What an earlier packet left before this one. */
+/* Leftovers of an earlier packet, before this one. */
 ENTRY
 {
 	return bpf_xdp_adjust_head(ctx, -64) ? RETURN_DROP : RETURN_FORWARD;

@@ -2,7 +2,7 @@
 /* refused: not followed */
 #include "handmade.h"
 
-/* A load that is among the stores: r1 is what the stack holds, and looks as if it were still 0. */
+/* A load in the class of stores: r1 becomes what the stack holds, but looks as if it were still 0. */
 ENTRY
 {
 	struct ln_request *r = request();

@@ -2,7 +2,7 @@
 /* refused: an address */
 #include "handmade.h"
 
-/* What the verifier shows root of struct bpf_map. */
+/* What the verifier lets root read of struct bpf_map. */
 ENTRY
 {
 	struct ln_request *r = request();

@@ -2,7 +2,7 @@
 /* refused: limits.memory */
 #include "handmade.h"
 
-/* Together they take 2^64 bytes, less 32 GiB, and little where sums wrap. */
+/* Together they take 2^64 bytes less 32 GiB, which is little if sums wrap. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 0x80000000);

@@ -2,7 +2,7 @@
 /* refused: an address */
 #include "handmade.h"
 
-/* Forged of the bytes of another: the address is kept on the way. */
+/* Forged from the bytes of another: the address is kept in between. */
 ENTRY
 {
 	__u8 *p = (void *)(long)ctx->data;

@@ -2,7 +2,7 @@
 /* contained */
 #include "handmade.h"
 
-/* Every number that the NIC program reads afterwards. */
+/* Overwrites every number that the NIC program reads afterwards. */
 ENTRY
 {
 	struct ln_request *r = request();

@@ -2,7 +2,7 @@
 /* refused: an address */
 #include "handmade.h"
 
-/* Half a kilobyte of what the kernel last did there. */
+/* Half a kilobyte of the kernel's leftovers. */
 ENTRY
 {
 	struct ln_request *r = request();

@@ -2,7 +2,7 @@
 /* contained */
 #include "handmade.h"
 
-/* As far as it goes, and says then that all of it is the reply. */
+/* Grows the packet as far as possible, then claims all of it as the reply. */
 ENTRY
 {
 	struct ln_request *r = request();

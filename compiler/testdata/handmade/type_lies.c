@@ -2,7 +2,7 @@
 /* refused: an address */
 #include "handmade.h"
 
-/* Its type says a number, its caller gives it the packet's address. */
+/* By its type it gets a number, but its caller passes the packet's address. */
 __noinline int tell(__u64 number)
 {
 	lambda_opaque(number);

@@ -2,7 +2,7 @@
 /* refused */
 #include "hostile.h"
 
-/* To the verifier the guess is a number; who looks at all ways may take it for a pointer. */
+/* To the verifier the guess is a number; along all paths, it may be a pointer. */
 static void attack(EXTRACTED_HEADERS_T *request, uint32_t k)
 {
 	uint64_t data = request->ctx->data, guess = (uint64_t)k << 40, above;

@@ -2,7 +2,7 @@
 /* contained */
 #include "hostile.h"
 
-/* Nothing is told by how far two places in the packet are apart. */
+/* The distance of two places in the packet tells nothing. */
 static void attack(EXTRACTED_HEADERS_T *request, uint32_t k)
 {
 	uint8_t *p = payload(request, 0, 3), *q = payload(request, k & 1, 1);

@@ -2,7 +2,7 @@
 /* refused */
 #include "hostile.h"
 
-/* The verifier forgets what is an address when the packet gets another size, and how far from it a sum can be. */
+/* When the packet is resized, the verifier forgets what is an address, and how far from it a sum can be. */
 static void attack(EXTRACTED_HEADERS_T *request, uint32_t k)
 {
 	uint64_t data = request->ctx->data, wraps;

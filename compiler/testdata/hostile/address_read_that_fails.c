@@ -2,7 +2,7 @@
 /* refused */
 #include "hostile.h"
 
-/* The verifier takes what is there afterwards for the packet's bytes. */
+/* The verifier takes the old contents for the packet's bytes. */
 static void attack(EXTRACTED_HEADERS_T *request, uint32_t k)
 {
 	uint64_t kept;

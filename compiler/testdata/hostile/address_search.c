@@ -2,7 +2,7 @@
 /* refused */
 #include "hostile.h"
 
-/* Each request that is answered in another way halves where the packet may be. */
+/* Each answer halves the range of the packet's possible addresses. */
 static void attack(EXTRACTED_HEADERS_T *request, uint32_t k)
 {
 	uint8_t *p = payload(request, 0, 1);

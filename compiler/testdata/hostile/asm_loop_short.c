@@ -2,7 +2,7 @@
 /* contained */
 #include "hostile.h"
 
-/* What the verifier walks through in a few milliseconds may be. */
+/* A loop that the verifier walks in a few milliseconds is allowed. */
 static void attack(EXTRACTED_HEADERS_T *request, uint32_t k)
 {
 	asm volatile("r6 = 0\n"

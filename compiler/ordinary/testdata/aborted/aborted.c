@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Counts its requests, and gives some of them up in the depth of a call. */
+/* Counts its requests, and aborts some of them deep in a call. */
 #include <lambda.h>
 #include <stdlib.h>
 

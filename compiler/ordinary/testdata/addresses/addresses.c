@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Addresses that functions give, choose and keep. Request: bytes, of which each makes one round; reply: what the objects hold then. */
+/* Addresses that functions return, choose and store. Request: bytes, one for each round; reply: the variables' values then. */
 #include <lambda.h>
 #include <stdint.h>
 #include <string.h>

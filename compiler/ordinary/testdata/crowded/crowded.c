@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* More is in use at once than 512 bytes of stack hold. Request: which, rounds, and a number that all begins with. */
+/* More values are live at once than 512 bytes of stack hold. Request: which function, rounds, and the first number. */
 #include <lambda.h>
 #include <math.h>
 
@@ -30,7 +30,7 @@ static uint32_t arrays(uint32_t rounds, uint32_t number)
 	return sum;
 }
 
-/* Variables that change places in a loop: each is read where another one's new value is known. */
+/* Variables that swap values in a loop: each is read when another's new value is known. */
 static uint32_t places(uint32_t rounds, uint32_t number)
 {
 #define BEGIN(n) uint32_t v##n = number * n;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Ends in each way in which a run can fail: the request's first word is the api.Fault, its second how far to go. */
+/* Fails in each way in which a run can fail: the request's first word is the api.Fault, its second how far to go. */
 #include <lambda.h>
 #include <stdlib.h>
 

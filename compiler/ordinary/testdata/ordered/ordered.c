@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Atomic operations on what pointers in memory lead to, and those that order others. */
+/* Atomic operations through pointers in memory, and operations that order others. */
 #include <lambda.h>
 #include <stdlib.h>
 

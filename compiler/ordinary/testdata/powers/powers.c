@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* More calls of what is long than the verifier would follow, if it followed each. Which NaN comes out is left open. */
+/* More calls of long functions than the verifier would follow, if it followed each. Which NaN comes out is left open. */
 #include <lambda.h>
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Functions that call themselves and each other, in all the ways that need care. Request: which, and a number. */
+/* Functions that call themselves and each other, in all the forms that need care. Request: which one, and a number. */
 #include <lambda.h>
 
 static int32_t fibonacci(int32_t n)
@@ -90,7 +90,7 @@ static struct {
 	uint32_t depth, size;
 } nodes[5];
 
-/* What is changed behind the call, by an address that is kept till then, is read by its name in the end. */
+/* A variable that is changed after the call, through an address kept until then, is read by its name in the end. */
 static uint32_t measure(uint32_t n, uint32_t depth)
 {
 	uint32_t size;
@@ -117,7 +117,7 @@ static int64_t tree(uint32_t top)
 
 static int32_t cells[3];
 
-/* The innermost call changes by one pointer what the call before it reads by another. */
+/* The innermost call changes through one pointer what the call before it reads through another. */
 static int32_t apart(int32_t *restrict a, int32_t *restrict b, uint32_t n)
 {
 	int32_t sum;

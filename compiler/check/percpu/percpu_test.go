@@ -1,4 +1,4 @@
-package parts
+package percpu
 
 import (
 	"encoding/binary"
@@ -9,7 +9,7 @@ import (
 	"github.com/cilium/ebpf/asm"
 )
 
-// object is one whose memory is shared bytes and a part, and whose program loads the number of its only record.
+// object has a memory of shared bytes and one copy of per-CPU bytes. Its program loads the number of its only record.
 func object(shared, each uint64, record int) *ebpf.CollectionSpec {
 	words := func(list ...uint64) []ebpf.MapKV {
 		var data []byte
@@ -52,7 +52,7 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// Records may come from anywhere.
+// Records are not trusted.
 func TestFitRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec   *ebpf.CollectionSpec

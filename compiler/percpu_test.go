@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A lambda with objects of all kinds in its memory: shared, of the CPU, of the request; and values that the stack has no room for.
-const partsSource = `#include <stdlib.h>
+// A lambda with variables of all kinds in its memory: shared, per CPU, per request; and values that the stack has no room for.
+const perCPUSource = `#include <stdlib.h>
 static int shared[3] = { 1, 2, 3 };
 static int *const which[] = { &shared[0], &shared[1], &shared[2] };
 ` + ordinaryEntry + `{
@@ -27,11 +27,11 @@ static int *const which[] = { &shared[0], &shared[1], &shared[2] };
 	return lambda_write(headers, in, sizeof(in));
 }`
 
-// A lambda's memory has a part for each CPU that the machine may have, and its pointers reach the last one's end and no farther.
-func TestPartsForEachCPU(t *testing.T) {
+// A lambda's memory has a copy for each CPU that the machine may have, and its pointers reach the last copy's end and no farther.
+func TestCopyForEachCPU(t *testing.T) {
 	sizes := map[int]uint32{}
 	for _, cpus := range []int{1, 2, 3, 16, 17, 64, 1024} {
-		lambda := loadOrdinaryFor(t, "#include <string.h>\n"+partsSource, cpus)
+		lambda := loadOrdinaryFor(t, "#include <string.h>\n"+perCPUSource, cpus)
 		size := lambda.memory.ValueSize()
 		sizes[cpus] = size
 		ask := func(at uint32) (uint32, []byte) {
@@ -48,9 +48,9 @@ func TestPartsForEachCPU(t *testing.T) {
 			t.Errorf("%d CPUs, behind the last byte: verdict %d", cpus, verdict)
 		}
 	}
-	part := sizes[2] - sizes[1]
+	each := sizes[2] - sizes[1]
 	for cpus, count := range map[int]uint32{3: 4, 16: 16, 17: 32, 64: 64, 1024: 1024} {
-		if want := sizes[1] + part*(count-1); part < 16384 || sizes[cpus] != want {
+		if want := sizes[1] + each*(count-1); each < 16384 || sizes[cpus] != want {
 			t.Errorf("memory for %d CPUs takes %d bytes, want %d", cpus, sizes[cpus], want)
 		}
 	}
@@ -90,8 +90,8 @@ func usableCPUs(t *testing.T) (list []int) {
 	return list
 }
 
-// What a request puts on the heap is in the part of the CPU that it runs on, and in no other's.
-func TestPartsAreApart(t *testing.T) {
+// What a request puts on the heap is in the copy of the CPU that it runs on, and in no other copy.
+func TestCopiesAreApart(t *testing.T) {
 	lambda := loadOrdinary(t, "#include <stdlib.h>\n"+ordinaryEntry+`{
 	uint8_t *block = malloc(64);
 

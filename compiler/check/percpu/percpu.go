@@ -1,11 +1,11 @@
-// Package parts gives each CPU its part of a lambda's memory. A program is compiled for no particular number of CPUs. What depends
-// on it are addresses of records in the section Section, which become numbers when the program is loaded:
+// Package percpu gives each CPU its own copy of a lambda's per-CPU memory. A program is compiled without a number of CPUs. In its code,
+// each number that depends on it is the address of a record in the section Section, which Fit replaces when the program is loaded:
 //
-//	struct { int64 fixed; uint64 each; }	fixed + each * parts
+//	struct { int64 fixed; uint64 each; }	fixed + each * copies
 //
-// and the sizes of maps: .data.NAME is compiled with one part at its end, and grows for each further one by the number in the
-// section Section.NAME. There are as many parts as a power of two, so that a mask tells a CPU's.
-package parts
+// Fit also sizes the maps: .data.NAME is compiled with one copy at its end, and grows for each further copy by the number in the section
+// Section.NAME. The number of copies is a power of two, so that a mask of the CPU's number selects its copy.
+package percpu
 
 import (
 	"encoding/binary"
@@ -20,18 +20,18 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 )
 
-// Section is where the records are (compiler/passes/parts.cpp).
+// Section holds the records (compiler/passes/percpu.cpp). Its name stays: compiled artifacts contain it.
 const Section = ".rodata.parts"
 
 const recordSize = 16
 
-// ErrRecords says that a program's records are none.
-var ErrRecords = errors.New("the memory of a CPU's own is not described as the compiler does")
+// ErrRecords says that a program's records are malformed.
+var ErrRecords = errors.New("per-CPU memory is not described as the compiler describes it: build the lambda again")
 
-// ErrMemory says that there are more CPUs than a lambda's memory can have parts for.
-var ErrMemory = errors.New("too much memory of each CPU's own")
+// ErrMemory says that a lambda's memory has no room for a copy for each CPU.
+var ErrMemory = errors.New("too much per-CPU memory")
 
-// Fit makes the programs of spec fit for a number of CPUs.
+// Fit adapts the programs of spec to a number of CPUs.
 func Fit(spec *ebpf.CollectionSpec, cpus int) error {
 	count := uint64(1) << bits.Len(uint(max(cpus, 1)-1))
 	total := uint64(0)
@@ -59,7 +59,7 @@ func Fit(spec *ebpf.CollectionSpec, cpus int) error {
 	return nil
 }
 
-// content is what a section of records holds; nothing where there is none.
+// content returns the bytes of a section of records, nil if there is no such section.
 func content(m *ebpf.MapSpec) ([]byte, error) {
 	if m == nil {
 		return nil, nil
@@ -72,7 +72,7 @@ func content(m *ebpf.MapSpec) ([]byte, error) {
 	return nil, fmt.Errorf("%w: %s holds no records", ErrRecords, m.Name)
 }
 
-// grow gives a map as many parts as count, and tells its size then, which is at most room. It has one.
+// grow gives a map, which has one copy, count copies, and returns its new size, at most room.
 func grow(spec *ebpf.CollectionSpec, name string, sizes *ebpf.MapSpec, count, room uint64) (uint64, error) {
 	data, err := content(sizes)
 	if err != nil {
@@ -84,7 +84,7 @@ func grow(spec *ebpf.CollectionSpec, name string, sizes *ebpf.MapSpec, count, ro
 	}
 	each := binary.NativeEndian.Uint64(data)
 	if each > uint64(m.ValueSize) {
-		return 0, fmt.Errorf("%w: %s has a part of %d bytes, in a map of %d", ErrRecords, name, each, m.ValueSize)
+		return 0, fmt.Errorf("%w: %s has a copy of %d bytes, in a map of %d", ErrRecords, name, each, m.ValueSize)
 	}
 	more := each * (count - 1) // at most 2^32 * 2^31
 	if uint64(m.ValueSize)+more > room {
@@ -97,11 +97,11 @@ func grow(spec *ebpf.CollectionSpec, name string, sizes *ebpf.MapSpec, count, ro
 		}
 	}
 	m.ValueSize += uint32(more)
-	m.Key, m.Value = nil, nil // types tell the old size
+	m.Key, m.Value = nil, nil // the BTF types have the old size
 	return uint64(m.ValueSize), nil
 }
 
-// fill puts numbers in the place of records' addresses.
+// fill replaces the addresses of records by numbers.
 func fill(insns asm.Instructions, records []byte, count uint64) error {
 	for i := range insns {
 		ins := &insns[i]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "parts.h"
+#include "percpu.h"
 
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/Module.h"
@@ -7,7 +7,8 @@
 
 using namespace llvm;
 
-// The records' sections (compiler/check/parts/parts.go): numbers in the code, and by how much the map of a section .data.NAME grows.
+// The sections of records (compiler/check/percpu/percpu.go): of numbers in the code, and of how much the map of a section .data.NAME
+// grows. Their names stay: compiled artifacts contain them.
 static const char numberSection[] = ".rodata.parts", sizeSections[] = ".rodata.parts.";
 
 static GlobalVariable *record(Module &module, ArrayRef<uint64_t> words, const Twine &section)
@@ -17,13 +18,13 @@ static GlobalVariable *record(Module &module, ArrayRef<uint64_t> words, const Tw
 		if (global.getSection() == section.str() && global.getInitializer() == content)
 			return &global;
 	auto *global = new GlobalVariable(module, content->getType(), /*isConstant=*/true, GlobalValue::InternalLinkage,
-					  content, "lambda_parts");
+					  content, "lambda_percpu");
 	global->setSection(section.str());
-	global->setAlignment(Align(1)); // of the number that replaces the address no bits are known
+	global->setAlignment(Align(1)); // nothing is known of the bits of the number that replaces the address
 	return global;
 }
 
-Value *lambda::byParts(IRBuilder<> &at, int64_t fixed, uint64_t each)
+Value *lambda::byCopies(IRBuilder<> &at, int64_t fixed, uint64_t each)
 {
 	Module &module = *at.GetInsertBlock()->getModule();
 
@@ -32,18 +33,18 @@ Value *lambda::byParts(IRBuilder<> &at, int64_t fixed, uint64_t each)
 	return ConstantExpr::getPtrToInt(record(module, { uint64_t(fixed), each }, numberSection), at.getInt64Ty());
 }
 
-Value *lambda::runningPart(IRBuilder<> &at, uint64_t size)
+Value *lambda::runningCopy(IRBuilder<> &at, uint64_t size)
 {
 	auto *helper = ConstantExpr::getIntToPtr(at.getInt64(getProcessor), at.getPtrTy());
 	Value *cpu = at.CreateCall(FunctionType::get(at.getInt64Ty(), false), helper);
 
 	if (!size)
 		return at.getInt64(0);
-	// There are as many parts as a power of two. The mask bounds the number for the verifier.
-	return at.CreateMul(at.CreateAnd(cpu, byParts(at, -1, 1)), at.getInt64(size));
+	// The number of copies is a power of two. The mask bounds the CPU's number for the verifier.
+	return at.CreateMul(at.CreateAnd(cpu, byCopies(at, -1, 1)), at.getInt64(size));
 }
 
-void lambda::growByParts(GlobalVariable &map, uint64_t size)
+void lambda::growByCopies(GlobalVariable &map, uint64_t size)
 {
 	Module &module = *map.getParent();
 
