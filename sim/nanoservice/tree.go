@@ -2,57 +2,24 @@ package nanoservice
 
 import (
 	"context"
-	"math/rand/v2"
 
 	"github.com/lambdanic/lambdanic/sim/event"
-	"github.com/lambdanic/lambdanic/sim/random"
 )
 
-// run is one search in progress.
-type run struct {
+// search is one search of a tree in progress. A message's a is the node that waits for the answer; a map's b is the host of that node, and
+// its tag how far below the root it is.
+type search struct {
 	*Tree
-	r      *rand.Rand
-	events event.Queue[happening]
-	hosts  []host
-	nodes  []node  // that wait for answers, and free ones
-	free   []int32 // of nodes
-	sent   uint64  // map messages
-	result Result
+	nodes []node  // that wait for answers, and free ones
+	free  []int32 // of nodes
+	sent  uint64  // map messages
+	over  event.Time
 }
-
-// happening is that a message arrives at a host, or that a host has served one.
-type happening struct {
-	host int32
-	message
-}
-
-// message asks to search a position (map), or has the result of one (reduce).
-type message struct {
-	parent int32 // the node that waits for the answer
-	at     int32 // map: the host of the parent
-	kind   kind
-	depth  int8 // map: how far below the root
-}
-
-type kind int8
 
 const (
-	mapping kind = iota
+	mapping uint8 = iota
 	reducing
-	served // no message: the host has served the first of its queue
 )
-
-// host serves one message at a time, in the order in which they came.
-type host struct {
-	queue []waiting // the first is being served
-	head  int
-	busy  event.Time
-}
-
-type waiting struct {
-	message
-	access event.Time
-}
 
 // node is a position whose moves were sent to be searched.
 type node struct {
@@ -68,105 +35,70 @@ func (t *Tree) Run(ctx context.Context, seed uint64) (Result, error) {
 	if err := t.check(); err != nil {
 		return Result{}, err
 	}
-	s := &run{Tree: t, r: random.New(seed), hosts: make([]host, t.Hosts)}
-	s.arrive(0, message{parent: root})
-	s.sent = 1
-	for {
-		_, h, ok := s.events.Pop()
-		if !ok {
-			return s.result, nil
-		}
-		if h.kind != served {
-			s.arrive(h.host, h.message)
-		} else if s.finish(h.host) {
-			break
-		}
-		if s.result.Messages%(1<<20) == 0 && ctx.Err() != nil {
-			return s.result, ctx.Err()
-		}
+	w := &search{Tree: t}
+	s := newSim(&Machine{Cores: 1, Interface: t.Interface}, t.Hosts, t.Wire, w, seed)
+	if err := s.run(ctx); err != nil {
+		return Result{}, err
 	}
-	s.result.Finish = s.events.Now()
 	var busy event.Time
 	for i := range s.hosts {
-		busy += s.hosts[i].busy
+		busy += s.hosts[i].cores[0].spent
 	}
-	s.result.Utilisation = float64(busy) / float64(s.result.Finish) / float64(t.Hosts)
-	return s.result, nil
+	utilisation := float64(busy) / float64(w.over) / float64(t.Hosts)
+	return Result{Finish: w.over, Utilisation: utilisation, Messages: s.served}, nil
 }
 
-// arrive has a message join the queue of a host.
-func (s *run) arrive(at int32, m message) {
-	h := &s.hosts[at]
-	h.queue = append(h.queue, waiting{m, s.Interface.access(len(h.queue) - h.head + 1)})
-	if len(h.queue)-h.head == 1 {
-		s.serve(at, h)
-	}
+func (w *search) begin(s *sim) {
+	w.sent = 1
+	s.enqueue(0, 0, message{a: root, kind: mapping})
 }
 
-func (s *run) serve(at int32, h *host) {
-	m := h.queue[h.head]
-	service := s.Reduce
-	if m.kind == mapping {
-		service = s.Map.Sample(s.r)
+func (w *search) cost(s *sim, m message) event.Time {
+	if m.kind == reducing {
+		return w.Reduce
 	}
-	h.busy += service
-	s.events.Push(s.events.Now()+m.access+service, happening{at, message{kind: served}})
+	return w.Map.Sample(s.r)
 }
 
-// finish does what the message asks for that a host was serving. It is true at the end of the search.
-func (s *run) finish(at int32) bool {
-	h := &s.hosts[at]
-	m := h.queue[h.head]
-	h.head++
-	s.result.Messages++
-	over := s.answer(at, m.message)
-	if h.head == len(h.queue) {
-		h.queue, h.head = h.queue[:0], 0
-	} else {
-		if h.head > 64 && h.head > len(h.queue)/2 {
-			h.queue, h.head = h.queue[:copy(h.queue, h.queue[h.head:])], 0
-		}
-		s.serve(at, h)
-	}
-	return over
-}
+func (w *search) happened(*sim, message) bool { return false }
 
-func (s *run) answer(at int32, m message) bool {
-	if m.kind == mapping && int(m.depth) < s.Depth-1 {
-		s.branch(at, m)
+func (w *search) done(s *sim, at int32, m message) (over bool) {
+	if m.kind == mapping && int(m.tag) < w.Depth-1 {
+		w.branch(s, at, m)
 		return false
 	}
-	parent, to := m.parent, m.at
+	parent, to := m.a, m.b
 	if m.kind == reducing {
-		n := &s.nodes[m.parent]
+		n := &w.nodes[m.a]
 		if n.wait--; n.wait > 0 {
 			return false
 		}
 		parent, to = n.parent, n.at
-		s.free = append(s.free, m.parent)
+		w.free = append(w.free, m.a)
 	}
 	if parent == root {
+		w.over = s.events.Now()
 		return true
 	}
-	s.events.Push(s.events.Now()+s.oneWay(), happening{to, message{kind: reducing, parent: parent}})
+	s.send(to, message{a: parent, kind: reducing})
 	return false
 }
 
 // branch sends the moves of a position to be searched.
-func (s *run) branch(at int32, m message) {
-	k := s.Branches.Sample(s.r)
-	n := node{parent: m.parent, at: m.at, wait: int32(k)}
+func (w *search) branch(s *sim, at int32, m message) {
+	k := w.Branches.Sample(s.r)
+	n := node{parent: m.a, at: m.b, wait: int32(k)}
 	var id int32
-	if last := len(s.free) - 1; last >= 0 {
-		id, s.free = s.free[last], s.free[:last]
-		s.nodes[id] = n
+	if last := len(w.free) - 1; last >= 0 {
+		id, w.free = w.free[last], w.free[:last]
+		w.nodes[id] = n
 	} else {
-		id = int32(len(s.nodes))
-		s.nodes = append(s.nodes, n)
+		id = int32(len(w.nodes))
+		w.nodes = append(w.nodes, n)
 	}
 	for range k {
-		to := int32(s.sent % uint64(s.Hosts))
-		s.sent++
-		s.events.Push(s.events.Now()+s.oneWay(), happening{to, message{parent: id, at: at, depth: m.depth + 1}})
+		to := int32(w.sent % uint64(w.Hosts))
+		w.sent++
+		s.send(to, message{a: id, b: at, kind: mapping, tag: m.tag + 1})
 	}
 }
