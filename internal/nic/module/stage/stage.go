@@ -40,10 +40,10 @@ func (*Module) Half() *program.Half { return &half }
 // Counters are of what a stage sends.
 func (*Module) Counters() []module.Counter {
 	return []module.Counter{
-		{Index: program.RootLnCounterLN_COUNT_ASTRAY, Name: "astray", Help: "Packets of a match stage to where its spec lets it send none."},
+		{Index: program.RootLnCounterLN_COUNT_ASTRAY, Name: "astray", Help: "Packets that a match stage sent where its spec does not allow."},
 		{
 			Index: program.RootLnCounterLN_COUNT_COPIES, Name: "copies",
-			Help: "Packets that their clones left behind, as pacer was slow or they were long.",
+			Help: "Packets that were cloned, then lost: pacer was slow, or they were too long.",
 		},
 	}
 }
