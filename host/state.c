@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * What a revision takes over of the one before it (sdk/lambda.h): kept objects, and a migrated one, as it is or by the
- * lambda's function. Who asks for it has compared their types; here are only bytes.
+ * lambda's function. The caller has compared their types; here they are only bytes.
  */
 #include <errno.h>
 #include <fcntl.h>
