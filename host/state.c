@@ -29,7 +29,7 @@ static int migrate(struct revision *rev, const struct state *old, char *why, siz
 	}
 	guard_run(&host.guard, rev->migrate, NULL);
 	if (host.guard.fault) {
-		snprintf(why, size, "its LAMBDA_MIGRATE() faulted, or did not come to its end");
+		snprintf(why, size, "its LAMBDA_MIGRATE() faulted, or did not end");
 		return -1;
 	}
 	return 0;
@@ -39,7 +39,7 @@ static int take_over(struct revision *rev, const struct state *old, const struct
 {
 	if ((h->keep && !copy(&rev->state.kept, &old->kept)) ||
 	    (h->migrate == MIGRATE_AS_IS && !copy(&rev->state.migrated, &old->migrated))) {
-		snprintf(why, size, "its objects have not the size of those that it is to take over");
+		snprintf(why, size, "its objects differ in size from those that it is to take over");
 		return -1;
 	}
 	return h->migrate == MIGRATE_BY_CALL ? migrate(rev, old, why, size) : 0;
