@@ -89,7 +89,7 @@ func TestMigrate(t *testing.T) {
 		"LAMBDA_MIGRATE() takes": {fromRenamed},
 		"add a LAMBDA_MIGRATE()": nil,
 		"faulted":                {fromVersion1, "COUNTER_FAULT"},
-		"come to its end":        {fromVersion1, "COUNTER_HANG"},
+		"did not end":            {fromVersion1, "COUNTER_HANG"},
 	} {
 		wantRefused(t, b, counter(t, 3, 2, defines...), why)
 	}
