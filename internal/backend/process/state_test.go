@@ -120,7 +120,7 @@ func TestMigrateUnderSignals(t *testing.T) {
 			_ = unix.Tgkill(pid, pid, unix.SIGURG) // the watchdog's, to the thread that migrates
 		}
 	})
-	wantRefused(t, b, counter(t, 2, 2, fromVersion1, "COUNTER_HANG"), "come to its end")
+	wantRefused(t, b, counter(t, 2, 2, fromVersion1, "COUNTER_HANG"), "did not end")
 	cancel()
 	signals.Wait()
 	wantCounts(t, c, 1, 1, 1, 1)
