@@ -5,7 +5,7 @@
 
 #include "rpc_wire.h"
 
-/* What of it is not the request's, in host order. */
+/* The header's fields that do not come from the request, in host order. */
 struct ln_answer {
 	__u8 type;
 	__u8 flags;
@@ -27,10 +27,10 @@ struct ln_asked {
 	__u32 window;
 	__u32 step;
 	__u8 type; /* the packet's */
-	__u8 part; /* the lambda answers this packet, and not the message that it is of */
+	__u8 part; /* 1: the reply answers this packet, not its message */
 };
 
-/* Says which packet of how many of its message the reply is, -1 where no packet can carry any of it. */
+/* Sets the reply's packet number and count; -1 where no packet can carry any of the reply. */
 static inline __attribute__((always_inline)) int ln_answer_number(struct ln_answer *a, const struct ln_asked *q)
 {
 	if (q->part && q->count != 1) {

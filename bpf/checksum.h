@@ -15,8 +15,8 @@ static __always_inline __u16 ln_csum_fold(__u64 sum)
 }
 
 /*
- * Sums len bytes at offset off of the packet. The first MTU of a packet is linear; more than 2 KiB is not summed here. Where the
- * tail begins is worked out before the loop, not in it: the verifier would follow each of its ends separately.
+ * Sums len bytes at offset off of the packet. The first MTU of a packet is linear; more than 2 KiB is not summed here. The start of
+ * the tail is computed before the loop: else the verifier would follow each exit of the loop separately.
  */
 LN_GLOBAL __u64 ln_csum_packet(struct xdp_md *ctx, __u32 off, __u32 len)
 {
@@ -47,7 +47,7 @@ LN_GLOBAL __u64 ln_csum_packet(struct xdp_md *ctx, __u32 off, __u32 len)
 	return sum;
 }
 
-/* The part of a UDP checksum that is not in the datagram (RFC 768, RFC 8200 section 8.1). */
+/* The sum of the pseudo header, which a UDP checksum covers too (RFC 768, RFC 8200 section 8.1). */
 static __always_inline __u64 ln_csum_pseudo(const __u8 *a, const __u8 *b, __u32 ipv6, __u32 udp_len)
 {
 	__u64 sum = bpf_htons(udp_len) + bpf_htons(IPPROTO_UDP);
@@ -60,8 +60,8 @@ static __always_inline __u64 ln_csum_pseudo(const __u8 *a, const __u8 *b, __u32 
 }
 
 /*
- * True for right checksums of the IPv4 header (RFC 1122 section 3.2.1.2) and of the datagram, also where that has none or, from
- * a local socket, one that its device was to finish.
+ * True if the checksums of the IPv4 header (RFC 1122 section 3.2.1.2) and of the datagram are right. A datagram also passes if it has
+ * no checksum or, from a local socket, one that the device was to finish.
  */
 static __always_inline int ln_checksum_ok(struct xdp_md *ctx, const struct ln_packet *pkt, const struct ln_flow *flow)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* A copy of the packet at hand, to be known again by. */
+/* A copy of the packet at hand, and its digest, by which the packet is recognised. */
 #ifndef LN_COPY_H
 #define LN_COPY_H
 
@@ -13,7 +13,7 @@ static __always_inline int ln_late_load(struct xdp_md *ctx, struct ln_late *late
 	if (!ln_length_fits(len, LN_LATE_BYTES))
 		return -1;
 	last = (len - 1) & ~7U;
-	__builtin_memset(late->bytes + last, 0, sizeof(__u64)); /* of the last word, what is behind the packet */
+	__builtin_memset(late->bytes + last, 0, sizeof(__u64)); /* the last word may reach beyond the packet */
 	late->size = len;
 	return bpf_xdp_load_bytes(ctx, 0, late->bytes, len);
 }

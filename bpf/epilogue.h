@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Runs a lambda, and makes an action of what it returned. The lambda is a program of its own, reached by a tail call from
+ * Runs a lambda, and turns its verdict into an XDP action. The lambda is a program of its own, reached by a tail call from
  * within run_lambda() (run.h), so that control comes back here and no lambda can skip the epilogue.
  */
 #ifndef LN_EPILOGUE_H
@@ -10,7 +10,7 @@
 #include "run.h"
 #include "stats.h"
 
-/* Answers the packet at hand with an error. message_len says how much room a reply would have needed, or which fault it was, or 0. */
+/* Answers the packet at hand with an error. message_len is the room that a reply would have needed, the fault, or 0. */
 LN_GLOBAL int ln_refuse(struct xdp_md *ctx, struct ln_scratch *scratch, __u32 code, __u32 message_len)
 {
 	struct ln_answer answer = { .type = LN_TYPE_ERROR, .code = code, .count = 1, .message_len = message_len };
@@ -23,7 +23,7 @@ LN_GLOBAL int ln_refuse(struct xdp_md *ctx, struct ln_scratch *scratch, __u32 co
 	return ln_answer(ctx, &scratch->flow, at < end ? at : end, &answer);
 }
 
-/* The same on behalf of a lambda, which is charged for it. */
+/* The same on behalf of a lambda, in whose counters it is counted. */
 LN_GLOBAL int ln_refuse_for(struct xdp_md *ctx, struct ln_scratch *scratch, __u32 code, __u32 message_len)
 {
 	struct ln_stats *stats;
@@ -49,7 +49,7 @@ LN_GLOBAL int ln_refuse_for(struct xdp_md *ctx, struct ln_scratch *scratch, __u3
 	return ln_refuse(ctx, scratch, code, message_len);
 }
 
-/* Refuses a packet of a message that is not begun. As for requests, the first packet counts: others are refused like it. */
+/* Refuses a packet of a message that is not begun. As with requests, only the first packet is counted; all are refused. */
 static __always_inline int ln_refuse_message(struct xdp_md *ctx, struct ln_scratch *scratch, __u32 code)
 {
 	if (!scratch->place.part.index)
@@ -96,7 +96,7 @@ LN_GLOBAL int ln_forward(struct xdp_md *ctx, struct ln_scratch *scratch, struct 
 	if (req->out_off < -LN_PREFIX)
 		return ln_refuse_for(ctx, scratch, LN_CODE_LAMBDA_FAULT, 0);
 	action = ln_answer(ctx, &scratch->flow, req->payload_off + req->out_off, &answer);
-	if (action != XDP_TX) /* it described bytes that there are not */
+	if (action != XDP_TX) /* the lambda described bytes that the packet does not have */
 		return ln_refuse_for(ctx, scratch, LN_CODE_LAMBDA_FAULT, 0);
 	if (stats) {
 		stats->replies += !answer.index && rpc->type == LN_TYPE_REQUEST && !req->match.repeat;
@@ -105,7 +105,7 @@ LN_GLOBAL int ln_forward(struct xdp_md *ctx, struct ln_scratch *scratch, struct 
 	return action;
 }
 
-/* The epilogue: whatever the lambda returned becomes an action here, or nothing. */
+/* The epilogue: turns whatever the lambda returned into an action. */
 static __always_inline int ln_epilogue(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req,
 				       const struct ln_slot *slot, int verdict)
 {
@@ -152,8 +152,8 @@ static __noinline int ln_run(struct xdp_md *ctx, struct ln_scratch *scratch)
 }
 
 /*
- * Hands the lambda a packet to take in, or one of its reply to fill. In mode assemble its object copies the bytes, which is no run of
- * its author's function and is not measured.
+ * Hands the lambda a packet to take in, or a packet of its reply to fill. In mode assemble its program only copies the bytes: the
+ * author's function does not run, and no time is measured.
  */
 static __always_inline int ln_run_or_copy(struct xdp_md *ctx, struct ln_scratch *scratch, const struct ln_slot *slot)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the host's stack is to get comes to this program again where that is attached in generic mode
- * (netif_receive_generic_xdp() in net/core/dev.c), and then has to pass: it is found again by all of its bytes.
+ * In generic mode, a packet that is handed to the host's stack comes to this program a second time
+ * (netif_receive_generic_xdp() in net/core/dev.c), and then has to pass. It is recognised by all of its bytes.
  */
 #ifndef LN_HANDED_H
 #define LN_HANDED_H
@@ -25,7 +25,7 @@ struct {
 } ln_handing SEC(".maps");
 
 volatile __u32 ln_handed_count; /* packets in ln_handed */
-volatile __u8 ln_generic; /* 1: attached in generic mode; set when that is known */
+volatile __u8 ln_generic; /* 1: attached in generic mode; set once that is known */
 
 LN_GLOBAL int ln_handed_begin(struct xdp_md *ctx)
 {

@@ -6,7 +6,7 @@
 #ifndef LN_LAYOUT_H
 #define LN_LAYOUT_H
 
-#ifndef LN_LAYOUT_NO_LOCKS /* the kernel's header is long, and a lambda's process needs nothing of it */
+#ifndef LN_LAYOUT_NO_LOCKS /* the kernel's header is long, and a lambda's process does not need it */
 #include <linux/bpf.h>
 #endif
 #include <linux/types.h>
@@ -19,21 +19,21 @@ enum ln_limit {
 	LN_MAX_SPLIT = 8, /* revisions that share one workload's traffic */
 	LN_MAX_PREV = 4, /* superseded revisions that still answer pulls */
 	LN_PREFIX = 48, /* bytes before the payload that a lambda may use */
-	LN_SPARE = 136, /* before what a service answered, for its prefix and for what is put behind it */
+	LN_SPARE = 136, /* bytes before a service's answer: for its prefix, and so that the lambda can make it longer */
 	LN_MESSAGE_WAYS = 4, /* message records per bucket */
 	LN_MAX_FRAGMENTS = 65536, /* packets per message: 64 MiB and more */
 	LN_MAX_CALLS = 65536, /* external calls in flight whose protocol has a request ID: its 16 bits are the index */
-	LN_MAX_RAW_CALLS = 2048, /* those of protocol raw, behind them: the source port is the index */
+	LN_MAX_RAW_CALLS = 2048, /* likewise of protocol raw, in the records behind: the source port is the index */
 	LN_CALL_PORT =
 		61440, /* source ports of calls, above those that Linux gives to sockets: the first with a request ID */
 	LN_CALL_PORTS = 2048,
 	LN_RAW_PORT = LN_CALL_PORT + LN_CALL_PORTS, /* the first of protocol raw */
 	LN_MAX_RETAINED = 4096, /* requests to services that are kept, to be sent again */
 	LN_SENT_MAX = 1536, /* bytes of such a request, with all headers */
-	LN_MAX_ADDRESSES = 8, /* of one NIC's own */
+	LN_MAX_ADDRESSES = 8, /* of one NIC */
 	LN_MAX_SERVICES = 8, /* of one lambda */
 	LN_MAX_SERVERS = 32, /* of one lambda's services together */
-	LN_SHARES = 512, /* into which the keys of a service's calls are divided */
+	LN_SHARES = 512, /* that divide the keys of a service's calls among its servers */
 	LN_MAX_QPS = 1024, /* the low bits of a queue pair's number are its index */
 	LN_MAX_REGIONS = 1024, /* likewise of a remote key */
 	LN_HIST_BUCKETS = 32, /* log2 of nanoseconds */
@@ -41,16 +41,16 @@ enum ln_limit {
 	LN_SAMPLE_EVERY = 64, /* runs per sampled time measurement, a power of two */
 	LN_ONCE_BUCKETS = 1024, /* of requests that are executed at most once, a power of two */
 	LN_ONCE_WAYS = 8, /* requests per bucket */
-	LN_ONCE_RUNNING_MAX = 4, /* of them, that one workload may have running */
+	LN_ONCE_RUNNING_MAX = 4, /* requests per bucket that one workload may have running */
 	LN_GRANTED = 8, /* messages among which grants are shared out, a power of two */
 	LN_GRANT_MOST = 256, /* packets that the shortest of them may have under way */
-	LN_GRANT_LEAST = 32, /* and the longest */
+	LN_GRANT_LEAST = 32, /* packets that the longest may have under way */
 	LN_ONCE_ANSWER = 1408, /* bytes of an answer: LN_RPC_MAX_PAYLOAD */
-	LN_KEPT_WORDS = 60, /* of the metadata that a clone keeps */
-	LN_LATE_BYTES = 2048, /* of a packet that goes on later */
+	LN_KEPT_WORDS = 60, /* 32-bit words of metadata that a clone keeps */
+	LN_LATE_BYTES = 2048, /* the longest packet that can go on later */
 	LN_WAITING_MAX = 64, /* packets that wait for the host */
-	LN_WAIT_SECONDS = 30, /* that they wait */
-	LN_COPIES_BYTES = 1 << 20, /* of the ring of packets whose clones went first */
+	LN_WAIT_SECONDS = 30, /* how long they wait at most */
+	LN_COPIES_BYTES = 1 << 20, /* size of the ring for packets whose clones went first */
 };
 
 /* Where a workload's requests go: bits 40..47 of its dispatch word. */
@@ -72,7 +72,7 @@ enum ln_mode {
 	LN_MODE_PACKET = 0, /* one packet is one request */
 	LN_MODE_STREAM = 1, /* the lambda sees each packet of a message as it arrives */
 	LN_MODE_ASSEMBLE = 2, /* the lambda sees whole messages */
-	LN_MODE_STAGE = 3, /* a match stage of its own, on whole packets (sdk/pif); its verdicts are XDP actions */
+	LN_MODE_STAGE = 3, /* the lambda is a match stage, on whole packets (sdk/pif); its verdicts are XDP actions */
 };
 
 /* One loaded revision of a lambda. Written before its dispatch word, then constant. One cache line. */
@@ -90,10 +90,10 @@ struct ln_slot {
 	__u32 namespace_id;
 	__u32 message_ways; /* records that it uses of each bucket */
 	__u16 clones; /* 1: a match stage that may clone its packets */
-	__u16 once; /* 1: each request is executed at most once, asked for or not */
+	__u16 once; /* 1: each request is executed at most once, whether or not the client asks */
 	__u16 region_base; /* the first of its records that are regions */
 	__u16 region_count;
-	__u8 first[LN_MAX_SERVICES]; /* of each service's servers, from service_base on; 0xff: no such service */
+	__u8 first[LN_MAX_SERVICES]; /* each service's first server, from service_base on; 0xff: no such service */
 };
 
 struct ln_split {
@@ -107,18 +107,18 @@ struct ln_split {
 
 enum ln_protocol {
 	LN_PROTOCOL_MEMCACHED = 1, /* an 8-byte frame header with a request ID leads every datagram */
-	LN_PROTOCOL_RAW = 2, /* datagrams are the lambda's own; a source port is one call's alone */
+	LN_PROTOCOL_RAW = 2, /* the lambda writes whole datagrams; each call has a source port to itself */
 };
 
 /*
- * The NIC's own addresses, as in struct ln_flow. User space changes them while packets come: an address is complete before
- * count includes it, and one that goes is overwritten by the last before count leaves that out.
+ * The NIC's own addresses, as in struct ln_flow. User space changes them while packets arrive: it completes an address before
+ * count includes it, and overwrites a removed address with the last one before it lowers count.
  */
 struct ln_addresses {
 	__u32 count;
 	__be32 own4; /* sources of external calls across address families */
 	__u64 own6[2];
-	__u64 all[LN_MAX_ADDRESSES][2]; /* whose packets are ours */
+	__u64 all[LN_MAX_ADDRESSES][2]; /* packets to these are ours */
 };
 
 /* One server of an external service that a lambda may call. Addresses as on the wire; IPv4 in the first four bytes. */
@@ -130,8 +130,8 @@ struct ln_service {
 	__u32 timeout_ms; /* of one try */
 	__u8 retries;
 	__u8 id_len; /* protocol raw: bytes of the request ID, 0 for none */
-	__u16 id_at; /* and where it stands in requests and answers */
-	__u8 shares[LN_SHARES]; /* of the service's first server: which server has each share of the keys */
+	__u16 id_at; /* offset of the request ID in requests and answers */
+	__u8 shares[LN_SHARES]; /* of the service, in its first server's record: the server of each share of the keys */
 };
 
 /* The share that a call's key falls into: its bits, mixed as MurmurHash3's fmix64() does. */
@@ -213,11 +213,11 @@ enum ln_verdict {
 	LN_VERDICT_FORWARD = 1,
 	LN_VERDICT_CALL = 2,
 	LN_VERDICT_KEEP = 3,
-	LN_VERDICT_FAULT = 4, /* the lambda's own fault; what else ends a run is LN_VERDICT_OF() it */
+	LN_VERDICT_FAULT = 4, /* the lambda's own fault; LN_VERDICT_OF() gives those of other faults */
 	LN_VERDICT_EMPTY = 255, /* no program in the slot */
 };
 
-/* What a run returns that ends by a fault, LN_FAULT_* of rpc_wire.h: the first of them is the lambda's own. */
+/* What a run returns that a fault ended: LN_FAULT_* of rpc_wire.h, the first of which is the lambda's own. */
 #define LN_VERDICT_OF(fault) (LN_VERDICT_FAULT - 1 + (fault))
 
 /* The fault of a run that was not answered. Whatever else a lambda returns is its own fault. */
@@ -233,7 +233,7 @@ enum ln_stage_verdict {
 	LN_STAGE_WAIT = 64, /* nothing was written: run the packet once more, later */
 };
 
-/* The hand-over between the NIC program and a match stage that clones, one per CPU. It never trusts what comes back in it. */
+/* The hand-over between the NIC program, which never trusts what comes back in it, and a match stage that clones. One per CPU. */
 struct ln_pass {
 	__u32 instance; /* 0: a packet, 1: a clone */
 	__u32 clone; /* out: 1: clone the packet as it leaves */
@@ -242,15 +242,15 @@ struct ln_pass {
 	__u32 kept[LN_KEPT_WORDS]; /* out, for the clone: metadata */
 };
 
-/* A packet of a match stage's that goes on later: it waits for the host, or its clone went first. */
+/* A match stage's packet that goes on later: it waits for the host, or its clone went first. */
 struct ln_late {
 	struct ln_flow flow; /* as it came */
-	struct ln_pass pass; /* with which it runs once more */
-	__u64 key; /* among those that wait */
-	__u64 until; /* bpf_ktime_get_ns(), CLOCK_MONOTONIC: then it has waited in vain */
+	struct ln_pass pass; /* the hand-over for its next run */
+	__u64 key; /* in ln_waiting */
+	__u64 until; /* bpf_ktime_get_ns(), CLOCK_MONOTONIC: when the wait times out */
 	__u32 workload;
-	__u32 came; /* bytes that came, from the network's header on */
-	__u32 came_l3; /* of them that header */
+	__u32 came; /* bytes that came, from the IP header on */
+	__u32 came_l3; /* bytes of that header */
 	__u32 verdict; /* LN_STAGE_WAIT, or what the stage returned */
 	__u32 size; /* of the packet */
 	__u32 pad;
@@ -269,7 +269,7 @@ enum ln_remembered { LN_UNANSWERED = 255 };
 struct ln_message {
 	__u8 peer_addr[16];
 	__u64 request;
-	__u64 expires_ns; /* coarse clock; each of its packets puts it off */
+	__u64 expires_ns; /* coarse clock; each packet of the message postpones it */
 	__u32 workload;
 	__u32 slot; /* the revision that began it */
 	__u32 count;
@@ -280,13 +280,13 @@ struct ln_message {
 	__be16 peer_port;
 	__u8 state; /* enum ln_message_state */
 	__u8 status; /* of the remembered reply */
-	__u32 users; /* CPUs that work on one of its packets now: till they leave, the record is nobody else's */
-	__u32 revision; /* in that slot, which may be another's by the time that the client goes on */
+	__u32 users; /* CPUs that work on one of its packets now: until they leave, no other message gets the record */
+	__u32 revision; /* in that slot; another revision may have the slot by the time that the client goes on */
 	__u32 timeout_ms; /* that revision's */
 	__u8 once; /* its lambda is to run at most once */
-	__u8 released; /* of those, one whose client has the reply: the first to make room */
-	__u8 error; /* of those, the error that stands for a reply; 0: there is one; LN_UNANSWERED: nothing does */
-	__u8 fault; /* which, of the error that says so */
+	__u8 released; /* if once: the client has the reply, so this record makes room first */
+	__u8 error; /* if once: the error that stands for a reply; 0: there is a reply; LN_UNANSWERED: neither */
+	__u8 fault; /* which fault, if the error is LN_CODE_LAMBDA_FAULT */
 };
 
 #ifndef LN_LAYOUT_NO_LOCKS
@@ -302,7 +302,7 @@ struct ln_bucket {
 /* How long a request that is executed at most once is remembered after its last packet. */
 #define LN_ONCE_NS 10000000000ULL
 
-/* And a message, which has a time-out of its own, at least: two of a client's longest resend intervals. */
+/* A message, which has a time-out of its own, is remembered at least so long: two of a client's longest resend intervals. */
 #define LN_ONCE_HOLD_NS 1000000000ULL
 
 /* The coarse clock may be behind by a tick, at 100 Hz. */
@@ -341,7 +341,7 @@ struct ln_once_bucket {
 };
 #endif
 
-/* After so long without an acknowledgement, a message has no part in what is granted. */
+/* After so long without an acknowledgement, a message no longer counts among those that share the grants. */
 #define LN_GRANT_LATELY_NS 20000000ULL
 
 /* Messages that are being received (grant.h). */
@@ -363,7 +363,7 @@ struct ln_call {
 	__u64 deadline_ns; /* when the client gives up; ~0: it did not say */
 	__u32 slot;
 	__u32 service;
-	__be16 port; /* that it was sent from */
+	__be16 port; /* its source port */
 	__u16 pad;
 	__u32 pad2;
 	__u64 cookie[2];
@@ -390,7 +390,7 @@ enum ln_call_state { LN_CALL_WRITING = 1, LN_CALL_WAITING = 2 };
 /* A request to a service as it left, kept to be sent again. */
 struct ln_sent {
 	__u64 number; /* of the call */
-	__u32 ifindex; /* that it left by */
+	__u32 ifindex; /* the interface that it left by */
 	__u32 len;
 	__u8 frame[LN_SENT_MAX];
 };
@@ -401,16 +401,16 @@ enum ln_qp_state {
 	LN_QP_ERROR = 2, /* it refused a message, and takes no more */
 };
 
-/* What a queue pair is in the middle of. */
+/* The message that a queue pair is receiving. */
 enum ln_qp_message { LN_QP_IDLE = 0, LN_QP_SEND = 1, LN_QP_WRITE = 2 };
 
 /*
- * A queue pair's responder. The host writes it, its state last; then a packet changes what is below claim, and may break it. One CPU at a
- * time does so, the one that made claim 1.
+ * A queue pair's responder. The host writes the record, state last. From then on packets change the fields below claim, and may set
+ * LN_QP_ERROR. Only the CPU that set claim to 1 changes the record.
  */
 struct ln_qp {
 	__u32 state; /* enum ln_qp_state */
-	__u32 qpn; /* whole: a number that was used before finds nobody */
+	__u32 qpn; /* all bits: the number of an earlier queue pair in this record does not match */
 	__u32 peer_qpn;
 	__u32 workload; /* whose regions it may write to */
 	__u8 peer_addr[16];
@@ -424,15 +424,15 @@ struct ln_qp {
 	__u32 msn; /* messages that are complete */
 	__u32 message; /* enum ln_qp_message */
 	__u32 naked; /* 1: the peer was told that packets are missing */
-	__u32 key; /* of the region that the message goes to; 0: of no bytes */
+	__u32 key; /* of the region that the message goes to; 0: the message has no bytes */
 	__u32 at; /* where in it the next bytes go */
-	__u32 left; /* bytes that are to come, or, of a SEND, may */
-	__u32 ipv6; /* the peer's family; the host's too */
+	__u32 left; /* bytes that are still to come; of a SEND: how many may */
+	__u32 ipv6; /* the peer's family; written by the host, too */
 	__u32 pad;
 	__u64 packets; /* taken in */
 	__u64 bytes;
 	__u64 messages;
-	__u64 repeated; /* packets that were there before */
+	__u64 repeated; /* packets that had arrived before */
 	__u64 naks; /* sent */
 	__u64 dropped; /* packets */
 };
@@ -446,18 +446,18 @@ struct ln_region {
 	__u64 base; /* its address, for peers; also the ID by which the lambda knows what is in it */
 	__u32 length;
 	__u32 record;
-	__u32 method; /* of what comes without a number */
+	__u32 method; /* for messages without immediate data */
 	__u32 claim; /* 1: a CPU runs the lambda on it */
 
-	__u32 answered; /* 1: the last message was */
-	__u16 code; /* enum of LN_CODE_*: why it was not; 0 */
+	__u32 answered; /* 1: the lambda answered the last message */
+	__u16 code; /* LN_CODE_*: why it did not; 0: it did */
 	__u16 fault; /* LN_FAULT_*, likewise */
 	__u32 reply_len;
 	__u32 status;
-	__u32 extent; /* where the bytes end that came by WRITEs since the lambda ran */
+	__u32 extent; /* end of the bytes that WRITEs brought since the lambda last ran */
 	__u32 pad;
-	__u64 request; /* of the λ-RPC that had it run */
-	__u64 peer; /* who sent that */
+	__u64 request; /* ID of the λ-RPC that ran the lambda */
+	__u64 peer; /* who sent that λ-RPC */
 	__u64 runs;
 };
 
@@ -489,9 +489,9 @@ enum ln_counter {
 	LN_COUNT_FORGED, /* replies to a call that are not from its server, or without its request ID */
 	LN_COUNT_RETRIES, /* external calls sent again */
 	LN_COUNT_TIMEOUTS, /* external calls, and waits for the host, that expired */
-	LN_COUNT_ASTRAY, /* packets of a match stage to where its spec lets it send none */
-	LN_COUNT_COPIES, /* packets that their clones left behind, as pacer was slow or they were long */
-	LN_COUNT_ALIEN, /* RDMA packets from others than their queue pair's peer */
+	LN_COUNT_ASTRAY, /* packets that a match stage sent where its spec does not allow */
+	LN_COUNT_COPIES, /* packets that were cloned, then lost: pacer was slow, or they were too long */
+	LN_COUNT_ALIEN, /* RDMA packets that do not come from their queue pair's peer */
 	LN_COUNT_MAX,
 };
 

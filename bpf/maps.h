@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The maps that the root and its modules share; a module has a maps.h of its own besides. All are pinned, so that the data path
+ * The maps that the root and its modules share; each module's own are in its maps.h. All are pinned, so that the data path
  * outlives the daemon; the loader sets sizes.
  */
 #ifndef LN_MAPS_H
@@ -21,7 +21,7 @@ struct {
 	__type(value, __u32);
 } ln_programs SEC(".maps");
 
-/* Programs that the root hands packets over to. Each is bpf/NAME/NAME.bpf.c, or stands in there beside another. */
+/* Programs that the root hands packets over to. Each is in the bpf/NAME/NAME.bpf.c of its module. */
 enum ln_module {
 	LN_MODULE_MESSAGES,
 	LN_MODULE_ONCE,
@@ -80,30 +80,30 @@ struct {
 
 /* What a packet may do with its message's record. */
 enum ln_claim {
-	LN_CLAIM_NONE, /* name it: a pull */
+	LN_CLAIM_NONE, /* find it only: a pull */
 	LN_CLAIM_FREE, /* forget it, as the client will not ask again */
 	LN_CLAIM_ADD, /* add to it */
 	LN_CLAIM_BEGIN, /* begin it, if there is none */
 };
 
-/* What a packet says of its message, and where the record is (messages/message.h). */
+/* What a packet says about its message, and where the record is (messages/message.h). */
 struct ln_place {
 	__u64 request;
 	__u64 now;
 	__u32 workload;
 	__u32 slot; /* in: the revision for a new message; out: the revision that began it */
-	__u32 revision; /* out: in that slot then */
+	__u32 revision; /* out: the one that was in that slot then */
 	struct ln_part part;
-	__u32 bucket; /* out: among the NIC's */
+	__u32 bucket; /* out: among all of the NIC's buckets */
 	__u32 way; /* out */
-	__u32 record; /* out: among the lambda's */
+	__u32 record; /* out: among the lambda's records */
 	__u32 reply_len; /* out, when done */
 	__u32 status; /* out, when done */
 	__u32 claim; /* in: enum ln_claim */
 	__u32 deadline_us; /* in: how long the client will wait from now; 0: it does not say */
 	__u32 once; /* in: at most one run */
 	__u32 error; /* when done: what is remembered in place of a reply */
-	__u32 fault; /* and which */
+	__u32 fault; /* when done: which fault, if that error is one */
 };
 
 /* The NIC program's own view of the packet at hand, which no lambda can reach. */
@@ -142,17 +142,17 @@ const volatile __u64 ln_secret; /* keys the hash of message records */
 const volatile __u64 ln_call_key[2]; /* keys the numbers that calls are known by */
 
 /*
- * A function of its own to the verifier, which proves it once for any arguments rather than along every path that leads
- * to it. Its pointers may be NULL, as far as the verifier knows.
+ * A global function, which the verifier proves once, for any arguments, rather than along every path that leads to it. For the
+ * verifier, its pointers may be NULL.
  */
 #define LN_GLOBAL __attribute__((noinline))
 
-/* Hides a value's history from the optimiser, so that the bound which is checked is the one which the verifier sees. */
+/* Hides a value's history from the optimiser, so that the verifier sees the bound that is checked. */
 #define ln_opaque(var) asm volatile("" : "+r"(var))
 
 /*
- * Whether 1 <= len <= max. Clang would make one comparison of the two, of len - 1, from which the verifier of Linux 6.18.15 and
- * earlier does not learn that len is not 0.
+ * Whether 1 <= len <= max. Clang would merge the two comparisons into one of len - 1, from which the verifier up to Linux 6.18.15
+ * does not learn that len is not 0.
  */
 #define ln_length_fits(len, max) \
 	(({ \

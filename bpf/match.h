@@ -7,7 +7,7 @@
 
 enum ln_match_result { LN_MATCH_NONE = 0, LN_MATCH_HOST = -1 };
 
-/* Spreads requests over a split by their ID, so that a resend meets the same revision as long as the split stands. */
+/* Spreads requests over a split by their ID, so that a resend reaches the same revision as long as the split stays. */
 static __always_inline __u32 ln_split_pick(__u32 ref, __u64 request)
 {
 	const struct ln_split *split = bpf_map_lookup_elem(&ln_splits, &ref);
@@ -25,7 +25,7 @@ static __always_inline __u32 ln_split_pick(__u32 ref, __u64 request)
 	return slot;
 }
 
-/* True for a source that can be answered: neither a group, nor this host, nor none (RFC 1122 section 3.2.1.3, RFC 4291). */
+/* True for a source that can be answered: no multicast, loopback, unspecified or own address (RFC 1122 section 3.2.1.3, RFC 4291). */
 static __always_inline int ln_is_peer(const struct ln_flow *flow)
 {
 	const __u64 *addr = (const __u64 *)flow->peer_addr, *own = (const __u64 *)flow->own_addr;
@@ -38,7 +38,7 @@ static __always_inline int ln_is_peer(const struct ln_flow *flow)
 	return first != 0 && first != 127 && first < 224;
 }
 
-/* A host that forwards also sees requests to others: these are not ours. */
+/* Whether a request is for us: a host that forwards sees requests to others, too. */
 static __always_inline int ln_is_ours(const struct ln_flow *flow)
 {
 	const __u64 *addr = (const __u64 *)flow->own_addr;
@@ -78,7 +78,7 @@ static __always_inline int ln_match(__u32 workload, __u64 request)
 	return LN_MATCH_NONE;
 }
 
-/* The slot of the match stage that sees the packets which no workload ID selects, or 0. No workload has the ID 0. */
+/* The slot of the match stage, which sees the packets that no workload ID selects; 0 without one. No workload has the ID 0. */
 static __always_inline __u32 ln_match_stage(void)
 {
 	__u32 index = 0;
@@ -88,22 +88,22 @@ static __always_inline __u32 ln_match_stage(void)
 	return word >> 40 == LN_STATE_STAGE ? word & 0xffffff : 0;
 }
 
-/* Hands the packet at hand over to a module, and does not come back. Were there no such module, the packet would be the host's. */
+/* Hands the packet at hand over to a module, and does not return. If there is no such module, the packet goes to the host. */
 static __always_inline int ln_enter(struct xdp_md *ctx, enum ln_module module)
 {
 	bpf_tail_call(ctx, &ln_modules, module);
 	return XDP_PASS;
 }
 
-/* A datagram that is no request, and no module's: the match stage's where there is one, else the host's. */
+/* A datagram that is neither a request nor for a module goes to the match stage, or to the host if there is no stage. */
 static __always_inline int ln_unselected(struct xdp_md *ctx)
 {
 	return ln_match_stage() ? ln_enter(ctx, LN_MODULE_STAGE) : XDP_PASS;
 }
 
 /*
- * A pull names the revision that began its reply: that one answers it while it is still there. The slot of one that is gone
- * may be another lambda's by now.
+ * A pull names the revision that began its reply, and that revision answers it while it is loaded. Once it is unloaded, another
+ * lambda may have its slot.
  */
 static __always_inline __u32 ln_match_revision(__u32 slot, __u32 workload, __u32 revision)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Parse: Ethernet, up to two VLAN tags, IPv4 or IPv6, UDP. Whatever is not whole and plain UDP belongs to the host. */
+/* Parse: Ethernet, up to two VLAN tags, IPv4 or IPv6, UDP. All other packets, and fragments, belong to the host. */
 #ifndef LN_PARSE_H
 #define LN_PARSE_H
 
@@ -17,7 +17,7 @@ struct ln_vlan {
 	__be16 proto;
 };
 
-/* Copies an IPv6 address in words, whatever it is aligned to. */
+/* Copies an IPv6 address in words, whatever its alignment. */
 static __always_inline void ln_copy_addr(void *to, const volatile void *from)
 {
 	for (int i = 0; i < 4; i++)
@@ -42,10 +42,10 @@ static __always_inline int ln_parse_ipv4(void *data, void *end, struct ln_packet
 	if ((void *)(ip + 1) > end || ip->version != 4 || ip->ihl < 5)
 		return -1;
 	ihl = ip->ihl * 4;
-	/* A fragment has no UDP header or not all of the payload. */
+	/* A fragment lacks the UDP header or some of the payload. */
 	if (ip->protocol != IPPROTO_UDP || ip->frag_off & bpf_htons(0x3fff))
 		return -1;
-	/* No reply may come from a group's address (RFC 1122 section 3.2.1.3). */
+	/* No reply may come from a multicast address (RFC 1122 section 3.2.1.3). */
 	if (bpf_ntohs(ip->tot_len) < ihl || *(__u8 *)&ip->daddr >= 224)
 		return -1;
 	pkt->l4 = pkt->l3 + ihl;
@@ -104,7 +104,7 @@ static __always_inline int ln_parse(struct xdp_md *ctx, struct ln_packet *pkt)
 	pkt->dport = udp->dest;
 	if (!pkt->sport)
 		return -1; /* nobody to answer (RFC 768) */
-	/* The UDP length must fit the IP length, and both the frame, which may be padded behind them. */
+	/* The UDP length must fit the IP length, and both must fit the frame, which may have padding. */
 	room = pkt->udp_len;
 	pkt->udp_len = bpf_ntohs(udp->len);
 	if (pkt->udp_len < sizeof(*udp) || pkt->udp_len > room)
@@ -114,7 +114,7 @@ static __always_inline int ln_parse(struct xdp_md *ctx, struct ln_packet *pkt)
 	return 0;
 }
 
-/* Keeps what a reply needs to know of the packet's way, out of the lambda's reach. */
+/* Saves what a reply needs of the packet's headers, out of the lambda's reach. */
 static __always_inline int ln_save_flow(struct xdp_md *ctx, const struct ln_packet *pkt, struct ln_flow *flow)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;

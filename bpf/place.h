@@ -5,7 +5,7 @@
 
 #include "layout.h"
 
-/* What a packet of a request says of its message, in host order. */
+/* What a packet of a request says about its message, in host order. */
 struct ln_part {
 	__u32 index;
 	__u32 count;
@@ -40,9 +40,9 @@ static inline __attribute__((always_inline)) int ln_place_check(const struct ln_
 }
 
 /*
- * Whether a packet that makes sense by itself is of the message whose first packet spoke of count packets and message_len bytes. All
- * but the last carry the same number of bytes, *fragment, which is 0 until one has said it. The last, which leaves a multiple of it,
- * says it as well as they do: a gap between it and the others would show an earlier message's bytes.
+ * Whether a packet that makes sense by itself fits the message, whose first packet announced count packets and message_len bytes. All
+ * packets but the last carry the same number of bytes, *fragment, which is 0 until a packet has set it. The last one, which begins at
+ * a multiple of it, sets it, too: a gap between it and the others would expose an earlier message's bytes.
  */
 static inline __attribute__((always_inline)) int ln_place_fits(const struct ln_part *p, __u32 count, __u32 message_len,
 							       __u32 *fragment)
@@ -58,7 +58,7 @@ static inline __attribute__((always_inline)) int ln_place_fits(const struct ln_p
 	return *fragment == size;
 }
 
-/* Whether a pull of packet index of count makes sense, where packets have size bytes and most of them are room for one. */
+/* Whether a pull of packet index of count makes sense, for packets of size bytes, of which one may hold at most most. */
 static inline __attribute__((always_inline)) int ln_place_pull(__u32 index, __u32 count, __u32 size, __u32 most)
 {
 	return size && size <= most && index < count && (__u64)index * size <= 0x7fffffff;

@@ -22,7 +22,7 @@ static __always_inline __u32 ln_l3_len(__u32 ipv6)
 	return ipv6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr);
 }
 
-/* Makes the packet hold exactly head bytes before and len bytes of what stands at offset at, which it must hold already. */
+/* Cuts the packet to the len bytes at offset at, which it must hold already, with head bytes before them. */
 static __always_inline int ln_frame(struct xdp_md *ctx, __u32 at, __u32 head, __u32 len)
 {
 	int move = at - head, spare = (int)bpf_xdp_get_buff_len(ctx) - (int)(at + len);
@@ -43,7 +43,7 @@ static __always_inline void *ln_write_l2(void *data, void *end, const struct ln_
 
 	if ((void *)(tag + 2) > end)
 		return NULL;
-	/* Source and destination change places: six bytes each of the twelve. */
+	/* Source and destination, six bytes each, change places. */
 	*(__u64 *)data = flow->eth >> 48 | (__u64)flow->eth_rest << 16 | flow->eth << 48;
 	*(__u32 *)(data + 8) = flow->eth >> 16;
 	proto = flow->ipv6 ? bpf_htons(ETH_P_IPV6) : bpf_htons(ETH_P_IP);
@@ -65,7 +65,7 @@ static __always_inline void ln_write_ipv4(struct iphdr *ip, __be32 saddr, __be32
 	__u32 *word = (__u32 *)ip;
 	__u64 sum = 0;
 
-	/* Whole words only: a load that spans two smaller stores waits until they have left the store buffer. */
+	/* Only whole words: a load that spans two smaller stores waits until they have left the store buffer. */
 	word[0] = bpf_htonl(0x45000000 | (__u32)tos << 16 | (sizeof(*ip) + udp_len));
 	word[1] = bpf_htonl(0x4000); /* no ID, don't fragment (RFC 6864) */
 	word[2] = bpf_htonl(LN_TTL << 24 | IPPROTO_UDP << 16);
@@ -127,7 +127,7 @@ static __always_inline void ln_write_rpc(struct ln_rpc *rpc, const struct ln_rpc
 }
 
 /*
- * Sends answer->length bytes of what stands at offset at of the packet to whoever asked. Returns the XDP action.
+ * Sends answer->length bytes at offset at of the packet to the requester. Returns the XDP action.
  */
 LN_GLOBAL int ln_answer(struct xdp_md *ctx, struct ln_flow *flow, __u32 at, struct ln_answer *answer)
 {

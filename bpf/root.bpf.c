@@ -2,8 +2,8 @@
 //go:build ignore
 
 /*
- * The root of the NIC program: parse, match, serve. A request of one packet is served here, its lambda being one tail call away. All
- * else is a module's (enum ln_module), and the root's work on it ends with a tail call to that.
+ * The root of the NIC program: parse, match, serve. The root serves requests of one packet; their lambda is one tail call away. For
+ * everything else it tail calls a module (enum ln_module).
  */
 #include "handed.h"
 #include "match.h"
@@ -12,10 +12,10 @@
 #include "roce_wire.h"
 #include "single.h"
 
-/* What checks of a packet return instead of an XDP action where it goes on to its lambda. */
+/* Checks return this instead of an XDP action if the packet goes on to its lambda. */
 #define LN_ACCEPTED (-1)
 
-/* A further packet of a reply: from the revision that began it. */
+/* A pull of a reply's further packet, which the revision that began the reply sends. */
 static __always_inline int ln_pull(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req,
 				   const struct ln_slot *slot)
 {
@@ -34,7 +34,7 @@ static __always_inline int ln_pull(struct xdp_md *ctx, struct ln_scratch *scratc
 	return ln_single(ctx, scratch, req, began);
 }
 
-/* Fills in what the lambda sees of the request. */
+/* Describes the request to the lambda. */
 static __always_inline int ln_describe(struct ln_scratch *scratch, struct ln_request *req, const struct ln_rpc *rpc,
 				       const struct ln_slot *slot)
 {
@@ -51,7 +51,7 @@ static __always_inline int ln_describe(struct ln_scratch *scratch, struct ln_req
 	place->deadline_us = bpf_ntohl(rpc->deadline_us);
 	place->once = slot->once || rpc->flags & LN_FLAG_ONCE;
 
-	match->event = LAMBDA_EVENT_REQUEST; /* also of a remembered reply */
+	match->event = LAMBDA_EVENT_REQUEST; /* also for a remembered reply */
 	match->workload = place->workload;
 	match->revision = slot->revision;
 	match->method = bpf_ntohl(rpc->method);
@@ -59,7 +59,7 @@ static __always_inline int ln_describe(struct ln_scratch *scratch, struct ln_req
 	match->payload_len = place->part.length;
 	match->room = room;
 	match->repeat = 0;
-	match->record = ~0U; /* of no message yet */
+	match->record = ~0U; /* no message yet */
 	match->cookie[0] = 0;
 	match->cookie[1] = 0;
 	match->window = 0;
@@ -70,7 +70,7 @@ static __always_inline int ln_describe(struct ln_scratch *scratch, struct ln_req
 	req->out_total = 0;
 	req->out_status = 0;
 	if (rpc->type == LN_TYPE_PULL) {
-		/* message length is the size of the reply's packets here; count says how many there are. */
+		/* Here message_len is the size of the reply's packets, and count their number. */
 		match->window = place->part.index * place->part.message_len;
 		if (!ln_place_pull(place->part.index, place->part.count, place->part.message_len, match->window_len))
 			return -1;
@@ -79,7 +79,7 @@ static __always_inline int ln_describe(struct ln_scratch *scratch, struct ln_req
 		match->offset = 0;
 		return 0;
 	}
-	/* An acknowledgement names a message and carries none of it. */
+	/* An acknowledgement names a message, and carries no bytes of it. */
 	if (rpc->type == LN_TYPE_ACK) {
 		match->offset = 0;
 		return 0;
@@ -98,7 +98,7 @@ static __always_inline int ln_done(struct xdp_md *ctx, const struct ln_scratch *
 			scratch->place.once && slot->mode != LN_MODE_ASSEMBLE ? LN_MODULE_ONCE : LN_MODULE_MESSAGES);
 }
 
-/* The path that an accepted packet's type and its lambda's mode ask for. */
+/* Serves an accepted packet, by its type and its lambda's mode. */
 static __always_inline int ln_serve(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req)
 {
 	const struct ln_rpc *rpc = (const struct ln_rpc *)scratch->flow.rpc;
@@ -113,10 +113,10 @@ static __always_inline int ln_serve(struct xdp_md *ctx, struct ln_scratch *scrat
 		return ln_enter(ctx, LN_MODULE_REGIONS);
 	if (rpc->type == LN_TYPE_PULL)
 		return ln_pull(ctx, scratch, req, slot);
-	/* A lambda that sees each packet as it comes runs on it again where its answer was lost. */
+	/* In mode stream, a lambda runs on a packet again if its answer was lost. */
 	if (scratch->place.once && scratch->place.part.count > 1 && slot->mode == LN_MODE_STREAM)
 		return ln_refuse_message(ctx, scratch, LN_CODE_TOO_LARGE);
-	/* Of a message that an earlier revision began, the packets may come to one that takes single packets only. */
+	/* A revision of mode packet may get packets of a message that an earlier revision began. */
 	if (slot->mode == LN_MODE_ASSEMBLE ||
 	    (scratch->place.part.count > 1 && (slot->mode == LN_MODE_STREAM || slot->prev)))
 		return ln_enter(ctx, LN_MODULE_MESSAGES);
@@ -128,7 +128,7 @@ static __always_inline int ln_serve(struct xdp_md *ctx, struct ln_scratch *scrat
 	return ln_single(ctx, scratch, req, slot);
 }
 
-/* Finds the lambda that a datagram to the λ-RPC port asks for, and saves what an answer needs. */
+/* Finds the lambda that a datagram to the λ-RPC port is for, and saves what an answer needs. */
 static __always_inline int ln_find_lambda(struct xdp_md *ctx, const struct ln_packet *pkt, struct ln_scratch *scratch,
 					  struct ln_request *req)
 {
@@ -172,8 +172,8 @@ static __always_inline int ln_find_lambda(struct xdp_md *ctx, const struct ln_pa
 }
 
 /*
- * Checks a datagram to the λ-RPC port and describes it to the lambda that it asks for: LN_ACCEPTED, or the action on a
- * packet that no lambda serves. Not inlined, so that its stack is free again when the lambda runs: Linux 6.8 has none to spare.
+ * Checks a datagram to the λ-RPC port and describes it to its lambda: LN_ACCEPTED, or the action on a packet that no lambda
+ * serves. Not inlined, so that its stack is free again when the lambda runs: Linux 6.8 has none to spare.
  */
 static __noinline int ln_accept(struct xdp_md *ctx, const struct ln_packet *pkt, struct ln_scratch *scratch,
 				struct ln_request *req)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The way from here to a service. */
+/* The route to a service. */
 #ifndef LN_ROUTE_H
 #define LN_ROUTE_H
 
 #include "calls/maps.h"
 #include "parse.h"
 
-/* Finds the next hop to a service, from one of our own addresses of its family; 0, or not where there is none. */
+/* Finds the next hop to a service, from our own address of its family. 0, or not 0 where there is none. */
 static __always_inline int ln_next_hop(struct xdp_md *ctx, struct bpf_fib_lookup *fib, const struct ln_service *svc,
 				       const volatile void *from)
 {
@@ -21,7 +21,7 @@ static __always_inline int ln_next_hop(struct xdp_md *ctx, struct bpf_fib_lookup
 		fib->ipv4_src = *(const volatile __be32 *)from;
 		fib->ipv4_dst = *(__be32 *)svc->addr;
 	}
-	/* It leaves the source as it is, and puts the gateway in the destination's place. */
+	/* The helper leaves the source as it is, and replaces the destination by the gateway. */
 	return bpf_fib_lookup(ctx, fib, sizeof(*fib), 0) != BPF_FIB_LKUP_RET_SUCCESS;
 }
 

@@ -6,9 +6,9 @@
 #include "maps.h"
 
 /*
- * LN_VERDICT_EMPTY, from memory. Verifiers without the fix "bpf: properly verify tail call behavior" of late 2025 believe that
- * run_lambda() always returns what stands after the tail call. Were that a constant, they would remove all that the caller
- * does with any other verdict, and every run would be a fault.
+ * LN_VERDICT_EMPTY, in memory. Verifiers without the fix "bpf: properly verify tail call behavior" of late 2025 believe that
+ * run_lambda() always returns the value after the tail call. If that were a constant, they would remove the caller's code for all
+ * other verdicts, and every run would be a fault.
  */
 volatile __u32 ln_verdict_empty = LN_VERDICT_EMPTY;
 

@@ -5,7 +5,7 @@
 
 #include "epilogue.h"
 
-/* A request or pull that needs no record: the packet is all there is. */
+/* A request or pull that needs no record. */
 static __noinline int ln_single(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req,
 				const struct ln_slot *slot)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Per-lambda counters. Time is charged by sampling: reading the clock twice costs more than most lambdas take. */
+/* Per-lambda counters. Times are sampled: reading the clock twice takes longer than most lambdas do. */
 #ifndef LN_STATS_H
 #define LN_STATS_H
 

@@ -2,8 +2,8 @@
 /*
  * External calls: a lambda's request to a service over UDP. With memcached, the frame header's 16-bit request ID (memcached's
  * doc/protocol.txt) is the index of the call's record; each worker has its own sockets and so its own IDs. A call of protocol
- * raw has a socket to itself, whose port the kernel chooses at random. All sockets are connected: the kernel lets only the
- * answers of the server in that was asked.
+ * raw has a socket to itself, whose port the kernel chooses at random. All sockets are connected, so that the kernel delivers only
+ * answers from the server that was asked.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -23,14 +23,14 @@ struct memcached_frame {
 };
 
 /*
- * How long a timed-out call's ID is not used again, so that a late answer finds nobody. The NIC program tells uses
+ * How long a timed-out call's ID is not reused, so that a late answer matches no call. The NIC program tells uses
  * of an ID apart by port, and needs less.
  */
 #define REST_NS 1000000000ULL
 
 static atomic_uint active, raw_active, retained;
 
-/* Gives the records out in an order of which nobody knows anything: their indices are request IDs. */
+/* Puts the records in a random order, since their indices are request IDs. */
 static int shuffle(struct worker *w)
 {
 	static uint32_t order[LN_MAX_CALLS], random[LN_MAX_CALLS];
@@ -90,7 +90,7 @@ static int connect_to(unsigned int server)
 	return fd;
 }
 
-/* The socket to a server that all calls share. Opened at need, as its route may come late. */
+/* The socket to a server, which all calls share. Opened on demand, as the route may come late. */
 static int server_fd(struct worker *w, unsigned int server)
 {
 	int size = 4 << 20, fd = w->server_fds[server];
@@ -123,7 +123,7 @@ static int raw_fd(struct worker *w, struct call *call, unsigned int server)
 	return 0;
 }
 
-/* Keeps a request to be sent again. Where there is no room for it, the call has one try. */
+/* Keeps a request to be sent again. Without room for it, the call has one try. */
 static void retain(struct call *call, const uint8_t *bytes, uint32_t len)
 {
 	if (atomic_fetch_add(&retained, 1) < LN_MAX_RETAINED)
@@ -152,8 +152,8 @@ static void start(struct worker *w, struct packet *p, struct revision *rev, stru
 }
 
 /*
- * Sends what the lambda described to its service. It stands at at, with room for a header before it; NULL: it is not the lambda's to
- * give. Returns 0 or an error code for the client.
+ * Sends the request that the lambda described to its service. The bytes are at at, with room for a header before them; NULL: the lambda
+ * described bytes that are not its own. Returns 0 or an error code for the client.
  */
 int call_begin(struct worker *w, struct packet *p, struct revision *rev, uint8_t *at)
 {
@@ -195,14 +195,14 @@ int call_begin(struct worker *w, struct packet *p, struct revision *rev, uint8_t
 	return 0;
 }
 
-/* Takes a call out of flight. What its record says of the client stays until the next call begins. */
+/* Takes a call out of flight. Its record keeps the client's data until the next call begins. */
 static void end(struct worker *w, struct call *call, struct call_list *to)
 {
 	TAILQ_REMOVE(&w->waiting[host.servers[call->server].service], call, order);
 	if (call->fd >= 0) {
 		close(call->fd);
 		atomic_fetch_sub(&raw_active, 1);
-		to = &w->idle; /* its port is gone: no late answer finds it */
+		to = &w->idle; /* its port is closed: no late answer can arrive */
 	}
 	if (call->sent) {
 		free(call->sent);
@@ -215,8 +215,8 @@ static void end(struct worker *w, struct call *call, struct call_list *to)
 }
 
 /*
- * The call that a memcached's datagram of len bytes answers, whose frame header stands right before p->base; NULL for none. Whole: the
- * datagram is all of the answer.
+ * The call that a datagram of len bytes from memcached answers; NULL for none. The frame header is right before p->base. Sets *whole
+ * if the datagram is the whole answer.
  */
 const struct call *call_receive(struct worker *w, const struct packet *p, unsigned int server, uint32_t len,
 				bool *whole)
@@ -246,7 +246,7 @@ bool call_receive_raw(struct worker *w, const struct packet *p, struct call *cal
 	return true;
 }
 
-/* Sends a call's request again. What the kernel refuses now is lost, as on any network. */
+/* Sends a call's request again. If the kernel refuses it, it is lost, as on any network. */
 static void again(struct worker *w, struct call *call, unsigned int service)
 {
 	int fd = call->fd >= 0 ? call->fd : server_fd(w, call->server);
@@ -258,7 +258,7 @@ static void again(struct worker *w, struct call *call, unsigned int service)
 	(void)!send(fd, call->sent->bytes, call->sent->len, MSG_DONTWAIT);
 }
 
-/* A call that nobody answered in time, NULL for none. Sends those again that have a try left; gives rested IDs back. */
+/* A call that was not answered in time, NULL for none. Sends calls again that have a try left; frees IDs that have rested. */
 const struct call *call_overdue(struct worker *w)
 {
 	struct call *call;

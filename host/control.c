@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The control socket: one command per connection, a line, answered by a line that begins with "ok" or "error".
- * Only who may write to the socket can connect: it is made with mode 0600, before privileges are dropped.
+ * The socket is made with mode 0600 before privileges are dropped, so that only the user who starts the process can connect.
  *
- *	load REVISION PATH ...	let the shared object at PATH take over, and with it, as the words after it say:
+ *	load REVISION PATH ...	let the shared library at PATH take over, and with it what the words after it name:
  *		keep		the kept objects
  *		as-is, by-call	the migrated object, as it is or by the lambda's function
  *		from=FILE	all of them from FILE, instead of the current revision
@@ -11,8 +11,8 @@
  *	stats			the current revision and its counters, as JSON
  *	hold			take all packets, although another process begins to listen at the address
  *	release			let the kernel choose again who takes a packet
- *	drain [WORKERS]		begin no message any more, and no call without a successor: a process of so many workers,
- *				which takes the packets of the messages that we do not know. Says what is in progress
+ *	drain [WORKERS]		begin no more messages, and no call without a successor: a process with so many workers,
+ *				which takes the packets of messages that we do not know. Says what is in progress
  *	quit			end the process
  */
 #include <err.h>
@@ -31,7 +31,7 @@
 
 enum { LINE = 4096, TICK_MS = 250 };
 
-/* What is at path stays if somebody answers there. */
+/* Leaves the socket at path alone if somebody answers there. */
 int control_open(const char *path)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
@@ -203,7 +203,7 @@ static bool command(char *line, char *reply)
 	return true;
 }
 
-/* Serves one connection; false when the process is to end. A peer that does not write its line is not waited for. */
+/* Serves one connection; false when the process is to end. Does not wait for a peer that does not write its line. */
 static bool converse(int fd)
 {
 	static const struct timeval patience = { .tv_sec = 1 };

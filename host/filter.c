@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The system calls that a process keeps once it is set up, and with it the lambda in it: to receive and to answer, to load
- * revisions, to hand state over, to run the threads that there are. It starts no process and no thread, which would take the
- * places of those of the process that is to replace it, and, unless it has services to call, opens no socket
- * (Documentation/userspace-api/seccomp_filter.rst).
+ * The system calls that a process and its lambda keep once it is set up: to receive and answer, to load revisions, to hand state over,
+ * to run its existing threads. It may start no process or thread, as these would use up the limit of the process that replaces it.
+ * Unless it has services to call, it may open no socket (Documentation/userspace-api/seccomp_filter.rst).
  */
 #include <errno.h>
 #include <linux/audit.h>
@@ -22,13 +21,13 @@
 #endif
 
 static const int allowed[] = {
-#ifdef SYS_open /* on an architecture of the time when these had no successors */
+#ifdef SYS_open /* only old architectures have these calls */
 	SYS_poll, SYS_open, SYS_stat, SYS_unlink, SYS_readlink,
 #endif
 	/* packets, and commands */
 	SYS_recvmmsg, SYS_sendmmsg, SYS_recvmsg, SYS_sendmsg, SYS_recvfrom, SYS_sendto, SYS_ppoll, SYS_accept4,
 	SYS_setsockopt,
-	/* objects and state, as user and directory permit */
+	/* shared libraries and state, as user and directory permit */
 	SYS_openat, SYS_close, SYS_read, SYS_write, SYS_writev, SYS_pread64, SYS_lseek, SYS_fstat, SYS_newfstatat,
 	SYS_ftruncate, SYS_unlinkat, SYS_readlinkat,
 	/* memory */
@@ -50,7 +49,7 @@ static const int calling[] = {
 
 enum { ALLOWED = sizeof(allowed) / sizeof(allowed[0]), CALLING = sizeof(calling) / sizeof(calling[0]), FIXED = 5 };
 
-/* For all threads that there are. */
+/* For all existing threads. */
 int filter_install(void)
 {
 	struct sock_filter code[FIXED + 2 * (ALLOWED + CALLING)], *at = code;
@@ -75,8 +74,8 @@ int filter_install(void)
 	}
 	EMIT(RETURN(SECCOMP_RET_ERRNO | EPERM));
 	program.len = at - code;
-	if (SANITIZED) /* a sanitizer has more to do than we */
+	if (SANITIZED) /* a sanitizer needs more system calls */
 		return 0;
 	refused = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program);
-	return refused < 0 ? -errno : refused ? -EPERM : 0; /* the number of a thread that has another filter */
+	return refused < 0 ? -errno : refused ? -EPERM : 0; /* positive: a thread that has another filter */
 }

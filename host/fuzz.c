@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Fuzzes what reads bytes from outside (libFuzzer): clients' datagrams and services' answers, in all message
- * modes, with a lambda that describes nonsense as its reply. Whatever comes, an answer is well formed and not
- * longer than what it answers.
+ * Fuzzes the code that reads bytes from outside (libFuzzer): clients' datagrams and services' answers, in all message
+ * modes, with a lambda that describes nonsense as its reply. Every answer must be well formed and not longer than
+ * the datagram it answers.
  *
  * Input: a byte that chooses the mode, then datagrams, each behind a byte of flags and its length in two bytes.
  */
@@ -54,7 +54,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	(void)argv;
 	for (int i = 0; i < SENDS; i++)
 		worker.packets[i].spare = spares[i];
-	host.mode = LN_MODE_ASSEMBLE; /* with buffers, which the other modes do not mind */
+	host.mode = LN_MODE_ASSEMBLE; /* allocates buffers, which the other modes ignore */
 	host.message_max = 8192;
 	host.current = &revision;
 	host.service_count = 2;
@@ -82,7 +82,7 @@ static void require(bool condition)
 		abort();
 }
 
-/* No answer may be longer than its question, or say other than it is. */
+/* No answer may be longer than its question, and its header must be right. */
 static void check(const struct packet *p, uint32_t asked)
 {
 	struct ln_rpc rpc;
@@ -98,7 +98,7 @@ static void check(const struct packet *p, uint32_t asked)
 	require(rpc.request == p->flow.rpc.request);
 }
 
-/* Gives a datagram what the fuzzer would take long to guess. */
+/* Sets header fields that the fuzzer would take long to guess. */
 static void frame(struct ln_rpc *rpc, uint8_t flags, uint32_t len)
 {
 	if (len < HEADER || !(flags & FLAG_FRAMED))
@@ -115,7 +115,7 @@ static void frame(struct ln_rpc *rpc, uint8_t flags, uint32_t len)
 	rpc->message_len = htobe32(len - HEADER);
 }
 
-/* A client's datagram in a buffer of just its size: another packet may stand before and behind it. */
+/* A client's datagram in a buffer of exactly its size: other packets may be right before and behind it. */
 static void feed_request(struct packet *p, uint8_t flags, const uint8_t *data, uint32_t len)
 {
 	uint8_t *buffer = malloc(len ? len : 1);
@@ -140,7 +140,7 @@ static void feed_answer(struct packet *p, const uint8_t *data, uint32_t len)
 	free(buffer);
 }
 
-/* A datagram to the own socket of the call that waits longest, with its request ID, if it is long enough. */
+/* A datagram to the socket of the call that waits longest, with the call's request ID if it is long enough. */
 static void feed_raw(struct packet *p, const uint8_t *data, uint32_t len)
 {
 	struct call *call = TAILQ_FIRST(&worker.waiting[1]);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A lambda that faults, divides by zero or does not come back costs its client an error, not the process: its run
- * is left by a jump. What the NIC's verifier rules out beforehand is caught here when it happens.
+ * A lambda that faults, divides by zero or does not return costs its client an error, not the process: a jump leaves
+ * its run. What the NIC's verifier rules out beforehand is caught here when it happens.
  *
- * A thread, the watchdog, ends runs that take longer than the spec's limits.time. What counts is the time on a CPU: a run that
+ * A thread, the watchdog, ends runs that take longer than the spec's limits.time. Only time on a CPU counts: a run that
  * had to wait for one did nothing wrong. While no lambda runs the watchdog rests, and the next run wakes it.
  */
 #include <errno.h>
@@ -18,16 +18,16 @@
 
 enum {
 	WATCH_US = 5000,
-	WATCH_QUIET = 20, /* rounds without a run, after which it rests */
+	WATCH_QUIET = 20, /* rounds without a run before the watchdog rests */
 	SIGNAL_STACK = 64 << 10,
-	STACK_END = 1 << 20, /* so far below the stack, an access is one of a frame that did not fit */
+	STACK_END = 1 << 20, /* an access at most so far below the stack is by a frame that did not fit */
 };
 
 #define SECOND_NS 1000000000ULL
 
 /*
- * For page faults, and for soft interrupts, whose time counts as the thread's that they interrupt, unless the kernel has
- * CONFIG_IRQ_TIME_ACCOUNTING, which Debian's has not. They take 10 ms at a time: two ticks of 4 ms for packets
+ * For page faults and soft interrupts. The kernel counts the time of a soft interrupt as the interrupted thread's, unless it has
+ * CONFIG_IRQ_TIME_ACCOUNTING, which Debian's lacks. They take 10 ms at a time: two ticks of 4 ms for packets
  * (net.core.netdev_budget_usecs), and 2 ms in all before they leave the rest to a thread (MAX_SOFTIRQ_TIME of kernel/softirq.c).
  */
 #define SLACK_NS 20000000ULL
@@ -45,7 +45,7 @@ static bool running(void)
 	return self && atomic_load_explicit(&self->run, memory_order_relaxed) & 1;
 }
 
-/* The calling thread's, also where the lambda wrote over all that is the thread's own. */
+/* The calling thread's guard, found even if the lambda overwrote the thread's own variables. */
 static struct guard *running_guard(void)
 {
 	pid_t tid = syscall(SYS_gettid);
@@ -64,12 +64,12 @@ static void on_fault(int sig, siginfo_t *info, void *context)
 	struct guard *g = running_guard();
 
 	(void)context;
-	/* Where self was overwritten, so was what the C library keeps beside it, and jumps by. */
+	/* If self was overwritten, so was what the C library keeps beside it and needs for the jump. */
 	if (sig != SIGABRT && g && g == self && running()) {
 		g->deep = g->stack - (uintptr_t)info->si_addr <= STACK_END;
 		siglongjmp(g->escape, sig);
 	}
-	/* Ours, or a run overwrote the stack: let it kill the process, which the supervisor starts again. */
+	/* The fault is ours, or a run overwrote the stack: let it kill the process, which the supervisor starts again. */
 	if (g && g->asks)
 		reply_last(g->asks);
 	signal(sig, SIG_DFL);
@@ -90,7 +90,7 @@ static uint64_t clock_ns(clockid_t clock)
 	return ts.tv_sec * SECOND_NS + ts.tv_nsec;
 }
 
-/* Ends a run that takes too long; whether there was any since the last look. A run that waits has a second more. */
+/* Ends a run that takes too long. True if anything ran since the last look. A run that waits for a CPU gets a second more. */
 static bool watch_one(struct guard *g)
 {
 	uint64_t run = atomic_load(&g->run);
@@ -127,8 +127,8 @@ static bool watch_all(void)
 }
 
 /*
- * Waits for a run. A thread that begins one writes that down and looks whether we rest, without a barrier, which would cost each run
- * some nanoseconds: the kernel has all threads pass one here (membarrier(2)), so either it sees us rest or we see its run.
+ * Waits for a run. A thread that begins a run notes that and checks whether we rest, without a barrier, which would cost each run
+ * some nanoseconds. Instead membarrier(2) makes all threads pass a barrier here: either the thread sees us rest, or we see its run.
  */
 static void rest(void)
 {
@@ -164,7 +164,7 @@ int guard_init(void)
 	struct sigaction sa = { .sa_flags = SA_ONSTACK | SA_NODEFER | SA_SIGINFO };
 	pthread_t thread;
 
-	/* No handler is interrupted by SIGURG: while one jumps, more of them would pile up on its stack. resume() lets them in again. */
+	/* SIGURG is blocked in handlers: more of them would pile up on the stack of one that jumps. resume() unblocks it. */
 	sigaddset(&sa.sa_mask, SIGURG);
 	sa.sa_sigaction = on_fault;
 	for (unsigned int i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
@@ -181,7 +181,7 @@ int guard_init(void)
 	return -pthread_create(&thread, NULL, watch, NULL);
 }
 
-/* A lambda may have used up its stack: the handlers need one of their own. A run may take limit_ns. */
+/* A lambda may have used up its stack: the handlers need a stack of their own. A run may take limit_ns. */
 int guard_thread(struct guard *g, uint64_t limit_ns)
 {
 	stack_t stack = { .ss_size = SIGNAL_STACK };
@@ -243,13 +243,13 @@ static void resume(struct guard *g)
 {
 	sigset_t set;
 
-	atomic_fetch_add(&g->run, 1); /* it is odd, and what the caller knew of it is not to be trusted */
+	atomic_fetch_add(&g->run, 1); /* it is odd; the caller's copy of it cannot be trusted after a jump */
 	sigemptyset(&set);
 	sigaddset(&set, SIGURG);
 	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
-/* Runs the lambda; what became of it, LN_VERDICT_OF() the fault and the signal where it had to be stopped. */
+/* Runs the lambda. Returns its verdict, or LN_VERDICT_OF() the fault, whose signal it notes, if it had to be stopped. */
 int guard_run(struct guard *g, lambda_entry *entry, struct lambda_headers *headers)
 {
 	uint64_t run = atomic_load_explicit(&g->run, memory_order_relaxed);

@@ -41,7 +41,7 @@ enum {
 	CALL_FRAME = 8, /* memcached's header of every datagram */
 	HEAD_ROOM = 128, /* LN_PREFIX and the header of a reply that starts there */
 	BUFFER = HEAD_ROOM + LN_RPC_MAX_PAYLOAD,
-	DATAGRAM = HEAD_ROOM + 65536, /* the kernel may hand over a row of a sender's packets as one (UDP_GRO) */
+	DATAGRAM = HEAD_ROOM + 65536, /* the kernel may join a sender's packets into one datagram (UDP_GRO) */
 };
 
 union address {
@@ -63,10 +63,10 @@ struct flow {
 struct packet {
 	struct flow flow;
 	uint8_t *base; /* the payload, right behind its header */
-	uint8_t *spare; /* BUFFER bytes, for what does not fit in the datagram's own */
+	uint8_t *spare; /* BUFFER bytes, for what does not fit in the datagram's buffer */
 	uint32_t size; /* bytes from base on that the lambda could write */
-	struct ln_part part; /* what it says of its message */
-	uint32_t offset; /* where the payload stands in that */
+	struct ln_part part; /* what it says about its message */
+	uint32_t offset; /* of the payload in the message */
 	uint8_t *out; /* what to send */
 	uint32_t out_len; /* 0: nothing */
 	int out_fd;
@@ -75,7 +75,7 @@ struct packet {
 
 typedef int lambda_entry(struct lambda_headers *headers);
 
-/* A section of a shared object. */
+/* A section of a shared library. */
 struct objects {
 	void *at;
 	size_t size;
@@ -89,13 +89,13 @@ struct state {
 
 struct revision {
 	uint32_t number;
-	int file; /* keeps the path /proc/self/fd/N, by which the loader knows the object, from being reused */
+	int file; /* stays open, so that /proc/self/fd/N, by which the loader knows the library, is not reused */
 	void *object;
 	lambda_entry *entry;
-	int (*refused)(void); /* whether the run was refused memory; NULL: it has no heap */
-	void *(*heap)(size_t *size); /* that of the calling thread; NULL: it has none */
+	int (*refused)(void); /* whether the run was refused memory; NULL: the lambda has no heap */
+	void *(*heap)(size_t *size); /* the calling thread's heap; NULL: the lambda has none */
 	void *heaps[MAX_THREADS]; /* by worker, once it has run */
-	lambda_entry *migrate; /* fills its state from what stands in old; NULL if it has none */
+	lambda_entry *migrate; /* fills its state from the contents of old; NULL if the lambda has no migration */
 	struct objects old;
 	struct state state;
 	atomic_int fault; /* the signal that last ended a run of it, or 0 */
@@ -129,11 +129,11 @@ struct message {
 	uint32_t reply_len;
 	uint32_t status;
 	uint32_t users; /* workers that hold it: it stays */
-	bool doomed; /* to be forgotten by the last of them */
+	bool doomed; /* the last of them forgets it */
 	bool once; /* its lambda is to run at most once */
-	bool released; /* of those, one whose client has the reply: the first to make room */
-	uint8_t error; /* of those, the error that stands for a reply; 0: there is one; LN_UNANSWERED: nothing does */
-	uint8_t fault; /* which, of the error that says so */
+	bool released; /* if once: the client has the reply, so this message makes room first */
+	uint8_t error; /* if once: the error that stands for a reply; 0: there is a reply; LN_UNANSWERED: neither */
+	uint8_t fault; /* which fault, if the error is LN_CODE_LAMBDA_FAULT */
 	enum ln_message_state state;
 	uint64_t *arrived; /* bitmap of packets */
 	uint8_t *buffer; /* mode assemble */
@@ -151,7 +151,7 @@ struct sent {
 struct call {
 	uint64_t due_ns; /* of the try that is under way */
 	struct revision *revision; /* that began it */
-	uint64_t deadline_ns; /* the client's; UINT64_MAX if it said none */
+	uint64_t deadline_ns; /* the client's; UINT64_MAX: none */
 	bool waiting; /* in flight */
 	uint8_t retries; /* left */
 	uint32_t server;
@@ -185,16 +185,16 @@ struct server {
 struct guard {
 	pthread_t thread;
 	pid_t tid;
-	const struct flow *volatile asks; /* whom the last run is for, until its answer is sent; or NULL */
+	const struct flow *volatile asks; /* who asked for the last run, until its answer is sent; or NULL */
 	atomic_uint_fast64_t run; /* odd while the lambda runs */
 	atomic_uint_fast64_t overdue; /* the run that the watchdog wants to end */
 	sigjmp_buf escape;
 	int fault; /* the signal that ended the last run, or 0 */
-	bool deep; /* and whether it came of a full stack */
+	bool deep; /* whether a full stack caused it */
 	uintptr_t stack; /* its lowest byte */
 	clockid_t cpu_clock;
 	uint64_t limit_ns;
-	uint64_t seen; /* the watchdog's: the last run that it saw, and when */
+	uint64_t seen; /* the last run that the watchdog saw, and when */
 	uint64_t seen_ns;
 	uint64_t seen_cpu_ns;
 };
@@ -204,20 +204,20 @@ struct worker {
 	pthread_t thread;
 	int fds[MAX_LISTEN];
 	int server_fds[MAX_SERVERS]; /* of those whose protocol has a request ID; -1: no route so far */
-	int raw_fd; /* watches the sockets of the calls that have their own (epoll); -1: no service is called so */
+	int raw_fd; /* epoll, for the sockets of protocol raw's calls; -1: no service has that protocol */
 	uint64_t now; /* coarse clock, read once per batch */
-	uint64_t wall; /* CLOCK_REALTIME, likewise: datagrams have their arrival by it */
-	uint64_t waited_ns; /* of the datagram at hand, in the socket */
+	uint64_t wall; /* CLOCK_REALTIME, likewise: by this clock the kernel stamps datagrams */
+	uint64_t waited_ns; /* how long the datagram at hand waited in the socket */
 	uint32_t tick; /* for sampling */
 	struct ln_request req;
 
 	struct call *calls;
 	struct call_list idle; /* the longest unused first */
 	struct call_list waiting[MAX_SERVICES]; /* the first due first */
-	struct call_list late; /* expired: their IDs rest until no reply can come any more */
+	struct call_list late; /* expired: their IDs rest until no late reply can come */
 
 	struct guard guard;
-	struct flow endless; /* the last request whose run took too long */
+	struct flow endless; /* of the last request whose run took too long */
 
 	struct mmsghdr in[BATCH];
 	struct iovec in_iov[BATCH];
@@ -240,9 +240,9 @@ struct host {
 	uint32_t message_max;
 	uint32_t in_flight; /* a power of two */
 	uint32_t message_timeout_ms;
-	bool once; /* each request is executed at most once, asked for or not */
+	bool once; /* each request is executed at most once, whether or not the client asks */
 	uint64_t run_limit_ns;
-	uint64_t memory; /* of one revision's objects; 0: unlimited */
+	uint64_t memory; /* of one revision's global variables; 0: unlimited */
 	struct service services[MAX_SERVICES];
 	unsigned int service_count;
 	struct server servers[MAX_SERVERS];
@@ -251,14 +251,14 @@ struct host {
 	unsigned int listen_count;
 	unsigned int threads;
 	bool spin;
-	int first_cpu; /* -1: wherever */
+	int first_cpu; /* -1: threads are not pinned */
 	struct worker *workers;
 	struct guard guard; /* of the thread that serves the control socket */
 	pthread_rwlock_t world; /* held for reading by a worker that works on a batch */
 	struct revision *current;
 	sem_t loaded; /* posted for each worker once there is a revision to run */
 	atomic_bool draining;
-	atomic_bool succeeded; /* by a process that gets what we do not begin any more */
+	atomic_bool succeeded; /* another process gets the requests that we no longer begin */
 };
 
 extern struct host host;
@@ -306,13 +306,13 @@ int run_packet(struct worker *w, struct packet *p, struct revision *rev);
 
 /* message.c */
 enum arrival {
-	ARRIVAL_NEW, /* this worker, and no other, has to take the packet in */
+	ARRIVAL_NEW, /* only this worker is to take the packet in */
 	ARRIVAL_AGAIN, /* seen before, the message is not whole yet */
 	ARRIVAL_RUNNING, /* another worker runs the lambda on the whole message, or the client has its reply */
 	ARRIVAL_DONE, /* answered, and remembered */
 	ARRIVAL_BUSY,
 	ARRIVAL_MALFORMED, /* contradicts the message's other packets */
-	ARRIVAL_TOO_LARGE, /* it was to be begun, and is more than the lambda takes */
+	ARRIVAL_TOO_LARGE, /* it would begin a message that is longer than the lambda takes */
 };
 
 int message_init(void);

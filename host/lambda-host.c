@@ -154,7 +154,7 @@ static enum ln_mode mode(const char *text)
 
 struct settings {
 	const char *control;
-	const char *check; /* an object to try */
+	const char *check; /* a shared library to try */
 	unsigned int user;
 };
 
@@ -280,7 +280,7 @@ static void check(int result, const char *what)
 	}
 }
 
-/* A writer that waits goes first: a deployment must not starve behind the workers' batches. */
+/* A waiting writer goes first: a deployment must not starve behind the workers' batches. */
 static void make_world(void)
 {
 	pthread_rwlockattr_t attr;
@@ -305,8 +305,8 @@ static void enter_directory(const char *control)
 }
 
 /*
- * Loads an object as a process that serves would, which must not be lost to one that the dynamic linker does not survive. The
- * object is opened as root.
+ * Loads a shared library in the way a serving process would. A library that crashes the dynamic linker then costs only this process.
+ * Opens the library as root.
  */
 static int try_object(const struct settings *settings)
 {
@@ -327,7 +327,7 @@ int main(int argc, char **argv)
 	struct settings settings = { .user = NOBODY };
 	int control;
 
-	/* What the caller of `up` happened to have open: the filter lets a lambda read. */
+	/* Closes what the caller of `up` had open: the filter lets a lambda read. */
 	if (close_range(STDERR_FILENO + 1, ~0U, 0))
 		err(1, "close inherited descriptors");
 	read_options(argc, argv, &settings);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The part of pacer that has a match stage's packets go on (bpf/stage/late.h): those that wait for the host, every BUSY_NS and when the
- * daemon wrote for the host, and at once those whose clones went first.
+ * How pacer has a match stage's packets go on (bpf/stage/late.h): packets that wait for the host every BUSY_NS and after the daemon
+ * wrote for the host, and packets whose clones went first at once.
  */
 #include <stddef.h>
 #include <string.h>
@@ -11,10 +11,10 @@
 #include "pacer.h"
 
 #define HEAD offsetof(struct ln_late, bytes)
-#define FRAME_SIZE 4096 /* more than a stage can make of LN_LATE_BYTES in the headroom that there is */
+#define FRAME_SIZE 4096 /* more than LN_LATE_BYTES and the headroom that a stage can use */
 #define COPIES_AT_ONCE 256 /* between looks at the clock */
 
-/* Runs a program on a packet as if it had come in by the interface. */
+/* Runs a program on a packet as if the interface had received it. */
 static int run(struct pacer *p, int program, const void *packet, uint32_t size, union bpf_attr *attr)
 {
 	struct xdp_md context = { .data_end = size, .ingress_ifindex = p->ifindex };
@@ -42,7 +42,7 @@ static void hand_over(struct pacer *p, const void *frame, uint32_t size)
 static void go_on(struct pacer *p, const struct ln_late *late)
 {
 	struct {
-		uint32_t ifindex; /* by which it leaves */
+		uint32_t ifindex; /* of the interface that it leaves by */
 		uint8_t frame[FRAME_SIZE];
 	} out;
 	union bpf_attr attr = {};
@@ -61,7 +61,7 @@ static void go_on(struct pacer *p, const struct ln_late *late)
 		hand_over(p, out.frame, size);
 }
 
-/* Has each packet go on that waits now; those whose lambda waits on wait again. Returns how many there were. */
+/* Has each waiting packet go on; it waits again if its lambda says so. Returns how many there were. */
 static uint32_t look_after_waiting(struct pacer *p)
 {
 	uint64_t keys[LN_WAITING_MAX], *last = NULL;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Messages of several packets: reordering and duplicate suppression, as the NIC program's bpf/messages/message.h. The
- * number of records is fixed; a message in progress is never evicted, an answered one makes room for a new one,
- * the oldest first.
+ * Messages of several packets: reordering and duplicate suppression, as in the NIC program's bpf/messages/message.h. The
+ * number of records is fixed. A message in progress is never evicted; answered ones make room, the oldest first.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -50,7 +49,7 @@ int message_init(void)
 		return -errno;
 	messages.records = calloc(host.in_flight, sizeof(*messages.records));
 	messages.chains = calloc(host.in_flight, sizeof(*messages.chains));
-	/* Pages are used from the first packet that needs them, a whole buffer's from its first run. */
+	/* The first packet that needs a page allocates it; a whole buffer's pages come at its first run. */
 	bitmaps = reserve(host.in_flight * words * sizeof(*bitmaps));
 	if (stride)
 		buffers = reserve(host.in_flight * stride);
@@ -91,7 +90,7 @@ static struct message **chain_of(const uint8_t *addr, uint16_t port, uint64_t re
 	uint64_t a[2], h = messages.secret[0] ^ request;
 
 	memcpy(a, addr, sizeof(a));
-	/* The 64-bit finalizer of MurmurHash3, keyed: who does not know the secret cannot aim at one chain. */
+	/* The 64-bit finalizer of MurmurHash3, keyed: without the secret, nobody can aim at one chain. */
 	h = (h ^ (h >> 33) ^ a[0]) * 0xff51afd7ed558ccdULL;
 	h = (h ^ (h >> 33) ^ a[1] ^ messages.secret[1]) * 0xc4ceb9fe1a85ec53ULL;
 	h = (h ^ (h >> 33) ^ port) * 0xff51afd7ed558ccdULL;
@@ -138,7 +137,7 @@ static struct message *claim(uint64_t now)
 
 	if (m)
 		return m;
-	/* What is only kept to recognise a late packet goes first. */
+	/* A message that is only kept to recognise late packets goes first. */
 	TAILQ_FOREACH(m, &messages.done, order)
 	{
 		if (!m->users && m->released)
@@ -203,7 +202,7 @@ static void touch(struct message *m, const struct packet *p, uint64_t now)
 
 /*
  * Looks the packet's message up, or begins it. Of several workers that come with the same packet, one gets
- * ARRIVAL_NEW. What *found says is held until message_release().
+ * ARRIVAL_NEW. *found is held until message_release().
  */
 enum arrival message_arrive(const struct packet *p, uint64_t now, struct message **found)
 {
@@ -218,7 +217,7 @@ enum arrival message_arrive(const struct packet *p, uint64_t now, struct message
 		drop(m);
 		m = NULL;
 	}
-	/* Too large to begin; a packet that claims it of a message in progress contradicts that one instead. */
+	/* Too large to begin. In a message in progress, a packet that claims this size contradicts the others instead. */
 	if (!m && p->part.message_len > host.message_max) {
 		arrival = ARRIVAL_TOO_LARGE;
 		goto out;
@@ -267,7 +266,7 @@ struct message *message_find(const struct packet *p, uint64_t now)
 	return m;
 }
 
-/* Forgets the message that a packet names, as soon as no worker is at it: its client will not ask again. */
+/* Forgets the message that a packet names once no worker holds it: its client will not ask again. */
 void message_finish(const struct packet *p)
 {
 	struct key key = key_of(&p->flow);
@@ -284,7 +283,7 @@ void message_finish(const struct packet *p)
 	pthread_mutex_unlock(&messages.lock);
 }
 
-/* Notes that the packet was taken in; true for the one that makes its message whole. */
+/* Notes that a packet was taken in; true for the one that completes its message. */
 bool message_take(struct message *m)
 {
 	bool whole;
@@ -316,7 +315,7 @@ uint64_t message_bitmap(const struct message *m, uint32_t index)
 	return word;
 }
 
-/* How many packets of the message its client may have sent by now, having heard of those in the bitmap. */
+/* How many packets of the message its client may have sent by now, once it knows this bitmap. */
 uint32_t message_grant(const struct message *m, uint32_t index, uint64_t bitmap, uint64_t now)
 {
 	uint32_t rank;
@@ -326,7 +325,7 @@ uint32_t message_grant(const struct message *m, uint32_t index, uint64_t bitmap,
 	pthread_mutex_lock(&messages.lock);
 	rank = ln_grant_rank(&messages.grants, 1 + message_index(m), m->count - m->received, now);
 	pthread_mutex_unlock(&messages.lock);
-	/* Beyond the last that arrived here, so that whatever the bitmap confirms, there is more to send. */
+	/* Beyond the last packet in the bitmap, so that the client has more to send whatever the bitmap confirms. */
 	return (index & ~63U) + 64 - __builtin_clzll(bitmap) + ln_grant_window(rank);
 }
 
@@ -349,7 +348,7 @@ void message_release(struct message *m)
 	pthread_mutex_unlock(&messages.lock);
 }
 
-/* Releases, and forgets as soon as no other worker is at it. */
+/* Releases the message, and forgets it once no other worker holds it. */
 void message_forget(struct message *m)
 {
 	pthread_mutex_lock(&messages.lock);
@@ -387,7 +386,7 @@ static unsigned int requests_of(const struct message_list *list, uint32_t *reque
 	return n;
 }
 
-/* The lower halves of the IDs of messages in progress, then of answered ones, at most so many, the newest first. */
+/* The lower halves of the IDs of at most most messages: those in progress, then answered ones, the newest first. */
 unsigned int message_requests(uint32_t *requests, unsigned int most)
 {
 	unsigned int n;

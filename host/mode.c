@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The message modes: what the packets of a request come to (docs/protocol.md, messages and packets). */
+/* The message modes: how the packets of a request are served (docs/protocol.md, messages and packets). */
 #include <string.h>
 #include <sys/param.h>
 
 #include "host.h"
 
-/* A request or pull that needs no record: the packet is all there is. */
+/* A request or pull that needs no record. */
 void mode_single(struct worker *w, struct packet *p, struct revision *rev)
 {
 	bool stream = host.mode == LN_MODE_STREAM;
@@ -20,7 +20,7 @@ void mode_single(struct worker *w, struct packet *p, struct revision *rev)
 	reply_conclude(w, p, rev, verdict);
 }
 
-/* Mode stream: every packet was taken in; the lambda answers the message in the one that made it whole. */
+/* Mode stream: every packet was taken in; the lambda answers the message in the packet that completed it. */
 static void stream_complete(struct worker *w, struct packet *p, struct message *m, bool repeat)
 {
 	int verdict;
@@ -42,8 +42,8 @@ static void stream_complete(struct worker *w, struct packet *p, struct message *
 }
 
 /*
- * Mode stream: the lambda sees each packet as it arrives; one that arrives again may be the resend of a lost
- * answer.
+ * Mode stream: the lambda sees each packet as it arrives. A packet that arrives again may mean that its answer
+ * was lost.
  */
 void mode_stream(struct worker *w, struct packet *p, struct message *m, enum arrival arrival)
 {
@@ -102,7 +102,7 @@ static void send_window(struct worker *w, struct packet *p, struct message *m, u
 	reply_send(w, p, m->revision, p->base, &a);
 }
 
-/* A message that ran at most once came to no reply. */
+/* A message that is run at most once failed: repeats the error. */
 static void repeat_error(struct worker *w, struct packet *p, const struct message *m)
 {
 	if (m->error != LN_UNANSWERED)
@@ -116,7 +116,7 @@ static void assemble_run(struct worker *w, struct packet *p, struct message *m)
 	struct lambda_match *match = &w->req.match;
 	int verdict;
 
-	/* The lambda may fill all of it, whatever came. */
+	/* The lambda may fill the whole buffer, however short the request. */
 	if (!m->populated)
 		populate(m->buffer, end - m->buffer);
 	m->populated = true;

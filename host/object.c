@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A revision's shared object: how it is loaded, and where in it the objects are that the next revision may take over. */
+/* A revision's shared library: how it is loaded, and where in it the state is that the next revision may take over. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,8 +14,7 @@
 #include "host.h"
 
 /*
- * The parts of an ELF file that we read. The loader has accepted the file; its section headers are still just
- * bytes.
+ * What we read of an ELF file. The loader has accepted the file, but not checked its section headers.
  */
 struct elf {
 	const uint8_t *data;
@@ -27,7 +26,7 @@ static const void *elf_at(const struct elf *elf, uint64_t off, uint64_t len)
 	return off > elf->size || len > elf->size - off ? NULL : elf->data + off;
 }
 
-/* Finds a section by its name, as the linker's own __start_ symbols exist only where code refers to them. */
+/* Finds a section by its name. The linker's __start_ symbols exist only where code refers to them. */
 static void find_section(const struct elf *elf, const char *name, uint64_t *addr, size_t *size)
 {
 	const ElfW(Ehdr) *eh = elf_at(elf, 0, sizeof(*eh));
@@ -53,7 +52,7 @@ static void find_section(const struct elf *elf, const char *name, uint64_t *addr
 	}
 }
 
-/* Bytes that the object's variables will take. */
+/* Bytes that the library's variables will take. */
 static uint64_t writable(const struct elf *elf)
 {
 	const ElfW(Ehdr) *eh = elf_at(elf, 0, sizeof(*eh));
@@ -71,8 +70,8 @@ static uint64_t writable(const struct elf *elf)
 }
 
 /*
- * Whether [addr, addr + size) of the object is memory that it may write, so that a lying header harms nobody but
- * its author.
+ * Whether the library may write [addr, addr + size) of its memory, so that a wrong header harms nobody but its
+ * author.
  */
 struct range {
 	const struct link_map *map;
@@ -127,7 +126,7 @@ static int populate_writable(struct dl_phdr_info *info, size_t size, void *arg)
 	return 1;
 }
 
-/* Gives the object's variables their memory. */
+/* Gives the library's variables their memory. */
 void object_populate(const struct revision *rev)
 {
 	struct link_map *map;

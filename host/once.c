@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Requests of one packet that are executed at most once, as the NIC program's bpf/once/once.h: the same table by the same rules. Every
+ * Requests of one packet that are executed at most once, as in the NIC program's bpf/once/once.h: the same table, the same rules. Every
  * answer leaves by reply.c, which has it stored here.
  */
 #include <errno.h>
@@ -24,7 +24,7 @@ static struct {
 
 int once_init(void)
 {
-	/* Pages are used from the first request that needs them. */
+	/* The first request that needs a page allocates it. */
 	table.buckets = mmap(NULL, LN_ONCE_BUCKETS * sizeof(*table.buckets), PROT_READ | PROT_WRITE,
 			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (table.buckets == MAP_FAILED)
@@ -104,7 +104,7 @@ void once_settle(const struct flow *flow, const uint8_t *at, const struct ln_ans
 	struct ln_once *r = &b->way[way];
 
 	pthread_mutex_lock(&table.lock);
-	/* It may have run for longer than it is remembered. */
+	/* The run may have taken longer than the request is remembered. */
 	if (ln_once_is(r, &key) && r->state == LN_ONCE_RUNNING) {
 		r->type = a->type;
 		r->code = a->code;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * pacer acts where no packet comes that a NIC program could act on, with or without a daemon.
+ * pacer acts where no packet comes on which the NIC program could act, with or without a daemon.
  *
  *	pacer PINS IFINDEX
  *
- * A service that stays silent sends none: pacer watches the records of the calls in flight, and when one is past its deadline it
- * has the program PINS/ln_expire turn a carrier into the request once more, or into the error packet, and sends that by the interface.
- * A match stage's packets that wait for the host, or whose clones went first, have none left: it has them go on (late.c).
+ * A silent service sends no packet. So pacer watches the records of the calls in flight. When a call is past its deadline, pacer has
+ * the program PINS/ln_expire turn a carrier into the repeated request or the error packet, and sends that by the interface.
+ * Nor does a packet come for a match stage's packets that wait for the host, or whose clones went first: pacer has them go on (late.c).
  *
- * It must be started in the interface's network namespace, with a log as standard error. It locks the log (fcntl(2)), so that
- * there is one pacer per NIC and anybody can ask which process it is, and closes standard output when it is at work. SIGUSR1 says
+ * pacer must be started in the interface's network namespace, with a log as standard error. It locks the log (fcntl(2)), so that
+ * there is one pacer per NIC and anybody can find its process, and closes standard output once it is at work. SIGUSR1 tells it
  * that the host wrote something that packets may wait for. It ends when PINS/ln_expire is no longer the program that it began with.
  */
 #include <fcntl.h>
@@ -28,8 +28,8 @@
 
 #define SECOND_NS 1000000000ULL
 
-#define CARRIER_SIZE 256 /* more than headers of an error packet take */
-#define PACKET_SIZE 2048 /* more than a request to a service and the index before it */
+#define CARRIER_SIZE 256 /* more than the headers of an error packet */
+#define PACKET_SIZE 2048 /* more than a request to a service, with the index before it */
 
 void die(const char *what)
 {
@@ -143,7 +143,7 @@ static void look_for_new(struct pacer *p, uint64_t next)
 		uint32_t index = entry & LN_CALL_NONE;
 
 		if (entry < LN_CALL_LOGGED(p->seen, 0))
-			return; /* its number is taken, its record not yet */
+			return; /* the call has its number, but no record yet */
 		if (index < RECORDS)
 			p->open[index / WORD_BITS] |= 1ULL << (index % WORD_BITS);
 	}
@@ -182,7 +182,7 @@ static void nothing(int signal)
 	(void)signal;
 }
 
-/* Keeps the signal back till sleep_until() sleeps. */
+/* Blocks the signal except while sleep_until() sleeps. */
 static void hold_signal(void)
 {
 	struct sigaction action = { .sa_handler = nothing };
@@ -194,7 +194,7 @@ static void hold_signal(void)
 		die("hold the signal back");
 }
 
-/* Sleeps till then, or the signal, or a packet whose clone went first. */
+/* Sleeps until that time, the signal, or a packet whose clone went first. */
 static void sleep_until(struct pacer *p, uint64_t ns)
 {
 	uint64_t now = now_ns(), left = ns > now ? ns - now : 0;
@@ -214,7 +214,7 @@ int main(int argc, char **argv)
 	static char pin[4096];
 	uint64_t check = 0, wake, look;
 
-	if (close_range(STDERR_FILENO + 1, ~0U, 0)) /* what the caller of `up` happened to have open */
+	if (close_range(STDERR_FILENO + 1, ~0U, 0)) /* what the caller of `up` had open */
 		die("close inherited descriptors");
 	if (argc != 3) {
 		fprintf(stderr, "usage: pacer PINS IFINDEX\n");
@@ -225,7 +225,7 @@ int main(int argc, char **argv)
 		die("lock the log: another pacer has it");
 	p.expire = open_pin(argv[1], "ln_expire", pin);
 	p.pin_inode = inode(pin);
-	memset(p.open, 0xff, sizeof(p.open)); /* what another pacer watched before us */
+	memset(p.open, 0xff, sizeof(p.open)); /* an earlier pacer may have watched any of them */
 	p.calls = map_pin(argv[1], "ln_calls", sizeof(*p.calls) * RECORDS);
 	p.log = map_pin(argv[1], "ln_call_log", sizeof(*p.log) * LN_MAX_CALLS);
 	p.next = map_pin(argv[1], "ln_next_call", sizeof(*p.next));

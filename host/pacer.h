@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the parts of pacer share. */
+/* What the files of pacer share. */
 #ifndef PACER_H
 #define PACER_H
 
@@ -14,8 +14,8 @@
 #include "layout.h"
 
 /*
- * How often to look for calls and packets that wait: while there are some, and while there are none. A time-out that is longer
- * than this is noticed when it is due, a shorter one at most so much later. What is idle takes 0.05 % of a CPU.
+ * How often to look for waiting calls and packets: while there are some, and while there are none. A time-out that is longer
+ * than this is noticed when it is due, a shorter one at most so much later. An idle pacer takes 0.05 % of a CPU.
  */
 #define BUSY_NS 10000000ULL
 #define IDLE_NS 50000000ULL
@@ -31,8 +31,8 @@ struct late {
 	int copies; /* the ring */
 	uint64_t *consumed; /* bytes of the ring, ever */
 	const uint64_t *produced;
-	const uint8_t *ring; /* twice, one behind the other */
-	uint64_t look; /* when to look after packets that wait */
+	const uint8_t *ring; /* mapped twice, one behind the other */
+	uint64_t look; /* when to look after waiting packets */
 };
 
 struct pacer {
@@ -52,12 +52,12 @@ struct pacer {
 
 __attribute__((noreturn)) void die(const char *what);
 
-/* Says what is wrong, once for as long as it stays the same. */
+/* Logs an error, once for as long as it stays the same. */
 void complain(struct pacer *p, const char *what);
 
 int sys_bpf(int cmd, union bpf_attr *attr);
 
-/* Opens what is pinned under that name; path is for the caller to keep. */
+/* Opens what is pinned under that name, and leaves its path in path. */
 int open_pin(const char *dir, const char *name, char path[4096]);
 
 uint64_t now_ns(void); /* CLOCK_MONOTONIC */
@@ -66,7 +66,7 @@ void send_frame(struct pacer *p, uint32_t ifindex, const void *frame, size_t siz
 
 void late_open(struct pacer *p, const char *dir);
 
-/* Has packets go on that can, and returns when to look again. */
+/* Has packets go on, and returns when to look again. */
 uint64_t late_pace(struct pacer *p);
 
 #endif

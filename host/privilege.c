@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a process that runs somebody's function can do without. */
+/* Takes privileges away that a process does not need to run somebody's function. */
 #include <err.h>
 #include <errno.h>
 #include <grp.h>
@@ -9,7 +9,7 @@
 
 #include "host.h"
 
-/* The process's own data, of which most is reserved for messages and calls. */
+/* Bytes of the process's own data, most of it reserved for messages and calls. */
 static uint64_t own_memory(void)
 {
 	uint64_t record = host.mode == LN_MODE_ASSEMBLE ? host.message_max + LAMBDA_WINDOW : 0;
@@ -35,8 +35,8 @@ static int limit_memory(void)
 }
 
 /*
- * The user is the workload's own, and has for a moment two processes: this one and the one that it is to replace, which
- * may have more workers. Each has a thread that reads commands, too, and the watchdog.
+ * Each workload has a user of its own, which for a moment has two processes: this one and the one that it replaces, which
+ * may have more workers. Each process also has a thread that reads commands, and the watchdog.
  */
 static int limit_tasks(void)
 {
@@ -46,7 +46,7 @@ static int limit_tasks(void)
 	return setrlimit(RLIMIT_NPROC, &limit) ? -errno : 0;
 }
 
-/* Calls of protocol raw have a socket each. Where there may be fewer, some calls are refused as busy. */
+/* Each call of protocol raw needs a socket. If the limit is lower, some calls are refused as busy. */
 static void allow_sockets(void)
 {
 	struct rlimit limit;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What goes back to the client: header, errors, acknowledgements, and what the lambda made of the packet. */
+/* What goes back to the client: header, errors, acknowledgements, and the lambda's reply. */
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "host.h"
 
-/* Makes the packet at hand one that we send: the header goes right before the answer's bytes. */
+/* Turns the packet at hand into an answer: the header goes right before the answer's bytes. */
 static void answer(struct packet *p, uint8_t *at, const struct ln_answer *a)
 {
 	const struct ln_rpc *req = &p->flow.rpc;
@@ -45,7 +45,7 @@ void reply_error(struct packet *p, uint8_t code, uint32_t needed)
 	answer(p, p->base, &a);
 }
 
-/* The process dies of a request, and says so to who sent it. Called by a signal's handler, where memory may be anything. */
+/* The process dies of a request, and tells the client that. Called by a signal handler, when memory may be corrupt. */
 void reply_last(const struct flow *flow)
 {
 	struct ln_rpc rpc = flow->rpc;
@@ -74,7 +74,7 @@ struct ln_stats *reply_stats(struct worker *w, struct revision *rev)
 	return &rev->stats[w->id];
 }
 
-/* As in the NIC program, needed says of a lambda's fault which it was; 0: its own. */
+/* As in the NIC program, needed says which fault it was, for a lambda's fault; 0: the lambda's own. */
 void reply_refuse(struct worker *w, struct packet *p, struct revision *rev, uint8_t code, uint32_t needed)
 {
 	struct ln_stats *stats = reply_stats(w, rev);
@@ -94,13 +94,13 @@ void reply_send(struct worker *w, struct packet *p, struct revision *rev, uint8_
 {
 	struct ln_stats *stats = reply_stats(w, rev);
 
-	/* As for requests, the first packet counts. */
+	/* As with requests, only the first packet is counted. */
 	stats->replies += !a->index && p->flow.rpc.type == LN_TYPE_REQUEST && !w->req.match.repeat;
 	stats->bytes_out += a->length;
 	answer(p, at, a);
 }
 
-/* Acknowledges the packet at hand, if its sender wants that, with a bitmap of those around it. */
+/* Acknowledges the packet at hand, if its sender wants that, with a bitmap of the packets around it. */
 void reply_acknowledge(const struct worker *w, struct packet *p, struct message *m)
 {
 	uint32_t index = be32toh(p->flow.rpc.index);
@@ -125,8 +125,8 @@ void reply_acknowledge(const struct worker *w, struct packet *p, struct message 
 }
 
 /*
- * Where the len bytes at off are, with room for a header before them; NULL if they are not for the lambda to give.
- * The header of what starts before the payload would run into the packet before it: this moves.
+ * Where the len bytes at off are, with room for a header before them; NULL if they are not the lambda's. Bytes that
+ * start before the payload are moved: their header would overwrite the packet before.
  */
 static uint8_t *claim(struct packet *p, int32_t off, uint32_t len)
 {
@@ -139,8 +139,8 @@ static uint8_t *claim(struct packet *p, int32_t off, uint32_t len)
 }
 
 /*
- * Says which packet of how many a reply is that is sent from window on in packets of step bytes; false where no packet can carry any of
- * it. Part: it answers the packet at hand, and not the message that this is of.
+ * Sets the packet number and count of a reply that is sent from window on in packets of step bytes; false where no packet can carry
+ * any of it. part: the reply answers the packet at hand, not its message.
  */
 bool reply_number(const struct packet *p, uint32_t window, uint32_t step, bool part, struct ln_answer *a)
 {
@@ -191,7 +191,7 @@ static void forward(struct worker *w, struct packet *p, struct revision *rev)
 	reply_send(w, p, rev, at, &a);
 }
 
-/* What the lambda's verdict on a datagram means, where there is no message to keep track of. */
+/* Carries out the lambda's verdict on a datagram that has no message record. */
 void reply_conclude(struct worker *w, struct packet *p, struct revision *rev, int verdict)
 {
 	int code;

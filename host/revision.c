@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Revisions of the lambda: shared objects, loaded beside each other. A new one takes over between two batches,
- * with the state as it then is; the old ones finish what they began and still answer pulls, then they are
+ * Revisions of the lambda: shared libraries, loaded beside each other. A new one takes over between two batches,
+ * with the state as it then is. The old ones finish what they began and still answer pulls, then they are
  * unloaded.
  */
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* λ-RPC's server side (docs/protocol.md): what becomes of one datagram. */
+/* λ-RPC's server side (docs/protocol.md): how one datagram is served. */
 #include <string.h>
 #include <sys/param.h>
 #include <time.h>
@@ -17,7 +17,7 @@ static void receive_part(struct worker *w, struct packet *p, struct message *m, 
 		mode_assemble(w, p, m, arrival);
 }
 
-/* Sent again, while its run went on that took too long: the next would, too, and who asks after it would wait for all of them. */
+/* Whether the packet repeats a request whose run took too long. Its next run would, too, and delay all other requests. */
 static bool is_endless(const struct worker *w, const struct packet *p)
 {
 	const struct flow *flow = &w->endless;
@@ -26,13 +26,13 @@ static bool is_endless(const struct worker *w, const struct packet *p)
 	       !memcmp(&p->flow.peer, &flow->peer, address_len(&p->flow.peer));
 }
 
-/* Its client has given up while it lay in the socket. */
+/* Whether the client has given up while the packet lay in the socket. */
 static bool is_late(const struct worker *w, const struct packet *p)
 {
 	return p->flow.rpc.deadline_us && w->waited_ns > be32toh(p->flow.rpc.deadline_us) * 1000ULL;
 }
 
-/* Refuses a packet of a message that is not begun. As for requests, the first packet counts: others are refused like it. */
+/* Refuses a packet of a message that is not begun. As with requests, only the first packet is counted; all are refused. */
 static void refuse_message(struct worker *w, struct packet *p, struct revision *rev, uint8_t code)
 {
 	if (p->flow.rpc.index)
@@ -41,7 +41,7 @@ static void refuse_message(struct worker *w, struct packet *p, struct revision *
 		reply_refuse(w, p, rev, code, 0);
 }
 
-/* Whether a request that runs at most once is to run; else it has its answer, or will have. */
+/* Whether a request that runs at most once is to run; else it is answered, or will be. */
 static bool begins_once(struct worker *w, struct packet *p)
 {
 	struct ln_answer a;
@@ -90,7 +90,7 @@ static void receive_request(struct worker *w, struct packet *p)
 		mode_single(w, p, rev);
 		return;
 	}
-	/* A lambda that sees each packet as it comes runs on it again where its answer was lost. */
+	/* In mode stream, a lambda runs on a packet again if its answer was lost. */
 	if (host.mode == LN_MODE_STREAM && wants_once(&p->flow)) {
 		refuse_message(w, p, rev, LN_CODE_TOO_LARGE);
 		return;
@@ -108,7 +108,7 @@ static void receive_request(struct worker *w, struct packet *p)
 		receive_part(w, p, m, arrival);
 }
 
-/* A further packet of a long reply is wanted, from the revision that began it. */
+/* A pull of a reply's further packet, which the revision that began the reply sends. */
 static void receive_pull(struct worker *w, struct packet *p)
 {
 	struct revision *rev;
@@ -118,7 +118,7 @@ static void receive_pull(struct worker *w, struct packet *p)
 		return;
 	}
 	rev = revision_find(be32toh(p->flow.rpc.revision));
-	if (rev && !wants_once(&p->flow)) /* whose reply has one packet; a pull would run the lambda again */
+	if (rev && !wants_once(&p->flow)) /* a reply of once has one packet; a pull would run the lambda again */
 		mode_single(w, p, rev);
 	else
 		reply_refuse(w, p, host.current, LN_CODE_STALE, 0);
@@ -132,7 +132,7 @@ static void receive_done(const struct worker *w, const struct packet *p)
 		message_finish(p);
 }
 
-/* An acknowledgement names a message and carries none of it. */
+/* An acknowledgement names a message, and carries no bytes of it. */
 static bool makes_sense(struct packet *p)
 {
 	const struct ln_rpc *rpc = &p->flow.rpc;
@@ -142,7 +142,7 @@ static bool makes_sense(struct packet *p)
 	switch (rpc->type) {
 	case LN_TYPE_REQUEST:
 		return !ln_place_check(&p->part, &p->offset);
-	case LN_TYPE_PULL: /* message length is the size of the reply's packets here */
+	case LN_TYPE_PULL: /* here message_len is the size of the reply's packets */
 		return ln_place_pull(p->part.index, p->part.count, p->part.message_len, p->flow.room);
 	}
 	return true;
@@ -169,7 +169,7 @@ static void dispatch(struct worker *w, struct packet *p)
 		return;
 	}
 	if (rpc->flags & LN_FLAG_REGION && rpc->type != LN_TYPE_ACK) {
-		reply_refuse(w, p, host.current, LN_CODE_STALE, 0); /* regions are the NIC's */
+		reply_refuse(w, p, host.current, LN_CODE_STALE, 0); /* only the NIC has regions */
 		return;
 	}
 	switch (rpc->type) {
@@ -203,7 +203,7 @@ void rpc_receive(struct worker *w, struct packet *p, uint32_t len)
 	dispatch(w, p);
 }
 
-/* There will be no answer to the call. */
+/* Ends a request whose call will not be answered. */
 void rpc_abandon(struct worker *w, struct packet *p, const struct call *call, uint8_t code)
 {
 	p->flow = call->flow;
@@ -212,7 +212,7 @@ void rpc_abandon(struct worker *w, struct packet *p, const struct call *call, ui
 	reply_refuse(w, p, call->revision, code, 0);
 }
 
-/* An external service answered a call with len bytes at p->base: the lambda runs again, on them. */
+/* An external service answered a call with len bytes at p->base: runs the lambda again, on them. */
 static void resume(struct worker *w, struct packet *p, const struct call *call, uint32_t len)
 {
 	struct lambda_match *match = &w->req.match;
@@ -234,7 +234,7 @@ static void resume(struct worker *w, struct packet *p, const struct call *call, 
 	reply_conclude(w, p, call->revision, run_packet(w, p, call->revision));
 }
 
-/* Takes a memcached's datagram of len bytes, whose frame header stands right before p->base. */
+/* Takes a datagram of len bytes from memcached, whose frame header is right before p->base. */
 void rpc_answer(struct worker *w, struct packet *p, unsigned int server, uint32_t len)
 {
 	const struct call *call;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* One run of the lambda: what it is told, and the memory it works on. */
+/* One run of the lambda: the description of its request, and the memory it works on. */
 #include <signal.h>
 #include <string.h>
 #include <time.h>
@@ -7,8 +7,8 @@
 #include "host.h"
 
 /*
- * Tells the lambda about its request, to which it has said nothing yet. Without a record of its message, it is told one that no lambda has. A pull
- * asks for the window that its index and packet size name.
+ * Describes a request to the lambda, with an empty reply and, as long as the message has no record, a record that does not exist.
+ * A pull asks for the window that its index and packet size name.
  */
 void run_describe(struct worker *w, const struct packet *p, const struct revision *rev, uint32_t event)
 {
@@ -65,7 +65,7 @@ static int run_measured(struct worker *w, struct revision *rev, struct lambda_he
 	return verdict;
 }
 
-/* Before the thread's first run of the revision: its heap and what that takes are no part of the run. */
+/* Makes the thread's heap before its first run of the revision, so that this time does not count as the run's. */
 static void give_heap(const struct worker *w, struct revision *rev)
 {
 	size_t size;
@@ -96,8 +96,7 @@ int run_whole(struct worker *w, const struct packet *p, struct revision *rev, st
 }
 
 /*
- * Runs the lambda on the datagram itself. Where it may call a service, it needs room for what it adds to the
- * payload.
+ * Runs the lambda on the datagram itself. If the lambda may call a service, it gets room to add to the payload.
  */
 int run_packet(struct worker *w, struct packet *p, struct revision *rev)
 {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A worker's loop: receive a batch of datagrams, work on each in its buffer, send a batch. One socket per worker
- * and address (SO_REUSEPORT), so that the kernel spreads clients over the workers and no two share a socket's
- * lock.
+ * A worker's loop: receive a batch of datagrams, work on each in its buffer, send a batch. Each worker has a socket
+ * per address (SO_REUSEPORT), so that the kernel spreads clients over the workers and no two share a socket's lock.
  */
 #include <err.h>
 #include <errno.h>
@@ -18,7 +17,7 @@
 
 #include "host.h"
 
-#define LONGEST_WAIT_NS 60000000000ULL /* in a socket; what seems longer is a clock that was set */
+#define LONGEST_WAIT_NS 60000000000ULL /* in a socket; if a wait seems longer, the clock was set */
 
 enum {
 	SOCKET_BUFFER = 4 << 20,
@@ -59,7 +58,7 @@ int server_open(struct worker *w)
 {
 	uint8_t(*spares)[BUFFER] = calloc(SENDS, sizeof(*spares));
 
-	/* Of a datagram's place, only the pages that it needs are ever touched. */
+	/* Datagrams only touch the pages that they need. */
 	w->datagrams = mmap(NULL, BATCH * sizeof(*w->datagrams), PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (!spares || w->datagrams == MAP_FAILED)
@@ -82,7 +81,7 @@ static bool joins(const struct packet *first, const struct packet *last, const s
 	       !memcmp(&p->flow.peer, &first->flow.peer, address_len(&first->flow.peer));
 }
 
-/* Makes one message of as many packets as go together; returns how many. */
+/* Joins as many packets as possible into one message; returns how many. */
 static unsigned int gather(struct packet *first, unsigned int most, struct msghdr *msg, struct iovec *iov,
 			   union control *control)
 {
@@ -109,8 +108,8 @@ static unsigned int gather(struct packet *first, unsigned int most, struct msghd
 }
 
 /*
- * Sends a message's packets one by one: a device may refuse to segment. What the kernel refuses now is lost, as on
- * any network.
+ * Sends a message's packets one by one: a device may refuse to segment. A packet that the kernel refuses is lost, as
+ * on any network.
  */
 static void send_singly(int fd, struct msghdr *msg)
 {
@@ -122,7 +121,7 @@ static void send_singly(int fd, struct msghdr *msg)
 	}
 }
 
-/* Sends what the batch came to. */
+/* Sends the batch's answers. */
 static void flush(struct worker *w)
 {
 	struct mmsghdr out[SENDS];
@@ -200,8 +199,8 @@ static uint64_t clock_wall(void)
 }
 
 /*
- * The size of the packets that the kernel joined to one datagram; all of it if it did not. Also how long the datagram waited: where
- * the clock was set meanwhile, not at all.
+ * The size of the packets that the kernel joined to one datagram, or the datagram's own. Also sets how long the datagram waited; 0 if
+ * the clock was set meanwhile.
  */
 static uint32_t segment_size(struct worker *w, struct mmsghdr *in)
 {
@@ -264,7 +263,7 @@ static void serve_answers(struct worker *w, unsigned int server, int n)
 	flush(w);
 }
 
-/* Answers the clients of calls that nobody answered in time. */
+/* Answers the clients of calls that were not answered in time. */
 static void expire(struct worker *w)
 {
 	uint64_t now = clock_coarse();
@@ -300,7 +299,7 @@ static void take_answers(struct worker *w, unsigned int server)
 		serve_answers(w, server, n);
 }
 
-/* Takes one answer each from the calls' own sockets that have some. */
+/* Takes one answer from each call's own socket that has some. */
 static void take_raw(struct worker *w)
 {
 	struct epoll_event ready[BATCH];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * What a revision takes over of the one before it (sdk/lambda.h): kept objects, and a migrated one, as it is or by the
- * lambda's function. Who asks for it has compared their types; here are only bytes.
+ * lambda's function. The caller has compared their types; here they are only bytes.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +29,7 @@ static int migrate(struct revision *rev, const struct state *old, char *why, siz
 	}
 	guard_run(&host.guard, rev->migrate, NULL);
 	if (host.guard.fault) {
-		snprintf(why, size, "its LAMBDA_MIGRATE() faulted, or did not come to its end");
+		snprintf(why, size, "its LAMBDA_MIGRATE() faulted, or did not end");
 		return -1;
 	}
 	return 0;
@@ -39,7 +39,7 @@ static int take_over(struct revision *rev, const struct state *old, const struct
 {
 	if ((h->keep && !copy(&rev->state.kept, &old->kept)) ||
 	    (h->migrate == MIGRATE_AS_IS && !copy(&rev->state.migrated, &old->migrated))) {
-		snprintf(why, size, "its objects have not the size of those that it is to take over");
+		snprintf(why, size, "its objects differ in size from those that it is to take over");
 		return -1;
 	}
 	return h->migrate == MIGRATE_BY_CALL ? migrate(rev, old, why, size) : 0;

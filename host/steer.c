@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Which process gets a packet, while one replaces another: both listen at the address, and the kernel would choose by a hash of
- * the client. A program of the sockets' group (socket(7), SO_ATTACH_REUSEPORT_CBPF) chooses instead, by the socket's number in the
- * group: ours come first, as we were there first. An invalid number leaves the choice to the hash.
+ * Which process gets a packet while one replaces another. Both listen at the address, and the kernel would choose by a hash of
+ * the client. Instead a program of the sockets' group (socket(7), SO_ATTACH_REUSEPORT_CBPF) chooses a socket by its number in the
+ * group. Our sockets have the first numbers, as we were there first. An invalid number leaves the choice to the hash.
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -22,7 +22,7 @@ static int attach(struct sock_filter *code, unsigned int len)
 	return 0;
 }
 
-/* Chooses one of count sockets, by CPU; the messages are the same for all of a process's workers. */
+/* Chooses one of count sockets, by CPU: all workers of a process share its messages. */
 static struct sock_filter *choose(struct sock_filter *at, unsigned int first, unsigned int count)
 {
 	*at++ = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, SKF_AD_OFF + SKF_AD_CPU);
@@ -32,7 +32,7 @@ static struct sock_filter *choose(struct sock_filter *at, unsigned int first, un
 	return at;
 }
 
-/* Every packet is ours, although others begin to listen. */
+/* Every packet comes to us, although others begin to listen. */
 int steer_here(void)
 {
 	struct sock_filter code[4], *end = choose(code, 0, host.threads);
@@ -41,8 +41,8 @@ int steer_here(void)
 }
 
 /*
- * The packets of messages in progress stay ours, all others go to the process of so many workers behind us. Half a request ID
- * tells messages apart well enough: another client's packet that comes here for it is lost, and is sent again.
+ * Packets of messages in progress stay ours; all others go to the process with so many workers that follows us. Half a request ID
+ * tells messages apart well enough: another client's packet that it sends here by mistake is lost, and is sent again.
  */
 int steer_on(unsigned int threads)
 {

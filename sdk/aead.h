@@ -108,7 +108,7 @@ static inline void aead_crypt(uint32_t state[16], uint8_t *data, uint32_t len)
 	}
 }
 
-/* A sum modulo 2^130 - 5 in five limbs of 26 bits, and what it is multiplied by (RFC 8439 section 2.5). */
+/* A sum modulo 2^130 - 5 in five limbs of 26 bits, and its multiplier (RFC 8439 section 2.5). */
 struct aead_poly {
 	uint32_t h[5], r[5], s[4];
 };
@@ -179,7 +179,7 @@ static inline void aead_poly_end(struct aead_poly *p, const uint32_t key[8], uin
 	c = p->h[0] >> 26;
 	p->h[0] &= 0x3ffffff;
 	p->h[1] += c;
-	c = 5; /* g = h + 5 - 2^130, which is h where that is negative */
+	c = 5; /* g = h + 5 - 2^130; if that is negative, h */
 	for (int i = 0; i < 5; i++) {
 		g[i] = p->h[i] + c;
 		c = g[i] >> 26;
@@ -199,7 +199,7 @@ static inline void aead_poly_end(struct aead_poly *p, const uint32_t key[8], uin
 	}
 }
 
-/* The tag of what was encrypted (RFC 8439 section 2.8). The state's count is 0. */
+/* The tag of encrypted data (RFC 8439 section 2.8). The state's count is 0. */
 static inline void aead_tag(const uint32_t state[16], const uint8_t *ad, uint32_t ad_len, const uint8_t *data,
 			    uint32_t len, uint32_t tag[4])
 {
@@ -215,8 +215,8 @@ static inline void aead_tag(const uint32_t state[16], const uint8_t *ad, uint32_
 }
 
 /*
- * Encrypts len bytes in place and writes AEAD_TAG bytes behind them. ad_len bytes at ad are authenticated with them. No nonce may
- * come twice under one key.
+ * Encrypts len bytes in place and writes AEAD_TAG bytes behind them. ad_len bytes at ad are authenticated with them. Never use a nonce
+ * twice with one key.
  */
 static inline void aead_seal(const uint8_t *key, const uint8_t *nonce, const uint8_t *ad, uint32_t ad_len,
 			     uint8_t *data, uint32_t len)
@@ -230,7 +230,7 @@ static inline void aead_seal(const uint8_t *key, const uint8_t *nonce, const uin
 	memcpy(data + len, tag, sizeof(tag));
 }
 
-/* Decrypts len bytes in place that AEAD_TAG bytes follow; 0, or -1, with the bytes as they were, where the tag is wrong. */
+/* Decrypts len bytes in place, which AEAD_TAG bytes follow. 0; or -1 if the tag is wrong, and leaves the bytes unchanged. */
 static inline int aead_open(const uint8_t *key, const uint8_t *nonce, const uint8_t *ad, uint32_t ad_len, uint8_t *data,
 			    uint32_t len)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Fixed point, where float and double are more than is needed: __fixed has 16 bits before and 16 behind the point (Q16.16), __fixed64
- * 32 and 32 (Q32.32). They are integers, so that + - < == and unary minus are theirs; an addition takes one instruction, where one of
- * floats takes a call. What does not fit wraps.
+ * Fixed point, cheaper than float and double: __fixed has 16 bits before and 16 behind the point (Q16.16), __fixed64
+ * 32 and 32 (Q32.32). Both are integers, whose + - < == and unary minus apply: an addition takes one instruction, while one of floats
+ * takes a call. Overflow wraps.
  */
 #ifndef LAMBDA_FIXED_H
 #define LAMBDA_FIXED_H
@@ -73,7 +73,7 @@ static inline __fixed fixed_div(__fixed x, __fixed y)
 	return (int64_t)((uint64_t)(int64_t)x << 16) / y;
 }
 
-/* Rounded towards zero: the whole part, then a bit at a time, as the rest may have all 64. y must not be 0. */
+/* Rounded towards zero: first the integer, then one bit at a time, as the remainder may have all 64. y must not be 0. */
 static inline __fixed64 fixed64_div(__fixed64 x, __fixed64 y)
 {
 	uint64_t a = x < 0 ? -(uint64_t)x : x, b = y < 0 ? -(uint64_t)y : y;
@@ -92,7 +92,7 @@ static inline __fixed64 fixed64_div(__fixed64 x, __fixed64 y)
 	return (x < 0) != (y < 0) ? -quotient : quotient;
 }
 
-/* Rounded down; 0 for what is negative. */
+/* Rounded down; 0 for a negative number. */
 static inline __fixed fixed_sqrt(__fixed x)
 {
 	uint64_t rest = x < 0 ? 0 : (uint64_t)x << 16, root = 0;

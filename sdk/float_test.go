@@ -16,7 +16,7 @@ import (
 
 func clang(t testing.TB, args ...string) {
 	t.Helper()
-	for _, pattern := range []string{"*.h", "testdata/*"} { // so that go test knows what a result depends on
+	for _, pattern := range []string{"*.h", "testdata/*"} { // so that go test knows the files on which a result depends
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -88,7 +88,7 @@ func operands(a, b, c uint64) []byte {
 	return packet
 }
 
-// How the functions round to integers and what they say of two numbers, as in lambda_float.h.
+// The functions' rounding modes and results of comparisons, as in lambda_float.h.
 var roundings = []func(float64) float64{math.RoundToEven, math.Floor, math.Ceil, math.Trunc, math.Round}
 
 func relation[F float32 | float64](x, y F) uint64 {
@@ -180,8 +180,8 @@ func isNaN(name string, result uint64) bool {
 	return math.IsNaN(float64(from32(result)))
 }
 
-// TestFloatBPF lets the verifier prove each function as a global one, and compares what it gives with Go's arithmetic. Of NaNs
-// only that they are some is compared here.
+// TestFloatBPF lets the verifier prove each function as a global one, and compares results with Go's arithmetic. Any NaN counts as
+// equal to any other.
 func TestFloatBPF(t *testing.T) {
 	rounds := 2000
 	if testing.Short() {

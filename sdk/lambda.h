@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the author of a lambda includes. A lambda is one C function with the signature of the λ-NIC paper's Listing 1:
+ * The header that a lambda includes. A lambda is one C function with the signature of the λ-NIC paper's Listing 1:
  *
  *	int NAME(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)
  *
  * The same source builds for the NIC (BPF) and for the host (target process), and gives the same bytes on both.
  *
- * A lambda works on its request in place: the request's payload is the memory in which it writes its reply, as the
- * request's packet becomes the reply's. docs/lambdas.md is the guide.
+ * A lambda works on its request in place: it writes its reply to the request's payload, as the request's packet
+ * becomes the reply's. docs/lambdas.md is the guide.
  */
 #ifndef LAMBDA_H
 #define LAMBDA_H
@@ -19,7 +19,7 @@
 #include "layout.h"
 #include "rpc_wire.h"
 
-/* The compiler's own types, as <stdint.h> has them, so that a source may include that too. */
+/* The compiler's own types, the same as in <stdint.h>, so that a source may include that, too. */
 typedef __UINT8_TYPE__ uint8_t;
 typedef __UINT16_TYPE__ uint16_t;
 typedef __UINT32_TYPE__ uint32_t;
@@ -38,17 +38,16 @@ enum {
 	RETURN_DROP = LN_VERDICT_DROP, /* no answer */
 	RETURN_FORWARD = LN_VERDICT_FORWARD, /* the reply that lambda_reply() described, to the client */
 	RETURN_CALL = LN_VERDICT_CALL, /* the bytes that lambda_call() described, to an external service */
-	RETURN_KEEP = LN_VERDICT_KEEP, /* mode stream: this packet was taken in, nothing to say yet */
+	RETURN_KEEP = LN_VERDICT_KEEP, /* mode stream: this packet was taken in, no answer yet */
 	RETURN_FAULT = LN_VERDICT_FAULT, /* a guard failed: the client gets the error "lambda fault" */
 };
 
 /* Why a lambda runs: match_data->event. */
 enum {
 	LAMBDA_REQUEST = LAMBDA_EVENT_REQUEST, /* a request of one packet, or (mode assemble) a whole message */
-	LAMBDA_FRAGMENT =
-		LAMBDA_EVENT_FRAGMENT, /* mode stream: one packet of a message, whose place is match_data->offset */
+	LAMBDA_FRAGMENT = LAMBDA_EVENT_FRAGMENT, /* mode stream: one packet of a message, at match_data->offset */
 	LAMBDA_COMPLETE =
-		LAMBDA_EVENT_COMPLETE, /* mode stream: all were taken in with RETURN_KEEP; answer the message now */
+		LAMBDA_EVENT_COMPLETE, /* mode stream: all packets were taken in with RETURN_KEEP; answer the message now */
 	LAMBDA_REPLY = LAMBDA_EVENT_REPLY, /* an external service answered; its bytes are the payload */
 };
 
@@ -56,19 +55,19 @@ typedef struct lambda_headers EXTRACTED_HEADERS_T;
 typedef struct lambda_match MATCH_DATA_T;
 
 /*
- * What becomes of an object when a new revision takes over: it starts anew (as every plain object does), it is kept
- * (same name and type in both revisions, else the deploy is refused), or it is migrated: taken over as it is where the type is
- * the same, filled by LAMBDA_MIGRATE() where the running revision's has another. One object may be migrated: a struct holds more.
- * Zeros take no room in an object in sections that begin with .bss. Loaders find them under other names: for the NIC the
- * compiler renames .bss..NAME to .data.NAME, for the host lambda.ld to lambda_NAME.
+ * What happens to a global variable when a new revision takes over. A plain one starts anew. A kept one goes on; it must have the
+ * same name and type in both revisions, else the deploy is refused. A migrated one is taken over as it is if its type is the same,
+ * or filled by LAMBDA_MIGRATE() if the type differs. Only one variable may be migrated: use a struct for more. Zeros in sections that
+ * begin with .bss take no room in an object file. Loaders find these sections under other names: for the NIC the compiler renames
+ * .bss..NAME to .data.NAME, for the host lambda.ld to lambda_NAME.
  */
 #define LAMBDA_KEPT __attribute__((section(".bss..keep")))
 #define LAMBDA_MIGRATED __attribute__((section(".bss..migrate")))
 
 /*
- * LAMBDA_MIGRATE(struct counters_v1, old) { ... } defines the function that fills the migrated object, and whatever else is to
- * follow from it, from the running revision's. The type has to be spelled as that revision has it; its tag is free. It runs
- * once, when the revision is deployed. What it reads is the running revision's own memory, or a copy of it: leave it as it is.
+ * LAMBDA_MIGRATE(struct counters_v1, old) { ... } defines the function that fills the migrated variable, and anything that depends
+ * on it, from the running revision's. The type must be spelled as in that revision; its tag is free. The function runs once, when
+ * the revision is deployed. It reads the running revision's own memory, or a copy: do not change that.
  */
 #define LAMBDA_MIGRATE(type, name) \
 	type lambda_migrate_old __attribute__((section(".bss..migrate_old"))); \
@@ -76,43 +75,43 @@ typedef struct lambda_match MATCH_DATA_T;
 	LAMBDA_MIGRATE_ENTRY \
 	{ \
 		const type *old = &lambda_migrate_old; \
-		lambda_opaque(old); /* it is written by others */ \
+		lambda_opaque(old); /* others write it */ \
 		lambda_migrate_from(old); \
 		return 0; \
 	} \
 	static __always_inline void lambda_migrate_from(const type *name)
 
 /*
- * LAMBDA_ATOMIC on a global object that requests on several CPUs change: what is read from it, changed and written back is one atomic
- * operation, or the compiler refuses it. Without the mark, x++, x += e and their kin are atomic where they can be.
+ * LAMBDA_ATOMIC marks a global variable that requests on several CPUs change: each read, change and write-back is one atomic operation,
+ * or the compiler refuses it. Without the mark, x++, x += e and the like are atomic where they can be.
  */
 #define LAMBDA_ATOMIC __attribute__((annotate("lambda.atomic")))
 
-/* Spare bytes that an array must have behind its last text for lambda_reply_from(). */
+/* Spare bytes that an array needs at its end for lambda_reply_from(). */
 #define LAMBDA_WINDOW LN_RPC_MAX_PAYLOAD
 
 /* SERVICE(memcached) is the service of that name in the spec. */
 #define SERVICE(name) SERVICE_##name
 
-/* Hides a value's history from the optimiser, so that the bound which is checked is the bound which the verifier sees. */
+/* Hides a value's history from the optimiser, so that the verifier sees the bound that is checked. */
 #define lambda_opaque(var) asm volatile("" : "+r"(var))
 
 /*
- * lambda_forget(headers, value) gives the value back. On the NIC the verifier forgets what it knew of it, so that the ways
- * which led to many values are verified on as one. lambda_move(headers, to, from, len) moves bytes within the payload, which
- * may overlap; 0, or -1 where they do not fit.
+ * lambda_forget(headers, value) returns the value. On the NIC the verifier forgets what it knew about it, so that it verifies the
+ * paths that led to different values as one. lambda_move(headers, to, from, len) moves bytes within the payload, which may
+ * overlap; 0, or -1 where they do not fit.
  */
 #define LAMBDA_MOVE_MAX 256
 
 /*
- * lambda_cpu() is a number below LAMBDA_CPUS. Where there are more CPUs, several share one (target process: so do threads on a CPU),
- * so that what it indexes is changed by atomic operations: they cost less where no other CPU is at the same.
+ * lambda_cpu() is a number below LAMBDA_CPUS. If there are more CPUs, several share a number (target process: so do threads on a CPU),
+ * so change what it indexes by atomic operations. These cost less while no other CPU uses the same memory.
  */
 #define LAMBDA_CPUS 16
 
 /*
- * How many of a reply's len bytes this packet takes, from match->window on; -1 where it begins beyond them, or where a reply to what a service
- * answered does not fit into one packet: a client that asked for the next would have the service asked again.
+ * Sets how many of a reply's len bytes this packet takes, from match->window on. -1 if the window begins beyond them, or if a reply after
+ * a service's answer does not fit one packet: to get the next packet, the client would make the lambda ask the service again.
  */
 static __always_inline int lambda_window(const struct lambda_match *match, uint32_t len, uint32_t *n)
 {
@@ -135,9 +134,9 @@ static __always_inline int lambda_window(const struct lambda_match *match, uint3
 #endif
 
 /*
- * LAMBDA_COUNTERS(name, n) defines n numbers of 64 bits that are only counted, and begin at zero; lambda_count(name, i, by) adds to
- * one of them, and does nothing where i is not below n. They are kept when a new revision takes over. On a Netronome card
- * they are the one memory that a lambda writes, and the host reads them from the map of that name.
+ * LAMBDA_COUNTERS(name, n) defines n counters of 64 bits, which begin at zero. lambda_count(name, i, by) adds to one of them, and does
+ * nothing if i is not below n. They are kept when a new revision takes over. On a Netronome card, counters are the only memory
+ * that a lambda writes; the host reads them from the map of that name.
  */
 #ifndef LAMBDA_NFP
 #define LAMBDA_COUNTERS(name, n) LAMBDA_KEPT uint64_t name[n]
@@ -150,25 +149,25 @@ static __always_inline int lambda_window(const struct lambda_match *match, uint3
 #endif
 
 /*
- * payload() gives len bytes at offset off of the payload, or NULL where the packet (mode assemble: the message buffer)
- * does not hold them. len must be a constant. off may be negative down to -LN_PREFIX, -48, except in mode assemble: that
- * room before the payload is free, for a prefix. There may be room behind the payload as well; match_data->payload_len
- * says how much of it is the request's.
+ * payload() returns a pointer to len bytes at offset off of the payload, or NULL where the packet (mode assemble: the message
+ * buffer) does not hold them. len must be a constant. off may be negative down to -LN_PREFIX, -48, except in mode assemble: that
+ * room before the payload is free, for a prefix. There may be room behind the payload as well; match_data->payload_len is the
+ * length of the request's bytes.
  */
 static __always_inline uint8_t *payload(EXTRACTED_HEADERS_T *headers, int32_t off, uint32_t len);
 
 /*
- * lambda_put() makes room for len more bytes behind the first off bytes of the payload and gives a pointer to them, or
- * NULL where the packet cannot hold them. len must be a constant. Pointers from payload() are void after it. For what an
- * external call sends and for what a service answered: without a call, a reply has the room that its request brought.
+ * lambda_put() makes room for len more bytes behind the first off bytes of the payload and returns a pointer to them, or
+ * NULL where the packet cannot hold them. len must be a constant. Pointers from payload() are invalid afterwards. Use it for
+ * external calls and for replies after a service's answer: without a call, a reply has the room that its request brought.
  */
 static __always_inline uint8_t *lambda_put(EXTRACTED_HEADERS_T *headers, uint32_t off, uint32_t len);
 
 /*
  * For ordinary C, which works on memory of its own: lambda_read() copies the first bytes of the request to to, at most max,
- * and returns how many. lambda_write() copies len bytes to the reply and answers with them; what the reply has no room
- * for goes out window by window, as with lambda_reply_from(). In mode assemble lambda_message() is the whole message, of
- * match_data->payload_len bytes, where it lies.
+ * and returns how many. lambda_write() copies len bytes to the reply and answers with them; a longer reply goes out window by
+ * window, as with lambda_reply_from(). In mode assemble, lambda_message() points to the whole message in place, of
+ * match_data->payload_len bytes.
  */
 static __always_inline uint32_t lambda_read(EXTRACTED_HEADERS_T *headers, void *to, uint32_t max);
 static __always_inline int lambda_write(EXTRACTED_HEADERS_T *headers, const void *from, uint32_t len);
@@ -176,7 +175,7 @@ static __always_inline int lambda_write(EXTRACTED_HEADERS_T *headers, const void
 static __always_inline uint8_t *lambda_message(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data);
 #endif
 
-/* Answers with len bytes of the payload from off on. Bytes that payload() does not give are a fault, or error 6 where no packet holds them. */
+/* Answers with len bytes of the payload from off on. Bytes outside of payload() are a fault; if no packet holds them, error 6. */
 static __always_inline int lambda_reply(EXTRACTED_HEADERS_T *headers, int32_t off, uint32_t len)
 {
 	headers->req->out_off = off;
@@ -194,7 +193,7 @@ static __always_inline int lambda_reply_part(EXTRACTED_HEADERS_T *headers, int32
 	return RETURN_FORWARD;
 }
 
-/* The status that the gateway answers as an HTTP status of 400 to 555: LN_STATUS_HTTP(429). */
+/* The status that the gateway turns into an HTTP status of 400 to 555: LN_STATUS_HTTP(429). */
 #define LN_STATUS_HTTP(code) lambda_http_status(code)
 static __always_inline uint32_t lambda_http_status(uint32_t code)
 	__attribute__((diagnose_if(code < 400 || code > 555, "LN_STATUS_HTTP() takes 400 to 555", "error")))
@@ -202,7 +201,7 @@ static __always_inline uint32_t lambda_http_status(uint32_t code)
 	return code >= 400 && code <= 555 ? LN_STATUS_HTTP400 + code - 400 : LN_STATUS_FAILED;
 }
 
-/* Refuses a constant that is longer than the 8 bits of a status: mostly an HTTP status. */
+/* Refuses a constant that does not fit the 8 bits of a status: usually an HTTP status. */
 #define NO_STATUS(status) \
 	diagnose_if(status > 255, "a status is 0 to 255: LN_STATUS_HTTP(429) is the one that HTTP calls 429", "error")
 
@@ -223,9 +222,9 @@ static __always_inline int lambda_fail(EXTRACTED_HEADERS_T *headers, uint32_t st
 #undef NO_STATUS
 
 /*
- * Sends len bytes of the payload from off on to an external service. The lambda runs again with event LAMBDA_REPLY when the
- * service answered, with match_data->cookie as it left it. Time-outs are reported to the client without its help. Where the
- * service has several servers, the key chooses: the same key goes to the same server for as long as that is one of them.
+ * Sends len bytes of the payload from off on to an external service. When the service answers, the lambda runs again with event
+ * LAMBDA_REPLY and match_data->cookie as it left it. Time-outs are reported to the client without running the lambda. If the
+ * service has several servers, the key chooses one: the same key goes to the same server as long as the service has that server.
  */
 static __always_inline int lambda_call_key(EXTRACTED_HEADERS_T *headers, uint32_t service, int32_t off, uint32_t len,
 					   uint64_t key)
@@ -237,7 +236,7 @@ static __always_inline int lambda_call_key(EXTRACTED_HEADERS_T *headers, uint32_
 	return RETURN_CALL;
 }
 
-/* The same, by the request ID: calls spread over all servers, and a request that is sent again goes to the same one. */
+/* The same, with the request ID as key: calls spread over all servers, and a repeated request goes to the same server. */
 static __always_inline int lambda_call(EXTRACTED_HEADERS_T *headers, uint32_t service, int32_t off, uint32_t len)
 {
 	return lambda_call_key(headers, service, off, len, headers->req->match.request);
@@ -255,9 +254,9 @@ static __always_inline int lambda_call_with(EXTRACTED_HEADERS_T *headers, uint32
 #endif
 
 /*
- * lambda_reply_from(headers, match_data, array, at, len) answers with len bytes of array from at on. Where they are more
- * than the reply has room for, it sends the window that the client asked for, so a text of any length goes out as a reply
- * of many packets. array must have LAMBDA_WINDOW spare bytes at its end.
+ * lambda_reply_from(headers, match_data, array, at, len) answers with len bytes of array from at on. If the reply has no room
+ * for them, it sends the window that the client asked for. So a text of any length goes out as a reply of many packets.
+ * array must have LAMBDA_WINDOW spare bytes at its end.
  */
 #define lambda_reply_from(headers, match_data, array, at, len) \
 	lambda_copy_out(headers, match_data, (const uint8_t *)(array), sizeof(array), at, len)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Sine, cosine and tangent in integers, of any angle: the same bits on the NIC and on the host. What of 2/pi counts is cut out of a
- * long table: Payne and Hanek, Radian Reduction for Trigonometric Functions, SIGNUM Newsletter 18, 1983. As in lambda_powers.h,
+ * Sine, cosine and tangent in integers, of any angle: the same bits on the NIC and on the host. The digits of 2/pi that count come
+ * from a long table: Payne and Hanek, Radian Reduction for Trigonometric Functions, SIGNUM Newsletter 18, 1983. As in lambda_powers.h,
  * nothing loops or touches memory.
  */
 #ifndef LAMBDA_ANGLES_H
@@ -9,13 +9,13 @@
 
 #include "lambda_powers.h"
 
-/* significand * 2^(exponent - 63), its bit 63 set, negative where negative is 1, and that many quarters of a turn. */
+/* significand * 2^(exponent - 63), with bit 63 set, negative if negative is 1; and the number of quarter turns. */
 struct lambda_angle {
 	uint64_t significand, negative;
 	int exponent, quarters;
 };
 
-/* The 192 bits of 2/pi from the given one on, bit 64 being the first behind the point, in three words. */
+/* The 192 bits of 2/pi from the given one on, in three words; bit 64 is the first behind the point. */
 LAMBDA_INTEGERS void lambda_two_over_pi(int from, uint64_t *first, uint64_t *second, uint64_t *third)
 {
 	static const uint64_t table[] = {
@@ -58,8 +58,8 @@ LAMBDA_INTEGERS void lambda_two_over_pi(int from, uint64_t *first, uint64_t *sec
 }
 
 /*
- * An angle as quarters and at most half of one more. Of the product with 2/pi, what makes whole turns is left out, and what is behind
- * 128 bits. No double is nearer to a quarter's end than 2^-62 (Muller, Elementary Functions), so that 62 bits are right.
+ * An angle as quarters and at most half of one more. The product with 2/pi is computed without whole turns, and without the bits after
+ * 128. No double is nearer to a quarter's end than 2^-62 (Muller, Elementary Functions), so that 62 bits are right.
  */
 LAMBDA_INTEGERS struct lambda_angle lambda_reduced(uint64_t bits)
 {
@@ -92,7 +92,7 @@ LAMBDA_INTEGERS struct lambda_angle lambda_reduced(uint64_t bits)
 #define LAMBDA_FACTORIAL_13 6227020800ULL
 #define LAMBDA_FACTORIAL_12 479001600ULL
 
-/* x - sin(x) as part of x, z = x^2 in units of 2^-64, in units of 2^-66. What adds little is computed with 32 bits. */
+/* (x - sin(x)) / x in units of 2^-66, for z = x^2 in units of 2^-64. Small terms are computed with 32 bits. */
 LAMBDA_INTEGERS uint64_t lambda_sine_tail(uint64_t z)
 {
 #define LAMBDA_TERM(n) ((uint64_t)(((unsigned __int128)1 << 66) / (n)))
@@ -142,7 +142,7 @@ LAMBDA_INTEGERS uint64_t lambda_sine(uint64_t x, int quarters)
 	z = lambda_high(z, z);
 	if (angle.quarters & 1) {
 		tail = lambda_cosine_tail(z);
-		tail = tail ? -tail : ~0ULL; /* what is nearly 1 is rounded to 1 */
+		tail = tail ? -tail : ~0ULL; /* nearly 1 is rounded to 1 */
 		return lambda_rounded(angle.quarters >> 1 & 1, tail >> 1 | (tail & 1), -1);
 	}
 	tail = angle.significand - (lambda_high(angle.significand, lambda_sine_tail(z)) >> 2);

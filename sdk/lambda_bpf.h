@@ -40,7 +40,7 @@ struct lambda_headers {
 	uint32_t base; /* of the payload in the packet */
 };
 
-/* Run by BPF_PROG_TEST_RUN, where the running revision's object stands in the place of lambda_migrate_old. */
+/* Run by BPF_PROG_TEST_RUN, with the running revision's migrated variable in place of lambda_migrate_old. */
 #define LAMBDA_MIGRATE_ENTRY SEC("xdp.frags") int lambda_migrate(struct xdp_md *ctx)
 
 /* Bytes of the packet, or NULL where it does not hold them. */
@@ -50,7 +50,7 @@ static __always_inline uint8_t *lambda_packet(struct xdp_md *ctx, uint32_t at, u
 	void *end = (void *)(long)ctx->data_end;
 
 	lambda_opaque(at);
-	if (at > 0x3fff) /* the verifier follows packet offsets up to 0xffff in all */
+	if (at > 0x3fff) /* the verifier follows packet offsets up to 0xffff in total */
 		return NULL;
 	data += at;
 	return data + len > end ? NULL : data;
@@ -90,7 +90,7 @@ static __always_inline uint32_t lambda_cpu(void)
 	return bpf_get_smp_processor_id() % LAMBDA_CPUS;
 }
 
-/* What is loaded from a map is unknown to the verifier, even if it was stored there just before. */
+/* The verifier does not know a value that is loaded from a map, even if it was stored there just before. */
 static __always_inline uint32_t lambda_forget(EXTRACTED_HEADERS_T *headers, uint32_t value)
 {
 	struct lambda_workspace *work = lambda_workspace();
@@ -137,7 +137,7 @@ static __attribute__((noinline, unused)) int lambda_shift(struct xdp_md *ctx, ui
 		from += LAMBDA_MOVE_MAX;
 		n -= LAMBDA_MOVE_MAX;
 	}
-	n--; /* of one comparison the verifier learns both bounds */
+	n--; /* then the verifier learns both bounds from one comparison */
 	lambda_opaque(n);
 	if (n < LAMBDA_MOVE_MAX) {
 		if (bpf_xdp_load_bytes(ctx, from, work->bytes, n + 1) ||
@@ -184,8 +184,8 @@ static __always_inline int lambda_copy_in(EXTRACTED_HEADERS_T *headers, uint8_t 
 }
 
 /*
- * The kernel's address of len bytes of the lambda's own memory at p, for helpers; a fault where they are not all the lambda's.
- * To the verifier max bytes are there: a constant of at most 2,048. The compiler's passes make it (compiler/passes/memory.cpp).
+ * The kernel's address of len bytes of the lambda's own memory at p, for helpers; a fault if they are not all the lambda's. The
+ * verifier sees max bytes there: a constant of at most 2,048. The compiler's passes make the function (compiler/passes/memory.cpp).
  */
 void *__lambda_resolve(const void *p, uint32_t len, uint32_t max);
 
@@ -217,7 +217,7 @@ static __always_inline int lambda_write(EXTRACTED_HEADERS_T *headers, const void
 	return RETURN_FORWARD;
 }
 
-/* A whole message goes out window by window behind the lambda. */
+/* In mode assemble, the reply goes out window by window after the run. */
 static __always_inline int lambda_copy_out(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data, const uint8_t *array,
 					   uint32_t size, uint32_t at, uint32_t len)
 {
@@ -226,8 +226,8 @@ static __always_inline int lambda_copy_out(EXTRACTED_HEADERS_T *headers, MATCH_D
 }
 #else
 /*
- * Copies up to 512 bytes without a helper's price, 32 at a time: a little more than n where the packet has room, which the
- * reply's length then cuts off. 0, or -1 where it did not copy all. All it needs are values, so that lambdas can share it.
+ * Copies up to 512 bytes without the cost of a helper, 32 at a time. If the packet has room it copies a little more than n, which the
+ * reply's length then cuts off. 0, or -1 where it did not copy all. All arguments are values, so that lambdas can share it.
  */
 static __always_inline int lambda_copy_short(struct xdp_md *ctx, uint32_t base, const uint8_t *from, uint32_t n)
 {
@@ -287,14 +287,14 @@ static __always_inline uint32_t lambda_read(EXTRACTED_HEADERS_T *headers, void *
 	if (n > max)
 		n = max;
 	bytes = __lambda_resolve(to, n, LAMBDA_WINDOW);
-	last = n - 1; /* of one comparison the verifier learns both bounds, also in a loop */
+	last = n - 1; /* then the verifier learns both bounds from one comparison, also in a loop */
 	lambda_opaque(last);
 	if (last >= LAMBDA_WINDOW || bpf_xdp_load_bytes(headers->ctx, headers->base, bytes, last + 1))
 		return 0;
 	return n;
 }
 
-/* Puts len bytes of the lambda's memory into the payload's place; 0, or -1 where the packet has no room for them. */
+/* Replaces the payload by len bytes of the lambda's memory; 0, or -1 where the packet has no room for them. */
 static __always_inline int lambda_place(EXTRACTED_HEADERS_T *headers, const void *from, uint32_t len)
 {
 	uint32_t last = len - 1; /* as in lambda_read() */

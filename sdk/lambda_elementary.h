@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The elementary functions of <math.h>, in double: the same bits on the NIC and on the host. For all arguments, they are within 0.55
- * units in the last place of the true value, but for pow(x, 3), which is x * x * x and within 1.5, tan(), within 2.6, atan(), atan2()
- * and hypot(), within 5: testdata/library_test.c. The functions of float are those of double, rounded.
+ * The elementary functions of <math.h>, in double: the same bits on the NIC and on the host. For all arguments, their error is at most
+ * 0.55 units in the last place, except for pow(x, 3), which is x * x * x (1.5), tan() (2.6), and atan(), atan2() and hypot() (5):
+ * testdata/library_test.c. The functions of float are those of double, rounded.
  */
 #ifndef LAMBDA_ELEMENTARY_H
 #define LAMBDA_ELEMENTARY_H
 
 /*
- * c as a function of these bits. On the NIC it is one that the compiler adds, which the verifier proves once; of constants, it is
- * computed there and then. A card has no floating point, as the compiler says of what it has no instructions for.
+ * c as a function of these bits. On the NIC the compiler adds the function, and the verifier proves it once; with constant arguments,
+ * it is computed at compile time. A card has no floating point: the compiler refuses it as an operation without instructions.
  */
 #if defined(LAMBDA_NFP)
 #define LAMBDA_COMPUTED(c, constant, name, ...) __builtin_elementwise_##c
@@ -49,7 +49,7 @@ LAMBDA_MATH double log10(double x)
 			       0x8f8959ac0b7c9178, -1);
 }
 
-/* The powers that are most often asked for are products, which cost less. */
+/* The most common powers are products, which cost less. */
 LAMBDA_MATH double pow(double x, double y)
 {
 	if (lambda_f64_bits(y) == lambda_f64_bits(2))

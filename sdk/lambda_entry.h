@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The trusted code around an author's function, included behind it by the compiler. LAMBDA_ENTRY names the function; LAMBDA_ASSEMBLE is
- * defined in message mode assemble, LAMBDA_CALLS where the spec has services. LAMBDA_IN_FLIGHT and LAMBDA_MESSAGE_MAX bound its messages,
- * LAMBDA_LIMITS_MEMORY its objects.
+ * The trusted code around an author's function, which the compiler includes behind it. LAMBDA_ENTRY names the function; LAMBDA_ASSEMBLE is
+ * defined in message mode assemble, LAMBDA_CALLS if the spec has services. LAMBDA_IN_FLIGHT and LAMBDA_MESSAGE_MAX bound its messages,
+ * LAMBDA_LIMITS_MEMORY its global variables.
  */
 #ifndef LAMBDA_ENTRY_H
 #define LAMBDA_ENTRY_H
@@ -102,11 +102,11 @@ static __always_inline int lambda_dispatch(EXTRACTED_HEADERS_T *headers)
 }
 #endif
 
-/* What all frames of recursion may take. The compiler reads it, and leaves it out (compiler/passes/recursion.cpp). */
+/* The memory for all frames of recursion. The compiler reads the value, and removes the variable (compiler/passes/recursion.cpp). */
 static const uint64_t lambda_frames __attribute__((used, section("lambda.frames"))) = LAMBDA_LIMITS_MEMORY / 4;
 
 #ifdef LAMBDA_MEMBER
-/* One of several lambdas in a program, which calls it (compiler/link). */
+/* One of several lambdas in a program, which calls this function (compiler/link). */
 int lambda_member(EXTRACTED_HEADERS_T *headers)
 {
 	return lambda_dispatch(headers);
@@ -135,7 +135,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #include "lambda_wide.h"
 
-/* What clang calls for divisions of 128 bits, by the names that its library has for them: processes link no other than C's. */
+/* clang calls these for divisions of 128 bits, by the names in its own library: processes link only C's library. */
 #define LAMBDA_WIDE_CALLED __attribute__((used, visibility("hidden")))
 
 LAMBDA_WIDE_CALLED unsigned __int128 __udivti3(unsigned __int128 a, unsigned __int128 b)
@@ -164,7 +164,7 @@ LAMBDA_WIDE_CALLED __int128 __modti3(__int128 a, __int128 b)
 	return a < 0 ? -rest : rest;
 }
 
-/* What lambda-host looks up in the shared object. */
+/* What lambda-host looks up in the shared library. */
 #ifdef LAMBDA_HEAP_H
 int lambda_host_refused(void)
 {

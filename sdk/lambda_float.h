@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * IEEE 754 arithmetic on single and double precision in integers, for a processor that has none: BPF. Numbers are passed as
- * their bit patterns. The compiler's soft float pass calls these functions in the place of float and double operations.
+ * IEEE 754 arithmetic of single and double precision in integers, for BPF, which has no floating point. Numbers are passed as
+ * their bit patterns. The compiler's soft float pass replaces float and double operations by calls of these functions.
  *
- * Rounding is to nearest, ties to even. Subnormals, infinities and signed zeros are as the standard says. Where it leaves NaNs
- * open, they are as x86-64's SSE gives them: a NaN operand comes back quiet, the first one where both are NaN; an invalid
+ * Rounding is to nearest, ties to even. Subnormals, infinities and signed zeros are as the standard says. Where the standard leaves
+ * NaNs open, they are as in x86-64's SSE: a NaN operand comes back quiet, the first one if both are NaN; an invalid
  * operation gives the negative quiet NaN. Conversions to integers saturate, and give 0 for NaN.
  *
  * No function has a loop, touches memory or takes more than five arguments, so that the verifier proves each once, for all
- * its callers, as a global function. They are light on branches, as BPF has no conditional move: what is 0 or 1 is taken out
- * of a difference's sign.
+ * its callers, as a global function. They avoid branches, as BPF has no conditional move: a 0 or 1 is taken from the sign of a
+ * difference.
  */
 #ifndef LAMBDA_FLOAT_H
 #define LAMBDA_FLOAT_H
@@ -44,8 +44,8 @@ enum { FLOAT_EVEN, FLOAT_DOWN, FLOAT_UP, FLOAT_ZERO, FLOAT_AWAY };
 enum { FLOAT_EQUAL = 1, FLOAT_GREATER = 2, FLOAT_LESS = 4, FLOAT_UNORDERED = 8 };
 
 /*
- * A number between its operands and its result: significand * 2^(exponent - bias - 62), bias being that of the precision it
- * is in. The leading one is bit 62; what does not fit below is jammed into bit 0, which then says "and something more".
+ * An intermediate number: significand * 2^(exponent - bias - 62), with the bias of its precision. The leading one is bit 62.
+ * Lower bits that do not fit are jammed into bit 0, which then says "and something more".
  */
 struct lambda_float {
 	int64_t exponent;
@@ -57,7 +57,7 @@ LAMBDA_FLOAT_PART uint64_t float_less(uint64_t a, uint64_t b)
 {
 	uint64_t difference = a - b;
 
-	asm("" : "+r"(difference)); /* else clang makes it a branch */
+	asm("" : "+r"(difference)); /* else clang makes a branch */
 	return difference >> 63;
 }
 
@@ -84,14 +84,14 @@ LAMBDA_FLOAT_PART uint64_t float_min(uint64_t a, uint64_t b)
 	return b ^ ((a ^ b) & float_less_mask(a, b));
 }
 
-/* Shifts right by any distance and jams what falls out. */
+/* Shifts right by any distance and jams the bits that fall out. */
 LAMBDA_FLOAT_PART uint64_t float_shift_jam(uint64_t a, uint64_t by)
 {
 	by = float_min(by, 63);
 	return a >> by | float_any(a & ((1ULL << by) - 1));
 }
 
-/* Brings the leading one of a significand below 2^63, not 0, to bit 62. */
+/* Brings the leading one of a significand, which is not 0 and below 2^63, to bit 62. */
 LAMBDA_FLOAT_PART struct lambda_float float_normalize(struct lambda_float n)
 {
 	int zeros = __builtin_clzll(n.significand) - 1;
@@ -111,7 +111,7 @@ LAMBDA_FLOAT_PART int f32_is_nan(uint32_t a)
 	return (a & ~F32_SIGN) > F32_INF;
 }
 
-/* The result of an operation of which an operand is NaN, or which is invalid. */
+/* The result of an operation that is invalid, or one of whose operands is NaN. */
 LAMBDA_FLOAT_PART uint64_t f64_nan(uint64_t a, uint64_t b)
 {
 	if (f64_is_nan(a))
@@ -148,12 +148,12 @@ LAMBDA_FLOAT_PART struct lambda_float f32_unpack(uint32_t a)
 /* The significand of a normal number, its leading one at bit 31. */
 LAMBDA_FLOAT_PART uint64_t f32_leading(uint32_t a)
 {
-	return a << 8 | 1U << 31; /* which is where the lowest bit of the exponent went */
+	return a << 8 | 1U << 31; /* replaces the lowest bit of the exponent */
 }
 
 /*
- * Rounds. A number that is not normalized must have the lowest exponent, 1. The leading one is added to the exponent, as is
- * the carry of a fraction that rounds up to the next power of two, also of the largest: to infinity.
+ * Rounds. A number that is not normalized must have the lowest exponent, 1. The leading one adds to the exponent, as does
+ * the carry of a fraction that rounds up to the next power of two. So the largest numbers round to infinity.
  */
 LAMBDA_FLOAT_PART uint64_t f64_pack(uint64_t sign, struct lambda_float n)
 {
@@ -180,7 +180,7 @@ LAMBDA_FLOAT_PART uint32_t f32_pack(uint64_t sign, struct lambda_float n)
 }
 
 /*
- * Adds the smaller number, or where negative is 1 takes it away. One jammed bit is enough: where numbers are so far apart that
+ * Adds the smaller number or, if negative is 1, subtracts it. One jammed bit is enough: if numbers are so far apart that
  * bits are jammed, their difference loses at most its leading one.
  */
 LAMBDA_FLOAT_PART struct lambda_float float_sum(struct lambda_float a, struct lambda_float b, uint64_t negative)
@@ -232,8 +232,8 @@ LAMBDA_FLOAT_PART uint32_t f32_sum_rare(uint32_t a, uint32_t b, uint32_t large, 
 }
 
 /*
- * The significands begin at bit 61, to leave room for a carry. There are 38 bits below their last, so that nothing falls out
- * that matters: what is farther apart than that is too small to change how the larger one is rounded, wherever it is.
+ * The significands begin at bit 61, to leave room for a carry. With 38 bits below their last, no bit that matters falls out: a
+ * number that is farther away is too small to change how the larger one is rounded.
  */
 LAMBDA_FLOAT_PART uint32_t f32_sum(uint32_t a, uint32_t b)
 {
@@ -269,7 +269,7 @@ LAMBDA_FLOAT uint32_t lambda_f32_add(uint32_t a, uint32_t b)
 	return f32_sum(a, b);
 }
 
-/* A NaN keeps its sign when it is taken away. */
+/* A NaN keeps its sign when it is subtracted. */
 LAMBDA_FLOAT uint64_t lambda_f64_sub(uint64_t a, uint64_t b)
 {
 	return f64_sum(a, f64_is_nan(b) ? b : b ^ F64_SIGN);
@@ -295,7 +295,7 @@ LAMBDA_FLOAT_PART struct lambda_wide float_multiply(uint64_t a, uint64_t b)
 	return (struct lambda_wide){ a1 * b1 + (middle >> 32) + (other >> 32), other << 32 | (uint32_t)low };
 }
 
-/* Moves a leading one of bit 61 to bit 62, where it is not there yet. */
+/* Moves a leading one that is bit 61 to bit 62. */
 LAMBDA_FLOAT_PART struct lambda_float float_settle(struct lambda_float n)
 {
 	uint64_t low = n.significand >> 62 ^ 1;
@@ -394,7 +394,7 @@ LAMBDA_FLOAT uint32_t lambda_f32_mul(uint32_t a, uint32_t b)
 
 /*
  * A product and a sum, each rounded, in one call: on processors that guard returns against speculation, a call costs half as much
- * as either. Which operand comes first decides which NaN comes back.
+ * as either operation. The order of the operands decides which NaN comes back.
  */
 LAMBDA_FLOAT uint64_t lambda_f64_mul_add(uint64_t a, uint64_t b, uint64_t c)
 {
@@ -430,7 +430,7 @@ LAMBDA_FLOAT_PART uint64_t float_digit(uint64_t *rest, uint64_t divisor, int bit
 	return digit - excess;
 }
 
-/* The greater of two significands may be the divisor: then the dividend is doubled, so that the quotient begins with 1. */
+/* If the divisor has the greater significand, the dividend is doubled, so that the quotient begins with 1. */
 LAMBDA_FLOAT uint64_t lambda_f64_div(uint64_t a, uint64_t b)
 {
 	uint64_t sign = (a ^ b) & F64_SIGN, a_magnitude = a & ~F64_SIGN, b_magnitude = b & ~F64_SIGN;
@@ -485,7 +485,7 @@ LAMBDA_FLOAT uint32_t lambda_f32_div(uint32_t a, uint32_t b)
 	return f32_pack(sign, x);
 }
 
-/* What is left of a * b when it is divided by a divisor whose leading one is bit 52; both are less. */
+/* The remainder of a * b by a divisor whose leading one is bit 52; both factors are less. */
 LAMBDA_FLOAT_PART uint64_t float_multiply_modulo(uint64_t a, uint64_t b, uint64_t divisor)
 {
 	struct lambda_wide product = float_multiply(a, b);
@@ -498,8 +498,8 @@ LAMBDA_FLOAT_PART uint64_t float_multiply_modulo(uint64_t a, uint64_t b, uint64_
 }
 
 /*
- * The remainder of the division that is rounded towards zero, as fmod() has it: exact. Where the exponents are far apart, at most
- * 2098, it is that of the significand times 2^distance, a power that is made by squaring.
+ * The exact remainder of the division that is rounded towards zero, as in fmod(). If the exponents are far apart, at most 2098, it is
+ * the remainder of the significand times 2^distance, a power that is made by squaring.
  */
 LAMBDA_FLOAT uint64_t lambda_f64_rem(uint64_t a, uint64_t b)
 {
@@ -562,8 +562,8 @@ LAMBDA_FLOAT uint64_t lambda_f64_sqrt(uint64_t a)
 	if (LAMBDA_RARE(!(x.significand >> 62)))
 		x = float_normalize(x);
 	/*
-	 * Zimmermann, Karatsuba Square Root (INRIA RR-3805, 1999): the root of the upper half and its rest give the other
-	 * half of the digits by one division.
+	 * Zimmermann, Karatsuba Square Root (INRIA RR-3805, 1999): from the root of the upper half and its remainder, one
+	 * division gives the other half of the digits.
 	 */
 	odd = (x.exponent + 1) & 1;
 	radicand = x.significand >> 8 << odd;
@@ -794,7 +794,7 @@ LAMBDA_FLOAT uint32_t lambda_f64_to_f32(uint64_t a)
 	return f32_pack(sign, x);
 }
 
-/* Rounds to an integer, in the way given. Below 1 it is 0 or 1; what is added above 1 may carry into the exponent, rightly. */
+/* Rounds to an integer, in the given way. Below 1 the result is 0 or 1; above 1, a carry into the exponent is right. */
 LAMBDA_FLOAT uint64_t lambda_f64_round(uint64_t a, uint32_t way)
 {
 	uint64_t sign = a & F64_SIGN, magnitude = a & ~F64_SIGN, exponent = magnitude >> 52, one, mask, shift;
@@ -861,7 +861,7 @@ LAMBDA_FLOAT uint64_t lambda_f64_to_u64(uint64_t a)
 	if (exponent < 0x3ff)
 		return 0;
 	if (LAMBDA_RARE(exponent >= 0x3ff + 64))
-		return a > F64_INF ? 0 : ~0ULL; /* NaN and what is negative: 0 */
+		return a > F64_INF ? 0 : ~0ULL; /* NaN and negative numbers: 0 */
 	return f64_unpack(a).significand << 1 >> (0x3ff + 63 - exponent);
 }
 
@@ -890,7 +890,7 @@ LAMBDA_FLOAT uint64_t lambda_f32_to_u64(uint32_t a)
 	return f32_unpack(a).significand << 1 >> (0x7f + 63 - exponent);
 }
 
-/* An integer as a number, given the bias of the precision that it goes to. */
+/* An integer as a number with the bias of the given precision. */
 LAMBDA_FLOAT_PART struct lambda_float float_from(uint64_t a, uint64_t bias)
 {
 	uint64_t carry = a >> 63;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * malloc() and its kin: a region that begins empty with each request, the same on the NIC and on the host. Blocks are powers of two;
- * what is freed is kept by size for the next one of that size. LAMBDA_HEAP is the region's size; a source that needs another defines
+ * malloc() and the like: a region that begins empty with each request, the same on the NIC and on the host. Blocks are powers of two;
+ * freed blocks are kept by size for the next one of that size. LAMBDA_HEAP is the region's size; a source that needs another defines
  * it before it includes <stdlib.h>.
  */
 #ifndef LAMBDA_HEAP_H
@@ -20,13 +20,13 @@
 /* Blocks of 16 bytes up to 2 GiB. */
 #define LAMBDA_HEAP_SIZES 28
 
-/* What precedes the bytes that malloc() gives. */
+/* The header before the bytes that malloc() returns. */
 struct lambda_block {
 	uint64_t size; /* the exponent, less that of the smallest */
-	struct lambda_block *next; /* of the same size; in use, the bytes that were given begin here */
+	struct lambda_block *next; /* free block of the same size; in use, the returned bytes begin here */
 };
 
-/* In used, which is a multiple of 16 else: more was asked for than there is. The compiler reads it (compiler/passes/guards.cpp). */
+/* A bit in used, otherwise a multiple of 16: the heap had too little memory. The compiler reads it (compiler/passes/guards.cpp). */
 #define LAMBDA_HEAP_REFUSED 1UL
 
 /* The first word is set to zero before a request; the rest follows from it. */
@@ -37,7 +37,7 @@ struct lambda_heap {
 };
 
 #ifdef __bpf__
-/* In the running CPU's memory; made empty by the compiler. */
+/* In the running CPU's memory; the compiler empties it. */
 static struct lambda_heap lambda_heap __attribute__((section(".bss..request")));
 
 static inline struct lambda_heap *lambda_heap_own(void)
@@ -45,7 +45,7 @@ static inline struct lambda_heap *lambda_heap_own(void)
 	return &lambda_heap;
 }
 #else
-/* Of the running thread; made empty by lambda_heap_begin(). The model of one word needs no other library. */
+/* Of the running thread; lambda_heap_begin() empties it. This TLS model, of one word, needs no other library. */
 static __thread struct lambda_heap *lambda_heap __attribute__((tls_model("initial-exec")));
 
 static inline struct lambda_heap *lambda_heap_own(void)
@@ -61,7 +61,7 @@ static inline void lambda_heap_begin(void)
 		lambda_heap->used = 0;
 }
 
-/* Whether the request asked for more than there is. */
+/* Whether the request asked for more memory than the heap has. */
 static inline int lambda_heap_refused(void)
 {
 	return lambda_heap && lambda_heap->used & LAMBDA_HEAP_REFUSED;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Where an author wants a global object to be. They are hints: BTF carries them to whoever places objects, and no result depends on
- * them. `lambdanic build --report` says of each what became of it.
+ * Where an author wants a global variable to be. These are hints: BTF carries them to what places variables, and no result depends on
+ * them. `lambdanic build --report` says what became of each.
  */
 #ifndef LAMBDA_HINTS_H
 #define LAMBDA_HINTS_H
@@ -13,7 +13,7 @@
 #define LAMBDA_MEMORY(name)
 #endif
 
-#define __hot LAMBDA_MEMORY("hot") /* used by most requests: first where room is short */
-#define __read_mostly LAMBDA_MEMORY("read_mostly") /* rarely written: away from what is written often */
+#define __hot LAMBDA_MEMORY("hot") /* used by most requests: placed first if room is short */
+#define __read_mostly LAMBDA_MEMORY("read_mostly") /* rarely written: placed away from what is written often */
 
 #endif

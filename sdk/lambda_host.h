@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The SDK's half for the host: a lambda is a shared object that lambda-host loads. The host hands over the same
- * ln_request record as the root program does, and a buffer in place of the packet.
+ * The SDK's half for the host: a lambda is a shared library that lambda-host loads. The host hands over the same
+ * ln_request record as the root program, and a buffer in place of the packet.
  */
 #ifndef LAMBDA_HOST_H
 #define LAMBDA_HOST_H
@@ -25,7 +25,7 @@ struct lambda_headers {
 	uint8_t *limit; /* how far lambda_put() may move it */
 };
 
-/* Called by lambda-host when lambda_migrate_old holds a copy of the running revision's object. */
+/* lambda-host calls it when lambda_migrate_old holds a copy of the running revision's migrated variable. */
 #define LAMBDA_MIGRATE_ENTRY int lambda_host_migrate(EXTRACTED_HEADERS_T *headers)
 
 static __always_inline uint8_t *payload(EXTRACTED_HEADERS_T *headers, int32_t off, uint32_t len)
@@ -118,7 +118,7 @@ static __always_inline int lambda_write(EXTRACTED_HEADERS_T *headers, const void
 	return RETURN_FORWARD;
 }
 
-/* A whole message goes out window by window behind the lambda. */
+/* In mode assemble, the reply goes out window by window after the run. */
 static __always_inline int lambda_copy_out(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data, const uint8_t *array,
 					   uint32_t size, uint32_t at, uint32_t len)
 {

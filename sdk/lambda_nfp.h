@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The SDK's half for Netronome's cards: the lambda and what the NIC program does for it are one program, in the words that the nfp
+ * The SDK's half for Netronome's cards: the lambda and what the NIC program does for it are one program. It uses only what the nfp
  * driver translates (drivers/net/ethernet/netronome/nfp/bpf/verifier.c in Linux): the packet by its address, maps by look-ups,
- * no tail calls. What the card has not is unavailable here, so that the compiler names the author's line.
+ * no tail calls. Functions that the card lacks are marked unavailable, so that the compiler names the author's line.
  */
 #ifndef LAMBDA_NFP_H
 #define LAMBDA_NFP_H
@@ -15,7 +15,7 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
-/* Where the payload begins: on the card, requests are those of plain UDP over IPv4; the others go to the host. */
+/* Where the payload begins: the card takes requests in plain UDP over IPv4; others go to the host. */
 #define LAMBDA_NFP_BASE (ETH_HLEN + sizeof(struct iphdr) + sizeof(struct udphdr) + sizeof(struct ln_rpc))
 
 /* lambda_read() and lambda_write() copy at most so many bytes: the card has no memory to index, so copies are unrolled. */
@@ -28,7 +28,7 @@ struct lambda_headers {
 	struct ln_request *req;
 };
 
-/* A counter is a word of a map, and the map one of many: the card's cores add to words at constant places only. */
+/* Each counter is an entry of its own, of one word: the card's cores add to words only at constant places. */
 #define LAMBDA_COUNTERS(name, n) \
 	struct { \
 		__uint(type, BPF_MAP_TYPE_ARRAY); \
@@ -92,7 +92,7 @@ static __always_inline uint32_t lambda_read(EXTRACTED_HEADERS_T *headers, void *
 	return n;
 }
 
-/* What has no room is described and not written: the client is told how much room it takes. */
+/* A reply without room is described, not written: the client is told how much room it needs. */
 static __always_inline int lambda_write(EXTRACTED_HEADERS_T *headers, const void *from, uint32_t len)
 {
 	struct ln_request *req = headers->req;
@@ -123,7 +123,7 @@ int lambda_copy_out(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data, cons
 int lambda_copy_in(EXTRACTED_HEADERS_T *headers, uint8_t *array, uint32_t size, uint32_t at, uint32_t len)
 	LAMBDA_NFP_UNAVAILABLE("keep what is stored on the host");
 
-/* The function has the macro's name, so that the compiler names that; the parentheses keep it from being the macro. */
+/* The function has the macro's name, so that the compiler's message names it; the parentheses avoid the macro. */
 int(LAMBDA_MIGRATE)(void) LAMBDA_NFP_UNAVAILABLE("keep what lasts on the host");
 #define LAMBDA_MIGRATE_ENTRY \
 	static inline int lambda_migrates(void) \

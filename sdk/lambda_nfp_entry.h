@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the NIC program (bpf/root.bpf.c) does for the plainest of requests, around one lambda: one packet of UDP over IPv4 without
- * tags and options. The card answers these, with the bytes that the NIC program would answer; all else goes to the host,
- * where that program is.
+ * What the NIC program (bpf/root.bpf.c) does for the plainest requests, around one lambda: one packet of UDP over IPv4 without
+ * tags and options. The card answers these with the same bytes as the NIC program; all other packets go to the host,
+ * where that program runs.
  */
 #ifndef LAMBDA_NFP_ENTRY_H
 #define LAMBDA_NFP_ENTRY_H
@@ -22,7 +22,7 @@ struct {
 	__type(value, struct lambda_nfp_config);
 } lambda_nfp_configs SEC(".maps");
 
-/* What a reply needs to know of the request, out of the lambda's reach. */
+/* What a reply needs of the request, out of the lambda's reach. */
 struct lambda_nfp_flow {
 	__u64 eth;
 	__u32 eth_rest;
@@ -62,7 +62,7 @@ static __always_inline __u16 lambda_nfp_sum(const __u32 *words)
 	return (sum & 0xffff) + (sum >> 16);
 }
 
-/* Reads the headers; -1 for what is the host's. */
+/* Reads the headers; -1 for a packet that goes to the host. */
 static __always_inline int lambda_nfp_parse(struct xdp_md *ctx, struct lambda_nfp_flow *flow, __u32 *room)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
@@ -106,7 +106,7 @@ static __always_inline int lambda_nfp_is_ours(const struct lambda_nfp_flow *flow
 	return own < 224 && flow->peer != flow->own && peer && peer != 127 && peer < 224;
 }
 
-/* Describes a whole request to the lambda; -1 for what is the host's. */
+/* Describes a whole request to the lambda; -1 for one that goes to the host. */
 static __always_inline int lambda_nfp_describe(struct ln_request *req, const struct ln_rpc *rpc, __u32 room,
 					       const struct lambda_nfp_config *config)
 {
@@ -177,7 +177,7 @@ static __always_inline void lambda_nfp_write(void *data, const struct lambda_nfp
 	rpc->tag = 0;
 }
 
-/* What becomes of a verdict (ln_epilogue() and ln_forward() of the NIC program). */
+/* Turns a verdict into an answer (ln_epilogue() and ln_forward() of the NIC program). */
 static __always_inline struct lambda_nfp_answer lambda_nfp_epilogue(const struct ln_request *req, int verdict,
 								    __u32 held)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Logarithms, exponentials and powers in integers: the same bits on the NIC and on the host, and on the NIC faster than by floating
- * point. A logarithm is right to 66 bits, as x^y errs by what y * log(x) is off by, and that is up to 745 times what log(x) is
+ * Logarithms, exponentials and powers in integers: the same bits on the NIC and on the host, and on the NIC faster than floating
+ * point. A logarithm is right to 66 bits, since the relative error of x^y is the error of y * log(x): up to 745 times that of log(x)
  * (Muller, Elementary Functions). The series are those of Abramowitz and Stegun, 4.1.27 and 4.2.1. Nothing loops or touches memory.
  * Numbers are passed as their bit patterns, as in lambda_float.h.
  */
@@ -15,7 +15,7 @@
 #define LAMBDA_FRACTION 0x000fffffffffffffULL
 #define LAMBDA_INTEGERS static inline __attribute__((always_inline))
 
-/* significand * 2^(exponent - 127), its bit 127 set unless it is 0, negative where negative is 1. */
+/* significand * 2^(exponent - 127), with bit 127 set unless it is 0; negative if negative is 1. */
 struct lambda_long {
 	unsigned __int128 significand;
 	int exponent;
@@ -51,7 +51,7 @@ LAMBDA_INTEGERS unsigned __int128 lambda_right(unsigned __int128 a, int by)
 	return (unsigned __int128)(high >> by) << 64 | (low >> by | high << 1 << (63 - by));
 }
 
-/* The double nearest to significand * 2^(exponent - 62), whose bit 62 is set, also where it is subnormal or infinite. */
+/* The double nearest to significand * 2^(exponent - 62), also a subnormal or infinity. The significand has bit 62 set. */
 LAMBDA_INTEGERS uint64_t lambda_rounded(uint64_t negative, uint64_t significand, int exponent)
 {
 	uint64_t bits = 0, lost;
@@ -69,7 +69,7 @@ LAMBDA_INTEGERS uint64_t lambda_rounded(uint64_t negative, uint64_t significand,
 	return negative << 63 | bits;
 }
 
-/* The next 31 bits of rest / divisor, rest being less. The estimate is at most one too large, as the divisor has 54 bits or more. */
+/* The next 31 bits of rest / divisor, for a lesser rest. The estimate is at most one too large, as the divisor has 54 bits or more. */
 LAMBDA_INTEGERS uint64_t lambda_quotient(uint64_t *rest, uint64_t divisor)
 {
 	uint64_t digit = (*rest << 9) / (divisor >> 22);
@@ -80,7 +80,7 @@ LAMBDA_INTEGERS uint64_t lambda_quotient(uint64_t *rest, uint64_t divisor)
 	return digit - excess;
 }
 
-/* z/3 + z^2/5 + z^3/7 ..., z in units of 2^-68 and at most 0.04, in units of 2^-69. What adds little is computed with 32 bits. */
+/* z/3 + z^2/5 + z^3/7 ... in units of 2^-69, for z in units of 2^-68, at most 0.04. Small terms are computed with 32 bits. */
 LAMBDA_INTEGERS uint64_t lambda_artanh_tail(uint64_t z)
 {
 #define LAMBDA_TERM(n) ((uint64_t)(((unsigned __int128)1 << 65) / (n)) + 1) /* for what is cut off, at most 2 */
@@ -99,8 +99,8 @@ LAMBDA_INTEGERS uint64_t lambda_artanh_tail(uint64_t z)
 
 /*
  * log2(x) of a positive number: k + 2/ln(2) * artanh(s), s = (m - 1) / (m + 1), where x = 2^k * m, 3/4 <= m < 3/2. It is 0 only
- * where x is 1. What is 0 or 1 is computed, not asked for: of a flag that a branch set, the verifier would follow both ways to
- * where it is used.
+ * if x is 1. Flags are computed without branches: the verifier would follow both values of a flag that a branch set up to its
+ * use.
  */
 LAMBDA_INTEGERS struct lambda_long lambda_log2_long(uint64_t magnitude)
 {
@@ -146,7 +146,7 @@ LAMBDA_INTEGERS struct lambda_long lambda_log2_long(uint64_t magnitude)
 	return result;
 }
 
-/* log2(x) * factor * 2^exponent, factor being at least 1/2 and in units of 2^-128. */
+/* log2(x) * factor * 2^exponent; factor is in units of 2^-128, and at least 1/2. */
 LAMBDA_INTEGERS uint64_t lambda_logarithm(uint64_t x, uint64_t high, uint64_t low, int exponent)
 {
 	uint64_t top, settle;
@@ -168,7 +168,7 @@ LAMBDA_INTEGERS uint64_t lambda_logarithm(uint64_t x, uint64_t high, uint64_t lo
 	return lambda_rounded(y.negative, top, y.exponent + exponent - (int)settle);
 }
 
-/* e^w, w in units of 2^-66 and below ln(2) / 4, in units of 2^-63. What adds little is computed with 32 bits. */
+/* e^w in units of 2^-63, for w in units of 2^-66, below ln(2) / 4. Small terms are computed with 32 bits. */
 LAMBDA_INTEGERS uint64_t lambda_exp_series(uint64_t w)
 {
 	const uint64_t small[] = { 1U << 31,
@@ -187,7 +187,7 @@ LAMBDA_INTEGERS uint64_t lambda_exp_series(uint64_t w)
 	return sum;
 }
 
-/* 2^(y * factor), negative where negative is 1. The exponent's fraction is some quarters and less than one more. */
+/* 2^(y * factor), negative if negative is 1. The exponent's fraction is some quarters and less than one more. */
 LAMBDA_INTEGERS uint64_t lambda_power_of_two(uint64_t y, struct lambda_long factor, uint64_t negative)
 {
 	int exponent = (int)(y >> 52 & 0x7ff) - 0x3ff + factor.exponent, half, quarters;
@@ -264,7 +264,7 @@ LAMBDA_INTEGERS uint64_t lambda_power(uint64_t x, uint64_t y)
 	return lambda_power_of_two(y, lambda_log2_long(magnitude), negative);
 }
 
-/* The functions that programs on the NIC call, where it is said how to define them. */
+/* The functions that programs on the NIC call, if LAMBDA_FLOAT says how to define them. */
 #ifdef LAMBDA_FLOAT
 LAMBDA_FLOAT uint64_t lambda_f64_logarithm(uint64_t x, uint64_t high, uint64_t low, int exponent)
 {

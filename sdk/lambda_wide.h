@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Division of unsigned integers of 128 bits by divisions of 64, for BPF, whose compiler has none, and for processes, which link no
- * library of the compiler's. A number is passed as its two halves. As in lambda_float.h, no function has a loop, touches memory or
+ * Division of unsigned 128-bit integers by 64-bit divisions, for BPF, whose compiler lacks it, and for processes, which do not link
+ * the compiler's library. A number is passed as its two halves. As in lambda_float.h, no function has a loop, touches memory or
  * takes more than five arguments.
  */
 #ifndef LAMBDA_WIDE_H
@@ -14,7 +14,7 @@
 #define LAMBDA_WIDE_PART static inline __attribute__((always_inline))
 
 /*
- * The next digit of 32 bits of (high << 32 | next) / divisor, high being less than the divisor, whose bit 63 is set. The estimate by
+ * The next digit of 32 bits of (high << 32 | next) / divisor. high is less than the divisor, whose bit 63 is set. The estimate by
  * the divisor's upper half is at most two too large (Knuth, The Art of Computer Programming, 4.3.1, theorem B).
  */
 LAMBDA_WIDE_PART __UINT64_TYPE__ wide_digit(__UINT64_TYPE__ high, __UINT64_TYPE__ next, __UINT64_TYPE__ divisor)
@@ -31,7 +31,7 @@ LAMBDA_WIDE_PART __UINT64_TYPE__ wide_digit(__UINT64_TYPE__ high, __UINT64_TYPE_
 	return digit;
 }
 
-/* high:low / divisor, high being less than the divisor. */
+/* high:low / divisor; high is less than the divisor. */
 LAMBDA_WIDE_PART __UINT64_TYPE__ wide_divide(__UINT64_TYPE__ high, __UINT64_TYPE__ low, __UINT64_TYPE__ divisor)
 {
 	int shift = __builtin_clzll(divisor);
@@ -46,7 +46,7 @@ LAMBDA_WIDE_PART __UINT64_TYPE__ wide_divide(__UINT64_TYPE__ high, __UINT64_TYPE
 	return (first << 32) + second;
 }
 
-/* The lower half of a / b. A division by zero is what the processor makes of one of 64 bits. */
+/* The lower half of a / b. A division by zero behaves as the processor's 64-bit division. */
 LAMBDA_WIDE __UINT64_TYPE__ lambda_u128_div_low(__UINT64_TYPE__ a_high, __UINT64_TYPE__ a_low, __UINT64_TYPE__ b_high,
 						__UINT64_TYPE__ b_low)
 {
@@ -61,7 +61,7 @@ LAMBDA_WIDE __UINT64_TYPE__ lambda_u128_div_low(__UINT64_TYPE__ a_high, __UINT64
 #endif
 		return wide_divide(a_high < b_low ? a_high : a_high % b_low, a_low, b_low);
 	}
-	/* The divisor's leading 64 bits give a quotient that is at most one too large, and one less is never too large. */
+	/* The divisor's leading 64 bits give a quotient that is at most one too large: one less is never too large. */
 	shift = __builtin_clzll(b_high);
 	quotient = wide_divide(a_high >> 1, a_high << 63 | a_low >> 1, b_high << shift | b_low >> 1 >> (63 - shift));
 	quotient >>= 63 - shift;
@@ -71,7 +71,7 @@ LAMBDA_WIDE __UINT64_TYPE__ lambda_u128_div_low(__UINT64_TYPE__ a_high, __UINT64
 	return quotient + (rest >= ((unsigned __int128)b_high << 64 | b_low));
 }
 
-/* Its upper half. */
+/* The upper half of a / b. */
 LAMBDA_WIDE __UINT64_TYPE__ lambda_u128_div_high(__UINT64_TYPE__ a_high, __UINT64_TYPE__ b_high, __UINT64_TYPE__ b_low)
 {
 	return b_high ? 0 : a_high / b_low;

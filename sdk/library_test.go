@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestLibrary compares what the NIC has in place of the C library with the host's C library.
+// TestLibrary compares the NIC's replacement of the C library with the host's C library.
 func TestLibrary(t *testing.T) {
 	dir := t.TempDir()
 	ours, program := filepath.Join(dir, "library.o"), filepath.Join(dir, "library_test")

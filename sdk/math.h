@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * C's <math.h>: the same bits on the NIC and on the host. What is here is exact or rounded rightly; the elementary functions are in
- * lambda_elementary.h. Floating point sets neither errno nor exceptions.
+ * C's <math.h>: the same bits on the NIC and on the host. The functions here are exact or correctly rounded; the elementary functions
+ * are in lambda_elementary.h. Floating point sets neither errno nor exceptions.
  */
 #ifndef LAMBDA_MATH_H
 #define LAMBDA_MATH_H
@@ -137,7 +137,7 @@ static inline float copysignf(float x, float y)
 	return __builtin_elementwise_copysign(x, y);
 }
 
-/* In integers on the host as well: its processor may not have them, and lambdas are not linked with its libm. */
+/* In integers on the host as well: its processor may lack fma, and lambdas are not linked with its libm. */
 static inline double fma(double x, double y, double z)
 {
 	return lambda_f64_from(lambda_f64_fma(lambda_f64_bits(x), lambda_f64_bits(y), lambda_f64_bits(z)));
@@ -158,7 +158,7 @@ static inline float fmodf(float x, float y)
 	return fmod(x, y);
 }
 
-/* The operand that is a number, if only one is. */
+/* If only one operand is a number, that one. */
 #define LAMBDA_MATH_CHOICE(name, type, better) \
 	static inline type name(type x, type y) \
 	{ \
@@ -180,7 +180,7 @@ static inline float fdimf(float x, float y)
 	return x <= y ? 0 : x - y;
 }
 
-/* x * 2^n, rounded once: but for the last, the powers leave a number normal. */
+/* x * 2^n, rounded once: all powers but the last leave the number normal. */
 static inline double scalbn(double x, int n)
 {
 	if (n > 1023) {
@@ -233,7 +233,7 @@ static inline float frexpf(float x, int *n)
 	return frexp(x, n);
 }
 
-/* A number's whole part, and what is behind the point. */
+/* A number's integer and fraction. */
 static inline double modf(double x, double *whole)
 {
 	*whole = trunc(x);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * memcached's binary protocol (memcached's doc/protocol-binary.txt), for services of protocol memcached: requests are made in the
- * lambda's own memory and sent by lambda_call_with(), answers read by lambda_read(). The text protocol needs <text.h> alone.
+ * memcached's binary protocol (memcached's doc/protocol-binary.txt), for services of protocol memcached: make requests in the
+ * lambda's own memory and send them by lambda_call_with(); read answers by lambda_read(). The text protocol needs only <text.h>.
  */
 #ifndef LAMBDA_MEMCACHED_H
 #define LAMBDA_MEMCACHED_H
@@ -32,7 +32,7 @@ struct memcached_header {
 	uint8_t type;
 	uint16_t status; /* of an answer */
 	uint32_t body_len; /* extras, key and value */
-	uint32_t opaque; /* comes back as it is */
+	uint32_t opaque; /* comes back unchanged */
 	uint64_t cas;
 };
 
@@ -76,8 +76,8 @@ static inline uint32_t memcached_set(uint8_t *to, const void *key, uint32_t key_
 }
 
 /*
- * Reads an answer of len bytes: its status, or -1 where it is none. Sets where the value, or an error's text, begins, and its
- * length.
+ * Reads an answer of len bytes: its status, or -1 if it is not an answer. Sets where the value or an error's text begins, and
+ * its length.
  */
 static inline int memcached_answer(const uint8_t *from, uint32_t len, uint32_t *value, uint32_t *value_len)
 {

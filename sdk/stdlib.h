@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * C's <stdlib.h>. What the standard leaves open, as the order of what qsort() finds equal, is decided here for the NIC and the host
+ * C's <stdlib.h>. Where the standard leaves a choice, such as the order in which qsort() puts equal elements, NIC and host behave
  * alike.
  */
 #ifndef LAMBDA_STDLIB_H
@@ -171,7 +171,7 @@ static inline void lambda_swap(char *a, char *b, size_t size)
 	}
 }
 
-/* Heap sort: in place, never slow, no recursion. The first pass makes the heap, the second takes its largest away. */
+/* Heap sort: in place, never slow, no recursion. The first pass makes the heap, the second removes its largest element. */
 static inline void lambda_qsort(void *base, size_t count, size_t size, lambda_compare_fn compare)
 {
 	size_t from = count / 2, end = count;

@@ -24,7 +24,7 @@ static inline void *memset(void *to, int value, size_t n)
 	return __builtin_memset(to, value, n);
 }
 
-/* Words are compared as the big-endian numbers that their bytes are. */
+/* Compares words as big-endian numbers. */
 static inline int memcmp(const void *a, const void *b, size_t n)
 {
 	const unsigned char *p = a, *q = b;

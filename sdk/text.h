@@ -21,12 +21,12 @@ static __always_inline uint32_t lambda_token(EXTRACTED_HEADERS_T *headers, int32
 	return lambda_forget(headers, n);
 }
 
-/* A number for len bytes at offset off, of which it takes at most LAMBDA_TOKEN_MAX: a key for lambda_call_key() (FNV-1a). */
+/* A hash of len bytes at offset off, at most LAMBDA_TOKEN_MAX: a key for lambda_call_key() (FNV-1a). */
 static __always_inline uint64_t lambda_hash(EXTRACTED_HEADERS_T *headers, int32_t off, uint32_t len)
 {
 	uint64_t hash = 0xcbf29ce484222325ULL;
 
-	len = lambda_forget(headers, len); /* the caller's own is not to be as many values as there are rounds */
+	len = lambda_forget(headers, len); /* else the verifier distinguishes a value of len for each round */
 	for (uint32_t n = 0; n < LAMBDA_TOKEN_MAX && n < len; n++) {
 		const uint8_t *p = payload(headers, off + n, 1);
 
@@ -77,7 +77,7 @@ static __always_inline int32_t lambda_put_number(EXTRACTED_HEADERS_T *headers, i
 		_p ? 0 : -1; \
 	})
 
-/* Whether bytes are the same, their number a constant. __builtin_memcmp() is a call of a C library, which the NIC has not. */
+/* Whether bytes are the same; their number is a constant. __builtin_memcmp() would call a C library, which the NIC does not have. */
 static __always_inline int lambda_same(const uint8_t *a, const uint8_t *b, uint32_t len)
 {
 	uint32_t differ = 0, i = 0;
@@ -89,7 +89,7 @@ static __always_inline int lambda_same(const uint8_t *a, const uint8_t *b, uint3
 	return !differ;
 }
 
-/* True where the payload holds a short constant text at offset off. */
+/* True if the payload holds a short constant text at offset off. */
 #define lambda_has_text(headers, off, text) \
 	({ \
 		const uint8_t *_p = payload(headers, off, sizeof(text) - 1); \

@@ -11,12 +11,12 @@
 #define LN_CALL_TRIES 64
 #define LN_CALL_GRACE_NS 50000000ULL
 
-/* What leaves, and as which call. */
+/* An outgoing request, and its call. */
 struct ln_outgoing {
 	__u32 at; /* where its bytes stand in the packet */
 	__u32 len;
 	__u32 index;
-	__u32 ifindex; /* out: that it leaves by */
+	__u32 ifindex; /* out: the interface that it leaves by */
 	__u64 number;
 	__u64 id; /* protocol raw */
 	__be16 port;
@@ -25,8 +25,8 @@ struct ln_outgoing {
 };
 
 /*
- * Takes a record for a call, from a random one on; NULL when all that were tried are in use. pacer tells the client that its
- * time is up; where it had no time to, the record is taken all the same.
+ * Takes a record for a call, starting at a random one; NULL when all records it tried are in use. pacer reports an expired call
+ * to its client. If pacer is late, the record is taken all the same.
  */
 static __always_inline struct ln_call *ln_call_take(__u32 raw, __u64 random, __u64 now, struct ln_outgoing *out)
 {
@@ -52,7 +52,7 @@ static __always_inline struct ln_call *ln_call_take(__u32 raw, __u64 random, __u
 	return NULL;
 }
 
-/* Gives a call its number and what it is known by; NULL where there is no record for it. */
+/* Gives a call its number, and the request ID or port by which its answer is recognised; NULL where there is no free record. */
 static __always_inline struct ln_call *ln_call_claim(const struct ln_service *svc, __u64 now, struct ln_outgoing *out)
 {
 	__u32 zero = 0, raw = svc->protocol == LN_PROTOCOL_RAW, entry;
@@ -165,8 +165,7 @@ LN_GLOBAL int ln_call_send(struct xdp_md *ctx, struct ln_flow *flow, const struc
 }
 
 /*
- * Keeps the packet at hand, a request to a service, for pacer to send it again. Where there is no room for it, the call has one
- * try.
+ * Keeps the packet at hand, a request to a service, for pacer to send again. Where there is no room for it, the call has one try.
  */
 static __always_inline void ln_call_retain(struct xdp_md *ctx, const struct ln_outgoing *out)
 {
@@ -217,7 +216,7 @@ LN_GLOBAL int ln_call_begin(struct xdp_md *ctx, struct ln_flow *flow, struct ln_
 		return -LN_CODE_LAMBDA_FAULT;
 	if (svc->id_len && out.len < (__u32)svc->id_at + svc->id_len)
 		return -LN_CODE_LAMBDA_FAULT;
-	/* Not the coarse clock: it may be behind by more than a short time-out. */
+	/* Not the coarse clock, which may be behind by more than a short time-out. */
 	now = bpf_ktime_get_ns();
 	call = ln_call_claim(svc, now, &out);
 	if (!call)

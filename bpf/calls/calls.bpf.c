@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 //go:build ignore
 
-/* The end of an external call: by its answer, which the root hands over, or because nobody answered in time. */
+/* The end of an external call: its answer arrived, which the root hands over, or none came in time. */
 #include "../epilogue.h"
 
 /* Whether a datagram comes from a server. */
@@ -36,7 +36,7 @@ static __always_inline int ln_has_id(struct xdp_md *ctx, const struct ln_service
 	return 1;
 }
 
-/* The record that a datagram to one of the calls' ports names. Sets in how many datagrams its server answers. */
+/* The record that a datagram to one of the calls' ports names. Sets *total to the number of datagrams in the answer. */
 static __always_inline __u32 ln_call_index(struct xdp_md *ctx, const struct ln_packet *pkt, __be16 *total)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
@@ -56,8 +56,8 @@ static __always_inline __u32 ln_call_index(struct xdp_md *ctx, const struct ln_p
 }
 
 /*
- * Finds the call that a datagram answers and takes it out of flight, with the flow that waits for it. Returns its slot;
- * 0 for a stray or a forged one, which are counted.
+ * Finds the call that a datagram answers, takes it out of flight and copies the flow that waits for it. Returns the call's slot,
+ * or 0 for a stray or forged datagram, which it counts.
  */
 LN_GLOBAL __u32 ln_call_end(struct xdp_md *ctx, const struct ln_packet *pkt, struct ln_flow *flow,
 			    struct ln_request *req)
@@ -106,8 +106,8 @@ stray:
 }
 
 /*
- * Makes room before what a service answered, where the driver has any. The lambda may make the answer longer, which is moved forward then
- * (lambda_shift() in sdk/lambda_bpf.h): where the packet comes from a local socket, its memory ends where it does.
+ * Makes room before a service's answer, where the driver has any. If the lambda makes the answer longer, lambda_shift()
+ * (sdk/lambda_bpf.h) moves it forward: a packet from a local socket has no memory behind its end.
  */
 static __always_inline void ln_spare(struct xdp_md *ctx, struct ln_request *req)
 {
@@ -120,11 +120,11 @@ static __always_inline void ln_spare(struct xdp_md *ctx, struct ln_request *req)
 	end = (void *)(long)ctx->data_end;
 	if (data + LN_SPARE > end)
 		return;
-	for (int i = 0; i < LN_SPARE; i += sizeof(__u64)) /* what an earlier packet left there is no lambda's to see */
+	for (int i = 0; i < LN_SPARE; i += sizeof(__u64)) /* a lambda must not see what an earlier packet left there */
 		*(__u64 *)(data + i) = 0;
 }
 
-/* The lambda goes on where it left off. */
+/* Runs the lambda again, on the answer. */
 static __always_inline int ln_resume(struct xdp_md *ctx, const struct ln_packet *pkt, struct ln_scratch *scratch,
 				     struct ln_request *req)
 {
@@ -135,7 +135,7 @@ static __always_inline int ln_resume(struct xdp_md *ctx, const struct ln_packet 
 	scratch->slot = ln_call_end(ctx, pkt, &scratch->flow, req);
 	slot = bpf_map_lookup_elem(&ln_slots, &scratch->slot);
 	if (!scratch->slot || !slot)
-		return XDP_PASS; /* nobody waits for it: perhaps a socket of the host's does */
+		return XDP_PASS; /* no call waits for it: perhaps a socket of the host does */
 	rpc = (const struct ln_rpc *)scratch->flow.rpc;
 	req->payload_off = pkt->l4 + frame;
 	if (req->out_status)
@@ -175,8 +175,8 @@ int ln_calls_module(struct xdp_md *ctx)
 }
 
 /*
- * Turns the carrier into the call's request as it left, behind the index of the interface that it left by. Returns XDP_REDIRECT
- * then, XDP_DROP where the reply came first, and XDP_PASS where the request was not kept.
+ * Turns the carrier into the call's request as it was sent, after the index of the interface to send it by. Returns XDP_REDIRECT
+ * on success, XDP_DROP where the reply came first, and XDP_PASS where the request was not kept.
  */
 static __always_inline int ln_call_again(struct xdp_md *ctx, __u32 index, struct ln_call *call, __u64 state)
 {
@@ -197,7 +197,7 @@ static __always_inline int ln_call_again(struct xdp_md *ctx, __u32 index, struct
 	return XDP_REDIRECT;
 }
 
-/* Ends a call in whose place there is nothing left to try. */
+/* Ends a call that has no try left. */
 static __always_inline int ln_call_give_up(struct xdp_md *ctx, __u32 index, struct ln_call *call, __u64 state,
 					   __u8 code)
 {
@@ -220,10 +220,10 @@ static __always_inline int ln_call_give_up(struct xdp_md *ctx, __u32 index, stru
 }
 
 /*
- * Deals with a call that nobody answered in time: it is sent again, or its client gets the error "time-out". No packet
+ * Deals with a call that was not answered in time: it is sent again, or its client gets the error "time-out". No packet
  * announces this event, and XDP cannot make one. So pacer (host/pacer.c) runs this program by BPF_PROG_TEST_RUN on a carrier, a
- * packet that begins with the index of the call, and sends what it became. It is attached nowhere, and the root does not hand over to
- * it: nothing that comes from a wire can make a call expire.
+ * packet that begins with the call's index, and sends the result. The program is attached nowhere, and the root does not hand over to
+ * it: no packet from a wire can make a call expire.
  */
 SEC("xdp.frags")
 int ln_expire(struct xdp_md *ctx)

@@ -21,7 +21,7 @@ struct {
 	__type(value, struct ln_call);
 } ln_calls SEC(".maps");
 
-/* Which record each of the last calls has, by the low bits of the call's number. */
+/* The record of each of the last calls, by the low bits of the call's number. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -39,7 +39,7 @@ struct {
 	__type(value, __u64);
 } ln_next_call SEC(".maps");
 
-/* Requests to services that are sent again where no answer comes, by the index of the call's record. A call without has one try. */
+/* Requests to services, kept to be sent again, by the index of the call's record. A call without an entry has one try. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, LN_MAX_RETAINED);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Numbers that nobody can foresee who has seen others: SipHash-2-4 (Aumasson, Bernstein, 2012) of a counter, under a key of
- * the NIC's own. bpf_get_prandom_u32() is no such generator: a few of its values tell the next (lib/random32.c).
+ * Numbers that cannot be predicted from earlier ones: SipHash-2-4 (Aumasson, Bernstein, 2012) of a counter, under a key of
+ * the NIC's own. A few values of bpf_get_prandom_u32(), in contrast, reveal the next (lib/random32.c).
  */
 #ifndef LN_RANDOM_H
 #define LN_RANDOM_H
@@ -26,7 +26,7 @@ static __always_inline void ln_sip_round(__u64 v[4])
 	v[2] = ln_rotate(v[2], 32);
 }
 
-/* A function to the verifier, and none that it has to prove: it takes and gives numbers. */
+/* A subprogram of which the verifier has nothing to prove: it takes and gives only numbers. */
 static __noinline __u64 ln_random(__u64 counter)
 {
 	__u64 k0 = ln_call_key[0], k1 = ln_call_key[1], length = 8ULL << 56;

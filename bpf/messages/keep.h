@@ -5,7 +5,7 @@
 
 #include "../layout.h"
 
-/* How long to wait for the next packet, in ns: what nobody waits for any more need not be kept, the clock's tick aside. */
+/* How long to wait for the next packet, in ns: no longer than until the client gives up, and a tick of the clock. */
 static inline __attribute__((always_inline)) __u64 ln_patience(enum ln_message_state state, __u32 deadline_us,
 							       __u32 timeout_ms)
 {
@@ -15,8 +15,8 @@ static inline __attribute__((always_inline)) __u64 ln_patience(enum ln_message_s
 }
 
 /*
- * Whether an answered message may be forgotten for another, touched_ns being when it was last heard of. One that is to run at most once
- * may not while its client may still ask for the reply.
+ * Whether an answered message may make room for another. Its last packet came at touched_ns. A message that is to run at most once
+ * stays while its client may still ask for the reply.
  */
 static inline __attribute__((always_inline)) int ln_forgettable(int once, int released, __u64 touched_ns, __u64 now)
 {

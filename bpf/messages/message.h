@@ -2,7 +2,7 @@
 /*
  * Messages of several packets: reordering and duplicate suppression in the NIC (the λ-NIC paper, section 4.2.1, D3). A
  * lambda owns a range of buckets, a message lives in one way of the bucket that its key hashes to, and the bucket's lock
- * decides every race between CPUs: on veth the packets of one message do arrive on two of them.
+ * decides every race between CPUs: on veth, the packets of one message do arrive on two CPUs.
  */
 #ifndef LN_MESSAGE_H
 #define LN_MESSAGE_H
@@ -19,8 +19,8 @@ enum ln_arrival {
 	LN_ARRIVAL_DONE, /* the message was answered and is remembered */
 	LN_ARRIVAL_BUSY, /* no free record */
 	LN_ARRIVAL_MALFORMED, /* contradicts what the message's other packets said */
-	LN_ARRIVAL_TOO_LARGE, /* it was to be begun, and is more than the lambda takes */
-	LN_ARRIVAL_ABSENT, /* no such message, and none was to be begun */
+	LN_ARRIVAL_TOO_LARGE, /* it would begin a message that is longer than the lambda takes */
+	LN_ARRIVAL_ABSENT, /* no such message, and the packet must not begin one */
 };
 
 static __always_inline __u32 ln_bucket_of(const struct ln_flow *flow, __u64 request, const struct ln_slot *slot)
@@ -47,7 +47,7 @@ static __always_inline int ln_expired(const struct ln_message *m, __u64 now)
 	return !m->users && now >= m->expires_ns;
 }
 
-/* Failing a free record, the longest answered message is forgotten; one in progress never is. */
+/* Without a free record, the message that was answered longest ago is forgotten; one in progress never is. */
 static __always_inline int ln_yields(const struct ln_message *m, __u64 now)
 {
 	__u64 touched = m->expires_ns - (__u64)m->timeout_ms * 1000000;
@@ -55,7 +55,7 @@ static __always_inline int ln_yields(const struct ln_message *m, __u64 now)
 	return m->state == LN_MESSAGE_DONE && ln_forgettable(m->once, m->released, touched, now);
 }
 
-/* What is only kept to recognise a late packet goes first. */
+/* A record that is only kept to recognise late packets goes first. */
 static __always_inline __u64 ln_age(const struct ln_message *m)
 {
 	return m->released ? m->expires_ns >> 1 : m->expires_ns;
@@ -87,9 +87,9 @@ LN_GLOBAL int ln_message_arrive(const struct ln_slot *slot, const struct ln_flow
 			goto found;
 		}
 		if (way >= slot->message_ways)
-			continue; /* it may hold a message of a revision that had more of them */
+			continue; /* it may hold a message of a revision that used more ways */
 		if (m->users)
-			continue; /* also of one that is forgotten: who works on it would take the next for it */
+			continue; /* also of a forgotten message: those CPUs would mistake the next one for it */
 		if (m->state == LN_MESSAGE_FREE || ln_expired(m, p->now)) {
 			if (!idle)
 				chosen = way;
@@ -109,7 +109,7 @@ LN_GLOBAL int ln_message_arrive(const struct ln_slot *slot, const struct ln_flow
 	}
 	if (chosen >= LN_MESSAGE_WAYS)
 		goto out;
-	/* By way of memory, else the verifier would follow each way separately. */
+	/* Through memory, else the verifier would follow each way separately. */
 	p->way = chosen;
 	chosen = *(volatile __u32 *)&p->way & (LN_MESSAGE_WAYS - 1);
 	m = &b->way[chosen];
@@ -133,7 +133,7 @@ LN_GLOBAL int ln_message_arrive(const struct ln_slot *slot, const struct ln_flow
 	m->state = LN_MESSAGE_PARTIAL;
 	words = (p->part.count + 63) / 64;
 	for (__u32 i = 0; i < LN_MAX_FRAGMENTS / 64 && i < words; i++) {
-		ln_opaque(i); /* else clang makes this a call of memset(), which BPF has not */
+		ln_opaque(i); /* else clang makes this a call of memset(), which BPF does not have */
 		b->arrived[chosen][i & (LN_MAX_FRAGMENTS / 64 - 1)] = 0;
 	}
 found:
@@ -141,7 +141,7 @@ found:
 		goto out;
 	m = &b->way[chosen];
 	if (p->claim == LN_CLAIM_FREE) {
-		/* With a CPU still at work on it, it expires instead. */
+		/* While a CPU works on it, it is left to expire. */
 		if (m->once && m->state == LN_MESSAGE_DONE)
 			m->released = 1;
 		else if (!m->users && m->state != LN_MESSAGE_RUNNING)
@@ -161,7 +161,7 @@ found:
 		verdict = LN_ARRIVAL_MALFORMED;
 	else if (m->released)
 		verdict = p->claim == LN_CLAIM_NONE ? LN_ARRIVAL_NEW
-						    : LN_ARRIVAL_RUNNING; /* a pull finds no reply any more */
+						    : LN_ARRIVAL_RUNNING; /* a pull no longer finds a reply */
 	else if (m->state == LN_MESSAGE_DONE)
 		verdict = LN_ARRIVAL_DONE;
 	else if (m->state == LN_MESSAGE_RUNNING)
@@ -170,7 +170,7 @@ found:
 		verdict = LN_ARRIVAL_AGAIN;
 	else
 		verdict = LN_ARRIVAL_NEW;
-	/* Noted before its bytes are taken in, so that no copy of it is taken in after the lambda began to run on them. */
+	/* Marked before its bytes are taken in, so that no duplicate is taken in after the lambda began to run on them. */
 	if (verdict == LN_ARRIVAL_NEW && p->claim != LN_CLAIM_NONE)
 		b->arrived[chosen][bit >> 6] |= 1ULL << (bit & 63);
 	m->users++;
@@ -181,8 +181,8 @@ out:
 }
 
 /*
- * Locks the bucket in which ln_message_arrive() found the packet's message, and says which way; NULL where it found none.
- * Until ln_message_leave() that record is the same message's.
+ * Locks the bucket in which ln_message_arrive() found the packet's message, and sets *way; NULL where it found none.
+ * Until ln_message_leave(), the record stays that message's.
  */
 static __always_inline struct ln_bucket *ln_bucket_lock(const struct ln_place *p, __u32 *way)
 {
@@ -198,7 +198,7 @@ static __always_inline struct ln_bucket *ln_bucket_lock(const struct ln_place *p
 	return b;
 }
 
-/* This CPU has done with the packet that ln_message_arrive() found a record for. */
+/* This CPU is done with the packet for which ln_message_arrive() found a record. */
 LN_GLOBAL int ln_message_leave(const struct ln_place *p)
 {
 	struct ln_message *m;
@@ -219,9 +219,9 @@ LN_GLOBAL int ln_message_leave(const struct ln_place *p)
 
 /* What became of a packet that ln_message_arrive() let in. */
 enum ln_taken {
-	LN_TAKEN_NOT, /* it had been before */
+	LN_TAKEN_NOT, /* it had been taken in before */
 	LN_TAKEN_IN,
-	LN_TAKEN_LOST, /* the lambda failed on it: it may come again */
+	LN_TAKEN_LOST, /* the lambda failed on it: a resend is taken as new */
 };
 
 /* What an acknowledgement says. */
@@ -231,7 +231,7 @@ struct ln_progress {
 	__u32 pad;
 };
 
-/* Counts what was taken in; true for the one packet that makes its message whole. Also says how far that is. */
+/* Counts a packet that was taken in; true for the one packet that completes its message. Also sets the message's progress. */
 LN_GLOBAL int ln_message_mark(const struct ln_place *p, __u32 taken, struct ln_progress *progress)
 {
 	struct ln_message *m;
@@ -262,7 +262,7 @@ LN_GLOBAL int ln_message_mark(const struct ln_place *p, __u32 taken, struct ln_p
 	return whole;
 }
 
-/* Ends a message: its reply is remembered, or (state free) forgotten with it. */
+/* Ends a message: remembers its reply, or (state free) forgets both. */
 LN_GLOBAL int ln_message_finish(const struct ln_place *p, __u32 state, __u32 reply_len, __u32 status)
 {
 	struct ln_message *m;

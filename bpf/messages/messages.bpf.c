@@ -2,8 +2,8 @@
 //go:build ignore
 
 /*
- * Messages of several packets, and those of one whose lambda has them put together: the root hands over their packets, the pulls of
- * their replies, and what says that a client has its reply.
+ * Messages of several packets, and in mode assemble also those of one packet. The root hands over their packets, the pulls of their
+ * replies, and the packets that say that a client has its reply.
  */
 #include "../epilogue.h"
 #include "grant.h"
@@ -19,11 +19,11 @@ LN_GLOBAL __u32 ln_grant(const struct ln_place *p, const struct ln_progress *pro
 		return 0;
 	message = 1 + p->bucket * LN_MESSAGE_WAYS + p->way;
 	rank = ln_grant_rank(g, message, progress->left, p->now);
-	/* Beyond the last that arrived here, so that whatever the bitmap confirms, there is more to send. */
+	/* Beyond the last packet in the bitmap, so that the client has more to send whatever the bitmap confirms. */
 	return (p->part.index & ~63U) + ln_log2(progress->bitmap) + 1 + ln_grant_window(rank);
 }
 
-/* Answers a packet of a message that the lambda took in, with the bitmap around it, where the client asked. */
+/* Acknowledges a packet that the lambda took in, with the bitmap around it, if the client asked for that. */
 LN_GLOBAL int ln_acknowledge(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req,
 			     const struct ln_progress *progress, const struct ln_slot *slot)
 {
@@ -89,7 +89,7 @@ static __always_inline int ln_recall(struct xdp_md *ctx, struct ln_scratch *scra
 	return ln_epilogue(ctx, scratch, req, slot, ln_run_or_copy(ctx, scratch, slot));
 }
 
-/* Finds the message's record among the revision's own, or those of the revisions that it superseded. */
+/* Finds the message's record among those of the revision and of the revisions that it superseded. */
 LN_GLOBAL int ln_arrive(struct ln_scratch *scratch, __u32 claim)
 {
 	const struct ln_slot *slot, *old;
@@ -141,7 +141,7 @@ static __always_inline int ln_message_serve(struct xdp_md *ctx, struct ln_scratc
 	}
 	if (arrival == LN_ARRIVAL_DONE && slot->mode == LN_MODE_ASSEMBLE)
 		return ln_recall(ctx, scratch, req, slot);
-	/* mode stream runs a packet again when its answer may have been lost; assemble copied it before. */
+	/* Mode stream runs a packet again when its answer may have been lost; mode assemble has copied it already. */
 	req->match.event = LAMBDA_EVENT_FRAGMENT;
 	req->step = LN_STEP_COPY;
 	verdict = LN_VERDICT_KEEP;
@@ -164,7 +164,7 @@ static __always_inline int ln_message_serve(struct xdp_md *ctx, struct ln_scratc
 	return ln_epilogue(ctx, scratch, req, slot, verdict);
 }
 
-/* A pull of a remembered reply, by the revision that gave it. */
+/* A pull of a remembered reply: the revision that gave the reply answers it. */
 static __always_inline int ln_message_pull(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req,
 					   const struct ln_slot *slot, int arrival)
 {
@@ -193,7 +193,7 @@ static __always_inline int ln_message_packet(struct xdp_md *ctx, struct ln_scrat
 		return ln_refuse_for(ctx, scratch, LN_CODE_STALE, 0);
 	scratch->slot = scratch->place.slot;
 	slot = bpf_map_lookup_elem(&ln_slots, &scratch->slot);
-	/* A record outlives its revision where the client kept it alive beyond the drain: the slot may be anyone's by now. */
+	/* A client can keep a record alive beyond its revision's drain: another revision may have the slot by now. */
 	if (!slot || slot->workload != scratch->place.workload || slot->revision != scratch->place.revision) {
 		ln_message_finish(&scratch->place, LN_MESSAGE_FREE, 0, 0);
 		action = ln_refuse(ctx, scratch, LN_CODE_STALE, 0);
@@ -226,7 +226,7 @@ int ln_messages_module(struct xdp_md *ctx)
 	type = ((const struct ln_rpc *)scratch->flow.rpc)->type;
 	if (type != LN_TYPE_ACK)
 		return ln_message_packet(ctx, scratch, req, type == LN_TYPE_PULL);
-	/* The client has its whole reply, or gave the message up: the record is free for others. */
+	/* The client has its whole reply, or gave the message up: the record is free. */
 	scratch->place.now = bpf_ktime_get_coarse_ns();
 	ln_arrive(scratch, LN_CLAIM_FREE);
 	return XDP_DROP;

@@ -2,8 +2,8 @@
 //go:build ignore
 
 /*
- * Requests of one packet that are executed at most once: the root hands over each of their packets, and what says that a client
- * has its answer.
+ * Requests of one packet that are executed at most once. The root hands over their packets, and those that say that a client has
+ * its answer.
  */
 #include "../single.h"
 
@@ -50,7 +50,7 @@ LN_GLOBAL int ln_once_arrive(struct ln_flow *flow)
 	return arrival;
 }
 
-/* Puts the remembered answer at offset at of the packet, which has room for it; and what its header says into answer. 0, or -1. */
+/* Writes the remembered answer to offset at of the packet, which has room for it, and its header's fields to answer. 0, or -1. */
 LN_GLOBAL int ln_once_recall(struct xdp_md *ctx, struct ln_flow *flow, __u32 at, struct ln_answer *answer)
 {
 	struct ln_once_bucket *b;
@@ -64,7 +64,7 @@ LN_GLOBAL int ln_once_recall(struct xdp_md *ctx, struct ln_flow *flow, __u32 at,
 	b = ln_once_named(flow, &way);
 	if (!b)
 		return -1;
-	r = &b->way[way]; /* as ln_once_arrive() holds it, nobody writes it */
+	r = &b->way[way]; /* ln_once_arrive() holds it: nobody writes it */
 	len = r->length;
 	answer->type = r->type;
 	answer->code = r->code;
@@ -81,7 +81,7 @@ LN_GLOBAL int ln_once_recall(struct xdp_md *ctx, struct ln_flow *flow, __u32 at,
 	return err;
 }
 
-/* Answers a request that came again with what is remembered. */
+/* Answers a repeated request with the remembered answer. */
 static __always_inline int ln_once_again(struct xdp_md *ctx, struct ln_scratch *scratch, const struct ln_request *req)
 {
 	struct ln_answer answer = { .count = 1 };
@@ -94,7 +94,7 @@ static __always_inline int ln_once_again(struct xdp_md *ctx, struct ln_scratch *
 	return ln_answer(ctx, &scratch->flow, req->payload_off, &answer);
 }
 
-/* Runs the lambda on a request, if it is the first. */
+/* Runs the lambda on a request that came for the first time. */
 static __always_inline int ln_once_request(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req)
 {
 	const struct ln_slot *slot = bpf_map_lookup_elem(&ln_slots, &scratch->slot);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Requests of one packet that are executed at most once: the first packet runs the lambda, and those that come again while it
- * is remembered get the remembered answer. Every answer leaves by ln_answer(), which stores it here, so also what an external
- * service or a time-out brings about much later. Requests that do not ask for it pay one comparison.
+ * Requests of one packet that are executed at most once: the first packet runs the lambda, and repeated packets get the remembered
+ * answer. Every answer leaves by ln_answer(), which stores it here; so does an answer that an external service or a time-out
+ * causes much later. Other requests pay one comparison.
  */
 #ifndef LN_ONCE_H
 #define LN_ONCE_H
@@ -59,7 +59,7 @@ LN_GLOBAL int ln_once_settle(struct xdp_md *ctx, struct ln_flow *flow, __u32 at,
 	if (len > LN_ONCE_ANSWER)
 		return 0;
 	bpf_spin_lock(&b->lock);
-	/* It may have run for longer than it is remembered. */
+	/* The run may have taken longer than the request is remembered. */
 	ours = ln_once_is(&b->way[way], &key) && b->way[way].state == LN_ONCE_RUNNING;
 	b->way[way].users += ours;
 	bpf_spin_unlock(&b->lock);
@@ -81,8 +81,8 @@ LN_GLOBAL int ln_once_settle(struct xdp_md *ctx, struct ln_flow *flow, __u32 at,
 }
 
 /*
- * Notes that nobody waits for the answer any more: the client has it (end), or the lambda gave none. What comes again is dropped
- * until the record is needed: it was on its way for long.
+ * Notes that nobody waits for the answer any more: the client has it (end), or the lambda gave none. Until another request needs the
+ * record, repeated packets are dropped: they are late duplicates.
  */
 LN_GLOBAL int ln_once_release(struct ln_flow *flow, __u32 running)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Which record of its bucket a request gets that is to be executed at most once (docs/protocol.md). NIC program and
- * lambda-host share these rules: no request that runs is forgotten before its time, then goes whose answer arrived or is the
- * oldest of whoever holds most of the bucket. So a flood costs the workload and the address that it is for.
+ * Which record of its bucket a request gets that is to be executed at most once (docs/protocol.md). No running request is forgotten
+ * before its time. Of the others, those go first whose answer arrived, then the oldest of the owner that holds most of the bucket.
+ * So a flood harms only the workload and address that it uses. NIC program and lambda-host share these rules.
  */
 #ifndef LN_ONCE_TABLE_H
 #define LN_ONCE_TABLE_H
@@ -13,7 +13,7 @@
 struct ln_once_key {
 	__u64 addr[2];
 	__u64 request; /* as on the wire */
-	__u32 workload; /* in host order, as what follows is not */
+	__u32 workload; /* in host order; the fields below are in network order */
 	__be16 port;
 };
 
@@ -33,7 +33,7 @@ static inline __attribute__((always_inline)) __u64 ln_once_hash(const struct ln_
 	return (h ^ (h >> 29) ^ key->addr[1] ^ key->port) * 0xbf58476d1ce4e5b9ULL >> 32;
 }
 
-/* Stands for workload and address in comparisons; that two share one costs them fairness towards each other only. */
+/* Stands for workload and address in comparisons. A collision of two owners only costs them fairness towards each other. */
 static inline __attribute__((always_inline)) __u32 ln_once_owner(const struct ln_once_key *key)
 {
 	__u64 h = (key->addr[0] ^ key->workload) * 0x9e3779b97f4a7c15ULL ^ key->addr[1];
@@ -41,7 +41,7 @@ static inline __attribute__((always_inline)) __u32 ln_once_owner(const struct ln
 	return h * 0xbf58476d1ce4e5b9ULL >> 32;
 }
 
-/* The way in which a request is remembered; LN_ONCE_WAYS for none. */
+/* The way that remembers a request; LN_ONCE_WAYS for none. */
 static inline __attribute__((always_inline)) __u32 ln_once_find(const struct ln_once *way,
 								const struct ln_once_key *key, __u64 now)
 {
@@ -53,18 +53,18 @@ static inline __attribute__((always_inline)) __u32 ln_once_find(const struct ln_
 	return found;
 }
 
-/* 1 where a and b are equal, without a branch: the verifier would follow each of them both ways. */
+/* 1 if a and b are equal. Without a branch, both sides of which the verifier would follow. */
 static inline __attribute__((always_inline)) __u64 ln_once_equal(__u32 a, __u32 b)
 {
 	__u64 equal = ((__u64)(a ^ b) - 1) >> 63;
 
-	asm volatile("" : "+r"(equal)); /* nor may the compiler make one of it */
+	asm volatile("" : "+r"(equal)); /* keeps the compiler from making it a branch */
 	return equal;
 }
 
 /*
- * Which of a bucket's records goes first, the highest; 0 stays. What is over goes before what is released, that before whoever
- * holds most, the oldest among equals. Times are below 2^63.
+ * Ranks a bucket's records: the highest goes first, 0 stays. Expired records go before released ones, and these before those of the
+ * owner that holds most; among equals, the oldest goes. Times are below 2^63.
  */
 static inline __attribute__((always_inline)) __u64 ln_once_rank(const struct ln_once *r, __u64 held, __u64 now)
 {
@@ -73,10 +73,10 @@ static inline __attribute__((always_inline)) __u64 ln_once_rank(const struct ln_
 	__u64 rank = (255 & -released) | (held & -done);
 
 	rank = rank << 56 | (~r->expires_ns >> 8 & -(released | done)) | -over;
-	return rank & -ln_once_equal(r->users, 0); /* else someone copies its answer */
+	return rank & -ln_once_equal(r->users, 0); /* a record stays while a CPU copies its answer */
 }
 
-/* The way of a request that is not remembered; LN_ONCE_WAYS where its workload runs too many, or all are needed. */
+/* Chooses a way for a new request; LN_ONCE_WAYS where its workload runs too many, or all ways are needed. */
 static inline __attribute__((always_inline)) __u32 ln_once_choose(const struct ln_once *way, __u32 workload, __u64 now)
 {
 	__u32 chosen = LN_ONCE_WAYS;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * RoCEv2's invariant CRC (InfiniBand specification, annex A17.3.3): CRC-32 over a packet from its IP header on, with ones in the
- * place of what routers change, and of eight bytes before it. Sixteen bytes at a time by as many tables, which the loader
- * fills: BPF has neither an instruction nor a helper for it.
+ * RoCEv2's invariant CRC (InfiniBand specification, annex A17.3.3): CRC-32 over a packet from its IP header on, with ones in place
+ * of the fields that routers change, after eight bytes of ones. It takes sixteen bytes at a time through sixteen tables, which the
+ * loader fills: BPF has neither an instruction nor a helper for it.
  */
 #ifndef LN_ICRC_H
 #define LN_ICRC_H
@@ -17,7 +17,7 @@ const volatile __u32 ln_crc_tables[LN_ROCE_CRC_SLICE][256];
 #define LN_CRC_STEP 16
 #define LN_CRC_CHUNK 256
 
-/* The place in a table is a byte's value times four, cut out of the word at once; the table is a constant part of the address. */
+/* The offset in a table is a byte's value times four, cut out of the word at once; the table's own offset is a constant. */
 #define LN_CRC_AT(base, table, place) \
 	(*(const volatile __u32 *)((base) + (table) * sizeof(ln_crc_tables[0]) + ((place) & 0x3fc)))
 
@@ -40,7 +40,7 @@ static __always_inline __u32 ln_crc_step(__u32 crc, const __u32 *p)
 	return ln_crc_part(crc ^ p[0], 15) ^ ln_crc_part(p[1], 11) ^ ln_crc_part(p[2], 7) ^ ln_crc_part(p[3], 3);
 }
 
-/* Of len bytes, a multiple of four, at off: what lies in the packet's first, linear part. The tail is as in ln_csum_packet(). */
+/* Of len bytes, a multiple of four, at off in the packet's linear data. The tail is as in ln_csum_packet(). */
 LN_GLOBAL __u32 ln_crc_linear(struct xdp_md *ctx, __u32 off, __u32 len, __u32 crc)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end, *tail;
@@ -81,7 +81,7 @@ LN_GLOBAL __u32 ln_crc_buffer(__u32 n, __u32 crc)
 	return crc;
 }
 
-/* Likewise of packets in several parts, by way of that buffer. */
+/* Of a packet in several fragments, through that buffer. */
 LN_GLOBAL __u32 ln_crc_chunks(struct xdp_md *ctx, __u32 off, __u32 len, __u32 crc)
 {
 	__u32 zero = 0, n;
@@ -118,7 +118,7 @@ static __always_inline __u32 ln_crc_ipv6(__u32 crc, const __u32 *ip)
 	return ln_crc_step(crc, ip + 6);
 }
 
-/* The ICRC of the packet whose IP header is at l3 and whose UDP datagram has udp_len bytes, as it would be in memory; 0 for none. */
+/* The ICRC, in memory order, of the packet whose IP header is at l3 and whose UDP datagram has udp_len bytes; 0 for none. */
 LN_GLOBAL __u32 ln_icrc(struct xdp_md *ctx, __u32 l3, __u32 ipv6, __u32 udp_len)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;

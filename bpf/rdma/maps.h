@@ -24,7 +24,7 @@ struct {
 
 /* What the transport headers of a RoCEv2 packet say, and where its payload is (roce.h). */
 struct ln_roce {
-	__u32 at; /* of the first of them */
+	__u32 at; /* offset of the first of them */
 	__u32 op;
 	__u32 service;
 	__u32 qpn;
@@ -41,7 +41,7 @@ struct ln_roce {
 
 struct ln_rdma_scratch {
 	struct ln_roce roce;
-	__u8 chunk[256]; /* of a packet in several parts */
+	__u8 chunk[256]; /* of a packet in several fragments */
 };
 
 struct {

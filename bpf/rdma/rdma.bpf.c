@@ -3,16 +3,16 @@
 
 /*
  * RDMA into lambdas' memory: the responder's half of RoCEv2 queue pairs, reliable and unreliable, for SEND and WRITE (InfiniBand
- * specification, chapter 9), and the events that have a lambda run on what was written: immediate data, a SEND, or a λ-RPC
- * that names the region (the λ-NIC paper, section 4.2.1, D3).
+ * specification, chapter 9). A lambda runs on what was written when immediate data, a SEND, or a λ-RPC that names the region
+ * arrives (the λ-NIC paper, section 4.2.1, D3).
  *
- * The lambda's own program copies, as it alone reaches its memory. What a copy is of was checked here before.
+ * The lambda's own program copies the bytes, as it alone can access its memory. This module has checked the packet before.
  */
 #include "../match.h"
 #include "region.h"
 #include "roce.h"
 
-/* A step in the way of a packet gives the syndrome to answer with, or one of these. */
+/* Each step of a packet's processing returns the syndrome to answer with, or one of these. */
 enum { LN_RDMA_GO = -1, LN_RDMA_DROP = -2 };
 
 #define LN_RNR_TIMER 1 /* 10 µs (InfiniBand specification, table 45) */
@@ -43,7 +43,7 @@ static __always_inline int ln_rdma_sequence(struct ln_qp *qp, const struct ln_ro
 	return LN_ROCE_SYNDROME_SEQUENCE;
 }
 
-/* Whether the operation may follow on what came before, with a payload of that length. */
+/* Whether the operation may follow the packets before it, with a payload of that length. */
 static __always_inline int ln_rdma_operation(struct ln_qp *qp, const struct ln_roce *roce)
 {
 	__u32 kind = ln_roce_is_write(roce->op) ? LN_QP_WRITE : LN_QP_SEND;
@@ -60,7 +60,7 @@ static __always_inline int ln_rdma_operation(struct ln_qp *qp, const struct ln_r
 	return LN_RDMA_GO;
 }
 
-/* Where a message's bytes go: its first packet says so. */
+/* Where a message's bytes go, as its first packet says. */
 static __always_inline int ln_rdma_begin(struct ln_qp *qp, const struct ln_roce *roce)
 {
 	struct ln_region *region;
@@ -89,7 +89,7 @@ static __always_inline int ln_rdma_begin(struct ln_qp *qp, const struct ln_roce 
 	return LN_RDMA_GO;
 }
 
-/* Whether the message has as many bytes as its first packet said, or a SEND no more than there is room for. */
+/* Whether the message has as many bytes as its first packet said; a SEND, no more than there is room for. */
 static __always_inline int ln_rdma_amount(const struct ln_qp *qp, const struct ln_roce *roce)
 {
 	if (roce->length > qp->left)
@@ -140,7 +140,7 @@ LN_GLOBAL int ln_rdma_execute(struct xdp_md *ctx, struct ln_scratch *scratch, st
 	if (step != LN_RDMA_GO)
 		return step;
 	if (roce->length || event) {
-		/* A region may be revoked in the middle of a message. A number without bytes is of the one before. */
+		/* A region may be revoked in the middle of a message. Immediate data without bytes is for the region of the message before. */
 		region = ln_region_of(qp->key ? qp->key : qp->receive, qp->workload);
 		slot = region ? ln_region_slot(region) : NULL;
 		if (!slot)
@@ -166,7 +166,7 @@ LN_GLOBAL int ln_rdma_execute(struct xdp_md *ctx, struct ln_scratch *scratch, st
 		if (ln_roce_has_imm(roce->op))
 			req->match.method = roce->imm;
 		req->payload_off =
-			roce->at; /* in mode stream a reply has this packet's bytes to be made in, and goes nowhere */
+			roce->at; /* in mode stream the lambda makes its reply in this packet; the reply is not sent */
 		region->request = 0;
 		region->peer = 0;
 		ln_region_run(ctx, scratch, req, region);
@@ -175,7 +175,7 @@ LN_GLOBAL int ln_rdma_execute(struct xdp_md *ctx, struct ln_scratch *scratch, st
 	return step;
 }
 
-/* What the packet is to be answered with: a syndrome, or LN_RDMA_DROP. The queue pair is claimed. */
+/* How to answer the packet: a syndrome, or LN_RDMA_DROP. The queue pair is claimed. */
 static __always_inline int ln_rdma_take(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req,
 					struct ln_qp *qp, const struct ln_roce *roce)
 {
@@ -213,13 +213,13 @@ static __always_inline int ln_rdma_take(struct xdp_md *ctx, struct ln_scratch *s
 	return roce->ack && qp->service == LN_ROCE_SERVICE_RC ? LN_ROCE_SYNDROME_ACK : LN_RDMA_DROP;
 }
 
-/* The PSN of an answer: what is missing, what was refused, or the last of what is there. */
+/* The PSN of an answer: of the packet that is missing, that was refused, or that arrived last. */
 static __always_inline __u32 ln_rdma_answer_psn(const struct ln_qp *qp, __u32 syndrome)
 {
 	return syndrome == LN_ROCE_SYNDROME_ACK ? (qp->psn - 1) & LN_ROCE_NUM_MASK : qp->psn;
 }
 
-/* True for a packet that is whole, and this queue pair's. */
+/* True for an intact packet from this queue pair's peer. */
 static __always_inline int ln_rdma_is_valid(struct xdp_md *ctx, const struct ln_packet *pkt, const struct ln_flow *flow,
 					    const struct ln_roce *roce, const struct ln_qp *qp)
 {
@@ -244,7 +244,7 @@ static __always_inline int ln_rdma_is_valid(struct xdp_md *ctx, const struct ln_
 	return 1;
 }
 
-/* The queue pair that a datagram to RoCEv2's port is for; NULL where that may be the host's. */
+/* The queue pair that a datagram to RoCEv2's port is for; NULL where it may be for the host. */
 static __always_inline struct ln_qp *ln_rdma_find(struct xdp_md *ctx, const struct ln_packet *pkt)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
@@ -260,7 +260,7 @@ static __always_inline struct ln_qp *ln_rdma_find(struct xdp_md *ctx, const stru
 	return qp && *(volatile __u32 *)&qp->state != LN_QP_NONE && qp->qpn == qpn ? qp : NULL;
 }
 
-/* A packet of a queue pair's. Returns the XDP action. */
+/* A packet for a queue pair. Returns the XDP action. */
 static __always_inline int ln_rdma_packet(struct xdp_md *ctx, const struct ln_packet *pkt, struct ln_qp *qp,
 					  struct ln_scratch *scratch, struct ln_request *req, struct ln_roce *roce)
 {
@@ -272,7 +272,7 @@ static __always_inline int ln_rdma_packet(struct xdp_md *ctx, const struct ln_pa
 		return XDP_PASS;
 	if (!ln_rdma_is_valid(ctx, pkt, &scratch->flow, roce, qp) || roce->op == LN_ROCE_OP_ACK)
 		return XDP_DROP;
-	/* A packet that meets another one of its queue pair on another CPU is as good as lost: it would overtake that. */
+	/* While another CPU works on a packet of this queue pair, this one counts as lost: it would overtake the other. */
 	if (!ln_claim(&qp->claim))
 		return XDP_DROP;
 	step = ln_rdma_take(ctx, scratch, req, qp, roce);
@@ -311,7 +311,7 @@ static __always_inline __u64 ln_peer_of(const struct ln_flow *flow)
 	return (addr[0] * 0x9e3779b97f4a7c15ULL ^ addr[1]) * 0xbf58476d1ce4e5b9ULL ^ flow->peer_port;
 }
 
-/* Runs the lambda on the region at a λ-RPC's request, once for as long as it is remembered. The region is claimed. */
+/* Runs the lambda on the region at a λ-RPC's request, only once while that request is remembered. The region is claimed. */
 static __always_inline int ln_region_event(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req,
 					   struct ln_region *region, __u32 length)
 {
@@ -343,7 +343,7 @@ static __always_inline int ln_region_event(struct xdp_md *ctx, struct ln_scratch
 	return ln_epilogue(ctx, scratch, req, slot, verdict);
 }
 
-/* A further packet, or the first, of the region's reply. */
+/* A pull: sends a packet of the region's reply. */
 static __always_inline int ln_region_pull(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req,
 					  struct ln_region *region)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Regions: memory of a lambda that peers write to. Its own program copies, as it alone reaches its memory. */
+/* Regions: memory of a lambda that peers write to. The lambda's own program copies, as it alone can access its memory. */
 #ifndef LN_RDMA_REGION_H
 #define LN_RDMA_REGION_H
 
 #include "../epilogue.h"
 #include "maps.h"
 
-#define LN_EXTEND_TRIES 16 /* each is lost to a queue pair that extended the region */
+#define LN_EXTEND_TRIES 16 /* a try fails when another queue pair extended the region meanwhile */
 
 static __always_inline int ln_claim(__u32 *claim)
 {
@@ -28,7 +28,7 @@ static __always_inline struct ln_region *ln_region_of(__u32 key, __u32 workload)
 	return region;
 }
 
-/* The revision that the region is memory of. */
+/* The slot of the revision that the region belongs to. */
 static __always_inline const struct ln_slot *ln_region_slot(const struct ln_region *region)
 {
 	__u32 index = region->slot;
@@ -37,7 +37,7 @@ static __always_inline const struct ln_slot *ln_region_slot(const struct ln_regi
 	return slot && slot->workload == region->workload && slot->revision == region->revision ? slot : NULL;
 }
 
-/* Bytes came to the region, up to there. Queue pairs on other CPUs may write to it at the same time. */
+/* Notes that bytes up to end came to the region. Queue pairs on other CPUs may write to it at the same time. */
 static __always_inline void ln_region_extend(struct ln_region *region, __u32 end)
 {
 	__u32 extent = *(volatile __u32 *)&region->extent;
@@ -51,13 +51,13 @@ static __always_inline void ln_region_extend(struct ln_region *region, __u32 end
 	}
 }
 
-/* Where the bytes end that came since the lambda ran on the region; those that come from now on are the next run's. */
+/* The end of the bytes that came since the lambda last ran on the region. Later bytes count for the next run. */
 static __always_inline __u32 ln_region_take(struct ln_region *region)
 {
 	return __atomic_exchange_n(&region->extent, 0, __ATOMIC_SEQ_CST);
 }
 
-/* What the lambda sees of a packet or message in the region. */
+/* Describes a packet or message in the region to the lambda. */
 static __always_inline void ln_region_describe(struct ln_request *req, const struct ln_region *region, __u32 offset,
 					       __u32 length, __u32 message_len)
 {
@@ -81,7 +81,7 @@ static __always_inline void ln_region_describe(struct ln_request *req, const str
 	req->out_status = 0;
 }
 
-/* Runs the lambda on what is in the region, and remembers how it answered. The region is claimed. Returns the verdict. */
+/* Runs the lambda on the region's contents, and remembers the answer. The region is claimed. Returns the verdict. */
 static __always_inline int ln_region_run(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req,
 					 struct ln_region *region)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* RoCEv2's packets: what the headers behind UDP's say, and the acknowledgement that a packet becomes. */
+/* RoCEv2's packets: parsing the headers behind UDP's, and turning a packet into its acknowledgement. */
 #ifndef LN_ROCE_H
 #define LN_ROCE_H
 
@@ -40,7 +40,7 @@ static __always_inline void ln_roce_read_reth(const __be32 *word, struct ln_roce
 	roce->dma_len = bpf_ntohl(word[3]);
 }
 
-/* Reads the headers behind the BTH, and finds the payload; -1 for what contradicts itself. */
+/* Reads the headers behind the BTH, and finds the payload; -1 where they contradict each other. */
 static __always_inline int ln_roce_parse_rest(void *data, void *end, struct ln_roce *roce, __u32 pad, __u32 len)
 {
 	const __be32 *word = data;
@@ -66,7 +66,7 @@ static __always_inline int ln_roce_parse_rest(void *data, void *end, struct ln_r
 	return len & 3 ? -1 : 0;
 }
 
-/* Reads the transport headers; -1 for no packet of ours. */
+/* Reads the transport headers; -1 for a packet that is not ours. */
 static __always_inline int ln_roce_parse(struct xdp_md *ctx, const struct ln_packet *pkt, struct ln_roce *roce)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
@@ -88,18 +88,18 @@ static __always_inline int ln_roce_parse(struct xdp_md *ctx, const struct ln_pac
 	return 0;
 }
 
-/* Makes the packet exactly len bytes, of whatever. */
+/* Makes the packet exactly len bytes long, whatever they hold. */
 static __always_inline int ln_roce_resize(struct xdp_md *ctx, __u32 len)
 {
 	int spare = (int)bpf_xdp_get_buff_len(ctx) - (int)len;
 
-	/* Packets of local sockets can grow at their heads alone. */
+	/* Packets of local sockets can grow only at the head. */
 	if (spare < 0)
 		return bpf_xdp_adjust_head(ctx, spare);
 	return spare ? bpf_xdp_adjust_tail(ctx, -spare) : 0;
 }
 
-/* Writes an acknowledgement's transport headers but the ICRC. */
+/* Writes an acknowledgement's transport headers, without the ICRC. */
 static __always_inline void ln_roce_write(__be32 *word, __u32 service, const struct ln_qp *qp, __u32 psn, __u32 aeth)
 {
 	word[0] = bpf_htonl((service | LN_ROCE_OP_ACK) << 24 | LN_ROCE_P_KEY);
@@ -127,7 +127,7 @@ LN_GLOBAL int ln_roce_answer(struct xdp_md *ctx, struct ln_flow *flow, const str
 	l3 = ln_write_l2(data, end, flow);
 	if (!l3 || l3 + sizeof(struct ipv6hdr) > end)
 		return XDP_DROP;
-	/* The class of service is the request's; marks of congestion are not (RFC 3168 section 5). */
+	/* Copies the request's class of service, but not its congestion marks (RFC 3168 section 5). */
 	if (flow->ipv6)
 		ln_write_ipv6(l3, flow->own_addr, flow->peer_addr, flow->flow_label & bpf_htonl(~(3U << 20)), udp_len);
 	else

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Packets of a match stage that go on later, when no packet comes that would carry them: one that waits for the host, and one whose
- * clone went first, as XDP sends one packet for each that came. Those that wait are in ln_waiting, the others pass through
- * ln_copies. From there, pacer (host/late.c) gives each to ln_later as a packet that begins with its struct ln_late, and does with
- * the result what the action says. This module keeps the flow with the packet, so what the stage makes of it is checked as ever.
+ * Packets of a match stage that go on later, when no packet comes that would carry them: a packet that waits for the host, and one
+ * whose clone went first, as XDP sends one packet for each that came. Waiting packets are in ln_waiting, the others pass through
+ * ln_copies. From there, pacer (host/late.c) gives each to ln_later as a packet that begins with its struct ln_late, and carries out
+ * the action that ln_later returns. The flow is kept with the packet, so that the stage's output is checked as always.
  */
 #ifndef LN_LATE_H
 #define LN_LATE_H
@@ -17,8 +17,7 @@ volatile __u32 ln_waiting_count; /* packets in ln_waiting */
 #define LN_EEXIST 17
 
 /*
- * What tells packets apart: all of them but IPv4's identification and header checksum, since who sends a packet once more
- * numbers it anew.
+ * What tells packets apart: all bytes but IPv4's identification and header checksum, which differ when a sender repeats a packet.
  */
 static __always_inline __u64 ln_late_key(struct ln_late *late, __u32 l3)
 {
@@ -71,12 +70,12 @@ static __always_inline int ln_wait_begin(struct ln_stage_scratch *scratch, const
 	err = bpf_map_update_elem(&ln_waiting, &late->key, late, BPF_NOEXIST);
 	if (!err)
 		__sync_fetch_and_add(&ln_waiting_count, 1);
-	else if (err != -LN_EEXIST) /* else the same packet came in just now, on another CPU */
+	else if (err != -LN_EEXIST) /* the same packet may just have come in on another CPU */
 		ln_count(LN_COUNT_BUSY);
 	return err ? -1 : 0;
 }
 
-/* Takes a packet out of those that wait; -1 where it is none of them, or another CPU was faster. */
+/* Takes a packet out of ln_waiting; -1 where it is not in there, or another CPU was faster. */
 static __always_inline int ln_wait_end(const struct ln_late *late)
 {
 	if (bpf_map_delete_elem(&ln_waiting, &late->key))
@@ -85,7 +84,7 @@ static __always_inline int ln_wait_end(const struct ln_late *late)
 	return 0;
 }
 
-/* Leaves it to pacer to send the saved packet; -1 where pacer is too far behind. */
+/* Has pacer send the saved packet; -1 where pacer is too far behind. */
 static __always_inline int ln_copy(struct ln_stage_scratch *scratch, const struct ln_slot *slot, __u32 verdict)
 {
 	struct ln_late *late = &scratch->late;

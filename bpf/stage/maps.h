@@ -21,13 +21,13 @@ struct {
 	__type(value, struct ln_late);
 } ln_waiting SEC(".maps");
 
-/* Packets whose clones went first, for pacer to send: struct ln_late, its bytes cut off behind the packet's end. */
+/* Packets whose clones went first, for pacer to send: struct ln_late, cut off at the packet's end. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, LN_COPIES_BYTES);
 } ln_copies SEC(".maps");
 
-/* Whom a match stage may answer without a packet of his at hand: who asked a service through it. */
+/* A client that asked a service through a match stage: the stage may send it the service's answer. */
 struct ln_asker {
 	__u8 peer_addr[16];
 	__u8 own_addr[16];
@@ -55,14 +55,14 @@ struct {
 /* The stage's own view of the packet at hand, which no lambda can reach. */
 struct ln_stage_scratch {
 	struct ln_flow flow;
-	struct ln_flow sent; /* what the stage made of it */
+	struct ln_flow sent; /* of the packet that the stage made */
 	struct ln_question question;
 	__u32 slot; /* of the revision that runs */
 	__u32 came; /* as in struct ln_late */
 	__u32 came_l3;
 	__u32 instance; /* of its run: as in struct ln_pass */
 	__u32 out; /* the interface that it leaves by */
-	__u64 until; /* it waits no longer than this, if it waited already; 0 else */
+	__u64 until; /* if it waited already, when its wait times out; else 0 */
 	struct ln_late late;
 };
 

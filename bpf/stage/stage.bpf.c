@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 //go:build ignore
 
-/* A packet's way through the match stage: once, a second time as its clone, and again when it waited for the host. */
+/* A packet's passes through the match stage: once, a second time as its clone, and again after it waited for the host. */
 #include "../match.h"
 #include "../run.h"
 #include "late.h"
 
-/* What a stage returned that is no way for a packet. */
+/* Counts a stage's return value that is not an XDP action. */
 static __always_inline void ln_stage_fault(struct ln_stats *stats, int verdict)
 {
 	stats->faults++;
 	stats->faults_by[ln_fault_of(verdict) & (LN_FAULTS - 1)]++;
 }
 
-/* Lets a packet leave, if it may. Returns the XDP action. */
+/* Lets a packet leave, if that is allowed. Returns the XDP action. */
 LN_GLOBAL int ln_stage_leave(struct xdp_md *ctx, struct ln_stage_scratch *scratch, const struct ln_slot *slot,
 			     int verdict)
 {
@@ -61,7 +61,7 @@ static __always_inline struct ln_pass *ln_stage_hand_over(const struct ln_slot *
 	return slot->clones ? pass : NULL;
 }
 
-/* Parks the packet at hand, with what it keeps if it is a clone. */
+/* Parks the packet at hand; if it is a clone, with its metadata. */
 static __noinline int ln_stage_wait(struct xdp_md *ctx, struct ln_stage_scratch *scratch, const struct ln_slot *slot)
 {
 	__u32 index = scratch->slot;
@@ -79,7 +79,7 @@ static __noinline int ln_stage_wait(struct xdp_md *ctx, struct ln_stage_scratch 
 	return XDP_DROP;
 }
 
-/* Runs the stage on the clone, which the packet at hand becomes. Returns what of the two leaves now. */
+/* Turns the packet at hand into its clone and runs the stage on that. Returns the XDP action of the one that leaves now. */
 static __always_inline int ln_stage_clone(struct xdp_md *ctx, struct ln_stage_scratch *scratch,
 					  const struct ln_slot *slot, struct ln_pass *pass, int verdict)
 {
@@ -103,7 +103,7 @@ static __always_inline int ln_stage_clone(struct xdp_md *ctx, struct ln_stage_sc
 		ln_stage_wait(ctx, scratch, slot);
 	else if (again != XDP_DROP)
 		ln_stage_fault(stats, again);
-	/* A stage writes what it made of a packet last of all, so that this one is still as it was. */
+	/* A stage writes to a packet only at the end, so that this one is still as it was. */
 	return ln_stage_leave(ctx, scratch, slot, verdict);
 }
 
@@ -128,7 +128,7 @@ static __noinline int ln_stage_serve(struct xdp_md *ctx, struct ln_stage_scratch
 	return ln_stage_leave(ctx, scratch, slot, verdict);
 }
 
-/* A packet that waited: it runs once more, or has waited in vain. slot is NULL where its stage is gone. */
+/* A packet that waited: it runs once more, or its wait timed out. slot is NULL if its stage is gone. */
 static __always_inline int ln_wait_over(struct xdp_md *ctx, struct ln_stage_scratch *scratch,
 					const struct ln_slot *slot)
 {
@@ -150,7 +150,7 @@ static __always_inline int ln_wait_over(struct xdp_md *ctx, struct ln_stage_scra
 	return ln_stage_serve(ctx, scratch, slot);
 }
 
-/* Puts before the packet, in 32 bits, the index of the interface that it leaves by. */
+/* Writes the index of the interface that the packet leaves by before it, in 32 bits. */
 static __always_inline int ln_stage_tell(struct xdp_md *ctx, const struct ln_stage_scratch *scratch, int action)
 {
 	void *data, *end;
@@ -168,8 +168,8 @@ static __always_inline int ln_stage_tell(struct xdp_md *ctx, const struct ln_sta
 }
 
 /*
- * A datagram that no workload ID selects: the match stage's, where there is one. It sees plain UDP alone, so that no program of a
- * tenant's cuts the host off from its link, and none that is only on its way through this host.
+ * A datagram that no workload ID selects goes to the match stage, if there is one. The stage sees only plain UDP, so that a tenant's
+ * program cannot cut the host off from its link, and no packets that this host only forwards.
  */
 SEC("xdp.frags")
 int ln_stage_module(struct xdp_md *ctx)
@@ -198,8 +198,8 @@ int ln_stage_module(struct xdp_md *ctx)
 }
 
 /*
- * A packet goes on: does what late.h describes, and tells pacer the action and the packet. Run by pacer, attached nowhere, and
- * never handed over to.
+ * Has a packet go on (late.h), and gives pacer the action and the packet. pacer runs this program; it is attached nowhere, and the
+ * root never hands over to it.
  */
 SEC("xdp.frags")
 int ln_later(struct xdp_md *ctx)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Where the packets of a match stage go. A stage writes whole packets, so each is parsed again behind it, and leaves only as a reply
- * to the packet that came, to a service of the stage's, or as that service's answer to who asked. The link's header is written
- * here in each case: a stage knows no next hop.
+ * Where the packets of a match stage go. A stage writes whole packets, so each is parsed again afterwards. It may leave only as a
+ * reply to the packet that came, as a request to a service of the stage's spec, or as that service's answer to the client that asked.
+ * In each case the link header is written here: a stage does not know the next hop.
  */
 #ifndef LN_STAGE_H
 #define LN_STAGE_H
@@ -17,13 +17,13 @@ static __always_inline int ln_same_addr(const __u8 *a, const __u8 *b)
 	return ((const __u64 *)a)[0] == ((const __u64 *)b)[0] && ((const __u64 *)a)[1] == ((const __u64 *)b)[1];
 }
 
-/* Reads what the stage made of the packet; -1 where that is no plain datagram. */
+/* Reads the packet that the stage made; -1 where it is not a datagram that we parse. */
 static __always_inline int ln_stage_read(struct xdp_md *ctx, struct ln_packet *pkt, struct ln_flow *sent)
 {
 	return ln_parse(ctx, pkt) || ln_save_flow(ctx, pkt, sent) ? -1 : 0;
 }
 
-/* IP options are not looked into, and could lead a packet elsewhere (RFC 791 section 3.1: source routes). */
+/* True without IP options. They are not parsed, and could lead a packet elsewhere (RFC 791 section 3.1: source routes). */
 static __always_inline int ln_is_plain(const struct ln_packet *pkt, const struct ln_flow *sent)
 {
 	return pkt->l4 - pkt->l3 == ln_l3_len(sent->ipv6);
@@ -35,7 +35,7 @@ static __always_inline int ln_is_reply(const struct ln_flow *sent, const struct 
 	       ln_same_addr(sent->own_addr, to->peer_addr) && ln_same_addr(sent->peer_addr, to->own_addr);
 }
 
-/* To the host a packet goes from whom and to whom it came; only the port may be another. */
+/* A packet to the host keeps its source and destination; only the port may change. */
 static __always_inline int ln_is_unmoved(const struct ln_flow *sent, const struct ln_flow *came)
 {
 	return sent->eth == came->eth && sent->eth_rest == came->eth_rest &&
@@ -44,7 +44,7 @@ static __always_inline int ln_is_unmoved(const struct ln_flow *sent, const struc
 	       ln_same_addr(sent->own_addr, came->own_addr);
 }
 
-/* Puts the link's header of a reply before the network's, which stands at l3. Returns the XDP action. */
+/* Writes a reply's link header before the IP header at l3. Returns the XDP action. */
 LN_GLOBAL int ln_stage_link(struct xdp_md *ctx, struct ln_flow *flow, __u32 l3)
 {
 	int move;
@@ -94,7 +94,7 @@ LN_GLOBAL int ln_stage_remember(struct ln_stage_scratch *scratch, const struct l
 	return bpf_map_update_elem(&ln_questions, &asker, question, BPF_ANY);
 }
 
-/* A packet to a service. It comes from the address that was asked, and from no port whose replies are another lambda's. */
+/* A packet to a service. Its source is the address that the client asked, and no port whose replies are for another lambda. */
 LN_GLOBAL int ln_stage_ask(struct xdp_md *ctx, struct ln_stage_scratch *scratch, const struct ln_service *svc, __u32 l3)
 {
 	struct bpf_fib_lookup fib = {};
@@ -120,7 +120,7 @@ LN_GLOBAL int ln_stage_ask(struct xdp_md *ctx, struct ln_stage_scratch *scratch,
 	return fib.ifindex == ctx->ingress_ifindex ? XDP_TX : bpf_redirect(fib.ifindex, 0);
 }
 
-/* Whoever would get what the stage sent, if he waits for it. */
+/* The question that the stage's packet would answer, if a client waits for it. */
 static __always_inline struct ln_question *ln_stage_question(const struct ln_flow *sent, struct ln_asker *asker)
 {
 	ln_copy_addr(asker->peer_addr, sent->own_addr);
@@ -130,7 +130,7 @@ static __always_inline struct ln_question *ln_stage_question(const struct ln_flo
 	return bpf_map_lookup_elem(&ln_questions, asker);
 }
 
-/* A service's answer to who asked: from the service, to where the query came from, in time (RFC 5452 reasons alike for DNS). */
+/* A service's answer to a client: from the service, to where the query came from, in time (RFC 5452 argues likewise for DNS). */
 LN_GLOBAL int ln_stage_answer(struct xdp_md *ctx, struct ln_stage_scratch *scratch, __u32 workload, __u32 l3)
 {
 	struct ln_asker asker = { .workload = workload };

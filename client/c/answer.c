@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Reads what a gateway answers to GET /system/function/NAME: a head of HTTP's, and a function in JSON. */
+/* Reads a gateway's answer to GET /system/function/NAME: an HTTP head, and a function in JSON. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static const char *skip_space(const char *p)
 	return p + strspn(p, " \t\r\n");
 }
 
-/* skip_string returns what follows a string, NULL where there is none. */
+/* skip_string returns what follows a string, NULL without a string. */
 static const char *skip_string(const char *p)
 {
 	if (*p++ != '"')
@@ -29,7 +29,7 @@ static const char *skip_string(const char *p)
 	return *p ? p + 1 : NULL;
 }
 
-/* skip_value returns what follows a value (RFC 8259), NULL where the text ends too early. */
+/* skip_value returns what follows a value (RFC 8259), NULL if the text ends too early. */
 static const char *skip_value(const char *p)
 {
 	unsigned int depth = 0;
@@ -63,7 +63,7 @@ static const char *skip_value(const char *p)
 	return p;
 }
 
-/* member finds the value of a key of the object that the text is. */
+/* member finds a key's value in a text that is a JSON object. */
 static bool member(const char *p, const char *key, struct span *value)
 {
 	size_t n = strlen(key);
@@ -97,7 +97,7 @@ static bool member(const char *p, const char *key, struct span *value)
 		else if (*p != '}')
 			return false;
 	}
-	return found; /* only of a whole object: a part may end in the middle of a value */
+	return found; /* only in a whole object: a cut one may end in the middle of a value */
 }
 
 static bool member_u32(const char *text, const char *key, uint32_t *v)
@@ -121,7 +121,7 @@ static bool read_function(const char *text, struct lambdanic_function *f)
 	if (!member_u32(text, "workload", &f->workload) || !member_u32(text, "revision", &f->revision) ||
 	    !member(text, "endpoint", &s))
 		return false;
-	n = (size_t)(s.end - s.at) - 2; /* without the quotes; an address has nothing that would be escaped */
+	n = (size_t)(s.end - s.at) - 2; /* without the quotes; an address needs no escapes */
 	if (*s.at != '"' || !n || n >= sizeof(f->address) || memchr(s.at, '\\', n))
 		return false;
 	memcpy(f->address, s.at + 1, n);

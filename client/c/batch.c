@@ -10,7 +10,7 @@ bool batch_full(const struct batch *b)
 	return b->count == BATCH_PACKETS;
 }
 
-/* batch_add adds a packet with a payload, which stays where it is, padded to room bytes. */
+/* batch_add adds a packet with a payload, which is not copied, padded to room bytes. */
 void batch_add(struct batch *b, struct header *h, const uint8_t *payload, uint32_t len, uint32_t room)
 {
 	struct outgoing *o = &b->out[b->count];

@@ -96,7 +96,7 @@ static uint32_t room_for(struct lambdanic *c, const struct header *head, uint32_
 	uint32_t room = c->options.reply_room;
 
 	if (head->flags & LN_FLAG_ONCE)
-		room = c->single; /* for what does not fit, the lambda would have to run again */
+		room = c->single; /* a reply that does not fit would need another run */
 	else if (asked)
 		room = asked;
 	else if (r->workload == head->workload && r->method == head->method)
@@ -193,7 +193,7 @@ int start_call(struct lambdanic *c, const struct lambdanic_request *r, struct la
 	return LAMBDANIC_OK;
 }
 
-/* start_over decides whether a call that ended with a result is tried again, and with how much room. */
+/* start_over decides whether a call that ended with this result is tried again, and with how much room. */
 static bool start_over(struct lambdanic *c, struct call *k, int result)
 {
 	if (k->attempt >= MAX_ATTEMPTS || (k->x.head.flags & LN_FLAG_ONCE))
@@ -227,7 +227,7 @@ static void hand_over(struct lambdanic *c, struct call *k, int result, int os_er
 	k->all.prev->next = k->all.next;
 	k->all.next->prev = k->all.prev;
 	if (c->calls.next == &c->calls)
-		c->wake = NEVER; /* it was the last one's */
+		c->wake = NEVER; /* no call is left */
 	if (!k->into) {
 		enqueue(&c->done, k);
 		return;
@@ -241,7 +241,7 @@ static void finish(struct lambdanic *c, struct call *k, int result, int os_error
 {
 	if (batch_full(&c->out))
 		flush(c);
-	c->out.owner = NULL; /* whether this packet can be sent decides nothing */
+	c->out.owner = NULL; /* the call does not depend on whether this packet can be sent */
 	exchange_release(&k->x, &c->out);
 	forget(c, k);
 	c->stats.resent += k->x.resent;
@@ -307,7 +307,7 @@ void poll_calls(struct lambdanic *c, int64_t now)
 	last = c->ready.head ? (struct call *)((char *)c->ready.tail - offsetof(struct call, queued)) : NULL;
 	while ((k = dequeue(&c->ready))) {
 		poll_call(c, k, now);
-		if (k == last) /* what became ready meanwhile has its turn after a look at what arrived */
+		if (k == last) /* calls that became ready meanwhile come after a look at what arrived */
 			break;
 	}
 	flush(c);

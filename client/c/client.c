@@ -14,7 +14,7 @@ bool step(struct lambdanic *c, int64_t *now, int64_t until)
 	size_t waited = c->waited;
 
 	poll_calls(c, *now);
-	/* Whoever waits for certain calls gets those that were submitted later. */
+	/* A caller that waits for its own calls gets finished submitted ones later. */
 	if (c->calls.next == &c->calls || (waited ? c->waited < waited : c->done.head != NULL))
 		return true;
 	if (c->ready.head)
@@ -54,7 +54,7 @@ int lambdanic_open(struct lambdanic **connection, const char *address, const str
 	c->wake = NEVER;
 	c->network_error_at = -1;
 	set_up_socket(c);
-	/* Others cannot guess where IDs start, and an earlier socket's are not met. */
+	/* Others cannot guess where IDs start, and they do not collide with an earlier socket's. */
 	if (getrandom(&c->id, sizeof(c->id), 0) != sizeof(c->id)) {
 		lambdanic_close(c);
 		return LAMBDANIC_SYSTEM;

@@ -7,7 +7,7 @@
 
 #include "internal.h"
 
-#define ACK_EVERY 16 /* packets of a request share an acknowledgement, which can tell of 64 */
+#define ACK_EVERY 16 /* packets of a request share an acknowledgement, which has room for 64 */
 
 bool exchange_start(struct exchange *x, int64_t now, int64_t due, const struct header *head, const void *body,
 		    uint32_t room, bool once)
@@ -48,7 +48,7 @@ static void add_request(struct exchange *x, struct batch *b, uint32_t i, bool ag
 
 	h.index = i;
 	if (h.count > 1) {
-		/* The last packet is padded like the others, because any of them may complete the message and carry the reply. */
+		/* The last packet is padded, too: any packet may complete the message and so carry the reply. */
 		room = LN_RPC_FRAGMENT;
 		if (again || last || i == 0 || i % ACK_EVERY == ACK_EVERY - 1)
 			h.flags |= LN_FLAG_ACK_WANTED;
@@ -131,7 +131,7 @@ static void put(struct exchange *x, uint32_t offset, const uint8_t *payload, uin
 		memcpy(x->reply + offset, payload, len);
 }
 
-/* pull goes on to fetch what is left of a reply whose first packet has arrived. */
+/* pull fetches the rest of a reply whose first packet has arrived. */
 static void pull(struct exchange *x)
 {
 	if (!x->guessed)
@@ -177,10 +177,10 @@ static bool begin(struct exchange *x, const struct header *h, uint32_t size)
 }
 
 /*
- * whole says whether response h certainly answers the request as a whole. If not, it may be one of a row, one for each packet.
- * The two look alike where the reply has as many packets as the request, and what else arrives must decide: after an
- * acknowledgement it is whole; after a response to a later packet, one of a row; and where a later packet was sent again and
- * still packet 0 is all that comes back, a pull finds out.
+ * whole says whether response h certainly answers the whole request. Otherwise it may be one of several responses, one per packet.
+ * The two look alike if the reply has as many packets as the request. Then other packets decide: after an acknowledgement, h
+ * answers the whole request; after a response to a later packet, only one packet. If a later packet was sent again, and still only
+ * packet 0 is answered, a pull finds out.
  */
 static bool whole(const struct exchange *x, const struct header *h)
 {
@@ -190,8 +190,8 @@ static bool whole(const struct exchange *x, const struct header *h)
 }
 
 /*
- * failed says whether the lambda failed on a packet of the request, or on all of it with no more to say than this. What the
- * other packets became no longer matters then.
+ * failed says whether the lambda failed on a packet of the request, or on all of it with h as the whole answer. Then the fate of
+ * the other packets no longer matters.
  */
 static bool failed(const struct exchange *x, const struct header *h)
 {
@@ -214,7 +214,7 @@ static void end(struct exchange *x, const struct header *h, const uint8_t *paylo
 	x->finished = true;
 }
 
-/* contradicts says whether h belongs to another answer than the one that began. The first one stands. */
+/* contradicts says whether h belongs to another answer than the one that began. The first answer stays. */
 static bool contradicts(struct exchange *x, const struct header *h, uint32_t size)
 {
 	const struct header *f = &x->first;
@@ -233,7 +233,7 @@ static void take(struct exchange *x, const struct header *h, uint32_t offset, co
 {
 	struct flight *f;
 
-	if (x->guessed && h->index >= x->down.next) /* nobody pulled it: the guess was wrong */
+	if (x->guessed && h->index >= x->down.next) /* it was not pulled: the guess was wrong */
 		x->pulling = false;
 	x->parted = x->parted || (!x->pulling && h->index > 0);
 	f = x->pulling ? &x->down : &x->up;
@@ -298,7 +298,7 @@ static void acknowledge(struct exchange *x, int64_t now, const struct header *h,
 	memcpy(&bits, payload, sizeof(bits));
 	for (bits = be64toh(bits); bits; bits &= bits - 1)
 		flight_confirm(&x->up, base + (uint32_t)__builtin_ctzll(bits));
-	/* Once it says so, the server decides how far the request may go on. */
+	/* From the first grant on, the server decides how many packets of the request may be sent. */
 	if (!h->grant)
 		x->up.limit = UINT32_MAX;
 	else if (x->up.limit == UINT32_MAX || h->grant > x->up.limit)
@@ -315,7 +315,7 @@ static void refused(struct exchange *x, const struct header *h)
 		return;
 	}
 	if (h->code == LN_CODE_BUSY &&
-	    (x->head.flags & LN_FLAG_ONCE)) { /* it did not run: the resends' growing intervals give way */
+	    (x->head.flags & LN_FLAG_ONCE)) { /* it did not run: the growing resend intervals ease the load */
 		x->busy = true;
 		return;
 	}
@@ -327,8 +327,8 @@ static void refused(struct exchange *x, const struct header *h)
 }
 
 /*
- * progress notes whether the last packet brought the exchange on. It counts upwards only, so that a server whose packets say
- * nothing new cannot keep a call alive.
+ * progress notes whether the last packet advanced the exchange. It counts only upwards, so that a server whose packets have no
+ * news cannot keep a call alive.
  */
 static void progress(struct exchange *x, int64_t now)
 {

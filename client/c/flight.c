@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The window follows TCP's additive increase and multiplicative decrease (RFC 5681), with a floor that keeps enough packets
- * coming behind a lost one to notice the loss. Intervals are docs/protocol.md's.
+ * The window follows TCP's additive increase and multiplicative decrease (RFC 5681), with a minimum, so that enough packets
+ * follow a lost one to notice the loss. Intervals are docs/protocol.md's.
  */
 #include <stdlib.h>
 
@@ -10,7 +10,7 @@
 #define LAST_INTERVAL (500 * MS)
 #define MIN_WINDOW 32
 #define MAX_WINDOW 512
-#define REORDER_LIMIT 8 /* a packet counts as lost once one that was sent so many sends later has been confirmed */
+#define REORDER_LIMIT 8 /* a packet counts as lost once a packet is confirmed that was sent so many sends later */
 
 enum { WAITING, LOST, CONFIRMED };
 
@@ -79,7 +79,7 @@ static void sent(struct flight *f, uint32_t i, int64_t now)
 		f->expiry = MIN(f->expiry, now + interval(s));
 }
 
-/* flight_pick chooses a packet to send now, lost ones first, and takes it as sent. */
+/* flight_pick chooses a packet to send now, lost ones first, and notes it as sent. */
 bool flight_pick(struct flight *f, int64_t now, uint32_t *index, bool *again)
 {
 	uint32_t i = f->next;
@@ -114,7 +114,7 @@ static void grow(struct flight *f)
 	}
 }
 
-/* flight_confirm says that packet i arrived, and returns whether that is news. */
+/* flight_confirm notes that packet i arrived, and returns whether that is news. */
 bool flight_confirm(struct flight *f, uint32_t i)
 {
 	struct slot *s;
@@ -144,7 +144,7 @@ void flight_confirm_all(struct flight *f)
 	f->expiry = NEVER;
 }
 
-/* flight_doubt takes back that the last packet was confirmed, for where all were and yet no answer came. */
+/* flight_doubt undoes the last packet's confirmation, after all were confirmed and yet no answer came. */
 void flight_doubt(struct flight *f, int64_t now)
 {
 	f->base = f->count - 1;
@@ -164,7 +164,7 @@ static void lose(struct flight *f, struct slot *s)
 	}
 }
 
-/* flight_expire finds the packets that are lost by now: those that waited for too long, and those that many overtook. */
+/* flight_expire marks lost packets: those that waited for too long, and those that many others overtook. */
 void flight_expire(struct flight *f, int64_t now)
 {
 	if (f->once || (now < f->expiry && f->newest - f->scanned < REORDER_LIMIT))

@@ -55,10 +55,10 @@ struct batch {
 
 bool batch_full(const struct batch *b);
 void batch_add(struct batch *b, struct header *h, const uint8_t *payload, uint32_t len, uint32_t room);
-/* Sends from packet `from` on. Returns how many were taken; errno is of the next one, if any. */
+/* Sends from packet `from` on. Returns how many were taken; errno is the next one's, if any. */
 unsigned int batch_send(struct batch *b, unsigned int from, int fd);
 
-/* flight.c: a row of packets that are sent until each is confirmed, at most a window of them at once. */
+/* flight.c: packets that are sent until each is confirmed, at most a window of them at once. */
 
 #define FIRST_INTERVAL (20 * MS)
 #define FIRST_WINDOW 64 /* packets */
@@ -96,11 +96,11 @@ struct flight {
 };
 
 bool flight_start(struct flight *f, uint32_t count, bool once);
-void flight_start_behind_first(struct flight *f); /* as if packet 0 had been sent and confirmed */
+void flight_start_behind_first(struct flight *f); /* as if packet 0 were sent and confirmed */
 bool flight_done(const struct flight *f);
 bool flight_pick(struct flight *f, int64_t now, uint32_t *index, bool *again);
 bool flight_confirm(struct flight *f, uint32_t i);
-uint32_t flight_limit(const struct flight *f); /* the packet before which it has to wait */
+uint32_t flight_limit(const struct flight *f); /* the first packet that has to wait */
 void flight_confirm_all(struct flight *f);
 void flight_doubt(struct flight *f, int64_t now);
 void flight_expire(struct flight *f, int64_t now);
@@ -116,12 +116,12 @@ struct exchange {
 	int64_t due; /* when the caller gives up; NEVER: after so long without progress as the header says */
 
 	struct flight up; /* the request's packets */
-	struct flight down; /* pulls, from packet 0 of the reply, which nobody has to pull */
+	struct flight down; /* pulls, from packet 0 of the reply, which comes without a pull */
 	bool pulling;
 	bool acked; /* an acknowledgement came: the server keeps the message, and answers it as a whole */
 	bool parted; /* a response to a later packet came: the server answers each packet */
-	bool probed; /* a later packet was sent again in the hope for such a response */
-	bool guessed; /* pulling because that response did not come */
+	bool probed; /* a later packet was sent again, to get such a response */
+	bool guessed; /* pulling because no such response came */
 
 	bool begun; /* the first response arrived */
 	struct header first;
@@ -131,43 +131,43 @@ struct exchange {
 	int result;
 	uint32_t need;
 	uint8_t fault;
-	bool busy; /* the server did not take a packet that will be sent again */
+	bool busy; /* the server refused a packet as busy, which will be sent again */
 
 	uint64_t reached; /* packets of request and reply that are through */
 	int64_t moved; /* when the last one got through */
 
-	uint32_t silent; /* resends of the first packet that is not through, since the last packet arrived */
-	bool asked; /* where the function is, since then */
+	uint32_t silent; /* resends of the first unconfirmed packet, since the last packet arrived */
+	bool asked; /* asked where the function is, since then */
 
 	uint32_t resent, duplicates, malformed;
 };
 
-/* The request's body is cut into packets as the header says. Returns false where there is no memory. */
+/* The request's body is cut into packets as the header says. Returns false without memory. */
 bool exchange_start(struct exchange *x, int64_t now, int64_t due, const struct header *head, const void *body,
 		    uint32_t room, bool once);
 /* Adds packets that are due to b, and says when to poll again if nothing arrives before. */
 int64_t exchange_poll(struct exchange *x, int64_t now, struct batch *b);
 void exchange_receive(struct exchange *x, int64_t now, const struct header *h, const uint8_t *payload);
 /*
- * Says, once per silence, that it is time to ask where the function is: its place refused a packet, or has been silent for too long. A
- * packet that may be executed but once never goes elsewhere: the silent place may have executed it, and a refusal does not say of
- * which packet it is.
+ * Says, once per silence, that it is time to ask where the function is: its address refused a packet, or was silent for too long. A
+ * request that may be executed only once never goes elsewhere: the silent address may have executed it, and a refusal does not name
+ * its packet.
  */
 bool exchange_asks(struct exchange *x, bool refusal);
-/* Adds the acknowledgement by which the server may forget message and reply, where it keeps any. */
+/* Adds the acknowledgement that lets the server forget message and reply, if it may keep any. */
 void exchange_release(struct exchange *x, struct batch *b);
 void exchange_free(struct exchange *x);
 
-/* address.c: HOST, HOST:PORT or [IPv6]:PORT. type is SOCK_DGRAM, or SOCK_STREAM, which may wait until the given time. */
+/* address.c: address is HOST, HOST:PORT or [IPv6]:PORT, type SOCK_DGRAM, or SOCK_STREAM, which may wait until the given time. */
 int connect_to(const char *address, int port, int type, int64_t until, int *fd, uint32_t *single);
 void bound_connect(int fd, int64_t until);
 
-/* answer.c: what a gateway's whole answer, which ends with a zero, says of a function. */
+/* answer.c: reads a function from a gateway's whole answer, which ends with a zero. */
 int lookup_read(const char *answer, struct lambdanic_function *f);
 
 /* lookup.c: questions to a gateway. */
 
-/* Where a gateway last took a connection; len is 0 where it never has. */
+/* Where a gateway last accepted a connection; len is 0 if it never has. */
 struct gateway {
 	struct sockaddr_storage address;
 	socklen_t len;
@@ -179,13 +179,13 @@ int lookup(struct gateway *g, const char *address, const char *credentials, cons
 
 /* A question that is asked beside other work. */
 struct inquiry {
-	int fd; /* -1: it is not under way */
+	int fd; /* -1: not under way */
 	char *request, *answer;
 	size_t len, sent, got;
-	int64_t until; /* it is given up */
+	int64_t until; /* when it is given up */
 };
 
-/* Returns false where it cannot be asked. */
+/* Returns false if it cannot be asked. */
 bool inquiry_begin(struct inquiry *q, const struct gateway *g, int64_t until, const char *credentials,
 		   const char *name_space, const char *name);
 struct pollfd inquiry_waits(const struct inquiry *q);

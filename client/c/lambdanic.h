@@ -21,17 +21,17 @@ extern "C" {
 #define LAMBDANIC_API __attribute__((visibility("default")))
 
 /*
- * The result of a call: LAMBDANIC_OK, one of the negative numbers here, or a positive LN_CODE_*, by which the server refused.
+ * The result of a call: LAMBDANIC_OK, one of the negative numbers here, or a positive LN_CODE_*, the server's reason to refuse.
  */
 enum lambdanic_result {
 	LAMBDANIC_OK = 0,
-	LAMBDANIC_DEADLINE = -1, /* no answer in time; the reply's os_error is what the network said, if anything */
+	LAMBDANIC_DEADLINE = -1, /* no answer in time; the reply's os_error is the network's error, if any */
 	LAMBDANIC_REQUEST_TOO_LARGE = -2,
 	LAMBDANIC_REPLY_TOO_LARGE = -3, /* than the options' max_reply */
 	LAMBDANIC_SYSTEM = -4, /* a system call failed: errno, and the reply's os_error */
 	LAMBDANIC_BAD_ADDRESS = -5, /* of a server or gateway */
 	LAMBDANIC_NO_FUNCTION = -6, /* the gateway knows no function of that name */
-	LAMBDANIC_GATEWAY = -7, /* the gateway refused, or is none */
+	LAMBDANIC_GATEWAY = -7, /* the gateway refused, or the address is not a gateway's */
 	LAMBDANIC_BAD_ARGUMENT = -8, /* a pointer or a name is missing: nothing was sent */
 };
 
@@ -40,7 +40,7 @@ struct lambdanic; /* a connection */
 /* 0 in a field means its default. */
 struct lambdanic_options {
 	uint32_t timeout_ms; /* a call without a deadline fails after so long without progress: 5000 */
-	uint32_t reply_room; /* bytes for replies of methods that were never called before: 512 */
+	uint32_t reply_room; /* bytes for replies of methods that were not called before: 512 */
 	uint32_t max_reply; /* refuse longer replies: LN_RPC_MAX_MESSAGE */
 	bool without_resend; /* send every packet once */
 	bool spin; /* poll for answers instead of sleeping: takes a whole CPU */
@@ -51,15 +51,15 @@ struct lambdanic_request {
 	uint32_t method; /* its meaning is the lambda's */
 	const void *body; /* must stay as it is until the call has ended */
 	size_t len;
-	uint64_t deadline_us; /* how long the call may take in all; 0: the options' timeout_ms decides */
+	uint64_t deadline_us; /* how long the call may take in total; 0: the options' timeout_ms applies */
 	/*
-	 * How long a reply is expected: so many bytes come back in one packet. 0: what earlier replies to this method took. A
-	 * longer reply arrives too, in more packets.
+	 * The expected length of the reply: so many bytes come back in one packet. 0: as earlier replies to this method. A
+	 * longer reply arrives, too, in more packets.
 	 */
 	uint32_t reply_room;
 	void *user; /* handed back in the reply */
 	/*
-	 * Execute it at most once while the server remembers it: what is sent again is answered from memory. The reply to a
+	 * Execute the request at most once while the server remembers it: resends are answered from memory. The reply to a
 	 * request of one packet then has to fit one packet, and the call is never started over: LN_CODE_STALE is final.
 	 */
 	bool once;
@@ -68,13 +68,12 @@ struct lambdanic_request {
 struct lambdanic_reply {
 	int result; /* enum lambdanic_result or LN_CODE_* */
 	int os_error; /* an errno, or 0 */
-	uint32_t
-		need; /* with LN_CODE_TOO_LARGE: bytes that there would have to be room for in one packet; 0: none would do */
+	uint32_t need; /* with LN_CODE_TOO_LARGE: bytes of room that one packet would need; 0: no room is enough */
 	uint8_t fault; /* with LN_CODE_LAMBDA_FAULT: LN_FAULT_*, why the lambda failed; 0: the server does not say */
-	uint8_t status; /* LN_STATUS_*: the lambda's verdict. What follows is valid where result is LAMBDANIC_OK */
-	uint32_t revision; /* of the lambda, which answered */
+	uint8_t status; /* LN_STATUS_*: the lambda's verdict. From here on, fields are valid if result is LAMBDANIC_OK */
+	uint32_t revision; /* of the lambda, that answered */
 	uint32_t resends; /* packets that had to be sent again */
-	uint8_t *body; /* the receiver's, to be given back by lambdanic_reply_free() */
+	uint8_t *body; /* free it by lambdanic_reply_free() */
 	size_t len;
 	void *user; /* the request's */
 };
@@ -83,7 +82,7 @@ struct lambdanic_stats {
 	uint64_t calls; /* attempts */
 	uint64_t restarts; /* attempts beyond a call's first */
 	uint64_t sent, resent, received; /* packets */
-	uint64_t duplicates; /* packets that said nothing new */
+	uint64_t duplicates; /* packets without news */
 	uint64_t stray; /* packets for no call in flight: late, or forged */
 	uint64_t malformed; /* packets that are not λ-RPC, or contradict themselves or their call */
 };
@@ -105,11 +104,11 @@ LAMBDANIC_API void lambdanic_reply_free(struct lambdanic_reply *reply);
 /* Begins a call. It is sent by the next lambdanic_complete(), together with others. */
 LAMBDANIC_API int lambdanic_submit(struct lambdanic *connection, const struct lambdanic_request *request);
 /*
- * Sends what is due, and waits up to timeout_us (0: not at all) until a call that was submitted has ended. Returns 1 where
- * *reply is its answer or error, and 0 where none has ended; LAMBDANIC_SYSTEM where the socket failed.
+ * Sends what is due, and waits up to timeout_us (0: not at all) until a submitted call has ended. Returns 1 if *reply is a
+ * call's answer or error, 0 if none has ended, and LAMBDANIC_SYSTEM if the socket failed.
  */
 LAMBDANIC_API int lambdanic_complete(struct lambdanic *connection, struct lambdanic_reply *reply, uint64_t timeout_us);
-/* Calls that were submitted and not handed out yet. */
+/* Calls that were submitted and not yet returned by lambdanic_complete(). */
 LAMBDANIC_API size_t lambdanic_pending(const struct lambdanic *connection);
 /* For event loops: call lambdanic_complete() when the descriptor is readable, and after so long at the latest. */
 LAMBDANIC_API int lambdanic_fd(const struct lambdanic *connection);
@@ -117,9 +116,9 @@ LAMBDANIC_API uint64_t lambdanic_next_us(const struct lambdanic *connection);
 
 LAMBDANIC_API void lambdanic_get_stats(const struct lambdanic *connection, struct lambdanic_stats *stats);
 
-/* What is wrong, and what to do about it, for results and LN_CODE_*. Never NULL. */
+/* What is wrong and what to do about it, for results and LN_CODE_*. Never NULL. */
 LAMBDANIC_API const char *lambdanic_strerror(int result);
-/* The same of a reply, which knows more: why a lambda failed. */
+/* The same for a reply, which also knows why a lambda failed. */
 LAMBDANIC_API const char *lambdanic_reply_error(const struct lambdanic_reply *reply);
 
 struct lambdanic_function {
@@ -129,18 +128,18 @@ struct lambdanic_function {
 };
 
 /*
- * Asks a gateway for a function. gateway is unix:PATH, HOST:PORT, [IPv6]:PORT, or the URL that `lambdanic up` prints; credentials,
- * "USER:PASSWORD", are what a TCP gateway asks for, else NULL. name_space may be NULL for the default one. It gives up after timeout_ms
+ * Asks a gateway for a function. gateway is unix:PATH, HOST:PORT, [IPv6]:PORT, or the URL that `lambdanic up` prints. A TCP gateway
+ * needs credentials, "USER:PASSWORD"; else they are NULL. name_space may be NULL for the default one. Gives up after timeout_ms
  * (0: 5000).
  */
 LAMBDANIC_API int lambdanic_lookup(const char *gateway, const char *credentials, const char *name_space,
 				   const char *name, uint32_t timeout_ms, struct lambdanic_function *function);
 
 /*
- * Makes calls by functions' names, which one gateway knows. It belongs to one thread at a time, and keeps a connection for each address
- * that a function is at. A gateway is asked once for each name, and again where the function is not there any more: where its workload
- * ID is unknown or its place refuses packets or is silent, the call goes on where the function is by now. A request with `once` stays
- * where it was sent; there the next call asks, as after every LAMBDANIC_DEADLINE.
+ * Makes calls by names of functions that one gateway knows. A directory belongs to one thread at a time, and keeps a connection for
+ * each function's address. It asks the gateway once for each name. If a workload ID is unknown, or the address refuses packets or is
+ * silent, it asks again, and the call goes on at the function's new address. A request with `once` stays where it was sent; then the
+ * next call asks, as after every LAMBDANIC_DEADLINE.
  */
 struct lambdanic_directory;
 
@@ -149,7 +148,7 @@ LAMBDANIC_API int lambdanic_directory_open(struct lambdanic_directory **director
 					   const struct lambdanic_options *options);
 /* NULL is allowed. */
 LAMBDANIC_API void lambdanic_directory_close(struct lambdanic_directory *directory);
-/* Makes one call; the request's workload does not matter. Returns reply->result. */
+/* Makes one call; the request's workload is ignored. Returns reply->result. */
 LAMBDANIC_API int lambdanic_call_by_name(struct lambdanic_directory *directory, const char *name,
 					 const struct lambdanic_request *request, struct lambdanic_reply *reply);
 

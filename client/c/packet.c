@@ -52,7 +52,7 @@ static void header_read(const struct ln_rpc *wire, struct header *h)
 	};
 }
 
-/* packet_parse splits a datagram into header and message bytes, and leaves the padding out. */
+/* packet_parse splits a datagram into header and message bytes, without the padding. */
 enum parsed packet_parse(const void *packet, size_t len, struct header *h, const uint8_t **payload)
 {
 	struct ln_rpc wire;
@@ -70,8 +70,8 @@ enum parsed packet_parse(const void *packet, size_t len, struct header *h, const
 }
 
 /*
- * header_placement says where the bytes of a packet stand in its message: at offset, in a message whose packets but the last
- * carry size bytes each. It returns false where index, count and lengths do not add up.
+ * header_placement says where the bytes of a packet are in its message: at offset, in a message whose packets carry size bytes
+ * each, except the last. It returns false if index, count and lengths do not fit together.
  */
 bool header_placement(const struct header *h, uint32_t *offset, uint32_t *size)
 {

@@ -7,7 +7,7 @@
 
 #include "connection.h"
 
-#define SHORT (10 * MS) /* a socket's time-out is in ticks, of up to 10 ms: shorter waits take a system call more */
+#define SHORT (10 * MS) /* a socket's time-out is in ticks, of up to 10 ms: shorter waits take another system call */
 
 void set_up_socket(struct lambdanic *c)
 {
@@ -17,7 +17,7 @@ void set_up_socket(struct lambdanic *c)
 		c->in_iov[i] = (struct iovec){ c->in_buf[i], RECEIVE_SIZE };
 		c->in[i].msg_hdr = (struct msghdr){ .msg_iov = &c->in_iov[i], .msg_iovlen = 1 };
 	}
-	/* What fails here is only a loss of speed. */
+	/* A failure here only costs speed. */
 	if (setsockopt(c->fd, SOL_SOCKET, SO_RCVBUFFORCE, &buffer, sizeof(buffer)))
 		setsockopt(c->fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof(buffer));
 	if (setsockopt(c->fd, SOL_SOCKET, SO_SNDBUFFORCE, &buffer, sizeof(buffer)))
@@ -25,8 +25,8 @@ void set_up_socket(struct lambdanic *c)
 }
 
 /*
- * refused recognises an error that an earlier packet caused: an ICMP message came back, which the kernel hands to the next
- * system call, whatever it is. Nothing is lost by going on; a lambda's server may be about to come back.
+ * refused recognises an error that an earlier packet caused: an ICMP message, which the kernel reports to the next system call.
+ * The caller goes on, as the lambda's server may be about to come back.
  */
 static bool refused(struct lambdanic *c, int err)
 {
@@ -48,7 +48,7 @@ static bool not_taken(struct lambdanic *c, struct call *k, int err, unsigned int
 		poll(&(struct pollfd){ .fd = c->fd, .events = POLLOUT }, 1, 20);
 		return false;
 	}
-	if (k && !earlier && err != ENOBUFS) { /* else it is lost, as on any other part of the way */
+	if (k && !earlier && err != ENOBUFS) { /* else it is lost, as anywhere on its way */
 		k->send_error = err;
 		make_ready(c, k);
 	}
@@ -71,7 +71,7 @@ void flush(struct lambdanic *c)
 	b->count = 0;
 }
 
-/* set_wait sets how long a receive may sleep. It is nearly always the same time, so this is rarely a system call. */
+/* set_wait sets how long a receive may sleep. The time rarely changes, so this is rarely a system call. */
 static void set_wait(struct lambdanic *c, int64_t d)
 {
 	struct timeval tv;
@@ -112,7 +112,7 @@ static void packet(struct lambdanic *c, int64_t now, const uint8_t *p, size_t le
 	make_ready(c, k);
 }
 
-/* one_expected says whether a single packet is all that can come: recvmmsg() would look for another in vain. */
+/* one_expected says whether only a single packet can come: recvmmsg() would look for another in vain. */
 static bool one_expected(const struct lambdanic *c)
 {
 	const struct call *k = (const struct call *)c->calls.next;

@@ -1,5 +1,5 @@
-// Package backend holds what every place that runs lambdas has in common: what it is given and what it reports. The
-// places are internal/nic (target nic) and internal/backend/process; internal/worker drives them.
+// Package backend holds what all backends, the places that run lambdas, have in common: what they are given and what they report. The
+// backends are internal/nic (target nic) and internal/backend/process; internal/worker drives them.
 package backend
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 )
 
-// Deployment is one revision of one lambda, ready to run: everything that a backend needs, and nothing to look up.
+// Deployment is one revision of one lambda, ready to run: everything that a backend needs.
 type Deployment struct {
 	Namespace string
 	Name      string
@@ -19,19 +19,19 @@ type Deployment struct {
 	Spec      api.Spec // with defaults
 	Services  []Service
 
-	Layouts api.Layouts // of the objects that a later revision takes over
+	Layouts api.Layouts // of the global variables that a later revision takes over
 
-	BPF    []byte // ELF object for target nic
-	Native []byte // shared object for all other targets
+	BPF    []byte // ELF object file for target nic
+	Native []byte // shared library for all other targets
 	Source []byte // packed, for the program of a card
 }
 
-// Fused is one program for several lambdas (compiler/link), with those of them that are to serve from it.
+// Fused is one program for several lambdas (compiler/link), and which of them are to serve from it.
 type Fused struct {
 	BPF     []byte
-	Spec    api.Spec      // of the program: what all members may take together
-	Members []FusedMember // of the program, in its order
-	Serving []Deployment  // each of a member's workload; their own BPF is not used
+	Spec    api.Spec      // of the program: its limits are for all members together
+	Members []FusedMember // in the program's order
+	Serving []Deployment  // members that are to serve; their own BPF is not used
 }
 
 // FusedMember is one lambda in a program.
@@ -45,27 +45,27 @@ type Service struct {
 	Name     string
 	Protocol api.ServiceProtocol
 	Servers  []netip.AddrPort
-	Weights  []int // of the servers; none: all the same
+	Weights  []int // of the servers; empty: all the same
 	Timeout  api.Duration
 	Retries  int
-	ID       api.ServiceID // of protocol raw; no bytes: none
+	ID       api.ServiceID // of protocol raw; of no bytes: requests have no ID
 }
 
-// Status is what a backend says of one workload that it runs.
+// Status is what a backend reports about one workload that it runs.
 type Status struct {
 	Workload uint32         `json:"workload"`
 	Revision uint32         `json:"revision"` // 0 where the members of a group differ
-	Newest   uint32         `json:"newest"`   // of the revisions that any member of a group serves
+	Newest   uint32         `json:"newest"`   // the newest revision that a member of a group serves
 	Endpoint netip.AddrPort `json:"endpoint"` // where λ-RPC requests for it go
 	Stats    Stats          `json:"stats"`
-	Fault    string         `json:"fault,omitempty"` // why a run was ended last, where the backend knows
+	Fault    string         `json:"fault,omitempty"` // why the last run that failed did, where the backend knows
 }
 
-// Prepared is a deployment of which only the swap is missing, so that several backends can swap together or not at all. Its
+// Prepared is a deployment that lacks only the swap, so that several backends can swap together or not at all. Its
 // backend does nothing else meanwhile: Swap or Drop has to follow, once.
 type Prepared interface {
-	// Migrate fills what the revision takes over by a function. What the revision before it writes from here on is lost to it:
-	// Swap has to follow at once.
+	// Migrate fills what the revision takes over by a function. Later writes of the revision before are not taken over: Swap has to
+	// follow at once.
 	Migrate() error
 	// Swap makes the revision serve.
 	Swap()
@@ -73,17 +73,16 @@ type Prepared interface {
 	Drop() error
 }
 
-// Objects is what a backend has that lets the host reach the global objects of the lambdas that it runs. Values are as the machine has
-// them in memory.
+// Objects is a backend that lets the host read and write the objects of its lambdas. Values are as the machine has them in memory.
 type Objects interface {
 	// Objects lists them, by name.
 	Objects(ctx context.Context, workload uint32) ([]api.Object, error)
 	ReadObject(ctx context.Context, workload uint32, name string) ([]byte, error)
-	// WriteObject also lets go on what waits for the host.
+	// WriteObject also has packets go on that wait for the host.
 	WriteObject(ctx context.Context, workload uint32, name string, value []byte) error
 }
 
-// ErrNoObject says that a lambda has no object of that name, and ErrObjectSize that a value has not the object's size.
+// ErrNoObject says that a lambda has no object of that name, ErrObjectSize that a value differs in size from the object.
 var (
 	ErrNoObject   = errors.New("no such object")
 	ErrObjectSize = errors.New("wrong size")
@@ -92,7 +91,7 @@ var (
 // Stats are counters since the revision was loaded.
 type Stats = api.Stats
 
-// Counter is what one NIC program counted of something for all lambdas together.
+// Counter is a counter of one NIC program, for all lambdas together.
 type Counter struct {
 	Name  string // in GET /metrics, between lambdanic_nic_ and _total
 	Help  string // a sentence that says what is counted

@@ -12,9 +12,9 @@ import (
 // Member is a backend that may be part of a Group.
 type Member interface {
 	Backend
-	// Prepare does all of Deploy that may be refused.
+	// Prepare does everything in Deploy that may be refused.
 	Prepare(ctx context.Context, d Deployment) (Prepared, error)
-	// PrepareFused does all of DeployFused (see Fuser) that may be refused.
+	// PrepareFused does everything in DeployFused (see Fuser) that may be refused.
 	PrepareFused(ctx context.Context, f Fused) (Prepared, error)
 }
 
@@ -29,7 +29,7 @@ func (g Group) Simplify() Backend {
 	return g
 }
 
-// Deploy deploys to all or, if one refuses, to none: on each of them the revision before it serves on, with its state.
+// Deploy deploys to all members or, if one refuses, to none: then on each the revision before serves on, with its state.
 func (g Group) Deploy(ctx context.Context, d Deployment) error {
 	return g.deploy(func(m Member) (Prepared, error) { return m.Prepare(ctx, d) })
 }
@@ -51,7 +51,7 @@ func (g Group) deploy(prepare func(Member) (Prepared, error)) error {
 	return err
 }
 
-// prepare gives also what is ready where one refuses.
+// prepare returns what is ready even if a member refuses.
 func (g Group) prepare(prepare func(Member) (Prepared, error)) (ready []Prepared, err error) {
 	for i, m := range g {
 		p, err := prepare(m)
@@ -72,8 +72,8 @@ func (g Group) Remove(ctx context.Context, workload uint32) error {
 	return errors.Join(errs...)
 }
 
-// Status lists what runs on every member at the same revision, with the sum of the counters. What runs on some members only
-// is listed with revision 0, which no deployment has, and the newest.
+// Status lists the workloads with the sum of their members' counters. Where members differ in the revision, or some do not run the
+// workload, the revision is 0, which no deployment has.
 func (g Group) Status(ctx context.Context) ([]Status, error) {
 	sums := map[uint32]*Status{}
 	members := map[uint32]int{}
@@ -146,7 +146,7 @@ func (g Group) Ask(q api.Header, body, reply []byte) (h api.Header, payload []by
 	return a.Ask(q, body, reply)
 }
 
-// members calls f with each member of a group, whose objects are each its own.
+// members calls f with each member of a group: each has its own objects.
 func (g Group) members(f func(Objects) error) error {
 	var errs []error
 	for i, m := range g {

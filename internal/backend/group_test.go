@@ -11,8 +11,8 @@ import (
 type memory struct {
 	running map[uint32]uint32 // revision by workload
 	refuse  error
-	migrate error // what a migration says
-	begun   int   // preparations that neither swapped nor were dropped
+	migrate error // that a migration returns
+	begun   int   // preparations that were neither swapped nor dropped
 	last    Deployment
 	fused   []Fused // what was prepared
 }

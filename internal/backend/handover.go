@@ -6,23 +6,23 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 )
 
-// Handover says what a revision takes over of the one that it supersedes.
+// Handover says what a revision takes over from the one that it supersedes.
 type Handover struct {
 	Keep    bool      // its kept objects
 	Migrate Migration // its migrated object
 }
 
-// Migration is the way of a migrated object.
+// Migration says how a migrated object is taken over.
 type Migration int
 
-// The ways.
+// The migrations.
 const (
 	MigrateNothing Migration = iota // one of the revisions has none
 	MigrateAsIs                     // the type is the same in both
 	MigrateByCall                   // the next revision's function fills its object from the old one
 )
 
-// HandOver decides what next takes over of old by the layouts of their objects, or says why it cannot.
+// HandOver decides by the layouts what next takes over from old, or says why it cannot.
 func HandOver(old, next api.Layouts) (h Handover, err error) {
 	if old.Kept != "" && next.Kept != "" {
 		if old.Kept != next.Kept {

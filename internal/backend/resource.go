@@ -5,11 +5,11 @@ import (
 	"errors"
 )
 
-// A Resource is a kind of thing that belongs to a lambda and goes with it, such as its queue pairs. HTTP has them at
-// /system/function/NAME/PATH: POST makes one, GET lists them, and DELETE with a number behind removes one.
+// A Resource is a kind of thing that belongs to a lambda and is removed with it, such as its queue pairs. In HTTP, POST to
+// /system/function/NAME/PATH makes one, GET lists them, and DELETE with a number behind the path removes one.
 type Resource struct {
 	Path string // such as rdma/regions
-	// Add makes what decode reads into the value that it is given.
+	// Add makes the thing whose request decode reads into its argument.
 	Add    func(ctx context.Context, workload uint32, decode func(request any) error) (any, error)
 	List   func(ctx context.Context, workload uint32) (any, error)
 	Remove func(ctx context.Context, workload, number uint32) error
@@ -20,13 +20,13 @@ type Resources interface {
 	Resources() []Resource
 }
 
-// ErrResource says that there cannot be such a resource, and ErrNoResource that there is none.
+// ErrResource says that a resource cannot be made, ErrNoResource that it does not exist.
 var (
 	ErrResource   = errors.New("refused")
 	ErrNoResource = errors.New("no such")
 )
 
-// NewResource returns a resource of things that a Request asks for.
+// NewResource returns a resource whose things are made from a Request.
 func NewResource[Request, Thing any](
 	path string,
 	add func(ctx context.Context, workload uint32, q Request) (*Thing, error),
@@ -44,7 +44,7 @@ func NewResource[Request, Thing any](
 		},
 		List: func(ctx context.Context, workload uint32) (any, error) {
 			things, err := list(ctx, workload)
-			return append([]Thing{}, things...), err // in JSON, an empty list is no null
+			return append([]Thing{}, things...), err // in JSON, an empty list must not be null
 		},
 		Remove: remove,
 	}

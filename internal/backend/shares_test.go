@@ -16,7 +16,7 @@ func servers(n int) (list []netip.AddrPort) {
 	return list
 }
 
-// owners are the servers of all shares, by address: the same one may have another index in another table.
+// owners are the servers of all shares, by address: a server may have different indices in two tables.
 func owners(s backend.Service) (list []netip.AddrPort) {
 	for _, i := range s.Shares() {
 		list = append(list, s.Servers[i])
@@ -24,7 +24,7 @@ func owners(s backend.Service) (list []netip.AddrPort) {
 	return list
 }
 
-// When a server comes, what moves moves to it; when one goes, what moves was its own.
+// Shares only move to a server that is added, and only from a server that is removed.
 func TestSharesMoveLittle(t *testing.T) {
 	all := servers(17)
 	for n := 1; n <= 16; n++ {
@@ -53,7 +53,7 @@ func TestSharesMoveLittle(t *testing.T) {
 	}
 }
 
-// The order of the servers means nothing, and one alone has everything.
+// The order of the servers does not matter, and a single server has all shares.
 func TestSharesOrder(t *testing.T) {
 	all := servers(5)
 	want := owners(backend.Service{Servers: all})
@@ -66,7 +66,7 @@ func TestSharesOrder(t *testing.T) {
 	}
 }
 
-// A server's part of the shares is as its weight, and more weight takes nothing from it.
+// A server has shares in proportion to its weight, and loses none when its weight grows.
 func TestSharesWeights(t *testing.T) {
 	all := servers(3)
 	light := owners(backend.Service{Servers: all, Weights: []int{1, 1, 1}})

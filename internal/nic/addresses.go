@@ -23,8 +23,8 @@ import (
 // maxAddresses is how many addresses one NIC answers at.
 const maxAddresses = int(program.RootLnLimitLN_MAX_ADDRESSES)
 
-// find fills in r the addresses of a real interface, and what else was asked for. An address that r has already stays the
-// first of its family for as long as the interface has it: clients know it.
+// find fills in r the addresses of a real interface, and those in more. An address that r already has stays the first of its
+// family as long as the interface has it: clients know it.
 func find(r *module.Reach, l netlink.Link, more []netip.Addr) error {
 	found, err := veth.Addresses(l, netlink.FAMILY_ALL)
 	if err != nil {
@@ -78,7 +78,7 @@ func (o *ownAddresses) close() error {
 	return unix.Munmap(mem)
 }
 
-// set makes the table say what r says. Packets come meanwhile: those to an address that stays find it at every moment.
+// set writes r's addresses to the table. Packets come meanwhile: an address that stays is in the table at every moment.
 func (o *ownAddresses) set(r *module.Reach) {
 	t, count := o.table, o.table.Count
 	var want [][2]uint64
@@ -111,17 +111,17 @@ func store(at *[2]uint64, w [2]uint64) {
 	atomic.StoreUint64(&at[1], w[1])
 }
 
-// words is an address as struct ln_flow has it; zero for none.
+// words is an address as in struct ln_flow; zero for none.
 func words(a netip.Addr) [2]uint64 {
 	var b [16]byte
 	copy(b[:], a.AsSlice())
 	return [2]uint64{binary.NativeEndian.Uint64(b[:]), binary.NativeEndian.Uint64(b[8:])}
 }
 
-// addressPause is how long it takes to watch a real interface's addresses again after the kernel ended that.
+// addressPause is the pause before a real interface's addresses are watched again, after the kernel ended a subscription.
 const addressPause = time.Second
 
-// keepAddresses follows the addresses of a real interface, which come and go while the NIC runs.
+// keepAddresses follows the addresses of a real interface, which change while the NIC runs.
 func (n *NIC) keepAddresses() {
 	if n.rec.Namespace != "" {
 		return
@@ -156,7 +156,7 @@ func (n *NIC) followAddresses() error {
 		}
 	}()
 	for {
-		n.takeAddresses() // also what changed before there was a subscription
+		n.takeAddresses() // also changes before the subscription
 		select {
 		case <-n.closing:
 			return nil
@@ -172,11 +172,11 @@ func (n *NIC) followAddresses() error {
 	}
 }
 
-// takeAddresses tells the NIC program the interface's addresses. Where it has none, the program keeps those that it has.
+// takeAddresses tells the NIC program the interface's addresses. If the interface has none, the program keeps its addresses.
 func (n *NIC) takeAddresses() {
 	l, err := netlink.LinkByIndex(n.rec.Index)
 	if err != nil {
-		return // Attached says so
+		return // Attached reports it
 	}
 	was := n.reach.Load()
 	is := *was
@@ -190,7 +190,7 @@ func (n *NIC) takeAddresses() {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.own.set(&is) // an earlier daemon may have written other addresses than the record's
+	n.own.set(&is) // an earlier daemon may have written addresses that are not the record's
 	n.reach.Store(&is)
 	if is.Addr == was.Addr && is.Addr6 == was.Addr6 && slices.Equal(is.Addrs, was.Addrs) {
 		return

@@ -10,7 +10,7 @@ import (
 	"github.com/lambdanic/lambdanic/internal/nic/program"
 )
 
-// However addresses come and go, the table has those of the interface, each once.
+// However addresses change, the table has those of the interface, each once.
 func TestOwnAddresses(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	pool := []netip.Addr{}

@@ -37,12 +37,12 @@ func adopt(c Config, rec *record) (_ *NIC, err error) {
 		return nil, errors.Join(err, n.Close())
 	}
 	if n.rec.Namespace == "" {
-		n.takeAddresses() // those of the record are from when the NIC was made
+		n.takeAddresses() // the record's are from when the NIC was made
 	}
 	return n, nil
 }
 
-// Attached is no error while the NIC program is on its interface. It comes off with the interface.
+// Attached returns nil while the NIC program is on its interface. The program goes with the interface.
 func (n *NIC) Attached() error {
 	info, err := n.root.Info()
 	if err != nil {
@@ -60,7 +60,7 @@ func (n *NIC) adoptSlots() error {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	if err := n.sweepParts(); err != nil {
+	if err := n.sweepState(); err != nil {
 		return err
 	}
 	var draining []*revision
@@ -91,12 +91,12 @@ func (n *NIC) adoptSlots() error {
 	return err
 }
 
-// sweepParts removes the pins of state whose program was not pinned yet, or not any more, when a daemon died: the next
+// sweepState removes the pins of state whose program was not pinned yet, or no longer, when a daemon died: else the next
 // revision in that slot would be taken for its owner.
-func (n *NIC) sweepParts() error {
+func (n *NIC) sweepState() error {
 	var errs []error
-	for _, p := range new(revision).parts() {
-		pins, err := filepath.Glob(filepath.Join(n.cfg.pins(), p.dir, "*-*"))
+	for _, s := range new(revision).stateMaps() {
+		pins, err := filepath.Glob(filepath.Join(n.cfg.pins(), s.dir, "*-*"))
 		if err != nil {
 			return err
 		}
@@ -119,8 +119,8 @@ func (n *NIC) adoptSlot(slot uint32) (*revision, error) {
 	if r.prog, err = ebpf.LoadPinnedProgram(n.progPin(slot), nil); err != nil {
 		return nil, fmt.Errorf("open the program of slot %d: %w", slot, err)
 	}
-	for _, p := range r.parts() {
-		if err := n.adoptPart(slot, p); err != nil {
+	for _, s := range r.stateMaps() {
+		if err := n.adoptState(slot, s); err != nil {
 			return nil, err
 		}
 	}
@@ -132,15 +132,15 @@ func (n *NIC) adoptSlot(slot uint32) (*revision, error) {
 	return r, nil
 }
 
-func (n *NIC) adoptPart(slot uint32, p part) error {
-	pins, err := filepath.Glob(filepath.Join(n.cfg.pins(), p.dir, fmt.Sprintf("%d-*", slot)))
+func (n *NIC) adoptState(slot uint32, s stateMap) error {
+	pins, err := filepath.Glob(filepath.Join(n.cfg.pins(), s.dir, fmt.Sprintf("%d-*", slot)))
 	if err != nil {
 		return err
 	}
 	for _, pin := range pins {
-		_, *p.layout, _ = strings.Cut(filepath.Base(pin), "-")
-		if *p.objects, err = ebpf.LoadPinnedMap(pin, nil); err != nil {
-			return fmt.Errorf("open the %s objects of slot %d: %w", p.dir, slot, err)
+		_, *s.layout, _ = strings.Cut(filepath.Base(pin), "-")
+		if *s.pinned, err = ebpf.LoadPinnedMap(pin, nil); err != nil {
+			return fmt.Errorf("open the %s objects of slot %d: %w", s.dir, slot, err)
 		}
 	}
 	return nil

@@ -55,7 +55,7 @@ func TestAEADVector(t *testing.T) {
 	})
 }
 
-// Whatever the lengths, the lambda's is the cipher of golang.org/x/crypto, and one bit that differs is noticed.
+// For all lengths, the lambda computes the cipher of golang.org/x/crypto, and notices a single wrong bit.
 func TestAEAD(t *testing.T) {
 	bothPlaces(t, newTestNIC(t), fixture(t, "aead", backend.Service{}), func(t *testing.T, c *kvConn) {
 		r := seed.Rand(t)
@@ -79,7 +79,7 @@ func TestAEAD(t *testing.T) {
 			}
 			bit := r.IntN(8 * len(request))
 			if bit/8 == 44 {
-				continue // the length, which makes another request of it
+				continue // the length: changed, it would be another request
 			}
 			request[bit/8] ^= 1 << (bit % 8)
 			if status, got := c.response(aeadOpen, request); status != api.StatusFailed || got != "" {
@@ -89,8 +89,8 @@ func TestAEAD(t *testing.T) {
 	})
 }
 
-// The lambda of docs/encryption.md, with the default limits: it opens what x/crypto sealed, up to whole packets, under a key that the host
-// wrote, and goes on to another when that is written.
+// The lambda of docs/encryption.md, with the default limits: it opens what x/crypto sealed, up to whole packets, with a key that the host
+// wrote, and takes a new key when the host writes one.
 func TestEncryptionGuide(t *testing.T) {
 	guide, err := os.ReadFile("../../docs/encryption.md")
 	if err != nil {
@@ -153,7 +153,7 @@ func poly1305(key, text []byte) []byte {
 	return tag
 }
 
-// Sums around multiples of the modulus 2^130-5, where one reduction too few shows: with r = 1 they are the blocks' own.
+// Sums around multiples of the modulus 2^130-5, where a missing reduction shows. With r = 1, they are the sums of the blocks.
 func TestAEADReduction(t *testing.T) {
 	bothPlaces(t, newTestNIC(t), fixture(t, "aead", backend.Service{}), func(t *testing.T, c *kvConn) {
 		check := func(key, text []byte) {

@@ -15,7 +15,7 @@ import (
 // The verdict of an XDP program that sends a frame back where it came from (linux/bpf.h, enum xdp_action).
 const xdpTX = 3
 
-// What is before a λ-RPC header in a frame.
+// The headers before a λ-RPC header in a frame.
 const (
 	ethernetLen = 14
 	ipv4Len     = 20
@@ -23,8 +23,8 @@ const (
 	beforeRPC   = ethernetLen + ipv4Len + udpLen
 )
 
-// An askFrame is a request as it would come over the link, and room for what the NIC program makes of it: the kernel gives back no
-// more than there was, and a page.
+// An askFrame is a request as it would come over the link, and room for the NIC program's answer: the kernel returns at most the
+// request's size and a page.
 type askFrame struct {
 	in  [beforeRPC + api.RPCHeaderLen + api.RPCMaxPayload]byte
 	out [4096]byte
@@ -32,17 +32,17 @@ type askFrame struct {
 
 var askFrames = sync.Pool{New: func() any { return new(askFrame) }}
 
-// From whom the requests are that no link brings: an address and a port that are nobody's (RFC 2544; port 1 is of no service any more).
+// The client of requests that no link brings: an address and a port that nobody has (RFC 2544; no service uses port 1 any more).
 var asking = netip.AddrFrom4([4]byte{198, 18, 0, 1})
 
 const askPort = 1
 
-// Ask runs the NIC program on a request of one packet, here and now, in this thread: as the kernel does when a packet comes, but
-// without a socket and a link on the way (BPF_PROG_TEST_RUN). The header is the answer's, a response or an error; its payload
-// is appended to reply. ok is false where the program gives no answer of one packet at once: it let the request pass to the host or dropped it,
-// or has more to say. Then the request has to go by the link, where packets may be lost and long replies are fetched.
+// Ask runs the NIC program on a request of one packet, at once and in this thread, as the kernel does when a packet comes, but
+// without socket and link (BPF_PROG_TEST_RUN). The header is the answer's, a response or an error; its payload is appended to reply.
+// ok is false if the program does not at once answer in one packet: it passed the request to the host, dropped it, or has a longer
+// answer. Then the request has to go by the link, where packets may be lost and long replies are fetched.
 //
-// A lambda that calls others, or that executes each request once, is not to be asked so: nothing that the program sends leaves.
+// Do not ask a lambda that calls services or executes each request once: nothing that the program sends leaves.
 func (n *NIC) Ask(q api.Header, body, reply []byte) (h api.Header, payload []byte, ok bool, err error) {
 	own := n.reach.Load().Addr
 	if !own.Is4() || len(body) > api.RPCMaxPayload {
@@ -70,12 +70,12 @@ func (n *NIC) Ask(q api.Header, body, reply []byte) (h api.Header, payload []byt
 	return h, append(reply, answer...), true, nil
 }
 
-// build makes the frame of a request to own, padded so that the answer has all the room that there is.
+// build makes the frame of a request to own, padded so that the answer has as much room as possible.
 func (f *askFrame) build(own netip.Addr, q *api.Header, body []byte) {
 	be := binary.BigEndian
 	to, from := own.As4(), asking.As4()
 	b := f.in[:0]
-	b = append(b, 2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2) // two addresses of Ethernet that are nobody's
+	b = append(b, 2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2) // two Ethernet addresses that nobody has
 	b = be.AppendUint16(b, 0x0800)
 	b = append(b, 0x45, 0)
 	b = be.AppendUint16(b, uint16(len(f.in)-ethernetLen))
@@ -85,7 +85,7 @@ func (f *askFrame) build(own netip.Addr, q *api.Header, body []byte) {
 	b = be.AppendUint16(b, askPort)
 	b = be.AppendUint16(b, api.RPCPort)
 	b = be.AppendUint16(b, uint16(len(f.in)-ethernetLen-ipv4Len))
-	b = append(b, 0, 0) // no checksum (RFC 768): there is no link that could change it
+	b = append(b, 0, 0) // no checksum (RFC 768): no link can corrupt the datagram
 	q.Type, q.Count, q.Index = api.TypeRequest, 1, 0
 	q.Length, q.MessageLen = uint16(len(body)), uint32(len(body))
 	b = append(q.Append(b), body...)

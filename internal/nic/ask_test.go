@@ -25,7 +25,7 @@ int longest(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)
 }
 `
 
-// A lambda that is asked in this thread says what it says over the link.
+// A lambda that is asked in this thread answers as over the link.
 func TestAskAnswersAsTheLink(t *testing.T) {
 	n := newTestNIC(t)
 	deploy(t, n, bundled(t, "web_server", 5, 9), probe(t, 6, 2, "message: {mode: packet}"))
@@ -42,7 +42,7 @@ func TestAskAnswersAsTheLink(t *testing.T) {
 		{Workload: 6, Method: probeStatus, Body: []byte{3, 0, 0, 0}},
 		{Workload: 6, Method: probeFault, Body: []byte{0, 0, 0, 0}},
 		{Workload: 6, Method: probeLong, Body: []byte{0, 0, 0, 0}},
-		{Workload: 8}, // that nobody has
+		{Workload: 8}, // unknown
 	} {
 		h, payload, ok, err := n.Ask(api.Header{Workload: q.Workload, Method: q.Method, Request: 99, DeadlineUS: 1e6}, q.Body, nil)
 		if err != nil || !ok {
@@ -64,7 +64,7 @@ func TestAskAnswersAsTheLink(t *testing.T) {
 	}
 }
 
-// What has no answer of one packet is for the link, and what is asked is counted once.
+// A request without an answer of one packet is left to the link, and each request is counted once.
 func TestAskHasNoAnswer(t *testing.T) {
 	n := newTestNIC(t)
 	deploy(t, n, probe(t, 6, 2, "message: {mode: packet}"))
@@ -91,7 +91,7 @@ func TestAskHasNoAnswer(t *testing.T) {
 	}
 }
 
-// Requests of the link and of this machine's threads meet in the same program on the same CPUs, and none takes the other's answer.
+// Requests from the link and from this machine's threads run in the same program on the same CPUs, and none gets another's answer.
 func TestAskBesideTheLink(t *testing.T) {
 	n := newTestNIC(t)
 	deploy(t, n, probe(t, 6, 2, "message: {mode: packet}"))

@@ -26,7 +26,7 @@ const (
 	kvWorkload = 0x70007
 	methodGet  = 0
 	methodSet  = 1
-	patience   = time.Minute // for what must happen, however busy the machine
+	patience   = time.Minute // for events that must happen, however busy the machine
 	longest    = time.Minute // a time-out that no test sees, and lambda-host's longest
 )
 
@@ -223,7 +223,7 @@ func value(key, data string) string {
 	return fmt.Sprintf("VALUE %s 0 %d\r\n%s\r\nEND\r\n", key, len(data), data)
 }
 
-// bigBuffers lets a socket hold what many requests bring at once.
+// bigBuffers lets a socket hold the answers to many requests at once.
 func bigBuffers(t testing.TB, conn syscall.Conn) {
 	t.Helper()
 	raw, err := conn.SyscallConn()

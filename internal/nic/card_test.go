@@ -21,7 +21,7 @@ import (
 
 const cardWorkload = 0x71000
 
-// anInterface makes one that no NIC has.
+// anInterface makes an interface that no NIC has.
 func anInterface(t *testing.T) int {
 	t.Helper()
 	v := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: fmt.Sprintf("lnc%d-%d", os.Getpid()%100000, instances.Add(1))}}
@@ -58,7 +58,7 @@ int shout(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)
 	return deployment(a, workload, revision)
 }
 
-// onTheCard runs what is on the card, and gives the revision that its answer names; 0 where nothing is there.
+// onTheCard runs the card's program, and returns the revision that its answer names; 0 without a program.
 func onTheCard(t *testing.T, n *NIC, workload uint32) uint32 {
 	t.Helper()
 	l, err := link.LoadPinnedLink(filepath.Join(n.cfg.pins(), "card_link"), nil)
@@ -113,8 +113,8 @@ func fixIPv4Sum(header []byte) {
 	binary.BigEndian.PutUint16(header[10:], ^uint16(sum))
 }
 
-// The life of a lambda on a card, for which an interface of its own stands in: the card's program is loaded for no device. It goes
-// onto the card as it is deployed, is swapped, outlives the daemon, and comes off when it is removed or asks for the card no more.
+// The life of a lambda on a card. An interface stands for the card; its program is loaded for no device. The lambda goes onto the card
+// when it is deployed, is swapped, outlives the daemon, and comes off when it is removed or no longer asks for the card.
 func TestCardLife(t *testing.T) {
 	c := testConfig(t)
 	c.Mode, c.card = ModeOffload, &card.Port{Interface: anInterface(t), Flags: link.XDPDriverMode}
@@ -174,7 +174,7 @@ func TestCardLife(t *testing.T) {
 	want("removed and adopted", 0)
 }
 
-// Where no card is behind the interface, the kernel says so, and nothing is deployed.
+// If the interface has no card, the kernel says so, and nothing is deployed.
 func TestCardOfAnotherDriver(t *testing.T) {
 	c := testConfig(t)
 	index := anInterface(t)

@@ -26,7 +26,7 @@ const (
 	jobBothToHost = 3
 	jobCloneDrops = 4
 	jobCloneWaits = 8
-	jobWaits      = 16 // then it is as job 0, and the next as job 1
+	jobWaits      = 16 // waits, then is job 0; likewise 17 is job 1
 )
 
 // The ports of the NIC's namespace to which twins sends packets, and their clones.
@@ -77,7 +77,7 @@ func arrivals(t testing.TB, conn *net.UDPConn, count int, seen map[twin]int) {
 
 type twin struct{ job, serial, clone uint32 }
 
-// Where a packet and its clone both leave, both arrive, once each: back at the client, at the host, in whatever mix.
+// If a packet and its clone both leave, each arrives once: at the client or at the host, in any combination.
 func TestTwins(t *testing.T) {
 	for _, mode := range []Mode{ModeNative, ModeGeneric} {
 		t.Run(string(mode), func(t *testing.T) { testTwins(t, mode) })
@@ -120,7 +120,7 @@ func testTwins(t *testing.T, mode Mode) {
 	eventually(t, "all replies are counted", func() bool { return stageStats(t, n).Replies == 5*rounds })
 }
 
-// letGo writes what twins waits for.
+// letGo writes the flag that twins waits for.
 func letGo(t testing.TB, n *NIC) {
 	t.Helper()
 	if err := n.WriteObject(t.Context(), stageID, "go", []byte{1, 0, 0, 0}); err != nil {
@@ -140,7 +140,7 @@ func wantSeen(t testing.TB, got map[twin]int, want ...twin) {
 	}
 }
 
-// A clone waits by itself: its packet leaves, and a packet sent once more has no second clone wait.
+// A clone waits by itself: its packet leaves, and a repeated packet gets no second waiting clone.
 func TestCloneWaits(t *testing.T) {
 	n := open(t, pacedConfig(t))
 	deploy(t, n, twins(t, 1))
@@ -152,7 +152,7 @@ func TestCloneWaits(t *testing.T) {
 		wantSeen(t, seen, twin{jobCloneWaits, 7, 0})
 	}
 	eventually(t, "one clone waits", func() bool { return len(waiting(t, n)) == 1 })
-	deploy(t, n, twins(t, 2)) // which takes it over
+	deploy(t, n, twins(t, 2)) // takes the clone over
 	letGo(t, n)
 	seen := map[twin]int{}
 	arrivals(t, client, 1, seen)
@@ -160,7 +160,7 @@ func TestCloneWaits(t *testing.T) {
 	wantWaiting(t, n, 0)
 }
 
-// What waited may do as any packet: be cloned, go to the host, or ask a service.
+// A packet that waited may do what any packet may: be cloned, go to the host, or ask a service.
 func TestWaitedPacketIsAsAnyOther(t *testing.T) {
 	n := open(t, pacedConfig(t))
 	deploy(t, n, twins(t, 1))
@@ -178,7 +178,7 @@ func TestWaitedPacketIsAsAnyOther(t *testing.T) {
 	}
 }
 
-// A clone that waited asks a service as one that did not.
+// A clone that waited asks a service like one that did not.
 func TestWaitedCloneAsksService(t *testing.T) {
 	n := open(t, pacedConfig(t))
 	addr := netip.AddrPortFrom(n.HostAddr(), memcachedPort)
@@ -200,7 +200,7 @@ func TestWaitedCloneAsksService(t *testing.T) {
 	if _, err := client.Write(append([]byte{0, 0, 0, 2}, make([]byte, 16)...)); err != nil {
 		t.Fatal(err)
 	}
-	if got := receive(t, host); len(got) != 0 { // what was marked goes at once
+	if got := receive(t, host); len(got) != 0 { // a marked packet goes at once
 		t.Fatalf("the host got %d bytes", len(got))
 	}
 	eventually(t, "the clone waits", func() bool { return len(waiting(t, n)) == 1 })
@@ -230,7 +230,7 @@ func TestCloneOfAnotherShape(t *testing.T) {
 	}
 }
 
-// Copies that nobody fetches are kept as long as there is room; each of the others is counted, and none is sent twice.
+// Copies that nobody fetches are kept while there is room; the others are counted, and none is sent twice.
 func TestTwinsWithoutPacer(t *testing.T) {
 	const sent, after = 5000, 3
 	c := pacedConfig(t)
@@ -268,7 +268,7 @@ func TestTwinsWithoutPacer(t *testing.T) {
 	eventually(t, "the others are sent", func() bool { return stageStats(t, n).Replies == want })
 }
 
-// Copies, clones and what waited are checked as all that a stage sends: a hostile one reaches nobody else by them.
+// Copies, clones and packets that waited are checked like everything that a stage sends: a hostile stage reaches nobody by them.
 func TestHostileTwins(t *testing.T) {
 	n := open(t, pacedConfig(t))
 	deploy(t, n, probe(t, workloads["packet"], 1, packetSpec))
@@ -308,7 +308,7 @@ func TestHostileTwins(t *testing.T) {
 			}
 		})
 	}
-	// Nobody received anything: the first that anybody does is what is sent now.
+	// Nobody received anything: the first packet that arrives anywhere is one that is sent now.
 	sender, err := net.DialUDP("udp4", nil, victim.LocalAddr().(*net.UDPAddr))
 	if err != nil {
 		t.Fatal(err)
@@ -324,7 +324,7 @@ func TestHostileTwins(t *testing.T) {
 	}
 }
 
-// A clone that asks for a clone gets none, as it would go round for ever; also one that waited, which has its metadata still.
+// A clone that asks for a clone gets none, as this would go on for ever; nor does one that waited, which still has its metadata.
 func TestCloneIsNotCloned(t *testing.T) {
 	n := newTestNIC(t)
 	deploy(t, n, twins(t, 1, "if (standard_metadata.instance_type == 0) { apply(clones); }", "apply(clones);"))
@@ -333,7 +333,7 @@ func TestCloneIsNotCloned(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer copies.Close()
-	copies.SetDeadline(time.Now()) // it waits for none
+	copies.SetDeadline(time.Now()) // do not wait for copies
 	wantCopies := func(want int) {
 		t.Helper()
 		for range want {
@@ -345,7 +345,7 @@ func TestCloneIsNotCloned(t *testing.T) {
 			t.Errorf("got %v, want no more copies", err)
 		}
 	}
-	clone := func(frame []byte) bool { return frame[len(frame)-8-1] == 1 } // its mark, before the 8 bytes that are no job's
+	clone := func(frame []byte) bool { return frame[len(frame)-8-1] == 1 } // its mark, before the 8 bytes that do not belong to the job
 	if verdict, out := inject(t, n, jobFrame(t, jobBothBack, jobPort)); verdict != "reply" || !clone(out) {
 		t.Errorf("verdict %s: %x", verdict, out)
 	}

@@ -45,7 +45,7 @@ func twoCPUs(t testing.TB, f func(cpu int)) {
 	group.Wait()
 }
 
-// All packets of each message come in on two CPUs at once, in different orders: exactly one of them makes the message whole.
+// All packets of each message come in on two CPUs at once, in different orders: exactly one of them completes the message.
 func TestTwoCPUsOneRun(t *testing.T) {
 	for _, mode := range []struct {
 		workload string

@@ -21,7 +21,7 @@ func (c *kvConn) ask(h api.Header, body string) {
 	}
 }
 
-// A service has no longer to answer than the client waits: then the client is told that, and it is counted.
+// A service has only as long to answer as the client waits. Then the client is told, and the time-out is counted.
 func TestCallDeadline(t *testing.T) {
 	n := open(t, pacedConfig(t))
 	silent := newFake(t, n.HostAddr())
@@ -35,7 +35,7 @@ func TestCallDeadline(t *testing.T) {
 	}
 }
 
-// A request that calls a service is executed at most once, too: its answer is remembered when it comes, and so is that there was none.
+// A request that calls a service is executed at most once, too: its answer is remembered when it comes, or else that none came.
 func TestCallOnce(t *testing.T) {
 	n := open(t, pacedConfig(t))
 	fake := newFake(t, n.HostAddr())
@@ -63,7 +63,7 @@ func TestCallOnce(t *testing.T) {
 	c.expectError(9, api.CodeTimeout)
 	request.Request = 10
 	c.ask(request, "last")
-	for _, key := range []string{"late", "last"} { // what came again would be among them
+	for _, key := range []string{"late", "last"} { // a repeated query would be among them
 		if q := fake.receive(); !strings.Contains(q.text, key) {
 			t.Errorf("the service got %q, want the query for %q", q.text, key)
 		}
@@ -89,8 +89,8 @@ func TestMessageDeadline(t *testing.T) {
 	})
 }
 
-// What acknowledgements grant: most to the message with the fewest packets left, less for each that is shorter, and always more than
-// what arrived.
+// Acknowledgements grant most to the message with the fewest packets left, less for each shorter message, and always more than has
+// arrived.
 func TestGrants(t *testing.T) {
 	n := newTestNIC(t)
 	deploy(t, n, probe(t, workloads["assemble"], 1, "message: {mode: assemble, max: 1MiB, in_flight: 8}\nlimits: {memory: 16MiB}"))
@@ -98,7 +98,7 @@ func TestGrants(t *testing.T) {
 	for _, count := range []int{500, 20, 300, 100} {
 		lists = append(lists, fragments("assemble", methodStamp, randomBytes(count*1000), 1000))
 	}
-	// Which of them the NIC heard of lately is up to the test, or a busy machine would have a part in it.
+	// The test decides which messages the NIC heard of lately, so that a busy machine does not.
 	granting := pinnedMap(t, n, "ln_granting")
 	heard := func(at uint64) (before messages.Grants) {
 		if err := granting.Lookup(uint32(0), &before); err != nil {
@@ -124,7 +124,7 @@ func TestGrants(t *testing.T) {
 		last := h.Index&^63 + uint32(bits.Len64(packets.Bitmap(p))) - 1
 		return h.Grant - last - 1
 	}
-	// window is what is granted when all were heard of lately; of this one, it is noted.
+	// window is what is granted when all messages were heard of lately; it notes this one.
 	window := func(f packets.Frame) uint32 {
 		t.Helper()
 		began := now(t)

@@ -26,10 +26,10 @@ import (
 type revision struct {
 	module.Revision
 	prog     *ebpf.Program
-	migrate  *ebpf.Program // to be run before it serves; nil if nothing is
+	migrate  *ebpf.Program // the migration, before it has run; nil: none
 	kept     *ebpf.Map     // nil if it keeps nothing
 	migrated *ebpf.Map     // nil if nothing of it is migrated
-	layouts  api.Layouts   // of these
+	layouts  api.Layouts   // of kept and migrated
 }
 
 func (r *revision) close() error {
@@ -47,24 +47,23 @@ func (r *revision) close() error {
 	return errors.Join(errs...)
 }
 
-// A part of a revision's state lives in a map that the next one takes over. It is pinned in a directory of its own, under slot
-// and layout.
-type part struct {
+// A stateMap is a map that the next revision takes over. Each kind is pinned in a directory of its own, under slot and layout.
+type stateMap struct {
 	dir     string
 	section string
-	objects **ebpf.Map
+	pinned  **ebpf.Map
 	layout  *string
 }
 
-func (r *revision) parts() []part {
-	return []part{
+func (r *revision) stateMaps() []stateMap {
+	return []stateMap{
 		{"kept", compiler.KeptSection, &r.kept, &r.layouts.Kept},
 		{"migrated", compiler.MigratedSection, &r.migrated, &r.layouts.Migrated},
 	}
 }
 
-// entry is the place of the dispatch word that points to the revision. A match stage has entry 0, which is no workload's: it
-// sees the packets that no workload ID selects.
+// entry is the index of the dispatch word that points to the revision. A match stage, which sees the packets that no workload ID
+// selects, has entry 0, which no workload has.
 func (r *revision) entry() uint32 {
 	if r.IsStage() {
 		return 0
@@ -79,9 +78,9 @@ func (r *revision) state() program.State {
 	return program.RootLnStateLN_STATE_SLOT
 }
 
-// Deploy loads a revision and swaps it in. Until the swap, which is one store, the revision before it serves every request;
-// after it, messages in assembly and calls in flight still end with the revision that began them. An error leaves all as
-// it was. Deploying the revision that runs already does nothing.
+// Deploy loads a revision and swaps it in. Until the swap, which is one store, the revision before serves every request.
+// After the swap, messages in assembly and calls in flight still end with the revision that began them. An error leaves everything
+// as it was. Deploying the revision that runs already does nothing.
 func (n *NIC) Deploy(ctx context.Context, d backend.Deployment) error {
 	p, err := n.Prepare(ctx, d)
 	if err != nil {
@@ -94,17 +93,17 @@ func (n *NIC) Deploy(ctx context.Context, d backend.Deployment) error {
 	return nil
 }
 
-// prepared are revisions that are loaded and do not serve yet. Nobody else changes what is loaded on their NIC.
+// prepared are revisions that are loaded and do not serve yet. Meanwhile nobody else changes what is loaded on the NIC.
 type prepared struct {
 	n    *NIC
 	what string
 	next []succession // without those that run already
 }
 
-// A succession is a revision, and the one that it supersedes, nil for the first.
+// A succession is a revision and the one that it supersedes, nil for the first.
 type succession struct{ r, old *revision }
 
-// change is what a deployment is to modules. r is nil before there is a revision, and old for the first.
+// change is a deployment as modules see it. r is nil before the revision exists; old is nil for the first.
 func change(d *backend.Deployment, object *ebpf.CollectionSpec, r, old *revision) *module.Change {
 	c := &module.Change{Deployment: d, Object: object}
 	if r != nil {
@@ -121,10 +120,10 @@ func (n *NIC) check(d *backend.Deployment, object *ebpf.CollectionSpec, old *rev
 	return n.modules.each(func(m module.Module) error { return m.Check(change(d, object, nil, old)) })
 }
 
-// Prepare is the part of Deploy that is before the migration. Until Swap or Drop, no other change of the NIC begins.
+// Prepare is Deploy up to the migration. Until Swap or Drop, no other change of the NIC begins.
 func (n *NIC) Prepare(ctx context.Context, d backend.Deployment) (backend.Prepared, error) {
 	n.changing.Lock()
-	kept := false // for who commits what is prepared, or drops it
+	kept := false // Swap or Drop unlocks
 	defer func() {
 		if !kept {
 			n.changing.Unlock()
@@ -168,14 +167,14 @@ func (p *prepared) Migrate() error {
 	return nil
 }
 
-// runMigration runs on no packet at all. The old revision's own map is read, in which that one goes on to count meanwhile.
+// runMigration runs on no packet. It reads the old revision's own map, which that revision goes on changing meanwhile.
 func (r *revision) runMigration() error {
 	verdict, err := r.migrate.Run(&ebpf.RunOptions{Data: make([]byte, 64)})
 	if err != nil {
 		return fmt.Errorf("migrate its object: %w", err)
 	}
-	if verdict != 0 { // of a guard or a charge that the compiler put in
-		return fmt.Errorf("%w: its LAMBDA_MIGRATE() accessed what is not the lambda's, or did not end in time", load.ErrRefused)
+	if verdict != 0 { // from a guard or a fuel charge that the compiler inserted
+		return fmt.Errorf("%w: its LAMBDA_MIGRATE() accessed memory that is not the lambda's, or did not end in time", load.ErrRefused)
 	}
 	return nil
 }
@@ -200,7 +199,7 @@ func (p *prepared) Swap() {
 	}
 }
 
-// send has requests go to revisions from now on.
+// send directs requests to the next revisions.
 func (n *NIC) send(next []succession) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -232,7 +231,7 @@ func (n *NIC) unloadAll(list []succession) error {
 	return errors.Join(errs...)
 }
 
-// fit makes an object fit for the machine and its kernel.
+// fit adapts an object file to the machine and its kernel.
 func fit(spec *ebpf.CollectionSpec) error {
 	cpus, err := ebpf.PossibleCPU()
 	if err != nil {
@@ -245,9 +244,9 @@ func fit(spec *ebpf.CollectionSpec) error {
 	return nil
 }
 
-// load does everything for a revision but the migration and the swap.
+// load does everything for a revision except the migration and the swap.
 func (n *NIC) load(d *backend.Deployment, old *revision) (r *revision, err error) {
-	obj, err := n.objects.read(d)
+	obj, err := n.objectFiles.read(d)
 	if err != nil {
 		return nil, err
 	}
@@ -280,7 +279,7 @@ func (n *NIC) load(d *backend.Deployment, old *revision) (r *revision, err error
 	return r, n.loadProgram(obj, time.Duration(d.Spec.Limits.Time), r, replace)
 }
 
-// share puts maps of the NIC's in the place of an object's own.
+// share replaces maps of an object file by the NIC's.
 func (n *NIC) share(object *ebpf.CollectionSpec, replace map[string]*ebpf.Map) {
 	if object.Maps[compiler.SharedMap] != nil { // a match stage has none: it works on the packet alone
 		replace[compiler.SharedMap] = n.prog.LnRequests
@@ -290,7 +289,7 @@ func (n *NIC) share(object *ebpf.CollectionSpec, replace map[string]*ebpf.Map) {
 	}
 }
 
-// takeSlot gives the revision a slot, and has the modules give it what it needs.
+// takeSlot gives the revision a slot, and has the modules give it their records.
 func (n *NIC) takeSlot(d *backend.Deployment, object *ebpf.CollectionSpec, r, old *revision) (err error) {
 	if r.Slot, err = n.slots.Take(1); err != nil {
 		return fmt.Errorf("slots of the NIC: %w: remove a lambda or raise the number of slots", err)
@@ -316,7 +315,7 @@ var modes = map[api.MessageMode]program.Mode{
 	api.ModePacket: program.RootLnModeLN_MODE_PACKET, api.ModeStream: program.RootLnModeLN_MODE_STREAM, api.ModeAssemble: program.RootLnModeLN_MODE_ASSEMBLE,
 }
 
-func (n *NIC) loadProgram(obj object, limit time.Duration, r *revision, replace map[string]*ebpf.Map) error {
+func (n *NIC) loadProgram(obj objectFile, limit time.Duration, r *revision, replace map[string]*ebpf.Map) error {
 	coll, err := load.Collection(obj.spec, replace)
 	if err != nil {
 		return err
@@ -328,18 +327,18 @@ func (n *NIC) loadProgram(obj object, limit time.Duration, r *revision, replace 
 	return n.install(coll, r)
 }
 
-// install pins what the kernel loaded, and puts it into the revision's slot.
+// install pins the loaded program and state, and puts the program into the revision's slot.
 func (n *NIC) install(coll *ebpf.Collection, r *revision) error {
 	r.prog, r.migrate = coll.DetachProgram(compiler.Program), coll.DetachProgram(compiler.MigrateProgram)
-	for _, p := range r.parts() {
-		if *p.layout == "" {
+	for _, s := range r.stateMaps() {
+		if *s.layout == "" {
 			continue
 		}
-		*p.objects = coll.DetachMap(p.section)
-		if err := load.Pin(*p.objects, n.partPin(r.Slot, p)); err != nil {
+		*s.pinned = coll.DetachMap(s.section)
+		if err := load.Pin(*s.pinned, n.statePin(r.Slot, s)); err != nil {
 			return err
 		}
-		n.cfg.reached(p.dir + " objects pinned")
+		n.cfg.reached(s.dir + " objects pinned")
 	}
 	if err := load.Pin(r.prog, n.progPin(r.Slot)); err != nil {
 		return err
@@ -356,11 +355,11 @@ func (n *NIC) progPin(slot uint32) string {
 	return filepath.Join(n.cfg.pins(), "slots", strconv.Itoa(int(slot)))
 }
 
-func (n *NIC) partPin(slot uint32, p part) string {
-	return filepath.Join(n.cfg.pins(), p.dir, fmt.Sprintf("%d-%s", slot, *p.layout))
+func (n *NIC) statePin(slot uint32, s stateMap) string {
+	return filepath.Join(n.cfg.pins(), s.dir, fmt.Sprintf("%d-%s", slot, *s.layout))
 }
 
-// Remove takes a lambda out: its requests meet the answer for unknown workloads from now on.
+// Remove takes a lambda out. From now on its workload is unknown.
 func (n *NIC) Remove(_ context.Context, workload uint32) error {
 	n.changing.Lock()
 	defer n.changing.Unlock()
@@ -373,7 +372,7 @@ func (n *NIC) Remove(_ context.Context, workload uint32) error {
 	return err
 }
 
-// forget has requests of the revision's workload meet the answer for unknown ones.
+// forget makes the revision's workload unknown.
 func (n *NIC) forget(r *revision) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -385,7 +384,7 @@ func (n *NIC) forget(r *revision) error {
 	return err
 }
 
-// Endpoint says where requests for a workload go. It waits for nobody.
+// Endpoint says where requests for a workload go. It never waits.
 func (n *NIC) Endpoint(workload uint32) (netip.AddrPort, bool) {
 	return n.Addr(), n.revision(workload) != nil
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/lambdanic/lambdanic/internal/nic/module/rdma"
 )
 
-// While the kernel verifies a revision, and until it serves, whoever uses what serves waits for nothing.
+// While the kernel verifies a revision, and until it serves, users of the serving revisions do not wait.
 func TestNobodyWaitsForADeploy(t *testing.T) {
 	n := newTestNIC(t)
 	d := reverser(t, "4KiB", 1)

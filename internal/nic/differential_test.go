@@ -29,7 +29,7 @@ import (
 type pair struct {
 	t            *testing.T
 	nic, process *net.UDPConn
-	status       [2]func(context.Context) ([]backend.Status, error) // of these
+	status       [2]func(context.Context) ([]backend.Status, error) // of both places
 	sentinel     packets.RPC                                        // a request that both answer
 	numbers      map[string]uint32
 }
@@ -83,14 +83,14 @@ func dial(t testing.TB, to netip.AddrPort) *net.UDPConn {
 	return conn
 }
 
-// ask sends a datagram, and after it a request that is answered, so that what has not come by then will hardly come.
+// ask sends a datagram, and then a request that is answered: an answer that has not come by then will hardly come.
 func (p *pair) ask(conn *net.UDPConn, b []byte) []byte {
 	p.t.Helper()
 	last := p.sentinel
 	last.Request = requests.Add(1) | 1<<63
 	for _, d := range [][]byte{b, last.Build(p.numbers)} {
 		_, err := conn.Write(d)
-		if errors.Is(err, syscall.ECONNREFUSED) { // what the datagram before was told; this one was not sent
+		if errors.Is(err, syscall.ECONNREFUSED) { // the error of the datagram before; this one was not sent
 			_, err = conn.Write(d)
 		}
 		if err != nil {
@@ -122,7 +122,7 @@ func (p *pair) receive(conn *net.UDPConn, wait time.Duration) []byte {
 	for {
 		size, err := conn.Read(buf)
 		if errors.Is(err, syscall.ECONNREFUSED) {
-			continue // the host's stack, where no socket waits for what is not λ-RPC
+			continue // the host's stack, which has no socket for other datagrams than λ-RPC
 		}
 		if err != nil {
 			return nil
@@ -133,7 +133,7 @@ func (p *pair) receive(conn *net.UDPConn, wait time.Duration) []byte {
 	}
 }
 
-// late gives a reply that was overtaken: calls go through memcached, which may be asked on two CPUs.
+// late returns a reply that was overtaken: calls go through memcached, which may be asked on two CPUs.
 func (p *pair) late(conn *net.UDPConn, b []byte) []byte {
 	for got := p.receive(conn, patience); got != nil; got = p.receive(conn, patience) {
 		if answers(got, b) {
@@ -143,7 +143,7 @@ func (p *pair) late(conn *net.UDPConn, b []byte) []byte {
 	return nil
 }
 
-// compare asks both and fails unless they say the same, byte for byte. It says whether there was an answer.
+// compare asks both and fails unless their answers are the same, byte for byte. It returns whether there was an answer.
 func (p *pair) compare(b []byte) bool {
 	p.t.Helper()
 	n, h := p.ask(p.nic, b), p.ask(p.process, b)
@@ -158,19 +158,19 @@ func (p *pair) compare(b []byte) bool {
 
 func (p *pair) same(b, n, h []byte) {
 	p.t.Helper()
-	if !bytes.Equal(ungranted(n), ungranted(h)) && !busy(n) && !busy(h) { // they keep their records each in its own way
+	if !bytes.Equal(ungranted(n), ungranted(h)) && !busy(n) && !busy(h) { // each keeps its records in its own way
 		p.t.Fatalf("request %s\nNIC     %s\nprocess %s", show(b), show(n), show(h))
 	}
 }
 
-// answered are requests of each lambda that have an answer, whatever was asked before.
+// answered are requests to each lambda that are always answered, whatever was asked before.
 var answered = map[string][]packets.RPC{
 	"web_server":        {{Payload: "/", Room: 64}, {Payload: "/long", Room: api.RPCMaxPayload}, {Payload: "/none"}},
 	"kv_client":         {{Method: 1, Payload: "\x03keyvalue", Room: 64}, {Payload: "key", Room: 64}, {Method: 2, Payload: "key"}},
 	"image_transformer": {{Payload: "rgba"}, {Method: 1, Payload: "rgbargba"}, {Method: 2, Payload: "8 bytes."}, {Method: 3, Payload: "rgba"}},
 }
 
-// compareRound compares what is answered to a random request, mutilated or not, and to one that must be answered.
+// compareRound compares the answers to a random request, mutilated or not, and to one that must be answered.
 func (p *pair) compareRound(name string, round int, q packets.RPC, mutilate bool, r *rand.Rand) {
 	p.t.Helper()
 	b := q.Build(p.numbers)
@@ -195,7 +195,7 @@ func (p *pair) compareRound(name string, round int, q packets.RPC, mutilate bool
 	p.same(b, replies[0], replies[1])
 }
 
-// ungranted is an answer without what it grants, which depends on the messages that were heard of in the last 20 ms.
+// ungranted is an answer without its grant, which depends on the messages that were heard of in the last 20 ms.
 func ungranted(b []byte) []byte {
 	const grant = 52
 	if b == nil || api.Type(b[3]) != api.TypeAck {
@@ -279,7 +279,7 @@ func imageRequest(r *rand.Rand) packets.RPC {
 	pixels := r.IntN(api.RPCMaxPayload/4 + 1)
 	q := packets.RPC{Method: uint32(pick(r, 0, 0, 0, 1, 2, 3)), Payload: random(r, pick(r, 4*pixels, 4*pixels, 8, pixels))}
 	if r.IntN(20) == 0 { // one packet of several
-		// Of one that is kept, what the one side refuses as busy and the other takes would show in later answers.
+		// If it is kept, and only one side refuses it as busy, later answers would differ.
 		count, length := uint32(3), uint32(2*1376+4)
 		q.Method = 0
 		q.Count, q.MessageLen, q.Index, q.Payload, q.Flags = &count, &length, r.Uint32N(2), random(r, 1376), api.FlagAckWanted
@@ -287,7 +287,7 @@ func imageRequest(r *rand.Rand) packets.RPC {
 	return q
 }
 
-// Whole images in packets of any order, some of them twice: the same grey, each packet of it.
+// Whole images in packets in any order, some of them twice: each packet of the grey image is the same.
 func TestSameImages(t *testing.T) {
 	n := newTestNIC(t)
 	p := newPair(t, n, bundled(t, "image_transformer", workloads["web"], 1), packets.RPC{Workload: "web", Payload: "rgba"})
@@ -309,8 +309,8 @@ func TestSameImages(t *testing.T) {
 	}
 }
 
-// Both count alike, and a request once: neither its further packets, nor those that come again, nor pulls of its reply, nor
-// acknowledgements are requests, and what refuses a packet is an error only.
+// Both count alike, and each request once: further packets, repeated packets, pulls and acknowledgements are not requests, and a refused
+// packet counts only as an error.
 func TestSameCounts(t *testing.T) {
 	first := api.Header{Revision: 1, Length: 100, Count: 5}
 	web := packets.Frame{RPC: packets.RPC{Workload: "web", Payload: "/long", Room: 100, Request: requests.Add(1)}}

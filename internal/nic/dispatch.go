@@ -12,7 +12,7 @@ import (
 )
 
 // dispatch is the NIC's dispatch map in our memory. A word is changed by one aligned 64-bit store, so that the NIC program
-// sees the old revision or the new one and nothing between (bpf/layout.h, LN_DISPATCH).
+// sees either the old revision or the new one (bpf/layout.h, LN_DISPATCH).
 type dispatch struct {
 	mem   []byte
 	words []atomic.Uint64
@@ -43,7 +43,7 @@ func (d *dispatch) send(workload uint32, state program.State, ref uint32) {
 	d.word(workload).Store(uint64(workload>>16)<<48 | uint64(state)<<40 | uint64(ref)&0xffffff)
 }
 
-// forget removes a workload, unless its place is another's by now.
+// forget removes a workload, unless another has its entry by now.
 func (d *dispatch) forget(workload uint32) {
 	w := d.word(workload)
 	if v := w.Load(); uint32(v>>48) == workload>>16 {
@@ -51,7 +51,7 @@ func (d *dispatch) forget(workload uint32) {
 	}
 }
 
-// keepOnly removes every workload that no adopted revision serves: its slot would be the next revision's.
+// keepOnly removes every workload that no adopted revision serves: else the next revision in its slot would get its requests.
 func (d *dispatch) keepOnly(workloads map[uint32]*revision) {
 	kept := map[int]bool{}
 	for _, r := range workloads {

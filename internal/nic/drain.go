@@ -18,8 +18,8 @@ const (
 	drainPoll  = 100 * time.Millisecond
 )
 
-// drain frees a revision when it is no longer needed. If the daemon ends first, the next one takes it up again. Its memory is no
-// peer's from now on.
+// drain frees a revision when it is no longer needed. If the daemon ends first, the next one drains it. From now on no peer can
+// write to its memory.
 func (n *NIC) drain(r *revision) {
 	n.mu.Lock()
 	for _, m := range n.modules {
@@ -63,7 +63,7 @@ func (n *NIC) needed(r *revision, age time.Duration) (bool, error) {
 		return true, nil
 	default:
 	}
-	// Its clients may keep messages alive for ever, but not a slot of the NIC.
+	// Clients may keep messages alive for ever, but not the slot.
 	if age > time.Duration(r.Record.MessageTimeoutMs)*time.Millisecond+drainGrace && age > n.cfg.drainLimit {
 		return false, nil
 	}
@@ -75,7 +75,7 @@ func (n *NIC) needed(r *revision, age time.Duration) (bool, error) {
 	return false, nil
 }
 
-// unload frees all that a revision holds, except what others share with it.
+// unload frees everything that a revision does not share with others.
 func (n *NIC) unload(r *revision) error {
 	var errs []error
 	if r.Slot != 0 {
@@ -90,9 +90,9 @@ func (n *NIC) unload(r *revision) error {
 		n.cfg.reached("slot cleared")
 		errs = append(errs, load.Unpin(n.progPin(r.Slot)))
 		n.cfg.reached("program unpinned")
-		for _, p := range r.parts() {
-			if *p.layout != "" {
-				errs = append(errs, load.Unpin(n.partPin(r.Slot, p)))
+		for _, s := range r.stateMaps() {
+			if *s.layout != "" {
+				errs = append(errs, load.Unpin(n.statePin(r.Slot, s)))
 			}
 		}
 	}
@@ -102,8 +102,7 @@ func (n *NIC) unload(r *revision) error {
 	return errors.Join(append(errs, r.close())...)
 }
 
-// unlink takes a revision out of the chain by which packets find those that were superseded: a revision before it may still be
-// needed.
+// unlink takes a revision out of the chain by which packets find superseded revisions: those before it may still be needed.
 func (n *NIC) unlink(r *revision) error {
 	var errs []error
 	for _, next := range n.loaded {
@@ -115,8 +114,8 @@ func (n *NIC) unlink(r *revision) error {
 	return errors.Join(errs...)
 }
 
-// bound cuts off what no packet finds behind r, or messages there would be found again when those before them have drained,
-// and meanwhile have begun anew.
+// bound cuts off the end of r's chain that packets do not reach. Otherwise, once revisions in between have drained, packets would
+// find messages there again that have meanwhile begun anew.
 func (n *NIC) bound(r *revision) error {
 	for range program.RootLnLimitLN_MAX_PREV {
 		if r = n.loaded[r.Record.Prev]; r == nil {
@@ -126,7 +125,7 @@ func (n *NIC) bound(r *revision) error {
 	return n.supersedes(r, 0)
 }
 
-// supersedes notes in which slot the revision before r is.
+// supersedes notes the slot of the revision before r.
 func (n *NIC) supersedes(r *revision, prev uint32) error {
 	r.Record.Prev = prev
 	if err := n.prog.LnSlots.Put(r.Slot, &r.Record); err != nil {

@@ -33,8 +33,8 @@ func beginMessage(t *testing.T, n *NIC, revision uint32) []packets.Frame {
 	return list
 }
 
-// A superseded revision stays for a message that it began, and not for one that the next began. A lambda without messages, superseded after it, shows
-// when it could have gone.
+// A superseded revision stays for a message that it began, but not for one that the next began. A lambda without messages, superseded
+// after it, shows when it could have gone.
 func TestDrainWaitsForMessages(t *testing.T) {
 	n := newTestNIC(t)
 	w, other := workloads["assemble"], workloads["packet"]
@@ -62,8 +62,8 @@ func TestDrainWaitsForMessages(t *testing.T) {
 	})
 }
 
-// A client that keeps a message alive beyond the drain does not meet whoever has the slot then: not another lambda, and not a
-// later revision of the same, which has not all of the message.
+// A client that keeps a message alive beyond the drain does not reach the slot's next owner: neither another lambda, nor a later
+// revision of the same lambda, which lacks some of the message.
 func TestMessageOutlivesItsRevision(t *testing.T) {
 	w := workloads["assemble"]
 	for name, next := range map[string]func(*testing.T) backend.Deployment{
@@ -76,7 +76,7 @@ func TestMessageOutlivesItsRevision(t *testing.T) {
 			c := testConfig(t)
 			c.drainLimit = time.Millisecond
 			n := open(t, c)
-			deploy(t, n, version(t, w, 1, briefSpec)) // which may go soon
+			deploy(t, n, version(t, w, 1, briefSpec)) // drains soon
 			old := slotOf(n, w)
 			list := beginMessage(t, n, 1)
 			editRecords(t, n, old, lastForEver) // as if its client sent something all the time
@@ -104,12 +104,12 @@ func TestMessageOutlivesItsRevision(t *testing.T) {
 	}
 }
 
-// chainSpecs have records that the next revision does not share, so that it has to look for those of the one before.
+// chainSpecs are specs of revisions that do not share records, so that the next revision has to search those of the one before.
 var chainSpecs = [2]string{
 	"message: {mode: assemble, max: 16KiB, in_flight: 8, timeout: 1m}", "message: {mode: assemble, max: 16KiB, in_flight: 32, timeout: 1m}",
 }
 
-// A revision that is freed does not part the one before it, which is still needed, from the one after it.
+// Freeing a revision does not cut off the one before it, which is still needed, from the one after it.
 func TestFreedRevisionInBetween(t *testing.T) {
 	n := newTestNIC(t)
 	w := workloads["assemble"]
@@ -137,7 +137,7 @@ func TestFreedRevisionInBetween(t *testing.T) {
 	}
 }
 
-// Of more revisions than packets look through, the first are not found, nor found again when those between have drained.
+// If there are more revisions than packets look through, the first are not found, nor found again after those in between have drained.
 func TestChainOfRevisionsIsBounded(t *testing.T) {
 	n := newTestNIC(t)
 	w := workloads["assemble"]

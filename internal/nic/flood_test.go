@@ -8,8 +8,8 @@ import (
 	"github.com/lambdanic/lambdanic/test/packets"
 )
 
-// A flood of first packets, from ever other addresses, takes its own workload's free records only: messages in progress, of that
-// workload and of others', are completed, and others begin new ones.
+// A flood of first packets, each from another address, takes only free records of its own workload: messages in progress, of any
+// workload, are completed, and other workloads begin new ones.
 func TestFloodOfFirstPackets(t *testing.T) {
 	n := everyMode(t)
 	type begun struct {
@@ -54,8 +54,8 @@ func TestFloodOfFirstPackets(t *testing.T) {
 	}
 }
 
-// What others say of a client's message changes nothing: not that it is done, not that they would like its reply, not other bytes for
-// packets that came, not other counts.
+// Others cannot change a client's message: not by saying that it is done, by pulling its reply, by other bytes for packets that came, or
+// by other counts.
 func TestForgedPackets(t *testing.T) {
 	n := everyMode(t)
 	message := randomBytes(5000)

@@ -17,11 +17,10 @@ import (
 	"github.com/lambdanic/lambdanic/internal/nic/load"
 )
 
-// A fused program is in a slot for each of its members, so that each is a lambda like any other from there on: it has counters,
-// records and a revision of its own, is superseded or removed by itself, and adopted. The kernel frees the program with the last
-// slot that has it.
+// A fused program takes a slot for each of its members, so that each is a lambda like any other: it has counters, records and a
+// revision of its own, and is superseded, removed and adopted by itself. The kernel frees the program with its last slot.
 
-// DeployFused loads one program for several lambdas (package link) and swaps all of them in, or none.
+// DeployFused loads one program for several lambdas (package link), and swaps all of them in or none.
 func (n *NIC) DeployFused(ctx context.Context, f backend.Fused) error {
 	p, err := n.PrepareFused(ctx, f)
 	if err != nil {
@@ -31,10 +30,10 @@ func (n *NIC) DeployFused(ctx context.Context, f backend.Fused) error {
 	return nil
 }
 
-// PrepareFused is DeployFused but for the swap. Until Swap or Drop, no other change of the NIC begins.
+// PrepareFused is DeployFused without the swap. Until Swap or Drop, no other change of the NIC begins.
 func (n *NIC) PrepareFused(_ context.Context, f backend.Fused) (backend.Prepared, error) {
 	n.changing.Lock()
-	kept := false // for who commits what is prepared, or drops it
+	kept := false // Swap or Drop unlocks
 	defer func() {
 		if !kept {
 			n.changing.Unlock()
@@ -49,11 +48,11 @@ func (n *NIC) PrepareFused(_ context.Context, f backend.Fused) (backend.Prepared
 	return p, nil
 }
 
-// fusedProgram is what members share of a program that is being loaded.
+// fusedProgram is a fused program that is being loaded.
 type fusedProgram struct {
-	obj  object
+	obj  objectFile
 	old  map[string]*ebpf.Map               // kept objects that are taken over, by section
-	coll map[time.Duration]*ebpf.Collection // by the time that members have; nil for those whose program needs no fuel
+	coll map[time.Duration]*ebpf.Collection // by the members' limits.time; 0: the program needs no fuel
 }
 
 func (p *fusedProgram) close() {
@@ -62,9 +61,9 @@ func (p *fusedProgram) close() {
 	}
 }
 
-// loadFused does everything but the swap. What it returns with an error is to be unloaded.
+// loadFused does everything but the swap. The caller unloads what it returns with an error.
 func (n *NIC) loadFused(f *backend.Fused) (next []succession, err error) {
-	obj, err := n.objects.read(&backend.Deployment{BPF: f.BPF, Spec: f.Spec})
+	obj, err := n.objectFiles.read(&backend.Deployment{BPF: f.BPF, Spec: f.Spec})
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +108,7 @@ func timeOf(list []backend.Deployment, workload uint32) time.Duration {
 	return time.Duration(list[i].Spec.Limits.Time)
 }
 
-// takeOver notes the kept objects of the revision before, if its member takes them over, in the place of the program's own.
+// takeOver notes the kept objects of the revision before that replace a member's own.
 func (p *fusedProgram) takeOver(member string, r, old *revision) error {
 	if old == nil {
 		return nil
@@ -140,8 +139,8 @@ func (n *NIC) installMember(p *fusedProgram, member string, limit time.Duration,
 	return n.install(own, r)
 }
 
-// load gives the program with the fuel for a member's time. Where members have other times, it is loaded for each of these: all
-// that they have in common are the maps, but for that of the fuel.
+// load returns the program with the fuel for a member's time. The program is loaded once for each different time: the copies share all
+// maps except the fuel's.
 func (p *fusedProgram) load(limit time.Duration) (*ebpf.Collection, error) {
 	if p.obj.spec.Maps[metering.FuelMap] == nil {
 		limit = 0
@@ -182,8 +181,7 @@ func fillMembers(spec *ebpf.CollectionSpec, members []backend.FusedMember) error
 	return nil
 }
 
-// share duplicates what one member's revision has of a collection: the program, and what the member keeps. The kernel has one of
-// each.
+// share duplicates one member's handles in a collection: the program, and what the member keeps. The kernel has one of each.
 func share(coll *ebpf.Collection, member string) (_ *ebpf.Collection, err error) {
 	own := &ebpf.Collection{Programs: map[string]*ebpf.Program{}, Maps: map[string]*ebpf.Map{}}
 	if own.Programs[compiler.Program], err = coll.Programs[compiler.Program].Clone(); err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/lambdanic/lambdanic/test/packets"
 )
 
-// tally answers with how often it ran in all, and since its revision was loaded; told to, it does what it may not, and says how far
-// it came.
+// tally answers how often it ran in total, and since its revision was loaded. On request it does something forbidden, and reports how
+// far it came.
 const tally = `#include "lambda.h"
 LAMBDA_KEPT static uint32_t ticks[3];
 LAMBDA_KEPT uint32_t runs;
@@ -34,7 +34,7 @@ int %[1]s(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)
 }
 `
 
-// tallies are lambdas of that kind, by themselves and as one program.
+// tallies are such lambdas, each alone and all as one program.
 type tallies struct {
 	alone   []backend.Deployment
 	program *link.Program
@@ -83,7 +83,7 @@ func tallyFrame(t testing.TB, workload, method uint32) []byte {
 	return frame
 }
 
-// tallied is what a tally answers.
+// tallied is a tally's answer.
 func tallied(t testing.TB, n *NIC, workload, method uint32) (counts [3]uint32) {
 	t.Helper()
 	frame := tallyFrame(t, workload, method)
@@ -98,7 +98,7 @@ func tallied(t testing.TB, n *NIC, workload, method uint32) (counts [3]uint32) {
 	return counts
 }
 
-// wantFault sends what makes a tally go wrong.
+// wantFault sends a request that makes a tally fail.
 func wantFault(t testing.TB, n *NIC, workload, method uint32) {
 	t.Helper()
 	frame := tallyFrame(t, workload, method)
@@ -110,8 +110,8 @@ func wantFault(t testing.TB, n *NIC, workload, method uint32) {
 	wantCode(t, fmt.Sprintf("method %d", method), h, api.CodeLambdaFault)
 }
 
-// The life of two lambdas, together, apart and together again: what is kept counts on in every way from one revision to the next,
-// and what one does is nothing to the other.
+// The life of two lambdas: together, apart and together again. Kept objects count on from each revision to the next, and the lambdas do
+// not affect each other.
 func TestFusedLife(t *testing.T) {
 	c := testConfig(t)
 	n := open(t, c)
@@ -171,7 +171,7 @@ func TestFusedLife(t *testing.T) {
 	eventually(t, "no slot is left", func() bool { return usage(n).slots == 0 })
 }
 
-// After a reboot, the members that are still wanted come back in the program that they were deployed in.
+// After a reboot, members that are still wanted come back in the program that they were deployed in.
 func TestFusedSomeMembers(t *testing.T) {
 	n := newTestNIC(t)
 	v := buildTallies(t, "50us", "50us")
@@ -186,7 +186,7 @@ func TestFusedSomeMembers(t *testing.T) {
 	}
 }
 
-// Each member ends in its own time, not in that of the one that may take the longest.
+// Each member is ended by its own limits.time, not by the longest of the members'.
 func TestFusedTime(t *testing.T) {
 	n := newTestNIC(t)
 	v := buildTallies(t, "20us", "200us")
@@ -204,11 +204,11 @@ func TestFusedTime(t *testing.T) {
 	}
 }
 
-// All members are swapped, or none; what cannot be is refused with nothing left behind.
+// All members are swapped, or none. An impossible deployment is refused and leaves nothing behind.
 func TestFusedAllOrNone(t *testing.T) {
 	n := newTestNIC(t)
 	v := buildTallies(t, "50us", "50us")
-	other := counter(t, v.alone[1].Workload, 1, 1) // which keeps something else
+	other := counter(t, v.alone[1].Workload, 1, 1) // keeps another object
 	deploy(t, n, v.alone[0], other)
 	wantCounts(t, n, v.alone[0].Workload, 1, 1, 1, 1)
 	before := usage(n)
@@ -230,7 +230,7 @@ func TestFusedAllOrNone(t *testing.T) {
 	wantCounts(t, n, other.Workload, 1, 1, 1, 1)
 }
 
-// While both CPUs ask, two lambdas are fused, parted and fused again. Each request is answered, and what is kept has counted each
+// While both CPUs ask, two lambdas are fused, separated and fused again. Each request is answered, and kept objects have counted each
 // once.
 func TestFusedSwapsUnderLoad(t *testing.T) {
 	n := newTestNIC(t)

@@ -51,7 +51,7 @@ func fuse(p *link.Program, serving ...backend.Deployment) backend.Fused {
 	return f
 }
 
-// withMemcached gives the deployments services of their own on a NIC's host: equal requests find equal memories.
+// withMemcached gives the deployments memcacheds of their own on a NIC's host: equal requests find equal contents.
 func withMemcached(t *testing.T, n *NIC, list []backend.Deployment) []backend.Deployment {
 	t.Helper()
 	addresses := map[string]netip.AddrPort{}
@@ -98,14 +98,14 @@ func TestFusedAnswersTheSame(t *testing.T) {
 		if name == "sessions" {
 			lambda = "kv_client" // under another name
 		}
-		// Of the same lambda, so that what a service answers first comes first.
+		// Of the same lambda, so that the answers come in the service's order.
 		p.sentinel = answered[lambda][1]
 		p.sentinel.Workload = name
 		p.compareRound(lambda, i/len(fused.Names), q, r.IntN(8) == 0, r)
 	}
 }
 
-// plainC is a lambda that the passes have to make acceptable, with memory of its own that goes on from request to request.
+// plainC is a lambda that needs the compiler's passes, and keeps memory from request to request.
 const plainC = `#include "lambda.h"
 static uint8_t bytes[2048];
 static uint32_t seen[256];

@@ -6,11 +6,11 @@ import (
 	"github.com/lambdanic/lambdanic/internal/backend"
 )
 
-// One of two NICs has no room for a second revision: the lambda's state on the other is what it was, and so is what is in use.
+// One of two NICs has no room for a second revision: on the other NIC, the lambda's state and what is in use stay the same.
 func TestRefusedByOneOfTwo(t *testing.T) {
 	const w = 7
 	c := testConfig(t)
-	c.Slots = 2 // of which slot 0 stays empty
+	c.Slots = 2 // slot 0 stays empty
 	a, b := newTestNIC(t), open(t, c)
 	g := backend.Group{a, b}
 	if err := g.Deploy(t.Context(), counter(t, w, 1, 1)); err != nil {
@@ -29,8 +29,8 @@ func TestRefusedByOneOfTwo(t *testing.T) {
 	wantCounts(t, a, w, 2, 3, 30, 1)
 }
 
-// A daemon dies after the first of two NICs swapped. The next one goes on with the revision that clients have seen: it is deployed to
-// both, also where it serves, and no state is lost on either.
+// A daemon dies after the first of two NICs swapped. The next daemon goes on with the revision that clients have seen: it deploys that to
+// both, also where it serves already, and no state is lost.
 func TestSwappedOnOneOfTwo(t *testing.T) {
 	const w = 7
 	a, b := newTestNIC(t), newTestNIC(t)

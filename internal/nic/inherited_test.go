@@ -6,7 +6,7 @@ import (
 	"github.com/lambdanic/lambdanic/test/inherited"
 )
 
-// pacer outlives our caller, and keeps nothing of what that had open.
+// pacer outlives our caller, and keeps none of its files open.
 func TestPacerInheritsNoDescriptors(t *testing.T) {
 	config := pacedConfig(t)
 	path := inherited.Open(t)

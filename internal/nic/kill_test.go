@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// live goes through every change that a loader makes, and tells on its standard output what serves at each time.
+// live makes every kind of change, and prints what serves at each time.
 func live(path string) error {
 	var l life
 	b, err := os.ReadFile(path)
@@ -88,7 +88,7 @@ func live(path string) error {
 	return Down(ctx, c)
 }
 
-// settle waits until what was superseded is freed, so that each life goes through the same steps in the same order.
+// settle waits until superseded revisions are freed, so that each life takes the same steps in the same order.
 func settle(n *NIC, serving int) error {
 	for stop := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		n.changing.Lock()
@@ -106,8 +106,8 @@ func settle(n *NIC, serving int) error {
 // briefSpec has messages forgotten soon, so that revisions drain soon.
 const briefSpec = "message: {mode: assemble, max: 64KiB, in_flight: 8, timeout: 100ms}"
 
-// A daemon that is killed at any step leaves a NIC that serves as before, and that the next daemon adopts or makes anew without
-// help, leaking nothing.
+// A daemon that is killed at any step leaves a NIC that serves as before. The next daemon adopts it or makes it anew without help, and
+// nothing leaks.
 func TestKilledAtEachStep(t *testing.T) {
 	deployments := []backend.Deployment{
 		version(t, workloads["assemble"], 1, briefSpec), version(t, workloads["assemble"], 2, briefSpec), version(t, workloads["packet"], 1, packetSpec),
@@ -155,7 +155,7 @@ func runLife(t *testing.T, c Config, step int, deployments []backend.Deployment)
 	return string(out)
 }
 
-// stillServes sends a request over the wire to the NIC that nobody minds.
+// stillServes sends a request over the wire to the NIC while no daemon runs.
 func stillServes(t *testing.T, c Config) {
 	t.Helper()
 	rec, err := readRecord(c.recordPath())
@@ -176,7 +176,7 @@ func stillServes(t *testing.T, c Config) {
 	}
 }
 
-// takeOver is the next daemon's part.
+// takeOver is what the next daemon does.
 func takeOver(t *testing.T, c Config) {
 	t.Helper()
 	n := open(t, c)

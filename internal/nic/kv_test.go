@@ -79,7 +79,7 @@ func randomValue(r *rand.Rand, n int) string {
 	return string(b)
 }
 
-// throughTCP checks that what is set by the NIC is what TCP gets, and the reverse. Requests have no byte more room than
+// throughTCP checks that a value set by the NIC is what TCP gets, and the reverse. Requests have exactly as much room as
 // their replies need.
 func throughTCP(t *testing.T, c *kvConn, tcp *memcache.Client, key, value, back string) {
 	t.Helper()
@@ -101,7 +101,7 @@ func throughTCP(t *testing.T, c *kvConn, tcp *memcache.Client, key, value, back 
 	}
 }
 
-// What goes in by the NIC comes out by TCP, and the reverse: keys and values of every length, of any bytes.
+// A value stored by the NIC is read by TCP, and the reverse: with keys and values of every length, of any bytes.
 func TestKVClient(t *testing.T) {
 	c, tcp, _ := kvMemcached(t)
 	r := seed.Rand(t)
@@ -143,7 +143,7 @@ func TestKVRoom(t *testing.T) {
 	}
 }
 
-// No request makes memcached do anything but one get or one set of one key.
+// No request makes memcached do anything but a single get or set of one key.
 func TestKVRefuses(t *testing.T) {
 	c, tcp, addr := kvMemcached(t)
 	if err := tcp.Set(&memcache.Item{Key: "sentinel", Value: []byte("there")}); err != nil {

@@ -80,7 +80,7 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
-// What is not the NIC that its record describes, or not the one that is asked for, is made anew.
+// A NIC that differs from its record, or from what is asked for, is made anew.
 func TestRebuild(t *testing.T) {
 	for name, spoil := range map[string]func(t *testing.T, n *NIC, c *Config){
 		"other options":     func(_ *testing.T, _ *NIC, c *Config) { c.UnknownError = false },
@@ -111,7 +111,7 @@ func TestRebuild(t *testing.T) {
 			shut(t, n)
 			spoil(t, n, &c)
 			n = open(t, c)
-			// A workload whose program's pin is gone is not adopted, and all else is as good as it was.
+			// A workload whose program's pin is gone is not adopted, but everything else is.
 			if n.Adopted() && name != "program not there" {
 				t.Error("adopted")
 			}
@@ -144,7 +144,7 @@ func remove(t *testing.T, path string) {
 	}
 }
 
-// Two instances have nothing in common, and one goes without the other noticing. Down of what is not there is no error.
+// Two instances share nothing, and removing one does not affect the other. Down without a NIC is not an error.
 func TestTwoInstances(t *testing.T) {
 	a, b := newTestNIC(t), newTestNIC(t)
 	if a.Addr() == b.Addr() {
@@ -172,7 +172,7 @@ func TestNoSuchInterface(t *testing.T) {
 	checkGone(t, c)
 }
 
-// Interface names have at most 15 bytes, instance names may be longer; what no file can be called is refused and leaves nothing.
+// Interface names have at most 15 bytes, instance names may be longer. A name that no file can have is refused and leaves nothing.
 func TestLongNames(t *testing.T) {
 	c := testConfig(t)
 	c.Instance = strings.Repeat("n", 100) + c.Instance
@@ -214,7 +214,7 @@ func newVeth(t *testing.T) string {
 	return name
 }
 
-// A real interface is attached to in the mode that was asked for, and left as it was found.
+// The NIC program is attached to a real interface in the requested mode, and the interface is left as it was found.
 func TestRealInterface(t *testing.T) {
 	for _, mode := range []Mode{ModeAuto, ModeNative, ModeGeneric} {
 		t.Run(string(mode), func(t *testing.T) {
@@ -252,7 +252,7 @@ func TestRealInterface(t *testing.T) {
 	}
 }
 
-// Another's XDP program stays where it is.
+// Somebody else's XDP program stays attached.
 func TestInterfaceInUse(t *testing.T) {
 	c := testConfig(t)
 	c.Interface = newVeth(t)
@@ -277,7 +277,7 @@ func TestInterfaceInUse(t *testing.T) {
 	}
 }
 
-// wanting is what a deployment was refused for want of, or nothing.
+// wanting is the resource for whose lack a deployment was refused, or "".
 func wanting(err error) string {
 	_, after, _ := strings.Cut(err.Error(), " on the NIC: ")
 	if what, why, _ := strings.Cut(after, ": "); strings.Contains(why, "consecutive of") {
@@ -286,8 +286,8 @@ func wanting(err error) string {
 	return ""
 }
 
-// Random deploys and removals against a model, with so few slots and records that they run out: every workload is answered by
-// the revision that it should be, what fails changes nothing, and in the end nothing has leaked.
+// Random deploys and removals against a model, with so few slots and records that they run out: the right revision answers every
+// workload, failures change nothing, and in the end nothing has leaked.
 func TestRandomDeployments(t *testing.T) {
 	c := testConfig(t)
 	c.Slots = 24
@@ -299,7 +299,7 @@ func TestRandomDeployments(t *testing.T) {
 	specs := []string{packetSpec, soon.Replace(streamSpec), soon.Replace(assembleSpec), "message: {mode: assemble, max: 2KiB, in_flight: 16}",
 		"services: [{name: memcached, protocol: memcached, address: \"host:1\"}]"}
 	service := netip.AddrPortFrom(n.HostAddr(), 1)
-	// Each of what there is runs out, and is free again.
+	// Each resource runs out, and becomes free again.
 	for spec, want := range map[string]string{packetSpec: "slots of the NIC", specs[3]: "message records of the NIC", specs[4]: "service records of the NIC"} {
 		for w := uint32(1); ; w++ {
 			d := version(t, w, 1, spec)
@@ -361,8 +361,8 @@ func TestRandomDeployments(t *testing.T) {
 	}
 }
 
-// Objects that are not lambdas, or not quite, are refused with all that they would have held; some mutations do no harm and
-// load. Whatever comes of it, the lambda beside them answers.
+// Object files that are not lambdas, or damaged ones, are refused and hold nothing; some mutations do no harm and load. In all
+// cases, the lambda beside them answers.
 func TestHostileObjects(t *testing.T) {
 	n := newTestNIC(t)
 	deploy(t, n, version(t, 1, 1, packetSpec))
@@ -402,7 +402,7 @@ func TestHostileObjects(t *testing.T) {
 	eventually(t, "nothing is left of them", func() bool { return usage(n) == used{slots: 1} })
 }
 
-// The loopback carries all that this machine says to itself, and no other machine reaches it.
+// The loopback is refused: it carries this machine's own traffic, and no other machine reaches it.
 func TestLoopbackIsNoNIC(t *testing.T) {
 	r := &record{Interface: "lo"}
 	if err := r.findAddresses(Config{}); err == nil || !strings.Contains(err.Error(), "lo is the loopback") {

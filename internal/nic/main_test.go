@@ -33,7 +33,7 @@ var instances atomic.Int32
 // packetAddresses are those that test/packets sends to.
 var packetAddresses = []netip.Addr{netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("2001:db8::2")}
 
-// testConfig is one of an instance that nobody else has; what there will be of it goes with the test, which checks that.
+// testConfig is a config of a new instance. Everything of it is removed after the test, which checks that.
 func testConfig(t testing.TB) Config {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -70,7 +70,7 @@ func checkGone(t testing.TB, c Config) {
 	}
 }
 
-// open brings the NIC of c up, and lets go of it when the test ends.
+// open brings the NIC of c up, and closes it when the test ends.
 func open(t testing.TB, c Config) *NIC {
 	t.Helper()
 	n, err := Up(t.Context(), c)
@@ -94,7 +94,7 @@ func newTestNIC(t testing.TB) *NIC {
 	return open(t, testConfig(t))
 }
 
-var builds sync.Map // of what was built, by directory, spec and definitions
+var builds sync.Map // lambdas, by directory, spec and definitions
 
 // probe builds test/lambdas/probe to a spec, and gives the revision of it that knows its own number.
 func probe(t testing.TB, workload, revision uint32, spec string, defines ...string) backend.Deployment {
@@ -181,7 +181,7 @@ var verdicts = map[uint32]string{xdpDrop: "drop", xdpPass: "pass", xdpTX: "reply
 // runs are the buffers of inject.
 var runs = sync.Pool{New: func() any { b := make([]byte, 1<<16); return &b }}
 
-// inject runs the NIC program on a frame, without any interface, and gives the verdict and what the frame became. Any
+// inject runs the NIC program on a frame, without any interface, and returns the verdict and the resulting frame. Any
 // goroutine may call it.
 func inject(t testing.TB, n *NIC, frame []byte) (string, []byte) {
 	t.Helper()

@@ -94,7 +94,7 @@ func pullAll(t testing.TB, n *NIC, f packets.Frame, first api.Header, reply []by
 	return reply
 }
 
-// stamped is what probe makes of a message.
+// stamped is probe's reply to a message.
 func stamped(message []byte, revision, count uint32) []byte {
 	b := bytes.Clone(message)
 	binary.LittleEndian.PutUint32(b, revision)
@@ -180,7 +180,7 @@ func TestRefusedMessageCountsOnce(t *testing.T) {
 	refused("one too many", "assemble", 3000, 0, api.CodeBusy)
 }
 
-// A message that is executed at most once, and whose run failed: whichever of its packets comes again, and a pull, hear why it did.
+// The run of a message that is executed at most once failed: repeated packets and pulls are told why.
 func TestRememberedFault(t *testing.T) {
 	n := everyMode(t)
 	for method, cause := range map[uint32]api.Fault{methodFault: api.FaultOwn, methodOutside: api.FaultBounds} {
@@ -206,8 +206,8 @@ func TestRememberedFault(t *testing.T) {
 	}
 }
 
-// A stream that answers each packet answers each copy of it; one that takes packets in answers with the packet that makes the
-// message whole, and again if any comes again.
+// A stream that answers each packet answers each copy of it. A stream that takes packets in answers the one that completes the message,
+// and any repeated one.
 func TestStreamAnyOrder(t *testing.T) {
 	n := everyMode(t)
 	r := seed.Rand(t)
@@ -244,10 +244,10 @@ func TestStreamAnyOrder(t *testing.T) {
 	}
 }
 
-// No more messages than in_flight are begun; those in progress are finished all the same, and make room when they are
-// forgotten, not before.
+// No more messages than in_flight are begun. Those in progress are finished all the same, and make room only when they are
+// forgotten.
 func TestMessageRecordsAreBounded(t *testing.T) {
-	const timeout = time.Minute // so that none is forgotten until the test has its time pass
+	const timeout = time.Minute // no message is forgotten until the test ages it
 	n := newTestNIC(t)
 	for i, inFlight := range []int{1, 2, 3, 4, 8, 64} {
 		name := fmt.Sprint("in flight ", inFlight)
@@ -287,13 +287,13 @@ func TestMessageRecordsAreBounded(t *testing.T) {
 				t.Errorf("%s: finished message: got %+v %q", name, h, p)
 			}
 		}
-		fill() // where answered ones were
+		fill() // in place of answered ones
 		passTime(t, n, slotOf(n, uint32(i+1)), timeout)
-		fill() // where expired ones were
+		fill() // in place of expired ones
 	}
 }
 
-// Packets that contradict what their message's other packets said are malformed, whichever came first, and do it no harm.
+// Packets that contradict their message's other packets are malformed, whichever came first, and do the message no harm.
 func TestContradictingPackets(t *testing.T) {
 	n := everyMode(t)
 	// These two would leave byte 5 as an earlier message left it.

@@ -15,12 +15,12 @@ import (
 	"github.com/lambdanic/lambdanic/internal/nic/program"
 )
 
-// idle is all that a module has to be: a type that embeds Base. A NIC with it, and one line for it in newModules, is as one without.
+// idle is a minimal module: a type that embeds Base. With one line for it in newModules, the NIC works as without it.
 type idle struct{ module.Base }
 
 var _ module.Module = (*idle)(nil)
 
-// noting is a module that notes what it is called for.
+// noting is a module that notes its calls.
 type noting struct {
 	idle
 	mu    sync.Mutex
@@ -33,7 +33,7 @@ func (m *noting) note(format string, args ...any) {
 	m.calls = append(m.calls, fmt.Sprintf(format, args...))
 }
 
-// noted is what was noted since the last time.
+// noted are the calls since the last time.
 func (m *noting) noted() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

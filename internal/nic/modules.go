@@ -18,7 +18,7 @@ import (
 	"github.com/lambdanic/lambdanic/internal/nic/program"
 )
 
-// modules are a NIC's, in the order in which they are called.
+// modules are a NIC's modules, in the order in which they are called.
 type modules []module.Module
 
 func newModules(c Config) modules {
@@ -51,7 +51,7 @@ func (n *NIC) Resources() (list []backend.Resource) {
 	return list
 }
 
-// halves are what of the modules runs in the kernel.
+// halves are the modules' halves in the kernel.
 func (m modules) halves() (list []*program.Half) {
 	for _, one := range m {
 		if h := one.Half(); h != nil {
@@ -61,7 +61,7 @@ func (m modules) halves() (list []*program.Half) {
 	return list
 }
 
-// each calls f with all modules, and returns what went wrong with any.
+// each calls f with all modules, and returns all errors.
 func (m modules) each(f func(module.Module) error) error {
 	var errs []error
 	for _, one := range m {
@@ -70,7 +70,7 @@ func (m modules) each(f func(module.Module) error) error {
 	return errors.Join(errs...)
 }
 
-// open has the modules take up a NIC program.
+// open gives the modules their maps and programs.
 func (n *NIC) open() error {
 	for _, m := range n.modules {
 		var half *ebpf.Collection

@@ -30,8 +30,8 @@ import (
 // Mode is how a NIC program is attached.
 type Mode string
 
-// The modes. ModeAuto takes the driver's, and generic mode where the driver has none; ModeOffload is native, with a lambda on the
-// card besides.
+// The modes. ModeAuto is the driver's native mode, or generic mode if the driver has none. ModeOffload is native mode, with a lambda
+// on the card besides.
 const (
 	ModeAuto    Mode = "auto"
 	ModeNative  Mode = "native"
@@ -50,11 +50,11 @@ type Config struct {
 	RunDir       string       // where the record lies, 0700
 	PinDir       string       // /sys/fs/bpf/lambdanic
 	Slots        int          // revisions that can be loaded at once, 4096
-	PacerBinary  string       // host/pacer.c; without it nobody is told when an external call times out
+	PacerBinary  string       // host/pacer.c; without it clients are not told when an external call times out
 	Log          *slog.Logger
 
-	card       *card.Port                 // tests: what stands for a card
-	more       []module.Module            // tests: modules besides
+	card       *card.Port                 // tests: stands for a card
+	more       []module.Module            // tests: additional modules
 	failpoint  func(step string)          // tests: called at every step that changes what outlives the process
 	alter      func(*ebpf.CollectionSpec) // tests: changes the modules of the NIC program
 	drainLimit time.Duration              // tests: how long the clients of a superseded revision may keep it; one minute
@@ -83,12 +83,12 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// options spells out what is fixed when the NIC program is loaded.
+// options spells out the settings that are fixed when the NIC program is loaded.
 func (c Config) options() string {
 	return fmt.Sprintf("mode=%s unknown_error=%t verify=%t slots=%d addresses=%v", c.Mode, c.UnknownError, c.Verify, c.Slots, c.Addresses)
 }
 
-// reached marks a step after which the process may die, as every step is.
+// reached marks a step. The process may die after any step: tests have it do so.
 func (c Config) reached(step string) {
 	if c.failpoint != nil {
 		c.failpoint(step)
@@ -111,25 +111,25 @@ type NIC struct {
 	running  sync.RWMutex // held by Ask while the program runs, and by Counters
 	closed   bool         // guarded by running
 
-	// serving are the current revisions, by workload ID. The map is replaced and never changed. Who uses more of a revision than that it is
-	// there holds mu, as does who puts another in its place. Nobody waits for anything with mu.
+	// serving are the current revisions, by workload ID. The map is replaced, never changed. Hold mu to replace a revision, and to do more
+	// with one than check that it is there. Nobody waits for anything while holding mu.
 	serving atomic.Pointer[map[uint32]*revision]
 	mu      sync.Mutex
 
-	// changing is held by who changes what is loaded: for a deploy, from Prepare to Swap or Drop, and so while the kernel verifies the
-	// program. It is taken before mu.
-	changing sync.Mutex
-	loaded   map[uint32]*revision // all revisions, by slot: the current ones and those that drain
-	objects  objects
-	slots    module.Ranges // of ln_slots; slot 0 stays empty
-	drains   sync.WaitGroup
-	closing  chan struct{}
+	// changing is held while something changes what is loaded. A deploy holds it from Prepare to Swap or Drop, and so while the kernel
+	// verifies the program. It is taken before mu.
+	changing    sync.Mutex
+	loaded      map[uint32]*revision // all revisions, by slot: the current ones and those that drain
+	objectFiles objectFiles
+	slots       module.Ranges // of ln_slots; slot 0 stays empty
+	drains      sync.WaitGroup
+	closing     chan struct{}
 }
 
 // revision is the one that serves a workload, nil for none.
 func (n *NIC) revision(workload uint32) *revision { return (*n.serving.Load())[workload] }
 
-// serve puts revisions in place of those that serve, and takes workloads out where there is nil.
+// serve replaces serving revisions by the next ones, and removes workloads whose next is nil.
 func (n *NIC) serve(next map[uint32]*revision) {
 	all := maps.Clone(*n.serving.Load())
 	maps.Copy(all, next)
@@ -137,7 +137,7 @@ func (n *NIC) serve(next map[uint32]*revision) {
 	n.serving.Store(&all)
 }
 
-// Up adopts the instance's NIC where an earlier daemon left one that matches c, and makes it anew otherwise. Everything is
+// Up adopts the instance's NIC if an earlier daemon left one that matches c, and makes it anew otherwise. Everything is
 // pinned: the NIC outlives this process until Down.
 func Up(ctx context.Context, c Config) (*NIC, error) {
 	c = c.withDefaults()
@@ -174,7 +174,7 @@ func Up(ctx context.Context, c Config) (*NIC, error) {
 	return n, nil
 }
 
-// create makes everything of a NIC; whoever calls it clears up after an error.
+// create makes a NIC; the caller clears up after an error.
 func create(c Config) (*NIC, error) {
 	m := newModules(c)
 	rec := &record{
@@ -237,7 +237,7 @@ func newNIC(c Config, rec *record, m modules, prog *program.Program) (_ *NIC, er
 	return n, nil
 }
 
-// start begins what goes on by itself while the NIC is open.
+// start begins the background work of an open NIC.
 func (n *NIC) start() {
 	for _, m := range n.modules {
 		m.Start()
@@ -245,7 +245,7 @@ func (n *NIC) start() {
 	n.keepAddresses()
 }
 
-// findAddresses fills in what a real interface is called and how it is reached.
+// findAddresses fills in a real interface's name and addresses.
 func (r *record) findAddresses(c Config) error {
 	l, err := linkOf(r.Interface)
 	if err != nil {
@@ -255,8 +255,8 @@ func (r *record) findAddresses(c Config) error {
 	return find(&r.Reach, l, c.Addresses)
 }
 
-// attach puts the root program on the interface, and on the host's end of a virtual NIC the two instructions without which
-// what the far end sends by XDP_TX would stay in the ring.
+// attach puts the root program on the interface. The host's end of a virtual NIC gets a program of two instructions, without which
+// packets that the far end sends by XDP_TX would stay in the ring.
 func (n *NIC) attach() error {
 	if n.rec.HostEnd != "" {
 		if err := attachPass(n.rec.HostEnd, filepath.Join(n.cfg.pins(), "host_link")); err != nil {
@@ -331,7 +331,7 @@ func attachPass(iface, pin string) error {
 	return errors.Join(xdp.Pin(pin), xdp.Close())
 }
 
-// mountBPF makes sure that pins go to a BPF file system.
+// mountBPF makes sure that dir is on a BPF file system.
 func mountBPF(dir string) error {
 	base := filepath.Dir(dir)
 	var st unix.Statfs_t
@@ -344,7 +344,7 @@ func mountBPF(dir string) error {
 	return os.MkdirAll(dir, 0o700)
 }
 
-// Down removes an instance's NIC and all that belongs to it, whether or not a daemon runs. What is not there is no error.
+// Down removes an instance's NIC and all that belongs to it, whether or not a daemon runs. If nothing is there, that is not an error.
 func Down(_ context.Context, c Config) error {
 	c = c.withDefaults()
 	site := c.site()
@@ -364,7 +364,7 @@ func Down(_ context.Context, c Config) error {
 	return errors.Join(errs...)
 }
 
-// Close lets go of the NIC and leaves it serving.
+// Close releases the NIC, which goes on serving.
 func (n *NIC) Close() error {
 	n.changing.Lock()
 	select {
@@ -395,7 +395,7 @@ func (n *NIC) Close() error {
 // Adopted says whether the NIC was running before Up.
 func (n *NIC) Adopted() bool { return n.adopted }
 
-// Addr is where λ-RPC requests go, over IPv4 where the NIC has it.
+// Addr is where λ-RPC requests go: an IPv4 address if the NIC has one.
 func (n *NIC) Addr() netip.AddrPort {
 	a := n.reach.Load().Addr
 	if !a.IsValid() {
@@ -425,5 +425,5 @@ func (n *NIC) Mode() Mode { return n.rec.Mode }
 // Root is the root program, for measurements by BPF_PROG_TEST_RUN.
 func (n *NIC) Root() *ebpf.Program { return n.prog.Root }
 
-// Pins is the directory that holds the NIC's pinned objects.
+// Pins is the directory of the NIC's pins.
 func (n *NIC) Pins() string { return n.cfg.pins() }

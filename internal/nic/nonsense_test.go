@@ -17,8 +17,8 @@ const (
 )
 
 // A lambda that returns any verdict and describes any reply is answered alike on the NIC and as a process, whatever packets it
-// gets: of whole messages and of parts, once and again, in any order, with pulls and acknowledgements between them, some of
-// them mutilated.
+// gets: of complete and incomplete messages, once and repeatedly, in any order, with pulls and acknowledgements between them, some
+// of them mutilated.
 func TestSameNonsense(t *testing.T) {
 	rounds := 300
 	if testing.Short() {
@@ -64,7 +64,7 @@ func nonsenseMessage(r *rand.Rand) []packets.RPC {
 	if r.IntN(2) == 0 {
 		method |= nonsenseDescribe
 	}
-	if r.IntN(2) == 0 { // and else a plain reply
+	if r.IntN(2) == 0 { // otherwise a plain reply
 		method |= r.Uint32N(1<<21) &^ 0x7f
 	}
 	size := 16 * (1 + r.IntN(80))

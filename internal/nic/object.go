@@ -17,34 +17,33 @@ import (
 	"github.com/lambdanic/lambdanic/internal/nic/load"
 )
 
-// ErrRefused says that an object is not one which this NIC will load; the wrapped text says why.
+// ErrRefused says that this NIC does not load an object file; the wrapped text says why.
 var ErrRefused = load.ErrRefused
 
-// object is a lambda's object as it was read.
-type object struct {
+// objectFile is a lambda's object file after parsing.
+type objectFile struct {
 	spec    *ebpf.CollectionSpec
 	layouts api.Layouts
-	members map[string]api.Layouts // of a fused program's
+	members map[string]api.Layouts // of a fused program's members
 	memory  uint64
 	bounds  map[string]metering.Bound
 }
 
-func (o object) copy() object {
+func (o objectFile) copy() objectFile {
 	o.spec = o.spec.Copy()
 	return o
 }
 
-// checkMemory refuses an object that takes more memory than a limit.
-func (o object) checkMemory(limit uint64) error {
+// checkMemory refuses an object file that takes more memory than a limit.
+func (o objectFile) checkMemory(limit uint64) error {
 	if o.memory > limit {
-		return fmt.Errorf("%w: its objects take %d bytes, limits.memory is %d: raise the limit or shrink them", ErrRefused, o.memory, limit)
+		return fmt.Errorf("%w: its global variables take %d bytes, limits.memory is %d: raise the limit or shrink them", ErrRefused, o.memory, limit)
 	}
 	return nil
 }
 
-// checkTime refuses programs, which the kernel has loaded, whose loops can take longer than a limit, where the verifier alone
-// bounds these.
-func (o object) checkTime(coll *ebpf.Collection, limit time.Duration) error {
+// checkTime refuses loaded programs whose loops can take longer than a limit, if only the verifier bounds these loops.
+func (o objectFile) checkTime(coll *ebpf.Collection, limit time.Duration) error {
 	for name, p := range coll.Programs {
 		info, err := p.Info()
 		if err != nil {
@@ -61,14 +60,14 @@ func (o object) checkTime(coll *ebpf.Collection, limit time.Duration) error {
 	return nil
 }
 
-// objects remembers the last objects that were read, by digest, so that swapping between versions which are there already
-// does not parse them again.
-type objects struct {
-	known map[objectKey]object
+// objectFiles remembers the last object files that were parsed, by digest, so that swapping between versions does not parse them
+// again.
+type objectFiles struct {
+	known map[objectKey]objectFile
 	order []objectKey // oldest first
 }
 
-// objectKey is an object, and as what it was inspected.
+// objectKey is an object file's digest, and whether it was inspected as a match stage.
 type objectKey struct {
 	sum   [sha256.Size]byte
 	stage bool
@@ -76,8 +75,8 @@ type objectKey struct {
 
 const objectsRemembered = 16
 
-// read parses a lambda's object and checks what it is made of, whoever compiled it.
-func (o *objects) read(d *backend.Deployment) (object, error) {
+// read parses a lambda's object file and checks its contents, whoever compiled it.
+func (o *objectFiles) read(d *backend.Deployment) (objectFile, error) {
 	key := objectKey{sha256.Sum256(d.BPF), d.Spec.P4 != ""}
 	limit := uint64(d.Spec.Limits.Memory)
 	if known, ok := o.known[key]; ok {
@@ -89,18 +88,18 @@ func (o *objects) read(d *backend.Deployment) (object, error) {
 	}
 	contents, err := inspect(d.BPF)
 	if err != nil {
-		return object{}, fmt.Errorf("%w: %w", ErrRefused, err)
+		return objectFile{}, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
-	obj := object{layouts: contents.Layouts, members: contents.Members, memory: contents.Memory, bounds: contents.Bounds}
+	obj := objectFile{layouts: contents.Layouts, members: contents.Members, memory: contents.Memory, bounds: contents.Bounds}
 	if err := obj.checkMemory(limit); err != nil {
-		return object{}, err
+		return objectFile{}, err
 	}
 	if obj.spec, err = ebpf.LoadCollectionSpecFromReader(bytes.NewReader(d.BPF)); err != nil {
-		return object{}, fmt.Errorf("%w: %w", ErrRefused, err)
+		return objectFile{}, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	dropZeros(obj.spec)
 	if o.known == nil {
-		o.known = map[objectKey]object{}
+		o.known = map[objectKey]objectFile{}
 	}
 	if len(o.order) == objectsRemembered {
 		delete(o.known, o.order[0])
@@ -110,7 +109,7 @@ func (o *objects) read(d *backend.Deployment) (object, error) {
 	return obj.copy(), nil
 }
 
-// dropZeros leaves out the contents of maps that are all zero, as new maps are: megabytes that would only be copied.
+// dropZeros leaves out the contents of maps that are all zero, as new maps are anyway: this saves copying megabytes.
 func dropZeros(spec *ebpf.CollectionSpec) {
 	for name, m := range spec.Maps {
 		if m.Type != ebpf.Array || len(m.Contents) != 1 {
@@ -129,9 +128,9 @@ func dropVariables(spec *ebpf.CollectionSpec, section string) {
 	maps.DeleteFunc(spec.Variables, func(_ string, v *ebpf.VariableSpec) bool { return v.SectionName == section })
 }
 
-// takeOver puts the maps of a running revision in the place of a new one's own, and leaves out what is for a migration by
-// function where there is none.
-func (o object) takeOver(h backend.Handover, old *revision) (replace map[string]*ebpf.Map) {
+// takeOver replaces maps of a new revision by a running one's, and leaves out the migration function's maps and program if it is
+// not needed.
+func (o objectFile) takeOver(h backend.Handover, old *revision) (replace map[string]*ebpf.Map) {
 	replace = map[string]*ebpf.Map{}
 	if h.Keep {
 		replace[compiler.KeptSection] = old.kept

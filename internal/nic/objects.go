@@ -16,9 +16,9 @@ import (
 	"github.com/lambdanic/lambdanic/internal/nic/module"
 )
 
-// The host reads and writes a lambda's global objects by their names in C, which the kernel has in the types of their sections.
+// The host reads and writes a lambda's objects by their names in C, which the kernel has in the types of their sections.
 
-// Objects lists the global objects of a lambda, by name.
+// Objects lists the objects of a lambda, by name.
 func (n *NIC) Objects(_ context.Context, workload uint32) ([]api.Object, error) {
 	var list []api.Object
 	err := n.inObjects(workload, func(r *revision) error {
@@ -83,7 +83,7 @@ func (r *revision) maps(f func(*ebpf.Map, *ebpf.MapInfo) error) error {
 	return nil
 }
 
-// objects calls f with each of the author's objects that can change.
+// objects calls f with each of the author's global variables that can change.
 func (r *revision) objects(f func(*ebpf.Map, btf.VarSecinfo) error) error {
 	return r.maps(func(m *ebpf.Map, info *ebpf.MapInfo) error {
 		if m.Flags()&unix.BPF_F_RDONLY_PROG != 0 || strings.HasPrefix(info.Name, ".rodata") { // kernel.Fit
@@ -138,7 +138,7 @@ func (r *revision) writeObject(name string, value []byte) error {
 			return fmt.Errorf("%w: object %s: %d bytes for an object of %d", backend.ErrObjectSize, name, len(value), v.Size)
 		}
 		if m.Flags()&unix.BPF_F_MMAPABLE != 0 {
-			return writeMapped(m, int(v.Offset), value) // nothing else of the section is touched
+			return writeMapped(m, int(v.Offset), value) // leaves the rest of the section alone
 		}
 		section, err := m.LookupBytes(uint32(0))
 		if err != nil {
@@ -149,7 +149,7 @@ func (r *revision) writeObject(name string, value []byte) error {
 	})
 }
 
-// variables are what a section's map holds.
+// variables are the global variables in a section's map.
 func variables(info *ebpf.MapInfo) []btf.VarSecinfo {
 	id, ok := info.BTFID()
 	if !ok || info.Type != ebpf.Array || info.MaxEntries != 1 {

@@ -7,11 +7,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrNoOffload says that there is no card behind an interface that programs could be loaded into.
+// ErrNoOffload says that an interface has no card that programs can be loaded into.
 var ErrNoOffload = errors.New("no card to load programs into")
 
-// offloading are the drivers that load XDP programs into a device: those with ndo_bpf() for XDP_SETUP_PROG_HW in Linux, of which netdevsim
-// only pretends.
+// offloading are the drivers that load XDP programs into a device: those in Linux whose ndo_bpf() takes XDP_SETUP_PROG_HW. netdevsim
+// only simulates it.
 var offloading = map[string]bool{"nfp": true, "netdevsim": true}
 
 // driverOf asks an interface of this network namespace for its driver's name.
@@ -28,7 +28,7 @@ func driverOf(iface string) (_ string, err error) {
 	return unix.ByteSliceToString(info.Driver[:]), nil
 }
 
-// checkOffload is no error where the driver loads programs into a device.
+// checkOffload returns an error if the driver does not load programs into a device.
 func checkOffload(iface string) error {
 	driver, err := driverOf(iface)
 	if err != nil {

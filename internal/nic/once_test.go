@@ -25,7 +25,7 @@ func from(f packets.Frame, n int) packets.Frame {
 	return f
 }
 
-// runsOf are those of probe, in the answer to its method count.
+// runsOf are the runs of probe, in the answer to its method count.
 func runsOf(t testing.TB, n *NIC, f packets.Frame) uint32 {
 	t.Helper()
 	h, p := call(t, n, f)
@@ -43,7 +43,7 @@ func onceModes(t testing.TB) *NIC {
 	return n
 }
 
-// A request comes again, in any form: with the answer remembered, a run is saved, and the answer is the first one's to the byte.
+// A request comes again, in any form: the remembered answer saves a run, and is the same, byte for byte.
 func TestOnce(t *testing.T) {
 	n := onceModes(t)
 	text := strings.Repeat("remember me ", 100)
@@ -89,7 +89,7 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// Where the first run gave no answer, or the client has it, what comes again is dropped; and nobody else can say that he has it.
+// If the first run gave no answer, or the client has it, repeated packets are dropped. Nobody else can say that the client has it.
 func TestOnceReleased(t *testing.T) {
 	n := onceModes(t)
 	for _, workload := range []string{"packet", "stream", "assemble"} {
@@ -117,7 +117,7 @@ func TestOnceReleased(t *testing.T) {
 	}
 }
 
-// What cannot be answered once is refused, and the lambda runs no second time for it.
+// A request that cannot be answered in one packet is refused, and the lambda does not run a second time for it.
 func TestOnceRefused(t *testing.T) {
 	n := onceModes(t)
 	long := onceFrame("web", 0, "/long", 100) // the reply has more packets than one
@@ -147,7 +147,7 @@ func TestOnceRefused(t *testing.T) {
 // A flood of requests, from one address or for one workload, makes the NIC forget its own answers before any other's.
 func TestOnceFlood(t *testing.T) {
 	n := onceModes(t)
-	// Whatever happens, an answer is forgotten after 10 s (LN_ONCE_NS in bpf/layout.h). Where a flood took longer, half as much follows.
+	// An answer is always forgotten after 10 s (LN_ONCE_NS in bpf/layout.h). If a flood took longer, one half as large follows.
 	const remembered = 10 * time.Second
 	for name, flooder := range map[string]func(packets.Frame) packets.Frame{
 		"from one address": func(f packets.Frame) packets.Frame { return from(f, 66) },

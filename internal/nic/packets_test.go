@@ -78,7 +78,7 @@ func TestPackets(t *testing.T) {
 	}
 }
 
-// A frame that ends too early, wherever, is the host's, and not a byte of it is touched.
+// A frame that ends too early, at any place, goes to the host unchanged.
 func TestTruncatedPackets(t *testing.T) {
 	n := everyMode(t)
 	for _, c := range loadCases(t, "requests.yml") {
@@ -94,7 +94,7 @@ func TestTruncatedPackets(t *testing.T) {
 	}
 }
 
-// By default an unknown workload is the host's, as in the λ-NIC paper's Listing 3.
+// By default a packet for an unknown workload goes to the host, as in the λ-NIC paper's Listing 3.
 func TestUnknownWorkloadPasses(t *testing.T) {
 	c := testConfig(t)
 	c.UnknownError = false
@@ -149,7 +149,7 @@ func TestChecksumVerification(t *testing.T) {
 	}
 }
 
-// unfinished leaves in the UDP checksum what Linux does for its device: the sum of the pseudo-header, not inverted
+// unfinished puts into the UDP checksum what Linux leaves there for the device to finish: the sum of the pseudo-header, not inverted
 // (Documentation/networking/checksum-offloads.rst).
 func unfinished(frame []byte, ipv6 bool) []byte {
 	addrs, udp := frame[14+12:14+20], 14+20
@@ -165,8 +165,8 @@ func unfinished(frame []byte, ipv6 bool) []byte {
 	return frame
 }
 
-// Whatever comes: the host gets what it would have got, and an answer is shaped as every answer is, goes back where its
-// request came from, and is no longer (packets.Answer). The lambdas do their work in between.
+// Whatever comes, the host gets its packets unchanged, and an answer is well formed, goes back to where its request came from, and is
+// no longer than that (packets.Answer). The lambdas work meanwhile.
 func TestAnyPacket(t *testing.T) {
 	n := everyMode(t)
 	cases := loadCases(t, "requests.yml", "foreign.yml")
@@ -176,7 +176,7 @@ func TestAnyPacket(t *testing.T) {
 		rounds = 5000
 	}
 	seen := map[string]bool{}
-	for _, c := range cases { // what is changed has every verdict
+	for _, c := range cases { // the mutated frames include every verdict
 		verdict, _ := inject(t, n, build(t, &c.Frame))
 		if verdict != c.Want.Verdict {
 			t.Fatalf("%s: verdict %s, want %s", c.Name, verdict, c.Want.Verdict)
@@ -220,7 +220,7 @@ func TestAnyPacket(t *testing.T) {
 
 var contents atomic.Uint64
 
-// randomBytes are others at each call, and the same in every run.
+// randomBytes are different at each call, and the same in every run.
 func randomBytes(n int) []byte {
 	r := rand.New(rand.NewPCG(contents.Add(1), 0))
 	b := make([]byte, n)

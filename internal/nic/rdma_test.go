@@ -134,7 +134,7 @@ func (p *wirePeer) framed(datagram []byte, from, to net.IP) []byte {
 	return bytes.Clone(buf.Bytes())
 }
 
-// put runs the NIC program on a frame, and gives what came back: "drop", "pass", or an acknowledgement's syndrome and PSN.
+// put runs the NIC program on a frame, and returns the result: "drop", "pass", or an acknowledgement's syndrome and PSN.
 func (p *wirePeer) put(frame []byte) string {
 	p.t.Helper()
 	verdict, out := inject(p.t, p.n, frame)
@@ -183,7 +183,7 @@ func (p *wirePeer) acknowledgement(frame []byte) roceclient.Packet {
 	return ack
 }
 
-// next is put of a packet of the queue pair's, after which comes the next.
+// next puts the queue pair's next packet, and advances the PSN.
 func (p *wirePeer) next(q roceclient.Packet) string {
 	p.t.Helper()
 	got := p.put(p.frame(q))
@@ -191,7 +191,7 @@ func (p *wirePeer) next(q roceclient.Packet) string {
 	return got
 }
 
-// want fails the test unless what came back is this, where PSNs count from the first packet's; "" is for an acknowledgement of it.
+// want fails the test unless the result is this. PSNs count from the first packet's; "" stands for the packet's acknowledgement.
 func (p *wirePeer) want(what, got string, syndrome roce.Syndrome, psn uint32) {
 	p.t.Helper()
 	if want := fmt.Sprintf("%#02x %#x", uint8(syndrome), psn&roce.NumMask); got != want {
@@ -199,7 +199,7 @@ func (p *wirePeer) want(what, got string, syndrome roce.Syndrome, psn uint32) {
 	}
 }
 
-// ask sends a λ-RPC that names the region, and gives the answer.
+// ask sends a λ-RPC that names the region, and returns the answer.
 func (p *wirePeer) ask(typ api.Type, request uint64, method uint32, length, window, index int) (api.Header, []byte) {
 	p.t.Helper()
 	reth := binary.BigEndian.AppendUint64(nil, p.region.Address)
@@ -309,7 +309,7 @@ func (p *wirePeer) memory(n int, request uint64) []byte {
 	return reversed(payload)
 }
 
-// Whatever a peer does wrong changes nothing in memory, is answered as the specification says, and breaks its own queue pair at most.
+// A peer's errors change nothing in memory, are answered as the specification says, and break at most its own queue pair.
 func TestRDMARefusals(t *testing.T) {
 	n := newTestNIC(t)
 	d := reverser(t, "4KiB", 4)
@@ -318,7 +318,7 @@ func TestRDMARefusals(t *testing.T) {
 	data := bytes.Repeat([]byte{0xee}, 256)
 	type step struct {
 		q    roceclient.Packet
-		skip uint32 // PSNs left out before
+		skip uint32 // PSNs to leave out before
 		want string // "" for an acknowledgement
 	}
 	nak := func(s roce.Syndrome, psn uint32) string { return fmt.Sprintf("%#02x %#x", uint8(s), psn) }
@@ -467,7 +467,7 @@ func TestRDMARefusals(t *testing.T) {
 	}
 }
 
-// Packets that are not what they say, or not the peer's, change nothing and are answered with nothing.
+// Packets that are corrupt, or not the peer's, change nothing and are not answered.
 func TestRDMABadPackets(t *testing.T) {
 	n := newTestNIC(t)
 	deploy(t, n, reverser(t, "4KiB", 1))
@@ -486,7 +486,7 @@ func TestRDMABadPackets(t *testing.T) {
 		at := bit/8 - 14 // in the IP packet
 		switch {
 		case at < 0, at == 1, at == 8, at == 10, at == 11, at == 26, at == 27, at == 32:
-			continue // what a router may change, and the link's header, which says where to answer
+			continue // fields that a router may change, and the link header, which says where to answer
 		}
 		if got := p.put(b); got != "drop" && got != "pass" {
 			t.Errorf("byte %d of the IP packet with bit %d flipped: %s", at, bit%8, got)
@@ -529,7 +529,7 @@ func TestRDMABadPackets(t *testing.T) {
 	}
 }
 
-// What comes again is acknowledged and not taken in twice, and does not have the lambda run again; what is missing is told of once.
+// A repeated packet is acknowledged, not taken in again, and does not run the lambda again. Missing packets are reported once.
 func TestRDMAOrder(t *testing.T) {
 	n := newTestNIC(t)
 	deploy(t, n, reverser(t, "4KiB", 1))
@@ -567,7 +567,7 @@ func TestRDMAOrder(t *testing.T) {
 	}
 }
 
-// A SEND and each kind of event has the lambda run on what came since the last one; a λ-RPC that comes again does not.
+// A SEND and each other kind of event runs the lambda on what came since the last event; a repeated λ-RPC does not.
 func TestRDMAEvents(t *testing.T) {
 	n := newTestNIC(t)
 	deploy(t, n, reverser(t, "16KiB", 1))
@@ -675,8 +675,8 @@ func TestRDMAStream(t *testing.T) {
 	}
 }
 
-// An event hands the lambda what was written to the region since the lambda ran on it, whatever had it run, and whichever queue pairs
-// wrote; a SEND hands its own bytes.
+// An event gives the lambda what was written to the region since its last run there, whatever caused that, and whichever queue pairs
+// wrote. A SEND gives its own bytes.
 func TestRDMAExtent(t *testing.T) {
 	n := newTestNIC(t)
 	deploy(t, n, reverser(t, "16KiB", 2))
@@ -710,7 +710,7 @@ func TestRDMAExtent(t *testing.T) {
 	write(p, second, roce.OpWriteOnly, 0, 900)
 	extent("around a WRITE to another region", 700)
 	write(p, first, roce.OpWriteOnly, 0, 800)
-	psn := p.psn // to the region at --receive, the first
+	psn := p.psn // a SEND goes to the first region, at --receive
 	p.want("SEND", p.next(roceclient.Packet{Op: roce.OpSendOnlyImm, Imm: 5, AckReq: true, Payload: data[:7]}), roce.SyndromeAck, psn)
 	if got := p.reply(); len(got) != 12 || binary.LittleEndian.Uint32(got[4:]) != 7 {
 		t.Errorf("SEND: the lambda says %x, want a length of 7", got)
@@ -718,8 +718,8 @@ func TestRDMAExtent(t *testing.T) {
 	extent("after a SEND", 1)
 }
 
-// A region is its revision's memory: it goes when another revision serves, in the middle of a message too, and the queue pairs go with
-// the lambda. The next daemon finds both as they were.
+// A region is its revision's memory: it goes when another revision serves, even in the middle of a message. Queue pairs go with the
+// lambda. The next daemon finds both as they were.
 func TestRDMALife(t *testing.T) {
 	c := testConfig(t)
 	n := open(t, c)
@@ -799,7 +799,7 @@ func TestRDMARequests(t *testing.T) {
 	}
 }
 
-// With everything else right, a peer of one lambda does not reach another's region: not by its queue pair, nor by a λ-RPC.
+// A peer of one lambda does not reach another's region, even if everything else is right: neither by its queue pair nor by a λ-RPC.
 func TestRDMAOtherLambda(t *testing.T) {
 	n := newTestNIC(t)
 	d := reverser(t, "4KiB", 1)

@@ -59,8 +59,8 @@ func newRDMAClient(t *testing.T, n *NIC, workload uint32, c api.QueuePairRequest
 	return &rdmaClient{q, r, roceclient.Event{Addr: netip.AddrPortFrom(qp.Address, api.RPCPort), Workload: workload, Region: to, Length: r.Length}}
 }
 
-// A mebibyte goes into the lambda's memory by each transport, over a network that loses, repeats, reorders and corrupts where the
-// transport bears it, and comes back reversed.
+// A mebibyte goes into the lambda's memory by each transport and comes back reversed, over a network that loses, repeats, reorders and
+// corrupts packets as far as the transport bears it.
 func TestRDMAOnTheWire(t *testing.T) {
 	n := newTestNIC(t)
 	deploy(t, n, reverser(t, "1MiB", 1))
@@ -92,7 +92,7 @@ func TestRDMAOnTheWire(t *testing.T) {
 					got, err = c.event.Reply(ctx)
 				}
 			} else {
-				// Of UC nobody knows whether it lost something.
+				// With UC, nobody knows whether something was lost.
 				for try := 0; try < 20 && err == nil && !bytes.Equal(got, reversed(data)); try++ {
 					if err = c.q.Write(ctx, c.event.Region, data); err == nil {
 						got, err = c.event.Run(ctx)

@@ -15,8 +15,8 @@ import (
 	"github.com/lambdanic/lambdanic/internal/veth"
 )
 
-// record says what a NIC is made of. It is written last and compared first: a daemon adopts what matches it whole, and
-// rebuilds everything else.
+// record describes a NIC. It is written last and compared first: a daemon adopts a NIC that matches its record, and
+// makes any other anew.
 type record struct {
 	Instance     string `json:"instance"`
 	Namespace    string `json:"namespace,omitempty"` // "" for a real interface in the host's own
@@ -27,8 +27,8 @@ type record struct {
 	module.Reach        // when the NIC was made; addresses may have changed since
 	BootID       string `json:"boot_id"`
 	Layout       uint32 `json:"layout"`
-	Program      string `json:"program"` // digest of the NIC program's objects
-	Options      string `json:"options"` // what was set when it was loaded
+	Program      string `json:"program"` // digest of the NIC program's object files
+	Options      string `json:"options"` // settings when it was loaded
 }
 
 func bootID() string {
@@ -73,7 +73,7 @@ func (r *record) write(path string) error {
 	return nil
 }
 
-// matches says whether the NIC that r describes is there and is the one that c asks for; else why not.
+// matches returns nil if the NIC that r describes exists and is the one that c asks for; else why not.
 func (r *record) matches(c Config) error {
 	switch {
 	case r.BootID != bootID():

@@ -13,8 +13,7 @@ import (
 	"github.com/lambdanic/lambdanic/test/packets"
 )
 
-// editRecords changes a revision's message records under their locks, as the NIC program on another CPU does. Those that are free are
-// among them.
+// editRecords changes a revision's message records, free ones included, under their locks, as the NIC program on another CPU does.
 func editRecords(t testing.TB, n *NIC, slot uint32, edit func(*messages.Message)) {
 	t.Helper()
 	n.changing.Lock()
@@ -35,16 +34,16 @@ func editRecords(t testing.TB, n *NIC, slot uint32, edit func(*messages.Message)
 	}
 }
 
-// passTime has the messages of a revision be so much older.
+// passTime ages the messages of a revision.
 func passTime(t testing.TB, n *NIC, slot uint32, by time.Duration) {
 	t.Helper()
 	editRecords(t, n, slot, func(m *messages.Message) { m.ExpiresNs -= min(m.ExpiresNs, uint64(by)) })
 }
 
-// lastForEver has the messages that are there now never expire by themselves.
+// lastForEver keeps the present messages from expiring by themselves.
 func lastForEver(m *messages.Message) { m.ExpiresNs = math.MaxUint64 }
 
-// wantReleased checks that no CPU is noted as being at work on a message: none is.
+// wantReleased checks that no record says that a CPU works on it.
 func wantReleased(t testing.TB, n *NIC, workload uint32) {
 	t.Helper()
 	editRecords(t, n, slotOf(n, workload), func(m *messages.Message) {
@@ -57,7 +56,7 @@ func wantReleased(t testing.TB, n *NIC, workload uint32) {
 // tinySpec has room for one message.
 const tinySpec = "message: {mode: assemble, max: 2KiB, in_flight: 1, timeout: 1m}"
 
-// A record that a CPU still works on is nobody else's, whatever has become of its message meanwhile.
+// A record that a CPU still works on goes to no other message, whatever happened to its own.
 func TestHeldRecordIsNobodyElses(t *testing.T) {
 	n := newTestNIC(t)
 	w := workloads["assemble"]
@@ -113,7 +112,7 @@ func TestDoneWithAHeldRecord(t *testing.T) {
 	wantCode(t, "released", h, api.CodeStale)
 }
 
-// However a message ends, whoever worked on it leaves its record, and the only one there is serves the next.
+// However a message ends, all CPUs leave its record: the only record serves the next message.
 func TestRecordsAreReleased(t *testing.T) {
 	n := newTestNIC(t)
 	w := workloads["assemble"]
@@ -129,12 +128,12 @@ func TestRecordsAreReleased(t *testing.T) {
 	}
 }
 
-// A message lasts as long as the revision that began it has it, whichever revision serves by then and takes its packets.
+// A message's time-out is that of the revision that began it, whichever revision serves by then and takes its packets.
 func TestMessageTimeoutIsItsRevisions(t *testing.T) {
 	const spec = "message: {mode: assemble, max: 64KiB, in_flight: 8, timeout: %s}"
 	w := workloads["assemble"]
 	brief, long := fmt.Sprintf(spec, "1m"), fmt.Sprintf(spec, "10m")
-	expire := func(n *NIC) { passTime(t, n, slotOf(n, w), time.Minute) } // what is brief
+	expire := func(n *NIC) { passTime(t, n, slotOf(n, w), time.Minute) } // expires messages with a brief time-out
 	brief2, long2 := version(t, w, 2, brief), version(t, w, 2, long)
 
 	t.Run("long, then brief", func(t *testing.T) {

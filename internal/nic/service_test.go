@@ -15,7 +15,7 @@ import (
 	"github.com/lambdanic/lambdanic/test/seed"
 )
 
-// Whatever a service says, the client gets one answer, which does not pretend more than was said.
+// Whatever a service answers, the client gets one answer, which has no more than the service's.
 func TestServiceReplies(t *testing.T) {
 	n := newTestNIC(t)
 	fake := newFake(t, n.HostAddr())
@@ -94,7 +94,7 @@ func TestForgedReplies(t *testing.T) {
 	otherPort := q
 	otherPort.from = netip.AddrPortFrom(q.from.Addr(), q.from.Port()+1)
 
-	// Who knows of a call, but is not its server; and who does not know.
+	// Answers by somebody who knows of the call, but is not its server; and by the server, without the call's ID or port.
 	forgeries, strays := uint64(0), uint64(0)
 	for name, forge := range map[string]func() error{
 		"another port": func() error {
@@ -168,7 +168,7 @@ func bindOther(t *testing.T, n *NIC, port uint16) *net.UDPConn {
 	return conn
 }
 
-// A reply that comes after the time-out finds nobody.
+// A reply that comes after the time-out is a stray.
 func TestLateReply(t *testing.T) {
 	n := open(t, pacedConfig(t))
 	fake := newFake(t, n.HostAddr())
@@ -293,7 +293,7 @@ func TestAddressFamilies(t *testing.T) {
 	}
 }
 
-// Calls in flight end with the revision that began them, and its service; new ones go by the new one.
+// Calls in flight end with the revision that began them, and its service; new calls use the new revision's.
 func TestCallsAcrossSwap(t *testing.T) {
 	const calls = 100
 	n := newTestNIC(t)

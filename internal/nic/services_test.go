@@ -61,7 +61,7 @@ func fixture(t testing.TB, name string, s backend.Service) backend.Deployment {
 	return d
 }
 
-// bothPlaces runs a test with a lambda on a NIC, and with it as a process.
+// bothPlaces runs a test with a lambda on a NIC, and as a process.
 func bothPlaces(t *testing.T, n *NIC, d backend.Deployment, test func(t *testing.T, c *kvConn)) {
 	t.Helper()
 	t.Run("nic", func(t *testing.T) {
@@ -75,7 +75,7 @@ func bothPlaces(t *testing.T, n *NIC, d backend.Deployment, test func(t *testing
 	})
 }
 
-// A datagram that came to a service.
+// A datagram that a service received.
 type datagram struct {
 	from netip.AddrPort
 	data []byte
@@ -103,7 +103,7 @@ func raw(timeout time.Duration, retries int, id api.ServiceID, servers ...netip.
 	return backend.Service{Name: "s", Protocol: api.ProtocolRaw, Servers: servers, Timeout: api.Duration(timeout), Retries: retries, ID: id}
 }
 
-// What a lambda sends is what the service gets, but for the request ID, and the answer comes back as it was sent.
+// The service gets what the lambda sends, except for the request ID, and the lambda gets the answer unchanged.
 func TestRawService(t *testing.T) {
 	n := newTestNIC(t)
 	fake := newFake(t, n.HostAddr())
@@ -116,7 +116,7 @@ func TestRawService(t *testing.T) {
 					exchangeRaw(t, c, fake, id, r)
 				}
 				if id.Bytes > 0 {
-					for size := 1; size < id.At+id.Bytes; size++ { // there is no place for the ID
+					for size := 1; size < id.At+id.Bytes; size++ { // no room for the ID
 						c.expectError(c.send(methodCall, make([]byte, size), 1400), api.CodeLambdaFault)
 					}
 				}
@@ -125,8 +125,8 @@ func TestRawService(t *testing.T) {
 	}
 }
 
-// What a service answers can be made longer by 128 bytes at least, also where the packet that brought it has no room for that, and no
-// longer than the client has room for.
+// A service's answer can be made longer by at least 128 bytes, also if its packet has no room for that, but no longer than the client
+// has room for.
 func TestLongerThanTheAnswer(t *testing.T) {
 	const spare, fromArray = 128, 4096 // of test/lambdas/longer.c
 	n := newTestNIC(t)
@@ -208,7 +208,7 @@ func TestRawForgedReplies(t *testing.T) {
 	expectStrays(t, n, "a second reply", 2)
 }
 
-// In a process, what has another ID is no answer.
+// In a process, a datagram with another ID is not an answer.
 func TestRawForgedInProcess(t *testing.T) {
 	fake := newFake(t, netip.MustParseAddr("127.0.0.1"))
 	b := startProcess(t, fixture(t, "caller", raw(longest, 0, api.ServiceID{At: 1, Bytes: 4}, fake.addr())))
@@ -227,8 +227,8 @@ func TestRawForgedInProcess(t *testing.T) {
 	}
 }
 
-// A request that is not answered is sent again as it was, and the client hears nothing of that; when no try is left, it hears of
-// a time-out.
+// An unanswered request is sent again unchanged, without telling the client. When no try is left, the client gets a
+// time-out.
 func TestRetries(t *testing.T) {
 	const timeout, retries = 100 * time.Millisecond, 3
 	n := open(t, pacedConfig(t))
@@ -265,7 +265,7 @@ func TestRetries(t *testing.T) {
 			})
 		})
 	}
-	// There are more retries where the machine was slow.
+	// A slow machine causes more retries.
 	if retries, timeouts := counted(t, n, "retries"), counted(t, n, "timeouts"); retries < 2*(1+2+3+3) || timeouts != 2 {
 		t.Errorf("%d retries and %d time-outs were counted", retries, timeouts)
 	}
@@ -275,10 +275,10 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// manyRetries are so many that a test's answer comes in time, however busy the machine.
+// manyRetries are enough for a test's answer to come in time, however busy the machine.
 const manyRetries = math.MaxUint8
 
-// testRetry has a request be lost so many times, on its way to the service or back, and then does what ends it.
+// testRetry loses a request so many times, on its way to the service or back, and then ends the call.
 func testRetry(t *testing.T, c *kvConn, fake *fakeService, lost int, timeout time.Duration, end func(request uint64, first datagram)) {
 	t.Helper()
 	began := time.Now()
@@ -286,7 +286,7 @@ func testRetry(t *testing.T, c *kvConn, fake *fakeService, lost int, timeout tim
 	next := func() datagram {
 		for {
 			if d := fake.datagram(); bytes.HasSuffix(d.data, []byte(question[16:])) { // behind the request ID
-				return d // and no late try of the last one
+				return d // not a late try of the last request
 			}
 		}
 	}
@@ -299,13 +299,13 @@ func testRetry(t *testing.T, c *kvConn, fake *fakeService, lost int, timeout tim
 	}
 	end(request, first)
 	const tick = 10 * time.Millisecond // of the coarsest clock that a process may go by
-	// A busy machine only makes it longer.
+	// A busy machine only prolongs it.
 	if took := time.Since(began); took < time.Duration(lost)*(timeout-tick) {
 		t.Errorf("%d tries took %v, of %v each", lost, took, timeout)
 	}
 }
 
-// A late answer to the first try is one, though the second is under way; the second's finds nobody.
+// A late answer to the first try counts, though the second is under way; the answer to the second is a stray.
 func TestLateAnswerToFirstTry(t *testing.T) {
 	n := open(t, pacedConfig(t))
 	fake := newFake(t, n.HostAddr())
@@ -322,14 +322,14 @@ func TestLateAnswerToFirstTry(t *testing.T) {
 	expectStrays(t, n, "the second try's answer", 1)
 }
 
-// mixed is what ln_share() makes of a key (bpf/layout.h): MurmurHash3's finalizer.
+// mixed hashes a key as ln_share() does (bpf/layout.h): MurmurHash3's finalizer.
 func mixed(key uint64) uint64 {
 	key = (key ^ key>>33) * 0xff51afd7ed558ccd
 	key = (key ^ key>>33) * 0xc4ceb9fe1a85ec53
 	return key ^ key>>33
 }
 
-// A call's key, or else its request's ID, chooses the server, and the table of shares says which: in both places.
+// In both places, a call's key, or else its request's ID, chooses the server through the table of shares.
 func TestServers(t *testing.T) {
 	n := newTestNIC(t)
 	var fakes []*fakeService
@@ -360,7 +360,7 @@ func TestServers(t *testing.T) {
 	})
 }
 
-// Ports and IDs of calls are spread over all that there are, and do not follow each other.
+// Ports and IDs of calls are spread over the whole range, and are not consecutive.
 func TestCallsUnforeseeable(t *testing.T) {
 	const calls = 2000
 	n := newTestNIC(t)
@@ -391,7 +391,7 @@ func TestCallsUnforeseeable(t *testing.T) {
 	}
 }
 
-// The binary protocol against a real memcached: what goes in so comes out by TCP, and the reverse.
+// The binary protocol against a real memcached: what it stores is read by TCP, and the reverse.
 func TestMemcachedBinary(t *testing.T) {
 	n := newTestNIC(t)
 	addr, tcp := startMemcached(t, n)
@@ -422,7 +422,7 @@ func TestMemcachedBinary(t *testing.T) {
 	})
 }
 
-// Three memcacheds are one store: each key is in one of them, the same for both places.
+// Three memcacheds are one store: each key is in one of them, the same one for both places.
 func TestSeveralMemcacheds(t *testing.T) {
 	n := newTestNIC(t)
 	d := bundled(t, "kv_client", kvWorkload, 1)
@@ -461,14 +461,14 @@ func TestSeveralMemcacheds(t *testing.T) {
 	}
 }
 
-// A service that is silent ties up no more ports than there are: each call has its own, and the client is told of the others.
+// A silent service ties up all ports: each call has its own, and clients whose calls get none are told.
 func TestRawCallsBusy(t *testing.T) {
-	// A call takes the first free port of 64 from a random one on: that all are taken, took 2,480 calls on average of 1,500
-	// simulations, and 3,087 at most.
+	// A call takes the first free one of 64 ports from a random one on. Until all are taken, 1,500 simulations needed 2,480 calls on
+	// average, and 3,087 at most.
 	const calls, ports = 5000, 2048
 	n := newTestNIC(t)
 	fake := newFake(t, n.HostAddr())
-	deploy(t, n, fixture(t, "caller", raw(time.Hour, 0, api.ServiceID{}, fake.addr()))) // none gives its port back
+	deploy(t, n, fixture(t, "caller", raw(time.Hour, 0, api.ServiceID{}, fake.addr()))) // no call gives its port back
 	c := dialNIC(t, n.Addr())
 	refused := make(chan bool)
 	go func() {

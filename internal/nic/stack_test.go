@@ -11,8 +11,8 @@ import (
 	"github.com/lambdanic/lambdanic/internal/nic/program"
 )
 
-// What check_max_stack_depth() of kernel/bpf/verifier.c allows. Linux 6.8 counts frames in steps of 32 bytes; later ones count in
-// steps of 16 where there is a JIT.
+// What check_max_stack_depth() of kernel/bpf/verifier.c allows. Linux 6.8 counts frames in steps of 32 bytes; later kernels with a JIT
+// count in steps of 16.
 const (
 	stackStep      = 32
 	stackMax       = 512
@@ -26,7 +26,7 @@ type stackFrames struct {
 	tails map[string]bool
 }
 
-// framesOf reads the frames' sizes from the verifier's statistics, where they stand in the order of the functions.
+// framesOf reads the frames' sizes from the verifier's statistics, which lists them in the order of the functions.
 func framesOf(t *testing.T, insns asm.Instructions, log string) stackFrames {
 	f := stackFrames{bytes: map[string]int{}, calls: map[string][]string{}, tails: map[string]bool{}}
 	found := regexp.MustCompile(`stack depth ([0-9+]+)`).FindStringSubmatch(log)

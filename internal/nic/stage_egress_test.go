@@ -14,7 +14,7 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 )
 
-// astray counts what the match stage sent to where it may not.
+// astray counts packets that the match stage sent to where it may not.
 func astray(t testing.TB, n *NIC) uint64 {
 	t.Helper()
 	return counted(t, n, "astray")
@@ -39,7 +39,7 @@ int pif_plugin_greet(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)
 
 const toWire = "standard_metadata.egress_spec, standard_metadata.ingress_port"
 
-// What a match stage sends to where nobody asked for it is dropped and counted, and its neighbours go on.
+// A match stage's packet to somebody who did not ask for it is dropped and counted, and its neighbours go on.
 func TestStageSendsNothingAstray(t *testing.T) {
 	n := newTestNIC(t)
 	deploy(t, n, probe(t, workloads["packet"], 1, packetSpec))
@@ -91,7 +91,7 @@ func TestStageSendsNothingAstray(t *testing.T) {
 // growth is a header that a hostile stage adds to its replies.
 const growth = "header_type more_t { fields { a : 512; } }\nheader more_t more;\ncontrol ingress"
 
-// A stage knows no next hop: the link's header is the root's own, whatever the stage wrote.
+// A stage does not know the next hop: the NIC program writes the link header, whatever the stage wrote.
 func TestStageWritesNoLinkHeader(t *testing.T) {
 	n := newTestNIC(t)
 	deploy(t, n, hostileStage(t, lambdaOf("eth->__srcAddr_1 = 0x7777;")))
@@ -105,7 +105,7 @@ func TestStageWritesNoLinkHeader(t *testing.T) {
 	}
 }
 
-// A packet to an address that is not the NIC's is on its way through this host, and no stage's.
+// A packet to an address that is not the NIC's is only forwarded by this host, and does not go to the stage.
 func TestStageSeesItsOwn(t *testing.T) {
 	n := newTestNIC(t)
 	deploy(t, n, stageProgram(t, "web_server", stageID, 1))
@@ -139,7 +139,7 @@ func query(t testing.TB, service *net.UDPConn) (text []byte, from netip.AddrPort
 	return buf[:k], netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
 }
 
-// A service's answer reaches who asked it, in time, and nobody else; without a service in its spec, a stage asks none.
+// A service's answer reaches in time the client that asked, and nobody else. Without a service in its spec, a stage asks none.
 func TestStageAnswersWhoAsked(t *testing.T) {
 	n := newTestNIC(t)
 	addr := netip.AddrPortFrom(n.HostAddr(), memcachedPort)

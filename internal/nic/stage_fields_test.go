@@ -13,7 +13,7 @@ import (
 )
 
 // manyFields is the web server of compiler/p4/testdata with two more headers of 30 words behind its job, which the answer mixes, and
-// with TCP, which no UDP datagram reaches. Values of 60 words and what they were at first are in use at once.
+// with TCP, which no UDP datagram reaches. It uses 60 words and their original values at once.
 func manyFields(t *testing.T) map[string][]byte {
 	t.Helper()
 	var fields, sum, mix strings.Builder
@@ -42,8 +42,8 @@ func manyFields(t *testing.T) map[string][]byte {
 	return files
 }
 
-// A match stage with more fields in use than the kernel's stack holds changes each as its actions say, one after the other, and
-// its checksum covers them all.
+// A match stage with more fields in use than the kernel's stack holds changes each in the order of its actions, and its checksum covers
+// them all.
 func TestStageOfManyFields(t *testing.T) {
 	n := newTestNIC(t)
 	a, err := buildFiles(manyFields(t))

@@ -77,7 +77,7 @@ func wantGreeting(t testing.TB, n *NIC, want string) {
 	}
 }
 
-// A match stage sees the datagrams that no workload ID selects, and those alone.
+// A match stage sees exactly the datagrams that no workload ID selects.
 func TestStage(t *testing.T) {
 	n := newTestNIC(t)
 	wantGreeting(t, n, "pass")
@@ -120,7 +120,7 @@ func TestStage(t *testing.T) {
 	}
 }
 
-// A packet has one way through the NIC: there is one stage, which a new revision swaps.
+// Each packet goes through one stage, so that the NIC has only one, which a new revision replaces.
 func TestStageIsTheOnlyOne(t *testing.T) {
 	n := newTestNIC(t)
 	deploy(t, n, stageProgram(t, "web_server", stageID, 1))
@@ -156,7 +156,7 @@ func TestStageIsAdopted(t *testing.T) {
 // jobSocket is a client of a P4 program, on the host's end of the link.
 func jobSocket(t testing.TB, n *NIC) *net.UDPConn {
 	t.Helper()
-	const ownPort = 20000 // none of those that external calls come back to
+	const ownPort = 20000 // not a port of external calls
 	conn, err := net.DialUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(n.HostAddr(), ownPort)),
 		net.UDPAddrFromAddrPort(netip.AddrPortFrom(n.Addr().Addr(), jobPort)))
 	if err != nil {
@@ -255,7 +255,7 @@ func hostileStage(t testing.TB, c string, changes ...string) backend.Deployment 
 	return deployment(a, stageID, 1)
 }
 
-// A packet that loses a header on its way to the host is one that the host's stack takes, whatever its length was.
+// If a packet loses a header on its way to the host, the host's stack takes it, whatever its length was.
 func TestStageMarksForTheHost(t *testing.T) {
 	n := newTestNIC(t)
 	a, err := buildFiles(stageFiles(t, "kv_client", "apply(clone_marked);", ""))
@@ -289,7 +289,7 @@ func listenOnNIC(t testing.TB, n *NIC, port uint16) (conn *net.UDPConn) {
 	return conn
 }
 
-// A lambda that never ends, or reaches out of its memory, behind a match stage: its packet is dropped and counted, and its
+// If a lambda behind a match stage never ends, or accesses foreign memory, its packet is dropped and counted, and its
 // neighbours go on.
 func TestHostileStages(t *testing.T) {
 	const head = "int pif_plugin_count(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data) { return PIF_PLUGIN_RETURN_FORWARD; }\n" +

@@ -59,8 +59,8 @@ func wantCounts(t testing.TB, n *NIC, workload, revision uint32, want ...uint32)
 	}
 }
 
-// What is kept counts on, what is migrated is converted, or goes over as it is where its type is the same, and the rest starts
-// anew. A migration that does not fit is refused, and the revision before it serves on.
+// A kept object counts on; a migrated one is converted, or taken over as it is if its type is the same; the rest starts anew. A
+// migration that does not fit is refused, and the revision before serves on.
 func TestMigrate(t *testing.T) {
 	n := newTestNIC(t)
 	const w = 7
@@ -84,7 +84,7 @@ func TestMigrate(t *testing.T) {
 	wantCounts(t, n, w, 2, 4, 4, 2)
 	deploy(t, n, counter(t, w, 3, 2, fromVersion1))
 	wantCounts(t, n, w, 3, 5, 50, 1)
-	deploy(t, n, counter(t, w, 4, 2, fromVersion1, "COUNTER_OTHER")) // its function has nothing to do any more
+	deploy(t, n, counter(t, w, 4, 2, fromVersion1, "COUNTER_OTHER")) // its function is not needed
 	wantCounts(t, n, w, 4, 6, 60, 1)
 	wantError(t, n.Deploy(t.Context(), counter(t, w, 5, 1)), "add a LAMBDA_MIGRATE()")
 	wantCounts(t, n, w, 4, 7, 70, 2)
@@ -93,7 +93,7 @@ func TestMigrate(t *testing.T) {
 	wantCounts(t, n, w, 4, 8, 80, 3)
 }
 
-// Until the swap the old revision serves, and what it counts after the migration stays with it.
+// Until the swap the old revision serves, and what it counts after the migration is not taken over.
 func TestServesDuringMigration(t *testing.T) {
 	c := testConfig(t)
 	const w = 7

@@ -63,10 +63,10 @@ func (n *NIC) slotStats(slot uint32) (s backend.Stats, err error) {
 	return s, nil
 }
 
-// own are the counters that no module has for itself.
+// own are the counters that belong to no module.
 var own = []module.Counter{
 	{Index: program.RootLnCounterLN_COUNT_PASSED, Name: "passed", Help: "λ-RPC packets handed to the host."},
-	{Index: program.RootLnCounterLN_COUNT_UNKNOWN, Name: "unknown", Help: "Packets for no lambda that is here."},
+	{Index: program.RootLnCounterLN_COUNT_UNKNOWN, Name: "unknown", Help: "Packets for a workload that does not run here."},
 	{Index: program.RootLnCounterLN_COUNT_MALFORMED, Name: "malformed", Help: "Packets that contradict themselves."},
 	{Index: program.RootLnCounterLN_COUNT_CHECKSUM, Name: "checksum", Help: "Packets with a wrong UDP checksum."},
 	{
@@ -84,7 +84,7 @@ func (m modules) counters() []module.Counter {
 	return all
 }
 
-// Counters reads what the NIC program counted for all lambdas together. It waits for no deploy.
+// Counters reads the NIC program's counters, for all lambdas together. It does not wait for deploys.
 func (n *NIC) Counters() ([]backend.Counter, error) {
 	n.running.RLock()
 	defer n.running.RUnlock()

@@ -9,8 +9,8 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 )
 
-// Of the lambda's runs every 64th is measured, on each CPU, and not of what it is entered for besides: in mode assemble, to take in
-// each packet of a message and to give each of its reply.
+// On each CPU, every 64th run of the author's function is measured, not the program's other work: in mode assemble, taking in each packet
+// of a message, and filling each packet of its reply.
 func TestSamplesAreOfRuns(t *testing.T) {
 	n := newTestNIC(t)
 	w := workloads["assemble"]
@@ -37,7 +37,7 @@ func TestSamplesAreOfRuns(t *testing.T) {
 	}
 }
 
-// Whoever reads the counters while the NIC closes gets them, or hears that it is closed.
+// Reading the counters while the NIC closes returns them, or an error that it is closed.
 func TestCountersBesideClose(t *testing.T) {
 	n, err := Up(t.Context(), testConfig(t))
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/lambdanic/lambdanic/test/packets"
 )
 
-// Twenty swaps, each while messages are in assembly: they end with the revision that began them, new ones begin with the new
-// one, and what is kept counts on.
+// Twenty swaps, each while messages are in assembly: these end with the revision that began them, new ones begin with the new
+// revision, and kept objects count on.
 func TestSwapsDuringMessages(t *testing.T) {
 	for _, mode := range []struct{ workload, spec string }{{"assemble", assembleSpec}, {"stream", streamSpec}} {
 		t.Run(mode.workload, func(t *testing.T) {
@@ -72,7 +72,7 @@ func wantStamp(t testing.TB, h api.Header, p []byte, revision, count uint32) {
 	}
 }
 
-// Both CPUs assemble message after message while twenty revisions come and go. None is lost, none is of two revisions, and
+// Both CPUs assemble message after message while twenty revisions come and go. No message is lost or mixes two revisions, and
 // the kept counter has counted each once.
 func TestSwapsUnderLoad(t *testing.T) {
 	n := newTestNIC(t)
@@ -131,7 +131,7 @@ func TestSwapsUnderLoad(t *testing.T) {
 	}
 }
 
-// exchange sends one message and checks its answer, of which it gives the revision.
+// exchange sends one message, checks its answer, and returns the answer's revision.
 func exchange(t testing.TB, n *NIC) uint32 {
 	message := randomBytes(600)
 	list := fragments("assemble", methodStamp, message, 100)
@@ -168,7 +168,7 @@ func exchange(t testing.TB, n *NIC) uint32 {
 	return h.Revision
 }
 
-// A revision with another number of message records still ends what the one before it began, and still refuses what does not fit.
+// A revision with another number of message records still ends the messages of the one before, and still refuses what does not fit.
 func TestSwapToOtherRecords(t *testing.T) {
 	n := newTestNIC(t)
 	const spec = "message: {mode: assemble, max: 16KiB, in_flight: %d, timeout: 1m}"
@@ -189,8 +189,8 @@ func TestSwapToOtherRecords(t *testing.T) {
 	}
 }
 
-// As many messages as may be are in assembly when a revision comes that takes others, or others of them, or none: each ends
-// with the revision that began it, in records that are its own, and what is new is the new one's.
+// The maximum of messages is in assembly when a revision comes whose messages differ in mode or limits, or that takes none. Each message
+// ends with the revision that began it, in that revision's records; new messages belong to the new revision.
 func TestSwapToAnotherKindOfMessages(t *testing.T) {
 	const memory = "\nlimits: {memory: 8MiB}"
 	for _, swap := range []struct{ before, after string }{
@@ -264,7 +264,7 @@ func wantWhole(t *testing.T, n *NIC, list []packets.Frame, count uint32) {
 	call(t, n, done(list[0]))
 }
 
-// wantNew checks that messages which begin now are revision 2's, and as its spec has them.
+// wantNew checks that new messages are revision 2's, as its spec says.
 func wantNew(t *testing.T, n *NIC, spec string) {
 	t.Helper()
 	single := fragments("assemble", methodCount, randomBytes(100), 100)[0]
@@ -303,7 +303,7 @@ func TestKeptLayoutDiffers(t *testing.T) {
 	}
 }
 
-// A superseded revision's slot may be another lambda's by the time that a pull asks for it.
+// When a pull asks for a superseded revision, another lambda may have its slot.
 func TestPullNeverReachesAnotherLambda(t *testing.T) {
 	n := newTestNIC(t)
 	deploy(t, n, bundled(t, "web_server", workloads["web"], 1), probe(t, workloads["packet"], 7, packetSpec))

@@ -88,7 +88,7 @@ func TestManyTimeouts(t *testing.T) {
 	}
 }
 
-// Every way that a call may have come: the error finds back, in packets that gopacket finds right.
+// However a call came, the error finds its way back, in packets that gopacket finds right.
 func TestExpiredPacket(t *testing.T) {
 	n := newTestNIC(t)
 	deploy(t, n, kvRevision(t, 1, newFake(t, n.HostAddr()).addr(), time.Millisecond))
@@ -128,7 +128,7 @@ func TestExpiredPacket(t *testing.T) {
 	}
 }
 
-// A try has the time that the service has, and a call no more than its client waits: it is not over before, and then it is.
+// A try takes as long as the service may, and a call no longer than its client waits: neither ends before or after that.
 func TestCallIsDue(t *testing.T) {
 	const timeout, early = time.Hour, 5 * time.Minute // no test takes so long
 	n := newTestNIC(t)
@@ -141,7 +141,7 @@ func TestCallIsDue(t *testing.T) {
 	}
 	defer expire.Close()
 	for i, tc := range []struct {
-		deadline, left time.Duration // that the client waits, and of it behind the tries
+		deadline, left time.Duration // how long the client waits, and what remains after the tries
 		tries          []time.Duration
 		code           api.Code
 	}{
@@ -158,7 +158,7 @@ func TestCallIsDue(t *testing.T) {
 		before := counted(t, n, "retries")
 		begin(t, n, frame)
 		index := lastCall(t, n)
-		// pass is the next try, or what is left.
+		// pass is the duration of the next try, or what is left.
 		pass := func(time time.Duration) []byte {
 			age(t, n, index, time-early)
 			if verdict, _ := runExpire(t, expire, index); verdict != xdpDrop {
@@ -184,7 +184,7 @@ func TestCallIsDue(t *testing.T) {
 	}
 }
 
-// age makes a call have begun so much earlier.
+// age makes a call so much older.
 func age(t *testing.T, n *NIC, index uint32, by time.Duration) {
 	t.Helper()
 	var c calls.Call
@@ -202,7 +202,7 @@ func age(t *testing.T, n *NIC, index uint32, by time.Duration) {
 	}
 }
 
-// What has not expired does not: calls with time left, records that are free, and none at all.
+// Nothing else expires: calls with time left, free records, and records that do not exist.
 func TestNothingExpires(t *testing.T) {
 	n := newTestNIC(t)
 	fake := newFake(t, n.HostAddr())
@@ -229,7 +229,7 @@ func TestNothingExpires(t *testing.T) {
 	}
 }
 
-// begin runs the NIC program on a request as if it had come in by the interface; it must go on to the service.
+// begin runs the NIC program on a request as if the interface had received it; the request must go on to the service.
 func begin(t *testing.T, n *NIC, frame []byte) {
 	t.Helper()
 	err := veth.InNamed(n.Namespace(), func() error {
@@ -253,7 +253,7 @@ func begin(t *testing.T, n *NIC, frame []byte) {
 	}
 }
 
-// lastCall is the index of the record of the call that began last.
+// lastCall is the index of the last call's record.
 func lastCall(t *testing.T, n *NIC) uint32 {
 	t.Helper()
 	var next, entry uint64
@@ -312,7 +312,7 @@ func TestActAsDaemon(t *testing.T) {
 	<-t.Context().Done() // never: we are killed
 }
 
-// The daemon is killed with a call in flight and others to come: each client is told. The next daemon adopts the pacer.
+// The daemon is killed while a call is in flight and others follow: each client is told. The next daemon adopts the pacer.
 func TestPacerOutlivesDaemon(t *testing.T) {
 	config := pacedConfig(t)
 	silent := newFake(t, netip.IPv4Unspecified())
@@ -427,7 +427,7 @@ func TestPacerUpgrade(t *testing.T) {
 	}
 }
 
-// reopen brings the NIC up and lets go of it.
+// reopen brings the NIC up and closes it.
 func reopen(t *testing.T, c Config) {
 	t.Helper()
 	n, err := Up(t.Context(), c)
@@ -437,7 +437,7 @@ func reopen(t *testing.T, c Config) {
 	shut(t, n)
 }
 
-// Without its program pacer has nothing to do, and ends by itself. The NIC serves without it.
+// Without its program, pacer has nothing to do and ends by itself. The NIC serves on without it.
 func TestPacerEnds(t *testing.T) {
 	config := pacedConfig(t)
 	reopen(t, config)

@@ -14,11 +14,11 @@ import (
 
 const enotsupp = unix.Errno(524) // of the kernel's include/linux/errno.h; no C library has it
 
-// unknown are what a kernel answers that lacks a kind of map, a helper or a flag.
+// unknown are the errors of a kernel that lacks a kind of map, a helper or a flag.
 var unknown = []error{ebpf.ErrNotSupported, unix.EINVAL, unix.E2BIG, unix.EOPNOTSUPP, enotsupp}
 
-// refused says in one line why the kernel does not take the NIC program, and which one does. All that the verifier says goes to
-// who debugs. Any other failure is not the kernel's: no other one helps.
+// refused says in one line why the kernel does not take the NIC program, and which kernel does. The verifier's whole log goes to the
+// debug log. Other failures are not the kernel's fault: another kernel would not help.
 func (c Config) refused(err error) error {
 	o := diagnose.Explain(err, nil)
 	if o == nil {

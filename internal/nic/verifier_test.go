@@ -17,7 +17,7 @@ import (
 	"github.com/lambdanic/lambdanic/internal/kernel"
 )
 
-// A kernel that does not take the NIC program gets one line, with the verifier's last word; who debugs gets all of it.
+// If a kernel does not take the NIC program, the error is one line, with the verifier's last message; the debug log has all.
 func TestRefused(t *testing.T) {
 	c := testConfig(t)
 	var log bytes.Buffer
@@ -29,7 +29,7 @@ func TestRefused(t *testing.T) {
 		}
 		insns := rdma.Instructions
 		i := slices.IndexFunc(insns, func(insn asm.Instruction) bool { return insn.IsBuiltinCall() })
-		insns[i].Constant = int64(asm.FnOverrideReturn) // which XDP has not
+		insns[i].Constant = int64(asm.FnOverrideReturn) // which XDP does not have
 	}
 	_, err := Up(t.Context(), c)
 	var fails *kernel.Error

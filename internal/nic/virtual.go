@@ -14,15 +14,15 @@ import (
 	"github.com/lambdanic/lambdanic/internal/veth"
 )
 
-// A virtual SmartNIC is a veth pair. Its far end lives in a named namespace of its own, carries the NIC program and has its
-// own address, as a SmartNIC has in E3 (section 3.2). A named namespace, since a pinned link survives in no other.
+// A virtual SmartNIC is a veth pair. Its far end lives in a namespace of its own, carries the NIC program and has its own
+// address, as a SmartNIC has in E3 (section 3.2). The namespace is named, since a pinned link survives only in a named one.
 type virtual struct {
 	namespace string
 	host, nic string // the pair's ends
-	subnet    int    // which of range4 and of range6
+	subnet    int    // its number in range4 and range6
 }
 
-// The ranges out of which each virtual NIC has its subnets.
+// The ranges from which each virtual NIC takes its subnets.
 var (
 	range4 = netip.MustParsePrefix("10.237.0.0/16")
 	range6 = netip.MustParsePrefix("fd6c:6e69:63::/48")
@@ -33,7 +33,7 @@ func (v virtual) nicAddr() netip.Addr   { return v.addr4(2).Addr() }
 func (v virtual) hostAddr6() netip.Addr { return v.addr6(1).Addr() }
 func (v virtual) nicAddr6() netip.Addr  { return v.addr6(2).Addr() }
 
-// reach is how the NIC's end is reached, and at which addresses more.
+// reach is how the NIC's end is reached; more are additional addresses.
 func (v virtual) reach(more []netip.Addr) module.Reach {
 	own := []netip.Addr{v.nicAddr(), v.nicAddr6()}
 	return module.Reach{Addr: own[0], Addr6: own[1], Addrs: append(own, more...), HostAddr: v.hostAddr()}
@@ -47,18 +47,18 @@ func (v virtual) addr6(host int) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom16(a), 64)
 }
 
-// virtualNames derives the names of an instance's parts; interface names have at most 15 bytes.
+// virtualNames derives namespace and interface names from an instance's; interface names have at most 15 bytes.
 func virtualNames(instance string) virtual {
 	short := instance
 	if len(short) > 10 {
 		short = short[:5] + fmt.Sprintf("%05x", fnv32(instance)&0xfffff)
 	}
-	// The far end is alone in its namespace; its name is the instance's all the same, as kernel threads are called by it.
+	// The far end is alone in its namespace, but still named after the instance, since kernel threads are named after it.
 	return virtual{namespace: "lambdanic-" + instance, host: "lnic-" + short, nic: "nic-" + short}
 }
 
-// create makes namespace, pair and addresses. What of them was left from an earlier attempt must be gone. Two instances which
-// start at once look for their subnets at different places.
+// create makes namespace, pair and addresses. Remains of an earlier attempt must be gone. Two instances that start at once begin to
+// look for subnets at different places.
 func (v *virtual) create() error {
 	subnet, err := veth.FreeSubnet(range4, fnv32(v.namespace))
 	if err != nil {
@@ -84,7 +84,7 @@ func (v *virtual) create() error {
 	})
 }
 
-// route sends all that is not on the link to the host, so that services beyond it can be called.
+// route sends everything that is not on the link to the host, so that services beyond it can be called.
 func (v *virtual) route(nic int) error {
 	for _, gw := range []netip.Addr{v.hostAddr(), v.hostAddr6()} {
 		if err := netlink.RouteAdd(&netlink.Route{LinkIndex: nic, Gw: gw.AsSlice()}); err != nil {
@@ -99,7 +99,7 @@ func (v virtual) remove() error {
 	return errors.Join(veth.Remove(v.host), veth.RemoveNamespace(v.namespace))
 }
 
-// enableForwarding lets bpf_fib_lookup() answer: it refuses on an interface that does not forward (net/core/filter.c).
+// enableForwarding lets bpf_fib_lookup() work: it fails on an interface that does not forward (net/core/filter.c).
 func enableForwarding(iface string) error {
 	var errs []error
 	for _, family := range []string{"ipv4", "ipv6"} {

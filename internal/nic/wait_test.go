@@ -71,7 +71,7 @@ func wantGrey(t testing.TB, conn *net.UDPConn) {
 	}
 }
 
-// goOn does what pacer does with a packet that goes on later: the action, and the packet.
+// goOn does what pacer does with a packet that goes on later, and returns the action and the packet.
 func goOn(t testing.TB, n *NIC, late stage.Late) (action string, frame []byte) {
 	t.Helper()
 	packet, err := binary.Append(nil, binary.NativeEndian, &late)
@@ -110,7 +110,7 @@ func onlyOne(t testing.TB, n *NIC) stage.Late {
 	return stage.Late{}
 }
 
-// A packet that runs in vain waits on, as it came and no longer than before; it goes once.
+// A packet whose run has to wait again stays as it came, waits no longer than before, and leaves once.
 func TestWaitsOn(t *testing.T) {
 	n := newTestNIC(t)
 	deploy(t, n, stageProgram(t, "image_transformer", stageID, 1))
@@ -145,7 +145,7 @@ func TestWaitsOn(t *testing.T) {
 	}
 }
 
-// A request whose lambda waits is answered when the host writes what it waits for; the root counts it as any other.
+// A request whose lambda waits is answered when the host writes what it waits for, and is counted like any other.
 func TestStageWaitsForTheHost(t *testing.T) {
 	for _, mode := range []Mode{ModeNative, ModeGeneric} {
 		t.Run(string(mode), func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestStageWaitsForTheHost(t *testing.T) {
 			n := open(t, c)
 			deploy(t, n, stageProgram(t, "image_transformer", stageID, 1))
 			shut(t, n)
-			n = open(t, c) // also of a NIC that was adopted
+			n = open(t, c) // also with an adopted NIC
 			conn := jobSocket(t, n)
 			sendJob(t, conn)
 			eventually(t, "the request waits", func() bool { return len(waiting(t, n)) == 1 })
@@ -183,7 +183,7 @@ func TestStageWaitsForTheHost(t *testing.T) {
 	}
 }
 
-// The host writes to the kernel's map, and no daemon lives.
+// The host writes to the kernel's map while no daemon runs.
 func TestWaitingOutlivesDaemon(t *testing.T) {
 	config := pacedConfig(t)
 	order := daemonOrder{Config: config, Stage: "image_transformer"}
@@ -208,7 +208,7 @@ func TestWaitingOutlivesDaemon(t *testing.T) {
 	wantGrey(t, conn)
 }
 
-// Who waits in vain is forgotten, and counted.
+// A packet whose wait times out is dropped and counted.
 func TestWaitingExpires(t *testing.T) {
 	n := open(t, pacedConfig(t))
 	deploy(t, n, stageProgram(t, "image_transformer", stageID, 1))
@@ -242,7 +242,7 @@ func TestWaitingExpires(t *testing.T) {
 	wantGrey(t, conn)
 }
 
-// A new revision takes over who waits, and the old one goes.
+// A new revision takes over waiting packets, and the old one goes.
 func TestSwapWhileWaiting(t *testing.T) {
 	n := open(t, pacedConfig(t))
 	deploy(t, n, stageProgram(t, "image_transformer", stageID, 1))
@@ -261,7 +261,7 @@ func TestSwapWhileWaiting(t *testing.T) {
 	}
 }
 
-// Who waits for a stage that was removed waits in vain, also where another workload's has taken its place.
+// Packets that wait for a removed stage time out, even if another workload's stage has taken its place.
 func TestRemoveWhileWaiting(t *testing.T) {
 	n := open(t, pacedConfig(t))
 	conn := jobSocket(t, n)
@@ -280,7 +280,7 @@ func TestRemoveWhileWaiting(t *testing.T) {
 	}
 }
 
-// A packet that is sent once more takes the place of the first, though IPv4 numbers it anew, and is answered once.
+// A repeated packet takes the place of the first, though IPv4 numbers it anew, and is answered once.
 func TestResendWhileWaiting(t *testing.T) {
 	n := newTestNIC(t)
 	deploy(t, n, stageProgram(t, "image_transformer", stageID, 1))
@@ -302,7 +302,7 @@ func TestResendWhileWaiting(t *testing.T) {
 	}
 }
 
-// As many packets wait as there is room for; one more is refused and counted, and of the others none is lost.
+// As many packets wait as there is room for; one more is refused and counted, and none of the others is lost.
 func TestWaitingIsBounded(t *testing.T) {
 	const more = 16
 	n := newTestNIC(t)

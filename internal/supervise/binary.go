@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// FindBinary finds a program of ours that outlives the daemon, pacer or lambda-host: beside this binary, where `make install` puts it,
+// FindBinary finds a program of ours that outlives the daemon (pacer, lambda-host): beside this binary, where `make install` puts it,
 // or in the PATH.
 func FindBinary(name string) (string, error) {
 	if self, err := os.Executable(); err == nil {

@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Cgroup is the path of a cgroup, outside of our own, so that what is in it is not killed with us; "" for none.
+// Cgroup is the path of a cgroup outside of our own, so that its processes are not killed with us; "" for none.
 type Cgroup string
 
-// NewCgroup names a cgroup in the root of the hierarchy: "" where there is no cgroup v2 that we may write to.
+// NewCgroup names a cgroup in the root of the hierarchy; "" if there is no cgroup v2 that we may write to.
 func NewCgroup(name string) Cgroup {
 	for _, root := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
 		var fs unix.Statfs_t
@@ -32,7 +32,7 @@ func (g Cgroup) Child(name string) Cgroup {
 	return Cgroup(filepath.Join(string(g), name))
 }
 
-// LimitTasks bounds the processes and threads in the cgroup, where the controller pids is there for us.
+// LimitTasks bounds the processes and threads in the cgroup, if we have the controller pids.
 func (g Cgroup) LimitTasks(most int) {
 	if g != "" && g.make() == nil {
 		_ = os.WriteFile(filepath.Join(filepath.Dir(string(g)), "cgroup.subtree_control"), []byte("+pids"), 0)
@@ -40,7 +40,7 @@ func (g Cgroup) LimitTasks(most int) {
 	}
 }
 
-// make makes the cgroup. Its parent goes with its last child, maybe just now.
+// make makes the cgroup. Its parent is removed with the parent's last child, maybe just now: hence the tries.
 func (g Cgroup) make() (err error) {
 	for range 3 {
 		if err = os.MkdirAll(string(g), 0o755); err == nil {
@@ -61,15 +61,15 @@ func (g Cgroup) open() (*os.File, error) {
 	return os.Open(string(g))
 }
 
-// Kill ends what is in the cgroup: also processes that those in it started, in whatever session (cgroups(7), cgroup.kill). It
-// is not to be used again: kernel 6.18 kills what is then cloned into it, too.
+// Kill ends all processes in the cgroup, also those that they started in other sessions (cgroups(7), cgroup.kill). The cgroup
+// must not be used again: kernel 6.18 also kills what is cloned into it later.
 func (g Cgroup) Kill() {
 	if g != "" {
-		_ = os.WriteFile(filepath.Join(string(g), "cgroup.kill"), []byte("1"), 0) // there may be no such group
+		_ = os.WriteFile(filepath.Join(string(g), "cgroup.kill"), []byte("1"), 0) // the cgroup may not exist
 	}
 }
 
-// removePatience is how much longer a cgroup may be busy than the process or child that was in it is there to be seen.
+// removePatience is how long a cgroup may stay busy after its last process or child has disappeared.
 const removePatience = 5 * time.Second
 
 // Remove removes the cgroup, unless it has children.

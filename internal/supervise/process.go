@@ -14,11 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Process is a running process, ours or one that we adopted. The latter is not our child for the kernel, so each is followed by
-// a pidfd, which names it without doubt also after its number was given to another.
+// Process is a running process, ours or one that we adopted. An adopted one is not our child for the kernel, so each is followed by
+// a pidfd, which still names it after its number was given to another process.
 type Process struct {
 	PID   int
-	Start uint64 // in clock ticks after boot: tells processes of one number apart
+	Start uint64 // in clock ticks after boot: tells processes with the same number apart
 
 	pidfd *os.File
 	ended chan struct{}
@@ -33,7 +33,7 @@ type Options struct {
 	Cgroup Cgroup
 }
 
-// Start starts cmd in a session of its own, so that no terminal's or daemon's end reaches it, and in a cgroup where there is one. The
+// Start starts cmd in a session of its own, so that it survives the terminal and the daemon, and in the cgroup, if any. The
 // process gets no environment but cmd.Env.
 func Start(cmd *exec.Cmd, o Options) (*Process, error) {
 	if cmd.Env == nil {
@@ -57,14 +57,14 @@ func Start(cmd *exec.Cmd, o Options) (*Process, error) {
 	})
 	if err != nil {
 		err = errors.Join(err, cmd.Process.Kill())
-		_ = cmd.Wait() // says that it was killed
+		_ = cmd.Wait() // its error is the kill
 		return nil, err
 	}
 	return p, nil
 }
 
-// Follow follows a process that another of ours started. Who asks has to make sure afterwards that it is the one that was meant: the
-// number may have been another's before.
+// Follow follows a process that another process of ours started. The caller has to check afterwards that it is the right one: another
+// process may have got its number meanwhile.
 func Follow(pid int) (*Process, error) { return follow(pid, nil) }
 
 func follow(pid int, reap func() string) (*Process, error) {
@@ -90,7 +90,7 @@ func (p *Process) watch() {
 	}
 	err = raw.Read(func(fd uintptr) bool {
 		n, _ := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
-		if n > 0 && p.reap == nil { // it may be our child all the same
+		if n > 0 && p.reap == nil { // it may still be our child
 			_ = unix.Waitid(unix.P_PIDFD, int(fd), nil, unix.WEXITED|unix.WNOHANG, nil)
 		}
 		return n > 0
@@ -107,7 +107,7 @@ func (p *Process) watch() {
 // Ended is closed when the process is gone, or after Close.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
-// Gone is true for a process that is gone, and says how it ended where we started it.
+// Gone says whether the process is gone and, if we started it, how it ended.
 func (p *Process) Gone() (how string, gone bool) {
 	select {
 	case <-p.ended:
@@ -136,7 +136,7 @@ func (p *Process) Signal(s unix.Signal) error {
 	return nil
 }
 
-// killPatience is how long a process may take to be gone after SIGKILL.
+// killPatience is how long a process may take to end after SIGKILL.
 const killPatience = 30 * time.Second
 
 // Kill ends the process and waits until it is gone.
@@ -152,7 +152,7 @@ func (p *Process) Kill() error {
 	}
 }
 
-// Close ceases to follow the process, which goes on.
+// Close stops following the process, which goes on.
 func (p *Process) Close() error { return p.pidfd.Close() }
 
 // startTime reads field 22 of /proc/PID/stat (proc_pid_stat(5)). The second field may hold spaces.

@@ -20,7 +20,7 @@ func start(t *testing.T, script string, o Options) *Process {
 	return p
 }
 
-// A process lives in a session and a cgroup of its own, has nothing of our environment, and how it ended is told.
+// A process lives in a session and a cgroup of its own, inherits no environment, and we learn how it ended.
 func TestStart(t *testing.T) {
 	t.Setenv("LAMBDANIC_TEST", "ours")
 	group := NewCgroup(fmt.Sprintf("lambdanic-supervise-test-%d", os.Getpid()))
@@ -55,7 +55,7 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// Who follows a process sees it end, and who ceases to follow it leaves it alone.
+// Following a process shows how it ends; closing stops following, and leaves the process alone.
 func TestFollow(t *testing.T) {
 	p := start(t, "kill -STOP $$", Options{})
 	f, err := Follow(p.PID)
@@ -67,7 +67,7 @@ func TestFollow(t *testing.T) {
 	}
 	<-f.Ended()
 	if _, gone := f.Gone(); gone {
-		t.Error("who is not followed any more is called gone")
+		t.Error("a process that is no longer followed is called gone")
 	}
 	if _, gone := p.Gone(); gone {
 		t.Error("the process is gone")
@@ -83,7 +83,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// What is in a cgroup ends with it, also what the process started.
+// All processes in a cgroup end with it, also those that the first one started.
 func TestCgroupKill(t *testing.T) {
 	group := NewCgroup(fmt.Sprintf("lambdanic-supervise-kill-%d", os.Getpid())).Child("one")
 	if group == "" {

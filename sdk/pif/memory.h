@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Micro-C's memories. They are hints here: BTF carries them to whoever places objects, and no code depends on them. Objects are
- * exported as they are: the host reads and writes a lambda's globals by their names.
+ * Micro-C's memories. They are only hints here: BTF carries them to what places variables, and no code depends on them. Exporting
+ * needs no mark: the host reads and writes a lambda's global variables by their names.
  */
 #ifndef PIF_MEMORY_H
 #define PIF_MEMORY_H

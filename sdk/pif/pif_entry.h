@@ -11,7 +11,7 @@ int lambda(struct xdp_md *ctx)
 	uint32_t zero = 0;
 
 	pass = bpf_map_lookup_elem(&ln_passes, &zero);
-	/* A clone that waited may be an earlier revision's, which kept other metadata. */
+	/* A clone that waited may be of an earlier revision, which kept other metadata. */
 	if (!pass || (pass->instance && pass->shape != PIF_SHAPE))
 		return XDP_ABORTED;
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a match stage and the NIC program (bpf/stage) agree on. A run of the stage is one pass of one packet. Where that is cloned, or
- * has to wait, it runs the stage once more: on the clone, or when the host may have written what is waited for.
+ * What a match stage and the NIC program (bpf/stage) agree on. A run of the stage is one pass of one packet. If the packet is cloned or
+ * has to wait, the stage runs once more: on the clone, or when the host may have written what the packet waits for.
  */
 #ifndef PIF_PASS_H
 #define PIF_PASS_H
@@ -21,9 +21,9 @@ struct {
 #endif
 
 /*
- * Ends the run. sleep() stands in loops that wait for a flag, but nothing may spin in the NIC: the packet is parked as it came, and
- * the lambda runs from its beginning again. So what it did before a wait it does again; it should wait first. Nothing was written to
- * the packet yet: that comes behind the lambda. BPF's exit leaves the function that it stands in, and all of the stage is inlined.
+ * Ends the run. sleep() is used in loops that wait for a flag, but nothing may spin in the NIC: the packet is parked as it came, and
+ * later the lambda runs from its beginning again. It repeats what it did before the wait, so it should wait first. The packet is still
+ * unchanged: it is written after the lambda. BPF's exit leaves the function that it is in, and the whole stage is inlined.
  */
 static __attribute__((always_inline, noreturn)) inline void pif_wait(uint32_t cycles)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the Micro-C of a P4 program includes, under the names of Netronome's tools. The types of the program's own headers
+ * The header that a P4 program's Micro-C includes, with the names of Netronome's tools. The types of the program's own headers
  * are in pif_program.h, which the compiler makes from the P4.
  */
 #ifndef PIF_PLUGIN_H
@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* What the C function of a primitive action returns; RETURN_* in the paper's listings. */
+/* The return values of a primitive action's C function; RETURN_* in the paper's listings. */
 enum {
 	PIF_PLUGIN_RETURN_DROP = 0,
 	PIF_PLUGIN_RETURN_FORWARD = 1,
@@ -20,7 +20,7 @@ enum {
 	RETURN_FORWARD = PIF_PLUGIN_RETURN_FORWARD,
 };
 
-/* A rule's data reach the lambda in metadata. */
+/* A rule's data reaches the lambda in metadata. */
 typedef struct pif_match_data {
 	uint8_t none;
 } MATCH_DATA_T;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Room for headers that were added: the packet grows at its head, where there is room also in packets of local sockets, and the
- * headers before the added ones move there. What was in that room is all written over.
+ * Room for added headers: the packet grows at its head, where packets of local sockets have room, too, and the headers before
+ * the added ones move there. They overwrite all of that room.
  */
 #ifndef PIF_RESIZE_H
 #define PIF_RESIZE_H
@@ -20,15 +20,15 @@ struct {
 } pif_workspaces SEC(".maps");
 
 /*
- * Makes room for delta bytes, or takes -delta away, behind the first n bytes; 0, or -1. The verifier proves it once, not once for
- * each way that leads to it.
+ * Makes room for delta bytes, or removes -delta, behind the first n bytes; 0, or -1. The verifier proves the function once, not
+ * once for each path to it.
  */
 __noinline int pif_resize(struct xdp_md *ctx, uint32_t n, int32_t delta)
 {
 	uint32_t zero = 0;
 	struct pif_workspace *work = bpf_map_lookup_elem(&pif_workspaces, &zero);
 
-	asm volatile("" : "+r"(n)); /* the bound that is checked is the bound that is used */
+	asm volatile("" : "+r"(n)); /* the verifier sees the bound that is checked */
 	if (!work || n > PIF_MOVE_MAX || (n && bpf_xdp_load_bytes(ctx, 0, work->bytes, n)))
 		return -1;
 	if (bpf_xdp_adjust_head(ctx, -delta))

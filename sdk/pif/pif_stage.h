@@ -5,9 +5,9 @@
 
 #include <bpf/bpf_endian.h>
 
-/* What the parts of a pass return to it: 0, or one of these. */
+/* What the steps of a pass return: 0, or one of these. */
 #define PIF_STOP 1 /* the packet is dropped */
-#define PIF_GO_ON 64 /* the parser's, which else returns an XDP action */
+#define PIF_GO_ON 64 /* only the parser, which otherwise returns an XDP action */
 
 /* The values of ports: match.PortWire and so on. */
 #define PIF_PORT_WIRE 0
@@ -55,7 +55,7 @@ static __always_inline uint16_t pif_fold(uint64_t sum)
 	return (sum >> 16) + (sum & 0xffff);
 }
 
-/* Where a port is, for XDP: packets for a port that this NIC has not are dropped. */
+/* The XDP action for a port: packets for a port that this NIC does not have are dropped. */
 static __always_inline int pif_action(uint32_t port)
 {
 	if (port == PIF_PORT_WIRE)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The compiler's own types, without the C library's header, which asks for another target's files. */
+/* The compiler's own types, without the C library's header, which includes another target's files. */
 #ifndef PIF_STDINT_H
 #define PIF_STDINT_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A program for each function of lambda_float.h: it takes operands of 64 bits from the packet and leaves the result behind them.
- * The function is a global one, which the verifier proves once for all operands.
+ * The function is global, so that the verifier proves it once for all operands.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>

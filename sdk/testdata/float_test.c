@@ -91,7 +91,7 @@ static uint32_t bits32(float value)
 
 static int failed;
 
-/* Where both are NaN the order in which the compiler hands operands to the processor decides: any NaN will do. */
+/* If both are NaN, the result depends on the order in which the compiler passes the operands: any NaN will do. */
 #define CHECK(name, ours, theirs, any_nan) \
 	do { \
 		static int told; \
@@ -102,7 +102,7 @@ static int failed;
 		} \
 	} while (0)
 
-/* How many NaNs a product and a sum meet, one that the product makes included. */
+/* How many NaNs a product and a sum meet, including one that the product makes. */
 #define NANS(x, y, z) (isnan(x) + isnan(y) + isnan(z) + (!isnan(x) && !isnan(y) && isnan((x) * (y))))
 
 #define RELATION(x, y) ((x) == (y) ? FLOAT_EQUAL : (x) < (y) ? FLOAT_LESS : (x) > (y) ? FLOAT_GREATER : FLOAT_UNORDERED)

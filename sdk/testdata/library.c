@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the SDK has in place of the C library, as the NIC gets it (compiled with -D__bpf__), under names that the C library does not
+ * The SDK's replacement of the C library, as on the NIC (compiled with -D__bpf__), under names that the C library does not
  * have. library_test.c compares the two.
  */
 #define LAMBDA_FLOAT

@@ -54,7 +54,7 @@ static int sign(int n)
 	return (n > 0) - (n < 0);
 }
 
-/* Short texts of few letters, so that many are equal or parts of each other. */
+/* Short texts of few letters, so that many are equal or contain each other. */
 static void text(char *s, const char *letters)
 {
 	int n = draw() % 24, kinds = strlen(letters);
@@ -141,7 +141,7 @@ static void check_math(void)
 	CHECK(bits_equal(ours_fdim(x, y), fdim(x, y)));
 }
 
-/* Within so many units in the last place of the true value; the same infinity or NaN, and of the same sign. */
+/* Whether a result is within so many units in the last place of the true value, or the same infinity or NaN, with the same sign. */
 static int near(double x, long double want, double units)
 {
 	double rounded = want;
@@ -154,7 +154,7 @@ static int near(double x, long double want, double units)
 	return !signbit(x) == !signbit(rounded) && fabsl(x - want) <= ldexpl(units, exponent);
 }
 
-/* What docs/language.md says, and a little for the errors of long double. */
+/* The errors that docs/language.md states, and a little for those of long double. */
 #define PRECISELY 0.551
 
 static void check_power(double x, double y)
@@ -212,7 +212,7 @@ static double any(void)
 	return x;
 }
 
-/* Powers over all their range: of any base, of one near 1, and whole ones of a negative base. */
+/* Powers over their whole range: of any base, of a base near 1, and integer powers of a negative base. */
 static void check_powers(void)
 {
 	double x = fabs(any()), scale = part() * 2160 - 1100;
@@ -229,7 +229,7 @@ static void check_powers(void)
 	CHECK(near(ours_exp2(scale), exp2l(scale), PRECISELY));
 }
 
-/* What has an exact result. */
+/* Cases with exact results. */
 static void check_exact(void)
 {
 	double ten = 1;
@@ -255,7 +255,7 @@ static void check_all_elementary(void)
 
 	for (int i = 0; i < n * n; i++)
 		check_elementary(special[i / n], special[i % n]);
-	check_angle(6381956970095103.0 * 0x1p797); /* of all doubles, the nearest to a multiple of pi / 2 */
+	check_angle(6381956970095103.0 * 0x1p797); /* the double that is nearest to a multiple of pi / 2 */
 	for (int i = 0; i < 100000; i++) {
 		double x = (int32_t)draw() * 0x1p-31, y = (int32_t)draw() * 0x1p-31;
 
@@ -312,7 +312,7 @@ static void check_sort(void)
 	CHECK(!sum);
 }
 
-/* Blocks keep what was written to them while others come and go. */
+/* Blocks keep their contents while others are allocated and freed. */
 static void check_heap(void)
 {
 	struct {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Gives bad arguments to all that the library offers, for the tests: arguments ADDRESS. A call is on its way meanwhile, whose
+ * For the tests, gives bad arguments to every function of the library: arguments ADDRESS. Meanwhile a call is in flight, whose
  * result is the last line. Each line is: WHAT RESULT.
  */
 #include <inttypes.h>
@@ -74,7 +74,7 @@ static void ask_badly(struct lambdanic *c)
 static void name_badly(void)
 {
 	const struct lambdanic_request good = { .workload = 1 }, bad = { .len = 1 };
-	static const char gateway[] = "127.0.0.1:1"; /* nobody has to be there: it is not asked */
+	static const char gateway[] = "127.0.0.1:1"; /* no gateway: it is not asked */
 	struct lambdanic_directory *d;
 	struct lambdanic_function f;
 	struct lambdanic_reply reply;

@@ -3,7 +3,7 @@
  * One client of the benchmark suite `clients`: bench WAY ADDRESS WORKLOAD METHOD BODY WANT MILLISECONDS. It calls in a closed
  * loop, and prints the calls, the nanoseconds that they took, and the 50th, 99th and 99.9th percentile of one round.
  *
- *   raw     a bare connected socket, which sends the same packet again and again and looks at no answer
+ *   raw     a bare connected socket, which sends the same packet again and again and ignores the answers
  *   client  lambdanic_call()
  *   raw64, client64: rounds of 64 at once, by sendmmsg() and recvmmsg(), and by lambdanic_call_many()
  */

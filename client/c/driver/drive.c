@@ -45,7 +45,7 @@ static void read_requests(void)
 			   &r->reply_room, &r->deadline_us) != 4)
 			fail("request", 0);
 		r->len = strcspn(++dot, "\n") / 2;
-		body = malloc(r->len); /* exactly, so that a byte read beyond its end is found */
+		body = malloc(r->len); /* of exactly this size, so that the sanitizer finds reads beyond the end */
 		for (size_t i = 0; i < r->len; i++)
 			body[i] = (uint8_t)(digit(dot[2 * i]) << 4 | digit(dot[2 * i + 1]));
 		r->body = body;
@@ -73,7 +73,7 @@ static void submit_all(struct lambdanic *c)
 		fail("complete", n);
 }
 
-/* One after the other; beside the first, which is submitted and left alone, where so asked. */
+/* Makes calls one after the other; with `beside`, the first is submitted and left alone meanwhile. */
 static void call_each(struct lambdanic *c, bool beside)
 {
 	if (beside && calls)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Fuzzes all that reads bytes from outside (libFuzzer). The first byte of an input chooses: a gateway's answer, or, with the
- * size of the request that was sent in the next four, packets that arrive in answer to it.
+ * Fuzzes the code that reads bytes from outside (libFuzzer). The first byte of an input chooses: a gateway's answer, or packets that
+ * arrive in answer to a request, whose size is in the next four bytes.
  */
 #include <endian.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ static void fuzz_answer(const uint8_t *data, size_t size)
 	free(text);
 }
 
-/* datagram cuts the next packet off, by its own length. Its memory ends where it ends. */
+/* datagram cuts off the next packet, by its own length, in memory of exactly its size. */
 static uint8_t *datagram(const uint8_t **data, size_t *size, size_t *len)
 {
 	uint8_t *packet;

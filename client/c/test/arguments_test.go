@@ -10,7 +10,7 @@ import (
 	"github.com/lambdanic/lambdanic/test/rpcserver"
 )
 
-// What is missing or makes no sense is said at once, by all that the library offers, and a call that is on its way is answered.
+// Every function of the library refuses missing or senseless arguments at once, and a call in flight is still answered.
 func TestBadArguments(t *testing.T) {
 	s := serve(t, "127.0.0.1:0", rpcserver.Faults{})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

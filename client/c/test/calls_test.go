@@ -14,7 +14,7 @@ import (
 	"github.com/lambdanic/lambdanic/test/rpcserver"
 )
 
-// sizes are those around which packets, acknowledgements and windows begin, where a packet holds so many bytes.
+// sizes are lengths around which new packets, acknowledgements and windows begin, if a packet holds single bytes.
 func sizes(single int) (all []request) {
 	const f, most = api.RPCFragment, api.RPCMaxPayload
 	for _, n := range []int{0, 1, 511, 512, 513, most - 21, most - 20, most - 19, most, most + 1, 2 * f, 2*f + 1, 16 * f, 17*f - 5, 64 * f, 65*f + 4, 700*f + 3} {
@@ -45,7 +45,7 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// The server may forget messages of several packets, and replies of several, once the client has what it wants.
+// The server may forget messages and replies of several packets once the client has its reply.
 func TestMessagesAreReleased(t *testing.T) {
 	s := serve(t, "127.0.0.1:0", rpcserver.Faults{})
 	check(t, s.Addr().String(), []request{
@@ -86,7 +86,7 @@ func TestBadNetwork(t *testing.T) {
 		}
 		some := requests
 		if faults.Delay > 0 {
-			some = requests[len(requests)-12:] // one after the other, they take their time
+			some = requests[len(requests)-12:] // one after the other takes long
 		}
 		sum := check(t, r.Addr().String(), some, "timeout=60000")
 		if up := r.Counts(impair.ToServer); up.Dropped > 0 && sum.resent == 0 {
@@ -141,7 +141,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// The lambda's verdict comes with its text, that on one packet of many, too.
+// The lambda's verdict comes with its text, also a verdict on one packet of many.
 func TestStatuses(t *testing.T) {
 	const reason = "not a whole pixel"
 	s := serve(t, "127.0.0.1:0", rpcserver.Faults{Seed: 3, Drop: 0.05, Reorder: 0.1})
@@ -186,8 +186,8 @@ func TestStaleStartsOver(t *testing.T) {
 	}
 }
 
-// Once a request may have been executed, the client never makes another of it; while the server says that it was not, it waits and
-// asks again. It says so when it has the answer.
+// Once a request may have been executed, the client never makes another of it. While the server says that it was not, the client
+// waits and asks again. When it has the answer, it tells the server.
 func TestOnce(t *testing.T) {
 	for code, want := range map[api.Code]int{
 		0: 0, api.CodeBusy: 0, api.CodeStale: int(api.CodeStale), api.CodeTooLarge: int(api.CodeTooLarge),
@@ -234,7 +234,7 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// A server that needs more room says how much, and gets it. What a method's replies took is remembered.
+// A server that needs more room says how much, and gets it. The client remembers the length of a method's replies.
 func TestRoom(t *testing.T) {
 	s := serve(t, "127.0.0.1:0", rpcserver.Faults{})
 	s.Refuse(func(h *api.Header) (api.Code, int) {
@@ -264,7 +264,7 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// Calls end at their deadline, those without one when nothing comes for the time-out, and say what the network said.
+// Calls end at their deadline, or without one when nothing comes for the time-out. They report the network's error.
 func TestDeadlines(t *testing.T) {
 	silent, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
@@ -272,12 +272,12 @@ func TestDeadlines(t *testing.T) {
 	}
 	defer silent.Close()
 	address := silent.LocalAddr().(*net.UDPAddr).AddrPort()
-	// Nobody listens here: whoever wants any port of any address does not get one that is taken at another address.
+	// Nobody listens here: a socket that binds to any port of any address gets no port that is taken at another address.
 	refusing := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.42"), address.Port())
 	const never = "timeout=3600000" // the test would not wait for it
 	for _, way := range ways {
 		for _, idle := range []bool{false, true} {
-			// ask says whether all calls ended with that error, where they got as many times the time.
+			// ask says whether all calls ended with that error, given that many times the time.
 			ask := func(to netip.AddrPort, times int, osError syscall.Errno) bool {
 				short := time.Duration(times) * 30 * time.Millisecond
 				requests, timeout := []request{{workload: 1, deadline: short}, {workload: 1, body: text(10_000), deadline: 2 * short}}, never
@@ -307,8 +307,8 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
-// What nobody answers is sent again at intervals that double (docs/protocol.md): in a second behind 20, 60, 140, 300 and 620 ms, and
-// later by a busy machine.
+// An unanswered request is sent again at intervals that double (docs/protocol.md): in a second after 20, 60, 140, 300 and 620 ms; on a
+// busy machine, later.
 func TestIntervals(t *testing.T) {
 	s := serve(t, "127.0.0.1:0", rpcserver.Faults{})
 	s.Lose(func(*api.Header) bool { return true })
@@ -320,7 +320,7 @@ func TestIntervals(t *testing.T) {
 	}
 }
 
-// Calls that have time do not end, however often their packets are lost.
+// Calls that have time left do not end, however often their packets are lost.
 func TestPatience(t *testing.T) {
 	const tries = 4
 	requests := []request{{workload: echoPacket, body: text(100), deadline: time.Minute}, {workload: echoPacket, body: text(200)}}
@@ -340,7 +340,7 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// With resends off, what is lost fails its call, and nothing is sent twice.
+// With resends off, a lost packet fails its call, and nothing is sent twice.
 func TestWithoutResend(t *testing.T) {
 	const lost = 1 // the method
 	requests := make([]request, 12)
@@ -383,7 +383,7 @@ func TestSpin(t *testing.T) {
 	check(t, s.Addr().String(), sizes(api.RPCMaxPayload)[:40], "spin=1")
 }
 
-// Packets for no call, packets that contradict their call, and packets from elsewhere change nothing. Each is counted as what it is.
+// Packets for no call, packets that contradict their call, and packets from elsewhere change nothing. Each is counted as such.
 func TestForgedResponses(t *testing.T) {
 	f, err := rpcserver.StartForger()
 	if err != nil {
@@ -404,8 +404,7 @@ func TestForgedResponses(t *testing.T) {
 	}
 }
 
-// A call ends with its answer, also beside one that was submitted and is not answered: nothing is waited for any more. A spinning client
-// would do so for as long as that one has.
+// A call ends with its answer, even beside a submitted call that is not answered: a spinning client must not go on until that one's end.
 func TestCallBesideASilentOne(t *testing.T) {
 	const silent = 999
 	s := serve(t, "127.0.0.1:0", rpcserver.Faults{})

@@ -12,7 +12,7 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 )
 
-// The golden packets are taken apart, refused and written back as the program said that packed them.
+// The golden packets are parsed, refused and written back as the program that made them says.
 func TestGoldenPackets(t *testing.T) {
 	text, err := os.ReadFile("../../../test/golden/packets.json")
 	if err != nil {

@@ -59,7 +59,7 @@ func gateways(t *testing.T, f api.Function) (private, public string) {
 	return "unix:" + listen("unix", filepath.Join(dir, "s"), g.Private()), listen("tcp", "127.0.0.1:0", g.Public())
 }
 
-// The example finds a function by its name and calls it, by either way to the gateway, and says what is wrong where it cannot.
+// The example finds a function by its name and calls it, over both ways to the gateway, and explains failures.
 func TestLookup(t *testing.T) {
 	s := serve(t, "127.0.0.1:0", rpcserver.Faults{})
 	private, public := gateways(t, api.Function{
@@ -94,7 +94,7 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// What is no answer of a gateway is refused, whatever it is, and a gateway that says nothing is not waited for forever.
+// Anything but a gateway's answer is refused, and a silent gateway is not waited for forever.
 func TestLookupOfNonsense(t *testing.T) {
 	out := t.TempDir()
 	build(t, out, out+"/example")

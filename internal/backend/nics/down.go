@@ -10,7 +10,7 @@ import (
 	"github.com/lambdanic/lambdanic/internal/nic"
 )
 
-// Down takes all NIC programs of the instance down. Where somebody removed the records, root's virtual NIC is found by its name.
+// Down takes all NIC programs of the instance down. If somebody removed the records, root's virtual NIC is found by its name.
 func (t *Target) Down(ctx context.Context) error {
 	names, err := t.names()
 	if err != nil {

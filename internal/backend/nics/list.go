@@ -27,7 +27,7 @@ func (l *list) all() []*nic.NIC {
 	return slices.Clone(l.nics)
 }
 
-// close lets go of all. First they are taken out, so that nobody asks one that is closed.
+// close closes all NICs. It takes them off the list first, so that nobody asks a closed one.
 func (l *list) close() error {
 	l.mu.Lock()
 	all := l.nics

@@ -1,5 +1,5 @@
-// Package nics is target nic: the NIC programs on the interfaces of a node (internal/nic), which run the same lambdas and are one
-// place. It brings them up, watches over them, and takes them down.
+// Package nics is target nic: the NIC programs on a node's interfaces (internal/nic), which run the same lambdas and form one
+// place. The package brings them up, watches over them, and takes them down.
 package nics
 
 import (
@@ -49,11 +49,11 @@ func (t *Target) Name() api.Target { return api.TargetNIC }
 // Counters reads what each NIC counted for all lambdas together, by interface.
 func (t *Target) Counters() (map[string][]backend.Counter, error) { return t.nics.counters() }
 
-// Close lets go of the NICs, which go on answering.
+// Close releases the NICs, which go on answering.
 func (t *Target) Close() error { return t.nics.close() }
 
-// Up brings the NICs up. It fails where one was asked for by name and does not come up, and where the kernel refuses the NIC program.
-// If the NIC does not come up for another reason, such as a missing privilege, the place says why.
+// Up brings the NICs up. It fails if a named interface does not come up, or the kernel refuses the NIC program. If a NIC does not come
+// up for another reason, such as a missing privilege, the place says why.
 func (t *Target) Up(ctx context.Context) (backend.Place, error) {
 	place, err := t.open(ctx)
 	var unfit *kernel.Error
@@ -74,7 +74,7 @@ func unavailable(err error) backend.Place {
 	return backend.Place{Target: api.TargetNIC, Reason: reason}
 }
 
-// open brings all interfaces up, or leaves those that were not up before as they were.
+// open brings all interfaces up. If one fails, it takes down those that were not up before.
 func (t *Target) open(ctx context.Context) (place backend.Place, err error) {
 	place.Target = api.TargetNIC
 	var fresh []string
@@ -122,7 +122,7 @@ func (t *Target) openOne(ctx context.Context, iface string) (*nic.NIC, error) {
 		t.site.Log.Warn("external calls that get no answer end when the client resends", "because", err)
 	}
 	c.Mode, c.Addresses, c.UnknownError, c.PacerBinary, c.Log = t.opts.Mode, t.opts.Addresses, t.opts.UnknownError, pacer, t.site.Log
-	// Made first, for it tells Down that there may be something.
+	// Made first, as this directory tells Down that there may be a NIC.
 	if err := os.MkdirAll(c.RunDir, 0o700); err != nil {
 		return nil, fmt.Errorf("make directory: %w", err)
 	}
@@ -139,7 +139,7 @@ func (t *Target) openOne(ctx context.Context, iface string) (*nic.NIC, error) {
 // virtual stands for the interface of the virtual NIC.
 const virtual = ""
 
-// config says where the NIC program on an interface is and keeps what it needs, which is all that takes it down again.
+// config says where the NIC program on an interface is and where its records are. That is enough to take it down.
 func (t *Target) config(iface string) nic.Config {
 	if iface == virtual {
 		return nic.Config{Instance: t.site.Instance, RunDir: filepath.Join(t.site.RunDir, virtualDir)}
@@ -149,8 +149,8 @@ func (t *Target) config(iface string) nic.Config {
 	}
 }
 
-// pinName makes a name that the BPF file system takes, which has no dots, of one that an interface may have.
+// pinName turns an interface's name into one that the BPF file system takes: without dots.
 var pinName = strings.NewReplacer("%", "%25", ".", "%2e")
 
-// virtualDir is the virtual NIC's among the directories of NICs; no interface can be called so.
+// virtualDir is the virtual NIC's directory among those of NICs; no interface can have this name.
 const virtualDir = ".virtual"

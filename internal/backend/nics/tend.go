@@ -8,16 +8,16 @@ import (
 	"github.com/lambdanic/lambdanic/internal/backend"
 )
 
-// How often Tend looks whether the NICs are still there. It does not wait to be told: netlink drops messages that it has no room for
-// (netlink(7)).
+// How often Tend checks whether the NICs are still there. It does not rely on notifications: netlink drops messages that it has no
+// room for (netlink(7)).
 const (
 	lookEvery  = time.Second
-	retryAfter = time.Minute // at most, where a NIC does not come back
+	retryAfter = time.Minute // at most, if a NIC does not come back
 )
 
 // Tend brings the NICs up again when one has lost its interface. What their lambdas kept is lost.
 func (t *Target) Tend(ctx context.Context, replace backend.Replace) {
-	if len(t.nics.all()) == 0 { // there never was one
+	if len(t.nics.all()) == 0 { // this node has no NIC
 		return
 	}
 	for wait := lookEvery; ; {
@@ -39,7 +39,7 @@ func (t *Target) Tend(ctx context.Context, replace backend.Replace) {
 	}
 }
 
-// lost says why the NICs have to be brought up again, if they have.
+// lost says why the NICs have to be brought up again; nil: they do not.
 func (t *Target) lost() error {
 	all := t.nics.all()
 	if len(all) == 0 {
@@ -53,7 +53,7 @@ func (t *Target) lost() error {
 	return nil
 }
 
-// renew adopts the NICs that are whole, and makes the others anew.
+// renew adopts the NICs that are intact, and makes the others anew.
 func (t *Target) renew(ctx context.Context) (backend.Place, error) {
 	if err := t.nics.close(); err != nil {
 		t.site.Log.Warn("could not close a NIC", "error", err)

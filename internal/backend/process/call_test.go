@@ -75,7 +75,7 @@ func TestMemcached(t *testing.T) {
 	if got := ask("get t\r\n"); got != "VALUE t 0 8\r\nover TCP\r\nEND\r\n" {
 		t.Errorf("get: %q", got)
 	}
-	// A short room is no bound for where in the service's answer the reply is taken from.
+	// A reply with little room may be taken from anywhere in the service's answer.
 	if h, p := c.call(workload, 16, []byte("get t"+"\r\n"), 0); h.Type != api.TypeResponse || string(p) != "r TCP" {
 		t.Errorf("part of an answer: %+v %q", h, p)
 	}
@@ -102,7 +102,7 @@ func TestMemcached(t *testing.T) {
 	}
 }
 
-// Many calls at once, each with its own answer.
+// Many calls at once each get their own answer.
 func TestCallsInFlight(t *testing.T) {
 	addr, mc := startMemcached(t)
 	_, c := serveCaller(t, checkedHost, serviceAt(addr))
@@ -145,7 +145,7 @@ func TestCallErrors(t *testing.T) {
 		patient:   serviceAt(silent.LocalAddr().(*net.UDPAddr).AddrPort()),
 		broadcast: serviceAt(netip.MustParseAddrPort("255.255.255.255:9")), // needs a permission that the process does not ask for
 	}
-	services[impatient] = services[patient] // the same one, but with a socket of its own
+	services[impatient] = services[patient] // the same service, but with a socket of its own
 	services[impatient].Timeout = api.Duration(10 * time.Millisecond)
 	_, c := serveCaller(t, checkedHost, services[:]...)
 	expect := func(code api.Code) {
@@ -170,7 +170,7 @@ func TestCallErrors(t *testing.T) {
 	expect(api.CodeTimeout)
 	late := append([]byte(nil), buf[:n-1]...) // there would be room for it
 
-	send(patient) // a late answer to an earlier call is not this one's
+	send(patient) // gets no late answer to an earlier call
 	n, from := read()
 	silent.WriteToUDP(late, earlier)
 	silent.WriteToUDP(late, from)

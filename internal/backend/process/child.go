@@ -16,8 +16,8 @@ import (
 	"github.com/lambdanic/lambdanic/internal/veth"
 )
 
-// stop lets the process finish what it began, and ends it, if it must be by force. Its successor, of so many workers, gets what it
-// does not begin any more; 0 for none.
+// stop lets the process finish what it began, and ends it, if necessary by force. What it no longer begins goes to its successor, a
+// process with so many workers; 0 for none.
 func stop(ctx context.Context, p *supervise.Process, socket string, successor int) error {
 	defer p.Close()
 	drain := "drain"
@@ -52,8 +52,8 @@ func alive(p *supervise.Process) bool {
 	}
 }
 
-// maxTasks is room for two processes with as many threads as they may have, one that serves and one that is to replace it. lambda-host's
-// own limit holds in any case.
+// maxTasks has room for two processes with all the threads they may have: one that serves and one that replaces it. lambda-host's
+// own limit always holds.
 const maxTasks = 256
 
 // spawn starts lambda-host.
@@ -73,8 +73,8 @@ func (b *Backend) spawn(args []string, group supervise.Cgroup, logFile string) (
 	return p, nil
 }
 
-// try loads an object into a process that has nothing to lose: what the dynamic linker does not survive, or does not come back
-// from, leaves the one that serves alone.
+// try loads a shared library into a process of its own: if that crashes the dynamic linker, or never returns, the serving process
+// is not affected.
 func (in *instance) try(ctx context.Context, r record) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
@@ -82,12 +82,12 @@ func (in *instance) try(ctx context.Context, r record) error {
 	cmd.Env = []string{}
 	said, err := cmd.CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("the object does not load: %w: %s", errors.Join(err, ctx.Err()), bytes.TrimSpace(said))
+		return fmt.Errorf("the shared library does not load: %w: %s", errors.Join(err, ctx.Err()), bytes.TrimSpace(said))
 	}
 	return nil
 }
 
-// inNamespace starts a process in the configured network namespace: a child is born in that of the thread that makes it.
+// inNamespace starts a process in the configured network namespace: a child inherits that of the thread that starts it.
 func (b *Backend) inNamespace(start func() error) error {
 	if b.cfg.Netns == "" {
 		return start()

@@ -37,8 +37,8 @@ func running(t testing.TB, user int) (n int) {
 	return n
 }
 
-// fork lets the lambda start processes until it may not. Of a run that was ended for its time, nobody knows whether it did: unsure
-// counts those.
+// fork has the lambda start processes until it may not. If a run was ended for its time, nobody knows whether it started any:
+// unsure counts these runs.
 func (c *rawClient) fork() (n, unsure int) {
 	c.t.Helper()
 	for n+unsure < 2*maxTasks {
@@ -71,8 +71,8 @@ func TestSystemCallsAreFiltered(t *testing.T) {
 	}
 }
 
-// Where nothing keeps a lambda from starting processes, as in the build with sanitizers, they are bounded, do not keep a process
-// from being started again, and end with the workload.
+// If nothing keeps a lambda from starting processes, as in the build with sanitizers, their number is bounded, they do not keep the
+// lambda's process from being started again, and they end with the workload.
 func TestForkedProcessesEnd(t *testing.T) {
 	b := newBackend(t, checkedHost, shortdir.New(t))
 	if os.Geteuid() != 0 || b.groups == "" {
@@ -115,8 +115,8 @@ func TestConstructorIsRefused(t *testing.T) {
 	}
 }
 
-// An object that the dynamic linker does not survive is refused, and what serves keeps its state. It names a symbol version at no
-// address.
+// A shared library that crashes the dynamic linker, by a symbol version without an address, is refused. The serving process keeps its
+// state.
 func TestDeadlyObjectIsRefused(t *testing.T) {
 	b := newBackend(t, plainHost, shortdir.New(t))
 	object := fixture(t, "packet")
@@ -142,7 +142,7 @@ func TestDeadlyObjectIsRefused(t *testing.T) {
 	}
 }
 
-// What lies on the disk is checked again before a process is started from it.
+// A library on the disk is checked again before a process is started from it.
 func TestConstructorIsRefusedAgain(t *testing.T) {
 	b := newBackend(t, plainHost, shortdir.New(t))
 	mustDeploy(t, b, deployment(workload, 1, api.ModePacket, fixture(t, "packet")))
@@ -158,7 +158,7 @@ func TestConstructorIsRefusedAgain(t *testing.T) {
 	}
 }
 
-// Where root cannot become another user, here as that user does not exist in its namespace, nothing is run.
+// If root cannot become another user, here since that user does not exist in its namespace, nothing is run.
 func TestRootIsRefused(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can make this namespace for sure")

@@ -26,7 +26,7 @@ func serveLimited(t *testing.T, limit time.Duration) (*Backend, *rawClient) {
 	return b, dial(t, mustDeploy(t, b, d))
 }
 
-// wantFaults takes the answers to requests that made the lambda hang, and sees that another request is answered then.
+// wantFaults receives the answers to requests that made the lambda hang, and checks that another request is answered then.
 func wantFaults(t *testing.T, c *rawClient, n int) {
 	t.Helper()
 	for range n {
@@ -40,8 +40,8 @@ func wantFaults(t *testing.T, c *rawClient, n int) {
 	}
 }
 
-// A run is ended soon after limits.time, not only after the longest that any spec allows. These runs end by themselves before that,
-// after so much time on a CPU, and are no faults then.
+// A run is ended soon after limits.time, not only after the longest time that a spec may allow. These runs would end by themselves
+// before that, without a fault.
 func TestTimeLimit(t *testing.T) {
 	_, c := serveLimited(t, 100*time.Microsecond)
 	for range manyRuns {
@@ -50,7 +50,7 @@ func TestTimeLimit(t *testing.T) {
 	wantFaults(t, c, manyRuns)
 }
 
-// A run that is charged for what interrupted it is not ended. The lambda's own 10 ms stand for the most that soft interrupts take.
+// A run is not ended for the time of its interrupts. The lambda's own 10 ms stand for the most that soft interrupts take.
 func TestInterruptedRun(t *testing.T) {
 	_, c := serveLimited(t, 100*time.Microsecond)
 	for range manyRuns {
@@ -60,7 +60,7 @@ func TestInterruptedRun(t *testing.T) {
 	}
 }
 
-// A request that is sent again, as it hangs, does not run again.
+// A request that hung does not run again when it is sent again.
 func TestHangingRequestRunsOnce(t *testing.T) {
 	_, c := serveLimited(t, time.Second)
 	h := c.header(workload, methodHang, 1)
@@ -92,14 +92,14 @@ func TestFaultIsNamed(t *testing.T) {
 	}
 }
 
-// A run that overwrites its stack may take the process with it. Its client hears of that at once, the next process serves, and the death
-// is in the status.
+// A run that overwrites its stack may crash the process. Its client hears of that at once, the next process serves, and the status
+// tells of the death.
 func TestSmashedStackIsAFault(t *testing.T) {
 	b, c := serveLimited(t, time.Second)
 	for i, body := range []string{"x", "further"} {
 		pid := pidOf(t, b, workload)
 		c.send(packet(c.header(workload, methodSmash, len(body)), []byte(body), 0))
-		if i == 0 { // further on, what the answer is made of may be gone too
+		if i == 0 { // overwriting more may destroy the data of the answer, too
 			h, _ := c.receive()
 			if h.Type != api.TypeError || h.Code != uint8(api.CodeLambdaFault) || api.Fault(h.MessageLen) != api.FaultCrash {
 				t.Errorf("%q: got %+v, want a fault by a crash", body, h)
@@ -119,7 +119,7 @@ func TestSmashedStackIsAFault(t *testing.T) {
 	}
 }
 
-// resting says whether a thread of a process waits for another: none but the watchdog ever does.
+// resting says whether a thread of a process waits for another: only the watchdog ever does.
 func resting(t *testing.T, pid int) bool {
 	t.Helper()
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/syscall", pid))

@@ -20,11 +20,11 @@ import (
 const (
 	methodRuns    = 1 + iota // how often the fixture ran
 	methodWait               // the same, after a while
-	methodWaiting            // how many are at that
+	methodWaiting            // how many requests wait so
 	methodZero               // divides by it
 )
 
-// A message that came long ago stays while the lambda runs on it, although its time is over.
+// A message stays while the lambda runs on it, even after its time-out.
 func TestRunningMessageDoesNotExpire(t *testing.T) {
 	b := newBackend(t, checkedHost, shortdir.New(t))
 	d := deployment(workload, 1, api.ModeAssemble, fixture(t, "assemble"))
@@ -64,7 +64,7 @@ func TestMessageOutlivesManyRevisions(t *testing.T) {
 	}
 }
 
-// A client can send to the workers of one process apart, from one address: each has some of the ports.
+// A client can choose the worker of a process from one address: each worker gets some of the ports.
 type manyPorts struct {
 	t      *testing.T
 	conn   *net.UDPConn
@@ -129,7 +129,7 @@ func (m *manyPorts) send(to int, b []byte) {
 	}
 }
 
-// receive gives the request that is answered, and the number that answers it.
+// receive returns the answered request, and the number in the answer.
 func (m *manyPorts) receive() (request uint64, n uint32) {
 	m.t.Helper()
 	buf := make([]byte, 2048)
@@ -145,8 +145,8 @@ func (m *manyPorts) receive() (request uint64, n uint32) {
 	return h.Request, binary.LittleEndian.Uint32(p)
 }
 
-// whileItWaits asks by another port how many requests wait, while the one that port 0 got does. It reports whether that was answered
-// before the one that waits, by the other worker; if not, both answers are taken.
+// whileItWaits asks by another port how many requests wait, while port 0's request waits. It reports whether the other worker
+// answered before the waiting request ended; if not, it receives both answers.
 func (m *manyPorts) whileItWaits(c *rawClient, slow uint64, port int) bool {
 	m.t.Helper()
 	for {
@@ -162,7 +162,7 @@ func (m *manyPorts) whileItWaits(c *rawClient, slow uint64, port int) bool {
 	}
 }
 
-// apart finds a port that is served by the worker that does not serve port 0.
+// apart finds a port of the worker that does not serve port 0.
 func (m *manyPorts) apart(c *rawClient) int {
 	m.t.Helper()
 	for ; ; m.open() {
@@ -177,8 +177,8 @@ func (m *manyPorts) apart(c *rawClient) int {
 	}
 }
 
-// A message that its client gives up while the lambda runs on it is forgotten once that is over: sent again, it runs again. Where
-// the machine is so busy that the run ended first, it is tried once more.
+// If a client gives a message up while the lambda runs on it, the message is forgotten after the run: sent again, it runs again. If
+// the machine is so busy that the run ended first, the test tries once more.
 func TestGivenUpWhileItRuns(t *testing.T) {
 	m := servePorts(t)
 	c := &rawClient{t: t}
@@ -192,7 +192,7 @@ func TestGivenUpWhileItRuns(t *testing.T) {
 		done := slow
 		done.Type, done.Flags, done.MessageLen = api.TypeAck, api.FlagDone, 0
 		m.send(other, packet(done, nil, 0))
-		inTime := m.whileItWaits(c, slow.Request, other) // the same worker had the one before it
+		inTime := m.whileItWaits(c, slow.Request, other) // the same worker had the request before
 		if !inTime {
 			continue
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/lambdanic/lambdanic/test/shortdir"
 )
 
-// A lambda may read what its process has open, so that is nothing of our caller's.
+// A lambda may read what its process has open, so the process inherits nothing from our caller.
 func TestInheritsNoDescriptors(t *testing.T) {
 	native := fixture(t, "packet")
 	for _, host := range []string{plainHost, checkedHost} {

@@ -24,11 +24,11 @@ import (
 )
 
 var (
-	drainTime  = 2 * time.Second  // that a process has to finish what it began
-	startLimit = 10 * time.Second // that a process has to answer on its control socket
+	drainTime  = 2 * time.Second  // for a process to finish what it began
+	startLimit = 10 * time.Second // for a process to answer on its control socket
 )
 
-const calm = 10 * time.Second // a process that lived so long did not die of starting
+const calm = 10 * time.Second // after so long, a process's death is not a failed start
 
 var errRemoved = errors.New("workload was removed meanwhile")
 
@@ -39,12 +39,12 @@ type instance struct {
 	dir      string
 	group    supervise.Cgroup
 
-	changing sync.Mutex // held during a change, in which a process may start or end
+	changing sync.Mutex // held during a change, which may start or end a process
 	removed  bool
 	restart  *time.Timer
 	retry    *backoff.ExponentialBackOff
 
-	mu     sync.Mutex // held, beside changing, by who sets these, or alone by who reads them during a change
+	mu     sync.Mutex // guards what follows: readers hold it or changing, writers both
 	record record
 	child  *supervise.Process
 }
@@ -59,7 +59,7 @@ func newInstance(b *Backend, workload uint32) *instance {
 	return in
 }
 
-// set changes what is read during changes, too.
+// set changes fields that are also read during changes.
 func (in *instance) set(change func()) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -92,8 +92,8 @@ func (in *instance) deploy(ctx context.Context, d backend.Deployment) error {
 	return nil
 }
 
-// takeOver lets the next revision serve, in the process that there is if its settings are the same, with what it takes over of
-// the state. A process that died has left none.
+// takeOver makes the next revision serve, with the state that it takes over: in the running process, if the settings are the
+// same. A process that died has left no state.
 func (in *instance) takeOver(ctx context.Context, next record) error {
 	var h backend.Handover
 	if in.serving() {
@@ -115,10 +115,10 @@ func (in *instance) takeOver(ctx context.Context, next record) error {
 	return in.commit(next)
 }
 
-// prepare writes the shared object and describes the process that is to serve it.
+// prepare writes the shared library and describes the process that is to serve it.
 func (in *instance) prepare(d backend.Deployment) (record, error) {
 	if len(d.Native) == 0 {
-		return record{}, errors.New("the artifact has no native object: build it for target process")
+		return record{}, errors.New("the artifact has no shared library: build it for target process")
 	}
 	if err := native.Check(d.Native); err != nil {
 		return record{}, err
@@ -146,7 +146,7 @@ func (in *instance) makeDir() error {
 	if os.Geteuid() != 0 {
 		return nil
 	}
-	// The process may search the directory for its objects, not list it or write to it.
+	// The process may open files in the directory by name, not list it or write to it.
 	return os.Chown(in.dir, 0, userOf(in.dir))
 }
 
@@ -155,8 +155,8 @@ func (in *instance) load(ctx context.Context, socket string, r record, handover 
 	return err
 }
 
-// replace starts a process beside the one that serves, if any, and ends that one when the new one answers. Until then the old one
-// gets all packets, and afterwards those of the messages that it has in progress.
+// replace starts a process beside the serving one, if any, and ends the old one when the new one answers. Until then the old one
+// gets all packets; afterwards, those of the messages that it has in progress.
 func (in *instance) replace(ctx context.Context, next record, handover string) error {
 	old, oldSocket := in.child, in.socket()
 	if in.serving() {
@@ -197,7 +197,7 @@ func (in *instance) abandon(err error) error {
 
 // run starts a process and gives it its revision, with the state of the process that serves.
 func (in *instance) run(ctx context.Context, r *record, handover string) (*supervise.Process, error) {
-	// It may lie there since an earlier version, which knew less of what must not be loaded.
+	// An earlier version, whose check was less strict, may have written the file.
 	object, err := os.ReadFile(filepath.Join(in.dir, r.Object))
 	if err == nil {
 		err = native.Check(object)
@@ -258,7 +258,7 @@ func (in *instance) awaitSocket(ctx context.Context, c *supervise.Process, socke
 	}
 }
 
-// commit makes r what is and what a later daemon finds.
+// commit makes r the current record, and writes it for a later daemon.
 func (in *instance) commit(r record) error {
 	old := in.record
 	if old.Revision == r.Revision {
@@ -288,7 +288,7 @@ func (in *instance) watch(c *supervise.Process, since time.Time) {
 	if how != "" {
 		death += ": " + how
 	}
-	in.set(func() { // which is written with what the next process adds to the record
+	in.set(func() { // the next process's commit writes it
 		in.record.Deaths++
 		in.record.Death = death
 	})
@@ -310,7 +310,7 @@ func (in *instance) again() {
 			return
 		}
 		os.Remove(in.socket())
-		in.b.removeGroup(in.group) // what the lambda started would take the places of the new process's threads
+		in.b.removeGroup(in.group) // what the lambda started would count against the new process's limit of threads
 		next := in.record
 		c, err := in.run(context.Background(), &next, "")
 		if err != nil {
@@ -387,8 +387,8 @@ func (in *instance) detach() {
 	}
 }
 
-// adopt finds the process that an earlier daemon left, by its record. Other processes of the workload, which the daemon
-// had no time to record or to end, are ended here.
+// adopt finds the process that an earlier daemon left, by its record. It ends other processes of the workload, which the daemon
+// had no time to record or to end.
 func (in *instance) adopt(ctx context.Context) (bool, error) {
 	in.changing.Lock()
 	defer in.changing.Unlock()
@@ -421,7 +421,7 @@ func (in *instance) adopt(ctx context.Context) (bool, error) {
 	return true, in.sweep()
 }
 
-// attach follows the process that listens on a control socket; no process is no error, only nil.
+// attach follows the process that listens on a control socket. Without one it returns nil, and no error.
 func attach(socket string) (*supervise.Process, error) {
 	pid, err := listener(socket)
 	if err != nil {
@@ -430,7 +430,7 @@ func attach(socket string) (*supervise.Process, error) {
 	return supervise.Follow(pid)
 }
 
-// matches says whether a process is the one of the record, and runs what the record says.
+// matches says whether a process is the record's, and runs the revision that the record says.
 func (in *instance) matches(ctx context.Context, c *supervise.Process, r record) bool {
 	if c.PID != r.PID || c.Start != r.Start || r.Workload != in.workload {
 		return false
@@ -439,7 +439,7 @@ func (in *instance) matches(ctx context.Context, c *supervise.Process, r record)
 	return err == nil && s.Workload == r.Workload && s.Revision == r.Revision
 }
 
-// sweep removes what is left of deployments that did not come to their end.
+// sweep removes what interrupted deployments left.
 func (in *instance) sweep() error {
 	os.Remove(filepath.Join(in.dir, stateFile))
 	objects, err := filepath.Glob(filepath.Join(in.dir, "*.so*"))

@@ -11,12 +11,12 @@ import (
 	"testing"
 )
 
-// The files of lambda-host stand in layers: none calls another that calls it back, by whatever way.
+// The files of lambda-host form layers: their call graph has no cycle.
 func TestHostHasNoCircles(t *testing.T) {
 	uses := hostUses(t)
 	for file := range uses {
-		if way := wayBack(uses, file, file, map[string]bool{}); way != nil {
-			t.Errorf("host/%s.c calls itself: %s", file, strings.Join(append([]string{file}, way...), " -> "))
+		if path := pathTo(uses, file, file, map[string]bool{}); path != nil {
+			t.Errorf("host/%s.c calls itself: %s", file, strings.Join(append([]string{file}, path...), " -> "))
 		}
 	}
 	if !slices.Contains(uses["server"], "rpc") {
@@ -24,8 +24,8 @@ func TestHostHasNoCircles(t *testing.T) {
 	}
 }
 
-// wayBack is a way from one file to another, nil where there is none.
-func wayBack(uses map[string][]string, from, to string, seen map[string]bool) []string {
+// pathTo is a path from one file to another, nil for none.
+func pathTo(uses map[string][]string, from, to string, seen map[string]bool) []string {
 	for _, next := range uses[from] {
 		if next == to {
 			return []string{next}
@@ -34,14 +34,14 @@ func wayBack(uses map[string][]string, from, to string, seen map[string]bool) []
 			continue
 		}
 		seen[next] = true
-		if way := wayBack(uses, next, to, seen); way != nil {
-			return append([]string{next}, way...)
+		if path := pathTo(uses, next, to, seen); path != nil {
+			return append([]string{next}, path...)
 		}
 	}
 	return nil
 }
 
-// hostUses says which files define the functions that a file of lambda-host calls, by the symbols of its object.
+// hostUses says which files define the functions that a file of lambda-host calls, by the symbols of its object file.
 func hostUses(t *testing.T) map[string][]string {
 	t.Helper()
 	sources, err := filepath.Glob("../../../host/*.c")

@@ -54,7 +54,7 @@ func pidOf(t testing.TB, b *Backend, workload uint32) int {
 	return in.child.PID
 }
 
-// While a process is being changed, which may take as long as one takes to start, whoever uses it waits for nothing.
+// While a process is being changed, which may take as long as starting one, its users do not wait.
 func TestNobodyWaitsForAChange(t *testing.T) {
 	b := newBackend(t, checkedHost, shortdir.New(t))
 	want := mustDeploy(t, b, deployment(workload, 1, api.ModePacket, fixture(t, "packet")))
@@ -165,7 +165,7 @@ func TestDeathIsLogged(t *testing.T) {
 	})
 }
 
-// What died is known to the next daemon, as the NIC's faults are, and counts for its revision alone.
+// The next daemon knows of a process's death, as of the NIC's faults, and counts it only for its revision.
 func TestDeathsOutliveTheDaemon(t *testing.T) {
 	dir := shortdir.New(t)
 	first := newBackend(t, checkedHost, dir)
@@ -221,7 +221,7 @@ func TestMessageKeepsItsRevision(t *testing.T) {
 	}
 }
 
-// Under load, swaps lose no request, and each answer comes wholly from one revision.
+// Under load, swaps lose no request, and each answer comes from a single revision.
 func TestSwapsLoseNothing(t *testing.T) {
 	b := newBackend(t, plainHost, shortdir.New(t))
 	objects := [][]byte{fixture(t, "packet", "FIXTURE_REVISION=0"), fixture(t, "packet", "FIXTURE_REVISION=1")}
@@ -333,7 +333,7 @@ func TestUnprivileged(t *testing.T) {
 
 const daemonEnv = "LAMBDANIC_TEST_PROCESS_DAEMON"
 
-// TestDaemon is no test: it is the daemon that TestAdoption kills.
+// TestDaemon is not a test, but the daemon that TestAdoption kills.
 func TestDaemon(t *testing.T) {
 	dir := os.Getenv(daemonEnv)
 	if dir == "" {
@@ -356,8 +356,8 @@ func TestDaemon(t *testing.T) {
 	select {}
 }
 
-// The daemon is killed; its processes serve on, without a request lost, and the next daemon adopts them. Of two, one
-// died meanwhile and leaves nothing behind.
+// The daemon is killed; its processes serve on, without a request lost, and the next daemon adopts them. One of the two
+// dies meanwhile, and leaves nothing behind.
 func TestAdoption(t *testing.T) {
 	dir := shortdir.New(t)
 	daemon := exec.Command(os.Args[0], "-test.run=^TestDaemon$", "-test.timeout=60s")

@@ -17,7 +17,7 @@ import (
 	"github.com/lambdanic/lambdanic/test/freeport"
 )
 
-// patience is for what hangs: no test passes or fails by how long anything takes on a busy machine.
+// patience is for hangs only: no test depends on how long anything takes on a busy machine.
 const patience = time.Minute
 
 // Built once: lambda-host as it is delivered and with sanitizers.
@@ -65,7 +65,7 @@ func fixture(t testing.TB, name string, defines ...string) []byte {
 	return native
 }
 
-// deployment has the longest of all limits, so that only a test that sets another comes to one.
+// deployment has the longest limits, so that only tests that set others reach them.
 func deployment(workload, revision uint32, mode api.MessageMode, native []byte) backend.Deployment {
 	spec := api.Spec{Name: "fixture", Message: api.MessageSpec{Mode: mode}, Limits: api.LimitsSpec{Time: api.Duration(time.Second)}}
 	if mode != api.ModePacket {

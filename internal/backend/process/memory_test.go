@@ -28,8 +28,8 @@ func resident(t *testing.T, pid int) int {
 	return kib << 10
 }
 
-// A lambda's memory is there before a run could touch it: its variables, of each kind, once it serves, as those of the next revision;
-// its heap before its first run. The kernel's time for it is no run's then.
+// A lambda's memory is allocated before its runs, so that they are not charged for the kernel's time: all kinds of variables once it
+// serves, also those of the next revision, and its heap before its first run.
 func TestMemoryIsThereBeforeARun(t *testing.T) {
 	b := newBackend(t, plainHost, shortdir.New(t))
 	d := deployment(workload, 1, api.ModePacket, fixture(t, "vast", fmt.Sprint("VAST=", vast)))
@@ -56,7 +56,7 @@ func TestMemoryIsThereBeforeARun(t *testing.T) {
 	}
 }
 
-// So is the memory of a message, all of which its lambda may fill with the reply.
+// So is the whole buffer of a message, which the lambda may fill with the reply.
 func TestMessageIsThereBeforeARun(t *testing.T) {
 	b := newBackend(t, plainHost, shortdir.New(t))
 	d := deployment(workload, 1, api.ModeAssemble, fixture(t, "assemble", fmt.Sprint("LAMBDA_MESSAGE_MAX=", vast)))

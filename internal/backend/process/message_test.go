@@ -103,7 +103,7 @@ func TestAssembleSinglePacketRunsOnce(t *testing.T) {
 	}
 }
 
-// What is executed at most once, and failed: whatever of it comes again, and a pull, hear why it did.
+// A message that is executed at most once failed: repeated packets and pulls are told why.
 func TestRememberedFault(t *testing.T) {
 	for mode, method := range map[api.MessageMode]uint32{api.ModePacket: methodDivide, api.ModeAssemble: methodZero} {
 		c := serveFixture(t, mode, string(mode))
@@ -148,7 +148,7 @@ func TestRefusedMessageCountsOnce(t *testing.T) {
 		mode  api.MessageMode
 		size  int
 		flags api.Flag
-		begun int // messages, which leave no place for another
+		begun int // messages that use up the records
 		code  api.Code
 	}{
 		{api.ModePacket, 5000, 0, 0, api.CodeTooLarge}, {api.ModeAssemble, tooLarge, 0, 0, api.CodeTooLarge},
@@ -214,7 +214,7 @@ func TestMessageLimits(t *testing.T) {
 	}
 }
 
-// A client that gives an unfinished message up frees its record, for others and for the same message anew.
+// A client that gives up an unfinished message frees its record, for others and for the same message anew.
 func TestMessageGivenUp(t *testing.T) {
 	c := serveFixture(t, api.ModeAssemble, "assemble")
 	for range 10 { // with four records
@@ -250,7 +250,7 @@ func TestMessagesExpire(t *testing.T) {
 	})
 }
 
-// Each packet of a stream is answered; one that comes again is answered again.
+// Each packet of a stream is answered, and a repeated packet is answered again.
 func TestStreamAnswersEachPacket(t *testing.T) {
 	c := serveFixture(t, api.ModeStream, "stream")
 	message := randomBytes(5000)
@@ -281,7 +281,7 @@ func (c *rawClient) fragmentsOf(message []byte) [][]byte {
 	return packets
 }
 
-// Packets are kept; the one that completes the message is answered, and again when it comes again.
+// Packets are kept. The one that completes the message is answered, and answered again when it comes again.
 func TestStreamKeeps(t *testing.T) {
 	c := serveFixture(t, api.ModeStream, "stream")
 	message := randomBytes(4000)

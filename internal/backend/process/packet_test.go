@@ -126,7 +126,7 @@ func TestPull(t *testing.T) {
 	}
 }
 
-// Each hostile packet gets the answer of docs/protocol.md, or none; a good request after it gets its own.
+// Each hostile packet gets the answer that docs/protocol.md says, or none; a good request after it is answered.
 func TestHostilePackets(t *testing.T) {
 	c := serveFixture(t, api.ModePacket, "packet")
 	good := func() []byte { return packet(c.header(workload, methodEcho, 4), []byte("abcd"), 8) }
@@ -209,7 +209,7 @@ func TestStats(t *testing.T) {
 	}
 }
 
-// In mode assemble, a run is measured, and not what is done for each packet of its message.
+// In mode assemble, only runs are measured, not the work for each packet of a message.
 func TestSamplesAreOfRuns(t *testing.T) {
 	b := newBackend(t, checkedHost, shortdir.New(t))
 	if err := b.Deploy(t.Context(), deployment(workload, 3, api.ModeAssemble, fixture(t, "assemble"))); err != nil {

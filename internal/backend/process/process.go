@@ -21,7 +21,7 @@ import (
 // Config says how processes are run.
 type Config struct {
 	HostBinary string // lambda-host
-	RunDir     string // records, shared objects and control sockets, one directory per workload
+	RunDir     string // records, shared libraries and control sockets, one directory per workload
 	// Listen chooses the address that a workload is served at.
 	Listen  func(workload uint32) (netip.AddrPort, error)
 	Netns   string // path of a network namespace, or "" for the daemon's own
@@ -40,7 +40,7 @@ type Backend struct {
 	closed    bool
 }
 
-// New makes a backend; call Adopt before anything else, so that it knows of the processes of an earlier one.
+// New makes a backend. Call Adopt first, so that it knows the processes of an earlier one.
 func New(cfg Config) (*Backend, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
@@ -60,7 +60,7 @@ func New(cfg Config) (*Backend, error) {
 	return &Backend{cfg: cfg, groups: groupOf(dir), instances: make(map[uint32]*instance)}, nil
 }
 
-// get returns the workload's instance; it makes one where there is none and add is set.
+// get returns the workload's instance; with add, it makes a missing one.
 func (b *Backend) get(workload uint32, add bool) (*instance, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -94,7 +94,7 @@ func (b *Backend) forget(in *instance) {
 	}
 }
 
-// Deploy makes a revision serve its workload: the first by starting a process, a later one by loading it into that
+// Deploy makes a revision serve its workload. For the first revision it starts a process; a later one is loaded into that
 // process, between two batches of packets. A revision that needs other settings gets a new process, which takes over
 // before the old one ends. After an error the earlier revision serves on.
 func (b *Backend) Deploy(ctx context.Context, d backend.Deployment) error {
@@ -151,8 +151,8 @@ func (b *Backend) Endpoint(workload uint32) (netip.AddrPort, bool) {
 	return in.endpoint()
 }
 
-// Adopt takes over the processes that an earlier backend left in the run directory, and removes what does not work any
-// more. It returns the workloads that serve.
+// Adopt takes over the processes that an earlier backend left in the run directory, and removes what no longer works. It
+// returns the workloads that serve.
 func (b *Backend) Adopt(ctx context.Context) ([]uint32, error) {
 	entries, err := os.ReadDir(b.cfg.RunDir)
 	if err != nil {

@@ -16,21 +16,21 @@ import (
 	"github.com/lambdanic/lambdanic/internal/backend"
 )
 
-// A record is what a daemon leaves for the next one, and what it needs to start the process again.
+// A record is what a daemon needs to start the process again, and leaves for the next daemon.
 type record struct {
 	Workload uint32         `json:"workload"`
 	Function string         `json:"function"` // NAMESPACE/NAME, for people
 	Revision uint32         `json:"revision"`
 	Listen   netip.AddrPort `json:"listen"`
 	Control  string         `json:"control"` // control socket, in the directory of the record
-	Object   string         `json:"object"`  // shared object, there too
+	Object   string         `json:"object"`  // shared library, likewise
 	Layouts  api.Layouts    `json:"layouts"` // of its state
 	Args     []string       `json:"args"`
 	PID      int            `json:"pid"`
 	Start    uint64         `json:"start"` // in clock ticks after boot
 
 	Deaths uint64 `json:"deaths,omitempty"` // of processes of this revision
-	Death  string `json:"death,omitempty"`  // the last of them
+	Death  string `json:"death,omitempty"`  // how the last one died
 }
 
 const recordFile = "record.json"
@@ -71,14 +71,14 @@ func writeFile(path string, data []byte, group int) error {
 }
 
 // userOf gives each workload of each run directory a user of its own, so that lambdas cannot signal or trace each other. The
-// range is a part of one that systemd leaves free (systemd, UIDS-GIDS.md); two of a thousand workloads share a user in
-// 4 of 1,000 machines.
+// range lies in one that systemd leaves free (systemd, UIDS-GIDS.md). On 4 of 1,000 machines with a thousand workloads, two
+// workloads share a user.
 func userOf(dir string) int {
 	sum := sha256.Sum256([]byte(dir))
 	return 0x70000000 + int(binary.BigEndian.Uint32(sum[:])&0x07ffffff)
 }
 
-// objectName changes with the content: the revision's number alone may come again after a store was lost.
+// objectName depends on the content: after a store was lost, the same revision number may come again.
 func objectName(d backend.Deployment) string {
 	sum := sha256.Sum256(d.Native)
 	return fmt.Sprintf("%d-%x.so", d.Revision, sum[:8])
@@ -109,7 +109,7 @@ func arguments(cfg Config, d backend.Deployment) []string {
 	return args
 }
 
-// serviceArguments describe a service to lambda-host: how to call it, its servers, and which of them has each share of the keys.
+// serviceArguments describe a service to lambda-host: how to call it, its servers, and the server of each share of the keys.
 func serviceArguments(s backend.Service) []string {
 	args := []string{"--service", fmt.Sprintf("%s,%d,%d,%d,%d", s.Protocol, time.Duration(s.Timeout).Milliseconds(), s.Retries,
 		s.ID.At, s.ID.Bytes)}

@@ -32,8 +32,8 @@ func (c *rawClient) sendSegments(packets [][]byte) {
 	}
 }
 
-// Packets that the kernel hands over in a row are answered each for itself, also where the answer starts before its
-// payload or is longer than it; and none runs into its neighbour.
+// Packets that the kernel hands over as one datagram are answered one by one, also where an answer starts before its
+// payload or is longer than it. No answer overwrites a neighbour.
 func TestPacketsInARow(t *testing.T) {
 	c := serveFixture(t, api.ModePacket, "packet")
 	for _, tt := range []struct {

@@ -13,7 +13,7 @@ import (
 // stateFile is where a process leaves its state for the one that replaces it, in the directory of the record.
 const stateFile = "state"
 
-// handover puts into lambda-host's words what a revision takes over.
+// handover says in lambda-host's words what a revision takes over.
 func handover(h backend.Handover) string {
 	var words strings.Builder
 	if h.Keep {
@@ -28,8 +28,8 @@ func handover(h backend.Handover) string {
 	return words.String()
 }
 
-// save lets the process that serves write its state down, where next is to take any of it over, and completes the words for
-// the process that is to replace it. What requests change from now on is lost.
+// save has the serving process write its state to a file, if words say that any is taken over, and completes the words for
+// the process that replaces it. Later changes to the state are lost.
 func (in *instance) save(ctx context.Context, words string) (string, error) {
 	if words == "" || !in.serving() {
 		return "", nil

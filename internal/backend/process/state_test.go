@@ -26,8 +26,8 @@ const (
 	fromRenamed  = "COUNTER_FROM uint32_t unused; uint32_t hits;"
 )
 
-// counter is a revision of test/lambdas/counter, which counts in three objects: kept, migrated and fresh. It is built for the NIC
-// too, from where the types are known, unless it cannot be.
+// counter is a revision of test/lambdas/counter, which counts in three objects: kept, migrated and fresh. Where possible it is built
+// for the NIC too, from where the types are known.
 func counter(t testing.TB, revision, version uint32, defines ...string) backend.Deployment {
 	t.Helper()
 	source, err := os.ReadFile("../../../test/lambdas/counter/counter.c")
@@ -75,8 +75,8 @@ func wantRefused(t testing.TB, b *Backend, d backend.Deployment, why string) {
 	}
 }
 
-// What is kept counts on, what is migrated is converted, or goes over as it is where its type is the same, and the rest starts
-// anew. A migration that does not fit, or faults, or does not end, is refused, and the revision before it serves on.
+// A kept object counts on; a migrated one is converted, or taken over as it is if its type is the same; the rest starts anew. A
+// migration that does not fit, faults or does not end is refused, and the revision before serves on.
 func TestMigrate(t *testing.T) {
 	b := newBackend(t, checkedHost, shortdir.New(t))
 	c := dial(t, mustDeploy(t, b, counter(t, 1, 1)))
@@ -89,7 +89,7 @@ func TestMigrate(t *testing.T) {
 		"LAMBDA_MIGRATE() takes": {fromRenamed},
 		"add a LAMBDA_MIGRATE()": nil,
 		"faulted":                {fromVersion1, "COUNTER_FAULT"},
-		"come to its end":        {fromVersion1, "COUNTER_HANG"},
+		"did not end":            {fromVersion1, "COUNTER_HANG"},
 	} {
 		wantRefused(t, b, counter(t, 3, 2, defines...), why)
 	}
@@ -99,7 +99,7 @@ func TestMigrate(t *testing.T) {
 	wantCounts(t, c, 2, 3, 3, 2)
 	mustDeploy(t, b, counter(t, 3, 2, fromVersion1))
 	wantCounts(t, c, 3, 4, 40, 1)
-	mustDeploy(t, b, counter(t, 4, 2, fromVersion1, "COUNTER_OTHER")) // its function has nothing to do any more
+	mustDeploy(t, b, counter(t, 4, 2, fromVersion1, "COUNTER_OTHER")) // its function is not needed
 	wantCounts(t, c, 4, 5, 50, 1)
 	wantRefused(t, b, counter(t, 5, 1), "add a LAMBDA_MIGRATE()")
 	wantCounts(t, c, 4, 6, 60, 2)
@@ -108,7 +108,7 @@ func TestMigrate(t *testing.T) {
 	}
 }
 
-// A migration that does not end is ended once, whatever signals come while that is done.
+// A migration that does not end is ended once, whatever signals come meanwhile.
 func TestMigrateUnderSignals(t *testing.T) {
 	b := newBackend(t, checkedHost, shortdir.New(t))
 	c := dial(t, mustDeploy(t, b, counter(t, 1, 1)))
@@ -120,7 +120,7 @@ func TestMigrateUnderSignals(t *testing.T) {
 			_ = unix.Tgkill(pid, pid, unix.SIGURG) // the watchdog's, to the thread that migrates
 		}
 	})
-	wantRefused(t, b, counter(t, 2, 2, fromVersion1, "COUNTER_HANG"), "come to its end")
+	wantRefused(t, b, counter(t, 2, 2, fromVersion1, "COUNTER_HANG"), "did not end")
 	cancel()
 	signals.Wait()
 	wantCounts(t, c, 1, 1, 1, 1)
@@ -129,7 +129,7 @@ func TestMigrateUnderSignals(t *testing.T) {
 	}
 }
 
-// State goes over also where other settings need another process, and leaves no file behind.
+// State is also handed over when other settings need another process, and no file is left behind.
 func TestMigrateToAnotherProcess(t *testing.T) {
 	b := newBackend(t, checkedHost, shortdir.New(t))
 	c := dial(t, mustDeploy(t, b, counter(t, 1, 1)))
@@ -156,7 +156,7 @@ func TestMigrateToAnotherProcess(t *testing.T) {
 	}
 }
 
-// A daemon that comes back knows what the state looks like. A process that died has none.
+// A daemon that comes back knows the layout of the state. A process that died has left no state.
 func TestAdoptThenMigrate(t *testing.T) {
 	dir := shortdir.New(t)
 	first := newBackend(t, checkedHost, dir)
@@ -183,7 +183,7 @@ func TestAdoptThenMigrate(t *testing.T) {
 	wantCounts(t, c, 2, 1, 10, 1)
 }
 
-// A file that is no state, whatever it holds, is refused.
+// A file that does not hold state is refused, whatever it holds.
 func TestBrokenState(t *testing.T) {
 	b := newBackend(t, checkedHost, shortdir.New(t))
 	mustDeploy(t, b, counter(t, 1, 1))

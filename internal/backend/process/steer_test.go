@@ -9,8 +9,8 @@ import (
 	"github.com/lambdanic/lambdanic/test/shortdir"
 )
 
-// Messages in assembly are finished by the process that began them, while another takes its place and gets all that is new. The
-// kernel alone would send about half of either to the wrong process.
+// While a process is replaced, it finishes the messages that it began, and the new one gets all other packets. The kernel alone would
+// send about half of both to the wrong process.
 func TestReplaceSplitsNoMessage(t *testing.T) {
 	was := drainTime
 	drainTime = patience
@@ -41,7 +41,7 @@ func replaceUnderMessages(t *testing.T, threads int) {
 	deployed := make(chan error, 1)
 	go func() { deployed <- b.Deploy(t.Context(), d) }()
 	c := dial(t, endpoint)
-	eventually(t, "the next process serves", func() bool { // what comes during the switch may be lost; what is late, the next look takes
+	eventually(t, "the next process serves", func() bool { // packets may be lost during the switch; the next look takes late ones
 		c.send(packet(c.header(workload, 0, 3), []byte("abc"), 0))
 		h, _, err := c.tryReceive(20 * time.Millisecond)
 		return err == nil && h.Type == api.TypeResponse && h.Revision == 2

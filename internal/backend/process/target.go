@@ -23,7 +23,7 @@ var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 // Target is target process of one node.
 type Target struct {
 	site    backend.Site
-	backend *Backend // nil where there is none
+	backend *Backend // nil before Up
 }
 
 var _ backend.Target = (*Target)(nil)
@@ -67,7 +67,7 @@ func choosePort(uint32) (netip.AddrPort, error) {
 	return conn.LocalAddr().(*net.UDPAddr).AddrPort(), nil
 }
 
-// Close lets go of the processes, which go on answering.
+// Close releases the processes, which go on answering.
 func (t *Target) Close() error {
 	if t.backend == nil {
 		return nil

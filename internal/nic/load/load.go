@@ -12,15 +12,15 @@ import (
 	"github.com/lambdanic/lambdanic/compiler/diagnose"
 )
 
-// ErrRefused says that a lambda is not one which this NIC will run; the wrapped text says why.
+// ErrRefused says that this NIC does not run a lambda; the wrapped text says why.
 var ErrRefused = errors.New("lambda refused")
 
-// verifierLog has room for what the verifier says of most programs that it refuses. For want of room it is asked again, and it may take
-// half a minute to refuse one.
+// verifierLog has room for the verifier's log of most programs that it refuses. Without room the program is verified again, which may
+// take half a minute.
 const verifierLog = 4 << 20
 
-// Collection loads an object into the kernel, with these maps in place of its own of the same names. Where the verifier refuses it, the
-// error says what it objects to, at which line of the author's, and what to change.
+// Collection loads an object file into the kernel, with these maps in place of its own of the same names. If the verifier refuses it,
+// the error says why, at which line of the author's source, and what to change.
 func Collection(spec *ebpf.CollectionSpec, maps map[string]*ebpf.Map) (*ebpf.Collection, error) {
 	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{
 		MapReplacements: maps, Programs: ebpf.ProgramOptions{LogSizeStart: verifierLog},
@@ -36,7 +36,7 @@ func Collection(spec *ebpf.CollectionSpec, maps map[string]*ebpf.Map) (*ebpf.Col
 
 type pinner interface{ Pin(path string) error }
 
-// Pin pins in place of whatever an interrupted attempt left there.
+// Pin pins p, replacing what an interrupted attempt left.
 func Pin(p pinner, path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("make pin directory: %w", err)
@@ -50,7 +50,7 @@ func Pin(p pinner, path string) error {
 	return nil
 }
 
-// Unpin removes a pin. That there is none is no error.
+// Unpin removes a pin. A missing pin is not an error.
 func Unpin(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("remove pin: %w", err)

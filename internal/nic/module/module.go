@@ -1,5 +1,5 @@
-// Package module says what a module of a NIC is: a feature beside requests of one packet. What of it runs in the kernel, if anything, is
-// bpf/NAME; what the host does for it is a package in this directory, internal/nic/module/NAME.
+// Package module defines a NIC's modules: each is a feature beside requests of one packet. Its code in the kernel, if any, is bpf/NAME;
+// its code on the host is internal/nic/module/NAME.
 package module
 
 import (
@@ -15,83 +15,83 @@ import (
 	"github.com/lambdanic/lambdanic/internal/nic/program"
 )
 
-// A Module is called by one goroutine at a time, but for what its own package documents. The order of a NIC's life is: Open; Adopt for
-// each revision that is there, and Adopted; Start; for each deployment Check, Take, Prepare, and then Swapped or Dropped and Free;
-// Superseded, Needed and Free for each revision that ends; Close. Embed Base to do nothing in any of them.
+// A Module is called by one goroutine at a time, except where its own package says otherwise. The order of calls in a NIC's life is:
+// Open; Adopt for each existing revision, and Adopted; Start; for each deployment Check, Take, Prepare, and then Swapped or Dropped and
+// Free; Superseded, Needed and Free for each revision that ends; Close. Embed Base, whose methods do nothing.
 type Module interface {
-	// Half is what of the module runs in the kernel; nil for one that is the host's alone.
+	// Half is the module's half in the kernel; nil if the module runs only on the host.
 	Half() *program.Half
-	// Open takes up the module's maps and programs, when the NIC program was loaded or opened. half is nil where Half is.
+	// Open gives the module its maps and programs, after the NIC program was loaded or opened. half is nil if Half is.
 	Open(nic NIC, half *ebpf.Collection) error
-	// Start begins what goes on by itself from now on, since the NIC program is on its interface.
+	// Start begins the module's background work, now that the NIC program is on its interface.
 	Start()
-	// Close lets go of everything. The NIC program serves on.
+	// Close releases everything. The NIC program serves on.
 	Close() error
 	// Down removes what outlives the process, whether or not the module was opened, or the NIC is there.
 	Down(Site) error
 
 	// Adopt takes over a revision that an earlier daemon loaded.
 	Adopt(*Revision)
-	// Adopted is called after that for the last one: those that NIC.Serving names serve on.
+	// Adopted is called after the last Adopt: the revisions that NIC.Serving names serve on.
 	Adopted() error
 
-	// Check refuses a deployment that cannot be.
+	// Check refuses an impossible deployment.
 	Check(*Change) error
-	// Take gives a revision the records that it needs and fills in what its slot says of them.
+	// Take gives a revision the records that it needs, and fills in the fields of its slot that describe them.
 	Take(*Change) error
-	// Shared are maps of the module's that a lambda's object uses in place of its own of the same names.
+	// Shared are the module's maps that a lambda's object file uses in place of its own of the same names.
 	Shared(*ebpf.CollectionSpec) map[string]*ebpf.Map
-	// Prepare does what a deployment needs besides. Swapped or Dropped follows; both are also called for members of a fused program, for
-	// which Prepare is not.
+	// Prepare does what else a deployment needs. Swapped or Dropped follows. For members of a fused program, these two are called
+	// without Prepare.
 	Prepare(context.Context, *Change) error
-	// Swapped is called when revisions serve that did not before. The NIC goes on without what an error says.
+	// Swapped is called when new revisions serve. After an error the NIC goes on without what the module failed to do.
 	Swapped([]*Revision) error
-	// Dropped is called in its place when they are not to serve.
+	// Dropped is called in place of Swapped if the deployment is dropped.
 	Dropped() error
 
-	// Removed is called when a workload is served no longer. The NIC is held.
+	// Removed is called when a workload is no longer served. The NIC is held.
 	Removed(workload uint32) error
-	// Superseded is called when a revision serves no longer, but may still have to answer. The NIC is held.
+	// Superseded is called when a revision no longer serves, but may still have to answer. The NIC is held.
 	Superseded(*Revision)
-	// Needed says whether it still has to.
+	// Needed says whether a superseded revision may still have to answer.
 	Needed(*Revision) (bool, error)
-	// Free takes back what Take gave, of which there may be a part only.
+	// Free takes back what Take gave, also if Take gave only some of it.
 	Free(*Revision)
 	// Wrote is called when the host has changed a lambda's memory.
 	Wrote() error
 
-	// Resources are what lambdas have by the module. Their functions may be called at any time between Open and Close.
+	// Resources are the kinds of things that the module gives lambdas. Their functions may be called at any time between Open and Close.
 	Resources() []backend.Resource
-	// Counters are those of the NIC program's that the module counts alone.
+	// Counters are those of the NIC program's counters that only the module counts.
 	Counters() []Counter
 }
 
-// A Counter is one of the NIC program's, of all lambdas together.
+// A Counter is one of the NIC program's counters, for all lambdas together.
 type Counter struct {
 	Index program.RootLnCounter
 	Name  string // in GET /metrics, between lambdanic_nic_ and _total
 	Help  string // a sentence that says what is counted
 }
 
-// NIC is what a module sees of the NIC that it is a part of.
+// NIC is a module's view of its NIC.
 type NIC interface {
 	Site() Site
-	// Reach says by which addresses it is reached now.
+	// Reach says by which addresses the NIC is reached now.
 	Reach() *Reach
 	// Serving is the revision that serves a workload, nil for none.
 	Serving(workload uint32) *Revision
-	// AllServing are all of those, by workload.
+	// AllServing are all serving revisions, by workload.
 	AllServing() iter.Seq2[uint32, *Revision]
-	// Hold keeps revisions from beginning or ceasing to serve until release is called.
+	// Hold keeps revisions from starting or stopping to serve until release is called.
 	Hold() (release func())
 }
 
-// Site is where a NIC is, and what is called after it.
+// Site is where a NIC is, and the names that belong to it.
 type Site struct {
 	Instance  string // names everything that belongs to it
 	RunDir    string
 	Pins      string // the directory of its pins
-	Interface string // that has the NIC program; "" before there is one
+	Interface string // with the NIC program; "" before there is one
 	Index     int    // of the interface
 	Namespace string // the network namespace that the interface is in; "" for ours
 	Virtual   bool   // it was made for the NIC program
@@ -102,32 +102,32 @@ type Site struct {
 // Pin is the path of a pin.
 func (s Site) Pin(name string) string { return filepath.Join(s.Pins, name) }
 
-// Reach is by which addresses a NIC is reached.
+// Reach is the addresses by which a NIC is reached.
 type Reach struct {
 	Addr     netip.Addr   `json:"addr"`
 	Addr6    netip.Addr   `json:"addr6,omitzero"`
-	Addrs    []netip.Addr `json:"addrs"` // all of them: to whom requests may be addressed
+	Addrs    []netip.Addr `json:"addrs"` // all to which requests may be sent
 	HostAddr netip.Addr   `json:"host_addr"`
 }
 
 // Revision is a loaded revision of a lambda.
 type Revision struct {
 	Slot   uint32       // its place on the NIC; 0 for none yet
-	Record program.Slot // what stands there
+	Record program.Slot // the slot's record
 }
 
 // IsStage is true for a match stage, which sees the packets that no workload ID selects.
 func (r *Revision) IsStage() bool { return r.Record.Mode == uint32(program.RootLnModeLN_MODE_STAGE) }
 
-// A Change puts a revision in the place of another.
+// A Change replaces a revision by another.
 type Change struct {
 	*backend.Deployment
-	Object   *ebpf.CollectionSpec // nil in Prepare, when it is loaded
+	Object   *ebpf.CollectionSpec // the object file; nil in Prepare, when it is loaded
 	Next     *Revision            // nil in Check, when it has no slot yet
 	Previous *Revision            // nil for the first of a workload
 }
 
-// Base is embedded by modules: it does nothing in any of Module's methods.
+// Base implements all of Module's methods and does nothing; modules embed it.
 type Base struct{ nothing }
 
 type nothing struct{}

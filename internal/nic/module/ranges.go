@@ -8,12 +8,12 @@ type Ranges struct {
 	from uint32 // indices below are never handed out
 }
 
-// NewRanges has the indices in [from, size).
+// NewRanges hands out the indices in [from, size).
 func NewRanges(from, size uint32) Ranges {
 	return Ranges{used: make([]bool, size), from: from}
 }
 
-// Take returns the first of n consecutive indices, which are in use from now on.
+// Take marks n consecutive free indices as used, and returns the first.
 func (r *Ranges) Take(n uint32) (uint32, error) {
 	if n == 0 {
 		return 0, nil
@@ -32,7 +32,7 @@ func (r *Ranges) Take(n uint32) (uint32, error) {
 	return 0, fmt.Errorf("no %d consecutive of %d are free", n, len(r.used))
 }
 
-// Mark says whether n indices from base on are in use.
+// Mark marks n indices from base on as used or free.
 func (r *Ranges) Mark(base, n uint32, used bool) {
 	for i := base; i < base+n && i < uint32(len(r.used)); i++ {
 		r.used[i] = used

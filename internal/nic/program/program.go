@@ -1,5 +1,5 @@
-// Package program is the NIC program as the host loads it: the root, which parses, matches and serves, and the halves of modules that
-// run in the kernel.
+// Package program is the NIC program as the host loads it: the root, which parses, matches and serves, and the modules' halves in the
+// kernel.
 package program
 
 import (
@@ -17,7 +17,7 @@ import (
 
 //go:generate go tool bpf2go -target bpfel -no-strip -output-stem root -type ln_version -type ln_limit -type ln_module -type ln_state -type ln_mode -type ln_protocol -type ln_counter -type ln_addresses -type ln_slot -type ln_split -type ln_service -type ln_stats -type ln_request Root ../../../bpf/root.bpf.c
 
-// Slot is what the NIC program knows of a revision (bpf/layout.h).
+// Slot is the NIC program's record of a revision (bpf/layout.h).
 type Slot = RootLnSlot
 
 // Stats are a slot's counters, of one CPU (bpf/layout.h).
@@ -35,43 +35,43 @@ type State = RootLnState
 // Module is the place of a module's program in ln_modules (bpf/maps.h).
 type Module = RootLnModule
 
-// A Half is the part of a module that runs in the kernel: bpf/NAME/NAME.bpf.c. It is loaded and verified by itself.
+// A Half is a module's code in the kernel: bpf/NAME/NAME.bpf.c. It is loaded and verified by itself.
 type Half struct {
 	Name      string
 	Object    []byte // ELF
 	Spec      func() (*ebpf.CollectionSpec, error)
-	Entries   map[string]Module // the programs that packets are handed over to
+	Entries   map[string]Module // programs that packets are handed over to
 	Constants map[string]any    // its own, by the names of their variables
 }
 
-// root is the first half to be loaded: it makes the maps that the others share.
+// root is loaded first: it makes the maps that the other halves share.
 var root = Half{Name: "root", Object: _RootBytes, Spec: LoadRoot}
 
-// All are the halves of a NIC program that has these modules'.
+// All are the halves of a NIC program with these modules.
 func All(modules []*Half) []*Half { return append([]*Half{&root}, modules...) }
 
-// Config is what is fixed when the program is loaded.
+// Config are the settings that are fixed when the program is loaded.
 type Config struct {
 	Pins         string                     // a directory of a BPF file system
 	Slots        int                        // revisions that can be loaded at once
 	UnknownError bool                       // answer unknown workloads with an error instead of handing them to the host
 	Verify       bool                       // check UDP checksums of requests
-	Alter        func(*ebpf.CollectionSpec) // tests: changes a half before it is loaded; nil: does not
+	Alter        func(*ebpf.CollectionSpec) // tests: changes a half before it is loaded; may be nil
 }
 
-// Program is a NIC program that is loaded. Everything of it is pinned under its name in C.
+// Program is a loaded NIC program. Its programs and maps are pinned under their names in C.
 type Program struct {
 	RootMaps
 	Root    *ebpf.Program
-	Generic *ebpf.Variable // nil where the program was adopted: it is set by then
+	Generic *ebpf.Variable // nil if the program was adopted: then it is set already
 
 	halves map[string]*ebpf.Collection
 }
 
-// Half returns what a half has; nil for one that is not there. It stays the Program's.
+// Half returns a half's collection, which the Program still owns; nil if there is no such half.
 func (p *Program) Half(name string) *ebpf.Collection { return p.halves[name] }
 
-// Digest names a NIC program of this binary's.
+// Digest identifies the NIC program that this binary loads.
 func Digest(halves []*Half) string {
 	sum := sha256.New()
 	for _, h := range All(halves) {
@@ -80,7 +80,7 @@ func Digest(halves []*Half) string {
 	return hex.EncodeToString(sum.Sum(nil)[:8])
 }
 
-// constants are those of all halves, and of this NIC.
+// constants are the constants of all halves and of this NIC.
 func (c Config) constants() map[string]any {
 	var secret [8]byte
 	var callKey [16]byte
@@ -132,7 +132,7 @@ func (h *Half) prepare(c Config, constants map[string]any) (*ebpf.CollectionSpec
 // isSection is true for the maps of a half's variables, which are its own and not pinned.
 func isSection(name string) bool { return name[0] == '.' }
 
-// Load loads the NIC program and pins it. A map that two halves have is one.
+// Load loads the NIC program and pins it. Halves share maps of the same name.
 func Load(c Config, halves []*Half) (*Program, error) {
 	if err := os.MkdirAll(c.Pins, 0o700); err != nil {
 		return nil, fmt.Errorf("make pin directory: %w", err)
@@ -221,7 +221,7 @@ func (p *Program) assign() error {
 	return r.Assign(&p.RootMaps)
 }
 
-// Close lets go of the program and leaves it where it is.
+// Close releases the program, which stays loaded.
 func (p *Program) Close() error {
 	for _, c := range p.halves {
 		c.Close()

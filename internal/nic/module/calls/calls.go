@@ -1,4 +1,4 @@
-// Package calls has lambdas on the NIC call services (bpf/calls).
+// Package calls lets lambdas on the NIC call services (bpf/calls).
 package calls
 
 import (
@@ -38,7 +38,7 @@ var _ module.Module = (*Module)(nil)
 // Call is the record of a call in flight (bpf/layout.h).
 type Call = callsLnCall
 
-// The two packages divide a service's keys alike.
+// Both packages divide a service's keys into the same number of shares.
 var _ [backend.Shares]uint8 = callsLnService{}.Shares
 
 // noService stands in a slot for a service that the spec does not name.
@@ -52,11 +52,11 @@ var protocols = map[api.ServiceProtocol]uint8{
 // Half is bpf/calls.
 func (*Module) Half() *program.Half { return &half }
 
-// Counters are of calls and of what comes as their replies.
+// Counters are of calls and their replies.
 func (*Module) Counters() []module.Counter {
 	return []module.Counter{
 		{Index: program.RootLnCounterLN_COUNT_STRAY, Name: "stray", Help: "Replies that no external call waits for."},
-		{Index: program.RootLnCounterLN_COUNT_FORGED, Name: "forged", Help: "Replies to an external call that are not its server's."},
+		{Index: program.RootLnCounterLN_COUNT_FORGED, Name: "forged", Help: "Replies to an external call that did not come from its server."},
 		{Index: program.RootLnCounterLN_COUNT_RETRIES, Name: "retries", Help: "External calls that were sent again."},
 	}
 }
@@ -79,7 +79,7 @@ func (m *Module) Adopt(r *module.Revision) {
 	m.Servers.Mark(r.Record.ServiceBase, r.Record.ServiceCount, true)
 }
 
-// Check refuses what could never be answered: the reply of a server on a real NIC's own host goes over loopback.
+// Check refuses a service that could never answer: replies of a server on a real NIC's own host go over loopback.
 func (m *Module) Check(c *module.Change) error {
 	site, own := m.nic.Site(), m.nic.Reach().Addrs
 	for _, s := range c.Services {
@@ -148,7 +148,7 @@ func (m *Module) Free(r *module.Revision) {
 	m.Servers.Mark(r.Record.ServiceBase, r.Record.ServiceCount, false)
 }
 
-// Needed is true while there are calls of the revision's in flight.
+// Needed is true while calls of the revision are in flight.
 func (m *Module) Needed(r *module.Revision) (bool, error) {
 	if r.Record.ServiceCount == 0 {
 		return false, nil
@@ -175,7 +175,7 @@ func (m *Module) Needed(r *module.Revision) (bool, error) {
 	}
 }
 
-// end is when the last try of a call is over, in nanoseconds of the monotonic clock.
+// end is when the last try of a call ends, in nanoseconds of the monotonic clock.
 func end(c *Call) uint64 {
 	return min(c.BeganNs+uint64(c.Retries+1)*uint64(c.TimeoutMs)*1e6, c.DeadlineNs)
 }

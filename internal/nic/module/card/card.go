@@ -1,4 +1,4 @@
-// Package card has a card run a lambda ahead of the host's driver, and so of the NIC program.
+// Package card lets a card run a lambda, ahead of the host's driver and the NIC program.
 package card
 
 import (
@@ -19,28 +19,28 @@ import (
 	"github.com/lambdanic/lambdanic/internal/nic/module"
 )
 
-// A Port is where a card's program goes: the device that it is translated for, 0 for the host's own processor, and how it is attached
-// to an interface.
+// A Port is where a card's program goes: the device that it is translated for, 0 for the host's processor, and how it is attached to
+// an interface.
 type Port struct {
 	Device    uint32
 	Interface int
 	Flags     link.XDPAttachFlags
 }
 
-// Module is one NIC's card: it has one lambda at most, since it runs one program.
+// Module is one NIC's card. It has at most one lambda, since a card runs one program.
 type Module struct {
 	module.Base
 	Stand *Port // tests: what stands for a card
 
 	nic      module.NIC
-	workload uint32 // whose program the card runs; 0: none's
+	workload uint32 // whose program the card runs; 0: none
 	link     link.Link
-	next     *onCard // of the deployment that is being prepared; nil where the card is to have nothing of it
+	next     *onCard // of the deployment that is being prepared; nil if it does not use the card
 }
 
 var _ module.Module = (*Module)(nil)
 
-// onCard is a lambda's program that a card has taken, and does not run yet.
+// onCard is a lambda's program that the card has loaded, and does not run yet.
 type onCard struct {
 	workload uint32
 	coll     *ebpf.Collection
@@ -64,7 +64,7 @@ func (m *Module) port() Port {
 func (m *Module) pin() string       { return m.nic.Site().Pin("card_link") }
 func (m *Module) configPin() string { return m.nic.Site().Pin(compiler.NFPConfigMap) }
 
-// Prepare has the card take a lambda that asks for it.
+// Prepare loads a lambda that asks for the card into it.
 func (m *Module) Prepare(ctx context.Context, c *module.Change) (err error) {
 	m.next = nil
 	if !m.nic.Site().Offload || !c.Spec.Offload {
@@ -138,7 +138,7 @@ func (p Port) load(object []byte) (*ebpf.Collection, error) {
 	return coll, nil
 }
 
-// newMap makes a map in the memory of the port's device. That is the one option of BPF_MAP_CREATE which cilium/ebpf has not.
+// newMap makes a map in the memory of the port's device, an option of BPF_MAP_CREATE that cilium/ebpf lacks.
 func (p Port) newMap(spec *ebpf.MapSpec) (*ebpf.Map, error) {
 	attr := struct { // union bpf_attr in include/uapi/linux/bpf.h
 		mapType, keySize, valueSize, maxEntries, flags, innerFD, node uint32
@@ -156,8 +156,8 @@ func (p Port) newMap(spec *ebpf.MapSpec) (*ebpf.Map, error) {
 	return ebpf.NewMapFromFD(int(fd))
 }
 
-// Swapped makes the card answer as the revisions that serve now. Until it does, it answers as the revision before; what it leaves to
-// the host meets the new one. After an error it answers nothing, and the NIC program everything.
+// Swapped makes the card run the revision that serves now. Until then the card answers as the revision before, while the new one gets
+// what the card leaves to the host. After an error the card answers nothing, and the NIC program everything.
 func (m *Module) Swapped(serve []*module.Revision) error {
 	if next := m.next; next != nil {
 		m.next = nil
@@ -193,7 +193,7 @@ func (m *Module) attach(next *onCard) error {
 	return load.Pin(l, m.pin())
 }
 
-// Adopted takes over what an earlier daemon put onto the card.
+// Adopted takes over the program that an earlier daemon put onto the card.
 func (m *Module) Adopted() error {
 	l, err := link.LoadPinnedLink(m.pin(), nil)
 	if errors.Is(err, os.ErrNotExist) {
@@ -240,7 +240,7 @@ func (m *Module) clear() error {
 	return nil
 }
 
-// Close lets go of the card and leaves it answering.
+// Close releases the card, which goes on answering.
 func (m *Module) Close() error {
 	if m.link == nil {
 		return nil

@@ -1,4 +1,4 @@
-// Package messages has the NIC put messages of several packets together (bpf/messages).
+// Package messages lets the NIC assemble messages of several packets (bpf/messages).
 package messages
 
 import (
@@ -23,8 +23,8 @@ var half = program.Half{
 // Module is one NIC's.
 type Module struct {
 	module.Base
-	Buckets module.Ranges  // of ln_messages; a revision and those before it share theirs where they ask for as many
-	sharing map[uint32]int // revisions that have buckets, by the first of these
+	Buckets module.Ranges  // of ln_messages; successive revisions share them if they ask for as many
+	sharing map[uint32]int // how many revisions share buckets, by the first bucket
 	maps    messagesMaps
 }
 
@@ -63,8 +63,8 @@ func (m *Module) Adopt(r *module.Revision) {
 	}
 }
 
-// Take gives a revision message records: those of the one before it, if it asks for as many, so that a message in assembly is found
-// again after a swap.
+// Take gives a revision message records. If it asks for as many as the revision before, it gets the same ones, so that a message in
+// assembly is found again after a swap.
 func (m *Module) Take(c *module.Change) error {
 	r, message := &c.Next.Record, c.Spec.Message
 	r.MessageMax, r.MessageTimeoutMs = uint32(message.Max), uint32(time.Duration(message.Timeout).Milliseconds())
@@ -84,7 +84,7 @@ func (m *Module) Take(c *module.Change) error {
 	}
 	r.BucketBase, r.BucketCount = base, buckets
 	m.sharing[base]++
-	// Those of whichever lambda had them before name slots that are gone.
+	// The records of an earlier lambda name slots that are gone.
 	for i := range buckets {
 		if err := m.maps.LnMessages.Put(base+i, &Bucket{}); err != nil {
 			return fmt.Errorf("clear message records: %w", err)
@@ -93,7 +93,7 @@ func (m *Module) Take(c *module.Change) error {
 	return nil
 }
 
-// bucketsFor rounds a lambda's messages in flight up to a power of two of whole buckets, as the hash needs it.
+// bucketsFor rounds a lambda's messages in flight up to a number of buckets that is a power of two, as the hash needs.
 func bucketsFor(m api.MessageSpec) uint32 {
 	if m.Mode == api.ModePacket {
 		return 0
@@ -102,7 +102,7 @@ func bucketsFor(m api.MessageSpec) uint32 {
 	return (uint32(1)<<bits.Len32(max(uint32(m.InFlight), ways)-1) + ways - 1) / ways
 }
 
-// Needed is true while there are messages that the revision began.
+// Needed is true while messages exist that the revision began.
 func (m *Module) Needed(r *module.Revision) (bool, error) {
 	now, err := module.Now()
 	if err != nil {

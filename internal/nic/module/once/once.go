@@ -1,4 +1,4 @@
-// Package once has the NIC execute requests of one packet at most once (bpf/once).
+// Package once lets the NIC execute requests of one packet at most once (bpf/once).
 package once
 
 import (
@@ -13,7 +13,7 @@ var half = program.Half{
 	Entries: map[string]program.Module{"ln_once_module": program.RootLnModuleLN_MODULE_ONCE},
 }
 
-// Module is one NIC's. Its records are the NIC program's alone: who asks and what for is all that they depend on.
+// Module is one NIC's. Only the NIC program uses its records, which depend on client and request only, not on revisions.
 type Module struct{ module.Base }
 
 var _ module.Module = (*Module)(nil)

@@ -1,4 +1,4 @@
-// Package pacer keeps host/pacer.c running beside a NIC: it does what no packet comes for.
+// Package pacer keeps host/pacer.c running beside a NIC: pacer acts when no packet comes that would run the NIC program.
 package pacer
 
 import (
@@ -29,16 +29,16 @@ const (
 	patience = 5 * time.Second
 )
 
-// Program is the program that pacer runs, and the name of its pin. While it is there, a pacer is kept.
+// Program is the pin of the program that pacer runs. While the pin exists, a pacer is kept running.
 const Program = "ln_expire"
 
-// Log is where a NIC's pacer writes, and whose lock it holds.
+// Log is the file that a NIC's pacer writes to and locks.
 func Log(s module.Site) string { return filepath.Join(s.RunDir, s.Instance+".pacer.log") }
 
 // Module is one NIC's.
 type Module struct {
 	module.Base
-	Binary string // host/pacer.c; without it nobody is told when an external call times out
+	Binary string // host/pacer.c; without it clients are not told when an external call times out
 
 	nic     module.NIC
 	closing chan struct{}
@@ -53,13 +53,13 @@ func (m *Module) Open(nic module.NIC, _ *ebpf.Collection) error {
 	return nil
 }
 
-// Start sees to it that a pacer runs, one that an earlier daemon left or a new one, and that it is replaced if it ends
-// while the NIC is open. After Close it goes on without us.
+// Start makes sure that a pacer runs, an earlier daemon's or a new one, and replaces it if it ends while the NIC is open. After
+// Close the pacer goes on without us.
 func (m *Module) Start() {
 	p, err := m.run()
 	if err != nil {
 		site := m.nic.Site()
-		site.Log.Warn("no pacer: nobody is told when an external call times out", "instance", site.Instance, "because", err)
+		site.Log.Warn("no pacer: clients are not told when an external call times out", "instance", site.Instance, "because", err)
 		return
 	}
 	m.watch.Go(func() { m.keep(p) })
@@ -102,7 +102,7 @@ func (m *Module) Close() error {
 	return nil
 }
 
-// run finds the NIC's pacer, or starts it where there is none or one of another build.
+// run finds the NIC's pacer. It starts a new one if there is none, or one of another build.
 func (m *Module) run() (*supervise.Process, error) {
 	p, err := find(m.nic.Site())
 	if err != nil {
@@ -120,7 +120,7 @@ func (m *Module) run() (*supervise.Process, error) {
 	return m.start()
 }
 
-// start starts a pacer that neither a terminal's end nor the daemon's reaches: in a session and a cgroup of its own.
+// start starts a pacer in a session and a cgroup of its own, so that it survives the terminal and the daemon.
 func (m *Module) start() (*supervise.Process, error) {
 	site := m.nic.Site()
 	if m.Binary == "" {
@@ -145,7 +145,7 @@ func (m *Module) start() (*supervise.Process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start pacer: %w", err)
 	}
-	// It closes its output when it is at work, or by ending.
+	// It closes its output once it is at work, or when it ends.
 	_ = ready.SetReadDeadline(time.Now().Add(patience))
 	_, _ = io.Copy(io.Discard, ready)
 	pid, err := lockHolder(log)
@@ -158,7 +158,7 @@ func (m *Module) start() (*supervise.Process, error) {
 	return started, nil
 }
 
-// Wrote has pacer look now after the packets that wait for the host. It looks by itself a little later, too.
+// Wrote has pacer look at once after the packets that wait for the host. By itself it looks a little later.
 func (m *Module) Wrote() error {
 	p, err := find(m.nic.Site())
 	if p == nil {
@@ -168,7 +168,7 @@ func (m *Module) Wrote() error {
 	return p.Signal(unix.SIGUSR1)
 }
 
-// Down ends an instance's pacer, if there is one. Its program goes first, so that no daemon starts another.
+// Down ends an instance's pacer, if there is one. It removes pacer's program first, so that no daemon starts another.
 func (m *Module) Down(site module.Site) error {
 	errs := []error{load.Unpin(site.Pin(Program))}
 	p, err := find(site)
@@ -191,7 +191,7 @@ func PID(s module.Site) (int, error) {
 	return p.PID, nil
 }
 
-// find asks who holds the lock on pacer's log; nil if nobody does.
+// find returns the process that holds the lock on pacer's log; nil if nobody does.
 func find(s module.Site) (*supervise.Process, error) {
 	log, err := os.OpenFile(Log(s), os.O_RDWR, 0)
 	if errors.Is(err, os.ErrNotExist) {
@@ -212,7 +212,7 @@ func find(s module.Site) (*supervise.Process, error) {
 		if err != nil {
 			return nil, err
 		}
-		// If it still holds the lock, then what was opened is no later process of the same number.
+		// If it still holds the lock, we did not open a later process with the same number.
 		if again, err := lockHolder(log); again == pid && err == nil {
 			return p, nil
 		}
@@ -231,7 +231,7 @@ func lockHolder(f *os.File) (int, error) {
 	return int(lock.Pid), nil
 }
 
-// Cgroup is where pacer lives, outside of the daemon's group so that it is not killed with it.
+// Cgroup is pacer's, outside of the daemon's, so that it is not killed with the daemon.
 func Cgroup(s module.Site) supervise.Cgroup {
 	return supervise.NewCgroup("lambdanic-pacer-" + s.Instance)
 }

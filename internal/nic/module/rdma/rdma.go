@@ -1,4 +1,4 @@
-// Package rdma has peers write into the memory of lambdas on the NIC, by RoCEv2 (bpf/rdma).
+// Package rdma lets peers write into the memory of lambdas on the NIC, by RoCEv2 (bpf/rdma).
 package rdma
 
 import (
@@ -37,9 +37,9 @@ var half = program.Half{
 // MaxQueuePairs is how many of the NIC's queue pairs one lambda may have.
 const MaxQueuePairs = 64
 
-// Module is one NIC's queue pairs and regions in our memory, which are all that there is of them: they live as long as the NIC
-// program. A record is written while its first word says that there is none, and that word last (bpf/layout.h). Those of its
-// methods that are no module.Module's may be called at any time.
+// Module is one NIC's queue pairs and regions, in mapped memory. They are stored nowhere else, and live as long as the NIC program. A
+// record is written while its first word marks it as free, and that word last (bpf/layout.h). Methods that are not module.Module's may
+// be called at any time.
 type Module struct {
 	module.Base
 	nic     module.NIC
@@ -56,10 +56,10 @@ var errRefused = fmt.Errorf("RDMA %w", backend.ErrResource)
 // Half is bpf/rdma.
 func (*Module) Half() *program.Half { return &half }
 
-// Counters are of what no queue pair takes.
+// Counters are of packets that no queue pair takes.
 func (*Module) Counters() []module.Counter {
 	return []module.Counter{
-		{Index: program.RootLnCounterLN_COUNT_ALIEN, Name: "alien", Help: "RDMA packets from others than their queue pair's peer."},
+		{Index: program.RootLnCounterLN_COUNT_ALIEN, Name: "alien", Help: "RDMA packets that did not come from their queue pair's peer."},
 	}
 }
 
@@ -109,14 +109,14 @@ func (m *Module) Close() error {
 	return errors.Join(append(errs, m.maps.Close())...)
 }
 
-// Take has some of the revision's message records be for regions.
+// Take reserves some of the revision's message records for regions.
 func (m *Module) Take(c *module.Change) error {
 	_, first := c.Spec.Message.Records()
 	c.Next.Record.RegionBase, c.Next.Record.RegionCount = uint16(first), uint16(c.Spec.Message.Regions)
 	return nil
 }
 
-// take zeroes the word by which packets find a record, and waits for the packet that found it before.
+// take zeroes the word by which packets find a record, and waits for a packet that has found it already.
 func take(word, claim *uint32) {
 	atomic.StoreUint32(word, 0)
 	for atomic.LoadUint32(claim) != 0 {
@@ -124,7 +124,7 @@ func take(word, claim *uint32) {
 	}
 }
 
-// Superseded takes the revision's regions away: its memory is no peer's from now on.
+// Superseded revokes the revision's regions: no peer can write to its memory any more.
 func (m *Module) Superseded(rev *module.Revision) {
 	for i := range m.regions {
 		if r := &m.regions[i]; atomic.LoadUint32(&r.Key) != 0 && r.Slot == rev.Slot {
@@ -133,7 +133,7 @@ func (m *Module) Superseded(rev *module.Revision) {
 	}
 }
 
-// Removed takes the queue pairs of a workload away.
+// Removed removes the queue pairs of a workload.
 func (m *Module) Removed(workload uint32) error {
 	for i := range m.qps {
 		if q := &m.qps[i]; atomic.LoadUint32(&q.State) != 0 && q.Workload == workload {
@@ -143,7 +143,7 @@ func (m *Module) Removed(workload uint32) error {
 	return nil
 }
 
-// Adopted takes away what is of no revision that serves.
+// Adopted removes what belongs to no serving revision.
 func (m *Module) Adopted() error {
 	for i := range m.qps {
 		if q := &m.qps[i]; m.nic.Serving(q.Workload) == nil {
@@ -176,8 +176,7 @@ func random32() uint32 {
 	return binary.NativeEndian.Uint32(b[:])
 }
 
-// AddRegion registers memory of the lambda's running revision, for as long as that runs. Nobody who was not told can guess key and
-// address.
+// AddRegion registers memory of the lambda's running revision, for as long as that runs. Key and address cannot be guessed.
 func (m *Module) AddRegion(_ context.Context, workload uint32, c api.RegionRequest) (*api.Region, error) {
 	defer m.nic.Hold()()
 	rev, err := m.served(workload)
@@ -213,12 +212,12 @@ func (m *Module) AddRegion(_ context.Context, workload uint32, c api.RegionReque
 	return r.describe(), nil
 }
 
-// address is a random page of the lower half of a 48-bit address space, as a process's memory has.
+// address is a random page in the lower half of a 48-bit address space, like those of a process.
 func address() uint64 {
 	return (uint64(random32())<<32|uint64(random32()))>>17&^0xfff | 1<<46
 }
 
-// freeRecord finds a record of the revision's that is no region yet.
+// freeRecord finds a record of the revision that is not a region yet.
 func (m *Module) freeRecord(rev *module.Revision) (uint32, bool) {
 	used := map[uint32]bool{}
 	for i := range m.regions {
@@ -253,7 +252,7 @@ func (m *Module) Regions(_ context.Context, workload uint32) ([]api.Region, erro
 	return list, nil
 }
 
-// RemoveRegion revokes one: what is being written to it is refused from now on.
+// RemoveRegion revokes a region: further writes to it are refused.
 func (m *Module) RemoveRegion(_ context.Context, workload, key uint32) error {
 	defer m.nic.Hold()()
 	r := m.region(workload, key)
@@ -264,10 +263,10 @@ func (m *Module) RemoveRegion(_ context.Context, workload, key uint32) error {
 	return nil
 }
 
-// region is a workload's with that key, nil where there is none.
+// region is a workload's region with that key, nil if it has none.
 func (m *Module) region(workload, key uint32) *rdmaLnRegion {
 	i := int(key & (uint32(program.RootLnLimitLN_MAX_REGIONS) - 1))
-	if key == 0 || i >= len(m.regions) { // a closed NIC has none
+	if key == 0 || i >= len(m.regions) { // a closed NIC has no regions
 		return nil
 	}
 	if r := &m.regions[i]; r.Key == key && r.Workload == workload {
@@ -283,7 +282,7 @@ func (m *Module) served(workload uint32) (*module.Revision, error) {
 	return nil, fmt.Errorf("%w lambda: workload %#x does not run on this NIC", backend.ErrNoResource, workload)
 }
 
-// AddQueuePair makes the responder of a connection whose other half the peer has.
+// AddQueuePair makes the responder of a connection whose requester the peer has.
 func (m *Module) AddQueuePair(_ context.Context, workload uint32, c api.QueuePairRequest) (*api.QueuePair, error) {
 	defer m.nic.Hold()()
 	rev, err := m.served(workload)
@@ -329,7 +328,7 @@ func (m *Module) AddQueuePair(_ context.Context, workload uint32, c api.QueuePai
 
 var services = map[api.Transport]uint8{api.TransportRC: uint8(roce.ServiceRC), api.TransportUC: uint8(roce.ServiceUC)}
 
-// checkQueuePair fills in what c leaves out, and refuses what cannot be.
+// checkQueuePair fills in what c leaves out, and refuses invalid values.
 func (m *Module) checkQueuePair(c *api.QueuePairRequest, rev *module.Revision) error {
 	if c.Transport == "" {
 		c.Transport = api.TransportRC
@@ -342,7 +341,7 @@ func (m *Module) checkQueuePair(c *api.QueuePairRequest, rev *module.Revision) e
 	}
 	largest := roce.MaxMTU
 	if rev.Record.Mode == uint32(program.RootLnModeLN_MODE_STREAM) {
-		largest = 1024 // what the lambda sees of a packet is no more than λ-RPC's
+		largest = 1024 // the lambda gets no more of a packet than with λ-RPC
 	}
 	own := m.nic.Reach().Addr
 	if c.Peer.Is6() {
@@ -404,11 +403,11 @@ func (m *Module) QueuePairs(_ context.Context, workload uint32) ([]api.QueuePair
 	return list, nil
 }
 
-// RemoveQueuePair takes one away: its packets are nobody's from now on.
+// RemoveQueuePair removes a queue pair: its packets are no longer taken.
 func (m *Module) RemoveQueuePair(_ context.Context, workload, qpn uint32) error {
 	defer m.nic.Hold()()
 	i := int(qpn & (uint32(program.RootLnLimitLN_MAX_QPS) - 1))
-	if i >= len(m.qps) || m.qps[i].State == 0 || m.qps[i].Qpn != qpn || m.qps[i].Workload != workload { // a closed NIC has none
+	if i >= len(m.qps) || m.qps[i].State == 0 || m.qps[i].Qpn != qpn || m.qps[i].Workload != workload { // a closed NIC has no queue pairs
 		return fmt.Errorf("%w queue pair: %#x: see `lambdanic rdma qp list`", backend.ErrNoResource, qpn)
 	}
 	take(&m.qps[i].State, &m.qps[i].Claim)

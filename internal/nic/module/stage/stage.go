@@ -1,4 +1,4 @@
-// Package stage has the NIC run a match stage of a lambda's own (bpf/stage).
+// Package stage lets the NIC run a lambda that is a match stage (bpf/stage).
 package stage
 
 import (
@@ -31,19 +31,19 @@ var _ module.Module = (*Module)(nil)
 // Late is a packet that goes on later (bpf/layout.h).
 type Late = stageLnLate
 
-// Pass is what the NIC program and a stage that clones hand over to each other (bpf/layout.h).
+// Pass is the hand-over between the NIC program and a stage that clones (bpf/layout.h).
 type Pass = stageLnPass
 
 // Half is bpf/stage.
 func (*Module) Half() *program.Half { return &half }
 
-// Counters are of what a stage sends.
+// Counters are of packets that a stage sends.
 func (*Module) Counters() []module.Counter {
 	return []module.Counter{
-		{Index: program.RootLnCounterLN_COUNT_ASTRAY, Name: "astray", Help: "Packets of a match stage to where its spec lets it send none."},
+		{Index: program.RootLnCounterLN_COUNT_ASTRAY, Name: "astray", Help: "Packets that a match stage sent where its spec does not allow."},
 		{
 			Index: program.RootLnCounterLN_COUNT_COPIES, Name: "copies",
-			Help: "Packets that their clones left behind, as pacer was slow or they were long.",
+			Help: "Packets that were cloned, then lost: pacer was slow, or they were too long.",
 		},
 	}
 }
@@ -57,7 +57,7 @@ func (m *Module) Open(nic module.NIC, half *ebpf.Collection) error {
 // Close implements module.Module.
 func (m *Module) Close() error { return m.maps.Close() }
 
-// Check refuses a second match stage: a packet has one way through the NIC.
+// Check refuses a second match stage: each packet goes through one.
 func (m *Module) Check(c *module.Change) error {
 	isStage := c.Spec.P4 != ""
 	if old := c.Previous; old != nil && old.IsStage() != isStage {
@@ -83,7 +83,7 @@ func (m *Module) Take(c *module.Change) error {
 	return nil
 }
 
-// Shared is the hand-over of a stage that clones.
+// Shared is the hand-over's map, for a stage that clones.
 func (m *Module) Shared(object *ebpf.CollectionSpec) map[string]*ebpf.Map {
 	if object.Maps[compiler.PassMap] == nil {
 		return nil
