@@ -39,7 +39,7 @@ struct queue {
 	struct call *head, **tail;
 };
 
-/* How long the replies of a method were. A table that forgets: what collides is learned again. */
+/* How long the replies of a method were. A table that forgets: methods that collide are learned again. */
 struct room {
 	uint32_t workload, method, bytes;
 };
@@ -82,11 +82,11 @@ int start_call(struct lambdanic *c, const struct lambdanic_request *r, struct la
 /* Ends the calls whose caller waits, because the socket failed. */
 void abandon_calls(struct lambdanic *c, int os_error);
 void free_call(struct lambdanic *c, struct call *k);
-/* Polls the calls that something arrived for, or whose time has come, and sends what they have to say. */
+/* Polls the calls that something arrived for, or whose time has come, and sends their packets. */
 void poll_calls(struct lambdanic *c, int64_t now);
 
 /*
- * client.c: does one round: send, then wait for what comes back, until the given time at the latest. Where something is done for the caller
+ * client.c: does one round: send, then wait for answers, until the given time at the latest. Where a call is done for the caller
  * already, it waits for nothing. *now is kept up to date, since it takes longer to read the clock than to do most of this. Returns
  * false where the socket failed.
  */

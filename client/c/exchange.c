@@ -7,7 +7,7 @@
 
 #include "internal.h"
 
-#define ACK_EVERY 16 /* packets of a request share an acknowledgement, which can tell of 64 */
+#define ACK_EVERY 16 /* packets of a request share an acknowledgement, whose bitmap covers 64 */
 
 bool exchange_start(struct exchange *x, int64_t now, int64_t due, const struct header *head, const void *body,
 		    uint32_t room, bool once)
@@ -177,9 +177,9 @@ static bool begin(struct exchange *x, const struct header *h, uint32_t size)
 }
 
 /*
- * whole says whether response h certainly answers the request as a whole. If not, it may be one of a row, one for each packet.
+ * whole says whether response h certainly answers the request as a whole. If not, it may be one of a series, one for each packet.
  * The two look alike where the reply has as many packets as the request, and what else arrives must decide: after an
- * acknowledgement it is whole; after a response to a later packet, one of a row; and where a later packet was sent again and
+ * acknowledgement it is whole; after a response to a later packet, one of a series; and where a later packet was sent again and
  * still packet 0 is all that comes back, a pull finds out.
  */
 static bool whole(const struct exchange *x, const struct header *h)
@@ -190,7 +190,7 @@ static bool whole(const struct exchange *x, const struct header *h)
 }
 
 /*
- * failed says whether the lambda failed on a packet of the request, or on all of it with no more to say than this. What the
+ * failed says whether the lambda failed on a packet of the request, or on the whole request, so that this is the whole answer. The
  * other packets became no longer matters then.
  */
 static bool failed(const struct exchange *x, const struct header *h)
@@ -315,7 +315,7 @@ static void refused(struct exchange *x, const struct header *h)
 		return;
 	}
 	if (h->code == LN_CODE_BUSY &&
-	    (x->head.flags & LN_FLAG_ONCE)) { /* it did not run: the resends' growing intervals give way */
+	    (x->head.flags & LN_FLAG_ONCE)) { /* it did not run, so it is sent again after the growing resend interval */
 		x->busy = true;
 		return;
 	}

@@ -58,7 +58,7 @@ void batch_add(struct batch *b, struct header *h, const uint8_t *payload, uint32
 /* Sends from packet `from` on. Returns how many were taken; errno is of the next one, if any. */
 unsigned int batch_send(struct batch *b, unsigned int from, int fd);
 
-/* flight.c: a row of packets that are sent until each is confirmed, at most a window of them at once. */
+/* flight.c: a sequence of packets that are sent until each is confirmed, at most a window of them at once. */
 
 #define FIRST_INTERVAL (20 * MS)
 #define FIRST_WINDOW 64 /* packets */
@@ -116,11 +116,11 @@ struct exchange {
 	int64_t due; /* when the caller gives up; NEVER: after so long without progress as the header says */
 
 	struct flight up; /* the request's packets */
-	struct flight down; /* pulls, from packet 0 of the reply, which nobody has to pull */
+	struct flight down; /* pulls of the reply; packet 0 needs no pull */
 	bool pulling;
 	bool acked; /* an acknowledgement came: the server keeps the message, and answers it as a whole */
 	bool parted; /* a response to a later packet came: the server answers each packet */
-	bool probed; /* a later packet was sent again in the hope for such a response */
+	bool probed; /* a later packet was sent again, to provoke such a response */
 	bool guessed; /* pulling because that response did not come */
 
 	bool begun; /* the first response arrived */
@@ -136,8 +136,8 @@ struct exchange {
 	uint64_t reached; /* packets of request and reply that are through */
 	int64_t moved; /* when the last one got through */
 
-	uint32_t silent; /* resends of the first packet that is not through, since the last packet arrived */
-	bool asked; /* where the function is, since then */
+	uint32_t silent; /* resends of the first unacknowledged packet since the last packet arrived */
+	bool asked; /* asked the directory since the last packet arrived */
 
 	uint32_t resent, duplicates, malformed;
 };
@@ -154,7 +154,7 @@ void exchange_receive(struct exchange *x, int64_t now, const struct header *h, c
  * which packet it is.
  */
 bool exchange_asks(struct exchange *x, bool refusal);
-/* Adds the acknowledgement by which the server may forget message and reply, where it keeps any. */
+/* Adds the acknowledgement that lets the server forget message and reply, if it keeps them. */
 void exchange_release(struct exchange *x, struct batch *b);
 void exchange_free(struct exchange *x);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The C client of λ-RPC (docs/protocol.md): calls lambdas over UDP. lambdanic(3) is the manual.
+ * The C client of λ-RPC (docs/protocol.md) calls lambdas over UDP. lambdanic(3) is the manual.
  *
  * A connection belongs to one thread at a time. Different connections share nothing, so each thread has its own.
  * lambdanic_lookup() and lambdanic_strerror() may be called from any thread.
@@ -31,7 +31,7 @@ enum lambdanic_result {
 	LAMBDANIC_SYSTEM = -4, /* a system call failed: errno, and the reply's os_error */
 	LAMBDANIC_BAD_ADDRESS = -5, /* of a server or gateway */
 	LAMBDANIC_NO_FUNCTION = -6, /* the gateway knows no function of that name */
-	LAMBDANIC_GATEWAY = -7, /* the gateway refused, or is none */
+	LAMBDANIC_GATEWAY = -7, /* the gateway refused, or the server is not a gateway */
 	LAMBDANIC_BAD_ARGUMENT = -8, /* a pointer or a name is missing: nothing was sent */
 };
 
@@ -53,7 +53,7 @@ struct lambdanic_request {
 	size_t len;
 	uint64_t deadline_us; /* how long the call may take in all; 0: the options' timeout_ms decides */
 	/*
-	 * How long a reply is expected: so many bytes come back in one packet. 0: what earlier replies to this method took. A
+	 * The expected length of the reply: so many bytes come back in one packet. 0: the length of earlier replies to this method. A
 	 * longer reply arrives too, in more packets.
 	 */
 	uint32_t reply_room;
@@ -69,7 +69,7 @@ struct lambdanic_reply {
 	int result; /* enum lambdanic_result or LN_CODE_* */
 	int os_error; /* an errno, or 0 */
 	uint32_t
-		need; /* with LN_CODE_TOO_LARGE: bytes that there would have to be room for in one packet; 0: none would do */
+		need; /* with LN_CODE_TOO_LARGE: bytes of room that one packet would need; 0: no size is enough */
 	uint8_t fault; /* with LN_CODE_LAMBDA_FAULT: LN_FAULT_*, why the lambda failed; 0: the server does not say */
 	uint8_t status; /* LN_STATUS_*: the lambda's verdict. What follows is valid where result is LAMBDANIC_OK */
 	uint32_t revision; /* of the lambda, which answered */
@@ -105,13 +105,13 @@ LAMBDANIC_API void lambdanic_reply_free(struct lambdanic_reply *reply);
 /* Begins a call. It is sent by the next lambdanic_complete(), together with others. */
 LAMBDANIC_API int lambdanic_submit(struct lambdanic *connection, const struct lambdanic_request *request);
 /*
- * Sends what is due, and waits up to timeout_us (0: not at all) until a call that was submitted has ended. Returns 1 where
+ * Sends what is due, and waits up to timeout_us (0: not at all) until a submitted call has ended. Returns 1 where
  * *reply is its answer or error, and 0 where none has ended; LAMBDANIC_SYSTEM where the socket failed.
  */
 LAMBDANIC_API int lambdanic_complete(struct lambdanic *connection, struct lambdanic_reply *reply, uint64_t timeout_us);
 /* Calls that were submitted and not handed out yet. */
 LAMBDANIC_API size_t lambdanic_pending(const struct lambdanic *connection);
-/* For event loops: call lambdanic_complete() when the descriptor is readable, and after so long at the latest. */
+/* For event loops: call lambdanic_complete() when the descriptor is readable, and after this time at the latest. */
 LAMBDANIC_API int lambdanic_fd(const struct lambdanic *connection);
 LAMBDANIC_API uint64_t lambdanic_next_us(const struct lambdanic *connection);
 
@@ -119,7 +119,7 @@ LAMBDANIC_API void lambdanic_get_stats(const struct lambdanic *connection, struc
 
 /* What is wrong, and what to do about it, for results and LN_CODE_*. Never NULL. */
 LAMBDANIC_API const char *lambdanic_strerror(int result);
-/* The same of a reply, which knows more: why a lambda failed. */
+/* The same for a reply, which also says why a lambda failed. */
 LAMBDANIC_API const char *lambdanic_reply_error(const struct lambdanic_reply *reply);
 
 struct lambdanic_function {

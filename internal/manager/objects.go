@@ -24,7 +24,7 @@ func (m *Manager) objects(namespace, name string) (backend.Objects, uint32, erro
 	return o, f.Workload, err
 }
 
-// Objects lists the global objects of a function's lambda.
+// Objects lists the objects of a function's lambda.
 func (m *Manager) Objects(ctx context.Context, namespace, name string) ([]api.Object, error) {
 	o, workload, err := m.objects(namespace, name)
 	if err != nil {
@@ -33,7 +33,7 @@ func (m *Manager) Objects(ctx context.Context, namespace, name string) ([]api.Ob
 	return o.Objects(ctx, workload)
 }
 
-// ReadObject returns one of them as the machine has it in memory.
+// ReadObject returns an object as the machine has it in memory.
 func (m *Manager) ReadObject(ctx context.Context, namespace, name, object string) ([]byte, error) {
 	o, workload, err := m.objects(namespace, name)
 	if err != nil {
