@@ -53,7 +53,7 @@ var compilerBenchmarks = []struct {
 	{"random", randomShare},
 }
 
-func partNames() (names []string) {
+func benchmarkNames() (names []string) {
 	for _, p := range compilerBenchmarks {
 		names = append(names, p.name)
 	}
@@ -68,7 +68,7 @@ func runCompiler(ctx context.Context, _ *stand.Stand, o measure.Options) (rs []r
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
 	for _, p := range compilerBenchmarks {
-		if o.Part != "" && o.Part != p.name {
+		if o.Benchmark != "" && o.Benchmark != p.name {
 			continue
 		}
 		results, err := p.run(ctx, r, o)

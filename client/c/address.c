@@ -9,7 +9,7 @@
 
 #include "internal.h"
 
-/* split takes HOST, HOST:PORT, [IPv6]:PORT, [IPv6] or IPv6 apart. port keeps its value where there is none. */
+/* split splits HOST, HOST:PORT, [IPv6]:PORT, [IPv6] or IPv6. port keeps its value where the address has no port. */
 static bool split(const char *address, char host[256], char port[16])
 {
 	const char *end, *colon = strchr(address, ':');
@@ -31,7 +31,7 @@ static bool split(const char *address, char host[256], char port[16])
 	host[end - address] = 0;
 	if (colon)
 		strcpy(port, colon + 1);
-	/* getaddrinfo() takes what does not fit 16 bits, and makes another port of it. */
+	/* getaddrinfo() accepts numbers of more than 16 bits, and truncates them to another port. */
 	return !port[strspn(port, "0123456789")] && strlen(port) <= 5 && atoi(port) > 0 && atoi(port) <= UINT16_MAX;
 }
 
@@ -50,7 +50,7 @@ void bound_connect(int fd, int64_t until)
 	const int64_t us = MAX((until - now_ns()) / 1000, 1);
 	const struct timeval tv = { .tv_sec = us / 1000000, .tv_usec = us % 1000000 };
 
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)); /* connect(2) minds it too (socket(7)) */
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)); /* it also bounds connect(2) (socket(7)) */
 }
 
 int connect_to(const char *address, int default_port, int type, int64_t until, int *fd, uint32_t *single)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Reads what a gateway answers to GET /system/function/NAME: a head of HTTP's, and a function in JSON. */
+/* Reads a gateway's answer to GET /system/function/NAME: an HTTP head, and a function in JSON. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,7 +63,7 @@ static const char *skip_value(const char *p)
 	return p;
 }
 
-/* member finds the value of a key of the object that the text is. */
+/* member finds the value of a key in a text that is a JSON object. */
 static bool member(const char *p, const char *key, struct span *value)
 {
 	size_t n = strlen(key);
@@ -97,7 +97,7 @@ static bool member(const char *p, const char *key, struct span *value)
 		else if (*p != '}')
 			return false;
 	}
-	return found; /* only of a whole object: a part may end in the middle of a value */
+	return found; /* only of a whole object: a truncated one may end in the middle of a value */
 }
 
 static bool member_u32(const char *text, const char *key, uint32_t *v)

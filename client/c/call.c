@@ -7,7 +7,7 @@
 
 #include "connection.h"
 
-#define MAX_ATTEMPTS 8 /* times that a call starts over because its revision went away while it ran */
+#define MAX_ATTEMPTS 8 /* how often a call starts over because its revision went away while it ran */
 
 int64_t now_ns(void)
 {
@@ -96,7 +96,7 @@ static uint32_t room_for(struct lambdanic *c, const struct header *head, uint32_
 	uint32_t room = c->options.reply_room;
 
 	if (head->flags & LN_FLAG_ONCE)
-		room = c->single; /* for what does not fit, the lambda would have to run again */
+		room = c->single; /* a longer reply would make the lambda run again */
 	else if (asked)
 		room = asked;
 	else if (r->workload == head->workload && r->method == head->method)
@@ -227,7 +227,7 @@ static void hand_over(struct lambdanic *c, struct call *k, int result, int os_er
 	k->all.prev->next = k->all.next;
 	k->all.next->prev = k->all.prev;
 	if (c->calls.next == &c->calls)
-		c->wake = NEVER; /* it was the last one's */
+		c->wake = NEVER; /* it was the last call's */
 	if (!k->into) {
 		enqueue(&c->done, k);
 		return;
@@ -241,7 +241,7 @@ static void finish(struct lambdanic *c, struct call *k, int result, int os_error
 {
 	if (batch_full(&c->out))
 		flush(c);
-	c->out.owner = NULL; /* whether this packet can be sent decides nothing */
+	c->out.owner = NULL; /* a failure to send this packet does not matter */
 	exchange_release(&k->x, &c->out);
 	forget(c, k);
 	c->stats.resent += k->x.resent;
@@ -307,7 +307,7 @@ void poll_calls(struct lambdanic *c, int64_t now)
 	last = c->ready.head ? (struct call *)((char *)c->ready.tail - offsetof(struct call, queued)) : NULL;
 	while ((k = dequeue(&c->ready))) {
 		poll_call(c, k, now);
-		if (k == last) /* what became ready meanwhile has its turn after a look at what arrived */
+		if (k == last) /* calls that became ready meanwhile wait for the next look at what arrived */
 			break;
 	}
 	flush(c);

@@ -14,7 +14,7 @@ bool step(struct lambdanic *c, int64_t *now, int64_t until)
 	size_t waited = c->waited;
 
 	poll_calls(c, *now);
-	/* Whoever waits for certain calls gets those that were submitted later. */
+	/* While a caller waits for certain calls, other finished calls stay queued and do not end the round. */
 	if (c->calls.next == &c->calls || (waited ? c->waited < waited : c->done.head != NULL))
 		return true;
 	if (c->ready.head)
@@ -54,7 +54,7 @@ int lambdanic_open(struct lambdanic **connection, const char *address, const str
 	c->wake = NEVER;
 	c->network_error_at = -1;
 	set_up_socket(c);
-	/* Others cannot guess where IDs start, and an earlier socket's are not met. */
+	/* A random start: others cannot guess it, and IDs of earlier sockets are not repeated. */
 	if (getrandom(&c->id, sizeof(c->id), 0) != sizeof(c->id)) {
 		lambdanic_close(c);
 		return LAMBDANIC_SYSTEM;

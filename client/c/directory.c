@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Calls by functions' names: a gateway says where they are, and is asked again where they are not there any more. */
+/* Calls by functions' names: a gateway says where they are, and is asked again when they have moved. */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #include "connection.h"
 
-/* What the gateway said of a function. */
+/* The gateway's answer about a function. */
 struct known {
 	struct known *next;
 	bool stale;
@@ -86,8 +86,8 @@ void lambdanic_directory_close(struct lambdanic_directory *d)
 }
 
 /*
- * find gets a function from memory, or from the gateway where that has not been asked yet or its answer is stale. It gives up after a
- * time-out's time, and at the deadline.
+ * find gets a function from memory, or from the gateway where it was not asked yet or its answer is stale. It gives up after the
+ * time-out, and at the deadline.
  */
 static int find(struct lambdanic_directory *d, const char *name, int64_t deadline, struct known **found)
 {
@@ -138,7 +138,7 @@ static int connection_to(struct lambdanic_directory *d, const char *address, str
 	return LAMBDANIC_OK;
 }
 
-/* A call by name, wherever it is under way. */
+/* A call by name, at whichever address it is under way. */
 struct journey {
 	struct lambdanic_directory *directory;
 	struct known *known;
@@ -175,8 +175,8 @@ static void wait_for_either(const struct lambdanic *c, const struct inquiry *q, 
 }
 
 /*
- * call_at makes the call at one place, and asks meanwhile whether it is the right one: what the gateway does keeps no packet of the call
- * waiting. The result is MOVED where the function is elsewhere by now.
+ * call_at makes the call at one address, and asks meanwhile whether that is still right: the gateway holds up no packet of the call.
+ * The result is MOVED where the function has moved.
  */
 static int call_at(struct journey *j, struct lambdanic *c, struct lambdanic_reply *reply)
 {
@@ -205,7 +205,7 @@ static int call_at(struct journey *j, struct lambdanic *c, struct lambdanic_repl
 			abandon_calls(c, errno);
 		if (!c->waited)
 			break;
-		refused = c->network_error_at != refused_at; /* while a question is under way, it is about this, too */
+		refused = c->network_error_at != refused_at; /* a question under way covers this refusal, too */
 		refused_at = c->network_error_at;
 		if (q.fd >= 0) {
 			k->moved = look_up(j, &q);

@@ -10,7 +10,7 @@
 #define LAST_INTERVAL (500 * MS)
 #define MIN_WINDOW 32
 #define MAX_WINDOW 512
-#define REORDER_LIMIT 8 /* a packet counts as lost once one that was sent so many sends later has been confirmed */
+#define REORDER_LIMIT 8 /* a packet counts as lost once a packet sent so many transmissions later is confirmed */
 
 enum { WAITING, LOST, CONFIRMED };
 
@@ -144,7 +144,7 @@ void flight_confirm_all(struct flight *f)
 	f->expiry = NEVER;
 }
 
-/* flight_doubt takes back that the last packet was confirmed, for where all were and yet no answer came. */
+/* flight_doubt takes the last packet's confirmation back, for when all packets are confirmed and yet no answer came. */
 void flight_doubt(struct flight *f, int64_t now)
 {
 	f->base = f->count - 1;

@@ -109,7 +109,7 @@ LAMBDANIC_API int lambdanic_submit(struct lambdanic *connection, const struct la
  * *reply is its answer or error, and 0 where none has ended; LAMBDANIC_SYSTEM where the socket failed.
  */
 LAMBDANIC_API int lambdanic_complete(struct lambdanic *connection, struct lambdanic_reply *reply, uint64_t timeout_us);
-/* Calls that were submitted and not handed out yet. */
+/* Calls that were submitted and not yet handed out. */
 LAMBDANIC_API size_t lambdanic_pending(const struct lambdanic *connection);
 /* For event loops: call lambdanic_complete() when the descriptor is readable, and after this time at the latest. */
 LAMBDANIC_API int lambdanic_fd(const struct lambdanic *connection);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Asks a gateway for a function: GET /system/function/NAME. The request is of HTTP/1.0, whose answer comes in one piece and ends
+ * Asks a gateway for a function: GET /system/function/NAME. The request is HTTP/1.0, whose answer comes in one piece and ends
  * where the connection does (RFC 9112, section 6.3).
  */
 #include <errno.h>
@@ -34,7 +34,7 @@ static void base64(const char *in, size_t n, char *out)
 	*out = 0;
 }
 
-/* append_escaped writes a part of a URL, with everything escaped that RFC 3986 does not call unreserved. */
+/* append_escaped writes a component of a URL, and escapes everything that RFC 3986 does not call unreserved. */
 static void append_escaped(FILE *out, const char *text)
 {
 	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
@@ -158,7 +158,7 @@ struct pollfd inquiry_waits(const struct inquiry *q)
 	return (struct pollfd){ .fd = q->fd, .events = q->sent < q->len ? POLLOUT : POLLIN };
 }
 
-/* failed says, of a system call that failed, whether that ends the question, and with which result. */
+/* failed says whether a failed system call ends the question, and with which result. */
 static bool failed(const struct inquiry *q, int *result)
 {
 	if (errno != EAGAIN && errno != EINTR) {

@@ -71,7 +71,7 @@ enum parsed packet_parse(const void *packet, size_t len, struct header *h, const
 
 /*
  * header_placement says where the bytes of a packet stand in its message: at offset, in a message whose packets but the last
- * carry size bytes each. It returns false where index, count and lengths do not add up.
+ * carry size bytes each. It returns false where index, count and lengths are inconsistent.
  */
 bool header_placement(const struct header *h, uint32_t *offset, uint32_t *size)
 {

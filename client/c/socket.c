@@ -7,7 +7,7 @@
 
 #include "connection.h"
 
-#define SHORT (10 * MS) /* a socket's time-out is in ticks, of up to 10 ms: shorter waits take a system call more */
+#define SHORT (10 * MS) /* a socket's time-out is in ticks of up to 10 ms: shorter waits take an extra system call */
 
 void set_up_socket(struct lambdanic *c)
 {
@@ -17,7 +17,7 @@ void set_up_socket(struct lambdanic *c)
 		c->in_iov[i] = (struct iovec){ c->in_buf[i], RECEIVE_SIZE };
 		c->in[i].msg_hdr = (struct msghdr){ .msg_iov = &c->in_iov[i], .msg_iovlen = 1 };
 	}
-	/* What fails here is only a loss of speed. */
+	/* A failure here only costs speed. */
 	if (setsockopt(c->fd, SOL_SOCKET, SO_RCVBUFFORCE, &buffer, sizeof(buffer)))
 		setsockopt(c->fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof(buffer));
 	if (setsockopt(c->fd, SOL_SOCKET, SO_SNDBUFFORCE, &buffer, sizeof(buffer)))
@@ -26,7 +26,7 @@ void set_up_socket(struct lambdanic *c)
 
 /*
  * refused recognises an error that an earlier packet caused: an ICMP message came back, which the kernel hands to the next
- * system call, whatever it is. Nothing is lost by going on; a lambda's server may be about to come back.
+ * system call, whatever it is. The call goes on, as the lambda's server may be about to come back.
  */
 static bool refused(struct lambdanic *c, int err)
 {
@@ -37,7 +37,7 @@ static bool refused(struct lambdanic *c, int err)
 	return true;
 }
 
-/* not_taken deals with a packet that the network did not take. It returns whether to go on with the next one. */
+/* not_taken handles a packet that the network did not take. It returns whether to go on with the next packet. */
 static bool not_taken(struct lambdanic *c, struct call *k, int err, unsigned int *tries)
 {
 	bool earlier = refused(c, err);
@@ -48,7 +48,7 @@ static bool not_taken(struct lambdanic *c, struct call *k, int err, unsigned int
 		poll(&(struct pollfd){ .fd = c->fd, .events = POLLOUT }, 1, 20);
 		return false;
 	}
-	if (k && !earlier && err != ENOBUFS) { /* else it is lost, as on any other part of the way */
+	if (k && !earlier && err != ENOBUFS) { /* else it counts as lost on the way */
 		k->send_error = err;
 		make_ready(c, k);
 	}

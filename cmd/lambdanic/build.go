@@ -18,7 +18,7 @@ import (
 	"github.com/lambdanic/lambdanic/internal/ui"
 )
 
-// buildFlags say what build does instead of printing an image.
+// buildFlags select what build does instead of printing an image.
 type buildFlags struct {
 	report, verbose, fused bool
 	emit, target           string
@@ -75,7 +75,7 @@ func buildCommand(o *options) *cobra.Command {
 	return cmd
 }
 
-// sayNotBuilt says which of its targets a lambda that did compile has no object for.
+// sayNotBuilt names the targets that a compiled lambda was not built for.
 func sayNotBuilt(cmd *cobra.Command, a *api.Artifact) {
 	warn := ui.Colour(cmd.ErrOrStderr(), ui.Yellow, "warning:")
 	for _, r := range a.Refused {
@@ -83,7 +83,7 @@ func sayNotBuilt(cmd *cobra.Command, a *api.Artifact) {
 	}
 }
 
-// dirArg is the lambda's directory: this one where none is given.
+// dirArg is the lambda's directory, by default the current one.
 func dirArg(args []string) string {
 	if len(args) == 0 {
 		return "."
@@ -129,7 +129,7 @@ func (f *buildFlags) run(cmd *cobra.Command, o *options, dir string) error {
 	return printLog(out, o, object)
 }
 
-// printLog prints what the verifier says, whether it takes the program or not.
+// printLog prints the verifier's log, whether it accepts the program or not.
 func printLog(w io.Writer, o *options, object []byte) error {
 	v, err := report.Verify(object, true)
 	var objection *diagnose.Objection

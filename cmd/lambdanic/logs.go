@@ -63,7 +63,7 @@ func logsCommand(o *options) *cobra.Command {
 	return cmd
 }
 
-// heardOf says whether there is the function that r names, or was one that the daemon still has records of.
+// heardOf checks that the function that r names exists, or that the daemon still has records of it.
 func heardOf(ctx context.Context, c *daemon.Client, r logs.Request) error {
 	in := cmp.Or(r.Namespace, api.DefaultNamespace)
 	list, err := c.List(ctx, in)
@@ -78,7 +78,7 @@ func heardOf(ctx context.Context, c *daemon.Client, r logs.Request) error {
 	return fmt.Errorf("%w: %s/%s, and nothing was said of one: `lambdanic list` names them all", store.ErrNotFound, in, r.Name)
 }
 
-// showLogs prints what r asks for. Who follows asks for another stream when one ends.
+// showLogs prints what r asks for. With --follow, it asks for another stream when one ends.
 func showLogs(cmd *cobra.Command, c *daemon.Client, r logs.Request, asJSON bool) error {
 	out := cmd.OutOrStdout()
 	for {
@@ -94,7 +94,7 @@ func showLogs(cmd *cobra.Command, c *daemon.Client, r logs.Request, asJSON bool)
 		switch {
 		case cmd.Context().Err() != nil:
 			return nil // ^C
-		case !r.Follow, err != nil && !errors.Is(err, io.ErrUnexpectedEOF): // with which a stream breaks off
+		case !r.Follow, err != nil && !errors.Is(err, io.ErrUnexpectedEOF): // the error of a broken stream
 			return err
 		}
 	}

@@ -147,7 +147,7 @@ func readInput(cmd *cobra.Command, file string) ([]byte, error) {
 	return os.ReadFile(file)
 }
 
-// parseObject reads a value as it is written on the command line. A name that the list does not have is left to the daemon.
+// parseObject reads a value from the command line. A name that is not in the list is left to the daemon.
 func parseObject(list []api.Object, name, text string) ([]byte, error) {
 	if digits, ok := strings.CutPrefix(text, "hex:"); ok {
 		value, err := hex.DecodeString(digits)
@@ -173,7 +173,7 @@ func parseObject(list []api.Object, name, text string) ([]byte, error) {
 	value := make([]byte, size)
 	bits := new(big.Int).Mod(n, new(big.Int).Lsh(big.NewInt(1), uint(8*size))) // two's complement
 	bits.FillBytes(value)
-	slices.Reverse(value) // BPF's order is the machine's, and that is x86-64's
+	slices.Reverse(value) // BPF's byte order is the machine's: little-endian
 	return value, nil
 }
 

@@ -121,7 +121,7 @@ func (f *upFlags) config(o *options) (daemon.Config, error) {
 	return cfg, nil
 }
 
-// level is how much is logged: in the background also what somebody in the foreground did.
+// level is how much is logged: in the background also what users of the command line do.
 func (f *upFlags) level() slog.Level {
 	switch {
 	case f.verbose:
@@ -136,7 +136,7 @@ func logger(w io.Writer, level slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
 }
 
-// sayUp says what came up, and in one line each what did not and why.
+// sayUp says what came up, and in one line each what did not come up and why.
 func sayUp(cmd *cobra.Command, asJSON bool, node *api.Node) error {
 	out := cmd.OutOrStdout()
 	if asJSON {

@@ -300,6 +300,6 @@ func writeJSON(w http.ResponseWriter, status int, v any) error {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n')) // whoever asked may be gone
+	_, _ = w.Write(append(body, '\n')) // the client may be gone
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/lambdanic/lambdanic/internal/store"
 )
 
-// objects finds where the objects of a function are.
+// objects finds the backend with a function's objects.
 func (m *Manager) objects(namespace, name string) (backend.Objects, uint32, error) {
 	namespace = cmp.Or(namespace, api.DefaultNamespace)
 	f, ok := m.Route(namespace, name)
@@ -42,7 +42,7 @@ func (m *Manager) ReadObject(ctx context.Context, namespace, name, object string
 	return o.ReadObject(ctx, workload, object)
 }
 
-// WriteObject writes one, and lets go on what waits for it.
+// WriteObject writes an object, and lets packets that wait for it go on.
 func (m *Manager) WriteObject(ctx context.Context, namespace, name, object string, value []byte) error {
 	o, workload, err := m.objects(namespace, name)
 	if err != nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Gives bad arguments to all that the library offers, for the tests: arguments ADDRESS. A call is on its way meanwhile, whose
+ * Gives bad arguments to all functions of the library, for the tests: arguments ADDRESS. A call is under way meanwhile; its
  * result is the last line. Each line is: WHAT RESULT.
  */
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What test/conformance drives of the C client: commands in, answers out, a line of JSON each. */
+/* The C client's driver for test/conformance: commands in, answers out, a line of JSON each. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static const char *text(json_t *object, const char *key)
 	return s && *s ? s : NULL;
 }
 
-/* number reads one, or a string with one of which JSON's have too few bits. */
+/* number reads a number, or a string with one that has too many bits for JSON's. */
 static uint64_t number(json_t *object, const char *key)
 {
 	const char *s = text(object, key);
@@ -35,7 +35,7 @@ static int digit(char c)
 	return c <= '9' ? c - '0' : c - 'a' + 10;
 }
 
-/* bytes returns exactly as many as there are, so that one that is read beyond their end is found. */
+/* bytes returns memory of the exact size, so that a read beyond its end is found. */
 static uint8_t *bytes(json_t *object, const char *key, size_t *len)
 {
 	const char *s = text(object, key);
@@ -182,7 +182,7 @@ static const char *name_of(int result)
 	case LAMBDANIC_NO_FUNCTION:
 		return "no such function";
 	case LAMBDANIC_GATEWAY:
-	case LAMBDANIC_SYSTEM: /* nobody listens at the gateway's address */
+	case LAMBDANIC_SYSTEM: /* nothing listens at the gateway's address */
 		return "gateway";
 	case LN_CODE_UNKNOWN_WORKLOAD:
 		return "unknown workload";

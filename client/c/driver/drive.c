@@ -45,7 +45,7 @@ static void read_requests(void)
 			   &r->reply_room, &r->deadline_us) != 4)
 			fail("request", 0);
 		r->len = strcspn(++dot, "\n") / 2;
-		body = malloc(r->len); /* exactly, so that a byte read beyond its end is found */
+		body = malloc(r->len); /* exact size, so that a read beyond its end is found */
 		for (size_t i = 0; i < r->len; i++)
 			body[i] = (uint8_t)(digit(dot[2 * i]) << 4 | digit(dot[2 * i + 1]));
 		r->body = body;

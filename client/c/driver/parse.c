@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Parses packets for the tests: one in hexadecimal per line of standard input. Each is answered by a line of JSON, which says
- * why it is refused, or what it says and how the header would be written back.
+ * Parses packets for the tests: one in hexadecimal per line of standard input. It answers each by a line of JSON, which says
+ * why the packet is refused, or what it contains and how the header would be written back.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -61,7 +61,7 @@ int main(void)
 		struct header h;
 		enum parsed p;
 
-		exact = malloc(n); /* so that a byte read beyond its end is found */
+		exact = malloc(n); /* so that a read beyond its end is found */
 		if (!exact && n)
 			return EXIT_FAILURE;
 		if (n)

@@ -272,7 +272,7 @@ func TestDeadlines(t *testing.T) {
 	}
 	defer silent.Close()
 	address := silent.LocalAddr().(*net.UDPAddr).AddrPort()
-	// Nobody listens here: whoever wants any port of any address does not get one that is taken at another address.
+	// Nothing listens here: a socket bound to any port of any address does not get a port that is taken at another address.
 	refusing := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.42"), address.Port())
 	const never = "timeout=3600000" // the test would not wait for it
 	for _, way := range ways {

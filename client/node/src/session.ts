@@ -55,7 +55,7 @@ export interface Reply {
   resends: number;
 }
 
-/** What a client did. Packets from other addresses than the server's never reach it: the kernel refuses them. */
+/** The counters of a client. Packets from other addresses than the server's never reach it: the kernel refuses them. */
 export class Stats {
   calls = 0; // attempts
   restarts = 0; // attempts beyond a call's first

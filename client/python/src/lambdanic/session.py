@@ -82,7 +82,7 @@ class Reply:
 
 @dataclass(slots=True)
 class Stats:
-    """What a client did. Packets from other addresses than the server's never reach it: the kernel refuses them."""
+    """The counters of a client. Packets from other addresses than the server's never reach it: the kernel refuses them."""
 
     calls: int = 0  # attempts
     restarts: int = 0  # attempts beyond a call's first
