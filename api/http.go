@@ -122,8 +122,8 @@ type Stats struct {
 	Histogram [32]uint64 `json:"histogram"`  // of the samples: bucket i counts [2^i, 2^(i+1)) ns
 }
 
-// Object is a global variable of a running lambda that the host can read and write: GET /system/function/NAME/objects answers a list. GET and PUT of
-// /system/function/NAME/objects/OBJECT have its value as the body, as the machine has it in memory.
+// Object is a global variable of a running lambda that the host can read and write: GET /system/function/NAME/objects answers a list.
+// GET and PUT of /system/function/NAME/objects/OBJECT have its value as the body, as the machine has it in memory.
 type Object struct {
 	Name string `json:"name"`
 	Size uint32 `json:"size"` // bytes

@@ -39,7 +39,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// What cannot run is refused before anything does.
+// Invalid arguments are refused before any suite runs.
 func TestRefused(t *testing.T) {
 	for want, args := range map[string][]string{
 		"--rounds 0":            {"one", "--rounds", "0"},

@@ -190,8 +190,8 @@ static bool whole(const struct exchange *x, const struct header *h)
 }
 
 /*
- * failed says whether the lambda failed on a packet of the request, or on the whole request, so that this is the whole answer. The
- * other packets became no longer matters then.
+ * failed says whether the lambda failed on a packet of the request, or on the whole request, so that this is the whole
+ * answer. The answers to other packets no longer matter then.
  */
 static bool failed(const struct exchange *x, const struct header *h)
 {
@@ -315,7 +315,8 @@ static void refused(struct exchange *x, const struct header *h)
 		return;
 	}
 	if (h->code == LN_CODE_BUSY &&
-	    (x->head.flags & LN_FLAG_ONCE)) { /* it did not run, so it is sent again after the growing resend interval */
+	    (x->head.flags &
+	     LN_FLAG_ONCE)) { /* it did not run, so it is sent again after the growing resend interval */
 		x->busy = true;
 		return;
 	}

@@ -68,8 +68,7 @@ struct lambdanic_request {
 struct lambdanic_reply {
 	int result; /* enum lambdanic_result or LN_CODE_* */
 	int os_error; /* an errno, or 0 */
-	uint32_t
-		need; /* with LN_CODE_TOO_LARGE: bytes of room that one packet would need; 0: no size is enough */
+	uint32_t need; /* with LN_CODE_TOO_LARGE: bytes of room that one packet would need; 0: no size is enough */
 	uint8_t fault; /* with LN_CODE_LAMBDA_FAULT: LN_FAULT_*, why the lambda failed; 0: the server does not say */
 	uint8_t status; /* LN_STATUS_*: the lambda's verdict. What follows is valid where result is LAMBDANIC_OK */
 	uint32_t revision; /* of the lambda, which answered */

@@ -30,7 +30,7 @@ func buildCommand(o *options) *cobra.Command {
 		Use:   "build [DIR...]",
 		Short: "Compile a lambda and print its image",
 		Long: "Compile a lambda, the one in this directory by default, and print its image, which deploy takes. No daemon is needed.\n" +
-			"With --report, --emit, --target, --verbose or --fused, say what becomes of it instead.",
+			"With --report, --emit, --target, --verbose or --fused, print details of the result instead.",
 		Example: "  lambdanic build lambdas/web_server\n  lambdanic build --report lambdas/web_server\n  lambdanic build --target nfp lambdas/web_server\n" +
 			"  lambdanic build --fused lambdas/*",
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -66,10 +66,10 @@ func buildCommand(o *options) *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&f.report, "report", false, "say what the compiler made of the lambda and why (as root, the kernel's verifier is asked too)")
-	flags.StringVar(&f.emit, "emit", "", "print a form in between: "+compiler.FormNames())
-	flags.StringVar(&f.target, "target", "", "say what keeps the lambda off a processor: nfp, an Agilio CX that programs are loaded into")
-	flags.BoolVar(&f.verbose, "verbose", false, "load the lambda and print all that the kernel's verifier says (needs root)")
+	flags.BoolVar(&f.report, "report", false, "say what the compiler made of the lambda and why (as root, with the kernel's verifier)")
+	flags.StringVar(&f.emit, "emit", "", "print an intermediate form: "+compiler.FormNames())
+	flags.StringVar(&f.target, "target", "", "say what keeps the lambda off a card's processor: nfp, an Agilio CX")
+	flags.BoolVar(&f.verbose, "verbose", false, "load the lambda and print the kernel's verifier's whole log (needs root)")
 	flags.BoolVar(&f.fused, "fused", false, "make one program of several lambdas, and say how it becomes smaller step by step")
 	cmd.MarkFlagsMutuallyExclusive("report", "emit", "target", "verbose", "fused")
 	return cmd

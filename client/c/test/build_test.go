@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// make builds a target of the library with what else the command line says.
+// make builds a target of the library, with further arguments.
 func build(t *testing.T, out string, args ...string) {
 	t.Helper()
 	cmd := exec.Command("make", append([]string{"-C", "..", "OUT=" + out}, args...)...)
@@ -97,7 +97,7 @@ func pkgConfig(t *testing.T, prefix string) []string {
 	return flags
 }
 
-// checkSymbols: the library gives no name away but its own, and needs nothing but libc.
+// checkSymbols: the library exports only its own names, and needs only libc.
 func checkSymbols(t *testing.T, library string) {
 	t.Helper()
 	out, err := exec.Command("llvm-nm-19", "-D", "--defined-only", "--format=just-symbols", library).Output()

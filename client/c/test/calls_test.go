@@ -14,7 +14,7 @@ import (
 	"github.com/lambdanic/lambdanic/test/rpcserver"
 )
 
-// sizes are those around which packets, acknowledgements and windows begin, where a packet holds so many bytes.
+// sizes are the lengths around which packets, acknowledgements and windows begin, where a packet holds so many bytes.
 func sizes(single int) (all []request) {
 	const f, most = api.RPCFragment, api.RPCMaxPayload
 	for _, n := range []int{0, 1, 511, 512, 513, most - 21, most - 20, most - 19, most, most + 1, 2 * f, 2*f + 1, 16 * f, 17*f - 5, 64 * f, 65*f + 4, 700*f + 3} {
@@ -45,7 +45,7 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// The server may forget messages of several packets, and replies of several, once the client has what it wants.
+// The server may forget messages and replies of several packets once the client has its answer.
 func TestMessagesAreReleased(t *testing.T) {
 	s := serve(t, "127.0.0.1:0", rpcserver.Faults{})
 	check(t, s.Addr().String(), []request{
@@ -96,7 +96,7 @@ func TestBadNetwork(t *testing.T) {
 	}
 }
 
-// A header with a wrong bit may end a call with an error or another answer, but never hangs it or hurts the client.
+// A header with a wrong bit may end a call with an error or another answer, but never hangs the call or harms the client.
 func TestCorruptHeaders(t *testing.T) {
 	s := serve(t, "127.0.0.1:0", rpcserver.Faults{})
 	r, err := s.Corrupting()
@@ -141,7 +141,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// The lambda's verdict comes with its text, that on one packet of many, too.
+// The lambda's verdict comes with its text, also a verdict on one packet of many.
 func TestStatuses(t *testing.T) {
 	const reason = "not a whole pixel"
 	s := serve(t, "127.0.0.1:0", rpcserver.Faults{Seed: 3, Drop: 0.05, Reorder: 0.1})
@@ -186,8 +186,8 @@ func TestStaleStartsOver(t *testing.T) {
 	}
 }
 
-// Once a request may have been executed, the client never makes another of it; while the server says that it was not, it waits and
-// asks again. It says so when it has the answer.
+// Once a request may have been executed, the client never makes another of it. While the server says that it was not, the client waits and
+// asks again. When it has the answer, it says so.
 func TestOnce(t *testing.T) {
 	for code, want := range map[api.Code]int{
 		0: 0, api.CodeBusy: 0, api.CodeStale: int(api.CodeStale), api.CodeTooLarge: int(api.CodeTooLarge),
@@ -234,7 +234,7 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// A server that needs more room says how much, and gets it. What a method's replies took is remembered.
+// A server that needs more room says how much, and gets it. The client remembers how long a method's replies were.
 func TestRoom(t *testing.T) {
 	s := serve(t, "127.0.0.1:0", rpcserver.Faults{})
 	s.Refuse(func(h *api.Header) (api.Code, int) {
@@ -264,7 +264,7 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// Calls end at their deadline, those without one when nothing comes for the time-out, and say what the network said.
+// Calls end at their deadline, or without a deadline when nothing comes for the time-out, and report the network's error.
 func TestDeadlines(t *testing.T) {
 	silent, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
@@ -277,7 +277,7 @@ func TestDeadlines(t *testing.T) {
 	const never = "timeout=3600000" // the test would not wait for it
 	for _, way := range ways {
 		for _, idle := range []bool{false, true} {
-			// ask says whether all calls ended with that error, where they got as many times the time.
+			// ask says whether all calls ended with that error, given so many times the time.
 			ask := func(to netip.AddrPort, times int, osError syscall.Errno) bool {
 				short := time.Duration(times) * 30 * time.Millisecond
 				requests, timeout := []request{{workload: 1, deadline: short}, {workload: 1, body: text(10_000), deadline: 2 * short}}, never
@@ -307,7 +307,7 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
-// What nobody answers is sent again at intervals that double (docs/protocol.md): in a second behind 20, 60, 140, 300 and 620 ms, and
+// Unanswered packets are sent again at intervals that double (docs/protocol.md): in a second after 20, 60, 140, 300 and 620 ms, and
 // later by a busy machine.
 func TestIntervals(t *testing.T) {
 	s := serve(t, "127.0.0.1:0", rpcserver.Faults{})
@@ -340,7 +340,7 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// With resends off, what is lost fails its call, and nothing is sent twice.
+// With resends off, a lost packet fails its call, and nothing is sent twice.
 func TestWithoutResend(t *testing.T) {
 	const lost = 1 // the method
 	requests := make([]request, 12)
@@ -404,8 +404,8 @@ func TestForgedResponses(t *testing.T) {
 	}
 }
 
-// A call ends with its answer, also beside one that was submitted and is not answered: nothing is waited for any more. A spinning client
-// would do so for as long as that one has.
+// A call ends with its answer, also beside a submitted call that is not answered: the client does not wait for that. A spinning client
+// would otherwise wait until the other call's deadline.
 func TestCallBesideASilentOne(t *testing.T) {
 	const silent = 999
 	s := serve(t, "127.0.0.1:0", rpcserver.Faults{})

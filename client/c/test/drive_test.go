@@ -22,7 +22,7 @@ type request struct {
 	body                   []byte
 }
 
-// A reply is what ../driver/drive.c prints of one.
+// A reply is a reply as ../driver/drive.c prints it.
 type reply struct {
 	result, osError  int
 	need             uint32
@@ -35,7 +35,7 @@ type stats struct {
 	calls, restarts, sent, resent, received, duplicates, stray, malformed uint64
 }
 
-// What calls may say of themselves (../lambdanic.h).
+// Results of calls (../lambdanic.h).
 const (
 	deadline        = -1
 	requestTooLarge = -2
@@ -84,7 +84,7 @@ func drive(t *testing.T, address, way string, requests []request, options ...str
 
 var ways = []string{"call", "many", "submit"}
 
-// Workloads of the test server. Methods say how long the reply is, where that is not the lambda's own business.
+// Workloads of the test server. Methods say how long the reply is, unless the lambda decides that itself.
 const (
 	echoPacket   = 1 // the request, or text of the method's length
 	echoAssemble = 2
@@ -102,7 +102,7 @@ var noise = sync.OnceValue(func() []byte {
 	return b
 })
 
-// text is n bytes, others for every n. Nobody may write into it.
+// text is n bytes, different for every n. Nobody may write into it.
 func text(n int) []byte { return noise()[n%4096:][:n:n] }
 
 func every4th(p []byte) []byte {

@@ -249,8 +249,8 @@ export class Exchange {
   }
 
   /**
-   * Whether the lambda failed on a packet of the request, or on the whole request, so that this is the whole answer. What the other packets became
-   * no longer matters then.
+   * Whether the lambda failed on a packet of the request, or on the whole request, so that this is the whole answer.
+   * The answers to other packets no longer matter then.
    */
   private failed(header: Header): boolean {
     if (this.head.count === 1 || header.code === Status.OK || (this.pulling && !this.guessed)) {

@@ -190,7 +190,7 @@ class Exchange:
     def _failed(self, header: Header) -> bool:
         """Whether the lambda failed on a packet of the request, or on the whole request, so that this is the whole answer.
 
-        What the other packets became no longer matters then.
+        The answers to other packets no longer matter then.
         """
         if self.head.count == 1 or header.code == Status.OK or self._pulling and not self._guessed:
             return False
@@ -242,7 +242,7 @@ class Exchange:
         """Whether a response certainly answers the request as a whole. If not, it may be one of a series, one for each packet.
 
         The two look alike where the reply has as many packets as the request, and what else arrives must decide: after an
-        acknowledgement it is whole; after a response to a later packet, one of a row; and where a later packet was sent again and still
+        acknowledgement it is whole; after a response to a later packet, one of a series; and where a later packet was sent again and still
         packet 0 is all that comes back, a pull finds out.
         """
         count = self.head.count
