@@ -29,7 +29,7 @@ func ReadExamples(path string) ([]Example, error) {
 	return ParseExamples(path, data)
 }
 
-// ParseExamples is ReadExamples of a file whose content is at hand.
+// ParseExamples is ReadExamples for the content of a file.
 func ParseExamples(path string, data []byte) ([]Example, error) {
 	var list []Example
 	if _, err := decodeStrict(path, data, &list); err != nil {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Which fault it was, in a word, and what that means.
+// The faults' names and meanings.
 var faults = [...]struct{ name, meaning string }{
 	FaultOwn:       {"own", "the lambda gave the request up: RETURN_FAULT, abort(), or a reply that does not fit"},
 	FaultTime:      {"time", "it ran longer than limits.time"},
@@ -18,7 +18,7 @@ var faults = [...]struct{ name, meaning string }{
 	FaultCrash:     {"crash", "its process died"},
 }
 
-// String names the fault, as FaultsBy does; "" where it is none that is known.
+// String names the fault, as FaultsBy does; "" where it is unknown.
 func (f Fault) String() string {
 	if int(f) < len(faults) {
 		return faults[f].name
@@ -48,7 +48,7 @@ func (by FaultsBy) MarshalJSON() ([]byte, error) {
 	return json.Marshal(named)
 }
 
-// UnmarshalJSON implements json.Unmarshaler. It takes numbers as well as names; what it does not know is left out.
+// UnmarshalJSON implements json.Unmarshaler. It takes numbers as well as names, and leaves out unknown ones.
 func (by *FaultsBy) UnmarshalJSON(text []byte) error {
 	var named map[string]uint64
 	if err := json.Unmarshal(text, &named); err != nil {
@@ -61,7 +61,7 @@ func (by *FaultsBy) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// String lists those that are not zero: "3 time, 1 bounds"; "" where all are.
+// String lists the causes that are not zero: "3 time, 1 bounds"; "" where all are zero.
 func (by FaultsBy) String() string { return by.list(func(f Fault) string { return f.String() }) }
 
 // Explain lists them as String does, with what each means.
@@ -69,7 +69,7 @@ func (by FaultsBy) Explain() string {
 	return by.list(func(f Fault) string { return f.String() + " (" + f.Meaning() + ")" })
 }
 
-// Since is how many of each came after an earlier count of the same.
+// Since is how many of each cause came after an earlier count.
 func (by FaultsBy) Since(earlier FaultsBy) FaultsBy {
 	for i := range by {
 		by[i] -= min(by[i], earlier[i])

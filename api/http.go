@@ -10,12 +10,12 @@ import (
 // The HTTP API. /function/NAME and /system/functions have OpenFaaS's shape: their bodies are the types of
 // github.com/openfaas/faas-provider, and Function below is a FunctionStatus with more fields.
 
-// DefaultNamespace is where functions live that name no namespace.
+// DefaultNamespace is the namespace of functions that name none.
 const DefaultNamespace = "default"
 
 // Annotations by which a deploy overrides the spec. OpenFaaS's clients can send them too.
 const (
-	// AnnotationPrefix begins ours; there are no others with it.
+	// AnnotationPrefix begins our annotations; others with it are refused.
 	AnnotationPrefix = "lambdanic."
 	// AnnotationTargets lists targets in order of preference, with commas between them.
 	AnnotationTargets = "lambdanic.targets"
@@ -34,13 +34,13 @@ const (
 	HeaderRevision  = "X-Revision"         // answer: the revision that answered
 )
 
-// State says how a function does.
+// State says whether a function serves.
 type State string
 
 // The states.
 const (
-	StateReady State = "ready" // its wanted revision serves
-	StateError State = "error" // it does not; the reason says why
+	StateReady State = "ready" // the wanted revision serves
+	StateError State = "error" // it does not serve; the reason says why
 )
 
 // Refusal says why a target that comes earlier in a function's list does not run it.
@@ -74,10 +74,10 @@ type Function struct {
 	Spec      Spec           `json:"spec"`
 }
 
-// Fused says which program several functions are served from.
+// Fused names the program that serves several functions.
 type Fused struct {
 	Image string   `json:"image"` // of the program
-	With  []string `json:"with"`  // the others that are served from it: NAME, or NAME.NAMESPACE where that is another one
+	With  []string `json:"with"`  // the others that it serves: NAME, or NAME.NAMESPACE in another namespace
 }
 
 // FusedDeployment is the body of POST /system/fused: OpenFaaS's requests for functions that are to be one program on the NIC. The
@@ -107,7 +107,7 @@ type FunctionStats struct {
 
 // Stats are counters since a revision was loaded. docs/operations.md says what each counts.
 type Stats struct {
-	Requests  uint64     `json:"requests"` // begun: a message of many packets is one, and what was refused is none
+	Requests  uint64     `json:"requests"` // begun: a message of many packets counts once, a refused request does not count
 	Replies   uint64     `json:"replies"`  // likewise
 	Errors    uint64     `json:"errors"`   // packets
 	Drops     uint64     `json:"drops"`
@@ -122,8 +122,8 @@ type Stats struct {
 	Histogram [32]uint64 `json:"histogram"`  // of the samples: bucket i counts [2^i, 2^(i+1)) ns
 }
 
-// Object is a global object of a running lambda: GET /system/function/NAME/objects answers a list. GET and PUT of
-// /system/function/NAME/objects/OBJECT have its value as the body, as the machine has it in memory.
+// Object is a global variable of a running lambda that the host can read and write: GET /system/function/NAME/objects answers a list.
+// GET and PUT of /system/function/NAME/objects/OBJECT have its value as the body, as the machine has it in memory.
 type Object struct {
 	Name string `json:"name"`
 	Size uint32 `json:"size"` // bytes
@@ -149,7 +149,7 @@ type NodeTarget struct {
 	Lambdas   int    `json:"lambdas"`
 }
 
-// Error is the body of an answer that says no.
+// Error is the body of an answer that reports an error.
 type Error struct {
 	Error string `json:"error"`
 }

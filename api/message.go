@@ -3,7 +3,7 @@ package api
 import "fmt"
 
 // Placement says where the bytes of a packet stand in its message: at offset, in a message whose packets but the last
-// carry size bytes each. The error is ErrMalformed, wrapped, where index, count and lengths do not add up.
+// carry size bytes each. The error is ErrMalformed, wrapped, where index, count and lengths are inconsistent.
 func (h *Header) Placement() (offset, size int, err error) {
 	n, index, count, total := int(h.Length), int(h.Index), int(h.Count), int(h.MessageLen)
 	bad := func(what string) (int, int, error) {

@@ -3,9 +3,9 @@ package api
 import "net/netip"
 
 // RDMA into lambdas' memory (docs/rdma.md). POST /system/function/NAME/rdma/regions and .../queue-pairs take the first of each pair of
-// types and answer the second, GET lists these, and DELETE with a key or a number behind takes one away.
+// types and answer the second, GET lists the second, and DELETE with a key or number appended removes one.
 
-// RegionRequest asks for a region. The zero value is one of the size of the lambda's largest message.
+// RegionRequest asks for a region. The zero value asks for the size of the lambda's largest message.
 type RegionRequest struct {
 	Length Bytes  `json:"length,omitempty"`
 	Method uint32 `json:"method,omitempty"` // of messages that come without a number
@@ -17,8 +17,8 @@ type Region struct {
 	Address  uint64 `json:"address"` // for peers; below 2^47
 	Length   uint32 `json:"length"`
 	Method   uint32 `json:"method"`
-	Revision uint32 `json:"revision"` // whose memory it is
-	Runs     uint64 `json:"runs"`     // of the lambda on what was written
+	Revision uint32 `json:"revision"` // that owns the memory
+	Runs     uint64 `json:"runs"`     // of the lambda on the region
 }
 
 // Transport is the transport service of a queue pair.
@@ -61,7 +61,7 @@ type QueuePair struct {
 	Packets  uint64 `json:"packets"` // taken in
 	Bytes    uint64 `json:"bytes"`
 	Messages uint64 `json:"messages"`
-	Repeated uint64 `json:"repeated"` // packets that were there before
+	Repeated uint64 `json:"repeated"` // packets that had arrived before
 	NAKs     uint64 `json:"naks"`     // sent
 	Dropped  uint64 `json:"dropped"`  // packets
 }

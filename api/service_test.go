@@ -76,7 +76,7 @@ func TestServiceAt(t *testing.T) {
 	}
 }
 
-// The guide's services are some.
+// The guide's services are valid.
 func TestGuidesServices(t *testing.T) {
 	guide, err := os.ReadFile("../docs/lambdas.md")
 	if err != nil {

@@ -70,7 +70,7 @@ func roundUp(n int) int {
 
 // LimitsSpec bounds a lambda's resources.
 type LimitsSpec struct {
-	Memory Bytes    `yaml:"memory,omitempty" json:"memory,omitempty"` // all its objects together
+	Memory Bytes    `yaml:"memory,omitempty" json:"memory,omitempty"` // all its global variables together
 	Time   Duration `yaml:"time,omitempty" json:"time,omitempty"`     // of one run
 }
 
@@ -82,7 +82,7 @@ type ServiceSpec struct {
 	// servers has Addresses instead. Each call's key chooses one of them.
 	Address   string   `yaml:"address,omitempty" json:"address,omitempty"`
 	Addresses []string `yaml:"addresses,omitempty" json:"addresses,omitempty"`
-	// Weights say which part of the keys each of Addresses gets; without, all get the same.
+	// Weights say which share of the keys each of Addresses gets; without them, all get the same.
 	Weights []int `yaml:"weights,omitempty" json:"weights,omitempty"`
 	// Timeout is that of one try, after which the request is sent again, at most Retries times.
 	Timeout Duration `yaml:"timeout,omitempty" json:"timeout,omitempty"`
@@ -182,7 +182,7 @@ func (m MessageSpec) withDefaults() MessageSpec {
 }
 
 // defaultMemory is 1 MiB beside the messages of mode assemble. Recursion takes a quarter of all (docs/language.md), so that a third more
-// than the messages leaves as much for objects as there is without messages.
+// than the messages leaves as much for global variables as there is without messages.
 func (m MessageSpec) defaultMemory() Bytes {
 	const objects = 1 << 20
 	if m.Mode != ModeAssemble {
@@ -252,7 +252,7 @@ func (s Spec) Validate() error {
 	return errors.Join(errs...)
 }
 
-// validateP4 refuses what a lambda behind a match stage of its own does not have.
+// validateP4 refuses fields that a lambda behind a match stage of its own cannot use.
 func (s Spec) validateP4(bad func(field, format string, args ...any)) {
 	if s.P4 == "" {
 		if s.Rules != "" {
@@ -276,7 +276,7 @@ func (s Spec) validateP4(bad func(field, format string, args ...any)) {
 	}
 }
 
-// checkUsed refuses what stands in a spec and has no effect. Defaults are not filled in yet.
+// checkUsed refuses fields without effect. Defaults are not filled in yet.
 func (m MessageSpec) checkUsed() error {
 	var errs fieldErrors
 	if m.Mode != "" && m.Mode != ModePacket {

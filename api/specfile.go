@@ -29,7 +29,7 @@ func ReadSpec(path string) (Spec, error) {
 	return ParseSpec(path, data)
 }
 
-// ParseSpec is ReadSpec of a file whose content is at hand; name stands in its errors.
+// ParseSpec is ReadSpec for the content of a file; errors name it by name.
 func ParseSpec(name string, data []byte) (Spec, error) {
 	var s Spec
 	body, err := decodeStrict(name, data, &s)
@@ -46,7 +46,7 @@ func ParseSpec(name string, data []byte) (Spec, error) {
 	return s, nil
 }
 
-// FileError is what is wrong at one place of a file.
+// FileError is an error at one place of a file.
 type FileError struct {
 	File         string
 	Line, Column int

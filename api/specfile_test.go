@@ -44,7 +44,7 @@ func TestParseSpec(t *testing.T) {
 	}
 }
 
-// What the messages of mode assemble take comes on top of what a lambda has anyway, where the spec sets no limit.
+// Without a limit in the spec, messages of mode assemble come on top of a lambda's default memory.
 func TestMemoryPaysForMessages(t *testing.T) {
 	for message, want := range map[string]Bytes{
 		"mode: packet":   1 << 20,
@@ -168,7 +168,7 @@ func TestParseSpecTellsEveryWrongValueAlike(t *testing.T) {
 	}
 }
 
-// specFields calls f with each field of a spec that is no mapping, its path, and the YAML that leads to its value.
+// specFields calls f with each field of a spec that is not a mapping, its path, and the YAML that leads to its value.
 func specFields(path, before string, t reflect.Type, f func(field, before string, kind reflect.Type)) {
 	for i, name := range fieldsOf(t) {
 		kind := t.Field(i).Type
@@ -244,7 +244,7 @@ func TestParseStackRefuses(t *testing.T) {
 	}
 }
 
-// What is accepted is valid, and says the same after it was written and read again, as YAML and as JSON.
+// An accepted spec is valid, and stays the same when it is written and read again, as YAML and as JSON.
 func FuzzParseSpec(f *testing.F) {
 	f.Add([]byte(kvSpec))
 	f.Add([]byte("name: a\nmessage: {mode: assemble, max: 1MiB, in_flight: 3, timeout: 1s}\n"))

@@ -11,7 +11,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// A fieldError is what is wrong with one field of a spec, which it names as services[0].id.at.
+// A fieldError is an error of one field of a spec, named as services[0].id.at.
 type fieldError struct {
 	field string
 	err   error
@@ -27,7 +27,7 @@ func (l *fieldErrors) bad(field, format string, args ...any) {
 	*l = append(*l, &fieldError{field, fmt.Errorf(format, args...)})
 }
 
-// locateFields says of each of the fieldErrors joined in err where in the file it is.
+// locateFields adds to each of the fieldErrors joined in err its place in the file.
 func locateFields(name string, body ast.Node, err error) error {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
@@ -44,7 +44,7 @@ func locateFields(name string, body ast.Node, err error) error {
 	return errors.Join(errs...)
 }
 
-// nodeOf finds a field's value or, where the file leaves the field out, what it would be part of.
+// nodeOf finds a field's value or, where the file leaves the field out, the value that would contain it.
 func nodeOf(body ast.Node, field string) ast.Node {
 	for field != "" {
 		if path, err := yaml.PathString("$." + field); err == nil {
@@ -70,7 +70,7 @@ func fileError(name string, node ast.Node, err error) error {
 	return &FileError{name, at.Line, at.Column, err}
 }
 
-// checkValue reports what in node, the value of a field, does not fit type t: keys without a field, and values of another type.
+// checkValue reports what in node, a field's value, does not fit type t: unknown keys, and values of another type.
 func checkValue(name, field string, node ast.Node, t reflect.Type) error {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -95,7 +95,7 @@ func checkValue(name, field string, node ast.Node, t reflect.Type) error {
 	}
 	switch node.Type() {
 	case ast.FloatType, ast.InfinityType, ast.NanType:
-		if kind := t.Kind(); !text && kind != reflect.String { // the decoder would cut a number off at its point
+		if kind := t.Kind(); !text && kind != reflect.String { // the decoder would truncate a number at its point
 			return misfit(name, field, node, t)
 		}
 	}
@@ -166,13 +166,13 @@ func misfit(name, field string, node ast.Node, t reflect.Type) error {
 	return fileError(name, node, err)
 }
 
-// What sizes and durations look like.
+// The forms of sizes and durations.
 const (
 	sizeForm     = "a size: write it as 4096, 64KiB, 16MiB or 1GiB"
 	durationForm = "a duration: write it as 100us, 20ms or 5s"
 )
 
-// wanted says what values of type t look like.
+// wanted describes values of type t.
 func wanted(node ast.Node, t reflect.Type) string {
 	switch t {
 	case reflect.TypeFor[Bytes]():

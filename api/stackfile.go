@@ -22,7 +22,7 @@ type StackFunction struct {
 	Annotations map[string]string
 }
 
-// stack has the shape of OpenFaaS's stack.yml, so that one file can serve both. What only OpenFaaS acts on is foreign.
+// stack has the shape of OpenFaaS's stack.yml, so that one file can serve both. Fields that only OpenFaaS uses are foreign.
 type stack struct {
 	Version       foreign                  `yaml:"version"`
 	Provider      foreign                  `yaml:"provider"`
@@ -33,7 +33,7 @@ type stack struct {
 type stackFunction struct {
 	Lang            string            `yaml:"lang"`
 	Handler         string            `yaml:"handler"`
-	Image           string            `yaml:"image"` // beside a handler, the name that OpenFaaS gives to what it builds
+	Image           string            `yaml:"image"` // beside a handler, OpenFaaS's name for the image that it builds
 	RegistryAuth    foreign           `yaml:"registry_auth"`
 	FProcess        foreign           `yaml:"fprocess"`
 	Environment     map[string]string `yaml:"environment"`
@@ -54,7 +54,7 @@ type stackFunction struct {
 	Namespace       string            `yaml:"namespace"`
 }
 
-// foreign is a value that is allowed and not looked at.
+// foreign is a value that is allowed and ignored.
 type foreign struct{}
 
 // UnmarshalYAML decodes nothing.
@@ -69,7 +69,7 @@ func ReadStack(path string) ([]StackFunction, error) {
 	return ParseStack(path, data)
 }
 
-// ParseStack is ReadStack of a file whose content is at hand.
+// ParseStack is ReadStack for the content of a file.
 func ParseStack(path string, data []byte) ([]StackFunction, error) {
 	var s stack
 	if _, err := decodeStrict(path, data, &s); err != nil {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Target is a way to run lambdas. On target nic they are BPF programs; all others run the shared object that the compiler makes.
+// Target is a way to run lambdas. On target nic they are BPF programs; all others run the shared library that the compiler makes.
 type Target string
 
 // The targets that every version has.
@@ -26,10 +26,10 @@ func NewTarget(name string) Target {
 	return t
 }
 
-// Targets lists all that specs may list.
+// Targets lists the targets that specs may list.
 func Targets() []Target { return slices.Clone(targets) }
 
-// Check says which targets there are, where t is none of them.
+// Check fails where t is not a target, and names the targets.
 func (t Target) Check() error {
 	if slices.Contains(targets, t) {
 		return nil

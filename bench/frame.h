@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* λ-RPC over UDP, IPv4 and Ethernet, without options or tags: the only frames that measuring knows. */
+/* λ-RPC over UDP, IPv4 and Ethernet, without options or tags: the only frames of benchmarks. */
 #ifndef LN_BENCH_FRAME_H
 #define LN_BENCH_FRAME_H
 
@@ -20,7 +20,7 @@ struct frame {
 	struct ln_rpc rpc;
 } __attribute__((packed));
 
-/* The packet at hand, if it went to the λ-RPC port, else NULL. */
+/* The packet, if it went to the λ-RPC port, else NULL. */
 static __always_inline struct frame *rpc_frame(struct xdp_md *ctx)
 {
 	void *end = (void *)(long)ctx->data_end;

@@ -1,6 +1,6 @@
 // Command genheader writes views of λ-RPC in other languages from wire.go: a header for C, a table for Lua, or a module for Python or
 // TypeScript, by the name of the file. With -constants it writes for C the constants of another protocol's wire.go, with that
-// prefix. It has the constants by type-checking wire.go and the header by reflection, so that no two languages can disagree
+// prefix. It gets the constants by type-checking wire.go and the header by reflection, so that no two languages can disagree
 // about a byte.
 package main
 
@@ -50,7 +50,7 @@ func main() {
 
 type constantOf struct {
 	name  string // CodeTooLarge
-	kind  string // its type, Code; "" where it has none of ours
+	kind  string // its type, Code; "" if that is not one of ours
 	value int64
 }
 
@@ -92,7 +92,7 @@ type kindOf struct {
 	consts []constantOf
 }
 
-// byKind parts constants without a type from those with one, and keeps their order.
+// byKind separates constants without a type from those with one, and keeps their order.
 func byKind(consts []constantOf) (plain []constantOf, kinds []kindOf) {
 	for _, c := range consts {
 		switch last := len(kinds) - 1; {

@@ -13,12 +13,12 @@ import (
 	"github.com/lambdanic/lambdanic/internal/ui"
 )
 
-// New makes a command that runs suites. Its flags fill in o; what they leave alone, a caller may set. The command looks at asJSON
+// New makes a command that runs suites. Its flags fill in o; the caller may set the rest. The command looks at asJSON
 // when it runs: where it is true, the command prints JSON.
 func New(suites []measure.Suite, asJSON *bool, o *measure.Options) *cobra.Command {
 	var list, verbose bool
 	cmd := &cobra.Command{
-		Use:   "bench [SUITE[/PART]...]",
+		Use:   "bench [SUITE[/BENCHMARK]...]",
 		Short: "Measure the NIC against processes on this machine",
 		RunE: func(cmd *cobra.Command, names []string) (err error) {
 			switch {
@@ -37,7 +37,7 @@ func New(suites []measure.Suite, asJSON *bool, o *measure.Options) *cobra.Comman
 					names = append(names, s.Name)
 				}
 			}
-			if o.LambdaHost, err = process.HostBinary(); err != nil { // the one that the daemon would take
+			if o.LambdaHost, err = process.HostBinary(); err != nil { // the binary that the daemon would use
 				return err
 			}
 			if verbose || ui.Terminal(cmd.ErrOrStderr()) {
@@ -76,31 +76,31 @@ func run(cmd *cobra.Command, suites []measure.Suite, names []string, asJSON bool
 	return ui.JSON(cmd.OutOrStdout(), all)
 }
 
-// A description is what --list says of a suite.
+// A description is a suite in the output of --list.
 type description struct {
-	Name  string   `json:"name"`
-	About string   `json:"about"`
-	Parts []string `json:"parts,omitempty"`
+	Name       string   `json:"name"`
+	About      string   `json:"about"`
+	Benchmarks []string `json:"parts,omitempty"`
 }
 
 func describe(suites []measure.Suite) (all []description) {
 	for _, s := range suites {
-		all = append(all, description{s.Name, s.About, s.Parts})
+		all = append(all, description{s.Name, s.About, s.Benchmarks})
 	}
 	return all
 }
 
 func listSuites(cmd *cobra.Command, suites []measure.Suite) error {
-	head, parts := []string{"SUITE", "MEASURES"}, false
+	head, divided := []string{"SUITE", "MEASURES"}, false
 	for _, s := range suites {
-		parts = parts || len(s.Parts) > 0
+		divided = divided || len(s.Benchmarks) > 0
 	}
-	if parts {
-		head = append(head, "PARTS")
+	if divided {
+		head = append(head, "BENCHMARKS")
 	}
 	var rows [][]string
 	for _, s := range suites {
-		rows = append(rows, []string{s.Name, s.About, strings.Join(s.Parts, ", ")}[:len(head)])
+		rows = append(rows, []string{s.Name, s.About, strings.Join(s.Benchmarks, ", ")}[:len(head)])
 	}
 	return ui.Table(cmd.OutOrStdout(), head, rows)
 }

@@ -17,7 +17,7 @@ func execute(asJSON bool, args ...string) (string, error) {
 	refuse := func(context.Context, *stand.Stand, measure.Options) ([]report.Result, error) {
 		return nil, errors.New("a suite runs")
 	}
-	suites := []measure.Suite{{Name: "one", About: "the first", Run: refuse}, {Name: "two", About: "the second", Parts: []string{"a", "b"}, Run: refuse}}
+	suites := []measure.Suite{{Name: "one", About: "the first", Run: refuse}, {Name: "two", About: "the second", Benchmarks: []string{"a", "b"}, Run: refuse}}
 	cmd := New(suites, &asJSON, new(measure.Options))
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	var out bytes.Buffer
@@ -34,12 +34,12 @@ func TestList(t *testing.T) {
 	}
 	out, err = execute(true, "--list")
 	var all []description
-	if err := errors.Join(err, json.Unmarshal([]byte(out), &all)); err != nil || len(all) != 2 || all[1].Name != "two" || len(all[1].Parts) != 2 {
+	if err := errors.Join(err, json.Unmarshal([]byte(out), &all)); err != nil || len(all) != 2 || all[1].Name != "two" || len(all[1].Benchmarks) != 2 {
 		t.Errorf("%q: %+v (%v)", out, all, err)
 	}
 }
 
-// What cannot run is refused before anything does.
+// Invalid arguments are refused before any suite runs.
 func TestRefused(t *testing.T) {
 	for want, args := range map[string][]string{
 		"--rounds 0":            {"one", "--rounds", "0"},

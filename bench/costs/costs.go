@@ -1,4 +1,4 @@
-// Package costs has what single operations of C are measured with on the NIC: for each a lambda that does it over and over.
+// Package costs measures single operations of C on the NIC: for each it has a lambda that repeats the operation.
 package costs
 
 import (
@@ -88,7 +88,7 @@ static int table;
 `
 )
 
-// Operations are what there is to measure.
+// Operations are all that are measured.
 var Operations = []Operation{
 	{Name: "global_array", Title: "guarded access to a global array", Before: "static uint64_t table[2048];", Body: "x += table[i];"},
 	{Name: "local_array", Title: "guarded access to a local array", Locals: "uint64_t local[2048]; local[0] = x;", Body: "local[i + 1] = x + local[i];"},

@@ -1,4 +1,4 @@
-// Package cpu says how much CPU time answering takes. docs/measuring.md says what each of its clocks sees.
+// Package cpu measures how much CPU time answering takes. docs/measuring.md says what each of its clocks covers.
 package cpu
 
 import (
@@ -52,10 +52,10 @@ func PerRequest(c Clock, f func() (requests uint64, err error)) (time.Duration, 
 }
 
 // Process is the time of all threads of a process, in user space and in the kernel. It is the scheduler's own account, in
-// nanoseconds; what soft interrupts the process itself runs into, as in sending, is part of it.
+// nanoseconds; soft interrupts that run in the process's threads, as when it sends, are included.
 type Process int
 
-// Read sums over the threads that live now: it is for a process whose threads do not come and go.
+// Read sums over the threads that live now, so the process's threads must not come and go.
 func (p Process) Read() (time.Duration, error) {
 	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", int(p)))
 	if err != nil {
@@ -97,7 +97,7 @@ func NAPI(iface string) (Sum, error) {
 	return threads, nil
 }
 
-// NAPIThreads returns the process IDs of the threads whose time NAPI reads, of which there is at least one.
+// NAPIThreads returns the process IDs of the threads whose time NAPI reads, at least one.
 func NAPIThreads(iface string) (pids []int, err error) {
 	comms, err := filepath.Glob("/proc/[0-9]*/comm")
 	if err != nil {
@@ -125,7 +125,7 @@ func NAPIThreads(iface string) (pids []int, err error) {
 	return pids, nil
 }
 
-// exiting says whether a process is on its way out, as threads of a pair are for a moment that is threaded no more. The flag
+// exiting says whether a process is ending, as a pair's threads are for a moment after it stopped being threaded. The flag
 // is PF_EXITING of linux/sched.h, in the ninth field of /proc/PID/stat (proc_pid_stat(5)).
 func exiting(pid int) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

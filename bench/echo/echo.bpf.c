@@ -2,8 +2,8 @@
 
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The least that an answer in XDP can be: swap MAC addresses, IP addresses and ports, mark the request as its response,
- * send. No checksum has to change but by the type's difference, which is constant.
+ * The least work for an answer in XDP: swap MAC addresses, IP addresses and ports, mark the request as its response,
+ * send. Checksums only change by the type's difference, which is constant.
  */
 #include "../frame.h"
 

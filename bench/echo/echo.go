@@ -1,4 +1,4 @@
-// Package echo is the limit against which the NIC program is held: a bare XDP program that answers each λ-RPC request by
+// Package echo is the limit with which the NIC program is compared: a bare XDP program that answers each λ-RPC request by
 // turning its packet around.
 package echo
 

@@ -11,10 +11,10 @@ import (
 	"github.com/lambdanic/lambdanic/compiler"
 )
 
-// Names are the lambdas', in the order of Sources.
+// Names are the names of the lambdas, in the order of Sources.
 var Names = []string{"kv_client", "sessions", "web_server", "image_transformer"}
 
-// The second client is the first with another service behind it, the second in a spec of its own.
+// The second key-value client is the first with another service, and a spec of its own.
 const sessionsSpec = `name: sessions
 targets: [nic, process]
 entry: kv_client

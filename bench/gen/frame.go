@@ -16,9 +16,9 @@ const (
 	rpcAt  = ethLen + ipLen + udpLen
 )
 
-// Request is a λ-RPC packet of which a load is made. Request IDs and client ports are the generator's.
+// Request is a λ-RPC packet of a load. The generator chooses request IDs and client ports.
 type Request struct {
-	Header  api.Header // what is zero of Type, Count, Length and MessageLen is filled in
+	Header  api.Header // Type, Count, Length and MessageLen are filled in where they are zero
 	Payload []byte
 }
 

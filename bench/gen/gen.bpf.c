@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * The load generator. `generate` runs under BPF_PROG_TEST_RUN with live frames (Documentation/bpf/bpf_prog_run.rst): each
- * call is given a page, fills it with a request and sends it out of the interface, or, where no request is due, drops
- * it, which is how it waits. `count` stands where the replies arrive.
+ * call is given a page, fills it with a request and sends it out of the interface. Where no request is due, it drops the page,
+ * and so waits. `count` is attached where the replies arrive.
  */
 #include "../frame.h"
 #include "gen.h"
@@ -16,7 +16,7 @@ struct ln_gen_count counts[LN_GEN_CPUS];
 
 /* Whole frames, each `stride` bytes from the last. The UDP checksum holds the sum over all that does not vary. */
 __u8 templates[LN_GEN_TEMPLATES + LN_GEN_FRAME];
-__u32 template_end; /* offset behind the last one */
+__u32 template_end; /* offset behind the last frame */
 __u32 stride;
 __u32 frame_len;
 
@@ -34,7 +34,7 @@ struct {
 	__type(value, __u64);
 } workloads SEC(".maps");
 
-/* How many frames are due, at most one batch. What a CPU could not send in time it leaves out: an open loop owes nothing. */
+/* How many frames are due, at most one batch. What a CPU could not send in time it skips, as the loop is open. */
 static __always_inline void read_schedule(struct ln_gen_sender *s)
 {
 	__u64 now = bpf_ktime_get_ns(), backlog;

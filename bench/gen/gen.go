@@ -24,11 +24,11 @@ const ids = 1 << 40
 // Load is what to offer.
 type Load struct {
 	Requests []Request     // sent in turn
-	Room     int           // bytes of payload that each packet is padded to, so that the reply may have as many
+	Room     int           // payload bytes that each packet is padded to, so that the reply may be as long
 	Port     uint16        // 0 means λ-RPC's
 	Rate     float64       // requests per second; 0 means as fast as it goes
 	Duration time.Duration // 0 means 300 ms
-	CPUs     []int         // that generate; none means CPU 0 only
+	CPUs     []int         // that generate; empty means CPU 0
 	Batch    int           // frames that go out together, at most 256; 0 means 64
 	Replies  int           // packets that answer each request; 0 means 1
 }
@@ -36,7 +36,7 @@ type Load struct {
 // Result is what became of a load, counted where frames leave and where replies arrive.
 type Result struct {
 	Sent      uint64 // frames handed to the interface
-	Expected  uint64 // responses that would answer them all
+	Expected  uint64 // responses to all sent requests
 	Skipped   uint64 // frames that were due and that the generator was too slow to send
 	Delivered uint64 // responses with status ok
 	Failures  uint64 // responses with another status
@@ -191,10 +191,10 @@ func (g *Generator) send(ctx context.Context, l Load, frameLen int) (used time.D
 	return used, err
 }
 
-// clock waits until the program runs everywhere, for the kernel takes its time over that, then gives it a start and an
+// clock waits until the program runs everywhere, which takes the kernel a while, then gives it a start and an
 // end, and sleeps until the end is over. It returns what the threads used from start to end.
 func (g *Generator) clock(ctx context.Context, l Load, threads cpu.Clock) (used time.Duration, err error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute+l.Duration) // for what hangs
+	ctx, cancel := context.WithTimeout(ctx, time.Minute+l.Duration) // in case a thread hangs
 	defer cancel()
 	for {
 		var senders [bpfLnGenLimitLN_GEN_CPUS]bpfLnGenSender
@@ -235,7 +235,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// quiet is how long nothing may come before no more replies are waited for.
+// quiet is how long no reply may come before drain stops waiting.
 var quiet = 100 * time.Millisecond
 
 // drain waits until that many replies came back for each request sent, or nothing more comes.

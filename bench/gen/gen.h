@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the load generator's two programs and its Go side agree on. */
+/* What the load generator's two programs and its Go side share. */
 #ifndef LN_GEN_H
 #define LN_GEN_H
 

@@ -31,11 +31,11 @@ func newGenerator(t *testing.T, p *link.Pair, o Options) *Generator {
 	return g
 }
 
-// few is a load of fewer frames than any queue on their way holds, so that none is lost however busy the machine. A socket's buffer
+// few is a load of fewer frames than any queue on their way holds, so that no frame is lost however busy the machine. A socket's buffer
 // has room for some 45, of a page each.
 var few = Load{Rate: 300, Duration: 100 * time.Millisecond}
 
-// run applies a load, again where the machine was too busy to send anything, and waits for what comes late.
+// run applies a load, again where the machine was too busy to send anything, and waits for late replies.
 func run(t *testing.T, g *Generator, l Load) Result {
 	t.Helper()
 	was := quiet

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Curve is what a server did under rising load.
+// Curve is a server's behaviour under rising load.
 type Curve struct {
 	Points []Point
 	// Open is the point with the highest delivered rate among those with at most the tolerated loss; the open-loop rate.
@@ -14,7 +14,7 @@ type Curve struct {
 	Most Point
 }
 
-// Point is one load and what became of it. Rate 0 is a load as fast as the generator goes.
+// Point is one load and its result. Rate 0 is a load as fast as the generator goes.
 type Point struct {
 	Asked float64
 	Result
@@ -29,7 +29,7 @@ const (
 	attempts  = 2 // a rate is too high when it loses too much this often: other work on the machine loses packets as well
 )
 
-// Search finds the highest rate that a server sustains. It offers as much as it can at first: a server that answers all of
+// Search finds the highest rate that a server sustains. At first it offers as much as it can: a server that answers all of
 // that is faster than the generator. Otherwise the rate lies below, and is found by bisection on a logarithmic scale. run
 // offers one load.
 func Search(ctx context.Context, run func(ctx context.Context, rate float64) (Result, error)) (Curve, error) {
@@ -38,7 +38,7 @@ func Search(ctx context.Context, run func(ctx context.Context, rate float64) (Re
 	if ok || err != nil {
 		return c, err
 	}
-	// A server that is flooded may deliver less than one that is just busy, so what it delivered is no bound, but a good
+	// A flooded server may deliver less than a busy one, so what it delivered is not a bound, but a good
 	// place to begin.
 	low, high := 0.0, c.Most.OfferedRate()
 	rate := 0.9 * c.Most.Rate()

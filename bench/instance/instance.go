@@ -1,4 +1,4 @@
-// Package instance runs a whole daemon for as long as something is shown or measured with it.
+// Package instance runs a whole daemon for a demo or a benchmark.
 package instance
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/lambdanic/lambdanic/internal/daemon"
 )
 
-// With brings up an instance that is called after name and this process, with a gateway on a free port of the loopback, runs f and
-// takes everything down again. What crashed ones of that name left behind is removed first.
+// With brings up an instance named after name and this process, with a gateway on a free port of the loopback, runs f and
+// takes everything down again. It first removes what crashed instances of that name left behind.
 func With(ctx context.Context, name string, f func(context.Context, *daemon.Client, daemon.Paths) error) (err error) {
 	if err := sweep(ctx, name); err != nil {
 		return err

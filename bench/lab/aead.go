@@ -23,7 +23,7 @@ const (
 	aeadSeal
 )
 
-// sealing measures what encrypting 1 KiB takes a lambda on the NIC, beside Go's own of the same bytes.
+// sealing measures how long a lambda on the NIC takes to encrypt 1 KiB, beside Go's own cipher.
 func sealing(ctx context.Context, r *rig.Rig, o measure.Options) (rs []report.Result, err error) {
 	if err := putLoop(ctx, r, "aead_loop"); err != nil {
 		return withoutFigure(o, "aead_loop", err)
@@ -35,7 +35,7 @@ func sealing(ctx context.Context, r *rig.Rig, o measure.Options) (rs []report.Re
 	}
 	nonce, text := make([]byte, chacha20poly1305.NonceSize), make([]byte, 1024)
 	want := cipher.Seal(nil, nonce, text, nil)[len(text):]
-	// The request's own bytes mean nothing; they are room for the reply.
+	// The request's bytes mean nothing; they make room for the reply.
 	body := make([]byte, len(want))
 	if got, err := r.AskNIC(aeadSeal, body); err != nil || !bytes.Equal(got.Payload, want) {
 		return nil, errors.Join(fmt.Errorf("%w: the tag of 1 KiB: got %v, want %x", measure.ErrWrong, got, want), err)

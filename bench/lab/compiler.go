@@ -35,11 +35,11 @@ const (
 	sourceInteger = "one step of a chain of multiplications and additions of integers, between the builds: how fast the machine is now"
 )
 
-// randomPrograms is how many each round takes.
+// randomPrograms is the number of random programs per round.
 const randomPrograms = 200
 
-// compilerParts can be measured alone: whoever needs a quiet machine for some figures does not need it for all.
-var compilerParts = []struct {
+// compilerBenchmarks can be measured alone, as only some of them need a quiet machine.
+var compilerBenchmarks = []struct {
 	name string
 	run  func(context.Context, *rig.Rig, measure.Options) ([]report.Result, error)
 }{
@@ -53,34 +53,34 @@ var compilerParts = []struct {
 	{"random", randomShare},
 }
 
-func partNames() (names []string) {
-	for _, p := range compilerParts {
+func benchmarkNames() (names []string) {
+	for _, p := range compilerBenchmarks {
 		names = append(names, p.name)
 	}
 	return names
 }
 
-// runCompiler says how much of ordinary C the compiler gets into the NIC, how fast that runs, and how long compiling takes.
+// runCompiler measures how much of ordinary C loads on the NIC, how fast it runs, and how long compiling takes.
 func runCompiler(ctx context.Context, _ *stand.Stand, o measure.Options) (rs []report.Result, err error) {
 	r, err := rig.Open(ctx, rig.Config{LambdaHost: o.LambdaHost, Instance: "rig" + strconv.Itoa(os.Getpid())})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	for _, p := range compilerParts {
-		if o.Part != "" && o.Part != p.name {
+	for _, p := range compilerBenchmarks {
+		if o.Benchmark != "" && o.Benchmark != p.name {
 			continue
 		}
 		results, err := p.run(ctx, r, o)
 		if err != nil {
-			return nil, fmt.Errorf("part %s: %w", p.name, err)
+			return nil, fmt.Errorf("benchmark %s: %w", p.name, err)
 		}
 		rs = append(rs, results...)
 	}
 	return rs, nil
 }
 
-// buildTimes compiles a source that was never compiled each time, as an author does who edits it.
+// buildTimes compiles a changed source each time, as an author does.
 func buildTimes(ctx context.Context, _ *rig.Rig, o measure.Options) ([]report.Result, error) {
 	var times, machine report.Samples
 	err := measure.WithSource(o, func(dir string) error {
@@ -104,11 +104,11 @@ func buildTimes(ctx context.Context, _ *rig.Rig, o measure.Options) ([]report.Re
 	}, err
 }
 
-// chainSteps is how long the chains are that this machine computes by itself.
+// chainSteps is the length of the chains that this machine computes natively.
 const chainSteps = 1_000_000
 
 // integerLoop is how many ns the machine takes for one step of a fixed chain: a multiplication and an addition, which wait for the
-// last ones. It depends on the processor's clock, and on who else uses the processor, and on nothing of ours.
+// previous ones. It depends only on the processor's clock and on other work on the processor.
 func integerLoop() float64 {
 	start, x := time.Now(), uint64(1)
 	for range chainSteps {
@@ -118,7 +118,7 @@ func integerLoop() float64 {
 	return float64(time.Since(start).Nanoseconds()) / chainSteps
 }
 
-// What a lambda that does not load makes of the figures about it.
+// withoutFigure reports that a lambda did not load, in place of its figures.
 func withoutFigure(o measure.Options, what string, err error) ([]report.Result, error) {
 	if errors.Is(err, rig.ErrLoad) || errors.As(err, new(*compiler.Error)) {
 		o.Log("compiler: %s: %s", what, firstLine(err))
@@ -183,7 +183,7 @@ func putLoop(ctx context.Context, r *rig.Rig, name string) error {
 	return r.Put(ctx, a)
 }
 
-// checkGrey lets the NIC fill its image and convert it, and judges the result by the process's.
+// checkGrey has the NIC fill its image and convert it, and compares the result with the process's.
 func checkGrey(r *rig.Rig) error {
 	var sums []rig.Answer
 	for _, ask := range []func(uint32, []byte) (rig.Answer, error){r.AskNIC, r.AskProcess} {
@@ -203,7 +203,7 @@ func checkGrey(r *rig.Rig) error {
 	return nil
 }
 
-// loopTime is how many ns a method takes longer than another.
+// loopTime is how many ns longer a method takes than another.
 func loopTime(r *rig.Rig, body []byte, idle, method uint32) (float64, error) {
 	var times [2][]time.Duration
 	for range loopRuns {
@@ -279,7 +279,7 @@ func doubles(values ...float64) (b []byte) {
 	return b
 }
 
-// corpusShare says how many percent of the corpus load and give the vectors' replies in both places.
+// corpusShare measures the percentage of the corpus that loads and gives the vectors' replies in both places.
 func corpusShare(ctx context.Context, r *rig.Rig, o measure.Options) ([]report.Result, error) {
 	programs, err := corpus.Programs()
 	if err != nil {
@@ -306,7 +306,7 @@ func corpusShare(ctx context.Context, r *rig.Rig, o measure.Options) ([]report.R
 
 func share(part, of int) report.Samples { return report.Samples{100 * float64(part) / float64(of)} }
 
-// randomShare says how many percent of random programs load, and how many of those do not agree.
+// randomShare measures the percentage of random programs that load, and how many of those disagree.
 func randomShare(ctx context.Context, r *rig.Rig, o measure.Options) ([]report.Result, error) {
 	total := randomPrograms * o.Rounds
 	loaded, disagree, done := 0, 0, 0
@@ -352,7 +352,7 @@ type randomBuild struct {
 	err      error
 }
 
-// buildRandom compiles the programs of the seeds from first on, as many at once as there are CPUs.
+// buildRandom compiles the programs of the seeds from first on, one per CPU at a time.
 func buildRandom(ctx context.Context, first uint64, total int) (<-chan randomBuild, func() error) {
 	out := make(chan randomBuild)
 	group, ctx := errgroup.WithContext(ctx)

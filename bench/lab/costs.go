@@ -18,7 +18,7 @@ import (
 
 const sourceCost = "BPF_PROG_TEST_RUN of the NIC program: 1,000 rounds of a loop, less a run without, per round; estimated: `build --report`'s"
 
-// operationCosts measures what single operations of C take on the NIC, and sets what the compiler estimates beside it.
+// operationCosts measures single operations of C on the NIC, beside the compiler's estimates.
 func operationCosts(ctx context.Context, r *rig.Rig, o measure.Options) (rs []report.Result, err error) {
 	for _, op := range append([]costs.Operation{costs.Empty, costs.Walked}, costs.Operations...) {
 		o.Log("compiler: %s", op.Title)
@@ -31,10 +31,10 @@ func operationCosts(ctx context.Context, r *rig.Rig, o measure.Options) (rs []re
 	return rs, nil
 }
 
-// A cost is what a round takes, in ns.
+// A cost is the time of a round, in ns.
 type cost struct {
 	times    report.Samples
-	estimate float64 // 0 where there is none: the round has loops of its own
+	estimate float64 // 0 if the round has loops of its own, which have no estimate
 }
 
 func measureCost(ctx context.Context, r *rig.Rig, op costs.Operation, o measure.Options) (c cost, err error) {
@@ -68,7 +68,7 @@ func measureCost(ctx context.Context, r *rig.Rig, op costs.Operation, o measure.
 	return c, nil
 }
 
-// agreeOn judges what the NIC answers by what the process does, but for the clock.
+// agreeOn compares the NIC's answer with the process's, except for the clock.
 func agreeOn(r *rig.Rig, method uint32, body []byte) error {
 	got, err := r.AskNIC(method, body)
 	if err != nil {
@@ -84,7 +84,7 @@ func agreeOn(r *rig.Rig, method uint32, body []byte) error {
 	return nil
 }
 
-// estimateRound is what the report says of the loop of an artifact.
+// estimateRound is the report's estimate for the loop of an artifact.
 func estimateRound(a *compiler.Artifact) (float64, error) {
 	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(a.BPF))
 	if err != nil {

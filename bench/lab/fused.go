@@ -30,10 +30,10 @@ const (
 	sourceFused = "BPF_PROG_TEST_RUN of the NIC program with the lambda, one packet a run: in one program for all, in such a program before it is made smaller, and alone"
 )
 
-// fusedRuns is how many runs a sample is taken from.
+// fusedRuns is the number of runs per sample.
 const fusedRuns = 501
 
-// figure9 says how small four lambdas become in one program, and what that costs each of them.
+// figure9 measures how small four lambdas become in one program, and what that costs each of them.
 func figure9(ctx context.Context, _ *rig.Rig, o measure.Options) ([]report.Result, error) {
 	sources, err := fused.Sources(o.Lambdas)
 	if err != nil {
@@ -123,9 +123,9 @@ func deployForms(ctx context.Context, n *nic.NIC, sources [][]byte) (members []t
 	return members, nil
 }
 
-// number gives each of the lambdas a workload ID under a form's suffix, and says what is to be deployed there.
+// number gives each of the lambdas a workload ID under a form's suffix, and returns its deployment.
 func number(ctx context.Context, n *nic.NIC, sources [][]byte, numbers map[string]uint32, suffix string) (ds []backend.Deployment, err error) {
-	service := netip.AddrPortFrom(n.HostAddr(), 11211) // nobody has to be there
+	service := netip.AddrPortFrom(n.HostAddr(), 11211) // no server is needed
 	for i, source := range sources {
 		a, err := compiler.BuildSource(ctx, source, compiler.Options{})
 		if err != nil {
@@ -175,7 +175,7 @@ var fusedRequests = []struct {
 	{"pixels", packets.RPC{Workload: "image_transformer", Request: 1, Payload: strings.Repeat("rgba", 344), Room: api.RPCMaxPayload}},
 }
 
-// sample times runs of all forms in turn, so that whatever else the machine does meets each.
+// sample times runs of all forms in turn, so that other work on the machine affects all alike.
 func (m *timedMember) sample(n *nic.NIC) error {
 	var times [len(fusedForms)][]time.Duration
 	for range fusedRuns {
@@ -196,7 +196,7 @@ func (m *timedMember) sample(n *nic.NIC) error {
 	return nil
 }
 
-// undisturbed is the mean of the quicker half: the kernel's clock has steps that a median cannot see between.
+// undisturbed is the mean of the quicker half: a median is no finer than the steps of the kernel's clock.
 func undisturbed(times []time.Duration) float64 {
 	slices.Sort(times)
 	sum := time.Duration(0)

@@ -18,8 +18,8 @@ import (
 // replyPackets are the lengths of reply that are compared.
 var replyPackets = []int{2, 4, multiply.MaxPackets}
 
-// replyBatch is how many packets of replies are under way together: a quarter of a veth ring (VETH_RING_SIZE of
-// drivers/net/veth.c), which loses what it has no room for.
+// replyBatch is how many reply packets are under way together: a quarter of a veth ring (VETH_RING_SIZE of
+// drivers/net/veth.c), which loses packets when it is full.
 const replyBatch = 64
 
 // replyWay is a way to send a reply of many packets.
@@ -29,7 +29,7 @@ type replyWay struct {
 	attach func(p *link.Pair, packets int) (link.Attachment, error) // nil where the NIC program serves
 }
 
-// replyWays begins with the one that is ours; the next is as bare as that.
+// replyWays begins with the way of the product, as a bare program.
 var replyWays = []replyWay{
 	{"pulled", pullLoad, multiply.AttachPull},
 	{"multiplied", multiplyLoad, multiply.AttachMultiply},
@@ -50,7 +50,7 @@ func pullLoad(packets int) gen.Load {
 	return l
 }
 
-// multiplyLoad asks once, with a packet that is as short as can be.
+// multiplyLoad asks once, with the shortest possible packet.
 func multiplyLoad(packets int) gen.Load {
 	return gen.Load{
 		Requests: []gen.Request{{Header: api.Header{Workload: measure.Workload, Method: uint32(packets)}}},
@@ -64,7 +64,7 @@ type replyFigures struct {
 	cpu, asking       report.Samples
 	p50, p99          report.Samples
 	load              gen.Load
-	known             float64 // requests per second that were sustained
+	known             float64 // sustained requests per second
 }
 
 // runReplies compares the ways on the NIC's own pair, in rounds, each of which visits the ways in the reverse order of the
@@ -114,7 +114,7 @@ func (f *replyFigures) sample(ctx context.Context, s *stand.Stand, w replyWay, p
 	return errors.Join(f.sampleWay(ctx, s, w, packets), a.Close())
 }
 
-// costOfAsking is the CPU time, in ns, of what the client sends for one packet of a reply: the far end drops it.
+// costOfAsking is the client's CPU time, in ns, per packet of a reply, measured with a far end that drops everything.
 func costOfAsking(ctx context.Context, s *stand.Stand, l gen.Load) (ns float64, err error) {
 	far, err := s.Fast.DropPeer()
 	if err != nil {
@@ -129,7 +129,7 @@ func costOfAsking(ctx context.Context, s *stand.Stand, l gen.Load) (ns float64, 
 	return ns, err
 }
 
-// generating attaches the generator for as long as f runs.
+// generating attaches the generator while f runs.
 func generating(p *link.Pair, f func(*gen.Generator) error) error {
 	g, err := gen.New(p, gen.Options{})
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/lambdanic/lambdanic/bench/multiply"
 )
 
-// A replyClient asks for replies of many packets on a socket, and spins until it has them.
+// A replyClient requests replies of many packets on a socket, and spins until it has them.
 type replyClient struct {
 	fd      int
 	asks    [][]byte // the packets that it sends
@@ -48,8 +48,8 @@ func receiveFor(server netip.AddrPort, w replyWay, packets int, d time.Duration)
 	return l, nil
 }
 
-// newReplyClient pads what it sends to the size of the reply's packets, even where one request is answered by all of them:
-// a packet of a local socket has no memory behind its end into which it could grow.
+// newReplyClient pads its packets to the size of the reply's packets, even where the whole reply answers one request:
+// a packet of a local socket has no memory behind its end, and cannot grow.
 func newReplyClient(server netip.AddrPort, w replyWay, packets int) (*replyClient, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

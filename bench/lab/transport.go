@@ -15,11 +15,11 @@ import (
 // losses are the rates, in percent and each way, at which goodput is measured.
 var losses = []int{0, 1, 5, 10}
 
-// sourceRelayed is that of calls through a relay, which takes a part of the CPUs itself, the same for both sides.
+// sourceRelayed is the source of calls through a relay, which takes CPU time itself, the same for both sides.
 const sourceRelayed = "closed loop, 1 client, through a relay in user space"
 
-// runTransport sends images, 256 KiB there and 64 KiB back, to the NIC and to a process: how fast and at what cost on a good link,
-// and how many bytes of message come through where packets are lost.
+// runTransport sends images, 256 KiB there and 64 KiB back, to the NIC and to a process. It measures speed and cost on a good link,
+// and goodput where packets are lost.
 func runTransport(ctx context.Context, s *stand.Stand, o measure.Options) ([]report.Result, error) {
 	w := measure.ImageTransformer()
 	a, err := s.Build(ctx, w.Lambda)
@@ -46,7 +46,7 @@ func runTransport(ctx context.Context, s *stand.Stand, o measure.Options) ([]rep
 	return t.results(), errors.Join(err, process.Stop(ctx))
 }
 
-// A transport collects what its sides come to, by figure and side.
+// A transport collects samples, by figure and side.
 type transport struct {
 	work    measure.Work
 	sides   map[string]*measure.Side
@@ -91,7 +91,7 @@ func (t *transport) good(ctx context.Context) error {
 	return nil
 }
 
-// megabytes is how many of a call's message bytes, both ways, go by in a second.
+// megabytes is how many megabytes of messages, both ways, pass in a second.
 func (t *transport) megabytes(l measure.Latency) float64 {
 	c := t.work.Calls[0]
 	return l.Rate() * float64(len(c.Body)+len(c.Want)) / 1e6

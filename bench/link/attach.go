@@ -58,7 +58,7 @@ func (p *Pair) PassPeer() (Attachment, error) {
 	return withBare(VerdictPass, p.AttachPeer)
 }
 
-// DropPeer lets the measured end drop everything: what a load costs by itself.
+// DropPeer lets the measured end drop everything, which shows what a load costs by itself.
 func (p *Pair) DropPeer() (Attachment, error) {
 	return withBare(VerdictDrop, p.AttachPeer)
 }

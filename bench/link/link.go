@@ -1,5 +1,5 @@
 // Package link makes the veth pair on which everything is measured: one end in this namespace for the load, the other in
-// a named namespace of its own for what is measured. docs/measuring.md says why it is set up as it is.
+// a named namespace of its own for what is measured. docs/measuring.md explains the set-up.
 package link
 
 import (
@@ -24,7 +24,7 @@ import (
 // prefix begins the name of everything this package makes; the process ID of its owner follows.
 const prefix = "lnb"
 
-// benchmarks is the range of addresses that is set apart for measuring (RFC 2544).
+// benchmarks is the range of addresses reserved for measuring (RFC 2544).
 var benchmarks = netip.MustParsePrefix("198.18.0.0/15")
 
 // Options of a pair. The zero value is the ordinary pair.
@@ -39,7 +39,7 @@ type End struct {
 	Index int
 	MAC   net.HardwareAddr
 	Addr  netip.Addr
-	pin   string // of the XDP link that somebody else attached, "" for none
+	pin   string // of the XDP link that somebody else attached, if any
 }
 
 // Pair is a veth pair.
@@ -85,7 +85,7 @@ func (p *Pair) setUp(o Options, subnet int) error {
 	if queues == 0 {
 		queues = runtime.NumCPU()
 	}
-	// So that a server's answers have queues like those of its clients' requests.
+	// A server's answers get queues like those of its clients' requests.
 	err = inSysfs(p.ns, func(sys string) error { return veth.OwnQueues(sys, p.Peer.Name, queues) })
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func (e *End) side() veth.Side {
 	return veth.Side{Name: e.Name, Addrs: []netip.Prefix{netip.PrefixFrom(e.Addr, 30)}}
 }
 
-// awaitCarrier waits for the kernel's link watch: until then, what a socket sends is dropped in silence.
+// awaitCarrier waits for the kernel's link watch: until then, what a socket sends is silently dropped.
 func (e *End) awaitCarrier() error {
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
 		l, err := netlink.LinkByIndex(e.Index)
@@ -115,7 +115,7 @@ func (e *End) awaitCarrier() error {
 	}
 }
 
-// In runs f on a thread that is in the peer's namespace. Goroutines that f starts are not.
+// In runs f on a thread in the peer's namespace. Goroutines that f starts are not in it.
 func (p *Pair) In(f func() error) error { return veth.In(p.ns, f) }
 
 // Close removes the pair and its namespace, if they came from New.

@@ -11,13 +11,13 @@ import (
 	"github.com/vishvananda/netns"
 )
 
-// Existing names the parts of a pair that somebody else made: a virtual NIC.
+// Existing names the ends of a pair that somebody else made: a virtual NIC.
 type Existing struct {
 	Host      string // this namespace's end
 	Peer      string // the measured end
 	Namespace string // a named one, where Peer lives
 	// HostLink and PeerLink are where the XDP links of the two ends are pinned. What AttachHost and AttachPeer attach
-	// takes the place of the program there, without a moment in which there is none, and Close of the attachment puts
+	// replaces the program there atomically, and Close of the attachment puts
 	// the program back.
 	HostLink, PeerLink string
 }
@@ -35,7 +35,7 @@ func Open(e Existing) (*Pair, error) {
 	return p, nil
 }
 
-// learn fills in what the interface of that name is like.
+// learn fills in the properties of the interface of that name.
 func (e *End) learn() error {
 	l, err := netlink.LinkByName(e.Name)
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SetThreaded moves the receive work of both ends between soft interrupts of whoever sends, as is usual, and kernel threads,
-// one per queue (Documentation/networking/napi.rst, "Threaded NAPI"). There its CPU time can be told apart from the
-// sender's. Both ends must have an XDP program; without one a veth end has nothing to move.
+// SetThreaded moves the receive work of both ends between soft interrupts of the sender, as is usual, and kernel threads,
+// one per queue (Documentation/networking/napi.rst, "Threaded NAPI"), whose CPU time can be told apart from the
+// sender's. Both ends must have an XDP program; without it a veth end has nothing to move.
 func (p *Pair) SetThreaded(on bool) error {
 	value := "0"
 	if on {

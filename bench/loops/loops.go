@@ -1,4 +1,4 @@
-// Package loops has lambdas in plain C that are nothing but a loop, to be timed: on the NIC, and compiled as ordinary programs.
+// Package loops has lambdas in plain C that consist of a loop, to be timed on the NIC and as ordinary programs.
 package loops
 
 import (
@@ -44,7 +44,7 @@ func unpacked(f func(dir string) error) error {
 	return errors.Join(os.CopyFS(dir, files), os.CopyFS(filepath.Join(dir, "ordinary"), ordinary), f(dir))
 }
 
-// A Native is one of the lambdas compiled as an ordinary program, with -O2 but without vectors, which BPF has none of.
+// A Native is one of the lambdas compiled as an ordinary program, with -O2 but without vectors, as BPF has no vectors.
 type Native struct {
 	binary string
 }

@@ -23,7 +23,7 @@ type Call struct {
 	Want   []byte
 }
 
-// Latency is what a closed loop of one client saw.
+// Latency is the result of a closed loop of one client.
 type Latency struct {
 	Histogram *hdrhistogram.Histogram // of nanoseconds
 	Elapsed   time.Duration
@@ -51,7 +51,7 @@ func Points(h *hdrhistogram.Histogram) (points []report.Point) {
 }
 
 // CallFor makes the calls in turn, one after the other, until the time is over, and checks every answer. The client is
-// an ordinary one: it sleeps in recv() until the answer is there. From the NIC it mostly is there when recv() is called.
+// an ordinary one: it sleeps in recv() until the answer comes. The NIC's answer is mostly there when recv() is called.
 func CallFor(ctx context.Context, addr string, calls []Call, d time.Duration, cpu int, opts ...lambdanic.Option) (Latency, error) {
 	conn, err := lambdanic.DialConn(addr, append(opts, lambdanic.WithTimeout(10*time.Second))...)
 	if err != nil {

@@ -33,22 +33,22 @@ type Figures struct {
 	P50, P99, P999 report.Samples // µs
 	P50Spinning    report.Samples // µs, seen by a client that never sleeps
 	ClosedRate     report.Samples // calls per second of a client on each CPU
-	OpenRate       report.Samples // delivered per second; none where the work has no open load
+	OpenRate       report.Samples // delivered per second; empty where the work has no open load
 	CPU            report.Samples // ns per request
 	Histogram      *hdrhistogram.Histogram
 }
 
-// Measurement is one work on all sides.
+// Measurement has the figures of one work on all sides.
 type Measurement struct {
 	Work  Work
 	Sides map[string]*Figures
 }
 
-// openSetup is a way to be offered load: who serves, and which CPUs generate.
+// openSetup is a set-up under load: which process serves, and which CPUs generate.
 type openSetup struct {
 	flavour stand.Flavour
 	cpus    []int
-	rate    float64 // that it was found to sustain
+	rate    float64 // the rate that it sustains
 }
 
 // measurer holds what the rounds of one measurement share.
@@ -105,7 +105,7 @@ func (m *measurer) start(ctx context.Context, name string, f stand.Flavour) (*Si
 	return AsProcess(ctx, m.stand, m.work, m.plain, f)
 }
 
-// with runs f on a side that is there for as long.
+// with runs f on a side that exists while f runs.
 func (m *measurer) with(ctx context.Context, name string, fl stand.Flavour, f func(*Side) error) error {
 	s, err := m.start(ctx, name, fl)
 	if err != nil {
@@ -136,7 +136,7 @@ func (m *measurer) findBest(ctx context.Context, name string) error {
 	return nil
 }
 
-// repeat begins a round again that a busy machine broke off, at most twice: somebody was not answered in time.
+// repeat repeats, at most twice, a round that failed because a busy machine did not answer in time.
 func repeat(what string, log func(format string, args ...any), round func() error) error {
 	for left := 2; ; left-- {
 		err := round()

@@ -11,7 +11,7 @@ import (
 )
 
 // ClientCPU is the CPU that a client keeps to while latencies are measured. The server has one of its own, as it would on another
-// machine: on one CPU, a mere switch of threads wakes a sleeping server, which no request from a network ever sees.
+// machine: on one CPU, a mere thread switch wakes a sleeping server, unlike for requests from a network.
 const ClientCPU = 0
 
 // ServerCPU is the CPU that the server keeps to.

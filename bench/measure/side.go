@@ -15,7 +15,7 @@ import (
 	"github.com/lambdanic/lambdanic/internal/backend"
 )
 
-// cpuRate is the load, in requests per second, at which CPU time is compared: one that every side sustains.
+// cpuRate is the load, in requests per second, at which CPU time is compared. Every side sustains it.
 const cpuRate = 50_000
 
 // A Side is a place where a lambda runs while it is measured.
@@ -27,7 +27,7 @@ type Side struct {
 	pair *link.Pair
 	// clock reads the CPU time of the side's server, once the pair receives in threads.
 	clock func() (cpu.Clock, error)
-	// far gives the measured end the program that it needs under generated load; nil where it has one.
+	// far gives the measured end the program that it needs under generated load; nil where the end has a program.
 	far func() (link.Attachment, error)
 	pid int // of the server, where it is a process
 }
@@ -56,7 +56,7 @@ func AsProcess(ctx context.Context, s *stand.Stand, w Work, d backend.Deployment
 	}, nil
 }
 
-// Latency is measured without any program that the side could do without.
+// Latency is measured without programs that the side does not need.
 func (s *Side) Latency(ctx context.Context, opts ...lambdanic.Option) (l Latency, err error) {
 	if s.pid != 0 {
 		if err := pinProcess(s.pid, ServerCPU()); err != nil {
@@ -68,7 +68,7 @@ func (s *Side) Latency(ctx context.Context, opts ...lambdanic.Option) (l Latency
 	return CallFor(ctx, s.Addr, s.work.Calls, s.work.Duration, ClientCPU, opts...)
 }
 
-// underLoad attaches the generator for as long as f runs.
+// underLoad attaches the generator while f runs.
 func (s *Side) underLoad(f func(g *gen.Generator) error) (err error) {
 	if s.far != nil {
 		far, err := s.far()
@@ -135,8 +135,8 @@ func (s *Side) steadyLoad(ctx context.Context, g *gen.Generator) (answered uint6
 	return r.Delivered, err
 }
 
-// oneClient calls in a closed loop. The threads that receive keep to the CPU on which the soft interrupts would have run in whose
-// place they are: the sender's. Left alone they are woken packet by packet on another CPU, or not, from run to run.
+// oneClient calls in a closed loop. The receive threads keep to the sender's CPU, where the soft interrupts that they replace would
+// have run. Left alone, they are in some runs woken packet by packet on another CPU.
 func (s *Side) oneClient(ctx context.Context) (answered uint64, err error) {
 	for _, end := range []link.End{s.pair.Host, s.pair.Peer} {
 		threads, err := cpu.NAPIThreads(end.Name)
@@ -156,7 +156,7 @@ func (s *Side) oneClient(ctx context.Context) (answered uint64, err error) {
 	return uint64(l.Histogram.TotalCount()), nil
 }
 
-// services starts what the work calls.
+// services starts the services that the work calls.
 func (w Work) services(ctx context.Context, s *stand.Stand) (fast, plain map[string]netip.AddrPort, stop func() error, err error) {
 	if w.Services == nil {
 		return nil, nil, func() error { return nil }, nil

@@ -22,13 +22,13 @@ func WithSource(o Options, f func(dir string) error) (err error) {
 	return f(dir)
 }
 
-// Edit makes the source in dir one that was never compiled, where each call has another round.
+// Edit makes the source in dir a new one, if each call has another round.
 func Edit(dir string, round int) error {
 	f, err := os.OpenFile(filepath.Join(dir, "web_server.c"), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		return fmt.Errorf("edit the source: %w", err)
 	}
-	// A constant that is kept, since a build that gives the same artifact is no new one.
+	// The constant is used, as otherwise the build would give the same artifact.
 	_, err = fmt.Fprintf(f, "\n__attribute__((used)) static const int round_%d = %d;\n", round, round)
 	return errors.Join(err, f.Close())
 }

@@ -1,4 +1,4 @@
-// Package measure is what suites measure with: works and the sides that they run on, closed and open loops, rounds.
+// Package measure has the means of all suites: works and the sides that they run on, closed and open loops, rounds.
 package measure
 
 import (
@@ -16,10 +16,10 @@ import (
 // Options of a run.
 type Options struct {
 	stand.Config
-	Rounds   int       // alternating runs, of which medians are taken
-	Seed     uint64    // of the first random program
-	Part     string    // of the suite, "" for all
-	Progress io.Writer // is told what is being done; nil for nobody
+	Rounds    int       // alternating runs, of which medians are taken
+	Seed      uint64    // of the first random program
+	Benchmark string    // of the suite, "" for all
+	Progress  io.Writer // is told what is being done; may be nil
 }
 
 // Log says what is being done.
@@ -31,26 +31,26 @@ func (o Options) Log(format string, args ...any) {
 
 // A Suite measures one thing.
 type Suite struct {
-	Name  string
-	About string
-	Parts []string // what NAME/PART runs alone
-	Run   func(ctx context.Context, s *stand.Stand, o Options) ([]report.Result, error)
+	Name       string
+	About      string
+	Benchmarks []string // that NAME/BENCHMARK runs alone
+	Run        func(ctx context.Context, s *stand.Stand, o Options) ([]report.Result, error)
 }
 
-// ErrUnknown says that no suite has a name.
+// ErrUnknown says that no suite has this name.
 var ErrUnknown = errors.New("no such suite")
 
-// find gives the suite of a name, NAME or NAME/PART, and that part. The error is ErrUnknown, and lists the names.
-func find(suites []Suite, name string) (s Suite, part string, err error) {
-	suite, part, partial := strings.Cut(name, "/")
-	i := slices.IndexFunc(suites, func(s Suite) bool { return s.Name == suite && (!partial || slices.Contains(s.Parts, part)) })
+// find gives the suite of a name, NAME or NAME/BENCHMARK, and that benchmark. The error is ErrUnknown, and lists the names.
+func find(suites []Suite, name string) (s Suite, benchmark string, err error) {
+	suite, benchmark, partial := strings.Cut(name, "/")
+	i := slices.IndexFunc(suites, func(s Suite) bool { return s.Name == suite && (!partial || slices.Contains(s.Benchmarks, benchmark)) })
 	if i < 0 {
 		return s, "", fmt.Errorf("%w %q: choose from %s", ErrUnknown, name, strings.Join(names(suites), ", "))
 	}
-	return suites[i], part, nil
+	return suites[i], benchmark, nil
 }
 
-// Check says whether all names are of suites, before the first of them runs. The error is ErrUnknown.
+// Check checks that all names are of suites, before the first suite runs. The error is ErrUnknown.
 func Check(suites []Suite, names []string) error {
 	for _, name := range names {
 		if _, _, err := find(suites, name); err != nil {
@@ -60,13 +60,13 @@ func Check(suites []Suite, names []string) error {
 	return nil
 }
 
-// Run runs the suite of a name, NAME or NAME/PART, on a stand of its own. The error is ErrUnknown where there is none.
+// Run runs the suite of a name, NAME or NAME/BENCHMARK, on a stand of its own. The error is ErrUnknown if no suite has the name.
 func Run(ctx context.Context, suites []Suite, name string, o Options) (out report.Suite, err error) {
-	suite, part, err := find(suites, name)
+	suite, benchmark, err := find(suites, name)
 	if err != nil {
 		return out, err
 	}
-	o.Part = part
+	o.Benchmark = benchmark
 	s, err := stand.New(ctx, o.Config)
 	if err != nil {
 		return out, err
@@ -81,12 +81,12 @@ func Run(ctx context.Context, suites []Suite, name string, o Options) (out repor
 	return out, err
 }
 
-// names are those of the suites and of their parts.
+// names are the names of the suites and of their benchmarks.
 func names(suites []Suite) (all []string) {
 	for _, s := range suites {
 		all = append(all, s.Name)
-		for _, part := range s.Parts {
-			all = append(all, s.Name+"/"+part)
+		for _, benchmark := range s.Benchmarks {
+			all = append(all, s.Name+"/"+benchmark)
 		}
 	}
 	return all

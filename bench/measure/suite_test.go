@@ -8,7 +8,7 @@ import (
 
 // An unknown name is refused before any suite runs, and the error names the suites that exist.
 func TestUnknownSuiteNamesTheKnown(t *testing.T) {
-	suites := []Suite{{Name: "echo"}, {Name: "compiler", Parts: []string{"build", "random"}}}
+	suites := []Suite{{Name: "echo"}, {Name: "compiler", Benchmarks: []string{"build", "random"}}}
 	for _, bad := range []string{"warp", "echo/build", "compiler/warp", "compiler/", ""} {
 		err := Check(suites, []string{"echo", "compiler/random", bad})
 		if !errors.Is(err, ErrUnknown) || !strings.HasSuffix(err.Error(), "echo, compiler, compiler/build, compiler/random") {

@@ -18,17 +18,17 @@ import (
 	"github.com/lambdanic/lambdanic/internal/memcached"
 )
 
-// ErrWrong says that a lambda gave an answer other than the independent computation.
+// ErrWrong says that a lambda's answer differs from the independent computation.
 var ErrWrong = errors.New("wrong answer")
 
-// Work is a bundled lambda and what is asked of it.
+// Work is a bundled lambda and its requests.
 type Work struct {
 	Lambda   string
 	Calls    []Call
 	Open     *gen.Load // nil where single packets make no sense
 	Ceiling  float64   // requests per second that are never exceeded; 0 for none
 	Duration time.Duration
-	// Services starts what the lambda calls and says where it is for the NIC and for a process; stop ends it.
+	// Services starts the services that the lambda calls and returns their addresses for the NIC and for a process; stop ends them.
 	Services func(ctx context.Context, s *stand.Stand) (fast, plain map[string]netip.AddrPort, stop func() error, err error)
 }
 
@@ -65,7 +65,7 @@ func KVClient() Work {
 		w.Calls = append(w.Calls, Call{Body: []byte(key), Want: append([]byte(key+"="), value...)})
 	}
 	w.Open = openLoad(w.Calls, 128)
-	// A call that memcached loses occupies the NIC until it times out: small bursts, and no flood.
+	// A call that memcached loses occupies the NIC until it times out, so send small bursts, and no flood.
 	w.Open.Batch, w.Ceiling = 16, 250_000
 	w.Services = func(ctx context.Context, s *stand.Stand) (fast, plain map[string]netip.AddrPort, stop func() error, err error) {
 		m, err := memcached.Start(ctx, []netip.Addr{s.NIC.HostAddr(), s.Plain.Host.Addr}, "-t", "2")

@@ -4,7 +4,7 @@
 /*
  * Two ways to send a reply of many packets. `pull` turns each packet of the client into one packet of the reply. `multiply`
  * has the kernel clone one request by a devmap broadcast, and `clone` makes a packet of the reply from each. Both do the
- * same to a packet, and nothing that they need not.
+ * same to a packet, and nothing more than needed.
  */
 #include "../frame.h"
 
@@ -56,7 +56,7 @@ static __always_inline void write_headers(struct frame *f)
 	f->udp.check = 0;
 }
 
-/* Makes packet `index` of the reply from the request at hand; 0, or -1 where it cannot. */
+/* Makes packet `index` of the reply from the request; 0, or -1 where it cannot. */
 static __always_inline int answer(struct xdp_md *ctx, __u32 index)
 {
 	int grow = (int)sizeof(struct frame) + LN_MULTIPLY_SIZE - (int)(ctx->data_end - ctx->data);

@@ -1,5 +1,5 @@
-// Package multiply has the two ways in which XDP can send a reply of many packets, each as bare as it can be: one packet of
-// the reply for each that the client sends, or all of them cloned from one.
+// Package multiply has XDP's two ways to send a reply of many packets, each as a bare program: one packet of
+// the reply for each that the client sends, or all of them cloned from one request.
 package multiply
 
 import (
@@ -17,7 +17,7 @@ import (
 
 //go:generate go tool bpf2go -target bpfel bpf multiply.bpf.c -- -I../../bpf
 
-// Size is the bytes of message in a packet of a reply, and MaxPackets how many of them a reply has at most.
+// Size is the bytes of message in a packet of a reply, and MaxPackets the most packets of a reply.
 const (
 	Size       = int(bpfLnMultiplyLimitLN_MULTIPLY_SIZE)
 	MaxPackets = int(bpfLnMultiplyLimitLN_MULTIPLY_PACKETS)

@@ -22,7 +22,7 @@ import (
 //go:embed sink
 var lambda embed.FS
 
-// Size is the message's.
+// Size is the size of the message.
 const Size = 1 << 20
 
 // BuildLambda compiles the lambda that takes the messages.
@@ -42,13 +42,13 @@ func BuildLambda(ctx context.Context) (a *compiler.Artifact, err error) {
 	return compiler.Build(ctx, dir, compiler.Options{})
 }
 
-// A Sender brings a message to the lambda and checks what that answers.
+// A Sender brings a message to the lambda and checks the answer.
 type Sender struct {
 	send  func(ctx context.Context, message []byte) ([]byte, error)
 	close func() error
 }
 
-// ErrWrong says that the lambda got something else.
+// ErrWrong says that the lambda got other bytes.
 var ErrWrong = errors.New("wrong answer")
 
 // Send sends one message.

@@ -16,7 +16,7 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// Point of a latency distribution: that share of the requests took at most that long.
+// Point of a latency distribution: this share of the requests took at most this long.
 type Point struct {
 	Percent float64
 	Micros  float64
@@ -183,7 +183,7 @@ type decades struct{}
 
 // Ticks implements plot.Ticker.
 func (decades) Ticks(low, high float64) (ticks []plot.Tick) {
-	wide := math.Log10(high/low) > 2 // then 1 of each power of ten has to do
+	wide := math.Log10(high/low) > 2 // then only 1 of each power of ten has a label
 	for base := math.Pow(10, math.Floor(math.Log10(low))); base <= high; base *= 10 {
 		for i := 1.0; i < 10; i++ {
 			v := base * i

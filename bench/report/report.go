@@ -1,4 +1,4 @@
-// Package report holds what was measured, and writes it as JSON, as a table and as plots.
+// Package report holds results, and writes them as JSON, as a table and as plots.
 package report
 
 import (
@@ -22,7 +22,7 @@ type Suite struct {
 	Results []Result `json:"results"`
 }
 
-// Machine says where the figures come from, without which they mean nothing.
+// Machine describes the machine of the figures, without which they mean nothing.
 type Machine struct {
 	Kernel string `json:"kernel"`
 	CPUs   int    `json:"cpus"`
@@ -36,11 +36,11 @@ type Result struct {
 	Unit     string                `json:"unit"`
 	Value    float64               `json:"value"`              // the median
 	Spread   [2]float64            `json:"spread"`             // the least and the greatest
-	Against  map[string]float64    `json:"against,omitempty"`  // what others did in the same run
+	Against  map[string]float64    `json:"against,omitempty"`  // the other sides' values in the same run
 	Ratio    map[string]float64    `json:"ratio,omitempty"`    // how many times better ours is
 	Interval map[string][2]float64 `json:"interval,omitempty"` // of 95 % confidence, for the median of the rounds' ratios
 	Source   string                `json:"source"`             // how it was measured
-	Notes    []string              `json:"notes,omitempty"`    // what the figure leaves out, such as what failed and why
+	Notes    []string              `json:"notes,omitempty"`    // what the figure leaves out, such as failures and their reasons
 }
 
 // ThisMachine describes the machine, for measurements over a link of the given kind.
@@ -71,7 +71,7 @@ func cpuModel() string {
 // Samples are the values of one figure in repeated runs.
 type Samples []float64
 
-// Median is the middle value, or the mean of the two in the middle; 0 of none.
+// Median is the middle value, or the mean of the two in the middle; 0 without values.
 func (s Samples) Median() float64 {
 	if len(s) == 0 {
 		return 0
@@ -89,16 +89,16 @@ func (s Samples) Spread() [2]float64 {
 	return [2]float64{slices.Min(s), slices.Max(s)}
 }
 
-// Better says which way a figure is good.
+// Better says which direction is better.
 type Better bool
 
-// The ways.
+// The directions.
 const (
 	Higher Better = true  // rates
 	Lower  Better = false // times
 )
 
-// Ratio says how many times better ours is than theirs; 0 where that has no meaning.
+// Ratio says how many times better ours is than theirs; 0 where that is undefined.
 func (b Better) Ratio(ours, theirs float64) float64 {
 	if b == Lower {
 		ours, theirs = theirs, ours
@@ -128,7 +128,7 @@ func Compare(name, unit string, better Better, source string, ours Samples, othe
 	return r
 }
 
-// paired are the ratios of two sides round by round: what slowed a machine down for a while met both.
+// paired are the ratios of two sides round by round: whatever slowed the machine for a while affected both.
 func (b Better) paired(ours, theirs Samples) (ratios Samples) {
 	if len(ours) != len(theirs) {
 		return nil
@@ -139,8 +139,8 @@ func (b Better) paired(ours, theirs Samples) (ratios Samples) {
 	return ratios
 }
 
-// confidence is the interval that has the median with at least 95 % confidence, whatever the distribution: as many of the values
-// are below a median as a coin falls on one side (binomial). It takes six values at least.
+// confidence is the interval that contains the median with at least 95 % confidence, whatever the distribution: as many of the values
+// are below a median as coin tosses fall on one side (binomial). It takes at least six values.
 func (s Samples) confidence() (interval [2]float64, ok bool) {
 	n := len(s)
 	sorted := slices.Sorted(slices.Values(s))

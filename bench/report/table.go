@@ -69,7 +69,7 @@ func (s Suite) WriteTable(w io.Writer) error {
 	return Table(w, rows)
 }
 
-// interval writes between what the ratio is; "" where the rounds are too few.
+// interval writes the confidence interval of a ratio; "" where the rounds are too few.
 func interval(r Result, other string) string {
 	between, ok := r.Interval[other]
 	if !ok {

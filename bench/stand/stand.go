@@ -1,4 +1,4 @@
-// Package stand is where lambdas are measured: a virtual NIC with the NIC program, and a pair of the same kind without it,
+// Package stand makes the place where lambdas are measured: a virtual NIC with the NIC program, and an equal pair without it,
 // behind which the same lambdas run as processes.
 package stand
 
@@ -22,7 +22,7 @@ import (
 	"github.com/lambdanic/lambdanic/internal/nic"
 )
 
-// root holds a directory per process that measures, by its ID, so that what one left behind is found.
+// root holds a directory per measuring process, named by its ID, so that leftovers are found.
 const root = "/run/lambdanic-bench"
 
 // Config says where things are.
@@ -97,7 +97,7 @@ func (s *Stand) Close() error {
 		errs = append(errs, s.NIC.Close())
 	}
 	errs = append(errs, nic.Down(ctx, s.nicConfig), os.RemoveAll(s.dir))
-	_ = os.Remove(root) // only if nobody else measures
+	_ = os.Remove(root) // succeeds only if nobody else measures
 	return errors.Join(errs...)
 }
 
@@ -135,7 +135,7 @@ func sweepProcesses(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	self, err := os.Executable() // nothing will be started
+	self, err := os.Executable() // a placeholder: nothing will be started
 	if err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ type Flavour struct {
 	Spin    bool
 }
 
-// Flavours are the ways in which a process is measured; it is compared at its best.
+// Flavours are the ways in which a process is measured; the best is compared.
 var Flavours = []Flavour{
 	{"blocking", 1, false}, {"blocking, 2 threads", 2, false}, {"spinning", 1, true}, {"spinning, 2 threads", 2, true},
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/lambdanic/lambdanic/bench/stand"
 )
 
-// What clients are compared with: a connected socket of the same language that sends the same packet again and again.
+// Clients are compared with a connected socket in the same language that sends the same packet again and again.
 const (
 	bare       = "bare socket"
 	barePython = "bare socket in python"
@@ -26,7 +26,7 @@ const (
 // A client is a way to call the web server in a closed loop. atOnce calls are made together, and make a round.
 type client struct {
 	name    string
-	against string // "" for what others are compared with
+	against string // "" for the base of the comparison
 	atOnce  int
 	run     runClient
 }
@@ -59,7 +59,7 @@ var clients = []client{
 
 const clientTime = 400 * time.Millisecond
 
-// cProgram is the one that make puts beside lambda-host.
+// cProgram is the program that make puts beside lambda-host.
 func cProgram(way string) runClient {
 	return func(ctx context.Context, o measure.Options, addr string, c measure.Call) (clientRun, error) {
 		return runProgram(ctx, addr, c, filepath.Join(filepath.Dir(o.LambdaHost), "client-c/bench"), way)
@@ -87,7 +87,7 @@ func runProgram(ctx context.Context, addr string, c measure.Call, command ...str
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	var out, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &stderr
-	// A process begins on the CPUs of the thread that starts it.
+	// A process inherits the CPUs of the thread that starts it.
 	if err := measure.OnCPU(measure.ClientCPU, cmd.Run); err != nil {
 		return r, fmt.Errorf("run %s: %w: %s: make bench builds what is missing", command, err, strings.TrimSpace(stderr.String()))
 	}

@@ -11,13 +11,13 @@ import (
 	"github.com/lambdanic/lambdanic/bench/stand"
 )
 
-// manyLambdas is how many are deployed for the comparison with one.
+// manyLambdas is how many lambdas are deployed, to compare with one.
 const manyLambdas = 1000
 
 // runDispatch compares the time per packet, all of it on one CPU: generator, NIC program, lambda, counter. The generator's
-// share is in every figure alike; it holds as many different frames in each case, so that its caches are equally warm.
+// share is the same in every figure; it holds as many different frames in each case, so that its caches are equally warm.
 //
-// Program.Run cannot tell this: it hands the program its own answer as the next packet.
+// Program.Run cannot measure this: it hands the program its own answer as the next packet.
 func runDispatch(ctx context.Context, s *stand.Stand, o measure.Options) ([]report.Result, error) {
 	a, err := s.Build(ctx, "web_server")
 	if err != nil {
@@ -59,7 +59,7 @@ func runDispatch(ctx context.Context, s *stand.Stand, o measure.Options) ([]repo
 	}, nil
 }
 
-// dispatchLoad asks that many lambdas in turn.
+// dispatchLoad calls so many lambdas in turn.
 func dispatchLoad(lambdas int) gen.Load {
 	l := gen.Load{Room: 64}
 	for i := range manyLambdas {

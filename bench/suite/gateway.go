@@ -33,7 +33,7 @@ type site struct {
 	p50, rate report.Samples
 }
 
-// runGateway says what HTTP costs: the way that most people take to a lambda. The gateway and the bare server run in this
+// runGateway measures what HTTP costs, by which most people call a lambda. The gateway and the bare server run in this
 // process, which has the same Go runtime for both; wrk and nginx are processes of their own.
 func runGateway(ctx context.Context, _ *stand.Stand, o measure.Options) (rs []report.Result, err error) {
 	page := measure.WebServer().Calls[0]

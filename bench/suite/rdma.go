@@ -15,7 +15,7 @@ import (
 	"github.com/lambdanic/lambdanic/bench/stand"
 )
 
-// An rdmaSide is a way for a message into a lambda's memory, and what it took.
+// An rdmaSide is a way for a message into a lambda's memory, and its samples.
 type rdmaSide struct {
 	name string
 	open func(ctx context.Context, s *stand.Stand) (*rdma.Sender, error)
@@ -94,7 +94,7 @@ func (d *rdmaSide) sample(ctx context.Context, s *stand.Stand) (err error) {
 	return nil
 }
 
-// sendFor sends one message behind the other.
+// sendFor sends one message after the other.
 func sendFor(ctx context.Context, sender *rdma.Sender, d time.Duration) (sent int, took time.Duration, err error) {
 	message := make([]byte, rdma.Size)
 	_, _ = rand.NewChaCha8([32]byte{}).Read(message)

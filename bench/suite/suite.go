@@ -1,4 +1,4 @@
-// Package suite has the benchmark suites that `lambdanic bench` runs: what the NIC does for a user's functions.
+// Package suite has the benchmark suites of `lambdanic bench`: what the NIC does for a user's functions.
 package suite
 
 import (

@@ -24,7 +24,7 @@ type Nginx struct {
 	ended <-chan struct{} // nil where it was not started
 }
 
-// The configuration of a server that does nothing else: no log, a worker for each CPU, connections that stay.
+// The configuration of a server that only serves the page: no log, a worker for each CPU, persistent connections.
 const nginxConfig = `daemon off;
 pid %[1]s/pid;
 error_log %[1]s/error.log;
@@ -45,7 +45,7 @@ http {
 }
 `
 
-// StartNginx starts one for the page. The error is exec.ErrNotFound, wrapped, where nginx is not installed.
+// StartNginx starts an nginx for the page. The error is exec.ErrNotFound, wrapped, where nginx is not installed.
 func StartNginx(ctx context.Context, page []byte) (n *Nginx, err error) {
 	binary, err := exec.LookPath("nginx")
 	if err != nil {
@@ -64,7 +64,7 @@ func StartNginx(ctx context.Context, page []byte) (n *Nginx, err error) {
 			err = errors.Join(err, n.Stop())
 		}
 	}()
-	// Its workers are another user's, who reads the page.
+	// Its workers run as another user, who has to read the page.
 	err = errors.Join(os.Chmod(n.dir, 0o755), os.WriteFile(filepath.Join(n.dir, "page"), page, 0o644),
 		os.WriteFile(filepath.Join(n.dir, "nginx.conf"), fmt.Appendf(nil, nginxConfig, n.dir, addr), 0o600))
 	if err != nil {
@@ -73,7 +73,7 @@ func StartNginx(ctx context.Context, page []byte) (n *Nginx, err error) {
 	n.cmd = exec.Command(binary, "-p", n.dir, "-e", "error.log", "-c", "nginx.conf")
 	var said strings.Builder
 	n.cmd.Stderr = &said
-	if n.ended, err = child.Start(n.cmd, syscall.SIGTERM); err != nil { // on which it ends its workers
+	if n.ended, err = child.Start(n.cmd, syscall.SIGTERM); err != nil { // on SIGTERM it ends its workers
 		n.ended = nil
 		return nil, fmt.Errorf("start nginx: %w", err)
 	}

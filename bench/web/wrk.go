@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// ErrLoad says that wrk got other answers than 2xx and 3xx, or none.
+// ErrLoad says that wrk got other answers than 2xx and 3xx, or no answer.
 var ErrLoad = errors.New("the load was not answered")
 
 // Figures of one run: what arrived at wrk.

@@ -7,7 +7,7 @@
 
 #include "connection.h"
 
-#define MAX_ATTEMPTS 8 /* times that a call starts over because its revision went away while it ran */
+#define MAX_ATTEMPTS 8 /* how often a call starts over because its revision went away while it ran */
 
 int64_t now_ns(void)
 {

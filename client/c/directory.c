@@ -8,7 +8,7 @@
 
 #include "connection.h"
 
-/* What the gateway said of a function. */
+/* The gateway's answer about a function. */
 struct known {
 	struct known *next;
 	bool stale;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The C client of λ-RPC (docs/protocol.md): calls lambdas over UDP. lambdanic(3) is the manual.
+ * The C client of λ-RPC (docs/protocol.md) calls lambdas over UDP. lambdanic(3) is the manual.
  *
  * A connection belongs to one thread at a time. Different connections share nothing, so each thread has its own.
  * lambdanic_lookup() and lambdanic_strerror() may be called from any thread.
@@ -110,7 +110,7 @@ LAMBDANIC_API int lambdanic_submit(struct lambdanic *connection, const struct la
 LAMBDANIC_API int lambdanic_complete(struct lambdanic *connection, struct lambdanic_reply *reply, uint64_t timeout_us);
 /* Calls that were submitted and not yet returned by lambdanic_complete(). */
 LAMBDANIC_API size_t lambdanic_pending(const struct lambdanic *connection);
-/* For event loops: call lambdanic_complete() when the descriptor is readable, and after so long at the latest. */
+/* For event loops: call lambdanic_complete() when the descriptor is readable, and after this time at the latest. */
 LAMBDANIC_API int lambdanic_fd(const struct lambdanic *connection);
 LAMBDANIC_API uint64_t lambdanic_next_us(const struct lambdanic *connection);
 

@@ -37,7 +37,7 @@ static bool refused(struct lambdanic *c, int err)
 	return true;
 }
 
-/* not_taken deals with a packet that the network did not take. It returns whether to go on with the next one. */
+/* not_taken handles a packet that the network did not take. It returns whether to go on with the next packet. */
 static bool not_taken(struct lambdanic *c, struct call *k, int err, unsigned int *tries)
 {
 	bool earlier = refused(c, err);

@@ -8,7 +8,7 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 )
 
-// check says what is wrong with options, before anything is opened.
+// check finds errors in options, before anything is opened.
 func (o *options) check() error {
 	switch most := int(api.MaxMessage); {
 	case o.timeout <= 0:
@@ -21,7 +21,7 @@ func (o *options) check() error {
 	return nil
 }
 
-// check says what is wrong with a request, before anything is sent.
+// check finds errors in a request, before anything is sent.
 func (r *Request) check(ctx context.Context) error {
 	switch {
 	case ctx == nil:
@@ -32,7 +32,7 @@ func (r *Request) check(ctx context.Context) error {
 	return nil
 }
 
-// checkStream also looks at what a request is read from and a reply is written to.
+// checkStream also checks the request's reader and the reply's writer.
 func checkStream(ctx context.Context, req *Request, body io.Reader, size int, w io.Writer) error {
 	switch {
 	case size < 0:

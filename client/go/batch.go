@@ -18,13 +18,13 @@ const (
 	batchBytes   = 65535 - 40 - 8
 )
 
-// A batch is a row of packets of the same size, one behind the other, as UDP segmentation wants them.
+// A batch is packets of the same size, one behind the other, as UDP segmentation wants them.
 type batch struct {
 	buf   []byte
 	size  int // of each packet
 	count int
 	last  int  // where the last one starts
-	bulk  bool // there is more of their message to come than fits a window
+	bulk  bool // more of their message is still to come than fits a window
 }
 
 func (b *batch) reset() { b.buf, b.size, b.count, b.bulk = b.buf[:0], 0, 0, false }

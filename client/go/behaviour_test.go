@@ -17,7 +17,7 @@ import (
 	"github.com/lambdanic/lambdanic/test/rpcserver"
 )
 
-// patience is for what hangs: no test passes or fails by how long anything takes on a busy machine.
+// patience ends tests that hang: no test passes or fails by how long anything takes on a busy machine.
 const patience = time.Minute
 
 func dial(t testing.TB, s *rpcserver.Server, opts ...lambdanic.Option) *lambdanic.Client {
@@ -76,14 +76,14 @@ func TestStaleStartsOver(t *testing.T) {
 		req := lambdanic.Request{Workload: echoPacket, Method: 5000, Body: text(10)}
 		if c.name != "stream" {
 			check(t, c, req)
-		} else if _, err := c.call(t.Context(), req); err != nil && !errors.Is(err, lambdanic.ErrStale) { // its writer may have packet 0
+		} else if _, err := c.call(t.Context(), req); err != nil && !errors.Is(err, lambdanic.ErrStale) { // packet 0 may be written already
 			t.Errorf("stream: %v", err)
 		}
 	}
 }
 
-// Once a request may have been executed, the client never makes another of it; while the server says that it was not, it waits and
-// asks again. It says so when it has the answer.
+// Once a request may have been executed, the client never makes another of it. While the server says that it was not, the client waits and
+// asks again. When it has the answer, it says so.
 func TestOnce(t *testing.T) {
 	for code, want := range map[api.Code]error{
 		0: nil, api.CodeBusy: nil, api.CodeStale: lambdanic.ErrStale, api.CodeTooLarge: lambdanic.ErrTooLarge,
@@ -198,9 +198,9 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
-// A server that is not there yet is waited for.
+// A call waits for a server that is not up yet.
 func TestServerComesUp(t *testing.T) {
-	// Nobody else listens here: whoever wants any port of any address does not get one that is taken at another address.
+	// Nothing else listens here: a socket bound to any port of any address does not get a port that is taken at another address.
 	address := fmt.Sprintf("127.0.0.42:%d", serve(t, "127.0.0.1:0", rpcserver.Faults{}).Addr().Port())
 	for _, c := range callers(t, address, lambdanic.WithTimeout(50*time.Millisecond)) {
 		if _, err := c.call(t.Context(), lambdanic.Request{Workload: echoPacket}); !errors.Is(err, lambdanic.ErrDeadlineExceeded) {
@@ -421,7 +421,7 @@ func ExampleConn() {
 	}
 	defer server.Close()
 
-	runtime.LockOSThread() // the fastest: nobody else runs on this thread
+	runtime.LockOSThread() // fastest: no other goroutine runs on this thread
 	defer runtime.UnlockOSThread()
 	conn, err := lambdanic.DialConn(server.Addr().String(), lambdanic.WithTimeout(time.Minute))
 	if err != nil {
@@ -442,7 +442,7 @@ func ExampleConn() {
 	// two
 }
 
-// A client sends what it is granted and no more, however little that is, and says in each packet how long it still waits.
+// A client sends only what it is granted, however little, and says in each packet how long it still waits.
 func TestGrants(t *testing.T) {
 	s := serve(t, "127.0.0.1:0", rpcserver.Faults{Seed: 9, Drop: 0.03})
 	w := workloads(7)[echoAssemble]

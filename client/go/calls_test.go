@@ -17,7 +17,7 @@ import (
 	"github.com/lambdanic/lambdanic/test/rpcserver"
 )
 
-// Workloads of the test server. Methods say how long the reply is, where that is not the lambda's own business.
+// Workloads of the test server. Methods say how long the reply is, unless the lambda decides that itself.
 const (
 	echoPacket   = 1 // the request, or text of the method's length
 	echoAssemble = 2
@@ -33,7 +33,7 @@ var noise = sync.OnceValue(func() []byte {
 	return b
 })
 
-// text is n bytes, others for every n. Nobody may write into it.
+// text is n bytes, different for every n. Nobody may write into it.
 func text(n int) []byte { return noise()[n%4096:][:n:n] }
 
 func every4th(p []byte) []byte {
@@ -245,7 +245,7 @@ func TestLargeImpaired(t *testing.T) {
 func TestCorrupted(t *testing.T) {
 	s := serve(t, "127.0.0.1:0", rpcserver.Faults{Seed: 4, Corrupt: 0.2})
 	for _, c := range callers(t, s.Addr().String()) {
-		for range 50 { // what a flipped bit makes of an answer is open, but there must be one
+		for range 50 { // a flipped bit may change the answer, but there must be one
 			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 			_, err := c.call(ctx, lambdanic.Request{Workload: echoAssemble, Body: text(20_000)})
 			cancel()

@@ -13,7 +13,7 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 )
 
-// A Client makes calls for any number of goroutines. Calls share its sockets, and are told apart by their request IDs.
+// A Client makes calls for any number of goroutines. Calls share its sockets; request IDs tell them apart.
 type Client struct {
 	session
 	sockets []*socket
@@ -71,7 +71,7 @@ func (c *Client) Call(ctx context.Context, req Request) (Response, error) {
 	return c.callAt(ctx, &req, nil)
 }
 
-// callAt is Call for a function that may move meanwhile. The error is errMoved then.
+// callAt is Call for a function that may move meanwhile; then the error is errMoved.
 func (c *Client) callAt(ctx context.Context, req *Request, at *whereabouts) (Response, error) {
 	var reply bytesSink
 	body := &bytesSource{body: req.Body}
@@ -87,8 +87,8 @@ func (c *Client) callAt(ctx context.Context, req *Request, at *whereabouts) (Res
 // Neither is held in memory: only a window of packets is, some 700 KB of each. A call whose revision went away can only
 // start over while the window still holds all of the request and nothing was written; otherwise the error is ErrStale.
 // While body or w block, so does the call: a context cannot interrupt them.
-// Where the lambda fails on a later packet, w may have part of a reply already; Length then only is that of what the lambda
-// said to its failure.
+// Where the lambda fails on a later packet, w may have a portion of a reply already; Length is then only that of the
+// failure's answer.
 func (c *Client) CallStream(ctx context.Context, req Request, body io.Reader, size int, w io.Writer) (Response, error) {
 	if err := checkStream(ctx, &req, body, size, w); err != nil {
 		return Response{}, err
@@ -106,7 +106,7 @@ func (c *Client) CallStream(ctx context.Context, req Request, body io.Reader, si
 type ioPump interface {
 	// start readies the source for packets of n bytes, and reports whether it can (again) offer them all.
 	start(n int) bool
-	// pump moves what can be moved without waiting for a packet. It reports whether there is more to send now.
+	// pump moves as much as it can without waiting for a packet. It reports whether there is more to send now.
 	pump(c *call) (more bool, err error)
 }
 
@@ -157,7 +157,7 @@ type call struct {
 	x    exchange
 	last error // what the network said
 
-	refused bool // the network said something that nobody has looked at yet
+	refused bool // the network refused a packet, and the refusal is not yet handled
 
 	wake  chan struct{} // something arrived that the caller must act on
 	timer *time.Timer
@@ -184,7 +184,7 @@ func (k *call) free() {
 // attempt drives one exchange to its end.
 func (k *call) attempt(ctx context.Context, s *socket, c *session, deadline time.Duration, idle bool, pump ioPump, at *whereabouts, start func(id uint64)) error {
 	select {
-	case <-k.wake: // left over
+	case <-k.wake: // from an earlier attempt
 	default:
 	}
 	k.mu.Lock()
@@ -258,7 +258,7 @@ func (k *call) drive(ctx context.Context, s *socket, c *session, deadline time.D
 	}
 }
 
-// networkSaid notes an error that may be of one of the call's packets. k.mu is held.
+// networkSaid notes a network error that may concern one of the call's packets. k.mu is held.
 func (k *call) networkSaid(err error) {
 	k.last, k.refused = err, k.refused || refused(err)
 }

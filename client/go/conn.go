@@ -13,8 +13,8 @@ import (
 )
 
 // A Conn makes one call at a time, on the thread of its caller: it sends, and then receives in the same goroutine, by
-// system calls that bypass Go's poller. It is not safe for concurrent use. Only the context's deadline can end a call that
-// waits at once; a cancellation is noticed within 20 ms.
+// system calls that bypass Go's poller. It is not safe for concurrent use. Only the context's deadline ends a waiting call
+// at once; a cancellation is noticed within 20 ms.
 type Conn struct {
 	session
 	file  *os.File
@@ -119,7 +119,7 @@ func (c *Conn) run(ctx context.Context, deadline time.Duration, idle bool) error
 			return err
 		}
 		if c.out.full() {
-			wake = now // there may be more to send: only look what arrived
+			wake = now // there may be more to send: only look at what arrived
 		}
 		if err := c.receive(now, min(wake, deadline, now+firstInterval)); err != nil {
 			return err
@@ -137,7 +137,7 @@ func (c *Conn) run(ctx context.Context, deadline time.Duration, idle bool) error
 	}
 }
 
-// end lets the server forget the message, and returns err or why it could not be told.
+// end lets the server forget the message, and returns err, or why that could not be sent.
 func (c *Conn) end(err error) error {
 	c.x.release(&c.out)
 	if sendErr := c.send(); err == nil {
@@ -161,7 +161,7 @@ func (c *Conn) send() error {
 			_, _ = unix.Poll([]unix.PollFd{{Fd: int32(c.fd), Events: unix.POLLOUT}}, 20)
 		case refused(err) || err == unix.ENOBUFS:
 			c.last = err
-			return nil // lost, as on any other part of the way
+			return nil // it counts as lost on the way
 		default:
 			return fmt.Errorf("send %d bytes: %w", c.out.size, err)
 		}

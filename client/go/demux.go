@@ -60,7 +60,7 @@ func (s *socket) newID() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.id++
-	if s.id == 0 { // stands for no call
+	if s.id == 0 { // 0 means no call
 		s.id++
 	}
 	return s.id
@@ -201,7 +201,7 @@ func (s *socket) read() {
 	}
 }
 
-// networkSaid tells an error to the calls that may time out, or have to go elsewhere, because of it.
+// networkSaid passes an error on to the calls that may time out, or have to go elsewhere, because of it.
 func (s *socket) networkSaid(err error) {
 	for _, k := range s.inFlight() {
 		k.mu.Lock()
@@ -211,7 +211,7 @@ func (s *socket) networkSaid(err error) {
 	}
 }
 
-// A delivery is the packets that arrived at one time. Callers are woken once for a row of packets of theirs.
+// A delivery is the packets that arrived at one time. A caller is woken once for successive packets of its call.
 type delivery struct {
 	s    *socket
 	now  time.Duration
@@ -252,7 +252,7 @@ func (d *delivery) flush() {
 	}
 }
 
-// counters are Stats that several goroutines count.
+// counters are Stats for several goroutines.
 type counters struct {
 	calls, restarts, sent, resent, received, duplicates, stray, malformed atomic.Uint64
 }

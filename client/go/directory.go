@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// A Function is what a gateway says of one: which workload ID it has, which revision is wanted, and where its requests go.
+// A Function is a gateway's answer about a function: its workload ID, its wanted revision, and where its requests go.
 type Function struct {
 	Workload uint32         `json:"workload"`
 	Revision uint32         `json:"revision"`
@@ -23,8 +23,8 @@ type Function struct {
 }
 
 // A Directory makes calls by functions' names, for any number of goroutines. It remembers where a function is. It asks the gateway again
-// when the function is unknown there, when that place refuses packets, and when it is silent: the call goes on where the function is by now.
-// A request that may be executed but once stays where it was sent; there the next call asks.
+// when the function is unknown there, when its address refuses packets, and when it is silent: the call goes on at the new address.
+// A request that may be executed only once is not sent elsewhere; the next call asks.
 type Directory struct {
 	url     string
 	options directoryOptions
@@ -47,7 +47,7 @@ type directoryOptions struct {
 	calls          []Option
 }
 
-// WithCredentials is for gateways that are asked over TCP.
+// WithCredentials is for gateways reached over TCP.
 func WithCredentials(user, password string) DirectoryOption {
 	return func(o *directoryOptions) { o.user, o.password = user, password }
 }
@@ -62,7 +62,7 @@ func WithOptions(opts ...Option) DirectoryOption {
 	return func(o *directoryOptions) { o.calls = opts }
 }
 
-// NewDirectory calls the functions that a gateway knows: unix:PATH, HOST:PORT, or the URL that `lambdanic up` prints, of which the path
+// NewDirectory calls the functions of a gateway: unix:PATH, HOST:PORT, or the URL that `lambdanic up` prints, whose path
 // does not matter. Nothing is sent.
 func NewDirectory(gateway string, opts ...DirectoryOption) *Directory {
 	d := &Directory{
@@ -165,7 +165,7 @@ func (d *Directory) Call(ctx context.Context, name string, req Request) (Respons
 	}
 }
 
-// find returns a function from memory, or from the gateway where it was not asked for before or turned out to be stale.
+// find returns a function from memory, or from the gateway where the function was not asked for before or is stale.
 func (d *Directory) find(ctx context.Context, name string, stale *Function) (*Function, error) {
 	d.mu.Lock()
 	f := d.known[name]

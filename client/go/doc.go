@@ -15,15 +15,15 @@ type Request struct {
 	Workload uint32 // which lambda
 	Method   uint32 // its meaning is the lambda's
 	Body     []byte // must stay as it is until the call returns
-	// ReplyRoom is how long a reply is expected: the request is padded so that so many bytes come back in one packet. 0 is
-	// what earlier replies to the same method took, or WithReplyRoom. A longer reply still arrives, in more packets.
+	// ReplyRoom is the expected length of the reply: the request is padded so that so many bytes come back in one packet. 0 is
+	// the length of earlier replies to the same method, or WithReplyRoom. A longer reply still arrives, in more packets.
 	ReplyRoom int
 	// Once asks the server to execute the request at most once while it remembers it: what is sent again is answered from memory.
 	// The reply to a request of one packet then has to fit one packet, and the client never starts such a call over once it may
 	// have been executed: ErrStale and ErrTooLarge are final, as is ErrDeadlineExceeded, after which nobody knows.
 	Once bool
 	// Reserve, if it is not nil, is asked before memory for a reply of so many bytes is taken. Its error ends the call. It must not
-	// block: it is called from within the receipt of a packet. CallStream does not ask, for it takes no more than its window.
+	// block: it is called while a packet is received. CallStream does not ask, as it takes no more than its window.
 	Reserve func(bytes int) error
 }
 

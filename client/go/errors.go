@@ -13,13 +13,13 @@ import (
 // below.
 type RPCError struct {
 	Code api.Code
-	// Need is, for ErrTooLarge, how many bytes there would have to be room for in one packet; 0 where no room would do.
+	// Need is, for ErrTooLarge, how many bytes of room one packet would need; 0 where no size is enough.
 	Need int
 	// Fault is, for ErrLambdaFault, why the lambda failed; 0 where the server does not say.
 	Fault api.Fault
 }
 
-// What the server may say of a call (docs/protocol.md, "Errors").
+// The server's errors (docs/protocol.md, "Errors").
 var (
 	ErrUnknownWorkload = &RPCError{Code: api.CodeUnknownWorkload}
 	ErrOverQuota       = &RPCError{Code: api.CodeOverQuota}
@@ -31,11 +31,11 @@ var (
 	ErrServiceTimeout  = &RPCError{Code: api.CodeTimeout}
 	ErrUnreachable     = &RPCError{Code: api.CodeUnreachable}
 	ErrStale           = &RPCError{Code: api.CodeStale}
-	// ErrTooLate: the server found the call's deadline over. It also is ErrDeadlineExceeded.
+	// ErrTooLate: the server found that the call's deadline had passed. It also is ErrDeadlineExceeded.
 	ErrTooLate = &RPCError{Code: api.CodeDeadline}
 )
 
-// What the client says of a call itself.
+// The client's own errors.
 var (
 	// ErrDeadlineExceeded also is context.DeadlineExceeded.
 	ErrDeadlineExceeded = fmt.Errorf("λ-RPC: no answer in time: %w", context.DeadlineExceeded)
@@ -47,7 +47,7 @@ var (
 	ErrReplyTooLarge = errors.New("λ-RPC: reply too large: raise WithMaxReply")
 	// ErrNoFunction: the gateway knows no function of that name.
 	ErrNoFunction = errors.New("no such function: deploy it first")
-	// ErrGateway: the gateway refused, or is none.
+	// ErrGateway: the gateway refused, or the server is not a gateway.
 	ErrGateway = errors.New("the gateway does not say: check its address and the credentials")
 	// ErrClosed: the client or connection was closed.
 	ErrClosed = errors.New("λ-RPC: client is closed")
@@ -67,7 +67,7 @@ var reasons = map[api.Code]string{
 	api.CodeDeadline:        "the deadline was over before the lambda could answer",
 }
 
-// ErrorOf is what an error packet says, by its header.
+// ErrorOf returns the error of an error packet's header.
 func ErrorOf(h *api.Header) *RPCError {
 	e := &RPCError{Code: api.Code(h.Code)}
 	switch e.Code {

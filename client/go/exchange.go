@@ -11,7 +11,7 @@ import (
 // An exchange is one attempt at a call: which packets to send, and what the packets that arrive mean. It does no I/O and
 // reads no clock, so that Conn and Client share it and tests can drive it. The zero value is ready for start.
 type exchange struct {
-	head api.Header    // of the request's packets
+	head api.Header    // header of the request's packets
 	room int           // each is padded to it
 	due  time.Duration // when the caller gives up; never: after so long without progress as the header says
 	max  int           // bytes of reply that are acceptable
@@ -22,12 +22,12 @@ type exchange struct {
 	reply sink
 
 	up      flight // the request's packets
-	granted int    // of them, how many the server lets be sent by now
-	down    flight // pulls, from packet 0 of the reply, which nobody has to pull
+	granted int    // how many of them the server has allowed so far
+	down    flight // pulls of the reply; packet 0 needs no pull
 	pulling bool
 	acked   bool // an acknowledgement came: the server keeps the message, and answers it as a whole
 	parted  bool // a response to a later packet came: the server answers each packet
-	probed  bool // a later packet was sent again in the hope for such a response
+	probed  bool // a later packet was sent again, to provoke such a response
 	guessed bool // pulling because that response did not come
 
 	begun    bool // the first response arrived
@@ -37,8 +37,8 @@ type exchange struct {
 	err      error
 	told     error // why the server did not take a packet that will be sent again
 
-	silent int  // resends of the first packet that is not through, since the last packet arrived
-	asked  bool // where the function is, since then
+	silent int  // resends of the first unacknowledged packet since the last packet arrived
+	asked  bool // asked the directory since the last packet arrived
 
 	reached int           // packets of request and reply that are through
 	moved   time.Duration // when the last one got through
@@ -57,7 +57,7 @@ type source interface {
 type sink interface {
 	begin(total, count int)
 	put(index, offset int, p []byte)
-	limit() int // packets from here on cannot be put yet
+	limit() int // packets from here on cannot be taken yet
 }
 
 // start readies x for another attempt with a new request ID, and keeps the memory it has.
@@ -110,12 +110,12 @@ func (x *exchange) poll(now time.Duration, b *batch) time.Duration {
 	return f.expiry
 }
 
-// deadlineUS is what a header says of a call that ends after d: the least that is not "none" where it is over.
+// deadlineUS is a header's deadline for a call that ends after d. A call that is over gets the least value, as 0 means none.
 func deadlineUS(d time.Duration) uint32 {
 	return uint32(min(max(d.Microseconds(), 1), math.MaxUint32))
 }
 
-// ackEvery is how many packets of a request share an acknowledgement, which can tell of 64.
+// ackEvery is how many packets of a request share an acknowledgement, whose bitmap covers 64.
 const ackEvery = 16
 
 func (x *exchange) appendRequest(b *batch, i int, again bool) {
@@ -147,7 +147,7 @@ func (x *exchange) appendPull(b *batch, i int, again bool) {
 	b.append(&h, p, x.size)
 }
 
-// release fills b with the acknowledgement by which the server may forget message and reply, where it keeps any.
+// release fills b with the acknowledgement that lets the server forget message and reply, if it keeps them.
 func (x *exchange) release(b *batch) {
 	b.reset()
 	if x.head.Count == 1 && x.first.Count <= 1 && x.head.Flags&api.FlagOnce == 0 {
@@ -204,7 +204,7 @@ func (x *exchange) progress(now time.Duration) {
 func (x *exchange) refused(h *api.Header) {
 	e := ErrorOf(h)
 	switch {
-	case e.Code == api.CodeBusy && x.head.Flags&api.FlagOnce != 0: // it did not run: the resends' growing intervals give way
+	case e.Code == api.CodeBusy && x.head.Flags&api.FlagOnce != 0: // it did not run, so it is sent again after the growing resend interval
 		x.told = e
 		return
 	case e.Code == api.CodeStale && x.guessed: // wrong: there is nothing to pull
@@ -272,8 +272,8 @@ func (x *exchange) respond(h *api.Header, payload []byte) {
 	}
 }
 
-// failed reports whether h says that the lambda failed on a packet of the request, or on all of it with no more to say than
-// this. What the other packets became no longer matters then.
+// failed reports whether h says that the lambda failed on a packet of the request, or on the whole request, so that h is the whole
+// answer. The answers to other packets no longer matter then.
 func (x *exchange) failed(h *api.Header, payload []byte) bool {
 	if x.head.Count == 1 || api.Status(h.Code) == api.StatusOK || x.pulling && !x.guessed {
 		return false
@@ -347,9 +347,9 @@ func (x *exchange) begin(h *api.Header, size int) bool {
 	return true
 }
 
-// whole reports whether response h certainly answers the request as a whole. If not, it may be one of a row, one for each
+// whole reports whether response h certainly answers the request as a whole. If not, it may be one of a series, one for each
 // packet. The two look alike where the reply has as many packets as the request, and what else arrives must decide: after
-// an acknowledgement it is whole; after a response to a later packet, one of a row; and where a later packet was sent
+// an acknowledgement it is whole; after a response to a later packet, one of a series; and where a later packet was sent
 // again and still packet 0 is all that comes back, a pull finds out.
 func (x *exchange) whole(h *api.Header) bool {
 	n := x.head.Count

@@ -12,13 +12,13 @@ const (
 	minWindow   = 32
 	maxWindow   = 512
 
-	// A packet counts as lost once a packet that was sent this many sends later has been confirmed.
+	// A packet counts as lost once a packet sent this many transmissions later is confirmed.
 	reorderLimit = 8
 
 	never = time.Duration(1<<63 - 1)
 )
 
-// A flight is a row of packets that are sent until each is confirmed, at most a window of them at once. The request's
+// A flight is a sequence of packets that are sent until each is confirmed, at most a window of them at once. The request's
 // packets are one flight, the pulls of a reply another. It is told the time, and sends nothing itself.
 type flight struct {
 	count int    // packets in all
@@ -139,7 +139,7 @@ func (f *flight) confirmAll() {
 	f.base, f.next, f.outstanding, f.lost, f.expiry = f.count, f.count, 0, 0, never
 }
 
-// doubt takes back that the last packet was confirmed, for where all were and yet no answer came.
+// doubt takes the last packet's confirmation back, for when all packets are confirmed and yet no answer came.
 func (f *flight) doubt(now time.Duration) {
 	f.base = f.count - 1
 	f.sent(f.base, now)

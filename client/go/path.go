@@ -11,17 +11,17 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 )
 
-// A path is how much message a packet holds on the way to the server. NICs take no fragments of IP, so packets leave with "don't
-// fragment", and the kernel says what a link on the way was too narrow for (RFC 1191, RFC 8201).
+// A path is how much message a packet can carry to the server. NICs accept no IP fragments, so packets leave with "don't
+// fragment", and the kernel reports the path MTU (RFC 1191, RFC 8201).
 type path struct {
 	ipv4   bool
 	single atomic.Int32 // bytes of message
 }
 
-// leastMTU is what is assumed where the kernel knows nothing: IPv6's minimum (RFC 8200 section 5), by far.
+// leastMTU is the MTU that is assumed where the kernel knows none. It is far below IPv6's minimum (RFC 8200 section 5).
 const leastMTU = 576
 
-// The classes of packets (RFC 4594): short messages and the last packets of long ones pass what of long ones is still to come, where
+// The classes of packets (RFC 4594): short messages and the last packets of long ones overtake the other packets of long ones, where
 // the network makes a difference. A NIC answers in the class of the packet that it answers.
 const (
 	classShort = 18 << 2 // AF21, low-latency data
@@ -40,8 +40,8 @@ func (p *path) open(conn *net.UDPConn) error {
 		if p.ipv4 {
 			level, option, do, class = unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DO, unix.IP_TOS
 		}
-		_ = unix.SetsockoptInt(int(fd), level, class, classShort) // what fails is only a loss of speed
-		_ = unix.SetsockoptInt(int(fd), level, option, do)        // else the kernel cuts packets up, and they are lost
+		_ = unix.SetsockoptInt(int(fd), level, class, classShort) // a failure only costs speed
+		_ = unix.SetsockoptInt(int(fd), level, option, do)        // otherwise the kernel fragments packets, and they are lost
 		p.measure(int(fd))
 	})
 }
@@ -62,9 +62,9 @@ func (p *path) measure(fd int) bool {
 	return p.single.Swap(single) > single
 }
 
-// room is how many bytes of message one packet holds, fragment how many each of several.
+// room is how many bytes of message a single packet holds, fragment how many each packet of several.
 func (p *path) room() int     { return int(p.single.Load()) }
 func (p *path) fragment() int { return min(api.RPCFragment, p.room()&^15) }
 
-// tooLong says that a packet was longer than a link on its way takes.
+// tooLong says that a packet was longer than the path MTU.
 func tooLong(err error) bool { return errors.Is(err, unix.EMSGSIZE) }

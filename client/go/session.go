@@ -61,7 +61,7 @@ func withPort(addr string) string {
 	return addr
 }
 
-// firstID draws where a socket's request IDs start, so that others cannot guess them and an earlier socket's are not met.
+// firstID draws a random start for a socket's request IDs: others cannot guess them, and IDs of earlier sockets are not repeated.
 func firstID() uint64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails, as documented
@@ -84,7 +84,7 @@ func (s *session) header(req *Request, n int, deadline time.Duration) (head api.
 	}, size, nil
 }
 
-// due is when an exchange gives up for good.
+// due is when an exchange finally gives up.
 func due(deadline time.Duration, idle bool) time.Duration {
 	if idle {
 		return never
@@ -100,7 +100,7 @@ func (s *session) deadlineOf(ctx context.Context) (d time.Duration, idle bool) {
 	return s.clock() + s.timeout, true
 }
 
-// padded is how long each packet of a request is made: one of several as long as the others.
+// padded is the padded length of a request's packets: all packets of a longer request are equally long.
 func padded(head *api.Header, room, size int) int {
 	if head.Count > 1 {
 		return size
@@ -108,7 +108,7 @@ func padded(head *api.Header, room, size int) int {
 	return room
 }
 
-// again decides whether a call that ended with err starts over, and with how much room. shorter reports whether the way to the server
+// again decides whether a call that ended with err starts over, and with how much room. shorter reports whether the path to the server
 // turned out to take shorter packets only.
 func (s *session) again(err error, head *api.Header, attempt int, room *int, shorter func() bool) bool {
 	if attempt >= maxAttempts || head.Flags&api.FlagOnce != 0 {
@@ -140,13 +140,13 @@ type rooms struct {
 	known map[[2]uint32]int
 }
 
-// maxRooms bounds what a client with ever new methods remembers.
+// maxRooms bounds the memory of a client that uses ever new methods.
 const maxRooms = 4096
 
 func (s *session) roomFor(req *Request) int {
 	room := req.ReplyRoom
 	if req.Once {
-		room = s.path.room() // for what does not fit, the lambda would have to run again
+		room = s.path.room() // a longer reply would make the lambda run again
 	}
 	if room == 0 {
 		s.rooms.mu.RLock()
@@ -174,7 +174,7 @@ func (s *session) learn(req *Request, reply int) {
 	s.rooms.known[key] = reply
 }
 
-// giveUp is the error of a call whose time is over. last is what the network or the server said of it, if anything.
+// giveUp is the error of a call whose time is over. last is the last error of the network or the server, if any.
 func giveUp(ctx context.Context, last error) error {
 	if err := context.Cause(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("λ-RPC: call cancelled: %w", err)

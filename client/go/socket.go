@@ -55,7 +55,7 @@ func sendBatch(fd int, b *batch, from int, o *offload) (sent int, err error) {
 }
 
 // refused reports an error that a former packet caused: an ICMP message came back, which the kernel hands to the next
-// system call, whatever it is. Nothing is lost by going on; a lambda's server may be about to come back.
+// system call, whatever it is. The call goes on, as the lambda's server may be about to come back.
 func refused(err error) bool {
 	return errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, unix.EHOSTUNREACH) || errors.Is(err, unix.ENETUNREACH)
 }
@@ -102,7 +102,7 @@ func sendSegmented(fd int, p []byte, size int, bulk, ipv4 bool) error {
 	}
 }
 
-// A receiver takes datagrams from a socket, several at a time, and takes those apart that the kernel has joined (UDP_GRO).
+// A receiver takes datagrams from a socket, several at a time, and splits those that the kernel has joined (UDP_GRO).
 type receiver struct {
 	msgs  []mmsghdr
 	iovs  []unix.Iovec
@@ -127,7 +127,7 @@ func newReceiver(datagrams int) *receiver {
 	return r
 }
 
-// receive takes flags of recvmmsg(2): with MSG_DONTWAIT, the error is EAGAIN where no datagram is there.
+// receive takes flags of recvmmsg(2): with MSG_DONTWAIT, the error is EAGAIN where no datagram has arrived.
 func (r *receiver) receive(fd, flags int) (datagrams int, err error) {
 	for i := range r.msgs {
 		r.msgs[i].hdr.SetControllen(int(unsafe.Sizeof(control{})))
@@ -178,7 +178,7 @@ func (r *receiver) each(i int, f func(packet []byte)) {
 	f(p)
 }
 
-// prepare sets a socket up. What fails is only a loss of speed.
+// prepare sets a socket up. A failure only costs speed.
 func prepare(fd int, join bool) {
 	const buffer = 4 << 20
 	for _, o := range [...][2]int{{unix.SO_RCVBUF, unix.SO_RCVBUFFORCE}, {unix.SO_SNDBUF, unix.SO_SNDBUFFORCE}} {

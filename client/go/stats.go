@@ -1,6 +1,6 @@
 package lambdanic
 
-// Stats counts what a Client or Conn did. Packets from other addresses than the server's never reach it: the kernel
+// Stats counts the work of a Client or Conn. Packets from other addresses than the server's never reach it: the kernel
 // refuses them.
 type Stats struct {
 	Calls      uint64 // attempts

@@ -8,22 +8,22 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// errMoved ends an attempt at a place where the function is not any more.
+// errMoved ends an attempt at an address that the function has left.
 var errMoved = errors.New("the function has moved")
 
-// A whereabouts is where a call by a function's name is under way. It asks the directory again without keeping the call from what
-// arrives meanwhile: a directory that is down costs nothing. nil is that of a call by workload ID, which stays where it is.
+// A whereabouts is where a call by a function's name is under way. It asks the directory again without holding up the call's packets:
+// a directory that is down costs nothing. nil is for a call by workload ID, which never moves.
 type whereabouts struct {
 	directory *Directory
 	name      string
 	known     *Function                  // where the call is
 	answer    <-chan singleflight.Result // of the directory, once asked
 
-	moved   time.Time // where the function has: when the last packet got through
-	resends int       // in all places
+	moved   time.Time // if the function has moved: when the last packet got through
+	resends int       // at all addresses
 }
 
-// begin has x, an attempt at another place, go on with the time that the call has left.
+// begin has x, an attempt at another address, go on with the time that the call has left.
 func (w *whereabouts) begin(x *exchange, epoch time.Time) {
 	if w != nil && !w.moved.IsZero() {
 		x.moved = w.moved.Sub(epoch)
@@ -64,7 +64,7 @@ func (w *whereabouts) answers() <-chan singleflight.Result {
 	return w.answer
 }
 
-// take reports whether the directory says that the function is elsewhere.
+// take reports whether the directory says that the function has moved.
 func (w *whereabouts) take(answer singleflight.Result) bool {
 	w.answer = nil
 	f, _ := answer.Val.(*Function)

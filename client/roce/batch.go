@@ -17,7 +17,7 @@ const (
 	batchBytes   = 65535 - 40 - 8
 )
 
-// A batch is datagrams to one address, for sendmmsg(2). Rows of equally long ones go to the kernel as one, which cuts them apart
+// A batch is datagrams to one address, for sendmmsg(2). A row of equally long datagrams goes to the kernel as one, which splits them
 // (UDP_SEGMENT) and numbers them from 0 on in IPv4's identification (inet_gso_segment() in net/ipv4/af_inet.c), which the ICRC covers. Its
 // memory is used again and again.
 type batch struct {
@@ -32,7 +32,7 @@ type batch struct {
 	n    int // packets
 }
 
-// A row is datagrams of one size, but that the last may be shorter.
+// A row is datagrams of one size; only the last may be shorter.
 type row struct {
 	from, size, count int
 	closed            bool
@@ -103,7 +103,7 @@ func (b *batch) end(i int) int {
 	return len(b.buf)
 }
 
-// send gives all datagrams to the socket, and waits where that is full. What the network refuses counts as lost on it.
+// send gives all datagrams to the socket, and waits while it is full. Datagrams that the network refuses count as lost.
 func (b *batch) send(e *Endpoint) error {
 	if e.Through != nil {
 		b.impaired(e)

@@ -14,11 +14,11 @@ import (
 	"github.com/lambdanic/lambdanic/api/roce"
 )
 
-// An Endpoint is RoCEv2's port on one local address. Its queue pairs share it, as acknowledgements come in on that port alone. A
-// host whose kernel speaks RoCE itself (rdma_rxe) has no room for it.
+// An Endpoint is RoCEv2's port on one local address. Its queue pairs share it, as acknowledgements come in on that port alone. It
+// cannot open on a host whose kernel speaks RoCE itself (rdma_rxe).
 type Endpoint struct {
-	// Through, where set before the first message, is the way of every packet that is sent: what it hands to deliver goes out. Tests
-	// of loss have one.
+	// Through, where set before the first message, gets every packet that is sent: what it hands to deliver goes out. Tests
+	// of loss set it.
 	Through func(packet []byte, deliver func([]byte))
 
 	conn   *net.UDPConn
@@ -67,10 +67,10 @@ func (e *Endpoint) neverCut() error {
 // Addr is where the endpoint listens.
 func (e *Endpoint) Addr() netip.AddrPort { return e.addr }
 
-// Close closes the port. Whatever its queue pairs are at fails.
+// Close closes the port. Messages under way on its queue pairs fail.
 func (e *Endpoint) Close() error { return e.conn.Close() }
 
-// receive hands each whole acknowledgement to the queue pair that it is for.
+// receive hands each whole acknowledgement to its queue pair.
 func (e *Endpoint) receive() {
 	buf := make([]byte, 1<<16)
 	for {
@@ -85,7 +85,7 @@ func (e *Endpoint) receive() {
 			return
 		}
 		if err != nil {
-			continue // what an ICMP message told
+			continue // an ICMP message was reported
 		}
 		from = netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
 		p, err := Parse(buf[:n])

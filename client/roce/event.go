@@ -13,7 +13,7 @@ import (
 	"github.com/lambdanic/lambdanic/api/roce"
 )
 
-// Event is the λ-RPC that has a lambda run on what was written to a region of its memory, and brings the answer.
+// Event is the λ-RPC that runs a lambda on a region of its memory, and fetches the answer.
 type Event struct {
 	Addr     netip.AddrPort // of λ-RPC, on the NIC
 	Workload uint32
@@ -31,7 +31,7 @@ var (
 // Packets of a reply have RPCFragment bytes; pullWindow of them are under way at once.
 const pullWindow = 32
 
-// Run has the lambda run, once whatever is lost on the way, and returns its reply.
+// Run runs the lambda, only once even if packets are lost, and returns its reply.
 func (e Event) Run(ctx context.Context) ([]byte, error) { return e.do(ctx, api.TypeRequest) }
 
 // Reply returns the reply of a run that immediate data or a SEND began.
@@ -77,7 +77,7 @@ func (x *eventExchange) run(ctx context.Context, first api.Type) ([]byte, error)
 			}
 			n, err := x.conn.Read(buf)
 			if err != nil {
-				break // in time, or not at all: ask again
+				break // timed out: ask again
 			}
 			if err := x.take(buf[:n]); err != nil {
 				return nil, err
@@ -99,10 +99,10 @@ func (x *eventExchange) run(ctx context.Context, first api.Type) ([]byte, error)
 	}
 }
 
-// whole says whether all of the window that was asked for is there.
+// whole says whether the whole requested window has arrived.
 func (x *eventExchange) whole(from int) bool { return x.got != nil && from%pullWindow == 0 }
 
-// ask sends the event, or pulls what is missing of a window of its reply.
+// ask sends the event, or pulls missing packets of a window of its reply.
 func (x *eventExchange) ask(first api.Type, from int) error {
 	if x.got == nil {
 		return x.send(first, 0)
@@ -141,11 +141,11 @@ func (x *eventExchange) send(typ api.Type, index int) error {
 func (x *eventExchange) take(b []byte) error {
 	h, payload, err := api.ParsePacket(b)
 	if err != nil || h.Request != x.request || h.Workload != x.Workload {
-		return nil // another's
+		return nil // not an answer to this event
 	}
 	switch {
 	case h.Type == api.TypeError && api.Code(h.Code) == api.CodeBusy:
-		return nil // it runs: the answer is for the next time
+		return nil // it still runs: ask again later
 	case h.Type == api.TypeError:
 		return fmt.Errorf("%w: error %d (docs/protocol.md)", ErrRefused, h.Code)
 	case h.Type != api.TypeResponse:

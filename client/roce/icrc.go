@@ -8,15 +8,15 @@ import (
 	"github.com/lambdanic/lambdanic/api/roce"
 )
 
-// Path is what the invariant CRC covers of a packet's way: of the IP and UDP headers all that no router changes.
+// Path is what the invariant CRC covers of the IP and UDP headers: all that no router changes.
 type Path struct {
 	From, To netip.AddrPort // both of one family
 	ID       uint16         // IPv4's identification
 	MayCut   bool           // IPv4: without the flag "don't fragment"
 }
 
-// ICRC is the invariant CRC of a datagram's payload without it: CRC-32 as Ethernet has it, over the headers from IP on, with
-// ones in the place of what routers change, and of eight bytes before them (InfiniBand specification, annex A17.3.3).
+// ICRC is the invariant CRC of a datagram's payload without the ICRC: Ethernet's CRC-32 over the headers from IP on, with
+// ones in place of what routers change, and eight bytes of ones before them (InfiniBand specification, annex A17.3.3).
 func (p Path) ICRC(payload []byte) uint32 {
 	head := make([]byte, 0, 8+40+8+roce.BTHLen)
 	head = append(head, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff)

@@ -12,12 +12,12 @@ import (
 	"github.com/lambdanic/lambdanic/api/roce"
 )
 
-// ErrMalformed says that bytes are no whole RoCEv2 packet; the wrapped text says what was wrong.
+// ErrMalformed says that bytes are not a whole RoCEv2 packet; the wrapped text says what was wrong.
 var ErrMalformed = errors.New("malformed RoCEv2 packet")
 
 var be = binary.BigEndian
 
-// Packet is one transport packet. Which of its optional headers are on the wire is for its operation to say.
+// Packet is one transport packet. Its operation decides which of its optional headers are on the wire.
 type Packet struct {
 	Service roce.Service
 	Op      roce.Op

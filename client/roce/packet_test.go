@@ -11,7 +11,7 @@ import (
 	"github.com/lambdanic/lambdanic/api/roce"
 )
 
-// A peer is a packet as another implementation makes it.
+// A peer is a packet made by another implementation.
 type peer struct {
 	Op       roce.Op
 	Service  roce.Service
@@ -35,7 +35,7 @@ func scapys(t testing.TB) (list []peer) {
 	return list
 }
 
-// packet is what the script says that it made.
+// packet is a packet as the script describes it.
 func (p peer) packet(t testing.TB) Packet {
 	q := Packet{Service: p.Service, Op: p.Op, DestQP: 0xabcdef, PSN: p.PSN, AckReq: p.PSN&1 == 1, Syndrome: p.Syndrome, MSN: p.MSN, Payload: unhex(t, p.Payload)}
 	if p.Op == roce.OpAck {
@@ -118,7 +118,7 @@ func TestPublishedICRCs(t *testing.T) {
 	}
 }
 
-// Of a datagram the CRC covers every bit but those that routers change.
+// The CRC covers every bit of a datagram except those that routers change.
 func TestCoverage(t *testing.T) {
 	for _, s := range scapys(t) {
 		whole := unhex(t, s.Packet)

@@ -13,7 +13,7 @@ import (
 	"github.com/lambdanic/lambdanic/api/roce"
 )
 
-// Connection is what the two ends of a queue pair have to agree on before.
+// Connection is what the two ends of a queue pair have to agree on beforehand.
 type Connection struct {
 	Service  roce.Service
 	Remote   netip.Addr
@@ -31,7 +31,7 @@ type Region struct {
 	RKey uint32
 }
 
-// Errors of a queue pair. After any but ErrBusy it is of no more use.
+// Errors of a queue pair. After any but ErrBusy, the queue pair is unusable.
 var (
 	ErrNoAnswer = errors.New("the other side does not answer")
 	ErrBroken   = errors.New("the queue pair failed before: set it up anew on both sides")
@@ -51,7 +51,7 @@ func (e *NAKError) Error() string {
 	return "refused: " + what
 }
 
-// Stats count what a queue pair did.
+// Stats counts a queue pair's packets.
 type Stats struct{ Packets, Resent, Timeouts, NAKs uint64 }
 
 // QueuePair is the requester's half of a connection. Its methods may be called concurrently; messages go one behind the other.
@@ -97,7 +97,7 @@ func (q *QueuePair) Stats() Stats {
 	return Stats{q.stats.packets.Load(), q.stats.resent.Load(), q.stats.timeouts.Load(), q.stats.naks.Load()}
 }
 
-// deliver drops what there is no room for: the acknowledgement behind it says the same and more.
+// deliver drops a packet that it has no room for: a later acknowledgement covers it.
 func (q *QueuePair) deliver(p Packet) {
 	select {
 	case q.acks <- p:
@@ -110,22 +110,22 @@ func (q *QueuePair) Write(ctx context.Context, to Region, data []byte) error {
 	return q.exchange(ctx, message{ops: [4]roce.Op{roce.OpWriteFirst, roce.OpWriteMiddle, roce.OpWriteLast, roce.OpWriteOnly}, to: to, data: data})
 }
 
-// WriteImm does the same and tells the other side of it, with a number.
+// WriteImm does the same, and notifies the other side with a number.
 func (q *QueuePair) WriteImm(ctx context.Context, to Region, data []byte, imm uint32) error {
 	return q.exchange(ctx, message{ops: [4]roce.Op{roce.OpWriteFirst, roce.OpWriteMiddle, roce.OpWriteLastImm, roce.OpWriteOnlyImm}, to: to, data: data, imm: imm})
 }
 
-// Send sends data to wherever the other side takes it.
+// Send sends data; the other side chooses where it goes.
 func (q *QueuePair) Send(ctx context.Context, data []byte) error {
 	return q.exchange(ctx, message{ops: [4]roce.Op{roce.OpSendFirst, roce.OpSendMiddle, roce.OpSendLast, roce.OpSendOnly}, data: data})
 }
 
-// SendImm does so with a number.
+// SendImm does the same with a number.
 func (q *QueuePair) SendImm(ctx context.Context, data []byte, imm uint32) error {
 	return q.exchange(ctx, message{ops: [4]roce.Op{roce.OpSendFirst, roce.OpSendMiddle, roce.OpSendLastImm, roce.OpSendOnlyImm}, data: data, imm: imm})
 }
 
-// A message is what becomes packets.
+// A message is sent in packets.
 type message struct {
 	ops  [4]roce.Op // first, middle, last, only
 	to   Region
@@ -193,7 +193,7 @@ func (q *QueuePair) transmit(m *message, n, from, to int) error {
 	return nil
 }
 
-// reliably sends all of a message and, from where something is missing, all again (InfiniBand specification, 9.7.5).
+// reliably sends a whole message, and sends again everything from the first missing packet on (InfiniBand specification, 9.7.5).
 func (q *QueuePair) reliably(ctx context.Context, m *message, n int) error {
 	acked, next, retries := 0, 0, 0
 	timeout := firstTimeout
@@ -230,7 +230,7 @@ func (q *QueuePair) reliably(ctx context.Context, m *message, n int) error {
 			}
 			q.stats.timeouts.Add(1)
 			if retries > 1 {
-				q.e.single.Store(true) // perhaps it numbers packets otherwise, who cuts them apart
+				q.e.single.Store(true) // perhaps whatever splits the packets numbers them wrongly
 			}
 			q.stats.resent.Add(uint64(next - acked))
 			next, timeout = acked, min(2*timeout, lastTimeout)
@@ -240,7 +240,7 @@ func (q *QueuePair) reliably(ctx context.Context, m *message, n int) error {
 	return nil
 }
 
-// acknowledged reads an acknowledgement: how many packets are done with now, and whether to send again from there.
+// acknowledged reads an acknowledgement: how many packets are acknowledged now, and whether to send again from there.
 func (q *QueuePair) acknowledged(p Packet, acked, next int) (progress int, again bool, err error) {
 	at := int((p.PSN - q.psn) & roce.NumMask) // in this message
 	if at >= next || at < acked-1 {

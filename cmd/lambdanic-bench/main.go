@@ -32,10 +32,10 @@ func root() *cobra.Command {
 	var asJSON bool
 	var o measure.Options
 	cmd := command.New(slices.Concat(suite.All(), lab.All()), &asJSON, &o)
-	cmd.Use = "lambdanic-bench [SUITE[/PART]...]"
+	cmd.Use = "lambdanic-bench [SUITE[/BENCHMARK]...]"
 	cmd.Short = "Run the benchmark suites of users and of contributors"
 	cmd.Long = "Run the benchmark suites: those of `lambdanic bench`, and those that look into λ-NIC. Without a name, every suite runs.\n\n" +
-		"Where --list names parts of a suite, SUITE/PART measures that part alone."
+		"Where --list names benchmarks of a suite, SUITE/BENCHMARK runs that benchmark alone."
 	cmd.Example = "  build/lambdanic-bench --list\n  sudo build/lambdanic-bench compiler/build compiler/float --json\n" +
 		"  sudo build/lambdanic-bench compiler/random --seed 1000 --rounds 5"
 	cmd.SilenceUsage, cmd.SilenceErrors = true, true

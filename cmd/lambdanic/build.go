@@ -18,7 +18,7 @@ import (
 	"github.com/lambdanic/lambdanic/internal/ui"
 )
 
-// buildFlags say what build does instead of printing an image.
+// buildFlags select what build does instead of printing an image.
 type buildFlags struct {
 	report, verbose, fused bool
 	emit, target           string
@@ -30,7 +30,7 @@ func buildCommand(o *options) *cobra.Command {
 		Use:   "build [DIR...]",
 		Short: "Compile a lambda and print its image",
 		Long: "Compile a lambda, the one in this directory by default, and print its image, which deploy takes. No daemon is needed.\n" +
-			"With --report, --emit, --target, --verbose or --fused, say what becomes of it instead.",
+			"With --report, --emit, --target, --verbose or --fused, print details of the result instead.",
 		Example: "  lambdanic build lambdas/web_server\n  lambdanic build --report lambdas/web_server\n  lambdanic build --target nfp lambdas/web_server\n" +
 			"  lambdanic build --fused lambdas/*",
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -66,16 +66,16 @@ func buildCommand(o *options) *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&f.report, "report", false, "say what the compiler made of the lambda and why (as root, the kernel's verifier is asked too)")
-	flags.StringVar(&f.emit, "emit", "", "print a form in between: "+compiler.FormNames())
-	flags.StringVar(&f.target, "target", "", "say what keeps the lambda off a processor: nfp, an Agilio CX that programs are loaded into")
-	flags.BoolVar(&f.verbose, "verbose", false, "load the lambda and print all that the kernel's verifier says (needs root)")
+	flags.BoolVar(&f.report, "report", false, "say what the compiler made of the lambda and why (as root, with the kernel's verifier)")
+	flags.StringVar(&f.emit, "emit", "", "print an intermediate form: "+compiler.FormNames())
+	flags.StringVar(&f.target, "target", "", "say what keeps the lambda off a card's processor: nfp, an Agilio CX")
+	flags.BoolVar(&f.verbose, "verbose", false, "load the lambda and print the kernel's verifier's whole log (needs root)")
 	flags.BoolVar(&f.fused, "fused", false, "make one program of several lambdas, and say how it becomes smaller step by step")
 	cmd.MarkFlagsMutuallyExclusive("report", "emit", "target", "verbose", "fused")
 	return cmd
 }
 
-// sayNotBuilt says which of its targets a lambda that did compile has no object for.
+// sayNotBuilt names the targets that a compiled lambda was not built for.
 func sayNotBuilt(cmd *cobra.Command, a *api.Artifact) {
 	warn := ui.Colour(cmd.ErrOrStderr(), ui.Yellow, "warning:")
 	for _, r := range a.Refused {
@@ -83,7 +83,7 @@ func sayNotBuilt(cmd *cobra.Command, a *api.Artifact) {
 	}
 }
 
-// dirArg is the lambda's directory: this one where none is given.
+// dirArg is the lambda's directory, by default the current one.
 func dirArg(args []string) string {
 	if len(args) == 0 {
 		return "."
@@ -129,7 +129,7 @@ func (f *buildFlags) run(cmd *cobra.Command, o *options, dir string) error {
 	return printLog(out, o, object)
 }
 
-// printLog prints what the verifier says, whether it takes the program or not.
+// printLog prints the verifier's log, whether it accepts the program or not.
 func printLog(w io.Writer, o *options, object []byte) error {
 	v, err := report.Verify(object, true)
 	var objection *diagnose.Objection

@@ -8,7 +8,7 @@ import (
 	"github.com/lambdanic/lambdanic/test/inherited"
 )
 
-// What our caller has open goes no further than to us.
+// Our children do not inherit files that our caller has open.
 func TestChildrenInheritNothing(t *testing.T) {
 	path := inherited.Open(t)
 	if os.Getenv("LAMBDANIC_TEST_CHILDREN") == "" { // not in this process, whose descriptors other tests may want to hand on

@@ -21,7 +21,7 @@ import (
 const completionPatience = 2 * time.Second
 
 // completeFunctions offers the names of deployed functions for up to most arguments, 0 for any number. Where no daemon
-// answers, there are none.
+// answers, it offers none.
 func completeFunctions(o *options, most int) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if most > 0 && len(args) >= most {
@@ -64,7 +64,7 @@ func completeFlags(cmd *cobra.Command, known map[string]cobra.CompletionFunc) {
 			complete, ok = known[f.Name]
 		}
 		if ok {
-			_ = cmd.RegisterFlagCompletionFunc(f.Name, complete) // fails for a flag that there is not, and for one that has a completion
+			_ = cmd.RegisterFlagCompletionFunc(f.Name, complete) // fails for a missing flag, and for one that has a completion
 		}
 	}
 	cmd.LocalNonPersistentFlags().VisitAll(each)
@@ -116,7 +116,7 @@ func completeDirs(*cobra.Command, []string, string) ([]cobra.Completion, cobra.S
 	return nil, cobra.ShellCompDirectiveFilterDirs
 }
 
-// completeNamespaces offers those that have functions.
+// completeNamespaces offers namespaces with functions.
 func completeNamespaces(o *options) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		list, err := deployed(cmd.Context(), o, "")
@@ -132,7 +132,7 @@ func completeNamespaces(o *options) cobra.CompletionFunc {
 	}
 }
 
-// completeInstances offers those that run, or ran and left their records.
+// completeInstances offers instances that run, or left their records.
 func completeInstances(o *options) cobra.CompletionFunc {
 	return func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		paths, err := daemon.NewPaths(daemon.DefaultInstance, o.dataDir, o.runDir)
@@ -140,7 +140,7 @@ func completeInstances(o *options) cobra.CompletionFunc {
 			return nil, cobra.ShellCompDirectiveError
 		}
 		var names []cobra.Completion
-		dirs, _ := os.ReadDir(filepath.Dir(paths.Run)) // where it is missing, nothing runs
+		dirs, _ := os.ReadDir(filepath.Dir(paths.Run)) // if it is missing, nothing runs
 		for _, d := range dirs {
 			names = append(names, d.Name())
 		}

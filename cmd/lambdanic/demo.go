@@ -24,7 +24,7 @@ func demoCommand(o *options) *cobra.Command {
 		Example: "  sudo lambdanic demo",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			host, err := process.HostBinary() // the one that the daemon would take
+			host, err := process.HostBinary() // the binary that the daemon would use
 			if err != nil {
 				return err
 			}

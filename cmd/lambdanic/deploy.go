@@ -84,7 +84,7 @@ func deployCommand(o *options) *cobra.Command {
 	return cmd
 }
 
-// function is what to deploy: a lambda's directory, or an image that is already built.
+// function is what to deploy: a lambda's directory, or a built image.
 type function struct {
 	types.FunctionDeployment
 	dir  string   // "" where Image is set
@@ -125,7 +125,7 @@ func (d *deployFlags) functions(args []string) (list []function, err error) {
 	return list, nil
 }
 
-// override puts what the flags say in place of what f does.
+// override replaces fields of f by the flags' values.
 func (d *deployFlags) override(f types.FunctionDeployment) types.FunctionDeployment {
 	if d.namespace != "" {
 		f.Namespace = d.namespace
@@ -159,12 +159,12 @@ func deref(m *map[string]string) map[string]string {
 	return *m
 }
 
-// build builds what has no image yet, and returns the compiler's warnings.
+// build builds fn unless it has an image, and returns the compiler's warnings.
 func (fn *function) build(ctx context.Context, p daemon.Paths) (log string, err error) {
 	if fn.dir == "" {
 		return "", nil
 	}
-	if _, err := daemon.NewClient(p).Node(ctx); err != nil { // before compiling in vain
+	if _, err := daemon.NewClient(p).Node(ctx); err != nil { // do not compile without a daemon
 		return "", err
 	}
 	a, err := daemon.Build(ctx, p, fn.dir)
@@ -178,7 +178,7 @@ func (fn *function) build(ctx context.Context, p daemon.Paths) (log string, err 
 	return a.Log, nil
 }
 
-// deploy builds what has no image yet, and returns the compiler's warnings too.
+// deploy builds fn unless it has an image, deploys it, and returns the compiler's warnings too.
 func deploy(ctx context.Context, p daemon.Paths, fn function) (f *api.Function, log string, err error) {
 	if log, err = fn.build(ctx, p); err != nil {
 		return nil, log, err

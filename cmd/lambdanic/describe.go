@@ -40,13 +40,13 @@ func describeCommand(o *options) *cobra.Command {
 	return cmd
 }
 
-// qualified splits NAME.NAMESPACE, as /function/ does. Without one, the namespace is the flag's.
+// qualified splits NAME.NAMESPACE, as /function/ does. By default, the namespace is the flag's.
 func qualified(arg, namespace string) (name, in string) {
 	name, in, _ = strings.Cut(arg, ".")
 	return name, cmp.Or(in, namespace)
 }
 
-// program says whether a function is served from a program of its own.
+// program says whether a function has a program of its own.
 func program(f *api.Function) string {
 	switch {
 	case f.Fused == nil:
@@ -95,7 +95,7 @@ func description(f *api.Function) [][]string {
 	return rows
 }
 
-// lines has a row for each line of what is said, for a table joins the lines of a cell.
+// lines makes a row of each line of text, as a table joins the lines of a cell.
 func lines(head, text string) (rows [][]string) {
 	for line := range strings.SplitSeq(text, "\n") {
 		rows = append(rows, []string{head, line})

@@ -48,7 +48,7 @@ func downCommand(o *options) *cobra.Command {
 	return cmd
 }
 
-// exists says whether anything is known of an instance.
+// exists says whether an instance has files.
 func exists(p daemon.Paths) bool {
 	for _, dir := range []string{p.Run, p.Data} {
 		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {

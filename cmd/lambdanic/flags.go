@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// unknownFlag says which flag may be meant, where the command has none of that name. Cobra does that for commands alone.
+// unknownFlag suggests similar flags for an unknown one. Cobra does that only for commands.
 func unknownFlag(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) {
@@ -20,7 +20,7 @@ func unknownFlag(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("-%s is taken for a flag: write \"--\" before a negative number, and flags before that: `%s ... -- -%s`", short, cmd.CommandPath(), short)
 	}
 	name := unknown.GetSpecifiedName()
-	if len(short) > 1 { // a long one behind a single dash
+	if len(short) > 1 { // a long name behind a single dash
 		name = short
 	}
 	if near := nearFlags(cmd, name); len(near) > 0 && len(name) > 1 {

@@ -21,7 +21,7 @@ import (
 	"github.com/lambdanic/lambdanic/internal/ui"
 )
 
-// fusedReport says what became of several lambdas in one program.
+// fusedReport is the result of fusing several lambdas.
 type fusedReport struct {
 	Members  []string         `json:"members"`
 	Steps    []link.Step      `json:"steps"`
@@ -129,7 +129,7 @@ func buildAndDeployFused(ctx context.Context, p daemon.Paths, list []function) (
 	return deployed, log, nil
 }
 
-// shareServices leaves each function with the addresses of the services that it has: the command line gives them for all.
+// shareServices leaves each function only the addresses of its own services: the command line gives addresses for all.
 func shareServices(list []function) {
 	used := map[string]bool{}
 	for _, fn := range list {

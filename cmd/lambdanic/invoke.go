@@ -20,10 +20,10 @@ import (
 	"github.com/lambdanic/lambdanic/internal/ui"
 )
 
-// oneFunction tells who adds a path or a text where it goes.
+// oneFunction says where a path or a text belongs, if one is given as a further argument.
 func oneFunction(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 {
-		return fmt.Errorf("%q is one too many: invoke takes one name, and what the function is to get with --data or --file", args[1])
+		return fmt.Errorf("%q is one argument too many: invoke takes one name; give the request with --data or --file", args[1])
 	}
 	return cobra.ExactArgs(1)(cmd, args)
 }
@@ -78,7 +78,7 @@ func invokeCommand(o *options) *cobra.Command {
 	return cmd
 }
 
-// request opens what to send. A file says by its name what it is.
+// request opens the request's body. A file's name decides its type.
 func (f *invokeFlags) request(cmd *cobra.Command) (io.ReadCloser, http.Header, error) {
 	header := http.Header{}
 	if f.timeout > 0 {
@@ -155,7 +155,7 @@ func (f *invokeFlags) show(cmd *cobra.Command, asJSON bool, name string, answer 
 	return errors.Join(err, failed)
 }
 
-// failure is what an answer says that is none.
+// failure is the error of an answer with an error status.
 func failure(name string, answer *http.Response) error {
 	if answer.StatusCode < 300 {
 		return nil

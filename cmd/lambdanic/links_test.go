@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What is installed has no test rig in it, and nothing that only contributors measure with.
+// The installed binary links no test rig, and no benchmark for contributors.
 func TestLinksNoTestRig(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
 	if err != nil {

@@ -44,7 +44,7 @@ func listCommand(o *options) *cobra.Command {
 	return cmd
 }
 
-// askStage says how a lambda with a match stage, which λ-RPC never reaches, is asked.
+// askStage says how to call a lambda with a match stage, which λ-RPC never reaches.
 func askStage(f *api.Function) string {
 	return "has a match stage: send a UDP datagram to " + f.Endpoint.Addr().String() + ", at a port that its program parses"
 }

@@ -26,8 +26,8 @@ func logsCommand(o *options) *cobra.Command {
 		Use:   "logs [NAME[.NAMESPACE]]",
 		Short: "Show what the daemon said, of one function or of all",
 		Long: "Show what the daemon said since it came up: what was deployed, refused and removed, and which functions failed, how often and why.\n" +
-			"Without a name, all functions are shown, and what is of none. What an earlier daemon said stands in daemon.log in the data directory, where\n" +
-			"it ran in the background. A name that no function has or had is an error, unless --follow waits for it.",
+			"Without a name, it shows the messages of all functions, and of the daemon itself. Those of an earlier daemon are in daemon.log in the data\n" +
+			"directory, if it ran in the background. A name that no function has or had is an error, unless --follow waits for it.",
 		Example:           "  lambdanic logs\n  lambdanic logs web_server --since 10m\n  lambdanic logs --tail 20 --follow",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeFunctions(o, 1),
@@ -57,13 +57,13 @@ func logsCommand(o *options) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&r.Namespace, "namespace", "n", "", "only this namespace")
-	flags.IntVar(&r.Tail, "tail", 0, "only the last so many lines of what is there; 0 for all")
+	flags.IntVar(&r.Tail, "tail", 0, "only the last so many existing lines; 0 for all")
 	flags.DurationVar(&since, "since", 0, "only what was said in the last `duration`, as 90s or 10m; 0s for all")
-	flags.BoolVarP(&r.Follow, "follow", "f", false, "go on with what is said from now on, until ^C")
+	flags.BoolVarP(&r.Follow, "follow", "f", false, "go on with new messages, until ^C")
 	return cmd
 }
 
-// heardOf says whether there is the function that r names, or was one that the daemon still has records of.
+// heardOf checks that the function that r names exists, or that the daemon still has records of it.
 func heardOf(ctx context.Context, c *daemon.Client, r logs.Request) error {
 	in := cmp.Or(r.Namespace, api.DefaultNamespace)
 	list, err := c.List(ctx, in)
@@ -78,7 +78,7 @@ func heardOf(ctx context.Context, c *daemon.Client, r logs.Request) error {
 	return fmt.Errorf("%w: %s/%s, and nothing was said of one: `lambdanic list` names them all", store.ErrNotFound, in, r.Name)
 }
 
-// showLogs prints what r asks for. Who follows asks for another stream when one ends.
+// showLogs prints what r asks for. With --follow, it asks for another stream when one ends.
 func showLogs(cmd *cobra.Command, c *daemon.Client, r logs.Request, asJSON bool) error {
 	out := cmd.OutOrStdout()
 	for {
@@ -94,7 +94,7 @@ func showLogs(cmd *cobra.Command, c *daemon.Client, r logs.Request, asJSON bool)
 		switch {
 		case cmd.Context().Err() != nil:
 			return nil // ^C
-		case !r.Follow, err != nil && !errors.Is(err, io.ErrUnexpectedEOF): // with which a stream breaks off
+		case !r.Follow, err != nil && !errors.Is(err, io.ErrUnexpectedEOF): // the error of a broken stream
 			return err
 		}
 	}

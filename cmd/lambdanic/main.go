@@ -1,4 +1,4 @@
-// Command lambdanic runs lambdas in the network data path, and is how one speaks to what runs them.
+// Command lambdanic runs lambdas in the network data path, and manages them.
 package main
 
 import (
@@ -29,8 +29,8 @@ func main() {
 	}
 }
 
-// keepFromChildren has what our caller happened to have open end with us: our children are compilers of strangers' sources, and
-// processes that outlive us. It is no failure where the kernel does not know how (before 5.11): they close what they know of.
+// keepFromChildren keeps files that our caller left open from our children: these are compilers of untrusted sources, and
+// processes that outlive us. It may fail on kernels before 5.11: the children also close the files they know of.
 func keepFromChildren() {
 	_ = unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
 }
@@ -67,7 +67,7 @@ func root() *cobra.Command {
 			}
 			return unknownCommand(cmd, args[0])
 		},
-		// Without something to run, cobra looks at no arguments.
+		// Without RunE, cobra does not check arguments.
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.SetFlagErrorFunc(unknownFlag)
@@ -91,7 +91,7 @@ func root() *cobra.Command {
 	return cmd
 }
 
-// nameInstance gives a command --name, which is --instance by another name.
+// nameInstance gives a command --name, another name of --instance.
 func nameInstance(cmd *cobra.Command, o *options) {
 	cmd.Flags().StringVar(&o.instance, "name", o.instance, "the instance, as --instance")
 	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
@@ -110,13 +110,13 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 	return fmt.Errorf("unknown command %q: `lambdanic help` names them all", name)
 }
 
-// commit is what was built. The linker sets it (Makefile).
+// commit is the commit that was built. The linker sets it (Makefile).
 var commit string
 
 // next is the release that this source becomes.
 const next = "0.1.0"
 
-// version is what was built, as semantic versioning has it: a release, or the commit on the way to the next.
+// version is the built version, by semantic versioning: a release, or a commit before the next release.
 func version() string {
 	if info, ok := debug.ReadBuildInfo(); ok && strings.HasPrefix(info.Main.Version, "v") && !strings.HasPrefix(info.Main.Version, "v0.0.0-") {
 		return strings.TrimPrefix(info.Main.Version, "v")
@@ -127,7 +127,7 @@ func version() string {
 	return next + "-dev+" + commit[:min(12, len(commit))]
 }
 
-// explained makes an error about arguments say which there are.
+// explained adds the command's usage to errors about arguments.
 func explained(check cobra.PositionalArgs) cobra.PositionalArgs {
 	if check == nil {
 		return nil

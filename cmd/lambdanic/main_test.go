@@ -221,7 +221,7 @@ func TestStatsOfSome(t *testing.T) {
 	}
 }
 
-// What the columns count is said by --help, and in the documentation in the same words.
+// --help and the documentation say in the same words what the columns count.
 func TestStatsColumnsAreExplained(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /system/stats", func(w http.ResponseWriter, _ *http.Request) {
@@ -267,10 +267,10 @@ func TestBadFlags(t *testing.T) {
 	}
 }
 
-// What is wrong on the command line is told with the remedy.
+// Errors on the command line come with the remedy.
 func TestInvokeSaysWhereTheRequestGoes(t *testing.T) {
 	run := fakeDaemon(t, nil)
-	if _, err := run("invoke", "web_server", "/about"); err == nil || !strings.Contains(err.Error(), `"/about" is one too many`) || !strings.Contains(err.Error(), "--data") {
+	if _, err := run("invoke", "web_server", "/about"); err == nil || !strings.Contains(err.Error(), `"/about" is one argument too many`) || !strings.Contains(err.Error(), "--data") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -322,7 +322,7 @@ func TestDownWithoutInstance(t *testing.T) {
 	}
 }
 
-// A misspelt flag gets the nearest of its command, and a negative number is told what to do.
+// For a misspelt flag the nearest of the command is suggested, and for a negative number the remedy.
 func TestUnknownFlag(t *testing.T) {
 	run := fakeDaemon(t, nil)
 	for want, args := range map[string][]string{
@@ -346,7 +346,7 @@ func TestUnknownFlag(t *testing.T) {
 	}
 }
 
-// Each flag's value has a name that says what it is, and durations say their default, which has a unit.
+// Each flag's value has a descriptive name, and durations show their default with a unit.
 func TestFlagsShowTheirValues(t *testing.T) {
 	durations := 0
 	commands(root(), func(cmd *cobra.Command) {
@@ -377,7 +377,7 @@ func TestFlagsShowTheirValues(t *testing.T) {
 	}
 }
 
-// A name that no function has or had is an error; who follows may wait for it to come.
+// A name that no function has or had is an error; with --follow, the command may wait for it.
 func TestLogsOfWhatThereIsNot(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /system/functions", func(w http.ResponseWriter, r *http.Request) {
@@ -410,7 +410,7 @@ func TestLogsOfWhatThereIsNot(t *testing.T) {
 	}
 }
 
-// Each line of a reason stands on one of its own.
+// Each line of a reason has its own line.
 func TestDescribeKeepsLines(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /system/function/web", func(w http.ResponseWriter, _ *http.Request) {
@@ -475,7 +475,7 @@ func TestFlagsComplete(t *testing.T) {
 	})
 }
 
-// Every subcommand shows by an example how it is used, with flags and arguments that it takes.
+// Every subcommand has an example, with valid flags and arguments.
 func TestHelpHasExamples(t *testing.T) {
 	commands(root(), func(cmd *cobra.Command) {
 		if cmd.Short == "" {

@@ -18,9 +18,9 @@ import (
 func objectCommand(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "object",
-		Short: "Read and write the global objects of a lambda on the NIC",
-		Long: "Read and write the global objects of a lambda that runs on the NIC, by their names in C. Requests that wait for the host\n" +
-			"(docs/p4.md) go on when one was written.",
+		Short: "Read and write the objects of a lambda on the NIC",
+		Long: "Read and write the objects (global variables) of a lambda that runs on the NIC, by their names in C. Requests that wait for\n" +
+			"the host (docs/p4.md) run again when an object is written.",
 		Example: "  lambdanic object list image_transformer\n  lambdanic object write image_transformer image_ready 1",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -99,9 +99,9 @@ func objectWriteCommand(o *options, namespace *string) *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:   "write NAME[.NAMESPACE] OBJECT [VALUE]",
-		Short: "Write an object, and let go on what waits for it",
+		Short: "Write an object, and let requests that wait for it run again",
 		Long: "Write an object. VALUE is a number, or as many bytes as the object has, in hex behind \"hex:\". A negative number\n" +
-			"stands behind \"--\", as it is no flag. Requests that wait for the host then run again.",
+			"stands behind \"--\", as it is not a flag. Requests that wait for the host then run again.",
 		Example: "  lambdanic object write image_transformer image --file image.raw\n  lambdanic object write image_transformer image_ready 1\n" +
 			"  lambdanic object write image_transformer image_ready -- -1",
 		Args: cobra.RangeArgs(2, 3),
@@ -147,7 +147,7 @@ func readInput(cmd *cobra.Command, file string) ([]byte, error) {
 	return os.ReadFile(file)
 }
 
-// parseObject reads a value as it is written on the command line. A name that the list does not have is left to the daemon.
+// parseObject reads a value from the command line. A name that is not in the list is left to the daemon.
 func parseObject(list []api.Object, name, text string) ([]byte, error) {
 	if digits, ok := strings.CutPrefix(text, "hex:"); ok {
 		value, err := hex.DecodeString(digits)
@@ -173,7 +173,7 @@ func parseObject(list []api.Object, name, text string) ([]byte, error) {
 	value := make([]byte, size)
 	bits := new(big.Int).Mod(n, new(big.Int).Lsh(big.NewInt(1), uint(8*size))) // two's complement
 	bits.FillBytes(value)
-	slices.Reverse(value) // BPF's order is the machine's, and that is x86-64's
+	slices.Reverse(value) // BPF's byte order is the machine's: little-endian
 	return value, nil
 }
 

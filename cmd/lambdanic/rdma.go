@@ -74,8 +74,8 @@ func regionAddCommand(o *options, namespace *string) *cobra.Command {
 			return regionTable(cmd, *region)
 		},
 	}
-	cmd.Flags().TextVar(&r.Length, "length", api.Bytes(0), "a `size` as 64KiB or 16MiB; 0: as many as the lambda's message may have")
-	cmd.Flags().Uint32Var(&r.Method, "method", 0, "method that the lambda sees of what comes without a number")
+	cmd.Flags().TextVar(&r.Length, "length", api.Bytes(0), "a `size` as 64KiB or 16MiB; 0: the lambda's longest message")
+	cmd.Flags().Uint32Var(&r.Method, "method", 0, "method of messages that come without immediate data")
 	return cmd
 }
 
@@ -131,7 +131,7 @@ func queuePairAddCommand(o *options, namespace *string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add NAME[.NAMESPACE] --peer ADDRESS --peer-qpn NUMBER --psn NUMBER",
 		Short: "Make the NIC's half of a connection",
-		Long:  "Make the NIC's half of a connection to a lambda. What it prints, the peer has to be told: see docs/rdma.md.",
+		Long:  "Make the NIC's half of a connection to a lambda. Give what it prints to the peer: see docs/rdma.md.",
 		Example: "  lambdanic rdma qp add image_transformer --peer 192.0.2.7 --peer-qpn 0x11 --psn 0x123456 --mtu 1024\n" +
 			"  lambdanic rdma qp add image_transformer --peer 2001:db8::7 --peer-qpn 17 --transport uc --icrc trust --json",
 		Args: cobra.ExactArgs(1),
@@ -161,11 +161,11 @@ func queuePairAddCommand(o *options, namespace *string) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.TextVar(&r.Peer, "peer", netip.Addr{}, "the peer's IP `address`")
-	f.Var((*number24)(&r.PeerQPN), "peer-qpn", "the peer's number of its queue pair")
+	f.Var((*number24)(&r.PeerQPN), "peer-qpn", "the number of the peer's queue pair")
 	f.Var((*number24)(&r.PSN), "psn", "the sequence number of the peer's first packet")
 	f.IntVar(&r.MTU, "mtu", 1024, "payload of a packet: 256, 512, 1024, 2048 or 4096")
 	f.StringVar(&transport, "transport", "rc", "rc (reliable) or uc (unreliable)")
-	f.StringVar(&icrc, "icrc", "check", "check the packets' own checksums, or trust the link's")
+	f.StringVar(&icrc, "icrc", "check", "check the packets' ICRC, or trust the link's checksum")
 	f.StringVar(&receive, "receive", "", "RKEY of the region that SENDs go to")
 	for _, name := range []string{"peer", "peer-qpn"} {
 		_ = cmd.MarkFlagRequired(name)
@@ -176,7 +176,7 @@ func queuePairAddCommand(o *options, namespace *string) *cobra.Command {
 func queuePairListCommand(o *options, namespace *string) *cobra.Command {
 	return &cobra.Command{
 		Use:     "list NAME[.NAMESPACE]",
-		Short:   "List a lambda's queue pairs and what came by them",
+		Short:   "List a lambda's queue pairs and their counters",
 		Example: "  lambdanic rdma qp list image_transformer --json",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -11,7 +11,7 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 )
 
-// The commands and the spec of docs/rdma.md are ones that there are.
+// The commands and the spec of docs/rdma.md are valid.
 func TestRDMADocs(t *testing.T) {
 	text, err := os.ReadFile("../../docs/rdma.md")
 	if err != nil {

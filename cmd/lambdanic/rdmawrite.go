@@ -43,9 +43,9 @@ func rdmaWriteCommand(o *options, namespace *string) *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "write NAME[.NAMESPACE] FILE",
-		Short: "Write a file into a lambda's memory by RDMA, and have it run on that",
+		Short: "Write a file into a lambda's memory by RDMA, and run the lambda on it",
 		Long: "Write a file into a lambda's memory from this host, which needs no RDMA hardware, have the lambda run on it by an event, and\n" +
-			"print its reply. Region and queue pair are made for this, and removed behind it.",
+			"print its reply. Region and queue pair are made for this, and removed afterwards.",
 		Example: "  lambdanic rdma write image_transformer image.rgba --packets-method 1 --out handle",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -74,9 +74,9 @@ func rdmaWriteCommand(o *options, namespace *string) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.Uint32Var(&w.method, "method", 0, "method of the event")
-	f.Uint32Var(&w.fragmentsMethod, "packets-method", 0, "method that a lambda which sees packets (message.mode: stream) sees of them")
+	f.Uint32Var(&w.fragmentsMethod, "packets-method", 0, "method of the packets, for a lambda with message.mode: stream")
 	f.IntVar(&w.mtu, "mtu", 1024, "payload of a packet: 256, 512, 1024, 2048 or 4096")
-	f.StringVar(&w.icrc, "icrc", "check", "have the NIC check the packets' own checksums, or trust the link's")
+	f.StringVar(&w.icrc, "icrc", "check", "have the NIC check the packets' ICRC, or trust the link's checksum")
 	f.StringVarP(&out, "out", "o", "", "write the reply to this file")
 	f.DurationVar(&timeout, "timeout", time.Minute, "how long all of it may take")
 	return cmd

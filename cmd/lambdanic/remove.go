@@ -25,7 +25,7 @@ func removeCommand(o *options) *cobra.Command {
 			}
 			removed := []string{}
 			var errs []error
-			for _, arg := range args { // one that fails keeps none of the others
+			for _, arg := range args { // a failure does not stop the others
 				name, in := qualified(arg, namespace)
 				if err := c.Remove(cmd.Context(), in, name); err != nil {
 					errs = append(errs, err)

@@ -80,7 +80,7 @@ func columns() (all []statsColumn) {
 	)
 }
 
-// explain says what the columns have, with a line for each sentence.
+// explain describes the columns, with a line for each sentence.
 func explain(columns []statsColumn) string {
 	var text strings.Builder
 	for _, c := range columns {
@@ -89,7 +89,7 @@ func explain(columns []statsColumn) string {
 	return text.String()
 }
 
-// choose keeps what is asked for: functions by name, or all of a namespace.
+// choose keeps the requested functions: by name, or all of a namespace.
 func choose(all []api.FunctionStats, names []string, namespace string) ([]api.FunctionStats, error) {
 	if len(names) == 0 {
 		return slices.DeleteFunc(all, func(s api.FunctionStats) bool { return namespace != "" && s.Namespace != namespace }), nil

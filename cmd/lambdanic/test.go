@@ -17,9 +17,9 @@ func testCommand(o *options) *cobra.Command {
 	var targets []string
 	cmd := &cobra.Command{
 		Use:   "test [DIR...]",
-		Short: "Ask lambdas what their examples.yml says that they answer",
-		Long: "Build lambdas, the one in this directory by default, deploy each on a NIC and as a process of its own, as far as its spec names\n" +
-			"these targets, send it the requests of its examples.yml, and compare the answers. Instances that are up are left alone.",
+		Short: "Test lambdas with the requests and replies of their examples.yml",
+		Long: "Build lambdas, the one in this directory by default, deploy each to those of the targets nic and process that its spec names,\n" +
+			"send it the requests of its examples.yml, and compare the answers. Running instances are left alone.",
 		Example: "  sudo lambdanic test hello\n" +
 			"  sudo lambdanic test lambdas/web_server lambdas/image_transformer --target nic\n" +
 			"  sudo lambdanic test lambdas/kv_client --service memcached=host:11211",
@@ -47,7 +47,7 @@ func testCommand(o *options) *cobra.Command {
 			return errors.Join(err, examples.Failed(results))
 		},
 	}
-	cmd.Flags().StringSliceVar(&targets, "target", nil, "where to ask, in place of the spec's targets: nic, process, or both with a comma between")
+	cmd.Flags().StringSliceVar(&targets, "target", nil, "where to run, in place of the spec's targets: nic, process, or both with a comma between")
 	cmd.Flags().StringToStringVar(&services, "service", nil, "address of an external service: `NAME=IP:PORT` or NAME=host:PORT")
 	return cmd
 }

@@ -70,9 +70,9 @@ func upCommand(o *options) *cobra.Command {
 	set.StringSliceVar(&flags.addresses, "address", nil, "serve requests to these addresses too, as a balancer's virtual ones")
 	set.StringVar(&flags.mode, "mode", string(nic.ModeAuto), "how to attach: auto, native, generic, or offload for native with a lambda on the card")
 	set.StringVar(&flags.unknown, "unknown", "host", "who answers unknown workload IDs: host, or error for an error packet")
-	set.StringVar(&flags.listen, "listen", "127.0.0.1:8080", "address of the gateway, \"\" for none but the socket")
+	set.StringVar(&flags.listen, "listen", "127.0.0.1:8080", "address of the gateway, \"\" for the socket alone")
 	set.StringSliceVar(&flags.etcd.Endpoints, "etcd", nil, "keep the store in this etcd instead of in the daemon: `URL` of its members")
-	set.StringVar(&flags.etcd.CA, "etcd-cacert", "", "`file` of those who may sign the etcd's certificate, in place of the system's")
+	set.StringVar(&flags.etcd.CA, "etcd-cacert", "", "`file` of the CAs of the etcd's certificate, in place of the system's")
 	set.StringVar(&flags.etcd.Certificate, "etcd-cert", "", "`file` of the certificate that etcd asks for")
 	set.StringVar(&flags.etcd.Key, "etcd-key", "", "`file` of the key of --etcd-cert")
 	set.BoolVarP(&flags.detach, "detach", "d", false, "return once it serves, and leave the daemon in the background")
@@ -121,7 +121,7 @@ func (f *upFlags) config(o *options) (daemon.Config, error) {
 	return cfg, nil
 }
 
-// level is how much is logged: in the background also what somebody in the foreground did.
+// level is how much is logged: in the background also what users of the command line do.
 func (f *upFlags) level() slog.Level {
 	switch {
 	case f.verbose:
@@ -136,7 +136,7 @@ func logger(w io.Writer, level slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
 }
 
-// sayUp says what came up, and in one line each what did not and why.
+// sayUp says what came up, and in one line each what did not come up and why.
 func sayUp(cmd *cobra.Command, asJSON bool, node *api.Node) error {
 	out := cmd.OutOrStdout()
 	if asJSON {

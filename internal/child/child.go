@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// Start starts cmd, which gets the signal when this process dies. ended is closed when it has ended, and cmd.ProcessState says how.
+// Start starts cmd, which gets the signal when this process dies. ended is closed when cmd has ended; then cmd.ProcessState says how.
 //
-// It is started from a thread that stays until it has ended: the signal for a dead parent is sent when the thread dies that was the parent
+// Start keeps the thread that starts cmd until cmd has ended, as the kernel sends that signal when the parent thread dies
 // (prctl(2), PR_SET_PDEATHSIG).
 func Start(cmd *exec.Cmd, signal syscall.Signal) (ended <-chan struct{}, err error) {
 	if cmd.SysProcAttr == nil {
@@ -23,7 +23,7 @@ func Start(cmd *exec.Cmd, signal syscall.Signal) (ended <-chan struct{}, err err
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // says how it ended
+			_ = cmd.Wait() // sets cmd.ProcessState
 			close(done)
 		}
 	}()

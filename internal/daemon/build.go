@@ -12,7 +12,7 @@ import (
 	"github.com/lambdanic/lambdanic/compiler/artifact"
 )
 
-// Build compiles the lambda in dir: by the daemon where one is up, else here, into the same place.
+// Build compiles the lambda in dir: by the daemon if it is up, else here, into the same place.
 func Build(ctx context.Context, p Paths, dir string) (*api.Artifact, error) {
 	if fi, err := os.Stat(dir); err == nil && !fi.IsDir() {
 		return nil, fmt.Errorf("%s is a file: name the directory that holds it and %s", dir, api.SpecFile)

@@ -96,7 +96,7 @@ func (c *Client) call(ctx context.Context, method, path string, body, out any) e
 	return nil
 }
 
-// answerError is what the daemon says, in JSON or plain text.
+// answerError is the daemon's error, in JSON or plain text.
 func answerError(answer *http.Response) error {
 	raw, err := io.ReadAll(io.LimitReader(answer.Body, 1<<20))
 	if err != nil {
@@ -153,13 +153,13 @@ func objectPath(namespace, name, object string) string {
 	return path + "?namespace=" + url.QueryEscape(namespace)
 }
 
-// Objects lists the global objects of a function's lambda.
+// Objects lists the objects of a function's lambda.
 func (c *Client) Objects(ctx context.Context, namespace, name string) ([]api.Object, error) {
 	var list []api.Object
 	return list, c.call(ctx, http.MethodGet, objectPath(namespace, name, ""), nil, &list)
 }
 
-// ReadObject returns one of them as the machine has it in memory.
+// ReadObject returns an object as the machine has it in memory.
 func (c *Client) ReadObject(ctx context.Context, namespace, name, object string) ([]byte, error) {
 	answer, err := c.Do(ctx, http.MethodGet, objectPath(namespace, name, object), nil, nil)
 	if err != nil {
@@ -172,7 +172,7 @@ func (c *Client) ReadObject(ctx context.Context, namespace, name, object string)
 	return io.ReadAll(answer.Body)
 }
 
-// WriteObject writes one.
+// WriteObject writes an object.
 func (c *Client) WriteObject(ctx context.Context, namespace, name, object string, value []byte) error {
 	return c.call(ctx, http.MethodPut, objectPath(namespace, name, object), value, nil)
 }
@@ -191,13 +191,13 @@ func (c *Client) AddRegion(ctx context.Context, namespace, name string, r api.Re
 	return out, c.call(ctx, http.MethodPost, rdmaPath(namespace, name, "regions"), r, out)
 }
 
-// Regions lists a function's.
+// Regions lists a function's regions.
 func (c *Client) Regions(ctx context.Context, namespace, name string) ([]api.Region, error) {
 	var list []api.Region
 	return list, c.call(ctx, http.MethodGet, rdmaPath(namespace, name, "regions"), nil, &list)
 }
 
-// RemoveRegion revokes one.
+// RemoveRegion revokes a region.
 func (c *Client) RemoveRegion(ctx context.Context, namespace, name string, key uint32) error {
 	return c.call(ctx, http.MethodDelete, rdmaPath(namespace, name, "regions", key), nil, nil)
 }
@@ -208,13 +208,13 @@ func (c *Client) AddQueuePair(ctx context.Context, namespace, name string, r api
 	return out, c.call(ctx, http.MethodPost, rdmaPath(namespace, name, "queue-pairs"), r, out)
 }
 
-// QueuePairs lists a function's.
+// QueuePairs lists a function's queue pairs.
 func (c *Client) QueuePairs(ctx context.Context, namespace, name string) ([]api.QueuePair, error) {
 	var list []api.QueuePair
 	return list, c.call(ctx, http.MethodGet, rdmaPath(namespace, name, "queue-pairs"), nil, &list)
 }
 
-// RemoveQueuePair takes one away.
+// RemoveQueuePair takes a queue pair away.
 func (c *Client) RemoveQueuePair(ctx context.Context, namespace, name string, qpn uint32) error {
 	return c.call(ctx, http.MethodDelete, rdmaPath(namespace, name, "queue-pairs", qpn), nil, nil)
 }
@@ -225,7 +225,7 @@ func (c *Client) Stats(ctx context.Context) ([]api.FunctionStats, error) {
 	return stats, c.call(ctx, http.MethodGet, "/system/stats", nil, &stats)
 }
 
-// Logs calls each with what the daemon said, as r asks for, until there is no more of it.
+// Logs calls each with every message of the daemon that r asks for, until there are no more.
 func (c *Client) Logs(ctx context.Context, r logs.Request, each func(logs.Message) error) error {
 	q := url.Values{"name": {r.Name}, "namespace": {r.Namespace}, "tail": {strconv.Itoa(r.Tail)}, "follow": {strconv.FormatBool(r.Follow)}}
 	if r.Since != nil {

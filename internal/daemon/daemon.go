@@ -32,7 +32,7 @@ type Config struct {
 	Paths
 	NIC     nics.Options
 	Etcd    store.Remote // no endpoints: etcd within the daemon
-	Listen  string       // HOST:PORT of the gateway; "" for none
+	Listen  string       // HOST:PORT of the gateway; "": it listens on the socket alone
 	Version string
 	Commit  string // "" where it is not known
 	Log     *slog.Logger
@@ -61,7 +61,7 @@ const keepUnused = time.Hour
 // journalSize is how many records of its log a daemon keeps for `lambdanic logs`.
 const journalSize = 4096
 
-// Start brings an instance up. What an earlier daemon left running is adopted. A failure, and the end of ctx before all is up,
+// Start brings an instance up, and adopts what an earlier daemon left running. A failure, and the end of ctx before all is up,
 // leaves nothing behind where there was nothing before.
 func Start(ctx context.Context, cfg Config) (*Daemon, error) {
 	if cfg.Log == nil {
@@ -81,9 +81,9 @@ func Start(ctx context.Context, cfg Config) (*Daemon, error) {
 	}
 	_ = d.Close()
 	if errors.As(err, new(*RunningError)) {
-		return nil, err // it is all that one's
+		return nil, err // everything there is the running daemon's
 	}
-	if slices.Contains(made, cfg.Run) { // what runs, this attempt began
+	if slices.Contains(made, cfg.Run) { // all that runs was begun by this attempt
 		err = errors.Join(err, Down(context.WithoutCancel(ctx), cfg.Paths, false))
 	}
 	made.remove(cfg.Data, cfg.Run)
@@ -112,7 +112,7 @@ func (d *Daemon) start(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("open the artifacts: %w", err)
 	}
-	if d.store.IsNew() { // somebody moved another away, and may deploy again what that one had, or put it back
+	if d.store.IsNew() { // an old store may have been moved away, and its images deployed again, or the store put back
 		if err := artifacts.Renew(); err != nil {
 			return err
 		}
@@ -150,12 +150,12 @@ func (d *Daemon) start(ctx context.Context) (err error) {
 	return nil
 }
 
-// listen opens both doors. The lock says that nobody else serves the socket.
+// listen opens socket and TCP address. The lock says that nobody else serves the socket.
 func (d *Daemon) listen(ctx context.Context) (err error) {
 	var lc net.ListenConfig
 	if d.cfg.Listen != "" {
 		if d.public, err = lc.Listen(ctx, "tcp", d.cfg.Listen); err != nil {
-			return fmt.Errorf("%w: choose another address with --listen", err) // which names this one
+			return fmt.Errorf("%w: choose another address with --listen", err) // err names this one
 		}
 	}
 	if err := os.Remove(d.cfg.Socket()); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -189,8 +189,8 @@ func (d *Daemon) lookup(namespace, name string) (gateway.Route, bool) {
 // askLimit is the longest run for which the gateway's thread may do nothing else (testrun.Run.DoBriefly).
 const askLimit = api.Duration(10 * time.Millisecond)
 
-// canBeAsked says whether a request to the lambda is one packet that may get lost and needs no other packet to be answered (nic.Ask),
-// and ends soon. A match stage never is: the gateway answers for it.
+// canBeAsked says whether nic.Ask can answer requests to the lambda: a request is one packet that may get lost, needs no other packet,
+// and ends soon. A match stage cannot be asked: the gateway answers for it.
 func canBeAsked(s *api.Spec) bool {
 	return s.Message.Mode == api.ModePacket && len(s.Services) == 0 && !s.Once && s.Limits.Time <= askLimit
 }

@@ -179,7 +179,7 @@ func TestDownRemovesEverythingWithoutADaemon(t *testing.T) {
 	}
 }
 
-// An interruption is not told as a daemon that does not end.
+// An interruption is not reported as a daemon that does not end.
 func TestInterruptedDown(t *testing.T) {
 	p := newInstance(t, "l")
 	mustUp(t, Config{Paths: p})
@@ -422,7 +422,7 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// The gateway's thread asks a lambda itself only where one packet goes there and one comes back, soon.
+// The gateway's thread runs a lambda itself only where one packet goes in and one soon comes back.
 func TestCanBeAsked(t *testing.T) {
 	plain := api.Spec{Name: "plain"}.Default()
 	if !canBeAsked(&plain) {

@@ -11,7 +11,7 @@ import (
 )
 
 // Down removes everything of an instance but its store: the daemon if it runs, NICs, processes, and what lies below Run.
-// With purge, it removes the store too. What is not there is no error.
+// With purge, it removes the store too. Anything missing is no error.
 func Down(ctx context.Context, p Paths, purge bool) error {
 	if _, err := os.Stat(p.Run); err == nil {
 		if err := takeDown(ctx, p); err != nil {
@@ -22,7 +22,7 @@ func Down(ctx context.Context, p Paths, purge bool) error {
 	} else if p.mayBeRoots() {
 		return fmt.Errorf("this user has no instance %s: run as root to take down root's", p.Instance)
 	} else if os.Getuid() == 0 {
-		// Somebody removed the records: what is found without them.
+		// Somebody may have removed the records: drop what is found without them.
 		if err := dropPlaces(ctx, p); err != nil {
 			return err
 		}

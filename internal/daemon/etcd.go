@@ -11,8 +11,8 @@ import (
 	"github.com/lambdanic/lambdanic/internal/store"
 )
 
-// The store is etcd within the daemon, or one that somebody else runs. The data directory says which, so that no `up` takes an empty store
-// of the one kind for that of the other, and `down --purge` finds it.
+// The store is etcd within the daemon, or an external etcd. The data directory says which, so that no `up` takes an empty store
+// of one kind in place of the other, and `down --purge` finds the store.
 
 func (p Paths) etcd() string { return filepath.Join(p.Data, "etcd.json") }
 
@@ -47,7 +47,7 @@ func (c *Config) openStore(ctx context.Context, node string) (*store.Store, erro
 	return s, nil
 }
 
-// remote is r for an instance of this machine, with paths that mean the same everywhere.
+// remote is r for an instance of this machine, with absolute paths.
 func (c *Config) remote(r store.Remote, node string) (store.Remote, error) {
 	r.Instance, r.Node, r.Log = c.Instance, node, c.Log
 	for _, path := range []*string{&r.CA, &r.Certificate, &r.Key} {
@@ -62,7 +62,7 @@ func (c *Config) remote(r store.Remote, node string) (store.Remote, error) {
 	return r, nil
 }
 
-// recordedEtcd is the etcd that the instance's store was last on, nil for one within the daemon.
+// recordedEtcd is the etcd that the instance's store was last on, nil for the etcd within the daemon.
 func (p Paths) recordedEtcd() (*store.Remote, error) {
 	text, err := os.ReadFile(p.etcd())
 	if errors.Is(err, os.ErrNotExist) {
@@ -88,7 +88,7 @@ func (p Paths) recordEtcd(r store.Remote) error {
 	return nil
 }
 
-// purgeEtcd removes what an etcd that somebody else runs has of an instance that is down.
+// purgeEtcd removes the keys of an instance that is down from an external etcd.
 func purgeEtcd(ctx context.Context, p Paths) error {
 	recorded, err := p.recordedEtcd()
 	if err != nil || recorded == nil {

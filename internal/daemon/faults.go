@@ -24,18 +24,18 @@ func (d *Daemon) reportFaults(ctx context.Context) {
 	}
 }
 
-// A revision is what counts for itself.
+// A revision has its own counters.
 type revision struct {
 	workload, number uint32
 	target           api.Target
 }
 
-// newFaults logs those that known does not have, and returns what is known then. What a daemon finds counted when it comes up, with known
-// still nil, an earlier one logged.
+// newFaults logs faults that known does not have, and returns the new counts. Faults from before the daemon came up, with known
+// still nil, were logged by an earlier daemon.
 func (d *Daemon) newFaults(ctx context.Context, known map[revision]api.FaultsBy) map[revision]api.FaultsBy {
 	stats, err := d.manager.Stats(ctx)
 	if err != nil {
-		return known // `lambdanic stats` says why
+		return known // `lambdanic stats` reports the error
 	}
 	counted := make(map[revision]api.FaultsBy, len(stats))
 	for _, s := range stats {

@@ -19,8 +19,8 @@ func (e *RunningError) Error() string {
 		e.Instance, e.PID, e.Instance)
 }
 
-// acquire takes the instance. A record lock (fcntl(2)) is the one that tells who holds it, without a file that may be stale;
-// the kernel gives it back when its holder dies, however it dies. It also goes when this process closes any descriptor of
+// acquire takes the instance. A record lock (fcntl(2)) tells who holds it, without a file that may be stale;
+// the kernel releases it when its holder dies, however it dies. It is also released when this process closes any descriptor of
 // the file, so nothing else may open it.
 func acquire(p Paths) (*os.File, error) {
 	f, err := os.OpenFile(p.lock(), os.O_RDWR|os.O_CREATE, 0o600)
@@ -37,7 +37,7 @@ func acquire(p Paths) (*os.File, error) {
 			err = unix.FcntlFlock(f.Fd(), unix.F_GETLK, &holder)
 		}
 		if err == nil && holder.Type == unix.F_UNLCK {
-			continue // it went in between
+			continue // the holder ended in between
 		}
 		f.Close()
 		if err != nil {

@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// DefaultInstance is the name of an instance that was given none.
+// DefaultInstance is the name of an instance without a given name.
 const DefaultInstance = "default"
 
 var instanceRE = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,30}[a-z0-9])?$`)
@@ -17,7 +17,7 @@ var instanceRE = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,30}[a-z0-9])?$`)
 // maxSocketPath is what sockaddr_un holds (unix(7)), less the ending zero.
 const maxSocketPath = 107
 
-// Paths are where one instance keeps its things. What is below Data must survive; what is below Run is good until a reboot.
+// Paths are where one instance keeps its files. Those below Data must survive; those below Run are valid until a reboot.
 type Paths struct {
 	Instance string
 	Data     string
@@ -50,7 +50,7 @@ func NewPaths(instance, dataBase, runBase string) (Paths, error) {
 	return p, nil
 }
 
-// Command is the command line that has the instance brought up or down, by its verb.
+// Command is the command line that brings the instance up or down, by its verb.
 func (p Paths) Command(verb string) string {
 	command := "lambdanic " + verb + " --name " + p.Instance
 	data, run := filepath.Dir(p.Data), filepath.Dir(p.Run)
@@ -77,7 +77,7 @@ func usualData() string {
 	return filepath.Join(home, ".local", "share", "lambdanic")
 }
 
-// systemRun is where root's instances keep what a reboot ends.
+// systemRun is where root's instances keep files that are valid until a reboot.
 const systemRun = "/run/lambdanic"
 
 func usualRun(data string) string {
@@ -103,10 +103,10 @@ func (p Paths) lock() string         { return filepath.Join(p.Run, "lock") }
 func (p Paths) store() string        { return filepath.Join(p.Data, "store") }
 func (p Paths) storeSockets() string { return filepath.Join(p.Run, "store") }
 
-// madeDirs are directories that were not there before, each before its parents.
+// madeDirs are new directories, each before its parents.
 type madeDirs []string
 
-// makeDirs makes directories, closed to others.
+// makeDirs makes directories that only their owner can enter.
 func makeDirs(dirs ...string) (made madeDirs, err error) {
 	for _, dir := range dirs {
 		for missing := dir; ; missing = filepath.Dir(missing) {
@@ -127,7 +127,7 @@ func makeDirs(dirs ...string) (made madeDirs, err error) {
 	return made, nil
 }
 
-// remove takes back what was made: dirs with all that they hold, and parents in which nobody else has put something.
+// remove removes what was made: dirs with their content, and empty parents.
 func (m madeDirs) remove(dirs ...string) {
 	for _, dir := range m {
 		if slices.Contains(dirs, dir) {
@@ -138,7 +138,7 @@ func (m madeDirs) remove(dirs ...string) {
 	}
 }
 
-// mayBeRoots says whether root may have the instance that another user asks for in vain.
+// mayBeRoots says whether an instance that this user lacks may be root's.
 func (p Paths) mayBeRoots() bool {
 	if os.Getuid() == 0 {
 		return false

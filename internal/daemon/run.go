@@ -15,7 +15,7 @@ import (
 	"github.com/lambdanic/lambdanic/internal/gateway"
 )
 
-// ReadyFlag is the flag by which Detach tells the daemon that it starts where to report.
+// ReadyFlag is the flag by which Detach tells the new daemon where to report.
 const ReadyFlag = "ready-fd"
 
 // report is what a detached daemon tells the process that started it.
@@ -24,8 +24,8 @@ type report struct {
 	Error string    `json:"error,omitempty"`
 }
 
-// Run brings an instance up and serves until ctx ends. It tells when it serves: ready, or where readyFD is not negative,
-// whoever has the other end of that descriptor.
+// Run brings an instance up and serves until ctx ends. Once it serves, it tells ready or, where readyFD is not negative,
+// the process at the other end of that descriptor.
 func Run(ctx context.Context, cfg Config, readyFD int, ready func(*api.Node) error) error {
 	if readyFD >= 0 {
 		unix.CloseOnExec(readyFD) // pacer and lambda-host outlive us, and Detach reads to the end
@@ -35,7 +35,7 @@ func Run(ctx context.Context, cfg Config, readyFD int, ready func(*api.Node) err
 		}
 		err := run(ctx, cfg, ready)
 		if err != nil {
-			_ = json.NewEncoder(pipe).Encode(report{Error: err.Error()}) // closed if it was ready once
+			_ = json.NewEncoder(pipe).Encode(report{Error: err.Error()}) // the pipe is closed if the daemon was ready once
 		}
 		return err
 	}
@@ -70,17 +70,17 @@ func Detach(ctx context.Context, p Paths, args []string) (*api.Node, error) {
 	}
 	node, err := detach(ctx, p, args)
 	if errors.As(err, new(startError)) {
-		made.remove(p.Data) // the daemon has taken everything else back, and the error says all that the log does
+		made.remove(p.Data) // the daemon has removed everything else, and the error says all that the log does
 	}
 	return node, err
 }
 
-// startError is what a daemon reported that could not start.
+// startError is the report of a daemon that could not start.
 type startError string
 
 func (e startError) Error() string { return string(e) }
 
-// errDied says that a daemon ended without a word.
+// errDied says that a daemon ended without a report.
 var errDied = errors.New("the daemon ended before it served")
 
 func detach(ctx context.Context, p Paths, args []string) (*api.Node, error) {
@@ -98,7 +98,7 @@ func detach(ctx context.Context, p Paths, args []string) (*api.Node, error) {
 		return nil, fmt.Errorf("start the daemon: %w", err)
 	}
 	defer r.Close()
-	// ExtraFiles begin at descriptor 3. What is last on the command line wins.
+	// ExtraFiles begin at descriptor 3. The last flag on the command line wins.
 	args = append(args[:len(args):len(args)], "--detach=false", "--"+ReadyFlag+"="+strconv.Itoa(3))
 	child := exec.Command(self, args...)
 	child.Stdout, child.Stderr, child.ExtraFiles = log, log, []*os.File{w}

@@ -7,7 +7,7 @@ import (
 	"github.com/lambdanic/lambdanic/internal/space"
 )
 
-// What has to be free in the data directory. The store preallocates what it writes to, about 24 MiB, so that it needs nothing more to
+// Free space needed in the data directory. The store preallocates its files, about 24 MiB, so that it needs no more to
 // remove functions; artifacts are a few hundred KiB each.
 const (
 	firstSpace  = 64 << 20 // before a store is made

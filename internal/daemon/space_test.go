@@ -14,7 +14,7 @@ import (
 	"github.com/lambdanic/lambdanic/test/smalldisk"
 )
 
-// A first up without room says what it wants, and where, and leaves that place as it was.
+// A first up without space says how much it needs and where, and leaves that place as it was.
 func TestFirstUpOnASmallDisk(t *testing.T) {
 	disk := smalldisk.New(t, "8m")
 	p := newInstance(t, "p")

@@ -12,7 +12,7 @@ import (
 	"github.com/lambdanic/lambdanic/internal/backend/process"
 )
 
-// targets make the ways in which a node runs lambdas. A new one takes a package and a line here.
+// targets make the targets of a node. A new target takes a package and a line here.
 var targets = []func(*Config) backend.Target{
 	func(c *Config) backend.Target { return nics.New(c.site(api.TargetNIC), c.NIC) },
 	func(c *Config) backend.Target { return process.NewTarget(c.site(api.TargetProcess)) },
@@ -22,7 +22,7 @@ func (c *Config) site(t api.Target) backend.Site {
 	return backend.Site{Instance: c.Instance, RunDir: filepath.Join(c.Run, string(t)), Log: c.Log}
 }
 
-// openPlaces brings up what runs lambdas here.
+// openPlaces brings up the places that run lambdas here.
 func (d *Daemon) openPlaces(ctx context.Context) (places []backend.Place, err error) {
 	for _, newTarget := range targets {
 		t := newTarget(&d.cfg)
@@ -75,7 +75,7 @@ func (d *Daemon) counters() (map[string][]backend.Counter, error) {
 	return nil, nil
 }
 
-// dropPlaces ends all that runs lambdas for an instance whose daemon is gone.
+// dropPlaces ends all places of an instance whose daemon is gone.
 func dropPlaces(ctx context.Context, p Paths) error {
 	var errs []error
 	c := Config{Paths: p, Log: discard}

@@ -22,7 +22,7 @@ type Options struct {
 	Rounds   int       // alternating runs, of which medians are taken; 0 means 5
 	Out      string    // directory for demo.json and demo.svg
 	Table    io.Writer // where the table goes
-	Progress io.Writer // is told what is being done; nil for nobody
+	Progress io.Writer // is told what is being done; may be nil
 }
 
 func (o Options) log(format string, args ...any) {
@@ -88,7 +88,7 @@ func (o Options) measure(ctx context.Context, correct map[string]bool) (r Report
 		}
 		all = append(all, m)
 		r.Lambdas[w.Lambda] = lambdaOf(m, correct[w.Lambda])
-		for range max(1, o.Rounds/len(works)) + 1 { // the limit in the same run, spread over it
+		for range max(1, o.Rounds/len(works)) + 1 { // the limit is measured in the same run, spread over it
 			rate, err := measure.EchoRate(ctx, s)
 			if err != nil {
 				return r, nil, err

@@ -35,7 +35,7 @@ type Lambda struct {
 	RatioSpinning Ratios `json:"ratio_spinning"`
 }
 
-// Side is what one side did.
+// Side has the figures of one side.
 type Side struct {
 	P50       float64  `json:"p50_us"`
 	P99       float64  `json:"p99_us"`
@@ -50,7 +50,7 @@ type CPU struct {
 	Process float64 `json:"process"`
 }
 
-// Ratios say how many times better.
+// Ratios say how many times better the NIC is.
 type Ratios struct {
 	P50       float64  `json:"p50"`
 	P99       float64  `json:"p99"`
@@ -89,7 +89,7 @@ func ratios(nic, other Side) Ratios {
 	return r
 }
 
-// writeTable writes what is in the report, and the spread of the samples that it has medians of.
+// writeTable writes the report's medians and the spread of their samples.
 func (r Report) writeTable(w io.Writer, measured []*measure.Measurement) error {
 	fmt.Fprintf(w, "\nLinux %s, %d CPUs, veth, XDP in %s mode; medians (least to greatest)\n\n",
 		r.Environment.Kernel, r.Environment.CPUs, r.Environment.NICMode)

@@ -23,7 +23,7 @@ import (
 )
 
 // use brings an instance up, deploys the lambdas on both targets as a user would, invokes each through the gateway on real
-// input, and takes everything down again. It says of each lambda whether every answer was what Go computes.
+// input, and takes everything down again. It says for each lambda whether every answer was what Go computes.
 func (o Options) use(ctx context.Context) (correct map[string]bool, err error) {
 	err = instance.With(ctx, "demo", func(ctx context.Context, c *daemon.Client, p daemon.Paths) (err error) {
 		correct, err = user{Options: o, client: c, paths: p}.try(ctx)
@@ -32,7 +32,7 @@ func (o Options) use(ctx context.Context) (correct map[string]bool, err error) {
 	return correct, err
 }
 
-// user is somebody at the command line.
+// user is a user at the command line.
 type user struct {
 	Options
 	client *daemon.Client
@@ -135,7 +135,7 @@ func (u user) tryValues(ctx context.Context, f *api.Function) error {
 	if err := m.Client.Set(&memcache.Item{Key: "by-tcp", Value: []byte("one")}); err != nil {
 		return fmt.Errorf("set by TCP: %w", err)
 	}
-	// Its address is known only now that there is a link to it.
+	// Its address is known only now that a link to it exists.
 	at := netip.AddrPortFrom(host, m.Port).String()
 	f, err = u.deploy(ctx, f.Name, f.Image, f.Target, map[string]string{"memcached": at})
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package doctor says what a machine can and cannot do for λ-NIC, and why. It finds out by trying: a program is loaded, an
-// interface is made, a tool is run, and at last a NIC comes up and a lambda answers on it. Nothing that it makes outlives the check.
+// Package doctor says what a machine can and cannot do for λ-NIC, and why. It tries: a program is loaded, an
+// interface is made, a tool is run, and finally a NIC comes up and a lambda answers on it. Nothing that it makes outlives the check.
 package doctor
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/lambdanic/lambdanic/internal/kernel"
 )
 
-// Check is what one attempt found.
+// Check is the result of one attempt.
 type Check struct {
 	Name   string `json:"name"`
 	OK     bool   `json:"ok"`
@@ -33,7 +33,7 @@ type probe struct {
 
 const asRoot = "run as root: sudo lambdanic doctor"
 
-// Run tries everything, in the order in which a remedy may mend what follows.
+// Run tries everything. The remedy of an earlier check may mend later ones.
 func Run(ctx context.Context) []Check { return run(ctx, newTrial()) }
 
 func run(ctx context.Context, last *trial) []Check {
@@ -53,7 +53,7 @@ func (p probe) run(ctx context.Context) Check {
 	switch {
 	case err == nil:
 		check.OK, check.Detail = true, detail
-	case errors.Is(err, os.ErrPermission) && os.Geteuid() != 0: // nothing is known but that we may not ask
+	case errors.Is(err, os.ErrPermission) && os.Geteuid() != 0: // unknown without root
 		check.Detail, check.Remedy = "not permitted", asRoot
 	case errors.As(err, &fails):
 		check.Detail, check.Remedy = fails.Detail(), fails.Remedy()

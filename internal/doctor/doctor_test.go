@@ -16,7 +16,7 @@ import (
 	"github.com/lambdanic/lambdanic/internal/kernel"
 )
 
-// As root, on the kernels that we support, all that is needed is there, and nothing stays behind.
+// As root, on supported kernels, everything needed is there, and nothing stays behind.
 func TestRun(t *testing.T) {
 	trial := newTrial()
 	leavesNothing(t, trial)
@@ -89,7 +89,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// What another user may not do has one remedy.
+// Everything that another user may not do has one remedy.
 func TestProbeWithoutPermission(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: it becomes another user")

@@ -30,7 +30,7 @@ func machine(context.Context) (string, error) {
 	return checkMachine(kernel.Release(), unix.ByteSliceToString(uts.Machine[:]))
 }
 
-// checkMachine forbids no kernel for its number: whether an old one does shows when the NIC program is loaded.
+// checkMachine refuses no kernel for its number: loading the NIC program shows whether an old kernel suffices.
 func checkMachine(release, machine string) (string, error) {
 	detail := fmt.Sprintf("Linux %s on %s", release, machine)
 	if machine != "x86_64" {
@@ -70,7 +70,7 @@ func privileges(context.Context) (string, error) {
 	return fmt.Sprintf("user %d with all that is needed", os.Geteuid()), nil
 }
 
-// networkNamespace makes one on a thread that is spoilt by that and dies with its goroutine, which never unlocks it.
+// networkNamespace makes a namespace on a thread of its own. Its goroutine never unlocks the thread, so that the thread dies with it.
 func networkNamespace(context.Context) (string, error) {
 	made := make(chan error)
 	go func() {
@@ -83,7 +83,7 @@ func networkNamespace(context.Context) (string, error) {
 	return "can be made", nil
 }
 
-// bpfFileSystem makes a mount that is attached nowhere: whether one exists already does not matter.
+// bpfFileSystem makes a mount that is attached nowhere, whether or not a mount exists already.
 func bpfFileSystem(context.Context) (string, error) {
 	fs, err := unix.Fsopen("bpf", unix.FSOPEN_CLOEXEC)
 	if err != nil {

@@ -14,7 +14,7 @@ var tools = []probe{
 	{"memcached", false, version("memcached", "--version"), "apt-get install memcached; the demo and the tests of kv_client use it"},
 }
 
-// version runs a tool, which shows more than that it is there, and keeps the first line of what it says.
+// version runs a tool, as its presence alone proves little, and keeps the first line of its output.
 func version(tool string, args ...string) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		out, err := exec.CommandContext(ctx, tool, args...).Output()

@@ -18,11 +18,11 @@ import (
 	"github.com/lambdanic/lambdanic/internal/nic"
 )
 
-// A trial does what all else is for: it brings a virtual NIC up, and has a lambda answer on it. A feature may be there and yet not
-// work together with the others. Names, directory and BPF file system are its own.
+// A trial tries everything together: it brings a virtual NIC up, and has a lambda answer on it. A feature may exist and yet not
+// work together with the others. The trial has its own names, directory and BPF file system.
 type trial struct {
 	mode  nic.Mode
-	write func(dir, name string) error // a lambda, and the examples of what it has to answer
+	write func(dir, name string) error // a lambda and its examples
 
 	dir    string
 	config nic.Config
@@ -122,6 +122,6 @@ func (t *trial) down(ctx context.Context) (detail string, err error) {
 	if t.nic != nil {
 		errs = append(errs, t.nic.Close(), nic.Down(ctx, t.config))
 	}
-	_ = unix.Unmount(t.bpf(), 0) // what is still mounted cannot be removed, which is an error
+	_ = unix.Unmount(t.bpf(), 0) // if this fails, removing the directory is the error
 	return "", errors.Join(append(errs, os.RemoveAll(t.dir))...)
 }

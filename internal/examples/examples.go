@@ -1,4 +1,4 @@
-// Package examples asks a lambda what its examples.yml says that it answers, on an instance that is brought up for that.
+// Package examples sends a lambda the requests of its examples.yml and checks the replies, on an instance brought up for that.
 package examples
 
 import (
@@ -20,23 +20,23 @@ import (
 
 // Options say where lambdas are asked.
 type Options struct {
-	Targets  []api.Target                   // each in turn; those of a lambda's spec where there are none
+	Targets  []api.Target                   // each in turn; if empty, those of a lambda's spec
 	Services map[string]string              // addresses of external services, as deploy has them
 	Progress func(what string) (end func()) // tells what takes its time; may be nil
 	Log      func(text string)              // gets the compiler's warnings; may be nil
 }
 
-// A Result is what came of one example on one target.
+// A Result is the result of one example on one target.
 type Result struct {
 	Lambda  string     `json:"lambda"`
 	Target  api.Target `json:"target"`
 	Example string     `json:"example,omitempty"`
-	Error   string     `json:"error,omitempty"`   // how the answer differs, or why there was none; empty where it is right
+	Error   string     `json:"error,omitempty"`   // how the answer differs, or why it is missing; empty where it is right
 	Skipped string     `json:"skipped,omitempty"` // why the lambda does not run on this target, though its spec names it
 }
 
-// Run builds the lambdas in dirs, deploys each on every target, and asks it its examples. The error is of what kept it from
-// asking; wrong answers are in the results.
+// Run builds the lambdas in dirs, deploys each on every target, and sends it its examples. The error says why it could not
+// do that; wrong answers are in the results.
 func Run(ctx context.Context, dirs []string, o Options) (results []Result, err error) {
 	lists := make([][]api.Example, len(dirs))
 	for i, dir := range dirs {

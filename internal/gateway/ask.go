@@ -10,10 +10,10 @@ import (
 	"github.com/lambdanic/lambdanic/internal/backend"
 )
 
-// askPatience is what a lambda is told of a caller's patience who names none: more than a lambda may run on the NIC.
+// askPatience is the deadline that a lambda sees of a caller without one: longer than a lambda may run on the NIC.
 const askPatience = time.Minute
 
-// ask has a lambda answer in this thread. ok is false where it has to be called instead.
+// ask has a lambda answer in this thread. ok is false where the lambda has to be called instead.
 func ask(ctx context.Context, a backend.Asker, req *lambdanic.Request) (response lambdanic.Response, ok bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return response, false, err

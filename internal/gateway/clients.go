@@ -9,7 +9,7 @@ import (
 	lambdanic "github.com/lambdanic/lambdanic/client/go"
 )
 
-// Every endpoint has one λ-RPC client, which all requests share. One that nobody used for a while is closed: processes come
+// Every endpoint has one λ-RPC client, which all requests share. A client that was not used for a while is closed: processes come
 // and go, and each has its own port.
 const clientIdle = time.Minute
 

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Credentials are what /system/* and /metrics ask for where others can reach them.
+// Credentials guard /system/* and /metrics where others can reach them.
 type Credentials struct {
 	User, Password string
 }
@@ -28,7 +28,7 @@ func LoadCredentials(dir string) (Credentials, error) {
 	return c, err
 }
 
-// secret reads a file of one line, which generate fills when there is none.
+// secret reads a file of one line. If the file is missing, generate fills it.
 func secret(dir, name string, generate func() string) (string, error) {
 	path := filepath.Join(dir, name)
 	raw, err := os.ReadFile(path)
@@ -77,7 +77,7 @@ func (c Credentials) require(next http.Handler) http.Handler {
 	})
 }
 
-// match takes the same time whatever is wrong. Hashing first hides the lengths.
+// match takes the same time whether user or password is wrong. Hashing first hides the lengths.
 func (c Credentials) match(user, password string) bool {
 	if c.User == "" || c.Password == "" {
 		return false

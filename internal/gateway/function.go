@@ -42,13 +42,13 @@ const (
 	// collectAfter is how much garbage may gather below heapLimit before a collection, in percent of what is held. An idle daemon holds
 	// some 10 MiB; with Go's 100 percent, there would be a collection for every 5,000 calls.
 	collectAfter = 400
-	// What a call holds whose body and reply stream: a window of each (lambdanic.Client.CallStream).
+	// A call whose body and reply stream holds a window of each (lambdanic.Client.CallStream).
 	streamed = 2 << 20
-	// A body's memory is reserved as it arrives: this much first, then as much again as there is.
+	// A body's memory is reserved as it arrives: this much first, then doubled each time.
 	firstStep = 64 << 10
 	// stall is how long the other end may keep one read or write waiting.
 	stall = 30 * time.Second
-	// A write up to this size waits for nobody: a socket has room for it. The kernel's time-out does for one that has not.
+	// A write up to this size sets no deadline: a socket has room for it. Where it has not, the kernel's time-out ends the connection.
 	unhurried = 2 << 10
 	// Up to this size, net/http finds out a reply's length itself, and needs no entry in the map of headers for it.
 	counted = 2 << 10
@@ -58,7 +58,7 @@ const (
 	maxTimeout = 10 * time.Minute
 )
 
-// errBody says that the caller's body could not be read, or is not what it says it is.
+// errBody says that the caller's body could not be read, or is not of its declared type.
 var errBody = errors.New("bad request body")
 
 // errSlow says that the caller kept the gateway waiting for its body.
@@ -73,7 +73,7 @@ type Route struct {
 	Target   api.Target
 	Endpoint netip.AddrPort // invalid where nothing serves
 	Spec     *api.Spec
-	Asker    backend.Asker // runs the lambda without a way to it; nil where it has to be called
+	Asker    backend.Asker // runs the lambda without packets; nil where it has to be called
 }
 
 // serveFunction answers /function/NAME[.NAMESPACE][/...]: it turns HTTP into a call by λ-RPC.
@@ -136,7 +136,7 @@ func (g *Gateway) answer(r *http.Request, function, path string, route *Route, o
 	}
 }
 
-// failure says which function failed, and what of it: its limit on messages, its reply, or which of its services that may be.
+// failure names the function that failed, and the cause: its limit on messages, its reply, or its services.
 func failure(name string, route *Route, err error) error {
 	switch {
 	case errors.As(err, new(*http.MaxBytesError)):
@@ -200,7 +200,7 @@ func bodyLimit(r *http.Request, route *Route) api.Bytes {
 	return limit
 }
 
-// call reads the request's body, has the function answer it, and writes that. A body that is too long to be held streams.
+// call reads the request's body, has the function answer it, and writes the answer. A body that is too long to be held streams.
 func (g *Gateway) call(ctx context.Context, req lambdanic.Request, route *Route, r *http.Request, path string, out *reply) error {
 	held := reservation{memory: g.memory}
 	defer held.release()
@@ -237,7 +237,7 @@ func (g *Gateway) call(ctx context.Context, req lambdanic.Request, route *Route,
 	return g.send(ctx, req, route, isImage(r, route), &held, out)
 }
 
-// stream sends a body as it arrives, and its reply as that does.
+// stream sends a body as it arrives, and passes its reply on as it arrives.
 func (g *Gateway) stream(ctx context.Context, req lambdanic.Request, route *Route, body io.Reader, size int, held *reservation, out *reply) error {
 	if err := held.add(streamed); err != nil {
 		return err
@@ -313,14 +313,14 @@ func callImage(ctx context.Context, converter *semaphore.Weighted, client *lambd
 	return out.end(response)
 }
 
-// reply writes what a lambda answers. It holds the first bytes back, for the status comes last.
+// reply writes a lambda's answer. It holds the first bytes back, as the status comes last.
 type reply struct {
 	w      http.ResponseWriter
 	http   *http.ResponseController
 	start  time.Time
 	held   []byte
 	begun  bool // the header is out
-	broken bool // and what should follow is not
+	broken bool // the header is out, and the rest of the answer failed
 	status int  // what the caller is told, or would be if the answer were not broken
 
 	values [10]string // the first n are those of headers that are set
@@ -344,7 +344,7 @@ func (o *reply) deny(status int, text string) {
 	http.Error(o.w, text, status)
 }
 
-// refuse answers a call that failed, unless a part of the answer is out.
+// refuse answers a call that failed, unless the answer has begun.
 func (o *reply) refuse(err error) {
 	status := httpError(err)
 	if o.begun {
@@ -399,7 +399,7 @@ func (o *reply) begin(status, length int) error {
 func (o *reply) end(response lambdanic.Response) error {
 	failed := response.Status != api.StatusOK
 	if o.begun {
-		if failed { // and a status other than that cannot be sent any more
+		if failed { // another status cannot be sent any more
 			return fmt.Errorf("the function answered with status %s after a part of its reply", statusText(response.Status))
 		}
 		return nil
@@ -437,8 +437,8 @@ func (r *reservation) sub(n int64) {
 
 func (r *reservation) release() { r.memory.Release(r.held) }
 
-// read reads a body to its end. A sender reserves no more than twice what it sent, whatever it announced: else a few
-// that send nothing would keep all others out.
+// read reads a body to its end. A sender reserves at most twice what it sent, whatever it announced: otherwise a few
+// senders that send nothing would keep all others out.
 func (r *reservation) read(body io.Reader, limit int64) ([]byte, error) {
 	var buf []byte
 	for left := limit; left > 0; {
@@ -449,7 +449,7 @@ func (r *reservation) read(body io.Reader, limit int64) ([]byte, error) {
 		grown := make([]byte, len(buf), int64(len(buf))+step) // to the byte, which neither append() nor bytes.Buffer do
 		copy(grown, buf)
 		buf = grown
-		for len(buf) < cap(buf) { // io.ReadFull does not tell a body's end from one that breaks off
+		for len(buf) < cap(buf) { // io.ReadFull does not tell the end of a body from a broken connection
 			n, err := body.Read(buf[len(buf):cap(buf)])
 			buf = buf[:len(buf)+n]
 			if err == io.EOF {
@@ -460,7 +460,7 @@ func (r *reservation) read(body io.Reader, limit int64) ([]byte, error) {
 		}
 		left -= step
 	}
-	// There is no more, or the reader below says that it is too much.
+	// The body has ended, or the reader below reports that it is too long.
 	if _, err := io.Copy(io.Discard, body); err != nil {
 		return nil, err
 	}
@@ -468,11 +468,11 @@ func (r *reservation) read(body io.Reader, limit int64) ([]byte, error) {
 }
 
 // patientReader waits a while for the sender, but not for ever. Its errors are errSlow and errBody. At the end of the body no
-// deadline is left: the server goes on reading, to see the caller hang up, and would take one that passes for that.
+// deadline is left: the server goes on reading, to see the caller hang up, and would take an expired deadline for that.
 type patientReader struct {
 	io.Reader
 	http  *http.ResponseController
-	until time.Time // when all must have been read; zero: no such time
+	until time.Time // when all must have been read; zero: never
 }
 
 func (p *patientReader) Read(b []byte) (int, error) {

@@ -182,7 +182,7 @@ func TestFailureHasText(t *testing.T) {
 	}
 }
 
-// A stream that fails does not pass what came before for its answer.
+// A failed stream does not pass its beginning off as the answer.
 func TestFailureAfterPartOfReply(t *testing.T) {
 	for written, aborted := range map[int]bool{100: false, holdBack + 1: true} {
 		w := httptest.NewRecorder()
@@ -294,7 +294,7 @@ func TestFunctionMemory(t *testing.T) {
 	}
 }
 
-// Whoever announces a body, or none, and then sends a byte keeps nobody else out.
+// Slow senders, with or without an announced length, keep nobody else out.
 func TestFunctionIdleBodies(t *testing.T) {
 	const uploads = 64
 	g := newGateway(t)
@@ -337,7 +337,7 @@ func TestFunctionIdleBodies(t *testing.T) {
 	_ = r.Body.Close()
 }
 
-// deadlines records the last read deadline that was set, and the last but those that were taken away.
+// deadlines records the last read deadline that was set, and the last that was not zero.
 type deadlines struct {
 	http.ResponseWriter
 	read, last time.Time
@@ -370,7 +370,7 @@ func TestBodyDeadline(t *testing.T) {
 	}
 }
 
-// What is reserved follows what came, and all of it is given back.
+// Reservations follow the bytes that came, and are all given back.
 func TestReservation(t *testing.T) {
 	for _, size := range []int64{0, 1, firstStep - 1, firstStep, firstStep + 1, 5 * firstStep} {
 		text := strings.Repeat("b", int(size))
@@ -393,7 +393,7 @@ func TestReservation(t *testing.T) {
 	}
 }
 
-// A body that breaks off is no body, and no source either.
+// A body that breaks off is not accepted as a body, nor as a source.
 func TestBrokenBodyIsNotWhole(t *testing.T) {
 	cut := io.MultiReader(strings.NewReader("tar"), iotest.ErrReader(io.ErrUnexpectedEOF)) // as net/http reports it
 	r := reservation{memory: semaphore.NewWeighted(firstStep)}

@@ -53,7 +53,7 @@ type Config struct {
 	Describe func() api.Node
 	// Logs gives what the daemon said. The channel is closed after the last, or when ctx ends.
 	Logs func(ctx context.Context, r logs.Request) <-chan logs.Message
-	// NICs reads the counters of every NIC, by interface. It is nil where there never is one.
+	// NICs reads the counters of every NIC, by interface. It is nil where there is never a NIC.
 	NICs func() (map[string][]backend.Counter, error)
 	// Credentials guard /system/* and /metrics on Public.
 	Credentials Credentials
@@ -67,13 +67,13 @@ type Gateway struct {
 	calls   *metrics.Calls
 	metrics http.Handler
 	memory  *semaphore.Weighted
-	// converter is held by who decodes an image.
+	// converter is held while an image is decoded.
 	converter *semaphore.Weighted
 	stall     time.Duration // the constant of that name, but in tests
 }
 
-// LimitMemory has the garbage collector of this process run less often while little is held, as it is between large messages, and more
-// often where that comes near the limit on all. GOGC and GOMEMLIMIT in the environment go first.
+// LimitMemory has the garbage collector of this process run less often while little is held, as between large messages, and more
+// often near the limit on the heap. GOGC and GOMEMLIMIT in the environment take precedence.
 func LimitMemory() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(collectAfter)
@@ -107,7 +107,7 @@ func (g *Gateway) Private() http.Handler {
 	return g.handler(func(h http.Handler) http.Handler { return h })
 }
 
-// Public asks for credentials where more is wanted than to call a function.
+// Public asks for credentials for everything but calling a function.
 func (g *Gateway) Public() http.Handler { return g.handler(g.Credentials.require) }
 
 func (g *Gateway) handler(guard func(http.Handler) http.Handler) http.Handler {
@@ -121,7 +121,7 @@ func (g *Gateway) handler(guard func(http.Handler) http.Handler) http.Handler {
 	mux.Handle("GET /metrics", guard(g.metrics))
 	mux.Handle("/system/", guard(g.system()))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// Most requests are calls, and to match their pattern takes longer than a lambda takes to answer.
+		// Most requests are calls, and matching their pattern takes longer than a lambda takes to answer.
 		if name, path, ok := functionPath(r.URL); ok {
 			g.serveFunction(w, r, name, path)
 			return
@@ -130,7 +130,7 @@ func (g *Gateway) handler(guard func(http.Handler) http.Handler) http.Handler {
 	})
 }
 
-// endStalled has the kernel end a connection of TCP whose other end, for the time stall, has acknowledged nothing that was sent, or has
+// endStalled has the kernel end a TCP connection whose other end, for the time stall, has acknowledged nothing that was sent, or has
 // had no room for more (tcp(7), TCP_USER_TIMEOUT).
 func (g *Gateway) endStalled(ctx context.Context, c net.Conn) context.Context {
 	tcp, ok := c.(*net.TCPConn)
@@ -150,7 +150,7 @@ func (g *Gateway) endStalled(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// functionPath takes /function/NAME[.NAMESPACE][/PATH] apart as the patterns do, where there is nothing to decode and to clean.
+// functionPath splits /function/NAME[.NAMESPACE][/PATH] as the patterns do, where there is nothing to decode or to clean.
 func functionPath(u *url.URL) (name, path string, ok bool) {
 	rest, ok := strings.CutPrefix(u.Path, "/function/")
 	if !ok || u.RawPath != "" || strings.Contains(u.Path, "//") || strings.Contains(u.Path, "/.") {

@@ -12,8 +12,8 @@ import (
 	"github.com/lambdanic/lambdanic/internal/manager"
 )
 
-// logs streams what the daemon said as OpenFaaS's providers do: a JSON object a line. Without a name, it is of all functions and of
-// the daemon itself. Who follows asks again when the stream breaks off.
+// logs streams the daemon's log as OpenFaaS's providers do: a JSON object a line. Without a name, it is of all functions and of
+// the daemon itself. A client that follows asks again when the stream breaks off.
 func (g *Gateway) logs(w http.ResponseWriter, r *http.Request) error {
 	query, err := parseLogs(r)
 	if err != nil {

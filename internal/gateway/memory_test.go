@@ -64,7 +64,7 @@ func refusal(ctx context.Context, url, contentType string, body []byte, chunked 
 		r.Header.Set(api.HeaderTimeout, maxTimeout.String())
 		answer, err := http.DefaultClient.Do(r)
 		if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) {
-			continue // refused before it had sent all, and did not hear why
+			continue // refused before it had sent all, and did not receive the reason
 		} else if err != nil {
 			return err
 		}
@@ -80,7 +80,7 @@ func refusal(ctx context.Context, url, contentType string, body []byte, chunked 
 	}
 }
 
-// Whatever strangers send at once, the gateway keeps within its memory, and refuses the rest with a reason.
+// Whatever clients send at once, the gateway keeps within its memory, and refuses the rest with a reason.
 func TestMemoryOfStrangers(t *testing.T) {
 	if os.Getenv(memoryServer) != "" {
 		serveForMemory(t)
@@ -103,7 +103,7 @@ func TestMemoryOfStrangers(t *testing.T) {
 		path, contentType string
 		body              []byte
 		chunked           bool
-		count, fit        int // fit: that the gateway has memory for at once
+		count, fit        int // fit: how many the gateway has memory for at once
 	}{
 		"announced": {"/function/large?method=9999", "text/plain", text, false, 200, memory / readAhead},
 		"chunked":   {"/function/large?method=9999", "text/plain", text, true, 200, memory / readAhead},
@@ -136,7 +136,7 @@ func TestMemoryOfStrangers(t *testing.T) {
 			for range kind.count {
 				go func() { ended <- refusal(ctx, url+kind.path, kind.contentType, kind.body, kind.chunked) }()
 			}
-			for range kind.count - kind.fit { // the lambda is silent, so that what the gateway holds it holds on to
+			for range kind.count - kind.fit { // the lambda is silent, so that the gateway keeps holding what it holds
 				if err := <-ended; err != nil {
 					t.Error(err)
 				}

@@ -41,7 +41,7 @@ func calls(t *testing.T, h http.Handler) map[string]int {
 	return counts
 }
 
-// Each call is counted by the status that it was answered with, and none of what there is not.
+// Each call is counted by the status of its answer; calls of missing functions are not counted.
 func TestCallsAreCounted(t *testing.T) {
 	h := newGateway(t).Private()
 	if got := calls(t, h); len(got) != 0 {
@@ -71,7 +71,7 @@ func TestCallsAreCounted(t *testing.T) {
 	}
 }
 
-// A removed function is not told of any more.
+// A removed function has no series any more.
 func TestRemovedFunctionIsNotCounted(t *testing.T) {
 	g := newGateway(t)
 	h := g.Private()
@@ -98,7 +98,7 @@ func (s *statusSeen) WriteHeader(code int) {
 	close(s.seen)
 }
 
-// An answer that breaks off after its status is not counted as one of that.
+// An answer that breaks off after its status is not counted under that status.
 func TestBrokenAnswerIsCounted(t *testing.T) {
 	server, err := rpcserver.Start("127.0.0.1:0", map[uint32]rpcserver.Workload{1: {
 		Mode: api.ModeStream, Part: func(_ uint32, size, _ int, part []byte) ([]byte, int, bool) { return part, size, true },

@@ -9,7 +9,7 @@ import (
 	"github.com/lambdanic/lambdanic/internal/manager"
 )
 
-// where is the function that a request is about.
+// where names the function that a request is about.
 func where(r *http.Request) (namespace, name string) {
 	return r.URL.Query().Get("namespace"), r.PathValue("name")
 }
@@ -30,7 +30,7 @@ func (g *Gateway) readObject(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/octet-stream")
-	_, _ = w.Write(value) // whoever asked may be gone
+	_, _ = w.Write(value) // the client may be gone
 	return nil
 }
 

@@ -52,10 +52,10 @@ func statusText(s api.Status) string {
 	return strings.TrimSpace(fmt.Sprintf("%d, by HTTP %d %s", s, code, http.StatusText(code)))
 }
 
-// statusHungUp is nginx's status for a caller who hung up. Nobody sees it, but in metrics.
+// statusHungUp is nginx's status for a caller who hung up. It appears only in metrics.
 const statusHungUp = 499
 
-// httpError maps what kept a lambda from answering.
+// httpError maps the error that kept a lambda from answering.
 func httpError(err error) int {
 	var rpc *lambdanic.RPCError
 	var tooLong *http.MaxBytesError
@@ -72,11 +72,11 @@ func httpError(err error) int {
 		return http.StatusBadRequest
 	case errors.Is(err, context.Canceled):
 		return statusHungUp
-	case errors.As(err, new(syscall.Errno)): // what the network said
+	case errors.As(err, new(syscall.Errno)): // an error of the network
 		return http.StatusBadGateway
 	case errors.Is(err, context.DeadlineExceeded):
 		return http.StatusGatewayTimeout
-	default: // nobody answers there
+	default: // no answer
 		return http.StatusBadGateway
 	}
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/lambdanic/lambdanic/internal/store"
 )
 
-// Limits on bodies of the management API, and on how long one may take to arrive.
+// Limits on bodies of the management API, and on how long a body may take to arrive.
 const (
 	maxJSON   = 1 << 20
 	maxSource = 16 << 20
@@ -30,7 +30,7 @@ const (
 	bodyPatience = time.Minute
 )
 
-// system serves /system/*: what OpenFaaS has in its shape, with errors in plain text, and what is ours with errors in JSON.
+// system serves /system/*: OpenFaaS's requests, with errors in plain text, and our own, with errors in JSON.
 func (g *Gateway) system() http.Handler {
 	mux := http.NewServeMux()
 	faas := func(pattern string, h func(http.ResponseWriter, *http.Request) error) {
@@ -76,7 +76,7 @@ func (g *Gateway) system() http.Handler {
 var errContentType = errors.New("the body has to be JSON: send it with Content-Type: application/json")
 
 // sameSite refuses what the page of another site has a browser send, with the credentials that the browser keeps for this one.
-// Programs that are no browsers send neither of the headers that tell.
+// Other programs than browsers send neither of the headers that it checks.
 func sameSite(next http.Handler) http.Handler {
 	protection := http.NewCrossOriginProtection()
 	protection.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -86,7 +86,7 @@ func sameSite(next http.Handler) http.Handler {
 	return protection.Handler(next)
 }
 
-// statusOf maps what the manager says.
+// statusOf maps the manager's errors.
 func (g *Gateway) statusOf(r *http.Request, err error) int {
 	var tooLong *http.MaxBytesError
 	switch {
@@ -135,7 +135,7 @@ func (g *Gateway) deploy(w http.ResponseWriter, r *http.Request) error {
 	return g.apply(w, r, &body)
 }
 
-// update is deploy for what exists.
+// update deploys a function that exists.
 func (g *Gateway) update(w http.ResponseWriter, r *http.Request) error {
 	var body types.FunctionDeployment
 	if err := readJSON(w, r, &body); err != nil {
@@ -179,7 +179,7 @@ func (g *Gateway) deployFused(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, functions)
 }
 
-// deployRequest reads OpenFaaS's request. What a lambda cannot have is refused where leaving it out would change what the
+// deployRequest reads OpenFaaS's request. A field that lambdas do not support is refused where ignoring it would change what the
 // function does; constraints, resources and the watchdog's process mean nothing here.
 func deployRequest(body *types.FunctionDeployment) (manager.Request, error) {
 	request := manager.Request{
@@ -269,7 +269,7 @@ func (g *Gateway) node(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, node)
 }
 
-// isJSON takes a request without a type for JSON, as older faas-cli send.
+// isJSON takes a request without a type for JSON: older faas-cli send none.
 func isJSON(r *http.Request) bool {
 	declared := r.Header.Get("Content-Type")
 	kind, _, err := mime.ParseMediaType(declared)
@@ -292,7 +292,7 @@ func readJSON(w http.ResponseWriter, r *http.Request, into any) error {
 	return nil
 }
 
-// writeJSON encodes before it answers, so that what cannot be encoded is an error still.
+// writeJSON encodes before it answers, so that an encoding failure can still be answered as an error.
 func writeJSON(w http.ResponseWriter, status int, v any) error {
 	body, err := json.Marshal(v)
 	if err != nil {
@@ -300,6 +300,6 @@ func writeJSON(w http.ResponseWriter, status int, v any) error {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n')) // whoever asked may be gone
+	_, _ = w.Write(append(body, '\n')) // the client may be gone
 	return nil
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/lambdanic/lambdanic/internal/store"
 )
 
-// fakeManager has one function, "echo", and says no to names that ask for it.
+// fakeManager has one function, "echo", and refuses certain names.
 type fakeManager struct {
 	deployed manager.Request
 	removed  string
@@ -34,7 +34,7 @@ func (m *fakeManager) BuildSource(_ context.Context, source []byte) (*api.Artifa
 	switch string(source) {
 	case "tar":
 		return &api.Artifact{Image: "echo@sha256:0"}, nil
-	case "large": // the disk was filled on the way
+	case "large": // the disk became full
 		return nil, fmt.Errorf("build: %w", unix.ENOSPC)
 	case "busy":
 		return nil, fmt.Errorf("build: %w: %w", sandbox.ErrLimit, sandbox.ErrBusy)
@@ -53,7 +53,7 @@ func (m *fakeManager) Deploy(_ context.Context, r manager.Request) (*api.Functio
 		return nil, manager.ErrInvalid
 	case "large":
 		return nil, fmt.Errorf("deploy: %w", space.ErrFull)
-	case "fat": // as a map of the kernel's that is full
+	case "fat": // as when a kernel map is full
 		return nil, fmt.Errorf("%w: nic: %w", manager.ErrRefused, unix.ENOSPC)
 	case "storeless":
 		return nil, errors.New("the store is gone")
@@ -285,7 +285,7 @@ func TestManagementErrors(t *testing.T) {
 	}
 }
 
-// OpenFaaS's own types must read what we answer, and what they write must arrive.
+// OpenFaaS's own types must be able to read our answers and write our requests.
 func TestSpeaksOpenFaaS(t *testing.T) {
 	g := newGateway(t)
 	r := do(t, g.Private(), "GET", "/system/functions", "")

@@ -1,4 +1,4 @@
-// Package journal keeps what a daemon said last, and gives it to who asks later: `lambdanic logs` and faas-cli logs.
+// Package journal keeps a daemon's last log records for `lambdanic logs` and faas-cli logs.
 package journal
 
 import (
@@ -15,14 +15,14 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 )
 
-// Function is the attribute by which a record says of which function it is: NAMESPACE/NAME.
+// Function is the attribute that names a record's function: NAMESPACE/NAME.
 const Function = "function"
 
 // Journal keeps the last records. The zero value keeps none; New makes one.
 type Journal struct {
 	mu      sync.Mutex
 	ring    []logs.Message
-	written uint64        // so many records came
+	written uint64        // records that came
 	more    chan struct{} // closed by the next record
 }
 
@@ -40,7 +40,7 @@ func (j *Journal) add(m logs.Message) {
 	j.more = make(chan struct{})
 }
 
-// since gives the records from a number on that are still kept, the number of the next, and what is closed when there is one.
+// since gives the kept records from a number on, the number of the next, and a channel that is closed when the next comes.
 func (j *Journal) since(number uint64) (kept []logs.Message, next uint64, more <-chan struct{}) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -51,7 +51,7 @@ func (j *Journal) since(number uint64) (kept []logs.Message, next uint64, more <
 	return kept, j.written, j.more
 }
 
-// Query gives the records that r asks for: of all functions and of the daemon itself, where it names none; of the default namespace, where it
+// Query gives the records that r asks for: of all functions and of the daemon itself, where r names none; of the default namespace, where r
 // names a function and no namespace. The channel is closed after the last one or, where r follows, when ctx ends.
 func (j *Journal) Query(ctx context.Context, r logs.Request) <-chan logs.Message {
 	out := make(chan logs.Message)
@@ -103,7 +103,7 @@ func (j *Journal) Handler(next slog.Handler) slog.Handler {
 	return &handler{journal: j, next: next, text: func(h slog.Handler) slog.Handler { return h }}
 }
 
-// A handler has the attributes and groups that came before a record in text, which adds them to any handler.
+// A handler keeps the attributes and groups that precede a record in text, which adds them to any handler.
 type handler struct {
 	journal *Journal
 	next    slog.Handler
@@ -140,12 +140,12 @@ func (h *handler) keep(ctx context.Context, r slog.Record) {
 	m.Namespace, m.Name, _ = strings.Cut(of, "/")
 	var line bytes.Buffer
 	without := func(_ []string, a slog.Attr) slog.Attr {
-		if a.Key == slog.TimeKey { // the message has it
+		if a.Key == slog.TimeKey { // the message has a field for it
 			return slog.Attr{}
 		}
 		return a
 	}
-	_ = h.text(slog.NewTextHandler(&line, &slog.HandlerOptions{ReplaceAttr: without})).Handle(ctx, r) // a buffer takes all
+	_ = h.text(slog.NewTextHandler(&line, &slog.HandlerOptions{ReplaceAttr: without})).Handle(ctx, r) // writing to a buffer cannot fail
 	m.Text = strings.TrimSpace(line.String())
 	h.journal.add(m)
 }

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Fit changes what the running kernel would refuse of a lambda's object, though nothing is wrong with it. Where
-// bpf_xdp_store_bytes() does not take a constant, the object's constants are no longer read-only for its programs: one that writes
+// Fit adapts a lambda's object file where the running kernel would wrongly refuse it. Where
+// bpf_xdp_store_bytes() does not take a constant, the lambda's constants are no longer read-only for its programs: a program that writes
 // to its own constants is not refused there.
 func Fit(spec *ebpf.CollectionSpec) {
 	if !sendsConstants() {
@@ -27,12 +27,12 @@ func makeWritable(spec *ebpf.CollectionSpec) {
 	}
 }
 
-// sendsConstants says whether bpf_xdp_store_bytes() takes bytes of a read-only map. The verifiers of Linux 6.16 and 6.17 have it
-// write to what it reads; those of 6.12.117, 6.18.15 and 7.3 do not.
+// sendsConstants says whether bpf_xdp_store_bytes() takes bytes of a read-only map. The verifiers of Linux 6.16 and 6.17 assume that it
+// writes to what it reads; those of 6.12.117, 6.18.15 and 7.3 do not.
 var sendsConstants = sync.OnceValue(func() bool {
 	constant, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: 1, Flags: unix.BPF_F_RDONLY_PROG})
 	if err != nil {
-		return true // the lambda's own maps will show what is wrong
+		return true // loading the lambda's own maps will show the error
 	}
 	defer constant.Close()
 	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.XDP, License: "GPL", Instructions: asm.Instructions{

@@ -1,5 +1,5 @@
-// Package kernel says which Linux λ-NIC needs, once one turned out not to do, and makes up for what some kernels refuse wrongly.
-// None is refused for its number, so that older ones with newer parts work.
+// Package kernel says which Linux λ-NIC needs, after the running kernel has failed, and works around some kernels' wrong refusals.
+// No kernel is refused for its number, so that older kernels with backported features work.
 package kernel
 
 import (
@@ -14,13 +14,13 @@ const Oldest = "6.12"
 // Issues is where defects are reported.
 const Issues = "https://github.com/lambdanic/lambdanic/issues"
 
-// Newer is the remedy for what an older kernel lacks.
+// Newer is the remedy for a feature that an older kernel lacks.
 const Newer = "boot Linux " + Oldest + " or newer (Debian 13, or Debian 12 with linux-image-amd64 from bookworm-backports)"
 
-// Defect is what to do about a fault of λ-NIC itself.
+// Defect is the remedy for a fault of λ-NIC itself.
 const Defect = "this is a defect of λ-NIC: report it at " + Issues
 
-// Error is what a kernel does not do for λ-NIC.
+// Error is something that a kernel fails to do for λ-NIC.
 type Error struct {
 	Release string // of the kernel, as uname(2) has it
 	Fails   string // "does not take the NIC program"
@@ -51,12 +51,12 @@ func (e *Error) Remedy() string {
 func Release() string {
 	var uts unix.Utsname
 	if err := unix.Uname(&uts); err != nil {
-		return "of an unknown release" // uname(2) fails for a bad address alone
+		return "of an unknown release" // uname(2) fails only for a bad address
 	}
 	return unix.ByteSliceToString(uts.Release[:])
 }
 
-// Older says whether a release is before Oldest. One that cannot be read is not: its number proves nothing.
+// Older says whether a release is before Oldest. An unreadable release is not: its number proves nothing.
 func Older(release string) bool {
 	got, err := parse(release)
 	oldest, _ := parse(Oldest)

@@ -43,7 +43,7 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// What the documents say is needed is what the code says.
+// The documents and the code name the same required versions.
 func TestDocuments(t *testing.T) {
 	module := read(t, "go.mod")
 	goVersion := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(module)

@@ -12,14 +12,14 @@ import (
 	"github.com/lambdanic/lambdanic/internal/store"
 )
 
-// A change is the caller's until its first write to the store. From there on it has contexts of its own, for a caller who hangs up
-// would leave store, routes and backends in disagreement. That the caller has gone ends a deploy in one place only: before a
-// target begins with the candidate, where all of it is taken back.
+// A change has the caller's context until its first write to the store. From there on it has its own contexts, as a caller who hangs up
+// would leave store, routes and backends in disagreement. A caller who has gone ends a deploy in one place only: before a
+// target begins with the candidate, where the whole deploy is taken back.
 
 const (
-	readLimit   = 10 * time.Second // for what is asked of the store besides
-	settleLimit = 30 * time.Second // for writing again where it is not known what the store has
-	answerLimit = 10 * time.Minute // for nodes to answer; they have shorter limits for what they wait for
+	readLimit   = 10 * time.Second // for reads of the store
+	settleLimit = 30 * time.Second // for repeating a write whose result is unknown
+	answerLimit = 10 * time.Minute // for nodes to answer; their own waits have shorter limits
 	mendLimit   = 10 * time.Minute // for all functions of the node
 )
 
@@ -33,11 +33,11 @@ func (m *Manager) lock(ctx context.Context) error {
 
 func (m *Manager) unlock() { m.changes.Release(1) }
 
-// Close waits for the change that is being made, as long as ctx lasts, and keeps all others from beginning: what they would change is
+// Close waits for the change in progress, as long as ctx lasts, and keeps all others from beginning: what they would change is
 // about to close.
 func (m *Manager) Close(ctx context.Context) error { return m.lock(ctx) }
 
-// begin waits for its turn to change a function, and has what an earlier change left over settled and unused artifacts deleted first.
+// begin waits for its turn to change a function. First it settles what an earlier change left over, and deletes unused artifacts.
 func (m *Manager) begin(ctx context.Context) error {
 	if err := m.lock(ctx); err != nil {
 		return err
@@ -53,7 +53,7 @@ func (m *Manager) begin(ctx context.Context) error {
 	return nil
 }
 
-// mend brings store, routes and backends together again after a step of a change failed. Where it cannot, the next change tries
+// mend makes store, routes and backends agree again after a step of a change failed. Where it cannot, the next change tries
 // again, and the error is the step's.
 func (m *Manager) mend(ctx context.Context, failed error) error {
 	ctx, cancel := own(ctx, mendLimit)
@@ -72,7 +72,7 @@ func own(ctx context.Context, limit time.Duration) (context.Context, context.Can
 	return context.WithTimeout(context.WithoutCancel(ctx), limit)
 }
 
-// write makes a write to the store that may be made twice, whether the caller hangs up or not.
+// write makes a repeatable write to the store, whether the caller hangs up or not.
 func write(ctx context.Context, change func(context.Context) error) error {
 	return store.Insist(context.WithoutCancel(ctx), settleLimit, change)
 }
@@ -159,7 +159,7 @@ func (m *Manager) awaitReady(ctx context.Context, f *store.Function) error {
 	return refusal(f, statuses)
 }
 
-// refusal is what nodes say of a function that they do not serve.
+// refusal joins the nodes' reasons for not serving a function.
 func refusal(f *store.Function, statuses []store.Status) error {
 	var errs []error
 	for i, s := range statuses {
@@ -232,7 +232,7 @@ func (m *Manager) Remove(ctx context.Context, namespace, name string) error {
 	return nil
 }
 
-// delete takes a function out of the store. Where an earlier try did so without an answer, what it was is in the routes.
+// delete takes a function out of the store. Where an earlier try deleted it without an answer, the routes still have the function.
 func (m *Manager) delete(ctx context.Context, namespace, name string) (f *store.Function, err error) {
 	unknown := false
 	err = write(ctx, func(ctx context.Context) (err error) {

@@ -15,14 +15,14 @@ import (
 	"github.com/lambdanic/lambdanic/test/shortdir"
 )
 
-// tripwire counts what happens to the store and to the backends, and has something befall one of these events.
+// tripwire counts events of the store and the backends, and makes something happen at one of them.
 type tripwire struct {
 	clientv3.KV
 
 	mu        sync.Mutex
 	count, at int
 	happen    func(what string) error
-	what      string // what it happened at
+	what      string // the event at which it happened
 }
 
 // arm has something happen at an event from now on, 0 for nothing.
@@ -32,7 +32,7 @@ func (w *tripwire) arm(at int, happen func(string) error) {
 	w.count, w.at, w.happen, w.what = 0, at, happen, ""
 }
 
-// tripped says at what, and of how many events.
+// tripped says at which event, and of how many.
 func (w *tripwire) tripped() (string, int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -96,14 +96,14 @@ func (t *wiredTxn) Commit() (*clientv3.TxnResponse, error) {
 	return r, errors.Join(err, t.wire.event("after commit"))
 }
 
-// What may befall a change at any of its events. A caller who hangs up cancels the change's context.
+// What may happen at any event of a change. A caller who hangs up cancels the change's context.
 var mishaps = map[string]func(hangUp func(), what string) error{
 	"the caller hangs up":              func(hangUp func(), _ string) error { hangUp(); return nil },
 	"the store or backend fails once":  func(_ func(), what string) error { return fmt.Errorf("%s: lost", what) },
 	"it fails and the caller hangs up": func(hangUp func(), what string) error { hangUp(); return fmt.Errorf("%s: lost", what) },
 }
 
-// Whatever befalls a change at whichever event, afterwards store, routes and backends agree, and all can be deployed and removed.
+// Whatever happens at whichever event of a change, afterwards store, routes and backends agree, and all can be deployed and removed.
 func TestMishapAtEachEvent(t *testing.T) {
 	refuse := func(backend.Deployment) error { return errors.New("no") }
 	second := Request{Name: "web", Image: image("1")}
@@ -180,7 +180,7 @@ func openWired(t *testing.T) (*node, *tripwire) {
 	return n, wire
 }
 
-// checkAgreement looks whether what is wanted by the store is what is routed and what runs, all of it and nothing else.
+// checkAgreement checks that exactly the functions that the store wants are routed and run.
 func checkAgreement(t *testing.T, n *node, where string) {
 	t.Helper()
 	ctx := t.Context()
@@ -224,7 +224,7 @@ func redo(t *testing.T, n *node, where string, names []string) {
 	}
 }
 
-// A store that is gone for longer than a change waits leaves nothing that the next change does not settle.
+// After a store was gone for longer than a change waits, the next change settles everything.
 func TestChangeAfterTheStoreWasGone(t *testing.T) {
 	n := openNode(t, shortdir.New(t), nil)
 	mustDeploy(t, n, Request{Name: "web"})
@@ -255,7 +255,7 @@ func TestChangeAfterTheStoreWasGone(t *testing.T) {
 	}
 }
 
-// Who hangs up while a target takes a candidate does not end that target's work.
+// A caller who hangs up while a target takes a candidate does not end that target's work.
 func TestHangUpWhileATargetWorks(t *testing.T) {
 	n := openNode(t, shortdir.New(t), nil)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -274,7 +274,7 @@ func TestHangUpWhileATargetWorks(t *testing.T) {
 	checkAgreement(t, n, "hung up")
 }
 
-// Whoever closes waits for the change that is being made, which its caller's leaving does not end, and no other begins.
+// Close waits for the change in progress, even if that change's caller has hung up, and no other change begins.
 func TestCloseWaitsForTheChange(t *testing.T) {
 	n := openNode(t, shortdir.New(t), nil)
 	begun, goOn, deploy := make(chan struct{}), make(chan struct{}), make(chan error, 1)

@@ -7,7 +7,7 @@ import (
 	"github.com/lambdanic/lambdanic/internal/store"
 )
 
-// claim keeps the artifacts that requests name from being collected until it is undone: a deploy looks at them before its turn comes.
+// claim keeps the artifacts that requests name from being collected until undo is called: a deploy reads them before its turn comes.
 func (m *Manager) claim(rs ...Request) (undo func()) {
 	count := func(by int) {
 		m.claims.Lock()
@@ -23,9 +23,9 @@ func (m *Manager) claim(rs ...Request) (undo func()) {
 	return func() { count(-1) }
 }
 
-// collect deletes artifacts that neither a function nor a change in progress needs and that were not used lately. It is called as a
-// change begins, which makes what is in use then young: what the change replaces or removes can be deployed again for a while. Nothing
-// depends on it.
+// collect deletes artifacts that neither a function nor a change in progress needs and that were not used lately. A change
+// calls it as it begins, which counts as a use of all artifacts in use: those that the change replaces or removes can be deployed again
+// for a while. An error does not matter.
 func (m *Manager) collect(ctx context.Context) {
 	if m.Collect == nil {
 		return

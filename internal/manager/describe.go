@@ -72,8 +72,8 @@ func (m *Manager) problems(ctx context.Context) (map[revision]string, error) {
 	return all, nil
 }
 
-// describe says of a function what the store wants, what problem a node has with it, and what this node's backends show, which comes
-// first. Missing is why there is no backend for its target.
+// describe describes a function: what the store wants, a node's problem with it, and what this node's backends show, which takes
+// precedence. Missing says why its target has no backend.
 func describe(f *store.Function, problem string, running backend.Running, missing error) api.Function {
 	d := api.Function{
 		Name: f.Name, Namespace: f.Namespace, Image: f.Artifact, EnvVars: f.Env, Labels: f.Labels, Annotations: f.Annotations,
@@ -100,7 +100,7 @@ func describe(f *store.Function, problem string, running backend.Running, missin
 	}
 	why := s.Stats.FaultsBy.Explain()
 	if why == "" {
-		why = s.Fault // all that a process of an earlier version says
+		why = s.Fault // a process of an earlier version says no more
 	} else if s.Fault != "" {
 		why += "; at last: " + s.Fault
 	}
@@ -127,7 +127,7 @@ func (m *Manager) Stats(ctx context.Context) ([]api.FunctionStats, error) {
 	return stats, nil
 }
 
-// Targets says of each target of this node whether it can run lambdas, and how many it runs.
+// Targets says for each target of this node whether it can run lambdas, and how many it runs.
 func (m *Manager) Targets(ctx context.Context) ([]api.NodeTarget, error) {
 	running, err := m.Node.Running(ctx)
 	if err != nil {

@@ -22,13 +22,13 @@ import (
 // fakeBackend keeps what it runs in a file, as a NIC keeps it in pinned maps: it outlives the process that deployed.
 type fakeBackend struct {
 	path string
-	// refuse, where set, says why it does not take a deployment.
+	// refuse, where set, says why the backend refuses a deployment.
 	refuse func(backend.Deployment) error
-	// deploys counts what it took.
+	// deploys counts the deployments that it took.
 	deploys int
 	// fused are the programs that it took.
 	fused []backend.Fused
-	// event, where set, is called before and after each thing that it does, and may make it fail.
+	// event, where set, is called before and after each action of the backend, and may make it fail.
 	event func(ctx context.Context, what string) error
 }
 
@@ -123,7 +123,7 @@ func (b *fakeBackend) Endpoint(workload uint32) (netip.AddrPort, bool) {
 }
 
 // fakeArtifacts has an artifact for every digest: one that needs memcached, and with a digest that ends in a, one that keeps
-// state too; with one in b, one for the NIC alone; in c, one with an object to be migrated; in d, one that the compiler refused for the
+// state too; with one in b, one for the NIC alone; in c, one with a variable to be migrated; in d, one that the compiler refused for the
 // NIC; in 9, a program of two.
 type fakeArtifacts struct{}
 
@@ -163,7 +163,7 @@ func fakeFuse(_ context.Context, members []*artifact.Artifact) (*artifact.Artifa
 	return a, nil
 }
 
-// node is a manager with all that it stands on, in a directory that outlives it.
+// node is a manager with all that it needs, in a directory that outlives it.
 type node struct {
 	*Manager
 	nic, process *fakeBackend
@@ -209,7 +209,7 @@ func follow(t *testing.T, cfg worker.Config) *worker.Worker {
 	return w
 }
 
-// answered waits until the node has seen to all that is placed there.
+// answered waits until the node has answered all its placements.
 func (n *node) answered(t *testing.T) {
 	t.Helper()
 	functions, err := n.Store.List(t.Context(), "")

@@ -11,8 +11,8 @@ import (
 	"github.com/lambdanic/lambdanic/internal/store"
 )
 
-// DeployFused makes new revisions of several functions serve from one program on the NIC, all of them or none. Each is a function
-// like any other from there on.
+// DeployFused makes new revisions of several functions serve from one program on the NIC, all of them or none. From there on, each is a
+// function like any other.
 func (m *Manager) DeployFused(ctx context.Context, rs []Request) ([]api.Function, error) {
 	defer m.claim(rs...)()
 	fs, artifacts, err := m.checkAll(rs)
@@ -36,7 +36,7 @@ func (m *Manager) DeployFused(ctx context.Context, rs []Request) ([]api.Function
 	return m.deploy(ctx, fs, func() (*plan, error) { return m.planFused(ctx, fs) })
 }
 
-// planFused plans for functions of one program. One that takes over state stays where that is, and so has to be on the NIC.
+// planFused plans for functions of one program. A function that takes over state stays on its target, which so has to be the NIC.
 func (m *Manager) planFused(ctx context.Context, fs []store.Function) (*plan, error) {
 	running, err := m.Node.Running(ctx)
 	if err != nil {
@@ -77,7 +77,7 @@ func (m *Manager) checkAll(rs []Request) (fs []store.Function, artifacts []*arti
 	return fs, artifacts, errors.Join(errs...)
 }
 
-// checkMember refuses what is known not to be fused before anything is compiled.
+// checkMember refuses functions that cannot be fused, before anything is compiled.
 func checkMember(f *store.Function, layouts api.Layouts, others []store.Function) error {
 	refuse := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s cannot be fused: %s", ErrInvalid, f.Name, fmt.Sprintf(format, args...))
@@ -95,7 +95,7 @@ func checkMember(f *store.Function, layouts api.Layouts, others []store.Function
 	return nil
 }
 
-// fusedWith says which program a function is served from and with whom, nil where it is served from one of its own.
+// fusedWith names the fused program that serves a function, and its other members; nil if the function has its own program.
 func (m *Manager) fusedWith(f *store.Function) *api.Fused {
 	if f.Fused == nil || f.Target != api.TargetNIC {
 		return nil

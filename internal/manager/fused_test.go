@@ -31,7 +31,7 @@ func wantWith(t *testing.T, n *node, name string, with ...string) {
 	}
 }
 
-// Functions of one program are functions: each has its workload, revisions and target, goes by itself, and tells with whom it is.
+// Functions of one program are functions: each has its workload, revisions and target, is removed by itself, and names the others.
 func TestFused(t *testing.T) {
 	dir := shortdir.New(t)
 	n := openNode(t, dir, nil)
@@ -63,7 +63,7 @@ func TestFused(t *testing.T) {
 	wantWith(t, n, "a")
 }
 
-// After a reboot, what is still wanted of a program comes back as one, under the same numbers.
+// After a reboot, a program's members that are still wanted come back as one program, under the same numbers.
 func TestFusedAfterReboot(t *testing.T) {
 	dir := shortdir.New(t)
 	n := openNode(t, dir, nil)
@@ -102,7 +102,7 @@ func TestFusedRefused(t *testing.T) {
 	if _, err := n.DeployFused(t.Context(), nil); !errors.Is(err, ErrInvalid) {
 		t.Errorf("nothing: %v", err)
 	}
-	// What the NIC refuses leaves all as it was.
+	// A program that the NIC refuses leaves everything as it was.
 	mustDeploy(t, n, a)
 	n.nic.refuse = func(backend.Deployment) error { return errors.New("no room") }
 	_, err := n.DeployFused(t.Context(), []Request{a, {Name: "b", Image: image("1")}})

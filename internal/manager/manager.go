@@ -1,9 +1,9 @@
-// Package manager deploys, lists and removes functions: it checks what it is given, decides where it is to run, writes that to the store,
-// and waits for what the nodes' workers say.
+// Package manager deploys, lists and removes functions: it checks a request, decides where the function is to run, writes that to the store,
+// and waits for the statuses of the nodes' workers.
 //
-// A deploy has two phases. The candidate is written to the store and tried by its nodes, beside what serves, and only then promoted to
-// what is wanted. Whatever dies in between leaves the store with either the old revision and a candidate, which Recover completes
-// or forgets, or the new one. A candidate that no target takes leaves the revision that serves untouched.
+// A deploy has two phases. The candidate is written to the store and tried by its nodes, beside what serves. Only then is it promoted to
+// the wanted revision. A crash in between leaves the store with either the old revision and a candidate, which Recover completes
+// or forgets, or the new revision. A candidate that no target takes leaves the running revision untouched.
 //
 // A caller who hangs up ends a change only where it can be taken back as a whole: see change.go.
 package manager
@@ -28,7 +28,7 @@ import (
 	"github.com/lambdanic/lambdanic/internal/store"
 )
 
-// ErrInvalid says that a request asks for something that cannot be.
+// ErrInvalid says that a request asks for something impossible.
 var ErrInvalid = errors.New("invalid request")
 
 // ErrBuild says that a source does not compile. Its message is the compiler's.
@@ -41,7 +41,7 @@ type Artifacts interface {
 
 // Node is the worker of this machine, for what only it knows.
 type Node interface {
-	// Sync brings the node to what the store places there, and says there what became of candidates, without trying any.
+	// Sync brings the node into line with its placements in the store, and reports the state of candidates there, without trying any.
 	Sync(ctx context.Context) error
 	// Running says what runs there.
 	Running(ctx context.Context) (backend.Running, error)
@@ -58,14 +58,14 @@ type Config struct {
 	Node      Node
 	Nodes     []string // that run every function; this machine's is one of them
 	Artifacts Artifacts
-	// Build compiles a packed source into an artifact that Artifacts then has. Log is what the compiler has to say besides.
+	// Build compiles a packed source into an artifact that Artifacts then has. Log has the compiler's warnings.
 	Build func(ctx context.Context, source []byte) (a *artifact.Artifact, log string, err error)
 	// Fuse makes one artifact of several, which Artifacts then has.
 	Fuse func(ctx context.Context, members []*artifact.Artifact) (*artifact.Artifact, error)
 	// Collect, where set, deletes the artifacts that are not used and were not built or used lately, and returns their digests.
 	Collect func(used func(digest string) bool) ([]string, error)
 	Log     *slog.Logger
-	// Room, where set, refuses a change for which there is no disk space. Removing a function needs none.
+	// Room, where set, refuses a change that the disk has no space for. Removing a function needs no space.
 	Room func() error
 	// Step, where set, is called after each step of a change with that step's name. Tests die in it.
 	Step func(step string)
@@ -76,7 +76,7 @@ type Manager struct {
 	Config
 
 	changes   *semaphore.Weighted // of 1: changes are made one at a time
-	unsettled bool                // an earlier change left something for recover; of who holds the token
+	unsettled bool                // an earlier change left something for recover; guarded by changes
 
 	mu     sync.RWMutex
 	routes map[string]*store.Function // what is wanted, by NAMESPACE/NAME, so that requests need not ask the store
@@ -113,7 +113,7 @@ func (m *Manager) BuildSource(ctx context.Context, source []byte) (*api.Artifact
 	return a.Summary(log), nil
 }
 
-// buildError tells a source that does not compile from a node that cannot compile it.
+// buildError distinguishes a source that does not compile from a node that cannot compile.
 func buildError(err error) error {
 	if compiler.NodeFailed(err) {
 		return fmt.Errorf("this node failed to build, through no fault of the source: %w", err)
@@ -146,7 +146,7 @@ func (m *Manager) artifact(image string) (*artifact.Artifact, error) {
 	return a, nil
 }
 
-// check turns r into a function that can be proposed.
+// check turns r into a function that can become a candidate.
 func (m *Manager) check(r Request) (store.Function, error) {
 	f := store.Function{
 		Namespace: cmp.Or(r.Namespace, api.DefaultNamespace), Name: r.Name, Artifact: r.Image, Nodes: m.Nodes,
@@ -209,7 +209,7 @@ func serviceNames(s api.Spec) string {
 	return strings.Join(names, ", ")
 }
 
-// Deploy makes a new revision of a function serve, and returns when it does.
+// Deploy makes a new revision of a function serve, and returns once it serves.
 func (m *Manager) Deploy(ctx context.Context, r Request) (*api.Function, error) {
 	defer m.claim(r)()
 	f, err := m.check(r)
@@ -223,7 +223,7 @@ func (m *Manager) Deploy(ctx context.Context, r Request) (*api.Function, error) 
 	return &list[0], nil
 }
 
-// Route returns what is wanted under a name, which is not to be changed: others have it too. It asks nobody.
+// Route returns the wanted function of a name, from memory. Callers share it, and must not change it.
 func (m *Manager) Route(namespace, name string) (*store.Function, bool) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()

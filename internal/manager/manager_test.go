@@ -53,7 +53,7 @@ func TestDeployUsesFirstTargetThatWorks(t *testing.T) {
 	}
 }
 
-// What the compiler refuses for the NIC goes on as what the NIC refuses does.
+// A lambda that the compiler refuses for the NIC is handled like one that the NIC refuses.
 func TestDeployOfWhatTheCompilerRefused(t *testing.T) {
 	n := openNode(t, shortdir.New(t), nil)
 	if f := mustDeploy(t, n, Request{Name: "web", Image: image("d")}); f.Target != api.TargetProcess || len(f.Refused) != 1 ||
@@ -71,7 +71,7 @@ func TestDeployOfWhatTheCompilerRefused(t *testing.T) {
 	}
 }
 
-// A revision that takes over state stays where that is, until it is sent away.
+// A revision that takes over state stays on the target with the state, until it is sent away.
 func TestDeployStaysWithItsState(t *testing.T) {
 	n := openNode(t, shortdir.New(t), nil)
 	no := func(backend.Deployment) error { return errors.New("does not verify: line 7") }
@@ -125,7 +125,7 @@ func TestRefusedDeployLeavesRunningRevision(t *testing.T) {
 	if !strings.Contains(f.Reason, "revision 2 was refused: nic: does not verify") {
 		t.Errorf("reason %q does not tell of the refused deploy", f.Reason)
 	}
-	// Nor is that forgotten where taking it back needs mending, which records what it mended.
+	// The refusal is not forgotten where taking the candidate back needs mending, which records what it mended.
 	asked, failed := false, false
 	n.nic.event = func(_ context.Context, what string) error {
 		if asked = asked || what == "before deploy"; !asked || what != "status" || failed {
@@ -306,7 +306,7 @@ func TestRecoverRebuildsWhatTheNodeLost(t *testing.T) {
 	}
 }
 
-// Without room nothing begins that takes some, and what is there can be removed.
+// Without disk space no change that needs some begins, and functions can be removed.
 func TestWithoutRoom(t *testing.T) {
 	n := openNode(t, shortdir.New(t), nil)
 	n.Build = func(context.Context, []byte) (*artifact.Artifact, string, error) {
@@ -335,7 +335,7 @@ func TestWithoutRoom(t *testing.T) {
 	mustDeploy(t, n, Request{Name: "web"})
 }
 
-// A build that fails is the source's fault unless the node is known to be at fault, and what is said tells which.
+// A build that fails is the source's fault unless the node is known to be at fault, and the error says which.
 func TestWhoseFaultABuildIs(t *testing.T) {
 	n := openNode(t, shortdir.New(t), nil)
 	for _, c := range []struct {

@@ -13,7 +13,7 @@ import (
 	"github.com/lambdanic/lambdanic/test/shortdir"
 )
 
-// A function serves on one target of all nodes, and a revision that any of them refuses is wanted on none.
+// A function serves on one target of all nodes, and a revision that any node refuses is wanted on none.
 func TestSeveralNodes(t *testing.T) {
 	dir := shortdir.New(t)
 	n := openNode(t, dir, nil)
@@ -64,7 +64,7 @@ func TestSeveralNodes(t *testing.T) {
 	}
 }
 
-// What runs goes on where the store is of an earlier version, which placed nothing, and where the node has got another name.
+// Running functions go on where the store is of an earlier version, which placed nothing, and where the node has a new name.
 func TestRecoverPlacesWhatRuns(t *testing.T) {
 	dir := shortdir.New(t)
 	st := openStore(t, dir, nil)
@@ -96,7 +96,7 @@ func TestRecoverPlacesWhatRuns(t *testing.T) {
 			t.Errorf("on node %s are placed %+v (%v)", name, left, err)
 		}
 	}
-	// A deploy that was cut short before that is completed all the same, for its candidate serves.
+	// A deploy that was interrupted before that is still completed, as its candidate serves.
 	c.Nodes = []string{"renamed"}
 	if c, err = st.Propose(t.Context(), *c); err != nil {
 		t.Fatal(err)

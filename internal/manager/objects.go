@@ -10,7 +10,7 @@ import (
 	"github.com/lambdanic/lambdanic/internal/store"
 )
 
-// objects finds where the objects of a function are.
+// objects finds the backend with a function's objects.
 func (m *Manager) objects(namespace, name string) (backend.Objects, uint32, error) {
 	namespace = cmp.Or(namespace, api.DefaultNamespace)
 	f, ok := m.Route(namespace, name)
@@ -24,7 +24,7 @@ func (m *Manager) objects(namespace, name string) (backend.Objects, uint32, erro
 	return o, f.Workload, err
 }
 
-// Objects lists the global objects of a function's lambda.
+// Objects lists the objects of a function's lambda.
 func (m *Manager) Objects(ctx context.Context, namespace, name string) ([]api.Object, error) {
 	o, workload, err := m.objects(namespace, name)
 	if err != nil {
@@ -33,7 +33,7 @@ func (m *Manager) Objects(ctx context.Context, namespace, name string) ([]api.Ob
 	return o.Objects(ctx, workload)
 }
 
-// ReadObject returns one of them as the machine has it in memory.
+// ReadObject returns an object as the machine has it in memory.
 func (m *Manager) ReadObject(ctx context.Context, namespace, name, object string) ([]byte, error) {
 	o, workload, err := m.objects(namespace, name)
 	if err != nil {
@@ -42,7 +42,7 @@ func (m *Manager) ReadObject(ctx context.Context, namespace, name, object string
 	return o.ReadObject(ctx, workload, object)
 }
 
-// WriteObject writes one, and lets go on what waits for it.
+// WriteObject writes an object, and lets packets that wait for it go on.
 func (m *Manager) WriteObject(ctx context.Context, namespace, name, object string, value []byte) error {
 	o, workload, err := m.objects(namespace, name)
 	if err != nil {

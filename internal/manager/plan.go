@@ -11,19 +11,19 @@ import (
 	"github.com/lambdanic/lambdanic/internal/store"
 )
 
-// ErrRefused says that no target which may run a lambda took it. Its message holds each target's reason.
+// ErrRefused says that no permitted target took a lambda. Its message holds each target's reason.
 var ErrRefused = errors.New("refused")
 
 // plan says where candidates are tried.
 type plan struct {
 	targets []api.Target  // in this order, until one takes them
-	refused []api.Refusal // what is to be said of targets besides
-	serves  string        // what is to be said where no target takes them
+	refused []api.Refusal // further targets, with the reasons to report
+	serves  string        // what to report where no target takes them
 }
 
-// plan plans for one function. Where its name serves already, it never goes further down its list than to where that does: a mistake in
-// new code does not take a function off the NIC. It goes up to the first target that takes it, unless it takes over state: that is on the
-// target that has it, and targets share none.
+// plan plans for one function. Where a revision serves already, the new one never goes further down the list than that: a mistake in
+// new code does not take a function off the NIC. It goes up to the first target that takes it, unless it takes over state, which is on the
+// old revision's target: targets share no state.
 func (m *Manager) plan(ctx context.Context, f *store.Function) (*plan, error) {
 	everywhere := &plan{targets: f.Spec.Targets}
 	old, ok := m.Route(f.Namespace, f.Name)
@@ -53,11 +53,11 @@ func (m *Manager) plan(ctx context.Context, f *store.Function) (*plan, error) {
 	return p, nil
 }
 
-// takesOver says whether f takes over state of old's, or would if it fitted.
+// takesOver says whether f takes over old's state, or would if it fitted.
 func (m *Manager) takesOver(f, old *store.Function) bool {
 	from, err := m.artifact(old.Artifact)
 	if err != nil {
-		return true // nobody knows
+		return true // unknown: assume so
 	}
 	to, err := m.artifact(f.Artifact)
 	if err != nil {
@@ -67,7 +67,7 @@ func (m *Manager) takesOver(f, old *store.Function) bool {
 	return err != nil || h != backend.Handover{}
 }
 
-// wayOut says how a function leaves the target that it serves on, where its list has another.
+// wayOut says how a function can leave its target, where its list has another.
 func wayOut(targets []api.Target, home api.Target) string {
 	i := slices.IndexFunc(targets, func(t api.Target) bool { return t != home })
 	if i < 0 {
@@ -76,8 +76,9 @@ func wayOut(targets []api.Target, home api.Target) string {
 	return fmt.Sprintf("; deploy with `--target %s` to move from %s on purpose: kept state does not move along", targets[i], home)
 }
 
-// try has the nodes of candidates try them on the first target of a plan, which the store has, and on the next where one refuses. It
-// records in them which one took them all on all nodes, and why those before it did not. A caller who hangs up keeps it from the next.
+// try has the nodes of candidates try them on the first target of a plan, which the store has, and on the next where a node refuses. It
+// records in the candidates which target took them all on all nodes, and why earlier targets did not. A caller who hangs up ends it before
+// the next target.
 func (m *Manager) try(ctx context.Context, cs []*store.Function, p *plan) error {
 	var refused []api.Refusal
 	var reasons []error
@@ -117,7 +118,7 @@ func (m *Manager) tryNext(ctx context.Context, cs []*store.Function, t api.Targe
 	return write(ctx, func(ctx context.Context) error { return m.Store.Try(ctx, cs...) })
 }
 
-// refusals waits for what the nodes say of candidates, and returns why they do not take them. Those of one program are taken together, and
+// refusals waits for the nodes' statuses of candidates, and returns why they refuse them. Candidates of one program are taken together, or
 // refused for one reason.
 func (m *Manager) refusals(ctx context.Context, cs []*store.Function) (why, err error) {
 	ctx, cancel := own(ctx, answerLimit)

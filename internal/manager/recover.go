@@ -10,7 +10,7 @@ import (
 	"github.com/lambdanic/lambdanic/internal/store"
 )
 
-// Recover brings the node to what the store wants, whatever an earlier daemon left behind.
+// Recover brings the node into line with the store, whatever an earlier daemon left behind.
 func (m *Manager) Recover(ctx context.Context) error {
 	if err := m.lock(ctx); err != nil {
 		return err
@@ -23,10 +23,10 @@ func (m *Manager) Recover(ctx context.Context) error {
 	return nil
 }
 
-// recover completes or forgets what was cut short, and has this node run what is wanted.
+// recover completes or forgets interrupted deploys, and has this node run what is wanted.
 func (m *Manager) recover(ctx context.Context) error {
 	failed := m.settleCandidates(ctx)
-	// Whatever the nodes do, requests go by what the store says.
+	// Whatever the nodes do, requests follow the store.
 	if err := m.loadRoutes(ctx); err != nil {
 		return errors.Join(failed, err)
 	}
@@ -88,8 +88,8 @@ func (m *Manager) releaseDraining(ctx context.Context) error {
 	return nil
 }
 
-// settleCandidate completes a deploy that was cut short where a node already serves its candidate, for clients have seen its answers, and
-// else forgets it. In the first case the other nodes follow.
+// settleCandidate completes an interrupted deploy where a node already serves its candidate, as clients have seen its answers, and
+// otherwise forgets it. In the first case the other nodes follow.
 func (m *Manager) settleCandidate(ctx context.Context, c *store.Function) error {
 	waiting, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
@@ -121,7 +121,7 @@ func (m *Manager) moveHomeless(ctx context.Context) error {
 	return nil
 }
 
-// move has a function served by the first of other targets that takes it. Where none does, Later says why.
+// move has a function served by the first of other targets that takes it. Where no target does, Later says why.
 func (m *Manager) move(ctx context.Context, f store.Function, others []api.Target, missing error) error {
 	moved := f
 	moved.Target, moved.Fused = others[0], nil

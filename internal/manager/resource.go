@@ -10,7 +10,7 @@ import (
 	"github.com/lambdanic/lambdanic/internal/store"
 )
 
-// resource finds what a function has under a path, and its workload ID there.
+// resource finds a function's resource under a path, and the function's workload ID there.
 func (m *Manager) resource(namespace, name, path string) (r backend.Resource, workload uint32, err error) {
 	namespace = cmp.Or(namespace, api.DefaultNamespace)
 	f, ok := m.Route(namespace, name)
@@ -21,7 +21,7 @@ func (m *Manager) resource(namespace, name, path string) (r backend.Resource, wo
 	return r, f.Workload, err
 }
 
-// AddResource gives a function what decode reads, and returns what the target made of it.
+// AddResource adds what decode reads to a function's resource, and returns the target's result.
 func (m *Manager) AddResource(ctx context.Context, namespace, name, path string, decode func(request any) error) (any, error) {
 	r, workload, err := m.resource(namespace, name, path)
 	if err != nil {
@@ -30,7 +30,7 @@ func (m *Manager) AddResource(ctx context.Context, namespace, name, path string,
 	return r.Add(ctx, workload, decode)
 }
 
-// ListResource lists what a function has under a path.
+// ListResource lists a function's resource under a path.
 func (m *Manager) ListResource(ctx context.Context, namespace, name, path string) (any, error) {
 	r, workload, err := m.resource(namespace, name, path)
 	if err != nil {
@@ -39,7 +39,7 @@ func (m *Manager) ListResource(ctx context.Context, namespace, name, path string
 	return r.List(ctx, workload)
 }
 
-// RemoveResource takes one of them away.
+// RemoveResource removes an item of a resource.
 func (m *Manager) RemoveResource(ctx context.Context, namespace, name, path string, number uint32) error {
 	r, workload, err := m.resource(namespace, name, path)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 )
 
 // ReceiveBuffer gives every UDP socket of the server room for so many bytes. memcached asks the kernel for the default, which
-// is meant for packets that take little more memory than they have bytes; one that a driver received, or the NIC program sent,
-// takes a page. What sysctl net.core.rmem_default does for all of a machine, this does for one server (pidfd_getfd(2)).
+// is meant for packets that take little more memory than their bytes. A packet that a driver received, or the NIC program sent,
+// takes a page. This does for one server what sysctl net.core.rmem_default does for the whole machine (pidfd_getfd(2)).
 func (s *Server) ReceiveBuffer(bytes int) error {
 	pid := s.cmd.Process.Pid
 	pidfd, err := unix.PidfdOpen(pid, 0)

@@ -1,4 +1,4 @@
-// Package memcached starts a real memcached for what is measured, shown or tested to call.
+// Package memcached starts a real memcached for benchmarks, demo and tests.
 package memcached
 
 import (
@@ -22,12 +22,12 @@ import (
 // Server is a memcached that listens by TCP and UDP, on one port of several addresses.
 type Server struct {
 	Port   uint16
-	Client *memcache.Client // an ordinary one, by TCP
+	Client *memcache.Client // an ordinary client, by TCP
 	cmd    *exec.Cmd
 	done   <-chan struct{}
 }
 
-// Start starts one that listens on the addresses, with further arguments of its command line, and returns when it answers. It
+// Start starts a memcached on the addresses, with further command-line arguments, and returns when it answers. It
 // dies with this process.
 func Start(ctx context.Context, addrs []netip.Addr, args ...string) (*Server, error) {
 	port, err := freePort(addrs[0])
@@ -50,11 +50,11 @@ func Start(ctx context.Context, addrs []netip.Addr, args ...string) (*Server, er
 	return s, nil
 }
 
-// nobody is the user who memcached runs as: the kernel's overflowuid, too.
+// nobody is the user that memcached runs as. It is the kernel's overflowuid, too.
 const nobody = 65534
 
-// start starts the process. One that changes its user loses the setting that has it die with this one; so it does not change by
-// memcached's own option.
+// start starts the process as nobody. It does not use memcached's own option for that: a process that changes its user loses
+// the setting that has it die with this process.
 func (s *Server) start() (err error) {
 	if os.Geteuid() == 0 {
 		s.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
@@ -79,7 +79,7 @@ func (s *Server) await(ctx context.Context) error {
 	return nil
 }
 
-// Stop ends it.
+// Stop ends the server.
 func (s *Server) Stop() error {
 	_ = s.cmd.Process.Kill() // no error unless it has ended already
 	<-s.done

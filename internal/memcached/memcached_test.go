@@ -17,7 +17,7 @@ import (
 
 var loopback = []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("127.0.0.2")}
 
-// patience is for what hangs: no test passes or fails by how long anything takes on a busy machine.
+// patience ends tests that hang: no test passes or fails by how long anything takes on a busy machine.
 const patience = time.Minute
 
 // orphan, where it is set, makes this binary start a memcached, print its port and wait.

@@ -11,21 +11,21 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// callSeconds are the bounds of the histogram of calls. A lambda on the NIC answers in microseconds, one that waits for a service in
+// callSeconds are the bounds of the histogram of calls. A lambda on the NIC answers in microseconds, a lambda that waits for a service in
 // milliseconds; the bounds of OpenFaaS's gateway, from 5 ms on, are among them.
 var callSeconds = []float64{
 	10e-6, 25e-6, 50e-6, 100e-6, 250e-6, 500e-6, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10,
 }
 
-// Calls counts the calls by HTTP that a gateway answered, under the names that OpenFaaS's gateway has for them: its dashboards and
-// autoscalers know these. Only functions that exist have series, so that nobody makes some by asking for others.
+// Calls counts the calls by HTTP that a gateway answered, under the names of OpenFaaS's gateway: its dashboards and
+// autoscalers know these. Only existing functions have series, so that requests for other names make none.
 type Calls struct {
 	exists  func(namespace, name string) bool
 	total   *prometheus.CounterVec
 	seconds *prometheus.HistogramVec
 
 	series atomic.Pointer[map[callKey]callSeries] // replaced as a whole, so that a call finds its own without a lock
-	mu     sync.Mutex                             // held by who replaces it, and makes or removes series
+	mu     sync.Mutex                             // held while series are made or removed
 }
 
 type callKey struct {
@@ -38,7 +38,7 @@ type callSeries struct {
 	seconds prometheus.Observer
 }
 
-// NewCalls returns one that asks exists whether there is such a function.
+// NewCalls returns Calls that use exists to check whether a function exists.
 func NewCalls(exists func(namespace, name string) bool) *Calls {
 	labels := []string{labelFunction, "code"}
 	c := &Calls{
@@ -57,7 +57,7 @@ func NewCalls(exists func(namespace, name string) bool) *Calls {
 	return c
 }
 
-// Record counts a call of a function that exists, or did when it was called.
+// Record counts a call of a function that existed when it was called.
 func (c *Calls) Record(namespace, name string, code int, took time.Duration) {
 	s, ok := (*c.series.Load())[callKey{namespace, name, code}]
 	if !ok {
@@ -79,16 +79,16 @@ func (c *Calls) begin(k callKey) (s callSeries, ok bool) {
 	if !c.exists(k.namespace, k.name) {
 		return s, false
 	}
-	k.namespace, k.name = strings.Clone(k.namespace), strings.Clone(k.name) // which are parts of a request
+	k.namespace, k.name = strings.Clone(k.namespace), strings.Clone(k.name) // substrings of a request
 	name, code := functionName(k.namespace, k.name), strconv.Itoa(k.code)
 	s = callSeries{c.total.WithLabelValues(name, code), c.seconds.WithLabelValues(name, code)}
-	next := c.remaining() // here too: perhaps nobody ever asks for metrics
+	next := c.remaining() // here too, as metrics may never be read
 	next[k] = s
 	c.series.Store(&next)
 	return s, true
 }
 
-// remaining copies what is there, without functions that are gone, whose series it removes. c.mu is held.
+// remaining copies the series without those of removed functions, which it deletes. c.mu is held.
 func (c *Calls) remaining() map[callKey]callSeries {
 	next := maps.Clone(*c.series.Load())
 	if next == nil {

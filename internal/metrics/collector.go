@@ -10,7 +10,7 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 )
 
-// patience bounds the reading of what a scrape asks for: Prometheus waits for ten seconds.
+// patience bounds the reading for a scrape: Prometheus waits for ten seconds.
 const patience = 10 * time.Second
 
 var (
@@ -32,7 +32,7 @@ func describeFunctions() (descs []*prometheus.Desc) {
 	return descs
 }
 
-// A collector reads what there is of functions when it is asked.
+// A collector reads the functions' numbers on each scrape.
 type collector struct{ Config }
 
 // Describe implements prometheus.Collector.
@@ -79,7 +79,7 @@ func function(s *api.FunctionStats, ch chan<- prometheus.Metric) {
 			ch <- prometheus.MustNewConstMetric(functionDescs[i], prometheus.CounterValue, float64(c.Value(&s.Stats)), name, target)
 			continue
 		}
-		// All of them from the beginning: a rate needs the zero before the first.
+		// All causes from the beginning: a rate needs the zero before the first fault.
 		for cause, n := range s.FaultsBy {
 			if cause := api.Fault(cause).String(); cause != "" {
 				ch <- prometheus.MustNewConstMetric(functionDescs[i], prometheus.CounterValue, float64(n), name, target, cause)
@@ -89,8 +89,8 @@ func function(s *api.FunctionStats, ch chan<- prometheus.Metric) {
 	ch <- runTimes(&s.Stats, name, target)
 }
 
-// runTimes makes a histogram of one that counts times in [2^i, 2^(i+1)) ns. A bound of Prometheus is in its bucket, hence the nanosecond
-// less. The count is that of the buckets: a run between the reading of both would be in one alone.
+// runTimes turns a histogram of times in [2^i, 2^(i+1)) ns into Prometheus's. Prometheus counts a bound into its bucket, hence the nanosecond
+// less. The count is the sum of the buckets: a run between reading count and buckets would be in only one of them.
 func runTimes(s *api.Stats, labels ...string) prometheus.Metric {
 	buckets := make(map[float64]uint64, len(s.Histogram))
 	var below uint64

@@ -2,10 +2,10 @@ package metrics
 
 import "github.com/lambdanic/lambdanic/api"
 
-// A FunctionCounter is one of the counters of a function's running revision: what it is called, and what it counts. `lambdanic stats`,
-// GET /metrics and the documentation have it from here.
+// A FunctionCounter is one of the counters of a function's running revision: its name, and what it counts. `lambdanic stats`,
+// GET /metrics and the documentation use it.
 type FunctionCounter struct {
-	Column string // its heading in `lambdanic stats`; "" where it has none there
+	Column string // its heading in `lambdanic stats`; "" if it has no column
 	Name   string // in GET /metrics
 	Help   string
 	Value  func(*api.Stats) uint64
@@ -14,7 +14,7 @@ type FunctionCounter struct {
 // faults is the counter that GET /metrics splits by cause.
 const faults = "lambdanic_function_faults_total"
 
-// FunctionCounters are all of them, in the order of `lambdanic stats`.
+// FunctionCounters are all counters, in the order of `lambdanic stats`.
 var FunctionCounters = []FunctionCounter{
 	{
 		"REQUESTS", "lambdanic_function_requests_total",

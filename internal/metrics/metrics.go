@@ -1,5 +1,5 @@
-// Package metrics gives an instance's numbers to Prometheus: GET /metrics of the gateway. They are read when they are asked for, but for
-// those of calls by HTTP, which the gateway counts as it answers (Calls).
+// Package metrics gives an instance's numbers to Prometheus: GET /metrics of the gateway. They are read on each scrape, except for
+// calls by HTTP, which the gateway counts as it answers (Calls).
 package metrics
 
 import (
@@ -24,7 +24,7 @@ type Source interface {
 // Config says what is served.
 type Config struct {
 	Source Source
-	// NICs reads the counters of every NIC, by the name of its interface. It is nil where there never is one.
+	// NICs reads the counters of every NIC, by the name of its interface. It is nil where there is never a NIC.
 	NICs    func() (map[string][]backend.Counter, error)
 	Calls   *Calls
 	Version string
@@ -32,13 +32,13 @@ type Config struct {
 	Log     *slog.Logger
 }
 
-// Handler answers in Prometheus' formats. Where a source fails, it answers 500 with the reason: without numbers, an alert is raised, and
-// with some of them, a wrong one may be.
+// Handler answers in Prometheus' formats. Where a source fails, it answers 500 with the reason: missing numbers raise an alert, but
+// incomplete ones may raise a wrong one.
 func Handler(cfg Config) http.Handler {
 	return promhttp.HandlerFor(newRegistry(cfg), promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(cfg.Log.Handler(), slog.LevelWarn)})
 }
 
-// newRegistry has nothing of the default registry, to which the store's libraries add what they count.
+// newRegistry makes a registry without the default one's metrics, to which the store's libraries add their own.
 func newRegistry(cfg Config) *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(
@@ -47,7 +47,7 @@ func newRegistry(cfg Config) *prometheus.Registry {
 	return r
 }
 
-// labelFunction is the label that says of which function a number is, as OpenFaaS calls it.
+// labelFunction is OpenFaaS's label for the function of a number.
 const labelFunction = "function_name"
 
 // functionName is its value, as OpenFaaS writes it.

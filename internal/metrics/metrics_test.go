@@ -39,7 +39,7 @@ func (f *fakeSource) List(context.Context, string) ([]api.Function, error) {
 
 func (f *fakeSource) Stats(context.Context) ([]api.FunctionStats, error) { return f.stats, f.counters }
 
-// filled is a source of which no two numbers are the same.
+// filled is a source whose numbers are all different.
 func filled() *fakeSource {
 	next := uint64(1000)
 	fill := func(v any) {
@@ -86,7 +86,7 @@ func get(t *testing.T, cfg Config) *httptest.ResponseRecorder {
 	return w
 }
 
-// scrape reads what is served as Prometheus does.
+// scrape reads the metrics as Prometheus does.
 func scrape(t *testing.T, cfg Config) map[string]*dto.MetricFamily {
 	t.Helper()
 	w := get(t, cfg)
@@ -159,7 +159,7 @@ func TestEveryCounter(t *testing.T) {
 	}
 }
 
-// A bound has the times below it and those at it, and no others, wherever the data path counted them.
+// A bound includes exactly the times up to it, wherever the data path counted them.
 func TestRunTimes(t *testing.T) {
 	for _, ns := range []uint64{1, 2, 3, 4, 127, 128, 1000, 1<<31 - 1, 1 << 31, 1<<32 - 1} {
 		s := filled()
@@ -178,7 +178,7 @@ func TestRunTimes(t *testing.T) {
 	}
 }
 
-// The names are what Prometheus' own linter wants, but for one that OpenFaaS chose; and all that is served was described.
+// The names satisfy Prometheus' own linter, except for one of OpenFaaS's; and all served metrics are described.
 func TestNames(t *testing.T) {
 	problems, err := testutil.GatherAndLint(newRegistry(config(filled())))
 	if err != nil {
@@ -212,7 +212,7 @@ func TestFailingSources(t *testing.T) {
 	}
 }
 
-// docs/operations.md has all of them, with the text that Prometheus gets. Of the NICs' own, it is a test of theirs that says so.
+// docs/operations.md has all metrics, with the text that Prometheus gets. internal/nic tests the NICs' own.
 func TestDocs(t *testing.T) {
 	text, err := os.ReadFile("../../docs/operations.md")
 	if err != nil {

@@ -2,8 +2,8 @@ package metrics
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// A nicCollector reads the NICs' counters when it is asked. Which there are, the NICs say (backend.Counter): it describes none before, and
-// is what Prometheus calls unchecked.
+// A nicCollector reads the NICs' counters on each scrape. The NICs say which counters exist (backend.Counter). So it describes none before, and
+// is unchecked in Prometheus' terms.
 type nicCollector struct{ Config }
 
 // Describe implements prometheus.Collector.

@@ -14,8 +14,8 @@ import (
 // ErrFull says that a file system has too little free space.
 var ErrFull = errors.New("not enough disk space")
 
-// Require returns ErrFull, wrapped, where fewer than want bytes are free for dir, which need not exist: its nearest parent counts
-// then. The message names both and ends with the remedy.
+// Require returns ErrFull, wrapped, where fewer than want bytes are free for dir. If dir does not exist, its nearest parent
+// counts. The message names both sizes and ends with the remedy.
 func Require(dir string, want uint64, remedy string) error {
 	free, err := free(dir)
 	if err != nil {
@@ -27,12 +27,12 @@ func Require(dir string, want uint64, remedy string) error {
 	return nil
 }
 
-// Is tells whether an error is for want of space, known beforehand or met on the way.
+// Is tells whether an error is due to lack of space, found beforehand or while writing.
 func Is(err error) bool {
 	return errors.Is(err, ErrFull) || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
 }
 
-// free is what users other than root may fill.
+// free is the space that users other than root may fill.
 func free(dir string) (uint64, error) {
 	for {
 		var fs unix.Statfs_t

@@ -20,7 +20,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// ErrDamaged says that a file of the store is not what the store wrote.
+// ErrDamaged says that a file of the store is damaged.
 var ErrDamaged = errors.New("the store is damaged")
 
 // files are the places of a store on disk.
@@ -29,10 +29,10 @@ type files struct{ dir string }
 func (f files) database() string { return filepath.Join(f.dir, "member", "snap", "db") }
 func (f files) log() string      { return filepath.Join(f.dir, "member", "wal") }
 
-// mark is a file that a store has which was open once: without it, a store without files is a new one.
+// mark is a file of every store that was opened once. Without mark, a store without files is new; with it, the store lost its files.
 func (f files) mark() string { return filepath.Join(f.dir, "opened") }
 
-// damaged says what is wrong with which file, and what to do. What keeps a file from being read is no damage, but for a disk that fails.
+// damaged names the file, its damage and the remedy. A file that cannot be read is not damaged, unless the disk fails.
 func (f files) damaged(path string, why error) error {
 	if errno := unix.Errno(0); errors.As(why, &errno) && errno != unix.ENOENT && errno != unix.EIO {
 		return fmt.Errorf("open the store in %s: %w", f.dir, why)
@@ -65,7 +65,7 @@ func exists(path string) (bool, error) {
 	return err == nil, err
 }
 
-// check looks for damage before etcd meets it, which would end the process, wait for ever, or go on without what is lost.
+// check looks for damage before etcd meets it: etcd would end the process, wait for ever, or go on with what is left.
 func (f files) check() (isNew bool, err error) {
 	marked, err1 := exists(f.mark())
 	hasData, err2 := exists(f.database())
@@ -98,7 +98,7 @@ func (f files) check() (isNew bool, err error) {
 // position is how far the log has been applied to the database.
 type position struct{ index, term uint64 }
 
-// checkDatabase checks the file's structure and returns what it says of the log.
+// checkDatabase checks the file's structure and returns its position in the log.
 func (f files) checkDatabase() (at position, err error) {
 	file, err := os.Open(f.database())
 	if err != nil {
@@ -149,7 +149,7 @@ func (f files) checkDatabase() (at position, err error) {
 	return at, err
 }
 
-// checkRevision checks one key of one revision, where etcd panics or compares in vain for ever: "MAIN_SUB", of 8 bytes each, with a "t" where
+// checkRevision checks a key of one revision, on which etcd would panic or compare for ever: "MAIN_SUB", of 8 bytes each, with a "t" where
 // it was deleted.
 func checkRevision(revision, value []byte) error {
 	deleted := len(revision) == 18 && revision[17] == 't'
@@ -167,11 +167,11 @@ func checkRevision(revision, value []byte) error {
 	return nil
 }
 
-// checkLog reads the log, and sees that it has what was applied to the database, or more. What was being
-// written when the power went may be torn; etcd cuts it off.
+// checkLog reads the log, and checks that it reaches at least as far as the database. An entry that was being
+// written when the power failed may be torn; etcd cuts it off.
 func (f files) checkLog(applied position) (err error) {
 	defer func() {
-		if r := recover(); r != nil { // a record is not what it says
+		if r := recover(); r != nil { // a record contradicts itself
 			err = fmt.Errorf("%v", r)
 		}
 	}()

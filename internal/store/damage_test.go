@@ -107,7 +107,7 @@ func copyDir(t *testing.T, from, to string) {
 	}
 }
 
-// opens opens a damaged copy. It has to say so, or to hold all that was acknowledged and to take more. It tells which.
+// opens opens a damaged copy. The store has to report the damage, or to hold all that was acknowledged and take more. opens returns which.
 func (w wreck) opens(t *testing.T, damage func(t *testing.T, f files)) (right bool) {
 	t.Helper()
 	return w.opensWith(t, damage, func(ctx context.Context, s *Store) {
@@ -182,7 +182,7 @@ func remove(path func(files) string) func(*testing.T, files) {
 
 func segment(f files) string { return filepath.Join(f.log(), "0000000000000000-0000000000000000.wal") }
 
-// used is how much of a file has been written to, as far as it shows.
+// used is how much of a file has visibly been written to.
 func used(data []byte) int { return len(bytes.TrimRight(data, "\x00")) }
 
 func fill(data []byte, with byte) { copy(data, bytes.Repeat([]byte{with}, len(data))) }
@@ -193,7 +193,7 @@ func TestDamage(t *testing.T) {
 	const page = 4096
 	cases := map[string]struct {
 		damage func(*testing.T, files)
-		harm   bool // what there is may not be read
+		harm   bool // the data may be unreadable
 	}{
 		"nothing":                 {func(*testing.T, files) {}, false},
 		"no member":               {remove(member), true},
@@ -225,7 +225,7 @@ func TestDamage(t *testing.T) {
 		w := newWreck(t, killed)
 		for name, c := range cases {
 			if killed && strings.HasPrefix(name, "half a log") {
-				continue // the database may not have had it yet, and a log that ends early is one of a store that did less
+				continue // the database may not have had it yet, and a log that ends early looks like that of a store with fewer writes
 			}
 			t.Run(how+" "+name, func(t *testing.T) {
 				if right := w.opens(t, c.damage); right == c.harm {
@@ -236,7 +236,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// Whatever bit of a page in use is flipped, the store says so or serves. etcd has no checksum of what a key holds, so that this may change. The
+// Whatever bit of a page in use is flipped, the store reports it or serves. etcd has no checksum of values, so these may change. The
 // bits are spread evenly over all that has been written.
 func TestDamageOfAnyBit(t *testing.T) {
 	w := newWreck(t, false)
@@ -255,7 +255,7 @@ func TestDamageOfAnyBit(t *testing.T) {
 		at := written[i*len(written)/flips]
 		flip := edit(files.database, func(d []byte) []byte { d[at] ^= 1 << (i % 8); return d })
 		w.opensWith(t, flip, func(ctx context.Context, s *Store) {
-			_, _ = s.List(ctx, "") // what it says depends on the bit
+			_, _ = s.List(ctx, "") // the result depends on the bit
 			_, _ = deploy(ctx, s, "next")
 			if ctx.Err() != nil {
 				t.Error("it waits for ever")

@@ -12,7 +12,7 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// failure is what etcd could not go on with. It would panic or exit then; instead the goroutine ends that met it.
+// failure is an error with which etcd cannot go on. etcd would panic or exit; instead only the goroutine ends that met the error.
 type failure struct {
 	once sync.Once
 	done chan struct{}
@@ -70,7 +70,7 @@ func guard[T any](ctx context.Context, f *failure, call func() (T, error)) (T, e
 type guardedKV struct {
 	clientv3.KV
 	failed *failure
-	limit  time.Duration // for a read; 0: the caller's alone
+	limit  time.Duration // for a read; 0: only the caller's limit
 }
 
 func (g guardedKV) Get(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {

@@ -17,7 +17,7 @@ import (
 
 const (
 	functionDir  = "functions/"  // what is wanted, and was applied once
-	candidateDir = "candidates/" // what a deploy in progress tries
+	candidateDir = "candidates/" // of deploys in progress
 )
 
 // Function is one revision of a deployed function.
@@ -28,11 +28,11 @@ type Function struct {
 	Workload uint32        `json:"workload"`
 	Revision uint32        `json:"revision"`
 	Artifact string        `json:"artifact"`        // NAME@sha256:...
-	Spec     api.Spec      `json:"spec"`            // with defaults and what the deploy overrode
+	Spec     api.Spec      `json:"spec"`            // with defaults and the deploy's overrides
 	Nodes    []string      `json:"nodes,omitempty"` // that run it
 	Target   api.Target    `json:"target"`          // the one of Spec.Targets that runs it, on every node
 	Refused  []api.Refusal `json:"refused,omitempty"`
-	Later    string        `json:"later,omitempty"` // what became of a later revision, which does not serve
+	Later    string        `json:"later,omitempty"` // what happened to a later revision, which does not serve
 
 	Fused *Fused `json:"fused,omitempty"` // where it is deployed together with others
 
@@ -52,7 +52,7 @@ func (f *Function) is(other *Function) bool {
 // Key is NAMESPACE/NAME.
 func (f *Function) Key() string { return f.Namespace + "/" + f.Name }
 
-// Get returns the function that is wanted under a name.
+// Get returns the wanted function of a name.
 func (s *Store) Get(ctx context.Context, namespace, name string) (*Function, error) {
 	r, err := s.client.Get(ctx, functionDir+namespace+"/"+name)
 	if err != nil {
@@ -93,8 +93,8 @@ func (s *Store) list(ctx context.Context, dir string) ([]Function, error) {
 	return functions, nil
 }
 
-// Propose writes f as the candidate to become its name's next revision, which its nodes are to try, and returns it with its workload ID and
-// revision. What the name serves so far stays what is wanted.
+// Propose writes f as the candidate for its name's next revision, has its nodes try it, and returns it with its workload ID and
+// revision. The wanted function of the name stays as it is.
 func (s *Store) Propose(ctx context.Context, f Function) (*Function, error) {
 	list, err := s.ProposeAll(ctx, []Function{f})
 	if err != nil {
@@ -162,8 +162,8 @@ func keys(fs []Function) string {
 	return strings.Join(list, ", ")
 }
 
-// Promote makes candidates what is wanted and placed, all of them or none. Each is as the nodes took it. It is no error where they are
-// that already.
+// Promote makes candidates wanted and placed, all of them or none. Each is as the nodes took it. Promoting again
+// is no error.
 func (s *Store) Promote(ctx context.Context, fs ...*Function) error {
 	return s.update(ctx, func(tx concurrency.STM) error {
 		for _, f := range fs {
@@ -194,8 +194,8 @@ func promote(tx concurrency.STM, f *Function) error {
 	return errors.Join(put(tx, functionDir+f.Key(), f), place(tx, f, before.Nodes))
 }
 
-// Abandon forgets candidates, and has their nodes run what is wanted as before. The workload ID of a name that serves nothing else starts
-// draining. Another name keeps what its candidate has as Later.
+// Abandon forgets candidates, and has their nodes run what is wanted as before. The workload ID of a name without a wanted function starts
+// draining. Other names keep their candidate's Later.
 func (s *Store) Abandon(ctx context.Context, cs ...*Function) error {
 	return s.update(ctx, func(tx concurrency.STM) error {
 		for _, c := range cs {
@@ -248,12 +248,12 @@ func (s *Store) Delete(ctx context.Context, namespace, name string) (*Function, 
 	return &f, nil
 }
 
-// update runs change in a transaction until it commits without anybody having come in between. Its error is change's, which wrote
+// update runs change in a transaction, again until no other write came in between. Its error is change's, which wrote
 // nothing then, or ErrUnknown.
 func (s *Store) update(ctx context.Context, change func(concurrency.STM) error) error {
 	refused, err := guard(ctx, s.failed, func() (refused, err error) {
 		_, err = concurrency.NewSTM(s.client, func(tx concurrency.STM) error {
-			refused = nil // tx panics where it cannot read
+			refused = nil // left of an earlier try: tx panics where it cannot read
 			if refused = s.owner.check(tx); refused == nil {
 				refused = change(tx)
 			}

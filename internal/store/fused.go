@@ -2,7 +2,7 @@ package store
 
 import "slices"
 
-// Fused says of a function that it was deployed as one program with others. It is equal in all of them, and in no function of
+// Fused says that a function was deployed as one program with others. It is equal in all of them, and in no function of
 // another deploy.
 type Fused struct {
 	Artifact string   `json:"artifact"` // of the program: NAME@sha256:...
@@ -24,7 +24,7 @@ func (f *Fused) Equal(other *Fused) bool {
 	return f.Artifact == other.Artifact && slices.Equal(f.Members, other.Members)
 }
 
-// tell fills in with which numbers functions are fused, where they are: they are the members, in their order.
+// tell fills in the members' numbers where functions are fused: the functions are the members, in their order.
 func tell(fs []*Function) {
 	if fs[0].Fused == nil {
 		return

@@ -13,7 +13,7 @@ const (
 	firstPause = 20 * time.Millisecond // before the second try
 )
 
-// Insist makes a write that may be made twice, and makes it again while it is not known whether the store has it, for as long as ctx
+// Insist makes a repeatable write, and repeats it while it is unknown whether the store has it, for as long as ctx
 // lasts and limit allows.
 func Insist(ctx context.Context, limit time.Duration, write func(context.Context) error) error {
 	once := func() (struct{}, error) {

@@ -7,7 +7,7 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// logCore hands etcd's warnings and errors to slog, most of them as details. What etcd says below that is about itself.
+// logCore hands etcd's warnings and errors to slog, most of them at level debug. Lower levels are about etcd itself.
 type logCore struct {
 	log *slog.Logger
 }
@@ -33,8 +33,8 @@ func (c logCore) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.Check
 }
 
 func (c logCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
-	// Most of what etcd warns of, commits that took over 100 ms and having no peers, asks nothing of the reader, and what
-	// fails is told by the call that fails.
+	// Most of etcd's warnings, of commits that took over 100 ms and of having no peers, need no action by the reader, and
+	// failures are reported by the failing call.
 	level := slog.LevelDebug
 	if e.Level > zapcore.ErrorLevel {
 		level = slog.LevelError

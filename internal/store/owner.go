@@ -16,12 +16,12 @@ import (
 
 const (
 	ownerKey   = "daemon"      // who serves the instance
-	lastKey    = "last-daemon" // who did last, also after that one's lease
-	ownerLease = 10            // seconds that etcd waits for a daemon that says nothing
+	lastKey    = "last-daemon" // who served it last, also after the lease
+	ownerLease = 10            // seconds that etcd waits for a silent daemon
 	ownerRetry = time.Second
 )
 
-// Owner is the daemon that serves an instance whose store somebody else runs.
+// Owner is the daemon that serves an instance with an external store.
 type Owner struct {
 	Node string `json:"node"`
 	Boot string `json:"boot"` // of the node's kernel: nothing of an earlier one still runs
@@ -39,10 +39,10 @@ func (e *OwnedError) Error() string {
 		e.Instance, e.Owner.Node, e.Owner.PID)
 }
 
-// ErrNotOwner says that the daemon's lease ended, and that it writes nothing until it has another.
+// ErrNotOwner says that the daemon's lease ended, and that the daemon writes nothing until it has another lease.
 var ErrNotOwner = errors.New("this daemon has not heard from etcd for long, and does not know whether the instance is still its own: try again")
 
-// owner keeps the instance this daemon's. Every write asks whether it still is, in its transaction.
+// owner keeps the instance for this daemon. Every write checks in its transaction whether the daemon still has the instance.
 type owner struct {
 	client   *clientv3.Client
 	instance string
@@ -90,9 +90,9 @@ func (s *Store) own(ctx context.Context, r Remote) error {
 	return nil
 }
 
-// claim makes the instance this daemon's under a new lease. What an earlier daemon of this node has is taken over: the lock of the run
-// directory says that it is gone. A daemon that had the instance before gets it only where nobody else had it meanwhile: what it knows of
-// the store would be out of date.
+// claim takes the instance for this daemon under a new lease. It takes over from an earlier daemon of this node: the lock of the run
+// directory says that that daemon is gone. A daemon that had the instance before gets it only where nobody else had it meanwhile: its view of
+// the store would otherwise be out of date.
 func (o *owner) claim(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
@@ -139,12 +139,12 @@ func (o *owner) claim(ctx context.Context) error {
 	return nil
 }
 
-// other says whose daemon a key names, where it is another node's.
+// other returns the owner that a key names, if that is another node's daemon.
 func (o *owner) other(r *clientv3.GetResponse) (other Owner, ok bool) {
 	if len(r.Kvs) == 0 {
 		return other, false
 	}
-	_ = json.Unmarshal(r.Kvs[0].Value, &other) // what cannot be read is not this node's
+	_ = json.Unmarshal(r.Kvs[0].Value, &other) // an unreadable value is not this node's
 	return other, other.Node != o.self.Node || other.Boot != o.self.Boot
 }
 
@@ -156,12 +156,12 @@ func (o *owner) current() *concurrency.Session {
 
 func (o *owner) lease() clientv3.LeaseID { return o.current().Lease() }
 
-// keep takes the instance again each time that the lease has ended, until another has it.
+// keep takes the instance again each time the lease has ended, until another daemon has it.
 func (o *owner) keep(ctx context.Context, failed *failure) {
 	for {
 		select {
 		case <-ctx.Done():
-			_ = o.current().Close() // which lets others have the instance at once
+			_ = o.current().Close() // lets others have the instance at once
 			return
 		case <-o.current().Done():
 		}
@@ -183,7 +183,7 @@ func (o *owner) keep(ctx context.Context, failed *failure) {
 	}
 }
 
-// check refuses a write where the instance is not this daemon's.
+// check refuses a write unless this daemon has the instance.
 func (o *owner) check(tx concurrency.STM) error {
 	if o != nil && tx.Get(ownerKey) != o.value {
 		return ErrNotOwner

@@ -9,8 +9,8 @@ import (
 	"math"
 )
 
-// Of a database file with damaged pages, bbolt takes page numbers and lengths for granted: it reads beyond what is mapped or goes round
-// in circles, also where it checks the file, in goroutines whose end is the process's. So its pages are checked here first. The file
+// bbolt trusts page numbers and lengths of a damaged database file: it reads beyond the mapped file or loops
+// for ever, even where it checks the file, in goroutines whose crash ends the process. So the pages are checked here first. The file
 // format is bbolt's internal/common; numbers are the machine's, little endian.
 
 const (
@@ -24,7 +24,7 @@ const (
 	leafIsBucket = 0x01
 	bucketHeader = 16 // root page 8, sequence 8
 
-	noFreelist = math.MaxUint64 // it is found by a walk, as here
+	noFreelist = math.MaxUint64 // bbolt finds the free pages by a walk, as here
 )
 
 // meta is a database's root, of which it has two: the last one and the one before.
@@ -32,7 +32,7 @@ type meta struct {
 	Magic, Version, PageSize, Flags uint32
 	Root, Sequence                  uint64 // the bucket that holds the buckets
 	Freelist                        uint64
-	Pages                           uint64 // that are in use or free
+	Pages                           uint64 // in use or free
 	Tx                              uint64
 	Checksum                        uint64
 }
@@ -57,7 +57,7 @@ func readMeta(file []byte, at int) (m meta, ok bool) {
 	return m, m.Magic == metaMagic && m.Version == metaVersion && m.Checksum == h.Sum64() && m.PageSize >= 1024 && m.PageSize <= 1<<24
 }
 
-// newestMeta returns the one that bbolt begins with. The first page says where the second is, or else it is looked for.
+// newestMeta returns the meta that bbolt begins with. The first page says where the second is; if it does not, newestMeta searches.
 func newestMeta(file []byte) (meta, error) {
 	first, ok := readMeta(file, 0)
 	if ok {
@@ -97,7 +97,7 @@ func checkPages(file []byte) error {
 	return w.tree(m.Root, nil, nil)
 }
 
-// page returns a page with what overflows it, which must not have been met before.
+// page returns a page with its overflow pages, none of which may have been met before.
 func (w *pages) page(id uint64) ([]byte, error) {
 	if id < 2 || id >= w.meta.Pages {
 		return nil, fmt.Errorf("page %d does not exist", id)
@@ -146,7 +146,7 @@ func (w *pages) freelist() error {
 	return nil
 }
 
-// tree checks the pages below one, whose keys are from least on and below most, where those are not nil.
+// tree checks the pages below a page. Their keys have to be at least least and below most, where those are not nil.
 func (w *pages) tree(id uint64, least, most []byte) error {
 	page, err := w.page(id)
 	if err != nil {
@@ -155,7 +155,7 @@ func (w *pages) tree(id uint64, least, most []byte) error {
 	return w.entries(page, least, most, true)
 }
 
-// entries checks what a page holds.
+// entries checks a page's entries.
 func (w *pages) entries(page, least, most []byte, mayBranch bool) error {
 	id, flags, count := binary.LittleEndian.Uint64(page), binary.LittleEndian.Uint16(page[8:]), int(binary.LittleEndian.Uint16(page[10:]))
 	branch := flags == branchPage && mayBranch

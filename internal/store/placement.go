@@ -13,8 +13,8 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 )
 
-// What a node is to do for a workload is below placements/NODE/INDEX/, so that it sees with one watch, and at once, what one write
-// changed. What it did is status/NODE/INDEX. The manager's first write for a workload on a node makes the status, and the node deletes it
+// What a node is to do for a workload is below placements/NODE/INDEX/, so that one watch shows the node at once all that one write
+// changed. The result is status/NODE/INDEX. The manager's first write for a workload on a node makes the status, and the node deletes it
 // once nothing is placed there and nothing runs. So an index without a status runs nowhere.
 const (
 	placementDir = "placements/"
@@ -27,18 +27,18 @@ const (
 type Placement struct {
 	Node     string     `json:"node"`
 	Target   api.Target `json:"target"`
-	Device   string     `json:"device,omitempty"` // of the target on that node; "": all that it has
+	Device   string     `json:"device,omitempty"` // of the target on that node; "": all devices
 	Function *Function  `json:"function"`         // with its workload, its revision and all that it takes to run it
 }
 
-// Status is what a node says of one workload.
+// Status is a node's report on one workload.
 type Status struct {
 	Workload uint32     `json:"workload"`
 	Revision uint32     `json:"revision"`
 	Target   api.Target `json:"target,omitempty"`
 	State    api.State  `json:"state"` // "" until the node has said anything
 	Reason   string     `json:"reason,omitempty"`
-	Seen     int64      `json:"seen"` // Assignment.Changed of what it answers
+	Seen     int64      `json:"seen"` // Assignment.Changed of the assignment that this answers
 }
 
 // Assignment is all that the store has about one workload on one node.
@@ -46,7 +46,7 @@ type Assignment struct {
 	Workload uint32
 	Wanted   *Placement // nil: none
 	Tried    *Placement // nil: none
-	Status   *Status    // nil: there is nothing of it on the node
+	Status   *Status    // nil: the workload has nothing on the node
 	Changed  int64      // the revision of the store that changed Wanted or Tried last
 }
 
@@ -64,7 +64,7 @@ func placementKey(node string, workload uint32, which string) string {
 
 func statusKey(node string, workload uint32) string { return workloadKey(statusDir+node+"/", workload) }
 
-// place makes f what its nodes are to run, and nothing what others of those before are.
+// place has f's nodes run f, and those nodes in before that are not among them run nothing.
 func place(tx concurrency.STM, f *Function, before []string) error {
 	for _, node := range before {
 		if !slices.Contains(f.Nodes, node) {
@@ -81,7 +81,7 @@ func place(tx concurrency.STM, f *Function, before []string) error {
 
 func want(tx concurrency.STM, f *Function) error { return assignTo(tx, f, wantedKey) }
 
-// try has the nodes of a candidate run it beside what is wanted.
+// try has the nodes of a candidate run it beside the wanted revision.
 func try(tx concurrency.STM, c *Function) error { return assignTo(tx, c, triedKey) }
 
 func assignTo(tx concurrency.STM, f *Function, which string) error {
@@ -98,7 +98,7 @@ func assignTo(tx concurrency.STM, f *Function, which string) error {
 	return nil
 }
 
-// displace has a node end a workload. What it said before is no answer to that.
+// displace has a node end a workload. The node's earlier status does not answer that.
 func displace(tx concurrency.STM, node string, workload uint32) error {
 	tx.Del(placementKey(node, workload, wantedKey))
 	tx.Del(placementKey(node, workload, triedKey))
@@ -133,7 +133,7 @@ func (s *Store) tryAll(ctx context.Context, dir string, cs []*Function) error {
 	})
 }
 
-// Place sees to it that all functions and candidates are placed on some nodes, and nothing on others: an earlier version placed none, and a
+// Place ensures that all functions and candidates are placed on these nodes, and nothing on others: an earlier version placed none, and a
 // node may have got another name.
 func (s *Store) Place(ctx context.Context, nodes []string) error {
 	for dir, on := range map[string]func(concurrency.STM, *Function) error{
@@ -209,7 +209,7 @@ func (s *Store) Assignment(ctx context.Context, node string, workload uint32) (*
 	return &list[0], nil
 }
 
-// assignments puts what is below a directory of placements and what statuses reads together.
+// assignments joins the placements below a directory with the statuses that the given read returns.
 func (s *Store) assignments(ctx context.Context, dir string, statuses clientv3.Op) (list []Assignment, revision int64, err error) {
 	done, err := s.client.Do(ctx, clientv3.OpTxn(nil, []clientv3.Op{clientv3.OpGet(dir, clientv3.WithPrefix()), statuses}, nil))
 	if err != nil {
@@ -252,7 +252,7 @@ func (s *Store) assignments(ctx context.Context, dir string, statuses clientv3.O
 	return list, r.Header.Revision, nil
 }
 
-// Report records what a node says of a workload, unless the store has nothing of it any more.
+// Report records a node's status of a workload, unless the store no longer has the workload there.
 func (s *Store) Report(ctx context.Context, node string, st Status) error {
 	key := statusKey(node, st.Workload)
 	err := s.update(ctx, func(tx concurrency.STM) error {
@@ -284,7 +284,7 @@ func (s *Store) Ended(ctx context.Context, node string, workload uint32) error {
 	return nil
 }
 
-// Statuses returns what a node says, by workload ID.
+// Statuses returns a node's statuses, by workload ID.
 func (s *Store) Statuses(ctx context.Context, node string) (map[uint32]Status, error) {
 	r, err := s.client.Get(ctx, statusDir+node+"/", clientv3.WithPrefix())
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// Remote says where an etcd is that somebody else runs, and what of it is this instance's.
+// Remote says where an etcd is that somebody else runs, and which of its keys belong to this instance.
 type Remote struct {
 	Endpoints   []string `json:"endpoints"`             // of its members: http://HOST:PORT or https://HOST:PORT
 	CA          string   `json:"ca,omitempty"`          // file of those who may sign its certificate; "": the system's
@@ -25,11 +25,11 @@ type Remote struct {
 	Key         string   `json:"key,omitempty"`         // file of the certificate's key
 
 	Instance string       `json:"-"` // whose keys they are
-	Node     string       `json:"-"` // that serves the instance
+	Node     string       `json:"-"` // this node, which serves the instance
 	Log      *slog.Logger `json:"-"`
 }
 
-// ErrAway says that an etcd which somebody else runs does not answer.
+// ErrAway says that an external etcd does not answer.
 var ErrAway = errors.New("the store does not answer")
 
 const (
@@ -37,7 +37,7 @@ const (
 	answerLimit = 5 * time.Second     // for etcd to answer a read, or to say its version
 )
 
-// Check looks for what is wrong without asking anybody.
+// Check finds mistakes without asking the etcd.
 func (r Remote) Check() error {
 	for _, endpoint := range r.Endpoints {
 		u, err := url.Parse(endpoint)
@@ -66,8 +66,8 @@ func (r Remote) tls() (*tls.Config, error) {
 	return config, nil
 }
 
-// Connect opens the instance's store on an etcd that somebody else runs, as its only daemon (owner). It takes over from an earlier
-// daemon of this node at once, and waits for the lease of another to end.
+// Connect opens the instance's store on an external etcd, as the instance's only daemon (owner). It takes over from an earlier
+// daemon of this node at once, and waits for another node's lease to end.
 func Connect(ctx context.Context, r Remote) (*Store, error) {
 	if r.Log == nil {
 		r.Log = slog.New(slog.DiscardHandler)
@@ -98,8 +98,8 @@ func Connect(ctx context.Context, r Remote) (*Store, error) {
 	return s, nil
 }
 
-// ask asks the members for their version until one answers. This says what is wrong with addresses and certificates, which the
-// client would try again and again without a word.
+// ask asks the members for their version until one answers. This reports wrong addresses and certificates, which the
+// client would silently retry for ever.
 func (r Remote) ask(ctx context.Context, config *tls.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
@@ -122,7 +122,7 @@ func askOne(ctx context.Context, client http.Client, endpoint string) error {
 	}
 	response, err := client.Do(request)
 	if err != nil {
-		return err // which names the URL
+		return err // it names the URL
 	}
 	defer response.Body.Close()
 	var version struct {
@@ -134,7 +134,7 @@ func askOne(ctx context.Context, client http.Client, endpoint string) error {
 	return nil
 }
 
-// Forget removes all that an etcd which somebody else runs keeps for the instance, whose daemon is gone.
+// Forget removes all that an external etcd keeps for the instance, whose daemon is gone.
 func Forget(ctx context.Context, r Remote) error {
 	s, err := Connect(ctx, r)
 	if err != nil {

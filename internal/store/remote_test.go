@@ -25,12 +25,12 @@ func connect(t *testing.T, r Remote) *Store {
 	return s
 }
 
-// Instances share an etcd without a word about each other, and what one wrote is there for its next daemon, until Forget.
+// Instances share an etcd without seeing each other, and each one's data is there for its next daemon, until Forget.
 func TestInstancesShareAnEtcd(t *testing.T) {
 	t.Parallel()
 	server, ctx := etcd.StartTLS(t), t.Context()
 	one, other := remote(server, "a"), remote(server, "b")
-	other.Instance = "web2" // no name is another's prefix
+	other.Instance = "web2" // has the other's name as a prefix
 	for range 2 {
 		if _, err := deploy(ctx, connect(t, one), "f"); err != nil {
 			t.Fatal(err)
@@ -74,7 +74,7 @@ func TestOneOwner(t *testing.T) {
 	connect(t, remote(server, "b"))
 }
 
-// Whoever lost the instance to another daemon writes nothing any more, and is told who had it, also when that one has gone again.
+// A daemon that lost the instance to another writes nothing any more, and learns which daemon had it, even after that has gone.
 func TestLostInstance(t *testing.T) {
 	t.Parallel()
 	for name, stays := range map[string]bool{"to one that stays": true, "to one that went": false} {
@@ -140,7 +140,7 @@ func TestEtcdGoesAndComes(t *testing.T) {
 	}
 }
 
-// What is wrong with address or certificates is said, and what to look at.
+// Errors of address or certificates name the cause and what to check.
 func TestConnectExplains(t *testing.T) {
 	t.Parallel()
 	secure, plain := etcd.StartTLS(t), etcd.Start(t)

@@ -1,6 +1,6 @@
-// Package store keeps what the control plane knows: functions, the candidates that may replace them, workload IDs, what each node is to
-// run, and what it says of that. It is etcd: embedded, and reachable through UNIX sockets of its owner only (Open), or one that somebody else
-// runs (Connect).
+// Package store keeps the state of the control plane: functions, the candidates that may replace them, workload IDs, what each node is to
+// run, and the nodes' statuses. It is etcd: embedded, and reachable only through UNIX sockets of its owner (Open), or run by somebody else
+// (Connect).
 package store
 
 import (
@@ -26,8 +26,8 @@ var ErrNotFound = errors.New("no such function")
 // ErrSuperseded says that a candidate is no longer the one in the store: another deploy or a remove came in between.
 var ErrSuperseded = errors.New("superseded by a later deploy or remove")
 
-// ErrUnknown says of a write that the connection or the time ended before the store answered: it may have been made or not.
-// Every write but Delete may be made again, which tells.
+// ErrUnknown says that the connection or the time ended before the store answered a write, which may or may not have been made.
+// Repeating the write tells; every write but Delete may be repeated.
 var ErrUnknown = errors.New("it is not known whether the store has it")
 
 // Config says where an embedded store lives.
@@ -44,7 +44,7 @@ type Store struct {
 	client *clientv3.Client // its KV puts the prefix before keys
 	prefix string
 	failed *failure
-	remedy string // for what failed
+	remedy string // what to do when it has failed
 
 	statuses bell
 
@@ -56,8 +56,8 @@ type Store struct {
 	owner *owner // of an etcd that somebody else runs
 }
 
-// Open starts an embedded etcd with one member and returns when it serves. Files that are damaged make it an error that wraps ErrDamaged.
-// After an error that etcd met, parts of it may remain, so the process should end.
+// Open starts an embedded etcd with one member and returns when it serves. For damaged files, the error wraps ErrDamaged.
+// After an error of etcd's, some of its goroutines may remain, so the process should end.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	for _, dir := range []string{cfg.DataDir, cfg.SocketDir} {
 		if err := privateDir(dir); err != nil {
@@ -92,7 +92,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// readyLimit is how long etcd may take from having read its files to serving, which is an election without rivals and one write.
+// readyLimit is how long etcd may take to serve after reading its files: an election without rivals and one write.
 const readyLimit = 15 * time.Second
 
 var errSilent = fmt.Errorf("it does not serve after %v", readyLimit)
@@ -110,7 +110,7 @@ func start(ctx context.Context, cfg *embed.Config, failed *failure) (*embed.Etcd
 		return server, nil
 	case err = <-server.Err():
 	case <-failed.done:
-		return nil, failed.err // what is left of it waits for what has ended
+		return nil, failed.err // closing it would wait for a goroutine that has ended
 	case <-patience.C:
 		err = errSilent
 	case <-ctx.Done():
@@ -120,7 +120,7 @@ func start(ctx context.Context, cfg *embed.Config, failed *failure) (*embed.Etcd
 	return nil, err
 }
 
-// closeSoon closes a server that never served, which may wait for what it waited for before.
+// closeSoon closes a server that never served, but does not wait long: closing may block on what serving waited for.
 func closeSoon(server *embed.Etcd) {
 	closed := make(chan struct{})
 	go func() {
@@ -158,11 +158,11 @@ func newStore(client *clientv3.Client, prefix string, limit time.Duration, faile
 	return &Store{client: client, prefix: prefix, failed: failed}
 }
 
-// IsNew tells whether Open made it.
+// IsNew tells whether Open made the store.
 func (s *Store) IsNew() bool { return s.isNew }
 
-// Failed is closed when the store cannot go on: a disk failed, or was filled by others, or another node serves the instance. Err says why
-// then and what to do, and the process should end.
+// Failed is closed when the store cannot go on: a disk failed or is full, or another node serves the instance. Err then says why
+// and what to do, and the process should end.
 func (s *Store) Failed() <-chan struct{} { return s.failed.done }
 
 // Err is nil until Failed is closed.
@@ -184,9 +184,9 @@ func (s *Store) Close() error {
 	s.owner.close()
 	err := s.client.Close()
 	if errors.Is(err, context.Canceled) {
-		err = nil // what an in-process client says when it is closed in good order
+		err = nil // an in-process client returns this when it is closed
 	}
-	if s.server != nil && s.Err() == nil { // after a failure, it would wait for what has ended
+	if s.server != nil && s.Err() == nil { // after a failure, it would wait for a goroutine that has ended
 		s.server.Close()
 	}
 	if s.data != nil {
@@ -220,7 +220,7 @@ func etcdConfig(cfg Config, failed *failure) *embed.Config {
 	c.InitialCluster = c.InitialClusterFromName(c.Name)
 	c.EnableGRPCGateway = false
 	c.AutoCompactionMode, c.AutoCompactionRetention = "revision", "1000"
-	// There is nobody to vote with: the first election may come at once.
+	// There are no other members: the first election may come at once.
 	c.TickMs, c.ElectionMs = 10, 100
 	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.New(newLogCore(cfg.Log), zap.WithFatalHook(failed), zap.WithPanicHook(failed)))
 	return c

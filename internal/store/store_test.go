@@ -267,7 +267,7 @@ func listening(t *testing.T, pid int) []string {
 	return found
 }
 
-// A child deploys until it is killed. What it said was done must be there afterwards, and the store must start.
+// A child deploys until it is killed. All that it acknowledged must be there afterwards, and the store must start.
 func TestSurvivesKill(t *testing.T) {
 	if dir := os.Getenv("LAMBDANIC_TEST_STORE"); dir != "" {
 		deployForever(t, dir)

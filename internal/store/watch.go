@@ -14,8 +14,8 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 )
 
-// Watch calls changed with the indexes of workloads whose placements on a node changed after a revision of the store, all that one write
-// changed in one call. It returns when ctx ends or changed fails, or with an error after which what was missed has to be listed.
+// Watch calls changed with the indexes of workloads whose placements on a node changed after a revision of the store. All that one write
+// changed comes in one call. It returns when ctx ends or changed fails, or with an error after which missed changes have to be listed.
 func (s *Store) Watch(ctx context.Context, node string, after int64, changed func(indexes []uint32) error) error {
 	dir := placementDir + node + "/"
 	return s.watch(ctx, dir, after, func(keys []string) error {
@@ -34,10 +34,10 @@ func (s *Store) Watch(ctx context.Context, node string, after int64, changed fun
 	})
 }
 
-// watch calls seen with the keys of each batch of changes below a directory after a revision, 0 for now, until that is an error. (The watcher
+// watch calls seen with the keys of each batch of changes below a directory after a revision, 0 for now, until seen fails. (The watcher
 // of clientv3/namespace would cut the prefix off in place, of events that all watchers of an embedded etcd share.)
 func (s *Store) watch(ctx context.Context, dir string, after int64, seen func(keys []string) error, opts ...clientv3.OpOption) error {
-	// A member that lost its leader would be silent for as long as that lasts. Now it ends the watch.
+	// Without this, a member that lost its leader would be silent as long as that lasts. With it, the watch ends.
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer cancel()
 	opts = append(opts, clientv3.WithPrefix())
@@ -71,7 +71,7 @@ func (s *Store) watch(ctx context.Context, dir string, after int64, seen func(ke
 	}
 }
 
-// Await waits until the nodes of a function have seen to what they are to do for it, and returns what each says.
+// Await waits until the nodes of a function have answered its placements, and returns their statuses.
 func (s *Store) Await(ctx context.Context, f *Function) ([]Status, error) {
 	var all []Status
 	for _, node := range f.Nodes {
@@ -87,7 +87,7 @@ func (s *Store) Await(ctx context.Context, f *Function) ([]Status, error) {
 	return all, nil
 }
 
-// AwaitEnd waits until nodes have ended a workload. Its error is why one cannot.
+// AwaitEnd waits until nodes have ended a workload. Its error says why a node cannot.
 func (s *Store) AwaitEnd(ctx context.Context, nodes []string, workload uint32) error {
 	for _, node := range nodes {
 		a, err := s.await(ctx, node, workload)
@@ -124,7 +124,7 @@ func (s *Store) await(ctx context.Context, node string, workload uint32) (*Assig
 	}
 }
 
-// bell wakes those who wait for nodes to say something. All share one watch: etcd looks only ten times a second for what a new one has
+// bell wakes those who wait for nodes' statuses. All share one watch: etcd looks only ten times a second for what a new watch has
 // missed.
 type bell struct {
 	once sync.Once
@@ -153,10 +153,10 @@ func (b *bell) start(s *Store) {
 	})
 }
 
-const bellPause = 100 * time.Millisecond // before a watch that broke begins again, and rings for what it missed
+const bellPause = 100 * time.Millisecond // before a broken watch begins again, and rings for what it missed
 
 func (b *bell) close() {
-	b.once.Do(func() {}) // it does not start any more
+	b.once.Do(func() {}) // never start it from now on
 	if b.stop != nil {
 		b.stop()
 		b.done.Wait()

@@ -42,7 +42,7 @@ func putID(tx concurrency.STM, key string, id uint32) {
 	tx.Put(key, strconv.FormatUint(uint64(id), 10))
 }
 
-// allocate takes an index that was freed, or else one that was never used. The hint is the key of a freed one, as read
+// allocate takes an index that was freed, or else a new one. The hint is the key of a freed index, as read
 // outside the transaction; a stale hint is harmless, since the transaction reads it again.
 func allocate(tx concurrency.STM, hint string) (uint32, error) {
 	if hint != "" {
@@ -70,7 +70,7 @@ func nextRevision(tx concurrency.STM, id uint32) (uint32, error) {
 	return last + 1, err
 }
 
-// drain marks the workload of a function that goes away.
+// drain marks the workload of a removed function.
 func drain(tx concurrency.STM, id uint32) {
 	tx.Del(workloadKey(revisionDir, id))
 	putID(tx, workloadKey(drainDir, id), id)
@@ -86,7 +86,7 @@ func (s *Store) freeHint(ctx context.Context) (string, error) {
 	return string(r.Kvs[0].Key), nil
 }
 
-// Draining returns the workload IDs whose function is gone and that Free has not been called for.
+// Draining returns the workload IDs whose function is gone, and that are not free yet.
 func (s *Store) Draining(ctx context.Context) ([]uint32, error) {
 	r, err := s.client.Get(ctx, drainDir, clientv3.WithPrefix())
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package testrun makes the system call BPF_PROG_TEST_RUN. ebpf.Program.Run begins a run again that a signal interrupts, and keeps the
-// profiler's signals away for that, by two more system calls. Neither is wanted where a signal is to end a run, or where a run is one
+// Package testrun makes the system call BPF_PROG_TEST_RUN. ebpf.Program.Run repeats a run that a signal interrupts, and keeps the
+// profiler's signals away for that, by two more system calls. Neither is wanted where a signal should end a run, or where a run is one
 // request among many.
 package testrun
 
@@ -14,12 +14,12 @@ import (
 // LiveFrames has an XDP program's verdicts carried out (linux/bpf.h, BPF_F_TEST_XDP_LIVE_FRAMES).
 const LiveFrames = 1 << 1
 
-// Run is what the call takes and gives: the part of union bpf_attr that is its own (linux/bpf.h).
+// Run has the call's arguments and results: its portion of union bpf_attr (linux/bpf.h).
 type Run struct {
 	program    uint32
 	Verdict    uint32 // what the program returned last
 	InLen      uint32 // bytes of the packet
-	OutLen     uint32 // bytes of room for the packet as the program left it; then, how long that is
+	OutLen     uint32 // bytes of room for the packet as the program left it; after the run, its length
 	In, Out    unsafe.Pointer
 	Repeat     uint32
 	_          uint32 // ns of a run, on average
@@ -40,9 +40,9 @@ func (r *Run) Do(p *ebpf.Program) error {
 	return done(p, errno)
 }
 
-// DoBriefly does the same without telling Go's scheduler. A scheduler that is told gives the thread's goroutines to another thread when
-// the call takes some 20 µs, be it for a long run or for the wait for a CPU, and on a busy server that costs more than the runs
-// themselves. One that is not told cannot begin a garbage collection during the run, so use this for runs that end within the 10 ms that Go
+// DoBriefly does the same without telling Go's scheduler. If told, the scheduler gives the thread's goroutines to another thread when
+// the call takes some 20 µs, whether it runs long or waits for a CPU. On a busy server that costs more than the runs
+// themselves. If not told, it cannot begin a garbage collection during the run, so use this for runs that end within the 10 ms that Go
 // lets a goroutine compute.
 func (r *Run) DoBriefly(p *ebpf.Program) error {
 	r.program = uint32(p.FD())

@@ -1,4 +1,4 @@
-// Package ui is how the command line speaks: tables and JSON on standard output, progress on standard error.
+// Package ui is the output of the command line: tables and JSON on standard output, progress on standard error.
 package ui
 
 import (
@@ -13,7 +13,7 @@ import (
 	"golang.org/x/term"
 )
 
-// Terminal reports whether f is one.
+// Terminal reports whether f is a terminal.
 func Terminal(f io.Writer) bool {
 	file, ok := f.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
@@ -27,7 +27,7 @@ func JSON(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
-// Table writes rows below a head, in columns. Controls in a cell, which may come from elsewhere, lose their effect.
+// Table writes rows below a head, in columns. Cells may have untrusted text, so control characters in them lose their effect.
 func Table(w io.Writer, head []string, rows [][]string) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, row := range append([][]string{head}, rows...) {
@@ -42,7 +42,7 @@ func Table(w io.Writer, head []string, rows [][]string) error {
 	return table.Flush()
 }
 
-// Printable makes one line of s that no terminal takes for a command.
+// Printable makes one line of s without terminal control sequences.
 func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -70,7 +70,7 @@ func Colour(w io.Writer, colour, s string) string {
 	return "\x1b[" + colour + "m" + s + "\x1b[0m"
 }
 
-// Progress says on w what is going on, once it takes over a second, where w is a terminal. The function it returns ends it.
+// Progress shows what on w if it takes over a second and w is a terminal. The returned function ends that.
 func Progress(w io.Writer, what string) (end func()) {
 	if !Terminal(w) {
 		return func() {}

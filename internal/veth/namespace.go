@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Namespaces is where ip-netns(8) and package netns keep the named ones.
+// Namespaces is where ip-netns(8) and package netns keep named namespaces.
 const Namespaces = "/run/netns"
 
 // NewNamespace makes a named network namespace with its loopback up.
@@ -42,9 +42,9 @@ func NewNamespace(name string) (ns netns.NsHandle, err error) {
 	return ns, nil
 }
 
-// shareNamespaces makes the directory a shared mount of its own before anything is mounted in it, as ip-netns(8) does, and under the
-// lock that it takes. Else, where /run is a private mount, the first "ip netns add" mounts the directory over itself, and what was mounted
-// in it before cannot be unmounted any more. It leaves a directory alone in which others have mounted something: theirs would be covered.
+// shareNamespaces makes the directory a shared mount of its own before anything is mounted in it, as ip-netns(8) does, and under
+// ip-netns's lock. Otherwise, where /run is a private mount, the first "ip netns add" mounts the directory over itself, and what was mounted
+// in it before cannot be unmounted any more. It leaves a directory with other mounts alone, as it would cover them.
 func shareNamespaces() error {
 	if err := os.MkdirAll(Namespaces, 0o755); err != nil {
 		return err
@@ -70,7 +70,7 @@ func shareNamespaces() error {
 	return share()
 }
 
-// RemoveNamespace takes a named namespace away. One that is not there is no error.
+// RemoveNamespace takes a named namespace away. A missing namespace is no error.
 func RemoveNamespace(name string) error {
 	err := netns.DeleteNamed(name)
 	if errors.Is(err, unix.EINVAL) { // a file on which nothing was mounted yet when its owner died
@@ -82,7 +82,7 @@ func RemoveNamespace(name string) error {
 	return nil
 }
 
-// In runs f on a thread that is in ns. Goroutines which f starts are not.
+// In runs f on a thread in ns. Goroutines that f starts are not in ns.
 func In(ns netns.NsHandle, f func() error) error {
 	return onThread(func() error {
 		home, err := netns.Get()
@@ -97,7 +97,7 @@ func In(ns netns.NsHandle, f func() error) error {
 	})
 }
 
-// InNamed does the same for a namespace by its name; "" is the one that we are in.
+// InNamed does the same for a namespace by its name; "" is the current one.
 func InNamed(name string, f func() error) error {
 	if name == "" {
 		return f()
@@ -110,7 +110,7 @@ func InNamed(name string, f func() error) error {
 	return In(ns, f)
 }
 
-// onThread runs f on a thread of its own. If f fails, the thread ends with it, as its namespace may be the wrong one.
+// onThread runs f on a thread of its own. If f fails, the thread ends, as it may be in the wrong namespace.
 func onThread(f func() error) error {
 	done := make(chan error)
 	go func() {

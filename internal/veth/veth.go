@@ -1,5 +1,5 @@
-// Package veth makes veth pairs whose far end lives in a named network namespace: what a virtual NIC consists of, and what is
-// measured on.
+// Package veth makes veth pairs whose far end lives in a named network namespace: for virtual NICs and for
+// measurements.
 package veth
 
 import (
@@ -19,20 +19,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Side is what one end of a pair is to be like.
+// Side describes one end of a pair that is to be made.
 type Side struct {
 	Name  string
 	Addrs []netip.Prefix
 }
 
-// End is one end of a pair that is there.
+// End is one end of an existing pair.
 type End struct {
 	Side
 	Index int
 	MAC   net.HardwareAddr
 }
 
-// New makes a pair of which the far end is in ns. Both ends are up, have their addresses, and know the other's: neither
+// New makes a pair whose far end is in ns. Both ends are up, have their addresses, and know the other's MAC address: neither
 // bpf_fib_lookup() nor a measurement can wait for ARP. An IPv6 address is left out where the kernel has no IPv6 for it.
 //
 // Where queues is 0 there are as many each way as CPUs: a CPU that sends has a ring of its own, and receive queues meet the
@@ -66,7 +66,7 @@ func New(near, far Side, ns netns.NsHandle, queues int) (n, f End, err error) {
 	return n, f, errors.Join(err, n.learn(f))
 }
 
-// Remove takes an interface away, and with it its other end. One that is not there is no error.
+// Remove takes an interface away, and with it its other end. A missing interface is no error.
 func Remove(name string) error {
 	l, err := netlink.LinkByName(name)
 	if errors.As(err, new(netlink.LinkNotFoundError)) {
@@ -123,7 +123,7 @@ func Addresses(l netlink.Link, family int) (addrs []netlink.Addr, err error) {
 	}
 }
 
-// FreeSubnet finds a /30 of an IPv4 range that no interface of this namespace uses, and returns which one in the range it is.
+// FreeSubnet finds a /30 of an IPv4 range that no interface of this namespace uses, and returns its number in the range.
 // It begins at start, so that owners who choose at once do not choose the same.
 func FreeSubnet(within netip.Prefix, start uint32) (n int, err error) {
 	addrs, err := Addresses(nil, netlink.FAMILY_V4)
@@ -156,7 +156,7 @@ func Host(within netip.Prefix, n, host int) netip.Prefix {
 }
 
 // OwnQueues gives each CPU a transmit queue of its own, and so the ring that it feeds (XPS: Documentation/networking/scaling.rst).
-// Otherwise a hash of the flow chooses, and the packets of two CPUs often wait for one while the other ring is idle.
+// Otherwise a hash of the flow chooses, and the packets of two CPUs often wait for one ring while the other is idle.
 func OwnQueues(sys, name string, queues int) error {
 	for q := range queues {
 		var mask big.Int
@@ -166,7 +166,7 @@ func OwnQueues(sys, name string, queues int) error {
 		file := filepath.Join(sys, "class/net", name, fmt.Sprintf("queues/tx-%d/xps_cpus", q))
 		err := os.WriteFile(file, []byte(cpuMask(&mask)), 0)
 		if errors.Is(err, os.ErrNotExist) {
-			return nil // there is one queue only, or a kernel without XPS
+			return nil // a single queue, or a kernel without XPS
 		}
 		if err != nil {
 			return fmt.Errorf("choose the CPUs of a transmit queue: %w", err)

@@ -14,7 +14,7 @@ import (
 	"github.com/lambdanic/lambdanic/internal/store"
 )
 
-// deployLimit ends what hangs. Backends have shorter limits for what they wait for.
+// deployLimit ends a deploy that hangs. Backends have shorter limits for their waits.
 const deployLimit = 5 * time.Minute
 
 // deploy makes a placement serve. What runs already is not deployed again.
@@ -109,7 +109,7 @@ func programs(ps []*store.Placement, running backend.Running) [][]*store.Placeme
 	return groups
 }
 
-// deployment is what a place is to run, but for the objects.
+// deployment is what a place is to run, without the object files.
 func deployment(f *store.Function, p backend.Place) (backend.Deployment, error) {
 	services, err := resolve(f.Spec.Services, p)
 	return backend.Deployment{

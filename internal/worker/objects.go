@@ -7,7 +7,7 @@ import (
 	"github.com/lambdanic/lambdanic/internal/backend"
 )
 
-// Objects returns what reaches the objects of lambdas on a target.
+// Objects returns the access to objects of lambdas on a target.
 func (w *Worker) Objects(t api.Target) (backend.Objects, error) {
 	p, err := w.place(t)
 	if err != nil {

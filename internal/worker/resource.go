@@ -8,7 +8,7 @@ import (
 	"github.com/lambdanic/lambdanic/internal/backend"
 )
 
-// Resource finds what lambdas on a target have under a path.
+// Resource finds the resource of a target's lambdas under a path.
 func (w *Worker) Resource(t api.Target, path string) (r backend.Resource, err error) {
 	p, err := w.place(t)
 	if err != nil {

@@ -20,9 +20,9 @@ const (
 	reportLimit = 10 * time.Minute // for the store to take a report
 )
 
-// Sync brings the node to what the store places there, from whatever state an earlier daemon died in, and returns when it is. A function
-// that cannot be brought back does not keep the others from it: its status says why. A candidate is not begun with: the manager that
-// proposed it waits for nothing any more. It is ready where it serves, for clients have seen its answers.
+// Sync brings the node into line with its placements in the store, from whatever state an earlier daemon left, and then returns. A function
+// that cannot be brought back does not hold up the others: its status says why. Sync does not load a candidate: the manager that
+// proposed it no longer waits. A candidate that already serves is ready, as clients have seen its answers.
 func (w *Worker) Sync(ctx context.Context) error {
 	if err := w.lock(ctx); err != nil {
 		return err
@@ -50,7 +50,7 @@ func (w *Worker) Sync(ctx context.Context) error {
 	return nil
 }
 
-// Start has the worker do what the store comes to place on the node, from the first Sync until stop is called, which waits for what is
+// Start has the worker follow the node's placements, from the first Sync until stop is called, which waits for what is
 // being done.
 func (w *Worker) Start(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -62,7 +62,7 @@ func (w *Worker) Start(ctx context.Context) (stop func()) {
 	}
 }
 
-// followOn follows, and begins anew where that breaks.
+// followOn follows the placements, and begins anew when the watch breaks.
 func (w *Worker) followOn(ctx context.Context) {
 	select {
 	case <-w.synced:
@@ -84,7 +84,7 @@ func (w *Worker) followOn(ctx context.Context) {
 	}
 }
 
-// soon is for what is tried again.
+// soon is the backoff of everything that is tried again.
 func soon() *backoff.ExponentialBackOff {
 	b := backoff.NewExponentialBackOff()
 	b.InitialInterval, b.MaxInterval = 50*time.Millisecond, 10*time.Second
@@ -113,7 +113,7 @@ func (w *Worker) follow(ctx context.Context, begun func()) error {
 	})
 }
 
-// answer does what has not been done of a list.
+// answer handles those of a list that have no answer yet.
 func (w *Worker) answer(ctx context.Context, list []store.Assignment) error {
 	if err := w.lock(ctx); err != nil {
 		return err
@@ -130,7 +130,7 @@ func (w *Worker) answer(ctx context.Context, list []store.Assignment) error {
 	return w.bring(ctx, list, running, w.try)
 }
 
-// try makes candidates serve beside what is wanted, those of one program together.
+// try makes candidates serve beside the wanted revisions, those of one program together.
 func (w *Worker) try(ctx context.Context, ps []*store.Placement, running backend.Running) map[uint32]error {
 	failed := make(map[uint32]error)
 	together := make(map[uint32]bool)
@@ -150,7 +150,7 @@ func (w *Worker) try(ctx context.Context, ps []*store.Placement, running backend
 
 var errCutShort = errors.New("its deploy was cut short")
 
-// look says which candidates serve. On one of several NICs is enough: the rest follows once it is wanted.
+// look says which candidates serve. Serving on one of several NICs is enough: the others follow once it is wanted.
 func (w *Worker) look(_ context.Context, ps []*store.Placement, running backend.Running) map[uint32]error {
 	failed := make(map[uint32]error)
 	for _, p := range ps {
@@ -162,7 +162,7 @@ func (w *Worker) look(_ context.Context, ps []*store.Placement, running backend.
 	return failed
 }
 
-// keep makes what is wanted serve. What a program cannot bring back whole is tried function by function.
+// keep makes what is wanted serve. A fused program that cannot be brought back whole is tried function by function.
 func (w *Worker) keep(ctx context.Context, ps []*store.Placement, running backend.Running) (map[uint32]error, error) {
 	if groups := programs(ps, running); len(groups) > 0 {
 		for _, group := range groups {
@@ -180,7 +180,7 @@ func (w *Worker) keep(ctx context.Context, ps []*store.Placement, running backen
 	return failed, nil
 }
 
-// bring brings the node, where running runs, to a list of assignments, and reports. While a workload has a candidate, nothing of it ends.
+// bring brings the node into line with a list of assignments, and reports. While a workload has a candidate, nothing of it ends.
 func (w *Worker) bring(ctx context.Context, list []store.Assignment, running backend.Running,
 	try func(context.Context, []*store.Placement, backend.Running) map[uint32]error,
 ) error {
@@ -215,7 +215,7 @@ func (w *Worker) bring(ctx context.Context, list []store.Assignment, running bac
 	return nil
 }
 
-// report says what became of a placement, unless that is known.
+// report reports the outcome of a placement, unless the store has it.
 func (w *Worker) report(ctx context.Context, a *store.Assignment, p *store.Placement, failed error) error {
 	st := store.Status{Workload: a.Workload, Revision: p.Function.Revision, Target: p.Target, State: api.StateReady, Seen: a.Changed}
 	if failed != nil {
@@ -231,7 +231,7 @@ func (w *Worker) tell(ctx context.Context, st store.Status) error {
 	return store.Insist(ctx, reportLimit, func(ctx context.Context) error { return w.cfg.Store.Report(ctx, w.cfg.Node, st) })
 }
 
-// end ends a workload of which nothing is placed here.
+// end ends a workload that has no placement here.
 func (w *Worker) end(ctx context.Context, a *store.Assignment) error {
 	if err := w.remove(ctx, a.Workload, ""); err != nil {
 		return w.tell(ctx, store.Status{Workload: a.Workload, State: api.StateError, Reason: err.Error()})
@@ -256,9 +256,9 @@ func (w *Worker) remove(ctx context.Context, workload uint32, keep api.Target) e
 	return errors.Join(errs...)
 }
 
-// removeStrays ends what runs and is not placed here.
+// removeStrays ends what runs here without a placement.
 func (w *Worker) removeStrays(ctx context.Context, list []store.Assignment, running backend.Running) error {
-	placed := make(map[uint32]bool, len(list)) // bring has seen to these
+	placed := make(map[uint32]bool, len(list)) // bring has handled these
 	for _, a := range list {
 		placed[a.Workload] = true
 	}

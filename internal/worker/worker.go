@@ -1,4 +1,4 @@
-// Package worker owns the places of one node where lambdas run. It watches what the store places on the node, makes the places run that,
+// Package worker owns the places of one node where lambdas run. It watches the node's placements in the store, carries them out,
 // and reports.
 package worker
 
@@ -23,10 +23,10 @@ type Artifacts interface {
 	Get(digest string) (*artifact.Artifact, error)
 }
 
-// Worker runs one node: Sync, and what Start began from then on.
+// Worker runs one node: by Sync, and from then on by what Start began.
 type Worker struct {
 	cfg    Config
-	turn   *semaphore.Weighted // of 1: the node is changed by one at a time
+	turn   *semaphore.Weighted // of 1: changes of the node are made one at a time
 	synced chan struct{}       // closed by the first Sync
 
 	mu     sync.RWMutex
@@ -70,7 +70,7 @@ func (w *Worker) Places() []backend.Place {
 	return slices.Clone(w.places)
 }
 
-// Replace puts what up makes in place of what the node had for a target, while nothing is deployed. Sync brings back what ran there.
+// Replace replaces the node's backend of a target by the one that up makes, while nothing is deployed. Sync brings back what ran there.
 func (w *Worker) Replace(ctx context.Context, t api.Target, up func(context.Context) (backend.Place, error)) error {
 	if err := w.lock(ctx); err != nil {
 		return err
@@ -139,7 +139,7 @@ func (w *Worker) Endpoint(t api.Target, workload uint32) (netip.AddrPort, bool) 
 	return p.Backend.Endpoint(workload)
 }
 
-// Asker is what asks a target's lambdas without a link, nil where they cannot be.
+// Asker asks a target's lambdas without a link; nil where that is impossible.
 func (w *Worker) Asker(t api.Target) backend.Asker {
 	p, err := w.place(t)
 	if err != nil {

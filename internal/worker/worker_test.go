@@ -134,7 +134,7 @@ func propose(t *testing.T, st *store.Store, f store.Function) *store.Function {
 	return c
 }
 
-// await says what each node of f says.
+// await returns the statuses of f's nodes.
 func await(t *testing.T, st *store.Store, f *store.Function) []store.Status {
 	t.Helper()
 	statuses, err := st.Await(t.Context(), f)
@@ -156,7 +156,7 @@ func deploy(t *testing.T, st *store.Store, f store.Function) *store.Function {
 	return c
 }
 
-// What the store places on a node runs there, and what it tries runs beside that until it is decided.
+// Placed revisions run on their node, and a tried revision runs beside the wanted one until it is promoted or abandoned.
 func TestFollow(t *testing.T) {
 	b := newBench(t)
 	run(t, b.Worker)
@@ -197,7 +197,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// What cannot be ended is tried again, then reported, and ended by the next Sync.
+// A workload that cannot be ended is tried again, then reported, and ended by the next Sync.
 func TestStuckRemoval(t *testing.T) {
 	b := newBench(t)
 	run(t, b.Worker)
@@ -303,7 +303,7 @@ func TestSync(t *testing.T) {
 	}
 }
 
-// What cannot be deployed is reported with the reason and the way out.
+// A revision that cannot be deployed is reported with the reason and the remedy.
 func TestReasons(t *testing.T) {
 	b := newBench(t)
 	run(t, b.Worker)
@@ -315,7 +315,7 @@ func TestReasons(t *testing.T) {
 	if _, err := deployment(f, backend.Place{Target: api.TargetNIC}); err == nil || !strings.Contains(err.Error(), "--service memcached=IP:11211") {
 		t.Errorf("a host without an address: %v", err)
 	}
-	// The NIC has no way to the host's loopback: such a service is for processes.
+	// The NIC cannot reach the host's loopback: such a service is for processes.
 	for _, server := range []string{"127.0.0.1:11211", "[::1]:11211"} {
 		f.Spec.Services[0].Address = server
 		if _, err := deployment(f, backend.Place{Target: api.TargetProcess, Host: netip.MustParseAddr("127.0.0.1")}); err != nil {
@@ -332,7 +332,7 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// A target that refuses what it is to bring back does not tempt it to another one.
+// A function whose target refuses to bring it back does not go to another target.
 func TestSyncDoesNotMove(t *testing.T) {
 	b := newBench(t)
 	run(t, b.Worker)

@@ -48,7 +48,7 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// The server may forget messages of several packets, and replies of several, once the client has what it wants.
+// The server may forget messages and replies of several packets once the client has its answer.
 func TestMessagesAreReleased(t *testing.T) {
 	s := serve(t, "127.0.0.1:0", rpcserver.Faults{})
 	each(t, func(t *testing.T, d *driver) {
@@ -99,8 +99,8 @@ func TestBadNetwork(t *testing.T) {
 	}
 }
 
-// A header with a wrong bit may end a call with an error or another answer, but never hangs it or hurts the client: when the network
-// is well again, every call of the same client is answered.
+// A header with a wrong bit may end a call with an error or another answer, but never hangs the call or harms the client: when the network
+// works again, every call of the same client is answered.
 func TestCorruptHeaders(t *testing.T) {
 	calls := make([]call, 200)
 	for i := range calls {
@@ -151,7 +151,7 @@ func TestManyInFlight(t *testing.T) {
 	})
 }
 
-// A server that needs more room says how much, and gets it. What a method's replies took is remembered.
+// A server that needs more room says how much, and gets it. The client remembers how long a method's replies were.
 func TestRoom(t *testing.T) {
 	each(t, func(t *testing.T, d *driver) {
 		s := serve(t, "127.0.0.1:0", rpcserver.Faults{})
@@ -187,7 +187,7 @@ func TestRoom(t *testing.T) {
 	})
 }
 
-// With resends off, what is lost fails its call, and nothing is sent twice.
+// With resends off, a lost packet fails its call, and nothing is sent twice.
 func TestWithoutResend(t *testing.T) {
 	const lost = 1 // the method
 	calls := make([]call, 12)

@@ -18,7 +18,7 @@ import (
 	"github.com/lambdanic/lambdanic/test/golden"
 )
 
-// A client is one language's, with what its driver's command line is once it is built.
+// A client is the client of one language, with its driver's command line once it is built.
 type client struct {
 	name    string
 	command func() ([]string, error)
@@ -106,7 +106,7 @@ type driver struct {
 	out *bufio.Reader
 }
 
-// running are the drivers, which one case after the other uses.
+// running are the drivers; cases use them one after the other.
 var running = map[string]*driver{}
 
 func start(t *testing.T, c client) *driver {
@@ -132,7 +132,7 @@ func start(t *testing.T, c client) *driver {
 	return &driver{cmd: cmd, in: in, out: bufio.NewReader(out)}
 }
 
-// stop ends the driver as the end of its commands does.
+// stop ends the driver by ending its input.
 func (d *driver) stop() error {
 	d.in.Close()
 	return d.cmd.Wait()
@@ -157,7 +157,7 @@ func (d *driver) do(command, answer any) {
 	}
 }
 
-// settings are those of a client. Where Address is not, Gateway is.
+// settings are a client's settings: either Address or Gateway is set.
 type settings struct {
 	Do            string `json:"do"`
 	Address       string `json:"address,omitempty"`
@@ -206,7 +206,7 @@ type call struct {
 type outcome struct {
 	Error    string          `json:"error"` // docs/protocol.md's name for it, or the client's own
 	Need     int             `json:"need"`
-	Text     string          `json:"text"` // what the client says of an error
+	Text     string          `json:"text"` // the client's text of an error
 	Status   api.Status      `json:"status"`
 	Revision uint32          `json:"revision"`
 	Body     golden.HexBytes `json:"body"`

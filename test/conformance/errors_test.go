@@ -72,7 +72,7 @@ func TestFaultsAreExplained(t *testing.T) {
 	})
 }
 
-// The lambda's verdict comes with its text, that on one packet of many, too.
+// The lambda's verdict comes with its text, also a verdict on one packet of many.
 func TestStatuses(t *testing.T) {
 	const reason = "not a whole pixel"
 	s := serve(t, "127.0.0.1:0", rpcserver.Faults{Seed: 3, Drop: 0.05, Reorder: 0.1})
@@ -128,7 +128,7 @@ func TestDeadlines(t *testing.T) {
 	ask()
 }
 
-// What nobody answers is sent again at intervals that double (docs/protocol.md): in a second behind 20, 60, 140, 300 and 620 ms, and
+// Unanswered packets are sent again at intervals that double (docs/protocol.md): in a second after 20, 60, 140, 300 and 620 ms, and
 // later by a busy machine.
 func TestIntervals(t *testing.T) {
 	s := serve(t, "127.0.0.1:0", rpcserver.Faults{})

@@ -15,14 +15,14 @@ import (
 	"github.com/lambdanic/lambdanic/test/rpcserver"
 )
 
-// A move is that of a function between two servers, while a client believes that it is at the first.
+// A move moves a function between two servers, while a client believes that it is at the first.
 type move struct {
 	t     *testing.T
 	d     *driver
 	known *directory
 	here  *rpcserver.Server
 	there *rpcserver.Server
-	lost  atomic.Int32 // packets that came here in vain
+	lost  atomic.Int32 // packets to the old place
 }
 
 // misled opens the driver's client, and moves the function once that client has called it.
@@ -39,7 +39,7 @@ func misled(t *testing.T, d *driver, s settings) *move {
 	return m
 }
 
-// silent has the old place keep silent to so many packets.
+// silent has the old place ignore so many packets.
 func (m *move) silent(packets int32) {
 	m.here.Lose(func(*api.Header) bool { return m.lost.Add(1) <= packets })
 }
@@ -64,10 +64,10 @@ func (m *move) asked(want int) {
 
 const forever = 1 << 30
 
-// longEnough is how many packets a client sends of n bytes, all of them silent to, until it has asked.
+// longEnough is how many packets of a call with n bytes the old place has to ignore until the client has asked.
 func longEnough(n int) int32 { return int32(api.Fragments(n, api.RPCFragment)) * (api.RPCAskAfter + 2) }
 
-// A call goes on where the function is by now, and the next one begins there.
+// A call goes on where the function is now, and the next call begins there.
 func TestMovedFromSilence(t *testing.T) {
 	for _, n := range []int{10, 5000, 200_000} {
 		each(t, func(t *testing.T, d *driver) {
@@ -108,8 +108,8 @@ func TestMovedFromRefusal(t *testing.T) {
 	}
 }
 
-// What may be executed but once goes nowhere else: neither from a silent place, which may have executed it, nor after a refusal, which
-// does not say of which packet it is. The same is true of what is sent but once.
+// A request that may be executed only once goes nowhere else: neither from a silent place, which may have executed it, nor after a refusal, which
+// does not say which packet it is about. The same holds for a packet that is sent only once.
 func TestMovedOnce(t *testing.T) {
 	for _, c := range []struct {
 		name          string
@@ -186,7 +186,7 @@ func TestMovedNowhere(t *testing.T) {
 	}
 }
 
-// A packet ends a silence: the next one has a question of its own.
+// A packet ends a silence: the next silence has a question of its own.
 func TestMovedInSecondSilence(t *testing.T) {
 	const n = 5000
 	each(t, func(t *testing.T, d *driver) {
@@ -209,7 +209,7 @@ func TestMovedInSecondSilence(t *testing.T) {
 	})
 }
 
-// A refusal is asked about once: a silence after the next answer has to last before the gateway is asked again.
+// A refusal causes one question: after the next answer, only a silence makes the client ask again.
 func TestMovedNowhereAfterRefusal(t *testing.T) {
 	const n = 5000
 	fragments := int32(api.Fragments(n, api.RPCFragment))
@@ -242,14 +242,14 @@ func TestMovedNowhereAfterRefusal(t *testing.T) {
 	})
 }
 
-// refusedSoFar is how many datagrams of this host's came to ports where nobody listens.
+// refusedSoFar is how many datagrams on this host came to ports without a listener.
 func refusedSoFar(t *testing.T) (n uint64) {
 	t.Helper()
 	text, err := os.ReadFile("/proc/net/snmp")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, counters, _ := strings.Cut(string(text), "\nUdp: ") // their names, and then they
+	_, counters, _ := strings.Cut(string(text), "\nUdp: ") // the names, and then the values
 	_, counters, _ = strings.Cut(counters, "\nUdp: ")
 	if _, err := fmt.Sscan(counters, new(uint64), &n); err != nil {
 		t.Fatal(err)
@@ -257,8 +257,8 @@ func refusedSoFar(t *testing.T) (n uint64) {
 	return n
 }
 
-// A refusal that comes while the gateway is asked about an earlier one is asked about with that: a silence after the next answer has its
-// question still.
+// A refusal that comes while the gateway is asked about an earlier refusal is covered by that question: a silence after the next answer has its
+// own question still.
 func TestMovedAfterRefusals(t *testing.T) {
 	const n = 5000
 	each(t, func(t *testing.T, d *driver) {

@@ -25,10 +25,10 @@ type directory struct {
 	mu       sync.Mutex
 	function api.Function
 	asked    int
-	down     chan struct{} // it says nothing before this is closed, and then that it cannot
+	down     chan struct{} // until this is closed, it does not answer; then it answers with an error
 	first    func()        // what happens before it answers the next question
 
-	hangs func(caller context.Context) // what it does in place of an answer
+	hangs func(caller context.Context) // called in place of an answer
 }
 
 func (d *directory) Describe(ctx context.Context, namespace, name string) (*api.Function, error) {
@@ -61,7 +61,7 @@ func (d *directory) Deploy(context.Context, manager.Request) (*api.Function, err
 	return nil, errors.New("nobody deploys")
 }
 
-// move says that the function is somewhere else from now on. It returns how often that was asked since the last time.
+// move moves the function. It returns how often the directory was asked since the last move.
 func (d *directory) move(workload uint32, to netip.AddrPort) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -70,7 +70,7 @@ func (d *directory) move(workload uint32, to netip.AddrPort) int {
 	return asked
 }
 
-// gateways serves the API as the daemon does: on a UNIX socket, and on TCP for those who have the credentials.
+// gateways serves the API as the daemon does: on a UNIX socket, and on TCP with credentials.
 func gateways(t *testing.T, m gateway.Manager) (private, public string) {
 	t.Helper()
 	g := gateway.New(gateway.Config{Manager: m, Credentials: gateway.Credentials{User: "admin", Password: "a:b"}})
@@ -167,7 +167,7 @@ func TestMovedFunction(t *testing.T) {
 		ask(0, "", 0)
 		known.move(9, silent.LocalAddr().(*net.UDPAddr).AddrPort())
 		here.Refuse(func(*api.Header) (api.Code, int) { return api.CodeUnknownWorkload, 0 })
-		ask(3_000_000, "deadline exceeded", 2) // where it is by now, and whether it still is there
+		ask(3_000_000, "deadline exceeded", 2) // first where it is now, then whether it is still there
 		known.move(echoPacket, there.Addr())
 		ask(0, "", 1)
 		there.Refuse(func(*api.Header) (api.Code, int) { return api.CodeUnknownWorkload, 0 })

@@ -12,7 +12,7 @@ import (
 	"github.com/lambdanic/lambdanic/test/rpcserver"
 )
 
-// Workloads of the test server. Methods say how long the reply is, where that is not the lambda's own business.
+// Workloads of the test server. Methods say how long the reply is, unless the lambda decides that itself.
 const (
 	echoPacket   = 1 // the request, or text of the method's length
 	echoAssemble = 2
@@ -31,7 +31,7 @@ var noise = sync.OnceValue(func() []byte {
 	return b
 })
 
-// text is n bytes, others for every n. Nobody may write into it.
+// text is n bytes, different for every n. Nobody may write into it.
 func text(n int) []byte { return noise()[n%4096:][:n:n] }
 
 func every4th(p []byte) []byte {

@@ -23,7 +23,7 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 )
 
-// patience is for what hangs: no test passes or fails by how long anything takes on a busy machine.
+// patience ends tests that hang: no test passes or fails by how long anything takes on a busy machine.
 const patience = 2 * time.Minute
 
 // instance is one all-in-one λ-NIC with its own NIC, store and gateway.
@@ -77,7 +77,7 @@ func (i *instance) start(flags ...string) {
 	i.run(append([]string{"up", "--detach", "--listen", i.gateway}, flags...)...)
 }
 
-// command gives the binary's command line for this instance. What hangs is ended, so that the rest is cleaned up.
+// command gives the binary's command line for this instance. A command that hangs is ended, so that the rest is cleaned up.
 func (i *instance) command(args ...string) *exec.Cmd {
 	flags := []string{"--instance", i.name, "--data-dir", filepath.Join(i.dir, "data"), "--run-dir", filepath.Join(i.dir, "run")}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -87,7 +87,7 @@ func (i *instance) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// try runs the binary and gives what it wrote, errors too.
+// try runs the binary and returns its output, including errors.
 func (i *instance) try(args ...string) (string, error) {
 	out, err := i.command(args...).CombinedOutput()
 	return string(out), err
@@ -192,7 +192,7 @@ func (i *instance) checkGone() {
 		}
 	}
 	var links []netlink.Link
-	poll(i.t, "interfaces are listed", func() (err error) { // anybody's change interrupts that
+	poll(i.t, "interfaces are listed", func() (err error) { // any process's change interrupts the listing
 		links, err = netlink.LinkList()
 		return err
 	})
@@ -240,8 +240,8 @@ func (i *instance) kill() {
 	})
 }
 
-// isZombie tells whether all of the process has ended but for its entry. The state alone is that of its first thread: while
-// another still ends, the process holds its files and so its locks (kernel/exit.c, delay_group_leader).
+// isZombie tells whether the process has ended except for its entry. The state alone is that of its first thread: while
+// another thread still ends, the process holds its files and so its locks (kernel/exit.c, delay_group_leader).
 func isZombie(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))

@@ -116,7 +116,7 @@ func (c cable) atPeer(t *testing.T, f func() error) {
 	})
 }
 
-// onThread runs f on a thread that ends with it, in whatever namespace it then is.
+// onThread runs f on a thread that ends with f, whatever its namespace then is.
 func onThread(t *testing.T, f func() error) {
 	t.Helper()
 	done := make(chan error)
@@ -129,7 +129,7 @@ func onThread(t *testing.T, f func() error) {
 	}
 }
 
-// A NIC program on an interface that is not ours answers what comes over the wire, lets all else pass, and goes without a
+// A NIC program on an interface that is not ours answers requests from the wire, lets all else pass, and goes without a
 // trace.
 func TestRealInterface(t *testing.T) {
 	for _, mode := range []string{"native", "generic"} {
@@ -140,7 +140,7 @@ func TestRealInterface(t *testing.T) {
 			i.start("--nic", c.name, "--mode", mode)
 			i.run("deploy", "lambdas/web_server", "--target", string(api.TargetNIC))
 			f := i.describe("web_server")
-			i.expect("web_server", "0", "/hello", http.StatusOK, hello) // for which no packet has to come in
+			i.expect("web_server", "0", "/hello", http.StatusOK, hello) // this needs no packet on the wire
 			listener, err := net.Listen("tcp", net.JoinHostPort(f.Endpoint.Addr().String(), "0"))
 			if err != nil {
 				t.Fatal(err)
@@ -229,7 +229,7 @@ func TestAddressesComeAndGo(t *testing.T) {
 		return nil
 	})
 	i.kill()
-	here(netlink.AddrDel, own6+"/64") // and so the interface has what it had when the NIC was made
+	here(netlink.AddrDel, own6+"/64") // now the interface has its addresses of when the NIC was made
 	i.start("--nic", c.name)
 	if ask(own6) == nil {
 		t.Error("an address that was removed while no daemon ran is served")

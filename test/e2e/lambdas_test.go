@@ -106,7 +106,7 @@ func TestKVClient(t *testing.T) {
 		if err != nil || string(item.Value) != "set by the lambda" {
 			t.Errorf("an ordinary client reads %+v, %v", item, err)
 		}
-		key = "other-" + name // a request of above, sent again on a busy machine, may set the first key later
+		key = "other-" + name // an earlier request, sent again on a busy machine, may still set the first key
 		if err := m.Client.Set(&memcache.Item{Key: key, Value: []byte("set by an ordinary client")}); err != nil {
 			t.Fatal(err)
 		}
@@ -117,7 +117,7 @@ func TestKVClient(t *testing.T) {
 	})
 }
 
-// Nobody answers: the client hears so from the lambda's side, well before it would have given up by itself.
+// Nobody answers: the lambda's side tells the client, well before the client would have given up by itself.
 func TestKVClientTimeout(t *testing.T) {
 	i := up(t)
 	service := []string{"--service", "memcached=" + silentUDP(t, i.hostAddr())}

@@ -69,7 +69,7 @@ func sample(families map[string]*dto.MetricFamily, name string, labels ...string
 	return nil
 }
 
-// What Prometheus reads is what `lambdanic stats` shows, and what the gateway answered.
+// Prometheus reads the numbers that `lambdanic stats` shows and that the gateway answered.
 func TestMetrics(t *testing.T) {
 	i := up(t)
 	dir := writeFailing(t)

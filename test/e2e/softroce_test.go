@@ -23,7 +23,7 @@ import (
 )
 
 // The kernel's own RoCEv2 (rdma_rxe), driven by libibverbs, writes a message into a lambda's memory, and the lambda answers it
-// reversed. That code knows the protocol from elsewhere than the NIC program and client/roce do.
+// reversed. That code is independent of the NIC program and client/roce.
 func TestSoftRoCE(t *testing.T) {
 	i := up(t)
 	i.run("deploy", "test/lambdas/mirror", "--target", "nic")
@@ -109,7 +109,7 @@ func (p *softRoCE) gid(addr netip.Addr) string {
 	return ""
 }
 
-// sends has the message go one way, and looks at what the lambda made of it.
+// sends sends the message one way, and checks the lambda's reply.
 func (p *softRoCE) sends(transport, operation, mtu string, from netip.Addr) {
 	t, i := p.t, p.i
 	region := query[api.Region](i, "rdma", "region", "add", "mirror")
@@ -134,7 +134,7 @@ func (p *softRoCE) sends(transport, operation, mtu string, from netip.Addr) {
 	if operation == "write" {
 		answer = event.Run
 	}
-	// Of an unreliable connection, packets may get lost: then the message has to come again.
+	// An unreliable connection may lose packets: then the message has to come again.
 	poll(t, "the lambda has run on the message", func() error {
 		peer.say("")
 		if got := peer.line(); got != "success" {

@@ -57,7 +57,7 @@ func TestProgram(t *testing.T) {
 	if *duration > 0 {
 		limit = fmt.Sprintf("-max_total_time=%d", max(1, int(duration.Seconds())))
 	}
-	out, err := exec.Command("setarch", "--addr-no-randomize", binary, limit, // what it tries depends on the addresses that it meets
+	out, err := exec.Command("setarch", "--addr-no-randomize", binary, limit, // its inputs depend on memory addresses
 		"-reload=0", "-max_len=600", "-print_final_stats=1",
 		fmt.Sprintf("-seed=%d", 1+seed.Rand(t).Uint32N(1<<31-1)), t.TempDir(), "corpus").CombinedOutput()
 	if err != nil {
@@ -163,7 +163,7 @@ func build(t *testing.T, n *nic.NIC, dir string, workload uint32, services ...ba
 
 var requests atomic.Uint64
 
-// ask wants one answer.
+// ask makes one request and checks the answer.
 func ask(t *testing.T, conn *net.UDPConn, r packets.RPC, want string) {
 	if h, p, ok := exchange(t, conn, r); ok && (h.Type != api.TypeResponse || string(p) != want) {
 		t.Errorf("asked %q, got %+v %q", r.Payload, h, p)

@@ -4,7 +4,7 @@
 /*
  * Coverage-guided fuzzing of the NIC program, built as ordinary C under AddressSanitizer. An input is a series of packets,
  * each a valid one with some of its fields and bytes changed, and of pauses. The packet's memory is poisoned around it, so a
- * byte read or written outside is found, as is a lambda that is told wrongly what it may touch, or runs twice.
+ * byte read or written outside is found, as is a lambda that gets wrong bounds, or runs twice.
  */
 #include <sanitizer/asan_interface.h>
 #include <stdint.h>
@@ -195,7 +195,7 @@ long bpf_map_delete_elem(const void *map, const void *key)
 	return -1;
 }
 
-/* The lambdas: what they are told must make sense, whatever came in. */
+/* The lambdas: their arguments must make sense, whatever came in. */
 static uint8_t messages[2][IN_FLIGHT + 1][MESSAGE_MAX]; /* the last is a region */
 static uint32_t replies[2][IN_FLIGHT + 1]; /* lengths */
 
@@ -231,7 +231,7 @@ static int run_assemble(struct xdp_md *ctx, struct ln_request *req)
 	return LN_VERDICT_FORWARD;
 }
 
-/* Also what a hostile lambda may say: the root must not believe it. */
+/* Also answers of a hostile lambda, which the root must not believe. */
 static int run_packet(struct xdp_md *ctx, struct ln_request *req)
 {
 	struct lambda_match *match = &req->match;
@@ -339,7 +339,7 @@ static void deploy(__u32 index, __u32 mode)
 	*word = LN_DISPATCH(workload, LN_STATE_SLOT, index);
 }
 
-/* Where the first calls look for a record lies another's, long overdue: they take it over. */
+/* Where the first calls look for a record, another call's lies, long overdue: they take it over. */
 static void strand(void)
 {
 	for (__u64 number = 0; number < 2; number++) {
@@ -359,7 +359,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
-/* The beginning of each packet in an input; what it says is put into a valid packet. */
+/* The beginning of each packet in an input; its values are put into a valid packet. */
 struct order {
 	uint8_t shape; /* bit 0: IPv6; 1, 2: VLAN tags; 3: a pause; 4: cut; 5: patch */
 	uint8_t type;

@@ -1,4 +1,4 @@
-// Package impair is a network as bad as a test wants it: it drops, duplicates, reorders, corrupts and delays packets, by a seed.
+// Package impair is a network with adjustable faults: it drops, duplicates, reorders, corrupts and delays packets, by a seed.
 // A [Link] does so within a program, a [Relay] between sockets. Linux's netem does the same where a kernel has it.
 package impair
 
@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Faults are what a network does to packets. Rates are probabilities; each packet is decided by itself.
+// Faults are a network's faults. Rates are probabilities; each packet is decided by itself.
 type Faults struct {
 	Seed      uint64
 	Drop      float64
@@ -19,7 +19,7 @@ type Faults struct {
 	Reorder   float64 // held back until Behind later packets have gone by, or Hold is over
 	Corrupt   float64 // one bit of the first Span bytes is flipped
 	Delay     time.Duration
-	Jitter    time.Duration // up to so much more, evenly spread; what overtakes by it does not count as reordered
+	Jitter    time.Duration // up to so much more, evenly spread; packets that overtake by it do not count as reordered
 
 	Behind int           // 0 means 1
 	Hold   time.Duration // 0 means 2 ms
@@ -35,14 +35,14 @@ const (
 	ToClient
 )
 
-// Fate is what becomes of one packet.
+// Fate is what happens to one packet.
 type Fate struct {
 	Drop, Duplicate, Reorder, Corrupt bool
-	Bit                               float64 // which one is flipped, as a part of all
+	Bit                               float64 // which bit is flipped, as a fraction of all
 	Delay                             time.Duration
 }
 
-// Fates are those of a direction's packets, in the order in which they come. They depend on nothing but f and d.
+// Fates are the fates of a direction's packets, in the order in which they come. They depend only on f and d.
 func (f Faults) Fates(d Direction) iter.Seq[Fate] {
 	r := rand.New(rand.NewPCG(f.Seed, uint64(d)))
 	return func(yield func(Fate) bool) {
@@ -51,7 +51,7 @@ func (f Faults) Fates(d Direction) iter.Seq[Fate] {
 	}
 }
 
-// fate draws as many numbers for every packet, so that no rate changes which packets another one hits.
+// fate draws equally many numbers for every packet, so that no rate changes which packets another rate hits.
 func (f Faults) fate(r *rand.Rand) Fate {
 	drop, twice, hold, corrupt, bit, jitter := r.Float64(), r.Float64(), r.Float64(), r.Float64(), r.Float64(), r.Float64()
 	fate := Fate{Drop: drop < f.Drop, Bit: bit, Delay: f.Delay + time.Duration(jitter*float64(f.Jitter))}
@@ -61,7 +61,7 @@ func (f Faults) fate(r *rand.Rand) Fate {
 	return fate
 }
 
-// Counts are what a direction did. What was not dropped is Delivered, with its copy, or Waiting.
+// Counts are a direction's counters. A packet that was not dropped is Delivered, with its copy, or Waiting.
 type Counts struct {
 	Packets, Dropped, Duplicated, Reordered, Corrupted, Delayed uint64
 	Delivered                                                   uint64
@@ -95,7 +95,7 @@ type packet struct {
 	order   uint64
 }
 
-// NewLink makes one.
+// NewLink makes a link.
 func NewLink(f Faults, d Direction) *Link {
 	f.Behind = max(f.Behind, 1)
 	if f.Hold == 0 {
@@ -107,7 +107,7 @@ func NewLink(f Faults, d Direction) *Link {
 	return l
 }
 
-// Close drops what waits, and ends when nothing is being delivered any more.
+// Close drops waiting packets, and returns when no packet is being delivered any more.
 func (l *Link) Close() {
 	l.mu.Lock()
 	closed := l.closed
@@ -120,7 +120,7 @@ func (l *Link) Close() {
 	<-l.done
 }
 
-// Counts says what happened so far.
+// Counts returns the counters so far.
 func (l *Link) Counts() Counts {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -223,7 +223,7 @@ func (l *Link) at(p *packet, due time.Time) {
 	}
 }
 
-// run delivers what has a time, in order.
+// run delivers the queue's packets, in order.
 func (l *Link) run() {
 	defer close(l.done)
 	timer := time.NewTimer(time.Hour)
@@ -244,7 +244,7 @@ func (l *Link) run() {
 	}
 }
 
-// expired takes out of the queue what is due, and says when the next one is.
+// expired takes due packets out of the queue, and says when the next is due.
 func (l *Link) expired() (now []*packet, wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -14,10 +14,10 @@ import (
 
 const packets = 50_000
 
-// patience is for what hangs: no test passes or fails by how long anything takes on a busy machine.
+// patience ends tests that hang: no test passes or fails by how long anything takes on a busy machine.
 const patience = time.Minute
 
-// An arrival is what came out of a link: which packet, and how many of its bits were wrong.
+// An arrival is a packet from a link, and how many of its bits were wrong.
 type arrival struct {
 	number  int
 	flipped int
@@ -82,7 +82,7 @@ func seen(out []arrival, n int) Counts {
 	return c
 }
 
-// within fails unless k of n is what a probability gives, within six standard deviations.
+// within fails unless k of n is within six standard deviations of a probability.
 func within(t *testing.T, what string, k uint64, n int, p float64) {
 	t.Helper()
 	mean, sigma := float64(n)*p, math.Sqrt(float64(n)*p*(1-p))
@@ -118,7 +118,7 @@ func TestNoFaults(t *testing.T) {
 	}
 }
 
-// A packet that is held back comes behind exactly as many as it should, those apart that are held back themselves.
+// A held-back packet comes behind exactly as many others as it should, not counting held-back ones.
 func TestReorder(t *testing.T) {
 	for _, behind := range []int{1, 5} {
 		f := Faults{Seed: 2, Reorder: 0.05, Behind: behind, Hold: time.Hour}
@@ -162,7 +162,7 @@ func TestReorder(t *testing.T) {
 	}
 }
 
-// What is held back does not wait forever for others to come.
+// A held-back packet does not wait forever for others.
 func TestLastPacketIsReleased(t *testing.T) {
 	out, c := through(t, Faults{Seed: 2, Reorder: 1, Hold: time.Millisecond}, 3)
 	if len(out) != 3 || c.Reordered != 3 || c.Delivered != 3 || out[0].at < time.Millisecond {
@@ -188,7 +188,7 @@ func TestDelay(t *testing.T) {
 }
 
 // The same seed does the same to the same packets; another one, or the other direction, does not. A rate does not move what
-// another one hits.
+// another rate hits.
 func TestSeedDecides(t *testing.T) {
 	fates := func(f Faults, d Direction) (all []Fate) {
 		for fate := range f.Fates(d) {

@@ -39,7 +39,7 @@ func mirror(t *testing.T, address string, heard chan<- int) netip.AddrPort {
 	return conn.LocalAddr().(*net.UDPAddr).AddrPort()
 }
 
-// Every datagram does to both ends what its fate says, over both families, for several clients at once.
+// Every datagram meets its fate, over both families, for several clients at once.
 func TestRelay(t *testing.T) {
 	const n = 2000
 	for _, address := range []string{"127.0.0.1:0", "[::1]:0"} {
@@ -76,7 +76,7 @@ func TestRelay(t *testing.T) {
 				wait(t, func() bool { return r.Counts(ToServer).Packets == uint64(i) })
 			}
 		}
-		// A fate of the way back belongs to a datagram in the order of their arrival there.
+		// Fates of the way back belong to datagrams in the order of their arrival there.
 		total := 0
 		for _, copies := range up {
 			total += copies

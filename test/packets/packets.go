@@ -22,7 +22,7 @@ import (
 //go:embed *.yml
 var files embed.FS
 
-// Case is one packet and what is to become of it.
+// Case is one packet and its expected outcome.
 type Case struct {
 	Name  string `yaml:"name"`
 	Frame Frame  `yaml:"frame"`
@@ -43,7 +43,7 @@ type Frame struct {
 	Patch    map[string]string `yaml:"patch"`   // bytes to put at LAYER+OFFSET in the end, in hexadecimal
 }
 
-// RPC describes a λ-RPC packet. What is nil follows from the rest.
+// RPC describes a λ-RPC packet. Fields that are nil follow from the rest.
 type RPC struct {
 	Type       *api.Type `yaml:"type"`
 	Flags      api.Flag  `yaml:"flags"`
@@ -61,7 +61,7 @@ type RPC struct {
 	DeadlineUS *uint32   `yaml:"deadline_us"` // a minute
 }
 
-// Want is the verdict, and of a reply what matters.
+// Want is the verdict, and the relevant fields of a reply.
 type Want struct {
 	Verdict    string   `yaml:"verdict"` // pass, drop or reply
 	Type       api.Type `yaml:"type"`
@@ -201,7 +201,7 @@ func or[T any](p *T, otherwise T) T {
 	return *p
 }
 
-// Answer reads the reply to a request, both whole frames, and checks all that holds for any of them: it goes back the way
+// Answer reads the reply to a request, both whole frames, and checks what holds for all replies: it goes back the way
 // that the request came, with right lengths and checksums and nothing behind them, and is no longer than the request.
 func Answer(request, reply []byte) (api.Header, []byte, error) {
 	var h api.Header
@@ -232,7 +232,7 @@ func Answer(request, reply []byte) (api.Header, []byte, error) {
 	return h, payload, echoes(req.udp.Payload, rep.udp.Payload)
 }
 
-// withoutOptions makes IPv4 options, which the NIC program skips, ones that gopacket does not mind.
+// withoutOptions replaces IPv4 options, which the NIC program skips, by options that gopacket accepts.
 func withoutOptions(frame []byte) []byte {
 	at := 12
 	for binary.BigEndian.Uint16(frame[at:]) == uint16(layers.EthernetTypeDot1Q) || binary.BigEndian.Uint16(frame[at:]) == uint16(layers.EthernetTypeQinQ) {

@@ -1,6 +1,6 @@
-// Package randomc writes random programs in plain C, whose every result the C standard and the compiler's own rules (wrapping
-// arithmetic, two's complement) define: what two targets make of one has to be the same. It follows Csmith (Yang, Chen, Eide and
-// Regehr, PLDI 2011) in that a program is safe by what surrounds each operation: indices are masked, divisors and shifts guarded, loops
+// Package randomc writes random programs in plain C. The C standard and the compiler's own rules (wrapping
+// arithmetic, two's complement) define every result, so two targets have to agree. It follows Csmith (Yang, Chen, Eide and
+// Regehr, PLDI 2011): code around each operation makes a program safe. Indices are masked, divisors and shifts guarded, loops
 // counted, and no expression has two effects.
 package randomc
 
@@ -69,7 +69,7 @@ var types = []ctype{
 	{"int32_t", 32, true}, {"uint32_t", 32, false}, {"int64_t", 64, true}, {"uint64_t", 64, false},
 }
 
-// A variable can be read, and written unless it is fixed. One of several elements is an array, or a pointer to so many.
+// A variable can be read, and written unless it is fixed. With several elements, it is an array, or a pointer to so many.
 type variable struct {
 	name  string
 	typ   ctype
@@ -77,7 +77,7 @@ type variable struct {
 	fixed bool
 }
 
-// A function can be called. All its parameters are scalars, but for the last ones where it takes a struct or an address.
+// A function can be called. All its parameters are scalars, except the last ones where it takes a struct or an address.
 type function struct {
 	name    string
 	params  []ctype
@@ -241,7 +241,7 @@ func (g *generator) entry() {
 	}, "int %s(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)", Name)
 }
 
-// fill sets every global, as requests find what others left.
+// fill sets every global, as earlier requests left values there.
 func (g *generator) fill() {
 	for i, v := range g.shared {
 		switch {

@@ -24,10 +24,10 @@ import (
 	"github.com/lambdanic/lambdanic/test/packets"
 )
 
-// ErrLoad says that the kernel does not take a lambda.
+// ErrLoad says that the kernel refuses a lambda.
 var ErrLoad = errors.New("does not load into the NIC")
 
-// Workload is of whatever is in the rig; there is one at a time.
+// Workload is the ID of the lambda in the rig; the rig has one at a time.
 const Workload = 7
 
 // Config says where things are.
@@ -89,7 +89,7 @@ func (r *Rig) Close() error {
 	return errors.Join(append(errs, nic.Down(ctx, r.config), os.RemoveAll(r.dir))...)
 }
 
-// Put puts an artifact in both places, till the next Remove. The error is ErrLoad where only the NIC does not take it.
+// Put puts an artifact in both places, until the next Remove. The error is ErrLoad where only the NIC refuses it.
 func (r *Rig) Put(ctx context.Context, a *compiler.Artifact) error {
 	d := backend.Deployment{
 		Namespace: "rig", Name: a.Manifest.Spec.Name, Workload: Workload, Revision: 1, Spec: a.Manifest.Spec,
@@ -134,7 +134,7 @@ func (r *Rig) Stats(ctx context.Context) (onNIC, process backend.Stats, err erro
 	return onNIC, process, nil
 }
 
-// Remove takes out what Put put in.
+// Remove takes out the artifact of the last Put.
 func (r *Rig) Remove(ctx context.Context) error {
 	errs := []error{r.backend.Remove(ctx, Workload), r.nic.Remove(ctx, Workload)}
 	if r.conn != nil {
@@ -144,7 +144,7 @@ func (r *Rig) Remove(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Answer is what a lambda says.
+// Answer is a lambda's answer.
 type Answer struct {
 	Type    api.Type
 	Code    uint8 // status, or reason of an error
@@ -192,7 +192,7 @@ func (r *Rig) AskNIC(method uint32, body []byte) (Answer, error) {
 	return answerOf(h, payload), err
 }
 
-// RunNIC runs the NIC program on a frame, and gives its verdict and what became of the frame, which is valid until the next call.
+// RunNIC runs the NIC program on a frame, and returns its verdict and the resulting frame, which is valid until the next call.
 func (r *Rig) RunNIC(frame []byte) (verdict uint32, out []byte, err error) {
 	opts := ebpf.RunOptions{Data: frame, DataOut: r.out}
 	verdict, err = r.nic.Root().Run(&opts)

@@ -1,5 +1,5 @@
 // Package rpcserver is the server's side of λ-RPC in memory (docs/protocol.md), for tests of clients: with handlers in Go,
-// and a network as bad as the test wants it (test/impair).
+// and a network with adjustable faults (test/impair).
 package rpcserver
 
 import (
@@ -15,24 +15,24 @@ import (
 	"github.com/lambdanic/lambdanic/test/impair"
 )
 
-// Faults are what the network does to packets, on the way there and on the way back. Payloads have no check but UDP's, so only
+// Faults are the network's faults, in both directions. Payloads have no check but UDP's, so only
 // headers are corrupted unless Span says otherwise.
 type Faults = impair.Faults
 
-// Part answers one packet of a message in mode stream: part starts at offset of a request of size bytes. It returns what
-// the packet becomes and how long the whole reply will be. ok false keeps the packet: the server acknowledges it.
+// Part answers one packet of a message in mode stream: part starts at offset of a request of size bytes. It returns the answer to
+// the packet and the length of the whole reply. ok false keeps the packet: the server acknowledges it.
 type Part func(method uint32, size, offset int, part []byte) (out []byte, total int, ok bool)
 
 // Workload is what the server does with one workload ID.
 type Workload struct {
 	Mode     api.MessageMode
 	Revision uint32
-	Max      int // bytes per request; 0: as many as there come
-	Records  int // messages at once; 0: as many as there come
+	Max      int // bytes per request; 0: no limit
+	Records  int // messages at once; 0: no limit
 	// Handle answers a request of mode packet or assemble, and in mode stream a message whose packets were all kept.
 	Handle func(method uint32, request []byte) ([]byte, api.Status)
 	Part   Part // mode stream
-	// Fail, in mode stream, says with which status and text a packet fails, ok where it does not.
+	// Fail, in mode stream, returns the status and text with which a packet fails; status ok if it does not.
 	Fail func(offset int, part []byte) (string, api.Status)
 	// Grant, if it is not 0, is how many packets beyond the last that arrived acknowledgements grant.
 	Grant int

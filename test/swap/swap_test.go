@@ -41,10 +41,10 @@ const (
 	waitFor = time.Minute // a packet that comes later was lost, however busy the machine
 )
 
-// scenario is one lambda, how its second revision differs, and what it is asked.
+// scenario is one lambda, its second revision's difference, and its requests.
 type scenario struct {
 	lambda  string
-	replace []string // texts of the source and what stands in their place in the second revision, in turn
+	replace []string // texts of the source and their replacements in the second revision, in turn
 	total   func() int
 	request func(i int) lambdanic.Request
 	answer  func(req lambdanic.Request, second int) []byte // what the revision (0: the first) has to answer
@@ -102,7 +102,7 @@ func (s scenario) run(t *testing.T) {
 	}
 }
 
-// outcome is what became of a load.
+// outcome is the result of a load.
 type outcome struct {
 	answered, lost, wrong int
 	byRevision            [2]int
@@ -163,8 +163,8 @@ func (s scenario) load(ctx context.Context, t *testing.T, addr netip.AddrPort, s
 	return all
 }
 
-// ask makes calls one after another on one CPU: so many, and then more until swapped is set. It checks each answer against what the
-// revision that it names answers.
+// ask makes calls one after another on one CPU: so many, and then more until swapped is set. It compares each answer with that of the
+// revision that it names.
 func (s scenario) ask(ctx context.Context, addr netip.AddrPort, cpu, total int, done *atomic.Int64, swapped *atomic.Bool) (o outcome, err error) {
 	runtime.LockOSThread()
 	var set unix.CPUSet

@@ -17,7 +17,7 @@ import (
 	"github.com/lambdanic/lambdanic/test/impair"
 )
 
-// patience is for what hangs: no test passes or fails by how long anything takes on a busy machine.
+// patience ends tests that hang: no test passes or fails by how long anything takes on a busy machine.
 const patience = time.Minute
 
 // Methods of the lambda probe.

@@ -14,7 +14,7 @@ import (
 
 var le = binary.LittleEndian
 
-// Workloads of the ledger, by the message mode of its spec and by who asks for one run.
+// Workloads of the ledger, by the message mode of its spec and by whether client or spec asks for one run.
 const (
 	askedFor = iota + 1
 	byItsSpec
@@ -23,7 +23,7 @@ const (
 
 const ledgerMemory = "limits: {memory: 4MiB}\n"
 
-// bad is the network that the ledger's clients are on.
+// bad is the network of the ledger's clients.
 var bad = impair.Faults{Seed: 61, Drop: 0.1, Reorder: 0.1, Duplicate: 0.05, Behind: 3}
 
 // fair loses so little that no client is silent for long.
@@ -42,7 +42,7 @@ func between(t *testing.T, to netip.AddrPort, up impair.Faults) *impair.Relay {
 	return r
 }
 
-// enter makes one entry, and checks the answer but for the counts, which it gives.
+// enter makes one entry, checks the answer except for the counts, and returns these.
 func enter(t *testing.T, c *lambdanic.Client, req lambdanic.Request, number uint32) (runs, total uint32) {
 	t.Helper()
 	req.Body = make([]byte, 16)
@@ -59,7 +59,7 @@ func enter(t *testing.T, c *lambdanic.Client, req lambdanic.Request, number uint
 	return le.Uint32(r.Body[8:]), le.Uint32(r.Body[12:])
 }
 
-// enterAll makes n entries, 64 at once, and gives how many of the answers are of a first run, and how often the lambda ran in all.
+// enterAll makes n entries, 64 at once, and returns how many answers are of a first run, and how often the lambda ran in all.
 func enterAll(t *testing.T, c *lambdanic.Client, req lambdanic.Request, from, n uint32) (first, ran uint32) {
 	t.Helper()
 	var next, ones, most atomic.Uint32
@@ -124,7 +124,7 @@ func TestExecutedOnce(t *testing.T) {
 	}
 }
 
-// What a lambda failed on is not tried again either, and what it does not answer stays unanswered.
+// A request on which a lambda failed is not tried again either, and a request that it does not answer stays unanswered.
 func TestFailedOnce(t *testing.T) {
 	plain := artifact(t, "ledger", ledgerMemory)
 	message := artifact(t, "ledger", ledgerMemory+"message: {mode: assemble, max: 1KiB}\n")

@@ -1,4 +1,4 @@
-// Package wireshark tests the dissector with tshark, on the golden packets and on what a client and a server say.
+// Package wireshark tests the dissector with tshark, on the golden packets and on an exchange between client and server.
 package wireshark
 
 import (
@@ -71,12 +71,12 @@ func (c *capture) add(from, to netip.AddrPort, p []byte) {
 	}
 }
 
-// A frame is what tshark says of one: each λ-RPC field with its values. Fields of the expert infos are among them.
+// A frame is tshark's output for one: each λ-RPC field with its values, including fields of expert infos.
 type frame map[string][]string
 
 func (f frame) get(field string) string { return strings.Join(f[field], " ") }
 
-// has says whether a frame has a field, if one without a value: an expert info.
+// has says whether a frame has a field, maybe without a value, as expert infos have.
 func (f frame) has(field string) bool { return f["lambda_rpc."+field] != nil }
 
 func (f frame) number(t *testing.T, field string) uint64 {
@@ -141,7 +141,7 @@ var (
 	server = netip.MustParseAddrPort("10.0.0.2:4370")
 )
 
-// Every golden packet is taken apart as the program said that packed it, on the usual port and on others.
+// Every golden packet is dissected as the program that packed it says, on the usual port and on others.
 func TestGoldenPackets(t *testing.T) {
 	text, err := os.ReadFile("../../test/golden/packets.json")
 	if err != nil {

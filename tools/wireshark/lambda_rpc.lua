@@ -98,7 +98,7 @@ local function read(tvb)
 	return h
 end
 
--- placement says where a packet's bytes stand in its message, or what does not add up (api/message.go).
+-- placement says where a packet's bytes stand in its message, or what is inconsistent (api/message.go).
 local function placement(h)
 	local n, total = h.length, h.message_len
 	if h.index >= h.count then
@@ -172,7 +172,7 @@ local function call_of(h, pinfo)
 	return call
 end
 
--- collect takes in a packet of a message. The last one to arrive completes it: its frame gets the whole.
+-- collect takes in a packet of a message. The last packet to arrive completes the message: its frame shows the whole.
 local function collect(call, side, h, payload, info)
 	local most = rpc.prefs.most * 1024 * 1024
 	local message = call[side]
@@ -209,7 +209,7 @@ local function asked_by(call, h)
 	return not whole and same or call.last_request -- a whole message is answered when its last packet arrives
 end
 
--- since makes the time between two packets of what floating-point seconds say.
+-- since turns floating-point seconds into the time between two packets.
 local function since(earlier, later)
 	local ns = math.floor((later - earlier) * 1e9 + 0.5)
 	return NSTime.new(math.floor(ns / 1e9), ns % 1e9)
@@ -430,7 +430,7 @@ function rpc.dissector(tvb, pinfo, root)
 	return tvb:len()
 end
 
--- A packet on another port is ours if it looks so.
+-- A packet on another port is ours if it looks like λ-RPC.
 local function looks_so(tvb, pinfo, root)
 	if not is_rpc(tvb) or not wire.type[tvb(3, 1):uint()] then
 		return false

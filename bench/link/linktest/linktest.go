@@ -8,7 +8,7 @@ import (
 	"github.com/lambdanic/lambdanic/bench/link"
 )
 
-// New makes a pair that is there until the test ends.
+// New makes a pair that exists until the test ends.
 func New(t *testing.T) *link.Pair {
 	t.Helper()
 	if os.Geteuid() != 0 {

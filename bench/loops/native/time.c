@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Times a lambda that is compiled as an ordinary program: runs the methods FIRST and METHOD, the latter TIMES times; ns of each. */
+/* Times a lambda compiled as an ordinary program: runs the methods FIRST and METHOD, the latter TIMES times; prints ns of each. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

@@ -1,4 +1,4 @@
-// Package measuretest has what tests of suites share.
+// Package measuretest has helpers for tests of suites.
 package measuretest
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/lambdanic/lambdanic/test/source"
 )
 
-// Options are those of one round in this source. The test is skipped where nobody may make interfaces.
+// Options are for one round in this source tree. The test is skipped where it may not make interfaces.
 func Options(t *testing.T) measure.Options {
 	t.Helper()
 	if os.Geteuid() != 0 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Answers with as many whole packets as the method says. What they hold does not matter. */
+/* Answers with as many whole packets as the method says. Their content does not matter. */
 #include <lambda.h>
 
 #define PACKETS 8

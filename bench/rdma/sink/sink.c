@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Takes a message and answers with its length, its first byte and its last: what is measured is how it got there. */
+/* Takes a message and answers with its length, its first byte and its last: the benchmark measures how it got there. */
 #include <lambda.h>
 
 int sink(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What test/conformance drives of the C client: commands in, answers out, a line of JSON each. */
+/* The C client's driver for test/conformance: commands in, answers out, a line of JSON each. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -96,7 +96,7 @@ func TestBadNetwork(t *testing.T) {
 	}
 }
 
-// A header with a wrong bit may end a call with an error or another answer, but never hangs it or hurts the client.
+// A header with a wrong bit may end a call with an error or another answer, but never hangs the call or harms the client.
 func TestCorruptHeaders(t *testing.T) {
 	s := serve(t, "127.0.0.1:0", rpcserver.Faults{})
 	r, err := s.Corrupting()

@@ -36,7 +36,7 @@ func (d *directory) Deploy(context.Context, manager.Request) (*api.Function, err
 	return nil, errors.New("nobody deploys")
 }
 
-// gateways serves the API as the daemon does: on a UNIX socket, and on TCP for those who have the credentials.
+// gateways serves the API as the daemon does: on a UNIX socket, and on TCP with credentials.
 func gateways(t *testing.T, f api.Function) (private, public string) {
 	t.Helper()
 	g := gateway.New(gateway.Config{Manager: &directory{function: f}, Credentials: gateway.Credentials{User: "admin", Password: "a:b"}})

@@ -1,4 +1,4 @@
-// Command conformance is what test/conformance drives of the Go client: commands in, answers out, a line of JSON each.
+// Command conformance is the Go client's driver for test/conformance: commands in, answers out, a line of JSON each.
 package main
 
 import (
@@ -56,7 +56,7 @@ type outcome struct {
 	Resends  int             `json:"resends"`
 }
 
-// decode says what a packet says, or why it is refused.
+// decode gives the meaning of a packet, or why it is refused.
 func decode(packet []byte) golden.Meaning {
 	h, payload, err := api.ParsePacket(packet)
 	if err == nil && (h.Type == api.TypeRequest || h.Type == api.TypeResponse) {
@@ -91,7 +91,7 @@ var codes = map[api.Code]string{
 	api.CodeDeadline:        "deadline",
 }
 
-// nameOf is what an error says. An error packet's reason comes first: a call that was refused till its deadline has both.
+// nameOf names an error. An error packet's reason comes first: a call that was refused until its deadline has both.
 func nameOf(err error) (name string, need int) {
 	var rpc *lambdanic.RPCError
 	switch {
@@ -111,7 +111,7 @@ func nameOf(err error) (name string, need int) {
 	return err.Error(), 0
 }
 
-// session is a client, and where the command named one, a directory.
+// session is a client and, if the command named a gateway, a directory.
 type session struct {
 	client    *lambdanic.Client
 	directory *lambdanic.Directory

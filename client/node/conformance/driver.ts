@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What test/conformance drives: commands in, answers out, a line of JSON each.
+// The driver for test/conformance: commands in, answers out, a line of JSON each.
 
 import { createInterface } from "node:readline";
 

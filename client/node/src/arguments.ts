@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of what callers hand over. They run before a call begins: what is found later, by those who send packets, would end calls of others.
+// Checks of arguments. They run before a call begins: an error found later, while packets are sent, would end others' calls.
 
 import { inspect } from "node:util";
 
@@ -31,14 +31,14 @@ export function checkFlag(name: string, value: unknown): void {
   }
 }
 
-/** Something that can be part of a request by HTTP: halves of letters cannot. */
+/** A string that can be sent in an HTTP request: one without lone surrogates. */
 export function checkText(name: string, value: unknown): void {
   if (typeof value !== "string" || /\p{Surrogate}/u.test(value)) {
     throw new TypeError(`${name} is ${inspect(value)}: give a string`);
   }
 }
 
-/** Bytes that the caller can neither change nor give away (transfer) any more. */
+/** A copy of bytes, which the caller can neither change nor transfer. */
 export function ownBytes(name: string, value: unknown): Uint8Array {
   if (!(value instanceof Uint8Array)) {
     throw new TypeError(`${name} is ${inspect(value, { depth: 0, maxStringLength: 40 })}: give a Uint8Array or a Buffer`);

@@ -8,9 +8,9 @@ import { Stats, type CallOptions, type Options, type Reply } from "./session.js"
 import { MAX_MESSAGE, PORT } from "./wire.js";
 
 export interface ClientOptions extends Options, GatewayOptions {
-  /** Where workload IDs are called: HOST, HOST:PORT or [IPv6]:PORT. */
+  /** The address for calls by workload ID: HOST, HOST:PORT or [IPv6]:PORT. */
   address?: string;
-  /** Who knows functions by their names: unix:PATH, HOST:PORT, [IPv6]:PORT or its URL. */
+  /** The gateway for calls by name: unix:PATH, HOST:PORT, [IPv6]:PORT or its URL. */
   gateway?: string;
 }
 
@@ -85,7 +85,7 @@ export class Client {
     return this.callByName(this.gateway, target, own, chosen);
   }
 
-  /** Where a function is not any more, or where no answer comes, the gateway is asked whether it is somewhere else by now. */
+  /** If a function has moved, or no answer comes, the gateway is asked where it is now. */
   private async callByName(gateway: Gateway, name: string, body: Uint8Array, options: CallOptions): Promise<Reply> {
     let known = await gateway.find(name);
     const where: Whereabouts = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A UDP socket that is connected to a server, and hears nobody else; and the calls on it.
+// A UDP socket that is connected to a server, and hears only that; and the calls on it.
 
 import { createSocket, type Socket } from "node:dgram";
 import { lookup } from "node:dns/promises";
@@ -11,7 +11,7 @@ import { MAX_PAYLOAD, PORT } from "./wire.js";
 const BUFFER = 4 << 20; // bytes
 const LONGEST_TIMEOUT = 2 ** 31 - 1; // ms that setTimeout takes
 
-/** Takes HOST, HOST:PORT, [IPv6]:PORT, [IPv6] or IPv6 apart. port is for those without one. */
+/** Splits HOST, HOST:PORT, [IPv6]:PORT, [IPv6] or IPv6. port is the default. */
 export function splitAddress(address: string, port: number): { host: string; port: number } {
   const match = /^(?:\[([^\]]+)\]|([^:[\]]+))(?::(\d+))?$/.exec(address) ?? /^([0-9a-fA-F:.%]*:[^[\]]*:[^[\]]*)$/.exec(address);
   const host = match?.[1] ?? match?.[2];
@@ -25,7 +25,7 @@ export function splitAddress(address: string, port: number): { host: string; por
   return { host, port: given };
 }
 
-/** Ends a call whose function is elsewhere. */
+/** Ends a call whose function has moved. */
 export class Moved extends Error {
   constructor(readonly call: Call) {
     super("the function has moved");
@@ -36,7 +36,7 @@ export class Moved extends Error {
 export interface Whereabouts {
   /** The same call where the function was before. */
   before: Call | undefined;
-  /** Asks whether the function is elsewhere by now. It is never rejected. */
+  /** Asks whether the function has moved. The promise is never rejected. */
   ask(): Promise<boolean>;
 }
 
@@ -44,7 +44,7 @@ export interface Whereabouts {
 export class Endpoint {
   private timer: NodeJS.Timeout | undefined;
   private due = Infinity; // when the timer is set to
-  private scheduled = false; // a turn will come by itself
+  private scheduled = false; // a turn is scheduled
   private closed = false;
 
   private constructor(
@@ -55,7 +55,7 @@ export class Endpoint {
       session.receive(datagram, performance.now());
       this.turn();
     });
-    // An ICMP message came back. Nothing is lost by going on; a lambda's server may be about to come back.
+    // An ICMP message came back. Calls go on, as the lambda's server may be about to come back.
     socket.on("error", (error) => this.networkSaid(error));
   }
 
@@ -75,7 +75,7 @@ export class Endpoint {
     return new Endpoint(socket, new Session(single, options, stats));
   }
 
-  /** where, if there is one, is asked where the function is by now. The promise is rejected with a Moved where it is elsewhere. */
+  /** where, if given, is asked where the function is now. The promise is rejected with a Moved if the function has moved. */
   async call(workload: number, body: Uint8Array, options: CallOptions, where?: Whereabouts): Promise<Reply> {
     const { signal } = options;
     signal?.throwIfAborted();
@@ -89,7 +89,7 @@ export class Endpoint {
         signal?.addEventListener("abort", giveUp);
         if (!this.scheduled) {
           this.scheduled = true;
-          queueMicrotask(() => this.turn()); // together with calls that are begun in the same breath
+          queueMicrotask(() => this.turn()); // together with calls that are begun in the same task
         }
       });
     } finally {
@@ -119,7 +119,7 @@ export class Endpoint {
     this.turn();
   }
 
-  /** Packets that are not taken count as lost, as on any other part of the way. */
+  /** Packets that the kernel does not take count as lost on the way. */
   private send(packets: Buffer[]): void {
     for (const packet of packets) {
       this.socket.send(packet, (error) => {

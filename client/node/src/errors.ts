@@ -3,7 +3,7 @@
 
 import { Code, Fault } from "./wire.js";
 
-/** Whatever a call is rejected with. */
+/** The base of all errors of a call. */
 export class LambdanicError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
@@ -11,7 +11,7 @@ export class LambdanicError extends Error {
   }
 }
 
-/** No answer came in time. The cause is what the network said, if anything. */
+/** No answer came in time. The cause is the network's last error, if any. */
 export class DeadlineExceeded extends LambdanicError {
   constructor(cause?: Error) {
     super("no answer in time", { cause });
@@ -39,7 +39,7 @@ export class Closed extends LambdanicError {
   }
 }
 
-/** The gateway refused, or is none. */
+/** The gateway refused, or the server is not a gateway. */
 export class GatewayError extends LambdanicError {}
 
 /** The gateway knows no function of that name. */
@@ -47,7 +47,7 @@ export class NoSuchFunction extends GatewayError {}
 
 /** An error packet: the server's reason not to answer. Each code of the protocol has a class. */
 export class RPCError extends LambdanicError {
-  /** need, with TooLarge, is how many bytes one packet would have to have room for; 0 where none would do. */
+  /** need, with TooLarge, is how many bytes of room one packet would need; 0 where no size is enough. */
   constructor(
     readonly code: number,
     readonly need = 0,
@@ -89,7 +89,7 @@ export class ServiceTimeout extends RPCError {}
 export class Unreachable extends RPCError {}
 export class Stale extends RPCError {}
 
-/** The server found the deadline over. */
+/** The server found that the deadline had passed. */
 export class TooLate extends RPCError {}
 
 const kinds: Record<Code, [typeof RPCError, string]> = {
@@ -106,7 +106,7 @@ const kinds: Record<Code, [typeof RPCError, string]> = {
   [Code.Deadline]: [TooLate, "the deadline was over before the lambda could answer"],
 };
 
-/** The error that an error packet's code stands for. need is, of a LambdaFault, its Fault. */
+/** The error of an error packet's code. For a LambdaFault, need is its Fault. */
 export function errorOf(code: number, need = 0): RPCError {
   const [kind, reason] = kinds[code as Code] ?? [RPCError, undefined];
   return new kind(code, need, reason);

@@ -7,7 +7,7 @@ import { BadPacket, encode, packets, placement } from "./packet.js";
 import { ASK_AFTER, Code, FRAGMENT, Flag, Status, Type, type Header } from "./wire.js";
 
 const BATCH = 64; // packets that are sent before the next look at what arrived
-const ACK_EVERY = 16; // packets of a request share an acknowledgement, which can tell of 64
+const ACK_EVERY = 16; // packets of a request share an acknowledgement, whose bitmap covers 64
 const NOTHING = new Uint8Array(0);
 
 export interface Limits {
@@ -18,7 +18,7 @@ export interface Limits {
   due: number | undefined; // when the caller gives up; without it, progress decides
 }
 
-/** What a header says of a call that ends after so many ms: the least that is not "none" where it is over. */
+/** A header's deadline for a call that ends after so many ms. A call that is over gets the least value, as 0 means none. */
 export function deadlineUs(wait: number): number {
   return Math.max(1, Math.min(Math.floor(wait * 1000), 0xffffffff));
 }
@@ -38,15 +38,15 @@ export class Exchange {
 
   private readonly fragment: number; // bytes of the request in each packet
   private readonly up: Flight; // the request's packets
-  private down: Flight; // pulls, from packet 0 of the reply, which nobody has to pull
+  private down: Flight; // pulls of the reply; packet 0 needs no pull
   private pulling = false;
   private acked = false; // an acknowledgement came: the server keeps the message, and answers it as a whole
   private parted = false; // a response to a later packet came: the server answers each packet
-  private probed = false; // a later packet was sent again in the hope for such a response
+  private probed = false; // a later packet was sent again, to provoke such a response
   private guessed = false; // pulling because that response did not come
   private size = 0; // bytes per packet of the reply but the last
-  private silent = 0; // resends of the first packet that is not through, since the last packet arrived
-  private asked = false; // where the function is, since then
+  private silent = 0; // resends of the first unacknowledged packet since the last packet arrived
+  private asked = false; // asked the directory since the last packet arrived
   private reached = 0; // packets of request and reply that are through
 
   constructor(
@@ -116,7 +116,7 @@ export class Exchange {
     return encode(header, payload, this.size);
   }
 
-  /** Adds the acknowledgement by which the server may forget message and reply, where it keeps any. */
+  /** Adds the acknowledgement that lets the server forget message and reply, if it keeps them. */
   release(out: Buffer[]): void {
     if (this.head.count === 1 && (this.first?.count ?? 1) === 1 && (this.head.flags & Flag.Once) === 0) {
       return;
@@ -173,7 +173,7 @@ export class Exchange {
     }
     const error = errorOf(header.code, header.code === Code.TooLarge || header.code === Code.LambdaFault ? header.messageLen : 0);
     if (error instanceof Busy && (this.head.flags & Flag.Once) !== 0) {
-      this.busy = error; // it did not run: the resends' growing intervals give way
+      this.busy = error; // it did not run, so it is sent again after the growing resend interval
       return;
     }
     this.fail(error);
@@ -249,8 +249,8 @@ export class Exchange {
   }
 
   /**
-   * Whether the lambda failed on a packet of the request, or on all of it with no more to say than this. What the other packets became
-   * no longer matters then.
+   * Whether the lambda failed on a packet of the request, or on the whole request, so that this is the whole answer.
+   * The answers to other packets no longer matter then.
    */
   private failed(header: Header): boolean {
     if (this.head.count === 1 || header.code === Status.OK || (this.pulling && !this.guessed)) {
@@ -315,9 +315,9 @@ export class Exchange {
   }
 
   /**
-   * Whether a response certainly answers the request as a whole. If not, it may be one of a row, one for each packet. The two look alike
+   * Whether a response certainly answers the request as a whole. If not, it may be one of a series, one for each packet. The two look alike
    * where the reply has as many packets as the request, and what else arrives must decide: after an acknowledgement it is whole; after a
-   * response to a later packet, one of a row; and where a later packet was sent again and still packet 0 is all that comes back, a pull
+   * response to a later packet, one of a series; and where a later packet was sent again and still packet 0 is all that comes back, a pull
    * finds out.
    */
   private whole(header: Header): boolean {

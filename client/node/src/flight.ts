@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A row of packets that are sent until each is confirmed, at most a window of them at once.
+// A sequence of packets that are sent until each is confirmed, at most a window of them at once.
 //
 // Intervals are docs/protocol.md's. The window follows TCP's additive increase and multiplicative decrease (RFC 5681), with a floor that
 // keeps enough packets coming behind a lost one to notice the loss.
@@ -11,7 +11,7 @@ const FIRST_WINDOW = 64;
 const MIN_WINDOW = 32;
 const MAX_WINDOW = 512;
 
-const REORDER_LIMIT = 8; // a packet counts as lost once one that was sent so many sends later has been confirmed
+const REORDER_LIMIT = 8; // a packet counts as lost once a packet sent so many transmissions later is confirmed
 
 /** A packet that was sent and is not confirmed. */
 interface Slot {
@@ -33,7 +33,7 @@ export class Flight {
   expiry = Infinity;
 
   private readonly slots = new Map<number, Slot>(); // by index, which ascends
-  private granted: number | undefined; // packets that the receiver lets be sent by now, once it says so
+  private granted: number | undefined; // packets that the receiver has allowed so far, once it grants any
   private lost = 0; // to be sent again
   private threshold = MAX_WINDOW; // where doubling the window per round trip ends
   private credit = 0; // confirmations towards the next single step
@@ -126,7 +126,7 @@ export class Flight {
     this.expiry = Infinity;
   }
 
-  /** Takes back that the last packet was confirmed, for where all were and yet no answer came. */
+  /** Takes the last packet's confirmation back, for when all packets are confirmed and yet no answer came. */
   doubt(now: number): void {
     const slot = { sent: now, order: 0, tries: this.doubts, lost: false };
     this.doubts = Math.min(this.doubts + 1, 8);

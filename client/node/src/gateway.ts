@@ -7,7 +7,7 @@ import { checkOptions, checkText, checkTime, given } from "./arguments.js";
 import { splitAddress } from "./endpoint.js";
 import { GatewayError, NoSuchFunction } from "./errors.js";
 
-/** A function as the gateway has it: which workload ID it has, which revision is wanted, and where its requests go. */
+/** A gateway's answer about a function: its workload ID, its wanted revision, and where its requests go. */
 export interface Function {
   name: string;
   workload: number;
@@ -39,7 +39,7 @@ export function checkGateway(name: string, value: unknown): void {
   }
 }
 
-/** The address in a gateway's URL, of which the path does not matter. Other text is left as it is. */
+/** The address in a gateway's URL, whose path does not matter. Other text is left as it is. */
 function ofURL(gateway: string): string {
   return /^http:\/\/([^/]*)/i.exec(gateway)?.[1] ?? gateway;
 }
@@ -51,7 +51,7 @@ function checkName(name: unknown): void {
   }
 }
 
-/** A gateway and what it said. */
+/** A gateway and its answers. */
 export class Gateway {
   private readonly known = new Map<string, Promise<Function>>();
   private readonly asking = new Map<string, Promise<Function>>(); // for calls under way
@@ -67,7 +67,7 @@ export class Gateway {
     this.options = { credentials: "", namespace: "", timeout: 5000, ...given(options) };
   }
 
-  /** The function, from memory where it was asked for before. stale is what turned out to be wrong: it is asked for again. */
+  /** The function, from memory where it was asked for before. stale is an answer that was wrong: then the gateway is asked again. */
   async find(name: string, stale?: Function): Promise<Function> {
     checkName(name);
     const asked = this.known.get(name) ?? this.ask(name);
@@ -90,7 +90,7 @@ export class Gateway {
   }
 
   /**
-   * Asks whether the function still is where calls under way have gone in vain, once for all that ask meanwhile. What is known stays at hand
+   * Asks whether the function still is where calls under way get no answer, once for all that ask meanwhile. The known answer stays in use
    * for others until the gateway says something else.
    */
   async findAgain(name: string, stale: Function): Promise<Function> {

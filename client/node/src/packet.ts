@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packets: how they are taken apart and put together, and where their bytes stand in a message.
+// Packets: how they are parsed and built, and where their bytes stand in a message.
 
 import { FRAGMENT, HEADER_LEN, MAGIC, VERSION, Type, readHeader, writeHeader, type Header } from "./wire.js";
 
-/** The bytes are no λ-RPC packet of this version at all. */
+/** The bytes are not a λ-RPC packet of this version. */
 export class NotRPC extends Error {}
 
 /** A λ-RPC packet contradicts itself. */

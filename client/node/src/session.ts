@@ -8,8 +8,8 @@ import { Exchange, deadlineUs } from "./exchange.js";
 import { BadPacket, NotRPC, parse } from "./packet.js";
 import { Flag, MAGIC, MAX_MESSAGE, Type, VERSION, type Header } from "./wire.js";
 
-const MAX_ATTEMPTS = 8; // times that a call starts over because its revision went away while it ran
-const MAX_ROOMS = 4096; // bounds what a client with ever new methods remembers
+const MAX_ATTEMPTS = 8; // how often a call starts over because its revision went away while it ran
+const MAX_ROOMS = 4096; // bounds the memory of a client that uses ever new methods
 
 const REFUSALS: ReadonlySet<string | undefined> = new Set(["ECONNREFUSED", "EHOSTUNREACH", "ENETUNREACH"]); // ICMP messages
 
@@ -20,7 +20,7 @@ export interface Options {
   replyRoom?: number;
   /** Longer replies are refused, in bytes: 90 MiB. */
   maxReply?: number;
-  /** Without it, every packet is sent once: true. */
+  /** If false, every packet is sent once: true. */
   resend?: boolean;
 }
 
@@ -30,7 +30,7 @@ export interface CallOptions {
   /** How many ms the call may take in all. */
   deadline?: number;
   /**
-   * How long a reply is expected: so many bytes come back in one packet. Without it, what earlier replies to the same method took. A
+   * The expected length of the reply: so many bytes come back in one packet. Without it, the length of earlier replies to the method. A
    * longer reply arrives too, in more packets.
    */
   replyRoom?: number;
@@ -55,7 +55,7 @@ export interface Reply {
   resends: number;
 }
 
-/** What a client did. Packets from other addresses than the server's never reach it: the kernel refuses them. */
+/** The counters of a client. Packets from other addresses than the server's never reach it: the kernel refuses them. */
 export class Stats {
   calls = 0; // attempts
   restarts = 0; // attempts beyond a call's first
@@ -77,7 +77,7 @@ export interface Call {
   readonly started: number;
   /** It is time to ask where the function is. */
   readonly onSilent: (() => void) | undefined;
-  refused: boolean; // by the network, which nobody has looked at yet
+  refused: boolean; // the network refused a packet, and the refusal is not yet handled
   exchange: Exchange;
   room: number;
   deadline: number;
@@ -87,10 +87,10 @@ export interface Call {
 }
 
 export class Session {
-  private id = randomBytes(8).readBigUInt64BE(); // others cannot guess where IDs start, and an earlier session's are not met
+  private id = randomBytes(8).readBigUInt64BE(); // a random start: others cannot guess it, and IDs of earlier sessions are not repeated
   private readonly calls = new Map<bigint, Call>(); // by request ID
   private ready = new Set<Call>(); // have to be polled now
-  private wake = Infinity; // no other has to be polled before
+  private wake = Infinity; // all other calls need no poll before
   private readonly rooms = new Map<string, number>(); // how long the replies of a method were
   private said: { error: Error; at: number } | undefined; // by the network
 
@@ -106,7 +106,7 @@ export class Session {
   }
 
   /**
-   * Begins a call: what it has to send, the next poll says. It has the time that is left of the same call elsewhere before, which was
+   * Begins a call; the next poll returns its packets. A call that was made elsewhere before has the time that it had left, and was
    * given up.
    */
   start(
@@ -162,7 +162,7 @@ export class Session {
     }
   }
 
-  /** Takes in a datagram. What follows from it, the next poll says. */
+  /** Takes in a datagram; the next poll acts on it. */
   receive(datagram: Uint8Array, now: number): void {
     this.stats.received++;
     let packet;
@@ -285,7 +285,7 @@ export class Session {
 
   private roomFor(workload: number, options: CallOptions): number {
     if (options.once) {
-      return this.single; // for what does not fit, the lambda would have to run again
+      return this.single; // a longer reply would make the lambda run again
     }
     const known = this.rooms.get(`${workload} ${options.method ?? 0}`) ?? 0;
     return Math.min(options.replyRoom || Math.max(known, this.options.replyRoom), this.single);

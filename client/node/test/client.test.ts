@@ -34,7 +34,7 @@ test("deadline", async () => {
 
 test("a refusal is the cause", async () => {
   await serving(undefined, async (address) => {
-    // Nobody listens here: whoever wants any port of any address does not get one that is taken at another address.
+    // Nothing listens here: a socket bound to any port of any address does not get a port that is taken at another address.
     const client = new Client({ address: address.replace("127.0.0.1", "127.0.0.42") });
     let cause: unknown;
     for (let deadline = 50; cause === undefined && deadline < 30_000; deadline *= 2) { // on a busy machine, a call may end before it hears anything
@@ -94,7 +94,7 @@ test("addresses", () => {
   }
 });
 
-/** Answers everybody the same while f runs. */
+/** Gives everyone the same answer while f runs. */
 async function answering(text: string, f: (address: string, asked: string[]) => Promise<void>): Promise<void> {
   const asked: string[] = [];
   const server = createServer((connection: Socket) => {

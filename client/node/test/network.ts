@@ -125,7 +125,7 @@ export class Network {
     this.session = new Session(MAX_PAYLOAD, { ...defaults, ...options }, this.stats);
   }
 
-  /** Makes calls at once, and turns the clock until all are done. */
+  /** Makes calls at once, and advances the clock until all are done. */
   async call(...calls: { body?: Uint8Array; options?: CallOptions }[]): Promise<(Reply | Error)[]> {
     let open = calls.length;
     const outcomes = calls.map(({ body, options }) => {

@@ -91,7 +91,7 @@ class Network:
         self._count = 0
 
     def call(self, *requests: Request) -> list[Call]:
-        """Makes calls at once, and turns the clock until all are done."""
+        """Makes calls at once, and advances the clock until all are done."""
         calls = [self.session.start(request, 1, self.now) for request in requests]
         while True:
             packets, wake = self.session.poll(self.now)

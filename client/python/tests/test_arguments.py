@@ -21,7 +21,7 @@ NO_NUMBER: list[Any] = ["1", True, b"1", [1], Decimal(1)]
 NO_BYTES: list[Any] = ["text", 1, None, [1], {"a": 1}, 1.5, object()]
 NO_TEXT: list[Any] = [1, b"name", ["name"], 1.5]
 
-# What Request and call() take by its name, and which error it is.
+# Bad arguments of Request and call() by name, and their errors.
 CALLS: list[tuple[str, list[Any], type[Exception]]] = [
     ("function", [1.5, b"name", None, [1], True], TypeError), ("function", [*OUT_OF_RANGE, "", "\ud800", "no gateway"], ValueError),
     ("body", NO_BYTES, TypeError),

@@ -67,7 +67,7 @@ class TestClient(unittest.TestCase):
 
     def test_refusal_is_the_cause(self) -> None:
         with serve(None) as address:
-            # Nobody listens here: whoever wants any port of any address does not get one that is taken at another address.
+            # Nothing listens here: a socket bound to any port of any address does not get a port that is taken at another address.
             refusing = address.replace("127.0.0.1", "127.0.0.42")
             with Client(refusing) as client:
                 cause: BaseException | None = None

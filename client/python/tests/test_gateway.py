@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Looking functions up, where the gateway is none."""
+"""Looking functions up at a server that is not a gateway."""
 
 import contextlib
 import socket
@@ -12,7 +12,7 @@ from lambdanic import Function, Gateway, GatewayError, NoSuchFunction
 
 @contextlib.contextmanager
 def answering(text: bytes) -> Iterator[tuple[str, list[bytes]]]:
-    """Answers everybody the same. Yields the address and what was asked."""
+    """Gives everyone the same answer. Yields the address and the requests."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         asked: list[bytes] = []
 

@@ -118,7 +118,7 @@ class TestErrors(unittest.TestCase):
         network.session.network_said(ConnectionRefusedError("nobody there"), 0.0)
         [call] = network.call(Request(1, deadline=0.1))
         self.assertIsInstance(call.error and call.error.__cause__, ConnectionRefusedError)
-        [call] = network.call(Request(1, deadline=0.1))  # it was said before this call
+        [call] = network.call(Request(1, deadline=0.1))  # the network's error is older than this call
         self.assertIsNone(call.error and call.error.__cause__)
 
     def test_cancelled(self) -> None:

@@ -19,13 +19,13 @@ const Image = "image"
 // TypePNG is the media type that codec Image reads and writes.
 const TypePNG = "image/png"
 
-// ErrTooLarge says that an image has more pixels than the message may have bytes for.
+// ErrTooLarge says that an image's pixels exceed the message limit.
 var ErrTooLarge = errors.New("image too large")
 
-// ErrShape says that a reply is no image of the request's size.
+// ErrShape says that a reply is not an image of the request's size.
 var ErrShape = errors.New("not an image of the request's size")
 
-// Size is that of an image, in pixels: what a message of bare pixels does not tell.
+// Size is the size of an image in pixels, which a message of bare pixels does not contain.
 type Size struct{ Width, Height int }
 
 // DecodePNG reads a PNG into 8-bit RGBA pixels, row by row, colours not multiplied by alpha. It looks at the size first, so

@@ -17,14 +17,14 @@ from .session import Call, Options, Reply, Request, Stats
 
 
 class AsyncConnection(Connection):
-    """It has its turn when something arrives, when a packet has to be sent again, and when calls were begun."""
+    """It takes its turn when something arrives, when a packet has to be sent again, and when calls were begun."""
 
     def __init__(self, endpoint: Endpoint, options: Options, stats: Stats) -> None:
         super().__init__(endpoint, options, stats)
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(endpoint.fileno(), self._readable)
         self._next_turn: asyncio.Handle | None = None
-        self._due = inf  # when that is
+        self._due = inf  # when the next turn is
 
     def start(self, request: Request, workload: int, before: Call | None = None) -> Call:
         call = super().start(request, workload, before)
@@ -32,7 +32,7 @@ class AsyncConnection(Connection):
         return call
 
     async def wait(self, call: Call, ask: Callable[[Callable[[Function | None], None]], None] | None = None) -> Function | None:
-        """Waits until the call is done, or until whoever is asked where its function is has told. It ends with its task."""
+        """Waits until the call is done, or until the gateway has said where its function is. The call ends with its task."""
         if call.done:
             return None
         done: asyncio.Future[Function | None] = self._loop.create_future()
@@ -128,7 +128,7 @@ class AsyncClient(Base[AsyncConnection]):
         return self._outcome(way)
 
     async def _try(self, request: Request, stale: Function | None) -> Way[AsyncConnection]:
-        """Makes a call. stale is where it was made in vain."""
+        """Makes a call. stale is where it failed before."""
         function = self._known(request) if stale is None else None
         if function is None:
             function = await asyncio.to_thread(self._find, request, stale)
@@ -141,7 +141,7 @@ class AsyncClient(Base[AsyncConnection]):
         return way
 
     async def _go_on(self, way: Way[AsyncConnection], function: Function) -> Way[AsyncConnection]:
-        """Has a call go on where its function is by now."""
+        """Has a call go on where its function is now."""
         if not way.elsewhere(function):
             return Way(function, way.connection, way.call)
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of what callers hand over. They run in the caller's frame: what is found later, by those who send packets, would end calls of
+"""Checks of arguments. They run in the caller's frame: an error found later, while packets are sent, would end calls of
 others."""
 
 from math import isfinite
@@ -32,10 +32,10 @@ def flag(name: str, value: object) -> None:
 
 
 def text(name: str, value: object) -> None:
-    """Something that can be part of a request by HTTP."""
+    """A string that can be sent in an HTTP request."""
     if not isinstance(value, str):
         raise TypeError(f"{name} is {value!r}: give a string")
-    value.encode()  # an error for halves of letters is a ValueError
+    value.encode()  # lone surrogates raise a UnicodeEncodeError, which is a ValueError
 
 
 def bytes_of(value: object) -> bytes:

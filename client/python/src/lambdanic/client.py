@@ -21,7 +21,7 @@ _LONGEST_POLL = (1 << 31) - 1  # ms
 
 
 class Client(Base[Connection]):
-    """Makes calls. It may be used by several threads, which wait for each other: each had better have its own.
+    """Makes calls. Several threads may use it, but wait for each other: better give each thread its own.
 
     >>> with Client("10.0.0.2") as client:
     ...     reply = client.call(65537, b"/hello", deadline=0.1)
@@ -65,7 +65,7 @@ class Client(Base[Connection]):
         return [way if isinstance(way, Error) else self._outcome(way) for way in ways]
 
     def _start_all(self, requests: Iterable[tuple[Request, Function | None]]) -> list[Way[Connection] | Error]:
-        """Begins calls: all of them, or where one cannot be for a reason that is no outcome, such as a name without an address, none."""
+        """Begins calls: all of them, or none if one cannot begin, for instance because its name has no address."""
         ways: list[Way[Connection] | Error] = []
         try:
             for request, stale in requests:
@@ -81,7 +81,7 @@ class Client(Base[Connection]):
                 way.connection.cancel(way.call)
 
     def _start(self, request: Request, stale: Function | None) -> Way[Connection] | Error:
-        """Begins a call. stale is where it was made in vain."""
+        """Begins a call. stale is where it failed before."""
         try:
             function = self._find(request, stale)
             connection = self._connect(function.address)
@@ -119,10 +119,10 @@ class Client(Base[Connection]):
 
 
 class _Mover:
-    """Has calls go on where their functions are by now."""
+    """Has calls go on where their functions are now."""
 
     def __init__(self, client: Client, outcomes: list[Way[Connection] | Error]) -> None:
-        self.bell: Bell | None = None  # rings once there are answers
+        self.bell: Bell | None = None  # rings when answers come
         self._client = client
         self._outcomes = outcomes
         self._answers: SimpleQueue[tuple[int, Function | None]] = SimpleQueue()

@@ -38,7 +38,7 @@ class Connection:
         return wake if self._post(packets) else time.monotonic()
 
     def _post(self, packets: list[bytes]) -> bool:
-        """Returns whether nothing was said of them that calls should hear."""
+        """Returns whether no error was found that calls should see."""
         error = self.endpoint.send(packets)
         if error is not None:
             self.session.network_said(error, time.monotonic(), refused=is_refusal(error))
@@ -63,14 +63,14 @@ C = TypeVar("C", bound=Connection)
 
 @dataclass(frozen=True, slots=True)
 class Way(Generic[C]):
-    """A call under way, and where to."""
+    """A call under way, and its destination."""
 
     function: Function
     connection: C
     call: Call
 
     def elsewhere(self, function: Function | None) -> bool:
-        """Whether that is not where the call is."""
+        """Whether the function is elsewhere than the call."""
         here = self.function
         return function is not None and (function.workload, function.address) != (here.workload, here.address)
 
@@ -86,7 +86,7 @@ class Bell:
         return self._near.fileno()
 
     def ring(self) -> None:
-        with suppress(OSError):  # it rings already, or nobody polls any more
+        with suppress(OSError):  # it is woken already, or nobody polls any more
             self._far.send(b"!")
 
     def hush(self) -> None:
@@ -124,13 +124,13 @@ class Base(Generic[C]):
         self._lock = threading.Lock()  # of those who have several threads
 
     def _known(self, request: Request) -> Function | None:
-        """Where a request goes, if nobody has to be asked for it."""
+        """Where a request goes, if that is known without asking."""
         if isinstance(request.function, str) and self._gateway is not None:
             return self._gateway.known(request.function)
         return self._find(request, None)
 
     def _check(self, request: Request) -> Request:
-        """Refuses what this client cannot call, before any call of the same row has begun."""
+        """Refuses what this client cannot call, before any call of the same batch has begun."""
         if not isinstance(request, Request):
             raise TypeError(f"{request!r} is no Request")
         if isinstance(request.function, str) and self._gateway is None:
@@ -140,7 +140,7 @@ class Base(Generic[C]):
         return request
 
     def _find(self, request: Request, stale: Function | None) -> Function:
-        """Where a request goes. stale is where it did not belong."""
+        """Where a request goes. stale is an address that was wrong."""
         if isinstance(request.function, str):
             assert self._gateway is not None  # as checked
             return self._gateway.find(request.function, stale)
@@ -159,7 +159,7 @@ class Base(Generic[C]):
         threading.Thread(target=self._answer, args=(stale,), daemon=True).start()
 
     def _answer(self, stale: Function) -> None:
-        assert self._gateway is not None  # who else said where the function was
+        assert self._gateway is not None  # only a gateway can have said where the function was
         function = None
         with suppress(Error):
             function = self._gateway.find(stale.name, stale)
@@ -173,7 +173,7 @@ class Base(Generic[C]):
         return bool(way.function.name) and isinstance(way.call.error, UnknownWorkload)
 
     def _outcome(self, way: Way[C]) -> Reply | Error:
-        """What came of a call. Where that is nothing, the next one asks whether the function is somewhere else by now."""
+        """The result of a call. After a call without an answer, the next one asks whether the function has moved."""
         if isinstance(way.call.error, DeadlineExceeded) and self._gateway is not None:
             self._gateway.forget(way.function)
         return way.call.outcome()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A UDP socket that is connected to a server, and hears nobody else."""
+"""A UDP socket that is connected to a server, and hears only that."""
 
 import errno
 import ipaddress
@@ -16,13 +16,13 @@ _UDP_SEGMENT = 103  # linux/udp.h
 _SEGMENTS = 40  # of one size and 1,472 bytes at most, they fit one datagram's length
 
 # Errors that an earlier packet caused: an ICMP message came back, which the kernel hands to the next system call, whatever it is. Nothing
-# is lost by going on; a lambda's server may be about to come back.
+# is lost by going on, as the lambda's server may be about to come back.
 _REFUSED = {errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH}
 _NO_SEGMENTS = {errno.EIO, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOPROTOOPT}
 
 
 def split_address(address: str, port: int) -> tuple[str, int]:
-    """Takes HOST, HOST:PORT, [IPv6]:PORT, [IPv6] or IPv6 apart. port is for those without one."""
+    """Splits HOST, HOST:PORT, [IPv6]:PORT, [IPv6] or IPv6. port is the default."""
     host, given = address, ""
     if address.startswith("["):
         host, bracket, given = address[1:].partition("]")
@@ -49,7 +49,7 @@ class Endpoint:
             for force, plain in ((_SO_RCVBUFFORCE, socket.SO_RCVBUF), (_SO_SNDBUFFORCE, socket.SO_SNDBUF)):
                 try:
                     self._socket.setsockopt(socket.SOL_SOCKET, force, _BUFFER)
-                except OSError:  # for which one has to be root
+                except OSError:  # only root may
                     self._socket.setsockopt(socket.SOL_SOCKET, plain, _BUFFER)
             self._socket.connect(to)
         except OSError:
@@ -67,7 +67,7 @@ class Endpoint:
         self._socket.close()
 
     def send(self, packets: list[bytes]) -> OSError | None:
-        """Sends packets. Those that are not taken count as lost, as on any other part of the way: the error says why, or what
+        """Sends packets. Those that the kernel does not take count as lost on the way: the error says why, or what
         became of an earlier one."""
         if len(packets) == 1:
             return self._send(packets)
@@ -100,7 +100,7 @@ class Endpoint:
         return error
 
     def receive(self) -> bytes | OSError | None:
-        """A datagram, or what the network said of an earlier one, or None where nothing has come."""
+        """A datagram, or the network's error about an earlier one, or None where nothing has come."""
         try:
             return self._socket.recv(_RECEIVE_SIZE)
         except BlockingIOError:

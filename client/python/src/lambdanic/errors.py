@@ -7,11 +7,11 @@ from .wire import Code, Fault
 
 
 class Error(Exception):
-    """Whatever this package raises."""
+    """The base of all errors of this package."""
 
 
 class DeadlineExceeded(Error, TimeoutError):
-    """No answer came in time. The cause is what the network said, if anything."""
+    """No answer came in time. The cause is the network's last error, if any."""
 
     def __init__(self, message: str = "no answer in time") -> None:
         super().__init__(message)
@@ -30,7 +30,7 @@ class Closed(Error):
 
 
 class GatewayError(Error):
-    """The gateway refused, or is none: check its address and the credentials."""
+    """The gateway refused, or the server is not a gateway: check its address and the credentials."""
 
 
 class NoSuchFunction(GatewayError, LookupError):
@@ -45,7 +45,7 @@ class RPCError(Error):
     def __init__(self, code: int, need: int = 0) -> None:
         super().__init__(f"λ-RPC error {code}: {self.reason}{self._detail(need)}")
         self.code = code
-        self.need = need  # with TooLarge: bytes that one packet would have to have room for; 0: none would do
+        self.need = need  # with TooLarge: bytes of room that one packet would need; 0: no size is enough
 
     def _detail(self, need: int) -> str:
         return f": {need} bytes of room are needed" if need else ""
@@ -131,5 +131,5 @@ _BY_CODE: dict[int, type[RPCError]] = {
 
 
 def error_of(code: int, need: int = 0) -> RPCError:
-    """The error that an error packet's code stands for. need is, of a LambdaFault, its Fault."""
+    """The error of an error packet's code. For a LambdaFault, need is its Fault."""
     return _BY_CODE.get(code, RPCError)(code, need)

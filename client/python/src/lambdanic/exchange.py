@@ -9,11 +9,11 @@ from .packet import BadPacket, encode, packets, placement
 from .wire import ASK_AFTER, FRAGMENT, Code, Flag, Header, Status, Type
 
 BATCH = 64  # packets that are sent before the next look at what arrived
-ACK_EVERY = 16  # packets of a request share an acknowledgement, which can tell of 64
+ACK_EVERY = 16  # packets of a request share an acknowledgement, whose bitmap covers 64
 
 
 def deadline_us(wait: float) -> int:
-    """What a header says of a call that ends after so many seconds: the least that is not "none" where it is over."""
+    """A header's deadline for a call that ends after so many seconds. A call that is over gets the least value, as 0 means none."""
     return max(1, min(int(wait * 1e6), (1 << 32) - 1))
 
 
@@ -30,11 +30,11 @@ class Exchange:
         self._max_reply = max_reply
 
         self._up = Flight(count, once)  # the request's packets
-        self._down = Flight(0, once)  # pulls, from packet 0 of the reply, which nobody has to pull
+        self._down = Flight(0, once)  # pulls of the reply; packet 0 needs no pull
         self._pulling = False
         self._acked = False  # an acknowledgement came: the server keeps the message, and answers it as a whole
         self._parted = False  # a response to a later packet came: the server answers each packet
-        self._probed = False  # a later packet was sent again in the hope for such a response
+        self._probed = False  # a later packet was sent again, to provoke such a response
         self._guessed = False  # pulling because that response did not come
 
         self.first: Header | None = None  # of the first response that arrived
@@ -45,8 +45,8 @@ class Exchange:
         self.busy: Busy | None = None  # why the server did not take a packet that will be sent again
 
         self._once = once
-        self._silent = 0  # resends of the first packet that is not through, since the last packet arrived
-        self._asked = False  # where the function is, since then
+        self._silent = 0  # resends of the first unacknowledged packet since the last packet arrived
+        self._asked = False  # asked the directory since the last packet arrived
 
         self._reached = 0  # packets of request and reply that are through
         self.moved = now  # when the last one got through
@@ -95,7 +95,7 @@ class Exchange:
         return encode(header, payload, self._size)
 
     def release(self, out: list[bytes]) -> None:
-        """Appends the acknowledgement by which the server may forget message and reply, where it keeps any."""
+        """Appends the acknowledgement that lets the server forget message and reply, if it keeps them."""
         if self.head.count == 1 and (self.first is None or self.first.count == 1) and not self.head.flags & Flag.ONCE:
             return
         revision = self.first.revision if self.first else 0
@@ -135,7 +135,7 @@ class Exchange:
             self._pulling, self._parted = False, True
             return
         error = error_of(header.code, header.message_len if header.code in (Code.TOO_LARGE, Code.LAMBDA_FAULT) else 0)
-        if isinstance(error, Busy) and self.head.flags & Flag.ONCE:  # it did not run: the resends' growing intervals give way
+        if isinstance(error, Busy) and self.head.flags & Flag.ONCE:  # it did not run, so it is sent again after the growing resend interval
             self.busy = error
             return
         self._fail(error)
@@ -188,9 +188,9 @@ class Exchange:
             self._pull(self.first)
 
     def _failed(self, header: Header) -> bool:
-        """Whether the lambda failed on a packet of the request, or on all of it with no more to say than this.
+        """Whether the lambda failed on a packet of the request, or on the whole request, so that this is the whole answer.
 
-        What the other packets became no longer matters then.
+        The answers to other packets no longer matter then.
         """
         if self.head.count == 1 or header.code == Status.OK or self._pulling and not self._guessed:
             return False
@@ -239,10 +239,10 @@ class Exchange:
             self._up.confirm(header.index)
 
     def _whole(self, header: Header) -> bool:
-        """Whether a response certainly answers the request as a whole. If not, it may be one of a row, one for each packet.
+        """Whether a response certainly answers the request as a whole. If not, it may be one of a series, one for each packet.
 
         The two look alike where the reply has as many packets as the request, and what else arrives must decide: after an
-        acknowledgement it is whole; after a response to a later packet, one of a row; and where a later packet was sent again and still
+        acknowledgement it is whole; after a response to a later packet, one of a series; and where a later packet was sent again and still
         packet 0 is all that comes back, a pull finds out.
         """
         count = self.head.count

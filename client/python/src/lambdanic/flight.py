@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A row of packets that are sent until each is confirmed, at most a window of them at once.
+"""A sequence of packets that are sent until each is confirmed, at most a window of them at once.
 
 Intervals are docs/protocol.md's. The window follows TCP's additive increase and multiplicative decrease (RFC 5681), with a floor that
 keeps enough packets coming behind a lost one to notice the loss.
@@ -14,7 +14,7 @@ FIRST_WINDOW = 64
 MIN_WINDOW = 32
 MAX_WINDOW = 512
 
-REORDER_LIMIT = 8  # a packet counts as lost once one that was sent so many sends later has been confirmed
+REORDER_LIMIT = 8  # a packet counts as lost once a packet sent so many transmissions later is confirmed
 
 
 class _Slot:
@@ -42,7 +42,7 @@ class Flight:
         self.next = confirmed  # the first packet that was never sent
         self.window = FIRST_WINDOW
         self.expiry = inf  # no packet expires before
-        self._granted: int | None = None  # packets that the receiver lets be sent by now, once it says so
+        self._granted: int | None = None  # packets that the receiver has allowed so far, once it grants any
         self._slots: dict[int, _Slot] = {}  # by index, which ascends
         self._lost = 0  # to be sent again
         self._threshold = MAX_WINDOW  # where doubling the window per round trip ends
@@ -109,7 +109,7 @@ class Flight:
         self.next, self._lost, self.expiry = self.count, 0, inf
 
     def doubt(self, now: float) -> None:
-        """Takes back that the last packet was confirmed, for where all were and yet no answer came."""
+        """Takes the last packet's confirmation back, for when all packets are confirmed and yet no answer came."""
         slot = self._slots[self.count - 1] = _Slot()
         slot.tries = self._doubts
         self._doubts = min(self._doubts + 1, 8)

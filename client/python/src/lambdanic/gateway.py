@@ -16,7 +16,7 @@ from .errors import GatewayError, NoSuchFunction
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function as the gateway has it: which workload ID it has, which revision is wanted, and where its requests go."""
+    """A gateway's answer about a function: its workload ID, its wanted revision, and where its requests go."""
 
     name: str
     workload: int
@@ -36,7 +36,7 @@ class _UnixConnection(HTTPConnection):
 
 
 class Gateway:
-    """A gateway and what it said. gateway is unix:PATH, HOST:PORT, [IPv6]:PORT, or the URL that `lambdanic up` prints, of which the path
+    """A gateway and its answers. gateway is unix:PATH, HOST:PORT, [IPv6]:PORT, or the URL that `lambdanic up` prints, whose path
     does not matter; credentials, "USER:PASSWORD", are what a TCP gateway asks for. Its methods may be called from any thread."""
 
     def __init__(self, gateway: str, *, credentials: str | None = None, namespace: str | None = None, timeout: float = 5.0) -> None:
@@ -60,12 +60,12 @@ class Gateway:
             self._headers["Authorization"] = "Basic " + base64.b64encode(credentials.encode()).decode()
         self._query = f"?namespace={quote(namespace, safe='')}" if namespace else ""
         self._timeout = timeout
-        self._asking = threading.Lock()  # whoever wants to know the same waits; what is known stays at hand
+        self._asking = threading.Lock()  # others with the same question wait; known answers stay available
         self._lock = threading.Lock()
         self._known: dict[str, Function] = {}
 
     def find(self, name: str, stale: Function | None = None) -> Function:
-        """The function, from memory where it was asked for before. stale is what turned out to be wrong: it is asked for again."""
+        """The function, from memory where it was asked for before. stale is an answer that was wrong: then the gateway is asked again."""
         known = self._known.get(name)
         if known is not None and known is not stale:
             return known

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packets: how they are taken apart and put together, and where their bytes stand in a message."""
+"""Packets: how they are parsed and built, and where their bytes stand in a message."""
 
 from .wire import FRAGMENT, HEADER_LEN, LAYOUT, MAGIC, VERSION, Header, Type
 
@@ -7,7 +7,7 @@ _PADDING = bytes(2048)
 
 
 class NotRPC(ValueError):
-    """The bytes are no λ-RPC packet of this version at all."""
+    """The bytes are not a λ-RPC packet of this version."""
 
 
 class BadPacket(ValueError):

@@ -12,9 +12,9 @@ from .exchange import Exchange, deadline_us
 from .packet import BadPacket, NotRPC, parse
 from .wire import MAX_MESSAGE, Flag, Header, Type
 
-_MAX_ATTEMPTS = 8  # times that a call starts over because its revision went away while it ran
+_MAX_ATTEMPTS = 8  # how often a call starts over because its revision went away while it ran
 MAX_UINT32 = (1 << 32) - 1
-_MAX_ROOMS = 4096  # bounds what a client with ever new methods remembers
+_MAX_ROOMS = 4096  # bounds the memory of a client that uses ever new methods
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class Reply:
 
 @dataclass(slots=True)
 class Stats:
-    """What a client did. Packets from other addresses than the server's never reach it: the kernel refuses them."""
+    """The counters of a client. Packets from other addresses than the server's never reach it: the kernel refuses them."""
 
     calls: int = 0  # attempts
     restarts: int = 0  # attempts beyond a call's first
@@ -112,7 +112,7 @@ class Call:
         self._wake = inf
         self._attempt = 0
         self._resends = 0
-        self._refused = False  # by the network, which nobody has looked at yet
+        self._refused = False  # the network refused a packet, and the refusal is not yet handled
         self._exchange: Exchange
 
     def outcome(self) -> Reply | Error:
@@ -128,16 +128,16 @@ class Session:
         self._single = single
         self._options = options
         self._stats = stats
-        self._id = secrets.randbits(64)  # others cannot guess where IDs start, and an earlier session's are not met
+        self._id = secrets.randbits(64)  # a random start: others cannot guess it, and IDs of earlier sessions are not repeated
         self._calls: dict[int, Call] = {}  # by request ID
         self._ready: dict[Call, None] = {}  # have to be polled now
-        self._wake = inf  # no other has to be polled before
+        self._wake = inf  # all other calls need no poll before
         self._rooms: dict[tuple[int, int], int] = {}  # how long the replies of a method were
         self._said: OSError | None = None  # by the network, and when
         self._said_at = -inf
 
     def start(self, request: Request, workload: int, now: float, before: Call | None = None) -> Call:
-        """Begins a call: what it has to send, the next poll says. It has the time that is left of the same call elsewhere before."""
+        """Begins a call; the next poll returns its packets. A call that was made elsewhere before has the time that it had left."""
         if len(request.body) > MAX_MESSAGE:
             raise RequestTooLarge(f"request of {len(request.body)} bytes exceeds {MAX_MESSAGE}: split it")
         timeout = self._options.timeout if request.deadline is None else request.deadline
@@ -174,7 +174,7 @@ class Session:
                 self._ready[call] = None
 
     def receive(self, datagram: bytes, now: float) -> None:
-        """Takes in a datagram. What follows from it, the next poll says."""
+        """Takes in a datagram; the next poll acts on it."""
         self._stats.received += 1
         try:
             header, payload = parse(datagram)
@@ -280,7 +280,7 @@ class Session:
 
     def _room_for(self, request: Request, workload: int) -> int:
         if request.once:
-            return self._single  # for what does not fit, the lambda would have to run again
+            return self._single  # a longer reply would make the lambda run again
         room = request.reply_room or max(self._rooms.get((workload, request.method), 0), self._options.reply_room)
         return min(room, self._single)
 
