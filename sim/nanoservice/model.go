@@ -64,8 +64,6 @@ type Result struct {
 	Messages    uint64     // served
 }
 
-func (t *Tree) oneWay() event.Time { return t.Wire + 2*t.Interface.Delay }
-
 func (t *Tree) check() error {
 	switch {
 	case t.Hosts < 1 || t.Hosts > MaxHosts:

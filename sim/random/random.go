@@ -154,10 +154,7 @@ func NewHistogram(counts ...int) (*Histogram, error) {
 
 // Sample implements Count.
 func (h *Histogram) Sample(r *rand.Rand) int {
-	i, found := slices.BinarySearch(h.below, r.IntN(h.below[len(h.below)-1]))
-	if found { // below[i] itself is of the next number
-		for i++; h.below[i] == h.below[i-1]; i++ { //nolint:revive // numbers that were never counted
-		}
-	}
+	// The first number whose sum is above what was drawn.
+	i, _ := slices.BinarySearch(h.below, 1+r.IntN(h.below[len(h.below)-1]))
 	return i + 1
 }
