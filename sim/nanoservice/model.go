@@ -70,8 +70,20 @@ func (t *Tree) check() error {
 		return fmt.Errorf("hosts: %d is not between 1 and %d", t.Hosts, MaxHosts)
 	case t.Depth < 1 || t.Depth > MaxDepth:
 		return fmt.Errorf("depth: %d is not between 1 and %d", t.Depth, MaxDepth)
-	case t.Reduce < 0 || t.Wire < 0 || t.Interface.Delay < 0 || min(t.Interface.Near, t.Interface.Mid, t.Interface.Far) < 0:
-		return errors.New("a time is negative")
+	case t.Reduce < 0:
+		return errors.New("reduce: the time is negative")
+	case t.Wire < 0:
+		return errors.New("wire: the time is negative")
+	}
+	return t.Interface.check()
+}
+
+func (i *Interface) check() error {
+	switch {
+	case min(i.Delay, i.Near, i.Mid, i.Far) < 0:
+		return fmt.Errorf("interface %s: a time is negative", i.Name)
+	case min(i.NIC, i.LLC) < 0:
+		return fmt.Errorf("interface %s: a number of messages is negative", i.Name)
 	}
 	return nil
 }

@@ -59,7 +59,7 @@ const (
 )
 
 func newSim(m *Machine, hosts int, wire event.Time, w work, seed uint64) *sim {
-	s := &sim{r: random.New(seed), cfg: m, hosts: make([]host, hosts), wire: wire, work: w}
+	s := &sim{r: random.New(seed, 0), cfg: m, hosts: make([]host, hosts), wire: wire, work: w}
 	cores := make([]core, hosts*m.Cores)
 	for i := range s.hosts {
 		s.hosts[i].cores = cores[i*m.Cores : (i+1)*m.Cores : (i+1)*m.Cores]
@@ -99,7 +99,11 @@ func (s *sim) run(ctx context.Context) error {
 
 // send has a host's core send a message to another host.
 func (s *sim) send(to int32, m message) {
-	at := s.events.Now() + s.cfg.Interface.Delay + s.wire
+	s.deliver(s.events.Now()+s.cfg.Interface.Delay+s.wire, to, m)
+}
+
+// deliver has a message come to the NIC of a host at a time.
+func (s *sim) deliver(at event.Time, to int32, m message) {
 	if s.cfg.Dispatch.atOnce() {
 		// Which core it is for does not depend on what happens until it is there.
 		s.events.Push(at+s.cfg.Interface.Delay, happening{m, atCore, s.choose(to, m), to})

@@ -51,9 +51,9 @@ func TestOthello(t *testing.T) {
 		depth, runs int
 		want        [4]figure
 	}{
-		{2, 10000, [4]figure{{11.03, 15.40}, {10.52, 14.85}, {7.52, 11.62}, {5.00, 6.03}}},
-		{3, 3000, [4]figure{{21.38, 24.38}, {20.10, 22.96}, {14.18, 16.88}, {9.24, 10.27}}},
-		{4, 1000, [4]figure{{31.07, 34.29}, {29.17, 31.79}, {20.51, 23.85}, {13.49, 14.50}}},
+		{2, 1000, [4]figure{{11.03, 15.40}, {10.52, 14.85}, {7.52, 11.62}, {5.00, 6.03}}},
+		{3, 500, [4]figure{{21.38, 24.38}, {20.10, 22.96}, {14.18, 16.88}, {9.24, 10.27}}},
+		{4, 300, [4]figure{{31.07, 34.29}, {29.17, 31.79}, {20.51, 23.85}, {13.49, 14.50}}},
 	} {
 		for i, tree := range []*Tree{{Interface: DMA}, {Interface: DDIO}, {Interface: LNIC(200 * ns)}, {Interface: LNIC(200 * ns)}} {
 			tree.Hosts, tree.Depth, tree.Branches, tree.Map, tree.Wire = 2500, c.depth, OthelloBranches, OthelloMap, 1000*ns
@@ -100,7 +100,7 @@ func TestBadTrees(t *testing.T) {
 	for want, change := range map[string]func(*Tree){
 		"hosts: 0 is not between 1 and 1000000": func(t *Tree) { t.Hosts = 0 },
 		"depth: 31 is not between 1 and 30":     func(t *Tree) { t.Depth = 31 },
-		"a time is negative":                    func(t *Tree) { t.Wire = -1 },
+		"wire: the time is negative":            func(t *Tree) { t.Wire = -1 },
 	} {
 		tree := &Tree{Hosts: 1, Depth: 1, Branches: random.Number(1), Map: random.Fixed(ns)}
 		change(tree)

@@ -66,7 +66,7 @@ func FuzzParseTime(f *testing.F) {
 		if err != nil {
 			return
 		}
-		r := New(1)
+		r := New(1, 0)
 		for range 10 {
 			if x := d.Sample(r); x < 0 || x > 50*maxTime {
 				t.Errorf("%q gave %d", s, x)

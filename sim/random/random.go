@@ -14,11 +14,13 @@ import (
 	"github.com/lambdanic/lambdanic/sim/event"
 )
 
-// New returns a generator. Those of neighbouring seeds have nothing in common: PCG, seeded with 0, 1, 2 and so on, begins with numbers that
+// New returns a generator. Each stream of a seed is independent of the others: what draws from one of them draws the same, whatever is drawn
+// from others. Those of neighbouring seeds have nothing in common: PCG, seeded with 0, 1, 2 and so on, begins with numbers that
 // are alike, which moved the median of 300 runs by 2 %.
-func New(seed uint64) *rand.Rand {
+func New(seed, stream uint64) *rand.Rand {
 	var key [32]byte
 	binary.LittleEndian.PutUint64(key[:], seed)
+	binary.LittleEndian.PutUint64(key[8:], stream)
 	return rand.New(rand.NewChaCha8(key))
 }
 

@@ -24,7 +24,7 @@ func TestTimes(t *testing.T) {
 		"quantiles":   {quantiles, 1000, 0.9},
 		"samples":     {Samples{1, 2, 3, 4}, 3, 0.75},
 	} {
-		r, sum, below := New(1), 0.0, 0
+		r, sum, below := New(1, 0), 0.0, 0
 		const draws = 200000
 		for range draws {
 			x := c.d.Sample(r)
@@ -51,7 +51,7 @@ func TestHistogram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, r := map[int]int{}, New(1)
+	got, r := map[int]int{}, New(1, 0)
 	const draws = 40000
 	for range draws {
 		got[h.Sample(r)]++

@@ -1,0 +1,163 @@
+package nanoservice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/lambdanic/lambdanic/sim/event"
+	"github.com/lambdanic/lambdanic/sim/random"
+)
+
+// Load is requests of many clients to hosts that all offer the same service.
+type Load struct {
+	Hosts   int
+	Machine Machine
+	Wire    event.Time // from a NIC to another
+	Service random.Time
+	Flows   int // that the requests belong to; RSS has all of a flow served by one core
+	// Utilisation is an open load: requests come by chance (Poisson), so many that they keep the cores busy for this share of the time.
+	Utilisation float64
+	// Clients is a closed load: so many clients, each of which sends its next request when it has the answer, and a while has passed.
+	Clients  int
+	Think    random.Time
+	Requests int // after a tenth of as many, which are not counted
+}
+
+// Service is what became of a load.
+type Service struct {
+	// Latency is the time from a client's NIC and back to it, in ns, with three significant digits.
+	Latency     *hdrhistogram.Histogram
+	Throughput  float64 // replies a second
+	Utilisation float64 // of the cores, without the time to get at messages, and to change between them
+}
+
+const longest = int64(event.Second / ns) // that Latency tells apart
+
+func (l *Load) check() error {
+	switch {
+	case l.Hosts < 1 || l.Hosts > MaxHosts:
+		return fmt.Errorf("hosts: %d is not between 1 and %d", l.Hosts, MaxHosts)
+	case l.Flows < 1:
+		return fmt.Errorf("flows: %d is not positive", l.Flows)
+	case l.Requests < 1:
+		return fmt.Errorf("requests: %d is not positive", l.Requests)
+	case l.Wire < 0:
+		return errors.New("wire: the time is negative")
+	case l.Clients < 0:
+		return fmt.Errorf("clients: %d is negative", l.Clients)
+	case l.Clients > 0 && l.Utilisation != 0:
+		return errors.New("utilisation, clients: a load is either open or closed: set one of them")
+	case l.Clients == 0 && !(l.Utilisation > 0 && l.Utilisation < 1):
+		return fmt.Errorf("utilisation: %v is not between 0 and 1: with more, queues grow for ever", l.Utilisation)
+	case l.Clients == 0 && l.Service.Mean() <= 0:
+		return errors.New("service: it takes no time, so no load keeps the cores busy")
+	}
+	return l.Machine.check()
+}
+
+func (m *Machine) check() error {
+	switch {
+	case m.Cores < 1 || m.Cores > maxCores:
+		return fmt.Errorf("cores: %d is not between 1 and %d", m.Cores, maxCores)
+	case min(m.Quantum, m.Switch) < 0:
+		return errors.New("quantum, switch: a time is negative")
+	case m.Quantum > 0 && m.Quantum < 10*ns:
+		return fmt.Errorf("quantum: %v is less than 10 ns", m.Quantum.Duration())
+	}
+	return m.Interface.check()
+}
+
+const maxCores = 1024
+
+// traffic is a load in progress. A message's a and b are the two halves of the time at which its client sent it.
+type traffic struct {
+	*Load
+	service *rand.Rand // of its own, so that loads which differ in dispatch alone have the same requests
+	gap     float64    // mean time between two requests of an open load
+	warm    int        // requests until counting begins
+	sent    int
+	replies int
+	from    event.Time // counting began
+	spent   event.Time // by all cores, until then
+	result  Service
+}
+
+// Run simulates the load. Each seed gives one result.
+func (l *Load) Run(ctx context.Context, seed uint64) (Service, error) {
+	if err := l.check(); err != nil {
+		return Service{}, err
+	}
+	w := &traffic{Load: l, service: random.New(seed, 1), warm: l.Requests / 10}
+	w.gap = float64(l.Service.Mean()) / l.Utilisation / float64(l.Hosts*l.Machine.Cores)
+	w.result.Latency = hdrhistogram.New(1, longest, 3)
+	s := newSim(&l.Machine, l.Hosts, l.Wire, w, seed)
+	if err := s.run(ctx); err != nil {
+		return Service{}, err
+	}
+	elapsed := float64(s.events.Now() - w.from)
+	w.result.Throughput = float64(l.Requests) / elapsed * float64(event.Second)
+	w.result.Utilisation = float64(s.spent()-w.spent) / elapsed / float64(l.Hosts*l.Machine.Cores)
+	return w.result, nil
+}
+
+// spent is what all cores have spent on messages.
+func (s *sim) spent() (sum event.Time) {
+	for i := range s.hosts {
+		for c := range s.hosts[i].cores {
+			sum += s.hosts[i].cores[c].spent
+		}
+	}
+	return sum
+}
+
+func (w *traffic) begin(s *sim) {
+	if w.Clients == 0 {
+		w.happened(s, message{})
+		return
+	}
+	for client := range w.Clients {
+		s.later(w.think(s), message{flow: int32(client)})
+	}
+}
+
+func (w *traffic) think(s *sim) event.Time {
+	if w.Think == nil {
+		return 0
+	}
+	return w.Think.Sample(s.r)
+}
+
+// happened has a client send a request.
+func (w *traffic) happened(s *sim, m message) (over bool) {
+	now := s.events.Now()
+	if w.Clients == 0 {
+		m.flow = int32(s.r.IntN(w.Flows))
+		s.later(now+event.Time(math.Round(s.r.ExpFloat64()*w.gap)), message{})
+	}
+	m.a, m.b = int32(now>>32), int32(now)
+	s.deliver(now+w.Wire, int32(s.r.IntN(w.Hosts)), m)
+	return false
+}
+
+func (w *traffic) cost(*sim, message) event.Time { return w.Service.Sample(w.service) }
+
+func (w *traffic) done(s *sim, _ int32, m message) (over bool) {
+	reply := s.events.Now() + s.cfg.Interface.Delay + w.Wire
+	w.replies++
+	if w.replies == w.warm+1 {
+		w.from, w.spent = s.events.Now(), s.spent()
+	}
+	if w.replies > w.warm {
+		sent := event.Time(m.a)<<32 | event.Time(uint32(m.b))
+		_ = w.result.Latency.RecordValue(min(int64((reply-sent)/ns), longest))
+	}
+	if w.Clients > 0 {
+		s.later(reply+w.think(s), message{flow: m.flow})
+	}
+	return w.replies == w.warm+w.Requests
+}
