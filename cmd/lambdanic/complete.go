@@ -92,12 +92,15 @@ func flagCompletions(o *options) map[string]cobra.CompletionFunc {
 		"mode":    oneOf(string(nic.ModeAuto), string(nic.ModeNative), string(nic.ModeGeneric), string(nic.ModeOffload)),
 		"unknown": oneOf("host", "error"),
 		"mtu":     oneOf("256", "512", "1024", "2048", "4096"), "transport": oneOf("rc", "uc"), "icrc": oneOf("check", "trust"),
-		"etcd-cacert": completeFiles, "etcd-cert": completeFiles, "etcd-key": completeFiles, "file": completeFiles, "out": completeFiles, "demo --out": completeDirs,
-		"dir": completeDirs, "data-dir": completeDirs, "run-dir": completeDirs, "lambdas": completeDirs,
+		"etcd-cacert": completeFiles, "etcd-cert": completeFiles, "etcd-key": completeFiles, "file": completeFiles, "out": completeFiles, "plot": completeFiles,
+		"demo --out": completeDirs,
+		"interface":  oneOf("dma", "ddio", "lnic:200ns"), "map": oneOf(othello, "1us", "exponential:1us", "bimodal:500ns,20us,0.01"),
+		"branches": oneOf(othello),
+		"dir":      completeDirs, "data-dir": completeDirs, "run-dir": completeDirs, "lambdas": completeDirs,
 	}
 	for _, name := range []string{ // what only the caller knows
-		"address", "annotation", "data", "env", "etcd", "image", "label", "length", "listen", "method", "name", "packets-method", "peer", "peer-qpn",
-		"psn", "receive", "rounds", "seed", "service", "since", "tail", "timeout",
+		"address", "annotation", "data", "depth", "env", "etcd", "hosts", "image", "label", "length", "listen", "method", "name", "packets-method", "peer", "peer-qpn",
+		"psn", "receive", "reduce", "rounds", "runs", "seed", "service", "since", "tail", "timeout", "wire",
 	} {
 		known[name] = cobra.NoFileCompletions
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -167,6 +168,7 @@ func fakeFuse(_ context.Context, members []*artifact.Artifact) (*artifact.Artifa
 type node struct {
 	*Manager
 	nic, process *fakeBackend
+	stop         func() // the worker
 }
 
 func openNode(t *testing.T, dir string, step func(string)) *node {
@@ -190,10 +192,11 @@ func openOn(t *testing.T, dir string, st *store.Store, step func(string)) *node 
 		nic:     &fakeBackend{path: filepath.Join(dir, "nic")},
 		process: &fakeBackend{path: filepath.Join(dir, "process")},
 	}
-	w := follow(t, worker.Config{Node: "test", Store: st, Artifacts: fakeArtifacts{}, Places: []backend.Place{
+	w, stop := follow(t, worker.Config{Node: "test", Store: st, Artifacts: fakeArtifacts{}, Places: []backend.Place{
 		{Target: api.TargetNIC, Backend: n.nic, Host: netip.MustParseAddr("192.0.2.254")},
 		{Target: api.TargetProcess, Backend: n.process, Host: netip.MustParseAddr("127.0.0.1")},
 	}})
+	n.stop = stop
 	n.Manager = New(Config{Store: st, Node: w, Nodes: []string{"test"}, Artifacts: fakeArtifacts{}, Fuse: fakeFuse, Step: step})
 	if err := n.Recover(t.Context()); err != nil {
 		t.Fatal(err)
@@ -201,12 +204,13 @@ func openOn(t *testing.T, dir string, st *store.Store, step func(string)) *node 
 	return n
 }
 
-// follow has a worker follow the store until the test ends.
-func follow(t *testing.T, cfg worker.Config) *worker.Worker {
+// follow has a worker follow the store until stop is called, or the test ends.
+func follow(t *testing.T, cfg worker.Config) (w *worker.Worker, stop func()) {
 	t.Helper()
-	w := worker.New(cfg)
-	t.Cleanup(w.Start(t.Context()))
-	return w
+	w = worker.New(cfg)
+	stop = sync.OnceFunc(w.Start(t.Context()))
+	t.Cleanup(stop)
+	return w, stop
 }
 
 // answered waits until the node has answered all its placements.

@@ -193,12 +193,13 @@ func TestRecoverKeepsTheTarget(t *testing.T) {
 	}
 	st := n.Store
 	var log strings.Builder
+	n.stop()
+	w, _ := follow(t, worker.Config{Node: "test", Store: st, Artifacts: fakeArtifacts{}, Places: []backend.Place{
+		{Target: api.TargetNIC, Backend: n.nic, Host: netip.MustParseAddr("192.0.2.254")},
+		{Target: api.TargetProcess, Reason: "lambda-host is missing"},
+	}})
 	n.Manager = New(Config{
-		Store: st, Artifacts: fakeArtifacts{}, Nodes: n.Nodes, Log: slog.New(slog.NewTextHandler(&log, nil)),
-		Node: follow(t, worker.Config{Node: "test", Store: st, Artifacts: fakeArtifacts{}, Places: []backend.Place{
-			{Target: api.TargetNIC, Backend: n.nic, Host: netip.MustParseAddr("192.0.2.254")},
-			{Target: api.TargetProcess, Reason: "lambda-host is missing"},
-		}}),
+		Store: st, Artifacts: fakeArtifacts{}, Nodes: n.Nodes, Log: slog.New(slog.NewTextHandler(&log, nil)), Node: w,
 	})
 	if err := n.Recover(t.Context()); err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ func TestSeveralNodes(t *testing.T) {
 	dir := shortdir.New(t)
 	n := openNode(t, dir, nil)
 	nic, process := &fakeBackend{path: filepath.Join(dir, "nic2")}, &fakeBackend{path: filepath.Join(dir, "process2")}
-	other := follow(t, worker.Config{Node: "other", Store: n.Store, Artifacts: fakeArtifacts{}, Places: []backend.Place{
+	other, _ := follow(t, worker.Config{Node: "other", Store: n.Store, Artifacts: fakeArtifacts{}, Places: []backend.Place{
 		{Target: api.TargetNIC, Backend: nic, Host: n.Node.Places()[0].Host},
 		{Target: api.TargetProcess, Backend: process, Host: n.Node.Places()[1].Host},
 	}})

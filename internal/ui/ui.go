@@ -72,6 +72,11 @@ func Colour(w io.Writer, colour, s string) string {
 
 // Progress shows what on w if it takes over a second and w is a terminal. The returned function ends that.
 func Progress(w io.Writer, what string) (end func()) {
+	return Watch(w, func() string { return what })
+}
+
+// Watch is Progress of something that changes.
+func Watch(w io.Writer, what func() string) (end func()) {
 	if !Terminal(w) {
 		return func() {}
 	}
@@ -86,7 +91,7 @@ func Progress(w io.Writer, what string) (end func()) {
 			select {
 			case <-tick.C:
 				shown = true
-				fmt.Fprintf(w, "\r%s… %ds", what, int(time.Since(start).Seconds()))
+				fmt.Fprintf(w, "\r\x1b[K%s… %ds", what(), int(time.Since(start).Seconds()))
 			case <-stop:
 				if shown {
 					fmt.Fprint(w, "\r\x1b[K")

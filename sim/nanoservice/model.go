@@ -6,6 +6,7 @@ package nanoservice
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/lambdanic/lambdanic/sim/event"
 	"github.com/lambdanic/lambdanic/sim/random"
@@ -30,7 +31,7 @@ var (
 
 // LNIC is the paper's path from the NIC into a core's registers, which takes delay each way.
 func LNIC(delay event.Time) Interface {
-	return Interface{Name: "L-NIC", Delay: delay, Mid: 10 * ns, Far: 100 * ns, NIC: 100, LLC: 1000}
+	return Interface{Name: fmt.Sprintf("L-NIC (%v)", delay.Duration()), Delay: delay, Mid: 10 * ns, Far: 100 * ns, NIC: 100, LLC: 1000}
 }
 
 const ns = event.Nanosecond
@@ -62,6 +63,23 @@ type Result struct {
 	Finish      event.Time // when the root had all answers
 	Utilisation float64    // of all hosts until then, from 0 to 1, without the time to get at messages
 	Messages    uint64     // served
+}
+
+// ParseInterface reads dma, ddio, or lnic:DELAY with a time such as 200ns.
+func ParseInterface(s string) (Interface, error) {
+	switch kind, delay, found := strings.Cut(s, ":"); {
+	case s == "dma":
+		return DMA, nil
+	case s == "ddio":
+		return DDIO, nil
+	case kind == "lnic" && found:
+		d, err := random.ParseFixed(delay)
+		if err != nil {
+			return Interface{}, fmt.Errorf("interface %q: %w", s, err)
+		}
+		return LNIC(d), nil
+	}
+	return Interface{}, fmt.Errorf("interface %q: it has to be dma, ddio or lnic:DELAY, as in lnic:200ns", s)
 }
 
 func (t *Tree) check() error {

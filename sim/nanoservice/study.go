@@ -53,6 +53,9 @@ func (o *Outcome) Mean() event.Time {
 
 // Run runs them on all CPUs. What comes out does not depend on how many these are.
 func (s *Study) Run(ctx context.Context) ([]Outcome, error) {
+	if s.Runs < 1 || len(s.Trees) == 0 {
+		return nil, fmt.Errorf("study of %d trees, %d times: it needs at least one of both", len(s.Trees), s.Runs)
+	}
 	results := make([]Result, len(s.Trees)*s.Runs)
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))

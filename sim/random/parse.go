@@ -32,10 +32,10 @@ func ParseTime(s string) (Time, error) {
 func parseKind(kind, rest string) (Time, error) {
 	switch kind {
 	case "fixed":
-		t, err := parseTime(rest)
+		t, err := ParseFixed(rest)
 		return Fixed(t), err
 	case "exponential":
-		t, err := parseTime(rest)
+		t, err := ParseFixed(rest)
 		return Exponential(t), err
 	case "bimodal":
 		return parseBimodal(rest)
@@ -50,10 +50,10 @@ func parseBimodal(s string) (b Bimodal, err error) {
 	if len(fields) != 3 {
 		return b, errors.New("it has to be bimodal:SHORT,LONG,SHARE-OF-LONG")
 	}
-	if b.Short, err = parseTime(fields[0]); err != nil {
+	if b.Short, err = ParseFixed(fields[0]); err != nil {
 		return b, err
 	}
-	if b.Long, err = parseTime(fields[1]); err != nil {
+	if b.Long, err = ParseFixed(fields[1]); err != nil {
 		return b, err
 	}
 	if b.P, err = strconv.ParseFloat(fields[2], 64); err != nil || !(b.P >= 0 && b.P <= 1) {
@@ -65,8 +65,8 @@ func parseBimodal(s string) (b Bimodal, err error) {
 // maxTime bounds one time, so that sums of millions do not overflow.
 const maxTime = 10 * event.Second
 
-// parseTime reads a time with a unit, or a number of nanoseconds.
-func parseTime(s string) (event.Time, error) {
+// ParseFixed reads one time with a unit, or a number of nanoseconds.
+func ParseFixed(s string) (event.Time, error) {
 	var t float64
 	if n, err := strconv.ParseFloat(s, 64); err == nil {
 		t = n * float64(event.Nanosecond)
@@ -93,7 +93,7 @@ func readSamples(path string) (samples Samples, err error) {
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		t, err := parseTime(line)
+		t, err := ParseFixed(line)
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 
 	"gonum.org/v1/gonum/interp"
 
@@ -128,6 +129,18 @@ func (s Samples) Mean() event.Time {
 	}
 	return event.Time(sum / float64(len(s)))
 }
+
+// ParseCount reads a number from 1 to MaxCount.
+func ParseCount(s string) (Count, error) {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 1 || n > MaxCount {
+		return nil, fmt.Errorf("number %q: it is not between 1 and %d", s, MaxCount)
+	}
+	return Number(n), nil
+}
+
+// MaxCount bounds ParseCount.
+const MaxCount = 1_000_000
 
 // Number is always one number.
 type Number int

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// simulate runs `lambdanic sim` and gives what it prints.
+func simulate(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	cmd := root()
+	var out bytes.Buffer
+	cmd.SetOut(&out)
+	cmd.SetErr(&out)
+	cmd.SetArgs(append([]string{"sim"}, args...))
+	err := cmd.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+func TestSimTable2(t *testing.T) {
+	got, err := simulate(t, "nanoservice", "paper", "table2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`DMA .* 210\.00 +69\.75\n`, `DDIO .* 190\.20 +77\.02\n`, `L-NIC \(200ns\) .* 174\.60 +83\.90\n`} {
+		if !regexp.MustCompile(want).MatchString(got) {
+			t.Errorf("it printed\n%s, which has no %s", got, want)
+		}
+	}
+}
+
+func TestSimTree(t *testing.T) {
+	args := []string{"nanoservice", "tree", "--depth", "2,3", "--interface", "lnic:100ns", "--offload", "--runs", "5", "--map", "1us", "--branches", "4"}
+	plot := filepath.Join(t.TempDir(), "plot.svg")
+	got, err := simulate(t, append(args, "--json", "--plot", plot)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []simRow
+	if err := json.Unmarshal([]byte(got), &rows); err != nil || len(rows) != 4 {
+		t.Fatalf("%v: %s", err, got)
+	}
+	// A level takes a map and 1.2 µs there; an answer 1.2 µs back, and 0.5 µs for each of the four.
+	for i, want := range []float64{1 + 1.2 + 1 + 1.2 + 2, 1 + 1.2 + 1 + 1.2} {
+		if r := rows[i]; r.Depth != 2 || r.P50 != want || len(r.Finish) != 5 {
+			t.Errorf("%+v, want %v µs", r, want)
+		}
+	}
+	if svg, err := os.ReadFile(plot); err != nil || !strings.Contains(string(svg), "99th percentile") {
+		t.Errorf("the plot: %v, %.100s", err, svg)
+	}
+	if got, err := simulate(t, append(args, "--csv")...); err != nil || strings.Count(got, "\n") != 5 || !strings.HasPrefix(got, "name,hosts,depth,") {
+		t.Errorf("%v:\n%s", err, got)
+	}
+}
+
+func TestSimRefuses(t *testing.T) {
+	for want, args := range map[string]string{
+		`experiment "figure7": there are table2, figure5 and figure6`: "paper figure7",
+		`--interface: interface "pcie": it has to be dma`:              "tree --interface pcie",
+		`--interface: interface "lnic:x": "x" is not a time`:           "tree --interface lnic:x",
+		`--map: distribution "fast": "fast" is not a time`:             "tree --map fast",
+		`--branches: number "0": it is not between 1 and`:              "tree --branches 0",
+		`--reduce: the time -1us is not between`:                       "tree --reduce=-1us",
+		`hosts: 0 is not between 1 and`:                                "tree --hosts 0 --runs 1",
+		`depth: 99 is not between 1 and`:                               "tree --depth 99 --runs 1",
+		`study of 3 trees, 0 times`:                                    "tree --runs 0",
+		`write the plot: open /no/such/dir`:                            "tree --depth 1 --runs 1 --plot /no/such/dir/x.svg",
+	} {
+		if got, err := simulate(t, append([]string{"nanoservice"}, strings.Fields(args)...)...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, %s, want %s", args, err, got, want)
+		}
+	}
+}
+
+// Every command of docs/simulators.md works; with fewer runs, here.
+func TestSimDocs(t *testing.T) {
+	text, err := os.ReadFile("../../docs/simulators.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	commands := regexp.MustCompile(`(?m)^lambdanic sim (.*)$`).FindAllStringSubmatch(string(text), -1)
+	if len(commands) < 3 {
+		t.Fatalf("only %d commands", len(commands))
+	}
+	for _, c := range commands {
+		if got, err := simulate(t, append(strings.Fields(c[1]), "--runs", "2")...); err != nil {
+			t.Errorf("lambdanic sim %s: %v\n%s", c[1], err, got)
+		}
+	}
+}

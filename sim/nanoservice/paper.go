@@ -1,0 +1,60 @@
+package nanoservice
+
+import (
+	"fmt"
+
+	"github.com/lambdanic/lambdanic/sim/event"
+	"github.com/lambdanic/lambdanic/sim/random"
+)
+
+// Paper names the experiments of the paper that Experiment has.
+var Paper = []string{"table2", "figure5", "figure6"}
+
+// Experiment is one of the paper's, with the seeds from seed on.
+func Experiment(name string, seed uint64) (*Study, error) {
+	switch name {
+	case "table2":
+		return table2(), nil
+	case "figure5":
+		return othello(seed, 5), nil
+	case "figure6":
+		return othello(seed, 1, 2, 3, 4, 5, 6), nil
+	}
+	return nil, fmt.Errorf("experiment %q: there are table2, figure5 and figure6", name)
+}
+
+// table2 asks how busy 1,000 hosts are with a tree in which nothing is random.
+func table2() *Study {
+	s := &Study{Runs: 1}
+	for _, i := range []Interface{DMA, DDIO, LNIC(600 * ns), LNIC(400 * ns), LNIC(200 * ns)} {
+		s.Trees = append(s.Trees, Case{i.Name, Tree{
+			Hosts: 1000, Depth: 8, Branches: random.Number(5), Map: random.Fixed(event.Microsecond), Reduce: ReduceTime, Interface: i, Wire: WireTime,
+		}})
+	}
+	return s
+}
+
+// othello searches for 300 moves of Othello on 2,500 hosts.
+func othello(seed uint64, depths ...int) *Study {
+	s := &Study{Runs: 300, Seed: seed}
+	for _, depth := range depths {
+		for _, i := range []Interface{DMA, DDIO, LNIC(200 * ns)} {
+			if depth >= 5 {
+				i.LLC = 100
+			}
+			t := Tree{Hosts: 2500, Depth: depth, Branches: OthelloBranches, Map: OthelloMap, Reduce: ReduceTime, Interface: i, Wire: WireTime}
+			s.Trees = append(s.Trees, Case{i.Name, t})
+			if i.Delay == 200*ns {
+				t.Reduce = 0
+				s.Trees = append(s.Trees, Case{i.Name + ", reduce in the NIC", t})
+			}
+		}
+	}
+	return s
+}
+
+// What the paper has for the time that a core takes to reduce, and for that from NIC to NIC.
+const (
+	ReduceTime = 500 * event.Nanosecond
+	WireTime   = event.Microsecond
+)
