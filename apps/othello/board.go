@@ -39,20 +39,29 @@ const inner = 0x7e7e7e7e7e7e7e7e
 // C-22(8), 1973), which takes three steps for the at most six discs of a run, and knows no branch.
 func (b Board) Moves() uint64 {
 	side := b.Opp & inner
-	return (runs(b.Own, side, 1) | runs(b.Own, b.Opp, 8) | runs(b.Own, side, 7) | runs(b.Own, side, 9)) &^ (b.Own | b.Opp)
+	return (up(b.Own, side, 1) | down(b.Own, side, 1) | up(b.Own, b.Opp, 8) | down(b.Own, b.Opp, 8) |
+		up(b.Own, side, 7) | down(b.Own, side, 7) | up(b.Own, side, 9) | down(b.Own, side, 9)) &^ (b.Own | b.Opp)
 }
 
-// runs are the squares one step behind a run of opp that begins beside a disc of own, in the direction of step and against it.
-func runs(own, opp uint64, step uint) uint64 {
-	up, down := opp&(own<<step), opp&(own>>step)
-	up |= opp & (up << step)
-	down |= opp & (down >> step)
-	upTwo, downTwo := opp&(opp<<step), opp&(opp>>step) // two of opp in a row
-	up |= upTwo & (up << (2 * step))
-	down |= downTwo & (down >> (2 * step))
-	up |= upTwo & (up << (2 * step))
-	down |= downTwo & (down >> (2 * step))
-	return up<<step | down>>step
+// up are the squares one step behind a run of opp that begins beside a disc of own, towards higher bits. It and down are small enough to be
+// compiled into Moves, where all their shifts are by constants.
+func up(own, opp uint64, step uint) uint64 {
+	run := opp & (own << step)
+	run |= opp & (run << step)
+	two := opp & (opp << step) // two of opp in a row
+	run |= two & (run << (2 * step))
+	run |= two & (run << (2 * step))
+	return run << step
+}
+
+// down is up towards lower bits.
+func down(own, opp uint64, step uint) uint64 {
+	run := opp & (own >> step)
+	run |= opp & (run >> step)
+	two := opp & (opp >> step)
+	run |= two & (run >> (2 * step))
+	run |= two & (run >> (2 * step))
+	return run >> step
 }
 
 // Flips is the set of discs that a disc on that square turns. It is empty if and only if the move is against the rules; the square has to be

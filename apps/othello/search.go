@@ -16,13 +16,13 @@ type Result struct {
 const MaxDepth = 120
 
 // Search finds the value of a board by looking depth moves ahead, and a move that leads to it. It is alpha-beta (D. Knuth and R. Moore: An
-// analysis of alpha-beta pruning, Artificial Intelligence 6, 1975) in the form of negamax, and first tries the moves that leave the other
-// side few. With depth at least twice the number of empty squares, or [MaxDepth], it plays perfectly. It fails if ctx ends.
+// analysis of alpha-beta pruning, Artificial Intelligence 6, 1975) in the form of negamax, and first tries the moves that look best at
+// once. With depth at least twice the number of empty squares, or [MaxDepth], it plays perfectly. It fails if ctx ends.
 //
 // Time is exponential in depth, and so is at worst that of [Minimax].
 func Search(ctx context.Context, b Board, depth int) (Result, error) {
 	s := search{ctx: ctx}
-	value := s.node(b, depth, -maxValue, maxValue)
+	value := s.node(b, b.Moves(), depth, -maxValue, maxValue)
 	if s.err != nil {
 		return Result{Best: None}, s.err
 	}
@@ -40,36 +40,40 @@ type search struct {
 // A move is what may be played, and what comes of it.
 type move struct {
 	board  Board
+	moves  uint64 // of the board
 	square int
-	key    int // the least is tried first
+	guess  Value // of the board, for the side to move there: the least is tried first
 }
 
-// node is the value of a board if it is between alpha and beta; else a bound, on the same side of them as the value.
-func (s *search) node(b Board, depth int, alpha, beta Value) Value {
-	s.nodes++
-	moves := b.Moves()
+// node is the value of a board, whose moves the caller knows, if it is between alpha and beta; else a bound, on the same side of them.
+func (s *search) node(b Board, moves uint64, depth int, alpha, beta Value) Value {
 	s.best = None
-	if depth <= 0 {
+	switch {
+	case depth <= 0:
+		s.nodes++
 		return evaluate(b, moves)
-	}
-	if moves == 0 {
-		if b.Pass().Moves() == 0 {
+	case moves == 0:
+		s.nodes++
+		theirs := b.Pass().Moves()
+		if theirs == 0 {
 			return final(b)
 		}
-		v := -s.node(b.Pass(), depth-1, -beta, -alpha)
+		v := -s.node(b.Pass(), theirs, depth-1, -beta, -alpha)
 		s.best = Pass
 		return v
+	case depth == 1:
+		return s.last(b, moves, beta)
 	}
+	s.nodes++
 	if depth > patience && s.ctx.Err() != nil {
 		s.err = context.Cause(s.ctx)
 	}
 	first := len(s.moves)
-	s.list(b, moves, depth)
-	last := len(s.moves)
+	s.list(b, moves)
 	value, best := -maxValue-1, None
-	for i := first; i < last && s.err == nil && value < beta; i++ {
+	for i, end := first, len(s.moves); i < end && s.err == nil && value < beta; i++ {
 		m := s.next(i)
-		if v := -s.node(m.board, depth-1, -beta, -max(alpha, value)); v > value {
+		if v := -s.node(m.board, m.moves, depth-1, -beta, -max(alpha, value)); v > value {
 			value, best = v, m.square
 		}
 	}
@@ -78,30 +82,36 @@ func (s *search) node(b Board, depth int, alpha, beta Value) Value {
 	return value
 }
 
-// list appends moves to s.moves. Their order is worth its time only where they are searched further.
-func (s *search) list(b Board, moves uint64, depth int) {
+// last is node at depth 1. To order moves would take longer than to evaluate them.
+func (s *search) last(b Board, moves uint64, beta Value) Value {
+	s.nodes++
+	value := -maxValue - 1
+	for ; moves != 0 && value < beta; moves &= moves - 1 {
+		s.nodes++
+		square := bits.TrailingZeros64(moves)
+		if v := -Evaluate(b.Play(square)); v > value {
+			value, s.best = v, square
+		}
+	}
+	return value
+}
+
+// list appends moves to s.moves.
+func (s *search) list(b Board, moves uint64) {
 	for ; moves != 0; moves &= moves - 1 {
 		square := bits.TrailingZeros64(moves)
 		m := move{board: b.Play(square), square: square}
-		if depth > 1 {
-			theirs := m.board.Moves()
-			m.key = bits.OnesCount64(theirs) + cornerKey*(bits.OnesCount64(theirs&corners)-int(corners>>square&1))
-		}
+		m.moves = m.board.Moves()
+		m.guess = evaluate(m.board, m.moves)
 		s.moves = append(s.moves, m)
 	}
 }
 
-// A corner that is taken, or left to the other side, counts as so many moves of the other side's.
-const (
-	corners   = uint64(0x8100000000000081)
-	cornerKey = 4
-)
-
-// next moves the one with the least key of s.moves[i:] to i.
+// next moves the one with the least guess of s.moves[i:] to i.
 func (s *search) next(i int) move {
 	least := i
 	for j := i + 1; j < len(s.moves); j++ {
-		if s.moves[j].key < s.moves[least].key {
+		if s.moves[j].guess < s.moves[least].guess {
 			least = j
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/apps/othello"
 	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/internal/daemon"
 	"github.com/lambdanic/lambdanic/internal/nic"
@@ -91,13 +92,14 @@ func flagCompletions(o *options) map[string]cobra.CompletionFunc {
 		"target": targets, "targets": targets, "build --target": oneOf("nfp"), "emit": oneOf(forms...),
 		"mode":    oneOf(string(nic.ModeAuto), string(nic.ModeNative), string(nic.ModeGeneric), string(nic.ModeOffload)),
 		"unknown": oneOf("host", "error"),
-		"mtu":     oneOf("256", "512", "1024", "2048", "4096"), "transport": oneOf("rc", "uc"), "search --transport": oneOf("udp", "queues"), "colour": oneOf("black", "white"), "icrc": oneOf("check", "trust"),
+		"mtu":     oneOf("256", "512", "1024", "2048", "4096"), "transport": oneOf("rc", "uc"), "icrc": oneOf("check", "trust"),
+		"search --transport": oneOf("udp", "queues"), "colour": oneOf(othello.Black.String(), othello.White.String()),
 		"etcd-cacert": completeFiles, "etcd-cert": completeFiles, "etcd-key": completeFiles, "file": completeFiles, "out": completeFiles, "demo --out": completeDirs,
 		"dir": completeDirs, "data-dir": completeDirs, "run-dir": completeDirs, "lambdas": completeDirs,
 	}
 	for _, name := range []string{ // what only the caller knows
-		"address", "annotation", "data", "depth", "distributed", "env", "etcd", "image", "label", "length", "listen", "method", "name", "packets-method", "peer", "peer-qpn", "positions",
-		"psn", "receive", "rounds", "seed", "service", "since", "tail", "timeout",
+		"address", "annotation", "data", "depth", "distributed", "env", "etcd", "image", "label", "length", "listen", "method", "name", "packets-method",
+		"peer", "peer-qpn", "positions", "psn", "receive", "rounds", "seed", "service", "since", "tail", "timeout",
 	} {
 		known[name] = cobra.NoFileCompletions
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -28,30 +29,34 @@ undo   take back your last move, and the program's answer
 board  show the board again
 quit   leave the game`
 
-// readLines passes on what is read, line by line, until ctx ends: a read cannot be interrupted. Its last value is an error.
-func readLines(ctx context.Context, r io.Reader) <-chan any {
-	lines := make(chan any)
+// typed is a line that was read, or why there is none: io.EOF in the end.
+type typed struct {
+	line string
+	err  error
+}
+
+// readLines passes on what is read until ctx ends, as a read cannot be interrupted.
+func readLines(ctx context.Context, r io.Reader) <-chan typed {
+	lines := make(chan typed)
 	go func() {
-		send := func(v any) {
-			select {
-			case lines <- v:
-			case <-ctx.Done():
-			}
-		}
 		s := bufio.NewScanner(r)
 		for s.Scan() {
-			send(s.Text())
+			select {
+			case lines <- typed{line: s.Text()}:
+			case <-ctx.Done():
+				return
+			}
 		}
-		if err := s.Err(); err != nil {
-			send(fmt.Errorf("read a move: %w", err))
+		select {
+		case lines <- typed{err: cmp.Or(s.Err(), io.EOF)}:
+		case <-ctx.Done():
 		}
-		close(lines)
 	}()
 	return lines
 }
 
 // play plays a game until it is over, left, or ctx ends.
-func (g *othelloGame) play(ctx context.Context, lines <-chan any) error {
+func (g *othelloGame) play(ctx context.Context, lines <-chan typed) error {
 	g.game = othello.NewGame()
 	g.show()
 	for p := g.game.Position(); !p.Over(); p = g.game.Position() {
@@ -84,21 +89,21 @@ func (g *othelloGame) person(s othello.Side) bool { return g.two || s == g.human
 func (g *othelloGame) say(format string, args ...any) { fmt.Fprintf(g.out, format, args...) }
 
 // ask has a person write something, and does it. It reports whether the game goes on.
-func (g *othelloGame) ask(ctx context.Context, lines <-chan any) (bool, error) {
+func (g *othelloGame) ask(ctx context.Context, lines <-chan typed) (bool, error) {
 	g.say("%s> ", g.game.Position().Turn)
 	select {
 	case <-ctx.Done():
 		g.say("\n")
 		return false, context.Cause(ctx)
-	case line, ok := <-lines:
-		if err, failed := line.(error); failed {
-			return false, err
-		}
-		if !ok {
+	case t := <-lines:
+		switch {
+		case t.err == io.EOF:
 			g.say("\nthe game is left\n")
 			return false, nil
+		case t.err != nil:
+			return false, fmt.Errorf("read a move: %w", t.err)
 		}
-		return g.obey(ctx, strings.ToLower(strings.TrimSpace(line.(string))))
+		return g.obey(ctx, strings.ToLower(strings.TrimSpace(t.line)))
 	}
 }
 
