@@ -9,10 +9,8 @@ import (
 // plainMoves and plainFlips are the oracle, and what the fast ones are measured against: each direction is walked step by step.
 func plainMoves(b Board) (moves uint64) {
 	for direction := range 8 {
-		reached := b.Own
 		for run := plainStep(b.Own, direction) & b.Opp; run != 0; run = plainStep(run, direction) & b.Opp {
-			reached = run
-			moves |= plainStep(reached, direction)
+			moves |= plainStep(run, direction)
 		}
 	}
 	return moves &^ (b.Own | b.Opp)

@@ -68,13 +68,11 @@ func (g *othelloGame) play(ctx context.Context, lines <-chan typed) error {
 			g.show()
 			continue
 		}
-		goOn, err := true, error(nil)
+		turn := g.answer
 		if g.person(p.Turn) {
-			goOn, err = g.ask(ctx, lines)
-		} else {
-			err = g.answer(ctx)
+			turn = func(ctx context.Context) (bool, error) { return g.ask(ctx, lines) }
 		}
-		if err != nil || !goOn {
+		if goOn, err := turn(ctx); err != nil || !goOn {
 			return err
 		}
 	}
@@ -149,19 +147,19 @@ func (g *othelloGame) move(word string) {
 	g.show()
 }
 
-// answer is the program's move.
-func (g *othelloGame) answer(ctx context.Context) error {
+// answer is the program's move. The game goes on.
+func (g *othelloGame) answer(ctx context.Context) (bool, error) {
 	turn := g.game.Position().Turn
 	r, err := g.think(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if err := g.game.Play(r.Best); err != nil {
-		return err
+		return false, err
 	}
 	g.say("%s plays %s\n", turn, othello.SquareName(r.Best))
 	g.show()
-	return nil
+	return true, nil
 }
 
 // think searches the current position: to the end of the game where that is not farther away than the level looks ahead.
