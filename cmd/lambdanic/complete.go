@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/apps/othello"
 	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/internal/daemon"
 	"github.com/lambdanic/lambdanic/internal/nic"
@@ -92,15 +93,17 @@ func flagCompletions(o *options) map[string]cobra.CompletionFunc {
 		"mode":    oneOf(string(nic.ModeAuto), string(nic.ModeNative), string(nic.ModeGeneric), string(nic.ModeOffload)),
 		"unknown": oneOf("host", "error"),
 		"mtu":     oneOf("256", "512", "1024", "2048", "4096"), "transport": oneOf("rc", "uc"), "icrc": oneOf("check", "trust"),
+		"search --transport": oneOf("udp", "queues"), "colour": oneOf(othello.Black.String(), othello.White.String()),
 		"etcd-cacert": completeFiles, "etcd-cert": completeFiles, "etcd-key": completeFiles, "file": completeFiles, "out": completeFiles, "plot": completeFiles,
 		"demo --out": completeDirs,
-		"interface":  oneOf("dma", "ddio", "lnic:200ns"), "map": oneOf(othello, "1us", "exponential:1us", "bimodal:500ns,20us,0.01"),
-		"branches": oneOf(othello),
+		"interface":  oneOf("dma", "ddio", "lnic:200ns"), "map": oneOf(measured, "1us", "exponential:1us", "bimodal:500ns,20us,0.01"),
+		"branches": oneOf(measured),
 		"dir":      completeDirs, "data-dir": completeDirs, "run-dir": completeDirs, "lambdas": completeDirs,
 	}
 	for _, name := range []string{ // what only the caller knows
-		"address", "annotation", "data", "depth", "env", "etcd", "hosts", "image", "label", "length", "listen", "method", "name", "packets-method", "peer", "peer-qpn",
-		"psn", "receive", "reduce", "rounds", "runs", "seed", "service", "since", "tail", "timeout", "wire",
+		"address", "annotation", "data", "depth", "distributed", "env", "etcd", "hosts", "image", "label", "length", "listen", "method",
+		"name", "packets-method", "peer", "peer-qpn", "positions", "psn", "receive", "reduce", "rounds", "runs", "seed", "service", "since",
+		"tail", "timeout", "wire",
 	} {
 		known[name] = cobra.NoFileCompletions
 	}

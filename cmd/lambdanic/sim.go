@@ -100,12 +100,12 @@ func simTreeCommand(o *options) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			tree := nanoservice.Tree{Hosts: hosts, Branches: nanoservice.OthelloBranches, Map: nanoservice.OthelloMap}
 			var err error
-			if mapTime != othello {
+			if mapTime != measured {
 				if tree.Map, err = random.ParseTime(mapTime); err != nil {
 					return fmt.Errorf("--map: %w", err)
 				}
 			}
-			if branches != othello {
+			if branches != measured {
 				if tree.Branches, err = random.ParseCount(branches); err != nil {
 					return fmt.Errorf("--branches: %w", err)
 				}
@@ -138,8 +138,8 @@ func simTreeCommand(o *options) *cobra.Command {
 	flags.IntVar(&hosts, "hosts", 2500, "hosts, of one core each")
 	flags.IntSliceVar(&depths, "depth", []int{5}, "levels of the tree")
 	flags.StringSliceVar(&interfaces, "interface", []string{"dma", "ddio", "lnic:200ns"}, "paths between NIC and core: dma, ddio, lnic:DELAY")
-	flags.StringVar(&mapTime, "map", othello, "time to search a position: othello, or a distribution")
-	flags.StringVar(&branches, "branches", othello, "moves of a position: othello, or a number")
+	flags.StringVar(&mapTime, "map", measured, "time to search a position: othello, or a distribution")
+	flags.StringVar(&branches, "branches", measured, "moves of a position: othello, or a number")
 	flags.StringVar(&reduce, "reduce", "500ns", "time to take in an answer")
 	flags.BoolVar(&offload, "offload", false, "show also what becomes of it if the NICs take in the answers")
 	flags.StringVar(&oneWire, "wire", "1us", "time from NIC to NIC")
@@ -149,7 +149,8 @@ func simTreeCommand(o *options) *cobra.Command {
 	return cmd
 }
 
-const othello = "othello"
+// measured is the distribution that the paper measured.
+const measured = "othello"
 
 // simRow is a line of results; times are in µs.
 type simRow struct {

@@ -62,15 +62,15 @@ func TestSimTree(t *testing.T) {
 func TestSimRefuses(t *testing.T) {
 	for want, args := range map[string]string{
 		`experiment "figure7": there are table2, figure5 and figure6`: "paper figure7",
-		`--interface: interface "pcie": it has to be dma`:              "tree --interface pcie",
-		`--interface: interface "lnic:x": "x" is not a time`:           "tree --interface lnic:x",
-		`--map: distribution "fast": "fast" is not a time`:             "tree --map fast",
-		`--branches: number "0": it is not between 1 and`:              "tree --branches 0",
-		`--reduce: the time -1us is not between`:                       "tree --reduce=-1us",
-		`hosts: 0 is not between 1 and`:                                "tree --hosts 0 --runs 1",
-		`depth: 99 is not between 1 and`:                               "tree --depth 99 --runs 1",
-		`study of 3 trees, 0 times`:                                    "tree --runs 0",
-		`write the plot: open /no/such/dir`:                            "tree --depth 1 --runs 1 --plot /no/such/dir/x.svg",
+		`--interface: interface "pcie": it has to be dma`:             "tree --interface pcie",
+		`--interface: interface "lnic:x": "x" is not a time`:          "tree --interface lnic:x",
+		`--map: distribution "fast": "fast" is not a time`:            "tree --map fast",
+		`--branches: number "0": it is not between 1 and`:             "tree --branches 0",
+		`--reduce: the time -1us is not between`:                      "tree --reduce=-1us",
+		`hosts: 0 is not between 1 and`:                               "tree --hosts 0 --runs 1",
+		`depth: 99 is not between 1 and`:                              "tree --depth 99 --runs 1",
+		`study of 3 trees, 0 times`:                                   "tree --runs 0",
+		`write the plot: open /no/such/dir`:                           "tree --depth 1 --runs 1 --plot /no/such/dir/x.svg",
 	} {
 		if got, err := simulate(t, append([]string{"nanoservice"}, strings.Fields(args)...)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, %s, want %s", args, err, got, want)
