@@ -136,7 +136,7 @@ static void set_shares(const char *text)
 		unsigned long server = strtoul(digits, &rest, 16);
 
 		if (*rest || server >= s->server_count)
-			errx(2, "--shares: \"%s\" is no server of the service", digits);
+			errx(2, "--shares: \"%s\" is not a server of the service", digits);
 		s->shares[i] = server;
 	}
 }

@@ -80,7 +80,7 @@ func run(cmd *cobra.Command, suites []measure.Suite, names []string, asJSON bool
 type description struct {
 	Name       string   `json:"name"`
 	About      string   `json:"about"`
-	Benchmarks []string `json:"parts,omitempty"`
+	Benchmarks []string `json:"benchmarks,omitempty"`
 }
 
 func describe(suites []measure.Suite) (all []description) {

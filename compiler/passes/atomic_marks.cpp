@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // LAMBDA_ATOMIC (sdk/lambda.h): an author asks that no update of a variable is lost. Once LLVM has local variables in registers, an update
-// is recognized even over several statements. One that is not an atomic operation when all is inlined is refused at its line. In
+// is recognised even over several statements. One that is not an atomic operation when all is inlined is refused at its line. In
 // between, all other accesses of the variable are volatile, so that LLVM leaves them where they are.
 #include "atomics.h"
 #include "diagnose.h"

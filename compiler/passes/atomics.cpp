@@ -108,7 +108,7 @@ StringRef Update::findWhyNot()
 	Type *type = store.getValueOperand()->getType();
 
 	if (!type->isIntegerTy())
-		return "it is no integer";
+		return "it is not an integer";
 	if (!findOperation())
 		return "it is not one addition, subtraction, and, or, exclusive or";
 	if (readsTarget(by, store))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inline: in ordinary C, everything that loops or touches memory is inlined into the program that the kernel calls, so that all pointers
-// are seen at once. Code that is already written for the verifier is recognized here, and left as it is.
+// are seen at once. Code that is already written for the verifier is recognised here, and left as it is.
 #include "diagnose.h"
 #include "loops.h"
 #include "memory.h"

@@ -56,7 +56,7 @@ static uint64_t walkOf(Loop &loop, LoopInfo &loops, ScalarEvolution &evolution)
 	return std::max<uint64_t>(1, trips * body);
 }
 
-// Whether a loop touches only the packet and constants. Such a loop is written for the verifier, which has to find its end.
+// Whether a loop touches only constants and the kernel's memory: the packet, and values of maps. Such a loop is written for the verifier, which has to find its end.
 static bool isPayloadLoop(const Loop &loop, const Provenance &provenance)
 {
 	bool touchesPacket = false;

@@ -14,7 +14,7 @@
 //	{"kind":"loop","state":"metered","cost":40,"file":"a.c","line":20}
 //	{"kind":"call","state":"inlined","function":"quick_sort","file":"a.c","line":31}
 //	{"kind":"header","state":"read","line":12}
-//	{"kind":"atomic","state":"left","object":"hits","why":"it is no integer","file":"a.c","line":40}
+//	{"kind":"atomic","state":"left","object":"hits","why":"it is not an integer","file":"a.c","line":40}
 //
 // A step is a pass that has run, in order: begin (clang's output), calls, float, arithmetic, memory, metering. Its instructions are those of
 // LLVM's IR, without debug and lifetime intrinsics, over all functions with a body.

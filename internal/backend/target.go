@@ -54,6 +54,12 @@ type Tender interface {
 	Tend(ctx context.Context, replace Replace)
 }
 
+// Counting is a target that counts for all its lambdas together.
+type Counting interface {
+	// Counters reads what each of the target's devices counted, by the device's name.
+	Counters() (map[string][]Counter, error)
+}
+
 // Replace replaces a place by what up makes: Tender.Tend.
 type Replace func(ctx context.Context, up func(context.Context) (Place, error)) error
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 
 	"github.com/lambdanic/lambdanic/api"
@@ -65,14 +66,21 @@ func (d *Daemon) replace(t api.Target) backend.Replace {
 	}
 }
 
-// counters reads what each NIC counted for all lambdas together, by interface.
+// counters reads what each device of the node counted for all lambdas together, by its name.
 func (d *Daemon) counters() (map[string][]backend.Counter, error) {
+	all := make(map[string][]backend.Counter)
 	for _, t := range d.targets {
-		if nics, ok := t.(*nics.Target); ok {
-			return nics.Counters()
+		counting, ok := t.(backend.Counting)
+		if !ok {
+			continue
 		}
+		counters, err := counting.Counters()
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(all, counters)
 	}
-	return nil, nil
+	return all, nil
 }
 
 // dropPlaces ends all places of an instance whose daemon is gone.

@@ -1,17 +1,23 @@
 package gateway
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"net/http"
-	"path"
 	"strconv"
+	"strings"
 
 	"github.com/lambdanic/lambdanic/internal/manager"
 )
 
 func (g *Gateway) addResource(w http.ResponseWriter, r *http.Request) error {
 	namespace, name := where(r)
-	decode := func(request any) error { return readJSON(w, r, request) }
+	var body json.RawMessage
+	if err := readJSON(w, r, &body); err != nil { // first: a slow caller takes up to a minute
+		return err
+	}
+	decode := func(request any) error { return decodeJSON(bytes.NewReader(body), request) }
 	made, err := g.Manager.AddResource(r.Context(), namespace, name, r.PathValue("resource"), decode)
 	if err != nil {
 		return err
@@ -30,12 +36,15 @@ func (g *Gateway) listResource(w http.ResponseWriter, r *http.Request) error {
 
 func (g *Gateway) removeResource(w http.ResponseWriter, r *http.Request) error {
 	namespace, name := where(r)
-	resource, last := path.Split(r.PathValue("resource"))
+	resource, last := "", r.PathValue("resource")
+	if i := strings.LastIndexByte(last, '/'); i >= 0 {
+		resource, last = last[:i], last[i+1:]
+	}
 	number, err := strconv.ParseUint(last, 0, 32)
 	if err != nil {
-		return fmt.Errorf("%w: %q is no number of 32 bits", manager.ErrInvalid, last)
+		return fmt.Errorf("%w: %q is not a number of 32 bits", manager.ErrInvalid, last)
 	}
-	if err := g.Manager.RemoveResource(r.Context(), namespace, name, path.Clean(resource), uint32(number)); err != nil {
+	if err := g.Manager.RemoveResource(r.Context(), namespace, name, resource, uint32(number)); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)

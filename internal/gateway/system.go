@@ -281,7 +281,11 @@ func readJSON(w http.ResponseWriter, r *http.Request, into any) error {
 	if !isJSON(r) {
 		return errContentType
 	}
-	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxJSON))
+	return decodeJSON(http.MaxBytesReader(w, r.Body, maxJSON), into)
+}
+
+func decodeJSON(body io.Reader, into any) error {
+	d := json.NewDecoder(body)
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
 		return fmt.Errorf("%w: read the body: %w", manager.ErrInvalid, err)

@@ -155,8 +155,8 @@ func TestResources(t *testing.T) {
 		{"DELETE", "/system/function/echo/rdma/queue-pairs/0x401", "", 204, ""},
 		{"DELETE", "/system/function/echo/rdma/queue-pairs/5", "", 404, `{"error":"no such"}` + "\n"},
 		{"DELETE", "/system/function/echo/5", "", 404, `{"error":"no such"}` + "\n"},
-		{"DELETE", "/system/function/echo/rdma/queue-pairs/", "", 400, `{"error":"invalid request: \"\" is no number of 32 bits"}` + "\n"},
-		{"DELETE", "/system/function/echo/rdma/queue-pairs/five", "", 400, `{"error":"invalid request: \"five\" is no number of 32 bits"}` + "\n"},
+		{"DELETE", "/system/function/echo/rdma/queue-pairs/", "", 400, `{"error":"invalid request: \"\" is not a number of 32 bits"}` + "\n"},
+		{"DELETE", "/system/function/echo/rdma/queue-pairs/five", "", 400, `{"error":"invalid request: \"five\" is not a number of 32 bits"}` + "\n"},
 	} {
 		answer := do(t, h, c.method, c.path, c.body)
 		body, err := io.ReadAll(answer.Body)

@@ -128,16 +128,4 @@ func (m *Manager) Stats(ctx context.Context) ([]api.FunctionStats, error) {
 }
 
 // Targets says for each target of this node whether it can run lambdas, and how many it runs.
-func (m *Manager) Targets(ctx context.Context) ([]api.NodeTarget, error) {
-	running, err := m.Node.Running(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var targets []api.NodeTarget
-	for _, p := range m.Node.Places() {
-		targets = append(targets, api.NodeTarget{
-			Target: p.Target, Available: p.Backend != nil, Reason: p.Reason, Detail: p.Detail, Lambdas: len(running[p.Target]),
-		})
-	}
-	return targets, nil
-}
+func (m *Manager) Targets(ctx context.Context) ([]api.NodeTarget, error) { return m.Node.Targets(ctx) }

@@ -45,11 +45,19 @@ type Node interface {
 	Sync(ctx context.Context) error
 	// Running says what runs there.
 	Running(ctx context.Context) (backend.Running, error)
-	Places() []backend.Place
+	// Targets says which targets it has, and how many lambdas run on each.
+	Targets(ctx context.Context) ([]api.NodeTarget, error)
 	// Available is no error where the node has that target.
 	Available(t api.Target) error
-	Objects(t api.Target) (backend.Objects, error)
-	Resource(t api.Target, path string) (backend.Resource, error)
+
+	// The objects of a lambda (backend.Objects).
+	Objects(ctx context.Context, t api.Target, workload uint32) ([]api.Object, error)
+	ReadObject(ctx context.Context, t api.Target, workload uint32, name string) ([]byte, error)
+	WriteObject(ctx context.Context, t api.Target, workload uint32, name string, value []byte) error
+	// Its other resources (backend.Resource).
+	AddResource(ctx context.Context, t api.Target, workload uint32, path string, decode func(request any) error) (any, error)
+	ListResource(ctx context.Context, t api.Target, workload uint32, path string) (any, error)
+	RemoveResource(ctx context.Context, t api.Target, workload uint32, path string, number uint32) error
 }
 
 // Config holds what a manager works with.

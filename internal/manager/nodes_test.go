@@ -2,6 +2,7 @@ package manager
 
 import (
 	"errors"
+	"net/netip"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -19,8 +20,8 @@ func TestSeveralNodes(t *testing.T) {
 	n := openNode(t, dir, nil)
 	nic, process := &fakeBackend{path: filepath.Join(dir, "nic2")}, &fakeBackend{path: filepath.Join(dir, "process2")}
 	other, _ := follow(t, worker.Config{Node: "other", Store: n.Store, Artifacts: fakeArtifacts{}, Places: []backend.Place{
-		{Target: api.TargetNIC, Backend: nic, Host: n.Node.Places()[0].Host},
-		{Target: api.TargetProcess, Backend: process, Host: n.Node.Places()[1].Host},
+		{Target: api.TargetNIC, Backend: nic, Host: netip.MustParseAddr("192.0.2.254")},
+		{Target: api.TargetProcess, Backend: process, Host: netip.MustParseAddr("127.0.0.1")},
 	}})
 	if err := other.Sync(t.Context()); err != nil {
 		t.Fatal(err)

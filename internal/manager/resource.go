@@ -6,44 +6,42 @@ import (
 	"fmt"
 
 	"github.com/lambdanic/lambdanic/api"
-	"github.com/lambdanic/lambdanic/internal/backend"
 	"github.com/lambdanic/lambdanic/internal/store"
 )
 
-// resource finds a function's resource under a path, and the function's workload ID there.
-func (m *Manager) resource(namespace, name, path string) (r backend.Resource, workload uint32, err error) {
+// find finds a function; without a namespace, in the default one.
+func (m *Manager) find(namespace, name string) (*store.Function, error) {
 	namespace = cmp.Or(namespace, api.DefaultNamespace)
 	f, ok := m.Route(namespace, name)
 	if !ok {
-		return r, 0, fmt.Errorf("%w: %s/%s", store.ErrNotFound, namespace, name)
+		return nil, fmt.Errorf("%w: %s/%s", store.ErrNotFound, namespace, name)
 	}
-	r, err = m.Node.Resource(f.Target, path)
-	return r, f.Workload, err
+	return f, nil
 }
 
-// AddResource adds what decode reads to a function's resource, and returns the target's result.
+// AddResource gives a function what decode reads, and returns what its target made of it (backend.Resource).
 func (m *Manager) AddResource(ctx context.Context, namespace, name, path string, decode func(request any) error) (any, error) {
-	r, workload, err := m.resource(namespace, name, path)
+	f, err := m.find(namespace, name)
 	if err != nil {
 		return nil, err
 	}
-	return r.Add(ctx, workload, decode)
+	return m.Node.AddResource(ctx, f.Target, f.Workload, path, decode)
 }
 
-// ListResource lists a function's resource under a path.
+// ListResource lists what a function has under a path.
 func (m *Manager) ListResource(ctx context.Context, namespace, name, path string) (any, error) {
-	r, workload, err := m.resource(namespace, name, path)
+	f, err := m.find(namespace, name)
 	if err != nil {
 		return nil, err
 	}
-	return r.List(ctx, workload)
+	return m.Node.ListResource(ctx, f.Target, f.Workload, path)
 }
 
-// RemoveResource removes an item of a resource.
+// RemoveResource removes one of them.
 func (m *Manager) RemoveResource(ctx context.Context, namespace, name, path string, number uint32) error {
-	r, workload, err := m.resource(namespace, name, path)
+	f, err := m.find(namespace, name)
 	if err != nil {
 		return err
 	}
-	return r.Remove(ctx, workload, number)
+	return m.Node.RemoveResource(ctx, f.Target, f.Workload, path, number)
 }

@@ -43,12 +43,12 @@ var FunctionCounters = []FunctionCounter{
 	},
 	{
 		"FAULTS", faults,
-		"Faults: runs that the lambda gave up, or that ended for what it did. A packet that comes again and is told so again counts again.",
+		"Faults: runs that the lambda gave up, or that ended for what it did. A packet that is sent again, and answered with the fault again, counts again.",
 		func(s *api.Stats) uint64 { return s.Faults },
 	},
 	{
 		"LATE", "lambdanic_function_late_total",
-		"Requests that were not served because their client's deadline was over. Each is among the errors, too.",
+		"Requests that got no answer before their client's deadline: they came too late, or a service answered too late. Each is among the errors, too.",
 		func(s *api.Stats) uint64 { return s.Late },
 	},
 	{

@@ -81,7 +81,7 @@ func (n *NIC) loadFused(f *backend.Fused) (next []succession, err error) {
 		}
 		at := slices.IndexFunc(f.Members, func(m backend.FusedMember) bool { return m.Workload == d.Workload })
 		if at < 0 {
-			return next, fmt.Errorf("%w: %s is no member of the program", load.ErrRefused, d.Name)
+			return next, fmt.Errorf("%w: %s is not a member of the program", load.ErrRefused, d.Name)
 		}
 		if err := n.check(d, obj.spec, old); err != nil {
 			return next, fmt.Errorf("%s: %w", d.Name, err)

@@ -11,18 +11,15 @@ import (
 
 	"github.com/cilium/ebpf"
 
+	"github.com/lambdanic/lambdanic/internal/backend"
 	"github.com/lambdanic/lambdanic/internal/nic/module"
 	"github.com/lambdanic/lambdanic/internal/nic/program"
+	"github.com/lambdanic/lambdanic/test/idle"
 )
-
-// idle is a minimal module: a type that embeds Base. With one line for it in newModules, the NIC works as without it.
-type idle struct{ module.Base }
-
-var _ module.Module = (*idle)(nil)
 
 // noting is a module that notes its calls.
 type noting struct {
-	idle
+	module.Base
 	mu    sync.Mutex
 	calls []string
 }
@@ -76,10 +73,12 @@ func (m *noting) Removed(uint32) error          { m.note("removed"); return nil 
 func (m *noting) Superseded(r *module.Revision) { m.note("superseded-%d", r.Record.Revision) }
 func (m *noting) Free(r *module.Revision)       { m.note("free-%d", r.Record.Revision) }
 
+func (m *noting) Resources() []backend.Resource { return []backend.Resource{{Path: "notes"}} }
+
 // A module is called at each event of a NIC's life, in the order that its documentation says.
 func TestModuleLife(t *testing.T) {
 	c, m := testConfig(t), &noting{}
-	c.more = []module.Module{&idle{}, m}
+	c.more = []module.Module{&idle.Module{}, m} // as lines of newModules
 	want := func(what, calls string) {
 		t.Helper()
 		if got := m.noted(); got != calls {
@@ -91,6 +90,13 @@ func TestModuleLife(t *testing.T) {
 		t.Fatal(err)
 	}
 	want("up", "down open start")
+	var paths []string
+	for _, r := range n.Resources() {
+		paths = append(paths, r.Path)
+	}
+	if !slices.Equal(paths, []string{"rdma/regions", "rdma/queue-pairs", "notes"}) {
+		t.Errorf("lambdas have %v", paths)
+	}
 	deploy(t, n, probe(t, workloads["packet"], 1, packetSpec))
 	want("deploy", "check-1-0 take-1-0 prepare-1 swapped-1")
 	deploy(t, n, probe(t, workloads["packet"], 2, packetSpec))

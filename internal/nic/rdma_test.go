@@ -822,3 +822,22 @@ func TestRDMAOtherLambda(t *testing.T) {
 	}
 	q.want("its own peer's WRITE", q.next(q.write(roce.OpWriteOnly, 0, 4, []byte("abcd"))), roce.SyndromeAck, 0)
 }
+
+// Of a NIC that was closed, such as one that got lost while somebody asked for it, resources are refused.
+func TestRDMAOfAClosedNIC(t *testing.T) {
+	n, err := Up(t.Context(), testConfig(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	deploy(t, n, probe(t, workloads["packet"], 1, packetSpec))
+	shut(t, n)
+	for _, r := range n.Resources() {
+		_, add := r.Add(t.Context(), workloads["packet"], func(any) error { return nil })
+		_, list := r.List(t.Context(), workloads["packet"])
+		for what, err := range map[string]error{"add": add, "list": list, "remove": r.Remove(t.Context(), workloads["packet"], 0x401)} {
+			if !errors.Is(err, backend.ErrNoResource) {
+				t.Errorf("%s %s: %v", what, r.Path, err)
+			}
+		}
+	}
+}

@@ -137,7 +137,7 @@ func (f files) checkDatabase() (at position, err error) {
 			case 8:
 				*into = binary.BigEndian.Uint64(v)
 			default:
-				return fmt.Errorf("%s is no number", key)
+				return fmt.Errorf("%s is not a number", key)
 			}
 		}
 		keys := tx.Bucket([]byte("key"))
@@ -154,7 +154,7 @@ func (f files) checkDatabase() (at position, err error) {
 func checkRevision(revision, value []byte) error {
 	deleted := len(revision) == 18 && revision[17] == 't'
 	if len(revision) != 17 && !deleted || revision[8] != '_' {
-		return fmt.Errorf("%x is no revision", revision)
+		return fmt.Errorf("%x is not a revision", revision)
 	}
 	main, sub := int64(binary.BigEndian.Uint64(revision)), int64(binary.BigEndian.Uint64(revision[9:]))
 	var kv mvccpb.KeyValue

@@ -134,7 +134,7 @@ func (w *pages) freelist() error {
 		count, list = binary.LittleEndian.Uint64(list), list[8:]
 	}
 	if binary.LittleEndian.Uint16(page[8:]) != freelistPage || count > uint64(len(list)/8) {
-		return fmt.Errorf("page %d is no list of free pages", w.meta.Freelist)
+		return fmt.Errorf("page %d is not a list of free pages", w.meta.Freelist)
 	}
 	for i := range count {
 		id := binary.LittleEndian.Uint64(list[i*8:])

@@ -4,32 +4,32 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/internal/backend"
 )
 
-// A shelf is a target whose lambdas have books: numbers, by their places.
+// A shelf is a target whose lambdas have books, which are numbers.
 type shelf struct {
 	memory
-	books map[uint32]int
+	books map[uint32][]int // by workload
 }
 
 func (s *shelf) Resources() []backend.Resource {
 	return []backend.Resource{backend.NewResource("books",
 		func(_ context.Context, workload uint32, q int) (*int, error) {
-			s.books[workload] = q
+			s.books[workload] = append(s.books[workload], q)
 			return &q, nil
 		},
-		func(_ context.Context, workload uint32) (list []int, err error) {
-			if b, ok := s.books[workload]; ok {
-				list = append(list, b)
+		func(_ context.Context, workload uint32) ([]int, error) { return s.books[workload], nil },
+		func(_ context.Context, workload, number uint32) error {
+			i := slices.Index(s.books[workload], int(number))
+			if i < 0 {
+				return backend.ErrNoResource
 			}
-			return list, nil
-		},
-		func(_ context.Context, workload, _ uint32) error {
-			delete(s.books, workload)
+			s.books[workload] = slices.Delete(s.books[workload], i, i+1)
 			return nil
 		},
 	)}
@@ -45,33 +45,35 @@ func (s *shelf) PrepareFused(context.Context, backend.Fused) (backend.Prepared, 
 
 // A resource is found where a target has it. Elsewhere, the error says where it would be.
 func TestResource(t *testing.T) {
-	s := &shelf{books: map[uint32]int{}}
+	s := &shelf{books: map[uint32][]int{}}
 	w := New(Config{Places: []backend.Place{{Target: api.TargetNIC, Backend: s}, {Target: api.TargetProcess, Backend: &memory{}}}})
-	r, err := w.Resource(api.TargetNIC, "books")
-	if err != nil {
-		t.Fatal(err)
-	}
-	listed := func(want string) {
+	listed := func(workload uint32, want string) {
 		t.Helper()
-		list, err := r.List(t.Context(), 7)
+		list, err := w.ListResource(t.Context(), api.TargetNIC, workload, "books")
 		if text, _ := json.Marshal(list); err != nil || string(text) != want {
 			t.Errorf("listed %s, %v, want %s", text, err, want)
 		}
 	}
-	listed("[]")
-	made, err := r.Add(t.Context(), 7, func(q any) error { return json.Unmarshal([]byte("5"), q) })
-	if number, ok := made.(*int); err != nil || !ok || *number != 5 {
-		t.Errorf("made %v, %v", made, err)
+	listed(7, "[]")
+	for _, book := range []string{"5", "6"} {
+		made, err := w.AddResource(t.Context(), api.TargetNIC, 7, "books", func(q any) error { return json.Unmarshal([]byte(book), q) })
+		if text, _ := json.Marshal(made); err != nil || string(text) != book {
+			t.Errorf("made %s, %v, want %s", text, err, book)
+		}
 	}
-	listed("[5]")
+	listed(7, "[5,6]")
+	listed(8, "[]")
 	unread := errors.New("unread")
-	if _, err := r.Add(t.Context(), 8, func(any) error { return unread }); !errors.Is(err, unread) || len(s.books) != 1 {
+	if _, err := w.AddResource(t.Context(), api.TargetNIC, 8, "books", func(any) error { return unread }); !errors.Is(err, unread) || len(s.books) != 1 {
 		t.Errorf("added what could not be read: %v", err)
 	}
-	if err := r.Remove(t.Context(), 7, 0); err != nil {
+	if err := w.RemoveResource(t.Context(), api.TargetNIC, 7, "books", 5); err != nil {
 		t.Error(err)
 	}
-	listed("[]")
+	listed(7, "[6]")
+	if err := w.RemoveResource(t.Context(), api.TargetNIC, 8, "books", 6); !errors.Is(err, backend.ErrNoResource) {
+		t.Errorf("removed another lambda's: %v", err)
+	}
 
 	group := New(Config{Places: []backend.Place{{Target: api.TargetNIC, Backend: backend.Group{s, s}}}})
 	away := New(Config{Places: []backend.Place{{Target: api.TargetNIC, Reason: "it needs root"}, {Target: api.TargetProcess, Backend: &memory{}}}})
@@ -83,12 +85,16 @@ func TestResource(t *testing.T) {
 	}{
 		{w, api.TargetProcess, "books", "refused: target process has no books: deploy with `--target nic`"},
 		{w, api.TargetNIC, "discs", "no such resource on target nic: discs"},
-		{group, api.TargetNIC, "books", "refused: books are of one interface each: bring an instance up with one --nic"},
+		{group, api.TargetNIC, "books", "refused: books belong to one interface: bring an instance up with one --nic"},
 		{away, api.TargetNIC, "books", "target nic is not available: it needs root"},
 		{away, api.TargetProcess, "books", "no such resource on target process: books"},
 	} {
-		if _, err := c.w.Resource(c.target, c.path); err == nil || err.Error() != c.want {
-			t.Errorf("%s on target %s: %v, want %s", c.path, c.target, err, c.want)
+		_, add := c.w.AddResource(t.Context(), c.target, 7, c.path, nil)
+		_, list := c.w.ListResource(t.Context(), c.target, 7, c.path)
+		for _, err := range []error{add, list, c.w.RemoveResource(t.Context(), c.target, 7, c.path, 6)} {
+			if err == nil || err.Error() != c.want {
+				t.Errorf("%s on target %s: %v, want %s", c.path, c.target, err, c.want)
+			}
 		}
 	}
 }

@@ -130,6 +130,21 @@ func (w *Worker) Running(ctx context.Context) (backend.Running, error) {
 	return running, nil
 }
 
+// Targets says of each target whether it can run lambdas, and how many it runs.
+func (w *Worker) Targets(ctx context.Context) ([]api.NodeTarget, error) {
+	running, err := w.Running(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var targets []api.NodeTarget
+	for _, p := range w.Places() {
+		targets = append(targets, api.NodeTarget{
+			Target: p.Target, Available: p.Backend != nil, Reason: p.Reason, Detail: p.Detail, Lambdas: len(running[p.Target]),
+		})
+	}
+	return targets, nil
+}
+
 // Endpoint says where λ-RPC requests for a workload on a target go.
 func (w *Worker) Endpoint(t api.Target, workload uint32) (netip.AddrPort, bool) {
 	p, err := w.place(t)
@@ -139,7 +154,8 @@ func (w *Worker) Endpoint(t api.Target, workload uint32) (netip.AddrPort, bool) 
 	return p.Backend.Endpoint(workload)
 }
 
-// Asker asks a target's lambdas without a link; nil where that is impossible.
+// Asker asks a target's lambdas without a link; nil where that is impossible. It is for the gateway of the same process, which looks it up
+// for each request: asking through the worker would cost more than most lambdas do.
 func (w *Worker) Asker(t api.Target) backend.Asker {
 	p, err := w.place(t)
 	if err != nil {

@@ -62,7 +62,7 @@ func TestRDMACommands(t *testing.T) {
 		t.Errorf("queue pairs %+v, made %+v", list, qp)
 	}
 	i.refused("the lambda has no memory for regions: set message.regions", "rdma", "region", "add", "web_server.other")
-	i.refused("mtu: 4096 is no power of two from 256 to 1024", "rdma", "qp", "add", "image_transformer", "--peer", "192.0.2.7", "--peer-qpn", "1", "--mtu", "4096")
+	i.refused("mtu: 4096 is not a power of two from 256 to 1024", "rdma", "qp", "add", "image_transformer", "--peer", "192.0.2.7", "--peer-qpn", "1", "--mtu", "4096")
 	i.refused("no such queue pair", "rdma", "qp", "remove", "web_server.other", number)
 	i.refused("no such function", "rdma", "region", "list", "image_transformer.other")
 	i.run("rdma", "qp", "remove", "image_transformer", number)

@@ -36,8 +36,9 @@ type Target struct {
 }
 
 var (
-	_ backend.Target = (*Target)(nil)
-	_ backend.Tender = (*Target)(nil)
+	_ backend.Target   = (*Target)(nil)
+	_ backend.Tender   = (*Target)(nil)
+	_ backend.Counting = (*Target)(nil)
 )
 
 // New makes the target.

@@ -60,7 +60,7 @@ type Module interface {
 	// Wrote is called when the host has changed a lambda's memory.
 	Wrote() error
 
-	// Resources are the kinds of things that the module gives lambdas. Their functions may be called at any time between Open and Close.
+	// Resources are the kinds of things that the module gives lambdas. Their functions may be called at any time after Open, also after Close.
 	Resources() []backend.Resource
 	// Counters are those of the NIC program's counters that only the module counts.
 	Counters() []Counter
@@ -82,7 +82,7 @@ type NIC interface {
 	Serving(workload uint32) *Revision
 	// AllServing are all serving revisions, by workload.
 	AllServing() iter.Seq2[uint32, *Revision]
-	// Hold keeps revisions from starting or stopping to serve until release is called.
+	// Hold keeps revisions from beginning or ceasing to serve until release is called.
 	Hold() (release func())
 }
 

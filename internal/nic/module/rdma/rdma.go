@@ -354,9 +354,9 @@ func (m *Module) checkQueuePair(c *api.QueuePairRequest, rev *module.Revision) e
 	case c.ICRC != api.ICRCCheck && c.ICRC != api.ICRCTrust:
 		return fmt.Errorf("icrc: %q is neither check nor trust", c.ICRC)
 	case c.MTU < roce.MinMTU || c.MTU > largest || c.MTU&(c.MTU-1) != 0:
-		return fmt.Errorf("mtu: %d is no power of two from %d to %d", c.MTU, roce.MinMTU, largest)
+		return fmt.Errorf("mtu: %d is not a power of two from %d to %d", c.MTU, roce.MinMTU, largest)
 	case !c.Peer.IsValid() || c.Peer.IsUnspecified() || c.Peer.IsMulticast() || c.Peer.Zone() != "":
-		return fmt.Errorf("peer: %q is no host's IP address", c.Peer)
+		return fmt.Errorf("peer: %q is not the IP address of a host", c.Peer)
 	case !own.IsValid():
 		return fmt.Errorf("peer: the NIC has no address of %v's family", c.Peer)
 	case c.PeerQPN > roce.NumMask || c.PSN > roce.NumMask:
