@@ -80,7 +80,6 @@ type traffic struct {
 	service *rand.Rand // of its own, so that loads which differ in dispatch alone have the same requests
 	gap     float64    // mean time between two requests of an open load
 	warm    int        // requests until counting begins
-	sent    int
 	replies int
 	from    event.Time // counting began
 	spent   event.Time // by all cores, until then
