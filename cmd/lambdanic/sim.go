@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -57,7 +58,8 @@ func simPaperCommand(o *options) *cobra.Command {
 		Use:   "paper EXPERIMENT",
 		Short: "Repeat an experiment of the L-NIC paper",
 		Long: "Repeat an experiment of the L-NIC paper (The Case for a Network Fast Path to the CPU, HotNets 2019):\n" +
-			"table2, how busy hosts are; figure5, how long searches of a game take; and figure6, by their depths.",
+			"table2, how busy hosts are; figure5, how long searches of a game take; and figure6, by their depths.\n" +
+			"CPU % is for how much of the time the hosts' cores worked, in the mean of all.",
 		Example:   "  lambdanic sim nanoservice paper table2\n  lambdanic sim nanoservice paper figure5 --plot figure5.svg",
 		Args:      cobra.ExactArgs(1),
 		ValidArgs: nanoservice.Paper,
@@ -93,7 +95,8 @@ func simTreeCommand(o *options) *cobra.Command {
 		Short: "Simulate the search of a game's tree, spread over many hosts by small messages",
 		Long: "Simulate the search of a game's tree: each host searches a position (map), sends the positions one move on to other hosts,\n" +
 			"and sums up their answers (reduce). The defaults are the L-NIC paper's, as measured of Othello.\n\n" +
-			"A time or a distribution of times is " + random.Syntax + ".",
+			"A distribution of times is " + random.Syntax + ".\n" +
+			"CPU % is for how much of the time the hosts' cores worked, in the mean of all.",
 		Example: "  lambdanic sim nanoservice tree --depth 3,4,5 --hosts 10000 --plot depths.svg\n" +
 			"  lambdanic sim nanoservice tree --map exponential:1us --branches 5 --interface dma,lnic:100ns --json",
 		Args: cobra.NoArgs,
@@ -167,6 +170,9 @@ type simRow struct {
 }
 
 func runStudy(cmd *cobra.Command, o *options, study *nanoservice.Study, out simOutput) error {
+	if ext := filepath.Ext(out.plot); out.plot != "" && ext != ".svg" {
+		return fmt.Errorf("--plot %s: it is drawn as SVG: name it %s.svg", out.plot, strings.TrimSuffix(out.plot, ext))
+	}
 	var done, all atomic.Int64
 	study.Progress = func(n, of int) {
 		done.Store(int64(n))

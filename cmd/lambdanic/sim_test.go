@@ -65,11 +65,13 @@ func TestSimRefuses(t *testing.T) {
 		`--interface: interface "pcie": it has to be dma`:             "tree --interface pcie",
 		`--interface: interface "lnic:x": "x" is not a time`:          "tree --interface lnic:x",
 		`--map: distribution "fast": "fast" is not a time`:            "tree --map fast",
-		`--branches: number "0": it is not between 1 and`:             "tree --branches 0",
+		`--branches: "0" is not a number from 1 to`:                   "tree --branches 0",
+		`--wire: "1" is not a time: write 800ns or 1.5us`:             "tree --wire 1",
+		`--plot x.png: it is drawn as SVG: name it x.svg`:             "tree --runs 1 --depth 1 --plot x.png",
 		`--reduce: the time -1us is not between`:                      "tree --reduce=-1us",
 		`hosts: 0 is not between 1 and`:                               "tree --hosts 0 --runs 1",
 		`depth: 99 is not between 1 and`:                              "tree --depth 99 --runs 1",
-		`study of 3 trees, 0 times`:                                   "tree --runs 0",
+		`0 runs of 3 trees: there is nothing to do`:                   "tree --runs 0",
 		`write the plot: open /no/such/dir`:                           "tree --depth 1 --runs 1 --plot /no/such/dir/x.svg",
 	} {
 		if got, err := simulate(t, append([]string{"nanoservice"}, strings.Fields(args)...)...); err == nil || !strings.Contains(err.Error(), want) {

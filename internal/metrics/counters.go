@@ -28,7 +28,7 @@ var FunctionCounters = []FunctionCounter{
 	},
 	{
 		"ERRORS", "lambdanic_function_errors_total",
-		"Packets answered with an error, be it a refusal, a fault or a time-out. A message that is refused before it begins counts once, by its first packet.",
+		"Packets answered with an error of λ-RPC: a refusal, a fault or a time-out. A reply whose status the lambda set is none of them. A message that is refused before it begins counts once, by its first packet.",
 		func(s *api.Stats) uint64 { return s.Errors },
 	},
 	{

@@ -83,6 +83,7 @@ func (h *host) idlest(n int) int16 {
 func (s *sim) enqueue(at int32, c int16, m message) {
 	h := &s.hosts[at]
 	h.inAll++
+	s.waiting++
 	j := job{message: m, access: s.cfg.Interface.access(h.inAll), left: -1}
 	if s.cfg.Dispatch.Policy == Central {
 		if c = h.free(); c < 0 {
@@ -132,6 +133,7 @@ func (s *sim) ran(at int32, c int16) (over bool) {
 		return false
 	}
 	h.inAll--
+	s.waiting--
 	s.served++
 	over = s.work.done(s, at, j.message)
 	if s.cfg.Dispatch.Policy == JBSQ {

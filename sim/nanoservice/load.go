@@ -10,6 +10,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/lambdanic/lambdanic/sim/event"
+	"github.com/lambdanic/lambdanic/sim/network"
 	"github.com/lambdanic/lambdanic/sim/random"
 )
 
@@ -17,7 +18,7 @@ import (
 type Load struct {
 	Hosts   int
 	Machine Machine
-	Wire    event.Time // from a NIC to another
+	Wire    event.Time // from a NIC to another, whatever else is sent
 	Service random.Time
 	Flows   int // that the requests belong to; RSS has all of a flow served by one core
 	// Utilisation is an open load: requests come by chance (Poisson), so many that they keep the cores busy for this share of the time.
@@ -26,6 +27,10 @@ type Load struct {
 	Clients  int
 	Think    random.Time
 	Requests int // after a tenth of as many, which are not counted
+	// Network, where set, is what takes the messages instead of Wire. So many machines send the requests over it.
+	Network        *network.Config
+	Senders        int
+	Request, Reply int // bytes
 }
 
 // Service is what became of a load.
@@ -56,6 +61,11 @@ func (l *Load) check() error {
 		return fmt.Errorf("utilisation: %v is not between 0 and 1: with more, queues grow for ever", l.Utilisation)
 	case l.Clients == 0 && l.Service.Mean() <= 0:
 		return errors.New("service: it takes no time, so no load keeps the cores busy")
+	case l.Network != nil && (l.Senders < 1 || l.Senders > MaxHosts):
+		return fmt.Errorf("senders: %d is not between 1 and %d", l.Senders, MaxHosts)
+	}
+	if err := checkNetwork(l.Network, l.Request, l.Reply); err != nil {
+		return err
 	}
 	return l.Machine.check()
 }
@@ -94,7 +104,11 @@ func (l *Load) Run(ctx context.Context, seed uint64) (Service, error) {
 	w := &traffic{Load: l, service: random.New(seed, 1), warm: l.Requests / 10}
 	w.gap = float64(l.Service.Mean()) / l.Utilisation / float64(l.Hosts*l.Machine.Cores)
 	w.result.Latency = hdrhistogram.New(1, longest, 3)
-	s := newSim(&l.Machine, l.Hosts, l.Wire, w, seed)
+	s := newSim(&l.Machine, l.Hosts, w, seed)
+	s.fabric = ideal(l.Wire)
+	if l.Network != nil {
+		s.fabric = newWired(s, *l.Network, l.Hosts+l.Senders)
+	}
 	if err := s.run(ctx); err != nil {
 		return Service{}, err
 	}
@@ -114,13 +128,20 @@ func (s *sim) spent() (sum event.Time) {
 	return sum
 }
 
+// The kinds of messages.
+const (
+	request uint8 = iota
+	reply
+	due // no message: a client is to send its next request
+)
+
 func (w *traffic) begin(s *sim) {
 	if w.Clients == 0 {
-		w.happened(s, message{})
+		s.later(0, message{kind: due})
 		return
 	}
 	for client := range w.Clients {
-		s.later(w.think(s), message{flow: int32(client)})
+		s.later(w.think(s), message{kind: due, flow: int32(client)})
 	}
 }
 
@@ -131,32 +152,43 @@ func (w *traffic) think(s *sim) event.Time {
 	return w.Think.Sample(s.r)
 }
 
-// happened has a client send a request.
 func (w *traffic) happened(s *sim, m message) (over bool) {
+	if m.kind == reply {
+		return w.answered(s, m)
+	}
 	now := s.events.Now()
 	if w.Clients == 0 {
 		m.flow = int32(s.r.IntN(w.Flows))
-		s.later(now+event.Time(math.Round(s.r.ExpFloat64()*w.gap)), message{})
+		s.later(now+event.Time(math.Round(s.r.ExpFloat64()*w.gap)), message{kind: due})
 	}
-	m.a, m.b = int32(now>>32), int32(now)
-	s.deliver(now+w.Wire, int32(s.r.IntN(w.Hosts)), m)
+	m.kind, m.a, m.b = request, int32(now>>32), int32(now)
+	s.fabric.send(s, now, w.sender(m), int32(s.r.IntN(w.Hosts)), w.Request, m)
 	return false
 }
 
+// sender is the machine of a flow's client.
+func (w *traffic) sender(m message) int32 { return int32(w.Hosts) + m.flow%int32(max(w.Senders, 1)) }
+
 func (w *traffic) cost(*sim, message) event.Time { return w.Service.Sample(w.service) }
 
-func (w *traffic) done(s *sim, _ int32, m message) (over bool) {
-	reply := s.events.Now() + s.cfg.Interface.Delay + w.Wire
-	w.replies++
-	if w.replies == w.warm+1 {
-		w.from, w.spent = s.events.Now(), s.spent()
+func (w *traffic) done(s *sim, at int32, m message) (over bool) {
+	m.kind = reply
+	s.send(at, w.sender(m), w.Reply, m)
+	return false
+}
+
+// answered is that a client has its reply.
+func (w *traffic) answered(s *sim, m message) (over bool) {
+	now := s.events.Now()
+	if w.replies++; w.replies == w.warm+1 {
+		w.from, w.spent = now, s.spent()
 	}
 	if w.replies > w.warm {
 		sent := event.Time(m.a)<<32 | event.Time(uint32(m.b))
-		_ = w.result.Latency.RecordValue(min(int64((reply-sent)/ns), longest))
+		_ = w.result.Latency.RecordValue(min(int64((now-sent)/ns), longest))
 	}
 	if w.Clients > 0 {
-		s.later(reply+w.think(s), message{flow: m.flow})
+		s.later(now+w.think(s), message{kind: due, flow: m.flow})
 	}
 	return w.replies == w.warm+w.Requests
 }

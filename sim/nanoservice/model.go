@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/lambdanic/lambdanic/sim/event"
+	"github.com/lambdanic/lambdanic/sim/network"
 	"github.com/lambdanic/lambdanic/sim/random"
 )
 
@@ -55,7 +56,10 @@ type Tree struct {
 	Map       random.Time
 	Reduce    event.Time // 0 where the NIC does it
 	Interface Interface
-	Wire      event.Time // from one NIC to another
+	Wire      event.Time // from one NIC to another, whatever else is sent
+	// Network, where set, is what takes the messages instead, of so many bytes each.
+	Network *network.Config
+	Bytes   int
 }
 
 // Result is what became of a run.
@@ -93,8 +97,25 @@ func (t *Tree) check() error {
 	case t.Wire < 0:
 		return errors.New("wire: the time is negative")
 	}
+	if err := checkNetwork(t.Network, t.Bytes); err != nil {
+		return err
+	}
 	return t.Interface.check()
 }
+
+func checkNetwork(c *network.Config, bytes ...int) error {
+	for _, b := range bytes {
+		if b < 0 || b > maxMessage {
+			return fmt.Errorf("a message of %d bytes: it has to have from 0 to %d", b, maxMessage)
+		}
+	}
+	if c == nil {
+		return nil
+	}
+	return c.Check()
+}
+
+const maxMessage = 1 << 30
 
 func (i *Interface) check() error {
 	switch {

@@ -2,6 +2,7 @@ package nanoservice
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 
 	"github.com/lambdanic/lambdanic/sim/event"
@@ -14,10 +15,29 @@ type sim struct {
 	r      *rand.Rand
 	cfg    *Machine
 	hosts  []host
-	wire   event.Time
+	fabric fabric
 	work   work
 	served uint64 // messages
+	waiting int // messages at hosts
+	most    int // and on their way
 }
+
+// fabric brings messages from one NIC to another. What is no host has a number above theirs.
+type fabric interface {
+	// send has a message leave a NIC at a time.
+	send(s *sim, at event.Time, from, to int32, bytes int, m message)
+	// happened is for what the fabric had scheduled.
+	happened(s *sim, m message)
+}
+
+// ideal is a fabric that has room for everything: each message takes that time.
+type ideal event.Time
+
+func (i ideal) send(s *sim, at event.Time, _, to int32, _ int, m message) {
+	s.deliver(at+event.Time(i), to, m)
+}
+
+func (i ideal) happened(*sim, message) {}
 
 // work is what messages are for.
 type work interface {
@@ -51,15 +71,17 @@ type happening struct {
 type what uint8
 
 const (
-	atNIC   what = iota // a message has come to the NIC of a host
-	atCore              // and to a core
-	ran                 // a core has run for as long as it was to
-	credit              // the NIC learns that a core is through with a message
-	forWork             // something that the work had scheduled
+	atNIC     what = iota // a message has come to the NIC of a host
+	atCore                // and to a core
+	ran                   // a core has run for as long as it was to
+	credit                // the NIC learns that a core is through with a message
+	forWork               // something that the work had scheduled
+	forFabric             // or the fabric
 )
 
-func newSim(m *Machine, hosts int, wire event.Time, w work, seed uint64) *sim {
-	s := &sim{r: random.New(seed, 0), cfg: m, hosts: make([]host, hosts), wire: wire, work: w}
+// newSim returns a simulation whose fabric is to be set.
+func newSim(m *Machine, hosts int, w work, seed uint64) *sim {
+	s := &sim{r: random.New(seed, 0), cfg: m, hosts: make([]host, hosts), work: w, most: most}
 	cores := make([]core, hosts*m.Cores)
 	for i := range s.hosts {
 		s.hosts[i].cores = cores[i*m.Cores : (i+1)*m.Cores : (i+1)*m.Cores]
@@ -67,10 +89,16 @@ func newSim(m *Machine, hosts int, wire event.Time, w work, seed uint64) *sim {
 	return s
 }
 
+// most is how many messages may be on their way or wait. They take about 2 GiB.
+const most = 1 << 24
+
 // run simulates until the work is over or nothing happens any more.
 func (s *sim) run(ctx context.Context) error {
 	s.work.begin(s)
 	for n := 0; ; n++ {
+		if s.events.Len()+s.waiting > s.most {
+			return fmt.Errorf("more than %d messages are on their way at a time: take less depth, fewer branches, or less load", s.most)
+		}
 		_, h, ok := s.events.Pop()
 		if !ok {
 			return nil
@@ -87,23 +115,29 @@ func (s *sim) run(ctx context.Context) error {
 			s.credit(h.host, h.core)
 		case forWork:
 			over = s.work.happened(s, h.message)
+		case forFabric:
+			s.fabric.happened(s, h.message)
 		}
 		if over {
 			return nil
 		}
-		if n%(1<<20) == 0 && ctx.Err() != nil {
+		if n%(1<<14) == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
 	}
 }
 
-// send has a host's core send a message to another host.
-func (s *sim) send(to int32, m message) {
-	s.deliver(s.events.Now()+s.cfg.Interface.Delay+s.wire, to, m)
+// send has a host's core send a message.
+func (s *sim) send(from, to int32, bytes int, m message) {
+	s.fabric.send(s, s.events.Now()+s.cfg.Interface.Delay, from, to, bytes, m)
 }
 
-// deliver has a message come to the NIC of a host at a time.
+// deliver has a message come to the NIC of a host at a time, or to the work, if it is for no host.
 func (s *sim) deliver(at event.Time, to int32, m message) {
+	if int(to) >= len(s.hosts) {
+		s.later(at, m)
+		return
+	}
 	if s.cfg.Dispatch.atOnce() {
 		// Which core it is for does not depend on what happens until it is there.
 		s.events.Push(at+s.cfg.Interface.Delay, happening{m, atCore, s.choose(to, m), to})

@@ -54,7 +54,7 @@ func (o *Outcome) Mean() event.Time {
 // Run runs them on all CPUs. What comes out does not depend on how many these are.
 func (s *Study) Run(ctx context.Context) ([]Outcome, error) {
 	if s.Runs < 1 || len(s.Trees) == 0 {
-		return nil, fmt.Errorf("study of %d trees, %d times: it needs at least one of both", len(s.Trees), s.Runs)
+		return nil, fmt.Errorf("%d runs of %d trees: there is nothing to do: take at least one of both", s.Runs, len(s.Trees))
 	}
 	results := make([]Result, len(s.Trees)*s.Runs)
 	group, ctx := errgroup.WithContext(ctx)
@@ -67,6 +67,9 @@ func (s *Study) Run(ctx context.Context) ([]Outcome, error) {
 		group.Go(func() (err error) {
 			c := &s.Trees[i/s.Runs]
 			if results[i], err = c.Tree.Run(ctx, s.Seed+uint64(i%s.Runs)); err != nil {
+				if ctx.Err() != nil {
+					return fmt.Errorf("interrupted after %d of %d runs: %w", done.Load(), len(results), err)
+				}
 				return fmt.Errorf("%s: %w", c.Name, err)
 			}
 			if n := done.Add(1); s.Progress != nil {

@@ -36,7 +36,11 @@ func (t *Tree) Run(ctx context.Context, seed uint64) (Result, error) {
 		return Result{}, err
 	}
 	w := &search{Tree: t}
-	s := newSim(&Machine{Cores: 1, Interface: t.Interface}, t.Hosts, t.Wire, w, seed)
+	s := newSim(&Machine{Cores: 1, Interface: t.Interface}, t.Hosts, w, seed)
+	s.fabric = ideal(t.Wire)
+	if t.Network != nil {
+		s.fabric = newWired(s, *t.Network, t.Hosts)
+	}
 	if err := s.run(ctx); err != nil {
 		return Result{}, err
 	}
@@ -80,7 +84,7 @@ func (w *search) done(s *sim, at int32, m message) (over bool) {
 		w.over = s.events.Now()
 		return true
 	}
-	s.send(to, message{a: parent, kind: reducing})
+	s.send(at, to, w.Bytes, message{a: parent, kind: reducing})
 	return false
 }
 
@@ -99,6 +103,6 @@ func (w *search) branch(s *sim, at int32, m message) {
 	for range k {
 		to := int32(w.sent % uint64(w.Hosts))
 		w.sent++
-		s.send(to, message{a: id, b: at, kind: mapping, tag: m.tag + 1})
+		s.send(at, to, w.Bytes, message{a: id, b: at, kind: mapping, tag: m.tag + 1})
 	}
 }

@@ -116,6 +116,16 @@ func TestBadTrees(t *testing.T) {
 	}
 }
 
+// A tree that grows beyond all memory is refused before it does.
+func TestTooManyMessages(t *testing.T) {
+	w := &search{Tree: &Tree{Hosts: 10, Depth: 30, Branches: random.Number(1000), Map: random.Fixed(ns)}}
+	s := newSim(&Machine{Cores: 1}, 10, w, 1)
+	s.fabric, s.most = ideal(0), 1500
+	if err := s.run(t.Context()); err == nil || !strings.Contains(err.Error(), "more than 1500 messages are on their way") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func BenchmarkTree(b *testing.B) {
 	tree := &Tree{
 		Hosts: 1000, Depth: 8, Branches: random.Number(5), Map: random.Fixed(1000 * ns), Reduce: 500 * ns, Interface: LNIC(200 * ns), Wire: 1000 * ns,

@@ -96,7 +96,7 @@ func (h homa) grant(to int32) {
 		upTo := min(msg.packets, msg.received+int32(h.cfg.window()))
 		if upTo > msg.promised {
 			msg.promised = upTo
-			h.after(h.control(), Event{kind: granted, a: m, b: upTo*levels + int32(unscheduled+rank)})
+			h.after(h.control(), Event{Kind: granted, A: m, B: upTo*levels + int32(unscheduled+rank)})
 		}
 		if msg.promised == msg.packets {
 			done++
@@ -110,7 +110,7 @@ func (h homa) grant(to int32) {
 
 // handle is that a grant comes to the sender. The message is there still: what was granted has not been sent.
 func (h homa) handle(e Event) {
-	msg := h.messages.at(e.a)
-	msg.allowed, msg.level = e.b/levels, int8(e.b%levels)
+	msg := h.messages.at(e.A)
+	msg.allowed, msg.level = e.B/levels, int8(e.B%levels)
 	h.startSending(msg.from)
 }

@@ -78,19 +78,19 @@ func (n ndp) pull(to int32) {
 	} else {
 		msg.pulls = 0
 	}
-	n.after(n.control(), Event{kind: pulled, a: m})
-	n.after(n.cfg.takes(n.cfg.MTU+header), Event{kind: pulling, a: to})
+	n.after(n.control(), Event{Kind: pulled, A: m})
+	n.after(n.cfg.takes(n.cfg.MTU+header), Event{Kind: pulling, A: to})
 }
 
 func (n ndp) handle(e Event) {
-	if e.kind == pulling {
-		n.hosts[e.a].pacing = false
-		n.pull(e.a)
+	if e.Kind == pulling {
+		n.hosts[e.A].pacing = false
+		n.pull(e.A)
 		return
 	}
-	msg := n.messages.at(e.a)
+	msg := n.messages.at(e.A)
 	if msg.due++; msg.due == 1 {
-		n.hosts[msg.from].turns.push(e.a)
+		n.hosts[msg.from].turns.push(e.A)
 	}
 	n.startSending(msg.from)
 }

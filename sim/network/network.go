@@ -100,14 +100,15 @@ func (c *Config) window() int {
 
 // Event is something that happens in the network: the owner of the clock gives it back to Handle at its time.
 type Event struct {
-	kind kind
-	a, b int32
+	Kind Kind
+	A, B int32
 }
 
-type kind uint8
+// Kind is what kind of event it is.
+type Kind uint8
 
 const (
-	upFree   kind = iota // the link from host a has sent a packet
+	upFree   Kind = iota // the link from host a has sent a packet
 	atSwitch             // packet a comes to the switch
 	downFree             // the link to host a has sent a packet
 	arrived              // packet a comes to its receiver
@@ -201,17 +202,17 @@ func (n *Network) Send(from, to int32, size int, id int64) {
 
 // Handle has an event happen.
 func (n *Network) Handle(e Event) {
-	switch e.kind {
+	switch e.Kind {
 	case upFree:
-		n.hosts[e.a].sending = false
-		n.startSending(e.a)
+		n.hosts[e.A].sending = false
+		n.startSending(e.A)
 	case atSwitch:
-		n.forward(e.a)
+		n.forward(e.A)
 	case downFree:
-		n.hosts[e.a].receiving = false
-		n.startForwarding(e.a)
+		n.hosts[e.A].receiving = false
+		n.startForwarding(e.A)
 	case arrived:
-		n.protocol.arrived(n.packets.take(e.a))
+		n.protocol.arrived(n.packets.take(e.A))
 	default:
 		n.protocol.handle(e)
 	}
@@ -229,8 +230,8 @@ func (n *Network) startSending(from int32) {
 	}
 	h.sending = true
 	took := n.cfg.takes(int(p.bytes))
-	n.after(took, Event{kind: upFree, a: from})
-	n.after(took+n.cfg.Hop, Event{kind: atSwitch, a: n.packets.put(p)})
+	n.after(took, Event{Kind: upFree, A: from})
+	n.after(took+n.cfg.Hop, Event{Kind: atSwitch, A: n.packets.put(p)})
 }
 
 // forward has the switch take a packet in.
@@ -261,8 +262,8 @@ func (n *Network) startForwarding(to int32) {
 		h.waiting -= bytes
 		h.receiving = true
 		took := n.cfg.takes(bytes)
-		n.after(took, Event{kind: downFree, a: to})
-		n.after(took+n.cfg.Hop, Event{kind: arrived, a: at})
+		n.after(took, Event{Kind: downFree, A: to})
+		n.after(took+n.cfg.Hop, Event{Kind: arrived, A: at})
 		return
 	}
 }

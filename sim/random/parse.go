@@ -14,7 +14,7 @@ import (
 )
 
 // Syntax says what ParseTime takes.
-const Syntax = "TIME, fixed:TIME, exponential:MEAN, bimodal:SHORT,LONG,SHARE-OF-LONG, or file:PATH with a time a line (1.5us, or 1500 for ns)"
+const Syntax = "TIME, fixed:TIME, exponential:MEAN, bimodal:SHORT,LONG,SHARE-OF-LONG, or file:PATH with a time a line; a time is 800ns or 1.5us"
 
 // ParseTime reads a distribution of times.
 func ParseTime(s string) (Time, error) {
@@ -65,16 +65,17 @@ func parseBimodal(s string) (b Bimodal, err error) {
 // maxTime bounds one time, so that sums of millions do not overflow.
 const maxTime = 10 * event.Second
 
-// ParseFixed reads one time with a unit, or a number of nanoseconds.
+// ParseFixed reads one time with a unit, such as 1.5us, or 0.
 func ParseFixed(s string) (event.Time, error) {
-	var t float64
-	if n, err := strconv.ParseFloat(s, 64); err == nil {
-		t = n * float64(event.Nanosecond)
-	} else if d, err := time.ParseDuration(s); err == nil {
-		t = float64(d) * float64(event.Nanosecond)
-	} else {
+	d, err := time.ParseDuration(s)
+	if err != nil {
 		return 0, fmt.Errorf("%q is not a time: write 800ns or 1.5us", s)
 	}
+	return inRange(s, float64(d))
+}
+
+func inRange(s string, nanoseconds float64) (event.Time, error) {
+	t := nanoseconds * float64(event.Nanosecond)
 	if !(t >= 0 && t <= float64(maxTime)) {
 		return 0, fmt.Errorf("the time %s is not between 0 and %v", s, maxTime.Duration())
 	}
@@ -93,7 +94,7 @@ func readSamples(path string) (samples Samples, err error) {
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		t, err := ParseFixed(line)
+		t, err := parseSample(line)
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
 		}
@@ -106,4 +107,12 @@ func readSamples(path string) (samples Samples, err error) {
 		return nil, errors.New("the file has no times")
 	}
 	return samples, nil
+}
+
+// parseSample reads a time with a unit, or a number of nanoseconds.
+func parseSample(s string) (event.Time, error) {
+	if n, err := strconv.ParseFloat(s, 64); err == nil {
+		return inRange(s, n)
+	}
+	return ParseFixed(s)
 }

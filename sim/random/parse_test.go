@@ -22,7 +22,7 @@ func write(t testing.TB, text string) string {
 func TestParseTime(t *testing.T) {
 	const us = event.Microsecond
 	for text, want := range map[string]Time{
-		"1us": Fixed(us), "250": Fixed(us / 4), "fixed:0.5": Fixed(500), "exponential:2us": Exponential(2 * us),
+		"1us": Fixed(us), "250ns": Fixed(us / 4), "fixed:0": Fixed(0), "exponential:2us": Exponential(2 * us),
 		"bimodal:1us,100us,0.01":                          Bimodal{Short: us, Long: 100 * us, P: 0.01},
 		"file:" + write(t, "# measured\n1us\n\n 1500 \n"): Samples{us, 3 * us / 2},
 	} {
@@ -34,7 +34,9 @@ func TestParseTime(t *testing.T) {
 		"":                                   `distribution "": "" is not a time: write 800ns or 1.5us`,
 		"soon":                               `"soon" is not a time`,
 		"-1us":                               "is not between 0 and 10s",
-		"fixed:NaN":                          "is not between 0 and 10s",
+		"fixed:NaN":                          `"NaN" is not a time`,
+		"250":                                `"250" is not a time`,
+		"file:" + write(t, "NaN\n"):          "line 1: the time NaN is not between",
 		"fixed:1h":                           "is not between 0 and 10s",
 		"normal:1us":                         "it has to be TIME, fixed:TIME,",
 		"bimodal:1us":                        "it has to be bimodal:SHORT,LONG,SHARE-OF-LONG",
@@ -55,7 +57,7 @@ func TestParseTime(t *testing.T) {
 
 // Whatever is written, it is refused, or never gives a time outside of what one may be.
 func FuzzParseTime(f *testing.F) {
-	for _, s := range []string{"1us", "exponential:1us", "bimodal:1us,2us,0.5", "fixed:1e300", "bimodal:,,", ":", "1e-400", "0x1p-3"} {
+	for _, s := range []string{"1us", "exponential:1us", "bimodal:1us,2us,0.5", "fixed:1e300ns", "bimodal:,,", ":", "1e-400s", "0x1p-3us"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -134,7 +134,7 @@ func (s Samples) Mean() event.Time {
 func ParseCount(s string) (Count, error) {
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 1 || n > MaxCount {
-		return nil, fmt.Errorf("number %q: it is not between 1 and %d", s, MaxCount)
+		return nil, fmt.Errorf("%q is not a number from 1 to %d", s, MaxCount)
 	}
 	return Number(n), nil
 }
