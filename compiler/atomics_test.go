@@ -340,7 +340,7 @@ func TestAtomicMark(t *testing.T) {
 		line       int
 	}{
 		{"s.small++;", "32 or 64 bits", 9},
-		{"s.real += 1;", "no integer", 9},
+		{"s.real += 1;", "not an integer", 9},
 		{"count *= 3;", "this change of count", 9},
 		{"count = (count + 1) % 10;", "this change of count", 9},
 		{"n = count;\nif (n & 1) n *= 5;\ncount = n;", "this change of count", 11},
