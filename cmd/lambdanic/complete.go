@@ -97,13 +97,14 @@ func flagCompletions(o *options) map[string]cobra.CompletionFunc {
 		"etcd-cacert": completeFiles, "etcd-cert": completeFiles, "etcd-key": completeFiles, "file": completeFiles, "out": completeFiles, "plot": completeFiles,
 		"demo --out": completeDirs,
 		"interface":  oneOf("dma", "ddio", "lnic:200ns"), "map": oneOf(measured, "1us", "exponential:1us", "bimodal:500ns,20us,0.01"),
-		"branches": oneOf(measured),
-		"dir":      completeDirs, "data-dir": completeDirs, "run-dir": completeDirs, "lambdas": completeDirs,
+		"branches": oneOf(measured), "dispatch": oneOf("rss", "random", "round-robin", "jbsq:2", "central"), "network": oneOf("queued", "ndp", "homa"),
+		"dir": completeDirs, "data-dir": completeDirs, "run-dir": completeDirs, "lambdas": completeDirs,
 	}
 	for _, name := range []string{ // what only the caller knows
-		"address", "annotation", "data", "depth", "distributed", "env", "etcd", "hosts", "image", "label", "length", "listen", "method",
-		"name", "packets-method", "peer", "peer-qpn", "positions", "psn", "receive", "reduce", "rounds", "runs", "seed", "service", "since",
-		"tail", "timeout", "wire",
+		"address", "annotation", "clients", "cores", "data", "depth", "distributed", "env", "etcd", "flows", "hosts", "image", "label",
+		"length", "listen", "method", "name", "packets-method", "peer", "peer-qpn", "positions", "psn", "quantum", "rate", "receive", "reduce",
+		"reply-bytes", "request-bytes", "requests", "rounds", "runs", "seed", "senders", "service", "since", "switch", "tail", "think",
+		"timeout", "utilisation", "wire",
 	} {
 		known[name] = cobra.NoFileCompletions
 	}

@@ -59,6 +59,32 @@ func TestSimTree(t *testing.T) {
 	}
 }
 
+func TestSimLoad(t *testing.T) {
+	args := []string{"nanoservice", "load", "--dispatch", "jbsq:2,central", "--requests", "20000"}
+	plot := filepath.Join(t.TempDir(), "plot.svg")
+	got, err := simulate(t, append(args, "--utilisation", "0.3,0.6", "--json", "--plot", plot)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []simLoadRow
+	if err := json.Unmarshal([]byte(got), &rows); err != nil || len(rows) != 4 {
+		t.Fatalf("%v: %s", err, got)
+	}
+	for i, want := range []simLoadRow{{Dispatch: "jbsq:2", Load: "0.3"}, {Dispatch: "jbsq:2", Load: "0.6"}, {Dispatch: "central", Load: "0.3"}, {Dispatch: "central", Load: "0.6"}} {
+		// Sixteen cores with so much to do serve nearly all at once: 1 µs, and 1.2 µs there and back.
+		if r := rows[i]; r.Dispatch != want.Dispatch || r.Load != want.Load || r.Mean < 3.3 || r.Mean > 3.7 || r.P50 > r.P99 || r.P99 > r.P999 {
+			t.Errorf("%+v, want %+v", r, want)
+		}
+	}
+	if svg, err := os.ReadFile(plot); err != nil || !strings.Contains(string(svg), "utilisation of the cores") {
+		t.Errorf("the plot: %v, %.100s", err, svg)
+	}
+	got, err = simulate(t, append(args, "--clients", "1,2", "--network", "ndp", "--service", "1us", "--csv")...)
+	if err != nil || strings.Count(got, "\n") != 5 || !strings.Contains(got, "\njbsq:2,2 clients,") {
+		t.Errorf("%v:\n%s", err, got)
+	}
+}
+
 func TestSimRefuses(t *testing.T) {
 	for want, args := range map[string]string{
 		`experiment "figure7": there are table2, figure5 and figure6`: "paper figure7",
@@ -72,6 +98,13 @@ func TestSimRefuses(t *testing.T) {
 		`hosts: 0 is not between 1 and`:                               "tree --hosts 0 --runs 1",
 		`depth: 99 is not between 1 and`:                              "tree --depth 99 --runs 1",
 		`0 runs of 3 trees: there is nothing to do`:                   "tree --runs 0",
+		`dispatch "fifo": it has to be rss,`:                          "load --dispatch fifo",
+		`--network: transport "tcp": it has to be`:                    "load --network tcp",
+		`rss: utilisation: 1.5 is not between 0 and 1`:                "load --utilisation 1.5",
+		`if any flags in the group [utilisation clients]`:             "load --utilisation 0.5 --clients 1",
+		`there is no load to simulate`:                                "load --dispatch=",
+		`rss: rate: 1000 bit/s is not between`:                        "load --network ndp --rate 0.000001",
+		`--quantum: "x" is not a time`:                                "load --quantum x",
 		`write the plot: open /no/such/dir`:                           "tree --depth 1 --runs 1 --plot /no/such/dir/x.svg",
 	} {
 		if got, err := simulate(t, append([]string{"nanoservice"}, strings.Fields(args)...)...); err == nil || !strings.Contains(err.Error(), want) {
@@ -92,7 +125,11 @@ func TestSimDocs(t *testing.T) {
 		t.Fatalf("only %d commands", len(commands))
 	}
 	for _, c := range commands {
-		if got, err := simulate(t, append(strings.Fields(c[1]), "--runs", "2")...); err != nil {
+		short := []string{"--runs", "2"}
+		if strings.Contains(c[1], " load ") {
+			short = []string{"--requests", "2000"}
+		}
+		if got, err := simulate(t, append(strings.Fields(c[1]), short...)...); err != nil {
 			t.Errorf("lambdanic sim %s: %v\n%s", c[1], err, got)
 		}
 	}

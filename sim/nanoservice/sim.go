@@ -11,15 +11,15 @@ import (
 
 // sim is a simulation in progress: hosts, what connects them, and the work that they do.
 type sim struct {
-	events event.Queue[happening]
-	r      *rand.Rand
-	cfg    *Machine
-	hosts  []host
-	fabric fabric
-	work   work
-	served uint64 // messages
-	waiting int // messages at hosts
-	most    int // and on their way
+	events  event.Queue[happening]
+	r       *rand.Rand
+	cfg     *Machine
+	hosts   []host
+	fabric  fabric
+	work    work
+	served  uint64 // messages
+	waiting int    // messages at hosts
+	most    int    // and on their way
 }
 
 // fabric brings messages from one NIC to another. What is no host has a number above theirs.

@@ -56,29 +56,20 @@ func (s *Study) Run(ctx context.Context) ([]Outcome, error) {
 	if s.Runs < 1 || len(s.Trees) == 0 {
 		return nil, fmt.Errorf("%d runs of %d trees: there is nothing to do: take at least one of both", s.Runs, len(s.Trees))
 	}
-	results := make([]Result, len(s.Trees)*s.Runs)
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(runtime.GOMAXPROCS(0))
-	var done atomic.Int64
-	for i := range results {
-		if ctx.Err() != nil {
-			break
+	for _, c := range s.Trees {
+		if err := c.check(); err != nil {
+			return nil, fmt.Errorf("%s: %w", c.Name, err)
 		}
-		group.Go(func() (err error) {
-			c := &s.Trees[i/s.Runs]
-			if results[i], err = c.Tree.Run(ctx, s.Seed+uint64(i%s.Runs)); err != nil {
-				if ctx.Err() != nil {
-					return fmt.Errorf("interrupted after %d of %d runs: %w", done.Load(), len(results), err)
-				}
-				return fmt.Errorf("%s: %w", c.Name, err)
-			}
-			if n := done.Add(1); s.Progress != nil {
-				s.Progress(int(n), len(results))
-			}
-			return nil
-		})
 	}
-	if err := group.Wait(); err != nil {
+	results := make([]Result, len(s.Trees)*s.Runs)
+	err := each(ctx, len(results), s.Progress, func(ctx context.Context, i int) (err error) {
+		c := &s.Trees[i/s.Runs]
+		if results[i], err = c.Tree.Run(ctx, s.Seed+uint64(i%s.Runs)); err != nil {
+			return fmt.Errorf("%s: %w", c.Name, err)
+		}
+		return nil
+	})
+	if err != nil {
 		return nil, err
 	}
 	var outcomes []Outcome
@@ -93,4 +84,30 @@ func (s *Study) Run(ctx context.Context) ([]Outcome, error) {
 		outcomes = append(outcomes, o)
 	}
 	return outcomes, nil
+}
+
+// each does n runs on all CPUs, until one fails.
+func each(ctx context.Context, n int, progress func(done, all int), run func(ctx context.Context, i int) error) error {
+	group, inner := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	var done atomic.Int64
+	for i := range n {
+		if inner.Err() != nil {
+			break
+		}
+		group.Go(func() error {
+			if err := run(inner, i); err != nil {
+				return err
+			}
+			if d := done.Add(1); progress != nil {
+				progress(int(d), n)
+			}
+			return nil
+		})
+	}
+	err := group.Wait()
+	if ctx.Err() != nil {
+		return fmt.Errorf("interrupted after %d of %d runs: %w", done.Load(), n, ctx.Err())
+	}
+	return err
 }
