@@ -214,6 +214,22 @@ func (a *App) sources() (ids []int32) {
 	return ids
 }
 
+// breadthFirst lists all microservices in the order in which Algorithm 1 takes them from its queue, each once: when one comes again, it and all
+// that it calls are deployed.
+func (a *App) breadthFirst() []int32 {
+	queue := a.sources()
+	queued := make([]bool, len(a.Services))
+	for next := 0; next < len(queue); next++ {
+		for _, w := range a.callees[queue[next]] {
+			if !queued[w] {
+				queued[w] = true
+				queue = append(queue, w)
+			}
+		}
+	}
+	return queue
+}
+
 // ID finds a microservice's index by its name.
 func (a *App) ID(name string) (int, bool) {
 	i, ok := a.ids[name]

@@ -49,13 +49,7 @@ type hcm struct {
 
 // traverse is MS_DAG_TRAVERSE.
 func (h *hcm) traverse() error {
-	queue := h.d.App.sources()
-	queued := make([]bool, len(h.d.at))
-	for _, v := range queue {
-		queued[v] = true
-	}
-	for next := 0; next < len(queue); next++ {
-		v := queue[next]
+	for _, v := range h.d.App.breadthFirst() {
 		if h.d.at[v] == Nowhere {
 			if err := h.place(v, Nowhere); err != nil {
 				return err
@@ -67,17 +61,13 @@ func (h *hcm) traverse() error {
 					return err
 				}
 			}
-			if !queued[w] {
-				queued[w] = true
-				queue = append(queue, w)
-			}
 		}
 	}
 	return nil
 }
 
 // place is MS_PLACE, or find_first_fit where no caller's node is known.
-func (h *hcm) place(v int32, caller NodeID) error {
+func (h *hcm) place(v int32, caller NodeID) *RefusedError {
 	q := h.s.ask(h.d, v)
 	id, level := q.find(caller)
 	if id == Nowhere && h.o.Overcommit {
