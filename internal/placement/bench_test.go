@@ -2,7 +2,11 @@ package placement
 
 import (
 	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
 	"testing"
+	"time"
 )
 
 // The paper's applications (Table 3) and the size of their graphs.
@@ -119,4 +123,94 @@ func BenchmarkHCM(b *testing.B) {
 func BenchmarkAnnealing(b *testing.B) {
 	benchmark(b, []int{100, 200, 400, 600, 800, 1000, 100000}, func(servers int) float64 { return table6[servers].annealing },
 		func(s *State, d *Deployment) error { return s.Anneal(d, AnnealOptions{Seed: 1}) })
+}
+
+// BenchmarkHCMLoaded is the case that is hard for the index: every node has statistics of its own, most nodes lack something, and every
+// microservice wants something else.
+func BenchmarkHCMLoaded(b *testing.B) {
+	r := rand.New(rand.NewPCG(1, 0))
+	app := e3App(b, paperMicroservices)
+	services := slices.Clone(app.Services)
+	for i := range services {
+		s := &services[i]
+		s.Demand[Cores] += r.Int64N(1000)
+		s.Demand[Memory] += r.Int64N(1000)
+		s.Demand[Bandwidth] += r.Int64N(1000)
+		s.OnNIC = nil
+	}
+	app, err := NewApp("loaded", services, app.Edges)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, servers := range []int{10000, 100000} {
+		b.Run(fmt.Sprintf("servers=%d", servers), func(b *testing.B) {
+			topo, err := Type2(servers).Topology()
+			if err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				b.StopTimer()
+				s := NewState(topo)
+				for id := range NodeID(topo.Len()) {
+					var load Vector
+					for k, all := range topo.Node(id).Capacity {
+						load[k] = int64(float64(all) * (1 - math.Pow(r.Float64(), 3)))
+					}
+					if err := s.SetLoad(id, load); err != nil {
+						b.Fatal(err)
+					}
+				}
+				d, err := s.Add(app)
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.StartTimer()
+				if err := s.HCM(d, Options{}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(b.Elapsed().Seconds()*1000/float64(b.N)/paperMicroservices, "ms/microservice")
+		})
+	}
+}
+
+// BenchmarkILP solves ever larger models exactly.
+func BenchmarkILP(b *testing.B) {
+	for _, size := range []struct{ servers, microservices int }{{1, 5}, {1, 10}, {2, 10}, {2, 15}, {3, 10}, {3, 20}, {4, 30}} {
+		b.Run(fmt.Sprintf("servers=%d/microservices=%d", size.servers, size.microservices), func(b *testing.B) {
+			topo, err := Type2(size.servers).Topology()
+			if err != nil {
+				b.Fatal(err)
+			}
+			app := chain(b, size.microservices)
+			for b.Loop() {
+				s := NewState(topo)
+				d, err := s.Add(app)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := s.ILP(b.Context(), d, ILPOptions{Timeout: 20 * time.Second}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(b.Elapsed().Seconds()*1000/float64(b.N)/float64(size.microservices), "ms/microservice")
+		})
+	}
+}
+
+// chain is an app in which each microservice calls the next one; they take unlike shares of a node.
+func chain(tb testing.TB, n int) *App {
+	tb.Helper()
+	services, edges := make([]Service, n), make([]Edge, 0, n)
+	for i := range services {
+		services[i] = Service{Name: fmt.Sprint("s", i), Demand: Vector{Cores: 2000 + 500*int64(i%5), Memory: 500, Bandwidth: 500, Requests: 10}}
+		if i > 0 {
+			edges = append(edges, Edge{services[i-1].Name, services[i].Name, 10 + int64(i%3)})
+		}
+	}
+	a, err := NewApp("chain", services, edges)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return a
 }

@@ -11,6 +11,7 @@ type Replacement struct {
 	Cost  int64 // of the moves: the sum of the microservices' move costs
 	// Refused are microservices that fit nowhere. Those whose node is down run nowhere now; others were left on the node that is overloaded.
 	Refused []*RefusedError
+	Broken  []Violation // that are left: of the refused, or of nodes that pinned microservices overload
 }
 
 // Moved is a microservice that is on another node than before.
@@ -22,8 +23,8 @@ type Moved struct {
 
 // Replace mends what is deployed after nodes went down (SetDown) or away (Move), loads changed (SetLoad) or apps were added. What meets its
 // constraints stays where it is. Of a node that has too much to do, the microservices go whose moves cost the least in sum, which is exact
-// for up to 12 on a node, and beyond that takes those that relieve the node most for their cost. Pinned ones stay. Those that go, and
-// those that run nowhere, are placed as HCM does, seen from one that calls them, or that they call if none does.
+// for up to 12 on a node, and beyond that takes those that relieve the node most for their cost. Pinned ones stay, even if all others going
+// is not enough. Those that go, and those that run nowhere, are placed as HCM does, seen from one that calls them, or that they call if none does.
 //
 // Replace moves nothing else out of the way: what fits nowhere is in Refused, though another placement of everything might have room.
 func (s *State) Replace(o Options) Replacement {
@@ -40,6 +41,7 @@ func (s *State) Replace(o Options) Replacement {
 	for k, d := range apps {
 		s.settle(d, before[k], o, &result)
 	}
+	result.Broken = s.Check()
 	return result
 }
 
