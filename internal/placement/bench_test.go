@@ -176,7 +176,7 @@ func BenchmarkHCMLoaded(b *testing.B) {
 
 // BenchmarkILP solves ever larger models exactly.
 func BenchmarkILP(b *testing.B) {
-	for _, size := range []struct{ servers, microservices int }{{1, 5}, {1, 10}, {2, 10}, {2, 15}, {3, 10}, {3, 20}, {4, 30}} {
+	for _, size := range []struct{ servers, microservices int }{{1, 5}, {1, 8}, {1, 10}, {2, 5}, {2, 8}, {4, 5}} {
 		b.Run(fmt.Sprintf("servers=%d/microservices=%d", size.servers, size.microservices), func(b *testing.B) {
 			topo, err := Type2(size.servers).Topology()
 			if err != nil {

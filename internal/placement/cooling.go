@@ -91,7 +91,7 @@ func (a *annealer) propose() (m move) {
 	m.i, m.j = int32(a.r.IntN(len(a.at))), -1
 	from := a.at[m.i]
 	m.from = [2]NodeID{from, from}
-	to := from
+	var to NodeID
 	switch p := a.r.Float64(); {
 	case p < pairShare:
 		return a.pair(m)

@@ -16,6 +16,6 @@
 //	HCM             O(M (D log N)) where what is free decides; a search also looks at nodes on which microservices run and that the tree
 //	                index cannot rule out, so the bound is O(M N), reached only if most nodes lack one resource each, and not the same
 //	Anneal          O(M MovesPer (edges and rivals of a microservice)) + O(N)
-//	ILP             exponential; about M N variables and (M + 8) N + 2 E (N + groups) rows
+//	ILP             exponential; about (M + E) (N + groups) variables and as many rows
 //	Replace         as HCM for the microservices that move, and 2^K for each overloaded node of at most 12 microservices
 package placement

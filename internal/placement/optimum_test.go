@@ -168,7 +168,7 @@ func TestOptimum(t *testing.T) {
 	r := seed.Rand(t)
 	w := Weights{Interference: 10, Communication: 3, Move: 0.5}
 	var solved, impossible, missed int
-	for range 60 {
+	for solved < 25 || impossible < 25 {
 		topo := randomTopology(t, r, 4)
 		c := randomScene(t, r.IntN, topo, randomApp(t, r, "other", topo, 3), randomApp(t, r, "app", topo, 4), w)
 		possible := !math.IsInf(c.best, 1)
@@ -205,7 +205,7 @@ func TestOptimum(t *testing.T) {
 			}
 		}
 	}
-	if solved < 20 || impossible < 5 || 20*missed > solved {
-		t.Errorf("%d solved, %d of them not best by annealing, %d impossible", solved, missed, impossible)
+	if 20*missed > solved {
+		t.Errorf("of %d placements by annealing, %d are not the best", solved, missed)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// maxYAML bounds YAML, whose parser takes long. Large topologies are JSON, which has no bound.
-const maxYAML = 1 << 20
+// maxYAML bounds YAML, whose parser's time grows faster than its input. Large topologies are JSON, which has no bound.
+const maxYAML = 64 << 10
 
 type topologyFile struct {
 	Groups []Group `json:"groups"`
@@ -26,7 +26,7 @@ type appFile struct {
 	Edges    []Edge    `json:"edges"`
 }
 
-// ReadTopology reads a topology, as JSON or as YAML of at most 1 MiB: an object with the lists groups and nodes. Unknown fields are errors,
+// ReadTopology reads a topology, as JSON or as YAML of at most 64 KiB: an object with the lists groups and nodes. Unknown fields are errors,
 // and New says what else is.
 func ReadTopology(data []byte) (*Topology, error) {
 	var f topologyFile
@@ -49,7 +49,7 @@ func WriteTopology(w io.Writer, t *Topology) error {
 	return json.NewEncoder(w).Encode(f)
 }
 
-// ReadApp reads an app, as JSON or as YAML of at most 1 MiB: an object with name and the lists services and edges. Unknown fields are
+// ReadApp reads an app, as JSON or as YAML of at most 64 KiB: an object with name and the lists services and edges. Unknown fields are
 // errors, and NewApp says what else is.
 func ReadApp(data []byte) (*App, error) {
 	var f appFile

@@ -9,7 +9,7 @@ import (
 type Replacement struct {
 	Moves []Moved
 	Cost  int64 // of the moves: the sum of the microservices' move costs
-	// Refused are microservices that fit nowhere. Those whose node is down run nowhere now; others were left on the node that is overloaded.
+	// Refused are microservices that fit nowhere. They were left on their nodes where these lack resources only, and otherwise run nowhere now.
 	Refused []*RefusedError
 	Broken  []Violation // that are left: of the refused, or of nodes that pinned microservices overload
 }
@@ -184,7 +184,7 @@ func (s *State) settle(d *Deployment, before []NodeID, o Options, result *Replac
 		}
 		if err := h.place(v, h.anchor(v)); err != nil {
 			result.Refused = append(result.Refused, err)
-			if id := before[v]; id != Nowhere && !s.nodes[id].down && s.ask(d, v).identity(id) == Met {
+			if id := before[v]; id != Nowhere && s.ask(d, v).allows(id) { // only resources give way
 				s.put(d, v, id)
 			}
 			continue
