@@ -1,0 +1,156 @@
+package placement
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Decision explains why a microservice got its node.
+type Decision struct {
+	Service string
+	Caller  string // node from which levels were counted; "" if first fit was asked for
+	Node    string // "" if refused
+	Level   int    // of the node; 0 for first fit
+	Short   Vector // what the node lacks, if it was only the closest to the constraints
+	Trials  []Trial
+}
+
+// Trial says what became of the nodes of one level, or of all for first fit.
+type Trial struct {
+	Level   int
+	Nodes   int
+	Refused [short + Constraint(resources)]int // nodes, by the first constraint that they did not meet
+	// Nearest is the node that lacked the least, of those that met all constraints but resources; "" if there is none or one fitted.
+	Nearest string
+	Short   Vector // what it lacked
+}
+
+// Fitting is how many nodes met all constraints.
+func (t *Trial) Fitting() int {
+	n := t.Nodes
+	for _, refused := range t.Refused {
+		n -= refused
+	}
+	return n
+}
+
+// String is a line of text.
+func (t *Trial) String() string {
+	var b strings.Builder
+	if t.Level == 0 {
+		fmt.Fprintf(&b, "all %d nodes:", t.Nodes)
+	} else {
+		fmt.Fprintf(&b, "level %d, %d nodes:", t.Level, t.Nodes)
+	}
+	separator := " "
+	for c, n := range t.Refused {
+		if n > 0 {
+			fmt.Fprintf(&b, "%s%d refused by %s", separator, n, Constraint(c))
+			separator = ", "
+		}
+	}
+	if n := t.Fitting(); n > 0 {
+		fmt.Fprintf(&b, "%s%d fit", separator, n)
+	}
+	if t.Nearest != "" {
+		fmt.Fprintf(&b, "; the nearest, %s, lacks %s", t.Nearest, t.Short)
+	}
+	return b.String()
+}
+
+// String is a few lines of text.
+func (d *Decision) String() string {
+	where := d.Node
+	switch {
+	case d.Node == "":
+		where = "refused"
+	case d.Short != Vector{}:
+		where += fmt.Sprintf(" is the closest to the constraints, and lacks %s", d.Short)
+	case d.Level == 0:
+		where += " is the first that fits"
+	default:
+		where += fmt.Sprintf(" is the best fit of level %d from %s", d.Level, d.Caller)
+	}
+	return fmt.Sprintf("%s: %s\n\t%s", d.Service, where, strings.ReplaceAll(d.reasons(), "; level", "\n\tlevel"))
+}
+
+func (d *Decision) reasons() string {
+	lines := make([]string, len(d.Trials))
+	for i := range d.Trials {
+		lines[i] = d.Trials[i].String()
+	}
+	return strings.Join(lines, "; ")
+}
+
+// explain tells how find came to its answer. O(nodes of the levels tried).
+func (q *query) explain(at []NodeID, caller, id NodeID, number int) Decision {
+	d := Decision{Service: q.service.Name}
+	if id != Nowhere {
+		d.Node, d.Level, d.Short = q.s.topo.name(id), number, q.lack(id)
+	}
+	if caller == Nowhere {
+		d.Trials = []Trial{q.trial(0, func(visit func(NodeID)) {
+			for id := range q.s.nodes {
+				visit(NodeID(id))
+			}
+		})}
+		return d
+	}
+	d.Caller = q.s.topo.name(caller)
+	d.Trials = append(d.Trials, q.trial(1, func(visit func(NodeID)) { visit(caller) }))
+	if d.Trials[0].Fitting() > 0 {
+		return d
+	}
+	q.s.topo.levels(caller, func(l *level) bool {
+		t := q.trial(l.number, func(visit func(NodeID)) {
+			for _, id := range q.s.topo.nodesOf(l) {
+				visit(id)
+			}
+		})
+		d.Trials = append(d.Trials, t)
+		return t.Fitting() == 0
+	})
+	return d
+}
+
+func (q *query) trial(number int, each func(visit func(NodeID))) Trial {
+	t := Trial{Level: number}
+	nearest, least := Nowhere, 0.0
+	each(func(id NodeID) {
+		t.Nodes++
+		c := q.refusal(id)
+		if c == Met {
+			c = q.short(id)
+			if lacks := q.s.topo.share.missing(&q.s.nodes[id].free, q.demand(id)); nearest == Nowhere || lacks < least {
+				nearest, least = id, lacks
+			}
+		}
+		if c != Met {
+			t.Refused[c]++
+		}
+	})
+	if nearest != Nowhere && least > 0 {
+		t.Nearest, t.Short = q.s.topo.name(nearest), q.lack(nearest)
+	}
+	return t
+}
+
+// short is the first resource of which a node has too little.
+func (q *query) short(id NodeID) Constraint {
+	lack := q.lack(id)
+	for r := range lack {
+		if lack[r] > 0 {
+			return Short(Resource(r))
+		}
+	}
+	return Met
+}
+
+// lack is what a node has too little of.
+func (q *query) lack(id NodeID) (lack Vector) {
+	need := q.demand(id)
+	for r := range lack {
+		lack[r] = max(0, need[r]-q.s.nodes[id].free[r])
+	}
+	return lack
+}
