@@ -136,25 +136,34 @@ func describe(mediaType string, data []byte) ispec.Descriptor {
 
 // decode is the inverse of encode. It gets each blob from fetch, which checks it against its descriptor.
 func decode(encoded []byte, fetch func(ispec.Descriptor) ([]byte, error)) (*Artifact, error) {
-	var manifest ispec.Manifest
-	if err := unmarshal(encoded, &manifest); err != nil {
-		return nil, fmt.Errorf("%w: manifest: %w", ErrBroken, err)
-	}
-	if manifest.ArtifactType != Type || manifest.Config.MediaType != TypeConfig {
-		return nil, fmt.Errorf("%w: it is a %q with config %q, not a lambda", ErrBroken, manifest.ArtifactType, manifest.Config.MediaType)
-	}
-	config, err := fetch(manifest.Config)
+	a, layers, err := decodeManifest(encoded, fetch)
 	if err != nil {
 		return nil, err
 	}
+	return a, a.decodeLayers(layers, fetch)
+}
+
+// decodeManifest fetches the manifest, and says where the layers are.
+func decodeManifest(encoded []byte, fetch func(ispec.Descriptor) ([]byte, error)) (*Artifact, []ispec.Descriptor, error) {
+	var manifest ispec.Manifest
+	if err := unmarshal(encoded, &manifest); err != nil {
+		return nil, nil, fmt.Errorf("%w: manifest: %w", ErrBroken, err)
+	}
+	if manifest.ArtifactType != Type || manifest.Config.MediaType != TypeConfig {
+		return nil, nil, fmt.Errorf("%w: it is a %q with config %q, not a lambda", ErrBroken, manifest.ArtifactType, manifest.Config.MediaType)
+	}
+	config, err := fetch(manifest.Config)
+	if err != nil {
+		return nil, nil, err
+	}
 	a := &Artifact{Digest: digest.FromBytes(encoded).String()}
 	if err := unmarshal(config, &a.Manifest); err != nil {
-		return nil, fmt.Errorf("%w: config: %w", ErrBroken, err)
+		return nil, nil, fmt.Errorf("%w: config: %w", ErrBroken, err)
 	}
 	if err := a.Manifest.Spec.Validate(); err != nil {
-		return nil, fmt.Errorf("%w: spec: %w", ErrBroken, err)
+		return nil, nil, fmt.Errorf("%w: spec: %w", ErrBroken, err)
 	}
-	return a, a.decodeLayers(manifest.Layers, fetch)
+	return a, manifest.Layers, nil
 }
 
 // decodeLayers fetches the layers, which must be those of the config, in its order.

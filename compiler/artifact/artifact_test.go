@@ -54,6 +54,9 @@ func TestStoreGivesBackWhatWasPut(t *testing.T) {
 		if got, err := again.Get(want.Digest); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("got %+v, %v", got, err)
 		}
+		if got, err := again.Manifest(want.Digest); err != nil || !reflect.DeepEqual(got, &want.Manifest) {
+			t.Errorf("the manifest is %+v, %v", got, err)
+		}
 	}
 	list, err := again.List()
 	want := []string{a.Digest, b.Digest}
@@ -100,6 +103,9 @@ func TestGetOfNonsense(t *testing.T) {
 		if _, err := s.Get(name); !errors.Is(err, ErrNotFound) {
 			t.Errorf("%q: got %v", name, err)
 		}
+		if _, err := s.Manifest(name); !errors.Is(err, ErrNotFound) {
+			t.Errorf("the manifest of %q: got %v", name, err)
+		}
 	}
 }
 
@@ -125,8 +131,16 @@ func TestGetRefusesBrokenFiles(t *testing.T) {
 				t.Fatalf("%v, %v", blobs, err)
 			}
 			for _, blob := range blobs {
+				data, err := os.ReadFile(blob)
+				if err != nil {
+					t.Fatal(err)
+				}
+				manifest := json.Valid(data) // it, or the config that it names
 				if err := damage(blob); err != nil {
 					t.Fatal(err)
+				}
+				if _, err := s.Manifest(a.Digest); manifest != errors.Is(err, ErrBroken) {
+					t.Errorf("%s: the manifest is read as %v", blob, err)
 				}
 				if _, err := s.Get(a.Digest); !errors.Is(err, ErrBroken) {
 					t.Errorf("%s: got %v", blob, err)

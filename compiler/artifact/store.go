@@ -13,6 +13,8 @@ import (
 	"github.com/opencontainers/go-digest"
 	ispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"golang.org/x/sys/unix"
+
+	"github.com/lambdanic/lambdanic/api"
 )
 
 // Store keeps artifacts in a directory, an OCI image layout. Any number of goroutines and processes may use one directory:
@@ -109,6 +111,23 @@ func (s *Store) get(name string) (*Artifact, error) {
 		return nil, err
 	}
 	return decode(encoded, s.fetch)
+}
+
+// Manifest is Get for the manifest alone: no other byte of the artifact is read.
+func (s *Store) Manifest(name string) (*api.Manifest, error) {
+	d, err := s.find(name)
+	if err != nil {
+		return nil, fmt.Errorf("get artifact %s: %w", name, err)
+	}
+	encoded, err := s.fetch(d)
+	if err != nil {
+		return nil, fmt.Errorf("get artifact %s: %w", name, err)
+	}
+	a, _, err := decodeManifest(encoded, s.fetch)
+	if err != nil {
+		return nil, fmt.Errorf("get artifact %s: %w", name, err)
+	}
+	return &a.Manifest, nil
 }
 
 func (s *Store) find(name string) (ispec.Descriptor, error) {

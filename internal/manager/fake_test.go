@@ -128,6 +128,14 @@ func (b *fakeBackend) Endpoint(workload uint32) (netip.AddrPort, bool) {
 // NIC; in 9, a program of two.
 type fakeArtifacts struct{}
 
+func (f fakeArtifacts) Manifest(digest string) (*api.Manifest, error) {
+	a, err := f.Get(digest)
+	if err != nil {
+		return nil, err
+	}
+	return &a.Manifest, nil
+}
+
 func (fakeArtifacts) Get(digest string) (*artifact.Artifact, error) {
 	if strings.HasSuffix(digest, "f") {
 		return nil, artifact.ErrNotFound

@@ -37,6 +37,7 @@ var ErrBuild = errors.New("build failed")
 // Artifacts holds compiled lambdas by digest.
 type Artifacts interface {
 	Get(digest string) (*artifact.Artifact, error)
+	Manifest(digest string) (*api.Manifest, error)
 }
 
 // Node is the worker of this machine, for what only it knows.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/compiler/artifact"
 	"github.com/lambdanic/lambdanic/internal/backend"
 	"github.com/lambdanic/lambdanic/internal/store"
 )
@@ -55,15 +56,15 @@ func (m *Manager) plan(ctx context.Context, f *store.Function) (*plan, error) {
 
 // takesOver says whether f takes over old's state, or would if it fitted.
 func (m *Manager) takesOver(f, old *store.Function) bool {
-	from, err := m.artifact(old.Artifact)
+	from, err := m.Artifacts.Manifest(artifact.DigestOf(old.Artifact))
 	if err != nil {
 		return true // unknown: assume so
 	}
-	to, err := m.artifact(f.Artifact)
+	to, err := m.Artifacts.Manifest(artifact.DigestOf(f.Artifact))
 	if err != nil {
 		return true
 	}
-	h, err := backend.HandOver(from.Manifest.Layouts, to.Manifest.Layouts)
+	h, err := backend.HandOver(from.Layouts, to.Layouts)
 	return err != nil || h != backend.Handover{}
 }
 
