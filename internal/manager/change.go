@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/lambdanic/lambdanic/api"
@@ -37,7 +38,7 @@ func (m *Manager) unlock() { m.changes.Release(1) }
 // about to close.
 func (m *Manager) Close(ctx context.Context) error { return m.lock(ctx) }
 
-// begin waits for its turn to change a function. First it settles what an earlier change left over, and deletes unused artifacts.
+// begin waits for its turn to change a function. First it settles what an earlier change left over.
 func (m *Manager) begin(ctx context.Context) error {
 	if err := m.lock(ctx); err != nil {
 		return err
@@ -49,7 +50,6 @@ func (m *Manager) begin(ctx context.Context) error {
 		m.unlock()
 		return fmt.Errorf("wait for another change to end: %w", err)
 	}
-	m.collect(ctx)
 	return nil
 }
 
@@ -83,12 +83,15 @@ func (m *Manager) deploy(ctx context.Context, fs []store.Function, planned func(
 		return nil, err
 	}
 	defer m.unlock()
-	if err := m.Room(); err != nil {
-		return nil, fmt.Errorf("deploy: %w", err)
-	}
+	var collecting sync.WaitGroup
+	collecting.Go(func() { m.collect(ctx) }) // planning uses only artifacts that are in use
 	p, err := planned()
+	collecting.Wait()
 	if err != nil {
 		return nil, err
+	}
+	if err := m.Room(); err != nil {
+		return nil, fmt.Errorf("deploy: %w", err)
 	}
 	for i := range fs {
 		fs[i].Target = p.targets[0]
@@ -211,6 +214,7 @@ func (m *Manager) Remove(ctx context.Context, namespace, name string) error {
 		return err
 	}
 	defer m.unlock()
+	m.collect(ctx)
 	f, err := m.delete(ctx, namespace, name)
 	if err != nil {
 		return err
