@@ -1,6 +1,7 @@
 package nanoservice
 
 import (
+	"github.com/lambdanic/lambdanic/sim/container"
 	"github.com/lambdanic/lambdanic/sim/event"
 	"github.com/lambdanic/lambdanic/sim/network"
 )
@@ -9,8 +10,7 @@ import (
 type wired struct {
 	s       *sim
 	net     *network.Network
-	leaving []leaving // messages on their way, and free places
-	free    []int32
+	leaving container.Slab[leaving] // messages on their way
 }
 
 // leaving is a message on its way.
@@ -33,21 +33,13 @@ func newWired(s *sim, c network.Config, machines int) *wired {
 }
 
 func (f *wired) send(s *sim, at event.Time, from, to int32, bytes int, m message) {
-	l := leaving{m, from, to, bytes}
-	var id int32
-	if last := len(f.free) - 1; last >= 0 {
-		id, f.free = f.free[last], f.free[:last]
-		f.leaving[id] = l
-	} else {
-		id = int32(len(f.leaving))
-		f.leaving = append(f.leaving, l)
-	}
+	id := f.leaving.Put(leaving{m, from, to, bytes})
 	s.events.Push(at, happening{message: message{a: id, tag: toNetwork}, what: forFabric})
 }
 
 func (f *wired) happened(_ *sim, m message) {
 	if m.tag == toNetwork {
-		l := &f.leaving[m.a]
+		l := f.leaving.At(m.a)
 		f.net.Send(l.from, l.to, l.bytes, int64(m.a))
 		return
 	}
@@ -59,7 +51,6 @@ func (f *wired) after(in event.Time, e network.Event) {
 }
 
 func (f *wired) deliver(id int64) {
-	l := f.leaving[id]
-	f.free = append(f.free, int32(id))
+	l := f.leaving.Take(int32(id))
 	f.s.deliver(f.s.events.Now(), l.to, l.message)
 }

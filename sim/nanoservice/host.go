@@ -1,6 +1,7 @@
 package nanoservice
 
 import (
+	"github.com/lambdanic/lambdanic/sim/container"
 	"github.com/lambdanic/lambdanic/sim/event"
 )
 
@@ -16,14 +17,14 @@ type Machine struct {
 // host serves messages.
 type host struct {
 	cores []core
-	queue fifo // of all cores: in the NIC for JBSQ, in memory for Central
-	inAll int  // messages that are in the host's queues or run
-	next  int  // core, by turns
+	queue container.Queue[job] // of all cores: in the NIC for JBSQ, in memory for Central
+	inAll int                  // messages that are in the host's queues or run
+	next  int                  // core, by turns
 }
 
 // core runs one message at a time.
 type core struct {
-	queue fifo
+	queue container.Queue[job]
 	job   job        // that runs
 	slice event.Time // of it: it runs for so long now
 	busy  bool
@@ -45,7 +46,7 @@ func (s *sim) arrive(at int32, m message) {
 		s.give(at, c, m)
 		return
 	}
-	h.queue.push(job{message: m})
+	h.queue.Push(job{message: m})
 }
 
 // give has the NIC hand a message to a core.
@@ -58,8 +59,8 @@ func (s *sim) give(at int32, c int16, m message) {
 func (s *sim) credit(at int32, c int16) {
 	h := &s.hosts[at]
 	h.cores[c].owed--
-	if h.queue.len() > 0 {
-		s.give(at, c, h.queue.pop().message)
+	if h.queue.Len() > 0 {
+		s.give(at, c, h.queue.Pop().message)
 	}
 }
 
@@ -87,11 +88,11 @@ func (s *sim) enqueue(at int32, c int16, m message) {
 	j := job{message: m, access: s.cfg.Interface.access(h.inAll), left: -1}
 	if s.cfg.Dispatch.Policy == Central {
 		if c = h.free(); c < 0 {
-			h.queue.push(j)
+			h.queue.Push(j)
 			return
 		}
 	} else if h.cores[c].busy {
-		h.cores[c].queue.push(j)
+		h.cores[c].queue.Push(j)
 		return
 	}
 	s.start(at, c, j)
@@ -139,8 +140,8 @@ func (s *sim) ran(at int32, c int16) (over bool) {
 	if s.cfg.Dispatch.Policy == JBSQ {
 		s.events.Push(s.events.Now()+s.cfg.Interface.Delay, happening{what: credit, core: c, host: at})
 	}
-	if q := h.queueOf(s.cfg, c); q.len() > 0 {
-		s.start(at, c, q.pop())
+	if q := h.queueOf(s.cfg, c); q.Len() > 0 {
+		s.start(at, c, q.Pop())
 	} else {
 		k.busy = false
 	}
@@ -150,41 +151,20 @@ func (s *sim) ran(at int32, c int16) (over bool) {
 // preempt has a core go on with the next message, if there is one.
 func (s *sim) preempt(at int32, c int16, j job) {
 	q := s.hosts[at].queueOf(s.cfg, c)
-	if q.len() == 0 {
+	if q.Len() == 0 {
 		s.start(at, c, j)
 		return
 	}
-	q.push(j)
-	next := q.pop()
+	q.Push(j)
+	next := q.Pop()
 	next.access += s.cfg.Switch
 	s.start(at, c, next)
 }
 
 // queueOf is where a core finds its next message.
-func (h *host) queueOf(m *Machine, c int16) *fifo {
+func (h *host) queueOf(m *Machine, c int16) *container.Queue[job] {
 	if m.Dispatch.Policy == Central {
 		return &h.queue
 	}
 	return &h.cores[c].queue
-}
-
-// fifo is a queue of jobs.
-type fifo struct {
-	jobs []job
-	head int
-}
-
-func (q *fifo) len() int   { return len(q.jobs) - q.head }
-func (q *fifo) push(j job) { q.jobs = append(q.jobs, j) }
-
-func (q *fifo) pop() job {
-	j := q.jobs[q.head]
-	q.head++
-	switch {
-	case q.head == len(q.jobs):
-		q.jobs, q.head = q.jobs[:0], 0
-	case q.head > 64 && q.head > len(q.jobs)/2:
-		q.jobs, q.head = q.jobs[:copy(q.jobs, q.jobs[q.head:])], 0
-	}
-	return j
 }

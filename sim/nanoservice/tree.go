@@ -3,6 +3,7 @@ package nanoservice
 import (
 	"context"
 
+	"github.com/lambdanic/lambdanic/sim/container"
 	"github.com/lambdanic/lambdanic/sim/event"
 )
 
@@ -10,9 +11,8 @@ import (
 // its tag how far below the root it is.
 type search struct {
 	*Tree
-	nodes []node  // that wait for answers, and free ones
-	free  []int32 // of nodes
-	sent  uint64  // map messages
+	nodes container.Slab[node] // that wait for answers
+	sent  uint64               // map messages
 	over  event.Time
 }
 
@@ -73,12 +73,12 @@ func (w *search) done(s *sim, at int32, m message) (over bool) {
 	}
 	parent, to := m.a, m.b
 	if m.kind == reducing {
-		n := &w.nodes[m.a]
+		n := w.nodes.At(m.a)
 		if n.wait--; n.wait > 0 {
 			return false
 		}
 		parent, to = n.parent, n.at
-		w.free = append(w.free, m.a)
+		w.nodes.Take(m.a)
 	}
 	if parent == root {
 		w.over = s.events.Now()
@@ -92,14 +92,7 @@ func (w *search) done(s *sim, at int32, m message) (over bool) {
 func (w *search) branch(s *sim, at int32, m message) {
 	k := w.Branches.Sample(s.r)
 	n := node{parent: m.a, at: m.b, wait: int32(k)}
-	var id int32
-	if last := len(w.free) - 1; last >= 0 {
-		id, w.free = w.free[last], w.free[:last]
-		w.nodes[id] = n
-	} else {
-		id = int32(len(w.nodes))
-		w.nodes = append(w.nodes, n)
-	}
+	id := w.nodes.Put(n)
 	for range k {
 		to := int32(w.sent % uint64(w.Hosts))
 		w.sent++

@@ -22,7 +22,7 @@ func newHoma(n *Network) homa {
 }
 
 func (h homa) begin(m int32) {
-	msg := h.messages.at(m)
+	msg := h.messages.At(m)
 	msg.allowed = min(msg.packets, int32(h.cfg.window()))
 	msg.promised = msg.allowed
 	from := &h.hosts[msg.from]
@@ -38,7 +38,7 @@ func (h homa) next(from int32) (p packet, ok bool) {
 	host := &h.hosts[from]
 	best := -1
 	for i, m := range host.mine {
-		msg := h.messages.at(m)
+		msg := h.messages.At(m)
 		if msg.sent < msg.allowed && (best < 0 || msg.packets-msg.sent < h.left(host.mine[best])) {
 			best = i
 		}
@@ -47,7 +47,7 @@ func (h homa) next(from int32) (p packet, ok bool) {
 		return p, false
 	}
 	m := host.mine[best]
-	msg := h.messages.at(m)
+	msg := h.messages.At(m)
 	level := msg.level
 	if msg.sent < int32(h.cfg.window()) {
 		level = h.levelOf(msg)
@@ -62,7 +62,7 @@ func (h homa) next(from int32) (p packet, ok bool) {
 
 // left is how many packets of a message are to be sent.
 func (h homa) left(m int32) int32 {
-	msg := h.messages.at(m)
+	msg := h.messages.At(m)
 	return msg.packets - msg.sent
 }
 
@@ -79,7 +79,7 @@ func (h homa) levelOf(msg *message) int8 {
 func (h homa) admit(*packet) {}
 
 func (h homa) arrived(p packet) {
-	to := h.messages.at(p.message).to
+	to := h.messages.At(p.message).to
 	h.got(p.message)
 	h.grant(to)
 }
@@ -88,11 +88,11 @@ func (h homa) arrived(p packet) {
 func (h homa) grant(to int32) {
 	host := &h.hosts[to]
 	slices.SortStableFunc(host.theirs, func(a, b int32) int {
-		return int(h.messages.at(a).packets-h.messages.at(a).received) - int(h.messages.at(b).packets-h.messages.at(b).received)
+		return int(h.messages.At(a).packets-h.messages.At(a).received) - int(h.messages.At(b).packets-h.messages.At(b).received)
 	})
 	done := 0
 	for rank, m := range host.theirs[:min(len(host.theirs), scheduled)] {
-		msg := h.messages.at(m)
+		msg := h.messages.At(m)
 		upTo := min(msg.packets, msg.received+int32(h.cfg.window()))
 		if upTo > msg.promised {
 			msg.promised = upTo
@@ -103,14 +103,14 @@ func (h homa) grant(to int32) {
 		}
 	}
 	if done > 0 {
-		host.theirs = slices.DeleteFunc(host.theirs, func(m int32) bool { return h.messages.at(m).promised == h.messages.at(m).packets })
+		host.theirs = slices.DeleteFunc(host.theirs, func(m int32) bool { return h.messages.At(m).promised == h.messages.At(m).packets })
 		h.grant(to) // others move up
 	}
 }
 
 // handle is that a grant comes to the sender. The message is there still: what was granted has not been sent.
 func (h homa) handle(e Event) {
-	msg := h.messages.at(e.A)
+	msg := h.messages.At(e.A)
 	msg.allowed, msg.level = e.B/levels, int8(e.B%levels)
 	h.startSending(msg.from)
 }

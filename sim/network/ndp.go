@@ -13,25 +13,25 @@ const (
 )
 
 func (n ndp) begin(m int32) {
-	msg := n.messages.at(m)
+	msg := n.messages.At(m)
 	msg.allowed = min(msg.packets, int32(n.cfg.window()))
 	msg.due = msg.allowed
-	n.hosts[msg.from].turns.push(m)
+	n.hosts[msg.from].turns.Push(m)
 }
 
 // next is of each message in turn, and first what lost its payload.
 func (n ndp) next(from int32) (p packet, ok bool) {
 	turns := &n.hosts[from].turns
-	if turns.len() == 0 {
+	if turns.Len() == 0 {
 		return p, false
 	}
-	m := turns.pop()
-	msg := n.messages.at(m)
+	m := turns.Pop()
+	msg := n.messages.At(m)
 	if msg.due--; msg.due > 0 {
-		turns.push(m)
+		turns.Push(m)
 	}
-	if msg.missing.len() > 0 {
-		return n.packet(m, msg.missing.pop(), whole), true
+	if msg.missing.Len() > 0 {
+		return n.packet(m, msg.missing.Pop(), whole), true
 	}
 	msg.sent++
 	return n.packet(m, msg.sent-1, whole), true
@@ -39,18 +39,18 @@ func (n ndp) next(from int32) (p packet, ok bool) {
 
 // admit trims a packet that finds the queue full.
 func (n ndp) admit(p *packet) {
-	h := &n.hosts[n.messages.at(p.message).to]
-	if h.queues[whole].len() >= kept {
+	h := &n.hosts[n.messages.At(p.message).to]
+	if h.queues[whole].Len() >= kept {
 		p.trimmed, p.bytes, p.level = true, header, headers
 	}
 }
 
 func (n ndp) arrived(p packet) {
-	msg := n.messages.at(p.message)
+	msg := n.messages.At(p.message)
 	to := msg.to
 	if p.trimmed {
 		msg.trimmed++
-		msg.missing.push(p.number)
+		msg.missing.Push(p.number)
 	} else if n.got(p.message) {
 		return
 	}
@@ -58,7 +58,7 @@ func (n ndp) arrived(p packet) {
 	if msg.allowed < msg.packets+msg.trimmed {
 		msg.allowed++
 		if msg.pulls++; msg.pulls == 1 {
-			n.hosts[to].pulls.push(p.message)
+			n.hosts[to].pulls.Push(p.message)
 		}
 		n.pull(to)
 	}
@@ -67,14 +67,14 @@ func (n ndp) arrived(p packet) {
 // pull asks for packets at the pace at which they fit the receiver's link, of each message in turn.
 func (n ndp) pull(to int32) {
 	h := &n.hosts[to]
-	if h.pacing || h.pulls.len() == 0 {
+	if h.pacing || h.pulls.Len() == 0 {
 		return
 	}
 	h.pacing = true
-	m := h.pulls.pop()
-	if msg := n.messages.at(m); msg.pulls > 1 {
+	m := h.pulls.Pop()
+	if msg := n.messages.At(m); msg.pulls > 1 {
 		msg.pulls--
-		h.pulls.push(m)
+		h.pulls.Push(m)
 	} else {
 		msg.pulls = 0
 	}
@@ -88,9 +88,9 @@ func (n ndp) handle(e Event) {
 		n.pull(e.A)
 		return
 	}
-	msg := n.messages.at(e.A)
+	msg := n.messages.At(e.A)
 	if msg.due++; msg.due == 1 {
-		n.hosts[msg.from].turns.push(e.A)
+		n.hosts[msg.from].turns.Push(e.A)
 	}
 	n.startSending(msg.from)
 }

@@ -6,6 +6,7 @@ package network
 import (
 	"fmt"
 
+	"github.com/lambdanic/lambdanic/sim/container"
 	"github.com/lambdanic/lambdanic/sim/event"
 )
 
@@ -127,8 +128,8 @@ type Network struct {
 	deliver  func(id int64)
 	protocol protocol
 	hosts    []host
-	packets  slab[packet]
-	messages slab[message]
+	packets  container.Slab[packet]
+	messages container.Slab[message]
 }
 
 // protocol is a transport's part of it.
@@ -144,12 +145,12 @@ type protocol interface {
 type host struct {
 	sending, receiving bool
 	waiting            int // bytes, at the switch
-	queues             [levels]ring[int32]
-	out                ring[packet] // Queued: packets that are to be sent
-	turns              ring[int32]  // NDP: messages that have packets to send
-	mine               []int32      // Homa: messages that it sends; those that it receives are in theirs
+	queues             [levels]container.Queue[int32]
+	out                container.Queue[packet] // Queued: packets that are to be sent
+	turns              container.Queue[int32]  // NDP: messages that have packets to send
+	mine               []int32                 // Homa: messages that it sends; those that it receives are in theirs
 	theirs             []int32
-	pulls              ring[int32] // NDP: messages that are to be asked for packets, in turn
+	pulls              container.Queue[int32] // NDP: messages that are to be asked for packets, in turn
 	pacing             bool
 }
 
@@ -163,11 +164,11 @@ type message struct {
 	allowed  int32 // packets that the sender may have sent
 	promised int32 // Homa: that the receiver has granted
 	received int32
-	trimmed  int32       // NDP: packets that lost their payload
-	missing  ring[int32] // and which of them are to be sent again
-	due      int32       // packets that the sender may send now
-	pulls    int32       // and that the receiver is to ask for
-	level    int8        // Homa: of what is granted
+	trimmed  int32                  // NDP: packets that lost their payload
+	missing  container.Queue[int32] // and which of them are to be sent again
+	due      int32                  // packets that the sender may send now
+	pulls    int32                  // and that the receiver is to ask for
+	level    int8                   // Homa: of what is granted
 }
 
 type packet struct {
@@ -195,7 +196,7 @@ func New(cfg Config, hosts int, after func(event.Time, Event), deliver func(id i
 // Send sends a message. Deliver gets its id.
 func (n *Network) Send(from, to int32, size int, id int64) {
 	size = min(max(size, 0), maxBytes)
-	m := n.messages.put(message{id: id, from: from, to: to, size: int32(size), packets: int32(n.cfg.packets(size))})
+	m := n.messages.Put(message{id: id, from: from, to: to, size: int32(size), packets: int32(n.cfg.packets(size))})
 	n.protocol.begin(m)
 	n.startSending(from)
 }
@@ -212,7 +213,7 @@ func (n *Network) Handle(e Event) {
 		n.hosts[e.A].receiving = false
 		n.startForwarding(e.A)
 	case arrived:
-		n.protocol.arrived(n.packets.take(e.A))
+		n.protocol.arrived(n.packets.Take(e.A))
 	default:
 		n.protocol.handle(e)
 	}
@@ -231,20 +232,20 @@ func (n *Network) startSending(from int32) {
 	h.sending = true
 	took := n.cfg.takes(int(p.bytes))
 	n.after(took, Event{Kind: upFree, A: from})
-	n.after(took+n.cfg.Hop, Event{Kind: atSwitch, A: n.packets.put(p)})
+	n.after(took+n.cfg.Hop, Event{Kind: atSwitch, A: n.packets.Put(p)})
 }
 
 // forward has the switch take a packet in.
 func (n *Network) forward(at int32) {
-	p := n.packets.at(at)
-	to := n.messages.at(p.message).to
+	p := n.packets.At(at)
+	to := n.messages.At(p.message).to
 	h := &n.hosts[to]
 	if h.receiving {
 		n.protocol.admit(p)
 	}
 	h.waiting += int(p.bytes)
 	n.Deepest = max(n.Deepest, h.waiting)
-	h.queues[p.level].push(at)
+	h.queues[p.level].Push(at)
 	n.startForwarding(to)
 }
 
@@ -254,11 +255,11 @@ func (n *Network) startForwarding(to int32) {
 		return
 	}
 	for level := range h.queues {
-		if h.queues[level].len() == 0 {
+		if h.queues[level].Len() == 0 {
 			continue
 		}
-		at := h.queues[level].pop()
-		bytes := int(n.packets.at(at).bytes)
+		at := h.queues[level].Pop()
+		bytes := int(n.packets.At(at).bytes)
 		h.waiting -= bytes
 		h.receiving = true
 		took := n.cfg.takes(bytes)
@@ -270,7 +271,7 @@ func (n *Network) startForwarding(to int32) {
 
 // packet is the one of a message with that number.
 func (n *Network) packet(m int32, number int32, level int8) packet {
-	msg := n.messages.at(m)
+	msg := n.messages.At(m)
 	bytes := int32(n.cfg.MTU)
 	if number == msg.packets-1 {
 		bytes = msg.size - number*int32(n.cfg.MTU)
@@ -280,12 +281,12 @@ func (n *Network) packet(m int32, number int32, level int8) packet {
 
 // got counts a packet that arrived whole. It is true for the last, after which the message is gone.
 func (n *Network) got(m int32) (all bool) {
-	msg := n.messages.at(m)
+	msg := n.messages.At(m)
 	msg.received++
 	if msg.received < msg.packets {
 		return false
 	}
-	id := n.messages.take(m).id
+	id := n.messages.Take(m).id
 	n.deliver(id)
 	return true
 }
@@ -297,18 +298,18 @@ func (n *Network) control() event.Time { return 2*n.cfg.takes(header) + 2*n.cfg.
 type queued struct{ *Network }
 
 func (q queued) begin(m int32) {
-	msg := q.messages.at(m)
+	msg := q.messages.At(m)
 	for number := range msg.packets {
-		q.hosts[msg.from].out.push(q.packet(m, number, 0))
+		q.hosts[msg.from].out.Push(q.packet(m, number, 0))
 	}
 }
 
 func (q queued) next(from int32) (packet, bool) {
 	out := &q.hosts[from].out
-	if out.len() == 0 {
+	if out.Len() == 0 {
 		return packet{}, false
 	}
-	return out.pop(), true
+	return out.Pop(), true
 }
 
 func (q queued) admit(*packet)    {}

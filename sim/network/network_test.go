@@ -48,11 +48,11 @@ func (r *rig) run(t *testing.T, messages int) {
 	if len(r.there) != messages {
 		t.Fatalf("%d of %d messages arrived", len(r.there), messages)
 	}
-	if len(r.messages.free) != len(r.messages.items) || len(r.packets.free) != len(r.packets.items) {
+	if r.messages.Len() != 0 || r.packets.Len() != 0 {
 		t.Errorf("messages or packets are kept that nobody waits for")
 	}
 	for i := range r.hosts {
-		if h := &r.hosts[i]; h.sending || h.receiving || h.waiting != 0 || len(h.mine)+len(h.theirs) != 0 || h.pulls.len() != 0 {
+		if h := &r.hosts[i]; h.sending || h.receiving || h.waiting != 0 || len(h.mine)+len(h.theirs) != 0 || h.pulls.Len() != 0 {
 			t.Errorf("host %d is not idle: %+v", i, h)
 		}
 	}
