@@ -142,6 +142,12 @@ func (s *Store) find(name string) (ispec.Descriptor, error) {
 	return index[i], nil
 }
 
+// has tells whether the index has an artifact.
+func (s *Store) has(name string) bool {
+	_, err := s.find(name)
+	return err == nil
+}
+
 // fetch reads a blob and checks it against its descriptor.
 func (s *Store) fetch(d ispec.Descriptor) ([]byte, error) {
 	// Validate comes first: a digest from a broken file must not become a path.

@@ -125,10 +125,11 @@ func (d *Daemon) start(ctx context.Context) (err error) {
 	if err := errors.Join(err, ctx.Err()); err != nil {
 		return err
 	}
-	d.worker = worker.New(worker.Config{Node: host, Store: d.store, Artifacts: artifacts, Places: places, Log: cfg.Log})
+	recent := artifact.NewRecent(artifacts)
+	d.worker = worker.New(worker.Config{Node: host, Store: d.store, Artifacts: recent, Places: places, Log: cfg.Log})
 	d.rest = d.worker.Start(ctx)
 	d.manager = manager.New(manager.Config{
-		Store: d.store, Node: d.worker, Nodes: []string{host}, Artifacts: artifacts, Log: cfg.Log,
+		Store: d.store, Node: d.worker, Nodes: []string{host}, Artifacts: recent, Log: cfg.Log,
 		Room: cfg.roomToChange,
 		Collect: func(used func(digest string) bool) ([]string, error) {
 			return artifacts.Collect(used, time.Now().Add(-keepUnused))

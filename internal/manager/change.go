@@ -84,14 +84,17 @@ func (m *Manager) deploy(ctx context.Context, fs []store.Function, planned func(
 	}
 	defer m.unlock()
 	var collecting sync.WaitGroup
-	collecting.Go(func() { m.collect(ctx) }) // planning uses only artifacts that are in use
+	collecting.Go(func() { m.collect(ctx) }) // this deploy uses only artifacts that are in use or claimed
+	defer collecting.Wait()
 	p, err := planned()
-	collecting.Wait()
 	if err != nil {
 		return nil, err
 	}
-	if err := m.Room(); err != nil {
-		return nil, fmt.Errorf("deploy: %w", err)
+	if m.Room() != nil {
+		collecting.Wait() // which may free some
+		if err := m.Room(); err != nil {
+			return nil, fmt.Errorf("deploy: %w", err)
+		}
 	}
 	for i := range fs {
 		fs[i].Target = p.targets[0]
@@ -110,6 +113,7 @@ func (m *Manager) deploy(ctx context.Context, fs []store.Function, planned func(
 		return nil, m.abandon(ctx, cs, err)
 	}
 	m.Step("deploy: applied")
+	collecting.Wait()        // before the replaced revision's artifact is no longer in use
 	elsewhere := m.serve(cs) // before the nodes end what served
 	if err := write(ctx, func(ctx context.Context) error { return m.Store.Promote(ctx, cs...) }); err != nil {
 		m.unsettled = true
