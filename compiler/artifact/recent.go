@@ -6,8 +6,8 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 )
 
-// Recent is a store that keeps in memory the artifacts that were read last. A deploy needs the same artifact several times, and reading
-// it with all its checks takes about a tenth of the time of a deploy.
+// Recent is a store that keeps in memory the artifacts that were read last. A deploy needs the same artifact several times, and to read and
+// check one takes up to a tenth of the time in which a built revision is deployed.
 type Recent struct {
 	store *Store
 	kept  *lru.Cache[string, *Artifact] // by digest
@@ -27,7 +27,7 @@ func NewRecent(store *Store) *Recent {
 
 // Get is Store.Get, without the checks if the artifact was read lately. Callers share the result, and must not change it.
 func (r *Recent) Get(name string) (*Artifact, error) {
-	if a, ok := r.kept.Get(name); ok && r.store.has(name) {
+	if a, ok := r.recall(name); ok {
 		return a, nil
 	}
 	a, err := r.store.Get(name)
@@ -41,8 +41,14 @@ func (r *Recent) Get(name string) (*Artifact, error) {
 
 // Manifest is Store.Manifest, without the checks if the artifact was read lately. Callers share the result, and must not change it.
 func (r *Recent) Manifest(name string) (*api.Manifest, error) {
-	if a, ok := r.kept.Get(name); ok && r.store.has(name) {
+	if a, ok := r.recall(name); ok {
 		return &a.Manifest, nil
 	}
 	return r.store.Manifest(name)
+}
+
+// recall returns what is kept, unless the store has deleted it.
+func (r *Recent) recall(name string) (*Artifact, bool) {
+	a, ok := r.kept.Get(name)
+	return a, ok && r.store.has(name)
 }

@@ -84,14 +84,14 @@ func (m *Manager) deploy(ctx context.Context, fs []store.Function, planned func(
 	}
 	defer m.unlock()
 	var collecting sync.WaitGroup
-	collecting.Go(func() { m.collect(ctx) }) // this deploy uses only artifacts that are in use or claimed
+	collecting.Go(func() { m.collect(ctx) }) // what this deploy uses is in use, claimed, or was built just now
 	defer collecting.Wait()
 	p, err := planned()
 	if err != nil {
 		return nil, err
 	}
 	if m.Room() != nil {
-		collecting.Wait() // which may free some
+		collecting.Wait() // which may free space
 		if err := m.Room(); err != nil {
 			return nil, fmt.Errorf("deploy: %w", err)
 		}

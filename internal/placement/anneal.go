@@ -127,17 +127,10 @@ func newAnnealer(s *State, d *Deployment, o AnnealOptions) (*annealer, error) {
 	}
 	a.nodes = make([]annealed, len(s.nodes))
 	for id := range a.nodes {
-		n, kind := &a.nodes[id], s.topo.nodes[id].Kind.ordinal()
-		n.free, n.limit = s.nodes[id].free, math.MaxInt
-		for _, t := range s.nodes[id].tasks {
-			if t.d == d {
-				n.free.add(t.service().demand(kind))
-				continue
-			}
-			n.other++
-			n.limit = min(n.limit, limit(t.service()))
-			a.tight = a.tight || n.limit < math.MaxInt
-		}
+		n := &a.nodes[id]
+		n.free = a.without(NodeID(id))
+		n.other, n.limit = a.others(NodeID(id))
+		a.tight = a.tight || n.limit < math.MaxInt
 	}
 	return a, nil
 }
@@ -228,29 +221,15 @@ func (a *annealer) lift(i int32) {
 	id := a.at[i]
 	n := &a.nodes[id]
 	n.free.add(a.need(i, id))
-	for at, other := range n.tasks {
-		if other == i {
-			last := len(n.tasks) - 1
-			n.tasks[at] = n.tasks[last]
-			n.tasks = n.tasks[:last]
-			break
-		}
-	}
+	at, last := slices.Index(n.tasks, i), len(n.tasks)-1
+	n.tasks[at] = n.tasks[last]
+	n.tasks = n.tasks[:last]
 	a.at[i] = Nowhere
 }
 
 // may says whether a node is what it has to be for a microservice.
 func (a *annealer) may(i int32, id NodeID) bool {
-	v, n := &a.d.App.Services[i], &a.s.topo.nodes[id]
-	if a.s.nodes[id].down || v.Node != "" && v.Node != n.Name || !v.allows(n.Kind) {
-		return false
-	}
-	for key, value := range v.Labels {
-		if have, ok := n.Labels[key]; !ok || have != value {
-			return false
-		}
-	}
-	return true
+	return !a.s.nodes[id].down && a.d.App.Services[i].identity(&a.s.topo.nodes[id]) == Met
 }
 
 // overfull is by how much a node breaks constraints: in shares of the largest node's resources, and in microservices too many. A node

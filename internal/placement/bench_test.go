@@ -85,9 +85,22 @@ var table6 = map[int]struct{ hcm, annealing float64 }{
 	100: {4.85, 3.15}, 200: {8.31, 4.73}, 400: {19.83, 7.43}, 600: {34.32, 15.64}, 800: {74.39, 23.50}, 1000: {263.46, 61.42},
 }
 
-func benchmark(b *testing.B, sizes []int, paper func(servers int) float64, place func(*State, *Deployment) error) {
-	app := e3App(b, paperMicroservices)
-	for _, servers := range sizes {
+// table6Sizes are those of Table 6, and one far beyond.
+var table6Sizes = []int{100, 200, 400, 600, 800, 1000, 100000}
+
+func placeByHCM(s *State, d *Deployment) error { return s.HCM(d, Options{}) }
+
+// scale is a benchmark of placing an app on clusters of Type2-SmartNIC servers.
+type scale struct {
+	app   *App
+	sizes []int                     // in servers
+	load  func(*testing.B, *State)  // what else is on the cluster; nil: nothing
+	paper func(servers int) float64 // ms per microservice; nil or 0: it has no figure
+	place func(*State, *Deployment) error
+}
+
+func (c *scale) run(b *testing.B) {
+	for _, servers := range c.sizes {
 		b.Run(fmt.Sprintf("servers=%d", servers), func(b *testing.B) {
 			topo, err := Type2(servers).Topology()
 			if err != nil {
@@ -96,18 +109,21 @@ func benchmark(b *testing.B, sizes []int, paper func(servers int) float64, place
 			for b.Loop() {
 				b.StopTimer()
 				s := NewState(topo)
-				d, err := s.Add(app)
+				if c.load != nil {
+					c.load(b, s)
+				}
+				d, err := s.Add(c.app)
 				if err != nil {
 					b.Fatal(err)
 				}
 				b.StartTimer()
-				if err := place(s, d); err != nil {
+				if err := c.place(s, d); err != nil {
 					b.Fatal(err)
 				}
 			}
-			b.ReportMetric(b.Elapsed().Seconds()*1000/float64(b.N)/paperMicroservices, "ms/microservice")
-			if ms := paper(servers); ms > 0 {
-				b.ReportMetric(ms, "paper-ms/microservice")
+			b.ReportMetric(b.Elapsed().Seconds()*1000/float64(b.N)/float64(len(c.app.Services)), "ms/microservice")
+			if c.paper != nil && c.paper(servers) > 0 {
+				b.ReportMetric(c.paper(servers), "paper-ms/microservice")
 			}
 		})
 	}
@@ -115,14 +131,19 @@ func benchmark(b *testing.B, sizes []int, paper func(servers int) float64, place
 
 // BenchmarkHCM places 10,000 microservices, as Table 6 does.
 func BenchmarkHCM(b *testing.B) {
-	benchmark(b, []int{100, 200, 400, 600, 800, 1000, 100000}, func(servers int) float64 { return table6[servers].hcm },
-		func(s *State, d *Deployment) error { return s.HCM(d, Options{}) })
+	c := scale{
+		app: e3App(b, paperMicroservices), sizes: table6Sizes, paper: func(servers int) float64 { return table6[servers].hcm }, place: placeByHCM,
+	}
+	c.run(b)
 }
 
 // BenchmarkAnnealing anneals 10,000 microservices, as Table 6 does.
 func BenchmarkAnnealing(b *testing.B) {
-	benchmark(b, []int{100, 200, 400, 600, 800, 1000, 100000}, func(servers int) float64 { return table6[servers].annealing },
-		func(s *State, d *Deployment) error { return s.Anneal(d, AnnealOptions{Seed: 1}) })
+	c := scale{
+		app: e3App(b, paperMicroservices), sizes: table6Sizes, paper: func(servers int) float64 { return table6[servers].annealing },
+		place: func(s *State, d *Deployment) error { return s.Anneal(d, AnnealOptions{Seed: 1}) },
+	}
+	c.run(b)
 }
 
 // BenchmarkHCMLoaded is the case that is hard for the index: every node has statistics of its own, most nodes lack something, and every
@@ -142,36 +163,19 @@ func BenchmarkHCMLoaded(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	for _, servers := range []int{10000, 100000} {
-		b.Run(fmt.Sprintf("servers=%d", servers), func(b *testing.B) {
-			topo, err := Type2(servers).Topology()
-			if err != nil {
+	load := func(b *testing.B, s *State) {
+		for id := range NodeID(s.Topology().Len()) {
+			var load Vector
+			for k, all := range s.Topology().Node(id).Capacity {
+				load[k] = int64(float64(all) * (1 - math.Pow(r.Float64(), 3)))
+			}
+			if err := s.SetLoad(id, load); err != nil {
 				b.Fatal(err)
 			}
-			for b.Loop() {
-				b.StopTimer()
-				s := NewState(topo)
-				for id := range NodeID(topo.Len()) {
-					var load Vector
-					for k, all := range topo.Node(id).Capacity {
-						load[k] = int64(float64(all) * (1 - math.Pow(r.Float64(), 3)))
-					}
-					if err := s.SetLoad(id, load); err != nil {
-						b.Fatal(err)
-					}
-				}
-				d, err := s.Add(app)
-				if err != nil {
-					b.Fatal(err)
-				}
-				b.StartTimer()
-				if err := s.HCM(d, Options{}); err != nil {
-					b.Fatal(err)
-				}
-			}
-			b.ReportMetric(b.Elapsed().Seconds()*1000/float64(b.N)/paperMicroservices, "ms/microservice")
-		})
+		}
 	}
+	c := scale{app: app, sizes: []int{10000, 100000}, load: load, place: placeByHCM}
+	c.run(b)
 }
 
 // BenchmarkILP solves ever larger models exactly.

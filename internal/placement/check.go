@@ -69,11 +69,8 @@ func (s *State) broken(d *Deployment, i, count int) (all []Constraint) {
 	if !v.allows(n.Kind) {
 		all = append(all, WrongKind)
 	}
-	for key, value := range v.Labels {
-		if have, ok := n.Labels[key]; !ok || have != value {
-			all = append(all, Labels)
-			break
-		}
+	if !n.has(v.Labels) {
+		all = append(all, Labels)
 	}
 	for _, rival := range d.App.rivals[i] {
 		if at := d.at[rival]; at != Nowhere && s.topo.above[at] == s.topo.above[id] {

@@ -48,7 +48,7 @@ func (a *annealer) cool(moves int, value func(*annealer, change) float64) {
 				continue
 			}
 			c := a.apply(m)
-			worse := value(a, change{c.broken, c.cost})
+			worse := value(a, c)
 			if worse > 0 && (temperature == 0 || a.r.Float64() >= math.Exp(-worse/temperature)) {
 				a.undo(m)
 				continue

@@ -1,5 +1,7 @@
 package placement
 
+import "math"
+
 // Weights are those of the parts of a cost. What matters most to annealing and the ILP of E3 is that microservices do not interfere
 // (section 5.4); HCM, which weighs communication most, has no use for weights.
 type Weights struct {
@@ -61,11 +63,14 @@ func (c *costs) cores(id NodeID, free int64) float64 {
 	return float64(all-free) / float64(all)
 }
 
-// alone is what the curve says of a microservice by itself.
-func (c *costs) alone(i int32, id NodeID) float64 {
+// share is how much of a node's cores a microservice takes.
+func (c *costs) share(i int32, id NodeID) float64 {
 	n := &c.s.topo.nodes[id]
-	return curve(float64(c.d.App.Services[i].demand(n.Kind.ordinal())[Cores]) / float64(n.Capacity[Cores]))
+	return float64(c.d.App.Services[i].demand(n.Kind.ordinal())[Cores]) / float64(n.Capacity[Cores])
 }
+
+// alone is what the curve says of a microservice by itself.
+func (c *costs) alone(i int32, id NodeID) float64 { return curve(c.share(i, id)) }
 
 // move is what it costs that a microservice is on a node, where it may not have been.
 func (c *costs) move(i int32, id NodeID) float64 {
@@ -90,7 +95,7 @@ func (c *costs) total(at []NodeID) (sum float64) {
 		sum += c.move(int32(i), id) - c.perNode*c.alone(int32(i), id)
 	}
 	for _, id := range order {
-		free := c.without(id)
+		free := c.without(id)[Cores]
 		sum += c.perNode * (curve(c.cores(id, free-used[id])) - curve(c.cores(id, free)))
 	}
 	for i := range c.d.App.callees {
@@ -103,16 +108,28 @@ func (c *costs) total(at []NodeID) (sum float64) {
 	return sum
 }
 
-// without is what a node has left of its cores when it runs nothing of the app.
-func (c *costs) without(id NodeID) int64 {
-	n := &c.s.nodes[id]
-	free, kind := n.free[Cores], c.s.topo.nodes[id].Kind.ordinal()
+// without is what a node has left when it runs nothing of the app.
+func (c *costs) without(id NodeID) Vector {
+	n, kind := &c.s.nodes[id], c.s.topo.nodes[id].Kind.ordinal()
+	free := n.free
 	for _, t := range n.tasks {
 		if t.d == c.d {
-			free += t.service().demand(kind)[Cores]
+			free.add(t.service().demand(kind))
 		}
 	}
 	return free
+}
+
+// others is how many microservices of other apps a node runs, and how many in all it may run because of them.
+func (c *costs) others(id NodeID) (n, most int) {
+	most = math.MaxInt
+	for _, t := range c.s.nodes[id].tasks {
+		if t.d != c.d {
+			n++
+			most = min(most, limit(t.service()))
+		}
+	}
+	return n, most
 }
 
 // Cost is what the placement of an app costs: interference of its microservices with each other and with what else is on their nodes, and

@@ -151,13 +151,7 @@ func (p *program) place() error {
 func (p *program) overloaded(id NodeID) bool {
 	free, ok := p.free[id]
 	if !ok {
-		n, kind := &p.s.nodes[id], p.s.topo.nodes[id].Kind.ordinal()
-		free = n.free
-		for _, t := range n.tasks {
-			if t.d == p.d {
-				free.add(t.service().demand(kind))
-			}
-		}
+		free = p.without(id)
 		p.free[id] = free
 	}
 	return slices.Min(free[:]) < 0
@@ -182,13 +176,7 @@ func (p *program) fill() {
 // otherwise at most all.
 func (p *program) colocate() {
 	for _, id := range p.nodes {
-		others, least := 0, math.MaxInt
-		for _, t := range p.s.nodes[id].tasks {
-			if t.d != p.d {
-				others++
-				least = min(least, limit(t.service()))
-			}
-		}
+		others, least := p.others(id)
 		if least < math.MaxInt {
 			p.count(p.row(float64(least-others), false), id)
 		}
@@ -246,7 +234,6 @@ func (p *program) interfere() {
 		return
 	}
 	for _, id := range p.nodes {
-		n := &p.s.topo.nodes[id]
 		base := p.cores(id, p.free[id][Cores])
 		p.constant += p.perNode * curve(base)
 		height := p.column(p.perNode, false)
@@ -254,24 +241,19 @@ func (p *program) interfere() {
 		p.add(alone, height, -1)
 		for i := range p.x {
 			if c, ok := p.x[i][id]; ok {
-				p.add(alone, c, curve(base+p.share(i, n))-curve(base))
+				p.add(alone, c, curve(base+p.share(int32(i), id))-curve(base))
 			}
 		}
 		for k := range curveSteps {
 			row := p.row(-piece(k, base), false)
 			for i := range p.x {
 				if c, ok := p.x[i][id]; ok {
-					p.add(row, c, float64(2*k+1)/curveSteps*p.share(i, n))
+					p.add(row, c, float64(2*k+1)/curveSteps*p.share(int32(i), id))
 				}
 			}
 			p.add(row, height, -1)
 		}
 	}
-}
-
-// share is how much of a node's cores a microservice takes.
-func (p *program) share(i int, n *Node) float64 {
-	return float64(p.d.App.Services[i].demand(n.Kind.ordinal())[Cores]) / float64(n.Capacity[Cores])
 }
 
 // communicate counts the links that each edge crosses: those above its callee up to where the tree joins, and those above its caller. With

@@ -57,7 +57,7 @@ func (t *Topology) levels(id NodeID, visit func(*level) bool) {
 	}
 }
 
-// nodes lists a level's nodes in tree order.
+// nodesOf lists a level's nodes in tree order.
 func (t *Topology) nodesOf(l *level) (ids []NodeID) {
 	for _, s := range l.spans[:l.n] {
 		ids = append(ids, t.byKind[s.kind][s.lo:s.hi]...)

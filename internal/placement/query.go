@@ -72,22 +72,20 @@ func (s *State) ask(d *Deployment, i int32) *query {
 	return q
 }
 
-// identity is the constraint on what a node is that it does not meet.
-func (q *query) identity(id NodeID) Constraint {
-	n := &q.s.topo.nodes[id]
-	if q.pin != Nowhere && q.pin != id {
+// identity is the first constraint on what a node is that n does not meet.
+func (s *Service) identity(n *Node) Constraint {
+	switch {
+	case s.Node != "" && s.Node != n.Name:
 		return Pinned
-	}
-	if !q.allowed[n.Kind.ordinal()] {
+	case !s.allows(n.Kind):
 		return WrongKind
-	}
-	for key, value := range q.service.Labels {
-		if have, ok := n.Labels[key]; !ok || have != value {
-			return Labels
-		}
+	case !n.has(s.Labels):
+		return Labels
 	}
 	return Met
 }
+
+func (q *query) identity(id NodeID) Constraint { return q.service.identity(&q.s.topo.nodes[id]) }
 
 // refusal is the first constraint, but for resources, that a node does not meet.
 func (q *query) refusal(id NodeID) Constraint {

@@ -3,6 +3,7 @@ package placement
 import (
 	"math"
 	"math/bits"
+	"slices"
 )
 
 // Replacement is what Replace did.
@@ -113,7 +114,7 @@ func (s *State) content(id NodeID, without []task) bool {
 	free, count, least := n.free, 0, math.MaxInt
 	kind := s.topo.nodes[id].Kind.ordinal()
 	for _, t := range n.tasks {
-		if contains(without, t) {
+		if slices.Contains(without, t) {
 			free.add(t.service().demand(kind))
 			continue
 		}
@@ -121,15 +122,6 @@ func (s *State) content(id NodeID, without []task) bool {
 		least = min(least, limit(t.service()))
 	}
 	return count == 0 || free.covers(&Vector{}) && count <= least
-}
-
-func contains(tasks []task, t task) bool {
-	for _, other := range tasks {
-		if other == t {
-			return true
-		}
-	}
-	return false
 }
 
 // cheapest is the set of tasks without which a node is content and whose moves cost the least, the smallest of several; all if none is enough.
@@ -146,7 +138,7 @@ func (s *State) cheapest(id NodeID, movable []task) []task {
 			}
 		}
 		if (cost < least || cost == least && bits.OnesCount(mask) < len(best)) && s.content(id, subset) {
-			best, least = append([]task(nil), subset...), cost
+			best, least = slices.Clone(subset), cost
 		}
 	}
 	return best
@@ -160,7 +152,7 @@ func (s *State) relieving(id NodeID, movable []task) (gone []task) {
 		most := -1.0
 		lacks := s.topo.share.missing(&free, &Vector{})
 		for _, t := range movable {
-			if contains(gone, t) {
+			if slices.Contains(gone, t) {
 				continue
 			}
 			then := free

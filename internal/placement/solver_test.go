@@ -17,8 +17,15 @@ func pair(t testing.TB) (*State, *Deployment) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	app, err := NewApp("pair", []Service{{Name: "a", Demand: Vector{Cores: 6000}, Kinds: []Kind{NIC}}, {Name: "b", Demand: Vector{Cores: 6000}, Kinds: []Kind{Host}}},
-		[]Edge{{"a", "b", 1}})
+	return added(t, topo, []Service{
+		{Name: "a", Demand: Vector{Cores: 6000}, Kinds: []Kind{NIC}}, {Name: "b", Demand: Vector{Cores: 6000}, Kinds: []Kind{Host}},
+	}, []Edge{{"a", "b", 1}})
+}
+
+// added is a cluster to which an app of these microservices was added.
+func added(t testing.TB, topo *Topology, services []Service, edges []Edge) (*State, *Deployment) {
+	t.Helper()
+	app, err := NewApp("app", services, edges)
 	if err != nil {
 		t.Fatal(err)
 	}

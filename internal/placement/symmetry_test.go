@@ -14,15 +14,7 @@ func TestOrderKeepsTheBest(t *testing.T) {
 		for i := range services {
 			services[i] = Service{Name: fmt.Sprint("s", i), Demand: Vector{Cores: 1}, Kinds: []Kind{NIC}}
 		}
-		app, err := NewApp("app", services, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := NewState(topo)
-		d, err := s.Add(app)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s, d := added(t, topo, services, nil)
 		if err := s.ILP(context.Background(), d, ILPOptions{}); err != nil {
 			t.Fatal(err)
 		}

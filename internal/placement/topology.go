@@ -134,6 +134,16 @@ func (b *builder) name() error {
 	return nil
 }
 
+// has tells whether the node has all these labels.
+func (n *Node) has(labels map[string]string) bool {
+	for key, value := range labels {
+		if have, ok := n.Labels[key]; !ok || have != value {
+			return false
+		}
+	}
+	return true
+}
+
 func (n *Node) valid() error {
 	if err := n.Kind.valid(); err != nil {
 		return err

@@ -39,7 +39,7 @@ func (h homa) next(from int32) (p packet, ok bool) {
 	best := -1
 	for i, m := range host.mine {
 		msg := h.messages.At(m)
-		if msg.sent < msg.allowed && (best < 0 || msg.packets-msg.sent < h.left(host.mine[best])) {
+		if msg.sent < msg.allowed && (best < 0 || h.left(m) < h.left(host.mine[best])) {
 			best = i
 		}
 	}

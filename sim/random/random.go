@@ -1,4 +1,4 @@
-// Package random has the distributions that simulators draw from, and reads them from what a user writes (Parse).
+// Package random has the distributions that simulators draw from, and reads them from what a user writes (ParseTime, ParseCount).
 package random
 
 import (
