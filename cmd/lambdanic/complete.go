@@ -16,6 +16,7 @@ import (
 	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/internal/daemon"
 	"github.com/lambdanic/lambdanic/internal/nic"
+	"github.com/lambdanic/lambdanic/sim/cluster"
 )
 
 // completionPatience is how long a shell waits for names.
@@ -98,17 +99,28 @@ func flagCompletions(o *options) map[string]cobra.CompletionFunc {
 		"demo --out": completeDirs,
 		"interface":  oneOf("dma", "ddio", "lnic:200ns"), "map": oneOf(measured, "1us", "exponential:1us", "bimodal:500ns,20us,0.01"),
 		"branches": oneOf(measured), "dispatch": oneOf("rss", "random", "round-robin", "jbsq:2", "central"), "network": oneOf("queued", "ndp", "homa"),
+		"app": completeApplications, "cluster": oneOf("3xType1-SmartNIC", "2xType2-SmartNIC", "4xBeefy", "4xWimpy", "2xBeefy+2xWimpy", "1xSuperBeefy"),
+		"policy": oneOf("hcm", "spread", "anneal", "ilp"), "times": oneOf("exponential", "fixed"), "load": oneOf("peak", "50%"),
+		"services": completeFiles, "systems": completeFiles,
 		"dir": completeDirs, "data-dir": completeDirs, "run-dir": completeDirs, "lambdas": completeDirs,
 	}
 	for _, name := range []string{ // what only the caller knows
-		"address", "annotation", "clients", "cores", "data", "depth", "distributed", "env", "etcd", "flows", "hosts", "image", "label",
-		"length", "listen", "method", "name", "packets-method", "peer", "peer-qpn", "positions", "psn", "quantum", "rate", "receive", "reduce",
-		"reply-bytes", "request-bytes", "requests", "rounds", "runs", "seed", "senders", "service", "since", "switch", "tail", "think",
+		"address", "annotation", "backups", "clients", "cores", "data", "depth", "distributed", "env", "etcd", "flows", "hosts", "image", "label",
+		"length", "listen", "method", "microservices", "name", "packets-method", "peer", "peer-qpn", "positions", "psn", "quantum", "rate", "receive", "reduce",
+		"reply-bytes", "request-bytes", "requests", "rounds", "runs", "seed", "senders", "servers", "service", "shards", "since", "switch", "tail", "think",
 		"timeout", "utilisation", "wire",
 	} {
 		known[name] = cobra.NoFileCompletions
 	}
 	return known
+}
+
+// completeApplications offers those that the cluster simulator has.
+func completeApplications(*cobra.Command, []string, string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
+	for _, a := range cluster.Default().Applications {
+		names = append(names, a.Name)
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
 func oneOf(values ...string) cobra.CompletionFunc {
