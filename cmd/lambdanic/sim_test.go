@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/google/shlex"
 )
 
 // simulate runs `lambdanic sim` and gives what it prints.
@@ -120,16 +122,30 @@ func TestSimDocs(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Chdir(t.TempDir())
+	// Files of CSV are shown with their names as the first line.
+	for _, file := range regexp.MustCompile("(?ms)^```csv\n# (\\S+)\n.*?^```$").FindAllStringSubmatch(string(text), -1) {
+		content := strings.TrimSuffix(strings.TrimPrefix(file[0], "```csv\n"), "```")
+		if err := os.WriteFile(file[1], []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	commands := regexp.MustCompile(`(?m)^lambdanic sim (.*)$`).FindAllStringSubmatch(string(text), -1)
 	if len(commands) < 3 {
 		t.Fatalf("only %d commands", len(commands))
 	}
 	for _, c := range commands {
 		short := []string{"--runs", "2"}
-		if strings.Contains(c[1], " load ") {
+		switch {
+		case strings.HasPrefix(c[1], "cluster "):
+			short = nil // they are quick, or say how to be
+		case strings.Contains(c[1], " load "):
 			short = []string{"--requests", "2000"}
 		}
-		if got, err := simulate(t, append(strings.Fields(c[1]), short...)...); err != nil {
+		args, err := shlex.Split(c[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := simulate(t, append(args, short...)...); err != nil {
 			t.Errorf("lambdanic sim %s: %v\n%s", c[1], err, got)
 		}
 	}

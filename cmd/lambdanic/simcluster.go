@@ -227,7 +227,7 @@ func clusterCells(rows []clusterRow) (cells [][]string) {
 func whole(x float64) string { return strconv.FormatFloat(x, 'f', 0, 64) }
 
 // threeDigits are significant ones.
-func threeDigits(x float64) string { return strconv.FormatFloat(x, 'g', 3, 64) }
+func threeDigits(x float64) string { return strings.TrimSuffix(fmt.Sprintf("%#.3g", x), ".") }
 
 // drawCluster draws latency and energy over the load.
 func drawCluster(w io.Writer, rows []clusterRow) error {

@@ -102,7 +102,7 @@ func (s *clusterScale) rows(cmd *cobra.Command) (rows []scaleRow, err error) {
 				return nil, fmt.Errorf("%s on %d servers: %w", policy, servers, err)
 			}
 			row := scaleRow{Policy: string(policy), Servers: servers, Microservices: placed.Microservices, Each: placed.PerMicroservice()}
-			if ms, ok := cluster.Table6[servers][policy]; ok {
+			if ms, ok := cluster.Table6(servers, policy); ok {
 				row.Paper = &ms
 			}
 			rows = append(rows, row)

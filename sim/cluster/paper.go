@@ -20,14 +20,26 @@ var table5 = map[string][3]float64{
 	"1xSuperBeefy": {8.8, 2.9, 5.0},
 }
 
-// Table6 is the paper's: ms for each microservice, of 10,000, by servers. Of the ILP, where it took more than a second, it has no more.
-var Table6 = map[int]map[Policy]float64{
+// Table6 is the paper's: ms for each microservice, of 10,000, on so many servers. Of the ILP, where it took more than a second, it has no more.
+func Table6(servers int, p Policy) (ms float64, ok bool) {
+	if p == Spread {
+		p = Annealing
+	}
+	ms, ok = table6[servers][p]
+	return ms, ok
+}
+
+var table6 = map[int]map[Policy]float64{
 	100: {HCM: 4.85, Annealing: 3.15, ILP: 7.64}, 200: {HCM: 8.31, Annealing: 4.73, ILP: 19.43}, 400: {HCM: 19.83, Annealing: 7.43, ILP: 84.83},
 	600: {HCM: 34.32, Annealing: 15.64, ILP: 361.85}, 800: {HCM: 74.39, Annealing: 23.50}, 1000: {HCM: 263.46, Annealing: 61.42},
 }
 
-// backups is how many the paper's shards have (section 4).
-const backups = 1
+const (
+	// Shards is how many the paper's microservices have at most.
+	Shards = 12
+	// backups is how many each of them has (section 4).
+	backups = 1
+)
 
 // Efficiency is an application on a cluster at the peak.
 type Efficiency struct {
@@ -64,7 +76,7 @@ func perDollar(rate, cost, watts, years float64) float64 {
 func (c *Catalogue) Table5(ctx context.Context) (all []Efficiency, err error) {
 	for _, name := range paperClusters {
 		for at, application := range paperApplications {
-			p, err := c.placed(ctx, application, name, How{Policy: HCM}, 0)
+			p, err := c.placed(ctx, application, name, How{Policy: HCM}, Shards)
 			if err != nil {
 				return nil, err
 			}
@@ -79,16 +91,14 @@ func (c *Catalogue) Table5(ctx context.Context) (all []Efficiency, err error) {
 	return all, nil
 }
 
-// placed places one of the catalogue's applications as the paper did; scaled, unless shards is 0.
+// placed places one of the catalogue's applications, scaled to so many shards, as the paper did.
 func (c *Catalogue) placed(ctx context.Context, application, cluster string, h How, shards int) (*Placed, error) {
 	a, err := c.Application(application)
 	if err != nil {
 		return nil, err
 	}
-	if shards != 0 {
-		if a, err = a.Scaled(shards); err != nil {
-			return nil, err
-		}
+	if a, err = a.Scaled(shards); err != nil {
+		return nil, err
 	}
 	cl, err := c.Cluster(cluster)
 	if err != nil {
@@ -118,7 +128,7 @@ const Knee = 0.9
 // Figure6 compares policies on three Type1-SmartNIC servers.
 type Figure6 struct {
 	Policies []How
-	Shards   int // of the applications; 0: as many as in Table 3
+	Shards   int // of the applications' microservices that have the most
 	Requests int
 	Seed     uint64
 	Progress func(done, all int)

@@ -166,7 +166,7 @@ func (s *simulation) arrive() {
 }
 
 // call sends a request on, and says whether it did.
-func (s *simulation) call(id int32, from placement.NodeID, calls []call) (any bool) {
+func (s *simulation) call(id int32, from placement.NodeID, calls []call) (sent bool) {
 	for i := range calls {
 		c := &calls[i]
 		if c.share < 1 && s.way.Float64() >= c.share {
@@ -178,9 +178,9 @@ func (s *simulation) call(id int32, from placement.NodeID, calls []call) (any bo
 		}
 		s.requests.At(id).open++
 		s.events.Push(s.events.Now()+s.Cluster.delay(from, s.Deployment.Node(int(to))), happening{came, job{request: id, instance: to}})
-		any = true
+		sent = true
 	}
-	return any
+	return sent
 }
 
 func (s *simulation) come(j job) {

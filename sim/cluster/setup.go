@@ -100,7 +100,7 @@ func (s *Setup) Place(ctx context.Context, h How) (*Placed, error) {
 
 const (
 	maxBackups = 10
-	maxILP     = 500
+	maxILP     = 250
 	leastLoad  = 1e-3 // requests/s
 )
 
