@@ -492,7 +492,7 @@ func TestHelpHasExamples(t *testing.T) {
 				continue
 			}
 			words = words[at+1:]
-			if end := slices.IndexFunc(words, func(w string) bool { return strings.ContainsAny(w, "|>") }); end >= 0 {
+			if end := slices.IndexFunc(words, func(w string) bool { return strings.ContainsAny(w, "|>") && !strings.Contains(w, " ") }); end >= 0 {
 				words = words[:end]
 			}
 			if used := takes(t, words); strings.HasPrefix(used, cmd.CommandPath()) {

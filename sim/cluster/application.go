@@ -34,6 +34,7 @@ const Syntax = `stages with > between them, each of SERVICE*SHARDS@host:SHARE wi
 
 const (
 	maxShards = 10_000
+	maxEdges  = 1_000_000
 	maxCalls  = 10_000
 )
 
@@ -61,10 +62,28 @@ func (c *Catalogue) Application(text string) (*Application, error) {
 	if n := a.shards(); n > maxShards {
 		return nil, fmt.Errorf("application %q: %d shards are more than %d", text, n, maxShards)
 	}
+	if n := a.edges(); n > maxEdges {
+		return nil, fmt.Errorf("application %q: %d edges between shards are more than %d", text, n, maxEdges)
+	}
 	if calls := a.calls(); calls > maxCalls {
 		return nil, fmt.Errorf("application %q: %.6g calls of a request are more than %d", text, calls, maxCalls)
 	}
 	return a, nil
+}
+
+// edges is how many pairs of shards call one another.
+func (a *Application) edges() (n int) {
+	for number, stage := range a.Stages[1:] {
+		callers := (&Application{Stages: a.Stages[number : number+1]}).shards()
+		for _, p := range stage {
+			if number > 0 {
+				n += callers
+			} else {
+				n += callers * p.Shards
+			}
+		}
+	}
+	return n
 }
 
 // calls is how many microservices serve a request, in the mean.

@@ -96,8 +96,8 @@ var serviceColumns = []string{"service", "stateful", "host_krps", "host_watts", 
 func (c *Catalogue) ReadServices(r io.Reader) error {
 	return readTable(r, serviceColumns, func(f *fields) {
 		s := Service{Name: f.name(0), Stateful: f.number(1, 0, 1) == 1}
-		s.Host = Measured{1000 * f.positive(2), f.positive(3), f.count(4)}
-		s.NIC = Measured{1000 * f.positive(5), f.positive(6), f.count(7)}
+		s.Host = Measured{1000 * f.number(2, slowest, most), f.positive(3), f.count(4)}
+		s.NIC = Measured{1000 * f.number(5, slowest, most), f.positive(6), f.count(7)}
 		c.Services = set(c.Services, s, func(s Service) string { return s.Name })
 	})
 }
@@ -110,7 +110,7 @@ func (c *Catalogue) ReadSystems(r io.Reader) error {
 		s := System{Name: f.name(0), Cost: f.positive(1), Idle: f.positive(2), Bandwidth: f.positive(4)}
 		s.Peak = f.number(3, s.Idle, most)
 		if f.number(5, 0, maxCores) > 0 {
-			s.Host = Processor{f.count(5), f.positive(6), f.positive(7)}
+			s.Host = Processor{f.count(5), f.number(6, 0.01, 100), f.positive(7)}
 		}
 		if s.NICs = int(f.number(8, 0, maxNICs)); s.NICs > 0 {
 			s.NIC = Processor{f.count(9), 1, f.positive(10)}
@@ -157,7 +157,8 @@ func (c *Catalogue) service(name string) (*Service, error) {
 }
 
 const (
-	most     = 1e9 // of any number in a table
+	most     = 1e9  // of any number in a table
+	slowest  = 0.01 // krps, so that a simulation does not outlast the clock
 	maxCores = 1024
 	maxNICs  = 16
 )

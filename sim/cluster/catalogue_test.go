@@ -116,6 +116,7 @@ func TestCatalogueRefuses(t *testing.T) {
 		`KVS:NaN: the share has to be above 0`:                              application("KVS:NaN"),
 		`service "": it has to be one of`:                                   application("KVS > "),
 		`20000 shards are more than`:                                        application("KVS*10000 > KVS*10000"),
+		`25000000 edges between shards are more`:                            application("KVS*5000 > KVS*5000"),
 		`2.09715e+06 calls of a request are more`:                           application(strings.Repeat("KVS + KVS > ", 19) + "KVS + KVS"),
 		`cluster "Beefy": "Beefy": write it as 3xType1-SmartNIC`:            cluster("Beefy"),
 		`"-1xBeefy": write it as`:                                           cluster("-1xBeefy"),

@@ -35,15 +35,16 @@ type Outcome struct {
 
 // NodeUse is how a node was used.
 type NodeUse struct {
-	Name        string
-	Utilisation float64 // of its cores
-	Active      float64 // W
+	Name        string  `json:"name"`
+	Utilisation float64 `json:"utilisation"`  // of its cores
+	Active      float64 `json:"active_watts"` // W
 }
 
 const (
 	// MaxRequests bounds a load.
 	MaxRequests = 100_000_000
 	longest     = int64(1000 * event.Second / event.Nanosecond)
+	longestRun  = 1_000_000 // s; the clock has nine times as many
 )
 
 // Run simulates a load. Each seed gives one outcome. It fails if a node has more to do than it can, as its queue then has no end.
@@ -56,6 +57,8 @@ func (p *Placed) Run(ctx context.Context, l Load) (*Outcome, error) {
 		return nil, fmt.Errorf("load: %.6g requests/s are too many: node %s can serve less than %.6g", l.Rate, bottleneck, peak)
 	case l.Requests < 1 || l.Requests > MaxRequests:
 		return nil, fmt.Errorf("requests: %d is not between 1 and %d", l.Requests, MaxRequests)
+	case float64(l.Requests+l.Requests/10+1)/l.Rate > longestRun:
+		return nil, fmt.Errorf("load: %d at %.3g requests/s take longer than %d s: take fewer, or a higher load", l.Requests, l.Rate, longestRun)
 	}
 	s := p.simulation(&l)
 	if err := s.run(ctx); err != nil {

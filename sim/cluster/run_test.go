@@ -219,6 +219,7 @@ func TestRunRefuses(t *testing.T) {
 		"load: -1 requests/s are not positive":                                  {Rate: -1, Requests: 1},
 		"load: NaN requests/s are not positive":                                 {Rate: math.NaN(), Requests: 1},
 		"load: 40000 requests/s are too many: node server0/nic0 can serve less": {Rate: 40_000, Requests: 1},
+		"load: 10 at 1e-09 requests/s take longer than 1000000 s":               {Rate: 1e-9, Requests: 10},
 		"requests: 0 is not between 1 and":                                      {Rate: 1},
 	} {
 		if _, err := p.Run(t.Context(), l); err == nil || !strings.Contains(err.Error(), want) {

@@ -43,7 +43,7 @@ func ParsePolicy(text string) (Policy, error) {
 	return "", fmt.Errorf("policy %q: it has to be %s, %s, %s or %s", text, HCM, Spread, Annealing, ILP)
 }
 
-// How to place.
+// How says how to place.
 type How struct {
 	Policy  Policy
 	Seed    uint64        // of annealing
@@ -114,10 +114,10 @@ func (s *Setup) most(ctx context.Context) (float64, error) {
 	if err := fits(0); err != nil {
 		return 0, err
 	}
-	for high < 1e10 && fits(high) == nil {
+	for high < 1e10 && ctx.Err() == nil && fits(high) == nil {
 		low, high = high, 2*high
 	}
-	for high-low > high/1000 && high > leastLoad {
+	for high-low > high/1000 && high > leastLoad && ctx.Err() == nil {
 		if mid := (low + high) / 2; fits(mid) == nil {
 			low = mid
 		} else {
