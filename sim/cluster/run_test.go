@@ -192,14 +192,16 @@ func TestConservationAndSeeds(t *testing.T) {
 	}
 }
 
-// Placements meet their constraints, and bear the load that they were made for.
+// Placements meet their constraints, and bear the load that they were made for. HCM saves ways, but for what the documentation says.
 func TestPlacements(t *testing.T) {
+	hops := make(map[Policy][]float64)
 	for _, policy := range []Policy{HCM, Spread, Annealing} {
 		for i := range Default().Applications {
 			p := place(t, Default().Applications[i].Name, "3xType1-SmartNIC", 1, How{Policy: policy, Seed: 1})
 			if peak, _ := p.Peak(); peak < p.Plan {
 				t.Errorf("%s by %s: the peak is %v, the plan %v", p.Application.Name, policy, peak, p.Plan)
 			}
+			hops[policy] = append(hops[policy], p.Hops())
 			for k := range p.instances {
 				at, backup := p.Deployment.Node(k), p.Deployment.Node(len(p.instances)+k)
 				if p.Cluster.topo.Server(at) == p.Cluster.topo.Server(backup) {
@@ -211,6 +213,18 @@ func TestPlacements(t *testing.T) {
 			}
 		}
 	}
+	if a, b := fewer(hops[HCM], hops[Spread]), fewer(hops[Annealing], hops[HCM]); a != 6 || b != 7 {
+		t.Errorf("HCM communicates less than spread for %d applications, and annealing less than HCM for %d", a, b)
+	}
+}
+
+func fewer(a, b []float64) (n int) {
+	for i := range a {
+		if a[i] < b[i] {
+			n++
+		}
+	}
+	return n
 }
 
 func TestRunRefuses(t *testing.T) {
