@@ -19,6 +19,10 @@ func All() []measure.Suite {
 		{Name: "gateway", About: "HTTP: web_server on the NIC through the gateway, a bare net/http server and nginx", Run: runGateway},
 		{Name: "clients", About: "what the clients in C, Go, Python and Node.js add to a bare socket", Run: runClients},
 		{Name: "rdma", About: "1 MiB into a lambda's memory: by RDMA against λ-RPC", Run: runRDMA},
+		{
+			Name: "orchestrator", About: "heartbeats of 200,000 NICs and decisions on them, with up to 1,000 lambdas a NIC",
+			Run: runOrchestrator(largestFleet, 1, 10, 100, 1000),
+		},
 		{Name: "web_server", About: "pages: the NIC against a process", Run: compare(measure.WebServer)},
 		{Name: "kv_client", About: "memcached: the NIC against a process", Run: compare(measure.KVClient)},
 		{Name: "image_transformer", About: "256x256 images: the NIC against a process", Run: compare(measure.ImageTransformer)},

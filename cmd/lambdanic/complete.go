@@ -98,6 +98,9 @@ func flagCompletions(o *options) map[string]cobra.CompletionFunc {
 		"demo --out": completeDirs,
 		"interface":  oneOf("dma", "ddio", "lnic:200ns"), "map": oneOf(measured, "1us", "exponential:1us", "bimodal:500ns,20us,0.01"),
 		"branches": oneOf(measured), "dispatch": oneOf("rss", "random", "round-robin", "jbsq:2", "central"), "network": oneOf("queued", "ndp", "homa"),
+		"orchestrator --lambdas": cobra.NoFileCompletions, "orchestrator --silent": cobra.NoFileCompletions,
+		"orchestrator --servers": cobra.NoFileCompletions, "orchestrator --nics": cobra.NoFileCompletions,
+		"orchestrator --overloaded": cobra.NoFileCompletions, "orchestrator --intervals": cobra.NoFileCompletions,
 		"dir": completeDirs, "data-dir": completeDirs, "run-dir": completeDirs, "lambdas": completeDirs,
 	}
 	for _, name := range []string{ // what only the caller knows

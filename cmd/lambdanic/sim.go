@@ -35,6 +35,7 @@ func simCommand(o *options) *cobra.Command {
 	}
 	nano.AddCommand(simTreeCommand(o), simLoadCommand(o), simPaperCommand(o))
 	cmd.AddCommand(nano)
+	cmd.AddCommand(simOrchestratorCommand(o))
 	return cmd
 }
 

@@ -12,11 +12,10 @@ type Controller struct {
 	config   Config
 	now      time.Duration
 	nics     []nicState
-	averages []uint32 // of execution times, averageScale times the ns; 0: none yet; migrated: it has left the NIC
-	cpu      []uint16 // CPU use by the last report; 0: not a candidate
-	winners  []uint16
+	services []serviceState // of all NICs
 	wheel    wheel
 	counters Counters
+	fetched  uint32 // makes the reads of fetch count
 }
 
 // averageScale is the reciprocal of the weight of a new execution time in the average, 1/8 as in TCP's round-trip times (RFC 6298). The average
@@ -30,7 +29,7 @@ const migrated = math.MaxUint32 // more than averageScale * MaxTime
 type nicState struct {
 	heard    time.Duration // time of the last heartbeat
 	coolTill time.Duration // end of the cool-down
-	first    uint32        // the place of its microservice 0 in the arrays
+	first    uint32        // the place of its microservice 0 in Controller.services
 	host     uint32
 	next     uint32 // in the wheel
 	services uint16
@@ -55,17 +54,16 @@ func New(config Config, nics []NIC) (*Controller, error) {
 		if n.Services < 0 || n.Services > NoService {
 			return nil, fmt.Errorf("NIC %d: %d microservices is not between 0 and %d", i, n.Services, NoService)
 		}
-		if total+uint64(n.Services) > math.MaxUint32 {
-			return nil, fmt.Errorf("more than %d microservices: give each of several controllers a part of the NICs", uint32(math.MaxUint32))
+		if total+uint64(places(n.Services)) > math.MaxUint32 {
+			return nil, fmt.Errorf("room for more than %d microservices: give each of several controllers a part of the NICs", uint32(math.MaxUint32))
 		}
 		c.nics[i] = nicState{first: uint32(total), host: n.Host, services: uint16(n.Services), moving: NoService, resync: true}
-		total += uint64(n.Services)
+		total += uint64(places(n.Services))
 		c.wheel.add(c.nics, uint32(i))
 	}
-	c.averages, c.cpu, c.winners = make([]uint32, total), make([]uint16, total), make([]uint16, total)
+	c.services = make([]serviceState, total)
 	for i := range c.nics {
-		n := &c.nics[i]
-		tournament{c.cpu[n.first:][:n.services], c.winners[n.first:][:n.services]}.start()
+		c.tournament(&c.nics[i]).start()
 	}
 	return c, nil
 }
@@ -142,12 +140,13 @@ func (c *Controller) overloaded(n *nicState, h *Heartbeat) bool {
 		}
 		return false
 	}
-	average := &c.averages[n.first+uint32(h.Service)]
+	services := c.tournament(n)
+	average := &services[h.Service].average
 	if *average == migrated {
 		c.counters.Migrated++
 		return false
 	}
-	c.tournament(n).set(h.Service, h.CPU)
+	services.set(h.Service, h.CPU)
 	if h.Time == 0 {
 		return false
 	}
@@ -180,7 +179,7 @@ func (c *Controller) decide(n *nicState, nic uint32, reason Reason) (d Decision,
 }
 
 func (c *Controller) tournament(n *nicState) tournament {
-	return tournament{c.cpu[n.first:][:n.services], c.winners[n.first:][:n.services]}
+	return c.services[n.first:][:places(int(n.services))]
 }
 
 // Done ends the migration that a decision began. If it succeeded, the microservice is no candidate any more, until Place. The cool-down
@@ -196,8 +195,9 @@ func (c *Controller) Done(d Decision, succeeded bool, now time.Duration) error {
 	c.now = max(c.now, now)
 	n.moving, n.row, n.coolTill = NoService, 0, c.now+c.config.CoolDown
 	if succeeded {
-		c.averages[n.first+uint32(d.Service)] = migrated
-		c.tournament(n).set(d.Service, 0)
+		services := c.tournament(n)
+		services[d.Service].average = migrated
+		services.set(d.Service, 0)
 	}
 	return nil
 }
@@ -217,7 +217,8 @@ func (c *Controller) Place(nic uint32, service, cpu uint16, mean uint32) error {
 	case cpu > AllCPU || mean > MaxTime:
 		return fmt.Errorf("microservice %d of NIC %d: a CPU use of %d or an execution time of %d ns: at most %d and %d", service, nic, cpu, mean, AllCPU, MaxTime)
 	}
-	c.averages[n.first+uint32(service)] = averageScale * mean
-	c.tournament(n).set(service, cpu)
+	services := c.tournament(n)
+	services[service].average = averageScale * mean
+	services.set(service, cpu)
 	return nil
 }

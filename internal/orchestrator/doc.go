@@ -22,10 +22,10 @@
 //
 // For N NICs with L microservices each:
 //
-//	New      O(N L) time and memory: 40 bytes a NIC, 8 bytes a microservice
-//	Observe  O(log L) worst case, O(1) expected; no allocation
+//	New          O(N L) time and memory: 40 bytes a NIC, 8 bytes a microservice
+//	Observe      O(log L) at worst, O(1) expected; no allocation
 //	Place, Done  O(log L)
-//	Tick     amortised O(1) a NIC and timeout
+//	Tick         O(1) a NIC and timeout, amortised
 //
 // A Controller is for one goroutine. To use several cores, give each a Controller of its own with a share of the NICs.
 package orchestrator

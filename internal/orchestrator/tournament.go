@@ -1,51 +1,88 @@
 package orchestrator
 
-// tournament finds the highest CPU use of a NIC's microservices, as a tree of matches (a winner tree: Knuth, The Art of Computer Programming 3,
-// section 5.4.1). The leaves n to 2n-1 are microservices 0 to n-1; match i > 0 is between the winners of 2i and 2i+1, and winners[i]
-// has won it.
-// Of the same CPU use, the lower number wins.
-type tournament struct {
-	cpu     []uint16
-	winners []uint16 // [0] is not used
+// serviceState is what is known of a microservice, and the winner of a group of microservices (see tournament).
+type serviceState struct {
+	average uint32 // of execution times, averageScale times the ns; 0: none yet; migrated: it has left the NIC
+	cpu     uint16 // CPU use by the last report; 0: not a candidate
+	winner  uint16
 }
 
-// start sets the winners where all CPU use is the same.
+// tournament finds the highest CPU use of a NIC's microservices, as a tree of winners (Knuth, The Art of Computer Programming 3, section 5.4.1)
+// with eight children a node: a group of level 0 is eight microservices, a group of level 1 eight groups of level 0, and so on up to
+// the one that has all. The winner of a group of level i is kept with the i-th microservice of the group. The eight microservices of a
+// group of level 0 are one cache line, and most reports change nothing beyond it. Of the same CPU use, the lower number wins.
+type tournament []serviceState
+
+const arity = 8
+
+// places is how many elements a tournament has for so many microservices: whole groups, of which some never use the CPU.
+func places(services int) int { return (services + arity - 1) / arity * arity }
+
+// start sets the winners where nothing uses the CPU.
 func (t tournament) start() {
-	for i := len(t.cpu) - 1; i > 0; i-- {
-		t.winners[i] = min(t.winner(2*i), t.winner(2*i+1))
-	}
-}
-
-func (t tournament) winner(i int) uint16 {
-	if i >= len(t.cpu) {
-		return uint16(i - len(t.cpu))
-	}
-	return t.winners[i]
-}
-
-// set changes a CPU use, and plays the matches again whose result may change. A microservice among many wins few matches, and the loser of
-// one that it did not win before ends it: this is one match for most reports, and at most the height of the tree.
-func (t tournament) set(service, cpu uint16) {
-	t.cpu[service] = cpu
-	for i := (len(t.cpu) + int(service)) / 2; i > 0; i /= 2 {
-		a, b := t.winner(2*i), t.winner(2*i+1)
-		if t.cpu[b] > t.cpu[a] || t.cpu[b] == t.cpu[a] && b < a {
-			a = b
+	for level, span := 0, arity; len(t) > 0; level, span = level+1, span*arity {
+		for first := 0; first < len(t); first += span {
+			t[first+level].winner = uint16(first)
 		}
-		if t.winners[i] == a && a != service {
+		if span >= len(t) {
 			return
 		}
-		t.winners[i] = a
 	}
+}
+
+// set changes a CPU use. What lost in its group, before and after, needs one comparison. A group is searched only if its winner uses less.
+func (t tournament) set(s, cpu uint16) {
+	before := t[s].cpu
+	t[s].cpu = cpu
+	if cpu == before {
+		return
+	}
+	for level, span := 0, arity; ; level, span = level+1, span*arity {
+		first := int(s) / span * span
+		w := &t[first+level].winner
+		switch {
+		case *w != s && !t.beats(s, *w):
+			return
+		case *w != s:
+			*w = s
+		case cpu < before:
+			*w = t.search(first, level, span)
+		}
+		if span >= len(t) {
+			return
+		}
+	}
+}
+
+func (t tournament) beats(a, b uint16) bool {
+	return t[a].cpu > t[b].cpu || t[a].cpu == t[b].cpu && a < b
+}
+
+// search finds the winner of a group among those of the groups below.
+func (t tournament) search(first, level, span int) uint16 {
+	step := span / arity
+	best := uint16(first)
+	for child := first; child < min(first+span, len(t)); child += step {
+		w := uint16(child)
+		if level > 0 {
+			w = t[child+level-1].winner
+		}
+		if child == first || t.beats(w, best) {
+			best = w
+		}
+	}
+	return best
 }
 
 // best is the microservice with the highest CPU use, if any has used the CPU.
 func (t tournament) best() (uint16, bool) {
-	switch len(t.cpu) {
-	case 0:
+	if len(t) == 0 {
 		return 0, false
-	case 1:
-		return 0, t.cpu[0] > 0
 	}
-	return t.winners[1], t.cpu[t.winners[1]] > 0
+	level := 0
+	for span := arity; span < len(t); span *= arity {
+		level++
+	}
+	w := t[level].winner
+	return w, t[w].cpu > 0
 }

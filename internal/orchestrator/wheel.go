@@ -14,7 +14,7 @@ type wheel struct {
 const end = ^uint32(0)
 
 func newWheel(silent int) wheel {
-	w := wheel{timeout: time.Duration(silent) * Interval, slots: make([]uint32, silent+2)}
+	w := wheel{timeout: time.Duration(silent) * Interval, slots: make([]uint32, silent+1)}
 	for i := range w.slots {
 		w.slots[i] = end
 	}
