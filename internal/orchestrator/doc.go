@@ -22,7 +22,7 @@
 //
 // For N NICs with L microservices each:
 //
-//	New          O(N L) time and memory: 40 bytes a NIC, 8 bytes a microservice
+//	New          O(N L) time and memory: 40 bytes a NIC, 8 bytes a microservice, in groups of eight
 //	Observe      O(log L) at worst, O(1) expected; no allocation
 //	Place, Done  O(log L)
 //	Tick         O(1) a NIC and timeout, amortised

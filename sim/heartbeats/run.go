@@ -197,10 +197,15 @@ func (r *run) each(heartbeats []byte, now time.Duration) error {
 	}
 	r.silent = r.controller.Tick(now, r.silent)
 	for _, ns := range r.took[:n] {
-		r.outcome.Heartbeat.RecordValue(min(ns, r.outcome.Heartbeat.HighestTrackableValue()))
+		record(r.outcome.Heartbeat, ns)
 	}
 	for _, i := range r.decided {
-		r.outcome.Decision.RecordValue(min(r.took[i], r.outcome.Decision.HighestTrackableValue()))
+		record(r.outcome.Decision, r.took[i])
 	}
 	return nil
+}
+
+// record counts what is beyond the histogram as its end.
+func record(h *hdrhistogram.Histogram, ns int64) {
+	_ = h.RecordValue(min(ns, h.HighestTrackableValue())) // fails beyond the end alone
 }
