@@ -23,6 +23,10 @@ func All() []measure.Suite {
 			Name: "placement", About: "10,000 microservices onto clusters of up to 100,000 servers with SmartNICs, beside the E3 paper's Table 6",
 			Benchmarks: placementBenchmarks(), Run: runPlacement,
 		},
+		{
+			Name: "orchestrator", About: "heartbeats of 200,000 NICs and decisions on them, with up to 1,000 lambdas a NIC",
+			Run: runOrchestrator(largestFleet, 1, 10, 100, 1000),
+		},
 		{Name: "web_server", About: "pages: the NIC against a process", Run: compare(measure.WebServer)},
 		{Name: "kv_client", About: "memcached: the NIC against a process", Run: compare(measure.KVClient)},
 		{Name: "image_transformer", About: "256x256 images: the NIC against a process", Run: compare(measure.ImageTransformer)},

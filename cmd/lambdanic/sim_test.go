@@ -87,6 +87,41 @@ func TestSimLoad(t *testing.T) {
 	}
 }
 
+func TestSimOrchestrator(t *testing.T) {
+	args := []string{"orchestrator", "--servers", "100,200", "--lambdas", "1,10", "--overloaded", "0.1", "--silent", "0.02"}
+	plot := filepath.Join(t.TempDir(), "plot.svg")
+	got, err := simulate(t, append(args, "--json", "--plot", plot)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []simOrchestratorRow
+	if err := json.Unmarshal([]byte(got), &rows); err != nil || len(rows) != 4 {
+		t.Fatalf("%v: %s", err, got)
+	}
+	for i, want := range []simOrchestratorRow{{NICs: 400, Lambdas: 1}, {NICs: 400, Lambdas: 10}, {NICs: 800, Lambdas: 1}, {NICs: 800, Lambdas: 10}} {
+		r := rows[i]
+		if r.NICs != want.NICs || r.Lambdas != want.Lambdas || r.Needed != 20*float64(r.NICs) || r.Decisions["host starvation"] != r.NICs/20 || r.Silent != uint64(r.NICs/50) {
+			t.Errorf("%+v, want %+v", r, want)
+		}
+	}
+	if svg, err := os.ReadFile(plot); err != nil || !strings.Contains(string(svg), "10 lambdas a NIC") {
+		t.Errorf("the plot: %v, %.100s", err, svg)
+	}
+	if got, err := simulate(t, append(args, "--csv")...); err != nil || strings.Count(got, "\n") != 5 || !strings.HasPrefix(got, "servers,nics,lambdas_per_nic,") {
+		t.Errorf("%v:\n%s", err, got)
+	}
+	for want, args := range map[string]string{
+		"servers: 0 is not between 1 and":           "--servers 0",
+		"at most 250000000 lambdas in all":          "--servers 100000 --lambdas 1000",
+		"no decision was timed: take more servers":  "--servers 10 --overloaded 0 --plot " + plot,
+		"--plot x.png: it is drawn as SVG: name it": "--plot x.png",
+	} {
+		if got, err := simulate(t, append([]string{"orchestrator"}, strings.Fields(args)...)...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, %s, want %s", args, err, got, want)
+		}
+	}
+}
+
 func TestSimRefuses(t *testing.T) {
 	for want, args := range map[string]string{
 		`experiment "figure7": there are table2, figure5 and figure6`: "paper figure7",
@@ -140,6 +175,8 @@ func TestSimDocs(t *testing.T) {
 			short = nil // they are quick, or say how to be
 		case strings.Contains(c[1], " load "):
 			short = []string{"--requests", "2000"}
+		case strings.HasPrefix(c[1], "orchestrator"):
+			short = []string{"--intervals", "4"}
 		}
 		args, err := shlex.Split(c[1])
 		if err != nil {
