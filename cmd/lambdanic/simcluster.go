@@ -34,6 +34,7 @@ type clusterRun struct {
 	app, cluster, services, systems, times string
 	policies, loads                        []string
 	backups, requests                      int
+	fill                                   float64
 	seed                                   uint64
 	timeout                                time.Duration
 	out                                    simOutput
@@ -60,6 +61,7 @@ func simClusterRunCommand(o *options) *cobra.Command {
 	f.StringVar(&r.cluster, "cluster", "3xType1-SmartNIC", "servers, like 2xBeefy+2xWimpy")
 	f.StringSliceVar(&r.policies, "policy", []string{string(cluster.HCM)}, "policies: hcm, spread, anneal, ilp")
 	f.StringSliceVar(&r.loads, "load", []string{"peak"}, "loads: requests/s, shares of the peak, or peak")
+	f.Float64Var(&r.fill, "fill", 1, fillUsage)
 	f.IntVar(&r.backups, "backups", 1, "replicas of each microservice that stand by on other servers")
 	f.StringVar(&r.times, "times", "exponential", "how a microservice's times are spread about their mean: exponential, or fixed")
 	f.IntVar(&r.requests, "requests", 100_000, "requests that are measured, of each load")
@@ -69,6 +71,15 @@ func simClusterRunCommand(o *options) *cobra.Command {
 	f.Uint64Var(&r.seed, "seed", 1, "of all loads, and of annealing")
 	r.out.flags(cmd)
 	return cmd
+}
+
+const fillUsage = "share of the most load for which HCM finds room that the application is placed for"
+
+func checkFill(fill float64) error {
+	if !(fill > 0 && fill <= 1) {
+		return fmt.Errorf("--fill %v: it has to be above 0 and at most 1", fill)
+	}
+	return nil
 }
 
 // clusterRow is a line of results.
@@ -135,6 +146,9 @@ func (r *clusterRun) run(cmd *cobra.Command, o *options) error {
 	if err := r.out.check(); err != nil {
 		return err
 	}
+	if err := checkFill(r.fill); err != nil {
+		return err
+	}
 	if r.times != "exponential" && r.times != "fixed" {
 		return fmt.Errorf("--times %s: it has to be exponential or fixed", r.times)
 	}
@@ -158,7 +172,7 @@ func (r *clusterRun) rows(cmd *cobra.Command, setup *cluster.Setup) (rows []clus
 			return nil, fmt.Errorf("--policy: %w", err)
 		}
 		progress(len(rows), len(r.policies)*len(r.loads))
-		p, err := setup.Place(cmd.Context(), cluster.How{Policy: policy, Seed: r.seed, Timeout: r.timeout})
+		p, err := setup.Place(cmd.Context(), cluster.How{Policy: policy, Fill: r.fill, Seed: r.seed, Timeout: r.timeout})
 		if err != nil {
 			return nil, err
 		}

@@ -28,6 +28,9 @@ type comparisonRow struct {
 }
 
 func (p *clusterPaper) figure6(cmd *cobra.Command, o *options) error {
+	if err := checkFill(p.fill); err != nil {
+		return err
+	}
 	rows, err := p.compare(cmd.Context(), cmd)
 	if err != nil {
 		return err
@@ -59,7 +62,7 @@ func (p *clusterPaper) compare(ctx context.Context, cmd *cobra.Command) (rows []
 		if err != nil {
 			return nil, fmt.Errorf("--policy: %w", err)
 		}
-		f.Policies = append(f.Policies, cluster.How{Policy: policy, Seed: p.scale.seed, Timeout: p.scale.timeout})
+		f.Policies = append(f.Policies, cluster.How{Policy: policy, Seed: p.scale.seed, Timeout: p.scale.timeout, Fill: p.fill})
 	}
 	if f.Policies == nil {
 		return nil, errors.New("there is nothing to compare: give at least one --policy")
@@ -72,7 +75,7 @@ func (p *clusterPaper) compare(ctx context.Context, cmd *cobra.Command) (rows []
 	for i := range all {
 		c := &all[i]
 		r := comparisonRow{
-			Application: c.Application, Policy: string(c.Policy), Peak: c.Peak, Hops: c.Hops, WallKRPJ: c.WallKRPJ, Mean: c.Latency.Mean() / 1000,
+			Application: c.Application, Policy: string(c.Policy), Peak: c.Peak, Hops: c.Hops, WallKRPJ: c.WallKRPJ(), Mean: c.Latency.Mean() / 1000,
 			P99: float64(c.Latency.ValueAtQuantile(99)) / 1000,
 		}
 		if i%len(f.Policies) == 0 {

@@ -17,6 +17,7 @@ import (
 type clusterPaper struct {
 	scale    clusterScale
 	shards   int
+	fill     float64
 	requests int
 	out      simOutput
 }
@@ -49,6 +50,7 @@ func simClusterPaperCommand(o *options) *cobra.Command {
 	p.scale.flags(cmd)
 	f := cmd.Flags()
 	f.Lookup("policy").Usage = "policies: hcm, spread, anneal, ilp (figure6, which has the first three by default, and table6)"
+	f.Float64Var(&p.fill, "fill", 0.1, fillUsage+" (figure6)")
 	f.IntVar(&p.shards, "shards", cluster.Shards, "of the microservices that have the most of them (figure6); the ILP has answers for 1")
 	f.IntVar(&p.requests, "requests", 20_000, "requests that are measured, of each load (figure6)")
 	p.out.flags(cmd)

@@ -225,8 +225,8 @@ func (a *Application) app(rate float64, backups int, hosts bool) (*placement.App
 	var edges []placement.Edge
 	for i := range all {
 		in := &all[i]
-		s := placement.Service{Name: in.name, Stateful: in.part.Service.Stateful, Demand: demand(&in.part.Service.Host, rate*in.visits)}
-		onNIC := demand(&in.part.Service.NIC, rate*in.visits)
+		s := placement.Service{Name: in.name, Stateful: in.part.Service.Stateful, Demand: in.demand(placement.Host, rate)}
+		onNIC := in.demand(placement.NIC, rate)
 		s.OnNIC = &onNIC
 		if in.part.Host && hosts {
 			s.Kinds = []placement.Kind{placement.Host}
@@ -256,9 +256,10 @@ func (a *Application) app(rate float64, backups int, hosts bool) (*placement.App
 	return app, nil
 }
 
-func demand(m *Measured, rate float64) (v placement.Vector) {
-	v[placement.Cores] = int64(1000*rate*m.seconds()) + 1
+// demand is what an instance takes of a node, of so many requests a second to the application, wherever those are that it talks to.
+func (in *instance) demand(k placement.Kind, rate float64) (v placement.Vector) {
+	v[placement.Cores] = int64(1000*rate*in.visits*in.part.Service.seconds(k, in.mostEnds())) + 1
 	v[placement.Memory] = shardMemory
-	v[placement.Bandwidth] = int64(megabits(rate)) + 1
+	v[placement.Bandwidth] = int64(megabits(rate*in.visits)) + 1
 	return v
 }

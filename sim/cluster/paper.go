@@ -116,9 +116,8 @@ type Comparison struct {
 	Application string
 	Policy      Policy
 	Peak        float64 // requests/s
-	WallKRPJ    float64 // at the peak
 	Hops        float64
-	*Outcome    // at Knee of the peak
+	*Outcome    // at Knee of the load that it was placed for
 }
 
 // Knee is the share of the peak at which loads are simulated that are to be at the peak, where queues have no end. The paper takes the knee of
@@ -144,8 +143,7 @@ func (c *Catalogue) Figure6(ctx context.Context, f Figure6) (all []Comparison, e
 			}
 			one := Comparison{Application: c.Applications[i].Name, Policy: h.Policy, Hops: p.Hops()}
 			one.Peak, _ = p.Peak()
-			one.WallKRPJ = one.Peak / p.Power(one.Peak).Wall / 1000
-			if one.Outcome, err = p.Run(ctx, Load{Rate: Knee * one.Peak, Requests: f.Requests, Seed: f.Seed}); err != nil {
+			if one.Outcome, err = p.Run(ctx, Load{Rate: Knee * p.Plan, Requests: f.Requests, Seed: f.Seed}); err != nil {
 				return nil, err
 			}
 			all = append(all, one)

@@ -128,7 +128,7 @@ func (p *Placed) simulation(l *Load) *simulation {
 	}
 	for i := range p.instances {
 		n := &p.Cluster.nodes[p.Deployment.Node(i)]
-		s.mean = append(s.mean, p.instances[i].part.Service.on(n.kind).seconds()/n.Speed*float64(event.Second))
+		s.mean = append(s.mean, p.instances[i].part.Service.seconds(n.kind, p.ends[i])/n.Speed*float64(event.Second))
 	}
 	return s
 }
@@ -211,7 +211,7 @@ func (s *simulation) start(st *station, j job) {
 func (s *simulation) serve(j job) {
 	id := s.Deployment.Node(int(j.instance))
 	st, in := &s.stations[id], &s.instances[j.instance]
-	st.spent += in.part.Service.on(s.Cluster.nodes[id].kind).joules()
+	st.spent += in.part.Service.joules(s.Cluster.nodes[id].kind, s.ends[j.instance])
 	if st.queue.Len() > 0 {
 		s.start(st, st.queue.Pop())
 	} else {

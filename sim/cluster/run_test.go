@@ -100,10 +100,11 @@ func TestChainWithoutLoad(t *testing.T) {
 		{"EMA", "1xWimpy", 1.38*us + 12/2.052e-3 + 1.38*us},
 		{"EMA", "1xBeefy", 5.69*us + 4/2.0092e-3 + 5.69*us},
 		{"SQL@host", "1xType2-SmartNIC", 5.69*us + 12/0.84/0.528e-3 + 5.69*us},
-		{"EMA > KVS", "1xWimpy", 1.38*us + 12/2.052e-3 + 12/2.0334e-3 + 1.38*us},
-		{"BM25 > SQL@host", "1xType1-SmartNIC", 1.38*us + 12/0.3941e-3 + 1.67*us + 12/0.528e-3 + 5.69*us},
+		{"EMA > KVS", "1xWimpy", 1.38*us + 12/2.052e-3 - 1.46*us + 12/2.0334e-3 - 1.46*us + 1.38*us},                          // a call within a node
+		{"EMA > KVS", "1xBeefy", 5.69*us + 4/2.0092e-3 - 0.25*us + 2/2.005e-3*0.75 + 5.69*us},                                 // KVS is quicker than its ends by the constant
+		{"BM25 > SQL@host", "1xType1-SmartNIC", 1.38*us + 12/0.3941e-3 - 1.46*us + 1.67*us + 12/0.528e-3 - 0.25*us + 5.69*us}, // by PCIe,
 		{"SQL@host > BM25", "1xBeefy+1xWimpy", 5.69*us + 12/0.528e-3 + 5.69*us + 12/0.3941e-3 + 1.38*us},
-		{"SQL@host > BM25 + KVS@host", "1xBeefy+1xWimpy", 5.69*us + 12/0.528e-3 + 5.69*us + 12/0.3941e-3 + 1.38*us}, // the longer branch
+		{"SQL@host > BM25 + KVS@host", "1xBeefy+1xWimpy", 5.69*us + 12/0.528e-3 - 0.25*us + 0.25*us + 5.69*us + 12/0.3941e-3 + 1.38*us}, // the longer branch
 	} {
 		p := place(t, c.application, c.cluster, 0, How{Policy: HCM})
 		o := run(t, p, Load{Rate: 1, Requests: 20, Fixed: true})

@@ -46,6 +46,7 @@ func ParsePolicy(text string) (Policy, error) {
 // How says how to place.
 type How struct {
 	Policy  Policy
+	Fill    float64       // how much of the load for which HCM finds room; 0: all
 	Seed    uint64        // of annealing
 	Timeout time.Duration // of the ILP's solver
 }
@@ -74,17 +75,24 @@ type Placed struct {
 	Deployment *placement.Deployment
 	instances  []instance
 	first      []call
+	ends       []float64 // of messages through a network, of each instance for each of its requests
 }
 
-// Place places the application for the most requests a second that HCM finds room for, to a thousandth. A policy that finds none tries a tenth less,
-// as often as need be. It fails with a *placement.RefusedError where a microservice has no room even without requests.
+// Place places the application for the share How.Fill of the most requests a second that HCM finds room for, to a thousandth. A policy that finds no
+// room tries a tenth less, as often as need be. It fails with a *placement.RefusedError where a microservice has no room even without requests.
 func (s *Setup) Place(ctx context.Context, h How) (*Placed, error) {
 	if s.Backups < 0 || s.Backups > maxBackups {
 		return nil, fmt.Errorf("backups: %d is not between 0 and %d", s.Backups, maxBackups)
 	}
+	if !(h.Fill >= 0 && h.Fill <= 1) {
+		return nil, fmt.Errorf("fill: %v is not between 0 and 1", h.Fill)
+	}
 	load, err := s.most(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if h.Fill > 0 {
+		load *= h.Fill
 	}
 	for {
 		p, err := s.placeFor(ctx, h, load)
@@ -142,6 +150,7 @@ func (s *Setup) placeFor(ctx context.Context, h How, load float64) (*Placed, err
 	}
 	p := &Placed{Setup: s, Plan: load, Deployment: d}
 	p.instances, p.first = s.Application.instances()
+	p.ends = p.countEnds()
 	return p, nil
 }
 
@@ -150,7 +159,7 @@ func (p *Placed) Peak() (rate float64, bottleneck string) {
 	need := make([][2]float64, len(p.Cluster.nodes)) // of a request each second: cores, Mb/s
 	for i := range p.instances {
 		in, id := &p.instances[i], p.Deployment.Node(i)
-		need[id][0] += in.visits * in.part.Service.on(p.Cluster.nodes[id].kind).seconds()
+		need[id][0] += in.visits * in.part.Service.seconds(p.Cluster.nodes[id].kind, p.ends[i])
 		need[id][1] += megabits(in.visits)
 	}
 	for id := range need {
@@ -189,9 +198,9 @@ func (p *Placed) Power(rate float64) Power {
 	for i := range p.instances {
 		in := &p.instances[i]
 		n := &p.Cluster.nodes[p.Deployment.Node(i)]
-		m, system := in.part.Service.on(n.kind), p.Cluster.Servers[n.server]
-		w.Active += rate * in.visits * m.joules()
-		w.Wall += (system.Peak - system.Idle) * n.weight * rate * in.visits * m.seconds() / n.cores()
+		s, system := in.part.Service, p.Cluster.Servers[n.server]
+		w.Active += rate * in.visits * s.joules(n.kind, p.ends[i])
+		w.Wall += (system.Peak - system.Idle) * n.weight * rate * in.visits * s.seconds(n.kind, p.ends[i]) / n.cores()
 	}
 	return w
 }
