@@ -16,7 +16,11 @@
 // move, so a pass takes a level. A position where neither side can move is a leaf, at any depth, and its value is exact.
 package othello
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/lambdanic/lambdanic/sim/random"
+)
 
 // A Board is a position as the side to move sees it. Bit 8*row+column is a square: a1 is bit 0, h1 bit 7, a8 bit 56. As is usual in Othello,
 // row 1 is at the top.
@@ -126,3 +130,5 @@ func (b Board) Empty() int { return 64 - bits.OnesCount64(b.Own|b.Opp) }
 
 // Lead is how many discs more the side to move has.
 func (b Board) Lead() int { return bits.OnesCount64(b.Own) - bits.OnesCount64(b.Opp) }
+
+func (b Board) hash() uint64 { return random.Mix(b.Own ^ bits.RotateLeft64(b.Opp, 23)*random.Golden) }

@@ -65,7 +65,7 @@ func arbitrary(r *rand.Rand) Board {
 	return b
 }
 
-func random(t testing.TB) *rand.Rand {
+func seeded(t testing.TB) *rand.Rand {
 	t.Helper()
 	return rand.New(rand.NewPCG(1, 0))
 }
@@ -115,7 +115,7 @@ func checkBoard(t *testing.T, b Board) {
 }
 
 func TestMovesAndFlips(t *testing.T) {
-	r := random(t)
+	r := seeded(t)
 	for range 20000 {
 		checkBoard(t, arbitrary(r))
 		checkBoard(t, played(r, r.IntN(64)))
@@ -131,7 +131,7 @@ func FuzzMovesAndFlips(f *testing.F) {
 
 // A mirror changes which squares there are, and nothing else.
 func TestMirrors(t *testing.T) {
-	r := random(t)
+	r := seeded(t)
 	for range 1000 {
 		b := arbitrary(r)
 		upside := Board{Own: bits.ReverseBytes64(b.Own), Opp: bits.ReverseBytes64(b.Opp)}
@@ -144,7 +144,7 @@ func TestMirrors(t *testing.T) {
 
 // positions for benchmarks: 4096 of random games, 4 to 54 moves old.
 func benchmarkBoards(b *testing.B) []Board {
-	r := random(b)
+	r := seeded(b)
 	boards := make([]Board, 4096)
 	for i := range boards {
 		boards[i] = played(r, 4+r.IntN(51))

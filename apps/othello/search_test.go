@@ -26,7 +26,7 @@ func TestWeightsCoverTheBoard(t *testing.T) {
 
 // What is good for one side is as bad for the other, a mirror changes nothing, and no guess is taken for a victory.
 func TestEvaluate(t *testing.T) {
-	r := random(t)
+	r := seeded(t)
 	for range 5000 {
 		b := arbitrary(r)
 		v := Evaluate(b)
@@ -41,7 +41,7 @@ func TestEvaluate(t *testing.T) {
 }
 
 func TestSearchIsMinimax(t *testing.T) {
-	r := random(t)
+	r := seeded(t)
 	for i := range 300 {
 		b, depth := played(r, r.IntN(64)), i%5
 		want := Minimax(b, depth)
@@ -89,7 +89,7 @@ func solve(b Board) int {
 }
 
 func TestSearchIsExactAtTheEnd(t *testing.T) {
-	r := random(t)
+	r := seeded(t)
 	for solved := 0; solved < 100; {
 		b := played(r, 58)
 		if b.Empty() > 7 {
@@ -116,7 +116,7 @@ func TestSearchEnds(t *testing.T) {
 func BenchmarkSearch(b *testing.B) {
 	for depth := 1; depth <= 8; depth++ {
 		b.Run(fmt.Sprintf("depth=%d", depth), func(b *testing.B) {
-			r := random(b)
+			r := seeded(b)
 			var times []time.Duration
 			var nodes uint64
 			for range b.N {
