@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/lambdanic/lambdanic/bench/measure"
@@ -26,8 +27,7 @@ func runSimulators(ctx context.Context, _ *stand.Stand, o measure.Options) ([]re
 	if err != nil {
 		return nil, err
 	}
-	o.Log("simulators: searches of five and six levels")
-	trees, err := deepTrees(ctx)
+	trees, err := deepTrees(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -98,42 +98,62 @@ func dispatchTails(ctx context.Context, requests int) (report.Result, error) {
 	return report.Compare("jbsq2_p99_at_80%", "µs", report.Lower, sourceSimulated, jbsq, map[string]report.Samples{"rss": rss}), nil
 }
 
+// figures are a median and a 99th percentile.
+type figures struct{ p50, p99 float64 }
+
 // deepSearches are medians and 99th percentiles, in µs, of 300 searches by the simulator of the L-NIC paper's authors: by DMA, DDIO, L-NIC, and
 // L-NIC with the reduce offload, in the order in which nanoservice.Experiment has them.
-var deepSearches = map[int][4]struct{ p50, p99 float64 }{
+var deepSearches = map[int][4]figures{
 	5: {{40.89, 44.65}, {38.41, 42.13}, {26.82, 29.90}, {17.78, 18.93}},
 	6: {{52.19, 64.87}, {49.14, 62.07}, {36.13, 50.78}, {25.28, 33.99}},
 }
 
-// How far the medians and the 99th percentiles of other random numbers may be from these.
+// How far the medians and the 99th percentiles may be from these. At depth 6, the 99th percentiles of 300 searches differ by 10 % from one study
+// to the next, as the authors' do, so there it is enough that theirs is among ours.
 const (
 	medianSlack = 0.02
 	tailSlack   = 0.05
+	studies     = 10
 )
 
-// deepTrees has the searches whose medians the authors' simulator has, too.
-func deepTrees(ctx context.Context) (results []report.Result, err error) {
-	study, err := nanoservice.Experiment("figure6", 1)
-	if err != nil {
-		return nil, err
-	}
-	study.Trees = study.Trees[4*4:] // those of five and six levels
-	outcomes, err := study.Run(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for i := range outcomes {
-		out, want := &outcomes[i], deepSearches[outcomes[i].Depth][i%4]
-		p50, p99 := out.Percentile(50).Micros(), out.Percentile(99).Micros()
-		if math.Abs(p50/want.p50-1) > medianSlack || math.Abs(p99/want.p99-1) > tailSlack {
-			return nil, fmt.Errorf("%w: depth %d by %s: p50 %.2f µs and p99 %.2f µs, want %.2f and %.2f", measure.ErrWrong, out.Depth, out.Name, p50, p99, want.p50, want.p99)
+// deepTrees has the searches whose medians the authors' simulator has, too: each study with other random numbers.
+func deepTrees(ctx context.Context, o measure.Options) (results []report.Result, err error) {
+	var names []string
+	p50, p99 := map[string]report.Samples{}, map[string]report.Samples{}
+	want := map[string]figures{}
+	for n := range studies {
+		o.Log("simulators: searches of five and six levels, study %d of %d", n+1, studies)
+		study, err := nanoservice.Experiment("figure6", uint64(n*1000))
+		if err != nil {
+			return nil, err
 		}
-		name := func(figure string) string { return fmt.Sprintf("depth%d_%s %s", out.Depth, figure, out.Name) }
-		results = append(results, simulated(name("p50"), p50, want.p50), simulated(name("p99"), p99, want.p99))
+		study.Trees = study.Trees[4*4:] // those of five and six levels
+		outcomes, err := study.Run(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for i := range outcomes {
+			name := fmt.Sprintf("%s, depth %d", outcomes[i].Name, outcomes[i].Depth)
+			if n == 0 {
+				names, want[name] = append(names, name), deepSearches[outcomes[i].Depth][i%4]
+			}
+			p50[name], p99[name] = append(p50[name], outcomes[i].Percentile(50).Micros()), append(p99[name], outcomes[i].Percentile(99).Micros())
+		}
+	}
+	for _, name := range names {
+		median, tail := simulated("p50 "+name, p50[name], want[name].p50), simulated("p99 "+name, p99[name], want[name].p99)
+		if !near(median.Value, want[name].p50, medianSlack) || !near(tail.Value, want[name].p99, tailSlack) && !within(tail.Spread, want[name].p99) {
+			return nil, fmt.Errorf("%w: %s: p50 %.2f µs and p99 %.2f µs, want %+v", measure.ErrWrong, name, median.Value, tail.Value, want[name])
+		}
+		results = append(results, median, tail)
 	}
 	return results, nil
 }
 
-func simulated(name string, ours, theirs float64) report.Result {
-	return report.Compare(name, "µs", report.Lower, sourceSimulated, report.Samples{ours}, map[string]report.Samples{"authors' simulator": {theirs}})
+func near(x, want, slack float64) bool { return math.Abs(x/want-1) <= slack }
+
+func within(spread [2]float64, x float64) bool { return spread[0] <= x && x <= spread[1] }
+
+func simulated(name string, ours report.Samples, theirs float64) report.Result {
+	return report.Compare(name, "µs", report.Lower, sourceSimulated, ours, map[string]report.Samples{"authors' simulator": slices.Repeat(report.Samples{theirs}, len(ours))})
 }
