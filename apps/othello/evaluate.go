@@ -84,7 +84,11 @@ var weightOf = func() (of [64]Value) {
 }()
 
 // classes are all squares, those first that are worth most.
-var classes = [...]uint64{weights[0].squares, ^(weights[0].squares | weights[1].squares | weights[2].squares), weights[1].squares | weights[2].squares}
+var classes = [...]uint64{
+	weights[0].squares,
+	^(weights[0].squares | weights[1].squares | weights[2].squares),
+	weights[1].squares | weights[2].squares,
+}
 
 // final is the value of a game that is over.
 func final(b Board) Value {

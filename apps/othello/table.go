@@ -27,7 +27,11 @@ const (
 	atMost
 )
 
-func newTable() table { return table{entries: make([]entry, tableSize)} }
+func newTable() table {
+	t := table{entries: make([]entry, tableSize)}
+	clear(t.entries) // written once, the memory is there, and no search waits for the kernel to map it
+	return t
+}
 
 // forget empties the table, in no time but once in 2^32.
 func (t *table) forget() {

@@ -155,5 +155,6 @@ func near(x, want, slack float64) bool { return math.Abs(x/want-1) <= slack }
 func within(spread [2]float64, x float64) bool { return spread[0] <= x && x <= spread[1] }
 
 func simulated(name string, ours report.Samples, theirs float64) report.Result {
-	return report.Compare(name, "µs", report.Lower, sourceSimulated, ours, map[string]report.Samples{"authors' simulator": slices.Repeat(report.Samples{theirs}, len(ours))})
+	others := map[string]report.Samples{"authors' simulator": slices.Repeat(report.Samples{theirs}, len(ours))}
+	return report.Compare(name, "µs", report.Lower, sourceSimulated, ours, others)
 }

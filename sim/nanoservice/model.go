@@ -3,8 +3,8 @@
 // section 4. A [Tree] is its search, a [Load] is requests of many clients to hosts of many cores, and [Experiment] repeats the
 // paper's Table 2 and Figures 5 and 6.
 //
-// Each message is two to six events, and each event takes O(1) and the queue's share (package event); with JBSQ and Central, also O(cores) to choose one.
-// Memory is O(hosts x cores + the most messages that are on their way at a time).
+// Each message is two to six events, and each event takes O(1) and the queue's share (package event); with JBSQ and Central, also O(cores) to
+// choose one. Memory is O(hosts x cores + the most messages that are on their way at a time).
 package nanoservice
 
 import (
