@@ -6,7 +6,8 @@
 //
 //   - A [Board] is two sets of squares. [Board.Moves] and [Board.Flips] are free of branches. [Perft] counts positions, which checks them
 //     against published numbers.
-//   - [Search] is alpha-beta on one core. [Minimax], which prunes nothing, has the same value.
+//   - [Search] is alpha-beta with a table of positions on one core, and allocates nothing. [Minimax], which prunes nothing, has the same value.
+//     With b moves of a position, both take O(b^depth) at worst, and alpha-beta about O(b^(depth/2)) where its first moves are good.
 //   - A [Host] serves the messages of the distributed search: map has a position searched, reduce has the value of one. What carries them is
 //     a [Transport]. A [Cluster] is several hosts and whoever asks them: in one process over queues ([NewLocal]) or over UDP ([NewUDP]).
 //   - A [Message] has one fixed form on the wire, so that a NIC's program can read it as well.
@@ -16,7 +17,11 @@
 // move, so a pass takes a level. A position where neither side can move is a leaf, at any depth, and its value is exact.
 package othello
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/lambdanic/lambdanic/sim/random"
+)
 
 // A Board is a position as the side to move sees it. Bit 8*row+column is a square: a1 is bit 0, h1 bit 7, a8 bit 56. As is usual in Othello,
 // row 1 is at the top.
@@ -126,3 +131,5 @@ func (b Board) Empty() int { return 64 - bits.OnesCount64(b.Own|b.Opp) }
 
 // Lead is how many discs more the side to move has.
 func (b Board) Lead() int { return bits.OnesCount64(b.Own) - bits.OnesCount64(b.Opp) }
+
+func (b Board) hash() uint64 { return random.Mix(b.Own ^ bits.RotateLeft64(b.Opp, 23)*random.Golden) }

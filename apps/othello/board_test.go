@@ -4,53 +4,9 @@ import (
 	"math/bits"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/lambdanic/lambdanic/apps/othello/plain"
 )
-
-// plainMoves and plainFlips are the oracle, and what the fast ones are measured against: each direction is walked step by step.
-func plainMoves(b Board) (moves uint64) {
-	for direction := range 8 {
-		for run := plainStep(b.Own, direction) & b.Opp; run != 0; run = plainStep(run, direction) & b.Opp {
-			moves |= plainStep(run, direction)
-		}
-	}
-	return moves &^ (b.Own | b.Opp)
-}
-
-func plainFlips(b Board, square int) (flips uint64) {
-	for direction := range 8 {
-		var run uint64
-		at := plainStep(1<<square, direction)
-		for ; at&b.Opp != 0; at = plainStep(at, direction) {
-			run |= at
-		}
-		if at&b.Own != 0 {
-			flips |= run
-		}
-	}
-	return flips
-}
-
-// plainStep moves all squares by one; what leaves the board is lost.
-func plainStep(squares uint64, direction int) uint64 {
-	const notA, notH = 0xfefefefefefefefe, 0x7f7f7f7f7f7f7f7f
-	switch direction {
-	case 0:
-		return squares << 1 & notA
-	case 1:
-		return squares >> 1 & notH
-	case 2:
-		return squares << 8
-	case 3:
-		return squares >> 8
-	case 4:
-		return squares << 7 & notH
-	case 5:
-		return squares >> 7 & notA
-	case 6:
-		return squares << 9 & notA
-	}
-	return squares >> 9 & notH
-}
 
 // arbitrary is any two sets of squares, whether or not a game gets there.
 func arbitrary(r *rand.Rand) Board {
@@ -65,7 +21,7 @@ func arbitrary(r *rand.Rand) Board {
 	return b
 }
 
-func random(t testing.TB) *rand.Rand {
+func seeded(t testing.TB) *rand.Rand {
 	t.Helper()
 	return rand.New(rand.NewPCG(1, 0))
 }
@@ -93,7 +49,7 @@ func played(r *rand.Rand, moves int) Board {
 func checkBoard(t *testing.T, b Board) {
 	t.Helper()
 	moves := b.Moves()
-	if want := plainMoves(b); moves != want {
+	if want := plain.Moves(b.Own, b.Opp); moves != want {
 		t.Fatalf("%+v: moves %#x, want %#x", b, moves, want)
 	}
 	for square := range 64 {
@@ -101,7 +57,7 @@ func checkBoard(t *testing.T, b Board) {
 			continue
 		}
 		flips := b.Flips(square)
-		if want := plainFlips(b, square); flips != want || flips != 0 != (moves>>square&1 != 0) {
+		if want := plain.Flips(b.Own, b.Opp, square); flips != want || flips != 0 != (moves>>square&1 != 0) {
 			t.Fatalf("%+v: %d turns %#x, want %#x", b, square, flips, want)
 		}
 		if flips == 0 {
@@ -115,7 +71,7 @@ func checkBoard(t *testing.T, b Board) {
 }
 
 func TestMovesAndFlips(t *testing.T) {
-	r := random(t)
+	r := seeded(t)
 	for range 20000 {
 		checkBoard(t, arbitrary(r))
 		checkBoard(t, played(r, r.IntN(64)))
@@ -131,7 +87,7 @@ func FuzzMovesAndFlips(f *testing.F) {
 
 // A mirror changes which squares there are, and nothing else.
 func TestMirrors(t *testing.T) {
-	r := random(t)
+	r := seeded(t)
 	for range 1000 {
 		b := arbitrary(r)
 		upside := Board{Own: bits.ReverseBytes64(b.Own), Opp: bits.ReverseBytes64(b.Opp)}
@@ -144,7 +100,7 @@ func TestMirrors(t *testing.T) {
 
 // positions for benchmarks: 4096 of random games, 4 to 54 moves old.
 func benchmarkBoards(b *testing.B) []Board {
-	r := random(b)
+	r := seeded(b)
 	boards := make([]Board, 4096)
 	for i := range boards {
 		boards[i] = played(r, 4+r.IntN(51))
@@ -154,6 +110,9 @@ func benchmarkBoards(b *testing.B) []Board {
 }
 
 var sink uint64
+
+func plainMoves(b Board) uint64             { return plain.Moves(b.Own, b.Opp) }
+func plainFlips(b Board, square int) uint64 { return plain.Flips(b.Own, b.Opp, square) }
 
 func BenchmarkMoves(b *testing.B) {
 	for _, c := range []struct {

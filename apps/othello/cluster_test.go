@@ -63,7 +63,7 @@ func (s *scrambled) search(t *testing.T, r *rand.Rand, hosts int, b Board, depth
 
 // In whatever order messages come, the result is that of minimax: value, move and number of positions.
 func TestHostsInAnyOrder(t *testing.T) {
-	r := random(t)
+	r := seeded(t)
 	for i := range 300 {
 		b, depth := played(r, r.IntN(64)), i%4
 		got := new(scrambled).search(t, r, 1+r.IntN(9), b, depth, i%2 == 0)
@@ -98,7 +98,7 @@ func TestClusters(t *testing.T) {
 
 func checkCluster(t *testing.T, c *Cluster, searches int) {
 	t.Helper()
-	r := random(t)
+	r := seeded(t)
 	for i := range searches {
 		b, depth := played(r, r.IntN(64)), i%4
 		got, err := c.Search(t.Context(), b, depth)

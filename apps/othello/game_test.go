@@ -34,7 +34,7 @@ func TestGameExplains(t *testing.T) {
 
 // A whole game forwards, and back again move by move.
 func TestGameUndo(t *testing.T) {
-	r := random(t)
+	r := seeded(t)
 	for range 50 {
 		g := NewGame()
 		var seen []Position
@@ -81,7 +81,7 @@ func TestPositionText(t *testing.T) {
 	if got := StartPosition().String(); got != start {
 		t.Errorf("the start is %s", got)
 	}
-	r := random(t)
+	r := seeded(t)
 	for i := range 200 {
 		p := Position{Board: arbitrary(r), Turn: i%2 == 0}
 		text := p.String()
@@ -137,7 +137,7 @@ func TestSquares(t *testing.T) {
 
 // A study's positions are such that a game reaches, and have a move; its percentiles are of the times.
 func TestTime(t *testing.T) {
-	r := random(t)
+	r := seeded(t)
 	boards := make([]Board, 50)
 	for i := range boards {
 		boards[i] = MidGame(r)

@@ -5,9 +5,9 @@ import (
 	"math/bits"
 )
 
-// A Transport carries messages to hosts, which are numbered from 0; the number behind the last host's is that of whoever asks. It takes a message at once, however many wait already: hosts that waited
-// for each other's queues could wait forever. It may deliver messages in any order, but each once; a repeated one is refused or costs work,
-// and does not change a result.
+// A Transport carries messages to hosts, which are numbered from 0; the number behind the last host's is that of whoever asks. It takes a
+// message at once, however many wait already: hosts that waited for each other's queues could wait forever. It may deliver
+// messages in any order, but each once; a repeated one is refused or costs work, and does not change a result.
 type Transport interface {
 	Send(to int, m Message)
 }
@@ -77,16 +77,12 @@ func (h *Host) search(m Message) {
 	}
 }
 
-// place is which host searches a board: another one where there is one. It is chosen by a hash (the finalizer of SplitMix64, G. Steele and
-// others, OOPSLA 2014), which spreads them evenly and needs no state.
+// place is which host searches a board: another one where there is one. It is chosen by a hash, which spreads them evenly and needs no state.
 func (h *Host) place(b Board) int {
 	if h.hosts == 1 {
 		return h.self
 	}
-	x := b.Own ^ bits.RotateLeft64(b.Opp, 23)*0x9e3779b97f4a7c15
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	others, _ := bits.Mul64(x^x>>31, uint64(h.hosts-1))
+	others, _ := bits.Mul64(b.hash(), uint64(h.hosts-1))
 	return (h.self + 1 + int(others)) % h.hosts
 }
 

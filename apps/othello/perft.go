@@ -17,6 +17,25 @@ func Perft(ctx context.Context, b Board, depth int, passFree bool) (uint64, erro
 	return walk(ctx, b, depth, 1)
 }
 
+// PerftOfStart are the numbers of [Start] by depth that others have published, where a pass counts as a move (A. Bik: Perft for Reversi,
+// aartbik.com), and where it does not (T. Yamana lists both for Egaroucid, as modes 1 and 2). Those at depth 11 and beyond have games in them
+// that ended before.
+var PerftOfStart = [...]struct{ PassCounts, PassFree uint64 }{
+	{1, 1},
+	{4, 4},
+	{12, 12},
+	{56, 56},
+	{244, 244},
+	{1396, 1396},
+	{8200, 8200},
+	{55092, 55092},
+	{390216, 390216},
+	{3005288, 3005320},
+	{24571284, 24571420},
+	{212258800, 212260880},
+	{1939886636, 1939899208},
+}
+
 // patience is how many levels are counted without a look at the context: fewer than 10⁶ positions.
 const patience = 6
 

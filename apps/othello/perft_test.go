@@ -7,29 +7,11 @@ import (
 	"testing"
 )
 
-// published are the numbers of positions by depth where a pass counts as a move (A. Bik: Perft for Reversi, aartbik.com), and where it does
-// not (T. Yamana lists both for Egaroucid, as modes 1 and 2). Those at depth 11 and beyond have games in them that ended before.
-var published = []struct{ passCounts, passFree uint64 }{
-	{1, 1},
-	{4, 4},
-	{12, 12},
-	{56, 56},
-	{244, 244},
-	{1396, 1396},
-	{8200, 8200},
-	{55092, 55092},
-	{390216, 390216},
-	{3005288, 3005320},
-	{24571284, 24571420},
-	{212258800, 212260880},
-	{1939886636, 1939899208},
-}
-
 func checkPerft(t testing.TB, depth int) {
 	t.Helper()
 	counts, err := Perft(t.Context(), Start, depth, false)
 	free, err2 := Perft(t.Context(), Start, depth, true)
-	if want := published[depth]; err != nil || err2 != nil || counts != want.passCounts || free != want.passFree {
+	if want := PerftOfStart[depth]; err != nil || err2 != nil || counts != want.PassCounts || free != want.PassFree {
 		t.Errorf("depth %d: %d and %d (%v, %v), want %+v", depth, counts, free, err, err2, want)
 	}
 }
@@ -76,9 +58,9 @@ func BenchmarkPerft(b *testing.B) {
 	for _, depth := range []int{9, 11, 12} {
 		for _, passFree := range []bool{false, true} {
 			b.Run(fmt.Sprintf("depth=%d/passFree=%t", depth, passFree), func(b *testing.B) {
-				want := published[depth].passCounts
+				want := PerftOfStart[depth].PassCounts
 				if passFree {
-					want = published[depth].passFree
+					want = PerftOfStart[depth].PassFree
 				}
 				for range b.N {
 					if n, err := Perft(b.Context(), Start, depth, passFree); n != want || err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/bits"
 	"slices"
 	"testing"
@@ -26,7 +27,7 @@ func TestWeightsCoverTheBoard(t *testing.T) {
 
 // What is good for one side is as bad for the other, a mirror changes nothing, and no guess is taken for a victory.
 func TestEvaluate(t *testing.T) {
-	r := random(t)
+	r := seeded(t)
 	for range 5000 {
 		b := arbitrary(r)
 		v := Evaluate(b)
@@ -41,15 +42,38 @@ func TestEvaluate(t *testing.T) {
 }
 
 func TestSearchIsMinimax(t *testing.T) {
-	r := random(t)
+	r := seeded(t)
+	var nodes, all uint64
 	for i := range 300 {
-		b, depth := played(r, r.IntN(64)), i%5
+		b, depth := played(r, r.IntN(64)), i%6
 		want := Minimax(b, depth)
 		got, err := Search(t.Context(), b, depth)
-		if err != nil || got.Value != want.Value || got.Nodes > want.Nodes {
+		if err != nil || got.Value != want.Value {
 			t.Fatalf("%+v, depth %d: got %+v (%v), want %+v", b, depth, got, err, want)
 		}
 		checkBest(t, b, depth, got)
+		nodes, all = nodes+got.Nodes, all+want.Nodes
+	}
+	if nodes > all/4 {
+		t.Errorf("of %d nodes, %d were looked at", all, nodes)
+	}
+}
+
+// What a searcher has seen before changes no result, and costs no memory.
+func TestSearcherIsUsedAgain(t *testing.T) {
+	r, again := seeded(t), NewSearcher()
+	again.table.generation = math.MaxUint32 - 20 // it begins anew on the way
+	for i := range 50 {
+		b, depth := played(r, r.IntN(60)), 3+i%4
+		fresh, err := NewSearcher().Search(t.Context(), b, depth)
+		got, err2 := again.Search(t.Context(), b, depth)
+		if err != nil || err2 != nil || got != fresh {
+			t.Fatalf("%+v, depth %d: got %+v (%v), want %+v (%v)", b, depth, got, err2, fresh, err)
+		}
+	}
+	at := MidGame(r)
+	if n := testing.AllocsPerRun(20, func() { _, _ = again.Search(t.Context(), at, 6) }); n != 0 {
+		t.Errorf("a search allocates %v times", n)
 	}
 }
 
@@ -89,7 +113,7 @@ func solve(b Board) int {
 }
 
 func TestSearchIsExactAtTheEnd(t *testing.T) {
-	r := random(t)
+	r := seeded(t)
 	for solved := 0; solved < 100; {
 		b := played(r, 58)
 		if b.Empty() > 7 {
@@ -116,7 +140,7 @@ func TestSearchEnds(t *testing.T) {
 func BenchmarkSearch(b *testing.B) {
 	for depth := 1; depth <= 8; depth++ {
 		b.Run(fmt.Sprintf("depth=%d", depth), func(b *testing.B) {
-			r := random(b)
+			r := seeded(b)
 			var times []time.Duration
 			var nodes uint64
 			for range b.N {

@@ -47,9 +47,10 @@ type Timing struct {
 // Time searches boards to a depth, one after another.
 func Time(ctx context.Context, boards []Board, depth int) (Timing, error) {
 	t := Timing{Depth: depth, Times: make([]time.Duration, len(boards))}
+	s := NewSearcher()
 	for i, b := range boards {
 		start := time.Now()
-		r, err := Search(ctx, b, depth)
+		r, err := s.Search(ctx, b, depth)
 		if err != nil {
 			return t, err
 		}

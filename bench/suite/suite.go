@@ -30,6 +30,8 @@ func All() []measure.Suite {
 		{Name: "web_server", About: "pages: the NIC against a process", Run: compare(measure.WebServer)},
 		{Name: "kv_client", About: "memcached: the NIC against a process", Run: compare(measure.KVClient)},
 		{Name: "image_transformer", About: "256x256 images: the NIC against a process", Run: compare(measure.ImageTransformer)},
+		{Name: "othello", About: "Othello on one core: positions counted as published, to depth 12, against plain bitboards; searches of depth 5", Run: runOthello},
+		{Name: "simulators", About: "messages simulated a second; JBSQ(2) against RSS; searches of depths 5 and 6 against the L-NIC paper's simulator", Run: runSimulators},
 	}
 }
 

@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -224,76 +222,4 @@ func othelloValue(v othello.Value, turn othello.Side) string {
 		return fmt.Sprintf("%s wins by %d", !turn, -lead)
 	}
 	return fmt.Sprintf("%+d", v)
-}
-
-// othelloTiming is a depth of `othello bench --json`.
-type othelloTiming struct {
-	Depth    int     `json:"depth"`
-	Searches int     `json:"searches"`
-	Nodes    float64 `json:"nodes"` // the mean
-	MeanNS   int64   `json:"mean_ns"`
-	P50NS    int64   `json:"p50_ns"`
-	P99NS    int64   `json:"p99_ns"`
-}
-
-func othelloBenchCommand(o *options) *cobra.Command {
-	var depth, positions int
-	var seed uint64
-	cmd := &cobra.Command{
-		Use:     "bench",
-		Short:   "Measure how long a search takes on one core",
-		Long:    "Measure how long a search takes on one core, for each depth up to --depth, over positions in the middle of random games.",
-		Example: "  lambdanic othello bench\n  lambdanic othello bench --depth 5 --positions 1000 --json",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkOthelloDepth(depth); err != nil {
-				return err
-			}
-			if positions < 1 || positions > 1_000_000 {
-				return fmt.Errorf("--positions %d: there have to be 1 to 1000000", positions)
-			}
-			r := rand.New(rand.NewPCG(seed, 0))
-			boards := make([]othello.Board, positions)
-			for i := range boards {
-				boards[i] = othello.MidGame(r)
-			}
-			list, err := othelloTimings(cmd, boards, depth)
-			if err != nil {
-				return err
-			}
-			if o.json {
-				return ui.JSON(cmd.OutOrStdout(), list)
-			}
-			return printOthelloTimings(cmd, list)
-		},
-	}
-	f := cmd.Flags()
-	f.IntVar(&depth, "depth", 6, "the greatest depth")
-	f.IntVar(&positions, "positions", 300, "how many positions")
-	f.Uint64Var(&seed, "seed", 1, "where the random numbers begin")
-	return cmd
-}
-
-func othelloTimings(cmd *cobra.Command, boards []othello.Board, deepest int) (list []othelloTiming, err error) {
-	for depth := 1; depth <= deepest; depth++ {
-		end := ui.Progress(cmd.ErrOrStderr(), fmt.Sprintf("searching to depth %d of %d", depth, deepest))
-		t, err := othello.Time(cmd.Context(), boards, depth)
-		end()
-		if err != nil {
-			return nil, fmt.Errorf("search to depth %d: %w", depth, err)
-		}
-		list = append(list, othelloTiming{
-			Depth: depth, Searches: len(t.Times), Nodes: float64(t.Nodes) / float64(len(t.Times)),
-			MeanNS: t.Mean().Nanoseconds(), P50NS: t.Percentile(50).Nanoseconds(), P99NS: t.Percentile(99).Nanoseconds(),
-		})
-	}
-	return list, nil
-}
-
-func printOthelloTimings(cmd *cobra.Command, list []othelloTiming) error {
-	var rows [][]string
-	for _, t := range list {
-		rows = append(rows, strings.Fields(fmt.Sprintf("%d %.0f %v %v %v", t.Depth, t.Nodes, time.Duration(t.MeanNS), time.Duration(t.P50NS), time.Duration(t.P99NS))))
-	}
-	return ui.Table(cmd.OutOrStdout(), []string{"DEPTH", "NODES", "MEAN", "P50", "P99"}, rows)
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -190,15 +191,27 @@ func TestOthelloPerft(t *testing.T) {
 }
 
 func TestOthelloBench(t *testing.T) {
-	out, _, err := othelloRun(t, "", "bench", "--depth", "3", "--positions", "20", "--json")
+	plot := filepath.Join(t.TempDir(), "othello.svg")
+	out, _, err := othelloRun(t, "", "bench", "--depth", "3", "--positions", "20", "--json", "--plot", plot)
 	var list []othelloTiming
 	if err != nil || json.Unmarshal([]byte(out), &list) != nil || len(list) != 3 {
 		t.Fatalf("%s (%v)", out, err)
 	}
 	for i, l := range list {
-		if l.Depth != i+1 || l.Searches != 20 || l.P50NS <= 0 || l.P99NS < l.P50NS || i > 0 && l.Nodes <= list[i-1].Nodes {
+		// The hosts take what the simulator says, at depth 3 within 5 % of the authors' 10.27 µs.
+		if i == 2 && (l.LNICP99NS < 9757 || l.LNICP99NS > 10783 || l.PaperRatio != 0) {
 			t.Errorf("%+v", l)
 		}
+		if l.Depth != i+1 || l.Searches != 20 || l.P50NS <= 0 || l.Ratio != float64(l.P99NS)/float64(l.LNICP99NS) || l.P99NS < l.P50NS || i > 0 && l.Nodes <= list[i-1].Nodes {
+			t.Errorf("%+v", l)
+		}
+	}
+	if svg, err := os.ReadFile(plot); err != nil || !strings.Contains(string(svg), "2,500 hosts") {
+		t.Errorf("the plot: %v, %.100s", err, svg)
+	}
+	out, _, err = othelloRun(t, "", "bench", "--depth", "7", "--positions", "1", "--csv")
+	if lines := strings.Split(out, "\n"); err != nil || len(lines) != 9 || !strings.HasSuffix(lines[5], ",30") || !strings.HasSuffix(lines[7], ",-,-,-") {
+		t.Errorf("%s (%v)", out, err)
 	}
 }
 
@@ -213,6 +226,7 @@ func TestOthelloRefuses(t *testing.T) {
 		"--distributed: 0 hosts: there have to be":   {"search", "--distributed", "0"},
 		"--distributed: 257 hosts":                   {"search", "--distributed", "257", "--transport", "queues"},
 		`--transport "tcp": it has to be udp or`:     {"search", "--distributed", "2", "--transport", "tcp"},
+		"--plot x.png: it is drawn as SVG":           {"bench", "--plot", "x.png"},
 		"--positions 0: there have to be":            {"bench", "--positions", "0"},
 		"write `lambdanic othello perft [POSITION]":  {"perft", "a", "b"},
 		`unknown command "chess"`:                    {"chess"},

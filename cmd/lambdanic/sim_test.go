@@ -186,4 +186,13 @@ func TestSimDocs(t *testing.T) {
 			t.Errorf("lambdanic sim %s: %v\n%s", c[1], err, got)
 		}
 	}
+	for _, c := range regexp.MustCompile(`(?m)^lambdanic othello (.*)$`).FindAllStringSubmatch(string(text), -1) {
+		args := strings.Fields(c[1])
+		if args[0] == "bench" {
+			args = append(args, "--positions", "2", "--depth", "3")
+		}
+		if _, got, err := othelloRun(t, "", args...); err != nil {
+			t.Errorf("lambdanic othello %s: %v\n%s", c[1], err, got)
+		}
+	}
 }

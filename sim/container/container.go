@@ -1,4 +1,5 @@
-// Package container has what simulators keep messages in.
+// Package container has what simulators keep messages in: a [Queue] and a [Slab]. All operations take amortised constant time, and memory is
+// as much as was needed at most.
 package container
 
 // Queue gives back what was pushed first. The zero Queue is empty. Push and Pop take amortised constant time.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/lambdanic/lambdanic/sim/random"
 )
 
 // Dispatch is how a host's NIC chooses the core for a message.
@@ -63,7 +65,7 @@ func (s *sim) choose(at int32, m message) int16 {
 	}
 	switch s.cfg.Dispatch.Policy {
 	case RSS:
-		return int16(mix(uint64(uint32(m.flow))<<32|uint64(uint32(at))) % uint64(n))
+		return int16(random.Mix(random.Golden+(uint64(uint32(m.flow))<<32|uint64(uint32(at)))) % uint64(n))
 	case Random:
 		return int16(s.r.IntN(n))
 	case RoundRobin:
@@ -72,12 +74,4 @@ func (s *sim) choose(at int32, m message) int16 {
 		return int16(h.next)
 	}
 	return 0 // all cores have one queue
-}
-
-// mix is a hash: the finalizer of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
-func mix(x uint64) uint64 {
-	x += 0x9e3779b97f4a7c15
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
 }

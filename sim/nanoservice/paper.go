@@ -18,7 +18,7 @@ func Experiment(name string, seed uint64) (*Study, error) {
 	case "figure5":
 		return othello(seed, 5), nil
 	case "figure6":
-		return othello(seed, 1, 2, 3, 4, 5, 6), nil
+		return othello(seed, 1, 2, 3, 4, 5, PaperDepth), nil
 	}
 	return nil, fmt.Errorf("experiment %q: there are table2, figure5 and figure6", name)
 }
@@ -34,24 +34,52 @@ func table2() *Study {
 	return s
 }
 
-// othello searches for 300 moves of Othello on 2,500 hosts.
+// paperRuns is how many searches the paper has of each kind.
+const paperRuns = 300
+
+// othello searches for moves of Othello on 2,500 hosts.
 func othello(seed uint64, depths ...int) *Study {
-	s := &Study{Runs: 300, Seed: seed}
+	s := &Study{Runs: paperRuns, Seed: seed}
 	for _, depth := range depths {
-		for _, i := range []Interface{DMA, DDIO, LNIC(200 * ns)} {
-			if depth >= 5 {
-				i.LLC = 100
-			}
-			t := Tree{Hosts: 2500, Depth: depth, Branches: OthelloBranches, Map: OthelloMap, Reduce: ReduceTime, Interface: i, Wire: WireTime}
-			s.Trees = append(s.Trees, Case{i.Name, t})
-			if i.Delay == 200*ns {
-				t.Reduce = 0
-				s.Trees = append(s.Trees, Case{i.Name + ", reduce in the NIC", t})
-			}
+		for _, i := range []Interface{DMA, DDIO, LNIC(lnicDelay)} {
+			s.Trees = append(s.Trees, othelloCase(depth, i, false))
 		}
+		s.Trees = append(s.Trees, othelloCase(depth, LNIC(lnicDelay), true))
 	}
 	return s
 }
+
+const lnicDelay = 200 * ns
+
+// OthelloOffloaded is the paper's fastest search, of each of the depths: by L-NIC of 200 ns, with the reduce offload.
+func OthelloOffloaded(seed uint64, depths ...int) *Study {
+	s := &Study{Runs: paperRuns, Seed: seed}
+	for _, depth := range depths {
+		s.Trees = append(s.Trees, othelloCase(depth, LNIC(lnicDelay), true))
+	}
+	return s
+}
+
+func othelloCase(depth int, i Interface, offload bool) Case {
+	if depth >= 5 {
+		i.LLC = 100
+	}
+	c := Case{i.Name, Tree{Hosts: 2500, Depth: depth, Branches: OthelloBranches, Map: OthelloMap, Reduce: ReduceTime, Interface: i, Wire: WireTime}}
+	if offload {
+		c.Name, c.Reduce = c.Name+", reduce in the NIC", 0
+	}
+	return c
+}
+
+// PaperDepth is the greatest depth that the paper searches.
+const PaperDepth = 6
+
+// PaperRatio is how many times longer the paper's search on one core takes than its fastest one on many hosts: the 99th percentiles, at
+// PaperRatioDepth, of Figure 5.
+const (
+	PaperRatio      = 30
+	PaperRatioDepth = 5
+)
 
 // What the paper has for the time that a core takes to reduce, and for that from NIC to NIC.
 const (

@@ -99,8 +99,8 @@ func (s *sim) run(ctx context.Context) error {
 		if s.events.Len()+s.waiting > s.most {
 			return fmt.Errorf("more than %d messages are on their way at a time: take less depth, fewer branches, or less load", s.most)
 		}
-		_, h, ok := s.events.Pop()
-		if !ok {
+		_, h := s.events.Pop()
+		if h == nil {
 			return nil
 		}
 		over := false

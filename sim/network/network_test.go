@@ -39,11 +39,11 @@ func newRig(t *testing.T, c Config, hosts int) *rig {
 func (r *rig) run(t *testing.T, messages int) {
 	t.Helper()
 	for {
-		_, f, ok := r.events.Pop()
-		if !ok {
+		_, f := r.events.Pop()
+		if f == nil {
 			break
 		}
-		f()
+		(*f)()
 	}
 	if len(r.there) != messages {
 		t.Fatalf("%d of %d messages arrived", len(r.there), messages)

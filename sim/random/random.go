@@ -1,4 +1,5 @@
-// Package random has the distributions that simulators draw from, and reads them from what a user writes (ParseTime, ParseCount).
+// Package random has the distributions that simulators draw from, reads them from what a user writes (ParseTime, ParseCount), and has the
+// hash by which programs spread things evenly (Mix). To draw takes constant time; from a Histogram or Quantiles, O(log of its size).
 package random
 
 import (
@@ -23,6 +24,17 @@ func New(seed, stream uint64) *rand.Rand {
 	binary.LittleEndian.PutUint64(key[:], seed)
 	binary.LittleEndian.PutUint64(key[8:], stream)
 	return rand.New(rand.NewChaCha8(key))
+}
+
+// Golden is 2^64 divided by the golden ratio. Its multiples are spread evenly over all numbers.
+const Golden uint64 = 0x9e3779b97f4a7c15
+
+// Mix is a hash: the finalizer of SplitMix64 (G. Steele, D. Lea, C. Flood: Fast splittable pseudorandom number generators, OOPSLA 2014). Each
+// number has one of its own, and that of 0 is 0.
+func Mix(x uint64) uint64 {
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
 }
 
 // Time is a distribution of times. What it gives is never negative.

@@ -76,3 +76,13 @@ func TestBadDistributions(t *testing.T) {
 		}
 	}
 }
+
+// The generator SplitMix64, seeded with 1234567, begins with these numbers (S. Vigna: splitmix64.c; rosettacode.org lists them).
+func TestMix(t *testing.T) {
+	state := uint64(1234567)
+	for i, want := range []uint64{6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431, 16408922859458223821} {
+		if state += Golden; Mix(state) != want {
+			t.Errorf("number %d is %d, want %d", i, Mix(state), want)
+		}
+	}
+}
