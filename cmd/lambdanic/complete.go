@@ -100,7 +100,7 @@ func flagCompletions(o *options) map[string]cobra.CompletionFunc {
 		"interface":  oneOf("dma", "ddio", "lnic:200ns"), "map": oneOf(measured, "1us", "exponential:1us", "bimodal:500ns,20us,0.01"),
 		"branches": oneOf(measured), "dispatch": oneOf("rss", "random", "round-robin", "jbsq:2", "central"), "network": oneOf("queued", "ndp", "homa"),
 		"app": completeApplications, "cluster": oneOf("3xType1-SmartNIC", "2xType2-SmartNIC", "4xBeefy", "4xWimpy", "2xBeefy+2xWimpy", "1xSuperBeefy"),
-		"policy": oneOf("hcm", "spread", "anneal", "ilp"), "times": oneOf("exponential", "fixed"), "load": oneOf("peak", "50%"),
+		"policy": oneOf("hcm", "spread", "anneal", "ilp"), "times": oneOf("exponential", "fixed"), "fill": oneOf("0.1", "0.5", "1"), "load": oneOf("peak", "50%"),
 		"services": completeFiles, "systems": completeFiles,
 		"orchestrator --lambdas": cobra.NoFileCompletions, "orchestrator --silent": cobra.NoFileCompletions,
 		"orchestrator --servers": cobra.NoFileCompletions, "orchestrator --nics": cobra.NoFileCompletions,

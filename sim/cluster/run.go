@@ -139,7 +139,7 @@ func (s *simulation) run(ctx context.Context) error {
 		if n%(1<<16) == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		_, h, _ := s.events.Pop()
+		_, h := s.events.Pop() // the next arrival waits, if nothing else
 		switch h.kind {
 		case arrival:
 			s.arrive()
