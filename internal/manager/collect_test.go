@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/lambdanic/lambdanic/api"
@@ -48,7 +49,9 @@ func TestCollect(t *testing.T) {
 	expect("an update, which replaces 0", 2, "01")
 	mustDeploy(t, n, Request{Name: "web", Namespace: "other", Image: image("2")})
 	mustFuse(t, n, Request{Name: "a", Image: image("3")}, Request{Name: "b", Image: image("4")})
-	expect("a fused deploy", 4, "1234") // whose program, which ends in 9, is young
+	// The fused program ends in 9. It is young, and known to the store only during the deploy, beside which artifacts are collected.
+	c.used = strings.TrimSuffix(c.used, "9")
+	expect("a fused deploy", 4, "1234")
 	if err := n.Remove(t.Context(), "", "web"); err != nil {
 		t.Fatal(err)
 	}
