@@ -18,6 +18,16 @@ func MidGame(r *rand.Rand) Board {
 	}
 }
 
+// MidGames are so many of these positions, the same for each seed.
+func MidGames(seed uint64, n int) []Board {
+	r := rand.New(rand.NewPCG(seed, 0))
+	boards := make([]Board, n)
+	for i := range boards {
+		boards[i] = MidGame(r)
+	}
+	return boards
+}
+
 // playRandomly makes that many moves from the start. It fails where the game ends before, or there is no move.
 func playRandomly(r *rand.Rand, moves int) (Board, bool) {
 	b := Start

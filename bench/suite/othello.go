@@ -3,7 +3,6 @@ package suite
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/lambdanic/lambdanic/apps/othello"
@@ -85,11 +84,7 @@ const (
 
 // timeSearches times the search on one core, over positions in the middle of random games.
 func timeSearches(ctx context.Context, o measure.Options) ([]report.Result, error) {
-	r := rand.New(rand.NewPCG(1, 0))
-	boards := make([]othello.Board, 2000)
-	for i := range boards {
-		boards[i] = othello.MidGame(r)
-	}
+	boards := othello.MidGames(1, 2000)
 	var mean, p99, paperMean, paperP99 report.Samples
 	for round := range o.Rounds {
 		o.Log("othello: searches, round %d of %d", round+1, o.Rounds)

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"strconv"
 	"time"
 
@@ -50,12 +49,7 @@ func othelloBenchCommand(o *options) *cobra.Command {
 			if err := out.check(); err != nil {
 				return err
 			}
-			r := rand.New(rand.NewPCG(seed, 0))
-			boards := make([]othello.Board, positions)
-			for i := range boards {
-				boards[i] = othello.MidGame(r)
-			}
-			list, err := othelloTimings(cmd, boards, depth)
+			list, err := othelloTimings(cmd, othello.MidGames(seed, positions), depth)
 			if err != nil {
 				return err
 			}
@@ -96,7 +90,7 @@ func compareWithHosts(cmd *cobra.Command, list []othelloTiming, seed uint64) err
 		depths = append(depths, depth)
 	}
 	study := nanoservice.OthelloOffloaded(seed, depths...)
-	progress, end := watchRuns(cmd)
+	progress, end := watch(cmd, "runs")
 	study.Progress = progress
 	outcomes, err := study.Run(cmd.Context())
 	end()

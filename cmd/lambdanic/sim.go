@@ -86,14 +86,19 @@ func (s *simOutput) write(cmd *cobra.Command, o *options, rows any, columns []co
 	return ui.Table(cmd.OutOrStdout(), heads, cells)
 }
 
+func whole(x float64) string { return strconv.FormatFloat(x, 'f', 0, 64) }
+
 func twoDigits(x float64) string { return strconv.FormatFloat(x, 'f', 2, 64) }
 
-// watchRuns shows how many runs are done, until end is called.
-func watchRuns(cmd *cobra.Command) (progress func(done, all int), end func()) {
+// threeDigits are significant ones.
+func threeDigits(x float64) string { return strings.TrimSuffix(fmt.Sprintf("%#.3g", x), ".") }
+
+// watch shows how many of some things are done, until end is called.
+func watch(cmd *cobra.Command, things string) (progress func(done, all int), end func()) {
 	var done, all atomic.Int64
 	progress = func(n, of int) {
 		done.Store(int64(n))
 		all.Store(int64(of))
 	}
-	return progress, ui.Watch(cmd.ErrOrStderr(), func() string { return fmt.Sprintf("%d of %d runs", done.Load(), all.Load()) })
+	return progress, ui.Watch(cmd.ErrOrStderr(), func() string { return fmt.Sprintf("%d of %d %s", done.Load(), all.Load(), things) })
 }

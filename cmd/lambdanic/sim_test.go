@@ -24,6 +24,22 @@ func simulate(t *testing.T, args ...string) (string, error) {
 	return out.String(), err
 }
 
+// simulated runs `lambdanic sim` with JSON, which goes into rows, and with a plot, which has to have a text.
+func simulated(t *testing.T, rows any, drawn string, args ...string) {
+	t.Helper()
+	plot := filepath.Join(t.TempDir(), "plot.svg")
+	got, err := simulate(t, append(args, "--json", "--plot", plot)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal([]byte(got), rows); err != nil {
+		t.Fatalf("%v: %s", err, got)
+	}
+	if svg, err := os.ReadFile(plot); err != nil || !strings.Contains(string(svg), drawn) {
+		t.Errorf("the plot: %v, %.100s", err, svg)
+	}
+}
+
 func TestSimTable2(t *testing.T) {
 	got, err := simulate(t, "nanoservice", "paper", "table2")
 	if err != nil {
@@ -38,23 +54,15 @@ func TestSimTable2(t *testing.T) {
 
 func TestSimTree(t *testing.T) {
 	args := []string{"nanoservice", "tree", "--depth", "2,3", "--interface", "lnic:100ns", "--offload", "--runs", "5", "--map", "1us", "--branches", "4"}
-	plot := filepath.Join(t.TempDir(), "plot.svg")
-	got, err := simulate(t, append(args, "--json", "--plot", plot)...)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var rows []simRow
-	if err := json.Unmarshal([]byte(got), &rows); err != nil || len(rows) != 4 {
-		t.Fatalf("%v: %s", err, got)
+	if simulated(t, &rows, "99th percentile", args...); len(rows) != 4 {
+		t.Fatalf("%+v", rows)
 	}
 	// A level takes a map and 1.2 µs there; an answer 1.2 µs back, and 0.5 µs for each of the four.
 	for i, want := range []float64{1 + 1.2 + 1 + 1.2 + 2, 1 + 1.2 + 1 + 1.2} {
 		if r := rows[i]; r.Depth != 2 || r.P50 != want || len(r.Finish) != 5 {
 			t.Errorf("%+v, want %v µs", r, want)
 		}
-	}
-	if svg, err := os.ReadFile(plot); err != nil || !strings.Contains(string(svg), "99th percentile") {
-		t.Errorf("the plot: %v, %.100s", err, svg)
 	}
 	if got, err := simulate(t, append(args, "--csv")...); err != nil || strings.Count(got, "\n") != 5 || !strings.HasPrefix(got, "name,hosts,depth,") {
 		t.Errorf("%v:\n%s", err, got)
@@ -63,14 +71,9 @@ func TestSimTree(t *testing.T) {
 
 func TestSimLoad(t *testing.T) {
 	args := []string{"nanoservice", "load", "--dispatch", "jbsq:2,central", "--requests", "20000"}
-	plot := filepath.Join(t.TempDir(), "plot.svg")
-	got, err := simulate(t, append(args, "--utilisation", "0.3,0.6", "--json", "--plot", plot)...)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var rows []simLoadRow
-	if err := json.Unmarshal([]byte(got), &rows); err != nil || len(rows) != 4 {
-		t.Fatalf("%v: %s", err, got)
+	if simulated(t, &rows, "utilisation of the cores", append(args, "--utilisation", "0.3,0.6")...); len(rows) != 4 {
+		t.Fatalf("%+v", rows)
 	}
 	for i, want := range []simLoadRow{{Dispatch: "jbsq:2", Load: "0.3"}, {Dispatch: "jbsq:2", Load: "0.6"}, {Dispatch: "central", Load: "0.3"}, {Dispatch: "central", Load: "0.6"}} {
 		// Sixteen cores with so much to do serve nearly all at once: 1 µs, and 1.2 µs there and back.
@@ -78,10 +81,7 @@ func TestSimLoad(t *testing.T) {
 			t.Errorf("%+v, want %+v", r, want)
 		}
 	}
-	if svg, err := os.ReadFile(plot); err != nil || !strings.Contains(string(svg), "utilisation of the cores") {
-		t.Errorf("the plot: %v, %.100s", err, svg)
-	}
-	got, err = simulate(t, append(args, "--clients", "1,2", "--network", "ndp", "--service", "1us", "--csv")...)
+	got, err := simulate(t, append(args, "--clients", "1,2", "--network", "ndp", "--service", "1us", "--csv")...)
 	if err != nil || strings.Count(got, "\n") != 5 || !strings.Contains(got, "\njbsq:2,2 clients,") {
 		t.Errorf("%v:\n%s", err, got)
 	}
@@ -90,22 +90,15 @@ func TestSimLoad(t *testing.T) {
 func TestSimOrchestrator(t *testing.T) {
 	args := []string{"orchestrator", "--servers", "100,200", "--lambdas", "1,10", "--overloaded", "0.1", "--silent", "0.02"}
 	plot := filepath.Join(t.TempDir(), "plot.svg")
-	got, err := simulate(t, append(args, "--json", "--plot", plot)...)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var rows []simOrchestratorRow
-	if err := json.Unmarshal([]byte(got), &rows); err != nil || len(rows) != 4 {
-		t.Fatalf("%v: %s", err, got)
+	if simulated(t, &rows, "10 lambdas a NIC", args...); len(rows) != 4 {
+		t.Fatalf("%+v", rows)
 	}
 	for i, want := range []simOrchestratorRow{{NICs: 400, Lambdas: 1}, {NICs: 400, Lambdas: 10}, {NICs: 800, Lambdas: 1}, {NICs: 800, Lambdas: 10}} {
 		r := rows[i]
 		if r.NICs != want.NICs || r.Lambdas != want.Lambdas || r.Needed != 20*float64(r.NICs) || r.Decisions["host starvation"] != r.NICs/20 || r.Silent != uint64(r.NICs/50) {
 			t.Errorf("%+v, want %+v", r, want)
 		}
-	}
-	if svg, err := os.ReadFile(plot); err != nil || !strings.Contains(string(svg), "10 lambdas a NIC") {
-		t.Errorf("the plot: %v, %.100s", err, svg)
 	}
 	if got, err := simulate(t, append(args, "--csv")...); err != nil || strings.Count(got, "\n") != 5 || !strings.HasPrefix(got, "servers,nics,lambdas_per_nic,") {
 		t.Errorf("%v:\n%s", err, got)

@@ -164,7 +164,7 @@ func (r *clusterRun) run(cmd *cobra.Command, o *options) error {
 }
 
 func (r *clusterRun) rows(cmd *cobra.Command, setup *cluster.Setup) (rows []clusterRow, err error) {
-	progress, end := watchRuns(cmd)
+	progress, end := watch(cmd, "runs")
 	defer end()
 	for _, name := range r.policies {
 		policy, err := cluster.ParsePolicy(name)
@@ -237,11 +237,6 @@ func clusterCells(rows []clusterRow) (cells [][]string) {
 	}
 	return cells
 }
-
-func whole(x float64) string { return strconv.FormatFloat(x, 'f', 0, 64) }
-
-// threeDigits are significant ones.
-func threeDigits(x float64) string { return strings.TrimSuffix(fmt.Sprintf("%#.3g", x), ".") }
 
 // drawCluster draws latency and energy over the load.
 func drawCluster(w io.Writer, rows []clusterRow) error {

@@ -54,7 +54,7 @@ func (p *clusterPaper) compare(ctx context.Context, cmd *cobra.Command) (rows []
 	if !cmd.Flags().Changed("policy") {
 		policies = []string{string(cluster.HCM), string(cluster.Spread), string(cluster.Annealing)}
 	}
-	progress, end := watchRuns(cmd)
+	progress, end := watch(cmd, "runs")
 	defer end()
 	f := cluster.Figure6{Shards: p.shards, Requests: p.requests, Seed: p.scale.seed, Progress: progress}
 	for _, name := range policies {

@@ -29,9 +29,9 @@ func simClusterPaperCommand(o *options) *cobra.Command {
 		Short: "Repeat an experiment of the E3 paper",
 		Long: "Repeat an experiment of the E3 paper (Energy-Efficient Microservices on SmartNIC-Accelerated Servers, ATC 2019), and show the\n" +
 			"paper's numbers beside, where it has them:\n" +
-			"table5, energy efficiency of three applications on five clusters; figure6, policies of placement compared (--policy, --shards);\n" +
+			"table5, energy efficiency of three applications on five clusters; figure6, policies of placement compared (--policy, --fill, --shards);\n" +
 			"table6, the time to place (--policy, --servers, --microservices); and figure10, requests for a dollar by years of ownership.",
-		Example:   "  lambdanic sim cluster paper table5\n  lambdanic sim cluster paper figure6 --policy hcm,ilp --shards 1\n  lambdanic sim cluster paper figure10 --plot figure10.svg",
+		Example:   "  lambdanic sim cluster paper table5\n  lambdanic sim cluster paper figure6 --policy hcm,ilp --shards 3\n  lambdanic sim cluster paper figure10 --plot figure10.svg",
 		Args:      cobra.ExactArgs(1),
 		ValidArgs: cluster.Paper,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -51,7 +51,7 @@ func simClusterPaperCommand(o *options) *cobra.Command {
 	f := cmd.Flags()
 	f.Lookup("policy").Usage = "policies: hcm, spread, anneal, ilp (figure6, which has the first three by default, and table6)"
 	f.Float64Var(&p.fill, "fill", 0.1, fillUsage+" (figure6)")
-	f.IntVar(&p.shards, "shards", cluster.Shards, "of the microservices that have the most of them (figure6); the ILP has answers for 1")
+	f.IntVar(&p.shards, "shards", cluster.Shards, "of the microservices that have the most of them (figure6); the ILP has answers for few, like 3")
 	f.IntVar(&p.requests, "requests", 20_000, "requests that are measured, of each load (figure6)")
 	p.out.flags(cmd)
 	return cmd

@@ -5,13 +5,11 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lambdanic/lambdanic/internal/chart"
-	"github.com/lambdanic/lambdanic/internal/ui"
 	"github.com/lambdanic/lambdanic/sim/cluster"
 )
 
@@ -84,12 +82,8 @@ func (s *clusterScale) run(cmd *cobra.Command, o *options) error {
 }
 
 func (s *clusterScale) rows(cmd *cobra.Command) (rows []scaleRow, err error) {
-	var done, all atomic.Int64
-	defer ui.Watch(cmd.ErrOrStderr(), func() string { return fmt.Sprintf("%d of %d microservices", done.Load(), all.Load()) })()
-	progress := func(n, of int) {
-		done.Store(int64(n))
-		all.Store(int64(of))
-	}
+	progress, end := watch(cmd, "microservices")
+	defer end()
 	for _, name := range s.policies {
 		policy, err := cluster.ParsePolicy(name)
 		if err != nil {

@@ -139,7 +139,7 @@ func (s *simLoad) run(cmd *cobra.Command, o *options, loads []nanoservice.LoadCa
 	if err := s.out.check(); err != nil {
 		return err
 	}
-	progress, end := watchRuns(cmd)
+	progress, end := watch(cmd, "runs")
 	sweep := &nanoservice.Sweep{Loads: loads, Seed: s.seed, Progress: progress}
 	served, err := sweep.Run(cmd.Context())
 	end()

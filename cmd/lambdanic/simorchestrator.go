@@ -80,7 +80,7 @@ func (s *simOrchestrator) run(cmd *cobra.Command, o *options) error {
 			fleets = append(fleets, f)
 		}
 	}
-	progress, end := watchRuns(cmd)
+	progress, end := watch(cmd, "runs")
 	outcomes, err := heartbeats.Sweep(cmd.Context(), fleets, progress)
 	end()
 	if err != nil {
@@ -105,7 +105,6 @@ func newSimOrchestratorRow(o *heartbeats.Outcome) simOrchestratorRow {
 }
 
 func (r *simOrchestratorRow) cells(o *heartbeats.Outcome) []string {
-	whole := func(x float64) string { return strconv.FormatFloat(x, 'f', 0, 64) }
 	integer := func(n int64) string { return strconv.FormatInt(n, 10) }
 	p50, p99 := "", ""
 	if o.Decision.TotalCount() > 0 {

@@ -134,7 +134,7 @@ func runStudy(cmd *cobra.Command, o *options, study *nanoservice.Study, out simO
 	if err := out.check(); err != nil {
 		return err
 	}
-	progress, end := watchRuns(cmd)
+	progress, end := watch(cmd, "runs")
 	study.Progress = progress
 	outcomes, err := study.Run(cmd.Context())
 	end()

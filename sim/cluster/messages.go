@@ -48,6 +48,19 @@ func (in *instance) mostEnds() float64 {
 	return ends
 }
 
+// seconds is how long a core of the kind measured takes for a request at an instance, where it was placed.
+func (p *Placed) seconds(i int) float64 {
+	return p.instances[i].part.Service.seconds(p.node(i).kind, p.ends[i])
+}
+
+// joules is the active energy of that request.
+func (p *Placed) joules(i int) float64 {
+	return p.instances[i].part.Service.joules(p.node(i).kind, p.ends[i])
+}
+
+// node is that of an instance.
+func (p *Placed) node(i int) *node { return &p.Cluster.nodes[p.Deployment.Node(i)] }
+
 // network says whether a message between two nodes goes through a network; Nowhere is a client's.
 func (cl *Cluster) network(a, b placement.NodeID) bool {
 	if a == placement.Nowhere || b == placement.Nowhere {

@@ -51,11 +51,11 @@ type Efficiency struct {
 	draw  float64 // W, of the cluster at its peak
 }
 
-// ActiveKRPJ is thousands of requests per joule of active power, as Table 1 has them.
-func (e *Efficiency) ActiveKRPJ() float64 { return e.Peak / e.Active / 1000 }
+// ActiveKRPJ is that of the peak.
+func (e *Efficiency) ActiveKRPJ() float64 { return e.activeKRPJ(e.Peak) }
 
-// WallKRPJ is thousands of requests per joule of wall power, as section 5 has them.
-func (e *Efficiency) WallKRPJ() float64 { return e.Peak / e.Wall / 1000 }
+// WallKRPJ is that of the peak.
+func (e *Efficiency) WallKRPJ() float64 { return e.wallKRPJ(e.Peak) }
 
 // Electricity is $ for a kWh (section 5.5).
 const Electricity = 0.0733

@@ -65,8 +65,8 @@ func TestTable5Order(t *testing.T) {
 	}
 }
 
-// HCM has the paper's direction of Figure 6 while the cluster has room: up to so much more energy efficiency and less latency than policies that
-// know no topology, or weigh interference most. In a full cluster, it has not, which the documentation explains.
+// While the cluster has room, Figure 6 has the paper's direction: HCM is more energy-efficient than annealing, and has less latency. In a full
+// cluster it does not. The documentation has both, and why.
 func TestFigure6Direction(t *testing.T) {
 	best := func(fill float64, other Policy) (gain, saved float64) {
 		all, err := Default().Figure6(t.Context(), Figure6{

@@ -107,6 +107,7 @@ type simulation struct {
 	requests            container.Slab[request]
 	stations            []station
 	mean                []float64 // time of each instance, in ps
+	energy              []float64 // of a request at each, in J, active
 	gap                 float64
 	arrivals, way, time *rand.Rand // of their own: placements see the same requests
 	arrived, answered   int
@@ -127,8 +128,8 @@ func (p *Placed) simulation(l *Load) *simulation {
 		s.stations[i].idle = p.Cluster.nodes[i].Cores
 	}
 	for i := range p.instances {
-		n := &p.Cluster.nodes[p.Deployment.Node(i)]
-		s.mean = append(s.mean, p.instances[i].part.Service.seconds(n.kind, p.ends[i])/n.Speed*float64(event.Second))
+		s.mean = append(s.mean, p.seconds(i)/p.node(i).Speed*float64(event.Second))
+		s.energy = append(s.energy, p.joules(i))
 	}
 	return s
 }
@@ -211,7 +212,7 @@ func (s *simulation) start(st *station, j job) {
 func (s *simulation) serve(j job) {
 	id := s.Deployment.Node(int(j.instance))
 	st, in := &s.stations[id], &s.instances[j.instance]
-	st.spent += in.part.Service.joules(s.Cluster.nodes[id].kind, s.ends[j.instance])
+	st.spent += s.energy[j.instance]
 	if st.queue.Len() > 0 {
 		s.start(st, st.queue.Pop())
 	} else {
@@ -260,8 +261,8 @@ func (s *simulation) outcome() *Outcome {
 	return o
 }
 
-// ActiveKRPJ is thousands of requests per joule of active power, as Table 1 has them.
-func (o *Outcome) ActiveKRPJ() float64 { return o.Throughput / o.Active / 1000 }
+// ActiveKRPJ is that of the load.
+func (o *Outcome) ActiveKRPJ() float64 { return o.activeKRPJ(o.Throughput) }
 
-// WallKRPJ is thousands of requests per joule of wall power, as section 5 has them.
-func (o *Outcome) WallKRPJ() float64 { return o.Throughput / o.Wall / 1000 }
+// WallKRPJ is that of the load.
+func (o *Outcome) WallKRPJ() float64 { return o.wallKRPJ(o.Throughput) }

@@ -159,7 +159,7 @@ func (p *Placed) Peak() (rate float64, bottleneck string) {
 	need := make([][2]float64, len(p.Cluster.nodes)) // of a request each second: cores, Mb/s
 	for i := range p.instances {
 		in, id := &p.instances[i], p.Deployment.Node(i)
-		need[id][0] += in.visits * in.part.Service.seconds(p.Cluster.nodes[id].kind, p.ends[i])
+		need[id][0] += in.visits * p.seconds(i)
 		need[id][1] += megabits(in.visits)
 	}
 	for id := range need {
@@ -192,15 +192,20 @@ type Power struct {
 	Wall   float64 // what the servers took, idle or not (Table 4)
 }
 
+// activeKRPJ is thousands of requests per joule of active power, as Table 1 has them, of so many requests a second.
+func (w *Power) activeKRPJ(rate float64) float64 { return rate / w.Active / 1000 }
+
+// wallKRPJ is thousands of requests per joule of wall power, as section 5 has them.
+func (w *Power) wallKRPJ(rate float64) float64 { return rate / w.Wall / 1000 }
+
 // Power is that of a load of so many requests a second, up to the peak, by arithmetic.
 func (p *Placed) Power(rate float64) Power {
 	w := Power{Wall: p.Cluster.total(func(s *System) float64 { return s.Idle })}
 	for i := range p.instances {
-		in := &p.instances[i]
-		n := &p.Cluster.nodes[p.Deployment.Node(i)]
-		s, system := in.part.Service, p.Cluster.Servers[n.server]
-		w.Active += rate * in.visits * s.joules(n.kind, p.ends[i])
-		w.Wall += (system.Peak - system.Idle) * n.weight * rate * in.visits * s.seconds(n.kind, p.ends[i]) / n.cores()
+		n, visits := p.node(i), rate*p.instances[i].visits
+		system := p.Cluster.Servers[n.server]
+		w.Active += visits * p.joules(i)
+		w.Wall += (system.Peak - system.Idle) * n.weight * visits * p.seconds(i) / n.cores()
 	}
 	return w
 }

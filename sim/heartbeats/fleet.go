@@ -113,7 +113,7 @@ func (n *nic) begin(r *rand.Rand, i, overloaded, intervals int) {
 
 // lambda is what one takes of its NIC's CPU and how long it runs (ns), where nothing is wrong: from 1 to 100 µs.
 func (s *source) lambda(nic uint32, service int) (cpu uint16, mean uint32) {
-	x := mix(s.Seed ^ uint64(nic)<<20 ^ uint64(service))
+	x := random.Mix(random.Golden + (s.Seed ^ uint64(nic)<<20 ^ uint64(service)))
 	share := max(1, orchestrator.AllCPU/s.Lambdas)
 	return uint16(1 + x%uint64(share)), uint32(1000 + (x>>32)%99_000)
 }
@@ -141,7 +141,7 @@ func (s *source) interval(at int) ([]byte, error) {
 
 // report is of a NIC with which nothing is wrong. Execution times vary by 5 % up and down.
 func (s *source) report(i uint32, at int) orchestrator.Heartbeat {
-	x := mix(^s.Seed ^ uint64(i)<<20 ^ uint64(at))
+	x := random.Mix(random.Golden + (^s.Seed ^ uint64(i)<<20 ^ uint64(at)))
 	h := orchestrator.Heartbeat{NIC: i, Sequence: uint16(at), Queue: uint16(x % 8), Link: uint8(x>>8) % 100, Service: orchestrator.NoService}
 	service := (at + int(i)) % s.Lambdas
 	if service == int(s.nics[i].moved) {
@@ -164,12 +164,4 @@ func (n *nic) show(h *orchestrator.Heartbeat) {
 	case n.fate == slows:
 		h.Time += h.Time / 2
 	}
-}
-
-// mix is the finaliser of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014).
-func mix(x uint64) uint64 {
-	x += 0x9e3779b97f4a7c15
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
 }
