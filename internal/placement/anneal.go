@@ -27,7 +27,7 @@ var ErrNotFound = errors.New("annealing found no placement that meets all constr
 // the cost, and breaks nothing. Each begins at a temperature that it finds by probing random moves, and cools geometrically.
 //
 // Where microservices are deployed already, it begins there, and moves have their cost. It changes nothing if it fails: with a *RefusedError
-// where a microservice has no node that it may be on at all, or ErrNotFound.
+// where a microservice has no node that it may be on at all, with ErrInfeasible where it is plain which resource is short, or ErrNotFound.
 //
 // It tries MovesPer moves for each microservice in each pass; each takes O(edges and rivals of a microservice).
 func (s *State) Anneal(d *Deployment, o AnnealOptions) error {
@@ -46,6 +46,9 @@ func (s *State) Anneal(d *Deployment, o AnnealOptions) error {
 	}
 	at, err := a.run(o.MovesPer * len(d.at))
 	if err != nil {
+		if why := s.shortage(d); why != "" {
+			err = fmt.Errorf("%w: %s", ErrInfeasible, why)
+		}
 		return fmt.Errorf("app %q: %w", d.App.Name, err)
 	}
 	for i := range d.at {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/lambdanic/lambdanic/test/seed"
@@ -123,7 +124,7 @@ func TestAnnealRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.Anneal(d, AnnealOptions{}); !errors.Is(err, ErrNotFound) {
+	if err := s.Anneal(d, AnnealOptions{}); !errors.Is(err, ErrInfeasible) || !strings.Contains(err.Error(), `microservice "`) || !strings.Contains(err.Error(), " millicores") {
 		t.Errorf("got %v", err)
 	}
 	s.SetDown(0, true)

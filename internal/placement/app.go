@@ -51,9 +51,11 @@ func (s *Service) allows(k Kind) bool { return len(s.Kinds) == 0 || slices.Conta
 
 // Edge is a channel between two microservices, in the direction of the calls.
 type Edge struct {
-	From    string `json:"from"`
-	To      string `json:"to"`
-	Traffic int64  `json:"traffic,omitempty"` // Mb/s
+	From string `json:"from"`
+	To   string `json:"to"`
+	// Traffic, in Mb/s, weighs how far apart the two are, in the cost of annealing and the ILP. It reserves nothing: no node or link is too
+	// slow for it. What a microservice needs of its node's link is the Bandwidth of its Demand, which counts whoever it talks to.
+	Traffic int64 `json:"traffic,omitempty"`
 }
 
 // App is an application: a directed acyclic graph of microservices (section 3.1). It does not change.

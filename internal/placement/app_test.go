@@ -75,6 +75,10 @@ func TestAppErrors(t *testing.T) {
 		"":                                               "the file is empty",
 		"name: thermostat|x: y":                          `unknown field "x"`,
 		"name: thermostat|name: ''":                      "it has no name",
+		"kinds: [host]|kinds: host":                      `line 4: services[0].kinds: "host" is no list`,
+		"stateful: true|stateful: 1":                     "line 4: services[0].stateful: 1 has to be true or false",
+		"node: s1/host|pin: s1/host":                     `line 7: services[3]: unknown field "pin": it has to be one of name, demand, on_nic,`,
+		"traffic: 100|traffic: 1.5":                      "line 9: edges[0].traffic: 1.5 has to be a whole number",
 		"name: api|name: ''":                             "microservice 1 has no name",
 		"name: api, d|name: ema, d":                      `two microservices are named "ema"`,
 		"kinds: [host]|kinds: [gpu]":                     `microservice "api": kind "gpu"`,
@@ -109,6 +113,23 @@ func TestAppErrors(t *testing.T) {
 	}
 	if _, err := NewState(topo).Add(a); err == nil || !strings.Contains(err.Error(), `pinned to the node "s9/host", which does not exist`) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// YAML in flow style begins as JSON does.
+func TestReadFlow(t *testing.T) {
+	for _, text := range []string{`{name: x, services: [{name: a}]}`, `{"name": x, services: [{name: a}]}`, `{"name": "x", "services": [{"name": "a"}]}`, "{\n  name: x, services: [{name: a}]}"} {
+		if a, err := ReadApp([]byte(text)); err != nil || a.Name != "x" || a.Services[0].Name != "a" {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	if _, err := ReadApp([]byte("{\"name\": \"x\",\n,}")); err == nil || !strings.Contains(err.Error(), "app: line 2: invalid character") {
+		t.Errorf("got %v", err)
+	}
+	// JSON has lines too.
+	_, err := ReadApp([]byte("{\"name\": \"x\",\n \"services\": [\n  {\"name\": \"a\", \"demand\": {\"memory\": \"1\"}}]}"))
+	if want := `app: line 3: services[0].demand.memory: "1" has to be a whole number`; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }
 

@@ -10,7 +10,9 @@ type Decision struct {
 	Service string
 	Caller  string // node from which levels were counted; "" if first fit was asked for
 	Node    string // "" if refused
+	Pinned  bool   // it had no choice
 	Level   int    // of the node; 0 for first fit
+	Where   string // the level in words
 	Short   Vector // what the node lacks, if it was only the closest to the constraints
 	Trials  []Trial
 }
@@ -18,6 +20,7 @@ type Decision struct {
 // Trial says what became of the nodes of one level, or of all for first fit.
 type Trial struct {
 	Level   int
+	Where   string // the level in words, "" for all
 	Nodes   int
 	Refused [short + Constraint(resources)]int // nodes, by the first constraint that they did not meet
 	// Nearest is the node that lacked the least, of those that met all constraints but resources; "" if there is none or one fitted.
@@ -40,7 +43,7 @@ func (t *Trial) String() string {
 	if t.Level == 0 {
 		fmt.Fprintf(&b, "all %d nodes:", t.Nodes)
 	} else {
-		fmt.Fprintf(&b, "level %d, %d nodes:", t.Level, t.Nodes)
+		fmt.Fprintf(&b, "level %d (%s), %d nodes:", t.Level, t.Where, t.Nodes)
 	}
 	separator := " "
 	for c, n := range t.Refused {
@@ -58,18 +61,26 @@ func (t *Trial) String() string {
 	return b.String()
 }
 
-// String is a few lines of text.
-func (d *Decision) String() string {
-	where := d.Node
+// Why is the reason in a few words.
+func (d *Decision) Why() string {
 	switch {
 	case d.Node == "":
-		where = "refused"
+		return "refused"
 	case d.Short != Vector{}:
-		where += fmt.Sprintf(" is the closest to the constraints, and lacks %s", d.Short)
+		return fmt.Sprintf("the closest to the constraints, and lacks %s", d.Short)
+	case d.Pinned:
+		return "the node that it is pinned to"
 	case d.Level == 0:
-		where += " is the first that fits"
-	default:
-		where += fmt.Sprintf(" is the best fit of level %d from %s", d.Level, d.Caller)
+		return "the first that fits"
+	}
+	return fmt.Sprintf("the best fit of level %d (%s) from %s", d.Level, d.Where, d.Caller)
+}
+
+// String is a few lines of text.
+func (d *Decision) String() string {
+	where := d.Why()
+	if d.Node != "" {
+		where = d.Node + " is " + where
 	}
 	return fmt.Sprintf("%s: %s\n\t%s", d.Service, where, strings.ReplaceAll(d.reasons(), "; level", "\n\tlevel"))
 }
@@ -84,7 +95,7 @@ func (d *Decision) reasons() string {
 
 // explain tells how find came to its answer. O(nodes of the levels tried).
 func (q *query) explain(at []NodeID, caller, id NodeID, number int) Decision {
-	d := Decision{Service: q.service.Name}
+	d := Decision{Service: q.service.Name, Pinned: q.service.Node != ""}
 	if id != Nowhere {
 		d.Node, d.Level, d.Short = q.s.topo.name(id), number, q.lack(id)
 	}
@@ -97,7 +108,11 @@ func (q *query) explain(at []NodeID, caller, id NodeID, number int) Decision {
 		return d
 	}
 	d.Caller = q.s.topo.name(caller)
+	if number > 0 {
+		d.Where = q.s.topo.levelName(caller, number)
+	}
 	d.Trials = append(d.Trials, q.trial(1, func(visit func(NodeID)) { visit(caller) }))
+	d.Trials[0].Where = q.s.topo.levelName(caller, 1)
 	if d.Trials[0].Fitting() > 0 {
 		return d
 	}
@@ -107,6 +122,7 @@ func (q *query) explain(at []NodeID, caller, id NodeID, number int) Decision {
 				visit(id)
 			}
 		})
+		t.Where = q.s.topo.levelName(caller, l.number)
 		d.Trials = append(d.Trials, t)
 		return t.Fitting() == 0
 	})
@@ -147,10 +163,4 @@ func (q *query) short(id NodeID) Constraint {
 }
 
 // lack is what a node has too little of.
-func (q *query) lack(id NodeID) (lack Vector) {
-	need := q.demand(id)
-	for r := range lack {
-		lack[r] = max(0, need[r]-q.s.nodes[id].free[r])
-	}
-	return lack
-}
+func (q *query) lack(id NodeID) Vector { return lacking(&q.s.nodes[id].free, q.demand(id)) }

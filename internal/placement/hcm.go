@@ -28,16 +28,20 @@ func (e *RefusedError) Error() string {
 // What is deployed already stays, as the text of section 3.3 has it; line 14 of the listing alone would place a microservice again for
 // each of its callers. Microservices join the queue once: a second visit would find all that it looks at deployed.
 //
+// Those that are pinned to a node go there first, as they have no choice: else others, which have one, could take their room. Algorithm 1 has no
+// such constraint, and is as it is for the others.
+//
 // If one is refused, HCM undoes what it did and returns a *RefusedError.
 func (s *State) HCM(d *Deployment, o Options) error {
 	h := hcm{s: s, d: d, o: o}
-	err := h.traverse()
-	if err != nil {
-		for _, i := range h.placed {
-			s.lift(d, i)
-		}
-	}
-	return err
+	return h.all(h.pinned, h.traverse)
+}
+
+// Pin places what of an app is pinned to a node and not deployed yet. HCM does that too; before several apps are placed, it keeps one from taking the
+// room of another one's pinned microservices. If one is refused, Pin undoes what it did and returns a *RefusedError.
+func (s *State) Pin(d *Deployment, o Options) error {
+	h := hcm{s: s, d: d, o: o}
+	return h.all(h.pinned)
 }
 
 type hcm struct {
@@ -45,6 +49,31 @@ type hcm struct {
 	d      *Deployment
 	o      Options
 	placed []int32
+}
+
+// all takes steps, or none.
+func (h *hcm) all(steps ...func() error) error {
+	for _, step := range steps {
+		if err := step(); err != nil {
+			for _, i := range h.placed {
+				h.s.lift(h.d, i)
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// pinned places those that have no choice.
+func (h *hcm) pinned() error {
+	for i := range h.d.App.Services {
+		if h.d.App.Services[i].Node != "" && h.d.at[i] == Nowhere {
+			if err := h.place(int32(i), Nowhere); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // traverse is MS_DAG_TRAVERSE.

@@ -80,6 +80,11 @@ func (s *State) solve(ctx context.Context, d *Deployment, o ILPOptions) ([]NodeI
 		return nil, err
 	}
 	a, err := solver.run(ctx, &p.model, o.Timeout)
+	if errors.Is(err, ErrInfeasible) || errors.Is(err, ErrTimeout) {
+		if why := s.shortage(d); why != "" {
+			return nil, fmt.Errorf("%s: %w: %s", solver.name, ErrInfeasible, why)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}

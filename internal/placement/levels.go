@@ -57,6 +57,24 @@ func (t *Topology) levels(id NodeID, visit func(*level) bool) {
 	}
 }
 
+// levelName says which distance from a node a level is.
+func (t *Topology) levelName(id NodeID, number int) string {
+	switch number {
+	case 1:
+		return "the same node"
+	case 2:
+		return "the same server, " + t.Server(id)
+	}
+	g := t.above[id]
+	for range (number - 1) / 2 {
+		g = t.groups[g].above
+	}
+	if number%2 == 1 {
+		return "NICs in " + t.groups[g].name
+	}
+	return "hosts in " + t.groups[g].name
+}
+
 // nodesOf lists a level's nodes in tree order.
 func (t *Topology) nodesOf(l *level) (ids []NodeID) {
 	for _, s := range l.spans[:l.n] {

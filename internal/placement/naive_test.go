@@ -174,6 +174,12 @@ func (n *naive) traverse(a *naiveApp, overcommit bool) bool {
 		return id >= 0
 	}
 	var queue []int
+	for i, s := range a.app.Services { // which the listing does not have: those without a choice go first
+		if s.Node != "" && a.at[i] < 0 && !assign(i, n.firstFit(a, i)) {
+			a.at = before
+			return false
+		}
+	}
 	for i := range a.at {
 		if !slices.ContainsFunc(a.app.Edges, func(e Edge) bool { return e.To == a.app.Services[i].Name }) {
 			queue = append(queue, i)
@@ -211,7 +217,7 @@ func parentsOf(topo *Topology) map[string]string {
 	return parents
 }
 
-// HCM decides as the paper's listing does, on any cluster, for any app, after any history.
+// HCM decides as the paper's listing does, once what is pinned is placed, on any cluster, for any app, after any history.
 func TestHCMIsAlgorithm1(t *testing.T) {
 	r := seed.Rand(t)
 	var placed, refused, over int

@@ -176,7 +176,7 @@ func TestOptimum(t *testing.T) {
 	}
 	r := seed.Rand(t)
 	w := Weights{Interference: 10, Communication: 3, Move: 0.5}
-	var solved, impossible, missed int
+	var solved, impossible, missed, proved int
 	for solved < 25 || impossible < 25 {
 		topo := randomTopology(t, r, 4)
 		if r.IntN(2) == 0 { // of nodes that are alike, which the ILP does not tell apart
@@ -185,6 +185,11 @@ func TestOptimum(t *testing.T) {
 		c := randomScene(t, r.IntN, topo, randomApp(t, r, "other", topo, 3), randomApp(t, r, "app", topo, 4), w)
 		possible := !math.IsInf(c.best, 1)
 		var refused *RefusedError
+		if why := c.s.shortage(c.d); possible && why != "" {
+			t.Errorf("there is a placement, but %s", why)
+		} else if why != "" {
+			proved++
+		}
 
 		err := c.s.ILP(context.Background(), c.d, ILPOptions{Weights: w})
 		switch {
@@ -212,10 +217,13 @@ func TestOptimum(t *testing.T) {
 			}
 		default:
 			impossible++
-			if !errors.Is(err, ErrNotFound) && !errors.As(err, &refused) {
+			if !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrInfeasible) && !errors.As(err, &refused) {
 				t.Errorf("annealing: %v, but no placement meets all constraints", err)
 			}
 		}
+	}
+	if 4*proved < impossible {
+		t.Errorf("of %d without a placement, only %d are told why", impossible, proved)
 	}
 	if 20*missed > solved {
 		t.Errorf("of %d placements by annealing, %d are not the best", solved, missed)

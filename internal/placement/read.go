@@ -59,24 +59,34 @@ func ReadApp(data []byte) (*App, error) {
 	return NewApp(f.Name, f.Services, f.Edges)
 }
 
-func decode(data []byte, to any) error {
+func decode(source []byte, to any) error {
+	data := source
 	if text := bytes.TrimLeft(data, " \t\r\n"); len(text) == 0 {
 		return errors.New("the file is empty")
-	} else if text[0] != '{' {
-		var err error
-		if data, err = toJSON(data); err != nil {
+	} else if !json.Valid(text) {
+		converted, err := toJSON(data)
+		if err != nil && !likeJSON(text) {
 			return err
+		}
+		if err == nil {
+			data = converted
 		}
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	if err := d.Decode(to); err != nil {
-		return err
+		return explainFault(source, data, to, err)
 	}
 	if _, err := d.Token(); err != io.EOF {
 		return errors.New("something follows the object")
 	}
 	return nil
+}
+
+// likeJSON tells what is meant as JSON from YAML in flow style, which begins with a brace too, but rarely with a quote after it.
+func likeJSON(text []byte) bool {
+	inner, ok := bytes.CutPrefix(text, []byte("{"))
+	return ok && bytes.HasPrefix(bytes.TrimLeft(inner, " \t\r\n"), []byte(`"`))
 }
 
 // toJSON converts YAML. Aliases are refused, since a few lines of them can stand for any amount of text.

@@ -22,7 +22,7 @@ const (
 )
 
 var resourceNames = [resources]string{"millicores", "memory", "disk", "bandwidth", "requests"}
-var resourceUnits = [resources]string{"m", " MiB", " MiB", " Mb/s", ""}
+var resourceUnits = [resources]string{"", " MiB", " MiB", " Mb/s", ""}
 
 // String is the resource's name in files.
 func (r Resource) String() string { return resourceNames[r] }
@@ -78,6 +78,7 @@ func (v Vector) String() string {
 	return strings.Join(parts, ", ")
 }
 
+// amount has the unit once: millicores are one.
 func (r Resource) amount(n int64) string { return fmt.Sprintf("%d%s %s", n, resourceUnits[r], r) }
 
 // valid is an error where an amount is negative or beyond all bounds.
