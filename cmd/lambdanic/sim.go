@@ -86,6 +86,11 @@ func (s *simOutput) write(cmd *cobra.Command, o *options, rows any, columns []co
 	return ui.Table(cmd.OutOrStdout(), heads, cells)
 }
 
+// warn says what does not keep a simulation from being done.
+func warn(cmd *cobra.Command, format string, args ...any) {
+	fmt.Fprintf(cmd.ErrOrStderr(), "%s %s\n", ui.Colour(cmd.ErrOrStderr(), ui.Yellow, "warning:"), fmt.Sprintf(format, args...))
+}
+
 func whole(x float64) string { return strconv.FormatFloat(x, 'f', 0, 64) }
 
 func twoDigits(x float64) string { return strconv.FormatFloat(x, 'f', 2, 64) }

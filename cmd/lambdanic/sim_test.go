@@ -15,20 +15,27 @@ import (
 // simulate runs `lambdanic sim` and gives what it prints.
 func simulate(t *testing.T, args ...string) (string, error) {
 	t.Helper()
+	out, said, err := simulateBoth(t, args...)
+	return out + said, err
+}
+
+// simulateBoth keeps what it prints from what it says beside.
+func simulateBoth(t *testing.T, args ...string) (printed, said string, err error) {
+	t.Helper()
 	cmd := root()
-	var out bytes.Buffer
+	var out, beside bytes.Buffer
 	cmd.SetOut(&out)
-	cmd.SetErr(&out)
+	cmd.SetErr(&beside)
 	cmd.SetArgs(append([]string{"sim"}, args...))
-	err := cmd.ExecuteContext(t.Context())
-	return out.String(), err
+	err = cmd.ExecuteContext(t.Context())
+	return out.String(), beside.String(), err
 }
 
 // simulated runs `lambdanic sim` with JSON, which goes into rows, and with a plot, which has to have a text.
 func simulated(t *testing.T, rows any, drawn string, args ...string) {
 	t.Helper()
 	plot := filepath.Join(t.TempDir(), "plot.svg")
-	got, err := simulate(t, append(args, "--json", "--plot", plot)...)
+	got, _, err := simulateBoth(t, append(args, "--json", "--plot", plot)...)
 	if err != nil {
 		t.Fatal(err)
 	}

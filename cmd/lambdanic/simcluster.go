@@ -101,7 +101,9 @@ type clusterRow struct {
 	Arrived     int               `json:"arrived"`
 	Answered    int               `json:"answered"`
 	InFlight    int               `json:"in_flight"`
+	Parts       []cluster.PartUse `json:"microservices"`
 	Nodes       []cluster.NodeUse `json:"nodes"`
+	Warning     string            `json:"warning,omitempty"`
 	Utilisation float64           `json:"-"` // of the node that is used most
 }
 
@@ -112,7 +114,7 @@ var clusterHead = []column{
 }
 
 // setup makes what the flags say.
-func (r *clusterRun) setup() (*cluster.Setup, error) {
+func (r *clusterRun) setup(cmd *cobra.Command) (*cluster.Setup, error) {
 	c := cluster.Default()
 	for _, own := range []struct {
 		flag, file string
@@ -130,6 +132,10 @@ func (r *clusterRun) setup() (*cluster.Setup, error) {
 		if err != nil {
 			return nil, fmt.Errorf("--%s %s: %w", own.flag, own.file, err)
 		}
+		for _, name := range c.Replaced {
+			warn(cmd, "--%s %s: its %s takes the place of the paper's", own.flag, own.file, name)
+		}
+		c.Replaced = nil
 	}
 	app, err := c.Application(r.app)
 	if err != nil {
@@ -152,7 +158,7 @@ func (r *clusterRun) run(cmd *cobra.Command, o *options) error {
 	if r.times != "exponential" && r.times != "fixed" {
 		return fmt.Errorf("--times %s: it has to be exponential or fixed", r.times)
 	}
-	setup, err := r.setup()
+	setup, err := r.setup(cmd)
 	if err != nil {
 		return err
 	}
@@ -182,6 +188,9 @@ func (r *clusterRun) rows(cmd *cobra.Command, setup *cluster.Setup) (rows []clus
 				return nil, fmt.Errorf("--load %s: %w", text, err)
 			}
 			row.Policy = string(policy)
+			if row.Warning != "" && len(rows) == 0 { // it is of the services and servers, and the same for all loads
+				warn(cmd, "%s, %s: %s", policy, text, row.Warning)
+			}
 			rows = append(rows, row)
 			progress(len(rows), len(r.policies)*len(r.loads))
 		}
@@ -202,7 +211,11 @@ func (r *clusterRun) simulate(cmd *cobra.Command, p *cluster.Placed, text string
 	if err != nil {
 		return row, err
 	}
-	row.Hops, row.Throughput = p.Hops(), out.Throughput
+	if beyond, much := p.Disagree(out.Power); much {
+		row.Warning = fmt.Sprintf("requests take %.0f W of ACTIVE power by the services' watts, but of WALL power these servers take only %.0f W beyond idle: "+
+			"they were not measured together, so compare policies by either, and trust neither number; your own servers' peak_watts are those of all cores at work", out.Active, beyond)
+	}
+	row.Hops, row.Throughput, row.Parts = p.Hops(), out.Throughput, p.Parts()
 	row.Mean, row.P50, row.P99 = out.Latency.Mean()/1000, float64(out.Latency.ValueAtQuantile(50))/1000, float64(out.Latency.ValueAtQuantile(99))/1000
 	row.Active, row.ActiveKRPJ, row.Wall, row.WallKRPJ = out.Active, out.ActiveKRPJ(), out.Wall, out.WallKRPJ()
 	row.Arrived, row.Answered, row.InFlight, row.Nodes = out.Arrived, out.Answered, out.InFlight, out.Nodes

@@ -27,12 +27,33 @@ func TestSimClusterRun(t *testing.T) {
 				t.Errorf("%s of %s: %s is %v, want %v", r.Load, r.Policy, what, is[0], is[1])
 			}
 		}
+		if len(r.Parts) != 1 || r.Parts[0].NICs != 1 || r.Nodes[0].Shards["BM25"] != 1 {
+			t.Errorf("it went to %+v, %+v", r.Parts, r.Nodes)
+		}
 		if r.Bottleneck != "server0/nic0" || r.Arrived != r.Answered+r.InFlight || r.P50 > r.P99 {
 			t.Errorf("%+v", r)
 		}
 	}
-	if got, err := simulate(t, append(args, "--csv")...); err != nil || strings.Count(got, "\n") != 5 || !strings.HasPrefix(got, "policy,load,replies_per_second,") {
+	if got, _, err := simulateBoth(t, append(args, "--csv")...); err != nil || strings.Count(got, "\n") != 5 || !strings.HasPrefix(got, "policy,load,replies_per_second,") {
 		t.Errorf("%v:\n%s", err, got)
+	}
+}
+
+// Servers of one's own that disagree with the paper's services are warned of, as is a row that takes the place of the paper's.
+func TestSimClusterWarns(t *testing.T) {
+	servers := filepath.Join(t.TempDir(), "servers.csv")
+	text := "system,usd,idle_watts,peak_watts,gbps,host_cores,host_speed,host_gib,nics,nic_cores,nic_gib\nMine,6000,90,260,100,16,1.2,128,2,16,16\nBeefy,1,1,2,1,1,1,1,0,0,0\n"
+	if err := os.WriteFile(servers, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := simulate(t, "cluster", "run", "--systems", servers, "--cluster", "10xMine", "--app", "KVS*60", "--load", "50%,peak", "--requests", "1000")
+	for _, want := range []string{"warning: --systems " + servers + ": its Beefy takes the place of the paper's\n", "warning: hcm, 50%: requests take ", "W of ACTIVE power"} {
+		if err != nil || strings.Count(got, want) != 1 {
+			t.Errorf("%v, %s, want once %s", err, got, want)
+		}
+	}
+	if got, err := simulate(t, "cluster", "run", "--app", "BM25", "--cluster", "2xBeefy", "--requests", "1000"); err != nil || strings.Contains(got, "warning") {
+		t.Errorf("%v, %s", err, got)
 	}
 }
 
@@ -68,6 +89,12 @@ func TestSimClusterRefuses(t *testing.T) {
 		`--load 100%: load: 4.29`:                                             "run --load 100%",
 		`--times normal: it has to be exponential or fixed`:                   "run --times normal",
 		`neither one of NFV-FIN, `:                                            "run --app NFV",
+		`--servers: table5 has the paper's setup alone`:                       "paper table5 --servers 3",
+		`--policy: figure10 has the paper's setup alone`:                      "paper figure10 --policy ilp",
+		`--servers: figure6 takes only --policy, --fill`:                      "paper figure6 --servers 3",
+		`--shards: table6 takes only --policy, --servers`:                     "paper table6 --shards 3",
+		`KVS*12@nic: after @ there can only be host`:                          "run --app KVS*12@nic",
+		`even without requests: app`:                                          "run --app KVS*64 --cluster 1xWimpy --backups 0 --load 1 --systems small.csv",
 		`cluster "3xType9": server "Type9": it has to be one of`:              "run --cluster 3xType9",
 		`--fill 0: it has to be above 0 and at most 1`:                        "run --fill 0",
 		`--fill NaN: it has to be`:                                            "paper figure6 --fill NaN",

@@ -44,6 +44,9 @@ func simClusterPaperCommand(o *options) *cobra.Command {
 			if err := p.out.check(); err != nil {
 				return err
 			}
+			if err := onlyOf(cmd, args[0]); err != nil {
+				return err
+			}
 			return run(cmd, o)
 		},
 	}
@@ -55,6 +58,28 @@ func simClusterPaperCommand(o *options) *cobra.Command {
 	f.IntVar(&p.requests, "requests", 20_000, "requests that are measured, of each load (figure6)")
 	p.out.flags(cmd)
 	return cmd
+}
+
+// paperFlags are those that experiments take beside those of all.
+var paperFlags = map[string][]string{
+	"figure6": {"policy", "fill", "shards", "requests", "seed", "timeout"},
+	"table6":  {"policy", "servers", "microservices", "seed", "timeout"},
+}
+
+// onlyOf refuses flags that another experiment takes.
+func onlyOf(cmd *cobra.Command, experiment string) error {
+	for _, of := range cluster.Paper {
+		for _, name := range paperFlags[of] {
+			if !cmd.Flags().Changed(name) || slices.Contains(paperFlags[experiment], name) {
+				continue
+			}
+			if len(paperFlags[experiment]) == 0 {
+				return fmt.Errorf("--%s: %s has the paper's setup alone; `lambdanic sim cluster run` has one of your own", name, experiment)
+			}
+			return fmt.Errorf("--%s: %s takes only --%s", name, experiment, strings.Join(paperFlags[experiment], ", --"))
+		}
+	}
+	return nil
 }
 
 func (p *clusterPaper) table6(cmd *cobra.Command, o *options) error {

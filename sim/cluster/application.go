@@ -103,7 +103,10 @@ func (c *Catalogue) part(text string) (p Part, err error) {
 			return p, fmt.Errorf("%s: the share has to be above 0 and at most 1", text)
 		}
 	}
-	rest, p.Host = strings.CutSuffix(rest, "@host")
+	rest, p.Host = strings.CutSuffix(strings.TrimSpace(rest), "@host")
+	if _, kind, found := strings.Cut(rest, "@"); found {
+		return p, fmt.Errorf("%s: after @ there can only be host, and not %q: without it, a microservice may be on NICs and on hosts", text, kind)
+	}
 	name, shards, found := strings.Cut(rest, "*")
 	if found {
 		if p.Shards, err = strconv.Atoi(strings.TrimSpace(shards)); err != nil || p.Shards < 1 || p.Shards > maxShards {

@@ -22,6 +22,8 @@ type Catalogue struct {
 	Services     []Service
 	Systems      []System
 	Applications []Application
+	// Replaced names the rows of the catalogue whose place others took that were read later.
+	Replaced []string
 }
 
 // Service is a kind of microservice, and how it was measured.
@@ -91,14 +93,14 @@ func mustRead(name string, read func(io.Reader) error) {
 
 var serviceColumns = []string{"service", "stateful", "host_krps", "host_watts", "host_cores", "nic_krps", "nic_watts", "nic_cores"}
 
-// ReadServices adds services, or replaces those of the same name, from CSV in the form of services.csv: a line with the columns' names, and one
-// for each service. Lines that begin with # are comments.
+// ReadServices adds services, or replaces those of the same name (see Replaced), from CSV in the form of services.csv: a line with the columns'
+// names, and one for each service, of different names. Lines that begin with # are comments.
 func (c *Catalogue) ReadServices(r io.Reader) error {
 	return readTable(r, serviceColumns, func(f *fields) {
 		s := Service{Name: f.name(0), Stateful: f.number(1, 0, 1) == 1}
 		s.Host = Measured{1000 * f.number(2, slowest, most), f.positive(3), f.count(4)}
 		s.NIC = Measured{1000 * f.number(5, slowest, most), f.positive(6), f.count(7)}
-		c.Services = set(c.Services, s, func(s Service) string { return s.Name })
+		c.Services = set(c, c.Services, s, func(s Service) string { return s.Name })
 	})
 }
 
@@ -118,7 +120,7 @@ func (c *Catalogue) ReadSystems(r io.Reader) error {
 		if s.Host.Cores == 0 && s.NICs == 0 {
 			f.fail(errors.New("it has neither a host nor a NIC"))
 		}
-		c.Systems = set(c.Systems, s, func(s System) string { return s.Name })
+		c.Systems = set(c, c.Systems, s, func(s System) string { return s.Name })
 	})
 }
 
@@ -137,8 +139,9 @@ func (c *Catalogue) readApplications(r io.Reader) error {
 }
 
 // set replaces what has the same name, or appends.
-func set[T any](all []T, one T, name func(T) string) []T {
-	if i := slices.IndexFunc(all, func(t T) bool { return name(t) == name(one) }); i >= 0 {
+func set[T any](c *Catalogue, all []T, one T, name func(T) string) []T {
+	if i := slices.IndexFunc(all, func(t T) bool { return strings.EqualFold(name(t), name(one)) }); i >= 0 {
+		c.Replaced = append(c.Replaced, name(all[i]))
 		all[i] = one
 		return all
 	}
@@ -212,6 +215,7 @@ func readTable(r io.Reader, columns []string, each func(*fields)) error {
 	if !slices.Equal(head, columns) {
 		return fmt.Errorf("the columns are %s; they have to be %s", strings.Join(head, ","), strings.Join(columns, ","))
 	}
+	lines := make(map[string]int)
 	for {
 		record, err := in.Read()
 		if err == io.EOF {
@@ -220,9 +224,15 @@ func readTable(r io.Reader, columns []string, each func(*fields)) error {
 		if err != nil {
 			return fmt.Errorf("read a line: %w", err)
 		}
+		line, _ := in.FieldPos(0)
+		name := strings.ToLower(strings.TrimSpace(record[0]))
+		if before, ok := lines[name]; ok {
+			return fmt.Errorf("lines %d and %d both have the %s %q: take one of them out", before, line, columns[0], strings.TrimSpace(record[0]))
+		}
+		lines[name] = line
 		f := &fields{columns: columns, record: record}
 		if each(f); f.err != nil {
-			return f.err
+			return fmt.Errorf("line %d: %w", line, f.err)
 		}
 	}
 }

@@ -112,6 +112,7 @@ func TestCatalogueRefuses(t *testing.T) {
 	for want, do := range map[string]func() error{
 		`service "Cache": it has to be one of IPsec`:                        application("Cache*2"),
 		`KVS*0: the shards have to be from 1 to`:                            application("KVS*0"),
+		`KVS*12@nic: after @ there can only be host, and not "nic"`:         application("KVS*12@nic"),
 		`KVS:2: the share has to be above 0`:                                application("KVS:2"),
 		`KVS:NaN: the share has to be above 0`:                              application("KVS:NaN"),
 		`service "": it has to be one of`:                                   application("KVS > "),

@@ -35,9 +35,10 @@ type Outcome struct {
 
 // NodeUse is how a node was used.
 type NodeUse struct {
-	Name        string  `json:"name"`
-	Utilisation float64 `json:"utilisation"`  // of its cores
-	Active      float64 `json:"active_watts"` // W
+	Name        string         `json:"name"`
+	Utilisation float64        `json:"utilisation"`  // of its cores
+	Active      float64        `json:"active_watts"` // W
+	Shards      map[string]int `json:"shards"`       // of each service, that it runs
 }
 
 const (
@@ -248,10 +249,11 @@ func (s *simulation) outcome() *Outcome {
 	o := &Outcome{Latency: s.latency, Waiting: s.waiting, Arrived: s.arrived, Answered: s.answered, InFlight: s.requests.Len()}
 	seconds := float64(s.events.Now()-s.from) / float64(event.Second)
 	o.Throughput = float64(s.answered-s.warm()) / seconds
+	shards := s.shards()
 	o.Wall = s.Cluster.total(func(y *System) float64 { return y.Idle })
 	for i := range s.stations {
 		n, st := &s.Cluster.nodes[i], &s.stations[i]
-		u := NodeUse{Name: s.Cluster.topo.Node(placement.NodeID(i)).Name, Active: (st.spent - s.spent[i]) / seconds}
+		u := NodeUse{Name: s.Cluster.topo.Node(placement.NodeID(i)).Name, Active: (st.spent - s.spent[i]) / seconds, Shards: shards[i]}
 		u.Utilisation = min(1, float64(st.busy-s.busy[i])/float64(event.Second)/seconds/float64(n.Cores))
 		system := s.Cluster.Servers[n.server]
 		o.Wall += (system.Peak - system.Idle) * n.weight * u.Utilisation

@@ -56,7 +56,7 @@ func (c *Catalogue) Place(ctx context.Context, s Scale, progress func(done, all 
 			return o, err
 		}
 		begin := time.Now()
-		if err := s.place(ctx, state, d); err != nil {
+		if err := s.How.Place(ctx, state, d); err != nil {
 			return o, fmt.Errorf("after %d microservices: %w", o.Microservices, err)
 		}
 		o.Took += time.Since(begin)

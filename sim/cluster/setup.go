@@ -51,7 +51,8 @@ type How struct {
 	Timeout time.Duration // of the ILP's solver
 }
 
-func (h *How) place(ctx context.Context, s *placement.State, d *placement.Deployment) error {
+// Place places what is not placed yet of an app. Annealing and the ILP may move what is.
+func (h *How) Place(ctx context.Context, s *placement.State, d *placement.Deployment) error {
 	switch h.Policy {
 	case HCM:
 		return s.HCM(d, placement.Options{})
@@ -60,8 +61,14 @@ func (h *How) place(ctx context.Context, s *placement.State, d *placement.Deploy
 	case Spread:
 		return s.Anneal(d, placement.AnnealOptions{Seed: h.Seed, Weights: placement.Weights{Interference: 1}})
 	case ILP:
-		if n := len(d.App.Services) * s.Topology().Len(); n > maxILP {
-			return fmt.Errorf("an ILP of %d microservices on %d nodes: no solver answers with more than %d choices: take fewer shards, servers or backups", len(d.App.Services), s.Topology().Len(), maxILP)
+		free := 0
+		for i := range d.App.Services {
+			if d.App.Services[i].Node == "" {
+				free++
+			}
+		}
+		if free*s.Topology().Len() > maxILP {
+			return fmt.Errorf("an ILP of %d microservices on %d nodes: no solver answers with more than %d choices: take fewer microservices (shards, backups) or servers, pin some, or take anneal", free, s.Topology().Len(), maxILP)
 		}
 		return s.ILP(ctx, d, placement.ILPOptions{Timeout: h.Timeout})
 	}
@@ -145,7 +152,10 @@ func (s *Setup) placeFor(ctx context.Context, h How, load float64) (*Placed, err
 	if err != nil {
 		return nil, err
 	}
-	if err := h.place(ctx, state, d); err != nil {
+	if err := h.Place(ctx, state, d); err != nil {
+		if load == 0 {
+			return nil, fmt.Errorf("even without requests: %w", err)
+		}
 		return nil, fmt.Errorf("for %.4g requests/s: %w", load, err)
 	}
 	p := &Placed{Setup: s, Plan: load, Deployment: d}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/lambdanic/lambdanic/internal/placement"
 )
@@ -44,7 +45,7 @@ func (c *Catalogue) Cluster(text string) (*Cluster, error) {
 			cl.Servers = append(cl.Servers, s)
 		}
 	}
-	if err := cl.build(c); err != nil {
+	if err := cl.build(); err != nil {
 		return nil, fmt.Errorf("cluster %q: %w", text, err)
 	}
 	return cl, nil
@@ -61,7 +62,7 @@ func (c *Catalogue) system(name string) (*System, error) {
 	return nil, fmt.Errorf("server %q: it has to be one of %s", name, strings.Join(names, ", "))
 }
 
-func (cl *Cluster) build(c *Catalogue) (err error) {
+func (cl *Cluster) build() (err error) {
 	groups := []placement.Group{{Name: "dc"}}
 	var nodes []placement.Node
 	var pod, rack string
@@ -76,7 +77,7 @@ func (cl *Cluster) build(c *Catalogue) (err error) {
 		}
 		server := fmt.Sprintf("server%d", i)
 		groups = append(groups, placement.Group{Name: server, Parent: rack})
-		host, nic := c.weights(s)
+		host, nic := s.weights()
 		add := func(name string, p *Processor, k placement.Kind, gbps, weight float64) {
 			nodes = append(nodes, placement.Node{Name: server + name, Parent: server, Kind: k, Capacity: p.capacity(gbps)})
 			cl.nodes = append(cl.nodes, node{p, i, k, weight})
@@ -104,14 +105,19 @@ func (p *Processor) capacity(gbps float64) (v placement.Vector) {
 // cores is how many of those measured are worth as much.
 func (p *Processor) cores() float64 { return float64(p.Cores) * p.Speed }
 
-// weights share what a server takes between idle and peak among its processors. The paper gives the sum alone; it is assumed to be as the most
-// active power that any service takes on each (Table 1), by core.
-func (c *Catalogue) weights(s *System) (host, nic float64) {
-	for i := range c.Services {
-		v := &c.Services[i]
+// mostWatts is the most active power that any of the paper's services takes on a core of a host and of a NIC (Table 1). A user's services do not
+// count: what a server takes does not depend on which services a catalogue has.
+var mostWatts = sync.OnceValues(func() (host, nic float64) {
+	for _, v := range Default().Services {
 		host = max(host, v.Host.Watts/float64(v.Host.Cores))
 		nic = max(nic, v.NIC.Watts/float64(v.NIC.Cores))
 	}
+	return host, nic
+})
+
+// weights share what a server takes between idle and peak among its processors. The paper gives the sum alone; it is assumed to be as mostWatts.
+func (s *System) weights() (host, nic float64) {
+	host, nic = mostWatts()
 	host *= s.Host.cores()
 	nic *= s.NIC.cores()
 	sum := host + float64(s.NICs)*nic
