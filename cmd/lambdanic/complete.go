@@ -101,14 +101,14 @@ func flagCompletions(o *options) map[string]cobra.CompletionFunc {
 		"branches": oneOf(measured), "dispatch": oneOf("rss", "random", "round-robin", "jbsq:2", "central"), "network": oneOf("queued", "ndp", "homa"),
 		"app": completeApplications, "cluster": oneOf("3xType1-SmartNIC", "2xType2-SmartNIC", "4xBeefy", "4xWimpy", "2xBeefy+2xWimpy", "1xSuperBeefy"),
 		"policy": oneOf("hcm", "spread", "anneal", "ilp"), "times": oneOf("exponential", "fixed"), "fill": oneOf("0.1", "0.5", "1"), "load": oneOf("peak", "50%"),
-		"services": completeFiles, "systems": completeFiles,
+		"services": completeFiles, "systems": completeFiles, "topology": completeFiles, "placed": completeFiles,
 		"orchestrator --lambdas": cobra.NoFileCompletions, "orchestrator --silent": cobra.NoFileCompletions,
 		"orchestrator --servers": cobra.NoFileCompletions, "orchestrator --nics": cobra.NoFileCompletions,
 		"orchestrator --overloaded": cobra.NoFileCompletions, "orchestrator --intervals": cobra.NoFileCompletions,
 		"dir": completeDirs, "data-dir": completeDirs, "run-dir": completeDirs, "lambdas": completeDirs,
 	}
 	for _, name := range []string{ // what only the caller knows
-		"address", "annotation", "backups", "clients", "cores", "data", "depth", "distributed", "env", "etcd", "flows", "hosts", "image", "label",
+		"address", "annotation", "backups", "clients", "cores", "data", "depth", "distributed", "env", "etcd", "explain", "flows", "hosts", "image", "label",
 		"length", "listen", "method", "microservices", "name", "packets-method", "peer", "peer-qpn", "positions", "psn", "quantum", "rate", "receive", "reduce",
 		"reply-bytes", "request-bytes", "requests", "rounds", "runs", "seed", "senders", "servers", "service", "shards", "since", "switch", "tail", "think",
 		"timeout", "utilisation", "wire",

@@ -34,7 +34,7 @@ func simCommand(o *options) *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	nano.AddCommand(simTreeCommand(o), simLoadCommand(o), simPaperCommand(o))
-	cmd.AddCommand(nano, simOrchestratorCommand(o), simClusterCommand(o))
+	cmd.AddCommand(nano, simOrchestratorCommand(o), simClusterCommand(o), simPlaceCommand(o))
 	return cmd
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -10,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/shlex"
+
+	"github.com/lambdanic/lambdanic/internal/placement"
 )
 
 // simulate runs `lambdanic sim` and gives what it prints.
@@ -150,6 +153,28 @@ func TestSimRefuses(t *testing.T) {
 	}
 }
 
+// docCommand runs a command of the documentation. One that is followed by "# fails" has to, and > writes a file. Solvers may be missing.
+func docCommand(t *testing.T, command string, short []string) {
+	t.Helper()
+	args, err := shlex.Split(command) // without comments
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := ""
+	if n := len(args); n > 2 && args[n-2] == ">" {
+		args, file = args[:n-2], args[n-1]
+	}
+	got, said, err := simulateBoth(t, append(args, short...)...)
+	if fails := strings.Contains(command, "# fails"); fails != (err != nil) && !errors.Is(err, placement.ErrNoSolver) {
+		t.Errorf("lambdanic sim %s: %v\n%s%s", command, err, got, said)
+	}
+	if file != "" {
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // Every command of docs/simulators.md works; with fewer runs, here.
 func TestSimDocs(t *testing.T) {
 	text, err := os.ReadFile("../../docs/simulators.md")
@@ -157,10 +182,9 @@ func TestSimDocs(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Chdir(t.TempDir())
-	// Files of CSV are shown with their names as the first line.
-	for _, file := range regexp.MustCompile("(?ms)^```csv\n# (\\S+)\n.*?^```$").FindAllStringSubmatch(string(text), -1) {
-		content := strings.TrimSuffix(strings.TrimPrefix(file[0], "```csv\n"), "```")
-		if err := os.WriteFile(file[1], []byte(content), 0o600); err != nil {
+	// Files of CSV and YAML are shown with their names as the first line.
+	for _, file := range regexp.MustCompile("(?ms)^```(?:csv|yaml)\n(# (\\S+\\.(?:csv|yml))\n.*?)^```$").FindAllStringSubmatch(string(text), -1) {
+		if err := os.WriteFile(file[2], []byte(file[1]), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -171,20 +195,14 @@ func TestSimDocs(t *testing.T) {
 	for _, c := range commands {
 		short := []string{"--runs", "2"}
 		switch {
-		case strings.HasPrefix(c[1], "cluster "):
+		case strings.HasPrefix(c[1], "cluster "), strings.HasPrefix(c[1], "place "):
 			short = nil // they are quick, or say how to be
 		case strings.Contains(c[1], " load "):
 			short = []string{"--requests", "2000"}
 		case strings.HasPrefix(c[1], "orchestrator"):
 			short = []string{"--intervals", "4"}
 		}
-		args, err := shlex.Split(c[1])
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, err := simulate(t, append(args, short...)...); err != nil {
-			t.Errorf("lambdanic sim %s: %v\n%s", c[1], err, got)
-		}
+		docCommand(t, c[1], short)
 	}
 	for _, c := range regexp.MustCompile(`(?m)^lambdanic othello (.*)$`).FindAllStringSubmatch(string(text), -1) {
 		args := strings.Fields(c[1])

@@ -46,7 +46,7 @@ func (s *State) Anneal(d *Deployment, o AnnealOptions) error {
 	}
 	at, err := a.run(o.MovesPer * len(d.at))
 	if err != nil {
-		if why := s.shortage(d); why != "" {
+		if why := s.Shortage(d); why != "" {
 			err = fmt.Errorf("%w: %s", ErrInfeasible, why)
 		}
 		return fmt.Errorf("app %q: %w", d.App.Name, err)

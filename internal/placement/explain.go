@@ -40,10 +40,14 @@ func (t *Trial) Fitting() int {
 // String is a line of text.
 func (t *Trial) String() string {
 	var b strings.Builder
+	nodes := fmt.Sprintf("%d nodes", t.Nodes)
+	if t.Nodes == 1 {
+		nodes = "1 node"
+	}
 	if t.Level == 0 {
-		fmt.Fprintf(&b, "all %d nodes:", t.Nodes)
+		fmt.Fprintf(&b, "all %s:", nodes)
 	} else {
-		fmt.Fprintf(&b, "level %d (%s), %d nodes:", t.Level, t.Where, t.Nodes)
+		fmt.Fprintf(&b, "level %d (%s), %s:", t.Level, t.Where, nodes)
 	}
 	separator := " "
 	for c, n := range t.Refused {

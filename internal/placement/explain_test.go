@@ -101,14 +101,14 @@ func TestExplainInWords(t *testing.T) {
 	want := `front: server0/nic0 is the first that fits
 	all 4 nodes: 2 refused by kind, 2 fit
 back: server1/host is the best fit of level 4 (hosts in rack0) from server0/nic0
-	level 1 (the same node), 1 nodes: 1 refused by apart
-	level 2 (the same server, server0), 1 nodes: 1 refused by apart
-	level 3 (NICs in rack0), 1 nodes: 1 refused by millicores; the nearest, server1/nic0, lacks 2000 millicores
-	level 4 (hosts in rack0), 1 nodes: 1 fit`
+	level 1 (the same node), 1 node: 1 refused by apart
+	level 2 (the same server, server0), 1 node: 1 refused by apart
+	level 3 (NICs in rack0), 1 node: 1 refused by millicores; the nearest, server1/nic0, lacks 2000 millicores
+	level 4 (hosts in rack0), 1 node: 1 fit`
 	if got := strings.Join(said, "\n"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	const refusal = `app "app": no node fits microservice "more": level 1 (the same node), 1 nodes: 1 refused by millicores; the nearest, server1/host, lacks 3500 millicores; level 2`
+	const refusal = `app "app": no node fits microservice "more": level 1 (the same node), 1 node: 1 refused by millicores; the nearest, server1/host, lacks 3500 millicores; level 2`
 	if err == nil || !strings.HasPrefix(err.Error(), refusal) {
 		t.Errorf("got %v, want %s...", err, refusal)
 	}

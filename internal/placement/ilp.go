@@ -81,7 +81,7 @@ func (s *State) solve(ctx context.Context, d *Deployment, o ILPOptions) ([]NodeI
 	}
 	a, err := solver.run(ctx, &p.model, o.Timeout)
 	if errors.Is(err, ErrInfeasible) || errors.Is(err, ErrTimeout) {
-		if why := s.shortage(d); why != "" {
+		if why := s.Shortage(d); why != "" {
 			return nil, fmt.Errorf("%s: %w: %s", solver.name, ErrInfeasible, why)
 		}
 	}

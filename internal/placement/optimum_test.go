@@ -185,7 +185,7 @@ func TestOptimum(t *testing.T) {
 		c := randomScene(t, r.IntN, topo, randomApp(t, r, "other", topo, 3), randomApp(t, r, "app", topo, 4), w)
 		possible := !math.IsInf(c.best, 1)
 		var refused *RefusedError
-		if why := c.s.shortage(c.d); possible && why != "" {
+		if why := c.s.Shortage(c.d); possible && why != "" {
 			t.Errorf("there is a placement, but %s", why)
 		} else if why != "" {
 			proved++

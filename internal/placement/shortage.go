@@ -2,10 +2,10 @@ package placement
 
 import "fmt"
 
-// shortage looks for a proof that an app has no placement, in words: a microservice that fits on none of its nodes even if no other one of the app
+// Shortage looks for a proof that an app has no placement, in words: a microservice that fits on none of its nodes even if no other one of the app
 // is there, or microservices that together need more than all of their nodes have. It is "" if it finds none, though there may be no placement.
 // O(microservices nodes).
-func (s *State) shortage(d *Deployment) string {
+func (s *State) Shortage(d *Deployment) string {
 	free := make([]Vector, len(s.nodes))
 	c := costs{s: s, d: d}
 	for id := range free {

@@ -43,6 +43,14 @@ func ParsePolicy(text string) (Policy, error) {
 	return "", fmt.Errorf("policy %q: it has to be %s, %s, %s or %s", text, HCM, Spread, Annealing, ILP)
 }
 
+// Weights are those of the cost that a policy minimises, and of HCM, which minimises none, the others'.
+func (p Policy) Weights() placement.Weights {
+	if p == Spread {
+		return placement.Weights{Interference: 1}
+	}
+	return placement.DefaultWeights
+}
+
 // How says how to place.
 type How struct {
 	Policy  Policy
@@ -59,7 +67,7 @@ func (h *How) Place(ctx context.Context, s *placement.State, d *placement.Deploy
 	case Annealing:
 		return s.Anneal(d, placement.AnnealOptions{Seed: h.Seed})
 	case Spread:
-		return s.Anneal(d, placement.AnnealOptions{Seed: h.Seed, Weights: placement.Weights{Interference: 1}})
+		return s.Anneal(d, placement.AnnealOptions{Seed: h.Seed, Weights: h.Policy.Weights()})
 	case ILP:
 		free := 0
 		for i := range d.App.Services {
