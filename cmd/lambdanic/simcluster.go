@@ -212,8 +212,8 @@ func (r *clusterRun) simulate(cmd *cobra.Command, p *cluster.Placed, text string
 		return row, err
 	}
 	if beyond, much := p.Disagree(out.Power); much {
-		row.Warning = fmt.Sprintf("requests take %.0f W of ACTIVE power by the services' watts, but of WALL power these servers take only %.0f W beyond idle: "+
-			"they were not measured together, so compare policies by either, and trust neither number; your own servers' peak_watts are those of all cores at work", out.Active, beyond)
+		row.Warning = fmt.Sprintf("requests take %.0f W by the services' watts (ACTIVE), but these servers only %.0f W beyond idle (WALL), so one of the two is wrong: "+
+			"peak_watts is with all cores at work, and host_watts and nic_watts are of host_cores and nic_cores", out.Active, beyond)
 	}
 	row.Hops, row.Throughput, row.Parts = p.Hops(), out.Throughput, p.Parts()
 	row.Mean, row.P50, row.P99 = out.Latency.Mean()/1000, float64(out.Latency.ValueAtQuantile(50))/1000, float64(out.Latency.ValueAtQuantile(99))/1000

@@ -47,7 +47,7 @@ func TestSimClusterWarns(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := simulate(t, "cluster", "run", "--systems", servers, "--cluster", "10xMine", "--app", "KVS*60", "--load", "50%,peak", "--requests", "1000")
-	for _, want := range []string{"warning: --systems " + servers + ": its Beefy takes the place of the paper's\n", "warning: hcm, 50%: requests take ", "W of ACTIVE power"} {
+	for _, want := range []string{"warning: --systems " + servers + ": its Beefy takes the place of the paper's\n", "warning: hcm, 50%: requests take ", "by the services' watts (ACTIVE)"} {
 		if err != nil || strings.Count(got, want) != 1 {
 			t.Errorf("%v, %s, want once %s", err, got, want)
 		}

@@ -8,7 +8,8 @@
 //   - [State.ILP], the same costs as an integer linear program, solved by HiGHS or CBC.
 //
 // [State.Replace] mends a placement after nodes left or loads changed, and moves as little as it can. Every decision of HCM can be
-// explained ([Decision]), and [State.Check] says what is wrong with a placement, whoever made it.
+// explained ([Decision]), and [State.Check] says what is wrong with a placement, whoever made it. [State.Compare] says what other nodes would cost, and
+// [State.Shortage] what is short where there is plainly no placement.
 //
 // For N nodes, a tree of depth D, M microservices and E edges:
 //

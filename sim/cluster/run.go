@@ -36,9 +36,9 @@ type Outcome struct {
 // NodeUse is how a node was used.
 type NodeUse struct {
 	Name        string         `json:"name"`
-	Utilisation float64        `json:"utilisation"`  // of its cores
-	Active      float64        `json:"active_watts"` // W
-	Shards      map[string]int `json:"shards"`       // of each service, that it runs
+	Utilisation float64        `json:"utilisation"`      // of its cores
+	Active      float64        `json:"active_watts"`     // W
+	Shards      map[string]int `json:"shards,omitempty"` // of each service, that it runs
 }
 
 const (
