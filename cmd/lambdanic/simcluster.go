@@ -143,7 +143,7 @@ func (r *clusterRun) setup() (*cluster.Setup, error) {
 }
 
 func (r *clusterRun) run(cmd *cobra.Command, o *options) error {
-	if err := r.out.check(); err != nil {
+	if err := r.out.check(o); err != nil {
 		return err
 	}
 	if err := checkFill(r.fill); err != nil {
