@@ -59,6 +59,9 @@ func Time(ctx context.Context, boards []Board, depth int) (Timing, error) {
 	t := Timing{Depth: depth, Times: make([]time.Duration, len(boards))}
 	s := NewSearcher()
 	for i, b := range boards {
+		if err := ctx.Err(); err != nil { // which a short search does not look at
+			return t, err
+		}
 		start := time.Now()
 		r, err := s.Search(ctx, b, depth)
 		if err != nil {

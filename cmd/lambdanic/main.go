@@ -23,6 +23,9 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
 	defer stop()
 	if err := root().ExecuteContext(ctx); err != nil {
+		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+			err = errors.New("interrupted")
+		}
 		fmt.Fprintf(os.Stderr, "%s %v\n", ui.Colour(os.Stderr, ui.Red, "lambdanic:"), err)
 		stop()
 		os.Exit(1)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -128,6 +129,9 @@ type othelloFound struct {
 	Transport string  `json:"transport,omitempty"`
 }
 
+// mostDistributed is the greatest depth of a search without pruning: some hundred million positions.
+const mostDistributed = 9
+
 func othelloSearchCommand(o *options) *cobra.Command {
 	var depth, hosts int
 	var transport string
@@ -149,8 +153,13 @@ func othelloSearchCommand(o *options) *cobra.Command {
 				return err
 			}
 			found := othelloFound{Position: p.String(), Depth: depth}
-			if cmd.Flags().Changed("distributed") {
+			switch {
+			case cmd.Flags().Changed("distributed") && depth > mostDistributed:
+				return fmt.Errorf("--depth %d: hosts look at every position, so that %d is the most with --distributed", depth, mostDistributed)
+			case cmd.Flags().Changed("distributed"):
 				found.Hosts, found.Transport = hosts, transport
+			case cmd.Flags().Changed("transport"):
+				return errors.New("--transport is for hosts: give --distributed, too")
 			}
 			if err := found.search(cmd, p.Board); err != nil {
 				return err

@@ -46,7 +46,7 @@ func othelloBenchCommand(o *options) *cobra.Command {
 			if positions < 1 || positions > 1_000_000 {
 				return fmt.Errorf("--positions %d: there have to be 1 to 1000000", positions)
 			}
-			if err := out.check(); err != nil {
+			if err := out.check(o); err != nil {
 				return err
 			}
 			list, err := othelloTimings(cmd, othello.MidGames(seed, positions), depth)

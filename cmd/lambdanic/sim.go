@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -49,7 +50,10 @@ func (s *simOutput) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&s.plot, "plot", "", "also draw them to this file, as SVG")
 }
 
-func (s *simOutput) check() error {
+func (s *simOutput) check(o *options) error {
+	if s.csv && o.json {
+		return errors.New("--csv, --json: results are printed as one or the other")
+	}
 	if ext := filepath.Ext(s.plot); s.plot != "" && ext != ".svg" {
 		return fmt.Errorf("--plot %s: it is drawn as SVG: name it %s.svg", s.plot, strings.TrimSuffix(s.plot, ext))
 	}
@@ -105,5 +109,10 @@ func watch(cmd *cobra.Command, things string) (progress func(done, all int), end
 		done.Store(int64(n))
 		all.Store(int64(of))
 	}
-	return progress, ui.Watch(cmd.ErrOrStderr(), func() string { return fmt.Sprintf("%d of %d %s", done.Load(), all.Load(), things) })
+	return progress, ui.Watch(cmd.ErrOrStderr(), func() string {
+		if all.Load() == 0 {
+			return "preparing " + things
+		}
+		return fmt.Sprintf("%d of %d %s", done.Load(), all.Load(), things)
+	})
 }

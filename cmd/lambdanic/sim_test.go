@@ -125,6 +125,16 @@ func TestSimOrchestrator(t *testing.T) {
 	}
 }
 
+func TestSimWarns(t *testing.T) {
+	const load = "nanoservice load --service 1us --dispatch jbsq:1 --interface dma --requests 20000 --utilisation "
+	if got, err := simulate(t, strings.Fields(load+"0.8 --json")...); err != nil || !strings.Contains(got, "warning: jbsq:1 at load 0.8: requests come faster") || !strings.Contains(got, `"overload": 1.3`) {
+		t.Errorf("an overload is not told: %v, %s", err, got)
+	}
+	if got, err := simulate(t, strings.Fields(load+"0.1")...); err != nil || strings.Contains(got, "warning") {
+		t.Errorf("%v, %s", err, got)
+	}
+}
+
 func TestSimRefuses(t *testing.T) {
 	for want, args := range map[string]string{
 		`experiment "figure7": there are table2, figure5 and figure6`: "paper figure7",
@@ -132,7 +142,13 @@ func TestSimRefuses(t *testing.T) {
 		`--interface: interface "lnic:x": "x" is not a time`:          "tree --interface lnic:x",
 		`--map: distribution "fast": "fast" is not a time`:            "tree --map fast",
 		`--branches: "0" is not a number from 1 to`:                   "tree --branches 0",
-		`--wire: "1" is not a time: write 800ns or 1.5us`:             "tree --wire 1",
+		`--wire: "1" is not a time with a unit: write 800ns or 1.5us`: "tree --wire 1",
+		`--message-bytes is for links and a switch: give --network`:   "tree --message-bytes 100",
+		`--think is for closed loads: give --clients`:                 "load --think 1us",
+		`--reply-bytes is for links and a switch: give --network`:     "load --reply-bytes 100",
+		`--clients: 0 is not positive`:                                "load --clients 0",
+		`--csv, --json: results are printed as one or the other`:      "tree --csv --json --runs 1 --depth 1",
+		`the simulated time exceeds 106 days`:                         "load --service 500us --utilisation 1e-9 --dispatch central",
 		`--plot x.png: it is drawn as SVG: name it x.svg`:             "tree --runs 1 --depth 1 --plot x.png",
 		`--reduce: the time -1us is not between`:                      "tree --reduce=-1us",
 		`hosts: 0 is not between 1 and`:                               "tree --hosts 0 --runs 1",

@@ -149,7 +149,7 @@ func (r *clusterRun) setup(cmd *cobra.Command) (*cluster.Setup, error) {
 }
 
 func (r *clusterRun) run(cmd *cobra.Command, o *options) error {
-	if err := r.out.check(); err != nil {
+	if err := r.out.check(o); err != nil {
 		return err
 	}
 	if err := checkFill(r.fill); err != nil {

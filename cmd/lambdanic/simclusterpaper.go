@@ -41,7 +41,7 @@ func simClusterPaperCommand(o *options) *cobra.Command {
 			if !ok {
 				return fmt.Errorf("experiment %q: there are %s", args[0], strings.Join(cluster.Paper, ", "))
 			}
-			if err := p.out.check(); err != nil {
+			if err := p.out.check(o); err != nil {
 				return err
 			}
 			if err := onlyOf(cmd, args[0]); err != nil {

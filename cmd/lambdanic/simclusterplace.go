@@ -63,7 +63,7 @@ var scaleHead = []column{
 }
 
 func (s *clusterScale) run(cmd *cobra.Command, o *options) error {
-	if err := s.out.check(); err != nil {
+	if err := s.out.check(o); err != nil {
 		return err
 	}
 	rows, err := s.rows(cmd)

@@ -1,15 +1,17 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/lambdanic/lambdanic/sim/event"
 	"github.com/lambdanic/lambdanic/sim/nanoservice"
-	"github.com/lambdanic/lambdanic/sim/network"
 	"github.com/lambdanic/lambdanic/sim/random"
 )
 
@@ -20,9 +22,7 @@ type simLoad struct {
 	utilisation                                 []float64
 	clients                                     []int
 	service, think, path, wire, quantum, change string
-	transport                                   string
-	rate                                        float64
-	mtu                                         int
+	network                                     simNetwork
 	seed                                        uint64
 	out                                         simOutput
 }
@@ -40,7 +40,7 @@ func simLoadCommand(o *options) *cobra.Command {
 			"  lambdanic sim nanoservice load --dispatch jbsq:2 --clients 1,10,100 --network homa --reply-bytes 10000",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			loads, err := s.loads()
+			loads, err := s.loads(cmd)
 			if err != nil {
 				return err
 			}
@@ -60,9 +60,7 @@ func simLoadCommand(o *options) *cobra.Command {
 	f.StringVar(&s.quantum, "quantum", "0", "time after which a core changes to another request, if one waits; 0: never")
 	f.StringVar(&s.change, "switch", "100ns", "time that such a change takes")
 	f.StringVar(&s.wire, "wire", "1us", "time from NIC to NIC; with --network, from a host to the switch")
-	f.StringVar(&s.transport, "network", "", "send over links and a switch: queued, ndp or homa (without limit)")
-	f.Float64Var(&s.rate, "rate", 100, "Gbit/s of a link (--network)")
-	f.IntVar(&s.mtu, "mtu", 1500, "bytes of payload in a packet (--network)")
+	s.network.flags(cmd, "senders", "request-bytes", "reply-bytes")
 	f.IntVar(&s.load.Senders, "senders", 20, "machines that the clients are on (--network)")
 	f.IntVar(&s.load.Request, "request-bytes", 64, "of a request (--network)")
 	f.IntVar(&s.load.Reply, "reply-bytes", 64, "of a reply (--network)")
@@ -73,8 +71,24 @@ func simLoadCommand(o *options) *cobra.Command {
 	return cmd
 }
 
+// idle refuses flags that would do nothing.
+func (s *simLoad) idle(set *pflag.FlagSet) error {
+	if set.Changed("think") && s.clients == nil {
+		return errors.New("--think is for closed loads: give --clients, too")
+	}
+	for _, n := range s.clients {
+		if n < 1 {
+			return fmt.Errorf("--clients: %d is not positive", n)
+		}
+	}
+	return nil
+}
+
 // loads are those that the flags ask for.
-func (s *simLoad) loads() (loads []nanoservice.LoadCase, err error) {
+func (s *simLoad) loads(cmd *cobra.Command) (loads []nanoservice.LoadCase, err error) {
+	if err := s.idle(cmd.Flags()); err != nil {
+		return nil, err
+	}
 	base := s.load
 	if base.Machine.Interface, err = nanoservice.ParseInterface(s.path); err != nil {
 		return nil, fmt.Errorf("--interface: %w", err)
@@ -93,11 +107,8 @@ func (s *simLoad) loads() (loads []nanoservice.LoadCase, err error) {
 	if base.Think, err = random.ParseTime(s.think); err != nil {
 		return nil, fmt.Errorf("--think: %w", err)
 	}
-	if s.transport != "" {
-		base.Network = &network.Config{Rate: int64(s.rate * 1e9), Hop: base.Wire, MTU: s.mtu}
-		if base.Network.Transport, err = network.ParseTransport(s.transport); err != nil {
-			return nil, fmt.Errorf("--network: %w", err)
-		}
+	if base.Network, err = s.network.config(cmd, base.Wire); err != nil {
+		return nil, err
 	}
 	for _, text := range s.dispatch {
 		l := base
@@ -128,6 +139,7 @@ type simLoadRow struct {
 	P999        float64 `json:"p999_us"`
 	Throughput  float64 `json:"replies_per_second"`
 	Utilisation float64 `json:"utilisation"`
+	Overload    float64 `json:"overload,omitempty"`
 }
 
 var simLoadHead = []column{
@@ -136,7 +148,7 @@ var simLoadHead = []column{
 }
 
 func (s *simLoad) run(cmd *cobra.Command, o *options, loads []nanoservice.LoadCase) error {
-	if err := s.out.check(); err != nil {
+	if err := s.out.check(o); err != nil {
 		return err
 	}
 	progress, end := watch(cmd, "runs")
@@ -150,7 +162,10 @@ func (s *simLoad) run(cmd *cobra.Command, o *options, loads []nanoservice.LoadCa
 	var cells [][]string
 	for i := range served {
 		r := newSimLoadRow(&served[i])
-		rows = append(rows, r)
+		if rows = append(rows, r); r.Overload > 0 {
+			fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s at load %s: requests come faster than they are served, and queues grow for ever. "+
+				"Latency says only for how long was measured. Take less load, a higher N of jbsq, a faster --interface, or faster links\n", r.Dispatch, r.Load)
+		}
 		cells = append(cells, []string{
 			r.Dispatch, r.Load, twoDigits(r.Mean), twoDigits(r.P50), twoDigits(r.P99), twoDigits(r.P999),
 			strconv.FormatFloat(r.Throughput, 'f', 0, 64), twoDigits(100 * r.Utilisation),
@@ -163,10 +178,10 @@ func newSimLoadRow(s *nanoservice.Served) simLoadRow {
 	micros := func(percent float64) float64 { return float64(s.Latency.ValueAtQuantile(percent)) / 1000 }
 	r := simLoadRow{
 		Dispatch: s.Name, Load: strconv.FormatFloat(s.Load.Utilisation, 'g', -1, 64), Mean: s.Latency.Mean() / 1000, P50: micros(50), P99: micros(99),
-		P999: micros(99.9), Throughput: s.Throughput, Utilisation: s.Service.Utilisation,
+		P999: micros(99.9), Throughput: s.Throughput, Utilisation: s.Service.Utilisation, Overload: s.Overload,
 	}
 	if s.Clients > 0 {
-		r.Load = fmt.Sprintf("%d clients", s.Clients)
+		r.Load = english.Plural(s.Clients, "client", "")
 	}
 	return r
 }

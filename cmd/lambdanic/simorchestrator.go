@@ -69,7 +69,7 @@ var simOrchestratorHead = []column{
 }
 
 func (s *simOrchestrator) run(cmd *cobra.Command, o *options) error {
-	if err := s.out.check(); err != nil {
+	if err := s.out.check(o); err != nil {
 		return err
 	}
 	var fleets []heartbeats.Fleet

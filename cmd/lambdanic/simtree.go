@@ -41,16 +41,21 @@ func simPaperCommand(o *options) *cobra.Command {
 	return cmd
 }
 
+// simTree is what `lambdanic sim nanoservice tree` is asked for.
+type simTree struct {
+	tree                            nanoservice.Tree
+	runs                            int
+	depths                          []int
+	interfaces                      []string
+	mapTime, branches, reduce, wire string
+	network                         simNetwork
+	offload                         bool
+	seed                            uint64
+	out                             simOutput
+}
+
 func simTreeCommand(o *options) *cobra.Command {
-	var (
-		hosts, runs                        int
-		depths                             []int
-		interfaces                         []string
-		mapTime, branches, reduce, oneWire string
-		offload                            bool
-		seed                               uint64
-		out                                simOutput
-	)
+	s := new(simTree)
 	cmd := &cobra.Command{
 		Use:   "tree",
 		Short: "Simulate the search of a game's tree, spread over many hosts by small messages",
@@ -62,55 +67,70 @@ func simTreeCommand(o *options) *cobra.Command {
 			"  lambdanic sim nanoservice tree --map exponential:1us --branches 5 --interface dma,lnic:100ns --json",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			tree := nanoservice.Tree{Hosts: hosts, Branches: nanoservice.OthelloBranches, Map: nanoservice.OthelloMap}
-			var err error
-			if mapTime != measured {
-				if tree.Map, err = random.ParseTime(mapTime); err != nil {
-					return fmt.Errorf("--map: %w", err)
-				}
+			study, err := s.study(cmd)
+			if err != nil {
+				return err
 			}
-			if branches != measured {
-				if tree.Branches, err = random.ParseCount(branches); err != nil {
-					return fmt.Errorf("--branches: %w", err)
-				}
-			}
-			if tree.Reduce, err = random.ParseFixed(reduce); err != nil {
-				return fmt.Errorf("--reduce: %w", err)
-			}
-			if tree.Wire, err = random.ParseFixed(oneWire); err != nil {
-				return fmt.Errorf("--wire: %w", err)
-			}
-			study := &nanoservice.Study{Runs: runs, Seed: seed}
-			for _, depth := range depths {
-				for _, name := range interfaces {
-					c := nanoservice.Case{Tree: tree}
-					if c.Interface, err = nanoservice.ParseInterface(name); err != nil {
-						return fmt.Errorf("--interface: %w", err)
-					}
-					c.Name, c.Depth = c.Interface.Name, depth
-					study.Trees = append(study.Trees, c)
-					if offload {
-						c.Name, c.Reduce = c.Name+", reduce in the NIC", 0
-						study.Trees = append(study.Trees, c)
-					}
-				}
-			}
-			return runStudy(cmd, o, study, out)
+			return runStudy(cmd, o, study, s.out)
 		},
 	}
 	flags := cmd.Flags()
-	flags.IntVar(&hosts, "hosts", 2500, "hosts, of one core each")
-	flags.IntSliceVar(&depths, "depth", []int{5}, "levels of the tree")
-	flags.StringSliceVar(&interfaces, "interface", []string{"dma", "ddio", "lnic:200ns"}, "paths between NIC and core: dma, ddio, lnic:DELAY")
-	flags.StringVar(&mapTime, "map", measured, "time to search a position: othello, or a distribution")
-	flags.StringVar(&branches, "branches", measured, "moves of a position: othello, or a number")
-	flags.StringVar(&reduce, "reduce", "500ns", "time to take in an answer")
-	flags.BoolVar(&offload, "offload", false, "show also what becomes of it if the NICs take in the answers")
-	flags.StringVar(&oneWire, "wire", "1us", "time from NIC to NIC")
-	flags.IntVar(&runs, "runs", 300, "searches of each kind")
-	flags.Uint64Var(&seed, "seed", 1, "of the first search; the others take the seeds that follow")
-	out.flags(cmd)
+	flags.IntVar(&s.tree.Hosts, "hosts", 2500, "hosts, of one core each")
+	flags.IntSliceVar(&s.depths, "depth", []int{5}, "levels of the tree")
+	flags.StringSliceVar(&s.interfaces, "interface", []string{"dma", "ddio", "lnic:200ns"}, "paths between NIC and core: dma, ddio, lnic:DELAY")
+	flags.StringVar(&s.mapTime, "map", measured, "time to search a position: othello, or a distribution")
+	flags.StringVar(&s.branches, "branches", measured, "moves of a position: othello, or a number")
+	flags.StringVar(&s.reduce, "reduce", "500ns", "time to take in an answer")
+	flags.BoolVar(&s.offload, "offload", false, "show also what becomes of it if the NICs take in the answers")
+	flags.StringVar(&s.wire, "wire", "1us", "time from NIC to NIC; with --network, from a host to the switch")
+	s.network.flags(cmd, "message-bytes")
+	flags.IntVar(&s.tree.Bytes, "message-bytes", 64, "of a message (--network)")
+	flags.IntVar(&s.runs, "runs", 300, "searches of each kind")
+	flags.Uint64Var(&s.seed, "seed", 1, "of the first search; the others take the seeds that follow")
+	s.out.flags(cmd)
 	return cmd
+}
+
+// study is what the flags ask for.
+func (s *simTree) study(cmd *cobra.Command) (*nanoservice.Study, error) {
+	tree := s.tree
+	tree.Branches, tree.Map = nanoservice.OthelloBranches, nanoservice.OthelloMap
+	var err error
+	if s.mapTime != measured {
+		if tree.Map, err = random.ParseTime(s.mapTime); err != nil {
+			return nil, fmt.Errorf("--map: %w", err)
+		}
+	}
+	if s.branches != measured {
+		if tree.Branches, err = random.ParseCount(s.branches); err != nil {
+			return nil, fmt.Errorf("--branches: %w", err)
+		}
+	}
+	if tree.Reduce, err = random.ParseFixed(s.reduce); err != nil {
+		return nil, fmt.Errorf("--reduce: %w", err)
+	}
+	if tree.Wire, err = random.ParseFixed(s.wire); err != nil {
+		return nil, fmt.Errorf("--wire: %w", err)
+	}
+	if tree.Network, err = s.network.config(cmd, tree.Wire); err != nil {
+		return nil, err
+	}
+	study := &nanoservice.Study{Runs: s.runs, Seed: s.seed}
+	for _, depth := range s.depths {
+		for _, name := range s.interfaces {
+			c := nanoservice.Case{Tree: tree}
+			if c.Interface, err = nanoservice.ParseInterface(name); err != nil {
+				return nil, fmt.Errorf("--interface: %w", err)
+			}
+			c.Name, c.Depth = c.Interface.Name, depth
+			study.Trees = append(study.Trees, c)
+			if s.offload {
+				c.Name, c.Reduce = c.Name+", reduce in the NIC", 0
+				study.Trees = append(study.Trees, c)
+			}
+		}
+	}
+	return study, nil
 }
 
 // measured is the distribution that the paper measured.
@@ -131,7 +151,7 @@ type simRow struct {
 }
 
 func runStudy(cmd *cobra.Command, o *options, study *nanoservice.Study, out simOutput) error {
-	if err := out.check(); err != nil {
+	if err := out.check(o); err != nil {
 		return err
 	}
 	progress, end := watch(cmd, "runs")

@@ -37,12 +37,13 @@ func (t Time) Micros() float64 { return float64(t) / float64(Microsecond) }
 // lower level at most once per digit, so that Push and Pop take amortised O(log D), to the base 64, where D is how far ahead events are.
 // Two events of the same time are always in the same bucket, which keeps their order. Memory is O(the most events that wait at a time).
 type Queue[E any] struct {
-	now    Time
-	len    int
-	filled uint16 // bit i: level i has events
-	levels [(64 + digitBits - 1) / digitBits]level[E]
-	free   *chunk[E]
-	spent  *chunk[E] // had the event popped last, and no other
+	now        Time
+	len        int
+	overflowed bool
+	filled     uint16 // bit i: level i has events
+	levels     [(64 + digitBits - 1) / digitBits]level[E]
+	free       *chunk[E]
+	spent      *chunk[E] // had the event popped last, and no other
 }
 
 const digitBits = 6 // so that a word says which buckets of a level have events
@@ -69,12 +70,20 @@ type item[E any] struct {
 // Now is the time of the event popped last.
 func (q *Queue[E]) Now() Time { return q.now }
 
+// Overflowed says that an event was pushed for a time that the clock cannot show. What comes after is no longer right.
+func (q *Queue[E]) Overflowed() bool { return q.overflowed }
+
 // Len counts the events that wait.
 func (q *Queue[E]) Len() int { return q.len }
 
-// Push adds an event. It panics if its time has passed.
+// Push adds an event. It panics if its time has passed. An event for a time that the clock cannot show, which a sum of times makes
+// negative, is not added: see Overflowed.
 func (q *Queue[E]) Push(at Time, e E) {
 	if at < q.now {
+		if at < 0 {
+			q.overflowed = true
+			return
+		}
 		panic("event: pushed into the past")
 	}
 	q.put(&item[E]{at, e})

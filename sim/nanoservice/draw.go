@@ -16,7 +16,23 @@ func Draw(w io.Writer, outcomes []Outcome) error {
 			return chart.Draw(w, byDepth(outcomes))
 		}
 	}
+	if len(outcomes[0].Finish) == 1 {
+		return chart.Draw(w, utilisations(outcomes))
+	}
 	return chart.Draw(w, distributions(outcomes))
+}
+
+// utilisations are those of single runs, of which each is a whole distribution's worth where nothing is random.
+func utilisations(outcomes []Outcome) chart.Chart {
+	c := chart.Chart{Title: "How busy the hosts' cores are", Y: chart.Axis{Label: "utilisation (%)", Max: 100}}
+	l := chart.Line{}
+	for i := range outcomes {
+		at := float64(i + 1)
+		c.X.Ticks = append(c.X.Ticks, chart.Tick{Value: at, Label: outcomes[i].Name})
+		l.Points = append(l.Points, chart.Point{X: at, Y: 100 * outcomes[i].Utilisation})
+	}
+	c.Lines = append(c.Lines, l)
+	return c
 }
 
 func distributions(outcomes []Outcome) chart.Chart {

@@ -37,6 +37,8 @@ func (f *wired) send(s *sim, at event.Time, from, to int32, bytes int, m message
 	s.events.Push(at, happening{message: message{a: id, tag: toNetwork}, what: forFabric})
 }
 
+func (f *wired) packets() int { return f.net.Packets() }
+
 func (f *wired) happened(_ *sim, m message) {
 	if m.tag == toNetwork {
 		l := f.leaving.At(m.a)

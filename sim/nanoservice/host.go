@@ -95,7 +95,7 @@ func (s *sim) enqueue(at int32, c int16, m message) {
 		h.cores[c].queue.Push(j)
 		return
 	}
-	s.start(at, c, j)
+	s.start(at, c, j, 0)
 }
 
 // free is a core that does nothing, or -1.
@@ -108,14 +108,14 @@ func (h *host) free() int16 {
 	return -1
 }
 
-// start has a core run a message, for a quantum at most.
-func (s *sim) start(at int32, c int16, j job) {
+// start has a core run a message, for a quantum at most, after it has taken so long to change to it.
+func (s *sim) start(at int32, c int16, j job, change event.Time) {
 	k := &s.hosts[at].cores[c]
-	takes := event.Time(0)
+	takes := change
 	if j.left < 0 {
 		j.left = s.work.cost(s, j.message)
 		k.spent += j.left
-		takes = j.access
+		takes += j.access
 	}
 	k.job, k.slice, k.busy = j, j.left, true
 	if q := s.cfg.Quantum; q > 0 {
@@ -141,7 +141,7 @@ func (s *sim) ran(at int32, c int16) (over bool) {
 		s.events.Push(s.events.Now()+s.cfg.Interface.Delay, happening{what: credit, core: c, host: at})
 	}
 	if q := h.queueOf(s.cfg, c); q.Len() > 0 {
-		s.start(at, c, q.Pop())
+		s.start(at, c, q.Pop(), 0)
 	} else {
 		k.busy = false
 	}
@@ -152,13 +152,11 @@ func (s *sim) ran(at int32, c int16) (over bool) {
 func (s *sim) preempt(at int32, c int16, j job) {
 	q := s.hosts[at].queueOf(s.cfg, c)
 	if q.Len() == 0 {
-		s.start(at, c, j)
+		s.start(at, c, j, 0)
 		return
 	}
 	q.Push(j)
-	next := q.Pop()
-	next.access += s.cfg.Switch
-	s.start(at, c, next)
+	s.start(at, c, q.Pop(), s.cfg.Switch)
 }
 
 // queueOf is where a core finds its next message.

@@ -39,7 +39,13 @@ type Service struct {
 	Latency     *hdrhistogram.Histogram
 	Throughput  float64 // replies a second
 	Utilisation float64 // of the cores, without the time to get at messages, and to change between them
+	// Overload is set where an open load is more than what was simulated can serve: by how many requests the queues grew for each that was
+	// served. Then latency says only for how long was measured.
+	Overload float64
 }
+
+// overloaded is the growth from which on queues are taken to grow for ever; it also has to be more than ten requests for each core.
+const overloaded = 0.05
 
 const longest = int64(event.Second / ns) // that Latency tells apart
 
@@ -47,14 +53,14 @@ func (l *Load) check() error {
 	switch {
 	case l.Hosts < 1 || l.Hosts > MaxHosts:
 		return fmt.Errorf("hosts: %d is not between 1 and %d", l.Hosts, MaxHosts)
-	case l.Flows < 1:
-		return fmt.Errorf("flows: %d is not positive", l.Flows)
+	case l.Flows < 1 || l.Flows > maxFlows:
+		return fmt.Errorf("flows: %d is not between 1 and %d", l.Flows, maxFlows)
 	case l.Requests < 1:
 		return fmt.Errorf("requests: %d is not positive", l.Requests)
 	case l.Wire < 0:
 		return errors.New("wire: the time is negative")
-	case l.Clients < 0:
-		return fmt.Errorf("clients: %d is negative", l.Clients)
+	case l.Clients < 0 || l.Clients > most:
+		return fmt.Errorf("clients: %d is not between 1 and %d", l.Clients, most)
 	case l.Clients > 0 && l.Utilisation != 0:
 		return errors.New("utilisation, clients: a load is either open or closed: set one of them")
 	case l.Clients == 0 && !(l.Utilisation > 0 && l.Utilisation < 1):
@@ -66,6 +72,9 @@ func (l *Load) check() error {
 	}
 	if err := checkNetwork(l.Network, l.Request, l.Reply); err != nil {
 		return err
+	}
+	if l.Hosts*l.Machine.Cores > mostCores {
+		return fmt.Errorf("hosts, cores: %d × %d are more than %d cores", l.Hosts, l.Machine.Cores, mostCores)
 	}
 	return l.Machine.check()
 }
@@ -82,7 +91,11 @@ func (m *Machine) check() error {
 	return m.Interface.check()
 }
 
-const maxCores = 1024
+const (
+	maxCores  = 1024    // of a host
+	mostCores = 1 << 22 // of all hosts; they take about 500 MiB
+	maxFlows  = math.MaxInt32
+)
 
 // traffic is a load in progress. A message's a and b are the two halves of the time at which its client sent it.
 type traffic struct {
@@ -90,6 +103,8 @@ type traffic struct {
 	service *rand.Rand // of its own, so that loads which differ in dispatch alone have the same requests
 	gap     float64    // mean time between two requests of an open load
 	warm    int        // requests until counting begins
+	open    int        // requests on their way
+	opened  int        // how many of them there were when counting began
 	replies int
 	from    event.Time // counting began
 	spent   event.Time // by all cores, until then
@@ -115,6 +130,10 @@ func (l *Load) Run(ctx context.Context, seed uint64) (Service, error) {
 	elapsed := float64(s.events.Now() - w.from)
 	w.result.Throughput = float64(l.Requests) / elapsed * float64(event.Second)
 	w.result.Utilisation = float64(s.spent()-w.spent) / elapsed / float64(l.Hosts*l.Machine.Cores)
+	grown := w.open - w.opened
+	if share := float64(grown) / float64(l.Requests); l.Clients == 0 && share > overloaded && grown > 10*l.Hosts*l.Machine.Cores {
+		w.result.Overload = share
+	}
 	return w.result, nil
 }
 
@@ -162,6 +181,7 @@ func (w *traffic) happened(s *sim, m message) (over bool) {
 		s.later(now+event.Time(math.Round(s.r.ExpFloat64()*w.gap)), message{kind: due})
 	}
 	m.kind, m.a, m.b = request, int32(now>>32), int32(now)
+	w.open++
 	s.fabric.send(s, now, w.sender(m), int32(s.r.IntN(w.Hosts)), w.Request, m)
 	return false
 }
@@ -180,8 +200,9 @@ func (w *traffic) done(s *sim, at int32, m message) (over bool) {
 // answered is that a client has its reply.
 func (w *traffic) answered(s *sim, m message) (over bool) {
 	now := s.events.Now()
+	w.open--
 	if w.replies++; w.replies == w.warm+1 {
-		w.from, w.spent = now, s.spent()
+		w.from, w.spent, w.opened = now, s.spent(), w.open
 	}
 	if w.replies > w.warm {
 		sent := event.Time(m.a)<<32 | event.Time(uint32(m.b))

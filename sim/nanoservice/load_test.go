@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/lambdanic/lambdanic/sim/event"
+	"github.com/lambdanic/lambdanic/sim/network"
 	"github.com/lambdanic/lambdanic/sim/random"
 )
 
@@ -135,14 +136,88 @@ func TestDispatch(t *testing.T) {
 	}
 }
 
+// Where the NIC waits for a core's credit, a core that serves 1 µs can do with one message for 1.4 µs. Its share of the offered load grows in
+// the queues. A link that is too slow does the same.
+func TestOverload(t *testing.T) {
+	for name, l := range map[string]Load{
+		"credit": {Machine: Machine{Cores: 4, Interface: LNIC(200 * ns), Dispatch: Dispatch{JBSQ, 1}}, Utilisation: 0.8},
+		"link": {
+			Machine: bare(4, Dispatch{Policy: Central}), Utilisation: 0.5, Network: &network.Config{Rate: 10e9, Hop: us, MTU: 1500}, Senders: 10, Reply: 10_000,
+		},
+	} {
+		l.Service, l.Requests = random.Exponential(us), 30_000
+		if got := serve(t, l); got.Overload < 0.1 {
+			t.Errorf("%s: overload is %.3f at %.0f replies/s", name, got.Overload, got.Throughput)
+		}
+		l.Utilisation /= 20
+		if got := serve(t, l); got.Overload != 0 {
+			t.Errorf("%s: overload is %.3f at a twentieth of the load", name, got.Overload)
+		}
+	}
+}
+
+// Two clients keep a core busy with requests of 2 µs. With a quantum of 1 µs, a request is run in two turns, and after the first turn of each
+// the core changes to the other: two requests take 4 µs and two changes.
+func TestSwitch(t *testing.T) {
+	m := bare(1, Dispatch{Policy: Central})
+	m.Quantum, m.Switch = us, us/2
+	got := serve(t, Load{Machine: m, Service: random.Fixed(2 * us), Clients: 2, Requests: 10_000})
+	if want := 2.0 / 5e-6; math.Abs(got.Throughput/want-1) > 0.001 {
+		t.Errorf("%.0f replies/s, want %.0f", got.Throughput, want)
+	}
+}
+
+// A core tells the NIC that it is through, and the NIC then gives it the next message: both take the interface's delay.
+func TestCredit(t *testing.T) {
+	m := bare(1, Dispatch{JBSQ, 1})
+	m.Interface = LNIC(200 * ns)
+	got := serve(t, Load{Machine: m, Service: random.Fixed(us), Clients: 10, Requests: 10_000})
+	if want := 1 / 1.4e-6; math.Abs(got.Throughput/want-1) > 0.001 {
+		t.Errorf("%.0f replies/s, want %.0f", got.Throughput, want)
+	}
+}
+
+// Cores that have equally little to do take turns.
+func TestIdlest(t *testing.T) {
+	h := &host{cores: make([]core, 4)}
+	h.cores[2].owed = 1
+	for _, want := range []int16{0, 1, 3, 0, 1} {
+		if got := h.idlest(2); got != want {
+			t.Errorf("core %d, want %d", got, want)
+		}
+	}
+}
+
+// The limits of the L-NIC paper's section 4: up to 100 messages stay in the NIC, and 1,000 more in the last-level cache.
+func TestAccess(t *testing.T) {
+	for _, i := range []struct {
+		Interface
+		times [4]event.Time // with 100, 101, 1,100 and 1,101 messages
+	}{
+		{DMA, [4]event.Time{100 * ns, 100 * ns, 100 * ns, 100 * ns}},
+		{DDIO, [4]event.Time{10 * ns, 10 * ns, 10 * ns, 100 * ns}},
+		{LNIC(us), [4]event.Time{0, 10 * ns, 10 * ns, 100 * ns}},
+	} {
+		for at, waiting := range []int{100, 101, 1100, 1101} {
+			if got := i.access(waiting); got != i.times[at] {
+				t.Errorf("%s: %d ps with %d messages, want %d", i.Name, got, waiting, i.times[at])
+			}
+		}
+	}
+}
+
 func TestBadLoads(t *testing.T) {
 	for want, change := range map[string]func(*Load){
 		"hosts: 0 is not between":                  func(l *Load) { l.Hosts = 0 },
 		"cores: 2000 is not between 1 and 1024":    func(l *Load) { l.Machine.Cores = 2000 },
-		"flows: 0 is not positive":                 func(l *Load) { l.Flows = 0 },
+		"flows: 0 is not between 1 and":            func(l *Load) { l.Flows = 0 },
+		"flows: 5000000000 is not between 1 and":   func(l *Load) { l.Flows = 5_000_000_000 },
+		"1000000 × 1024 are more than 4194304 cor": func(l *Load) { l.Hosts, l.Machine.Cores = 1_000_000, 1024 },
+		"clients: 500000000 is not between 1 and ": func(l *Load) { l.Utilisation, l.Clients = 0, 500_000_000 },
+		"the simulated time exceeds 106 days":      func(l *Load) { l.Service, l.Utilisation = random.Fixed(10*event.Second), 1e-7 },
 		"requests: 0 is not positive":              func(l *Load) { l.Requests = 0 },
 		"wire: the time is negative":               func(l *Load) { l.Wire = -1 },
-		"clients: -1 is negative":                  func(l *Load) { l.Clients = -1 },
+		"clients: -1 is not between":               func(l *Load) { l.Clients = -1 },
 		"a load is either open or closed":          func(l *Load) { l.Clients = 1 },
 		"utilisation: 1 is not between 0 and 1":    func(l *Load) { l.Utilisation = 1 },
 		"utilisation: NaN is not between 0 and 1":  func(l *Load) { l.Utilisation = math.NaN() },

@@ -2,6 +2,7 @@ package nanoservice
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 
@@ -28,6 +29,8 @@ type fabric interface {
 	send(s *sim, at event.Time, from, to int32, bytes int, m message)
 	// happened is for what the fabric had scheduled.
 	happened(s *sim, m message)
+	// packets are those that wait in it.
+	packets() int
 }
 
 // ideal is a fabric that has room for everything: each message takes that time.
@@ -38,6 +41,7 @@ func (i ideal) send(s *sim, at event.Time, _, to int32, _ int, m message) {
 }
 
 func (i ideal) happened(*sim, message) {}
+func (i ideal) packets() int           { return 0 }
 
 // work is what messages are for.
 type work interface {
@@ -96,10 +100,13 @@ const most = 1 << 24
 func (s *sim) run(ctx context.Context) error {
 	s.work.begin(s)
 	for n := 0; ; n++ {
-		if s.events.Len()+s.waiting > s.most {
-			return fmt.Errorf("more than %d messages are on their way at a time: take less depth, fewer branches, or less load", s.most)
+		if s.events.Len()+s.waiting+s.fabric.packets() > s.most {
+			return fmt.Errorf("more than %d messages and packets are on their way at a time: take less depth, fewer branches or clients, shorter messages, or less load", s.most)
 		}
 		_, h := s.events.Pop()
+		if s.events.Overflowed() {
+			return errors.New("the simulated time exceeds 106 days: take fewer requests, shorter times, or more load")
+		}
 		if h == nil {
 			return nil
 		}

@@ -121,7 +121,7 @@ func TestTooManyMessages(t *testing.T) {
 	w := &search{Tree: &Tree{Hosts: 10, Depth: 30, Branches: random.Number(1000), Map: random.Fixed(ns)}}
 	s := newSim(&Machine{Cores: 1}, 10, w, 1)
 	s.fabric, s.most = ideal(0), 1500
-	if err := s.run(t.Context()); err == nil || !strings.Contains(err.Error(), "more than 1500 messages are on their way") {
+	if err := s.run(t.Context()); err == nil || !strings.Contains(err.Error(), "more than 1500 messages and packets are on their way") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -131,7 +131,8 @@ type Network struct {
 	deliver  func(id int64)
 	protocol protocol
 	hosts    []host
-	packets  container.Slab[packet]
+	packets  container.Slab[packet] // on their way
+	unsent   int                    // Queued: packets that are to be sent
 	messages container.Slab[message]
 }
 
@@ -203,6 +204,9 @@ func (n *Network) Send(from, to int32, size int, id int64) {
 	n.protocol.begin(m)
 	n.startSending(from)
 }
+
+// Packets counts those that are on their way or, with Queued, are to be sent.
+func (n *Network) Packets() int { return n.packets.Len() + n.unsent }
 
 // Handle has an event happen.
 func (n *Network) Handle(e Event) {
@@ -305,6 +309,7 @@ func (q queued) begin(m int32) {
 	for number := range msg.packets {
 		q.hosts[msg.from].out.Push(q.packet(m, number, 0))
 	}
+	q.unsent += int(msg.packets)
 }
 
 func (q queued) next(from int32) (packet, bool) {
@@ -312,6 +317,7 @@ func (q queued) next(from int32) (packet, bool) {
 	if out.Len() == 0 {
 		return packet{}, false
 	}
+	q.unsent--
 	return out.Pop(), true
 }
 

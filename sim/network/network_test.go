@@ -195,6 +195,26 @@ func TestSmallAmongLarge(t *testing.T) {
 	}
 }
 
+// Far more than the switch keeps comes for one host at once. NDP trims packets, so that the queue stays short, asks for what was trimmed, and
+// still keeps the host's link busy.
+func TestTrimming(t *testing.T) {
+	const senders, size = 32, 60_000
+	r := newRig(t, config(NDP), senders+1)
+	for i := range senders {
+		r.Send(int32(i+1), 0, size, int64(i))
+	}
+	packets, headers := senders*r.cfg.packets(size), senders*r.cfg.window()
+	r.run(t, senders)
+	if most := (kept+1)*(1500+header) + headers*header; r.Deepest > most {
+		t.Errorf("%d bytes waited, want %d at most", r.Deepest, most)
+	}
+	least := event.Time(packets) * r.cfg.takes(1500+header)
+	if took := r.events.Now(); took < least || took > least*11/10 {
+		t.Errorf("took %v, want %v and at most a tenth more", took.Duration(), least.Duration())
+	}
+}
+
+
 func TestBadConfigs(t *testing.T) {
 	for want, change := range map[string]func(*Config){
 		"rate: 0 bit/s is not between 1 Mbit/s and 10 Tbit/s": func(c *Config) { c.Rate = 0 },

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -14,7 +13,7 @@ import (
 )
 
 // Syntax says what ParseTime takes.
-const Syntax = "TIME, fixed:TIME, exponential:MEAN, bimodal:SHORT,LONG,SHARE-OF-LONG, or file:PATH with a time a line; a time is 800ns or 1.5us"
+const Syntax = "TIME, fixed:TIME, exponential:MEAN, bimodal:SHORT,LONG,SHARE-OF-LONG, or file:PATH with a time a line; a time has its unit, as 800ns or 1.5us"
 
 // ParseTime reads a distribution of times.
 func ParseTime(s string) (Time, error) {
@@ -69,18 +68,16 @@ const maxTime = 10 * event.Second
 func ParseFixed(s string) (event.Time, error) {
 	d, err := time.ParseDuration(s)
 	if err != nil {
-		return 0, fmt.Errorf("%q is not a time: write 800ns or 1.5us", s)
+		return 0, fmt.Errorf("%q is not a time with a unit: write 800ns or 1.5us", s)
 	}
-	return inRange(s, float64(d))
-}
-
-func inRange(s string, nanoseconds float64) (event.Time, error) {
-	t := nanoseconds * float64(event.Nanosecond)
-	if !(t >= 0 && t <= float64(maxTime)) {
+	if d < 0 || d > maxTime.Duration() {
 		return 0, fmt.Errorf("the time %s is not between 0 and %v", s, maxTime.Duration())
 	}
-	return event.Time(math.Round(t)), nil
+	return event.Of(d), nil
 }
+
+// maxSamples is how many times a file may have.
+const maxSamples = 10_000_000
 
 func readSamples(path string) (samples Samples, err error) {
 	f, err := os.Open(path)
@@ -94,9 +91,12 @@ func readSamples(path string) (samples Samples, err error) {
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		t, err := parseSample(line)
+		t, err := ParseFixed(line)
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+		if len(samples) == maxSamples {
+			return nil, fmt.Errorf("the file has more than %d times: take a sample of them", maxSamples)
 		}
 		samples = append(samples, t)
 	}
@@ -107,12 +107,4 @@ func readSamples(path string) (samples Samples, err error) {
 		return nil, errors.New("the file has no times")
 	}
 	return samples, nil
-}
-
-// parseSample reads a time with a unit, or a number of nanoseconds.
-func parseSample(s string) (event.Time, error) {
-	if n, err := strconv.ParseFloat(s, 64); err == nil {
-		return inRange(s, n)
-	}
-	return ParseFixed(s)
 }

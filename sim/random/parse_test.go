@@ -24,19 +24,20 @@ func TestParseTime(t *testing.T) {
 	for text, want := range map[string]Time{
 		"1us": Fixed(us), "250ns": Fixed(us / 4), "fixed:0": Fixed(0), "exponential:2us": Exponential(2 * us),
 		"bimodal:1us,100us,0.01":                          Bimodal{Short: us, Long: 100 * us, P: 0.01},
-		"file:" + write(t, "# measured\n1us\n\n 1500 \n"): Samples{us, 3 * us / 2},
+		"file:" + write(t, "# measured\n1us\n\n 1500ns \n"): Samples{us, 3 * us / 2},
 	} {
 		if got, err := ParseTime(text); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: got %v, %v, want %v", text, got, err, want)
 		}
 	}
 	for text, want := range map[string]string{
-		"":                                   `distribution "": "" is not a time: write 800ns or 1.5us`,
+		"":                                   `distribution "": "" is not a time with a unit: write 800ns or 1.5us`,
 		"soon":                               `"soon" is not a time`,
 		"-1us":                               "is not between 0 and 10s",
 		"fixed:NaN":                          `"NaN" is not a time`,
-		"250":                                `"250" is not a time`,
-		"file:" + write(t, "NaN\n"):          "line 1: the time NaN is not between",
+		"250":                                `"250" is not a time with a unit`,
+		"file:" + write(t, "1us\n250\n"):     `line 2: "250" is not a time with a unit`,
+		"file:" + write(t, "NaN\n"):          `line 1: "NaN" is not a time`,
 		"fixed:1h":                           "is not between 0 and 10s",
 		"normal:1us":                         "it has to be TIME, fixed:TIME,",
 		"bimodal:1us":                        "it has to be bimodal:SHORT,LONG,SHARE-OF-LONG",
