@@ -92,7 +92,7 @@ func (s *State) solve(ctx context.Context, d *Deployment, o ILPOptions) ([]NodeI
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", solver.name, ErrAnswer, err)
 	}
-	if cost, said := p.total(at)+p.constant, a.objective/p.scale; math.Abs(cost-said) > 1e-4*max(1e-3, math.Abs(cost)) {
+	if cost, said := p.total(at)+p.constant, a.objective/p.scale; !(math.Abs(cost-said) <= 1e-4*max(1e-3, math.Abs(cost))) {
 		return nil, fmt.Errorf("%s: %w: it says that the cost is %g, which is %g", solver.name, ErrAnswer, said, cost)
 	}
 	return at, nil

@@ -4,8 +4,8 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -153,7 +153,7 @@ func readCBC(solution []byte) (*answer, error) {
 	}
 	a := &answer{values: make(map[int]float64)}
 	var err error
-	if a.objective, err = strconv.ParseFloat(strings.TrimSpace(objective), 64); err != nil {
+	if a.objective, err = finite(strings.TrimSpace(objective)); err != nil {
 		return nil, fmt.Errorf("%w: objective: %w", ErrAnswer, err)
 	}
 	for lines.Scan() {
@@ -165,7 +165,10 @@ func readCBC(solution []byte) (*answer, error) {
 			return nil, err
 		}
 	}
-	return a, lines.Err()
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrAnswer, err)
+	}
+	return a, nil
 }
 
 // readHiGHS reads HiGHS's raw style: the status on the line after "Model status", "Objective 12.5", and after "# Columns 3" as many lines of
@@ -192,7 +195,7 @@ func readHiGHS(solution []byte) (*answer, error) {
 			}
 		case len(fields) == 2 && fields[0] == "Objective":
 			var err error
-			if a.objective, err = strconv.ParseFloat(fields[1], 64); err != nil {
+			if a.objective, err = finite(fields[1]); err != nil {
 				return nil, fmt.Errorf("%w: objective: %w", ErrAnswer, err)
 			}
 		case len(fields) == 3 && fields[0] == "#" && fields[1] == "Columns" && known:
@@ -208,10 +211,19 @@ func (a *answer) set(name, value string) error {
 	if !ok || err != nil {
 		return fmt.Errorf("%w: column %q", ErrAnswer, name)
 	}
-	x, err := strconv.ParseFloat(value, 64)
+	x, err := finite(value)
 	if err != nil {
-		return fmt.Errorf("%w: column %q: %w", ErrAnswer, name, errors.Unwrap(err))
+		return fmt.Errorf("%w: column %q: %w", ErrAnswer, name, err)
 	}
 	a.values[i] = x
 	return nil
+}
+
+// finite reads a number; NaN and infinities are none.
+func finite(text string) (float64, error) {
+	x, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
+		return 0, fmt.Errorf("%q is not a finite number", text)
+	}
+	return x, nil
 }

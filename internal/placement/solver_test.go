@@ -70,6 +70,9 @@ func TestSolverFailures(t *testing.T) {
 		{`printf 'Optimal - objective value 1\n0 c0 one 0\n' >$out`, ErrAnswer, `column "c0"`},
 		{`printf 'Optimal - objective value 1\n0 c0 0.5 0\n1 c1 1 0\n' >$out`, ErrAnswer, `microservice "a" is to be 0.5 times on node "server0/nic0"`},
 		{`printf 'Optimal - objective value 1\n0 c0 1 0\n1 c1 1 0\n' >$out`, ErrAnswer, "it says that the cost is"},
+		{`printf 'Optimal - objective value nan\n0 c0 1 0\n1 c1 1 0\n' >$out`, ErrAnswer, `objective: "nan" is not a finite number`},
+		{`printf 'Optimal - objective value -inf\n0 c0 1 0\n1 c1 1 0\n' >$out`, ErrAnswer, `objective: "-inf" is not a finite number`},
+		{`printf 'Optimal - objective value 1\n0 c0 1 0\n1 c1 1 0\n2 c2 nan 0\n' >$out`, ErrAnswer, `column "c2": "nan" is not a finite number`},
 	} {
 		fake(t, "cbc", c.script)
 		s, d := pair(t)
@@ -135,6 +138,14 @@ func TestReadHiGHS(t *testing.T) {
 	}
 	if _, err := readHiGHS([]byte("Model status\nTime limit reached\n")); !errors.Is(err, ErrTimeout) {
 		t.Errorf("got %v", err)
+	}
+	for _, number := range []string{"nan", "inf", "-inf", "1e999"} {
+		for _, was := range []string{"Objective 2.5", "c1 1"} {
+			name, _, _ := strings.Cut(was, " ")
+			if _, err := readHiGHS([]byte(strings.Replace(highsOptimal, was, name+" "+number, 1))); !errors.Is(err, ErrAnswer) {
+				t.Errorf("%s %s: got %v", name, number, err)
+			}
+		}
 	}
 	if _, err := readHiGHS([]byte(highsOptimal[:strings.Index(highsOptimal, "c1")])); !errors.Is(err, ErrAnswer) {
 		t.Errorf("got %v", err)
