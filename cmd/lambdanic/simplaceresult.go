@@ -88,7 +88,7 @@ func (p *placePlan) why(d *placement.Deployment, i int) (short, long string) {
 	}
 	if !decided {
 		c := p.state.Compare(d, i, p.how.Policy.Weights())
-		long = fmt.Sprintf("%s: %s is %s\n\t%s", name.service, p.state.Topology().Node(d.Node(i)).Name, short, c.String())
+		long = c.String()
 	}
 	return short, long
 }

@@ -11,8 +11,9 @@ import (
 // AnnealOptions bound annealing by moves, so that a seed has one result on any machine.
 type AnnealOptions struct {
 	Seed     uint64
-	MovesPer int     // moves to try for each microservice; 0 is DefaultMovesPer
-	Weights  Weights // zero is DefaultWeights
+	MovesPer int            // moves to try for each microservice; 0 is DefaultMovesPer
+	Weights  Weights        // zero is DefaultWeights
+	Explain  func(Decision) // if not nil, called for each microservice, once all are placed; it takes O(nodes) for each
 }
 
 // DefaultMovesPer takes a fifth of the time of Table 6, or less.
@@ -27,7 +28,8 @@ var ErrNotFound = errors.New("annealing found no placement that meets all constr
 // the cost, and breaks nothing. Each begins at a temperature that it finds by probing random moves, and cools geometrically.
 //
 // Where microservices are deployed already, it begins there, and moves have their cost. It changes nothing if it fails: with a *RefusedError
-// where a microservice has no node that it may be on at all, with ErrInfeasible where it is plain which resource is short, or ErrNotFound.
+// where a microservice has no node that it may be on at all, with ErrInfeasible where it is plain which resource is short, or ErrNotFound
+// and the Violations of the nearest placement.
 //
 // It tries MovesPer moves for each microservice in each pass; each takes O(edges and rivals of a microservice).
 func (s *State) Anneal(d *Deployment, o AnnealOptions) error {
@@ -48,6 +50,8 @@ func (s *State) Anneal(d *Deployment, o AnnealOptions) error {
 	if err != nil {
 		if why := s.Shortage(d); why != "" {
 			err = fmt.Errorf("%w: %s", ErrInfeasible, why)
+		} else {
+			err = fmt.Errorf("%w; the nearest that it found: %w", err, s.breaks(d, a.nearest))
 		}
 		return fmt.Errorf("app %q: %w", d.App.Name, err)
 	}
@@ -57,6 +61,7 @@ func (s *State) Anneal(d *Deployment, o AnnealOptions) error {
 	for i, id := range at {
 		s.put(d, int32(i), id)
 	}
+	a.explain(o.Explain)
 	return nil
 }
 
@@ -68,7 +73,7 @@ const (
 )
 
 func (a *annealer) run(moves int) (at []NodeID, err error) {
-	least := math.Inf(1)
+	least, nearest := math.Inf(1), math.Inf(1)
 	for n := range restarts {
 		if n > 0 && n*moves > fewMoves {
 			break
@@ -79,6 +84,9 @@ func (a *annealer) run(moves int) (at []NodeID, err error) {
 			a.restore()
 		}
 		if a.broken > epsilon {
+			if a.broken < nearest {
+				a.nearest, nearest = slices.Clone(a.at), a.broken
+			}
 			continue
 		}
 		a.cool(moves, (*annealer).improves)
@@ -109,6 +117,7 @@ type annealer struct {
 	cost       float64 // but for a constant
 	best       []NodeID
 	bestValue  float64
+	nearest    []NodeID // the placement that broke the least, if none broke nothing
 }
 
 // annealed is a node as the placement has it.

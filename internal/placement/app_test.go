@@ -64,7 +64,7 @@ func TestReadApp(t *testing.T) {
 	if got, want := strings.Join(broken, "\n"), `app "thermostat": microservice "api" on node "s2/nic": kind
 app "thermostat": microservice "ema" on node "s2/nic": apart
 app "thermostat": microservice "backup" on node "s2/nic": apart
-app "thermostat": microservice "backup" on node "s2/nic": max_colocated
+app "thermostat": microservice "backup" on node "s2/nic": max_colocated, 1 too many
 app "thermostat": microservice "sql" on node "s2/nic": pinned elsewhere`; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

@@ -7,13 +7,16 @@ type Violation struct {
 	App, Service string // "" where Node as a whole has too little
 	Node         string
 	Constraint   Constraint
-	Short        int64 // of a resource: what is lacking
+	Short        int64 // of a resource: what is lacking; of Colocated: how many are too many
 }
 
 // Error says what is wrong.
 func (v Violation) Error() string {
 	if r, ok := v.Constraint.Resource(); ok {
 		return fmt.Sprintf("node %q lacks %s", v.Node, r.amount(v.Short))
+	}
+	if v.Constraint == Colocated {
+		return fmt.Sprintf("app %q: microservice %q on node %q: %s, %d too many", v.App, v.Service, v.Node, v.Constraint, v.Short)
 	}
 	return fmt.Sprintf("app %q: microservice %q on node %q: %s", v.App, v.Service, v.Node, v.Constraint)
 }
@@ -42,7 +45,11 @@ func (s *State) Check() (all []Violation) {
 				continue
 			}
 			for _, c := range s.broken(d, i, count[id]) {
-				all = append(all, Violation{App: d.App.Name, Service: d.App.Services[i].Name, Node: s.topo.name(id), Constraint: c})
+				v := Violation{App: d.App.Name, Service: d.App.Services[i].Name, Node: s.topo.name(id), Constraint: c}
+				if c == Colocated {
+					v.Short = int64(count[id] - limit(&d.App.Services[i]))
+				}
+				all = append(all, v)
 			}
 		}
 	}

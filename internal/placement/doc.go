@@ -7,9 +7,9 @@
 //   - [State.Anneal], simulated annealing in the manner of Service Fabric, which spreads microservices so that they interfere little;
 //   - [State.ILP], the same costs as an integer linear program, solved by HiGHS or CBC.
 //
-// [State.Replace] mends a placement after nodes left or loads changed, and moves as little as it can. Every decision of HCM can be
-// explained ([Decision]), and [State.Check] says what is wrong with a placement, whoever made it. [State.Compare] says what other nodes would cost, and
-// [State.Shortage] what is short where there is plainly no placement.
+// [State.Replace] mends a placement after nodes left or loads changed, and moves as little as it can. Every decision can be
+// explained ([Decision]): which constraints forbid which nodes, what other nodes would cost, why Replace moved it. [State.Check] says what is wrong with a
+// placement, whoever made it. [State.Shortage] says what is short where there is plainly no placement; else the [Violations] of the nearest one do.
 //
 // For N nodes, a tree of depth D, M microservices and E edges:
 //
@@ -18,5 +18,5 @@
 //	                index cannot rule out, so the bound is O(M N), reached only if most nodes lack one resource each, and not the same
 //	Anneal          O(M MovesPer (edges and rivals of a microservice)) + O(N)
 //	ILP             exponential; about (M + E) (N + groups) variables and as many rows
-//	Replace         as HCM for the microservices that move, and 2^K for each overloaded node of at most 12 microservices
+//	Replace         as HCM for the microservices that move, and 2^K for each overloaded node of K microservices, at most 12, and else K^2
 package placement

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// Decision explains why a microservice got its node.
+// Decision explains why a microservice got its node, whoever decided.
 type Decision struct {
+	App     string
 	Service string
 	Caller  string // node from which levels were counted; "" if first fit was asked for
 	Node    string // "" if refused
@@ -15,6 +16,11 @@ type Decision struct {
 	Where   string // the level in words
 	Short   Vector // what the node lacks, if it was only the closest to the constraints
 	Trials  []Trial
+	// Left says why it is not where it was; nil if it was nowhere, or if it was not Replace that decided.
+	Left *Eviction
+	// Compared is true for annealing and the ILP, which look at all nodes: then Trials have all levels from its own node, and what they cost.
+	Compared bool
+	Cost     float64 // what the app costs more than if the microservice were nowhere
 }
 
 // Trial says what became of the nodes of one level, or of all for first fit.
@@ -26,6 +32,9 @@ type Trial struct {
 	// Nearest is the node that lacked the least, of those that met all constraints but resources; "" if there is none or one fitted.
 	Nearest string
 	Short   Vector // what it lacked
+	// Next is the node of those that fit on which the app would cost the least, and More how much more; "" if it was not compared or none fits.
+	Next string
+	More float64
 }
 
 // Fitting is how many nodes met all constraints.
@@ -62,6 +71,9 @@ func (t *Trial) String() string {
 	if t.Nearest != "" {
 		fmt.Fprintf(&b, "; the nearest, %s, lacks %s", t.Nearest, t.Short)
 	}
+	if t.Next != "" {
+		b.WriteString("; " + t.costs())
+	}
 	return b.String()
 }
 
@@ -70,6 +82,8 @@ func (d *Decision) Why() string {
 	switch {
 	case d.Node == "":
 		return "refused"
+	case d.Compared:
+		return d.compared()
 	case d.Short != Vector{}:
 		return fmt.Sprintf("the closest to the constraints, and lacks %s", d.Short)
 	case d.Pinned:
@@ -86,7 +100,14 @@ func (d *Decision) String() string {
 	if d.Node != "" {
 		where = d.Node + " is " + where
 	}
-	return fmt.Sprintf("%s: %s\n\t%s", d.Service, where, strings.ReplaceAll(d.reasons(), "; level", "\n\tlevel"))
+	text := d.Service + ": " + where
+	if d.Left != nil {
+		text += "\n\t" + d.Left.String()
+	}
+	for i := range d.Trials {
+		text += "\n\t" + d.Trials[i].String()
+	}
+	return text
 }
 
 func (d *Decision) reasons() string {

@@ -7,7 +7,7 @@ type Options struct {
 	// Overcommit says what happens to a microservice that fits nowhere: it gets the node closest to its constraints, as in the paper, and
 	// that node has more to do than it can. Only resources give way. Otherwise it is refused.
 	Overcommit bool
-	// Explain, if not nil, is called for each decision. It makes HCM look at every node of the levels tried.
+	// Explain, if not nil, is called for each decision. It makes HCM look at every node of the levels tried, and Replace at what else could move.
 	Explain func(Decision)
 }
 
@@ -19,7 +19,11 @@ type RefusedError struct {
 
 // Error says why.
 func (e *RefusedError) Error() string {
-	return fmt.Sprintf("app %q: no node fits microservice %q: %s", e.App, e.Decision.Service, e.Decision.reasons())
+	text := fmt.Sprintf("app %q: no node fits microservice %q: %s", e.App, e.Decision.Service, e.Decision.reasons())
+	if left := e.Decision.Left; left != nil {
+		text += "; " + left.String()
+	}
+	return text
 }
 
 // HCM places what of an app is not deployed yet (Algorithm 1). A microservice that no other one calls goes to the first node that fits; what
@@ -104,6 +108,7 @@ func (h *hcm) place(v int32, caller NodeID) *RefusedError {
 	}
 	if h.o.Explain != nil || id == Nowhere {
 		decision := q.explain(h.d.at, caller, id, level)
+		decision.App = h.d.App.Name
 		if id == Nowhere {
 			return &RefusedError{h.d.App.Name, decision}
 		}

@@ -11,9 +11,10 @@ import (
 
 // ILPOptions are for ILP.
 type ILPOptions struct {
-	Weights Weights       // zero is DefaultWeights
-	Timeout time.Duration // 0 is DefaultTimeout
-	Solver  string        // highs or cbc; "" is the first of them that is installed
+	Weights Weights        // zero is DefaultWeights
+	Timeout time.Duration  // 0 is DefaultTimeout
+	Solver  string         // highs or cbc; "" is the first of them that is installed
+	Explain func(Decision) // if not nil, called for each microservice, once all are placed
 }
 
 // DefaultTimeout is how long a solver may take.
@@ -45,29 +46,19 @@ func (s *State) ILP(ctx context.Context, d *Deployment, o ILPOptions) error {
 	if o.Timeout == 0 {
 		o.Timeout = DefaultTimeout
 	}
+	c := s.costs(d, o.Weights)
 	at, err := s.solve(ctx, d, o)
 	if err != nil {
 		return fmt.Errorf("ILP of app %q: %w", d.App.Name, err)
 	}
-	before := d.Nodes()
+	if broken := s.breaks(d, at); broken != nil {
+		return fmt.Errorf("ILP of app %q: %w: %w", d.App.Name, ErrAnswer, broken)
+	}
 	for i := range at {
 		s.Place(d, i, at[i])
 	}
-	if broken := s.Check(); slices.ContainsFunc(broken, func(v Violation) bool { return s.concerns(v, d) }) {
-		for i := range before {
-			s.Place(d, i, before[i])
-		}
-		return fmt.Errorf("ILP of app %q: %w: %w", d.App.Name, ErrAnswer, broken[0])
-	}
+	c.explain(o.Explain)
 	return nil
-}
-
-// concerns says whether a violation has to do with an app.
-func (s *State) concerns(v Violation, d *Deployment) bool {
-	if v.App != "" {
-		return v.App == d.App.Name
-	}
-	return slices.Contains(d.at, s.topo.ids[v.Node])
 }
 
 func (s *State) solve(ctx context.Context, d *Deployment, o ILPOptions) ([]NodeID, error) {
@@ -77,16 +68,11 @@ func (s *State) solve(ctx context.Context, d *Deployment, o ILPOptions) ([]NodeI
 	}
 	p, err := s.program(d, o.Weights)
 	if err != nil {
-		return nil, err
+		return nil, s.because(d, err)
 	}
 	a, err := solver.run(ctx, &p.model, o.Timeout)
-	if errors.Is(err, ErrInfeasible) || errors.Is(err, ErrTimeout) {
-		if why := s.Shortage(d); why != "" {
-			return nil, fmt.Errorf("%s: %w: %s", solver.name, ErrInfeasible, why)
-		}
-	}
 	if err != nil {
-		return nil, err
+		return nil, s.because(d, err)
 	}
 	at, err := p.placement(a)
 	if err != nil {

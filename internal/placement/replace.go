@@ -1,11 +1,5 @@
 package placement
 
-import (
-	"math"
-	"math/bits"
-	"slices"
-)
-
 // Replacement is what Replace did.
 type Replacement struct {
 	Moves []Moved
@@ -23,9 +17,15 @@ type Moved struct {
 }
 
 // Replace mends what is deployed after nodes went down (SetDown) or away (Move), loads changed (SetLoad) or apps were added. What meets its
-// constraints stays where it is. Of a node that has too much to do, the microservices go whose moves cost the least in sum, which is exact
-// for up to 12 on a node, and beyond that takes those that relieve the node most for their cost. Pinned ones stay, even if all others going
-// is not enough. Those that go, and those that run nowhere, are placed as HCM does, seen from one that calls them, or that they call if none does.
+// constraints stays where it is. It goes step by step: first those go that cannot be on their node at all, then, of an app's microservices on a
+// server that have to be apart, those whose moves cost the least in sum, and then the same of each node that has too much to do. The least is
+// exact for up to 12 microservices that take part, and for more of them where only their number is too high, or they cost the same and one
+// resource is short. Otherwise those go that relieve most for their cost; they cost at most 1 + ln(n/r) times the least, where n is how
+// many resources are short, their number among them, and r what the last of them relieved, as a share of what was short (Wolsey,
+// Combinatorica 1982). Pinned ones stay, even if all others going is not enough.
+//
+// Those that go, and those that run nowhere, are placed as HCM does, seen from one that calls them, or that they call if none does. Explain is
+// called for each, with why it left.
 //
 // Replace moves nothing else out of the way: what fits nowhere is in Refused, though another placement of everything might have room.
 func (s *State) Replace(o Options) Replacement {
@@ -34,147 +34,41 @@ func (s *State) Replace(o Options) Replacement {
 	for k, d := range apps {
 		before[k] = d.Nodes()
 	}
-	s.evictMisplaced(apps)
+	e := evictor{State: s}
+	if o.Explain != nil {
+		e.left = make(map[task]*Eviction)
+	}
+	e.misplaced(apps)
+	for _, d := range apps {
+		e.apart(d)
+	}
 	for id := range s.nodes {
-		s.evict(NodeID(id))
+		e.overload(NodeID(id))
 	}
 	var result Replacement
 	for k, d := range apps {
-		s.settle(d, before[k], o, &result)
+		e.settle(d, before[k], o, &result)
 	}
 	result.Broken = s.Check()
 	return result
 }
 
-// evictMisplaced takes microservices off nodes on which they cannot be, however much else goes: nodes that are down, have changed, or are on the
-// server of one from which they have to be apart. Of two such, the one goes that is cheaper to move.
-func (s *State) evictMisplaced(apps []*Deployment) {
-	for _, d := range apps {
-		for i, id := range d.at {
-			if id == Nowhere {
-				continue
-			}
-			if s.nodes[id].down || s.ask(d, int32(i)).identity(id) != Met {
-				s.lift(d, int32(i))
-			}
-		}
-		for i, rivals := range d.App.rivals {
-			for _, j := range rivals {
-				a, b := d.at[i], d.at[j]
-				if a == Nowhere || b == Nowhere || s.topo.above[a] != s.topo.above[b] {
-					continue
-				}
-				if s.price(task{d, int32(i)}) < s.price(task{d, j}) {
-					s.lift(d, int32(i))
-				} else {
-					s.lift(d, j)
-				}
-			}
-		}
-	}
-}
-
-// price is what it costs to move a task; a pinned one cannot.
-func (s *State) price(t task) int64 {
-	if t.service().Node != "" {
-		return math.MaxInt64
-	}
-	return t.service().moveCost()
-}
-
-// fewTasks is for how many all subsets are tried.
-const fewTasks = 12
-
-// evict takes tasks off a node until the others fit.
-func (s *State) evict(id NodeID) {
-	n := &s.nodes[id]
-	if s.content(id, nil) || len(n.tasks) == 0 {
-		return
-	}
-	var movable []task
-	for _, t := range n.tasks {
-		if s.price(t) < math.MaxInt64 {
-			movable = append(movable, t)
-		}
-	}
-	var gone []task
-	if len(movable) <= fewTasks {
-		gone = s.cheapest(id, movable)
-	} else {
-		gone = s.relieving(id, movable)
-	}
-	for _, t := range gone {
-		s.lift(t.d, t.i)
-	}
-}
-
-// content says whether a node has room for its tasks without some of them, and none of the others has too many beside it.
-func (s *State) content(id NodeID, without []task) bool {
-	n := &s.nodes[id]
-	free, count, least := n.free, 0, math.MaxInt
-	kind := s.topo.nodes[id].Kind.ordinal()
-	for _, t := range n.tasks {
-		if slices.Contains(without, t) {
-			free.add(t.service().demand(kind))
-			continue
-		}
-		count++
-		least = min(least, limit(t.service()))
-	}
-	return count == 0 || free.covers(&Vector{}) && count <= least
-}
-
-// cheapest is the set of tasks without which a node is content and whose moves cost the least, the smallest of several; all if none is enough.
-func (s *State) cheapest(id NodeID, movable []task) []task {
-	best, least := movable, int64(math.MaxInt64)
-	subset := make([]task, 0, len(movable))
-	for mask := range uint(1) << len(movable) {
-		subset = subset[:0]
-		cost := int64(0)
-		for k, t := range movable {
-			if mask>>k&1 == 1 {
-				subset = append(subset, t)
-				cost += s.price(t)
-			}
-		}
-		if (cost < least || cost == least && bits.OnesCount(mask) < len(best)) && s.content(id, subset) {
-			best, least = slices.Clone(subset), cost
-		}
-	}
-	return best
-}
-
-// relieving takes tasks one by one, each the one that relieves the node most for its cost.
-func (s *State) relieving(id NodeID, movable []task) (gone []task) {
-	free, kind := s.nodes[id].free, s.topo.nodes[id].Kind.ordinal()
-	for !s.content(id, gone) && len(gone) < len(movable) {
-		var best task
-		most := -1.0
-		lacks := s.topo.share.missing(&free, &Vector{})
-		for _, t := range movable {
-			if slices.Contains(gone, t) {
-				continue
-			}
-			then := free
-			then.add(t.service().demand(kind))
-			if relief := (lacks - s.topo.share.missing(&then, &Vector{})) / float64(s.price(t)); relief > most {
-				best, most = t, relief
-			}
-		}
-		free.add(best.service().demand(kind))
-		gone = append(gone, best)
-	}
-	return gone
-}
-
 // settle places what runs nowhere.
-func (s *State) settle(d *Deployment, before []NodeID, o Options, result *Replacement) {
-	h := hcm{s: s, d: d, o: o}
+func (e *evictor) settle(d *Deployment, before []NodeID, o Options, result *Replacement) {
+	s, h := e.State, hcm{s: e.State, d: d, o: o}
 	for _, v := range d.App.breadthFirst() {
 		if d.at[v] != Nowhere {
 			continue
 		}
+		left := e.left[task{d, v}]
+		if o.Explain != nil {
+			h.o.Explain = func(why Decision) {
+				why.Left = left
+				o.Explain(why)
+			}
+		}
 		if err := h.place(v, h.anchor(v)); err != nil {
+			err.Decision.Left = left
 			result.Refused = append(result.Refused, err)
 			if id := before[v]; id != Nowhere && s.ask(d, v).allows(id) { // only resources give way
 				s.put(d, v, id)
