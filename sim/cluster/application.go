@@ -167,12 +167,14 @@ func (a *Application) instances() (all []instance, first []call) {
 	var stages [][][]int32 // shards by part
 	for number, stage := range a.Stages {
 		var ids [][]int32
+		named := make(map[string]int) // shards of a service, which may be in several parts
 		for at := range stage {
 			p := &stage[at]
 			var shards []int32
-			for shard := range p.Shards {
+			for range p.Shards {
 				shards = append(shards, int32(len(all)))
-				all = append(all, instance{name: fmt.Sprintf("%d/%s/%d", number, p.Service.Name, shard), part: p})
+				all = append(all, instance{name: fmt.Sprintf("%d/%s/%d", number, p.Service.Name, named[p.Service.Name]), part: p})
+				named[p.Service.Name]++
 				if number == 0 {
 					all[len(all)-1].visits = p.Share / float64(p.Shards)
 				}

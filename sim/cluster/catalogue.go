@@ -2,13 +2,10 @@ package cluster
 
 import (
 	"embed"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/lambdanic/lambdanic/internal/placement"
@@ -109,13 +106,13 @@ var systemColumns = []string{"system", "usd", "idle_watts", "peak_watts", "gbps"
 // ReadSystems adds systems, or replaces those of the same name, from CSV in the form of systems.csv.
 func (c *Catalogue) ReadSystems(r io.Reader) error {
 	return readTable(r, systemColumns, func(f *fields) {
-		s := System{Name: f.name(0), Cost: f.positive(1), Idle: f.positive(2), Bandwidth: f.positive(4)}
+		s := System{Name: f.name(0), Cost: f.positive(1), Idle: f.positive(2), Bandwidth: f.number(4, leastGbps, most)}
 		s.Peak = f.number(3, s.Idle, most)
 		if f.number(5, 0, maxCores) > 0 {
-			s.Host = Processor{f.count(5), f.number(6, 0.01, 100), f.positive(7)}
+			s.Host = Processor{f.count(5), f.number(6, 0.01, 100), f.number(7, leastGiB, most)}
 		}
 		if s.NICs = int(f.number(8, 0, maxNICs)); s.NICs > 0 {
-			s.NIC = Processor{f.count(9), 1, f.positive(10)}
+			s.NIC = Processor{f.count(9), 1, f.number(10, leastGiB, most)}
 		}
 		if s.Host.Cores == 0 && s.NICs == 0 {
 			f.fail(errors.New("it has neither a host nor a NIC"))
@@ -157,82 +154,4 @@ func (c *Catalogue) service(name string) (*Service, error) {
 		names = append(names, c.Services[i].Name)
 	}
 	return nil, fmt.Errorf("service %q: it has to be one of %s", name, strings.Join(names, ", "))
-}
-
-const (
-	most     = 1e9  // of any number in a table
-	slowest  = 0.01 // krps, so that a simulation does not outlast the clock
-	maxCores = 1024
-	maxNICs  = 16
-)
-
-// fields are those of a line. The first error of a line is kept.
-type fields struct {
-	columns, record []string
-	err             error
-}
-
-func (f *fields) fail(err error) {
-	if f.err == nil {
-		f.err = fmt.Errorf("%s: %w", f.record[0], err)
-	}
-}
-
-func (f *fields) name(i int) string {
-	name := strings.TrimSpace(f.record[i])
-	if name == "" || strings.ContainsAny(name, ">+*@:/") {
-		f.fail(fmt.Errorf("%s %q: a name is not empty, and has none of > + * @ : /", f.columns[i], name))
-	}
-	return name
-}
-
-func (f *fields) number(i int, low, high float64) float64 {
-	x, err := strconv.ParseFloat(strings.TrimSpace(f.record[i]), 64)
-	if err != nil || !(x >= low && x <= high) {
-		f.fail(fmt.Errorf("%s %q: it has to be a number from %v to %v", f.columns[i], f.record[i], low, high))
-		return high
-	}
-	return x
-}
-
-func (f *fields) positive(i int) float64 { return f.number(i, 1e-6, most) }
-
-func (f *fields) count(i int) int {
-	x := f.number(i, 1, maxCores)
-	if x != math.Trunc(x) {
-		f.fail(fmt.Errorf("%s %q: it has to be a whole number", f.columns[i], f.record[i]))
-	}
-	return int(x)
-}
-
-func readTable(r io.Reader, columns []string, each func(*fields)) error {
-	in := csv.NewReader(r)
-	in.Comment, in.FieldsPerRecord = '#', len(columns)
-	head, err := in.Read()
-	if err != nil {
-		return fmt.Errorf("read the columns %s: %w", strings.Join(columns, ","), err)
-	}
-	if !slices.Equal(head, columns) {
-		return fmt.Errorf("the columns are %s; they have to be %s", strings.Join(head, ","), strings.Join(columns, ","))
-	}
-	lines := make(map[string]int)
-	for {
-		record, err := in.Read()
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("read a line: %w", err)
-		}
-		line, _ := in.FieldPos(0)
-		name := strings.ToLower(strings.TrimSpace(record[0]))
-		if before, ok := lines[name]; ok {
-			return fmt.Errorf("lines %d and %d both have the %s %q: take one of them out", before, line, columns[0], strings.TrimSpace(record[0]))
-		}
-		lines[name] = line
-		f := &fields{columns: columns, record: record}
-		if each(f); f.err != nil {
-			return fmt.Errorf("line %d: %w", line, f.err)
-		}
-	}
 }

@@ -165,3 +165,25 @@ func FuzzApplication(f *testing.F) {
 		}
 	})
 }
+
+// A service can be twice in a stage: its shards are numbered on, and each part is called.
+func TestServiceTwiceInAStage(t *testing.T) {
+	a, err := Default().Application("API gw > SQL*2:0.5 + SQL + KVS")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, _ := a.instances()
+	var names []string
+	visits := 0.0
+	for i := range all {
+		names = append(names, all[i].name)
+		visits += all[i].visits
+	}
+	if got, want := strings.Join(names, " "), "0/API gw/0 1/SQL/0 1/SQL/1 1/SQL/2 1/KVS/0"; got != want || visits != 1+0.5+1+1 {
+		t.Errorf("got %s, with %v visits, want %s", got, visits, want)
+	}
+	app, err := a.app(1000, 1, true)
+	if err != nil || len(app.Services) != 10 {
+		t.Error(err)
+	}
+}
