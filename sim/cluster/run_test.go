@@ -112,6 +112,39 @@ func TestChainWithoutLoad(t *testing.T) {
 	}
 }
 
+// A core takes its service's time for two ends of messages through a network, as they were measured, and no less than a half of it for none: a
+// service that is quicker than four ends has a quarter of its time for each.
+func TestEndsOfMessages(t *testing.T) {
+	quick := &Service{Name: "quick", Host: Measured{Rate: 2.5e6, Watts: 10, Cores: 1}, NIC: Measured{Rate: 1e6, Watts: 5, Cores: 2}} // 0.4 and 2 µs
+	slow := &Service{Name: "slow", Host: Measured{Rate: 1e5, Watts: 10, Cores: 1}, NIC: Measured{Rate: 1e5, Watts: 5, Cores: 2}}     // 10 and 20 µs
+	for _, c := range []struct {
+		*Service
+		kind placement.Kind
+		ends float64
+		want float64 // µs
+	}{
+		{quick, placement.Host, 0, 0.2}, {quick, placement.Host, 1, 0.3}, {quick, placement.Host, 2, 0.4}, {quick, placement.Host, 4, 0.6},
+		{quick, placement.NIC, 0, 1}, {quick, placement.NIC, 1, 1.5}, {quick, placement.NIC, 2, 2}, {quick, placement.NIC, 4, 3},
+		{slow, placement.Host, 0, 10 - 0.5}, {slow, placement.Host, 2, 10}, {slow, placement.Host, 3, 10.25},
+		{slow, placement.NIC, 0, 20 - 2.92}, {slow, placement.NIC, 2, 20}, {slow, placement.NIC, 3, 21.46},
+	} {
+		near(t, c.Name, c.seconds(c.kind, c.ends)*1e6, c.want, 1e-9)
+		near(t, c.Name+" joules", c.joules(c.kind, c.ends), c.on(c.kind).joules()*c.want*1e-6/c.on(c.kind).seconds(), 1e-9)
+	}
+}
+
+// Where requests do not meet, each one that is measured waits once for each microservice that serves it, for no time; those before are not counted.
+func TestWaitsAreThoseMeasured(t *testing.T) {
+	for graph, each := range map[string]int64{"BM25": 1, "BM25 > KVS": 2, "BM25 > KVS + KVS > SQL": 5} {
+		for _, requests := range []int{10, 20, 200} {
+			o := run(t, place(t, graph, "1xType1-SmartNIC", 0, How{Policy: HCM}), Load{Rate: 1, Requests: requests, Fixed: true})
+			if n := o.Waiting.TotalCount(); n != each*int64(requests) || o.Waiting.Max() != 0 || o.Latency.TotalCount() != int64(requests) {
+				t.Errorf("%s: of %d requests, %d waits, up to %d ns, and %d latencies", graph, requests, n, o.Waiting.Max(), o.Latency.TotalCount())
+			}
+		}
+	}
+}
+
 func TestDelay(t *testing.T) {
 	cl, err := Default().Cluster("961xType2-SmartNIC")
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lambdanic/lambdanic/internal/orchestrator"
 )
@@ -37,6 +38,51 @@ func TestFindsWhatHappened(t *testing.T) {
 				t.Errorf("%+v: %d bursts, %d heartbeats", f, len(o.Bursts), o.Heartbeat.TotalCount())
 			}
 		}
+	}
+}
+
+// A lambda leaves 100 ms after it was decided, and from the next heartbeat on nothing is wrong with its NIC any more.
+func TestLambdasLeaveInTime(t *testing.T) {
+	const takes = int(100 * time.Millisecond / orchestrator.Interval)
+	f := small
+	f.Silent, f.Intervals = 0, 30
+	r, err := newRun(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type leaving struct {
+		nic    uint32
+		lambda uint16
+	}
+	due := make(map[int][]leaving)
+	decided, left := 0, 0
+	for at := 1; at <= f.Intervals; at++ {
+		before := make([]uint16, len(r.nics))
+		for i := range r.nics {
+			before[i] = r.nics[i].moved
+		}
+		if err := r.interval(at); err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range due[at] {
+			left++
+			if before[l.nic] != orchestrator.NoService || r.nics[l.nic].moved != l.lambda {
+				t.Errorf("interval %d: lambda %d of NIC %d was to leave, and %d had left before, and now %d", at, l.lambda, l.nic, before[l.nic], r.nics[l.nic].moved)
+			}
+		}
+		for _, d := range r.decisions {
+			decided++
+			due[at+takes] = append(due[at+takes], leaving{d.NIC, d.Service})
+		}
+	}
+	gone := 0
+	for i := range r.nics {
+		if r.nics[i].moved != orchestrator.NoService {
+			gone++
+		}
+	}
+	if decided != 40 || left < 30 || gone != left {
+		t.Errorf("%d were decided, %d were to leave, and %d left", decided, left, gone)
 	}
 }
 
