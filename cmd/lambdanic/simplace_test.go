@@ -76,7 +76,7 @@ func TestSimPlace(t *testing.T) {
 			t.Errorf("%v, it printed\n%swant\n%s", err, got, want)
 		}
 	}
-	if got, err := simulate(t, "place", "--topology", "rack.yml", "web.yml", "--policy", "anneal", "--explain"); err != nil || !strings.Contains(got, "\nlog: s1/nic is the least cost found\n  all 3 nodes: 2 refused by kind, 1 fit; no other one fits") {
+	if got, err := simulate(t, "place", "--topology", "rack.yml", "web.yml", "--policy", "anneal", "--explain"); err != nil || !strings.Contains(got, "\nlog: s1/nic is where it adds 0.5000 to the app's cost; no other one fits as the others are placed\n  level 2 (the same server, s1), 1 node: 1 refused by kind\n") {
 		t.Errorf("%v, %s", err, got)
 	}
 }
