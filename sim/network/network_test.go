@@ -214,7 +214,6 @@ func TestTrimming(t *testing.T) {
 	}
 }
 
-
 func TestBadConfigs(t *testing.T) {
 	for want, change := range map[string]func(*Config){
 		"rate: 0 bit/s is not between 1 Mbit/s and 10 Tbit/s": func(c *Config) { c.Rate = 0 },

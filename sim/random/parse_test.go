@@ -23,7 +23,7 @@ func TestParseTime(t *testing.T) {
 	const us = event.Microsecond
 	for text, want := range map[string]Time{
 		"1us": Fixed(us), "250ns": Fixed(us / 4), "fixed:0": Fixed(0), "exponential:2us": Exponential(2 * us),
-		"bimodal:1us,100us,0.01":                          Bimodal{Short: us, Long: 100 * us, P: 0.01},
+		"bimodal:1us,100us,0.01":                            Bimodal{Short: us, Long: 100 * us, P: 0.01},
 		"file:" + write(t, "# measured\n1us\n\n 1500ns \n"): Samples{us, 3 * us / 2},
 	} {
 		if got, err := ParseTime(text); err != nil || !reflect.DeepEqual(got, want) {
