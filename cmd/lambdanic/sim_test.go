@@ -191,6 +191,29 @@ func docCommand(t *testing.T, command string, short []string) {
 	}
 }
 
+// The documentation shows the plots that its commands draw.
+func TestSimDocPlots(t *testing.T) {
+	text, err := os.ReadFile("../../docs/simulators.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range regexp.MustCompile(`\]\(plots/(\S+)\)`).FindAllStringSubmatch(string(text), -1) {
+		if _, err := os.Stat("../../docs/plots/" + name[1]); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, figure := range []string{"table2", "figure5"} {
+		drawn := filepath.Join(t.TempDir(), "plot.svg")
+		if got, err := simulate(t, "nanoservice", "paper", figure, "--plot", drawn); err != nil {
+			t.Fatal(err, got)
+		}
+		got, _ := os.ReadFile(drawn)
+		if want, err := os.ReadFile("../../docs/plots/nanoservice-" + figure + ".svg"); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("docs/plots/nanoservice-%s.svg is not what `lambdanic sim nanoservice paper %s` draws (%v)", figure, figure, err)
+		}
+	}
+}
+
 // Every command of docs/simulators.md works; with fewer runs, here.
 func TestSimDocs(t *testing.T) {
 	text, err := os.ReadFile("../../docs/simulators.md")

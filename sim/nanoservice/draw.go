@@ -22,17 +22,23 @@ func Draw(w io.Writer, outcomes []Outcome) error {
 	return chart.Draw(w, distributions(outcomes))
 }
 
-// utilisations are those of single runs, of which each is a whole distribution's worth where nothing is random.
+// utilisations are those of single runs, of which there is no distribution: a bar for each.
 func utilisations(outcomes []Outcome) chart.Chart {
-	c := chart.Chart{Title: "How busy the hosts' cores are", Y: chart.Axis{Label: "utilisation (%)", Max: 100}}
-	l := chart.Line{}
+	c := chart.Chart{Title: "How busy the hosts' cores are", X: chart.Axis{Max: float64(len(outcomes) + 1)}, Y: chart.Axis{Label: "utilisation (%)", Max: 160}}
 	for i := range outcomes {
-		at := float64(i + 1)
-		c.X.Ticks = append(c.X.Ticks, chart.Tick{Value: at, Label: outcomes[i].Name})
-		l.Points = append(l.Points, chart.Point{X: at, Y: 100 * outcomes[i].Utilisation})
+		at, busy := float64(i+1), 100*outcomes[i].Utilisation
+		c.X.Ticks = append(c.X.Ticks, chart.Tick{Value: at})
+		c.Lines = append(c.Lines, chart.Line{Name: fmt.Sprintf("%s: %.1f %%", outcomes[i].Name, busy), Points: []chart.Point{{X: at}, {X: at, Y: busy}}})
 	}
-	c.Lines = append(c.Lines, l)
+	c.Y.Ticks = percents()
 	return c
+}
+
+func percents() (ticks []chart.Tick) {
+	for p := 0; p <= 100; p += 25 {
+		ticks = append(ticks, chart.Tick{Value: float64(p), Label: fmt.Sprint(p)})
+	}
+	return ticks
 }
 
 func distributions(outcomes []Outcome) chart.Chart {
@@ -40,16 +46,14 @@ func distributions(outcomes []Outcome) chart.Chart {
 	for i := range outcomes {
 		o := &outcomes[i]
 		c.Title = fmt.Sprintf("Searches of %d levels on %d hosts", o.Depth, o.Hosts)
-		l := chart.Line{Name: fmt.Sprintf("%s, median %.1f µs", o.Name, o.Percentile(50).Micros())}
+		l := chart.Line{Name: fmt.Sprintf("%s, p50 %.1f µs", o.Name, o.Percentile(50).Micros())}
 		l.Points = append(l.Points, chart.Point{X: o.Finish[0].Micros()})
 		for n, f := range o.Finish {
 			l.Points = append(l.Points, chart.Point{X: f.Micros(), Y: 100 * float64(n+1) / float64(len(o.Finish))})
 		}
 		c.Lines = append(c.Lines, l)
 	}
-	for p := 0; p <= 100; p += 25 {
-		c.Y.Ticks = append(c.Y.Ticks, chart.Tick{Value: float64(p), Label: fmt.Sprint(p)})
-	}
+	c.Y.Ticks = percents()
 	return c
 }
 
