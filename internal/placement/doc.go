@@ -18,5 +18,6 @@
 //	                index cannot rule out, so the bound is O(M N), reached only if most nodes lack one resource each, and not the same
 //	Anneal          O(M MovesPer (edges and rivals of a microservice)) + O(N)
 //	ILP             exponential; about (M + E) (N + groups) variables and as many rows
-//	Replace         as HCM for the microservices that move, and 2^K for each overloaded node of K microservices, at most 12, and else K^2
+//	Replace         as HCM for the microservices that move, and 2^K for each overloaded node of K microservices, at most 12, and else K^2,
+//	                times the number of different limits of how many may be beside them
 package placement
