@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+//go:build ignore
+
+/*
+ * The observer: sees all that a server of memcached's protocols reads and sends on its TCP sockets, in order, at the socket's boundary. It runs
+ * in the server's system call, after the kernel has copied the bytes. So a write is known before the server can execute it.
+ */
+#include "buffer.h"
+#include "connection.h"
+
+char mc_license[] SEC("license") = "Dual BSD/GPL";
+
+const volatile __u64 mc_secret = 0;
+const volatile __u64 mc_netns; /* cookie of the server's network namespace */
+const volatile __u16 mc_port;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct mc_connection);
+} mc_connections SEC(".maps");
+
+/* A thread's, since it may lose the processor while it looks at them. */
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct mc_piece);
+} mc_pieces SEC(".maps");
+
+enum mc_count {
+	MC_COUNT_CHANGES, /* commands read that change a key */
+	MC_COUNT_CHANGES_ALL, /* what was read that may change any key */
+	MC_COUNT_LOST, /* times that a connection was lost, or was there before the observer */
+	MC_COUNT_FOUND, /* times that one was found again */
+	MC_COUNT_MAX,
+};
+
+__u64 mc_counts[MC_COUNT_MAX];
+
+static __always_inline void mc_count(enum mc_count count)
+{
+	__sync_fetch_and_add(&mc_counts[count], 1);
+}
+
+static void mc_forget(__u64 hash)
+{
+	mc_count(MC_COUNT_CHANGES);
+}
+
+static void mc_forget_all(void)
+{
+	mc_count(MC_COUNT_CHANGES_ALL);
+}
+
+static void mc_count_lost(int lost)
+{
+	mc_count(lost ? MC_COUNT_LOST : MC_COUNT_FOUND);
+}
+
+static __always_inline int mc_is_served(const struct sock *sk)
+{
+	return sk->__sk_common.skc_num == mc_port && sk->__sk_common.skc_net.net->net_cookie == mc_netns;
+}
+
+/* The connection of a socket of the server; that of a socket which was there before the observer is lost. */
+static __always_inline struct mc_connection *mc_connection_of(struct sock *sk)
+{
+	struct mc_connection *c = bpf_sk_storage_get(&mc_connections, sk, 0, 0);
+
+	if (c || !mc_is_served(sk))
+		return c;
+	c = bpf_sk_storage_get(&mc_connections, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (c)
+		mc_lose_connection(c);
+	return c;
+}
+
+struct mc_vector_walk {
+	struct mc_walk *walk;
+	__u64 at; /* the next element */
+	__u64 left; /* bytes to look at from there on */
+};
+
+static long mc_walk_element(__u32 i, struct mc_vector_walk *v)
+{
+	struct mc_walk *w = v->walk;
+	struct mc_iovec element;
+
+	if (!v->left || bpf_probe_read_user(&element, sizeof(element), (void *)v->at))
+		return 1;
+	v->at += sizeof(element);
+	w->address = element.base;
+	w->left = element.len < v->left ? element.len : v->left;
+	v->left -= w->left;
+	bpf_loop(MC_PIECES, mc_walk_piece, w, 0);
+	return 0;
+}
+
+/* Looks at the first len bytes of the system call's buffer. */
+static __noinline int mc_walk(struct mc_walk *w, const struct mc_buffer *b, __u64 len)
+{
+	struct mc_vector_walk v = { .walk = w, .at = b->address, .left = len };
+
+	if (b->kind == MC_BUFFER_VECTOR) {
+		bpf_loop(b->count, mc_walk_element, &v, 0);
+		return v.left ? -1 : 0;
+	}
+	w->address = b->address;
+	w->left = len;
+	bpf_loop(MC_PIECES, mc_walk_piece, w, 0);
+	return 0;
+}
+
+/* Looks at the bytes that the server has read or sent; a connection whose bytes cannot be found is lost. */
+static __always_inline void mc_look(struct mc_connection *c, const struct mc_buffer *b, __u64 len, __u32 sent)
+{
+	struct mc_walk w = { .connection = c, .sent = sent };
+
+	w.piece = bpf_task_storage_get(&mc_pieces, bpf_get_current_task_btf(), 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (w.piece && b->kind != MC_BUFFER_UNKNOWN && !mc_walk(&w, b, len))
+		return;
+	c->guess = 0;
+	if (!c->lost)
+		mc_lose_connection(c);
+}
+
+SEC("tp_btf/sock_recv_length")
+int BPF_PROG(mc_read, struct sock *sk, int result, int flags)
+{
+	struct mc_connection *c = sk->sk_protocol == MC_IPPROTO_TCP ? mc_connection_of(sk) : 0;
+	struct tcp_sock *tcp = bpf_skc_to_tcp_sock(sk);
+	__u32 read = result > 0 ? result : 0, at;
+	struct mc_buffer buffer = {};
+
+	if (!c || !tcp || flags & (MC_MSG_PEEK | MC_MSG_ERRQUEUE))
+		return 0;
+	at = tcp->copied_seq;
+	if (!c->lost && at - c->at != read && result) /* at its end, the stream's number grows by one */
+		mc_lose_connection(c); /* something was read past the observer */
+	c->at = at;
+	if (result <= 0) {
+		mc_executed(c);
+		return 0;
+	}
+	if (!(flags & MC_MSG_TRUNC)) /* which throws the bytes away */
+		mc_find_buffer(&buffer);
+	mc_begin_read(c, buffer.kind != MC_BUFFER_BYTES || read >= buffer.count);
+	mc_look(c, &buffer, read, 0);
+	mc_end_read(c);
+	return 0;
+}
+
+SEC("tp_btf/sock_send_length")
+int BPF_PROG(mc_send, struct sock *sk, int result, int flags)
+{
+	struct mc_connection *c = sk->sk_protocol == MC_IPPROTO_TCP ? mc_connection_of(sk) : 0;
+	struct mc_buffer buffer = {};
+
+	if (!c || result <= 0 || (c->lost && !c->guess))
+		return 0;
+	mc_find_buffer(&buffer);
+	mc_look(c, &buffer, result, 1);
+	mc_end_send(c);
+	return 0;
+}
+
+/* A connection begins: nothing was read of it. */
+SEC("tp_btf/inet_sock_set_state")
+int BPF_PROG(mc_begin, struct sock *sk, int before, int now)
+{
+	struct mc_connection *c;
+	struct tcp_sock *tcp;
+
+	if (now != MC_TCP_ESTABLISHED || sk->sk_protocol != MC_IPPROTO_TCP || !mc_is_served(sk))
+		return 0;
+	tcp = bpf_skc_to_tcp_sock(sk);
+	c = bpf_sk_storage_get(&mc_connections, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (c && tcp)
+		c->at = tcp->copied_seq;
+	return 0;
+}
+
+/* The server has closed a connection: what it read is executed, or never will be. */
+SEC("tp_btf/tcp_destroy_sock")
+int BPF_PROG(mc_end, struct sock *sk)
+{
+	struct mc_connection *c = bpf_sk_storage_get(&mc_connections, sk, 0, 0);
+
+	if (!c)
+		return 0;
+	c->whole = c->tail;
+	c->request.phase = MC_PHASE_BEGIN;
+	mc_executed(c);
+	return 0;
+}
+
+/* Named here so that BTF, and the Go types made from it, have them. */
+const enum mc_count *mc_count_ __attribute__((unused));
+const enum mc_guard_limit *mc_guard_limit_ __attribute__((unused));
