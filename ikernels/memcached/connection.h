@@ -2,9 +2,10 @@
 /*
  * One connection to the server: what its requests change, and which of these writes the server has executed.
  *
- * A write that is always answered has been executed when as many commands are answered as were read up to it. One that need not be answered
- * has been executed when a later command is answered. Both have been executed when the server reads on, since a server reads when it has
- * nothing more to do on a connection; except after a read that filled the server's buffer, for then it may read on at once.
+ * A write has been executed when as many commands are answered as were read up to it, or one more if it need not be answered itself. All writes
+ * have been executed when the server reads on, since a server reads when it has nothing more to do on a connection; except after a read
+ * that filled its buffer, for then it may read on at once. In the text protocol only this shows that a write with "noreply" or the
+ * like was executed: if it fails it may be answered after all, and nobody can tell for which command an answer is.
  *
  * A connection is lost while it is unknown where its commands begin: it was there before the observer, or said what no parser can
  * be sure of. Then each read counts as a write of every key. It is found again when the server twice answers a read that looks like whole
@@ -43,7 +44,7 @@ struct mc_connection {
 	__u32 head, tail; /* of the writes: the next to end, and the next to be added */
 	__u32 whole; /* the tail when the last whole command had been read */
 	__u8 filled; /* the last read filled the server's buffer */
-	__u8 unsure; /* commands were read that need not be answered */
+	__u8 unsure; /* which commands the answers are for: some need not be answered */
 	__u8 more; /* more writes are outstanding than are remembered: the guard of all keys stands for them */
 	__u8 lost;
 	__u8 guess; /* while lost: what was read last looks like whole commands */
@@ -51,12 +52,23 @@ struct mc_connection {
 	struct mc_write writes[MC_OUTSTANDING];
 };
 
+/* Why a connection is lost. */
+enum mc_loss {
+	MC_LOSS_JOINED, /* it was there before the observer */
+	MC_LOSS_COMMAND, /* a command is unknown or malformed */
+	MC_LOSS_RESPONSE, /* a response is malformed, or nobody asked for it */
+	MC_LOSS_PASSED, /* the server read bytes that the observer did not see */
+	MC_LOSS_BYTES, /* the bytes cannot be found in the server's memory */
+	MC_LOSS_MAX,
+};
+
 /* The cache's: the key with this hash changes, and every key changes. */
 static void mc_forget(__u64 hash);
 static void mc_forget_all(void);
 
 /* The observer's: a connection was lost, or found again. */
-static void mc_count_lost(int lost);
+static void mc_count_lost(enum mc_loss why);
+static void mc_count_found(void);
 
 struct mc_ending {
 	struct mc_connection *connection;
@@ -96,7 +108,11 @@ static __always_inline void mc_executed(struct mc_connection *c)
 {
 	if (c->head != c->tail || c->more)
 		mc_end_writes(c, c->tail - c->whole, 1);
-	c->unsure = 0;
+	/* Before it waits for a command, it sends its answers. Within one, it may read on with answers in hand. */
+	if (c->unsure && c->request.phase == MC_PHASE_BEGIN) {
+		c->unsure = 0;
+		c->answered = c->read;
+	}
 }
 
 /* The server has read a write. */
@@ -123,11 +139,13 @@ static __always_inline void mc_begin_any(struct mc_connection *c)
 	mc_forget_all();
 }
 
-static __always_inline void mc_lose_connection(struct mc_connection *c)
+static __always_inline void mc_lose_connection(struct mc_connection *c, enum mc_loss why)
 {
-	mc_count_lost(1);
-	c->lost = 1;
 	c->guess = 0;
+	if (c->lost)
+		return;
+	mc_count_lost(why);
+	c->lost = 1;
 	c->matches = 0;
 	c->request.phase = MC_PHASE_LOST;
 	c->whole = c->tail;
@@ -143,14 +161,12 @@ MC_GLOBAL int mc_on_request(struct mc_connection *c, int event)
 		return 0;
 	r = &c->request;
 	if (event == MC_LOST) {
-		if (!c->lost)
-			mc_lose_connection(c);
-		c->guess = 0;
+		mc_lose_connection(c, MC_LOSS_COMMAND);
 		return 0;
 	}
 	if (event != MC_TOUCH)
 		c->read += !r->quiet;
-	c->unsure |= r->quiet;
+	c->unsure |= r->quiet && r->protocol == MC_PROTOCOL_TEXT;
 	if (!c->lost && event == MC_CHANGE_ALL) {
 		mc_begin_write(c, MC_GUARD_ALL, c->read + r->quiet);
 		mc_forget_all();
@@ -161,25 +177,15 @@ MC_GLOBAL int mc_on_request(struct mc_connection *c, int event)
 	return 0;
 }
 
+/* Acts on what the response's next byte said. */
 MC_GLOBAL int mc_on_response(struct mc_connection *c, int answer)
 {
 	if (!c)
 		return 0;
-	switch (answer) {
-	case MC_ANSWERED_ERROR:
-		/* Which command has failed is unknown if one that asked for no reply is among them. */
-		if (!c->unsure)
-			c->answered++;
-		else if (!c->lost)
-			mc_lose_connection(c);
-		break;
-	case MC_ANSWERED:
+	if (answer == MC_ANSWERED) {
 		c->answered++;
-		break;
-	case MC_ANSWER_LOST:
-		c->guess = 0;
-		if (!c->lost)
-			mc_lose_connection(c);
+	} else if (answer == MC_ANSWER_LOST) {
+		mc_lose_connection(c, MC_LOSS_RESPONSE);
 	}
 	return 0;
 }
@@ -255,9 +261,7 @@ static long mc_walk_piece(__u32 i, struct mc_walk *w)
 		return 1;
 	len = w->left < MC_PIECE ? w->left : MC_PIECE;
 	if (bpf_probe_read_user(w->piece->bytes, len, (void *)w->address)) {
-		c->guess = 0;
-		if (!c->lost)
-			mc_lose_connection(c);
+		mc_lose_connection(c, MC_LOSS_BYTES);
 		return 1;
 	}
 	len = mc_walk_bytes(c, w->piece, len, w->sent);
@@ -295,8 +299,10 @@ static __always_inline void mc_end_read(struct mc_connection *c)
 static __always_inline void mc_end_send(struct mc_connection *c)
 {
 	if (!c->lost) {
+		if (c->unsure)
+			return;
 		if ((__s32)(c->answered - c->read) > 0)
-			mc_lose_connection(c);
+			mc_lose_connection(c, MC_LOSS_RESPONSE);
 		else if (c->head != c->tail)
 			mc_end_writes(c, 0, 0);
 		return;
@@ -306,7 +312,7 @@ static __always_inline void mc_end_send(struct mc_connection *c)
 	c->guess = 0;
 	c->matches = c->answered == c->read ? c->matches + 1 : 0;
 	if (c->matches == MC_FOUND) {
-		mc_count_lost(0);
+		mc_count_found();
 		c->lost = 0;
 		c->whole = c->tail;
 		mc_executed(c);

@@ -17,7 +17,7 @@ enum mc_kernel {
 	MC_MSG_PEEK = 0x2,
 	MC_MSG_TRUNC = 0x20,
 	MC_MSG_ERRQUEUE = 0x2000,
-	MC_EAGAIN = 11,
+	MC_RCV_SHUTDOWN = 1,
 };
 
 struct net {
@@ -36,6 +36,7 @@ struct sock_common {
 struct sock {
 	struct sock_common __sk_common;
 	__u16 sk_protocol;
+	__u8 sk_shutdown;
 } MC_CORE;
 
 struct tcp_sock {

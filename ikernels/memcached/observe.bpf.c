@@ -32,12 +32,12 @@ struct {
 enum mc_count {
 	MC_COUNT_CHANGES, /* commands read that change a key */
 	MC_COUNT_CHANGES_ALL, /* what was read that may change any key */
-	MC_COUNT_LOST, /* times that a connection was lost, or was there before the observer */
-	MC_COUNT_FOUND, /* times that one was found again */
+	MC_COUNT_FOUND, /* lost connections that were found again */
 	MC_COUNT_MAX,
 };
 
 __u64 mc_counts[MC_COUNT_MAX];
+__u64 mc_losses[MC_LOSS_MAX]; /* connections, by why they were lost */
 
 static __always_inline void mc_count(enum mc_count count)
 {
@@ -54,9 +54,14 @@ static void mc_forget_all(void)
 	mc_count(MC_COUNT_CHANGES_ALL);
 }
 
-static void mc_count_lost(int lost)
+static void mc_count_lost(enum mc_loss why)
 {
-	mc_count(lost ? MC_COUNT_LOST : MC_COUNT_FOUND);
+	__sync_fetch_and_add(&mc_losses[why], 1);
+}
+
+static void mc_count_found(void)
+{
+	mc_count(MC_COUNT_FOUND);
 }
 
 static __always_inline int mc_is_served(const struct sock *sk)
@@ -73,7 +78,7 @@ static __always_inline struct mc_connection *mc_connection_of(struct sock *sk)
 		return c;
 	c = bpf_sk_storage_get(&mc_connections, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (c)
-		mc_lose_connection(c);
+		mc_lose_connection(c, MC_LOSS_JOINED);
 	return c;
 }
 
@@ -121,9 +126,13 @@ static __always_inline void mc_look(struct mc_connection *c, const struct mc_buf
 	w.piece = bpf_task_storage_get(&mc_pieces, bpf_get_current_task_btf(), 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (w.piece && b->kind != MC_BUFFER_UNKNOWN && !mc_walk(&w, b, len))
 		return;
-	c->guess = 0;
-	if (!c->lost)
-		mc_lose_connection(c);
+	mc_lose_connection(c, MC_LOSS_BYTES);
+}
+
+/* Whether the client will send no more. The end of its stream, too, takes a sequence number. */
+static __always_inline int mc_has_ended(const struct sock *sk)
+{
+	return sk->sk_shutdown & MC_RCV_SHUTDOWN;
 }
 
 SEC("tp_btf/sock_recv_length")
@@ -137,8 +146,8 @@ int BPF_PROG(mc_read, struct sock *sk, int result, int flags)
 	if (!c || !tcp || flags & (MC_MSG_PEEK | MC_MSG_ERRQUEUE))
 		return 0;
 	at = tcp->copied_seq;
-	if (!c->lost && at - c->at != read && result) /* at its end, the stream's number grows by one */
-		mc_lose_connection(c); /* something was read past the observer */
+	if (at - c->at != read && !(mc_has_ended(sk) && at - c->at == read + 1))
+		mc_lose_connection(c, MC_LOSS_PASSED); /* something was read past the observer */
 	c->at = at;
 	if (result <= 0) {
 		mc_executed(c);
@@ -197,5 +206,6 @@ int BPF_PROG(mc_end, struct sock *sk)
 }
 
 /* Named here so that BTF, and the Go types made from it, have them. */
+const enum mc_loss *mc_loss_ __attribute__((unused));
 const enum mc_count *mc_count_ __attribute__((unused));
 const enum mc_guard_limit *mc_guard_limit_ __attribute__((unused));

@@ -82,9 +82,8 @@ type ObserveMcCount uint32
 const (
 	ObserveMcCountMC_COUNT_CHANGES     ObserveMcCount = 0
 	ObserveMcCountMC_COUNT_CHANGES_ALL ObserveMcCount = 1
-	ObserveMcCountMC_COUNT_LOST        ObserveMcCount = 2
-	ObserveMcCountMC_COUNT_FOUND       ObserveMcCount = 3
-	ObserveMcCountMC_COUNT_MAX         ObserveMcCount = 4
+	ObserveMcCountMC_COUNT_FOUND       ObserveMcCount = 2
+	ObserveMcCountMC_COUNT_MAX         ObserveMcCount = 3
 )
 
 type ObserveMcGuardLimit uint32
@@ -93,6 +92,17 @@ const (
 	ObserveMcGuardLimitMC_GUARDS        ObserveMcGuardLimit = 65536
 	ObserveMcGuardLimitMC_GUARD_ALL     ObserveMcGuardLimit = 65536
 	ObserveMcGuardLimitMC_GUARD_PENDING ObserveMcGuardLimit = 16777216
+)
+
+type ObserveMcLoss uint32
+
+const (
+	ObserveMcLossMC_LOSS_JOINED   ObserveMcLoss = 0
+	ObserveMcLossMC_LOSS_COMMAND  ObserveMcLoss = 1
+	ObserveMcLossMC_LOSS_RESPONSE ObserveMcLoss = 2
+	ObserveMcLossMC_LOSS_PASSED   ObserveMcLoss = 3
+	ObserveMcLossMC_LOSS_BYTES    ObserveMcLoss = 4
+	ObserveMcLossMC_LOSS_MAX      ObserveMcLoss = 5
 )
 
 type ObserveMcPiece struct {
@@ -114,6 +124,8 @@ const (
 	ObserveVarMcCount       = "mc_count_"
 	ObserveVarMcCounts      = "mc_counts"
 	ObserveVarMcGuardLimit  = "mc_guard_limit_"
+	ObserveVarMcLoss        = "mc_loss_"
+	ObserveVarMcLosses      = "mc_losses"
 	ObserveVarMcNetns       = "mc_netns"
 	ObserveVarMcPort        = "mc_port"
 	ObserveVarMcSecret      = "mc_secret"
@@ -183,6 +195,8 @@ type ObserveVariableSpecs struct {
 	McCount      *ebpf.VariableSpec `ebpf:"mc_count_"`
 	McCounts     *ebpf.VariableSpec `ebpf:"mc_counts"`
 	McGuardLimit *ebpf.VariableSpec `ebpf:"mc_guard_limit_"`
+	McLoss       *ebpf.VariableSpec `ebpf:"mc_loss_"`
+	McLosses     *ebpf.VariableSpec `ebpf:"mc_losses"`
 	McNetns      *ebpf.VariableSpec `ebpf:"mc_netns"`
 	McPort       *ebpf.VariableSpec `ebpf:"mc_port"`
 	McSecret     *ebpf.VariableSpec `ebpf:"mc_secret"`
@@ -228,6 +242,8 @@ type ObserveVariables struct {
 	McCount      *ebpf.Variable `ebpf:"mc_count_"`
 	McCounts     *ebpf.Variable `ebpf:"mc_counts"`
 	McGuardLimit *ebpf.Variable `ebpf:"mc_guard_limit_"`
+	McLoss       *ebpf.Variable `ebpf:"mc_loss_"`
+	McLosses     *ebpf.Variable `ebpf:"mc_losses"`
 	McNetns      *ebpf.Variable `ebpf:"mc_netns"`
 	McPort       *ebpf.Variable `ebpf:"mc_port"`
 	McSecret     *ebpf.Variable `ebpf:"mc_secret"`

@@ -16,7 +16,7 @@ import (
 	"github.com/lambdanic/lambdanic/internal/kernel"
 )
 
-//go:generate go tool bpf2go -target bpfel -no-strip -output-stem observe -type mc_count -type mc_guard_limit Observe observe.bpf.c
+//go:generate go tool bpf2go -target bpfel -no-strip -output-stem observe -type mc_count -type mc_loss -type mc_guard_limit Observe observe.bpf.c
 
 // An Observer sees what the servers at one TCP port of a network namespace read and send, and keeps guards (guard.h): for each key, whether
 // a write is under way, and a number that changes with every write.
@@ -28,10 +28,10 @@ type Observer struct {
 
 // Counts say what an Observer has seen.
 type Counts struct {
-	Changes    uint64 // commands that change one key
-	ChangesAll uint64 // what may change any key: flush_all, and all that is read on a lost connection
-	Lost       uint64 // connections whose commands' boundaries were unknown
-	Found      uint64 // those whose boundaries became known again
+	Changes    uint64            // commands that change one key
+	ChangesAll uint64            // what may change any key: flush_all, and all that is read on a lost connection
+	Found      uint64            // lost connections whose commands' boundaries became known again
+	Lost       map[string]uint64 // connections whose commands' boundaries became unknown, by why
 }
 
 // Observe begins to observe a TCP port of the calling thread's network namespace. Connections that exist already are joined. It needs
@@ -100,11 +100,22 @@ func (o *Observer) Counts() (Counts, error) {
 	if err := o.objects.McCounts.Get(&counts); err != nil {
 		return Counts{}, fmt.Errorf("read the observer's counters: %w", err)
 	}
-	return Counts{
+	var losses [ObserveMcLossMC_LOSS_MAX]uint64
+	if err := o.objects.McLosses.Get(&losses); err != nil {
+		return Counts{}, fmt.Errorf("read the observer's counters: %w", err)
+	}
+	c := Counts{
 		Changes: counts[ObserveMcCountMC_COUNT_CHANGES], ChangesAll: counts[ObserveMcCountMC_COUNT_CHANGES_ALL],
-		Lost: counts[ObserveMcCountMC_COUNT_LOST], Found: counts[ObserveMcCountMC_COUNT_FOUND],
-	}, nil
+		Found: counts[ObserveMcCountMC_COUNT_FOUND], Lost: map[string]uint64{},
+	}
+	for why, n := range losses {
+		c.Lost[lossNames[why]] = n
+	}
+	return c, nil
 }
+
+// lossNames say why a connection was lost (enum mc_loss).
+var lossNames = [ObserveMcLossMC_LOSS_MAX]string{"joined", "command", "response", "passed", "bytes"}
 
 // namespaceCookie is the kernel's number of the calling thread's network namespace.
 func namespaceCookie() (uint64, error) {

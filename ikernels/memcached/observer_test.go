@@ -1,17 +1,22 @@
 package memcached
 
 import (
+	"bufio"
 	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
 	"net/netip"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
-
-	"github.com/bradfitz/gomemcache/memcache"
 
 	"github.com/lambdanic/lambdanic/internal/memcached"
 )
 
-// server starts a real memcached and observes it.
+// observed starts a real memcached and observes it.
 func observed(t *testing.T) (*memcached.Server, *Observer) {
 	t.Helper()
 	s, err := memcached.Start(t.Context(), []netip.Addr{netip.MustParseAddr("127.0.0.1")})
@@ -73,17 +78,98 @@ func (o *Observer) settled(t *testing.T, keys ...string) []uint64 {
 	}
 }
 
-func TestX(t *testing.T) {
-	s, o := observed(t)
-	for range 3 {
-		t.Logf("%#x", o.settled(t, "a"))
-		if err := s.Client.Add(item("a")); err != nil {
-			t.Log(err)
+// states are what memcached itself says of the keys: cas changes with every change of a value, t with a change of the expiry.
+func states(t *testing.T, oracle net.Conn) (said []string) {
+	t.Helper()
+	lines := bufio.NewReader(oracle)
+	for _, key := range keys {
+		if _, err := fmt.Fprintf(oracle, "mg %s c t f s\r\n", key); err != nil {
+			t.Fatal(err)
 		}
-		_, _ = s.Client.Get("a")
-		t.Logf("%#x", o.settled(t, "a"))
-		c, err := o.Counts()
-		t.Logf("%+v %v", c, err)
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		words := strings.Fields(line)
+		for i, w := range words {
+			if left, err := strconv.Atoi(strings.TrimPrefix(w, "t")); err == nil && w[0] == 't' && left > 0 {
+				words[i] = fmt.Sprint("t", (left+250)/500) // seconds pass
+			}
+		}
+		said = append(said, strings.Join(words, " "))
+	}
+	return said
+}
+
+func dial(t *testing.T, port uint16) *net.TCPConn {
+	t.Helper()
+	c, err := net.Dial("tcp", netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), port).String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c.(*net.TCPConn)
+}
+
+// play sends a stream in pieces on a connection of its own, and returns when memcached has read and executed all.
+func play(t *testing.T, r *rand.Rand, port uint16, stream []byte) {
+	t.Helper()
+	c := dial(t, port)
+	go func() {
+		for len(stream) > 0 {
+			n := 1 + r.IntN(min(len(stream), 1+r.IntN(20000)))
+			if _, err := c.Write(stream[:n]); err != nil {
+				return // memcached may have ended the connection
+			}
+			stream = stream[n:]
+		}
+		_ = c.CloseWrite()
+	}()
+	_, _ = io.Copy(io.Discard, c)
+	_ = c.Close()
+}
+
+// TestChangesAreSeen plays streams to a real memcached. Whenever memcached has changed a key, the key's guard or that of all keys must have
+// changed; and where a stream is whole, no other guard. Not shown here: that the guards change in time (TestOrder).
+func TestChangesAreSeen(t *testing.T) {
+	s, o := observed(t)
+	oracle := dial(t, s.Port)
+	_ = states(t, oracle)
+	last := len(keys)
+	changed, exact := 0, 0
+	for seed := range uint64(600) {
+		r := rand.New(rand.NewPCG(seed, 19))
+		stream := generate(r)
+		damaged := seed%3 == 0
+		if damaged {
+			stream.damage(r)
+		}
+		before, guards := states(t, oracle), o.settled(t, keys...)
+		lost, err := o.Counts()
+		if err != nil {
+			t.Fatal(err)
+		}
+		play(t, r, s.Port, stream.bytes)
+		after, now := states(t, oracle), o.settled(t, keys...)
+		for i, key := range keys {
+			seen := now[i] != guards[i] || now[last] != guards[last]
+			if before[i] != after[i] {
+				changed++
+				if !seen {
+					t.Fatalf("stream %d: %q was %q and is %q, and no guard tells:\n%.300q", seed, key, before[i], after[i], stream.bytes)
+				}
+			}
+			if damaged || stream.all {
+				continue
+			}
+			exact++
+			if seen != stream.changes[key] {
+				counts, _ := o.Counts()
+				t.Fatalf("stream %d: the guard of %q tells %v, want %v (%+v, before %+v):\n%.300q", seed, key, seen, stream.changes[key], counts, lost, stream.bytes)
+			}
+		}
+	}
+	if changed < 200 || exact < 800 {
+		t.Errorf("%d changes and %d guards were compared: too few to tell anything", changed, exact)
 	}
 }
-func item(k string) *memcache.Item { return &memcache.Item{Key: k, Value: []byte("hello")} }

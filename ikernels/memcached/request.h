@@ -187,6 +187,7 @@ static __always_inline enum mc_event mc_end_line(struct mc_request *r)
 	case MC_CLASS_META_STORE:
 		r->skip = r->length;
 		r->phase = r->skip ? MC_PHASE_VALUE : MC_PHASE_VALUE_END;
+		r->cr = 0;
 		return mc_change(r);
 	case MC_CLASS_META_GET:
 		return r->changes ? mc_change(r) : MC_READ;
@@ -339,7 +340,6 @@ static __always_inline __u64 mc_skip(struct mc_request *r, __u64 len)
 	len = r->skip;
 	r->skip = 0;
 	r->phase = r->protocol == MC_PROTOCOL_TEXT ? MC_PHASE_VALUE_END : MC_PHASE_BEGIN;
-	r->cr = 0;
 	return len;
 }
 

@@ -14,7 +14,6 @@ enum mc_answer {
 	MC_ANSWER_NONE, /* go on reading */
 	MC_ANSWERED, /* a command is answered that is always answered */
 	MC_ANSWERED_QUIET, /* a command is answered that need not have been */
-	MC_ANSWERED_ERROR, /* text: a command failed, perhaps one that asked for no reply */
 	MC_ANSWER_LOST, /* where the next answer begins is unknown */
 };
 
@@ -69,10 +68,6 @@ static __always_inline enum mc_answer mc_end_response_line(struct mc_response *r
 	case MC_NAME4('I', 'T', 'E', 'M'):
 	case MC_NAME6('P', 'R', 'E', 'F', 'I', 'X'):
 		return MC_ANSWER_NONE;
-	case MC_NAME5('E', 'R', 'R', 'O', 'R'):
-	case MC_NAME8('N', 'T', '_', 'E', 'R', 'R', 'O', 'R'): /* CLIENT_ERROR */
-	case MC_NAME8('E', 'R', '_', 'E', 'R', 'R', 'O', 'R'): /* SERVER_ERROR */
-		return MC_ANSWERED_ERROR;
 	}
 	return MC_ANSWERED;
 }
