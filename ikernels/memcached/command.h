@@ -17,6 +17,7 @@ enum mc_class {
 	MC_CLASS_GET, /* reads keys */
 	MC_CLASS_GAT, /* reads keys, and gives them another expiry */
 	MC_CLASS_STORE, /* key, flags, expiry, length; a value follows */
+	MC_CLASS_CAS, /* text: key, flags, expiry, length, number of the version; a value follows */
 	MC_CLASS_CHANGE, /* changes one key */
 	MC_CLASS_FLUSH, /* changes all keys, perhaps later */
 	MC_CLASS_META_GET, /* key, flags of one letter each; changes the key if certain flags are there */
@@ -65,11 +66,12 @@ static __always_inline enum mc_class mc_text_class(__u64 name, __u32 len)
 			return MC_CLASS_GAT;
 		case MC_NAME3('s', 'e', 't'):
 		case MC_NAME3('a', 'd', 'd'):
-		case MC_NAME3('c', 'a', 's'):
 		case MC_NAME6('a', 'p', 'p', 'e', 'n', 'd'):
 		case MC_NAME7('r', 'e', 'p', 'l', 'a', 'c', 'e'):
 		case MC_NAME7('p', 'r', 'e', 'p', 'e', 'n', 'd'):
 			return MC_CLASS_STORE;
+		case MC_NAME3('c', 'a', 's'):
+			return MC_CLASS_CAS;
 		case MC_NAME4('i', 'n', 'c', 'r'):
 		case MC_NAME4('d', 'e', 'c', 'r'):
 		case MC_NAME5('t', 'o', 'u', 'c', 'h'):

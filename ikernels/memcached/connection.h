@@ -137,6 +137,7 @@ static __always_inline void mc_begin_any(struct mc_connection *c)
 {
 	mc_begin_write(c, MC_GUARD_ALL, c->read + MC_NEVER);
 	mc_forget_all();
+	c->whole = c->tail;
 }
 
 static __always_inline void mc_lose_connection(struct mc_connection *c, enum mc_loss why)
@@ -148,7 +149,6 @@ static __always_inline void mc_lose_connection(struct mc_connection *c, enum mc_
 	c->lost = 1;
 	c->matches = 0;
 	c->request.phase = MC_PHASE_LOST;
-	c->whole = c->tail;
 	mc_begin_any(c);
 }
 

@@ -206,6 +206,7 @@ int BPF_PROG(mc_end, struct sock *sk)
 }
 
 /* Named here so that BTF, and the Go types made from it, have them. */
+const enum mc_connection_limit *mc_connection_limit_ __attribute__((unused));
 const enum mc_loss *mc_loss_ __attribute__((unused));
 const enum mc_count *mc_count_ __attribute__((unused));
 const enum mc_guard_limit *mc_guard_limit_ __attribute__((unused));

@@ -33,13 +33,14 @@ type ObserveMcConnection struct {
 		Class     uint8
 		First     uint8
 		NotNumber uint8
+		Negative  uint8
 		Cr        uint8
 		Quiet     uint8
 		Changes   uint8
 		Encoded   uint8
 		Extras    uint8
 		Opcode    uint8
-		_         [6]byte
+		_         [5]byte
 	}
 	Response struct {
 		_        structs.HostLayout
@@ -76,6 +77,16 @@ type ObserveMcConnection struct {
 		Answer uint32
 	}
 }
+
+type ObserveMcConnectionLimit uint32
+
+const (
+	ObserveMcConnectionLimitMC_OUTSTANDING ObserveMcConnectionLimit = 256
+	ObserveMcConnectionLimitMC_FOUND       ObserveMcConnectionLimit = 2
+	ObserveMcConnectionLimitMC_PIECE       ObserveMcConnectionLimit = 512
+	ObserveMcConnectionLimitMC_PIECES      ObserveMcConnectionLimit = 1048576
+	ObserveMcConnectionLimitMC_NEVER       ObserveMcConnectionLimit = 1073741824
+)
 
 type ObserveMcCount uint32
 
@@ -114,21 +125,22 @@ type ObserveMcPiece struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	ObserveMapMcConnections = "mc_connections"
-	ObserveMapMcGuards      = "mc_guards"
-	ObserveMapMcPieces      = "mc_pieces"
-	ObserveProgMcBegin      = "mc_begin"
-	ObserveProgMcEnd        = "mc_end"
-	ObserveProgMcRead       = "mc_read"
-	ObserveProgMcSend       = "mc_send"
-	ObserveVarMcCount       = "mc_count_"
-	ObserveVarMcCounts      = "mc_counts"
-	ObserveVarMcGuardLimit  = "mc_guard_limit_"
-	ObserveVarMcLoss        = "mc_loss_"
-	ObserveVarMcLosses      = "mc_losses"
-	ObserveVarMcNetns       = "mc_netns"
-	ObserveVarMcPort        = "mc_port"
-	ObserveVarMcSecret      = "mc_secret"
+	ObserveMapMcConnections     = "mc_connections"
+	ObserveMapMcGuards          = "mc_guards"
+	ObserveMapMcPieces          = "mc_pieces"
+	ObserveProgMcBegin          = "mc_begin"
+	ObserveProgMcEnd            = "mc_end"
+	ObserveProgMcRead           = "mc_read"
+	ObserveProgMcSend           = "mc_send"
+	ObserveVarMcConnectionLimit = "mc_connection_limit_"
+	ObserveVarMcCount           = "mc_count_"
+	ObserveVarMcCounts          = "mc_counts"
+	ObserveVarMcGuardLimit      = "mc_guard_limit_"
+	ObserveVarMcLoss            = "mc_loss_"
+	ObserveVarMcLosses          = "mc_losses"
+	ObserveVarMcNetns           = "mc_netns"
+	ObserveVarMcPort            = "mc_port"
+	ObserveVarMcSecret          = "mc_secret"
 )
 
 // LoadObserve returns the embedded CollectionSpec for Observe.
@@ -192,14 +204,15 @@ type ObserveMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type ObserveVariableSpecs struct {
-	McCount      *ebpf.VariableSpec `ebpf:"mc_count_"`
-	McCounts     *ebpf.VariableSpec `ebpf:"mc_counts"`
-	McGuardLimit *ebpf.VariableSpec `ebpf:"mc_guard_limit_"`
-	McLoss       *ebpf.VariableSpec `ebpf:"mc_loss_"`
-	McLosses     *ebpf.VariableSpec `ebpf:"mc_losses"`
-	McNetns      *ebpf.VariableSpec `ebpf:"mc_netns"`
-	McPort       *ebpf.VariableSpec `ebpf:"mc_port"`
-	McSecret     *ebpf.VariableSpec `ebpf:"mc_secret"`
+	McConnectionLimit *ebpf.VariableSpec `ebpf:"mc_connection_limit_"`
+	McCount           *ebpf.VariableSpec `ebpf:"mc_count_"`
+	McCounts          *ebpf.VariableSpec `ebpf:"mc_counts"`
+	McGuardLimit      *ebpf.VariableSpec `ebpf:"mc_guard_limit_"`
+	McLoss            *ebpf.VariableSpec `ebpf:"mc_loss_"`
+	McLosses          *ebpf.VariableSpec `ebpf:"mc_losses"`
+	McNetns           *ebpf.VariableSpec `ebpf:"mc_netns"`
+	McPort            *ebpf.VariableSpec `ebpf:"mc_port"`
+	McSecret          *ebpf.VariableSpec `ebpf:"mc_secret"`
 }
 
 // ObserveObjects contains all objects after they have been loaded into the kernel.
@@ -239,14 +252,15 @@ func (m *ObserveMaps) Close() error {
 //
 // It can be passed to LoadObserveObjects or ebpf.CollectionSpec.LoadAndAssign.
 type ObserveVariables struct {
-	McCount      *ebpf.Variable `ebpf:"mc_count_"`
-	McCounts     *ebpf.Variable `ebpf:"mc_counts"`
-	McGuardLimit *ebpf.Variable `ebpf:"mc_guard_limit_"`
-	McLoss       *ebpf.Variable `ebpf:"mc_loss_"`
-	McLosses     *ebpf.Variable `ebpf:"mc_losses"`
-	McNetns      *ebpf.Variable `ebpf:"mc_netns"`
-	McPort       *ebpf.Variable `ebpf:"mc_port"`
-	McSecret     *ebpf.Variable `ebpf:"mc_secret"`
+	McConnectionLimit *ebpf.Variable `ebpf:"mc_connection_limit_"`
+	McCount           *ebpf.Variable `ebpf:"mc_count_"`
+	McCounts          *ebpf.Variable `ebpf:"mc_counts"`
+	McGuardLimit      *ebpf.Variable `ebpf:"mc_guard_limit_"`
+	McLoss            *ebpf.Variable `ebpf:"mc_loss_"`
+	McLosses          *ebpf.Variable `ebpf:"mc_losses"`
+	McNetns           *ebpf.Variable `ebpf:"mc_netns"`
+	McPort            *ebpf.Variable `ebpf:"mc_port"`
+	McSecret          *ebpf.Variable `ebpf:"mc_secret"`
 }
 
 // ObservePrograms contains all programs after they have been loaded into the kernel.

@@ -16,7 +16,7 @@ import (
 	"github.com/lambdanic/lambdanic/internal/kernel"
 )
 
-//go:generate go tool bpf2go -target bpfel -no-strip -output-stem observe -type mc_count -type mc_loss -type mc_guard_limit Observe observe.bpf.c
+//go:generate go tool bpf2go -target bpfel -no-strip -output-stem observe -type mc_count -type mc_loss -type mc_connection_limit -type mc_guard_limit Observe observe.bpf.c
 
 // An Observer sees what the servers at one TCP port of a network namespace read and send, and keeps guards (guard.h): for each key, whether
 // a write is under way, and a number that changes with every write.
@@ -112,6 +112,14 @@ func (o *Observer) Counts() (Counts, error) {
 		c.Lost[lossNames[why]] = n
 	}
 	return c, nil
+}
+
+// Losses is how many connections were lost, for any reason.
+func (c Counts) Losses() (n uint64) {
+	for _, lost := range c.Lost {
+		n += lost
+	}
+	return n
 }
 
 // lossNames say why a connection was lost (enum mc_loss).

@@ -31,6 +31,7 @@ enum mc_phase {
 enum mc_limit {
 	MC_KEY_MAX = 250, /* bytes */
 	MC_VALUE_MAX = 1 << 30, /* bytes, as memcached's -I */
+	MC_META_WORDS = 18, /* of a meta command; memcached takes a few more */
 	MC_HEADER = 24, /* bytes of the binary protocol's header */
 };
 
@@ -62,6 +63,7 @@ struct mc_request {
 	__u8 class; /* enum mc_class */
 	__u8 first; /* first character of the word at hand */
 	__u8 not_number; /* the word at hand is none */
+	__u8 negative; /* the word at hand begins with a minus */
 	__u8 cr; /* a carriage return was read, and must end the line */
 	__u8 quiet; /* the command at hand is answered in certain cases only */
 	__u8 changes; /* meta get: a flag makes it change the key */
@@ -76,6 +78,7 @@ static __always_inline void mc_begin_word(struct mc_request *r)
 	r->token_len = 0;
 	r->number = 0;
 	r->not_number = 0;
+	r->negative = 0;
 	r->hash = mc_hash_begin();
 }
 
@@ -132,6 +135,51 @@ static __always_inline int mc_is_key(const struct mc_request *r)
 	return r->class == MC_CLASS_GAT ? r->word >= 2 : r->class == MC_CLASS_GET ? r->word >= 1 : r->word == 1;
 }
 
+static __always_inline int mc_is_number(const struct mc_request *r, __u64 most)
+{
+	return !r->not_number && !r->negative && r->number <= most;
+}
+
+/* The word at hand is the length of the value that follows. */
+static __always_inline enum mc_event mc_end_length(struct mc_request *r)
+{
+	r->length = r->number;
+	return mc_is_number(r, MC_VALUE_MAX) ? MC_NOTHING : mc_lose(r);
+}
+
+/* A word behind the key of set and the like. For memcached no value follows where one is wrong, or where there are too many. */
+static __always_inline enum mc_event mc_end_store_word(struct mc_request *r)
+{
+	int good = 1;
+
+	switch (r->word) {
+	case 2: /* flags */
+		good = mc_is_number(r, 0xffffffff);
+		break;
+	case 3:
+		good = !r->not_number && r->number <= 0x7fffffff && r->token_len > r->negative;
+		r->expiry = r->negative ? -r->number : r->number;
+		break;
+	case 4:
+		return mc_end_length(r);
+	case 5: /* the version, or noreply */
+		good = r->class == MC_CLASS_STORE || (mc_is_number(r, ~0ULL) && r->token_len < 20);
+		break;
+	default: /* noreply */
+		good = r->class == MC_CLASS_CAS && r->word == 6;
+	}
+	return good ? MC_NOTHING : mc_lose(r);
+}
+
+/* A word behind a meta command's key. */
+static __always_inline enum mc_event mc_end_meta_word(struct mc_request *r)
+{
+	if (r->class == MC_CLASS_META_STORE && r->word == 2)
+		return mc_end_length(r);
+	mc_meta_flag(r);
+	return r->word < MC_META_WORDS ? MC_NOTHING : mc_lose(r);
+}
+
 /* The word at hand has ended. */
 static __always_inline enum mc_event mc_end_word(struct mc_request *r)
 {
@@ -143,24 +191,19 @@ static __always_inline enum mc_event mc_end_word(struct mc_request *r)
 		r->class = mc_text_class(r->token, r->token_len);
 		if (r->class == MC_CLASS_BAD)
 			return mc_lose(r);
-	} else if (r->class <= MC_CLASS_META_CHANGE && r->class != MC_CLASS_FLUSH && mc_is_key(r)) {
+	} else if (r->class == MC_CLASS_FLUSH) {
+		if (r->word == 1)
+			r->expiry = r->not_number ? 0 : r->number;
+	} else if (r->class <= MC_CLASS_META_CHANGE && mc_is_key(r)) {
 		if (r->token_len > MC_KEY_MAX)
 			return mc_lose(r);
 		r->key = mc_hash_end(r->hash);
 		if (r->class == MC_CLASS_GAT)
 			event = MC_TOUCH;
-	} else if (r->class == MC_CLASS_META_STORE && r->word == 2) {
-		r->length = r->number;
-		if (r->not_number || r->number > MC_VALUE_MAX)
-			return mc_lose(r);
+	} else if (r->class == MC_CLASS_STORE || r->class == MC_CLASS_CAS) {
+		event = mc_end_store_word(r);
 	} else if (r->class >= MC_CLASS_META_GET && r->class <= MC_CLASS_META_CHANGE) {
-		mc_meta_flag(r);
-	} else if ((r->class == MC_CLASS_FLUSH && r->word == 1) || (r->class == MC_CLASS_STORE && r->word == 3)) {
-		r->expiry = r->not_number ? ~0U : r->number;
-	} else if (r->class == MC_CLASS_STORE && r->word == 4) {
-		r->length = r->number;
-		if (r->not_number || r->number > MC_VALUE_MAX)
-			return mc_lose(r);
+		event = mc_end_meta_word(r);
 	}
 	if (r->word < 255)
 		r->word++;
@@ -177,13 +220,14 @@ static __always_inline enum mc_event mc_change(const struct mc_request *r)
 /* The line has ended, and with it the command or what stands before its value. */
 static __always_inline enum mc_event mc_end_line(struct mc_request *r)
 {
-	static const __u8 least[] = { 255, 2, 3, 5, 2, 1, 2, 3, 2, 1, 1 }; /* words, by enum mc_class */
+	static const __u8 least[] = { 255, 2, 3, 5, 6, 2, 1, 2, 3, 2, 1, 1 }; /* words, by enum mc_class */
 
 	if (r->class >= sizeof(least) || r->word < least[r->class])
 		return mc_lose(r);
 	r->phase = MC_PHASE_BEGIN;
 	switch (r->class) {
 	case MC_CLASS_STORE:
+	case MC_CLASS_CAS:
 	case MC_CLASS_META_STORE:
 		r->skip = r->length;
 		r->phase = r->skip ? MC_PHASE_VALUE : MC_PHASE_VALUE_END;
@@ -222,9 +266,11 @@ static __always_inline enum mc_event mc_text_byte(struct mc_request *r, __u8 c)
 	r->token = r->token << 8 | c;
 	r->token_len++;
 	r->hash = mc_hash_byte(r->hash, c);
-	if (c < '0' || c > '9' || r->number > MC_VALUE_MAX)
+	if (c == '-' && r->token_len == 1)
+		r->negative = 1;
+	else if (c < '0' || c > '9')
 		r->not_number = 1;
-	else
+	else if (r->number <= 0xffffffff) /* what is longer is too large for all that has a limit */
 		r->number = r->number * 10 + (c - '0');
 	return MC_NOTHING;
 }
