@@ -23,6 +23,7 @@ enum mc_connection_limit {
 	MC_FOUND = 2, /* matching exchanges after which a lost connection is found again */
 	MC_PIECE = 512, /* bytes that are looked at together */
 	MC_PIECES = 1 << 20, /* of one read or send */
+	MC_DATAGRAM_HEADER = 8, /* bytes: request ID, number of the datagram, how many there are, and 0 */
 	MC_NEVER = 1 << 30, /* more commands than are outstanding at once */
 };
 
@@ -43,6 +44,7 @@ struct mc_connection {
 	__u32 answered; /* how many of them are answered */
 	__u32 head, tail; /* of the writes: the next to end, and the next to be added */
 	__u32 whole; /* the tail when the last whole command had been read */
+	__u8 header; /* UDP: bytes to come of the header before commands or answers */
 	__u8 filled; /* the last read filled the server's buffer */
 	__u8 unsure; /* which commands the answers are for: some need not be answered */
 	__u8 more; /* more writes are outstanding than are remembered: the guard of all keys stands for them */
@@ -207,6 +209,10 @@ static long mc_walk_byte(__u32 i, struct mc_bytes *b)
 		return 1;
 	byte = b->piece->bytes[i & (MC_PIECE - 1)];
 	b->at = i + 1; /* not counted up, since the verifier would follow each number */
+	if (c->header) {
+		c->header--;
+		return 0;
+	}
 	if (b->sent) {
 		int answer = mc_response_byte(&c->response, c->request.protocol, byte);
 

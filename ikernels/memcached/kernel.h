@@ -13,6 +13,7 @@
 
 enum mc_kernel {
 	MC_IPPROTO_TCP = 6,
+	MC_IPPROTO_UDP = 17,
 	MC_TCP_ESTABLISHED = 1,
 	MC_MSG_PEEK = 0x2,
 	MC_MSG_TRUNC = 0x20,

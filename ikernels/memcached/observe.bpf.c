@@ -2,7 +2,7 @@
 //go:build ignore
 
 /*
- * The observer: sees all that a server of memcached's protocols reads and sends on its TCP sockets, in order, at the socket's boundary. It runs
+ * The observer: sees all that a server of memcached's protocols reads and sends on its TCP and UDP sockets, in order, at the socket's boundary. It runs
  * in the server's system call, after the kernel has copied the bytes. So a write is known before the server can execute it.
  */
 #include "buffer.h"
@@ -20,6 +20,27 @@ struct {
 	__type(key, int);
 	__type(value, struct mc_connection);
 } mc_connections SEC(".maps");
+
+struct mc_datagram_key {
+	__u64 sk;
+	__u64 thread;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 4096); /* threads, each with each socket that it reads */
+	__type(key, struct mc_datagram_key);
+	__type(value, struct mc_connection);
+} mc_datagrams SEC(".maps");
+
+/* Stays empty: what a new entry is made from. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct mc_connection);
+} mc_empty SEC(".maps");
 
 /* A thread's, since it may lose the processor while it looks at them. */
 struct {
@@ -124,9 +145,53 @@ static __always_inline void mc_look(struct mc_connection *c, const struct mc_buf
 	struct mc_walk w = { .connection = c, .sent = sent };
 
 	w.piece = bpf_task_storage_get(&mc_pieces, bpf_get_current_task_btf(), 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (w.piece && b->kind != MC_BUFFER_UNKNOWN && !mc_walk(&w, b, len))
+	if (!w.piece || b->kind == MC_BUFFER_UNKNOWN || mc_walk(&w, b, len))
+		mc_lose_connection(c, MC_LOSS_BYTES);
+}
+
+/*
+ * The datagrams that this thread reads from a socket of the server, and those that it answers. The thread has executed one when it reads the next,
+ * and has answered it.
+ */
+static __always_inline struct mc_connection *mc_datagrams_of(struct sock *sk)
+{
+	struct mc_datagram_key key = { .sk = (__u64)sk, .thread = bpf_get_current_pid_tgid() };
+	struct mc_connection *c = bpf_map_lookup_elem(&mc_datagrams, &key), *empty;
+	__u32 zero = 0;
+
+	if (c)
+		return c;
+	empty = bpf_map_lookup_elem(&mc_empty, &zero);
+	if (!empty || bpf_map_update_elem(&mc_datagrams, &key, empty, BPF_ANY))
+		return 0;
+	return bpf_map_lookup_elem(&mc_datagrams, &key);
+}
+
+/* The server has read a datagram, or tried to. */
+static __always_inline void mc_read_datagram(struct sock *sk, int result)
+{
+	struct mc_connection *c = mc_datagrams_of(sk);
+	struct mc_buffer buffer = {};
+
+	if (!c) { /* there are too many threads: the guard of all keys stays closed */
+		mc_write_begins(MC_GUARD_ALL);
+		mc_forget_all();
 		return;
-	mc_lose_connection(c, MC_LOSS_BYTES);
+	}
+	if (result <= 0) {
+		mc_executed(c);
+		return;
+	}
+	if (c->request.phase != MC_PHASE_BEGIN)
+		mc_lose_connection(c, MC_LOSS_COMMAND); /* the server may take this datagram for the rest of that command */
+	mc_begin_read(c, 0);
+	c->request.protocol = MC_PROTOCOL_NONE;
+	c->read = 0;
+	c->answered = 0;
+	c->header = MC_DATAGRAM_HEADER;
+	mc_find_buffer(&buffer);
+	mc_look(c, &buffer, result, 0);
+	mc_end_read(c);
 }
 
 /* Whether the client will send no more. The end of its stream, too, takes a sequence number. */
@@ -135,40 +200,58 @@ static __always_inline int mc_has_ended(const struct sock *sk)
 	return sk->sk_shutdown & MC_RCV_SHUTDOWN;
 }
 
-SEC("tp_btf/sock_recv_length")
-int BPF_PROG(mc_read, struct sock *sk, int result, int flags)
+/* The server has read of a connection, or tried to. */
+static __always_inline void mc_read_stream(struct sock *sk, int result, int flags)
 {
-	struct mc_connection *c = sk->sk_protocol == MC_IPPROTO_TCP ? mc_connection_of(sk) : 0;
+	struct mc_connection *c = mc_connection_of(sk);
 	struct tcp_sock *tcp = bpf_skc_to_tcp_sock(sk);
 	__u32 read = result > 0 ? result : 0, at;
 	struct mc_buffer buffer = {};
 
-	if (!c || !tcp || flags & (MC_MSG_PEEK | MC_MSG_ERRQUEUE))
-		return 0;
+	if (!c || !tcp)
+		return;
 	at = tcp->copied_seq;
 	if (at - c->at != read && !(mc_has_ended(sk) && at - c->at == read + 1))
 		mc_lose_connection(c, MC_LOSS_PASSED); /* something was read past the observer */
 	c->at = at;
 	if (result <= 0) {
 		mc_executed(c);
-		return 0;
+		return;
 	}
 	if (!(flags & MC_MSG_TRUNC)) /* which throws the bytes away */
 		mc_find_buffer(&buffer);
 	mc_begin_read(c, buffer.kind != MC_BUFFER_BYTES || read >= buffer.count);
 	mc_look(c, &buffer, read, 0);
 	mc_end_read(c);
+}
+
+SEC("tp_btf/sock_recv_length")
+int BPF_PROG(mc_read, struct sock *sk, int result, int flags)
+{
+	if (flags & (MC_MSG_PEEK | MC_MSG_ERRQUEUE))
+		return 0;
+	if (sk->sk_protocol == MC_IPPROTO_TCP)
+		mc_read_stream(sk, result, flags);
+	else if (sk->sk_protocol == MC_IPPROTO_UDP && mc_is_served(sk))
+		mc_read_datagram(sk, result);
 	return 0;
 }
 
 SEC("tp_btf/sock_send_length")
 int BPF_PROG(mc_send, struct sock *sk, int result, int flags)
 {
-	struct mc_connection *c = sk->sk_protocol == MC_IPPROTO_TCP ? mc_connection_of(sk) : 0;
+	struct mc_connection *c = 0;
 	struct mc_buffer buffer = {};
 
-	if (!c || result <= 0 || (c->lost && !c->guess))
+	if (result <= 0)
 		return 0;
+	if (sk->sk_protocol == MC_IPPROTO_TCP)
+		c = mc_connection_of(sk);
+	else if (sk->sk_protocol == MC_IPPROTO_UDP && mc_is_served(sk))
+		c = mc_datagrams_of(sk);
+	if (!c || (c->lost && !c->guess))
+		return 0;
+	c->header = sk->sk_protocol == MC_IPPROTO_UDP ? MC_DATAGRAM_HEADER : 0;
 	mc_find_buffer(&buffer);
 	mc_look(c, &buffer, result, 1);
 	mc_end_send(c);

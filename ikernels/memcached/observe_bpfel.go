@@ -64,13 +64,14 @@ type ObserveMcConnection struct {
 	Head     uint32
 	Tail     uint32
 	Whole    uint32
+	Header   uint8
 	Filled   uint8
 	Unsure   uint8
 	More     uint8
 	Lost     uint8
 	Guess    uint8
 	Matches  uint8
-	_        [2]byte
+	_        [1]byte
 	Writes   [256]struct {
 		_      structs.HostLayout
 		Guard  uint32
@@ -81,11 +82,12 @@ type ObserveMcConnection struct {
 type ObserveMcConnectionLimit uint32
 
 const (
-	ObserveMcConnectionLimitMC_OUTSTANDING ObserveMcConnectionLimit = 256
-	ObserveMcConnectionLimitMC_FOUND       ObserveMcConnectionLimit = 2
-	ObserveMcConnectionLimitMC_PIECE       ObserveMcConnectionLimit = 512
-	ObserveMcConnectionLimitMC_PIECES      ObserveMcConnectionLimit = 1048576
-	ObserveMcConnectionLimitMC_NEVER       ObserveMcConnectionLimit = 1073741824
+	ObserveMcConnectionLimitMC_OUTSTANDING     ObserveMcConnectionLimit = 256
+	ObserveMcConnectionLimitMC_FOUND           ObserveMcConnectionLimit = 2
+	ObserveMcConnectionLimitMC_PIECE           ObserveMcConnectionLimit = 512
+	ObserveMcConnectionLimitMC_PIECES          ObserveMcConnectionLimit = 1048576
+	ObserveMcConnectionLimitMC_DATAGRAM_HEADER ObserveMcConnectionLimit = 8
+	ObserveMcConnectionLimitMC_NEVER           ObserveMcConnectionLimit = 1073741824
 )
 
 type ObserveMcCount uint32
@@ -96,6 +98,12 @@ const (
 	ObserveMcCountMC_COUNT_FOUND       ObserveMcCount = 2
 	ObserveMcCountMC_COUNT_MAX         ObserveMcCount = 3
 )
+
+type ObserveMcDatagramKey struct {
+	_      structs.HostLayout
+	Sk     uint64
+	Thread uint64
+}
 
 type ObserveMcGuardLimit uint32
 
@@ -126,6 +134,8 @@ type ObserveMcPiece struct {
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	ObserveMapMcConnections     = "mc_connections"
+	ObserveMapMcDatagrams       = "mc_datagrams"
+	ObserveMapMcEmpty           = "mc_empty"
 	ObserveMapMcGuards          = "mc_guards"
 	ObserveMapMcPieces          = "mc_pieces"
 	ObserveProgMcBegin          = "mc_begin"
@@ -196,6 +206,8 @@ type ObserveProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type ObserveMapSpecs struct {
 	McConnections *ebpf.MapSpec `ebpf:"mc_connections"`
+	McDatagrams   *ebpf.MapSpec `ebpf:"mc_datagrams"`
+	McEmpty       *ebpf.MapSpec `ebpf:"mc_empty"`
 	McGuards      *ebpf.MapSpec `ebpf:"mc_guards"`
 	McPieces      *ebpf.MapSpec `ebpf:"mc_pieces"`
 }
@@ -236,6 +248,8 @@ func (o *ObserveObjects) Close() error {
 // It can be passed to LoadObserveObjects or ebpf.CollectionSpec.LoadAndAssign.
 type ObserveMaps struct {
 	McConnections *ebpf.Map `ebpf:"mc_connections"`
+	McDatagrams   *ebpf.Map `ebpf:"mc_datagrams"`
+	McEmpty       *ebpf.Map `ebpf:"mc_empty"`
 	McGuards      *ebpf.Map `ebpf:"mc_guards"`
 	McPieces      *ebpf.Map `ebpf:"mc_pieces"`
 }
@@ -243,6 +257,8 @@ type ObserveMaps struct {
 func (m *ObserveMaps) Close() error {
 	return _ObserveClose(
 		m.McConnections,
+		m.McDatagrams,
+		m.McEmpty,
 		m.McGuards,
 		m.McPieces,
 	)

@@ -168,7 +168,7 @@ func TestPending(t *testing.T) {
 			p.pending("a", 1)
 			_ = p.client.Close()
 			_ = p.server.Close()
-			p.o.settled(p.t, "a")
+			p.o.settled(p.t, func() {}, "a")
 		},
 		"more than are remembered": func(p *puppet) {
 			p.ask(strings.Repeat("delete a noreply\r\n", int(ObserveMcConnectionLimitMC_OUTSTANDING)) + "delete b noreply\r\n")
@@ -218,10 +218,16 @@ func TestSystemCalls(t *testing.T) {
 		},
 		"readv and writev": {
 			read: func(fd int) error { _, err := unix.Readv(fd, [][]byte{first, rest}); return err },
-			send: func(fd int) error { _, err := unix.Writev(fd, [][]byte{[]byte(answer[:3]), []byte(answer[3:])}); return err },
+			send: func(fd int) error {
+				_, err := unix.Writev(fd, [][]byte{[]byte(answer[:3]), []byte(answer[3:])})
+				return err
+			},
 		},
 		"recvmsg and sendmsg": {
-			read: func(fd int) error { _, _, _, _, err := unix.RecvmsgBuffers(fd, [][]byte{first, rest}, nil, 0); return err },
+			read: func(fd int) error {
+				_, _, _, _, err := unix.RecvmsgBuffers(fd, [][]byte{first, rest}, nil, 0)
+				return err
+			},
 			send: func(fd int) error {
 				_, err := unix.SendmsgBuffers(fd, [][]byte{nil, []byte(answer[:1]), []byte(answer[1:])}, nil, nil, 0)
 				return err

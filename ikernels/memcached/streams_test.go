@@ -13,8 +13,10 @@ var keys = []string{"a", "bb", "key:3", strings.Repeat("k", 250)}
 // A stream is what a client sends on one connection, and what that may change.
 type stream struct {
 	bytes   []byte
+	ends    []int // of commands
 	changes map[string]bool
 	all     bool
+	damaged bool
 }
 
 func (s *stream) key(r *rand.Rand, changes bool) string {
@@ -128,12 +130,14 @@ func generate(r *rand.Rand) *stream {
 	}
 	for range 1 + r.IntN(12) {
 		next(r)
+		s.ends = append(s.ends, len(s.bytes))
 	}
 	return s
 }
 
 // damage changes some bytes, repeats or removes some, or cuts the end off.
 func (s *stream) damage(r *rand.Rand) {
+	s.damaged = true
 	for range 1 + r.IntN(3) {
 		if len(s.bytes) == 0 {
 			return
@@ -152,4 +156,28 @@ func (s *stream) damage(r *rand.Rand) {
 			s.bytes = s.bytes[:at]
 		}
 	}
+}
+
+func (s *stream) isBinary() bool { return len(s.bytes) > 0 && s.bytes[0] == 0x80 }
+
+// datagrams divides a stream at ends of commands, and adds to each part a command that is always answered. A command that is too long for a
+// datagram is left out.
+func (s *stream) datagrams() (payloads [][]byte) {
+	last := "version\r\n"
+	if s.isBinary() {
+		last = "\x80\x0b" + strings.Repeat("\x00", 22)
+	}
+	begin := 0
+	for i, end := range s.ends {
+		more := i+1 < len(s.ends) && s.ends[i+1]-begin <= 1300 && i%4 != 3
+		if end = min(end, len(s.bytes)); more {
+			continue
+		}
+		if end-begin <= 1300 && begin < end {
+			id := byte(len(payloads))
+			payloads = append(payloads, append(append([]byte{id, id, 0, 0, 0, 1, 0, 0}, s.bytes[begin:end]...), last...))
+		}
+		begin = end
+	}
+	return payloads
 }
