@@ -148,4 +148,10 @@ static __always_inline int mc_binary_quiet(__u8 opcode)
 	       opcode == 0x24;
 }
 
+/* Whether something follows the key of the binary protocol's command of this opcode. */
+static __always_inline int mc_binary_has_value(__u8 opcode)
+{
+	return mc_binary_class(opcode) == MC_CLASS_STORE || opcode == 0x21 || opcode == 0x22;
+}
+
 #endif

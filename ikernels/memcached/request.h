@@ -327,7 +327,8 @@ static __always_inline enum mc_event mc_header_byte(struct mc_request *r)
 		break;
 	case MC_HEADER:
 		if (r->class == MC_CLASS_BAD || r->key_len > MC_KEY_MAX || r->length > MC_VALUE_MAX ||
-		    r->extras + r->key_len > r->length)
+		    r->extras + r->key_len > r->length ||
+		    (r->extras + r->key_len < r->length && !mc_binary_has_value(r->opcode)))
 			return mc_lose(r);
 		r->at = 0;
 		r->phase = r->extras ? MC_PHASE_EXTRAS : MC_PHASE_KEY;
