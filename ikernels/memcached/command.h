@@ -28,8 +28,8 @@ enum mc_class {
 };
 
 /* A name of at most eight letters as a number; of a longer one the last eight. */
-#define MC_NAME8(a, b, c, d, e, f, g, h)                                                                               \
-	((__u64)(a) << 56 | (__u64)(b) << 48 | (__u64)(c) << 40 | (__u64)(d) << 32 | (__u64)(e) << 24 |                \
+#define MC_NAME8(a, b, c, d, e, f, g, h) \
+	((__u64)(a) << 56 | (__u64)(b) << 48 | (__u64)(c) << 40 | (__u64)(d) << 32 | (__u64)(e) << 24 | \
 	 (__u64)(f) << 16 | (__u64)(g) << 8 | (__u64)(h))
 #define MC_NAME2(a, b) MC_NAME8(0, 0, 0, 0, 0, 0, a, b)
 #define MC_NAME3(a, b, c) MC_NAME8(0, 0, 0, 0, 0, a, b, c)

@@ -183,7 +183,8 @@ static __always_inline void mc_read_datagram(struct sock *sk, int result)
 		return;
 	}
 	if (c->request.phase != MC_PHASE_BEGIN)
-		mc_lose_connection(c, MC_LOSS_COMMAND); /* the server may take this datagram for the rest of that command */
+		mc_lose_connection(
+			c, MC_LOSS_COMMAND); /* the server may take this datagram for the rest of that command */
 	mc_begin_read(c, 0);
 	c->request.protocol = MC_PROTOCOL_NONE;
 	c->read = 0;
