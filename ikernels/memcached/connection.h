@@ -44,6 +44,7 @@ struct mc_connection {
 	__u32 answered; /* how many of them are answered */
 	__u32 head, tail; /* of the writes: the next to end, and the next to be added */
 	__u32 whole; /* the tail when the last whole command had been read */
+	__u8 seen, seen_again; /* UDP: reads that mc_read saw, and those of them that mc_read_again knows of */
 	__u8 header; /* UDP: bytes to come of the header before commands or answers */
 	__u8 filled; /* the last read filled the server's buffer */
 	__u8 unsure; /* which commands the answers are for: some need not be answered */

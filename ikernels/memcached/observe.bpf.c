@@ -13,6 +13,10 @@ char mc_license[] SEC("license") = "Dual BSD/GPL";
 const volatile __u64 mc_secret = 0;
 const volatile __u64 mc_netns; /* cookie of the server's network namespace */
 const volatile __u16 mc_port;
+const volatile __u8 mc_preemptible; /* a thread may lose the processor in a program on a tracepoint: since Linux 7.0 */
+
+void bpf_preempt_disable(void) __ksym __weak;
+void bpf_preempt_enable(void) __ksym __weak;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
@@ -168,11 +172,17 @@ static __always_inline struct mc_connection *mc_datagrams_of(struct sock *sk)
 }
 
 /* The server has read a datagram, or tried to. */
-static __always_inline void mc_read_datagram(struct sock *sk, int result)
+static __always_inline void mc_read_datagram(struct sock *sk, int result, int again)
 {
 	struct mc_connection *c = mc_datagrams_of(sk);
 	struct mc_buffer buffer = {};
 
+	if (c && again && c->seen != c->seen_again) {
+		c->seen_again = c->seen;
+		return;
+	}
+	if (c && !again)
+		c->seen++;
 	if (!c) { /* there are too many threads: the guard of all keys stays closed */
 		mc_write_begins(MC_GUARD_ALL);
 		mc_forget_all();
@@ -202,7 +212,7 @@ static __always_inline int mc_has_ended(const struct sock *sk)
 }
 
 /* The server has read of a connection, or tried to. */
-static __always_inline void mc_read_stream(struct sock *sk, int result, int flags)
+static __always_inline void mc_read_stream(struct sock *sk, int result, int flags, int again)
 {
 	struct mc_connection *c = mc_connection_of(sk);
 	struct tcp_sock *tcp = bpf_skc_to_tcp_sock(sk);
@@ -212,6 +222,8 @@ static __always_inline void mc_read_stream(struct sock *sk, int result, int flag
 	if (!c || !tcp)
 		return;
 	at = tcp->copied_seq;
+	if (again && (result <= 0 || at == c->at))
+		return; /* it was seen */
 	if (at - c->at != read && !(mc_has_ended(sk) && at - c->at == read + 1))
 		mc_lose_connection(c, MC_LOSS_PASSED); /* something was read past the observer */
 	c->at = at;
@@ -226,36 +238,70 @@ static __always_inline void mc_read_stream(struct sock *sk, int result, int flag
 	mc_end_read(c);
 }
 
-SEC("tp_btf/sock_recv_length")
-int BPF_PROG(mc_read, struct sock *sk, int result, int flags)
+/* A thread that loses the processor in here would keep other threads from being seen on it: programs do not interrupt themselves. */
+static __always_inline void mc_hold(void)
+{
+	if (mc_preemptible)
+		bpf_preempt_disable();
+}
+
+static __always_inline void mc_release(void)
+{
+	if (mc_preemptible)
+		bpf_preempt_enable();
+}
+
+static __always_inline int mc_on_read(struct sock *sk, int result, int flags, int again)
 {
 	if (flags & (MC_MSG_PEEK | MC_MSG_ERRQUEUE))
 		return 0;
+	mc_hold();
 	if (sk->sk_protocol == MC_IPPROTO_TCP)
-		mc_read_stream(sk, result, flags);
+		mc_read_stream(sk, result, flags, again);
 	else if (sk->sk_protocol == MC_IPPROTO_UDP && mc_is_served(sk))
-		mc_read_datagram(sk, result);
+		mc_read_datagram(sk, result, again);
+	mc_release();
 	return 0;
 }
 
-SEC("tp_btf/sock_send_length")
-int BPF_PROG(mc_send, struct sock *sk, int result, int flags)
+SEC("tp_btf/sock_recv_length")
+int BPF_PROG(mc_read, struct sock *sk, int result, int flags)
+{
+	return mc_on_read(sk, result, flags, 0);
+}
+
+/* Runs behind mc_read, for the case that the kernel left that out: it does where another thread is just entering or leaving it. */
+SEC("tp_btf/sock_recv_length")
+int BPF_PROG(mc_read_again, struct sock *sk, int result, int flags)
+{
+	return mc_on_read(sk, result, flags, 1);
+}
+
+static __always_inline void mc_on_send(struct sock *sk, int result)
 {
 	struct mc_connection *c = 0;
 	struct mc_buffer buffer = {};
 
-	if (result <= 0)
-		return 0;
 	if (sk->sk_protocol == MC_IPPROTO_TCP)
 		c = mc_connection_of(sk);
 	else if (sk->sk_protocol == MC_IPPROTO_UDP && mc_is_served(sk))
 		c = mc_datagrams_of(sk);
 	if (!c || (c->lost && !c->guess))
-		return 0;
+		return;
 	c->header = sk->sk_protocol == MC_IPPROTO_UDP ? MC_DATAGRAM_HEADER : 0;
 	mc_find_buffer(&buffer);
 	mc_look(c, &buffer, result, 1);
 	mc_end_send(c);
+}
+
+SEC("tp_btf/sock_send_length")
+int BPF_PROG(mc_send, struct sock *sk, int result, int flags)
+{
+	if (result <= 0)
+		return 0;
+	mc_hold();
+	mc_on_send(sk, result);
+	mc_release();
 	return 0;
 }
 

@@ -58,25 +58,28 @@ type ObserveMcConnection struct {
 		More     uint8
 		_        [1]byte
 	}
-	At       uint32
-	Read     uint32
-	Answered uint32
-	Head     uint32
-	Tail     uint32
-	Whole    uint32
-	Header   uint8
-	Filled   uint8
-	Unsure   uint8
-	More     uint8
-	Lost     uint8
-	Guess    uint8
-	Matches  uint8
-	_        [1]byte
-	Writes   [256]struct {
+	At        uint32
+	Read      uint32
+	Answered  uint32
+	Head      uint32
+	Tail      uint32
+	Whole     uint32
+	Seen      uint8
+	SeenAgain uint8
+	Header    uint8
+	Filled    uint8
+	Unsure    uint8
+	More      uint8
+	Lost      uint8
+	Guess     uint8
+	Matches   uint8
+	_         [3]byte
+	Writes    [256]struct {
 		_      structs.HostLayout
 		Guard  uint32
 		Answer uint32
 	}
+	_ [4]byte
 }
 
 type ObserveMcConnectionLimit uint32
@@ -141,6 +144,7 @@ const (
 	ObserveProgMcBegin          = "mc_begin"
 	ObserveProgMcEnd            = "mc_end"
 	ObserveProgMcRead           = "mc_read"
+	ObserveProgMcReadAgain      = "mc_read_again"
 	ObserveProgMcSend           = "mc_send"
 	ObserveVarMcConnectionLimit = "mc_connection_limit_"
 	ObserveVarMcCount           = "mc_count_"
@@ -150,6 +154,7 @@ const (
 	ObserveVarMcLosses          = "mc_losses"
 	ObserveVarMcNetns           = "mc_netns"
 	ObserveVarMcPort            = "mc_port"
+	ObserveVarMcPreemptible     = "mc_preemptible"
 	ObserveVarMcSecret          = "mc_secret"
 )
 
@@ -195,10 +200,11 @@ type ObserveSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type ObserveProgramSpecs struct {
-	McBegin *ebpf.ProgramSpec `ebpf:"mc_begin"`
-	McEnd   *ebpf.ProgramSpec `ebpf:"mc_end"`
-	McRead  *ebpf.ProgramSpec `ebpf:"mc_read"`
-	McSend  *ebpf.ProgramSpec `ebpf:"mc_send"`
+	McBegin     *ebpf.ProgramSpec `ebpf:"mc_begin"`
+	McEnd       *ebpf.ProgramSpec `ebpf:"mc_end"`
+	McRead      *ebpf.ProgramSpec `ebpf:"mc_read"`
+	McReadAgain *ebpf.ProgramSpec `ebpf:"mc_read_again"`
+	McSend      *ebpf.ProgramSpec `ebpf:"mc_send"`
 }
 
 // ObserveMapSpecs contains maps before they are loaded into the kernel.
@@ -224,6 +230,7 @@ type ObserveVariableSpecs struct {
 	McLosses          *ebpf.VariableSpec `ebpf:"mc_losses"`
 	McNetns           *ebpf.VariableSpec `ebpf:"mc_netns"`
 	McPort            *ebpf.VariableSpec `ebpf:"mc_port"`
+	McPreemptible     *ebpf.VariableSpec `ebpf:"mc_preemptible"`
 	McSecret          *ebpf.VariableSpec `ebpf:"mc_secret"`
 }
 
@@ -276,6 +283,7 @@ type ObserveVariables struct {
 	McLosses          *ebpf.Variable `ebpf:"mc_losses"`
 	McNetns           *ebpf.Variable `ebpf:"mc_netns"`
 	McPort            *ebpf.Variable `ebpf:"mc_port"`
+	McPreemptible     *ebpf.Variable `ebpf:"mc_preemptible"`
 	McSecret          *ebpf.Variable `ebpf:"mc_secret"`
 }
 
@@ -283,10 +291,11 @@ type ObserveVariables struct {
 //
 // It can be passed to LoadObserveObjects or ebpf.CollectionSpec.LoadAndAssign.
 type ObservePrograms struct {
-	McBegin *ebpf.Program `ebpf:"mc_begin"`
-	McEnd   *ebpf.Program `ebpf:"mc_end"`
-	McRead  *ebpf.Program `ebpf:"mc_read"`
-	McSend  *ebpf.Program `ebpf:"mc_send"`
+	McBegin     *ebpf.Program `ebpf:"mc_begin"`
+	McEnd       *ebpf.Program `ebpf:"mc_end"`
+	McRead      *ebpf.Program `ebpf:"mc_read"`
+	McReadAgain *ebpf.Program `ebpf:"mc_read_again"`
+	McSend      *ebpf.Program `ebpf:"mc_send"`
 }
 
 func (p *ObservePrograms) Close() error {
@@ -294,6 +303,7 @@ func (p *ObservePrograms) Close() error {
 		p.McBegin,
 		p.McEnd,
 		p.McRead,
+		p.McReadAgain,
 		p.McSend,
 	)
 }

@@ -45,7 +45,11 @@ func Observe(port uint16) (*Observer, error) {
 		return nil, fmt.Errorf("lift the limit on locked memory: %w: run as root", err)
 	}
 	o := &Observer{}
-	if err := o.load(cookie, port); err != nil {
+	// Kernels that cannot do the first have no need for it.
+	if o.load(cookie, port, true) != nil {
+		err = o.load(cookie, port, false)
+	}
+	if err != nil {
 		return nil, kernel.Fails("does not load the observer of memcached", err)
 	}
 	if err := o.attach(); err != nil {
@@ -54,7 +58,7 @@ func Observe(port uint16) (*Observer, error) {
 	return o, nil
 }
 
-func (o *Observer) load(cookie uint64, port uint16) error {
+func (o *Observer) load(cookie uint64, port uint16, preemptible bool) error {
 	spec, err := LoadObserve()
 	if err != nil {
 		return err
@@ -62,7 +66,7 @@ func (o *Observer) load(cookie uint64, port uint16) error {
 	var secret [8]byte
 	_, _ = rand.Read(secret[:]) // never fails (crypto/rand)
 	o.secret = binary.NativeEndian.Uint64(secret[:])
-	for name, value := range map[string]any{"mc_netns": cookie, "mc_port": port, "mc_secret": o.secret} {
+	for name, value := range map[string]any{"mc_netns": cookie, "mc_port": port, "mc_secret": o.secret, "mc_preemptible": preemptible} {
 		if err := spec.Variables[name].Set(value); err != nil {
 			return fmt.Errorf("set %s: %w", name, err)
 		}
@@ -74,7 +78,7 @@ func (o *Observer) attach() error {
 	// Beginnings first: a connection that begins in between is seen from its first byte, or joined.
 	programs := &o.objects.ObservePrograms
 	for _, program := range []link.TracingOptions{
-		{Program: programs.McBegin}, {Program: programs.McEnd}, {Program: programs.McSend}, {Program: programs.McRead},
+		{Program: programs.McBegin}, {Program: programs.McEnd}, {Program: programs.McSend}, {Program: programs.McRead}, {Program: programs.McReadAgain},
 	} {
 		l, err := link.AttachTracing(program)
 		if err != nil {
