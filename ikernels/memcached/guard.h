@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Guards: may a value that the server sent be kept?
+ *
+ * A write begins when the server has read it, before the server can execute it, and ends when the server has certainly executed it. A reply
+ * shows a key's value as it was at some moment between the reading of its request and now. If no write of the key was pending at that reading,
+ * and none has begun since, the key still has that value.
+ *
+ * A guard is one word: in its low bits the number of writes that are pending, above them a number that grows with every beginning and end. So
+ * a guard that is the same, and has no write pending, was the same in between. Keys share a limited number of guards. That two keys share
+ * one keeps fewer replies, and never a wrong one.
+ */
+#ifndef MC_GUARD_H
+#define MC_GUARD_H
+
+#include "kernel.h"
+
+enum mc_guard_limit {
+	MC_GUARDS = 65536, /* a power of two */
+	MC_GUARD_ALL = MC_GUARDS, /* the guard of writes that may change any key */
+	MC_GUARD_PENDING = 1 << 24, /* writes that can be pending, a power of two */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, MC_GUARDS + 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} mc_guards SEC(".maps");
+
+static __always_inline __u32 mc_guard_of(__u64 hash)
+{
+	return hash & (MC_GUARDS - 1);
+}
+
+/* The server has read a write of this guard's keys. */
+static __always_inline void mc_write_begins(__u32 index)
+{
+	__u64 *guard = bpf_map_lookup_elem(&mc_guards, &index);
+
+	if (guard)
+		__sync_fetch_and_add(guard, MC_GUARD_PENDING + 1);
+}
+
+/* The server has executed a write that began before. */
+static __always_inline void mc_write_ends(__u32 index)
+{
+	__u64 *guard = bpf_map_lookup_elem(&mc_guards, &index);
+
+	if (guard)
+		__sync_fetch_and_add(guard, MC_GUARD_PENDING - 1);
+}
+
+/* The guard's word; all ones while a write is pending. */
+static __always_inline __u64 mc_guard_word(__u32 index)
+{
+	volatile __u64 *guard = bpf_map_lookup_elem(&mc_guards, &index);
+	__u64 word = guard ? *guard : ~0ULL;
+
+	return word & (MC_GUARD_PENDING - 1) ? ~0ULL : word;
+}
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The hash of a key, byte by byte: FNV-1a (Fowler, Noll, Vo), begun with a secret and mixed at its end as MurmurHash3 does. Keys are
+ * compared wherever equal hashes would matter, so that one who finds collisions only makes the cache forget sooner.
+ */
+#ifndef MC_HASH_H
+#define MC_HASH_H
+
+#include <linux/types.h>
+
+extern const volatile __u64 mc_secret; /* set by the loader */
+
+static __always_inline __u64 mc_hash_begin(void)
+{
+	return mc_secret;
+}
+
+static __always_inline __u64 mc_hash_byte(__u64 hash, __u8 byte)
+{
+	return (hash ^ byte) * 0x100000001b3ULL;
+}
+
+static __always_inline __u64 mc_hash_end(__u64 hash)
+{
+	hash ^= hash >> 33;
+	hash *= 0xff51afd7ed558ccdULL;
+	hash ^= hash >> 33;
+	hash *= 0xc4ceb9fe1a85ec53ULL;
+	return hash ^ hash >> 33;
+}
+
+#endif

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+//go:build ignore
+
+/*
+ * The observer: sees all that a server of memcached's protocols reads and sends on its TCP and UDP sockets, in order, at the socket's boundary. It runs
+ * in the server's system call, after the kernel has copied the bytes. So a write is known before the server can execute it.
+ */
+#include "buffer.h"
+#include "connection.h"
+
+char mc_license[] SEC("license") = "Dual BSD/GPL";
+
+const volatile __u64 mc_secret = 0;
+const volatile __u64 mc_netns; /* cookie of the server's network namespace */
+const volatile __u16 mc_port;
+const volatile __u8 mc_preemptible; /* a thread may lose the processor in a program on a tracepoint: since Linux 7.0 */
+
+void bpf_preempt_disable(void) __ksym __weak;
+void bpf_preempt_enable(void) __ksym __weak;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct mc_connection);
+} mc_connections SEC(".maps");
+
+struct mc_datagram_key {
+	__u64 sk;
+	__u64 thread;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 4096); /* threads, each with each socket that it reads */
+	__type(key, struct mc_datagram_key);
+	__type(value, struct mc_connection);
+} mc_datagrams SEC(".maps");
+
+/* Stays empty: what a new entry is made from. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct mc_connection);
+} mc_empty SEC(".maps");
+
+/* A thread's, since it may lose the processor while it looks at them. */
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct mc_piece);
+} mc_pieces SEC(".maps");
+
+enum mc_count {
+	MC_COUNT_CHANGES, /* commands read that change a key */
+	MC_COUNT_CHANGES_ALL, /* what was read that may change any key */
+	MC_COUNT_FOUND, /* lost connections that were found again */
+	MC_COUNT_MAX,
+};
+
+__u64 mc_counts[MC_COUNT_MAX];
+__u64 mc_losses[MC_LOSS_MAX]; /* connections, by why they were lost */
+
+static __always_inline void mc_count(enum mc_count count)
+{
+	__sync_fetch_and_add(&mc_counts[count], 1);
+}
+
+static void mc_forget(__u64 hash)
+{
+	mc_count(MC_COUNT_CHANGES);
+}
+
+static void mc_forget_all(void)
+{
+	mc_count(MC_COUNT_CHANGES_ALL);
+}
+
+static void mc_count_lost(enum mc_loss why)
+{
+	__sync_fetch_and_add(&mc_losses[why], 1);
+}
+
+static void mc_count_found(void)
+{
+	mc_count(MC_COUNT_FOUND);
+}
+
+static __always_inline int mc_is_served(const struct sock *sk)
+{
+	return sk->__sk_common.skc_num == mc_port && sk->__sk_common.skc_net.net->net_cookie == mc_netns;
+}
+
+/* The connection of a socket of the server; that of a socket which was there before the observer is lost. */
+static __always_inline struct mc_connection *mc_connection_of(struct sock *sk)
+{
+	struct mc_connection *c = bpf_sk_storage_get(&mc_connections, sk, 0, 0);
+
+	if (c || !mc_is_served(sk))
+		return c;
+	c = bpf_sk_storage_get(&mc_connections, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (c)
+		mc_lose_connection(c, MC_LOSS_JOINED);
+	return c;
+}
+
+struct mc_vector_walk {
+	struct mc_walk *walk;
+	__u64 at; /* the next element */
+	__u64 left; /* bytes to look at from there on */
+};
+
+static long mc_walk_element(__u32 i, struct mc_vector_walk *v)
+{
+	struct mc_walk *w = v->walk;
+	struct mc_iovec element;
+
+	if (!v->left || bpf_probe_read_user(&element, sizeof(element), (void *)v->at))
+		return 1;
+	v->at += sizeof(element);
+	w->address = element.base;
+	w->left = element.len < v->left ? element.len : v->left;
+	v->left -= w->left;
+	bpf_loop(MC_PIECES, mc_walk_piece, w, 0);
+	return 0;
+}
+
+/* Looks at the first len bytes of the system call's buffer. */
+static __noinline int mc_walk(struct mc_walk *w, const struct mc_buffer *b, __u64 len)
+{
+	struct mc_vector_walk v = { .walk = w, .at = b->address, .left = len };
+
+	if (b->kind == MC_BUFFER_VECTOR) {
+		bpf_loop(b->count, mc_walk_element, &v, 0);
+		return v.left ? -1 : 0;
+	}
+	w->address = b->address;
+	w->left = len;
+	bpf_loop(MC_PIECES, mc_walk_piece, w, 0);
+	return 0;
+}
+
+/* Looks at the bytes that the server has read or sent; a connection whose bytes cannot be found is lost. */
+static __always_inline void mc_look(struct mc_connection *c, const struct mc_buffer *b, __u64 len, __u32 sent)
+{
+	struct mc_walk w = { .connection = c, .sent = sent };
+
+	w.piece = bpf_task_storage_get(&mc_pieces, bpf_get_current_task_btf(), 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!w.piece || b->kind == MC_BUFFER_UNKNOWN || mc_walk(&w, b, len))
+		mc_lose_connection(c, MC_LOSS_BYTES);
+}
+
+/*
+ * The datagrams that this thread reads from a socket of the server, and those that it answers. The thread has executed one when it reads the next,
+ * and has answered it.
+ */
+static __always_inline struct mc_connection *mc_datagrams_of(struct sock *sk)
+{
+	struct mc_datagram_key key = { .sk = (__u64)sk, .thread = bpf_get_current_pid_tgid() };
+	struct mc_connection *c = bpf_map_lookup_elem(&mc_datagrams, &key), *empty;
+	__u32 zero = 0;
+
+	if (c)
+		return c;
+	empty = bpf_map_lookup_elem(&mc_empty, &zero);
+	if (!empty || bpf_map_update_elem(&mc_datagrams, &key, empty, BPF_ANY))
+		return 0;
+	return bpf_map_lookup_elem(&mc_datagrams, &key);
+}
+
+/* The server has read a datagram, or tried to. */
+static __always_inline void mc_read_datagram(struct sock *sk, int result, int again)
+{
+	struct mc_connection *c = mc_datagrams_of(sk);
+	struct mc_buffer buffer = {};
+
+	if (c && again && c->seen != c->seen_again) {
+		c->seen_again = c->seen;
+		return;
+	}
+	if (c && !again)
+		c->seen++;
+	if (!c) { /* there are too many threads: the guard of all keys stays closed */
+		mc_write_begins(MC_GUARD_ALL);
+		mc_forget_all();
+		return;
+	}
+	if (result <= 0) {
+		mc_executed(c);
+		return;
+	}
+	if (c->request.phase != MC_PHASE_BEGIN)
+		mc_lose_connection(
+			c, MC_LOSS_COMMAND); /* the server may take this datagram for the rest of that command */
+	mc_begin_read(c, 0);
+	c->request.protocol = MC_PROTOCOL_NONE;
+	c->read = 0;
+	c->answered = 0;
+	c->header = MC_DATAGRAM_HEADER;
+	mc_find_buffer(&buffer);
+	mc_look(c, &buffer, result, 0);
+	mc_end_read(c);
+}
+
+/* Whether the client will send no more. The end of its stream, too, takes a sequence number. */
+static __always_inline int mc_has_ended(const struct sock *sk)
+{
+	return sk->sk_shutdown & MC_RCV_SHUTDOWN;
+}
+
+/* The server has read of a connection, or tried to. */
+static __always_inline void mc_read_stream(struct sock *sk, int result, int flags, int again)
+{
+	struct mc_connection *c = mc_connection_of(sk);
+	struct tcp_sock *tcp = bpf_skc_to_tcp_sock(sk);
+	__u32 read = result > 0 ? result : 0, at;
+	struct mc_buffer buffer = {};
+
+	if (!c || !tcp)
+		return;
+	at = tcp->copied_seq;
+	if (again && (result <= 0 || at == c->at))
+		return; /* it was seen */
+	if (at - c->at != read && !(mc_has_ended(sk) && at - c->at == read + 1))
+		mc_lose_connection(c, MC_LOSS_PASSED); /* something was read past the observer */
+	c->at = at;
+	if (result <= 0) {
+		mc_executed(c);
+		return;
+	}
+	if (!(flags & MC_MSG_TRUNC)) /* which throws the bytes away */
+		mc_find_buffer(&buffer);
+	mc_begin_read(c, buffer.kind != MC_BUFFER_BYTES || read >= buffer.count);
+	mc_look(c, &buffer, read, 0);
+	mc_end_read(c);
+}
+
+/* A thread that loses the processor in here would keep other threads from being seen on it: programs do not interrupt themselves. */
+static __always_inline void mc_hold(void)
+{
+	if (mc_preemptible)
+		bpf_preempt_disable();
+}
+
+static __always_inline void mc_release(void)
+{
+	if (mc_preemptible)
+		bpf_preempt_enable();
+}
+
+static __always_inline int mc_on_read(struct sock *sk, int result, int flags, int again)
+{
+	if (flags & (MC_MSG_PEEK | MC_MSG_ERRQUEUE))
+		return 0;
+	mc_hold();
+	if (sk->sk_protocol == MC_IPPROTO_TCP)
+		mc_read_stream(sk, result, flags, again);
+	else if (sk->sk_protocol == MC_IPPROTO_UDP && mc_is_served(sk))
+		mc_read_datagram(sk, result, again);
+	mc_release();
+	return 0;
+}
+
+SEC("tp_btf/sock_recv_length")
+int BPF_PROG(mc_read, struct sock *sk, int result, int flags)
+{
+	return mc_on_read(sk, result, flags, 0);
+}
+
+/* Runs behind mc_read, for the case that the kernel left that out: it does where another thread is just entering or leaving it. */
+SEC("tp_btf/sock_recv_length")
+int BPF_PROG(mc_read_again, struct sock *sk, int result, int flags)
+{
+	return mc_on_read(sk, result, flags, 1);
+}
+
+static __always_inline void mc_on_send(struct sock *sk, int result)
+{
+	struct mc_connection *c = 0;
+	struct mc_buffer buffer = {};
+
+	if (sk->sk_protocol == MC_IPPROTO_TCP)
+		c = mc_connection_of(sk);
+	else if (sk->sk_protocol == MC_IPPROTO_UDP && mc_is_served(sk))
+		c = mc_datagrams_of(sk);
+	if (!c || (c->lost && !c->guess))
+		return;
+	c->header = sk->sk_protocol == MC_IPPROTO_UDP ? MC_DATAGRAM_HEADER : 0;
+	mc_find_buffer(&buffer);
+	mc_look(c, &buffer, result, 1);
+	mc_end_send(c);
+}
+
+SEC("tp_btf/sock_send_length")
+int BPF_PROG(mc_send, struct sock *sk, int result, int flags)
+{
+	if (result <= 0)
+		return 0;
+	mc_hold();
+	mc_on_send(sk, result);
+	mc_release();
+	return 0;
+}
+
+/* A connection begins: nothing was read of it. */
+SEC("tp_btf/inet_sock_set_state")
+int BPF_PROG(mc_begin, struct sock *sk, int before, int now)
+{
+	struct mc_connection *c;
+	struct tcp_sock *tcp;
+
+	if (now != MC_TCP_ESTABLISHED || sk->sk_protocol != MC_IPPROTO_TCP || !mc_is_served(sk))
+		return 0;
+	tcp = bpf_skc_to_tcp_sock(sk);
+	c = bpf_sk_storage_get(&mc_connections, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (c && tcp)
+		c->at = tcp->copied_seq;
+	return 0;
+}
+
+/* The server has closed a connection: what it read is executed, or never will be. */
+SEC("tp_btf/tcp_destroy_sock")
+int BPF_PROG(mc_end, struct sock *sk)
+{
+	struct mc_connection *c = bpf_sk_storage_get(&mc_connections, sk, 0, 0);
+
+	if (!c)
+		return 0;
+	c->whole = c->tail;
+	c->request.phase = MC_PHASE_BEGIN;
+	mc_executed(c);
+	return 0;
+}
+
+/* Named here so that BTF, and the Go types made from it, have them. */
+const enum mc_connection_limit *mc_connection_limit_ __attribute__((unused));
+const enum mc_loss *mc_loss_ __attribute__((unused));
+const enum mc_count *mc_count_ __attribute__((unused));
+const enum mc_guard_limit *mc_guard_limit_ __attribute__((unused));

@@ -1,0 +1,140 @@
+// Package memcached is the ikernel memcached-cache: it answers GETs for a running, unmodified memcached.
+//
+// So far it has the observer, which tells the cache when a value may no longer be, or not yet be, answered.
+package memcached
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/cilium/ebpf/link"
+	"github.com/cilium/ebpf/rlimit"
+	"golang.org/x/sys/unix"
+
+	"github.com/lambdanic/lambdanic/internal/kernel"
+)
+
+//go:generate go tool bpf2go -target bpfel -no-strip -output-stem observe -type mc_count -type mc_loss -type mc_connection_limit -type mc_guard_limit Observe observe.bpf.c
+
+// An Observer sees what the servers at one TCP port of a network namespace read and send, and keeps guards (guard.h): for each key, whether
+// a write is under way, and a number that changes with every write.
+type Observer struct {
+	objects ObserveObjects
+	links   []link.Link
+	secret  uint64
+}
+
+// Counts say what an Observer has seen.
+type Counts struct {
+	Changes    uint64            // commands that change one key
+	ChangesAll uint64            // what may change any key: flush_all, and all that is read on a lost connection
+	Found      uint64            // lost connections whose commands' boundaries became known again
+	Lost       map[string]uint64 // connections whose commands' boundaries became unknown, by why
+}
+
+// Observe begins to observe a TCP port of the calling thread's network namespace. Connections that exist already are joined. It needs
+// root, or CAP_BPF and CAP_PERFMON.
+func Observe(port uint16) (*Observer, error) {
+	cookie, err := namespaceCookie()
+	if err != nil {
+		return nil, fmt.Errorf("find the network namespace: %w", err)
+	}
+	if err := rlimit.RemoveMemlock(); err != nil {
+		return nil, fmt.Errorf("lift the limit on locked memory: %w: run as root", err)
+	}
+	o := &Observer{}
+	// Kernels that cannot do the first have no need for it.
+	if o.load(cookie, port, true) != nil {
+		err = o.load(cookie, port, false)
+	}
+	if err != nil {
+		return nil, kernel.Fails("does not load the observer of memcached", err)
+	}
+	if err := o.attach(); err != nil {
+		return nil, errors.Join(kernel.Fails("does not let sockets be observed", err), o.Close())
+	}
+	return o, nil
+}
+
+func (o *Observer) load(cookie uint64, port uint16, preemptible bool) error {
+	spec, err := LoadObserve()
+	if err != nil {
+		return err
+	}
+	var secret [8]byte
+	_, _ = rand.Read(secret[:]) // never fails (crypto/rand)
+	o.secret = binary.NativeEndian.Uint64(secret[:])
+	for name, value := range map[string]any{"mc_netns": cookie, "mc_port": port, "mc_secret": o.secret, "mc_preemptible": preemptible} {
+		if err := spec.Variables[name].Set(value); err != nil {
+			return fmt.Errorf("set %s: %w", name, err)
+		}
+	}
+	return spec.LoadAndAssign(&o.objects, nil)
+}
+
+func (o *Observer) attach() error {
+	// Beginnings first: a connection that begins in between is seen from its first byte, or joined.
+	programs := &o.objects.ObservePrograms
+	for _, program := range []link.TracingOptions{
+		{Program: programs.McBegin}, {Program: programs.McEnd}, {Program: programs.McSend}, {Program: programs.McRead}, {Program: programs.McReadAgain},
+	} {
+		l, err := link.AttachTracing(program)
+		if err != nil {
+			return err
+		}
+		o.links = append(o.links, l)
+	}
+	return nil
+}
+
+// Close ends the observation.
+func (o *Observer) Close() error {
+	var errs []error
+	for _, l := range o.links {
+		errs = append(errs, l.Close())
+	}
+	return errors.Join(append(errs, o.objects.Close())...)
+}
+
+// Counts returns what was seen so far.
+func (o *Observer) Counts() (Counts, error) {
+	var counts [ObserveMcCountMC_COUNT_MAX]uint64
+	if err := o.objects.McCounts.Get(&counts); err != nil {
+		return Counts{}, fmt.Errorf("read the observer's counters: %w", err)
+	}
+	var losses [ObserveMcLossMC_LOSS_MAX]uint64
+	if err := o.objects.McLosses.Get(&losses); err != nil {
+		return Counts{}, fmt.Errorf("read the observer's counters: %w", err)
+	}
+	c := Counts{
+		Changes: counts[ObserveMcCountMC_COUNT_CHANGES], ChangesAll: counts[ObserveMcCountMC_COUNT_CHANGES_ALL],
+		Found: counts[ObserveMcCountMC_COUNT_FOUND], Lost: map[string]uint64{},
+	}
+	for why, n := range losses {
+		c.Lost[lossNames[why]] = n
+	}
+	return c, nil
+}
+
+// Losses is how many connections were lost, for any reason.
+func (c Counts) Losses() (n uint64) {
+	for _, lost := range c.Lost {
+		n += lost
+	}
+	return n
+}
+
+// lossNames say why a connection was lost (enum mc_loss).
+var lossNames = [ObserveMcLossMC_LOSS_MAX]string{"joined", "command", "response", "passed", "bytes"}
+
+// namespaceCookie is the kernel's number of the calling thread's network namespace.
+func namespaceCookie() (uint64, error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer unix.Close(fd)
+	return unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
+}
