@@ -109,7 +109,7 @@ func flagCompletions(o *options) map[string]cobra.CompletionFunc {
 	}
 	for _, name := range []string{ // what only the caller knows
 		"address", "annotation", "backups", "clients", "cores", "data", "depth", "distributed", "env", "etcd", "explain", "flows", "hosts", "image", "label",
-		"length", "listen", "method", "microservices", "name", "packets-method", "peer", "peer-qpn", "positions", "psn", "quantum", "rate", "receive", "reduce",
+		"length", "listen", "message-bytes", "method", "microservices", "name", "packets-method", "peer", "peer-qpn", "positions", "psn", "quantum", "rate", "receive", "reduce",
 		"reply-bytes", "request-bytes", "requests", "rounds", "runs", "seed", "senders", "servers", "service", "shards", "since", "switch", "tail", "think",
 		"timeout", "utilisation", "wire",
 	} {
