@@ -12,6 +12,7 @@
 #include "layout.h"
 #include "place.h"
 #include "rpc_wire.h"
+#include "verifier.h"
 
 /* The lambdas' programs, by slot. Slot 0 stays empty. */
 struct {
@@ -140,29 +141,6 @@ const volatile __u8 ln_unknown_reply; /* 1: unknown workloads get an error reply
 const volatile __u8 ln_verify_checksum; /* 1: requests with a wrong UDP checksum are dropped */
 const volatile __u64 ln_secret; /* keys the hash of message records */
 const volatile __u64 ln_call_key[2]; /* keys the numbers that calls are known by */
-
-/*
- * A global function, which the verifier proves once, for any arguments, rather than along every path that leads to it. For the
- * verifier, its pointers may be NULL.
- */
-#define LN_GLOBAL __attribute__((noinline))
-
-/* Hides a value's history from the optimiser, so that the verifier sees the bound that is checked. */
-#define ln_opaque(var) asm volatile("" : "+r"(var))
-
-/*
- * Whether 1 <= len <= max. Clang would merge the two comparisons into one of len - 1, from which the verifier up to Linux 6.18.15
- * does not learn that len is not 0.
- */
-#define ln_length_fits(len, max) \
-	(({ \
-		 ln_opaque(len); \
-		 (len) != 0; \
-	 }) && \
-	 ({ \
-		 ln_opaque(len); \
-		 (len) <= (max); \
-	 }))
 
 static __always_inline void ln_count(__u32 counter)
 {

@@ -3,6 +3,7 @@
 #ifndef LN_MATCH_H
 #define LN_MATCH_H
 
+#include "maps.h"
 #include "parse.h"
 
 enum ln_match_result { LN_MATCH_NONE = 0, LN_MATCH_HOST = -1 };
@@ -23,19 +24,6 @@ static __always_inline __u32 ln_split_pick(__u32 ref, __u64 request)
 		point -= split->to[i].weight;
 	}
 	return slot;
-}
-
-/* True for a source that can be answered: no multicast, loopback, unspecified or own address (RFC 1122 section 3.2.1.3, RFC 4291). */
-static __always_inline int ln_is_peer(const struct ln_flow *flow)
-{
-	const __u64 *addr = (const __u64 *)flow->peer_addr, *own = (const __u64 *)flow->own_addr;
-	__u8 first = flow->peer_addr[0];
-
-	if (addr[0] == own[0] && addr[1] == own[1])
-		return 0;
-	if (flow->ipv6)
-		return first != 0xff && (addr[0] || bpf_be64_to_cpu(addr[1]) > 1);
-	return first != 0 && first != 127 && first < 224;
 }
 
 /* Whether a request is for us: a host that forwards sees requests to others, too. */

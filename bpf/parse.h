@@ -9,8 +9,10 @@
 #include <linux/ipv6.h>
 #include <linux/udp.h>
 #include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
 
-#include "maps.h"
+#include "layout.h"
+#include "verifier.h"
 
 struct ln_vlan {
 	__be16 tci;
@@ -167,6 +169,19 @@ static __always_inline int ln_save_flow(struct xdp_md *ctx, const struct ln_pack
 	flow->peer_port = pkt->sport;
 	flow->own_port = pkt->dport;
 	return 0;
+}
+
+/* True for a source that can be answered: no multicast, loopback, unspecified or own address (RFC 1122 section 3.2.1.3, RFC 4291). */
+static __always_inline int ln_is_peer(const struct ln_flow *flow)
+{
+	const __u64 *addr = (const __u64 *)flow->peer_addr, *own = (const __u64 *)flow->own_addr;
+	__u8 first = flow->peer_addr[0];
+
+	if (addr[0] == own[0] && addr[1] == own[1])
+		return 0;
+	if (flow->ipv6)
+		return first != 0xff && (addr[0] || bpf_be64_to_cpu(addr[1]) > 1);
+	return first != 0 && first != 127 && first < 224;
 }
 
 #endif

@@ -44,7 +44,7 @@ struct mc_connection {
 	__u32 answered; /* how many of them are answered */
 	__u32 head, tail; /* of the writes: the next to end, and the next to be added */
 	__u32 whole; /* the tail when the last whole command had been read */
-	__u8 seen, seen_again; /* UDP: reads that mc_read saw, and those of them that mc_read_again knows of */
+	__u8 again; /* UDP: what was read last is looked at once more */
 	__u8 header; /* UDP: bytes to come of the header before commands or answers */
 	__u8 filled; /* the last read filled the server's buffer */
 	__u8 unsure; /* which commands the answers are for: some need not be answered */
@@ -65,9 +65,9 @@ enum mc_loss {
 	MC_LOSS_MAX,
 };
 
-/* The cache's: the key with this hash changes, and every key changes. */
-static void mc_forget(__u64 hash);
-static void mc_forget_all(void);
+/* The observer's: a key changes, and any key may change. */
+static void mc_count_change(void);
+static void mc_count_change_all(void);
 
 /* The observer's: a connection was lost, or found again. */
 static void mc_count_lost(enum mc_loss why);
@@ -139,7 +139,7 @@ static __always_inline void mc_begin_write(struct mc_connection *c, __u32 guard,
 static __always_inline void mc_begin_any(struct mc_connection *c)
 {
 	mc_begin_write(c, MC_GUARD_ALL, c->read + MC_NEVER);
-	mc_forget_all();
+	mc_count_change_all();
 	c->whole = c->tail;
 }
 
@@ -172,10 +172,11 @@ MC_GLOBAL int mc_on_request(struct mc_connection *c, int event)
 	c->unsure |= r->quiet && r->protocol == MC_PROTOCOL_TEXT;
 	if (!c->lost && event == MC_CHANGE_ALL) {
 		mc_begin_write(c, MC_GUARD_ALL, c->read + r->quiet);
-		mc_forget_all();
+		mc_count_change_all();
 	} else if (!c->lost && event != MC_READ) {
 		mc_begin_write(c, mc_guard_of(r->key), c->read + (r->quiet || event == MC_TOUCH));
-		mc_forget(r->key);
+		if (!c->again)
+			mc_count_change();
 	}
 	return 0;
 }
@@ -210,10 +211,6 @@ static long mc_walk_byte(__u32 i, struct mc_bytes *b)
 		return 1;
 	byte = b->piece->bytes[i & (MC_PIECE - 1)];
 	b->at = i + 1; /* not counted up, since the verifier would follow each number */
-	if (c->header) {
-		c->header--;
-		return 0;
-	}
 	if (b->sent) {
 		int answer = mc_response_byte(&c->response, c->request.protocol, byte);
 
@@ -251,6 +248,18 @@ struct mc_walk {
 	__u32 sent;
 };
 
+/* Skips a datagram's header, which may end in the next element of the buffer's vector. */
+static __always_inline void mc_skip_header(struct mc_walk *w)
+{
+	__u64 skip = w->connection->header;
+
+	if (skip > w->left)
+		skip = w->left;
+	w->connection->header -= skip;
+	w->address += skip;
+	w->left -= skip;
+}
+
 /* Skips a value or else looks at the bytes of the next piece. */
 static long mc_walk_piece(__u32 i, struct mc_walk *w)
 {
@@ -259,6 +268,10 @@ static long mc_walk_piece(__u32 i, struct mc_walk *w)
 
 	if (!w->left || (c->lost && !c->guess))
 		return 1;
+	if (c->header) {
+		mc_skip_header(w);
+		return 0;
+	}
 	skip = w->sent ? mc_response_skip(&c->response, skip) : mc_skip(&c->request, skip);
 	if (!w->sent && c->request.phase == MC_PHASE_BEGIN)
 		c->whole = c->tail;

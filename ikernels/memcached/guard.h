@@ -9,6 +9,9 @@
  * A guard is one word: in its low bits the number of writes that are pending, above them a number that grows with every beginning and end. So
  * a guard that is the same, and has no write pending, was the same in between. Keys share a limited number of guards. That two keys share
  * one keeps fewer replies, and never a wrong one.
+ *
+ * The cache keeps with each value the words that its guards had when the server was asked for it, and answers while they are the same. So a write
+ * needs to look for no value that it makes stale.
  */
 #ifndef MC_GUARD_H
 #define MC_GUARD_H
@@ -16,21 +19,26 @@
 #include "kernel.h"
 
 enum mc_guard_limit {
-	MC_GUARDS = 65536, /* a power of two */
-	MC_GUARD_ALL = MC_GUARDS, /* the guard of writes that may change any key */
+	MC_GUARD_ALL = 0, /* the guard of writes that may change any key */
+	MC_GUARD_KEYS = 1, /* the first of those of single keys */
 	MC_GUARD_PENDING = 1 << 24, /* writes that can be pending, a power of two */
+	MC_GUARD_CLOSED = -1, /* the word of a guard with a write pending, for those who ask */
 };
+
+extern const volatile __u64
+	mc_guard_mask; /* guards of single keys, a power of two, less 1; set by the loader, as is the map's size */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, MC_GUARDS + 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, __u64);
 } mc_guards SEC(".maps");
 
 static __always_inline __u32 mc_guard_of(__u64 hash)
 {
-	return hash & (MC_GUARDS - 1);
+	return MC_GUARD_KEYS + (hash & mc_guard_mask);
 }
 
 /* The server has read a write of this guard's keys. */
@@ -51,13 +59,13 @@ static __always_inline void mc_write_ends(__u32 index)
 		__sync_fetch_and_add(guard, MC_GUARD_PENDING - 1);
 }
 
-/* The guard's word; all ones while a write is pending. */
+/* The guard's word, or MC_GUARD_CLOSED. */
 static __always_inline __u64 mc_guard_word(__u32 index)
 {
 	volatile __u64 *guard = bpf_map_lookup_elem(&mc_guards, &index);
-	__u64 word = guard ? *guard : ~0ULL;
+	__u64 word = guard ? *guard : MC_GUARD_CLOSED;
 
-	return word & (MC_GUARD_PENDING - 1) ? ~0ULL : word;
+	return word & (MC_GUARD_PENDING - 1) ? MC_GUARD_CLOSED : word;
 }
 
 #endif

@@ -11,9 +11,10 @@
 char mc_license[] SEC("license") = "Dual BSD/GPL";
 
 const volatile __u64 mc_secret = 0;
+const volatile __u64 mc_guard_mask = 0;
 const volatile __u64 mc_netns; /* cookie of the server's network namespace */
 const volatile __u16 mc_port;
-const volatile __u8 mc_preemptible; /* a thread may lose the processor in a program on a tracepoint: since Linux 7.0 */
+const volatile __u8 mc_preemptible; /* a thread may lose the processor in these programs: since Linux 7.0 */
 
 void bpf_preempt_disable(void) __ksym __weak;
 void bpf_preempt_enable(void) __ksym __weak;
@@ -69,12 +70,12 @@ static __always_inline void mc_count(enum mc_count count)
 	__sync_fetch_and_add(&mc_counts[count], 1);
 }
 
-static void mc_forget(__u64 hash)
+static void mc_count_change(void)
 {
 	mc_count(MC_COUNT_CHANGES);
 }
 
-static void mc_forget_all(void)
+static void mc_count_change_all(void)
 {
 	mc_count(MC_COUNT_CHANGES_ALL);
 }
@@ -171,27 +172,26 @@ static __always_inline struct mc_connection *mc_datagrams_of(struct sock *sk)
 	return bpf_map_lookup_elem(&mc_datagrams, &key);
 }
 
-/* The server has read a datagram, or tried to. */
+/* The server has read a datagram, or tried to. To look at one again ends its writes, and begins them once more. */
 static __always_inline void mc_read_datagram(struct sock *sk, int result, int again)
 {
 	struct mc_connection *c = mc_datagrams_of(sk);
 	struct mc_buffer buffer = {};
 
-	if (c && again && c->seen != c->seen_again) {
-		c->seen_again = c->seen;
-		return;
-	}
-	if (c && !again)
-		c->seen++;
 	if (!c) { /* there are too many threads: the guard of all keys stays closed */
 		mc_write_begins(MC_GUARD_ALL);
-		mc_forget_all();
+		mc_count_change_all();
 		return;
 	}
 	if (result <= 0) {
 		mc_executed(c);
 		return;
 	}
+	if (again && c->lost) { /* whether it looks like commands was seen, or never will be */
+		mc_begin_any(c);
+		return;
+	}
+	c->again = again;
 	if (c->request.phase != MC_PHASE_BEGIN)
 		mc_lose_connection(
 			c, MC_LOSS_COMMAND); /* the server may take this datagram for the rest of that command */
@@ -238,7 +238,6 @@ static __always_inline void mc_read_stream(struct sock *sk, int result, int flag
 	mc_end_read(c);
 }
 
-/* A thread that loses the processor in here would keep other threads from being seen on it: programs do not interrupt themselves. */
 static __always_inline void mc_hold(void)
 {
 	if (mc_preemptible)
@@ -251,30 +250,14 @@ static __always_inline void mc_release(void)
 		bpf_preempt_enable();
 }
 
-static __always_inline int mc_on_read(struct sock *sk, int result, int flags, int again)
+static __always_inline void mc_on_read(struct sock *sk, int result, int flags, int again)
 {
 	if (flags & (MC_MSG_PEEK | MC_MSG_ERRQUEUE))
-		return 0;
-	mc_hold();
+		return;
 	if (sk->sk_protocol == MC_IPPROTO_TCP)
 		mc_read_stream(sk, result, flags, again);
 	else if (sk->sk_protocol == MC_IPPROTO_UDP && mc_is_served(sk))
 		mc_read_datagram(sk, result, again);
-	mc_release();
-	return 0;
-}
-
-SEC("tp_btf/sock_recv_length")
-int BPF_PROG(mc_read, struct sock *sk, int result, int flags)
-{
-	return mc_on_read(sk, result, flags, 0);
-}
-
-/* Runs behind mc_read, for the case that the kernel left that out: it does where another thread is just entering or leaving it. */
-SEC("tp_btf/sock_recv_length")
-int BPF_PROG(mc_read_again, struct sock *sk, int result, int flags)
-{
-	return mc_on_read(sk, result, flags, 1);
 }
 
 static __always_inline void mc_on_send(struct sock *sk, int result)
@@ -305,35 +288,78 @@ int BPF_PROG(mc_send, struct sock *sk, int result, int flags)
 	return 0;
 }
 
-/* A connection begins: nothing was read of it. */
-SEC("tp_btf/inet_sock_set_state")
-int BPF_PROG(mc_begin, struct sock *sk, int before, int now)
+/* A connection begins: nothing was read of it. Or the server is gone: the next one at this port has other values. */
+static __always_inline void mc_on_state(struct sock *sk, int before, int now)
 {
 	struct mc_connection *c;
 	struct tcp_sock *tcp;
 
-	if (now != MC_TCP_ESTABLISHED || sk->sk_protocol != MC_IPPROTO_TCP || !mc_is_served(sk))
-		return 0;
+	/* A new connection's socket is made from the listener's, and leaves that state, too. */
+	if (before == MC_TCP_LISTEN && now == MC_TCP_CLOSE) {
+		mc_write_begins(MC_GUARD_ALL);
+		mc_write_ends(MC_GUARD_ALL);
+		mc_count_change_all();
+	}
+	if (now != MC_TCP_ESTABLISHED)
+		return;
 	tcp = bpf_skc_to_tcp_sock(sk);
 	c = bpf_sk_storage_get(&mc_connections, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (c && tcp)
 		c->at = tcp->copied_seq;
-	return 0;
 }
 
 /* The server has closed a connection: what it read is executed, or never will be. */
-SEC("tp_btf/tcp_destroy_sock")
-int BPF_PROG(mc_end, struct sock *sk)
+static __always_inline void mc_on_end(struct sock *sk)
 {
 	struct mc_connection *c = bpf_sk_storage_get(&mc_connections, sk, 0, 0);
 
 	if (!c)
-		return 0;
+		return;
 	c->whole = c->tail;
 	c->request.phase = MC_PHASE_BEGIN;
 	mc_executed(c);
-	return 0;
 }
+
+/*
+ * The kernel leaves a program on a tracepoint out where another thread is in it on the same processor. Before Linux 7.0 that cannot be. Since
+ * then a thread may lose the processor in a program, here up to the moment at which it calls mc_hold. So programs that nothing may
+ * pass are there four times, one behind the other, and what one of them has seen, the next may see again. To pass them all, four threads
+ * would have to lose the processor at once, each within these few instructions of another copy.
+ */
+#define MC_COPY(copy) \
+	SEC("tp_btf/sock_recv_length") \
+	int BPF_PROG(mc_read_##copy, struct sock *sk, int result, int flags) \
+	{ \
+		mc_hold(); \
+		mc_on_read(sk, result, flags, copy); \
+		mc_release(); \
+		return 0; \
+	} \
+\
+	SEC("tp_btf/inet_sock_set_state") \
+	int BPF_PROG(mc_state_##copy, struct sock *sk, int before, int now) \
+	{ \
+		if (sk->sk_protocol != MC_IPPROTO_TCP || !mc_is_served(sk)) \
+			return 0; \
+		mc_hold(); \
+		mc_on_state(sk, before, now); \
+		mc_release(); \
+		return 0; \
+	} \
+\
+	SEC("tp_btf/tcp_destroy_sock") \
+	int BPF_PROG(mc_end_##copy, struct sock *sk) \
+	{ \
+		mc_hold(); \
+		mc_on_end(sk); \
+		mc_release(); \
+		return 0; \
+	}
+
+MC_COPY(0)
+MC_COPY(1)
+MC_COPY(2)
+MC_COPY(3)
 
 /* Named here so that BTF, and the Go types made from it, have them. */
 const enum mc_connection_limit *mc_connection_limit_ __attribute__((unused));

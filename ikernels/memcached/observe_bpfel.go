@@ -58,28 +58,25 @@ type ObserveMcConnection struct {
 		More     uint8
 		_        [1]byte
 	}
-	At        uint32
-	Read      uint32
-	Answered  uint32
-	Head      uint32
-	Tail      uint32
-	Whole     uint32
-	Seen      uint8
-	SeenAgain uint8
-	Header    uint8
-	Filled    uint8
-	Unsure    uint8
-	More      uint8
-	Lost      uint8
-	Guess     uint8
-	Matches   uint8
-	_         [3]byte
-	Writes    [256]struct {
+	At       uint32
+	Read     uint32
+	Answered uint32
+	Head     uint32
+	Tail     uint32
+	Whole    uint32
+	Again    uint8
+	Header   uint8
+	Filled   uint8
+	Unsure   uint8
+	More     uint8
+	Lost     uint8
+	Guess    uint8
+	Matches  uint8
+	Writes   [256]struct {
 		_      structs.HostLayout
 		Guard  uint32
 		Answer uint32
 	}
-	_ [4]byte
 }
 
 type ObserveMcConnectionLimit uint32
@@ -108,12 +105,13 @@ type ObserveMcDatagramKey struct {
 	Thread uint64
 }
 
-type ObserveMcGuardLimit uint32
+type ObserveMcGuardLimit int32
 
 const (
-	ObserveMcGuardLimitMC_GUARDS        ObserveMcGuardLimit = 65536
-	ObserveMcGuardLimitMC_GUARD_ALL     ObserveMcGuardLimit = 65536
+	ObserveMcGuardLimitMC_GUARD_ALL     ObserveMcGuardLimit = 0
+	ObserveMcGuardLimitMC_GUARD_KEYS    ObserveMcGuardLimit = 1
 	ObserveMcGuardLimitMC_GUARD_PENDING ObserveMcGuardLimit = 16777216
+	ObserveMcGuardLimitMC_GUARD_CLOSED  ObserveMcGuardLimit = -1
 )
 
 type ObserveMcLoss uint32
@@ -141,15 +139,24 @@ const (
 	ObserveMapMcEmpty           = "mc_empty"
 	ObserveMapMcGuards          = "mc_guards"
 	ObserveMapMcPieces          = "mc_pieces"
-	ObserveProgMcBegin          = "mc_begin"
-	ObserveProgMcEnd            = "mc_end"
-	ObserveProgMcRead           = "mc_read"
-	ObserveProgMcReadAgain      = "mc_read_again"
+	ObserveProgMcEnd0           = "mc_end_0"
+	ObserveProgMcEnd1           = "mc_end_1"
+	ObserveProgMcEnd2           = "mc_end_2"
+	ObserveProgMcEnd3           = "mc_end_3"
+	ObserveProgMcRead0          = "mc_read_0"
+	ObserveProgMcRead1          = "mc_read_1"
+	ObserveProgMcRead2          = "mc_read_2"
+	ObserveProgMcRead3          = "mc_read_3"
 	ObserveProgMcSend           = "mc_send"
+	ObserveProgMcState0         = "mc_state_0"
+	ObserveProgMcState1         = "mc_state_1"
+	ObserveProgMcState2         = "mc_state_2"
+	ObserveProgMcState3         = "mc_state_3"
 	ObserveVarMcConnectionLimit = "mc_connection_limit_"
 	ObserveVarMcCount           = "mc_count_"
 	ObserveVarMcCounts          = "mc_counts"
 	ObserveVarMcGuardLimit      = "mc_guard_limit_"
+	ObserveVarMcGuardMask       = "mc_guard_mask"
 	ObserveVarMcLoss            = "mc_loss_"
 	ObserveVarMcLosses          = "mc_losses"
 	ObserveVarMcNetns           = "mc_netns"
@@ -200,11 +207,19 @@ type ObserveSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type ObserveProgramSpecs struct {
-	McBegin     *ebpf.ProgramSpec `ebpf:"mc_begin"`
-	McEnd       *ebpf.ProgramSpec `ebpf:"mc_end"`
-	McRead      *ebpf.ProgramSpec `ebpf:"mc_read"`
-	McReadAgain *ebpf.ProgramSpec `ebpf:"mc_read_again"`
-	McSend      *ebpf.ProgramSpec `ebpf:"mc_send"`
+	McEnd0   *ebpf.ProgramSpec `ebpf:"mc_end_0"`
+	McEnd1   *ebpf.ProgramSpec `ebpf:"mc_end_1"`
+	McEnd2   *ebpf.ProgramSpec `ebpf:"mc_end_2"`
+	McEnd3   *ebpf.ProgramSpec `ebpf:"mc_end_3"`
+	McRead0  *ebpf.ProgramSpec `ebpf:"mc_read_0"`
+	McRead1  *ebpf.ProgramSpec `ebpf:"mc_read_1"`
+	McRead2  *ebpf.ProgramSpec `ebpf:"mc_read_2"`
+	McRead3  *ebpf.ProgramSpec `ebpf:"mc_read_3"`
+	McSend   *ebpf.ProgramSpec `ebpf:"mc_send"`
+	McState0 *ebpf.ProgramSpec `ebpf:"mc_state_0"`
+	McState1 *ebpf.ProgramSpec `ebpf:"mc_state_1"`
+	McState2 *ebpf.ProgramSpec `ebpf:"mc_state_2"`
+	McState3 *ebpf.ProgramSpec `ebpf:"mc_state_3"`
 }
 
 // ObserveMapSpecs contains maps before they are loaded into the kernel.
@@ -226,6 +241,7 @@ type ObserveVariableSpecs struct {
 	McCount           *ebpf.VariableSpec `ebpf:"mc_count_"`
 	McCounts          *ebpf.VariableSpec `ebpf:"mc_counts"`
 	McGuardLimit      *ebpf.VariableSpec `ebpf:"mc_guard_limit_"`
+	McGuardMask       *ebpf.VariableSpec `ebpf:"mc_guard_mask"`
 	McLoss            *ebpf.VariableSpec `ebpf:"mc_loss_"`
 	McLosses          *ebpf.VariableSpec `ebpf:"mc_losses"`
 	McNetns           *ebpf.VariableSpec `ebpf:"mc_netns"`
@@ -279,6 +295,7 @@ type ObserveVariables struct {
 	McCount           *ebpf.Variable `ebpf:"mc_count_"`
 	McCounts          *ebpf.Variable `ebpf:"mc_counts"`
 	McGuardLimit      *ebpf.Variable `ebpf:"mc_guard_limit_"`
+	McGuardMask       *ebpf.Variable `ebpf:"mc_guard_mask"`
 	McLoss            *ebpf.Variable `ebpf:"mc_loss_"`
 	McLosses          *ebpf.Variable `ebpf:"mc_losses"`
 	McNetns           *ebpf.Variable `ebpf:"mc_netns"`
@@ -291,20 +308,36 @@ type ObserveVariables struct {
 //
 // It can be passed to LoadObserveObjects or ebpf.CollectionSpec.LoadAndAssign.
 type ObservePrograms struct {
-	McBegin     *ebpf.Program `ebpf:"mc_begin"`
-	McEnd       *ebpf.Program `ebpf:"mc_end"`
-	McRead      *ebpf.Program `ebpf:"mc_read"`
-	McReadAgain *ebpf.Program `ebpf:"mc_read_again"`
-	McSend      *ebpf.Program `ebpf:"mc_send"`
+	McEnd0   *ebpf.Program `ebpf:"mc_end_0"`
+	McEnd1   *ebpf.Program `ebpf:"mc_end_1"`
+	McEnd2   *ebpf.Program `ebpf:"mc_end_2"`
+	McEnd3   *ebpf.Program `ebpf:"mc_end_3"`
+	McRead0  *ebpf.Program `ebpf:"mc_read_0"`
+	McRead1  *ebpf.Program `ebpf:"mc_read_1"`
+	McRead2  *ebpf.Program `ebpf:"mc_read_2"`
+	McRead3  *ebpf.Program `ebpf:"mc_read_3"`
+	McSend   *ebpf.Program `ebpf:"mc_send"`
+	McState0 *ebpf.Program `ebpf:"mc_state_0"`
+	McState1 *ebpf.Program `ebpf:"mc_state_1"`
+	McState2 *ebpf.Program `ebpf:"mc_state_2"`
+	McState3 *ebpf.Program `ebpf:"mc_state_3"`
 }
 
 func (p *ObservePrograms) Close() error {
 	return _ObserveClose(
-		p.McBegin,
-		p.McEnd,
-		p.McRead,
-		p.McReadAgain,
+		p.McEnd0,
+		p.McEnd1,
+		p.McEnd2,
+		p.McEnd3,
+		p.McRead0,
+		p.McRead1,
+		p.McRead2,
+		p.McRead3,
 		p.McSend,
+		p.McState0,
+		p.McState1,
+		p.McState2,
+		p.McState3,
 	)
 }
 

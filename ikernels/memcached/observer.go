@@ -1,6 +1,4 @@
 // Package memcached is the ikernel memcached-cache: it answers GETs for a running, unmodified memcached.
-//
-// So far it has the observer, which tells the cache when a value may no longer be, or not yet be, answered.
 package memcached
 
 import (
@@ -8,7 +6,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
+	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/rlimit"
 	"golang.org/x/sys/unix"
@@ -17,14 +17,22 @@ import (
 )
 
 //go:generate go tool bpf2go -target bpfel -no-strip -output-stem observe -type mc_count -type mc_loss -type mc_connection_limit -type mc_guard_limit Observe observe.bpf.c
+//go:generate go tool bpf2go -target bpfel -no-strip -output-stem get -type mc_cache_limit -type mc_get_limit -type mc_get_count -type mc_item_word -type mc_item Get get.bpf.c
 
 // An Observer sees what the servers at one TCP port of a network namespace read and send, and keeps guards (guard.h): for each key, whether
 // a write is under way, and a number that changes with every write.
 type Observer struct {
 	objects ObserveObjects
 	links   []link.Link
-	secret  uint64
+	secret  uint64 // begins the hash of each key
+	guards  []atomic.Uint64
 }
+
+// allKeys is the guard of the writes that may change any key.
+const allKeys = uint32(ObserveMcGuardLimitMC_GUARD_ALL)
+
+// defaultGuards is how many guards keys share. A cache has more.
+const defaultGuards = 1 << 16
 
 // Counts say what an Observer has seen.
 type Counts struct {
@@ -36,7 +44,9 @@ type Counts struct {
 
 // Observe begins to observe a TCP port of the calling thread's network namespace. Connections that exist already are joined. It needs
 // root, or CAP_BPF and CAP_PERFMON.
-func Observe(port uint16) (*Observer, error) {
+func Observe(port uint16) (*Observer, error) { return observe(port, defaultGuards) }
+
+func observe(port uint16, guards uint32) (*Observer, error) {
 	cookie, err := namespaceCookie()
 	if err != nil {
 		return nil, fmt.Errorf("find the network namespace: %w", err)
@@ -46,11 +56,14 @@ func Observe(port uint16) (*Observer, error) {
 	}
 	o := &Observer{}
 	// Kernels that cannot do the first have no need for it.
-	if o.load(cookie, port, true) != nil {
-		err = o.load(cookie, port, false)
+	if o.load(cookie, port, guards, true) != nil {
+		err = o.load(cookie, port, guards, false)
 	}
 	if err != nil {
 		return nil, kernel.Fails("does not load the observer of memcached", err)
+	}
+	if o.guards, err = mapMemory[atomic.Uint64](o.objects.McGuards); err != nil {
+		return nil, errors.Join(err, o.Close())
 	}
 	if err := o.attach(); err != nil {
 		return nil, errors.Join(kernel.Fails("does not let sockets be observed", err), o.Close())
@@ -58,7 +71,8 @@ func Observe(port uint16) (*Observer, error) {
 	return o, nil
 }
 
-func (o *Observer) load(cookie uint64, port uint16, preemptible bool) error {
+// load loads the programs, with so many guards for keys: a power of two.
+func (o *Observer) load(cookie uint64, port uint16, guards uint32, preemptible bool) error {
 	spec, err := LoadObserve()
 	if err != nil {
 		return err
@@ -66,21 +80,24 @@ func (o *Observer) load(cookie uint64, port uint16, preemptible bool) error {
 	var secret [8]byte
 	_, _ = rand.Read(secret[:]) // never fails (crypto/rand)
 	o.secret = binary.NativeEndian.Uint64(secret[:])
-	for name, value := range map[string]any{"mc_netns": cookie, "mc_port": port, "mc_secret": o.secret, "mc_preemptible": preemptible} {
-		if err := spec.Variables[name].Set(value); err != nil {
-			return fmt.Errorf("set %s: %w", name, err)
-		}
+	spec.Maps["mc_guards"].MaxEntries = uint32(ObserveMcGuardLimitMC_GUARD_KEYS) + guards
+	if err := setVariables(spec, map[string]any{
+		"mc_netns": cookie, "mc_port": port, "mc_secret": o.secret, "mc_guard_mask": uint64(guards) - 1, "mc_preemptible": preemptible,
+	}); err != nil {
+		return err
 	}
 	return spec.LoadAndAssign(&o.objects, nil)
 }
 
 func (o *Observer) attach() error {
 	// Beginnings first: a connection that begins in between is seen from its first byte, or joined.
-	programs := &o.objects.ObservePrograms
-	for _, program := range []link.TracingOptions{
-		{Program: programs.McBegin}, {Program: programs.McEnd}, {Program: programs.McSend}, {Program: programs.McRead}, {Program: programs.McReadAgain},
-	} {
-		l, err := link.AttachTracing(program)
+	p := &o.objects.ObservePrograms
+	programs := []*ebpf.Program{p.McState0, p.McEnd0, p.McSend, p.McRead0}
+	if !kernel.Before(kernel.Release(), "7.0") {
+		programs = append(programs, p.McState1, p.McState2, p.McState3, p.McEnd1, p.McEnd2, p.McEnd3, p.McRead1, p.McRead2, p.McRead3)
+	}
+	for _, program := range programs {
+		l, err := link.AttachTracing(link.TracingOptions{Program: program})
 		if err != nil {
 			return err
 		}
@@ -95,7 +112,32 @@ func (o *Observer) Close() error {
 	for _, l := range o.links {
 		errs = append(errs, l.Close())
 	}
-	return errors.Join(append(errs, o.objects.Close())...)
+	errs = append(errs, unmap(o.guards), o.objects.Close())
+	o.links, o.guards = nil, nil
+	return errors.Join(errs...)
+}
+
+// guardOf is the number of a key's guard (mc_guard_of in guard.h).
+func (o *Observer) guardOf(hash uint64) uint32 {
+	keys := uint32(ObserveMcGuardLimitMC_GUARD_KEYS)
+	return keys + uint32(hash&uint64(uint32(len(o.guards))-keys-1))
+}
+
+// guard is a guard's word, and whether no write is pending.
+func (o *Observer) guard(index uint32) (word uint64, free bool) {
+	word = o.guards[index].Load()
+	return word, word%uint64(ObserveMcGuardLimitMC_GUARD_PENDING) == 0
+}
+
+// hash is a key's hash (hash.h).
+func (o *Observer) hash(key []byte) uint64 {
+	h := o.secret
+	for _, c := range key {
+		h = (h ^ uint64(c)) * 0x100000001b3
+	}
+	h = (h ^ h>>33) * 0xff51afd7ed558ccd
+	h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53
+	return h ^ h>>33
 }
 
 // Counts returns what was seen so far.

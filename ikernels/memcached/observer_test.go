@@ -33,26 +33,6 @@ func observed(t *testing.T) (*memcached.Server, *Observer) {
 	return s, o
 }
 
-// hash is a key's hash (hash.h).
-func (o *Observer) hash(key string) uint64 {
-	h := o.secret
-	for _, c := range []byte(key) {
-		h = (h ^ uint64(c)) * 0x100000001b3
-	}
-	h = (h ^ h>>33) * 0xff51afd7ed558ccd
-	h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53
-	return h ^ h>>33
-}
-
-func (o *Observer) guard(t *testing.T, index uint32) uint64 {
-	t.Helper()
-	var word uint64
-	if err := o.objects.McGuards.Lookup(index, &word); err != nil {
-		t.Fatal(err)
-	}
-	return word
-}
-
 // settled waits until no write is pending, and returns the guards of the keys and, last, that of all keys. Meanwhile it calls nudge.
 func (o *Observer) settled(t *testing.T, nudge func(), keys ...string) []uint64 {
 	t.Helper()
@@ -62,9 +42,11 @@ func (o *Observer) settled(t *testing.T, nudge func(), keys ...string) []uint64 
 		var words []uint64
 		pending := uint64(0)
 		for _, key := range keys {
-			words = append(words, o.guard(t, uint32(o.hash(key)%uint64(ObserveMcGuardLimitMC_GUARDS))))
+			word, _ := o.guard(o.guardOf(o.hash([]byte(key))))
+			words = append(words, word)
 		}
-		words = append(words, o.guard(t, uint32(ObserveMcGuardLimitMC_GUARD_ALL)))
+		word, _ := o.guard(allKeys)
+		words = append(words, word)
 		for _, w := range words {
 			pending += w % uint64(ObserveMcGuardLimitMC_GUARD_PENDING)
 		}

@@ -90,11 +90,12 @@ func (p *puppet) readOn() {
 // pending checks how many writes of a key are pending, or with "" of all keys.
 func (p *puppet) pending(key string, want uint64) {
 	p.t.Helper()
-	index := uint32(ObserveMcGuardLimitMC_GUARD_ALL)
+	index := allKeys
 	if key != "" {
-		index = uint32(p.o.hash(key) % uint64(ObserveMcGuardLimitMC_GUARDS))
+		index = p.o.guardOf(p.o.hash([]byte(key)))
 	}
-	if got := p.o.guard(p.t, index) % uint64(ObserveMcGuardLimitMC_GUARD_PENDING); got != want {
+	word, _ := p.o.guard(index)
+	if got := word % uint64(ObserveMcGuardLimitMC_GUARD_PENDING); got != want {
 		p.t.Fatalf("%d writes of %q are pending, want %d", got, key, want)
 	}
 }

@@ -27,7 +27,7 @@ func (s *stream) key(r *rand.Rand, changes bool) string {
 	return k
 }
 
-func value(r *rand.Rand) string {
+func randomValue(r *rand.Rand) string {
 	if r.IntN(3) == 0 {
 		return fmt.Sprint(r.IntN(1000)) // for incr
 	}
@@ -43,11 +43,11 @@ func (s *stream) text(r *rand.Rand) {
 	expiry := []int{0, 1000, 100000, -1}[r.IntN(4)]
 	switch r.IntN(16) {
 	case 0, 1, 2:
-		v := value(r)
+		v := randomValue(r)
 		name := []string{"set", "add", "replace", "append", "prepend"}[r.IntN(5)]
 		add("%s %s %d %d %d%s\r\n%s\r\n", name, s.key(r, true), r.IntN(1<<16), expiry, len(v), noreply(r), v)
 	case 3:
-		v := value(r)
+		v := randomValue(r)
 		add("cas %s 7 %d %d %d%s\r\n%s\r\n", s.key(r, true), expiry, len(v), r.IntN(30), noreply(r), v)
 	case 4:
 		add("%s %s %d%s\r\n", []string{"incr", "decr"}[r.IntN(2)], s.key(r, true), r.IntN(100), noreply(r))
@@ -72,7 +72,7 @@ func (s *stream) text(r *rand.Rand) {
 	case 11:
 		add("mg %s %s\r\n", s.key(r, true), []string{"T1000", "v N30", "t T0 v"}[r.IntN(3)])
 	case 12:
-		v := value(r)
+		v := randomValue(r)
 		add("ms %s %d%s\r\n%s\r\n", s.key(r, true), len(v), []string{"", " T1000", " F5 MA", " q I C3", " ME c"}[r.IntN(5)], v)
 	case 13:
 		add("%s %s%s\r\n", []string{"md", "ma"}[r.IntN(2)], s.key(r, true), []string{"", " q", " T500"}[r.IntN(3)])
@@ -99,9 +99,9 @@ func (s *stream) binary(r *rand.Rand) {
 	expiry := binary.BigEndian.AppendUint32(nil, []uint32{0, 1000, 100000}[r.IntN(3)])
 	switch r.IntN(9) {
 	case 0, 1:
-		add([]byte{1, 2, 3, 0x11, 0x12, 0x13}[r.IntN(6)], append([]byte{0, 0, 0, 9}, expiry...), s.key(r, true), value(r))
+		add([]byte{1, 2, 3, 0x11, 0x12, 0x13}[r.IntN(6)], append([]byte{0, 0, 0, 9}, expiry...), s.key(r, true), randomValue(r))
 	case 2:
-		add([]byte{0xe, 0xf, 0x19, 0x1a}[r.IntN(4)], nil, s.key(r, true), value(r))
+		add([]byte{0xe, 0xf, 0x19, 0x1a}[r.IntN(4)], nil, s.key(r, true), randomValue(r))
 	case 3:
 		number := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, 3), 100)
 		add([]byte{5, 6, 0x15, 0x16}[r.IntN(4)], append(number, expiry...), s.key(r, true), "")

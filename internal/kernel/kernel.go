@@ -57,10 +57,13 @@ func Release() string {
 }
 
 // Older says whether a release is before Oldest. An unreadable release is not: its number proves nothing.
-func Older(release string) bool {
+func Older(release string) bool { return Before(release, Oldest) }
+
+// Before says whether a release is before another one. An unreadable release is not.
+func Before(release, other string) bool {
 	got, err := parse(release)
-	oldest, _ := parse(Oldest)
-	return err == nil && (got.major < oldest.major || got.major == oldest.major && got.minor < oldest.minor)
+	limit, _ := parse(other)
+	return err == nil && (got.major < limit.major || got.major == limit.major && got.minor < limit.minor)
 }
 
 type version struct{ major, minor int }

@@ -50,6 +50,18 @@ func Start(ctx context.Context, addrs []netip.Addr, args ...string) (*Server, er
 	return s, nil
 }
 
+// Restart ends the server and starts it again, in the calling thread's network namespace. Then it has no values.
+func (s *Server) Restart(ctx context.Context) error {
+	if err := s.Stop(); err != nil {
+		return err
+	}
+	s.cmd = exec.Command(s.cmd.Path, s.cmd.Args[1:]...)
+	if err := s.start(); err != nil {
+		return fmt.Errorf("start memcached again: %w", err)
+	}
+	return s.await(ctx)
+}
+
 // nobody is the user that memcached runs as. It is the kernel's overflowuid, too.
 const nobody = 65534
 

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/rlimit"
 	"github.com/vishvananda/netlink"
@@ -25,18 +24,18 @@ import (
 	"github.com/lambdanic/lambdanic/internal/nic/module/card"
 	"github.com/lambdanic/lambdanic/internal/nic/program"
 	"github.com/lambdanic/lambdanic/internal/veth"
+	"github.com/lambdanic/lambdanic/internal/xdp"
 )
 
-// Mode is how a NIC program is attached.
-type Mode string
+// Mode is how a NIC program is attached (package xdp).
+type Mode = xdp.Mode
 
-// The modes. ModeAuto is the driver's native mode, or generic mode if the driver has none. ModeOffload is native mode, with a lambda
-// on the card besides.
+// The modes.
 const (
-	ModeAuto    Mode = "auto"
-	ModeNative  Mode = "native"
-	ModeGeneric Mode = "generic"
-	ModeOffload Mode = "offload"
+	ModeAuto    = xdp.ModeAuto
+	ModeNative  = xdp.ModeNative
+	ModeGeneric = xdp.ModeGeneric
+	ModeOffload = xdp.ModeOffload
 )
 
 // Config describes one NIC. The zero value of an option is its default.
@@ -275,7 +274,7 @@ func (n *NIC) attach() error {
 				return err
 			}
 		}
-		if n.root, n.rec.Mode, err = attachXDP(n.prog.Root, n.rec.Index, n.cfg.Mode); err != nil {
+		if n.root, n.rec.Mode, err = xdp.Attach(n.prog.Root, n.rec.Index, n.cfg.Mode); err != nil {
 			return fmt.Errorf("attach the NIC program to %s: %w", n.rec.Interface, err)
 		}
 		if n.rec.Mode == ModeGeneric {
@@ -290,45 +289,17 @@ func (n *NIC) attach() error {
 	})
 }
 
-func attachXDP(prog *ebpf.Program, index int, mode Mode) (link.Link, Mode, error) {
-	attempts := map[Mode][]Mode{
-		ModeAuto: {ModeNative, ModeGeneric}, ModeNative: {ModeNative}, ModeGeneric: {ModeGeneric}, ModeOffload: {ModeNative},
-	}[mode]
-	flags := map[Mode]link.XDPAttachFlags{
-		ModeNative: link.XDPDriverMode, ModeGeneric: link.XDPGenericMode,
-	}
-	err := fmt.Errorf("mode %q is unknown: use auto, native, generic or offload", mode)
-	for _, m := range attempts {
-		var l link.Link
-		if l, err = link.AttachXDP(link.XDPOptions{Program: prog, Interface: index, Flags: flags[m]}); err == nil {
-			return l, m, nil
-		}
-		if errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EEXIST) {
-			return nil, "", fmt.Errorf("another XDP program is attached: remove it first: %w", err)
-		}
-	}
-	return nil, "", err
-}
-
 // attachPass attaches "return XDP_PASS" to an interface.
 func attachPass(iface, pin string) error {
-	prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{
-		Name: "ln_pass", Type: ebpf.XDP, AttachType: ebpf.AttachXDP, Flags: unix.BPF_F_XDP_HAS_FRAGS, License: "Dual BSD/GPL",
-		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 2), asm.Return()},
-	})
-	if err != nil {
-		return fmt.Errorf("load XDP_PASS: %w", err)
-	}
-	defer prog.Close()
 	l, err := netlink.LinkByName(iface)
 	if err != nil {
 		return fmt.Errorf("find interface %s: %w", iface, err)
 	}
-	xdp, err := link.AttachXDP(link.XDPOptions{Program: prog, Interface: l.Attrs().Index, Flags: link.XDPDriverMode})
+	pass, err := xdp.AttachPass(l.Attrs().Index)
 	if err != nil {
 		return fmt.Errorf("attach XDP_PASS to %s: %w", iface, err)
 	}
-	return errors.Join(xdp.Pin(pin), xdp.Close())
+	return errors.Join(pass.Pin(pin), pass.Close())
 }
 
 // mountBPF makes sure that dir is on a BPF file system.

@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+//go:build ignore
+
+/*
+ * The NIC program: answers a GET by UDP if the cache has all of its keys. Everything else, and what the server might answer differently, goes
+ * to the server untouched.
+ */
+#include "cache.h"
+#include "request.h"
+#include "../../bpf/headers.h"
+
+char mc_license[] SEC("license") = "Dual BSD/GPL";
+
+enum mc_get_limit {
+	MC_DATAGRAM =
+		1400, /* bytes of UDP payload; as memcached, which divides what is longer (UDP_MAX_PAYLOAD_SIZE) */
+	MC_FRAME = 8, /* bytes: request ID, number of the datagram, how many there are, and 0 */
+	MC_REQUEST = 2048, /* a power of two above MC_DATAGRAM + MC_KEY_MAX */
+	MC_GET_KEYS = 64, /* of one GET */
+	MC_GET_MIN = sizeof("get k\r\n") - 1,
+	MC_ADDRESSES = 32, /* that a server may be told to listen at */
+	MC_END = sizeof("END\r\n") - 1,
+};
+
+const volatile __u64 mc_secret = 0;
+const volatile __u64 mc_guard_mask = 0;
+const volatile __u64 mc_bucket_mask = 0;
+const volatile __u16 mc_port;
+const volatile __u64 mc_addresses[MC_ADDRESSES][2]; /* of the server, as in struct ln_flow */
+const volatile __u32 mc_address_count; /* 0: all of its namespace */
+
+/* A GET at hand. */
+struct mc_get {
+	struct ln_flow flow;
+	__u32 len; /* bytes of the request */
+	__u32 at; /* where in it the next key begins */
+	__u32 keys; /* how many keys were found */
+	__u32 missed; /* how many were not */
+	__u32 reply; /* bytes of the reply's values so far */
+	__u32 versions; /* 1: gets; 0: get */
+	__u32 cells[MC_GET_KEYS];
+	__u8 request[MC_REQUEST];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct mc_get);
+} mc_gets SEC(".maps");
+
+enum mc_get_count {
+	MC_GET_HITS, /* keys that the NIC program answered */
+	MC_GET_MISSES, /* keys that the server is left to answer, since the cache does not have them */
+	MC_GET_BESIDE, /* keys that the cache has, and the server is left to answer, since others are missing */
+	MC_GET_LARGE, /* GETs that it would answer, had the packet room for the reply */
+	MC_GET_OTHER, /* datagrams to the server that are no GET, or one that is left to the server */
+	MC_GET_UNASKED, /* keys whose values the worker would have been asked to fetch, had it kept up */
+	MC_GET_COUNT_MAX,
+};
+
+struct mc_get_counts {
+	__u64 counts[MC_GET_COUNT_MAX];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct mc_get_counts);
+} mc_get_counters SEC(".maps");
+
+/* Keys that were missed, for the worker. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 19);
+} mc_misses SEC(".maps");
+
+/* Keys that the worker was asked for of late, each with the state of its guards. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 16384); /* a power of two */
+	__type(key, __u32);
+	__type(value, __u64);
+} mc_asked SEC(".maps");
+
+static __always_inline void mc_count_gets(enum mc_get_count count, __u32 n)
+{
+	__u32 zero = 0;
+	struct mc_get_counts *c = bpf_map_lookup_elem(&mc_get_counters, &zero);
+
+	if (c)
+		c->counts[count] += n;
+}
+
+/*
+ * Has the worker fetch a key. Where it was asked, and no write has come since, it has done for the key what it can; it is asked again after
+ * some 100 ms, for the key may have been displaced. While a write is pending, there is no use in fetching.
+ */
+static __always_inline void mc_ask(struct mc_get *g, __u64 hash, __u32 at, __u32 len)
+{
+	__u64 guard = mc_guard_word(mc_guard_of(hash)), all = mc_guard_word(MC_GUARD_ALL), *asked, word;
+	__u32 slot = hash & 16383;
+
+	if (guard == MC_GUARD_CLOSED || all == MC_GUARD_CLOSED)
+		return;
+	word = hash ^ guard ^ all << 1 ^ bpf_ktime_get_coarse_ns() >> 27;
+	asked = bpf_map_lookup_elem(&mc_asked, &slot);
+	if (!asked || *asked == word)
+		return;
+	*asked = word;
+	if (at >= MC_REQUEST - 256 || !ln_length_fits(len, MC_KEY_MAX) ||
+	    bpf_ringbuf_output(&mc_misses, g->request + at, len, 0))
+		mc_count_gets(MC_GET_UNASKED, 1);
+}
+
+/* Whether the key of this length at this offset of the request is the item's. Words first, and then the last, which may overlap. */
+LN_GLOBAL int mc_is_of(const struct mc_item *item, const struct mc_get *g, __u32 at, __u32 len)
+{
+	const __u8 *a, *b;
+
+	if (!item || !g || at >= MC_REQUEST - 256 || item->key_len != len || !ln_length_fits(len, MC_KEY_MAX))
+		return 0;
+	a = item->bytes + MC_ITEM_KEY;
+	b = g->request + at;
+	if (len < 8) {
+		for (__u32 i = 0; i < 8; i++)
+			if (i < len && a[i] != b[i])
+				return 0;
+		return 1;
+	}
+	for (__u32 i = 0; i < MC_KEY_MAX / 8 && i < len / 8; i++)
+		if (*(const __u64 *)(a + i * 8) != *(const __u64 *)(b + i * 8))
+			return 0;
+	return *(const __u64 *)(a + len - 8) == *(const __u64 *)(b + len - 8);
+}
+
+/* The cell of the key's item, which is current; 0: there is none. */
+LN_GLOBAL __u32 mc_find(struct mc_get *g, __u64 hash, __u32 at, __u32 len)
+{
+	__u32 number = hash & mc_bucket_mask, cell;
+	const struct mc_bucket *bucket = bpf_map_lookup_elem(&mc_index, &number);
+	const struct mc_item *item;
+
+	if (!g || !bucket)
+		return 0;
+	for (int i = 0; i < MC_WAYS; i++) {
+		__u64 entry = ((const volatile struct mc_bucket *)bucket)->entries[i];
+
+		if (entry >> 32 != hash >> 32)
+			continue;
+		cell = entry;
+		item = mc_item_at(cell);
+		if (!cell || !item || item->hash != hash || !mc_is_of(item, g, at, len))
+			continue;
+		if (!mc_is_current(item))
+			return 0;
+		g->reply += item->head_len + item->tail_len + (g->versions ? item->cas_len : 0);
+		return cell;
+	}
+	return 0;
+}
+
+enum mc_key {
+	MC_KEY_NEXT, /* another key follows */
+	MC_KEY_LAST,
+	MC_KEY_BAD, /* what follows is not only keys */
+};
+
+/* Looks for the next key of a GET. */
+LN_GLOBAL int mc_next_key(struct mc_get *g)
+{
+	__u64 hash = mc_hash_begin();
+	__u32 at, len, cell;
+	__u8 byte = 0;
+
+	if (!g)
+		return MC_KEY_BAD;
+	at = g->at;
+	if (at >= MC_DATAGRAM)
+		return MC_KEY_BAD;
+	for (len = 0; len <= MC_KEY_MAX; len++) {
+		byte = g->request[(at + len) & (MC_REQUEST - 1)];
+		if (byte <= ' ')
+			break;
+		hash = mc_hash_byte(hash, byte);
+	}
+	if (!len || len > MC_KEY_MAX)
+		return MC_KEY_BAD;
+	if (byte != ' ' &&
+	    (byte != '\r' || at + len + 2 != g->len || g->request[(at + len + 1) & (MC_REQUEST - 1)] != '\n'))
+		return MC_KEY_BAD;
+	hash = mc_hash_end(hash);
+	cell = mc_find(g, hash, at, len);
+	g->at = at + len + 1;
+	if (!cell) {
+		g->missed++;
+		mc_ask(g, hash, at, len);
+	} else if (g->keys < MC_GET_KEYS) {
+		g->cells[g->keys++] = cell;
+	} else {
+		return MC_KEY_BAD;
+	}
+	return byte == ' ' ? MC_KEY_NEXT : MC_KEY_LAST;
+}
+
+/* Whether this is a GET of one datagram, and nothing else; its keys are looked for. */
+static __always_inline int mc_read_get(struct mc_get *g)
+{
+	const __u8 *line = g->request + MC_FRAME;
+	int key = MC_KEY_NEXT;
+
+	if (*(__u16 *)(g->request + 4) != bpf_htons(1) || line[0] != 'g' || line[1] != 'e' || line[2] != 't')
+		return 0;
+	g->versions = line[3] == 's';
+	if (line[3 + g->versions] != ' ')
+		return 0;
+	g->at = MC_FRAME + sizeof("get ") - 1 + g->versions;
+	for (int i = 0; i < MC_GET_KEYS && key == MC_KEY_NEXT; i++)
+		key = mc_next_key(g);
+	return key == MC_KEY_LAST;
+}
+
+/* Whether the server listens at this address. Another one may listen at another address and the same port. */
+static __always_inline int mc_is_servers(const struct ln_flow *flow)
+{
+	const __u64 *addr = (const __u64 *)flow->own_addr;
+
+	for (__u32 i = 0; i < MC_ADDRESSES && i < mc_address_count; i++)
+		if (addr[0] == mc_addresses[i][0] && addr[1] == mc_addresses[i][1])
+			return 1;
+	return !mc_address_count;
+}
+
+/* Whether a socket is there that would get this packet. */
+static __always_inline int mc_has_socket(struct xdp_md *ctx, const struct ln_flow *flow)
+{
+	struct bpf_sock_tuple tuple = {};
+	struct bpf_sock *sk;
+
+	if (flow->ipv6) {
+		ln_copy_addr(tuple.ipv6.saddr, flow->peer_addr);
+		ln_copy_addr(tuple.ipv6.daddr, flow->own_addr);
+		tuple.ipv6.sport = flow->peer_port;
+		tuple.ipv6.dport = flow->own_port;
+		sk = bpf_sk_lookup_udp(ctx, &tuple, sizeof(tuple.ipv6), BPF_F_CURRENT_NETNS, 0);
+	} else {
+		tuple.ipv4.saddr = *(const __u32 *)flow->peer_addr;
+		tuple.ipv4.daddr = *(const __u32 *)flow->own_addr;
+		tuple.ipv4.sport = flow->peer_port;
+		tuple.ipv4.dport = flow->own_port;
+		sk = bpf_sk_lookup_udp(ctx, &tuple, sizeof(tuple.ipv4), BPF_F_CURRENT_NETNS, 0);
+	}
+	if (!sk)
+		return 0;
+	bpf_sk_release(sk);
+	return 1;
+}
+
+/* Writes the i-th value of the reply at an offset of the packet; the offset behind it, or 0. */
+LN_GLOBAL __u32 mc_write_value(struct xdp_md *ctx, struct mc_get *g, __u32 i, __u32 at)
+{
+	const struct mc_item *item;
+	__u32 head, tail, cas;
+
+	if (!g || i >= MC_GET_KEYS)
+		return 0;
+	item = mc_item_at(g->cells[i]);
+	if (!item)
+		return 0;
+	head = item->head_len;
+	tail = item->tail_len;
+	if (!g->versions) {
+		head += tail;
+		if (!ln_length_fits(head, sizeof(item->bytes)) ||
+		    bpf_xdp_store_bytes(ctx, at, (void *)item->bytes, head))
+			return 0;
+		return at + head;
+	}
+	cas = item->cas_len;
+	if (!ln_length_fits(head, 512) || !ln_length_fits(tail, sizeof(item->bytes) - 512) ||
+	    !ln_length_fits(cas, MC_CAS_MAX))
+		return 0;
+	if (bpf_xdp_store_bytes(ctx, at, (void *)item->bytes, head) ||
+	    bpf_xdp_store_bytes(ctx, at + head, (void *)item->cas, cas) ||
+	    bpf_xdp_store_bytes(ctx, at + head + cas, (void *)(item->bytes + head), tail))
+		return 0;
+	return at + head + cas + tail;
+}
+
+/* Gives the packet another length: from a driver it has room behind, and from a local socket before it. */
+static __always_inline int mc_resize(struct xdp_md *ctx, int by)
+{
+	return by && bpf_xdp_adjust_tail(ctx, by) && (by < 0 || bpf_xdp_adjust_head(ctx, -by)) ? -1 : 0;
+}
+
+/* Writes the reply's headers; the offset behind them, or 0. */
+static __always_inline __u32 mc_write_headers(struct xdp_md *ctx, struct mc_get *g, __u32 udp_len)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end, *l3;
+	struct ln_flow *flow = &g->flow;
+	struct udphdr *udp;
+
+	l3 = ln_write_l2(data, end, flow);
+	if (!l3 || l3 + sizeof(struct ipv6hdr) > end)
+		return 0;
+	if (flow->ipv6)
+		ln_write_ipv6(l3, flow->own_addr, flow->peer_addr, flow->flow_label, udp_len);
+	else
+		ln_write_ipv4(l3, *(__be32 *)flow->own_addr, *(__be32 *)flow->peer_addr, flow->tos, udp_len);
+	udp = l3 + ln_l3_len(flow->ipv6);
+	if ((void *)(udp + 1) + MC_FRAME > end)
+		return 0;
+	udp->source = flow->own_port;
+	udp->dest = flow->peer_port;
+	udp->len = bpf_htons(udp_len);
+	udp->check = 0;
+	*(__u32 *)(udp + 1) = *(__u16 *)g->request; /* the request's ID; this is datagram 0 */
+	((__u32 *)(udp + 1))[1] = bpf_htonl(1 << 16); /* of 1 */
+	return ln_l2_len(flow) + ln_l3_len(flow->ipv6) + sizeof(*udp) + MC_FRAME;
+}
+
+/* Turns the packet into the reply. Returns the XDP action. */
+static __noinline int mc_reply(struct xdp_md *ctx, struct mc_get *g)
+{
+	__u32 udp_len = sizeof(struct udphdr) + MC_FRAME + g->reply + MC_END, at, n;
+	__u32 l4 = ln_l2_len(&g->flow) + ln_l3_len(g->flow.ipv6);
+
+	if (mc_resize(ctx, (int)(l4 + udp_len) - (int)bpf_xdp_get_buff_len(ctx))) {
+		mc_count_gets(MC_GET_LARGE, 1);
+		return XDP_PASS;
+	}
+	at = mc_write_headers(ctx, g, udp_len);
+	n = g->keys;
+	for (__u32 i = 0; i < MC_GET_KEYS && i < n && at; i++)
+		at = mc_write_value(ctx, g, i, at);
+	if (!at || bpf_xdp_store_bytes(ctx, at, "END\r\n", MC_END))
+		return XDP_DROP;
+	if (g->flow.ipv6 && ln_finish_ipv6(ctx, g->flow.own_addr, g->flow.peer_addr, l4, udp_len))
+		return XDP_DROP;
+	mc_count_gets(MC_GET_HITS, n);
+	return XDP_TX;
+}
+
+/* Reads a datagram to the server. Returns whether the cache has all that it asks for. */
+static __noinline int mc_has_all(struct xdp_md *ctx, struct mc_get *g, const struct ln_packet *pkt)
+{
+	__u32 len = pkt->udp_len - sizeof(struct udphdr);
+
+	g->len = len;
+	g->keys = 0;
+	g->missed = 0;
+	g->reply = 0;
+	if (len < MC_FRAME + MC_GET_MIN || !ln_length_fits(len, MC_DATAGRAM) ||
+	    bpf_xdp_load_bytes(ctx, pkt->l4 + sizeof(struct udphdr), g->request, len) || !mc_read_get(g)) {
+		mc_count_gets(MC_GET_OTHER, 1);
+		return 0;
+	}
+	if (g->missed) {
+		mc_count_gets(MC_GET_MISSES, g->missed);
+		mc_count_gets(MC_GET_BESIDE, g->keys);
+		return 0;
+	}
+	if (MC_FRAME + g->reply + MC_END > MC_DATAGRAM) {
+		mc_count_gets(MC_GET_LARGE, 1);
+		return 0;
+	}
+	return 1;
+}
+
+/* Whether the packet would reach the server, and its sender can be answered. Saves what the reply needs of its headers. */
+static __noinline int mc_reaches(struct xdp_md *ctx, struct mc_get *g, const struct ln_packet *pkt)
+{
+	return !ln_save_flow(ctx, pkt, &g->flow) && ln_is_peer(&g->flow) && ln_checksum_ok(ctx, pkt, &g->flow) &&
+	       mc_is_servers(&g->flow) && mc_has_socket(ctx, &g->flow);
+}
+
+SEC("xdp.frags")
+int mc_answer(struct xdp_md *ctx)
+{
+	struct ln_packet pkt;
+	struct mc_get *g;
+	__u32 zero = 0;
+
+	if (ln_parse(ctx, &pkt) || pkt.dport != bpf_htons(mc_port))
+		return XDP_PASS;
+	g = bpf_map_lookup_elem(&mc_gets, &zero);
+	if (!g || !mc_has_all(ctx, g, &pkt) || !mc_reaches(ctx, g, &pkt))
+		return XDP_PASS;
+	return mc_reply(ctx, g);
+}
+
+/* Named here so that BTF, and the Go types made from it, have them. */
+const enum mc_cache_limit *mc_cache_limit_ __attribute__((unused));
+const enum mc_item_word *mc_item_word_ __attribute__((unused));
+const enum mc_get_limit *mc_get_limit_ __attribute__((unused));
+const enum mc_get_count *mc_get_count_ __attribute__((unused));
+const enum mc_guard_limit *mc_guard_limit_ __attribute__((unused));
+const struct mc_item *mc_item_ __attribute__((unused));

@@ -1,0 +1,236 @@
+package memcached
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/netip"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/cilium/ebpf/ringbuf"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"github.com/lambdanic/lambdanic/internal/veth"
+)
+
+// A worker keeps the cache's values: it fetches from the server those that GETs missed.
+//
+// It reads a key's guards before it asks. So whatever changes the key while the server answers changes the guard, and the value is never
+// answered with.
+type worker struct {
+	observer  *Observer
+	store     *store
+	misses    *ringbuf.Reader
+	namespace netns.NsHandle // the server's network namespace
+	server    netip.AddrPort
+	log       *slog.Logger
+
+	probe   *probe
+	flushed uint64 // word of the guard of all keys when the server was asked whether it will flush
+	flush   uint64 // CLOCK_MONOTONIC, in ns, at which the server will forget all values; 0: it will not
+	reused  chan []uint32
+	waiting bool // for a grace period
+
+	keys   [][]byte
+	stamps []stamp
+	stale  map[uint64]uint64 // keys, by hash, whose values were given back, and then the words of their guards
+
+	fetched, absent, unkept, returned, failed atomic.Uint64
+}
+
+const (
+	batch    = 64                     // keys that are fetched together
+	staleMax = 1024                   // keys whose stale values are remembered
+	pause    = 200 * time.Millisecond // before a server that is gone is asked again
+)
+
+// begin readies a worker that has a connection.
+func (w *worker) begin(s *store) {
+	w.store = s
+	w.flushed = ^uint64(0) // no guard's word
+	w.stale = map[uint64]uint64{}
+	w.reused = make(chan []uint32, 1)
+}
+
+// run fetches until the ring of misses is closed.
+func (w *worker) run(ctx context.Context) {
+	for w.gather() {
+		w.reclaim()
+		if err := w.fetch(); err != nil {
+			w.failed.Add(1)
+			w.log.Warn("memcached-cache fetches no values", "error", err)
+			w.disconnect()
+			select {
+			case <-ctx.Done():
+			case <-time.After(pause):
+			}
+		}
+	}
+	if w.waiting {
+		<-w.reused
+	}
+}
+
+// connect connects to the server, if need be.
+func (w *worker) connect() error {
+	if w.probe != nil {
+		return nil
+	}
+	return veth.In(w.namespace, func() (err error) {
+		w.probe, err = dialProbe(w.server)
+		return err
+	})
+}
+
+func (w *worker) disconnect() {
+	if w.probe != nil {
+		_ = w.probe.close()
+		w.probe = nil
+	}
+}
+
+// gather waits for a miss, and takes those that follow it at once. It returns false when the ring is closed.
+func (w *worker) gather() bool {
+	var record ringbuf.Record
+	w.keys, w.stamps = w.keys[:0], w.stamps[:0]
+	w.misses.SetDeadline(time.Time{})
+	for len(w.keys) < batch {
+		err := w.misses.ReadInto(&record)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return true
+		}
+		if err != nil {
+			return false
+		}
+		w.keys = append(w.keys, append([]byte(nil), record.RawSample...))
+		w.misses.SetDeadline(time.Now())
+	}
+	return true
+}
+
+// reclaim has segments emptied, and takes those back that no program reads any more.
+func (w *worker) reclaim() {
+	select {
+	case segments := <-w.reused:
+		w.store.reuse(segments)
+		w.waiting = false
+	default:
+	}
+	if w.waiting || !w.store.empty() {
+		return
+	}
+	segments := w.store.emptied
+	w.store.emptied, w.waiting = nil, true
+	go func() {
+		if err := grace(); err != nil {
+			w.log.Error("memcached-cache loses memory", "error", err)
+			segments = nil
+		}
+		w.reused <- segments
+	}()
+}
+
+// fetch asks the server for the keys at hand, and keeps their values.
+func (w *worker) fetch() error {
+	if err := w.connect(); err != nil {
+		return err
+	}
+	all, free := w.observer.guard(allKeys)
+	if !free {
+		return nil // those who miss the keys next will ask
+	}
+	asked := w.keys[:0]
+	for _, key := range w.keys {
+		hash := w.observer.hash(key)
+		guard, free := w.observer.guard(w.observer.guardOf(hash))
+		if left, ok := w.stale[hash]; free && !(ok && left == guard) {
+			asked = append(asked, key)
+			w.stamps = append(w.stamps, stamp{hash: hash, guard: guard, all: all})
+		}
+	}
+	if len(asked) == 0 {
+		return nil
+	}
+	if err := w.expectFlush(all); err != nil {
+		return err
+	}
+	var won []answer
+	var wonStamps []stamp
+	now := monotonic()
+	if err := w.probe.get(asked, func(i int, a *answer) {
+		if a.won {
+			won = append(won, *a)
+			wonStamps = append(wonStamps, w.stamps[i])
+			return
+		}
+		w.keep(a, w.stamps[i], now)
+	}); err != nil {
+		return err
+	}
+	for i := range won {
+		if err := w.giveBack(&won[i], wonStamps[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// giveBack gives a stale value back, and leaves it alone until another client writes it. This is a write itself.
+func (w *worker) giveBack(a *answer, s stamp) error {
+	if err := w.probe.giveBack(a); err != nil {
+		return err
+	}
+	w.returned.Add(1)
+	if len(w.stale) >= staleMax {
+		clear(w.stale)
+	}
+	w.stale[s.hash] = s.guard + 2*uint64(ObserveMcGuardLimitMC_GUARD_PENDING)
+	return nil
+}
+
+// keep puts an answer into the store. It was asked for at the time now.
+func (w *worker) keep(a *answer, s stamp, now uint64) {
+	if !a.found {
+		w.absent.Add(1)
+		return
+	}
+	s.expires = w.flush
+	if a.left >= 0 {
+		// The last of these seconds has begun already.
+		if end := now + uint64(max(0, a.left-1))*uint64(time.Second); w.flush == 0 || end < w.flush {
+			s.expires = end
+		}
+	}
+	if s.expires != 0 && s.expires <= now || !w.store.put(a.value, s) {
+		w.unkept.Add(1)
+		return
+	}
+	w.fetched.Add(1)
+}
+
+// expectFlush asks the server whether it will forget all values later, if a client can have said so since it was last asked.
+func (w *worker) expectFlush(all uint64) error {
+	now := monotonic()
+	if all == w.flushed && (w.flush == 0 || now < w.flush) {
+		return nil
+	}
+	left, err := w.probe.flushIn()
+	if err != nil {
+		return err
+	}
+	w.flushed, w.flush = all, 0
+	if left > 0 {
+		w.flush = now + uint64(left-1)*uint64(time.Second)
+	}
+	return nil
+}
+
+// monotonic is the time of CLOCK_MONOTONIC, in ns.
+func monotonic() uint64 {
+	var t unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) // fails for unknown clocks only
+	return uint64(t.Nano())
+}

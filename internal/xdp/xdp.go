@@ -1,0 +1,60 @@
+// Package xdp attaches XDP programs to interfaces.
+package xdp
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+)
+
+// Mode is how a NIC program is attached.
+type Mode string
+
+// The modes. ModeAuto is the driver's native mode, or generic mode if the driver has none. ModeOffload is native mode, with a lambda
+// on the card besides.
+const (
+	ModeAuto    Mode = "auto"
+	ModeNative  Mode = "native"
+	ModeGeneric Mode = "generic"
+	ModeOffload Mode = "offload"
+)
+
+// Attach attaches a program to the interface with this index, and says in which mode: native or generic.
+func Attach(prog *ebpf.Program, index int, mode Mode) (link.Link, Mode, error) {
+	attempts := map[Mode][]Mode{
+		ModeAuto: {ModeNative, ModeGeneric}, ModeNative: {ModeNative}, ModeGeneric: {ModeGeneric}, ModeOffload: {ModeNative},
+	}[mode]
+	flags := map[Mode]link.XDPAttachFlags{
+		ModeNative: link.XDPDriverMode, ModeGeneric: link.XDPGenericMode,
+	}
+	err := fmt.Errorf("mode %q is unknown: use auto, native, generic or offload", mode)
+	for _, m := range attempts {
+		var l link.Link
+		if l, err = link.AttachXDP(link.XDPOptions{Program: prog, Interface: index, Flags: flags[m]}); err == nil {
+			return l, m, nil
+		}
+		if errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EEXIST) {
+			return nil, "", fmt.Errorf("another XDP program is attached: remove it first: %w", err)
+		}
+	}
+	return nil, "", err
+}
+
+// AttachPass attaches "return XDP_PASS" to the interface with this index. Without a program, that end of a veth pair leaves in the ring what
+// the other sends by XDP_TX.
+func AttachPass(index int) (link.Link, error) {
+	prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Name: "ln_pass", Type: ebpf.XDP, AttachType: ebpf.AttachXDP, Flags: unix.BPF_F_XDP_HAS_FRAGS, License: "Dual BSD/GPL",
+		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 2), asm.Return()},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("load XDP_PASS: %w", err)
+	}
+	defer prog.Close()
+	l, _, err := Attach(prog, index, ModeNative)
+	return l, err
+}
