@@ -228,7 +228,9 @@ func TestDamage(t *testing.T) {
 				continue // the database may not have had it yet, and a log that ends early looks like that of a store with fewer writes
 			}
 			t.Run(how+" "+name, func(t *testing.T) {
-				if right := w.opens(t, c.damage); right == c.harm {
+				right := w.opens(t, c.damage)
+				// When the store was killed, half of the database may have been all, and what the log adds to it is whole.
+				if right == c.harm && !(killed && name == "half a database") {
 					t.Errorf("opened rightly: %v", right)
 				}
 			})
