@@ -2,7 +2,6 @@ package memcached
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,11 +11,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/ringbuf"
 	"github.com/vishvananda/netns"
 
 	"github.com/lambdanic/lambdanic/internal/kernel"
+	"github.com/lambdanic/lambdanic/internal/mapped"
 	"github.com/lambdanic/lambdanic/internal/xdp"
 )
 
@@ -120,9 +121,7 @@ func (c *Cache) load(o Options, items int, addrs []netip.Addr) error {
 		return fmt.Errorf("memcached listens at %d addresses: a cache can be told of %d", len(addrs), len(words))
 	}
 	for i, a := range addrs {
-		var bytes [16]byte
-		copy(bytes[:], a.AsSlice())
-		words[i] = [2]uint64{binary.NativeEndian.Uint64(bytes[:8]), binary.NativeEndian.Uint64(bytes[8:])}
+		words[i] = xdp.Words(a)
 	}
 	spec.Maps["mc_index"].MaxEntries = uint32(buckets)
 	spec.Maps["mc_segments"].MaxEntries = uint32(o.Memory) / segmentSize
@@ -135,13 +134,14 @@ func (c *Cache) load(o Options, items int, addrs []netip.Addr) error {
 		return err
 	}
 	kernel.Fit(spec)
-	if err := spec.LoadAndAssign(&c.objects, replace("mc_guards", c.observer.objects.McGuards)); err != nil {
+	shared := ebpf.CollectionOptions{MapReplacements: map[string]*ebpf.Map{"mc_guards": c.observer.objects.McGuards}}
+	if err := spec.LoadAndAssign(&c.objects, &shared); err != nil {
 		return kernel.Fails("does not load the cache of memcached", err)
 	}
-	if c.index, err = mapMemory[atomic.Uint64](c.objects.McIndex); err != nil {
+	if c.index, err = mapped.Array[atomic.Uint64](c.objects.McIndex); err != nil {
 		return err
 	}
-	c.memory, err = mapMemory[byte](c.objects.McSegments)
+	c.memory, err = mapped.Array[byte](c.objects.McSegments)
 	return err
 }
 
@@ -200,7 +200,7 @@ func (c *Cache) Close() error {
 	if c.worker.namespace.IsOpen() {
 		errs = append(errs, c.worker.namespace.Close())
 	}
-	errs = append(errs, unmap(c.index), unmap(c.memory), c.objects.Close())
+	errs = append(errs, mapped.Unmap(c.index), mapped.Unmap(c.memory), c.objects.Close())
 	c.index, c.memory = nil, nil
 	if c.observer != nil {
 		errs = append(errs, c.observer.Close())

@@ -18,6 +18,7 @@ enum mc_cache_limit {
 	MC_CELL = 64, /* bytes; items begin at multiples of this */
 	MC_SEGMENT = 1 << 18, /* bytes */
 	MC_ITEM_HEADER = 64, /* bytes */
+	MC_ITEM_KEY = sizeof("VALUE ") - 1, /* where in an item's bytes the key begins */
 	MC_ITEM_MAX = 1536, /* bytes; no item begins so near the end of a segment that this much would not fit */
 	MC_CAS_MAX = 24, /* bytes of a version in decimal, with the space before it */
 };
@@ -27,7 +28,7 @@ struct mc_bucket {
 	__u64 entries[MC_WAYS];
 };
 
-/* A key's value as the server sends it. All but key_len, head_len, tail_len, cas_len and the bytes is for us. */
+/* A key's value as the server sends it, and until when the server would send the same. */
 struct mc_item {
 	__u64 hash; /* of the key */
 	__u64 guard, all; /* words of the key's guard and of that of all keys when the server was asked */
@@ -64,10 +65,6 @@ struct {
 } mc_segments SEC(".maps");
 
 extern const volatile __u64 mc_bucket_mask; /* buckets less 1; set by the loader */
-
-enum mc_item_word {
-	MC_ITEM_KEY = 6, /* offset of the key in an item's bytes, behind "VALUE " */
-};
 
 /* The item at a cell. */
 static __always_inline const struct mc_item *mc_item_at(__u32 cell)

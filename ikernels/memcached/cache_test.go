@@ -14,8 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vishvananda/netlink"
-
 	"github.com/lambdanic/lambdanic/internal/memcached"
 	"github.com/lambdanic/lambdanic/internal/veth"
 	"github.com/lambdanic/lambdanic/internal/xdp"
@@ -30,7 +28,7 @@ type site struct {
 	cache  *Cache
 }
 
-func newSite(t *testing.T, args ...string) *site {
+func newSite(t *testing.T) *site {
 	t.Helper()
 	s := &site{t: t, name: fmt.Sprintf("lnmc%d", os.Getpid())}
 	ns, err := veth.NewNamespace(s.name)
@@ -60,13 +58,7 @@ func newSite(t *testing.T, args ...string) *site {
 	t.Cleanup(func() { _ = pass.Close() })
 	addr := veth.Host(within, n, 2).Addr()
 	s.in(func() error {
-		lo, err := netlink.LinkByName("lo")
-		if err == nil {
-			err = netlink.LinkSetUp(lo)
-		}
-		if err == nil {
-			s.server, err = memcached.Start(t.Context(), []netip.Addr{netip.MustParseAddr("127.0.0.1"), addr}, args...)
-		}
+		s.server, err = memcached.Start(t.Context(), []netip.Addr{netip.MustParseAddr("127.0.0.1"), addr})
 		return err
 	})
 	t.Cleanup(func() { _ = s.server.Stop() })

@@ -392,7 +392,6 @@ int mc_answer(struct xdp_md *ctx)
 
 /* Named here so that BTF, and the Go types made from it, have them. */
 const enum mc_cache_limit *mc_cache_limit_ __attribute__((unused));
-const enum mc_item_word *mc_item_word_ __attribute__((unused));
 const enum mc_get_limit *mc_get_limit_ __attribute__((unused));
 const enum mc_get_count *mc_get_count_ __attribute__((unused));
 const enum mc_guard_limit *mc_guard_limit_ __attribute__((unused));

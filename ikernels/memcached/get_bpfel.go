@@ -25,6 +25,7 @@ const (
 	GetMcCacheLimitMC_CELL        GetMcCacheLimit = 64
 	GetMcCacheLimitMC_SEGMENT     GetMcCacheLimit = 262144
 	GetMcCacheLimitMC_ITEM_HEADER GetMcCacheLimit = 64
+	GetMcCacheLimitMC_ITEM_KEY    GetMcCacheLimit = 6
 	GetMcCacheLimitMC_ITEM_MAX    GetMcCacheLimit = 1536
 	GetMcCacheLimitMC_CAS_MAX     GetMcCacheLimit = 24
 )
@@ -103,12 +104,6 @@ type GetMcItem struct {
 	Bytes   [1472]uint8
 }
 
-type GetMcItemWord uint32
-
-const (
-	GetMcItemWordMC_ITEM_KEY GetMcItemWord = 6
-)
-
 type GetMcSegment struct {
 	_     structs.HostLayout
 	Bytes [262144]uint8
@@ -135,7 +130,6 @@ const (
 	GetVarMcGuardLimit   = "mc_guard_limit_"
 	GetVarMcGuardMask    = "mc_guard_mask"
 	GetVarMcItem         = "mc_item_"
-	GetVarMcItemWord     = "mc_item_word_"
 	GetVarMcPort         = "mc_port"
 	GetVarMcSecret       = "mc_secret"
 )
@@ -211,7 +205,6 @@ type GetVariableSpecs struct {
 	McGuardLimit   *ebpf.VariableSpec `ebpf:"mc_guard_limit_"`
 	McGuardMask    *ebpf.VariableSpec `ebpf:"mc_guard_mask"`
 	McItem         *ebpf.VariableSpec `ebpf:"mc_item_"`
-	McItemWord     *ebpf.VariableSpec `ebpf:"mc_item_word_"`
 	McPort         *ebpf.VariableSpec `ebpf:"mc_port"`
 	McSecret       *ebpf.VariableSpec `ebpf:"mc_secret"`
 }
@@ -270,7 +263,6 @@ type GetVariables struct {
 	McGuardLimit   *ebpf.Variable `ebpf:"mc_guard_limit_"`
 	McGuardMask    *ebpf.Variable `ebpf:"mc_guard_mask"`
 	McItem         *ebpf.Variable `ebpf:"mc_item_"`
-	McItemWord     *ebpf.Variable `ebpf:"mc_item_word_"`
 	McPort         *ebpf.Variable `ebpf:"mc_port"`
 	McSecret       *ebpf.Variable `ebpf:"mc_secret"`
 }

@@ -25,8 +25,8 @@ enum mc_guard_limit {
 	MC_GUARD_CLOSED = -1, /* the word of a guard with a write pending, for those who ask */
 };
 
-extern const volatile __u64
-	mc_guard_mask; /* guards of single keys, a power of two, less 1; set by the loader, as is the map's size */
+/* Guards of single keys, a power of two, less 1. The loader sets it, and the map's size. */
+extern const volatile __u64 mc_guard_mask;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

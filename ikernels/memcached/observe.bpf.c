@@ -322,9 +322,9 @@ static __always_inline void mc_on_end(struct sock *sk)
 
 /*
  * The kernel leaves a program on a tracepoint out where another thread is in it on the same processor. Before Linux 7.0 that cannot be. Since
- * then a thread may lose the processor in a program, here up to the moment at which it calls mc_hold. So programs that nothing may
- * pass are there four times, one behind the other, and what one of them has seen, the next may see again. To pass them all, four threads
- * would have to lose the processor at once, each within these few instructions of another copy.
+ * then a thread may lose the processor in a program, here up to the moment at which it calls mc_hold. So a program that must miss nothing is
+ * there four times, and the copies run one after the other. To see something twice does no harm. To miss it, four threads would have to lose
+ * the processor at once, each in another copy, within the few instructions before mc_hold.
  */
 #define MC_COPY(copy) \
 	SEC("tp_btf/sock_recv_length") \

@@ -14,10 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lambdanic/lambdanic/internal/kernel"
+	"github.com/lambdanic/lambdanic/internal/mapped"
 )
 
 //go:generate go tool bpf2go -target bpfel -no-strip -output-stem observe -type mc_count -type mc_loss -type mc_connection_limit -type mc_guard_limit Observe observe.bpf.c
-//go:generate go tool bpf2go -target bpfel -no-strip -output-stem get -type mc_cache_limit -type mc_get_limit -type mc_get_count -type mc_item_word -type mc_item Get get.bpf.c
+//go:generate go tool bpf2go -target bpfel -no-strip -output-stem get -type mc_cache_limit -type mc_get_limit -type mc_get_count -type mc_item Get get.bpf.c
 
 // An Observer sees what the servers at one TCP port of a network namespace read and send, and keeps guards (guard.h): for each key, whether
 // a write is under way, and a number that changes with every write.
@@ -31,9 +32,6 @@ type Observer struct {
 // allKeys is the guard of the writes that may change any key.
 const allKeys = uint32(ObserveMcGuardLimitMC_GUARD_ALL)
 
-// defaultGuards is how many guards keys share. A cache has more.
-const defaultGuards = 1 << 16
-
 // Counts say what an Observer has seen.
 type Counts struct {
 	Changes    uint64            // commands that change one key
@@ -42,10 +40,8 @@ type Counts struct {
 	Lost       map[string]uint64 // connections whose commands' boundaries became unknown, by why
 }
 
-// Observe begins to observe a TCP port of the calling thread's network namespace. Connections that exist already are joined. It needs
-// root, or CAP_BPF and CAP_PERFMON.
-func Observe(port uint16) (*Observer, error) { return observe(port, defaultGuards) }
-
+// observe begins to observe a TCP port of the calling thread's network namespace. Connections that exist already are joined. Keys share so many
+// guards, a power of two. It needs root, or CAP_BPF and CAP_PERFMON.
 func observe(port uint16, guards uint32) (*Observer, error) {
 	cookie, err := namespaceCookie()
 	if err != nil {
@@ -62,7 +58,7 @@ func observe(port uint16, guards uint32) (*Observer, error) {
 	if err != nil {
 		return nil, kernel.Fails("does not load the observer of memcached", err)
 	}
-	if o.guards, err = mapMemory[atomic.Uint64](o.objects.McGuards); err != nil {
+	if o.guards, err = mapped.Array[atomic.Uint64](o.objects.McGuards); err != nil {
 		return nil, errors.Join(err, o.Close())
 	}
 	if err := o.attach(); err != nil {
@@ -71,7 +67,6 @@ func observe(port uint16, guards uint32) (*Observer, error) {
 	return o, nil
 }
 
-// load loads the programs, with so many guards for keys: a power of two.
 func (o *Observer) load(cookie uint64, port uint16, guards uint32, preemptible bool) error {
 	spec, err := LoadObserve()
 	if err != nil {
@@ -112,7 +107,7 @@ func (o *Observer) Close() error {
 	for _, l := range o.links {
 		errs = append(errs, l.Close())
 	}
-	errs = append(errs, unmap(o.guards), o.objects.Close())
+	errs = append(errs, mapped.Unmap(o.guards), o.objects.Close())
 	o.links, o.guards = nil, nil
 	return errors.Join(errs...)
 }
@@ -179,4 +174,14 @@ func namespaceCookie() (uint64, error) {
 	}
 	defer unix.Close(fd)
 	return unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
+}
+
+// setVariables gives the constants of a BPF object their values.
+func setVariables(spec *ebpf.CollectionSpec, values map[string]any) error {
+	for name, value := range values {
+		if err := spec.Variables[name].Set(value); err != nil {
+			return fmt.Errorf("set %s: %w", name, err)
+		}
+	}
+	return nil
 }

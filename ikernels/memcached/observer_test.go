@@ -17,6 +17,9 @@ import (
 	"github.com/lambdanic/lambdanic/internal/memcached"
 )
 
+// testGuards is how many guards the tests' few keys share.
+const testGuards = 1 << 16
+
 // observed starts a real memcached and observes it.
 func observed(t *testing.T) (*memcached.Server, *Observer) {
 	t.Helper()
@@ -25,7 +28,7 @@ func observed(t *testing.T) (*memcached.Server, *Observer) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Stop() })
-	o, err := Observe(s.Port)
+	o, err := observe(s.Port, testGuards)
 	if err != nil {
 		t.Fatal(err)
 	}

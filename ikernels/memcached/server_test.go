@@ -26,7 +26,7 @@ func newPuppets(t *testing.T) func() *puppet {
 	}
 	t.Cleanup(func() { _ = l.Close() })
 	port := uint16(l.Addr().(*net.TCPAddr).Port)
-	o, err := Observe(port)
+	o, err := observe(port, testGuards)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -345,7 +345,7 @@ func TestJoined(t *testing.T) {
 	}
 	defer p.server.Close()
 	p.ask("set a 0 0 20\r\n")
-	if p.o, err = Observe(port); err != nil {
+	if p.o, err = observe(port, testGuards); err != nil {
 		t.Fatal(err)
 	}
 	defer p.o.Close()

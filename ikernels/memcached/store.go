@@ -55,13 +55,7 @@ func newStore(index []atomic.Uint64, memory []byte) *store {
 	return s
 }
 
-// size is how much memory a value takes, in bytes; or false for one that no reply holds.
-func (v value) size() (bytes uint32, ok bool) {
-	reply := len(v.head()) + len(v.tail()) + len(v.cas()) + int(GetMcGetLimitMC_FRAME+GetMcGetLimitMC_END)
-	bytes = headerSize + uint32(len(v.head())+len(v.tail()))
-	return bytes, reply <= int(GetMcGetLimitMC_DATAGRAM) && bytes <= itemMax
-}
-
+// head and tail are a reply's part for the value; cas comes between them in the reply to gets.
 func (v value) head() []byte {
 	b := append(append(make([]byte, 0, 300), "VALUE "...), v.key...)
 	b = strconv.AppendUint(append(b, ' '), uint64(v.flags), 10)
@@ -74,10 +68,11 @@ func (v value) tail() []byte {
 
 func (v value) cas() []byte { return strconv.AppendUint([]byte(" "), v.version, 10) }
 
-// put keeps a value. It returns false if no memory is free now, or the value is too long.
+// put keeps a value. It returns false if no memory is free now, or no reply has room for the value.
 func (s *store) put(v value, st stamp) bool {
-	size, ok := v.size()
-	if !ok || !s.room() {
+	head, cas, tail := v.head(), v.cas(), v.tail()
+	reply := len(head) + len(cas) + len(tail) + int(GetMcGetLimitMC_FRAME+GetMcGetLimitMC_END)
+	if reply > int(GetMcGetLimitMC_DATAGRAM) || !s.room() {
 		return false
 	}
 	segment := s.segments[len(s.segments)-1]
@@ -85,13 +80,18 @@ func (s *store) put(v value, st stamp) bool {
 	i := s.item(cell)
 	i.Hash, i.Guard, i.All, i.Expires = st.hash, st.guard, st.all, st.expires
 	i.KeyLen = uint8(len(v.key))
-	i.HeadLen = uint16(copy(i.Bytes[:], v.head()))
-	i.TailLen = uint16(copy(i.Bytes[i.HeadLen:], v.tail()))
-	i.CasLen = uint8(copy(i.Cas[:], v.cas()))
-	s.at += (size + cellSize - 1) / cellSize * cellSize
+	i.HeadLen = uint16(copy(i.Bytes[:], head))
+	i.TailLen = uint16(copy(i.Bytes[i.HeadLen:], tail))
+	i.CasLen = uint8(copy(i.Cas[:], cas))
+	s.at += i.cells() * cellSize
 	s.used[segment] = s.at
 	s.place(st.hash).Store(entry(st.hash, cell))
 	return true
+}
+
+// cells is how many cells an item fills.
+func (i *GetMcItem) cells() uint32 {
+	return (headerSize + uint32(i.HeadLen) + uint32(i.TailLen) + cellSize - 1) / cellSize
 }
 
 // room makes sure that the segment at hand has room for any item.
@@ -115,12 +115,11 @@ func (s *store) empty() bool {
 	for reserve := 1 + len(s.used)/16; len(s.segments) > 1 && len(s.free)+len(s.emptied) < reserve; {
 		n := s.segments[0]
 		s.segments = s.segments[1:]
-		for at := first(n); at < s.used[n]; {
-			i := s.item((n*segmentSize + at) / cellSize)
-			if e := s.entryOf(i.Hash, (n*segmentSize+at)/cellSize); e != nil {
+		begin := n * segmentSize
+		for cell := (begin + first(n)) / cellSize; cell < (begin+s.used[n])/cellSize; cell += s.item(cell).cells() {
+			if e := s.entryOf(s.item(cell).Hash, cell); e != nil {
 				e.Store(0)
 			}
-			at += (headerSize + uint32(i.HeadLen) + uint32(i.TailLen) + cellSize - 1) / cellSize * cellSize
 		}
 		s.emptied = append(s.emptied, n)
 	}
@@ -134,9 +133,6 @@ func first(segment uint32) uint32 {
 	}
 	return 0
 }
-
-// reuse frees emptied segments after a grace period.
-func (s *store) reuse(segments []uint32) { s.free = append(s.free, segments...) }
 
 func (s *store) item(cell uint32) *GetMcItem {
 	return (*GetMcItem)(unsafe.Pointer(&s.memory[uint64(cell)*uint64(cellSize)]))

@@ -18,13 +18,16 @@ func (s *store) find(key string, hash uint64) *GetMcItem {
 			continue
 		}
 		item := s.item(uint32(e))
-		at := int(GetMcItemWordMC_ITEM_KEY)
+		at := int(GetMcCacheLimitMC_ITEM_KEY)
 		if item.Hash == hash && int(item.KeyLen) == len(key) && string(item.Bytes[at:at+len(key)]) == key {
 			return item
 		}
 	}
 	return nil
 }
+
+// reuse is what the worker does after a grace period.
+func (s *store) reuse() { s.free, s.emptied = append(s.free, s.emptied...), nil }
 
 // TestStore puts random values into a small store, many times what it holds, and compares with a map. Nothing else may ever be found for a key than what was put
 // last, and of the latest values nearly all must be found.
@@ -48,8 +51,7 @@ func TestStore(t *testing.T) {
 			t.Fatalf("put %d: there is no memory", n)
 		}
 		if s.empty() {
-			s.reuse(s.emptied)
-			s.emptied = nil
+			s.reuse()
 		}
 		want[string(v.key)] = v
 		order = append(order, string(v.key))
@@ -105,8 +107,7 @@ func TestTooLarge(t *testing.T) {
 			t.Fatalf("a reply of %d bytes: kept %v, want %v", 8+len(reply), kept, want)
 		}
 		if s.empty() {
-			s.reuse(s.emptied)
-			s.emptied = nil
+			s.reuse()
 		}
 	}
 }
@@ -121,8 +122,7 @@ func TestNoMemory(t *testing.T) {
 			t.Fatal("there is memory without end")
 		}
 	}
-	s.reuse(s.emptied)
-	s.emptied = nil
+	s.reuse()
 	if !s.put(value{key: []byte("key")}, stamp{hash: n}) {
 		t.Error("there is no memory after the grace period")
 	}

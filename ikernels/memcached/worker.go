@@ -3,6 +3,7 @@ package memcached
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"os"
@@ -29,10 +30,9 @@ type worker struct {
 	log       *slog.Logger
 
 	probe   *probe
-	flushed uint64 // word of the guard of all keys when the server was asked whether it will flush
-	flush   uint64 // CLOCK_MONOTONIC, in ns, at which the server will forget all values; 0: it will not
-	reused  chan []uint32
-	waiting bool // for a grace period
+	flushed uint64        // word of the guard of all keys when the server was asked whether it will flush
+	flush   uint64        // CLOCK_MONOTONIC, in ns, at which the server will forget all values; 0: it will not
+	reused  chan []uint32 // brings segments after a grace period; nil: none are waited for
 
 	keys   [][]byte
 	stamps []stamp
@@ -52,7 +52,6 @@ func (w *worker) begin(s *store) {
 	w.store = s
 	w.flushed = ^uint64(0) // no guard's word
 	w.stale = map[uint64]uint64{}
-	w.reused = make(chan []uint32, 1)
 }
 
 // run fetches until the ring of misses is closed.
@@ -69,7 +68,7 @@ func (w *worker) run(ctx context.Context) {
 			}
 		}
 	}
-	if w.waiting {
+	if w.reused != nil {
 		<-w.reused
 	}
 }
@@ -115,21 +114,21 @@ func (w *worker) gather() bool {
 func (w *worker) reclaim() {
 	select {
 	case segments := <-w.reused:
-		w.store.reuse(segments)
-		w.waiting = false
+		w.store.free = append(w.store.free, segments...)
+		w.reused = nil
 	default:
 	}
-	if w.waiting || !w.store.empty() {
+	if w.reused != nil || !w.store.empty() {
 		return
 	}
-	segments := w.store.emptied
-	w.store.emptied, w.waiting = nil, true
+	segments, reused := w.store.emptied, make(chan []uint32, 1)
+	w.store.emptied, w.reused = nil, reused
 	go func() {
 		if err := grace(); err != nil {
 			w.log.Error("memcached-cache loses memory", "error", err)
 			segments = nil
 		}
-		w.reused <- segments
+		reused <- segments
 	}()
 }
 
@@ -157,21 +156,19 @@ func (w *worker) fetch() error {
 	if err := w.expectFlush(all); err != nil {
 		return err
 	}
-	var won []answer
-	var wonStamps []stamp
+	won := map[int]answer{}
 	now := monotonic()
 	if err := w.probe.get(asked, func(i int, a *answer) {
 		if a.won {
-			won = append(won, *a)
-			wonStamps = append(wonStamps, w.stamps[i])
-			return
+			won[i] = *a
+		} else {
+			w.keep(a, w.stamps[i], now)
 		}
-		w.keep(a, w.stamps[i], now)
 	}); err != nil {
 		return err
 	}
-	for i := range won {
-		if err := w.giveBack(&won[i], wonStamps[i]); err != nil {
+	for i, a := range won {
+		if err := w.giveBack(&a, w.stamps[i]); err != nil {
 			return err
 		}
 	}
@@ -233,4 +230,16 @@ func monotonic() uint64 {
 	var t unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) // fails for unknown clocks only
 	return uint64(t.Nano())
+}
+
+// graceCommand is MEMBARRIER_CMD_GLOBAL of membarrier(2).
+const graceCommand = 1
+
+// grace returns when every NIC program that runs now has ended: membarrier waits until all processors have been through a quiescent state
+// of the kernel's read-copy-update, which a program in a soft interrupt is not.
+func grace() error {
+	if _, _, errno := unix.Syscall(unix.SYS_MEMBARRIER, graceCommand, 0, 0); errno != 0 {
+		return fmt.Errorf("wait for the NIC programs that run: membarrier: %w: the kernel must not run with nohz_full", errno)
+	}
+	return nil
 }

@@ -5,10 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
-	"runtime"
 	"syscall"
 
 	"github.com/vishvananda/netns"
+
+	"github.com/lambdanic/lambdanic/internal/veth"
 )
 
 // Start starts cmd, which gets the signal when this process dies, in the network namespace of the calling thread. ended is closed when cmd has
@@ -25,37 +26,17 @@ func Start(cmd *exec.Cmd, signal syscall.Signal) (ended <-chan struct{}, err err
 	if err != nil {
 		return nil, fmt.Errorf("open the network namespace: %w", err)
 	}
-	started, done := make(chan error), make(chan struct{})
+	started, done := make(chan error, 2), make(chan struct{}) // a second error, of the way back, is nobody's
 	go func() {
-		runtime.LockOSThread()
-		moved, err := enter(namespace)
-		if !moved {
-			defer runtime.UnlockOSThread() // a thread in another namespace ends with this goroutine
-		}
-		if err == nil {
-			err = cmd.Start()
-		}
-		started <- err
-		if err == nil {
+		started <- veth.In(namespace, func() error {
+			if err := cmd.Start(); err != nil {
+				return err
+			}
+			started <- nil
 			_ = cmd.Wait() // sets cmd.ProcessState
 			close(done)
-		}
+			return nil
+		})
 	}()
 	return done, errors.Join(<-started, namespace.Close())
-}
-
-// enter has this thread enter a network namespace, unless it is in it.
-func enter(namespace netns.NsHandle) (moved bool, err error) {
-	home, err := netns.Get()
-	if err != nil {
-		return false, fmt.Errorf("open the network namespace: %w", err)
-	}
-	defer home.Close()
-	if home.Equal(namespace) {
-		return false, nil
-	}
-	if err := netns.Set(namespace); err != nil {
-		return false, fmt.Errorf("enter the network namespace: %w", err)
-	}
-	return true, nil
 }

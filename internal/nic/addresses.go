@@ -1,7 +1,6 @@
 package nic
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -9,15 +8,15 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
-	"unsafe"
 
 	"github.com/cilium/ebpf"
 	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 
+	"github.com/lambdanic/lambdanic/internal/mapped"
 	"github.com/lambdanic/lambdanic/internal/nic/module"
 	"github.com/lambdanic/lambdanic/internal/nic/program"
 	"github.com/lambdanic/lambdanic/internal/veth"
+	"github.com/lambdanic/lambdanic/internal/xdp"
 )
 
 // maxAddresses is how many addresses one NIC answers at.
@@ -57,25 +56,22 @@ func find(r *module.Reach, l netlink.Link, more []netip.Addr) error {
 
 // ownAddresses is the NIC program's table of its addresses, in our memory.
 type ownAddresses struct {
-	mem   []byte
-	table *program.Addresses
+	mapped []program.Addresses // one
+	table  *program.Addresses
 }
 
 func mapAddresses(m *ebpf.Map) (*ownAddresses, error) {
-	mem, err := unix.Mmap(m.FD(), 0, int(m.ValueSize()), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	table, err := mapped.Array[program.Addresses](m)
 	if err != nil {
-		return nil, fmt.Errorf("map the table of addresses: %w", err)
+		return nil, err
 	}
-	return &ownAddresses{mem, (*program.Addresses)(unsafe.Pointer(&mem[0]))}, nil
+	return &ownAddresses{table, &table[0]}, nil
 }
 
 func (o *ownAddresses) close() error {
-	if o.mem == nil {
-		return nil
-	}
-	mem := o.mem
-	o.mem, o.table = nil, nil
-	return unix.Munmap(mem)
+	table := o.mapped
+	o.mapped, o.table = nil, nil
+	return mapped.Unmap(table)
 }
 
 // set writes r's addresses to the table. Packets come meanwhile: an address that stays is in the table at every moment.
@@ -83,7 +79,7 @@ func (o *ownAddresses) set(r *module.Reach) {
 	t, count := o.table, o.table.Count
 	var want [][2]uint64
 	for _, a := range r.Addrs {
-		want = append(want, words(a))
+		want = append(want, xdp.Words(a))
 	}
 	for i := uint32(0); i < count; {
 		if slices.Contains(want, t.All[i]) {
@@ -101,21 +97,14 @@ func (o *ownAddresses) set(r *module.Reach) {
 			atomic.StoreUint32(&t.Count, count)
 		}
 	}
-	own4 := words(r.Addr)
+	own4 := xdp.Words(r.Addr)
 	atomic.StoreUint32(&t.Own4, uint32(own4[0])) // little-endian: the first four bytes
-	store(&t.Own6, words(r.Addr6))
+	store(&t.Own6, xdp.Words(r.Addr6))
 }
 
 func store(at *[2]uint64, w [2]uint64) {
 	atomic.StoreUint64(&at[0], w[0])
 	atomic.StoreUint64(&at[1], w[1])
-}
-
-// words is an address as in struct ln_flow; zero for none.
-func words(a netip.Addr) [2]uint64 {
-	var b [16]byte
-	copy(b[:], a.AsSlice())
-	return [2]uint64{binary.NativeEndian.Uint64(b[:]), binary.NativeEndian.Uint64(b[8:])}
 }
 
 // addressPause is the pause before a real interface's addresses are watched again, after the kernel ended a subscription.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lambdanic/lambdanic/internal/nic/module"
 	"github.com/lambdanic/lambdanic/internal/nic/program"
+	"github.com/lambdanic/lambdanic/internal/xdp"
 )
 
 // However addresses change, the table has those of the interface, each once.
@@ -27,7 +28,7 @@ func TestOwnAddresses(t *testing.T) {
 			t.Fatalf("table %x for %v", got, want.Addrs)
 		}
 		for _, a := range want.Addrs {
-			if !slices.Contains(got, words(a)) {
+			if !slices.Contains(got, xdp.Words(a)) {
 				t.Fatalf("table %x lacks %v", got, a)
 			}
 		}

@@ -1,37 +1,29 @@
 package nic
 
 import (
-	"fmt"
 	"sync/atomic"
-	"unsafe"
 
 	"github.com/cilium/ebpf"
-	"golang.org/x/sys/unix"
 
+	"github.com/lambdanic/lambdanic/internal/mapped"
 	"github.com/lambdanic/lambdanic/internal/nic/program"
 )
 
 // dispatch is the NIC's dispatch map in our memory. A word is changed by one aligned 64-bit store, so that the NIC program
 // sees either the old revision or the new one (bpf/layout.h, LN_DISPATCH).
 type dispatch struct {
-	mem   []byte
 	words []atomic.Uint64
 }
 
 func mapDispatch(m *ebpf.Map) (*dispatch, error) {
-	mem, err := unix.Mmap(m.FD(), 0, int(m.MaxEntries())*8, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-	if err != nil {
-		return nil, fmt.Errorf("map the dispatch table: %w", err)
-	}
-	return &dispatch{mem: mem, words: unsafe.Slice((*atomic.Uint64)(unsafe.Pointer(&mem[0])), m.MaxEntries())}, nil
+	words, err := mapped.Array[atomic.Uint64](m)
+	return &dispatch{words}, err
 }
 
 func (d *dispatch) close() error {
-	if d.words == nil {
-		return nil
-	}
+	words := d.words
 	d.words = nil
-	return unix.Munmap(d.mem)
+	return mapped.Unmap(words)
 }
 
 func (d *dispatch) word(workload uint32) *atomic.Uint64 {

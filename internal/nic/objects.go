@@ -13,6 +13,7 @@ import (
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/internal/backend"
+	"github.com/lambdanic/lambdanic/internal/mapped"
 	"github.com/lambdanic/lambdanic/internal/nic/module"
 )
 
@@ -172,12 +173,10 @@ func variables(info *ebpf.MapInfo) []btf.VarSecinfo {
 }
 
 func writeMapped(m *ebpf.Map, at int, value []byte) error {
-	page := unix.Getpagesize()
-	size := (int(m.ValueSize()) + page - 1) / page * page
-	mem, err := unix.Mmap(m.FD(), 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	section, err := mapped.Array[byte](m)
 	if err != nil {
-		return fmt.Errorf("map the section: %w", err)
+		return err
 	}
-	copy(mem[at:], value)
-	return unix.Munmap(mem)
+	copy(section[at:], value)
+	return mapped.Unmap(section)
 }

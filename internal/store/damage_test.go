@@ -229,7 +229,7 @@ func TestDamage(t *testing.T) {
 			}
 			t.Run(how+" "+name, func(t *testing.T) {
 				right := w.opens(t, c.damage)
-				// When the store was killed, half of the database may have been all, and what the log adds to it is whole.
+				// When the store was killed, the first half of its database may hold an earlier state, to which the log adds the rest.
 				if right == c.harm && !(killed && name == "half a database") {
 					t.Errorf("opened rightly: %v", right)
 				}

@@ -2,8 +2,10 @@
 package xdp
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"net/netip"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
@@ -44,17 +46,39 @@ func Attach(prog *ebpf.Program, index int, mode Mode) (link.Link, Mode, error) {
 	return nil, "", err
 }
 
+// Verdicts of XDP programs (linux/bpf.h).
+const (
+	Drop = 1
+	Pass = 2
+)
+
+// Verdict loads a program of two instructions that return a verdict.
+func Verdict(verdict int32) (*ebpf.Program, error) {
+	prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Name: "ln_verdict", Type: ebpf.XDP, AttachType: ebpf.AttachXDP, Flags: unix.BPF_F_XDP_HAS_FRAGS, License: "Dual BSD/GPL",
+		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, verdict), asm.Return()},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("load an XDP program that returns %d: %w", verdict, err)
+	}
+	return prog, nil
+}
+
 // AttachPass attaches "return XDP_PASS" to the interface with this index. Without a program, that end of a veth pair leaves in the ring what
 // the other sends by XDP_TX.
 func AttachPass(index int) (link.Link, error) {
-	prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{
-		Name: "ln_pass", Type: ebpf.XDP, AttachType: ebpf.AttachXDP, Flags: unix.BPF_F_XDP_HAS_FRAGS, License: "Dual BSD/GPL",
-		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 2), asm.Return()},
-	})
+	prog, err := Verdict(Pass)
 	if err != nil {
-		return nil, fmt.Errorf("load XDP_PASS: %w", err)
+		return nil, err
 	}
 	defer prog.Close()
 	l, _, err := Attach(prog, index, ModeNative)
 	return l, err
+}
+
+// Words is an address as NIC programs compare it (struct ln_flow in bpf/layout.h); zero for none.
+func Words(a netip.Addr) [2]uint64 {
+	var b [16]byte
+	copy(b[:], a.AsSlice())
+	return [2]uint64{binary.NativeEndian.Uint64(b[:]), binary.NativeEndian.Uint64(b[8:])}
 }

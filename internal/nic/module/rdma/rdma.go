@@ -12,14 +12,13 @@ import (
 	"runtime"
 	"slices"
 	"sync/atomic"
-	"unsafe"
 
 	"github.com/cilium/ebpf"
-	"golang.org/x/sys/unix"
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/api/roce"
 	"github.com/lambdanic/lambdanic/internal/backend"
+	"github.com/lambdanic/lambdanic/internal/mapped"
 	"github.com/lambdanic/lambdanic/internal/nic/module"
 	"github.com/lambdanic/lambdanic/internal/nic/program"
 )
@@ -44,7 +43,6 @@ type Module struct {
 	module.Base
 	nic     module.NIC
 	maps    rdmaMaps
-	memory  [][]byte
 	qps     []rdmaLnQp
 	regions []rdmaLnRegion
 }
@@ -77,36 +75,19 @@ func (m *Module) Open(nic module.NIC, half *ebpf.Collection) error {
 	if err := half.Assign(&m.maps); err != nil {
 		return err
 	}
-	qps, err := m.mapped(m.maps.LnQps)
-	if err != nil {
+	var err error
+	if m.qps, err = mapped.Array[rdmaLnQp](m.maps.LnQps); err != nil {
 		return err
 	}
-	regions, err := m.mapped(m.maps.LnRegions)
-	if err != nil {
-		return err
-	}
-	m.qps = unsafe.Slice((*rdmaLnQp)(qps), m.maps.LnQps.MaxEntries())
-	m.regions = unsafe.Slice((*rdmaLnRegion)(regions), m.maps.LnRegions.MaxEntries())
-	return nil
-}
-
-func (m *Module) mapped(of *ebpf.Map) (unsafe.Pointer, error) {
-	mem, err := unix.Mmap(of.FD(), 0, int(of.MaxEntries()*of.ValueSize()), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-	if err != nil {
-		return nil, fmt.Errorf("map the NIC's %v: %w", of, err)
-	}
-	m.memory = append(m.memory, mem)
-	return unsafe.Pointer(&mem[0]), nil
+	m.regions, err = mapped.Array[rdmaLnRegion](m.maps.LnRegions)
+	return err
 }
 
 // Close implements module.Module.
 func (m *Module) Close() error {
-	var errs []error
-	for _, mem := range m.memory {
-		errs = append(errs, unix.Munmap(mem))
-	}
-	m.memory, m.qps, m.regions = nil, nil, nil
-	return errors.Join(append(errs, m.maps.Close())...)
+	qps, regions := m.qps, m.regions
+	m.qps, m.regions = nil, nil
+	return errors.Join(mapped.Unmap(qps), mapped.Unmap(regions), m.maps.Close())
 }
 
 // Take reserves some of the revision's message records for regions.
