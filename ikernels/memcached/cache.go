@@ -26,7 +26,7 @@ type Options struct {
 	Server     netip.AddrPort // where the server is reached by TCP from its network namespace; it answers UDP at the same port
 	Interfaces []string       // whose GETs are answered
 	Mode       xdp.Mode       // default: xdp.ModeAuto
-	Memory     int            // bytes for values, default 64 MiB; index and guards take about a third as much besides
+	Memory     int            // bytes for values, default 64 MiB; index, guards and frequencies take from three eighths to three quarters as much besides
 	Log        *slog.Logger
 }
 
@@ -37,6 +37,7 @@ type Cache struct {
 	links    []link.Link
 	index    []atomic.Uint64
 	memory   []byte
+	sketch   sketch
 	worker   worker
 	stop     context.CancelFunc
 	done     chan struct{}
@@ -116,6 +117,7 @@ func (c *Cache) load(o Options, items int, addrs []netip.Addr) error {
 		return err
 	}
 	buckets := max(1, 2*items/int(ways))
+	lines := items * countersPerItem / int(lineSize)
 	var words [GetMcGetLimitMC_ADDRESSES][2]uint64
 	if len(addrs) > len(words) {
 		return fmt.Errorf("memcached listens at %d addresses: a cache can be told of %d", len(addrs), len(words))
@@ -125,9 +127,10 @@ func (c *Cache) load(o Options, items int, addrs []netip.Addr) error {
 	}
 	spec.Maps["mc_index"].MaxEntries = uint32(buckets)
 	spec.Maps["mc_segments"].MaxEntries = uint32(o.Memory) / segmentSize
+	spec.Maps["mc_sketch"].MaxEntries = uint32(lines)
 	spec.Maps["mc_guards"].MaxEntries = c.observer.objects.McGuards.MaxEntries()
 	if err := setVariables(spec, map[string]any{
-		"mc_secret": c.observer.secret, "mc_port": o.Server.Port(), "mc_bucket_mask": uint64(buckets) - 1,
+		"mc_secret": c.observer.secret, "mc_port": o.Server.Port(), "mc_bucket_mask": uint64(buckets) - 1, "mc_line_mask": uint64(lines) - 1,
 		"mc_addresses": words, "mc_address_count": uint32(len(addrs)),
 		"mc_guard_mask": uint64(len(c.observer.guards)) - uint64(ObserveMcGuardLimitMC_GUARD_KEYS) - 1,
 	}); err != nil {
@@ -141,13 +144,17 @@ func (c *Cache) load(o Options, items int, addrs []netip.Addr) error {
 	if c.index, err = mapped.Array[atomic.Uint64](c.objects.McIndex); err != nil {
 		return err
 	}
-	c.memory, err = mapped.Array[byte](c.objects.McSegments)
+	if c.memory, err = mapped.Array[byte](c.objects.McSegments); err != nil {
+		return err
+	}
+	c.sketch, err = mapped.Array[uint64](c.objects.McSketch)
 	return err
 }
 
 // connect connects the worker to the server.
 func (c *Cache) connect(o Options) (err error) {
 	w := &c.worker
+	w.nic = &c.objects
 	w.observer, w.server, w.log = c.observer, o.Server, o.Log
 	if w.namespace, err = netns.Get(); err != nil {
 		return fmt.Errorf("open the network namespace: %w", err)
@@ -160,7 +167,7 @@ func (c *Cache) start() (err error) {
 	if c.worker.misses, err = ringbuf.NewReader(c.objects.McMisses); err != nil {
 		return fmt.Errorf("read the misses: %w", err)
 	}
-	c.worker.begin(newStore(c.index, c.memory))
+	c.worker.begin(newStore(c.index, c.memory, c.sketch, c.worker.current))
 	ctx, cancel := context.WithCancel(context.Background())
 	c.stop = cancel
 	go func() {
@@ -200,8 +207,8 @@ func (c *Cache) Close() error {
 	if c.worker.namespace.IsOpen() {
 		errs = append(errs, c.worker.namespace.Close())
 	}
-	errs = append(errs, mapped.Unmap(c.index), mapped.Unmap(c.memory), c.objects.Close())
-	c.index, c.memory = nil, nil
+	errs = append(errs, mapped.Unmap(c.index), mapped.Unmap(c.memory), mapped.Unmap(c.sketch), c.objects.Close())
+	c.index, c.memory, c.sketch = nil, nil, nil
 	if c.observer != nil {
 		errs = append(errs, c.observer.Close())
 		c.observer = nil
@@ -213,6 +220,7 @@ func (c *Cache) Close() error {
 type Statistics struct {
 	Hits    uint64 // keys that the NIC program answered
 	Misses  uint64 // keys that it left to the server, since it had no current value
+	Cold    uint64 // of the misses: keys that are asked for too seldom to be worth their memory
 	Beside  uint64 // keys that it left to the server, since others of the same GET were missing
 	Large   uint64 // GETs that it left to the server, since the packet had no room for the reply
 	Other   uint64 // datagrams to the server that are no GET, or one that is left to the server
@@ -227,21 +235,29 @@ type Statistics struct {
 
 // Statistics returns what was done so far.
 func (c *Cache) Statistics() (Statistics, error) {
-	var cpus []GetMcGetCounts
-	if err := c.objects.McGetCounters.Lookup(uint32(0), &cpus); err != nil {
-		return Statistics{}, fmt.Errorf("read the cache's counters: %w", err)
+	n, err := c.objects.counts()
+	if err != nil {
+		return Statistics{}, err
 	}
-	var n [GetMcGetCountMC_GET_COUNT_MAX]uint64
+	writes, err := c.observer.Counts()
+	w := &c.worker
+	return Statistics{
+		Hits: n[GetMcGetCountMC_GET_HITS], Misses: n[GetMcGetCountMC_GET_MISSES], Cold: n[GetMcGetCountMC_GET_COLD], Beside: n[GetMcGetCountMC_GET_BESIDE],
+		Large: n[GetMcGetCountMC_GET_LARGE], Other: n[GetMcGetCountMC_GET_OTHER], Unasked: n[GetMcGetCountMC_GET_UNASKED],
+		Fetched: w.fetched.Load(), Absent: w.absent.Load(), Unkept: w.unkept.Load(), Stale: w.returned.Load(), Failed: w.failed.Load(), Writes: writes,
+	}, err
+}
+
+// counts is what the NIC program has counted so far.
+func (o *GetObjects) counts() (n [GetMcGetCountMC_GET_COUNT_MAX]uint64, err error) {
+	var cpus []GetMcGetCounts
+	if err := o.McGetCounters.Lookup(uint32(0), &cpus); err != nil {
+		return n, fmt.Errorf("read the cache's counters: %w", err)
+	}
 	for _, cpu := range cpus {
 		for i := range n {
 			n[i] += cpu.Counts[i]
 		}
 	}
-	writes, err := c.observer.Counts()
-	w := &c.worker
-	return Statistics{
-		Hits: n[GetMcGetCountMC_GET_HITS], Misses: n[GetMcGetCountMC_GET_MISSES], Beside: n[GetMcGetCountMC_GET_BESIDE],
-		Large: n[GetMcGetCountMC_GET_LARGE], Other: n[GetMcGetCountMC_GET_OTHER], Unasked: n[GetMcGetCountMC_GET_UNASKED],
-		Fetched: w.fetched.Load(), Absent: w.absent.Load(), Unkept: w.unkept.Load(), Stale: w.returned.Load(), Failed: w.failed.Load(), Writes: writes,
-	}, err
+	return n, nil
 }

@@ -7,6 +7,7 @@
  */
 #include "cache.h"
 #include "request.h"
+#include "sketch.h"
 #include "../../bpf/headers.h"
 
 char mc_license[] SEC("license") = "Dual BSD/GPL";
@@ -25,6 +26,9 @@ enum mc_get_limit {
 const volatile __u64 mc_secret = 0;
 const volatile __u64 mc_guard_mask = 0;
 const volatile __u64 mc_bucket_mask = 0;
+const volatile __u64 mc_line_mask = 0;
+volatile __u32 mc_threshold =
+	0; /* keys that are asked for no more often than this are not fetched; set by the worker */
 const volatile __u16 mc_port;
 const volatile __u64 mc_addresses[MC_ADDRESSES][2]; /* of the server, as in struct ln_flow */
 const volatile __u32 mc_address_count; /* 0: all of its namespace */
@@ -52,6 +56,7 @@ struct {
 enum mc_get_count {
 	MC_GET_HITS, /* keys that the NIC program answered */
 	MC_GET_MISSES, /* keys that the server is left to answer, since the cache does not have them */
+	MC_GET_COLD, /* of these: keys that are asked for too seldom to be worth their memory */
 	MC_GET_BESIDE, /* keys that the cache has, and the server is left to answer, since others are missing */
 	MC_GET_LARGE, /* GETs that it would answer, had the packet room for the reply */
 	MC_GET_OTHER, /* datagrams to the server that are no GET, or one that is left to the server */
@@ -171,7 +176,7 @@ enum mc_key {
 LN_GLOBAL int mc_next_key(struct mc_get *g)
 {
 	__u64 hash = mc_hash_begin();
-	__u32 at, len, cell;
+	__u32 at, len, cell, frequency;
 	__u8 byte = 0;
 
 	if (!g)
@@ -191,11 +196,15 @@ LN_GLOBAL int mc_next_key(struct mc_get *g)
 	    (byte != '\r' || at + len + 2 != g->len || g->request[(at + len + 1) & (MC_REQUEST - 1)] != '\n'))
 		return MC_KEY_BAD;
 	hash = mc_hash_end(hash);
+	frequency = mc_count_key(hash);
 	cell = mc_find(g, hash, at, len);
 	g->at = at + len + 1;
 	if (!cell) {
 		g->missed++;
-		mc_ask(g, hash, at, len);
+		if (frequency > mc_threshold)
+			mc_ask(g, hash, at, len);
+		else
+			mc_count_gets(MC_GET_COLD, 1);
 	} else if (g->keys < MC_GET_KEYS) {
 		g->cells[g->keys++] = cell;
 	} else {
@@ -394,5 +403,6 @@ int mc_answer(struct xdp_md *ctx)
 const enum mc_cache_limit *mc_cache_limit_ __attribute__((unused));
 const enum mc_get_limit *mc_get_limit_ __attribute__((unused));
 const enum mc_get_count *mc_get_count_ __attribute__((unused));
+const enum mc_sketch_limit *mc_sketch_limit_ __attribute__((unused));
 const enum mc_guard_limit *mc_guard_limit_ __attribute__((unused));
 const struct mc_item *mc_item_ __attribute__((unused));

@@ -65,16 +65,17 @@ type GetMcGetCount uint32
 const (
 	GetMcGetCountMC_GET_HITS      GetMcGetCount = 0
 	GetMcGetCountMC_GET_MISSES    GetMcGetCount = 1
-	GetMcGetCountMC_GET_BESIDE    GetMcGetCount = 2
-	GetMcGetCountMC_GET_LARGE     GetMcGetCount = 3
-	GetMcGetCountMC_GET_OTHER     GetMcGetCount = 4
-	GetMcGetCountMC_GET_UNASKED   GetMcGetCount = 5
-	GetMcGetCountMC_GET_COUNT_MAX GetMcGetCount = 6
+	GetMcGetCountMC_GET_COLD      GetMcGetCount = 2
+	GetMcGetCountMC_GET_BESIDE    GetMcGetCount = 3
+	GetMcGetCountMC_GET_LARGE     GetMcGetCount = 4
+	GetMcGetCountMC_GET_OTHER     GetMcGetCount = 5
+	GetMcGetCountMC_GET_UNASKED   GetMcGetCount = 6
+	GetMcGetCountMC_GET_COUNT_MAX GetMcGetCount = 7
 )
 
 type GetMcGetCounts struct {
 	_      structs.HostLayout
-	Counts [6]uint64
+	Counts [7]uint64
 }
 
 type GetMcGetLimit uint32
@@ -104,10 +105,23 @@ type GetMcItem struct {
 	Bytes   [1472]uint8
 }
 
+type GetMcLine struct {
+	_        structs.HostLayout
+	Counters [64]uint8
+}
+
 type GetMcSegment struct {
 	_     structs.HostLayout
 	Bytes [262144]uint8
 }
+
+type GetMcSketchLimit uint32
+
+const (
+	GetMcSketchLimitMC_LINE          GetMcSketchLimit = 64
+	GetMcSketchLimitMC_ROWS          GetMcSketchLimit = 4
+	GetMcSketchLimitMC_FREQUENCY_MAX GetMcSketchLimit = 255
+)
 
 // Names of all BPF objects in the ELF.
 //
@@ -120,6 +134,7 @@ const (
 	GetMapMcIndex        = "mc_index"
 	GetMapMcMisses       = "mc_misses"
 	GetMapMcSegments     = "mc_segments"
+	GetMapMcSketch       = "mc_sketch"
 	GetProgMcAnswer      = "mc_answer"
 	GetVarMcAddressCount = "mc_address_count"
 	GetVarMcAddresses    = "mc_addresses"
@@ -130,8 +145,11 @@ const (
 	GetVarMcGuardLimit   = "mc_guard_limit_"
 	GetVarMcGuardMask    = "mc_guard_mask"
 	GetVarMcItem         = "mc_item_"
+	GetVarMcLineMask     = "mc_line_mask"
 	GetVarMcPort         = "mc_port"
 	GetVarMcSecret       = "mc_secret"
+	GetVarMcSketchLimit  = "mc_sketch_limit_"
+	GetVarMcThreshold    = "mc_threshold"
 )
 
 // LoadGet returns the embedded CollectionSpec for Get.
@@ -190,6 +208,7 @@ type GetMapSpecs struct {
 	McIndex       *ebpf.MapSpec `ebpf:"mc_index"`
 	McMisses      *ebpf.MapSpec `ebpf:"mc_misses"`
 	McSegments    *ebpf.MapSpec `ebpf:"mc_segments"`
+	McSketch      *ebpf.MapSpec `ebpf:"mc_sketch"`
 }
 
 // GetVariableSpecs contains global variables before they are loaded into the kernel.
@@ -205,8 +224,11 @@ type GetVariableSpecs struct {
 	McGuardLimit   *ebpf.VariableSpec `ebpf:"mc_guard_limit_"`
 	McGuardMask    *ebpf.VariableSpec `ebpf:"mc_guard_mask"`
 	McItem         *ebpf.VariableSpec `ebpf:"mc_item_"`
+	McLineMask     *ebpf.VariableSpec `ebpf:"mc_line_mask"`
 	McPort         *ebpf.VariableSpec `ebpf:"mc_port"`
 	McSecret       *ebpf.VariableSpec `ebpf:"mc_secret"`
+	McSketchLimit  *ebpf.VariableSpec `ebpf:"mc_sketch_limit_"`
+	McThreshold    *ebpf.VariableSpec `ebpf:"mc_threshold"`
 }
 
 // GetObjects contains all objects after they have been loaded into the kernel.
@@ -236,6 +258,7 @@ type GetMaps struct {
 	McIndex       *ebpf.Map `ebpf:"mc_index"`
 	McMisses      *ebpf.Map `ebpf:"mc_misses"`
 	McSegments    *ebpf.Map `ebpf:"mc_segments"`
+	McSketch      *ebpf.Map `ebpf:"mc_sketch"`
 }
 
 func (m *GetMaps) Close() error {
@@ -247,6 +270,7 @@ func (m *GetMaps) Close() error {
 		m.McIndex,
 		m.McMisses,
 		m.McSegments,
+		m.McSketch,
 	)
 }
 
@@ -263,8 +287,11 @@ type GetVariables struct {
 	McGuardLimit   *ebpf.Variable `ebpf:"mc_guard_limit_"`
 	McGuardMask    *ebpf.Variable `ebpf:"mc_guard_mask"`
 	McItem         *ebpf.Variable `ebpf:"mc_item_"`
+	McLineMask     *ebpf.Variable `ebpf:"mc_line_mask"`
 	McPort         *ebpf.Variable `ebpf:"mc_port"`
 	McSecret       *ebpf.Variable `ebpf:"mc_secret"`
+	McSketchLimit  *ebpf.Variable `ebpf:"mc_sketch_limit_"`
+	McThreshold    *ebpf.Variable `ebpf:"mc_threshold"`
 }
 
 // GetPrograms contains all programs after they have been loaded into the kernel.

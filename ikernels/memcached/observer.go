@@ -18,7 +18,7 @@ import (
 )
 
 //go:generate go tool bpf2go -target bpfel -no-strip -output-stem observe -type mc_count -type mc_loss -type mc_connection_limit -type mc_guard_limit Observe observe.bpf.c
-//go:generate go tool bpf2go -target bpfel -no-strip -output-stem get -type mc_cache_limit -type mc_get_limit -type mc_get_count -type mc_item Get get.bpf.c
+//go:generate go tool bpf2go -target bpfel -no-strip -output-stem get -type mc_cache_limit -type mc_get_limit -type mc_get_count -type mc_item -type mc_sketch_limit Get get.bpf.c
 
 // An Observer sees what the servers at one TCP port of a network namespace read and send, and keeps guards (guard.h): for each key, whether
 // a write is under way, and a number that changes with every write.

@@ -1,7 +1,6 @@
 package memcached
 
 import (
-	"math/bits"
 	"strconv"
 	"sync/atomic"
 	"unsafe"
@@ -31,21 +30,26 @@ type stamp struct {
 	expires    uint64 // CLOCK_MONOTONIC, in ns; 0: never
 }
 
-// A store writes the cache's memory, which NIC programs read at the same time (cache.h). It fills one segment after the other; the oldest
-// is emptied, and used again after a grace period. One goroutine uses it.
+// A store writes the cache's memory, which NIC programs read at the same time (cache.h). It fills one segment after the other. To have
+// memory again it takes the oldest segment, forgets the items that are asked for least, and moves the others behind the last. The segment is used
+// again after a grace period. One goroutine uses the store.
 type store struct {
-	index    []atomic.Uint64 // ways of bucket 0, of bucket 1, and so on
-	memory   []byte
-	segments []uint32 // in the order in which they were filled; the last one is being filled
-	at       uint32   // where in it the next item begins
-	used     []uint32 // bytes of each segment that have items
-	free     []uint32 // segments
-	emptied  []uint32 // segments that programs may still read
+	index     []atomic.Uint64 // ways of bucket 0, of bucket 1, and so on
+	memory    []byte
+	sketch    sketch
+	current   func(*GetMcItem) bool // whether an item may still be answered
+	threshold uint8                 // only what is asked for more often is worth its memory
+	ahead     int                   // bytes that were won beyond what must be
+	segments  []uint32              // in the order in which they were filled; the last one is being filled
+	at        uint32                // where in it the next item begins
+	used      []uint32              // bytes of each segment that have items
+	free      []uint32              // segments
+	emptied   []uint32              // segments that programs may still read
 }
 
 // newStore begins a store in memory that is all zero.
-func newStore(index []atomic.Uint64, memory []byte) *store {
-	s := &store{index: index, memory: memory}
+func newStore(index []atomic.Uint64, memory []byte, frequencies sketch, current func(*GetMcItem) bool) *store {
+	s := &store{index: index, memory: memory, sketch: frequencies, current: current}
 	n := uint32(len(memory)) / segmentSize
 	s.used = make([]uint32, n)
 	for i := range n {
@@ -72,21 +76,28 @@ func (v value) cas() []byte { return strconv.AppendUint([]byte(" "), v.version, 
 func (s *store) put(v value, st stamp) bool {
 	head, cas, tail := v.head(), v.cas(), v.tail()
 	reply := len(head) + len(cas) + len(tail) + int(GetMcGetLimitMC_FRAME+GetMcGetLimitMC_END)
-	if reply > int(GetMcGetLimitMC_DATAGRAM) || !s.room() {
+	if reply > int(GetMcGetLimitMC_DATAGRAM) || !s.room(kept) {
 		return false
 	}
-	segment := s.segments[len(s.segments)-1]
-	cell := (segment*segmentSize + s.at) / cellSize
+	cell := s.cell()
 	i := s.item(cell)
 	i.Hash, i.Guard, i.All, i.Expires = st.hash, st.guard, st.all, st.expires
 	i.KeyLen = uint8(len(v.key))
 	i.HeadLen = uint16(copy(i.Bytes[:], head))
 	i.TailLen = uint16(copy(i.Bytes[i.HeadLen:], tail))
 	i.CasLen = uint8(copy(i.Cas[:], cas))
-	s.at += i.cells() * cellSize
-	s.used[segment] = s.at
+	s.fill(i)
 	s.place(st.hash).Store(entry(st.hash, cell))
 	return true
+}
+
+// cell is where the next item begins.
+func (s *store) cell() uint32 { return (s.segments[len(s.segments)-1]*segmentSize + s.at) / cellSize }
+
+// fill takes the memory of an item that was written there.
+func (s *store) fill(i *GetMcItem) {
+	s.at += i.cells() * cellSize
+	s.used[s.segments[len(s.segments)-1]] = s.at
 }
 
 // cells is how many cells an item fills.
@@ -94,14 +105,16 @@ func (i *GetMcItem) cells() uint32 {
 	return (headerSize + uint32(i.HeadLen) + uint32(i.TailLen) + cellSize - 1) / cellSize
 }
 
-// room makes sure that the segment at hand has room for any item.
-func (s *store) room() bool { return s.at <= segmentSize-itemMax || s.next() }
+// kept is how many free segments are kept for the items of the oldest segment: they fit one.
+const kept = 1
+
+// room makes sure that the segment at hand has room for any item, and leaves some segments free.
+func (s *store) room(left int) bool {
+	return s.at <= segmentSize-itemMax || len(s.free) > left && s.next()
+}
 
 // next begins to fill the next segment.
 func (s *store) next() bool {
-	if len(s.free) == 0 {
-		return false
-	}
 	n := s.free[len(s.free)-1]
 	s.free = s.free[:len(s.free)-1]
 	s.segments = append(s.segments, n)
@@ -110,20 +123,86 @@ func (s *store) next() bool {
 	return true
 }
 
-// empty forgets the values of the oldest segments, so that some are always free or soon will be. It says whether any wait for a grace period.
-func (s *store) empty() bool {
-	for reserve := 1 + len(s.used)/16; len(s.segments) > 1 && len(s.free)+len(s.emptied) < reserve; {
-		n := s.segments[0]
-		s.segments = s.segments[1:]
-		begin := n * segmentSize
-		for cell := (begin + first(n)) / cellSize; cell < (begin+s.used[n])/cellSize; cell += s.item(cell).cells() {
-			if e := s.entryOf(s.item(cell).Hash, cell); e != nil {
-				e.Store(0)
-			}
-		}
-		s.emptied = append(s.emptied, n)
+// clean makes sure that some segments are free or soon will be. It says whether any wait for a grace period.
+func (s *store) clean() bool {
+	reserve := max(kept+1, len(s.used)/16)
+	for n := min((len(s.free)+1)/2, 8); n > 0 && len(s.free)+len(s.emptied) < reserve; n-- {
+		s.cleanOldest()
 	}
 	return len(s.emptied) > 0
+}
+
+// cleanOldest empties the oldest segment. So that memory is won, an eighth of what segments hold is forgotten on average: first what is no longer
+// current, and then what is asked for least.
+func (s *store) cleanOldest() {
+	n := s.segments[0]
+	s.segments = s.segments[1:]
+	s.emptied = append(s.emptied, n)
+	items, excess := s.living(n), -int(segmentSize/8*7)-s.ahead
+	var bytes [int(GetMcSketchLimitMC_FREQUENCY_MAX) + 1]int // by frequency
+	for _, l := range items {
+		bytes[l.frequency] += l.size
+		excess += l.size
+	}
+	s.threshold = 0
+	for ; excess > bytes[s.threshold]; s.threshold++ {
+		excess -= bytes[s.threshold]
+	}
+	for _, l := range items {
+		if l.frequency < s.threshold || l.frequency == s.threshold && excess > 0 {
+			if l.frequency == s.threshold {
+				excess -= l.size
+			}
+			l.entry.Store(0)
+		} else {
+			s.move(l)
+		}
+	}
+	s.ahead = min(-excess, len(s.memory)/8)
+}
+
+// A living item may still be answered.
+type living struct {
+	*GetMcItem
+	entry     *atomic.Uint64
+	size      int // bytes
+	frequency uint8
+}
+
+// living lists a segment's living items, and removes the entries of others.
+func (s *store) living(segment uint32) (all []living) {
+	begin := segment * segmentSize
+	for at := first(segment); at < s.used[segment]; {
+		cell := (begin + at) / cellSize
+		i := s.item(cell)
+		at += i.cells() * cellSize
+		e := s.entryOf(i.Hash, cell)
+		if e == nil {
+			continue
+		}
+		if !s.current(i) {
+			e.Store(0)
+			continue
+		}
+		all = append(all, living{GetMcItem: i, entry: e, size: int(i.cells() * cellSize), frequency: s.sketch.frequency(i.Hash)})
+	}
+	return all
+}
+
+// move moves an item to where items are put.
+func (s *store) move(l living) {
+	s.room(0)
+	cell := s.cell()
+	to := unsafe.Slice((*byte)(unsafe.Pointer(s.item(cell))), l.size)
+	copy(to, unsafe.Slice((*byte)(unsafe.Pointer(l.GetMcItem)), l.size))
+	s.fill(l.GetMcItem)
+	l.entry.Store(entry(l.Hash, cell))
+}
+
+// age halves all frequencies.
+func (s *store) age() {
+	s.sketch.age()
+	s.threshold /= 2
 }
 
 // first is where in a segment the first item begins. Cell 0 has none: an entry of 0 names no item.
@@ -157,7 +236,7 @@ func (s *store) entryOf(hash uint64, cell uint32) *atomic.Uint64 {
 	return nil
 }
 
-// place is the entry for a key: the one that it has, or a free one, or that of another key.
+// place is the entry for a key: the one that it has, or a free one, or that of the key that is asked for least.
 func (s *store) place(hash uint64) *atomic.Uint64 {
 	bucket := s.bucket(hash)
 	var free *atomic.Uint64
@@ -170,7 +249,22 @@ func (s *store) place(hash uint64) *atomic.Uint64 {
 		}
 	}
 	if free == nil {
-		free = &bucket[bits.Reverse64(hash)%uint64(ways)]
+		return s.coldest(bucket)
 	}
 	return free
+}
+
+// coldest is the entry of a full bucket that is no longer current, or whose key is asked for least.
+func (s *store) coldest(bucket []atomic.Uint64) (coldest *atomic.Uint64) {
+	least := int(GetMcSketchLimitMC_FREQUENCY_MAX) + 1
+	for i := range bucket {
+		item := s.item(uint32(bucket[i].Load()))
+		if !s.current(item) {
+			return &bucket[i]
+		}
+		if f := int(s.sketch.frequency(item.Hash)); f < least {
+			least, coldest = f, &bucket[i]
+		}
+	}
+	return coldest
 }

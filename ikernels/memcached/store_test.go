@@ -29,11 +29,17 @@ func (s *store) find(key string, hash uint64) *GetMcItem {
 // reuse is what the worker does after a grace period.
 func (s *store) reuse() { s.free, s.emptied = append(s.free, s.emptied...), nil }
 
+// emptyStore makes a store whose items are current unless their guard's word is 0.
+func emptyStore(buckets, segments int) *store {
+	return newStore(make([]atomic.Uint64, buckets*int(ways)), make([]byte, segments*int(segmentSize)), make(sketch, 1<<15),
+		func(i *GetMcItem) bool { return i.Guard != 0 })
+}
+
 // TestStore puts random values into a small store, many times what it holds, and compares with a map. Nothing else may ever be found for a key than what was put
 // last, and of the latest values nearly all must be found.
 func TestStore(t *testing.T) {
 	const segments, buckets, last = 8, 1 << 13, 1000
-	s := newStore(make([]atomic.Uint64, buckets*ways), make([]byte, segments*segmentSize))
+	s := emptyStore(buckets, segments)
 	r := rand.New(rand.NewPCG(19, 19))
 	o := &Observer{secret: 1}
 	want := map[string]value{}
@@ -50,7 +56,7 @@ func TestStore(t *testing.T) {
 		if !s.put(v, stamp{hash: o.hash(v.key), guard: uint64(n), all: 7, expires: uint64(n) + 1}) {
 			t.Fatalf("put %d: there is no memory", n)
 		}
-		if s.empty() {
+		if s.clean() {
 			s.reuse()
 		}
 		want[string(v.key)] = v
@@ -97,16 +103,77 @@ func checkStore(t *testing.T, s *store, o *Observer, want map[string]value) (fou
 	return found
 }
 
+// TestDeadFirst puts items that may not be answered between others, a segment of each in turn. None of the others may be forgotten while the memory
+// suffices.
+func TestDeadFirst(t *testing.T) {
+	const living, block = 4, int(segmentSize) / itemUsual
+	s := emptyStore(1<<15, 2*living)
+	o := &Observer{secret: 1}
+	put := func(key string, guard uint64) {
+		t.Helper()
+		if !s.put(value{key: []byte(key)}, stamp{hash: o.hash([]byte(key)), guard: guard}) {
+			t.Fatalf("%s: there is no memory", key)
+		}
+		if s.clean() {
+			s.reuse()
+		}
+	}
+	for n := range 5 * living {
+		for i := range block {
+			put(fmt.Sprintf("dead %d", n*block+i), 0)
+		}
+		for i := range block {
+			if n < living {
+				put(fmt.Sprint(n*block+i), 1)
+			}
+		}
+	}
+	for i := range living * block {
+		if key := fmt.Sprint(i); s.find(key, o.hash([]byte(key))) == nil {
+			t.Fatalf("%s is forgotten", key)
+		}
+	}
+	if s.threshold != 0 {
+		t.Errorf("only keys that are asked for more than %d times would be fetched", s.threshold)
+	}
+}
+
+// TestCrowded puts one item more than a bucket has entries.
+func TestCrowded(t *testing.T) {
+	for _, tt := range []struct {
+		name      string
+		displaced uint64
+		guard     uint64 // of this one
+	}{{"what may not be answered", 3, 0}, {"what is asked for least", 5, 1}} {
+		s := emptyStore(1, 3)
+		for i := range uint64(ways) + 1 {
+			st := stamp{hash: i<<32 | i<<40, guard: 1}
+			if i == tt.displaced {
+				st.guard = tt.guard
+			}
+			if i != tt.displaced || tt.guard == 0 {
+				s.sketch.count(st.hash)
+			}
+			s.put(value{key: fmt.Append(nil, i)}, st)
+		}
+		for i := range uint64(ways) + 1 {
+			if there := s.find(fmt.Sprint(i), i<<32|i<<40) != nil; there == (i == tt.displaced) {
+				t.Errorf("%s is displaced: key %d is there: %v, want %v", tt.name, i, there, !there)
+			}
+		}
+	}
+}
+
 // TestTooLarge puts values of about the largest size that a reply holds.
 func TestTooLarge(t *testing.T) {
-	s := newStore(make([]atomic.Uint64, ways), make([]byte, 2*segmentSize))
+	s := emptyStore(1, 3)
 	for size := range 1400 {
 		v := value{key: []byte("key"), data: make([]byte, size)}
 		reply := fmt.Sprintf("VALUE key 0 %d 0\r\n%s\r\nEND\r\n", size, v.data)
 		if kept, want := s.put(v, stamp{hash: 1}), 8+len(reply) <= 1400; kept != want {
 			t.Fatalf("a reply of %d bytes: kept %v, want %v", 8+len(reply), kept, want)
 		}
-		if s.empty() {
+		if s.clean() {
 			s.reuse()
 		}
 	}
@@ -114,10 +181,10 @@ func TestTooLarge(t *testing.T) {
 
 // TestNoMemory fills a store whose segments are still being read.
 func TestNoMemory(t *testing.T) {
-	s := newStore(make([]atomic.Uint64, 1<<12*ways), make([]byte, 3*segmentSize))
+	s := emptyStore(1<<12, 3)
 	n := uint64(1)
 	for ; s.put(value{key: []byte("key"), data: make([]byte, 1000)}, stamp{hash: n << 32}); n++ {
-		s.empty()
+		s.clean()
 		if n > 10000 {
 			t.Fatal("there is memory without end")
 		}

@@ -23,6 +23,7 @@ import (
 // answered with.
 type worker struct {
 	observer  *Observer
+	nic       *GetObjects
 	store     *store
 	misses    *ringbuf.Reader
 	namespace netns.NsHandle // the server's network namespace
@@ -34,6 +35,10 @@ type worker struct {
 	flush   uint64        // CLOCK_MONOTONIC, in ns, at which the server will forget all values; 0: it will not
 	reused  chan []uint32 // brings segments after a grace period; nil: none are waited for
 
+	counted  time.Time // when GETs were counted last
+	aged     uint64    // how many there were when the last period ended
+	admitted uint8     // the threshold that the NIC program knows
+
 	keys   [][]byte
 	stamps []stamp
 	stale  map[uint64]uint64 // keys, by hash, whose values were given back, and then the words of their guards
@@ -43,6 +48,7 @@ type worker struct {
 
 const (
 	batch    = 64                     // keys that are fetched together
+	tick     = 100 * time.Millisecond // from one count of GETs to the next, about
 	staleMax = 1024                   // keys whose stale values are remembered
 	pause    = 200 * time.Millisecond // before a server that is gone is asked again
 )
@@ -57,7 +63,12 @@ func (w *worker) begin(s *store) {
 // run fetches until the ring of misses is closed.
 func (w *worker) run(ctx context.Context) {
 	for w.gather() {
+		w.age()
 		w.reclaim()
+		w.admit()
+		if len(w.keys) == 0 {
+			continue
+		}
 		if err := w.fetch(); err != nil {
 			w.failed.Add(1)
 			w.log.Warn("memcached-cache fetches no values", "error", err)
@@ -91,11 +102,11 @@ func (w *worker) disconnect() {
 	}
 }
 
-// gather waits for a miss, and takes those that follow it at once. It returns false when the ring is closed.
+// gather waits for a miss, for a tick at most, and takes those that follow it at once. It returns false when the ring is closed.
 func (w *worker) gather() bool {
 	var record ringbuf.Record
 	w.keys, w.stamps = w.keys[:0], w.stamps[:0]
-	w.misses.SetDeadline(time.Time{})
+	w.misses.SetDeadline(time.Now().Add(tick))
 	for len(w.keys) < batch {
 		err := w.misses.ReadInto(&record)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -110,6 +121,37 @@ func (w *worker) gather() bool {
 	return true
 }
 
+// age ages the store whenever a period has passed.
+func (w *worker) age() {
+	if time.Since(w.counted) < tick {
+		return
+	}
+	w.counted = time.Now()
+	n, err := w.nic.counts()
+	if err != nil {
+		w.log.Warn("memcached-cache does not know how many GETs there were", "error", err)
+		return
+	}
+	gets := n[GetMcGetCountMC_GET_HITS] + n[GetMcGetCountMC_GET_MISSES] + n[GetMcGetCountMC_GET_BESIDE]
+	periods := (gets - w.aged) / w.store.sketch.period()
+	w.aged += periods * w.store.sketch.period()
+	for range min(periods, 8) { // of a byte nothing is left then
+		w.store.age()
+	}
+}
+
+// admit has the NIC program ask only for keys that are worth their memory.
+func (w *worker) admit() {
+	if w.store.threshold == w.admitted {
+		return
+	}
+	if err := w.nic.McThreshold.Set(uint32(w.store.threshold)); err != nil {
+		w.log.Warn("memcached-cache fetches too many or too few keys", "error", err)
+		return
+	}
+	w.admitted = w.store.threshold
+}
+
 // reclaim has segments emptied, and takes those back that no program reads any more.
 func (w *worker) reclaim() {
 	select {
@@ -118,7 +160,7 @@ func (w *worker) reclaim() {
 		w.reused = nil
 	default:
 	}
-	if w.reused != nil || !w.store.empty() {
+	if w.reused != nil || !w.store.clean() {
 		return
 	}
 	segments, reused := w.store.emptied, make(chan []uint32, 1)
@@ -223,6 +265,13 @@ func (w *worker) expectFlush(all uint64) error {
 		w.flush = now + uint64(left-1)*uint64(time.Second)
 	}
 	return nil
+}
+
+// current says whether an item may be answered with (mc_is_current in cache.h).
+func (w *worker) current(i *GetMcItem) bool {
+	guard, _ := w.observer.guard(w.observer.guardOf(i.Hash))
+	all, _ := w.observer.guard(allKeys)
+	return i.Guard == guard && i.All == all && (i.Expires == 0 || monotonic() < i.Expires)
 }
 
 // monotonic is the time of CLOCK_MONOTONIC, in ns.

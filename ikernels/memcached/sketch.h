@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * How often each key was asked for of late: a count-min sketch, whose counters are halved from time to time (sketch.go). This is what TinyLFU
+ * needs to keep the keys that are asked for most (Einziger, Friedman, Manes: TinyLFU, A Highly Efficient Cache Admission Policy, 2017).
+ *
+ * All counters of a key are in one line of the processor's cache. Processors count at the same time without a lock, and lose some; a counter
+ * that is full is written no more, so the most frequent keys do not move between processors.
+ */
+#ifndef MC_SKETCH_H
+#define MC_SKETCH_H
+
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+
+enum mc_sketch_limit {
+	MC_LINE = 64, /* counters of a line */
+	MC_ROWS = 4, /* counters of a key; the hash has 6 bits for each, from bit 40 on */
+	MC_FREQUENCY_MAX = 255, /* of a counter */
+};
+
+struct mc_line {
+	__u8 counters[MC_LINE];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* a power of two, set by the loader */
+	__type(key, __u32);
+	__type(value, struct mc_line);
+} mc_sketch SEC(".maps");
+
+extern const volatile __u64 mc_line_mask; /* lines less 1; set by the loader */
+
+/* Counts that a key was asked for. Returns how often that was, or more. */
+static __always_inline __u32 mc_count_key(__u64 hash)
+{
+	__u32 number = hash & mc_line_mask, least = MC_FREQUENCY_MAX;
+	struct mc_line *line = bpf_map_lookup_elem(&mc_sketch, &number);
+
+	if (!line)
+		return 0;
+	for (int i = 0; i < MC_ROWS; i++) {
+		__u8 count = line->counters[hash >> (40 + 6 * i) & (MC_LINE - 1)];
+
+		if (count < least)
+			least = count;
+	}
+	if (least == MC_FREQUENCY_MAX)
+		return least;
+	/* What is greater counts other keys too. */
+	for (int i = 0; i < MC_ROWS; i++) {
+		__u8 *count = &line->counters[hash >> (40 + 6 * i) & (MC_LINE - 1)];
+
+		if (*count <= least)
+			*count = least + 1;
+	}
+	return least + 1;
+}
+
+#endif
