@@ -130,7 +130,7 @@ func (c *Cache) load(o Options, items int, addrs []netip.Addr) error {
 	spec.Maps["mc_sketch"].MaxEntries = uint32(lines)
 	spec.Maps["mc_guards"].MaxEntries = c.observer.objects.McGuards.MaxEntries()
 	if err := setVariables(spec, map[string]any{
-		"mc_secret": c.observer.secret, "mc_port": o.Server.Port(), "mc_bucket_mask": uint64(buckets) - 1, "mc_line_mask": uint64(lines) - 1,
+		"mc_secret": c.observer.secret, "mc_port": o.Server.Port(), "mc_bucket_mask": uint64(buckets) - 1, "mc_sketch_mask": uint64(lines) - 1,
 		"mc_addresses": words, "mc_address_count": uint32(len(addrs)),
 		"mc_guard_mask": uint64(len(c.observer.guards)) - uint64(ObserveMcGuardLimitMC_GUARD_KEYS) - 1,
 	}); err != nil {

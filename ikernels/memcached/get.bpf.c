@@ -26,9 +26,9 @@ enum mc_get_limit {
 const volatile __u64 mc_secret = 0;
 const volatile __u64 mc_guard_mask = 0;
 const volatile __u64 mc_bucket_mask = 0;
-const volatile __u64 mc_line_mask = 0;
-volatile __u32 mc_threshold =
-	0; /* keys that are asked for no more often than this are not fetched; set by the worker */
+const volatile __u64 mc_sketch_mask = 0;
+/* Keys that are asked for no more often than this are not fetched. The worker sets it. */
+volatile __u32 mc_threshold = 0;
 const volatile __u16 mc_port;
 const volatile __u64 mc_addresses[MC_ADDRESSES][2]; /* of the server, as in struct ln_flow */
 const volatile __u32 mc_address_count; /* 0: all of its namespace */

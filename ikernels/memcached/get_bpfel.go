@@ -105,11 +105,6 @@ type GetMcItem struct {
 	Bytes   [1472]uint8
 }
 
-type GetMcLine struct {
-	_        structs.HostLayout
-	Counters [64]uint8
-}
-
 type GetMcSegment struct {
 	_     structs.HostLayout
 	Bytes [262144]uint8
@@ -118,10 +113,17 @@ type GetMcSegment struct {
 type GetMcSketchLimit uint32
 
 const (
-	GetMcSketchLimitMC_LINE          GetMcSketchLimit = 64
-	GetMcSketchLimitMC_ROWS          GetMcSketchLimit = 4
+	GetMcSketchLimitMC_SKETCH_LINE   GetMcSketchLimit = 64
+	GetMcSketchLimitMC_SKETCH_BITS   GetMcSketchLimit = 6
+	GetMcSketchLimitMC_SKETCH_SHIFT  GetMcSketchLimit = 40
+	GetMcSketchLimitMC_SKETCH_ROWS   GetMcSketchLimit = 4
 	GetMcSketchLimitMC_FREQUENCY_MAX GetMcSketchLimit = 255
 )
+
+type GetMcSketchLine struct {
+	_        structs.HostLayout
+	Counters [64]uint8
+}
 
 // Names of all BPF objects in the ELF.
 //
@@ -145,10 +147,10 @@ const (
 	GetVarMcGuardLimit   = "mc_guard_limit_"
 	GetVarMcGuardMask    = "mc_guard_mask"
 	GetVarMcItem         = "mc_item_"
-	GetVarMcLineMask     = "mc_line_mask"
 	GetVarMcPort         = "mc_port"
 	GetVarMcSecret       = "mc_secret"
 	GetVarMcSketchLimit  = "mc_sketch_limit_"
+	GetVarMcSketchMask   = "mc_sketch_mask"
 	GetVarMcThreshold    = "mc_threshold"
 )
 
@@ -224,10 +226,10 @@ type GetVariableSpecs struct {
 	McGuardLimit   *ebpf.VariableSpec `ebpf:"mc_guard_limit_"`
 	McGuardMask    *ebpf.VariableSpec `ebpf:"mc_guard_mask"`
 	McItem         *ebpf.VariableSpec `ebpf:"mc_item_"`
-	McLineMask     *ebpf.VariableSpec `ebpf:"mc_line_mask"`
 	McPort         *ebpf.VariableSpec `ebpf:"mc_port"`
 	McSecret       *ebpf.VariableSpec `ebpf:"mc_secret"`
 	McSketchLimit  *ebpf.VariableSpec `ebpf:"mc_sketch_limit_"`
+	McSketchMask   *ebpf.VariableSpec `ebpf:"mc_sketch_mask"`
 	McThreshold    *ebpf.VariableSpec `ebpf:"mc_threshold"`
 }
 
@@ -287,10 +289,10 @@ type GetVariables struct {
 	McGuardLimit   *ebpf.Variable `ebpf:"mc_guard_limit_"`
 	McGuardMask    *ebpf.Variable `ebpf:"mc_guard_mask"`
 	McItem         *ebpf.Variable `ebpf:"mc_item_"`
-	McLineMask     *ebpf.Variable `ebpf:"mc_line_mask"`
 	McPort         *ebpf.Variable `ebpf:"mc_port"`
 	McSecret       *ebpf.Variable `ebpf:"mc_secret"`
 	McSketchLimit  *ebpf.Variable `ebpf:"mc_sketch_limit_"`
+	McSketchMask   *ebpf.Variable `ebpf:"mc_sketch_mask"`
 	McThreshold    *ebpf.Variable `ebpf:"mc_threshold"`
 }
 

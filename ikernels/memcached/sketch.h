@@ -13,35 +13,45 @@
 #include <bpf/bpf_helpers.h>
 
 enum mc_sketch_limit {
-	MC_LINE = 64, /* counters of a line */
-	MC_ROWS = 4, /* counters of a key; the hash has 6 bits for each, from bit 40 on */
+	MC_SKETCH_LINE = 64, /* counters of a line */
+	MC_SKETCH_BITS = 6, /* of a counter's number in its line */
+	MC_SKETCH_SHIFT = 40, /* the first of the hash's bits that number a key's counters */
+	MC_SKETCH_ROWS = 4, /* counters of a key */
 	MC_FREQUENCY_MAX = 255, /* of a counter */
 };
 
-struct mc_line {
-	__u8 counters[MC_LINE];
+struct mc_sketch_line {
+	__u8 counters[MC_SKETCH_LINE];
 };
+
+_Static_assert(MC_SKETCH_LINE == 1 << MC_SKETCH_BITS, "a counter's number names each of its line");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1); /* a power of two, set by the loader */
 	__type(key, __u32);
-	__type(value, struct mc_line);
+	__type(value, struct mc_sketch_line);
 } mc_sketch SEC(".maps");
 
-extern const volatile __u64 mc_line_mask; /* lines less 1; set by the loader */
+extern const volatile __u64 mc_sketch_mask; /* lines less 1; set by the loader */
+
+/* The i-th of a key's counters in its line. */
+static __always_inline __u8 *mc_sketch_counter(struct mc_sketch_line *line, __u64 hash, int i)
+{
+	return &line->counters[hash >> (MC_SKETCH_SHIFT + MC_SKETCH_BITS * i) & (MC_SKETCH_LINE - 1)];
+}
 
 /* Counts that a key was asked for. Returns how often that was, or more. */
 static __always_inline __u32 mc_count_key(__u64 hash)
 {
-	__u32 number = hash & mc_line_mask, least = MC_FREQUENCY_MAX;
-	struct mc_line *line = bpf_map_lookup_elem(&mc_sketch, &number);
+	__u32 number = hash & mc_sketch_mask, least = MC_FREQUENCY_MAX;
+	struct mc_sketch_line *line = bpf_map_lookup_elem(&mc_sketch, &number);
 
 	if (!line)
 		return 0;
-	for (int i = 0; i < MC_ROWS; i++) {
-		__u8 count = line->counters[hash >> (40 + 6 * i) & (MC_LINE - 1)];
+	for (int i = 0; i < MC_SKETCH_ROWS; i++) {
+		__u8 count = *mc_sketch_counter(line, hash, i);
 
 		if (count < least)
 			least = count;
@@ -49,8 +59,8 @@ static __always_inline __u32 mc_count_key(__u64 hash)
 	if (least == MC_FREQUENCY_MAX)
 		return least;
 	/* What is greater counts other keys too. */
-	for (int i = 0; i < MC_ROWS; i++) {
-		__u8 *count = &line->counters[hash >> (40 + 6 * i) & (MC_LINE - 1)];
+	for (int i = 0; i < MC_SKETCH_ROWS; i++) {
+		__u8 *count = mc_sketch_counter(line, hash, i);
 
 		if (*count <= least)
 			*count = least + 1;

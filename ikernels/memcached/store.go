@@ -149,14 +149,15 @@ func (s *store) cleanOldest() {
 		excess -= bytes[s.threshold]
 	}
 	for _, l := range items {
-		if l.frequency < s.threshold || l.frequency == s.threshold && excess > 0 {
-			if l.frequency == s.threshold {
-				excess -= l.size
-			}
-			l.entry.Store(0)
-		} else {
+		tie := l.frequency == s.threshold
+		if l.frequency > s.threshold || tie && excess <= 0 {
 			s.move(l)
+			continue
 		}
+		if tie {
+			excess -= l.size
+		}
+		l.entry.Store(0)
 	}
 	s.ahead = min(-excess, len(s.memory)/8)
 }
