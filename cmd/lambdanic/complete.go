@@ -16,6 +16,7 @@ import (
 	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/internal/daemon"
 	"github.com/lambdanic/lambdanic/internal/nic"
+	"github.com/lambdanic/lambdanic/internal/veth"
 	"github.com/lambdanic/lambdanic/sim/cluster"
 )
 
@@ -91,7 +92,9 @@ func flagCompletions(o *options) map[string]cobra.CompletionFunc {
 		"instance": completeInstances(o), "up --name": completeInstances(o), "down --name": completeInstances(o),
 		"namespace": completeNamespaces(o), "nic": completeInterfaces,
 		"target": targets, "targets": targets, "build --target": oneOf("nfp"), "emit": oneOf(forms...),
-		"mode":    oneOf(string(nic.ModeAuto), string(nic.ModeNative), string(nic.ModeGeneric), string(nic.ModeOffload)),
+		"mode":               oneOf(string(nic.ModeAuto), string(nic.ModeNative), string(nic.ModeGeneric), string(nic.ModeOffload)),
+		"attach --interface": completeInterfaces, "attach --mode": oneOf(string(nic.ModeAuto), string(nic.ModeNative), string(nic.ModeGeneric)),
+		"netns":   completeNetworkNamespaces,
 		"unknown": oneOf("host", "error"),
 		"mtu":     oneOf("256", "512", "1024", "2048", "4096"), "transport": oneOf("rc", "uc"), "icrc": oneOf("check", "trust"),
 		"search --transport": oneOf("udp", "queues"), "colour": oneOf(othello.Black.String(), othello.White.String()),
@@ -109,7 +112,7 @@ func flagCompletions(o *options) map[string]cobra.CompletionFunc {
 	}
 	for _, name := range []string{ // what only the caller knows
 		"address", "annotation", "backups", "clients", "cores", "data", "depth", "distributed", "env", "etcd", "explain", "flows", "hosts", "image", "label",
-		"length", "listen", "message-bytes", "method", "microservices", "name", "packets-method", "peer", "peer-qpn", "positions", "psn", "quantum", "rate", "receive", "reduce",
+		"length", "listen", "memory", "message-bytes", "method", "microservices", "name", "packets-method", "peer", "peer-qpn", "pid", "port", "positions", "psn", "quantum", "rate", "receive", "reduce",
 		"reply-bytes", "request-bytes", "requests", "rounds", "runs", "seed", "senders", "servers", "service", "shards", "since", "switch", "tail", "think",
 		"timeout", "utilisation", "wire",
 	} {
@@ -168,6 +171,41 @@ func completeInstances(o *options) cobra.CompletionFunc {
 		}
 		return names, cobra.ShellCompDirectiveNoFileComp
 	}
+}
+
+// completeIkernels offers the names of attached ikernels, as completeFunctions those of functions.
+func completeIkernels(o *options, most int) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if most > 0 && len(args) >= most {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		c, err := o.client()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionPatience)
+		defer cancel()
+		list, err := c.Ikernels(ctx)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		var names []cobra.Completion
+		for _, i := range list {
+			if !slices.Contains(args, i.Name) {
+				names = append(names, i.Name)
+			}
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func completeNetworkNamespaces(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	var names []cobra.Completion
+	files, _ := os.ReadDir(veth.Namespaces) // if it is missing, there are none
+	for _, f := range files {
+		names = append(names, f.Name())
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
 func completeInterfaces(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {

@@ -1,6 +1,7 @@
 package memcached
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"github.com/cilium/ebpf/ringbuf"
 	"github.com/vishvananda/netns"
 
+	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/internal/kernel"
 	"github.com/lambdanic/lambdanic/internal/mapped"
 	"github.com/lambdanic/lambdanic/internal/xdp"
@@ -23,10 +25,10 @@ import (
 
 // Options say which server a Cache is for. The zero value of an option is its default.
 type Options struct {
-	Server     netip.AddrPort // where the server is reached by TCP from its network namespace; it answers UDP at the same port
-	Interfaces []string       // whose GETs are answered
-	Mode       xdp.Mode       // default: xdp.ModeAuto
-	Memory     int            // bytes for values, default 64 MiB; index, guards and frequencies take from three eighths to three quarters as much besides
+	Port       uint16   // at which the server answers by TCP and UDP
+	Interfaces []string // whose GETs are answered; default: Ethernet interfaces that have an address at which the server listens, or else lo
+	Mode       xdp.Mode // default: xdp.ModeAuto
+	Memory     int      // bytes for values, default 64 MiB; index, guards and frequencies take from three eighths to three quarters as much besides
 	Log        *slog.Logger
 }
 
@@ -35,6 +37,7 @@ type Cache struct {
 	observer *Observer
 	objects  GetObjects
 	links    []link.Link
+	attached []api.IkernelInterface
 	index    []atomic.Uint64
 	memory   []byte
 	sketch   sketch
@@ -43,64 +46,84 @@ type Cache struct {
 	done     chan struct{}
 }
 
-// Memory that a cache has at least and by default, in bytes.
+// Memory that a cache has at least, at most and by default, in bytes.
 const (
 	memoryMin     = 8 * int(segmentSize)
+	memoryMax     = 2 << 30 // positions are kept in 32 bits
 	memoryDefault = 64 << 20
 	itemUsual     = 128 // bytes that an item of 16-byte key and value takes; index and guards are made for these
 )
 
 // Attach puts a cache in front of a running memcached. Call it on a thread of the server's network namespace. It needs root.
 func Attach(o Options) (_ *Cache, err error) {
-	if o.Memory == 0 {
-		o.Memory = memoryDefault
-	}
-	if o.Memory < memoryMin {
-		return nil, fmt.Errorf("%d bytes of memory are too few for a cache: give it at least %d", o.Memory, memoryMin)
-	}
-	if o.Mode == "" {
-		o.Mode = xdp.ModeAuto
+	o.Memory = cmp.Or(o.Memory, memoryDefault)
+	o.Mode = cmp.Or(o.Mode, xdp.ModeAuto)
+	if o.Memory < memoryMin || o.Memory > memoryMax {
+		return nil, fmt.Errorf("a cache cannot have %d bytes of memory: give it at least %d, and at most %d", o.Memory, memoryMin, memoryMax)
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	if len(o.Interfaces) == 0 {
-		return nil, errors.New("no interface is named whose GETs a cache could answer")
+	server, listens, err := inspect(o.Port)
+	if err != nil {
+		return nil, err
 	}
-	c := &Cache{done: make(chan struct{}), worker: worker{namespace: netns.None()}}
+	if len(o.Interfaces) == 0 {
+		if o.Interfaces, err = servedInterfaces(listens); err != nil {
+			return nil, err
+		}
+	}
+	c := &Cache{done: make(chan struct{}), worker: worker{namespace: netns.None(), server: server, log: o.Log}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, c.Close())
 		}
 	}()
-	if err := grace(); err != nil {
+	if err := c.bring(o, listens); err != nil {
 		return nil, err
+	}
+	return c, nil
+}
+
+// inspect returns where the server at a port is reached by TCP from its network namespace, and at which addresses it listens; none for all.
+func inspect(port uint16) (server netip.AddrPort, listens []netip.Addr, err error) {
+	if server, err = locate(port); err != nil {
+		return server, nil, err
+	}
+	p, err := dialProbe(server)
+	if err != nil {
+		return server, nil, err
+	}
+	listens, err = p.addresses(port)
+	return server, listens, errors.Join(err, p.close())
+}
+
+// bring brings up, in this order: the observer, which is to see the worker's connection begin; the worker; and the NIC program.
+func (c *Cache) bring(o Options, listens []netip.Addr) (err error) {
+	if err := grace(); err != nil {
+		return err
 	}
 	items := powerOfTwo(o.Memory / itemUsual)
-	if c.observer, err = observe(o.Server.Port(), uint32(2*items)); err != nil {
-		return nil, err
+	if c.observer, err = observe(o.Port, uint32(2*items)); err != nil {
+		return err
 	}
 	observed := time.Now()
-	if err := c.connect(o); err != nil {
-		return nil, err
+	if err := c.connect(); err != nil {
+		return err
 	}
-	addrs, err := c.worker.probe.addresses(o.Server.Port())
-	if err != nil {
-		return nil, err
-	}
-	if err := c.load(o, items, addrs); err != nil {
-		return nil, err
+	if err := c.load(o, items, listens); err != nil {
+		return err
 	}
 	time.Sleep(time.Until(observed.Add(settling)))
 	if err := c.start(); err != nil {
-		return nil, err
+		return err
 	}
 	for _, name := range o.Interfaces {
 		if err := c.attach(name, o.Mode); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return c, nil
+	return nil
 }
 
 // settling is how long the observer watches before the first value is fetched. What the server had read before it was observed, it has executed
@@ -130,7 +153,7 @@ func (c *Cache) load(o Options, items int, addrs []netip.Addr) error {
 	spec.Maps["mc_sketch"].MaxEntries = uint32(lines)
 	spec.Maps["mc_guards"].MaxEntries = c.observer.objects.McGuards.MaxEntries()
 	if err := setVariables(spec, map[string]any{
-		"mc_secret": c.observer.secret, "mc_port": o.Server.Port(), "mc_bucket_mask": uint64(buckets) - 1, "mc_sketch_mask": uint64(lines) - 1,
+		"mc_secret": c.observer.secret, "mc_port": o.Port, "mc_bucket_mask": uint64(buckets) - 1, "mc_sketch_mask": uint64(lines) - 1,
 		"mc_addresses": words, "mc_address_count": uint32(len(addrs)),
 		"mc_guard_mask": uint64(len(c.observer.guards)) - uint64(ObserveMcGuardLimitMC_GUARD_KEYS) - 1,
 	}); err != nil {
@@ -152,10 +175,9 @@ func (c *Cache) load(o Options, items int, addrs []netip.Addr) error {
 }
 
 // connect connects the worker to the server.
-func (c *Cache) connect(o Options) (err error) {
+func (c *Cache) connect() (err error) {
 	w := &c.worker
-	w.nic = &c.objects
-	w.observer, w.server, w.log = c.observer, o.Server, o.Log
+	w.nic, w.observer = &c.objects, c.observer
 	if w.namespace, err = netns.Get(); err != nil {
 		return fmt.Errorf("open the network namespace: %w", err)
 	}
@@ -182,13 +204,17 @@ func (c *Cache) attach(name string, mode xdp.Mode) error {
 	if err != nil {
 		return fmt.Errorf("find interface %s: %w", name, err)
 	}
-	l, _, err := xdp.Attach(c.objects.McAnswer, i.Index, mode)
+	l, mode, err := xdp.Attach(c.objects.McAnswer, i.Index, mode)
 	if err != nil {
 		return fmt.Errorf("attach the cache of memcached to %s: %w", name, err)
 	}
 	c.links = append(c.links, l)
+	c.attached = append(c.attached, api.IkernelInterface{Interface: name, Mode: string(mode)})
 	return nil
 }
+
+// Attached lists the interfaces whose GETs are answered.
+func (c *Cache) Attached() []api.IkernelInterface { return c.attached }
 
 // Close detaches the cache. From then on the server gets all requests, as before.
 func (c *Cache) Close() error {
@@ -214,50 +240,4 @@ func (c *Cache) Close() error {
 		c.observer = nil
 	}
 	return errors.Join(errs...)
-}
-
-// Statistics say what a Cache has done.
-type Statistics struct {
-	Hits    uint64 // keys that the NIC program answered
-	Misses  uint64 // keys that it left to the server, since it had no current value
-	Cold    uint64 // of the misses: keys that are asked for too seldom to be worth their memory
-	Beside  uint64 // keys that it left to the server, since others of the same GET were missing
-	Large   uint64 // GETs that it left to the server, since the packet had no room for the reply
-	Other   uint64 // datagrams to the server that are no GET, or one that is left to the server
-	Unasked uint64 // keys that were not fetched, since the worker did not keep up
-	Fetched uint64 // values that were fetched from the server
-	Absent  uint64 // keys that the server did not have
-	Unkept  uint64 // values that were fetched and not kept: too large, about to expire, or no memory was free
-	Stale   uint64 // values that were not kept, since a client has marked them as stale for another one to renew
-	Failed  uint64 // attempts to fetch that failed
-	Writes  Counts
-}
-
-// Statistics returns what was done so far.
-func (c *Cache) Statistics() (Statistics, error) {
-	n, err := c.objects.counts()
-	if err != nil {
-		return Statistics{}, err
-	}
-	writes, err := c.observer.Counts()
-	w := &c.worker
-	return Statistics{
-		Hits: n[GetMcGetCountMC_GET_HITS], Misses: n[GetMcGetCountMC_GET_MISSES], Cold: n[GetMcGetCountMC_GET_COLD], Beside: n[GetMcGetCountMC_GET_BESIDE],
-		Large: n[GetMcGetCountMC_GET_LARGE], Other: n[GetMcGetCountMC_GET_OTHER], Unasked: n[GetMcGetCountMC_GET_UNASKED],
-		Fetched: w.fetched.Load(), Absent: w.absent.Load(), Unkept: w.unkept.Load(), Stale: w.returned.Load(), Failed: w.failed.Load(), Writes: writes,
-	}, err
-}
-
-// counts is what the NIC program has counted so far.
-func (o *GetObjects) counts() (n [GetMcGetCountMC_GET_COUNT_MAX]uint64, err error) {
-	var cpus []GetMcGetCounts
-	if err := o.McGetCounters.Lookup(uint32(0), &cpus); err != nil {
-		return n, fmt.Errorf("read the cache's counters: %w", err)
-	}
-	for _, cpu := range cpus {
-		for i := range n {
-			n[i] += cpu.Counts[i]
-		}
-	}
-	return n, nil
 }

@@ -79,8 +79,7 @@ func (s *site) attach() {
 	s.t.Helper()
 	s.in(func() (err error) {
 		s.cache, err = Attach(Options{
-			Server: netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), s.server.Port), Interfaces: []string{"far"}, Mode: xdp.ModeNative,
-			Memory: memoryMin,
+			Port: s.server.Port, Mode: xdp.ModeNative, Memory: memoryMin,
 		})
 		return err
 	})
@@ -464,14 +463,14 @@ func TestLarge(t *testing.T) {
 // TestAttachRefuses names what a cache cannot be attached to.
 func TestAttachRefuses(t *testing.T) {
 	s := newSite(t)
-	server := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), s.server.Port)
+	port := s.server.Port
 	for want, o := range map[string]Options{
-		"no interface":         {Server: server},
-		"too few":              {Server: server, Interfaces: []string{"far"}, Memory: 1 << 20},
-		"find interface nope":  {Server: server, Interfaces: []string{"nope"}},
-		"connect to memcached": {Server: netip.AddrPortFrom(server.Addr(), 1), Interfaces: []string{"far"}},
-		"mode \"best\"":        {Server: server, Interfaces: []string{"far"}, Mode: "best"},
-		"another XDP program":  {Server: server, Interfaces: []string{"far", "far"}, Mode: xdp.ModeNative},
+		"1048576 bytes":       {Port: port, Memory: 1 << 20},
+		"4294967296 bytes":    {Port: port, Memory: 4 << 30},
+		"find interface nope": {Port: port, Interfaces: []string{"nope"}},
+		"no server is found":  {Port: 1},
+		"mode \"best\"":       {Port: port, Mode: "best"},
+		"another XDP program": {Port: port, Interfaces: []string{"far", "far"}, Mode: xdp.ModeNative},
 	} {
 		s.in(func() error {
 			if c, err := Attach(o); err == nil || !strings.Contains(err.Error(), want) {

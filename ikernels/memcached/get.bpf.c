@@ -21,6 +21,7 @@ enum mc_get_limit {
 	MC_GET_MIN = sizeof("get k\r\n") - 1,
 	MC_ADDRESSES = 32, /* that a server may be told to listen at */
 	MC_END = sizeof("END\r\n") - 1,
+	MC_LOOPBACK = 1, /* the number of interface lo in every network namespace (LOOPBACK_IFINDEX in the kernel) */
 };
 
 const volatile __u64 mc_secret = 0;
@@ -380,8 +381,12 @@ static __noinline int mc_has_all(struct xdp_md *ctx, struct mc_get *g, const str
 /* Whether the packet would reach the server, and its sender can be answered. Saves what the reply needs of its headers. */
 static __noinline int mc_reaches(struct xdp_md *ctx, struct mc_get *g, const struct ln_packet *pkt)
 {
-	return !ln_save_flow(ctx, pkt, &g->flow) && ln_is_peer(&g->flow) && ln_checksum_ok(ctx, pkt, &g->flow) &&
-	       mc_is_servers(&g->flow) && mc_has_socket(ctx, &g->flow);
+	if (ln_save_flow(ctx, pkt, &g->flow))
+		return 0;
+	/* What comes by loopback is from this machine, and has no checksum yet. */
+	if (ctx->ingress_ifindex != MC_LOOPBACK && (!ln_is_peer(&g->flow) || !ln_checksum_ok(ctx, pkt, &g->flow)))
+		return 0;
+	return mc_is_servers(&g->flow) && mc_has_socket(ctx, &g->flow);
 }
 
 SEC("xdp.frags")

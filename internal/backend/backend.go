@@ -91,9 +91,5 @@ var (
 // Stats are counters since the revision was loaded.
 type Stats = api.Stats
 
-// Counter is a counter of one NIC program, for all lambdas together.
-type Counter struct {
-	Name  string // in GET /metrics, between lambdanic_nic_ and _total
-	Help  string // a sentence that says what is counted
-	Value uint64
-}
+// Counter is a counter of one NIC program, for all lambdas together. GET /metrics puts its name between lambdanic_nic_ and _total.
+type Counter = api.Counter

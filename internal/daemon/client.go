@@ -185,6 +185,23 @@ func rdmaPath(namespace, name, what string, number ...uint32) string {
 	return path + "?namespace=" + url.QueryEscape(namespace)
 }
 
+// Ikernels lists the node's ikernels.
+func (c *Client) Ikernels(ctx context.Context) ([]api.Ikernel, error) {
+	var list []api.Ikernel
+	return list, c.call(ctx, http.MethodGet, "/system/ikernels", nil, &list)
+}
+
+// AttachIkernel attaches an ikernel to a running server, and returns when it serves.
+func (c *Client) AttachIkernel(ctx context.Context, r api.IkernelRequest) (*api.Ikernel, error) {
+	out := new(api.Ikernel)
+	return out, c.call(ctx, http.MethodPost, "/system/ikernels", r, out)
+}
+
+// DetachIkernel detaches an ikernel by its name.
+func (c *Client) DetachIkernel(ctx context.Context, name string) error {
+	return c.call(ctx, http.MethodDelete, "/system/ikernels/"+url.PathEscape(name), nil, nil)
+}
+
 // AddRegion registers memory of a function's lambda for peers to write to.
 func (c *Client) AddRegion(ctx context.Context, namespace, name string, r api.RegionRequest) (*api.Region, error) {
 	out := new(api.Region)

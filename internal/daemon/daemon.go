@@ -21,6 +21,7 @@ import (
 	"github.com/lambdanic/lambdanic/internal/backend"
 	"github.com/lambdanic/lambdanic/internal/backend/nics"
 	"github.com/lambdanic/lambdanic/internal/gateway"
+	"github.com/lambdanic/lambdanic/internal/ikernel"
 	"github.com/lambdanic/lambdanic/internal/journal"
 	"github.com/lambdanic/lambdanic/internal/manager"
 	"github.com/lambdanic/lambdanic/internal/store"
@@ -42,17 +43,18 @@ var discard = slog.New(slog.DiscardHandler)
 
 // Daemon is one running instance.
 type Daemon struct {
-	cfg     Config
-	lock    *os.File
-	public  net.Listener // nil where there is none
-	private net.Listener
-	store   *store.Store
-	targets []backend.Target // that are up
-	worker  *worker.Worker
-	rest    func() // ends what the worker does, and waits for it
-	manager *manager.Manager
-	gateway *gateway.Gateway
-	journal *journal.Journal
+	cfg      Config
+	lock     *os.File
+	public   net.Listener // nil where there is none
+	private  net.Listener
+	store    *store.Store
+	targets  []backend.Target // that are up
+	worker   *worker.Worker
+	rest     func() // ends what the worker does, and waits for it
+	manager  *manager.Manager
+	ikernels *ikernel.Manager
+	gateway  *gateway.Gateway
+	journal  *journal.Journal
 }
 
 // keepUnused is how long an artifact is kept for the deploy that it was built for, or for one that goes back to it.
@@ -144,9 +146,12 @@ func (d *Daemon) start(ctx context.Context) (err error) {
 	if err := d.manager.Recover(ctx); err != nil {
 		return err
 	}
+	if d.ikernels, err = ikernel.Open(ctx, ikernel.Config{Node: host, Store: d.store, Log: cfg.Log}); err != nil {
+		return err
+	}
 	d.gateway = gateway.New(gateway.Config{
 		Node: host, Version: cfg.Version, Commit: cfg.Commit, Lookup: d.lookup, Manager: d.manager, Credentials: credentials, Log: cfg.Log,
-		Describe: func() api.Node { return d.describe(host) }, Logs: d.journal.Query, NICs: d.counters,
+		Describe: func() api.Node { return d.describe(host) }, Logs: d.journal.Query, NICs: d.counters, Ikernels: d.ikernels,
 	})
 	return nil
 }
@@ -233,6 +238,7 @@ func (d *Daemon) Serve(ctx context.Context) error {
 	var tending sync.WaitGroup
 	d.tend(tend, tending.Go)
 	tending.Go(func() { d.reportFaults(tend) })
+	tending.Go(func() { d.ikernels.Tend(tend) })
 	defer tending.Wait()
 	defer stop()
 	var err error
@@ -258,7 +264,7 @@ func (d *Daemon) Serve(ctx context.Context) error {
 	return err
 }
 
-// Close lets go of everything and leaves NIC and processes serving.
+// Close lets go of everything, detaches the ikernels, and leaves NIC and processes serving.
 func (d *Daemon) Close() error {
 	var errs []error
 	if d.gateway != nil {
@@ -274,6 +280,9 @@ func (d *Daemon) Close() error {
 	}
 	if d.rest != nil {
 		d.rest()
+	}
+	if d.ikernels != nil {
+		errs = append(errs, d.ikernels.Close())
 	}
 	errs = append(errs, d.closePlaces())
 	if d.store != nil {

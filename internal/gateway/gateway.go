@@ -41,6 +41,13 @@ type Manager interface {
 	RemoveResource(ctx context.Context, namespace, name, path string, number uint32) error
 }
 
+// Ikernels attaches and detaches the node's ikernels.
+type Ikernels interface {
+	Attach(ctx context.Context, r api.IkernelRequest) (*api.Ikernel, error)
+	Detach(ctx context.Context, name string) error
+	List() ([]api.Ikernel, error)
+}
+
 // Config holds what a gateway works with.
 type Config struct {
 	Node    string // its name
@@ -55,6 +62,8 @@ type Config struct {
 	Logs func(ctx context.Context, r logs.Request) <-chan logs.Message
 	// NICs reads the counters of every NIC, by interface. It is nil where there is never a NIC.
 	NICs func() (map[string][]backend.Counter, error)
+	// Ikernels has the ikernels of the node. It is nil where there is never one.
+	Ikernels Ikernels
 	// Credentials guard /system/* and /metrics on Public.
 	Credentials Credentials
 	Log         *slog.Logger
@@ -93,9 +102,11 @@ func New(cfg Config) *Gateway {
 		_, ok := g.Lookup(namespace, name)
 		return ok
 	})
-	g.metrics = metrics.Handler(metrics.Config{
-		Source: cfg.Manager, NICs: cfg.NICs, Calls: g.calls, Version: cfg.Version, Commit: cfg.Commit, Log: cfg.Log,
-	})
+	m := metrics.Config{Source: cfg.Manager, NICs: cfg.NICs, Calls: g.calls, Version: cfg.Version, Commit: cfg.Commit, Log: cfg.Log}
+	if cfg.Ikernels != nil {
+		m.Ikernels = cfg.Ikernels.List
+	}
+	g.metrics = metrics.Handler(m)
 	return g
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/compiler/sandbox"
 	"github.com/lambdanic/lambdanic/internal/backend"
+	"github.com/lambdanic/lambdanic/internal/ikernel"
 	"github.com/lambdanic/lambdanic/internal/manager"
 	"github.com/lambdanic/lambdanic/internal/space"
 	"github.com/lambdanic/lambdanic/internal/store"
@@ -62,6 +63,9 @@ func (g *Gateway) system() http.Handler {
 	ours("GET /system/function/{name}/{resource...}", g.listResource)
 	ours("POST /system/function/{name}/{resource...}", g.addResource)
 	ours("DELETE /system/function/{name}/{resource...}", g.removeResource)
+	ours("GET /system/ikernels", g.ikernels)
+	ours("POST /system/ikernels", g.attachIkernel)
+	ours("DELETE /system/ikernels/{name}", g.detachIkernel)
 	ours("GET /system/stats", g.stats)
 	ours("GET /system/node", g.node)
 	return sameSite(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -86,7 +90,7 @@ func sameSite(next http.Handler) http.Handler {
 	return protection.Handler(next)
 }
 
-// statusOf maps the manager's errors.
+// statusOf maps the managers' errors.
 func (g *Gateway) statusOf(r *http.Request, err error) int {
 	var tooLong *http.MaxBytesError
 	switch {
@@ -94,16 +98,18 @@ func (g *Gateway) statusOf(r *http.Request, err error) int {
 		return http.StatusRequestEntityTooLarge
 	case errors.Is(err, errMemory), errors.Is(err, sandbox.ErrBusy):
 		return http.StatusServiceUnavailable
-	case space.Is(err) && !errors.Is(err, manager.ErrRefused): // to the kernel, ENOSPC means more than disks
+	case space.Is(err) && !errors.Is(err, manager.ErrRefused) && !errors.Is(err, ikernel.ErrRefused): // to the kernel, ENOSPC means more than disks
 		return http.StatusInsufficientStorage
 	case errors.Is(err, errContentType):
 		return http.StatusUnsupportedMediaType
-	case errors.Is(err, manager.ErrInvalid), errors.Is(err, backend.ErrObjectSize), errors.Is(err, backend.ErrResource):
+	case errors.Is(err, manager.ErrInvalid), errors.Is(err, ikernel.ErrInvalid), errors.Is(err, backend.ErrObjectSize), errors.Is(err, backend.ErrResource):
 		return http.StatusBadRequest
-	case errors.Is(err, manager.ErrBuild), errors.Is(err, manager.ErrRefused):
+	case errors.Is(err, manager.ErrBuild), errors.Is(err, manager.ErrRefused), errors.Is(err, ikernel.ErrRefused):
 		return http.StatusUnprocessableEntity
-	case errors.Is(err, store.ErrNotFound), errors.Is(err, backend.ErrNoObject), errors.Is(err, backend.ErrNoResource):
+	case errors.Is(err, store.ErrNotFound), errors.Is(err, ikernel.ErrNotFound), errors.Is(err, backend.ErrNoObject), errors.Is(err, backend.ErrNoResource):
 		return http.StatusNotFound
+	case errors.Is(err, ikernel.ErrExists):
+		return http.StatusConflict
 	case errors.Is(err, context.DeadlineExceeded):
 		return http.StatusGatewayTimeout
 	}

@@ -190,7 +190,7 @@ func TestObjects(t *testing.T) {
 
 func TestManagementNeedsCredentials(t *testing.T) {
 	g := newGateway(t)
-	for _, path := range []string{"/system/functions", "/system/function/echo", "/system/info", "/system/node", "/system/stats", "/system/function/echo/objects/flag", "/system/"} {
+	for _, path := range []string{"/system/functions", "/system/function/echo", "/system/info", "/system/node", "/system/stats", "/system/ikernels", "/system/function/echo/objects/flag", "/system/"} {
 		for _, credentials := range [][2]string{{"", ""}, {"admin", ""}, {"admin", "wrong"}, {"", "secret"}, {"secret", "admin"}} {
 			r, _ := http.NewRequestWithContext(t.Context(), "GET", path, nil)
 			r.SetBasicAuth(credentials[0], credentials[1])

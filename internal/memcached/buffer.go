@@ -15,7 +15,7 @@ import (
 // is meant for packets that take little more memory than their bytes. A packet that a driver received, or the NIC program sent,
 // takes a page. This does for one server what sysctl net.core.rmem_default does for the whole machine (pidfd_getfd(2)).
 func (s *Server) ReceiveBuffer(bytes int) error {
-	pid := s.cmd.Process.Pid
+	pid := s.PID()
 	pidfd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
 		return fmt.Errorf("open memcached's process %d: %w", pid, err)

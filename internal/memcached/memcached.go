@@ -91,6 +91,9 @@ func (s *Server) await(ctx context.Context) error {
 	return nil
 }
 
+// PID is the number of the server's process.
+func (s *Server) PID() int { return s.cmd.Process.Pid }
+
 // Stop ends the server.
 func (s *Server) Stop() error {
 	_ = s.cmd.Process.Kill() // no error unless it has ended already

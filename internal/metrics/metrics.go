@@ -25,11 +25,13 @@ type Source interface {
 type Config struct {
 	Source Source
 	// NICs reads the counters of every NIC, by the name of its interface. It is nil where there is never a NIC.
-	NICs    func() (map[string][]backend.Counter, error)
-	Calls   *Calls
-	Version string
-	Commit  string // "" where it is not known
-	Log     *slog.Logger
+	NICs func() (map[string][]backend.Counter, error)
+	// Ikernels describes every ikernel. It is nil where there is never one.
+	Ikernels func() ([]api.Ikernel, error)
+	Calls    *Calls
+	Version  string
+	Commit   string // "" where it is not known
+	Log      *slog.Logger
 }
 
 // Handler answers in Prometheus' formats. Where a source fails, it answers 500 with the reason: missing numbers raise an alert, but
@@ -42,7 +44,7 @@ func Handler(cfg Config) http.Handler {
 func newRegistry(cfg Config) *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), cfg.Calls, &collector{cfg}, nicCollector{cfg},
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), cfg.Calls, &collector{cfg}, nicCollector{cfg}, ikernelCollector{cfg},
 	)
 	return r
 }

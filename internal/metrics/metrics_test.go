@@ -30,6 +30,8 @@ type fakeSource struct {
 	functions             []api.Function
 	stats                 []api.FunctionStats
 	nics                  map[string][]backend.Counter
+	ikernels              []api.Ikernel
+	noIkernel             error
 	list, counters, noNIC error
 }
 
@@ -67,6 +69,14 @@ func filled() *fakeSource {
 			s.nics[name] = append(s.nics[name], backend.Counter{Name: counter, Help: "What the NIC says of it.", Value: next})
 		}
 	}
+	for _, name := range []string{"one", "two"} {
+		next++
+		s.ikernels = append(s.ikernels, api.Ikernel{
+			IkernelRequest: api.IkernelRequest{Ikernel: "fast-echo", Name: name}, State: api.IkernelAttached,
+			Counters: []api.Counter{{Name: "echoes", Help: "What the ikernel says of it.", Value: next}},
+		})
+	}
+	s.ikernels = append(s.ikernels, api.Ikernel{IkernelRequest: api.IkernelRequest{Ikernel: "fast-echo", Name: "three"}, State: api.IkernelWaiting})
 	return s
 }
 
@@ -74,7 +84,9 @@ func config(s *fakeSource) Config {
 	calls := NewCalls(func(namespace, _ string) bool { return namespace == "tenant" })
 	calls.Record("tenant", "echo", http.StatusOK, time.Millisecond)
 	return Config{
-		Source: s, NICs: func() (map[string][]backend.Counter, error) { return s.nics, s.noNIC }, Calls: calls, Version: "1.2.3", Commit: "c0ffee",
+		Source: s, NICs: func() (map[string][]backend.Counter, error) { return s.nics, s.noNIC },
+		Ikernels: func() ([]api.Ikernel, error) { return s.ikernels, s.noIkernel },
+		Calls:    calls, Version: "1.2.3", Commit: "c0ffee",
 		Log: slog.New(slog.DiscardHandler),
 	}
 }
@@ -149,6 +161,10 @@ func TestEveryCounter(t *testing.T) {
 		"gateway_service_count":             {"echo.tenant": 1, "idle.default": 0},
 		"gateway_function_invocation_total": {"200 echo.tenant": 1},
 		"lambdanic_build_info":              {"c0ffee 1.2.3": 1},
+		"lambdanic_ikernel_attached":        {"fast-echo one": 1, "fast-echo two": 1, "fast-echo three": 0},
+		"lambdanic_ikernel_fast_echo_echoes_total": {
+			"one": float64(s.ikernels[0].Counters[0].Value), "two": float64(s.ikernels[1].Counters[0].Value),
+		},
 	} {
 		if got := series(families[name]); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %v, want %v", name, got, want)
@@ -201,6 +217,7 @@ func TestFailingSources(t *testing.T) {
 	for want, fail := range map[string]func(*fakeSource){
 		"list the functions: no store":                func(s *fakeSource) { s.list = errors.New("no store") },
 		"read the functions' counters: no such map":   func(s *fakeSource) { s.counters = errors.New("no such map") },
+		"read the counters of one: it is closed":      func(s *fakeSource) { s.noIkernel = errors.New("read the counters of one: it is closed") },
 		"read the counters of NIC eth1: it is closed": func(s *fakeSource) { s.noNIC = errors.New("read the counters of NIC eth1: it is closed") },
 	} {
 		s := filled()
@@ -220,7 +237,7 @@ func TestDocs(t *testing.T) {
 	}
 	rows := strings.Split(string(text), "\n")
 	for name, f := range scrape(t, config(filled())) {
-		ours := strings.HasPrefix(name, "lambdanic_function_") || strings.HasPrefix(name, "gateway_")
+		ours := strings.HasPrefix(name, "lambdanic_function_") || strings.HasPrefix(name, "gateway_") || name == "lambdanic_ikernel_attached"
 		documented := func(row string) bool {
 			return strings.HasPrefix(row, fmt.Sprintf("| `%s`", name)) && strings.HasSuffix(row, fmt.Sprintf("| %s |", f.GetHelp()))
 		}

@@ -80,17 +80,22 @@ func (s *Store) Candidates(ctx context.Context) ([]Function, error) {
 }
 
 func (s *Store) list(ctx context.Context, dir string) ([]Function, error) {
+	return listBelow[Function](ctx, s, dir)
+}
+
+// listBelow returns all values whose keys begin with dir, by key.
+func listBelow[T any](ctx context.Context, s *Store, dir string) ([]T, error) {
 	r, err := s.client.Get(ctx, dir, clientv3.WithPrefix())
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", dir, err)
 	}
-	functions := make([]Function, len(r.Kvs))
+	values := make([]T, len(r.Kvs))
 	for i, kv := range r.Kvs {
-		if err := decode(string(kv.Key), kv.Value, &functions[i]); err != nil {
+		if err := decode(string(kv.Key), kv.Value, &values[i]); err != nil {
 			return nil, err
 		}
 	}
-	return functions, nil
+	return values, nil
 }
 
 // Propose writes f as the candidate for its name's next revision, has its nodes try it, and returns it with its workload ID and

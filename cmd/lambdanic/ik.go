@@ -1,0 +1,189 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/ikernel"
+	"github.com/lambdanic/lambdanic/internal/ui"
+	"github.com/lambdanic/lambdanic/internal/xdp"
+)
+
+func ikCommand(o *options) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "ik",
+		Short: "Put accelerators (ikernels) in front of running servers",
+		Long: "Put accelerators (ikernels) in front of running servers, which need no change and no restart. An ikernel answers in the NIC\n" +
+			"what it can; everything else goes to the server as before. There is:\n  " + strings.Join(ikernel.Kinds(), "\n  "),
+		Example: "  lambdanic ik attach memcached-cache --port 11211\n  lambdanic ik stats\n  lambdanic ik detach memcached-cache-11211",
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(ikAttachCommand(o), ikDetachCommand(o), ikListCommand(o), ikStatsCommand(o))
+	return cmd
+}
+
+func ikAttachCommand(o *options) *cobra.Command {
+	var r api.IkernelRequest
+	cmd := &cobra.Command{
+		Use:   "attach IKERNEL --port PORT",
+		Short: "Attach an ikernel to a running server",
+		Long: "Attach an ikernel to the server that listens at a port. It stays attached until it is detached, and is attached again when the daemon\n" +
+			"restarts; with --pid it is detached when that process ends. While no daemon runs, the server gets all packets.",
+		Example: "  lambdanic ik attach memcached-cache --port 11211\n" +
+			"  lambdanic ik attach memcached-cache --port 11211 --interface eth1 --memory 1GiB\n" +
+			"  lambdanic ik attach memcached-cache --port 11211 --pid 4711\n" +
+			"  lambdanic ik attach memcached-cache --port 11211 --netns tenant1 --name tenant1",
+		Args:      explained(cobra.ExactArgs(1)),
+		ValidArgs: ikernel.Kinds(),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := o.client()
+			if err != nil {
+				return err
+			}
+			r.Ikernel = args[0]
+			end := ui.Progress(cmd.ErrOrStderr(), "attaching "+r.Ikernel)
+			i, err := c.AttachIkernel(cmd.Context(), r)
+			end()
+			if err != nil {
+				return err
+			}
+			if o.json {
+				return ui.JSON(cmd.OutOrStdout(), i)
+			}
+			return ikTable(cmd, *i)
+		},
+	}
+	f := cmd.Flags()
+	f.Uint16Var(&r.Port, "port", 0, "the port at which the server listens")
+	f.StringVar(&r.Name, "name", "", "what to call it (default IKERNEL-PORT)")
+	f.IntVar(&r.PID, "pid", 0, "the number of the server's process, if it is in another network namespace or for as long as it lives")
+	f.StringVar(&r.Netns, "netns", "", "the `name` of the server's network namespace, as ip netns lists it (default the daemon's own)")
+	f.StringSliceVar(&r.Interfaces, "interface", nil, "whose packets it sees; several with commas (default those with an address at which the server listens)")
+	f.StringVar(&r.Mode, "mode", string(xdp.ModeAuto), "how to attach: auto, native or generic")
+	f.TextVar(&r.Memory, "memory", api.Bytes(0), "a `size` as 64MiB or 1GiB for what it keeps (default 64MiB)")
+	_ = cmd.MarkFlagRequired("port")
+	return cmd
+}
+
+func ikDetachCommand(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:               "detach NAME",
+		Short:             "Detach an ikernel: the server gets all packets again",
+		Example:           "  lambdanic ik detach memcached-cache-11211",
+		Args:              explained(cobra.ExactArgs(1)),
+		ValidArgsFunction: completeIkernels(o, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := o.client()
+			if err != nil {
+				return err
+			}
+			if err := c.DetachIkernel(cmd.Context(), args[0]); err != nil {
+				return err
+			}
+			if o.json {
+				return ui.JSON(cmd.OutOrStdout(), map[string]string{"detached": args[0]})
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is detached\n", args[0])
+			return err
+		},
+	}
+}
+
+func ikListCommand(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:     "list",
+		Short:   "List the ikernels and the servers that they are in front of",
+		Example: "  lambdanic ik list\n  lambdanic ik list --json",
+		Args:    explained(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := o.client()
+			if err != nil {
+				return err
+			}
+			list, err := c.Ikernels(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if o.json {
+				return ui.JSON(cmd.OutOrStdout(), list)
+			}
+			return ikTable(cmd, list...)
+		},
+	}
+}
+
+func ikTable(cmd *cobra.Command, list ...api.Ikernel) error {
+	var rows [][]string
+	for _, i := range list {
+		var interfaces []string
+		for _, a := range i.Attached {
+			interfaces = append(interfaces, a.Interface+" ("+a.Mode+")")
+		}
+		where := "-"
+		switch {
+		case i.PID != 0:
+			where = fmt.Sprintf("process %d", i.PID)
+		case i.Netns != "":
+			where = "netns " + i.Netns
+		}
+		state := string(i.State)
+		if i.Reason != "" {
+			state += ": " + i.Reason
+		}
+		rows = append(rows, []string{i.Name, i.Ikernel, fmt.Sprint(i.Port), where, strings.Join(interfaces, ", "), state})
+	}
+	return ui.Table(cmd.OutOrStdout(), []string{"NAME", "IKERNEL", "PORT", "WHERE", "INTERFACES", "STATE"}, rows)
+}
+
+func ikStatsCommand(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:               "stats [NAME...]",
+		Short:             "Show what ikernels have counted since they were attached",
+		Long:              "Show what ikernels have counted since they were attached. Without a name, all are shown.",
+		Example:           "  lambdanic ik stats\n  watch lambdanic ik stats memcached-cache-11211",
+		ValidArgsFunction: completeIkernels(o, 0),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := o.client()
+			if err != nil {
+				return err
+			}
+			list, err := c.Ikernels(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if list, err = chooseIkernels(list, args); err != nil {
+				return err
+			}
+			if o.json {
+				return ui.JSON(cmd.OutOrStdout(), list)
+			}
+			var rows [][]string
+			for _, i := range list {
+				for _, n := range i.Counters {
+					rows = append(rows, []string{i.Name, n.Name, fmt.Sprint(n.Value), n.Help})
+				}
+			}
+			return ui.Table(cmd.OutOrStdout(), []string{"NAME", "COUNTER", "VALUE", "WHAT IT COUNTS"}, rows)
+		},
+	}
+}
+
+// chooseIkernels returns those of these names, all where there is none.
+func chooseIkernels(list []api.Ikernel, names []string) ([]api.Ikernel, error) {
+	if len(names) == 0 {
+		return list, nil
+	}
+	chosen := []api.Ikernel{}
+	for _, name := range names {
+		i := slices.IndexFunc(list, func(i api.Ikernel) bool { return i.Name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("%w: %s: `lambdanic ik list` shows those that are attached", ikernel.ErrNotFound, name)
+		}
+		chosen = append(chosen, list[i])
+	}
+	return chosen, nil
+}

@@ -1,0 +1,129 @@
+package ikernel
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/vishvananda/netns"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/store"
+	"github.com/lambdanic/lambdanic/internal/supervise"
+	"github.com/lambdanic/lambdanic/internal/veth"
+)
+
+// An attachment is an ikernel that is attached, or waits until it can be.
+type attachment struct {
+	mu       sync.Mutex
+	record   store.Ikernel
+	instance Instance           // nil: it waits
+	process  *supervise.Process // whose end detaches it; nil: none
+	waits    error              // why
+	gone     bool               // detached for good
+}
+
+// errEnded says that the process is gone for which an ikernel was attached.
+var errEnded = errors.New("the process has ended")
+
+// attach attaches it. It changes nothing where it fails.
+func (a *attachment) attach(log *slog.Logger) (err error) {
+	r := &a.record
+	process, err := follow(r)
+	if err != nil {
+		return err
+	}
+	ns, err := namespace(&r.IkernelRequest)
+	if err == nil {
+		defer ns.Close()
+		if process != nil { // it still is the one whose namespace this is
+			if _, gone := process.Gone(); gone {
+				err = errEnded
+			}
+		}
+	}
+	var instance Instance
+	if err == nil {
+		err = veth.In(ns, func() error {
+			instance, err = kinds[r.Ikernel](&r.IkernelRequest, log)
+			return err
+		})
+	}
+	if err != nil {
+		if process != nil {
+			_ = process.Close()
+		}
+		return err
+	}
+	a.instance, a.process, a.waits = instance, process, nil
+	if process != nil {
+		r.Started = process.Start
+	}
+	return nil
+}
+
+// follow follows the process in whose namespace the server is, if one is given.
+func follow(r *store.Ikernel) (*supervise.Process, error) {
+	if r.PID == 0 {
+		return nil, nil
+	}
+	p, err := supervise.Follow(r.PID)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errEnded, err)
+	}
+	if r.Started != 0 && p.Start != r.Started {
+		return nil, errors.Join(fmt.Errorf("%w, and its number %d is another one's", errEnded, r.PID), p.Close())
+	}
+	return p, nil
+}
+
+// namespace opens the server's network namespace.
+func namespace(r *api.IkernelRequest) (ns netns.NsHandle, err error) {
+	switch {
+	case r.PID != 0:
+		ns, err = netns.GetFromPid(r.PID)
+	case r.Netns != "":
+		ns, err = netns.GetFromName(r.Netns)
+	default:
+		ns, err = netns.Get()
+	}
+	if err != nil {
+		return ns, fmt.Errorf("open the network namespace of the server: %w", err)
+	}
+	return ns, nil
+}
+
+// detach lets the server get all packets again.
+func (a *attachment) detach() error {
+	var errs []error
+	if a.instance != nil {
+		errs = append(errs, a.instance.Close())
+	}
+	if a.process != nil {
+		errs = append(errs, a.process.Close())
+	}
+	a.instance, a.process = nil, nil
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("detach %s: %w", a.record.Name, err)
+	}
+	return nil
+}
+
+// describe is what users see of it.
+func (a *attachment) describe() (*api.Ikernel, error) {
+	i := &api.Ikernel{IkernelRequest: a.record.IkernelRequest, State: api.IkernelAttached}
+	if a.instance == nil {
+		i.State, i.Reason = api.IkernelWaiting, "it is about to be attached"
+		if a.waits != nil {
+			i.Reason = a.waits.Error()
+		}
+		return i, nil
+	}
+	var err error
+	i.Attached = a.instance.Attached()
+	if i.Counters, err = a.instance.Counters(); err != nil {
+		return nil, fmt.Errorf("read the counters of %s: %w", i.Name, err)
+	}
+	return i, nil
+}

@@ -1,0 +1,33 @@
+package ikernel
+
+import (
+	"log/slog"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/ikernels/memcached"
+	"github.com/lambdanic/lambdanic/internal/xdp"
+)
+
+// An Instance is an ikernel in front of one server.
+type Instance interface {
+	Attached() []api.IkernelInterface
+	Counters() ([]api.Counter, error)
+	// Close detaches it: the server gets all packets again.
+	Close() error
+}
+
+// A kind attaches one ikernel. It is called on a thread of the server's network namespace.
+type kind func(r *api.IkernelRequest, log *slog.Logger) (Instance, error)
+
+// kinds are all ikernels, by name. A new one takes a package below ikernels/ and a line here.
+var kinds = map[string]kind{
+	"memcached-cache": func(r *api.IkernelRequest, log *slog.Logger) (Instance, error) {
+		c, err := memcached.Attach(memcached.Options{
+			Port: r.Port, Interfaces: r.Interfaces, Mode: xdp.Mode(r.Mode), Memory: int(r.Memory), Log: log,
+		})
+		if err != nil {
+			return nil, err // not a Cache that is nil
+		}
+		return c, nil
+	},
+}

@@ -1,0 +1,277 @@
+// Package ikernel attaches ikernels to running servers, keeps them attached, and detaches them.
+//
+// An ikernel is attached by the daemon itself: when the daemon ends, however that comes about, the kernel detaches its programs, and the server gets all
+// packets as before. The store keeps what is to be attached, and the next daemon attaches it again.
+package ikernel
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/store"
+	"github.com/lambdanic/lambdanic/internal/xdp"
+)
+
+// Errors of a Manager, besides those of the store.
+var (
+	ErrInvalid  = errors.New("invalid request")
+	ErrExists   = errors.New("an ikernel of this name is attached")
+	ErrRefused  = errors.New("cannot attach")
+	ErrNotFound = errors.New("no such ikernel")
+)
+
+// again is how long after a failure an ikernel is attached again.
+const again = time.Second
+
+// Config says where ikernels are attached.
+type Config struct {
+	Node  string
+	Store *store.Store
+	Log   *slog.Logger
+}
+
+// A Manager has the ikernels of one node.
+type Manager struct {
+	cfg  Config
+	mu   sync.Mutex
+	all  map[string]*attachment
+	ends sync.WaitGroup // of processes that are followed
+}
+
+// Kinds names all ikernels.
+func Kinds() []string { return slices.Sorted(maps.Keys(kinds)) }
+
+// Open returns a manager of what the store has for the node. Tend attaches it.
+func Open(ctx context.Context, cfg Config) (*Manager, error) {
+	records, err := cfg.Store.Ikernels(ctx, cfg.Node)
+	if err != nil {
+		return nil, err
+	}
+	m := &Manager{cfg: cfg, all: map[string]*attachment{}}
+	for _, r := range records {
+		m.all[r.Name] = &attachment{record: r}
+	}
+	return m, nil
+}
+
+// Attach attaches an ikernel and returns when it serves.
+func (m *Manager) Attach(ctx context.Context, r api.IkernelRequest) (*api.Ikernel, error) {
+	if err := check(&r); err != nil {
+		return nil, err
+	}
+	a := &attachment{record: store.Ikernel{IkernelRequest: r}}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err := m.add(a); err != nil {
+		return nil, err
+	}
+	if err := m.begin(ctx, a); err != nil {
+		m.drop(a)
+		return nil, err
+	}
+	return a.describe()
+}
+
+// begin attaches and records it, or does nothing.
+func (m *Manager) begin(ctx context.Context, a *attachment) error {
+	if err := a.attach(m.cfg.Log); err != nil {
+		return fmt.Errorf("%w %s to port %d: %w", ErrRefused, a.record.Ikernel, a.record.Port, err)
+	}
+	if err := m.cfg.Store.PutIkernel(ctx, m.cfg.Node, &a.record); err != nil {
+		return errors.Join(err, a.detach())
+	}
+	m.followed(a)
+	return nil
+}
+
+var nameRE = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+
+// check checks a request, and gives it a name.
+func check(r *api.IkernelRequest) error {
+	r.Name = cmp.Or(r.Name, fmt.Sprintf("%s-%d", r.Ikernel, r.Port))
+	switch {
+	case kinds[r.Ikernel] == nil:
+		return fmt.Errorf("%w: there is no ikernel %q: use %s", ErrInvalid, r.Ikernel, strings.Join(Kinds(), ", "))
+	case r.Port == 0:
+		return fmt.Errorf("%w: give the port at which the server listens", ErrInvalid)
+	case !nameRE.MatchString(r.Name):
+		return fmt.Errorf("%w: %q is not a name: use 1 to 63 lower-case letters, digits and -", ErrInvalid, r.Name)
+	case r.PID < 0:
+		return fmt.Errorf("%w: %d is not a process", ErrInvalid, r.PID)
+	case r.PID != 0 && r.Netns != "":
+		return fmt.Errorf("%w: give a process or a network namespace, not both", ErrInvalid)
+	case strings.Contains(r.Netns, "/"):
+		return fmt.Errorf("%w: %q is not a network namespace: use a name that `ip netns` lists", ErrInvalid, r.Netns)
+	case r.Mode != "" && !slices.Contains(modes, xdp.Mode(r.Mode)):
+		return fmt.Errorf("%w: an ikernel cannot be attached in mode %q: use auto, native or generic", ErrInvalid, r.Mode)
+	}
+	return nil
+}
+
+var modes = []xdp.Mode{xdp.ModeAuto, xdp.ModeNative, xdp.ModeGeneric}
+
+func (m *Manager) add(a *attachment) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	name := a.record.Name
+	if m.all[name] != nil {
+		return fmt.Errorf("%w: %s: run `lambdanic ik detach %s` first, or choose another name with --name", ErrExists, name, name)
+	}
+	m.all[name] = a
+	return nil
+}
+
+func (m *Manager) drop(a *attachment) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	a.gone = true
+	delete(m.all, a.record.Name)
+}
+
+// Detach detaches an ikernel, and forgets it.
+func (m *Manager) Detach(ctx context.Context, name string) error {
+	m.mu.Lock()
+	a := m.all[name]
+	m.mu.Unlock()
+	if a != nil {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+	}
+	if a == nil || a.gone {
+		return fmt.Errorf("%w: %s: `lambdanic ik list` shows those that are attached", ErrNotFound, name)
+	}
+	if err := m.cfg.Store.DeleteIkernel(ctx, m.cfg.Node, name); err != nil {
+		return err
+	}
+	m.drop(a)
+	return a.detach()
+}
+
+// List describes all ikernels, by name.
+func (m *Manager) List() ([]api.Ikernel, error) {
+	list := []api.Ikernel{}
+	for _, a := range m.attachments() {
+		i, err := a.current()
+		if err != nil {
+			return nil, err
+		}
+		if i != nil {
+			list = append(list, *i)
+		}
+	}
+	return list, nil
+}
+
+// current describes it; nil: it is detached.
+func (a *attachment) current() (*api.Ikernel, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.gone {
+		return nil, nil
+	}
+	return a.describe()
+}
+
+// attachments are all, by name.
+func (m *Manager) attachments() (list []*attachment) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(m.all)) {
+		list = append(list, m.all[name])
+	}
+	return list
+}
+
+// Tend attaches what waits, until ctx ends.
+func (m *Manager) Tend(ctx context.Context) {
+	for {
+		for _, a := range m.attachments() {
+			m.retry(ctx, a)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(again):
+		}
+	}
+}
+
+// retry attaches it if it waits. Where its process has ended, there is nothing to wait for.
+func (m *Manager) retry(ctx context.Context, a *attachment) {
+	if !a.mu.TryLock() {
+		return // it is being attached or detached
+	}
+	defer a.mu.Unlock()
+	if a.gone || a.instance != nil || ctx.Err() != nil {
+		return
+	}
+	log := m.cfg.Log.With("ikernel", a.record.Name)
+	err := a.attach(m.cfg.Log)
+	switch {
+	case err == nil:
+		log.Info("attached again")
+		m.followed(a)
+	case errors.Is(err, errEnded):
+		m.forget(ctx, a)
+	case a.waits == nil || a.waits.Error() != err.Error():
+		a.waits = err
+		log.Warn("cannot be attached: it is tried again", "error", err)
+	}
+}
+
+// followed has the end of its process detach it.
+func (m *Manager) followed(a *attachment) {
+	process := a.process
+	if process == nil {
+		return
+	}
+	m.ends.Go(func() {
+		<-process.Ended()
+		if _, gone := process.Gone(); !gone {
+			return // it was detached
+		}
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.process == process {
+			m.forget(context.Background(), a)
+		}
+	})
+}
+
+// forget ends an attachment whose process has ended. Where the store cannot forget it, the next daemon does.
+func (m *Manager) forget(ctx context.Context, a *attachment) {
+	ctx, cancel := context.WithTimeout(ctx, forgetPatience)
+	defer cancel()
+	m.drop(a)
+	log := m.cfg.Log.With("ikernel", a.record.Name, "pid", a.record.PID)
+	log.Info("detached, as its process has ended")
+	if err := errors.Join(a.detach(), m.cfg.Store.DeleteIkernel(ctx, m.cfg.Node, a.record.Name)); err != nil {
+		log.Warn("not all of it was detached or forgotten", "error", err)
+	}
+}
+
+// forgetPatience is how long the store may take.
+const forgetPatience = 5 * time.Second
+
+// Close detaches all. The store keeps them for the next daemon.
+func (m *Manager) Close() error {
+	var errs []error
+	for _, a := range m.attachments() {
+		a.mu.Lock()
+		a.gone = true
+		errs = append(errs, a.detach())
+		a.mu.Unlock()
+	}
+	m.ends.Wait()
+	return errors.Join(errs...)
+}

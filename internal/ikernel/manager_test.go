@@ -1,0 +1,360 @@
+package ikernel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/memcached"
+	"github.com/lambdanic/lambdanic/internal/store"
+	"github.com/lambdanic/lambdanic/internal/veth"
+	"github.com/lambdanic/lambdanic/test/shortdir"
+)
+
+// A site is a network namespace in which a memcached runs.
+type site struct {
+	t      *testing.T
+	name   string
+	server *memcached.Server
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	s := &site{t: t, name: fmt.Sprintf("lnik%d", os.Getpid())}
+	ns, err := veth.NewNamespace(s.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(ns.Close(), veth.RemoveNamespace(s.name)); err != nil {
+			t.Error(err)
+		}
+	})
+	s.in(func() (err error) {
+		s.server, err = memcached.Start(context.Background(), []netip.Addr{netip.MustParseAddr("127.0.0.1")})
+		return err
+	})
+	t.Cleanup(func() { _ = s.server.Stop() })
+	return s
+}
+
+// in runs f in the namespace.
+func (s *site) in(f func() error) {
+	s.t.Helper()
+	if err := veth.InNamed(s.name, f); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *site) request() api.IkernelRequest {
+	return api.IkernelRequest{Ikernel: "memcached-cache", Netns: s.name, Port: s.server.Port, Memory: 2 << 20}
+}
+
+// set stores a value by TCP, and get asks for it by UDP.
+func (s *site) set(key, value string) {
+	s.t.Helper()
+	s.in(func() error {
+		conn, err := net.Dial("tcp", s.addr())
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		reply := make([]byte, len("STORED\r\n"))
+		if _, err = fmt.Fprintf(conn, "set %s 0 0 %d\r\n%s\r\n", key, len(value), value); err == nil {
+			_, err = io.ReadFull(conn, reply)
+		}
+		return err
+	})
+}
+
+func (s *site) get(key, want string) {
+	s.t.Helper()
+	s.in(func() error {
+		conn, err := net.Dial("udp", s.addr())
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+		reply := make([]byte, 2000)
+		if _, err := conn.Write([]byte("\x00\x01\x00\x00\x00\x01\x00\x00get " + key + "\r\n")); err != nil {
+			return err
+		}
+		n, err := conn.Read(reply)
+		if err == nil && !strings.Contains(string(reply[:n]), want) {
+			s.t.Errorf("got %q, want %q in it", reply[:n], want)
+		}
+		return err
+	})
+}
+
+func (s *site) addr() string { return fmt.Sprintf("127.0.0.1:%d", s.server.Port) }
+
+// A node has a store and a manager.
+type node struct {
+	t     *testing.T
+	store *store.Store
+	*Manager
+}
+
+func newNode(t *testing.T) *node {
+	t.Helper()
+	dir := shortdir.New(t)
+	s, err := store.Open(t.Context(), store.Config{DataDir: filepath.Join(dir, "d"), SocketDir: filepath.Join(dir, "s")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &node{t: t, store: s}
+	t.Cleanup(func() {
+		if err := errors.Join(n.Close(), s.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	n.open()
+	return n
+}
+
+// open opens a manager, as a daemon does when it starts.
+func (n *node) open() {
+	n.t.Helper()
+	m, err := Open(n.t.Context(), Config{Node: "here", Store: n.store, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	n.Manager = m
+}
+
+// tend has the manager tend its ikernels until the test ends.
+func (n *node) tend() {
+	ctx, stop := context.WithCancel(context.Background())
+	var done sync.WaitGroup
+	done.Go(func() { n.Tend(ctx) })
+	n.t.Cleanup(func() {
+		stop()
+		done.Wait()
+	})
+}
+
+// await waits until what is attached is as wanted.
+func (n *node) await(what string, is func(list []api.Ikernel) bool) {
+	n.t.Helper()
+	var list []api.Ikernel
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		var err error
+		if list, err = n.List(); err != nil {
+			n.t.Fatal(err)
+		}
+		if is(list) {
+			return
+		}
+	}
+	n.t.Fatalf("it is not %s: %+v", what, list)
+}
+
+func (n *node) records() int {
+	n.t.Helper()
+	records, err := n.store.Ikernels(n.t.Context(), "here")
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return len(records)
+}
+
+// counter returns a counter of the only ikernel.
+func counter(list []api.Ikernel, name string) uint64 {
+	for _, c := range list[0].Counters {
+		if c.Name == name {
+			return c.Value
+		}
+	}
+	panic("no counter is named " + name)
+}
+
+func attached(list []api.Ikernel) bool { return len(list) == 1 && list[0].State == api.IkernelAttached }
+func none(list []api.Ikernel) bool     { return len(list) == 0 }
+
+// TestAttach attaches a cache, and detaches it, while the server runs.
+func TestAttach(t *testing.T) {
+	s, n := newSite(t), newNode(t)
+	i, err := n.Attach(t.Context(), s.request())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if name := fmt.Sprintf("memcached-cache-%d", s.server.Port); i.Name != name || len(i.Attached) != 1 || i.Attached[0].Interface != "lo" {
+		t.Errorf("got %+v, want %s on lo", i, name)
+	}
+	s.set("k", "v")
+	n.await("hit", func(list []api.Ikernel) bool {
+		s.get("k", "VALUE k 0 1\r\nv\r\n")
+		return counter(list, "hits") > 0
+	})
+	if _, err := n.Attach(t.Context(), s.request()); !errors.Is(err, ErrExists) {
+		t.Errorf("got %v, want %v", err, ErrExists)
+	}
+	second := s.request()
+	second.Name = "second"
+	if _, err := n.Attach(t.Context(), second); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "another XDP program") {
+		t.Errorf("got %v, want that another program is there", err)
+	}
+	if n.records() != 1 {
+		t.Errorf("%d records are kept, want 1", n.records())
+	}
+	if err := n.Detach(t.Context(), i.Name); err != nil {
+		t.Fatal(err)
+	}
+	s.get("k", "VALUE k 0 1\r\nv\r\n")
+	if err := n.Detach(t.Context(), i.Name); !errors.Is(err, ErrNotFound) || n.records() != 0 {
+		t.Errorf("got %v and %d records, want none", err, n.records())
+	}
+	if _, err := n.Attach(t.Context(), second); err != nil { // nothing is left on the interface
+		t.Error(err)
+	}
+}
+
+// TestAttachedAgain starts a daemon anew, first while the server is away.
+func TestAttachedAgain(t *testing.T) {
+	s, n := newSite(t), newNode(t)
+	if _, err := n.Attach(t.Context(), s.request()); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(n.Close(), s.server.Stop()); err != nil {
+		t.Fatal(err)
+	}
+	n.open()
+	n.tend()
+	n.await("waiting for the server", func(list []api.Ikernel) bool {
+		return len(list) == 1 && list[0].State == api.IkernelWaiting && strings.Contains(list[0].Reason, "no server is found")
+	})
+	s.in(func() error { return s.server.Restart(context.Background()) })
+	n.await("attached", attached)
+}
+
+// TestProcessEnds ends the process for which a cache is attached: under a daemon, and while none runs.
+func TestProcessEnds(t *testing.T) {
+	for name, down := range map[string]bool{"under a daemon": false, "while none runs": true} {
+		t.Run(name, func(t *testing.T) {
+			s, n := newSite(t), newNode(t)
+			r := s.request()
+			r.Netns, r.PID = "", s.server.PID()
+			if _, err := n.Attach(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+			if down {
+				if err := n.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := unix.Kill(r.PID, unix.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			if down {
+				_ = s.server.Stop() // it is waited for
+				n.open()
+				n.tend()
+			}
+			n.await("detached", none)
+			n.await("forgotten", func([]api.Ikernel) bool { return n.records() == 0 })
+		})
+	}
+}
+
+// TestOtherProcess has the number of the process be another's, when the daemon starts.
+func TestOtherProcess(t *testing.T) {
+	n := newNode(t)
+	record := store.Ikernel{IkernelRequest: api.IkernelRequest{Ikernel: "memcached-cache", Name: "a", Port: 1, PID: os.Getpid()}, Started: 1}
+	if err := n.store.PutIkernel(t.Context(), "here", &record); err != nil {
+		t.Fatal(err)
+	}
+	n.open()
+	n.tend()
+	n.await("detached", none)
+}
+
+func TestRefuses(t *testing.T) {
+	n := newNode(t)
+	for want, change := range map[string]func(r *api.IkernelRequest){
+		`no ikernel "nope": use memcached-cache`: func(r *api.IkernelRequest) { r.Ikernel = "nope" },
+		"give the port":                          func(r *api.IkernelRequest) { r.Port = 0 },
+		`"A" is not a name`:                      func(r *api.IkernelRequest) { r.Name = "A" },
+		"-1 is not a process":                    func(r *api.IkernelRequest) { r.PID = -1 },
+		"not both":                               func(r *api.IkernelRequest) { r.PID, r.Netns = 1, "a" },
+		`"../x" is not a network namespace`:      func(r *api.IkernelRequest) { r.Netns = "../x" },
+		`in mode "offload"`:                      func(r *api.IkernelRequest) { r.Mode = "offload" },
+	} {
+		r := api.IkernelRequest{Ikernel: "memcached-cache", Port: 11211}
+		change(&r)
+		if _, err := n.Attach(t.Context(), r); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	for want, r := range map[string]api.IkernelRequest{
+		"open the network namespace": {Ikernel: "memcached-cache", Port: 11211, Netns: "lambdanic-has-none"},
+		"the process has ended":      {Ikernel: "memcached-cache", Port: 11211, PID: 1 << 30},
+	} {
+		if _, err := n.Attach(t.Context(), r); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	if list, err := n.List(); err != nil || len(list) != 0 || n.records() != 0 {
+		t.Errorf("%+v, %v and %d records are left", list, err, n.records())
+	}
+}
+
+// A counted ikernel does nothing, but must be attached once at most.
+type counted struct{ attached *atomic.Int32 }
+
+func (counted) Attached() []api.IkernelInterface { return nil }
+func (counted) Counters() ([]api.Counter, error) { return nil, nil }
+func (c counted) Close() error {
+	c.attached.Add(-1)
+	return nil
+}
+
+// TestAtOnce attaches, detaches and lists one ikernel from many sides at once: it is never attached twice, and what the store has in the end
+// is what is attached.
+func TestAtOnce(t *testing.T) {
+	var now atomic.Int32
+	kinds["counted"] = func(*api.IkernelRequest, *slog.Logger) (Instance, error) {
+		if now.Add(1) > 1 {
+			t.Error("it is attached twice")
+		}
+		return counted{&now}, nil
+	}
+	t.Cleanup(func() { delete(kinds, "counted") })
+	n := newNode(t)
+	n.tend()
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 20 {
+				if _, err := n.Attach(t.Context(), api.IkernelRequest{Ikernel: "counted", Port: 1}); err != nil && !errors.Is(err, ErrExists) {
+					t.Error(err)
+				}
+				if _, err := n.List(); err != nil {
+					t.Error(err)
+				}
+				if err := n.Detach(t.Context(), "counted-1"); err != nil && !errors.Is(err, ErrNotFound) {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if list, err := n.List(); err != nil || len(list) != n.records() || len(list) != int(now.Load()) {
+		t.Errorf("%d listed (%v), %d recorded, %d attached", len(list), err, n.records(), now.Load())
+	}
+}

@@ -1,0 +1,47 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"go.etcd.io/etcd/client/v3/concurrency"
+
+	"github.com/lambdanic/lambdanic/api"
+)
+
+// ikernelDir has what is attached on each node, as ikernels/NODE/NAME. A node attaches it again when its daemon starts.
+const ikernelDir = "ikernels/"
+
+// Ikernel says what a node is to attach.
+type Ikernel struct {
+	api.IkernelRequest
+	Started uint64 `json:"started,omitempty"` // when the process began (supervise.Process), which tells it from a later one of its number
+}
+
+func ikernelKey(node, name string) string { return ikernelDir + node + "/" + name }
+
+// Ikernels returns what is to be attached on a node, by name.
+func (s *Store) Ikernels(ctx context.Context, node string) ([]Ikernel, error) {
+	return listBelow[Ikernel](ctx, s, ikernelKey(node, ""))
+}
+
+// PutIkernel records that a node is to attach an ikernel, by its name.
+func (s *Store) PutIkernel(ctx context.Context, node string, i *Ikernel) error {
+	err := s.update(ctx, func(tx concurrency.STM) error { return put(tx, ikernelKey(node, i.Name), i) })
+	if err != nil {
+		return fmt.Errorf("record ikernel %s: %w", i.Name, err)
+	}
+	return nil
+}
+
+// DeleteIkernel records that a node is not to attach an ikernel any more.
+func (s *Store) DeleteIkernel(ctx context.Context, node, name string) error {
+	err := s.update(ctx, func(tx concurrency.STM) error {
+		tx.Del(ikernelKey(node, name))
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("forget ikernel %s: %w", name, err)
+	}
+	return nil
+}
