@@ -26,25 +26,44 @@ const completionPatience = 2 * time.Second
 // completeFunctions offers the names of deployed functions for up to most arguments, 0 for any number. Where no daemon
 // answers, it offers none.
 func completeFunctions(o *options, most int) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		if most > 0 && len(args) >= most {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
+	return completeNames(most, func(cmd *cobra.Command) (names []cobra.Completion, err error) {
 		namespace := ""
 		if f := cmd.Flags().Lookup("namespace"); f != nil {
 			namespace = f.Value.String()
 		}
 		list, err := deployed(cmd.Context(), o, namespace)
+		for _, f := range list {
+			names = append(names, f.Name)
+		}
+		return names, err
+	})
+}
+
+// completeIkernels offers the names of attached ikernels, as completeFunctions those of functions.
+func completeIkernels(o *options, most int) cobra.CompletionFunc {
+	return completeNames(most, func(cmd *cobra.Command) (names []cobra.Completion, err error) {
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionPatience)
+		defer cancel()
+		list, err := ikernels(ctx, o)
+		for _, i := range list {
+			names = append(names, i.Name)
+		}
+		return names, err
+	})
+}
+
+// completeNames offers those of the names that are not given yet, for up to most arguments, 0 for any number.
+func completeNames(most int, list func(*cobra.Command) ([]cobra.Completion, error)) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if most > 0 && len(args) >= most {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		names, err := list(cmd)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
-		var names []cobra.Completion
-		for _, f := range list {
-			if !slices.Contains(args, f.Name) {
-				names = append(names, f.Name)
-			}
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp
+		given := func(name cobra.Completion) bool { return slices.Contains(args, name) }
+		return slices.DeleteFunc(names, given), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
@@ -168,32 +187,6 @@ func completeInstances(o *options) cobra.CompletionFunc {
 		dirs, _ := os.ReadDir(filepath.Dir(paths.Run)) // if it is missing, nothing runs
 		for _, d := range dirs {
 			names = append(names, d.Name())
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp
-	}
-}
-
-// completeIkernels offers the names of attached ikernels, as completeFunctions those of functions.
-func completeIkernels(o *options, most int) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		if most > 0 && len(args) >= most {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		c, err := o.client()
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveError
-		}
-		ctx, cancel := context.WithTimeout(cmd.Context(), completionPatience)
-		defer cancel()
-		list, err := c.Ikernels(ctx)
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveError
-		}
-		var names []cobra.Completion
-		for _, i := range list {
-			if !slices.Contains(args, i.Name) {
-				names = append(names, i.Name)
-			}
 		}
 		return names, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -100,11 +101,7 @@ func ikListCommand(o *options) *cobra.Command {
 		Example: "  lambdanic ik list\n  lambdanic ik list --json",
 		Args:    explained(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := o.client()
-			if err != nil {
-				return err
-			}
-			list, err := c.Ikernels(cmd.Context())
+			list, err := ikernels(cmd.Context(), o)
 			if err != nil {
 				return err
 			}
@@ -114,6 +111,15 @@ func ikListCommand(o *options) *cobra.Command {
 			return ikTable(cmd, list...)
 		},
 	}
+}
+
+// ikernels lists those of the daemon's node.
+func ikernels(ctx context.Context, o *options) ([]api.Ikernel, error) {
+	c, err := o.client()
+	if err != nil {
+		return nil, err
+	}
+	return c.Ikernels(ctx)
 }
 
 func ikTable(cmd *cobra.Command, list ...api.Ikernel) error {
@@ -147,11 +153,7 @@ func ikStatsCommand(o *options) *cobra.Command {
 		Example:           "  lambdanic ik stats\n  watch lambdanic ik stats memcached-cache-11211",
 		ValidArgsFunction: completeIkernels(o, 0),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := o.client()
-			if err != nil {
-				return err
-			}
-			list, err := c.Ikernels(cmd.Context())
+			list, err := ikernels(cmd.Context(), o)
 			if err != nil {
 				return err
 			}

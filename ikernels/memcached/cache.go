@@ -87,10 +87,7 @@ func Attach(o Options) (_ *Cache, err error) {
 
 // inspect returns where the server at a port is reached by TCP from its network namespace, and at which addresses it listens; none for all.
 func inspect(port uint16) (server netip.AddrPort, listens []netip.Addr, err error) {
-	if server, err = locate(port); err != nil {
-		return server, nil, err
-	}
-	p, err := dialProbe(server)
+	p, server, err := locate(port)
 	if err != nil {
 		return server, nil, err
 	}

@@ -7,32 +7,30 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strconv"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/lambdanic/lambdanic/internal/veth"
 )
 
-// locate returns an address at which a server accepts TCP connections to the port, in the calling thread's network namespace.
-func locate(port uint16) (netip.AddrPort, error) {
-	interfaces, err := net.Interfaces()
-	if err != nil {
-		return netip.AddrPort{}, fmt.Errorf("list the interfaces: %w", err)
-	}
+// locate connects to the server that accepts TCP at the port in the calling thread's network namespace, and returns at which address it does.
+func locate(port uint16) (*probe, netip.AddrPort, error) {
 	candidates := []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}
-	for _, i := range interfaces {
-		addrs, err := addressesOf(&i)
-		if err != nil {
-			return netip.AddrPort{}, err
-		}
-		candidates = append(candidates, addrs...)
+	own, err := addresses(nil)
+	if err != nil {
+		return nil, netip.AddrPort{}, err
 	}
 	var failed error
-	for _, a := range candidates {
+	for _, a := range append(candidates, own...) {
 		server := netip.AddrPortFrom(a, port)
 		p, err := dialProbe(server)
 		if err == nil {
-			return server, p.close()
+			return p, server, nil
 		}
 		failed = cmp.Or(failed, err)
 	}
-	return netip.AddrPort{}, fmt.Errorf("no server is found at port %d of the network namespace: %w: start it there, and set lo up", port, failed)
+	return nil, netip.AddrPort{}, fmt.Errorf("no server is found at port %d of the network namespace: %w: start it there, and set lo up", port, failed)
 }
 
 // servedInterfaces names the interfaces by which clients reach a server that listens at these addresses; none are all. It leaves out loopback
@@ -44,13 +42,13 @@ func servedInterfaces(listens []netip.Addr) ([]string, error) {
 	}
 	var names, loopback []string
 	for _, i := range interfaces {
-		addrs, err := addressesOf(&i)
+		own, err := addresses(&i)
 		if err != nil {
 			return nil, err
 		}
 		at := func(a netip.Addr) bool { return len(listens) == 0 || slices.Contains(listens, a.WithZone("")) }
 		switch {
-		case i.Flags&net.FlagUp == 0 || !slices.ContainsFunc(addrs, at):
+		case i.Flags&net.FlagUp == 0 || !slices.ContainsFunc(own, at):
 		case i.Flags&net.FlagLoopback != 0:
 			loopback = append(loopback, i.Name)
 		case len(i.HardwareAddr) == etherAddressSize:
@@ -69,20 +67,25 @@ func servedInterfaces(listens []netip.Addr) ([]string, error) {
 // etherAddressSize is the size of an address of Ethernet, whose frames the NIC program reads. Tunnels of IP have others or none.
 const etherAddressSize = 6
 
-func addressesOf(i *net.Interface) (addrs []netip.Addr, err error) {
-	list, err := i.Addrs()
+// addresses are those of an interface, or of all where it is nil. A link-local one has the interface's number with it.
+func addresses(i *net.Interface) (all []netip.Addr, err error) {
+	var l netlink.Link
+	if i != nil {
+		l = &netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: i.Index, Name: i.Name}}
+	}
+	list, err := veth.Addresses(l, netlink.FAMILY_ALL)
 	if err != nil {
-		return nil, fmt.Errorf("list the addresses of %s: %w", i.Name, err)
+		return nil, fmt.Errorf("list the addresses of the network namespace: %w", err)
 	}
 	for _, a := range list {
-		ip, ok := netip.AddrFromSlice(a.(*net.IPNet).IP)
+		ip, ok := netip.AddrFromSlice(a.IP)
 		if !ok {
 			continue
 		}
 		if ip = ip.Unmap(); ip.Is6() && ip.IsLinkLocalUnicast() {
-			ip = ip.WithZone(i.Name)
+			ip = ip.WithZone(strconv.Itoa(a.LinkIndex))
 		}
-		addrs = append(addrs, ip)
+		all = append(all, ip)
 	}
-	return addrs, nil
+	return all, nil
 }

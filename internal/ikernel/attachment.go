@@ -28,39 +28,42 @@ type attachment struct {
 var errEnded = errors.New("the process has ended")
 
 // attach attaches it. It changes nothing where it fails.
-func (a *attachment) attach(log *slog.Logger) (err error) {
-	r := &a.record
-	process, err := follow(r)
+func (a *attachment) attach(log *slog.Logger) error {
+	process, err := follow(&a.record)
 	if err != nil {
 		return err
 	}
-	ns, err := namespace(&r.IkernelRequest)
-	if err == nil {
-		defer ns.Close()
-		if process != nil { // it still is the one whose namespace this is
-			if _, gone := process.Gone(); gone {
-				err = errEnded
-			}
-		}
-	}
-	var instance Instance
-	if err == nil {
-		err = veth.In(ns, func() error {
-			instance, err = kinds[r.Ikernel](&r.IkernelRequest, log)
-			return err
-		})
+	instance, err := attach(&a.record.IkernelRequest, process, log)
+	if process != nil && err != nil {
+		_ = process.Close()
 	}
 	if err != nil {
-		if process != nil {
-			_ = process.Close()
-		}
 		return err
 	}
 	a.instance, a.process, a.waits = instance, process, nil
 	if process != nil {
-		r.Started = process.Start
+		a.record.Started = process.Start
 	}
 	return nil
+}
+
+// attach attaches an ikernel in the server's network namespace, that of the process if there is one.
+func attach(r *api.IkernelRequest, process *supervise.Process, log *slog.Logger) (instance Instance, err error) {
+	ns, err := namespace(r)
+	if err != nil {
+		return nil, err
+	}
+	defer ns.Close()
+	if process != nil {
+		if _, gone := process.Gone(); gone { // the namespace may be that of another process with its number
+			return nil, errEnded
+		}
+	}
+	err = veth.In(ns, func() error {
+		instance, err = kinds[r.Ikernel](r, log)
+		return err
+	})
+	return instance, err
 }
 
 // follow follows the process in whose namespace the server is, if one is given.

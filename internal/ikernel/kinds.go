@@ -2,6 +2,8 @@ package ikernel
 
 import (
 	"log/slog"
+	"maps"
+	"slices"
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/ikernels/memcached"
@@ -18,6 +20,9 @@ type Instance interface {
 
 // A kind attaches one ikernel. It is called on a thread of the server's network namespace.
 type kind func(r *api.IkernelRequest, log *slog.Logger) (Instance, error)
+
+// Kinds names all ikernels.
+func Kinds() []string { return slices.Sorted(maps.Keys(kinds)) }
 
 // kinds are all ikernels, by name. A new one takes a package below ikernels/ and a line here.
 var kinds = map[string]kind{

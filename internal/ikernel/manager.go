@@ -48,9 +48,6 @@ type Manager struct {
 	ends sync.WaitGroup // of processes that are followed
 }
 
-// Kinds names all ikernels.
-func Kinds() []string { return slices.Sorted(maps.Keys(kinds)) }
-
 // Open returns a manager of what the store has for the node. Tend attaches it.
 func Open(ctx context.Context, cfg Config) (*Manager, error) {
 	records, err := cfg.Store.Ikernels(ctx, cfg.Node)

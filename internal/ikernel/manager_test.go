@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"net"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,90 +16,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lambdanic/lambdanic/api"
-	"github.com/lambdanic/lambdanic/internal/memcached"
 	"github.com/lambdanic/lambdanic/internal/store"
-	"github.com/lambdanic/lambdanic/internal/veth"
+	"github.com/lambdanic/lambdanic/test/isolated"
 	"github.com/lambdanic/lambdanic/test/shortdir"
 )
 
-// A site is a network namespace in which a memcached runs.
-type site struct {
-	t      *testing.T
-	name   string
-	server *memcached.Server
+func request(s *isolated.Server) api.IkernelRequest {
+	return api.IkernelRequest{Ikernel: "memcached-cache", Netns: s.Netns, Port: s.Port, Memory: 2 << 20}
 }
-
-func newSite(t *testing.T) *site {
-	t.Helper()
-	s := &site{t: t, name: fmt.Sprintf("lnik%d", os.Getpid())}
-	ns, err := veth.NewNamespace(s.name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := errors.Join(ns.Close(), veth.RemoveNamespace(s.name)); err != nil {
-			t.Error(err)
-		}
-	})
-	s.in(func() (err error) {
-		s.server, err = memcached.Start(context.Background(), []netip.Addr{netip.MustParseAddr("127.0.0.1")})
-		return err
-	})
-	t.Cleanup(func() { _ = s.server.Stop() })
-	return s
-}
-
-// in runs f in the namespace.
-func (s *site) in(f func() error) {
-	s.t.Helper()
-	if err := veth.InNamed(s.name, f); err != nil {
-		s.t.Fatal(err)
-	}
-}
-
-func (s *site) request() api.IkernelRequest {
-	return api.IkernelRequest{Ikernel: "memcached-cache", Netns: s.name, Port: s.server.Port, Memory: 2 << 20}
-}
-
-// set stores a value by TCP, and get asks for it by UDP.
-func (s *site) set(key, value string) {
-	s.t.Helper()
-	s.in(func() error {
-		conn, err := net.Dial("tcp", s.addr())
-		if err != nil {
-			return err
-		}
-		defer conn.Close()
-		reply := make([]byte, len("STORED\r\n"))
-		if _, err = fmt.Fprintf(conn, "set %s 0 0 %d\r\n%s\r\n", key, len(value), value); err == nil {
-			_, err = io.ReadFull(conn, reply)
-		}
-		return err
-	})
-}
-
-func (s *site) get(key, want string) {
-	s.t.Helper()
-	s.in(func() error {
-		conn, err := net.Dial("udp", s.addr())
-		if err != nil {
-			return err
-		}
-		defer conn.Close()
-		_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
-		reply := make([]byte, 2000)
-		if _, err := conn.Write([]byte("\x00\x01\x00\x00\x00\x01\x00\x00get " + key + "\r\n")); err != nil {
-			return err
-		}
-		n, err := conn.Read(reply)
-		if err == nil && !strings.Contains(string(reply[:n]), want) {
-			s.t.Errorf("got %q, want %q in it", reply[:n], want)
-		}
-		return err
-	})
-}
-
-func (s *site) addr() string { return fmt.Sprintf("127.0.0.1:%d", s.server.Port) }
 
 // A node has a store and a manager.
 type node struct {
@@ -189,23 +110,23 @@ func none(list []api.Ikernel) bool     { return len(list) == 0 }
 
 // TestAttach attaches a cache, and detaches it, while the server runs.
 func TestAttach(t *testing.T) {
-	s, n := newSite(t), newNode(t)
-	i, err := n.Attach(t.Context(), s.request())
+	s, n := isolated.New(t), newNode(t)
+	i, err := n.Attach(t.Context(), request(s))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if name := fmt.Sprintf("memcached-cache-%d", s.server.Port); i.Name != name || len(i.Attached) != 1 || i.Attached[0].Interface != "lo" {
+	if name := fmt.Sprintf("memcached-cache-%d", s.Port); i.Name != name || len(i.Attached) != 1 || i.Attached[0].Interface != "lo" {
 		t.Errorf("got %+v, want %s on lo", i, name)
 	}
-	s.set("k", "v")
+	s.Set("k", "v")
 	n.await("hit", func(list []api.Ikernel) bool {
-		s.get("k", "VALUE k 0 1\r\nv\r\n")
+		s.Get("k", "v")
 		return counter(list, "hits") > 0
 	})
-	if _, err := n.Attach(t.Context(), s.request()); !errors.Is(err, ErrExists) {
+	if _, err := n.Attach(t.Context(), request(s)); !errors.Is(err, ErrExists) {
 		t.Errorf("got %v, want %v", err, ErrExists)
 	}
-	second := s.request()
+	second := request(s)
 	second.Name = "second"
 	if _, err := n.Attach(t.Context(), second); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "another XDP program") {
 		t.Errorf("got %v, want that another program is there", err)
@@ -216,7 +137,7 @@ func TestAttach(t *testing.T) {
 	if err := n.Detach(t.Context(), i.Name); err != nil {
 		t.Fatal(err)
 	}
-	s.get("k", "VALUE k 0 1\r\nv\r\n")
+	s.Get("k", "v")
 	if err := n.Detach(t.Context(), i.Name); !errors.Is(err, ErrNotFound) || n.records() != 0 {
 		t.Errorf("got %v and %d records, want none", err, n.records())
 	}
@@ -227,11 +148,11 @@ func TestAttach(t *testing.T) {
 
 // TestAttachedAgain starts a daemon anew, first while the server is away.
 func TestAttachedAgain(t *testing.T) {
-	s, n := newSite(t), newNode(t)
-	if _, err := n.Attach(t.Context(), s.request()); err != nil {
+	s, n := isolated.New(t), newNode(t)
+	if _, err := n.Attach(t.Context(), request(s)); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(n.Close(), s.server.Stop()); err != nil {
+	if err := errors.Join(n.Close(), s.Stop()); err != nil {
 		t.Fatal(err)
 	}
 	n.open()
@@ -239,7 +160,7 @@ func TestAttachedAgain(t *testing.T) {
 	n.await("waiting for the server", func(list []api.Ikernel) bool {
 		return len(list) == 1 && list[0].State == api.IkernelWaiting && strings.Contains(list[0].Reason, "no server is found")
 	})
-	s.in(func() error { return s.server.Restart(context.Background()) })
+	s.StartAgain()
 	n.await("attached", attached)
 }
 
@@ -247,9 +168,9 @@ func TestAttachedAgain(t *testing.T) {
 func TestProcessEnds(t *testing.T) {
 	for name, down := range map[string]bool{"under a daemon": false, "while none runs": true} {
 		t.Run(name, func(t *testing.T) {
-			s, n := newSite(t), newNode(t)
-			r := s.request()
-			r.Netns, r.PID = "", s.server.PID()
+			s, n := isolated.New(t), newNode(t)
+			r := request(s)
+			r.Netns, r.PID = "", s.PID()
 			if _, err := n.Attach(t.Context(), r); err != nil {
 				t.Fatal(err)
 			}
@@ -262,7 +183,7 @@ func TestProcessEnds(t *testing.T) {
 				t.Fatal(err)
 			}
 			if down {
-				_ = s.server.Stop() // it is waited for
+				_ = s.Stop() // it is waited for
 				n.open()
 				n.tend()
 			}

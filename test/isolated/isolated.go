@@ -1,0 +1,96 @@
+// Package isolated starts a memcached in a network namespace of its own, where its clients are, too.
+package isolated
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/lambdanic/lambdanic/internal/memcached"
+	"github.com/lambdanic/lambdanic/internal/veth"
+)
+
+// patience is how long the server may take to answer.
+const patience = 20 * time.Second
+
+// Server is a memcached at 127.0.0.1 of a network namespace.
+type Server struct {
+	*memcached.Server
+	Netns string // the name of the namespace
+	t     testing.TB
+}
+
+// New starts one, which goes with the test.
+func New(t testing.TB) *Server {
+	t.Helper()
+	s := &Server{t: t, Netns: fmt.Sprintf("lniso%d", os.Getpid())}
+	ns, err := veth.NewNamespace(s.Netns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(ns.Close(), veth.RemoveNamespace(s.Netns)); err != nil {
+			t.Error(err)
+		}
+	})
+	s.in(func() (err error) {
+		s.Server, err = memcached.Start(context.Background(), []netip.Addr{netip.MustParseAddr("127.0.0.1")})
+		return err
+	})
+	t.Cleanup(func() { _ = s.Stop() })
+	return s
+}
+
+// in runs f in the namespace.
+func (s *Server) in(f func() error) {
+	s.t.Helper()
+	if err := veth.InNamed(s.Netns, f); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// StartAgain starts the server again. Then it has no values.
+func (s *Server) StartAgain() {
+	s.t.Helper()
+	s.in(func() error { return s.Restart(context.Background()) })
+}
+
+// Set stores a value by TCP.
+func (s *Server) Set(key, value string) {
+	s.t.Helper()
+	s.exchange("tcp", fmt.Sprintf("set %s 0 0 %d\r\n%s\r\n", key, len(value), value), "STORED\r\n")
+}
+
+// Get checks that a GET by UDP is answered with the value.
+func (s *Server) Get(key, value string) {
+	s.t.Helper()
+	const frame = "\x00\x01\x00\x00\x00\x01\x00\x00"
+	s.exchange("udp", frame+"get "+key+"\r\n", fmt.Sprintf(frame+"VALUE %s 0 %d\r\n%s\r\nEND\r\n", key, len(value), value))
+}
+
+func (s *Server) exchange(network, request, want string) {
+	s.t.Helper()
+	s.in(func() error {
+		conn, err := net.Dial(network, fmt.Sprintf("127.0.0.1:%d", s.Port))
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(patience))
+		if _, err := io.WriteString(conn, request); err != nil {
+			return err
+		}
+		reply := make([]byte, 2000)
+		n, err := conn.Read(reply)
+		if err == nil && string(reply[:n]) != want {
+			err = fmt.Errorf("%q is answered by %q, want %q", request, reply[:n], want)
+		}
+		return err
+	})
+}
