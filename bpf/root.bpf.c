@@ -3,8 +3,9 @@
 
 /*
  * The root of the NIC program: parse, match, serve. The root serves requests of one packet; their lambda is one tail call away. For
- * everything else it tail calls a module (enum ln_module).
+ * everything else it tail calls a module (enum ln_module), or the ikernel of the packet's port.
  */
+#include "demux.h"
 #include "handed.h"
 #include "match.h"
 #include "parse.h"
@@ -222,6 +223,7 @@ int ln_root(struct xdp_md *ctx)
 		return ln_enter(ctx, LN_MODULE_CALLS);
 	if (pkt.dport == bpf_htons(LN_ROCE_PORT))
 		return ln_enter(ctx, LN_MODULE_RDMA);
+	ln_enter_ikernel(ctx, &pkt);
 	return ln_unselected(ctx);
 }
 

@@ -7,17 +7,15 @@ import (
 	"fmt"
 	"log/slog"
 	"math/bits"
-	"net"
 	"net/netip"
 	"sync/atomic"
 	"time"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/ringbuf"
 	"github.com/vishvananda/netns"
 
-	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/demux"
 	"github.com/lambdanic/lambdanic/internal/kernel"
 	"github.com/lambdanic/lambdanic/internal/mapped"
 	"github.com/lambdanic/lambdanic/internal/xdp"
@@ -25,10 +23,11 @@ import (
 
 // Options say which server a Cache is for. The zero value of an option is its default.
 type Options struct {
-	Port       uint16   // at which the server answers by TCP and UDP
-	Interfaces []string // whose GETs are answered; default: Ethernet interfaces that have an address at which the server listens, or else lo
-	Mode       xdp.Mode // default: xdp.ModeAuto
-	Memory     int      // bytes for values, default 64 MiB; index, guards and frequencies take from three eighths to three quarters as much besides
+	Port       uint16       // at which the server answers by TCP and UDP
+	Interfaces []string     // whose GETs are answered; default: Ethernet interfaces that have an address at which the server listens, or else lo
+	Mode       xdp.Mode     // default: xdp.ModeAuto
+	Memory     int          // bytes for values, default 64 MiB; index, guards and frequencies take from three eighths to three quarters as much besides
+	Demux      *demux.Demux // shares the interfaces; default: one that shares them with no other
 	Log        *slog.Logger
 }
 
@@ -36,8 +35,7 @@ type Options struct {
 type Cache struct {
 	observer *Observer
 	objects  GetObjects
-	links    []link.Link
-	attached []api.IkernelInterface
+	ports    []*demux.Port
 	index    []atomic.Uint64
 	memory   []byte
 	sketch   sketch
@@ -60,6 +58,9 @@ func Attach(o Options) (_ *Cache, err error) {
 	o.Mode = cmp.Or(o.Mode, xdp.ModeAuto)
 	if o.Memory < memoryMin || o.Memory > memoryMax {
 		return nil, fmt.Errorf("a cache cannot have %d bytes of memory: give it at least %d, and at most %d", o.Memory, memoryMin, memoryMax)
+	}
+	if o.Demux == nil {
+		o.Demux = demux.New(nil)
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -116,9 +117,11 @@ func (c *Cache) bring(o Options, listens []netip.Addr) (err error) {
 		return err
 	}
 	for _, name := range o.Interfaces {
-		if err := c.attach(name, o.Mode); err != nil {
+		p, err := o.Demux.Attach(c.objects.McAnswer, name, o.Mode, o.Port)
+		if err != nil {
 			return err
 		}
+		c.ports = append(c.ports, p)
 	}
 	return nil
 }
@@ -196,30 +199,16 @@ func (c *Cache) start() (err error) {
 	return nil
 }
 
-func (c *Cache) attach(name string, mode xdp.Mode) error {
-	i, err := net.InterfaceByName(name)
-	if err != nil {
-		return fmt.Errorf("find interface %s: %w", name, err)
-	}
-	l, mode, err := xdp.Attach(c.objects.McAnswer, i.Index, mode)
-	if err != nil {
-		return fmt.Errorf("attach the cache of memcached to %s: %w", name, err)
-	}
-	c.links = append(c.links, l)
-	c.attached = append(c.attached, api.IkernelInterface{Interface: name, Mode: string(mode)})
-	return nil
-}
-
-// Attached lists the interfaces whose GETs are answered.
-func (c *Cache) Attached() []api.IkernelInterface { return c.attached }
+// Ports lists where GETs are answered.
+func (c *Cache) Ports() []*demux.Port { return c.ports }
 
 // Close detaches the cache. From then on the server gets all requests, as before.
 func (c *Cache) Close() error {
 	var errs []error
-	for _, l := range c.links {
-		errs = append(errs, l.Close())
+	for _, p := range c.ports {
+		errs = append(errs, p.Close())
 	}
-	c.links = nil
+	c.ports = nil
 	if c.stop != nil {
 		c.stop()
 		errs = append(errs, c.worker.misses.Close())

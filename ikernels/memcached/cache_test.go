@@ -467,10 +467,10 @@ func TestAttachRefuses(t *testing.T) {
 	for want, o := range map[string]Options{
 		"1048576 bytes":       {Port: port, Memory: 1 << 20},
 		"4294967296 bytes":    {Port: port, Memory: 4 << 30},
-		"find interface nope": {Port: port, Interfaces: []string{"nope"}},
+		"to interface nope: ": {Port: port, Interfaces: []string{"nope"}},
 		"no server is found":  {Port: 1},
 		"mode \"best\"":       {Port: port, Mode: "best"},
-		"another XDP program": {Port: port, Interfaces: []string{"far", "far"}, Mode: xdp.ModeNative},
+		"another ikernel has": {Port: port, Interfaces: []string{"far", "far"}, Mode: xdp.ModeNative},
 	} {
 		s.in(func() error {
 			if c, err := Attach(o); err == nil || !strings.Contains(err.Error(), want) {

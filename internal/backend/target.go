@@ -5,7 +5,10 @@ import (
 	"log/slog"
 	"net/netip"
 
+	"github.com/cilium/ebpf"
+
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/demux"
 )
 
 // Backend runs lambdas in one place of a node: on its NIC, or as processes of the host.
@@ -58,6 +61,12 @@ type Tender interface {
 type Counting interface {
 	// Counters reads what each of the target's devices counted, by the device's name.
 	Counters() (map[string][]Counter, error)
+}
+
+// Demultiplexing is a target whose programs on interfaces hand packets over to ikernels.
+type Demultiplexing interface {
+	// Demux returns the target's program with this ID, or nil if it has none.
+	Demux(ebpf.ProgramID) (*demux.Root, error)
 }
 
 // Replace replaces a place by what up makes: Tender.Tend.

@@ -20,6 +20,7 @@ import (
 	"github.com/lambdanic/lambdanic/compiler/link"
 	"github.com/lambdanic/lambdanic/internal/backend"
 	"github.com/lambdanic/lambdanic/internal/backend/nics"
+	"github.com/lambdanic/lambdanic/internal/demux"
 	"github.com/lambdanic/lambdanic/internal/gateway"
 	"github.com/lambdanic/lambdanic/internal/ikernel"
 	"github.com/lambdanic/lambdanic/internal/journal"
@@ -146,7 +147,7 @@ func (d *Daemon) start(ctx context.Context) (err error) {
 	if err := d.manager.Recover(ctx); err != nil {
 		return err
 	}
-	if d.ikernels, err = ikernel.Open(ctx, ikernel.Config{Node: host, Store: d.store, Log: cfg.Log}); err != nil {
+	if d.ikernels, err = ikernel.Open(ctx, ikernel.Config{Node: host, Store: d.store, Demux: demux.New(d.demux), Log: cfg.Log}); err != nil {
 		return err
 	}
 	d.gateway = gateway.New(gateway.Config{

@@ -7,10 +7,13 @@ import (
 	"maps"
 	"path/filepath"
 
+	"github.com/cilium/ebpf"
+
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/internal/backend"
 	"github.com/lambdanic/lambdanic/internal/backend/nics"
 	"github.com/lambdanic/lambdanic/internal/backend/process"
+	"github.com/lambdanic/lambdanic/internal/demux"
 )
 
 // targets make the targets of a node. A new target takes a package and a line here.
@@ -64,6 +67,20 @@ func (d *Daemon) replace(t api.Target) backend.Replace {
 		}
 		return d.manager.Recover(ctx)
 	}
+}
+
+// demux finds the program of a target that hands packets over to ikernels.
+func (d *Daemon) demux(id ebpf.ProgramID) (*demux.Root, error) {
+	for _, t := range d.targets {
+		sharing, ok := t.(backend.Demultiplexing)
+		if !ok {
+			continue
+		}
+		if r, err := sharing.Demux(id); r != nil || err != nil {
+			return r, err
+		}
+	}
+	return nil, nil
 }
 
 // counters reads what each device of the node counted for all lambdas together, by its name.

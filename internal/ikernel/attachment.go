@@ -3,7 +3,6 @@ package ikernel
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 
 	"github.com/vishvananda/netns"
@@ -28,12 +27,12 @@ type attachment struct {
 var errEnded = errors.New("the process has ended")
 
 // attach attaches it. It changes nothing where it fails.
-func (a *attachment) attach(log *slog.Logger) error {
+func (a *attachment) attach(c *Config) error {
 	process, err := follow(&a.record)
 	if err != nil {
 		return err
 	}
-	instance, err := attach(&a.record.IkernelRequest, process, log)
+	instance, err := attach(&a.record.IkernelRequest, process, c)
 	if process != nil && err != nil {
 		_ = process.Close()
 	}
@@ -48,7 +47,7 @@ func (a *attachment) attach(log *slog.Logger) error {
 }
 
 // attach attaches an ikernel in the server's network namespace, that of the process if there is one.
-func attach(r *api.IkernelRequest, process *supervise.Process, log *slog.Logger) (instance Instance, err error) {
+func attach(r *api.IkernelRequest, process *supervise.Process, c *Config) (instance Instance, err error) {
 	ns, err := namespace(r)
 	if err != nil {
 		return nil, err
@@ -60,7 +59,7 @@ func attach(r *api.IkernelRequest, process *supervise.Process, log *slog.Logger)
 		}
 	}
 	err = veth.In(ns, func() error {
-		instance, err = kinds[r.Ikernel](r, log)
+		instance, err = kinds[r.Ikernel](r, c.Demux, c.Log)
 		return err
 	})
 	return instance, err
@@ -113,6 +112,16 @@ func (a *attachment) detach() error {
 	return nil
 }
 
+// lost says why packets no longer get to the ikernel; nil: they do.
+func (a *attachment) lost() error {
+	for _, p := range a.instance.Ports() {
+		if err := p.Attached(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // describe is what users see of it.
 func (a *attachment) describe() (*api.Ikernel, error) {
 	i := &api.Ikernel{IkernelRequest: a.record.IkernelRequest, State: api.IkernelAttached}
@@ -124,7 +133,9 @@ func (a *attachment) describe() (*api.Ikernel, error) {
 		return i, nil
 	}
 	var err error
-	i.Attached = a.instance.Attached()
+	for _, p := range a.instance.Ports() {
+		i.Attached = append(i.Attached, api.IkernelInterface{Interface: p.Interface, Mode: string(p.Mode)})
+	}
 	if i.Counters, err = a.instance.Counters(); err != nil {
 		return nil, fmt.Errorf("read the counters of %s: %w", i.Name, err)
 	}

@@ -7,28 +7,29 @@ import (
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/ikernels/memcached"
+	"github.com/lambdanic/lambdanic/internal/demux"
 	"github.com/lambdanic/lambdanic/internal/xdp"
 )
 
 // An Instance is an ikernel in front of one server.
 type Instance interface {
-	Attached() []api.IkernelInterface
+	Ports() []*demux.Port
 	Counters() ([]api.Counter, error)
 	// Close detaches it: the server gets all packets again.
 	Close() error
 }
 
 // A kind attaches one ikernel. It is called on a thread of the server's network namespace.
-type kind func(r *api.IkernelRequest, log *slog.Logger) (Instance, error)
+type kind func(r *api.IkernelRequest, on *demux.Demux, log *slog.Logger) (Instance, error)
 
 // Kinds names all ikernels.
 func Kinds() []string { return slices.Sorted(maps.Keys(kinds)) }
 
 // kinds are all ikernels, by name. A new one takes a package below ikernels/ and a line here.
 var kinds = map[string]kind{
-	"memcached-cache": func(r *api.IkernelRequest, log *slog.Logger) (Instance, error) {
+	"memcached-cache": func(r *api.IkernelRequest, on *demux.Demux, log *slog.Logger) (Instance, error) {
 		c, err := memcached.Attach(memcached.Options{
-			Port: r.Port, Interfaces: r.Interfaces, Mode: xdp.Mode(r.Mode), Memory: int(r.Memory), Log: log,
+			Port: r.Port, Interfaces: r.Interfaces, Mode: xdp.Mode(r.Mode), Memory: int(r.Memory), Demux: on, Log: log,
 		})
 		if err != nil {
 			return nil, err // not a Cache that is nil

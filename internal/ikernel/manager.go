@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/demux"
 	"github.com/lambdanic/lambdanic/internal/store"
 	"github.com/lambdanic/lambdanic/internal/xdp"
 )
@@ -37,6 +38,7 @@ const again = time.Second
 type Config struct {
 	Node  string
 	Store *store.Store
+	Demux *demux.Demux // shares interfaces
 	Log   *slog.Logger
 }
 
@@ -81,7 +83,7 @@ func (m *Manager) Attach(ctx context.Context, r api.IkernelRequest) (*api.Ikerne
 
 // begin attaches and records it, or does nothing.
 func (m *Manager) begin(ctx context.Context, a *attachment) error {
-	if err := a.attach(m.cfg.Log); err != nil {
+	if err := a.attach(&m.cfg); err != nil {
 		return fmt.Errorf("%w %s to port %d: %w", ErrRefused, a.record.Ikernel, a.record.Port, err)
 	}
 	if err := m.cfg.Store.PutIkernel(ctx, m.cfg.Node, &a.record); err != nil {
@@ -189,7 +191,7 @@ func (m *Manager) attachments() (list []*attachment) {
 	return list
 }
 
-// Tend attaches what waits, until ctx ends.
+// Tend attaches what waits, and attaches again what has lost its interface, until ctx ends.
 func (m *Manager) Tend(ctx context.Context) {
 	for {
 		for _, a := range m.attachments() {
@@ -203,17 +205,27 @@ func (m *Manager) Tend(ctx context.Context) {
 	}
 }
 
-// retry attaches it if it waits. Where its process has ended, there is nothing to wait for.
+// retry attaches it if it waits or has lost its interface. Where its process has ended, there is nothing to wait for.
 func (m *Manager) retry(ctx context.Context, a *attachment) {
 	if !a.mu.TryLock() {
 		return // it is being attached or detached
 	}
 	defer a.mu.Unlock()
-	if a.gone || a.instance != nil || ctx.Err() != nil {
+	if a.gone || ctx.Err() != nil {
 		return
 	}
 	log := m.cfg.Log.With("ikernel", a.record.Name)
-	err := a.attach(m.cfg.Log)
+	if a.instance != nil {
+		why := a.lost()
+		if why == nil {
+			return
+		}
+		log.Warn("attaching again; what it kept is lost", "because", why)
+		if err := a.detach(); err != nil {
+			log.Warn("not all of it was detached", "error", err)
+		}
+	}
+	err := a.attach(&m.cfg)
 	switch {
 	case err == nil:
 		log.Info("attached again")

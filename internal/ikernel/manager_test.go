@@ -13,10 +13,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/demux"
 	"github.com/lambdanic/lambdanic/internal/store"
+	"github.com/lambdanic/lambdanic/internal/veth"
 	"github.com/lambdanic/lambdanic/test/isolated"
 	"github.com/lambdanic/lambdanic/test/shortdir"
 )
@@ -52,7 +55,7 @@ func newNode(t *testing.T) *node {
 // open opens a manager, as a daemon does when it starts.
 func (n *node) open() {
 	n.t.Helper()
-	m, err := Open(n.t.Context(), Config{Node: "here", Store: n.store, Log: slog.New(slog.DiscardHandler)})
+	m, err := Open(n.t.Context(), Config{Node: "here", Store: n.store, Demux: demux.New(nil), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		n.t.Fatal(err)
 	}
@@ -128,8 +131,8 @@ func TestAttach(t *testing.T) {
 	}
 	second := request(s)
 	second.Name = "second"
-	if _, err := n.Attach(t.Context(), second); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "another XDP program") {
-		t.Errorf("got %v, want that another program is there", err)
+	if _, err := n.Attach(t.Context(), second); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "another ikernel has port") {
+		t.Errorf("got %v, want that the port is taken", err)
 	}
 	if n.records() != 1 {
 		t.Errorf("%d records are kept, want 1", n.records())
@@ -144,6 +147,61 @@ func TestAttach(t *testing.T) {
 	if _, err := n.Attach(t.Context(), second); err != nil { // nothing is left on the interface
 		t.Error(err)
 	}
+}
+
+// TestShared attaches caches to two servers that are reached by one interface. Each answers for its own.
+func TestShared(t *testing.T) {
+	first, n := isolated.New(t), newNode(t)
+	servers := []*isolated.Server{first, first.Beside()}
+	for i, s := range servers {
+		if _, err := n.Attach(t.Context(), request(s)); err != nil {
+			t.Fatal(err)
+		}
+		s.Set("k", fmt.Sprintf("of %d", i))
+	}
+	n.await("hit", func(list []api.Ikernel) bool {
+		for i, s := range servers {
+			s.Get("k", fmt.Sprintf("of %d", i))
+		}
+		return counter(list[:1], "hits") > 0 && counter(list[1:], "hits") > 0
+	})
+	if err := n.Detach(t.Context(), fmt.Sprintf("memcached-cache-%d", first.Port)); err != nil {
+		t.Fatal(err)
+	}
+	first.Get("k", "of 0")
+	n.await("hit after the first is detached", func(list []api.Ikernel) bool {
+		before := counter(list, "hits")
+		servers[1].Get("k", "of 1")
+		list, err := n.List()
+		return err == nil && counter(list, "hits") > before
+	})
+}
+
+// TestLostInterface takes the interface away to which a cache is attached, and brings it again.
+func TestLostInterface(t *testing.T) {
+	s, n := isolated.New(t), newNode(t)
+	add := func() {
+		pair := netlink.NewVeth(netlink.LinkAttrs{Name: "a"})
+		pair.PeerName = "b"
+		if err := veth.InNamed(s.Netns, func() error { return netlink.LinkAdd(pair) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add()
+	r := request(s)
+	r.Interfaces = []string{"a"}
+	if _, err := n.Attach(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	n.tend()
+	if err := veth.InNamed(s.Netns, func() error { return veth.Remove("a") }); err != nil {
+		t.Fatal(err)
+	}
+	n.await("waiting for the interface", func(list []api.Ikernel) bool {
+		return len(list) == 1 && list[0].State == api.IkernelWaiting && strings.Contains(list[0].Reason, "interface a")
+	})
+	add()
+	n.await("attached", attached)
 }
 
 // TestAttachedAgain starts a daemon anew, first while the server is away.
@@ -238,7 +296,7 @@ func TestRefuses(t *testing.T) {
 // A counted ikernel does nothing, but must be attached once at most.
 type counted struct{ attached *atomic.Int32 }
 
-func (counted) Attached() []api.IkernelInterface { return nil }
+func (counted) Ports() []*demux.Port             { return nil }
 func (counted) Counters() ([]api.Counter, error) { return nil, nil }
 func (c counted) Close() error {
 	c.attached.Add(-1)
@@ -249,7 +307,7 @@ func (c counted) Close() error {
 // is what is attached.
 func TestAtOnce(t *testing.T) {
 	var now atomic.Int32
-	kinds["counted"] = func(*api.IkernelRequest, *slog.Logger) (Instance, error) {
+	kinds["counted"] = func(*api.IkernelRequest, *demux.Demux, *slog.Logger) (Instance, error) {
 		if now.Add(1) > 1 {
 			t.Error("it is attached twice")
 		}

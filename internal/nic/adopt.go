@@ -13,6 +13,7 @@ import (
 	"github.com/lambdanic/lambdanic/internal/nic/load"
 	"github.com/lambdanic/lambdanic/internal/nic/module"
 	"github.com/lambdanic/lambdanic/internal/nic/program"
+	"github.com/lambdanic/lambdanic/internal/xdp"
 )
 
 // adopt opens what an earlier daemon pinned. Any error means that the NIC has to be made anew.
@@ -44,12 +45,8 @@ func adopt(c Config, rec *record) (_ *NIC, err error) {
 
 // Attached returns nil while the NIC program is on its interface. The program goes with the interface.
 func (n *NIC) Attached() error {
-	info, err := n.root.Info()
-	if err != nil {
-		return fmt.Errorf("look at the link of %s: %w", n.rec.Interface, err)
-	}
-	if info.XDP() == nil || int(info.XDP().Ifindex) != n.rec.Index {
-		return fmt.Errorf("interface %s is gone, or has lost the NIC program", n.rec.Interface)
+	if err := xdp.Holds(n.root, n.rec.Index); err != nil {
+		return fmt.Errorf("NIC %s: %w", n.rec.Interface, err)
 	}
 	return nil
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/link"
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
@@ -44,6 +46,35 @@ func Attach(prog *ebpf.Program, index int, mode Mode) (link.Link, Mode, error) {
 		}
 	}
 	return nil, "", err
+}
+
+// Attached says which program is attached to the interface with this index in the thread's network namespace, and in which mode: native or generic.
+// Without a program, it returns 0.
+func Attached(index int) (ebpf.ProgramID, Mode, error) {
+	l, err := netlink.LinkByIndex(index)
+	if err != nil {
+		return 0, "", fmt.Errorf("look at interface %d: %w", index, err)
+	}
+	at := l.Attrs().Xdp
+	switch {
+	case at == nil || !at.Attached:
+		return 0, "", nil
+	case at.AttachMode == nl.XDP_ATTACHED_SKB:
+		return ebpf.ProgramID(at.ProgId), ModeGeneric, nil
+	}
+	return ebpf.ProgramID(at.ProgId), ModeNative, nil
+}
+
+// Holds returns nil while a link holds a program on the interface with this index. The program goes with the interface.
+func Holds(l link.Link, index int) error {
+	info, err := l.Info()
+	if err != nil {
+		return fmt.Errorf("look at the link of an XDP program: %w", err)
+	}
+	if info.XDP() == nil || int(info.XDP().Ifindex) != index {
+		return errors.New("the interface is gone, or has lost the XDP program")
+	}
+	return nil
 }
 
 // Verdicts of XDP programs (linux/bpf.h).

@@ -147,14 +147,8 @@ func TestRealInterface(t *testing.T) {
 			}
 			defer listener.Close()
 			c.atPeer(t, func() error {
-				client, err := lambdanic.DialConn(f.Endpoint.String())
-				if err != nil {
+				if err := askForHello(t, &f); err != nil {
 					return err
-				}
-				defer client.Close()
-				answer, err := client.Call(t.Context(), lambdanic.Request{Workload: f.Workload, Body: []byte("/hello")})
-				if err != nil || string(answer.Body) != hello {
-					return fmt.Errorf("over the wire: %q, %w", answer.Body, err)
 				}
 				conn, err := net.Dial("tcp", listener.Addr().String())
 				if err != nil {
@@ -172,6 +166,20 @@ func TestRealInterface(t *testing.T) {
 			}
 		})
 	}
+}
+
+// askForHello asks web_server over the wire.
+func askForHello(t *testing.T, f *api.Function) error {
+	client, err := lambdanic.DialConn(f.Endpoint.String())
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	answer, err := client.Call(t.Context(), lambdanic.Request{Workload: f.Workload, Body: []byte("/hello")})
+	if err != nil || string(answer.Body) != hello {
+		return fmt.Errorf("over the wire: %q, %w", answer.Body, err)
+	}
+	return nil
 }
 
 // A NIC serves the addresses that its interface has now, not those that it had when the NIC came up, also where they changed

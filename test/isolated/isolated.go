@@ -19,17 +19,18 @@ import (
 // patience is how long the server may take to answer.
 const patience = 20 * time.Second
 
-// Server is a memcached at 127.0.0.1 of a network namespace.
+// Server is a memcached.
 type Server struct {
 	*memcached.Server
-	Netns string // the name of the namespace
+	Netns string // where its clients are
+	addr  netip.Addr
 	t     testing.TB
 }
 
-// New starts one, which goes with the test.
+// New starts one at 127.0.0.1 of a namespace of its own, which goes with the test.
 func New(t testing.TB) *Server {
 	t.Helper()
-	s := &Server{t: t, Netns: fmt.Sprintf("lniso%d", os.Getpid())}
+	s := &Server{t: t, Netns: fmt.Sprintf("lniso%d", os.Getpid()), addr: netip.MustParseAddr("127.0.0.1")}
 	ns, err := veth.NewNamespace(s.Netns)
 	if err != nil {
 		t.Fatal(err)
@@ -39,12 +40,33 @@ func New(t testing.TB) *Server {
 			t.Error(err)
 		}
 	})
-	s.in(func() (err error) {
-		s.Server, err = memcached.Start(context.Background(), []netip.Addr{netip.MustParseAddr("127.0.0.1")})
-		return err
-	})
-	t.Cleanup(func() { _ = s.Stop() })
+	s.in(s.start)
 	return s
+}
+
+// Beside starts another server in the same namespace.
+func (s *Server) Beside() *Server {
+	s.t.Helper()
+	other := &Server{t: s.t, Netns: s.Netns, addr: s.addr}
+	s.in(other.start)
+	return other
+}
+
+// Far starts a server at an address of the thread's namespace. Its clients are in another one.
+func Far(t testing.TB, addr netip.Addr, clients string) *Server {
+	t.Helper()
+	s := &Server{t: t, Netns: clients, addr: addr}
+	if err := s.start(); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *Server) start() (err error) {
+	if s.Server, err = memcached.Start(context.Background(), []netip.Addr{s.addr}); err == nil {
+		s.t.Cleanup(func() { _ = s.Stop() })
+	}
+	return err
 }
 
 // in runs f in the namespace.
@@ -77,7 +99,7 @@ func (s *Server) Get(key, value string) {
 func (s *Server) exchange(network, request, want string) {
 	s.t.Helper()
 	s.in(func() error {
-		conn, err := net.Dial(network, fmt.Sprintf("127.0.0.1:%d", s.Port))
+		conn, err := net.Dial(network, netip.AddrPortFrom(s.addr, s.Port).String())
 		if err != nil {
 			return err
 		}

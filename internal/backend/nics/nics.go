@@ -11,10 +11,12 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/internal/backend"
+	"github.com/lambdanic/lambdanic/internal/demux"
 	"github.com/lambdanic/lambdanic/internal/kernel"
 	"github.com/lambdanic/lambdanic/internal/nic"
 	"github.com/lambdanic/lambdanic/internal/supervise"
@@ -36,9 +38,10 @@ type Target struct {
 }
 
 var (
-	_ backend.Target   = (*Target)(nil)
-	_ backend.Tender   = (*Target)(nil)
-	_ backend.Counting = (*Target)(nil)
+	_ backend.Target         = (*Target)(nil)
+	_ backend.Tender         = (*Target)(nil)
+	_ backend.Counting       = (*Target)(nil)
+	_ backend.Demultiplexing = (*Target)(nil)
 )
 
 // New makes the target.
@@ -49,6 +52,16 @@ func (t *Target) Name() api.Target { return api.TargetNIC }
 
 // Counters reads what each NIC counted for all lambdas together, by interface.
 func (t *Target) Counters() (map[string][]backend.Counter, error) { return t.nics.counters() }
+
+// Demux returns the NIC program with this ID, or nil if it is none of this node.
+func (t *Target) Demux(id ebpf.ProgramID) (*demux.Root, error) {
+	for _, n := range t.nics.all() {
+		if r, err := n.Demux(id); r != nil || err != nil {
+			return r, err
+		}
+	}
+	return nil, nil
+}
 
 // Close releases the NICs, which go on answering.
 func (t *Target) Close() error { return t.nics.close() }

@@ -122,15 +122,17 @@ func (h *Half) prepare(c Config, constants map[string]any) (*ebpf.CollectionSpec
 		}
 	}
 	for name, m := range spec.Maps {
-		if !isSection(name) {
+		if isPinned(name) {
 			m.Pinning = ebpf.PinByName
 		}
 	}
 	return spec, nil
 }
 
-// isSection is true for the maps of a half's variables, which are its own and not pinned.
-func isSection(name string) bool { return name[0] == '.' }
+// isPinned is false for the maps of a half's variables, which are its own, and for that of the ikernels, which go with their daemon (bpf/demux.h).
+func isPinned(name string) bool { return name[0] != '.' && name != ikernels }
+
+const ikernels = "ln_ikernels"
 
 // Load loads the NIC program and pins it. Halves share maps of the same name.
 func Load(c Config, halves []*Half) (*Program, error) {
@@ -186,10 +188,37 @@ func Open(pins string, halves []*Half) (*Program, error) {
 			return nil, errors.Join(err, p.Close())
 		}
 	}
+	if err := p.openIkernels(); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
 	if err := p.assign(); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
 	return p, nil
+}
+
+// openIkernels finds the map of ikernels among those of the root.
+func (p *Program) openIkernels() error {
+	r := p.halves[root.Name]
+	info, err := r.Programs["ln_root"].Info()
+	if err != nil {
+		return fmt.Errorf("look at the NIC program: %w", err)
+	}
+	ids, _ := info.MapIDs()
+	for _, id := range ids {
+		m, err := ebpf.NewMapFromID(id)
+		if err != nil {
+			return fmt.Errorf("open a map of the NIC program: %w", err)
+		}
+		if info, err := m.Info(); err == nil && info.Name == ikernels {
+			r.Maps[ikernels] = m
+			return nil
+		}
+		if err := m.Close(); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("the NIC program has no map %s", ikernels)
 }
 
 func (p *Program) open(pins string, h *Half) error {
@@ -200,7 +229,7 @@ func (p *Program) open(pins string, h *Half) error {
 	coll := &ebpf.Collection{Maps: map[string]*ebpf.Map{}, Programs: map[string]*ebpf.Program{}}
 	p.halves[h.Name] = coll
 	for name := range spec.Maps {
-		if isSection(name) {
+		if !isPinned(name) {
 			continue
 		}
 		if coll.Maps[name], err = ebpf.LoadPinnedMap(filepath.Join(pins, name), nil); err != nil {

@@ -382,6 +382,7 @@ const (
 	RootMapLnDispatch       = "ln_dispatch"
 	RootMapLnHanded         = "ln_handed"
 	RootMapLnHanding        = "ln_handing"
+	RootMapLnIkernels       = "ln_ikernels"
 	RootMapLnModules        = "ln_modules"
 	RootMapLnNextCall       = "ln_next_call"
 	RootMapLnOnces          = "ln_onces"
@@ -469,6 +470,7 @@ type RootMapSpecs struct {
 	LnDispatch    *ebpf.MapSpec `ebpf:"ln_dispatch"`
 	LnHanded      *ebpf.MapSpec `ebpf:"ln_handed"`
 	LnHanding     *ebpf.MapSpec `ebpf:"ln_handing"`
+	LnIkernels    *ebpf.MapSpec `ebpf:"ln_ikernels"`
 	LnModules     *ebpf.MapSpec `ebpf:"ln_modules"`
 	LnNextCall    *ebpf.MapSpec `ebpf:"ln_next_call"`
 	LnOnces       *ebpf.MapSpec `ebpf:"ln_onces"`
@@ -530,6 +532,7 @@ type RootMaps struct {
 	LnDispatch    *ebpf.Map `ebpf:"ln_dispatch"`
 	LnHanded      *ebpf.Map `ebpf:"ln_handed"`
 	LnHanding     *ebpf.Map `ebpf:"ln_handing"`
+	LnIkernels    *ebpf.Map `ebpf:"ln_ikernels"`
 	LnModules     *ebpf.Map `ebpf:"ln_modules"`
 	LnNextCall    *ebpf.Map `ebpf:"ln_next_call"`
 	LnOnces       *ebpf.Map `ebpf:"ln_onces"`
@@ -553,6 +556,7 @@ func (m *RootMaps) Close() error {
 		m.LnDispatch,
 		m.LnHanded,
 		m.LnHanding,
+		m.LnIkernels,
 		m.LnModules,
 		m.LnNextCall,
 		m.LnOnces,
