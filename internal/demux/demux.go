@@ -34,33 +34,41 @@ type Demux struct {
 	find  Find
 	mu    sync.Mutex
 	roots map[ebpf.ProgramID]*shared // that have ikernels
+	taken map[place]bool
 }
 
-// shared is a root and the ports that have ikernels.
+// shared is a root that has ikernels.
 type shared struct {
 	*Root
-	ports map[uint16]bool
+	ikernels int
+}
+
+// A place is where one ikernel can be.
+type place struct {
+	root ebpf.ProgramID
+	port uint16
 }
 
 // New returns a Demux that knows the roots that find finds, besides its own. find may be nil.
-func New(find Find) *Demux { return &Demux{find: find, roots: map[ebpf.ProgramID]*shared{}} }
+func New(find Find) *Demux {
+	return &Demux{find: find, roots: map[ebpf.ProgramID]*shared{}, taken: map[place]bool{}}
+}
 
 // A Port is where an ikernel gets its packets.
 type Port struct {
 	Interface string
 	Mode      xdp.Mode // native or generic
 
-	number uint16
-	demux  *Demux
-	id     ebpf.ProgramID
-	root   *shared
+	place
+	demux *Demux
+	on    *shared
 }
 
 // Attach hands over to a program the datagrams to a port that come by an interface. Call it on a thread of the interface's network namespace.
 func (d *Demux) Attach(prog *ebpf.Program, name string, mode xdp.Mode, port uint16) (*Port, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	p := &Port{Interface: name, number: port, demux: d}
+	p := &Port{Interface: name, place: place{port: port}, demux: d}
 	if err := p.findRoot(mode); err != nil {
 		return nil, fmt.Errorf("attach to interface %s: %w", name, err)
 	}
@@ -76,18 +84,19 @@ func (p *Port) findRoot(mode xdp.Mode) error {
 	if err != nil {
 		return err
 	}
-	if p.id, p.Mode, err = xdp.Attached(i.Index); err != nil {
+	if p.root, p.Mode, err = xdp.Attached(i.Index); err != nil {
 		return err
 	}
-	if p.root = p.demux.roots[p.id]; p.root != nil {
+	if p.on = p.demux.roots[p.root]; p.on != nil && p.on.Attached() == nil { // it may be found anew
+		p.on.ikernels++
 		return nil
 	}
 	var r *Root
 	switch {
-	case p.id == 0:
+	case p.root == 0:
 		r, err = p.attachRoot(i.Index, mode)
 	case p.demux.find != nil:
-		r, err = p.demux.find(p.id)
+		r, err = p.demux.find(p.root)
 	}
 	if err != nil {
 		return err
@@ -95,8 +104,8 @@ func (p *Port) findRoot(mode xdp.Mode) error {
 	if r == nil {
 		return errors.New("another XDP program is attached: remove it first")
 	}
-	p.root = &shared{Root: r, ports: map[uint16]bool{}}
-	p.demux.roots[p.id] = p.root
+	p.on = &shared{Root: r, ikernels: 1}
+	p.demux.roots[p.root] = p.on
 	return nil
 }
 
@@ -105,21 +114,21 @@ func (p *Port) take(prog *ebpf.Program, mode xdp.Mode) error {
 	switch {
 	case mode != xdp.ModeAuto && mode != p.Mode:
 		return fmt.Errorf("its XDP program runs in mode %s, which others use too: choose that mode, or auto", p.Mode)
-	case p.root.ports[p.number]:
-		return fmt.Errorf("another ikernel has port %d: detach it first", p.number)
-	case p.root.Takes(p.number):
-		return fmt.Errorf("lambdas are reached at port %d: have the server listen at another", p.number)
+	case p.demux.taken[p.place]:
+		return fmt.Errorf("another ikernel has port %d: detach it first", p.port)
+	case p.on.Takes(p.port):
+		return fmt.Errorf("lambdas are reached at port %d: have the server listen at another", p.port)
 	}
-	if err := p.root.Ikernels.Put(uint32(p.number), prog); err != nil {
+	if err := p.on.Ikernels.Put(uint32(p.port), prog); err != nil {
 		return kernel.Fails("does not let a program hand packets over to an ikernel", err)
 	}
-	p.root.ports[p.number] = true
+	p.demux.taken[p.place] = true
 	return nil
 }
 
 // Attached is nil while datagrams get to the ikernel.
 func (p *Port) Attached() error {
-	if err := p.root.Attached(); err != nil {
+	if err := p.on.Attached(); err != nil {
 		return fmt.Errorf("interface %s has lost its ikernels: %w", p.Interface, err)
 	}
 	return nil
@@ -129,15 +138,17 @@ func (p *Port) Attached() error {
 func (p *Port) Close() error {
 	p.demux.mu.Lock()
 	defer p.demux.mu.Unlock()
-	delete(p.root.ports, p.number)
-	return errors.Join(p.root.Ikernels.Delete(uint32(p.number)), p.leave())
+	delete(p.demux.taken, p.place)
+	return errors.Join(p.on.Ikernels.Delete(uint32(p.port)), p.leave())
 }
 
-// leave closes the root if it has no ikernels.
+// leave closes the root if it has no other ikernels.
 func (p *Port) leave() error {
-	if len(p.root.ports) > 0 {
+	if p.on.ikernels--; p.on.ikernels > 0 {
 		return nil
 	}
-	delete(p.demux.roots, p.id)
-	return p.root.Close()
+	if p.demux.roots[p.root] == p.on {
+		delete(p.demux.roots, p.root)
+	}
+	return p.on.Close()
 }

@@ -156,13 +156,17 @@ func TestFound(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		closed := 0
+		found, closed := 0, 0
+		lost := errors.New("lost")
+		var state error
 		d := New(func(id ebpf.ProgramID) (*Root, error) {
-			if id != first.id {
-				t.Errorf("asked for program %d, want %d", id, first.id)
+			if id != first.root {
+				t.Errorf("asked for program %d, want %d", id, first.root)
 			}
-			root := *first.root.Root
+			found++
+			root := *first.on.Root
 			root.Takes = func(port uint16) bool { return port == s.port(0) }
+			root.Attached = func() error { return state }
 			root.Close = func() error { closed++; return nil }
 			return &root, nil
 		})
@@ -174,10 +178,20 @@ func TestFound(t *testing.T) {
 			return err
 		}
 		s.check(t, "with both", [2]bool{false, false})
+		if _, err := d.Attach(drop, "lo", xdp.ModeAuto, s.port(1)); err == nil || found != 2 {
+			t.Errorf("got %v for a port that is taken, and the root was found %d times", err, found)
+		}
+		state = lost
+		if err := second.Attached(); !errors.Is(err, lost) {
+			t.Errorf("got %v when the root is lost", err)
+		}
+		if _, err := d.Attach(drop, "lo", xdp.ModeAuto, s.port(1)); err == nil || found != 3 {
+			t.Errorf("got %v for a port that a lost root has, and the root was found %d times", err, found)
+		}
 		err = second.Close()
 		s.check(t, "with the first", [2]bool{false, true})
-		if closed != 2 {
-			t.Errorf("the root was closed %d times, want after each of 2 uses", closed)
+		if closed != found {
+			t.Errorf("roots were found %d times and closed %d times", found, closed)
 		}
 		return errors.Join(err, first.Close())
 	})
@@ -218,12 +232,12 @@ func TestForgotten(t *testing.T) {
 			return err
 		}
 		s.check(t, "before", [2]bool{false, true})
-		info, err := p.root.Ikernels.Info()
+		info, err := p.on.Ikernels.Info()
 		if err != nil {
 			return err
 		}
 		number, _ := info.ID()
-		if err := p.root.Ikernels.Close(); err != nil {
+		if err := p.on.Ikernels.Close(); err != nil {
 			return err
 		}
 		again, err := ebpf.NewMapFromID(number) // as the next daemon does

@@ -26,7 +26,7 @@ func (p *Port) attachRoot(index int, mode xdp.Mode) (*Root, error) {
 	if err != nil {
 		return nil, errors.Join(err, closeAll())
 	}
-	p.id, _ = info.ID()
+	p.root, _ = info.ID()
 	p.Mode = mode
 	return &Root{
 		Ikernels: objects.LnIkernels,
