@@ -74,6 +74,11 @@ func Attach(o Options) (_ *Cache, err error) {
 			return nil, err
 		}
 	}
+	if len(listens) == 0 {
+		if listens, err = reachedBy(o.Interfaces); err != nil {
+			return nil, err
+		}
+	}
 	c := &Cache{done: make(chan struct{}), worker: worker{namespace: netns.None(), server: server, log: o.Log}}
 	defer func() {
 		if err != nil {
@@ -143,7 +148,8 @@ func (c *Cache) load(o Options, items int, addrs []netip.Addr) error {
 	lines := items * countersPerItem / int(lineSize)
 	var words [GetMcGetLimitMC_ADDRESSES][2]uint64
 	if len(addrs) > len(words) {
-		return fmt.Errorf("memcached listens at %d addresses: a cache can be told of %d", len(addrs), len(words))
+		o.Log.Warn("the server listens at more addresses than a cache knows: it answers at the first ones", "addresses", len(addrs), "known", len(words))
+		addrs = addrs[:len(words)]
 	}
 	for i, a := range addrs {
 		words[i] = xdp.Words(a)

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vishvananda/netlink"
+
 	"github.com/lambdanic/lambdanic/internal/memcached"
 	"github.com/lambdanic/lambdanic/internal/veth"
 	"github.com/lambdanic/lambdanic/internal/xdp"
@@ -457,6 +459,54 @@ func TestLarge(t *testing.T) {
 	}
 	if stats := s.statistics(); stats.Hits != 1 || stats.Large == 0 || stats.Unkept == 0 || stats.Writes.Losses() > 0 {
 		t.Errorf("%+v: want one hit, large replies, and one value that was not kept", stats)
+	}
+}
+
+// TestForwarded has a server that listens at all addresses, on a machine that gets GETs for another machine, too.
+func TestForwarded(t *testing.T) {
+	s := newSite(t)
+	s.in(func() (err error) {
+		_ = s.server.Stop()
+		s.server, err = memcached.Start(t.Context(), []netip.Addr{netip.IPv4Unspecified()})
+		return err
+	})
+	t.Cleanup(func() { _ = s.server.Stop() })
+	s.addr = netip.AddrPortFrom(s.addr.Addr(), s.server.Port)
+	s.attach()
+	c := s.client()
+	s.text(s.dial(), "set k 0 0 1\r\nv\r\n", "STORED\r\n")
+	s.hit(c, "get k\r\n")
+	before := s.statistics().Hits
+
+	other := s.addr.Addr().Next()
+	var far net.HardwareAddr
+	s.in(func() error {
+		l, err := netlink.LinkByName("far")
+		if err == nil {
+			far = l.Attrs().HardwareAddr
+		}
+		return err
+	})
+	near, err := netlink.LinkByName(s.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := netlink.NeighSet(&netlink.Neigh{
+		LinkIndex: near.Attrs().Index, IP: other.AsSlice(), HardwareAddr: far, State: netlink.NUD_PERMANENT,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	forwarded, err := net.Dial("udp", netip.AddrPortFrom(other, s.server.Port).String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer forwarded.Close()
+	if _, err := forwarded.Write(append(frame(1), "get k\r\n"...)); err != nil {
+		t.Fatal(err)
+	}
+	c.ask("get k\r\n") // which comes behind it
+	if hits := s.statistics().Hits - before; hits != 1 {
+		t.Errorf("%d GETs were answered, want 1: the other is not the server's", hits)
 	}
 }
 

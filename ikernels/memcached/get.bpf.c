@@ -32,7 +32,7 @@ const volatile __u64 mc_sketch_mask = 0;
 volatile __u32 mc_threshold = 0;
 const volatile __u16 mc_port;
 const volatile __u64 mc_addresses[MC_ADDRESSES][2]; /* of the server, as in struct ln_flow */
-const volatile __u32 mc_address_count; /* 0: all of its namespace */
+const volatile __u32 mc_address_count;
 
 /* A GET at hand. */
 struct mc_get {
@@ -231,7 +231,10 @@ static __always_inline int mc_read_get(struct mc_get *g)
 	return key == MC_KEY_LAST;
 }
 
-/* Whether the server listens at this address. Another one may listen at another address and the same port. */
+/*
+ * Whether the server listens at this address. At other addresses and the same port may be another server: of this machine, or of one that this machine
+ * forwards packets to.
+ */
 static __always_inline int mc_is_servers(const struct ln_flow *flow)
 {
 	const __u64 *addr = (const __u64 *)flow->own_addr;
@@ -239,7 +242,7 @@ static __always_inline int mc_is_servers(const struct ln_flow *flow)
 	for (__u32 i = 0; i < MC_ADDRESSES && i < mc_address_count; i++)
 		if (addr[0] == mc_addresses[i][0] && addr[1] == mc_addresses[i][1])
 			return 1;
-	return !mc_address_count;
+	return 0;
 }
 
 /* Whether a socket is there that would get this packet. */

@@ -64,6 +64,25 @@ func servedInterfaces(listens []netip.Addr) ([]string, error) {
 	return nil, errors.New("no Ethernet interface that is up has an address at which the server listens: name one with --interface")
 }
 
+// reachedBy lists the addresses at which clients by these interfaces reach a server that listens at all. What comes by lo is for any address.
+func reachedBy(names []string) (all []netip.Addr, err error) {
+	for _, name := range names {
+		i, err := net.InterfaceByName(name)
+		if err != nil {
+			return nil, fmt.Errorf("find interface %s: %w", name, err)
+		}
+		if i.Flags&net.FlagLoopback != 0 {
+			i = nil
+		}
+		own, err := addresses(i)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, own...)
+	}
+	return all, nil
+}
+
 // etherAddressSize is the size of an address of Ethernet, whose frames the NIC program reads. Tunnels of IP have others or none.
 const etherAddressSize = 6
 

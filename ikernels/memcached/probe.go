@@ -206,10 +206,10 @@ func (p *probe) addresses(port uint16) ([]netip.Addr, error) {
 			return nil, fmt.Errorf("find the address %q at which memcached listens: %w", name, err)
 		}
 		for _, ip := range ips {
-			if ip.IsUnspecified() {
+			if ip = ip.Unmap(); ip.IsUnspecified() {
 				return nil, nil
 			}
-			addrs = append(addrs, ip.Unmap())
+			addrs = append(addrs, ip)
 		}
 	}
 	return addrs, nil
