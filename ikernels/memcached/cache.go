@@ -70,12 +70,12 @@ func Attach(o Options) (_ *Cache, err error) {
 		return nil, err
 	}
 	if len(o.Interfaces) == 0 {
-		if o.Interfaces, err = servedInterfaces(listens); err != nil {
+		if o.Interfaces, err = demux.Interfaces(listens); err != nil {
 			return nil, err
 		}
 	}
 	if len(listens) == 0 {
-		if listens, err = reachedBy(o.Interfaces); err != nil {
+		if listens, err = demux.Reached(o.Interfaces); err != nil {
 			return nil, err
 		}
 	}

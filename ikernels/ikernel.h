@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What an ikernel is made of. Its source defines struct ik_registers, of integers of 64 bits, before it includes this file, and ik_receive after it:
+ *
+ *	struct ik_registers {
+ *		__u64 messages;
+ *	};
+ *
+ *	#include "../ikernel.h"
+ *
+ *	static __always_inline enum ik_verdict ik_receive(struct ik_message *m)
+ *	{
+ *		struct ik_state *s = ik_begin();
+ *
+ *		if (!s)
+ *			return IK_PASS;
+ *		s->registers.messages++;
+ *		ik_end(s);
+ *		return IK_PASS;
+ *	}
+ */
+#ifndef IK_IKERNEL_H
+#define IK_IKERNEL_H
+
+#include "../bpf/headers.h"
+#include "flows.h"
+
+#define IK_LOOPBACK 1 /* the number of interface lo in every network namespace (LOOPBACK_IFINDEX in the kernel) */
+
+_Static_assert(sizeof(struct ik_registers) <= 8 * IK_REGISTERS, "an ikernel has at most 16 registers of 64 bits");
+
+const volatile __u32 ik_number; /* of this ikernel: ik_flow.ikernel */
+
+/* A message to a socket: the payload of a datagram. */
+struct ik_message {
+	struct xdp_md *ctx;
+	__u32 at; /* where in the packet it begins */
+	__u32 len; /* its bytes */
+};
+
+/* What the ikernel does with a message. */
+static __always_inline enum ik_verdict ik_receive(struct ik_message *m);
+
+/* Copies bytes of a message that begin at off; -1 if it is too short. */
+static __always_inline int ik_load(const struct ik_message *m, __u32 off, void *to, __u32 len)
+{
+	return off > m->len || len > m->len - off ? -1 : (int)bpf_xdp_load_bytes(m->ctx, m->at + off, to, len);
+}
+
+/* Registers, and the lock that makes what is done to several of them one step. */
+struct ik_state {
+	struct bpf_spin_lock lock;
+	struct ik_registers registers;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct ik_state);
+} ik_states SEC(".maps");
+
+/* Locks the registers. No function may be called until ik_end. */
+static __always_inline struct ik_state *ik_begin(void)
+{
+	__u32 zero = 0;
+	struct ik_state *s = bpf_map_lookup_elem(&ik_states, &zero);
+
+	if (s)
+		bpf_spin_lock(&s->lock);
+	return s;
+}
+
+static __always_inline void ik_end(struct ik_state *s)
+{
+	bpf_spin_unlock(&s->lock);
+}
+
+/* Messages, by what became of them. */
+struct ik_counts {
+	__u64 verdicts[IK_VERDICTS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct ik_counts);
+} ik_counters SEC(".maps");
+
+/* Too large for the stack. */
+struct ik_scratch {
+	struct ln_flow flow;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct ik_scratch);
+} ik_scratchpads SEC(".maps");
+
+/* The socket that would get a datagram: whether it is there, and whether it is connected to the sender. */
+static __always_inline int ik_find_socket(struct xdp_md *ctx, const struct ln_flow *flow, int *connected)
+{
+	struct bpf_sock_tuple tuple = {};
+	struct bpf_sock *sk;
+
+	if (flow->ipv6) {
+		ln_copy_addr(tuple.ipv6.saddr, flow->peer_addr);
+		ln_copy_addr(tuple.ipv6.daddr, flow->own_addr);
+		tuple.ipv6.sport = flow->peer_port;
+		tuple.ipv6.dport = flow->own_port;
+		sk = bpf_sk_lookup_udp(ctx, &tuple, sizeof(tuple.ipv6), BPF_F_CURRENT_NETNS, 0);
+	} else {
+		tuple.ipv4.saddr = *(const __u32 *)flow->peer_addr;
+		tuple.ipv4.daddr = *(const __u32 *)flow->own_addr;
+		tuple.ipv4.sport = flow->peer_port;
+		tuple.ipv4.dport = flow->own_port;
+		sk = bpf_sk_lookup_udp(ctx, &tuple, sizeof(tuple.ipv4), BPF_F_CURRENT_NETNS, 0);
+	}
+	if (!sk)
+		return 0;
+	*connected = sk->dst_port != 0;
+	bpf_sk_release(sk);
+	return 1;
+}
+
+static __always_inline int ik_has_socket(__u32 place)
+{
+	struct bpf_sock *sk;
+	__u32 at;
+
+	for (__u32 i = 0; i < IK_SOCKETS; i++) {
+		at = place * IK_SOCKETS + i;
+		sk = bpf_map_lookup_elem(&ik_sockets, &at);
+		if (sk) {
+			bpf_sk_release(sk);
+			return 1;
+		}
+	}
+	return 0;
+}
+
+/* Whether a datagram is for a socket that is attached to this ikernel. */
+static __noinline int ik_is_attached(struct xdp_md *ctx, const struct ln_flow *flow)
+{
+	struct ik_flow key = {};
+	__u32 *place;
+	int connected;
+
+	if (!ik_find_socket(ctx, flow, &connected))
+		return 0;
+	ln_copy_addr(key.own_addr, flow->own_addr);
+	key.own_port = flow->own_port;
+	key.ikernel = ik_number;
+	if (connected) {
+		ln_copy_addr(key.peer_addr, flow->peer_addr);
+		key.peer_port = flow->peer_port;
+	}
+	place = bpf_map_lookup_elem(&ik_flows, &key);
+	return place && ik_has_socket(*place);
+}
+
+/* Sends a datagram back as it is. Its checksum stays right, since it sums the same words in another order. */
+static __always_inline int ik_turn(struct xdp_md *ctx, const struct ln_packet *pkt, const struct ln_flow *flow)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end, *l3;
+	struct udphdr *udp = data + pkt->l4;
+
+	l3 = ln_write_l2(data, end, flow);
+	if (!l3 || pkt->l4 > 0xff || (void *)(udp + 1) > end)
+		return XDP_DROP;
+	if (flow->ipv6) {
+		if (l3 + sizeof(struct ipv6hdr) > end)
+			return XDP_DROP;
+		ln_write_ipv6(l3, flow->own_addr, flow->peer_addr, flow->flow_label, pkt->udp_len);
+	} else {
+		if (l3 + sizeof(struct iphdr) > end)
+			return XDP_DROP;
+		ln_write_ipv4(l3, *(__be32 *)flow->own_addr, *(__be32 *)flow->peer_addr, flow->tos, pkt->udp_len);
+	}
+	udp->source = flow->own_port;
+	udp->dest = flow->peer_port;
+	return XDP_TX;
+}
+
+SEC("xdp.frags")
+int ik_datagram(struct xdp_md *ctx)
+{
+	struct ik_message m = { .ctx = ctx };
+	struct ik_scratch *scratch;
+	struct ik_counts *counts;
+	enum ik_verdict verdict;
+	struct ln_packet pkt;
+	__u32 zero = 0;
+
+	scratch = bpf_map_lookup_elem(&ik_scratchpads, &zero);
+	counts = bpf_map_lookup_elem(&ik_counters, &zero);
+	if (!scratch || !counts || ln_parse(ctx, &pkt) || ln_save_flow(ctx, &pkt, &scratch->flow) ||
+	    !ik_is_attached(ctx, &scratch->flow))
+		return XDP_PASS;
+	/* What comes by loopback is from this machine, and has no checksum yet. */
+	if (ctx->ingress_ifindex != IK_LOOPBACK &&
+	    (!ln_is_peer(&scratch->flow) || !ln_checksum_ok(ctx, &pkt, &scratch->flow)))
+		return XDP_PASS;
+	m.at = pkt.l4 + sizeof(struct udphdr);
+	m.len = pkt.udp_len - sizeof(struct udphdr);
+	verdict = ik_receive(&m);
+	if (verdict >= IK_VERDICTS)
+		return XDP_PASS;
+	counts->verdicts[verdict]++;
+	switch (verdict) {
+	case IK_DROP:
+		return XDP_DROP;
+	case IK_REPLY:
+		return ik_turn(ctx, &pkt, &scratch->flow);
+	default:
+		return XDP_PASS;
+	}
+}
+
+/* Runs a transaction: 0, or 1 if a register has not the value that is expected. Run by the daemon, and attached nowhere. */
+SEC("syscall")
+int ik_transact(struct ik_transaction *t)
+{
+	struct ik_state *s = ik_begin();
+	__u64 *words, before;
+	int differs = 0;
+
+	if (!s)
+		return -1;
+	words = (__u64 *)&s->registers;
+	for (int i = 0; i < sizeof(s->registers) / 8; i++)
+		differs |= t->expect >> i & 1 && words[i] != t->expected[i];
+	for (int i = 0; i < sizeof(s->registers) / 8; i++) {
+		before = words[i];
+		if (!differs && t->write >> i & 1)
+			words[i] = t->values[i];
+		t->values[i] = before;
+	}
+	ik_end(s);
+	return differs;
+}
+
+const enum ik_limit *ik_limit_ __attribute__((unused));
+const enum ik_verdict *ik_verdict_ __attribute__((unused));
+const struct ik_registers *ik_registers_ __attribute__((unused));
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+#endif

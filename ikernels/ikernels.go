@@ -1,0 +1,21 @@
+// Package ikernels has the programs of the ikernels that applications attach to their sockets, one folder each, and of the watch over these sockets.
+package ikernels
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/cilium/ebpf"
+)
+
+//go:generate go tool bpf2go -target bpfel -no-strip -output-stem echo -type ik_limit -type ik_flow -type ik_verdict -type ik_transaction echo echo/echo.bpf.c
+//go:generate go tool bpf2go -target bpfel -no-strip -output-stem threshold threshold threshold/threshold.bpf.c
+//go:generate go tool bpf2go -target bpfel -no-strip -output-stem passthrough passthrough passthrough/passthrough.bpf.c
+
+// A new ikernel takes a folder, a line above and a line here.
+var programs = map[string]func() (*ebpf.CollectionSpec, error){
+	"echo": loadEcho, "threshold": loadThreshold, "passthrough": loadPassthrough,
+}
+
+// Names names the ikernels.
+func Names() []string { return slices.Sorted(maps.Keys(programs)) }

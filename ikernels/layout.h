@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What an ikernel's program, the watch over sockets and the daemon share. */
+#ifndef IK_LAYOUT_H
+#define IK_LAYOUT_H
+
+#include <linux/types.h>
+
+enum ik_limit {
+	IK_PLACES = 4096, /* of all ikernels of a node */
+	IK_SOCKETS = 16, /* of a place */
+	IK_FLOWS = 65536, /* addresses of sockets, of all ikernels of a node */
+	IK_REGISTERS = 16, /* of an ikernel */
+};
+
+/* What an ikernel does with a message. */
+enum ik_verdict {
+	IK_PASS, /* the socket gets it */
+	IK_DROP,
+	IK_REPLY, /* it goes back to its sender, as it is now */
+	IK_VERDICTS,
+};
+
+/*
+ * The datagrams that a socket gets, as long as one has the place. Addresses are as in struct ln_flow. A connected socket gets those of its peer, and one that
+ * is not connected all others: its peer is 0.
+ */
+struct ik_flow {
+	__u8 own_addr[16];
+	__u8 peer_addr[16];
+	__be16 own_port;
+	__be16 peer_port;
+	__u32 ikernel; /* its number, which no other one ever has */
+};
+
+/* Reads all registers of an ikernel, and writes some, if others have the values that are expected. */
+struct ik_transaction {
+	__u64 expect; /* bit i: register i has to have the value expected[i] */
+	__u64 write; /* bit i: register i gets the value values[i] */
+	__u64 expected[IK_REGISTERS];
+	__u64 values[IK_REGISTERS]; /* out: all registers as they were before */
+};
+
+#endif
