@@ -175,60 +175,30 @@ func registersOf(types *btf.Spec) (list []Register, err error) {
 // Registers lists the registers.
 func (k *Ikernel) Registers() []Register { return k.registers }
 
-// A Transaction reads all registers of an ikernel, and writes some in the same step. Values of signed registers are in two's complement.
-type Transaction struct {
-	Expect map[string]uint64 // values without which nothing is written
-	Write  map[string]uint64
-}
+// A Transaction reads all registers of an ikernel, and writes some in the same step, if others have the values that are expected. Bit i of Expect and Write
+// is for register i. Values of signed registers are in two's complement.
+type Transaction = echoIkTransaction
 
 // ErrDiffers says that a register had not the value that a transaction expected.
 var ErrDiffers = errors.New("a register has another value than the transaction expects")
 
 // Transact runs a transaction, and returns all registers as they were before.
-func (k *Ikernel) Transact(t Transaction) (map[string]uint64, error) {
-	var in, out echoIkTransaction
-	var err error
-	if in.Expect, err = k.fill(&in.Expected, t.Expect); err != nil {
-		return nil, err
-	}
-	if in.Write, err = k.fill(&in.Values, t.Write); err != nil {
-		return nil, err
+func (k *Ikernel) Transact(t *Transaction) ([]uint64, error) {
+	if known := uint64(1)<<len(k.registers) - 1; (t.Expect|t.Write)&^known != 0 {
+		return nil, fmt.Errorf("the ikernel has %d registers, and the transaction is about others", len(k.registers))
 	}
 	k.host.mu.Lock()
 	defer k.host.mu.Unlock()
 	if !k.host.all[k] {
 		return nil, errDestroyed
 	}
-	differs, err := k.coll.Programs["ik_transact"].Run(&ebpf.RunOptions{Context: &in, ContextOut: &out})
+	var out Transaction
+	differs, err := k.coll.Programs["ik_transact"].Run(&ebpf.RunOptions{Context: t, ContextOut: &out})
 	if err != nil {
 		return nil, fmt.Errorf("run a transaction: %w", err)
 	}
-	values := map[string]uint64{}
-	for i, r := range k.registers {
-		values[r.Name] = out.Values[i]
-	}
 	if differs != 0 {
-		return values, ErrDiffers
+		return nil, ErrDiffers
 	}
-	return values, nil
-}
-
-// fill puts values where their registers are, and says which these are.
-func (k *Ikernel) fill(words *[echoIkLimitIK_REGISTERS]uint64, values map[string]uint64) (mask uint64, err error) {
-	found := 0
-	for i, r := range k.registers {
-		if v, ok := values[r.Name]; ok {
-			words[i] = v
-			mask |= 1 << i
-			found++
-		}
-	}
-	if found == len(values) {
-		return mask, nil
-	}
-	names := make([]string, 0, len(k.registers))
-	for _, r := range k.registers {
-		names = append(names, r.Name)
-	}
-	return 0, fmt.Errorf("the ikernel has no other registers than %s", strings.Join(names, ", "))
+	return out.Values[:len(k.registers)], nil
 }

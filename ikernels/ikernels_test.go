@@ -138,9 +138,36 @@ func expect(t *testing.T, what string, conn *net.UDPConn, want string) {
 	}
 }
 
-func registers(t *testing.T, k *Ikernel) map[string]uint64 {
+// named are an ikernel's registers by their names.
+type named map[string]uint64
+
+// transact runs a transaction with registers by their names.
+func transact(k *Ikernel, expect, write named) (named, error) {
+	var t Transaction
+	for i, r := range k.Registers() {
+		if v, ok := expect[r.Name]; ok {
+			t.Expect |= 1 << i
+			t.Expected[i] = v
+		}
+		if v, ok := write[r.Name]; ok {
+			t.Write |= 1 << i
+			t.Values[i] = v
+		}
+	}
+	values, err := k.Transact(&t)
+	if err != nil {
+		return nil, err
+	}
+	all := named{}
+	for i, r := range k.Registers() {
+		all[r.Name] = values[i]
+	}
+	return all, nil
+}
+
+func registers(t *testing.T, k *Ikernel) named {
 	t.Helper()
-	values, err := k.Transact(Transaction{})
+	values, err := transact(k, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,7 +271,7 @@ func TestThreshold(t *testing.T) {
 	s := newSite(t)
 	k, server := s.create("threshold"), s.listen("127.0.0.1:0")
 	limit := int64(-1 << 29)
-	if _, err := k.Transact(Transaction{Write: map[string]uint64{"limit": uint64(limit), "offset": 14}}); err != nil {
+	if _, err := transact(k, nil, named{"limit": uint64(limit), "offset": 14}); err != nil {
 		t.Fatal(err)
 	}
 	attach(t, k, server)
@@ -263,7 +290,7 @@ func TestThreshold(t *testing.T) {
 	}
 	send(t, client, "short")
 	expect(t, "the server", server, "short")
-	want := map[string]uint64{"limit": uint64(limit), "offset": 14, "sum": uint64(sum), "count": messages, "alerts": uint64(alerts)}
+	want := named{"limit": uint64(limit), "offset": 14, "sum": uint64(sum), "count": messages, "alerts": uint64(alerts)}
 	if r := registers(t, k); fmt.Sprint(r) != fmt.Sprint(want) {
 		t.Errorf("the registers are %v, want %v", r, want)
 	}
@@ -274,13 +301,13 @@ func TestTransactions(t *testing.T) {
 	const rounds = 2000
 	s := newSite(t)
 	k, server := s.create("threshold"), s.listen("127.0.0.1:0")
-	if _, err := k.Transact(Transaction{Write: map[string]uint64{"limit": 1 << 40}}); err != nil {
+	if _, err := transact(k, nil, named{"limit": 1 << 40}); err != nil {
 		t.Fatal(err)
 	}
 	attach(t, k, server)
 	client := s.dial(server.LocalAddr().String())
 	bank := s.create("echo")
-	if _, err := bank.Transact(Transaction{Write: map[string]uint64{"messages": 3 * rounds}}); err != nil {
+	if _, err := transact(bank, nil, named{"messages": 3 * rounds}); err != nil {
 		t.Fatal(err)
 	}
 	var all sync.WaitGroup
@@ -291,7 +318,7 @@ func TestTransactions(t *testing.T) {
 	})
 	all.Go(func() {
 		for range rounds {
-			if r, err := k.Transact(Transaction{}); err != nil || r["sum"] != r["count"] {
+			if r, err := transact(k, nil, nil); err != nil || r["sum"] != r["count"] {
 				t.Errorf("got %v, %v, want sum and count alike", r, err)
 			}
 		}
@@ -315,12 +342,12 @@ func TestTransactions(t *testing.T) {
 // move moves 1 from one register to another.
 func move(t *testing.T, k *Ikernel) {
 	for {
-		r, err := k.Transact(Transaction{})
+		r, err := transact(k, nil, nil)
 		if err != nil {
 			t.Error(err)
 			return
 		}
-		_, err = k.Transact(Transaction{Expect: r, Write: map[string]uint64{"messages": r["messages"] - 1, "bytes": r["bytes"] + 1}})
+		_, err = transact(k, r, named{"messages": r["messages"] - 1, "bytes": r["bytes"] + 1})
 		if err == nil {
 			return
 		}
@@ -350,7 +377,7 @@ func TestRefuses(t *testing.T) {
 		"the socket has an ikernel":      func() error { return with(t, server, k.Attach) },
 		"not attached to this ikernel":   func() error { return with(t, server, s.create("echo").Detach) },
 		"bad file descriptor":            func() error { return k.Attach(-1) },
-		"no other registers":             func() error { _, err := k.Transact(Transaction{Write: map[string]uint64{"x": 1}}); return err },
+		"has 1 registers":                func() error { _, err := k.Transact(&Transaction{Write: 2}); return err },
 		`no ikernel "nope": use echo, p`: func() error { _, err := s.host.Create("nope"); return err },
 		"only UDP sockets": func() (err error) {
 			_ = raw.Control(func(fd uintptr) { err = k.Attach(int(fd)) })

@@ -44,18 +44,19 @@ var discard = slog.New(slog.DiscardHandler)
 
 // Daemon is one running instance.
 type Daemon struct {
-	cfg      Config
-	lock     *os.File
-	public   net.Listener // nil where there is none
-	private  net.Listener
-	store    *store.Store
-	targets  []backend.Target // that are up
-	worker   *worker.Worker
-	rest     func() // ends what the worker does, and waits for it
-	manager  *manager.Manager
-	ikernels *ikernel.Manager
-	gateway  *gateway.Gateway
-	journal  *journal.Journal
+	cfg          Config
+	lock         *os.File
+	public       net.Listener // nil where there is none
+	private      net.Listener
+	store        *store.Store
+	targets      []backend.Target // that are up
+	worker       *worker.Worker
+	rest         func() // ends what the worker does, and waits for it
+	manager      *manager.Manager
+	ikernels     *ikernel.Manager
+	applications *applications // nil: they are not served
+	gateway      *gateway.Gateway
+	journal      *journal.Journal
 }
 
 // keepUnused is how long an artifact is kept for the deploy that it was built for, or for one that goes back to it.
@@ -147,9 +148,11 @@ func (d *Daemon) start(ctx context.Context) (err error) {
 	if err := d.manager.Recover(ctx); err != nil {
 		return err
 	}
-	if d.ikernels, err = ikernel.Open(ctx, ikernel.Config{Node: host, Store: d.store, Demux: demux.New(d.demux), Log: cfg.Log}); err != nil {
+	on := demux.New(d.demux)
+	if d.ikernels, err = ikernel.Open(ctx, ikernel.Config{Node: host, Store: d.store, Demux: on, Log: cfg.Log}); err != nil {
 		return err
 	}
+	d.openApplications(on)
 	d.gateway = gateway.New(gateway.Config{
 		Node: host, Version: cfg.Version, Commit: cfg.Commit, Lookup: d.lookup, Manager: d.manager, Credentials: credentials, Log: cfg.Log,
 		Describe: func() api.Node { return d.describe(host) }, Logs: d.journal.Query, NICs: d.counters, Ikernels: d.ikernels,
@@ -240,6 +243,7 @@ func (d *Daemon) Serve(ctx context.Context) error {
 	d.tend(tend, tending.Go)
 	tending.Go(func() { d.reportFaults(tend) })
 	tending.Go(func() { d.ikernels.Tend(tend) })
+	tending.Go(func() { d.serveApplications(tend) })
 	defer tending.Wait()
 	defer stop()
 	var err error
@@ -285,7 +289,7 @@ func (d *Daemon) Close() error {
 	if d.ikernels != nil {
 		errs = append(errs, d.ikernels.Close())
 	}
-	errs = append(errs, d.closePlaces())
+	errs = append(errs, d.applications.close(), d.closePlaces())
 	if d.store != nil {
 		errs = append(errs, d.store.Close())
 	}

@@ -3,10 +3,16 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"net"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
 
 	"github.com/lambdanic/lambdanic/api"
+	lambdanic "github.com/lambdanic/lambdanic/client/go"
 	"github.com/lambdanic/lambdanic/test/isolated"
 )
 
@@ -112,5 +118,62 @@ func TestIkernel(t *testing.T) {
 	}
 	if out, err := i.try("ik", "detach", "cache"); err == nil || !strings.Contains(out, "lambdanic ik list") {
 		t.Errorf("what is detached is detached again: %s", out)
+	}
+}
+
+// An application has an ikernel for a socket of its own. When the daemon dies the application gets all of its datagrams.
+func TestApplicationIkernel(t *testing.T) {
+	needRoot(t)
+	i := newInstance(t)
+	c := newCable(t, i)
+	i.start("--nic", c.name)
+	l, err := netlink.LinkByName(c.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := netlink.AddrList(l, netlink.FAMILY_V4)
+	if err != nil || len(own) != 1 {
+		t.Fatalf("%s has the addresses %v, %v", c.name, own, err)
+	}
+	server, err := net.ListenUDP("udp", &net.UDPAddr{IP: own[0].IP})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	var client *net.UDPConn
+	c.atPeer(t, func() (err error) {
+		client, err = net.DialUDP("udp", nil, server.LocalAddr().(*net.UDPAddr))
+		return err
+	})
+	defer client.Close()
+	gets := func(who string, conn *net.UDPConn) {
+		t.Helper()
+		poll(t, who+" gets a message", func() error { // the kernel takes a moment to forget the ikernels of a daemon that died
+			if _, err := client.Write([]byte("x")); err != nil {
+				t.Fatal(err)
+			}
+			_ = conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+			_, _, err := conn.ReadFromUDP(make([]byte, 1))
+			return err
+		})
+	}
+	ikernels, err := lambdanic.OpenIkernels(filepath.Join(i.dir, "run", i.name, "ikernel.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ikernels.Close()
+	echo, err := ikernels.Create("echo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gets("the server", server)
+	if err := echo.Attach(server); err != nil {
+		t.Fatal(err)
+	}
+	gets("the client", client)
+	i.kill()
+	gets("the server", server)
+	if err := echo.Attach(server); err == nil || !strings.Contains(err.Error(), "is it still running") {
+		t.Errorf("got %v without a daemon", err)
 	}
 }

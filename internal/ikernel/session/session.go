@@ -1,0 +1,261 @@
+// Package session serves applications that have ikernels for their sockets (api/ikernel).
+package session
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	wire "github.com/lambdanic/lambdanic/api/ikernel"
+	"github.com/lambdanic/lambdanic/ikernels"
+)
+
+// A Server serves all applications.
+type Server struct {
+	Host *ikernels.Host
+	Log  *slog.Logger
+}
+
+// Serve serves those who connect, until ctx ends. Then it ends their ikernels.
+func (s *Server) Serve(ctx context.Context, l *net.UnixListener) error {
+	var all sync.WaitGroup
+	defer all.Wait()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
+	for {
+		conn, err := l.AcceptUnix()
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("accept applications: %w", err)
+		}
+		all.Go(func() {
+			defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+			s.serve(conn)
+		})
+	}
+}
+
+// A session is one application's connection.
+type session struct {
+	host *ikernels.Host
+	conn *net.UnixConn
+	user uint32 // who the application is
+	all  map[uint32]*ikernels.Ikernel
+	last uint32 // number given to an ikernel
+}
+
+func (s *Server) serve(conn *net.UnixConn) {
+	defer conn.Close()
+	a := &session{host: s.Host, conn: conn, all: map[uint32]*ikernels.Ikernel{}}
+	defer func() {
+		if err := a.end(); err != nil {
+			s.Log.Warn("not all of an application's ikernels were ended", "error", err)
+		}
+	}()
+	if err := a.identify(); err != nil {
+		s.Log.Warn("an application is not served", "error", err)
+		return
+	}
+	for a.answer() {
+	}
+}
+
+// end ends the application's ikernels.
+func (a *session) end() error {
+	var errs []error
+	for _, k := range a.all {
+		errs = append(errs, k.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// identify finds out who the application is.
+func (a *session) identify() error {
+	raw, err := a.conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var peer *unix.Ucred
+	var failed error
+	if err := raw.Control(func(fd uintptr) { peer, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); err != nil {
+		return err
+	}
+	if failed != nil {
+		return fmt.Errorf("find the user of an application: %w", failed)
+	}
+	a.user = peer.Uid
+	return nil
+}
+
+// A request is what an application asks for.
+type request struct {
+	operation wire.Operation
+	ikernel   uint32
+	body      []byte
+	sockets   []int
+}
+
+// answer answers one request; false: the connection ends.
+func (a *session) answer() bool {
+	packet, rights := make([]byte, wire.MaxPacket), make([]byte, unix.CmsgSpace(4*4))
+	n, oobn, flags, _, err := a.conn.ReadMsgUnix(packet, rights)
+	if err != nil || n == 0 {
+		return false
+	}
+	r := request{sockets: descriptors(rights[:oobn])}
+	defer func() {
+		for _, fd := range r.sockets {
+			_ = unix.Close(fd)
+		}
+	}()
+	reply := make([]byte, wire.HeaderLen, wire.MaxPacket)
+	if n < wire.HeaderLen || flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 {
+		err = fail(unix.EBADMSG, "a request of %d bytes is none", n)
+	} else {
+		r.operation = wire.Operation(binary.NativeEndian.Uint32(packet))
+		r.ikernel, r.body = binary.NativeEndian.Uint32(packet[4:]), packet[wire.HeaderLen:n]
+		reply, err = a.do(&r, reply)
+	}
+	binary.NativeEndian.PutUint32(reply[4:], r.ikernel)
+	if err != nil {
+		binary.NativeEndian.PutUint32(reply, uint32(errnoOf(err)))
+		text := err.Error()
+		reply = append(reply, text[:min(len(text), wire.MaxPacket-len(reply))]...)
+	}
+	_, err = a.conn.Write(reply)
+	return err == nil
+}
+
+// descriptors are those that came with a packet.
+func descriptors(oob []byte) (all []int) {
+	messages, err := unix.ParseSocketControlMessage(oob)
+	if err != nil {
+		return nil
+	}
+	for i := range messages {
+		fds, err := unix.ParseUnixRights(&messages[i])
+		if err == nil {
+			all = append(all, fds...)
+		}
+	}
+	return all
+}
+
+// A failure is an error with its errno.
+type failure struct {
+	errno unix.Errno
+	error
+}
+
+func (f failure) Unwrap() error { return f.error }
+
+func fail(errno unix.Errno, format string, args ...any) error {
+	return failure{errno, fmt.Errorf(format, args...)}
+}
+
+func errnoOf(err error) unix.Errno {
+	var f failure
+	var errno unix.Errno
+	switch {
+	case errors.As(err, &f):
+		return f.errno
+	case errors.Is(err, ikernels.ErrDiffers):
+		return unix.EAGAIN
+	case errors.As(err, &errno):
+		return errno
+	}
+	return unix.EINVAL
+}
+
+// do does what is asked for, and appends what it gives to the reply.
+func (a *session) do(r *request, reply []byte) ([]byte, error) {
+	if r.operation == wire.OperationCreate {
+		return a.create(r, reply)
+	}
+	k := a.all[r.ikernel]
+	if k == nil {
+		return reply, fail(unix.ENOENT, "the application has no ikernel %d", r.ikernel)
+	}
+	switch r.operation {
+	case wire.OperationDestroy:
+		delete(a.all, r.ikernel)
+		return reply, k.Close()
+	case wire.OperationAttach:
+		return reply, a.withSocket(r, k.Attach)
+	case wire.OperationDetach:
+		return reply, a.withSocket(r, k.Detach)
+	case wire.OperationTransact:
+		return transact(k, r.body, reply)
+	}
+	return reply, fail(unix.ENOSYS, "the daemon knows no operation %d: is it older than the application's library?", r.operation)
+}
+
+func (a *session) create(r *request, reply []byte) ([]byte, error) {
+	if len(a.all) == maxIkernels {
+		return reply, fail(unix.EMFILE, "the application has %d ikernels, and can have no more: destroy some", len(a.all))
+	}
+	k, err := a.host.Create(string(r.body))
+	if err != nil {
+		return reply, err
+	}
+	a.last++
+	r.ikernel = a.last
+	a.all[a.last] = k
+	for _, register := range k.Registers() {
+		var signed uint32
+		if register.Signed {
+			signed = 1
+		}
+		var name [wire.MaxName]byte
+		copy(name[:], register.Name)
+		reply = append(binary.NativeEndian.AppendUint32(reply, signed), name[:]...)
+	}
+	return reply, nil
+}
+
+// maxIkernels is how many an application can have.
+const maxIkernels = 64
+
+// withSocket calls f with the request's socket, if it is the application's.
+func (a *session) withSocket(r *request, f func(fd int) error) error {
+	if len(r.sockets) != 1 {
+		return fail(unix.EBADMSG, "the request has %d sockets instead of one", len(r.sockets))
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(r.sockets[0], &st); err != nil {
+		return fmt.Errorf("look at the socket: %w", err)
+	}
+	if a.user != 0 && st.Uid != a.user {
+		return fail(unix.EPERM, "the socket is another user's")
+	}
+	return f(r.sockets[0])
+}
+
+// transact runs a transaction (wire.TransactionLen).
+func transact(k *ikernels.Ikernel, body, reply []byte) ([]byte, error) {
+	if len(body) != wire.TransactionLen {
+		return reply, fail(unix.EBADMSG, "a transaction of %d bytes is none", len(body))
+	}
+	var t ikernels.Transaction
+	if err := binary.Read(bytes.NewReader(body), binary.NativeEndian, &t); err != nil {
+		return reply, err
+	}
+	values, err := k.Transact(&t)
+	if err != nil {
+		return reply, err
+	}
+	for _, v := range values {
+		reply = binary.NativeEndian.AppendUint64(reply, v)
+	}
+	return reply, nil
+}
