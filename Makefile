@@ -15,13 +15,14 @@ export BPF2GO_CFLAGS := -O2 -g -Wall -Werror -Wno-address-of-packed-member -mcpu
 
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 600
+OPERATIONS ?= 5000000
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
 C_FILES = $(wildcard $(shell git ls-files --cached --others --exclude-standard "*.c" "*.h" "*.cpp"))
 GENERATORS = $(shell git grep -l "^//go:generate" -- "*.go")
 GENERATED = $(shell git grep -lE '^(//|/\*|--|#) (Code generated|Generated) ')
 
-.PHONY: build deps generate check-generated demo test test-kernels lint format fuzz bench clients install uninstall clean help
+.PHONY: build deps generate check-generated demo test test-kernels lint format fuzz linearizable bench clients install uninstall clean help
 
 build: build/.generated ## Build build/lambdanic, build/lambdanic-bench, build/lambda-host, build/pacer, the compiler's plugin and the C client
 	tools/deps -n
@@ -68,6 +69,9 @@ format: ## Format Go and C
 
 fuzz: deps build ## Fuzz all that reads bytes from outside, FUZZ_SECONDS in all
 	tools/fuzz $(FUZZ_SECONDS)
+
+linearizable: deps build ## Check OPERATIONS operations of memcached and its cache for linearizability, with random numbers
+	go test -count=1 -timeout 0 -v -run '^TestLinearizable$$' ./ikernels/memcached -operations $(OPERATIONS) -seed 0
 
 bench: deps build clients ## Run every benchmark suite
 	$(SUDO) build/lambdanic-bench
