@@ -49,6 +49,7 @@ func New(suites []measure.Suite, asJSON *bool, o *measure.Options) *cobra.Comman
 	cmd.Flags().BoolVar(&verbose, "verbose", false, "say what is being done and what fails, also where errors do not go to a terminal")
 	cmd.Flags().BoolVar(&list, "list", false, "name the suites")
 	cmd.Flags().StringVar(&o.Lambdas, "lambdas", "lambdas", "directory of the bundled lambdas")
+	cmd.Flags().StringVar(&o.Plots, "plots", "", "directory in which suites that have plots draw them, as SVG")
 	cmd.Flags().IntVar(&o.Rounds, "rounds", 5, "alternating runs, of which medians are taken")
 	return cmd
 }

@@ -13,6 +13,13 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type bpfLnGenAsked struct {
+	_      structs.HostLayout
+	SentNs uint64
+	Id     uint32
+	Step   uint32
+}
+
 type bpfLnGenCount struct {
 	_         structs.HostLayout
 	Responses uint64
@@ -20,7 +27,7 @@ type bpfLnGenCount struct {
 	Errors    uint64
 	Others    uint64
 	Bytes     uint64
-	Pad       [3]uint64
+	Replies   [3]uint64
 }
 
 type bpfLnGenLimit uint32
@@ -32,6 +39,20 @@ const (
 	bpfLnGenLimitLN_GEN_PORT      bpfLnGenLimit = 16384
 	bpfLnGenLimitLN_GEN_PORTS     bpfLnGenLimit = 1024
 	bpfLnGenLimitLN_GEN_WORKLOADS bpfLnGenLimit = 65536
+	bpfLnGenLimitLN_GEN_ASKED     bpfLnGenLimit = 65536
+	bpfLnGenLimitLN_GEN_SET       bpfLnGenLimit = 2147483648
+	bpfLnGenLimitLN_GEN_WORD      bpfLnGenLimit = 8
+	bpfLnGenLimitLN_GEN_PARTS     bpfLnGenLimit = 64
+	bpfLnGenLimitLN_GEN_BUCKETS   bpfLnGenLimit = 1920
+)
+
+type bpfLnGenReply uint32
+
+const (
+	bpfLnGenReplyLN_GEN_SERVED  bpfLnGenReply = 0
+	bpfLnGenReplyLN_GEN_CACHED  bpfLnGenReply = 1
+	bpfLnGenReplyLN_GEN_STORED  bpfLnGenReply = 2
+	bpfLnGenReplyLN_GEN_REPLIES bpfLnGenReply = 3
 )
 
 type bpfLnGenSender struct {
@@ -44,28 +65,41 @@ type bpfLnGenSender struct {
 	Tick    uint32
 	Budget  uint32
 	Ready   uint32
-	Pad     [2]uint64
+	Step    uint32
+	Pad     [3]uint32
+}
+
+type bpfMcSteps struct {
+	_     structs.HostLayout
+	Steps [2]uint32
 }
 
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	bpfMapWorkloads   = "workloads"
-	bpfProgCount      = "count"
-	bpfProgGenerate   = "generate"
-	bpfVarBatch       = "batch"
-	bpfVarByWorkload  = "by_workload"
-	bpfVarCounts      = "counts"
-	bpfVarEndNs       = "end_ns"
-	bpfVarFrameLen    = "frame_len"
-	bpfVarIntervalQ16 = "interval_q16"
-	bpfVarLimits      = "limits"
-	bpfVarSenders     = "senders"
-	bpfVarStartNs     = "start_ns"
-	bpfVarStride      = "stride"
-	bpfVarTemplateEnd = "template_end"
-	bpfVarTemplates   = "templates"
+	bpfMapAsked           = "asked"
+	bpfMapTrace           = "trace"
+	bpfMapWorkloads       = "workloads"
+	bpfProgAsk            = "ask"
+	bpfProgCount          = "count"
+	bpfProgCountMemcached = "count_memcached"
+	bpfProgGenerate       = "generate"
+	bpfVarBatch           = "batch"
+	bpfVarByWorkload      = "by_workload"
+	bpfVarCounts          = "counts"
+	bpfVarEndNs           = "end_ns"
+	bpfVarIntervalQ16     = "interval_q16"
+	bpfVarKinds           = "kinds"
+	bpfVarLatencies       = "latencies"
+	bpfVarLimits          = "limits"
+	bpfVarSenders         = "senders"
+	bpfVarStamp           = "stamp"
+	bpfVarStartNs         = "start_ns"
+	bpfVarStride          = "stride"
+	bpfVarTemplateEnd     = "template_end"
+	bpfVarTemplates       = "templates"
+	bpfVarTraceMask       = "trace_mask"
 )
 
 // loadBpf returns the embedded CollectionSpec for bpf.
@@ -110,14 +144,18 @@ type bpfSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type bpfProgramSpecs struct {
-	Count    *ebpf.ProgramSpec `ebpf:"count"`
-	Generate *ebpf.ProgramSpec `ebpf:"generate"`
+	Ask            *ebpf.ProgramSpec `ebpf:"ask"`
+	Count          *ebpf.ProgramSpec `ebpf:"count"`
+	CountMemcached *ebpf.ProgramSpec `ebpf:"count_memcached"`
+	Generate       *ebpf.ProgramSpec `ebpf:"generate"`
 }
 
 // bpfMapSpecs contains maps before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type bpfMapSpecs struct {
+	Asked     *ebpf.MapSpec `ebpf:"asked"`
+	Trace     *ebpf.MapSpec `ebpf:"trace"`
 	Workloads *ebpf.MapSpec `ebpf:"workloads"`
 }
 
@@ -129,14 +167,17 @@ type bpfVariableSpecs struct {
 	ByWorkload  *ebpf.VariableSpec `ebpf:"by_workload"`
 	Counts      *ebpf.VariableSpec `ebpf:"counts"`
 	EndNs       *ebpf.VariableSpec `ebpf:"end_ns"`
-	FrameLen    *ebpf.VariableSpec `ebpf:"frame_len"`
 	IntervalQ16 *ebpf.VariableSpec `ebpf:"interval_q16"`
+	Kinds       *ebpf.VariableSpec `ebpf:"kinds"`
+	Latencies   *ebpf.VariableSpec `ebpf:"latencies"`
 	Limits      *ebpf.VariableSpec `ebpf:"limits"`
 	Senders     *ebpf.VariableSpec `ebpf:"senders"`
+	Stamp       *ebpf.VariableSpec `ebpf:"stamp"`
 	StartNs     *ebpf.VariableSpec `ebpf:"start_ns"`
 	Stride      *ebpf.VariableSpec `ebpf:"stride"`
 	TemplateEnd *ebpf.VariableSpec `ebpf:"template_end"`
 	Templates   *ebpf.VariableSpec `ebpf:"templates"`
+	TraceMask   *ebpf.VariableSpec `ebpf:"trace_mask"`
 }
 
 // bpfObjects contains all objects after they have been loaded into the kernel.
@@ -159,11 +200,15 @@ func (o *bpfObjects) Close() error {
 //
 // It can be passed to loadBpfObjects or ebpf.CollectionSpec.LoadAndAssign.
 type bpfMaps struct {
+	Asked     *ebpf.Map `ebpf:"asked"`
+	Trace     *ebpf.Map `ebpf:"trace"`
 	Workloads *ebpf.Map `ebpf:"workloads"`
 }
 
 func (m *bpfMaps) Close() error {
 	return _BpfClose(
+		m.Asked,
+		m.Trace,
 		m.Workloads,
 	)
 }
@@ -176,27 +221,34 @@ type bpfVariables struct {
 	ByWorkload  *ebpf.Variable `ebpf:"by_workload"`
 	Counts      *ebpf.Variable `ebpf:"counts"`
 	EndNs       *ebpf.Variable `ebpf:"end_ns"`
-	FrameLen    *ebpf.Variable `ebpf:"frame_len"`
 	IntervalQ16 *ebpf.Variable `ebpf:"interval_q16"`
+	Kinds       *ebpf.Variable `ebpf:"kinds"`
+	Latencies   *ebpf.Variable `ebpf:"latencies"`
 	Limits      *ebpf.Variable `ebpf:"limits"`
 	Senders     *ebpf.Variable `ebpf:"senders"`
+	Stamp       *ebpf.Variable `ebpf:"stamp"`
 	StartNs     *ebpf.Variable `ebpf:"start_ns"`
 	Stride      *ebpf.Variable `ebpf:"stride"`
 	TemplateEnd *ebpf.Variable `ebpf:"template_end"`
 	Templates   *ebpf.Variable `ebpf:"templates"`
+	TraceMask   *ebpf.Variable `ebpf:"trace_mask"`
 }
 
 // bpfPrograms contains all programs after they have been loaded into the kernel.
 //
 // It can be passed to loadBpfObjects or ebpf.CollectionSpec.LoadAndAssign.
 type bpfPrograms struct {
-	Count    *ebpf.Program `ebpf:"count"`
-	Generate *ebpf.Program `ebpf:"generate"`
+	Ask            *ebpf.Program `ebpf:"ask"`
+	Count          *ebpf.Program `ebpf:"count"`
+	CountMemcached *ebpf.Program `ebpf:"count_memcached"`
+	Generate       *ebpf.Program `ebpf:"generate"`
 }
 
 func (p *bpfPrograms) Close() error {
 	return _BpfClose(
+		p.Ask,
 		p.Count,
+		p.CountMemcached,
 		p.Generate,
 	)
 }

@@ -73,25 +73,35 @@ func sum(start uint16, b []byte) uint16 {
 	return uint16(s)
 }
 
-// templates lays the frames of the requests out at equal distances. All have the length of the longest: λ-RPC pads.
-func templates(p *link.Pair, port uint16, requests []Request, room int) (b []byte, frameLen, stride int, err error) {
-	if len(requests) == 0 {
-		return nil, 0, 0, errors.New("the load has no requests: give at least one")
-	}
+// packets returns the requests as UDP payloads. All have the length of the longest: λ-RPC pads.
+func packets(requests []Request, room int) (all [][]byte, err error) {
 	for _, r := range requests {
 		room = max(room, len(r.Payload))
 	}
 	if room > api.RPCMaxPayload {
-		return nil, 0, 0, fmt.Errorf("a request of %d bytes exceeds one packet's %d: an open load is made of single packets", room, api.RPCMaxPayload)
+		return nil, fmt.Errorf("a request of %d bytes exceeds one packet's %d: an open load is made of single packets", room, api.RPCMaxPayload)
 	}
-	frameLen = rpcAt + api.RPCHeaderLen + room
-	stride = (frameLen + 63) &^ 63
-	if total := stride * len(requests); total > int(bpfLnGenLimitLN_GEN_TEMPLATES) {
-		return nil, 0, 0, fmt.Errorf("%d requests of %d bytes exceed the generator's %d: give fewer", len(requests), frameLen, bpfLnGenLimitLN_GEN_TEMPLATES)
+	for _, r := range requests {
+		all = append(all, r.packet(room))
 	}
-	b = make([]byte, stride*len(requests))
-	for i, r := range requests {
-		copy(b[i*stride:], frame(p, port, r.packet(room)))
+	return all, nil
+}
+
+// templates lays the frames of the packets out at equal distances.
+func templates(p *link.Pair, port uint16, packets [][]byte) (b []byte, longest, stride int, err error) {
+	if len(packets) == 0 {
+		return nil, 0, 0, errors.New("the load has no requests: give at least one")
 	}
-	return b, frameLen, stride, nil
+	for _, packet := range packets {
+		longest = max(longest, rpcAt+len(packet))
+	}
+	stride = (longest + 63) &^ 63
+	if total := stride * len(packets); total > int(bpfLnGenLimitLN_GEN_TEMPLATES) {
+		return nil, 0, 0, fmt.Errorf("%d requests of up to %d bytes exceed the generator's %d: give fewer", len(packets), longest, bpfLnGenLimitLN_GEN_TEMPLATES)
+	}
+	b = make([]byte, stride*len(packets))
+	for i, packet := range packets {
+		copy(b[i*stride:], frame(p, port, packet))
+	}
+	return b, longest, stride, nil
 }

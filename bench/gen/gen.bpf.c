@@ -4,12 +4,13 @@
 /*
  * The load generator. `generate` runs under BPF_PROG_TEST_RUN with live frames (Documentation/bpf/bpf_prog_run.rst): each
  * call is given a page, fills it with a request and sends it out of the interface. Where no request is due, it drops the page,
- * and so waits. `count` is attached where the replies arrive.
+ * and so waits. `count` is attached where the replies arrive. memcached.h has the like of both for memcached.
  */
 #include "../frame.h"
 #include "gen.h"
 
-const volatile enum ln_gen_limit limits; /* puts the enum into BTF, from which Go takes it */
+const volatile enum ln_gen_limit limits; /* puts the enums into BTF, from which Go takes them */
+const volatile enum ln_gen_reply kinds;
 
 struct ln_gen_sender senders[LN_GEN_CPUS];
 struct ln_gen_count counts[LN_GEN_CPUS];
@@ -18,7 +19,6 @@ struct ln_gen_count counts[LN_GEN_CPUS];
 __u8 templates[LN_GEN_TEMPLATES + LN_GEN_FRAME];
 __u32 template_end; /* offset behind the last frame */
 __u32 stride;
-__u32 frame_len;
 
 __u64 interval_q16; /* ns between two frames of one CPU, times 65536; 0: as fast as it goes */
 __u32 batch; /* calls between two looks at the clock */
@@ -72,49 +72,87 @@ static __always_inline __u32 fold(__u32 sum)
 	return (sum & 0xffff) + (sum >> 16);
 }
 
-/* Gives the frame a port and a request ID of its own and finishes its checksum (RFC 1624). */
-static __always_inline void make_unique(struct frame *f, __u64 id)
+/* The sum of four words of a checksum. */
+static __always_inline __u32 sum_of(__u64 words)
 {
-	__be16 port = bpf_htons(LN_GEN_PORT + (id & (LN_GEN_PORTS - 1)));
-	__be64 request = bpf_cpu_to_be64(id);
-	__u32 sum = f->udp.check;
-
-	sum += port;
-	sum += (request & 0xffff) + (request >> 16 & 0xffff) + (request >> 32 & 0xffff) + (request >> 48);
-	sum = fold(fold(sum));
-	f->udp.source = port;
-	f->rpc.request = request;
-	f->udp.check = sum == 0xffff ? 0xffff : (__u16)~sum;
+	return (words & 0xffff) + (words >> 16 & 0xffff) + (words >> 32 & 0xffff) + (words >> 48);
 }
 
+/* Gives a frame a port and finishes its checksum, to which the other parts that vary add up to sum (RFC 1624). */
+static __always_inline void finish(struct udphdr *udp, __u64 id, __u32 sum)
+{
+	__be16 port = bpf_htons(LN_GEN_PORT + (id & (LN_GEN_PORTS - 1)));
+
+	sum = fold(fold(sum + udp->check + port));
+	udp->source = port;
+	udp->check = sum == 0xffff ? 0xffff : (__u16)~sum;
+}
+
+/* This CPU's sender, if it is to send a frame now, else NULL. */
+static __always_inline struct ln_gen_sender *due_sender(void)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+
+	if (cpu >= LN_GEN_CPUS)
+		return NULL;
+	senders[cpu].ready = 1;
+	return is_due(&senders[cpu]) ? &senders[cpu] : NULL;
+}
+
+/* Makes the page the frame of a template. */
+static __always_inline int put_template(struct xdp_md *ctx, __u32 at)
+{
+	__u32 len, room = ctx->data_end - ctx->data;
+
+	barrier_var(at);
+	if (at >= LN_GEN_TEMPLATES)
+		return -1;
+	len = ETH_HLEN + bpf_ntohs(*(__be16 *)&templates[at + ETH_HLEN + offsetof(struct iphdr, tot_len)]);
+	/* The page has room for more. A recycled one keeps the length that its last user gave it, unless its length is changed here. */
+	if (bpf_xdp_adjust_tail(ctx, (int)len - (int)room))
+		return -1;
+	barrier_var(len);
+	if (!len || len > LN_GEN_FRAME)
+		return -1;
+	return bpf_xdp_store_bytes(ctx, 0, &templates[at], len);
+}
+
+/* Where to count a frame that came to a client; NULL if it did not. */
+static __always_inline struct ln_gen_count *count_of(const struct frame *f, const void *end)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+
+	if ((void *)&f->rpc > end || f->eth.h_proto != bpf_htons(ETH_P_IP) || f->ip.ihl != 5 ||
+	    f->ip.protocol != IPPROTO_UDP)
+		return NULL;
+	if ((__u16)(bpf_ntohs(f->udp.dest) - LN_GEN_PORT) >= LN_GEN_PORTS || cpu >= LN_GEN_CPUS)
+		return NULL;
+	return &counts[cpu];
+}
+
+#include "memcached.h"
+
+/* Sends a request of λ-RPC with an ID of its own. */
 SEC("xdp")
 int generate(struct xdp_md *ctx)
 {
-	__u32 cpu = bpf_get_smp_processor_id(), at, len = frame_len;
-	struct ln_gen_sender *s;
+	struct ln_gen_sender *s = due_sender();
 	struct frame *f;
+	__u64 id;
+	__u32 at;
 
-	if (cpu >= LN_GEN_CPUS)
-		return XDP_DROP;
-	s = &senders[cpu];
-	s->ready = 1;
-	if (!is_due(s))
-		return XDP_DROP;
-	/* A recycled page keeps the length that its last user gave it, unless its length is changed here. */
-	if (bpf_xdp_adjust_tail(ctx, -1))
+	if (!s)
 		return XDP_DROP;
 	at = s->at;
 	s->at = at + stride < template_end ? at + stride : 0;
-	barrier_var(at);
-	barrier_var(len);
-	if (at >= LN_GEN_TEMPLATES || len < sizeof(*f) || len > LN_GEN_FRAME)
-		return XDP_DROP;
-	if (bpf_xdp_store_bytes(ctx, 0, &templates[at], len))
+	if (put_template(ctx, at))
 		return XDP_DROP;
 	f = (void *)(long)ctx->data;
 	if ((void *)(f + 1) > (void *)(long)ctx->data_end)
 		return XDP_DROP;
-	make_unique(f, s->next_id++);
+	id = s->next_id++;
+	f->rpc.request = bpf_cpu_to_be64(id);
+	finish(&f->udp, id, sum_of(f->rpc.request));
 	s->sent++;
 	return XDP_TX;
 }
@@ -149,17 +187,12 @@ static __always_inline void count_rpc(struct ln_gen_count *c, const struct frame
 SEC("xdp.frags")
 int count(struct xdp_md *ctx)
 {
-	__u32 cpu = bpf_get_smp_processor_id();
 	void *end = (void *)(long)ctx->data_end;
 	struct frame *f = (void *)(long)ctx->data;
-	struct ln_gen_count *c;
+	struct ln_gen_count *c = count_of(f, end);
 
-	if ((void *)&f->rpc > end || f->eth.h_proto != bpf_htons(ETH_P_IP) || f->ip.ihl != 5 ||
-	    f->ip.protocol != IPPROTO_UDP)
+	if (!c)
 		return XDP_PASS;
-	if ((__u16)(bpf_ntohs(f->udp.dest) - LN_GEN_PORT) >= LN_GEN_PORTS || cpu >= LN_GEN_CPUS)
-		return XDP_PASS;
-	c = &counts[cpu];
 	if ((void *)(f + 1) > end)
 		c->others++;
 	else

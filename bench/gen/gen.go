@@ -1,5 +1,5 @@
-// Package gen is the open-loop load generator: it offers λ-RPC requests to the far end of a pair at a given rate, whatever
-// becomes of them, and counts the replies that arrive. Frames come from BPF_PROG_TEST_RUN, so that neither a socket nor a
+// Package gen is the open-loop load generator: it offers requests by λ-RPC, or to memcached, to the far end of a pair at a given rate,
+// whatever becomes of them, and counts the replies that arrive. Frames come from BPF_PROG_TEST_RUN, so that neither a socket nor a
 // thread of the generator bounds what it can offer.
 package gen
 
@@ -23,7 +23,7 @@ const ids = 1 << 40
 
 // Load is what to offer.
 type Load struct {
-	Requests []Request     // sent in turn
+	Requests []Request     // of λ-RPC, sent in turn
 	Room     int           // payload bytes that each packet is padded to, so that the reply may be as long
 	Port     uint16        // 0 means λ-RPC's
 	Rate     float64       // requests per second; 0 means as fast as it goes
@@ -31,6 +31,7 @@ type Load struct {
 	CPUs     []int         // that generate; empty means CPU 0
 	Batch    int           // frames that go out together, at most 256; 0 means 64
 	Replies  int           // packets that answer each request; 0 means 1
+	Stamp    bool          // measures latencies, of memcached alone
 }
 
 // Result is what became of a load, counted where frames leave and where replies arrive.
@@ -38,8 +39,10 @@ type Result struct {
 	Sent      uint64 // frames handed to the interface
 	Expected  uint64 // responses to all sent requests
 	Skipped   uint64 // frames that were due and that the generator was too slow to send
-	Delivered uint64 // responses with status ok
-	Failures  uint64 // responses with another status
+	Delivered uint64 // responses with status ok; of memcached, right ones
+	Cached    uint64 // of these: values that the NIC answered for memcached
+	Stored    uint64 // of these: memcached's replies to SETs
+	Failures  uint64 // responses with another status; of memcached, wrong ones
 	Errors    uint64 // error packets
 	Others    uint64 // anything else that came to the clients' ports
 	Bytes     uint64 // of message in the delivered responses
@@ -47,6 +50,8 @@ type Result struct {
 	// CPU is the time of the threads that generated. Where the pair does not receive in threads of its own, the soft
 	// interrupts in which the far end answers and this one counts are part of it.
 	CPU time.Duration
+	// Latencies are from when a request was made to when its reply was counted, by the reply's kind; nil without Load.Stamp.
+	Latencies *[Kinds]Latencies
 }
 
 // OfferedRate is what was sent per second.
@@ -74,6 +79,8 @@ func (r Result) Loss() float64 {
 type Options struct {
 	// ByWorkload counts delivered responses for each workload too, which costs the counting some nanoseconds.
 	ByWorkload bool
+	// Trace makes it a generator for memcached. Its steps are requested in turn, and again from the first. Their number is a power of two from 2 on.
+	Trace []Step
 }
 
 // Generator holds the programs on one pair. It is for one run at a time.
@@ -81,6 +88,8 @@ type Generator struct {
 	pair    *link.Pair
 	bpf     bpfObjects
 	counter link.Attachment
+	trace   int                              // steps; 0: λ-RPC
+	steps   [bpfLnGenLimitLN_GEN_CPUS]uint32 // the next step of each CPU
 }
 
 // New loads the generator and attaches its counter to this namespace's end of the pair.
@@ -94,11 +103,22 @@ func New(p *link.Pair, o Options) (*Generator, error) {
 			return nil, err
 		}
 	}
-	g := &Generator{pair: p}
+	g := &Generator{pair: p, trace: len(o.Trace)}
+	if err := makeRoom(spec, len(o.Trace)); err != nil {
+		return nil, err
+	}
 	if err := spec.LoadAndAssign(&g.bpf, nil); err != nil {
 		return nil, fmt.Errorf("load the load generator: %w", err)
 	}
-	if g.counter, err = p.AttachHost(g.bpf.Count); err != nil {
+	count := g.bpf.Count
+	if len(o.Trace) > 0 {
+		count = g.bpf.CountMemcached
+		err = g.follow(o.Trace)
+	}
+	if err == nil {
+		g.counter, err = p.AttachHost(count)
+	}
+	if err != nil {
 		return nil, errors.Join(err, g.bpf.Close())
 	}
 	return g, nil
@@ -112,7 +132,7 @@ func (g *Generator) Close() error {
 // Run offers the load and waits until its replies have arrived.
 func (g *Generator) Run(ctx context.Context, l Load) (Result, error) {
 	l = l.withDefaults()
-	frameLen, err := g.prepare(l)
+	longest, err := g.prepare(l)
 	if err != nil {
 		return Result{}, err
 	}
@@ -120,12 +140,15 @@ func (g *Generator) Run(ctx context.Context, l Load) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	used, err := g.send(ctx, l, frameLen)
+	used, err := g.send(ctx, l, longest)
 	if err != nil {
 		return Result{}, err
 	}
 	r, err := g.drain(ctx, before, l.Replies)
 	r.Elapsed, r.CPU = l.Duration, used
+	if err == nil && l.Stamp {
+		r.Latencies, err = g.latencies()
+	}
 	return r, err
 }
 
@@ -146,9 +169,15 @@ func (l Load) withDefaults() Load {
 	return l
 }
 
-// prepare writes the load into the program's memory.
-func (g *Generator) prepare(l Load) (frameLen int, err error) {
-	b, frameLen, stride, err := templates(g.pair, l.Port, l.Requests, l.Room)
+// prepare writes the load into the program's memory. It returns the length of the longest frame.
+func (g *Generator) prepare(l Load) (longest int, err error) {
+	var all [][]byte
+	if g.trace > 0 {
+		all = memcachedPackets()
+	} else if all, err = packets(l.Requests, l.Room); err != nil {
+		return 0, err
+	}
+	b, longest, stride, err := templates(g.pair, l.Port, all)
 	if err != nil {
 		return 0, err
 	}
@@ -156,32 +185,37 @@ func (g *Generator) prepare(l Load) (frameLen int, err error) {
 	if l.Rate > 0 {
 		interval = uint64(float64(len(l.CPUs)) * 65536e9 / l.Rate)
 	}
-	all := make([]byte, g.bpf.Templates.Size())
-	copy(all, b)
-	return frameLen, errors.Join(
-		g.bpf.Templates.Set(all),
+	memory := make([]byte, g.bpf.Templates.Size())
+	copy(memory, b)
+	return longest, errors.Join(
+		g.stamp(l.Stamp),
+		g.bpf.Templates.Set(memory),
 		g.bpf.TemplateEnd.Set(uint32(len(b))),
 		g.bpf.Stride.Set(uint32(stride)),
-		g.bpf.FrameLen.Set(uint32(frameLen)),
 		g.bpf.IntervalQ16.Set(interval),
 		g.bpf.Batch.Set(uint32(l.Batch)),
 	)
 }
 
 // send runs the program on each CPU of the load for its time, and says what that took.
-func (g *Generator) send(ctx context.Context, l Load, frameLen int) (used time.Duration, err error) {
+func (g *Generator) send(ctx context.Context, l Load, longest int) (used time.Duration, err error) {
 	var senders [bpfLnGenLimitLN_GEN_CPUS]bpfLnGenSender
 	run := rand.Uint64N(1<<16) << 48
 	for i := range senders {
 		senders[i].NextId = run + uint64(i)*ids
+		senders[i].Step = g.steps[i]
 	}
 	if err := errors.Join(g.bpf.Senders.Set(&senders), g.bpf.StartNs.Set(uint64(0))); err != nil {
 		return 0, err
 	}
+	program := g.bpf.Generate
+	if g.trace > 0 {
+		program = g.bpf.Ask
+	}
 	var runs []*liveRun
 	var threads cpu.Sum
 	for _, on := range l.CPUs {
-		r := startLive(g.bpf.Generate, on, frameLen, l.Batch, g.pair.Host.Index)
+		r := startLive(program, on, longest, l.Batch, g.pair.Host.Index)
 		runs, threads = append(runs, r), append(threads, cpu.Thread(r.tid))
 	}
 	used, err = g.clock(ctx, l, threads)
@@ -246,9 +280,10 @@ func (g *Generator) drain(ctx context.Context, before bpfLnGenCount, replies int
 		return Result{}, err
 	}
 	var sent Result
-	for _, s := range senders {
+	for i, s := range senders {
 		sent.Sent += s.Sent
 		sent.Skipped += s.Skipped
+		g.steps[i] = s.Step
 	}
 	sent.Expected = sent.Sent * uint64(replies)
 	for last, since := uint64(0), monotonic(); ; time.Sleep(poll) {
@@ -259,6 +294,7 @@ func (g *Generator) drain(ctx context.Context, before bpfLnGenCount, replies int
 		r := sent
 		r.Delivered, r.Failures = now.Responses-before.Responses, now.Failures-before.Failures
 		r.Errors, r.Others, r.Bytes = now.Errors-before.Errors, now.Others-before.Others, now.Bytes-before.Bytes
+		r.Cached, r.Stored = now.Replies[Cached]-before.Replies[Cached], now.Replies[Stored]-before.Replies[Stored]
 		total := r.Delivered + r.Failures + r.Errors + r.Others
 		if total != last {
 			last, since = total, monotonic()
@@ -280,6 +316,9 @@ func (g *Generator) counts() (total bpfLnGenCount, err error) {
 		total.Errors += c.Errors
 		total.Others += c.Others
 		total.Bytes += c.Bytes
+		for kind, n := range c.Replies {
+			total.Replies[kind] += n
+		}
 	}
 	return total, nil
 }

@@ -12,6 +12,19 @@ enum ln_gen_limit {
 	LN_GEN_PORT = 16384, /* first port of the clients: below those that the kernel gives to sockets */
 	LN_GEN_PORTS = 1024, /* a power of two */
 	LN_GEN_WORKLOADS = 65536, /* counted apart by the low half of their IDs */
+	LN_GEN_ASKED = 65536, /* requests to memcached of one CPU that may be under way, a power of two */
+	LN_GEN_SET = 1U << 31, /* of a step of a trace: a SET; otherwise a GET */
+	LN_GEN_WORD = 8, /* bytes of a key that its number does not name */
+	LN_GEN_PARTS = 64, /* buckets for each doubling of a latency, a power of two */
+	LN_GEN_BUCKETS = 30 * LN_GEN_PARTS, /* up to 68 s; what takes longer is in the last */
+};
+
+/* The kinds of memcached's replies. */
+enum ln_gen_reply {
+	LN_GEN_SERVED, /* a value, from the server */
+	LN_GEN_CACHED, /* a value, from the NIC */
+	LN_GEN_STORED, /* to a SET */
+	LN_GEN_REPLIES,
 };
 
 /* One CPU's sending, on a cache line of its own. Go writes all of it before a run and reads it after. */
@@ -24,7 +37,8 @@ struct ln_gen_sender {
 	__u32 tick; /* calls since the clock was read */
 	__u32 budget; /* frames due and not yet sent */
 	__u32 ready; /* 1: the program runs on this CPU */
-	__u64 pad[2];
+	__u32 step; /* number of the next step of the trace */
+	__u32 pad[3];
 };
 
 /* What came back to one CPU. */
@@ -34,7 +48,14 @@ struct ln_gen_count {
 	__u64 errors;
 	__u64 others; /* acknowledgements, and what is not λ-RPC */
 	__u64 bytes; /* of message in the responses */
-	__u64 pad[3];
+	__u64 replies[LN_GEN_REPLIES]; /* of the responses, those of memcached by their kind */
+};
+
+/* A request to memcached whose reply has not come. */
+struct ln_gen_asked {
+	__u64 sent_ns; /* 0: none */
+	__u32 id; /* of the request, see mc_id */
+	__u32 step; /* of the trace */
 };
 
 #endif

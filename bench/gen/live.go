@@ -25,8 +25,8 @@ type liveRun struct {
 	done chan error
 }
 
-// startLive runs prog with frames of frameLen+1 bytes (gen.bpf.c takes the one away) that seem to come from an interface.
-func startLive(prog *ebpf.Program, cpu, frameLen, batch, ifindex int) *liveRun {
+// startLive runs prog with frames of longest+1 bytes (gen.bpf.c takes away what its frame does not fill) that seem to come from an interface.
+func startLive(prog *ebpf.Program, cpu, longest, batch, ifindex int) *liveRun {
 	r := &liveRun{done: make(chan error, 1)}
 	tid := make(chan int)
 	go func() {
@@ -42,7 +42,7 @@ func startLive(prog *ebpf.Program, cpu, frameLen, batch, ifindex int) *liveRun {
 			r.done <- err
 			return
 		}
-		r.done <- runLive(prog, make([]byte, frameLen+1), batch, ifindex)
+		r.done <- runLive(prog, make([]byte, longest+1), batch, ifindex)
 	}()
 	r.tid = <-tid
 	return r

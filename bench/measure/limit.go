@@ -21,7 +21,7 @@ func EchoRate(ctx context.Context, s *stand.Stand) (best float64, err error) {
 		return 0, err
 	}
 	defer g.Close()
-	for _, cpus := range generatorCPUs() {
+	for _, cpus := range GeneratorCPUs() {
 		l := *WebServer().Open
 		l.CPUs = cpus
 		r, err := g.Run(ctx, l)

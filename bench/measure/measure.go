@@ -120,7 +120,7 @@ func (m *measurer) findBest(ctx context.Context, name string) error {
 		return nil
 	}
 	for _, f := range flavours(name) {
-		for _, cpus := range generatorCPUs() {
+		for _, cpus := range GeneratorCPUs() {
 			err := m.with(ctx, name, f, func(s *Side) error {
 				rate, err := s.openRate(ctx, cpus, 0)
 				if rate > m.best[name].rate {

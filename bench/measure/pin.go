@@ -61,8 +61,8 @@ func pinProcess(pid int, cpus ...int) error {
 	return nil
 }
 
-// generatorCPUs are the sets of CPUs from which load is offered: one, which leaves the others to the server, and all.
-func generatorCPUs() [][]int {
+// GeneratorCPUs are the sets of CPUs from which load is offered: one, which leaves the others to the server, and all.
+func GeneratorCPUs() [][]int {
 	sets := [][]int{{0}}
 	if n := runtime.NumCPU(); n > 1 {
 		all := make([]int, n)

@@ -62,7 +62,7 @@ func (s *Side) Latency(ctx context.Context, opts ...lambdanic.Option) (l Latency
 		if err := pinProcess(s.pid, ServerCPU()); err != nil {
 			return l, err
 		}
-		all := generatorCPUs()
+		all := GeneratorCPUs()
 		defer func() { err = errors.Join(err, pinProcess(s.pid, all[len(all)-1]...)) }()
 	}
 	return CallFor(ctx, s.Addr, s.work.Calls, s.work.Duration, ClientCPU, opts...)

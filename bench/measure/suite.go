@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -19,6 +21,7 @@ type Options struct {
 	Rounds    int       // alternating runs, of which medians are taken
 	Seed      uint64    // of the first random program
 	Benchmark string    // of the suite, "" for all
+	Plots     string    // the directory into which suites draw, "" for none
 	Progress  io.Writer // is told what is being done; may be nil
 }
 
@@ -27,6 +30,18 @@ func (o Options) Log(format string, args ...any) {
 	if o.Progress != nil {
 		fmt.Fprintf(o.Progress, format+"\n", args...)
 	}
+}
+
+// Plot writes a plot of that name into the directory of plots, if there is one.
+func (o Options) Plot(name string, draw func(io.Writer) error) error {
+	if o.Plots == "" {
+		return nil
+	}
+	f, err := os.Create(filepath.Join(o.Plots, name))
+	if err != nil {
+		return fmt.Errorf("draw a plot: %w", err)
+	}
+	return errors.Join(draw(f), f.Close())
 }
 
 // A Suite measures one thing.

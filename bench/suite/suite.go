@@ -4,6 +4,7 @@ package suite
 import (
 	"context"
 
+	"github.com/lambdanic/lambdanic/bench/ikernel"
 	"github.com/lambdanic/lambdanic/bench/measure"
 	"github.com/lambdanic/lambdanic/bench/report"
 	"github.com/lambdanic/lambdanic/bench/stand"
@@ -29,10 +30,18 @@ func All() []measure.Suite {
 		},
 		{Name: "web_server", About: "pages: the NIC against a process", Run: compare(measure.WebServer)},
 		{Name: "kv_client", About: "memcached: the NIC against a process", Run: compare(measure.KVClient)},
+		{
+			Name: "memcached", About: "memcached-cache: a memcached with it against the same one alone",
+			Benchmarks: ikernel.Benchmarks, Run: runMemcached,
+		},
 		{Name: "image_transformer", About: "256x256 images: the NIC against a process", Run: compare(measure.ImageTransformer)},
 		{Name: "othello", About: "Othello on one core: positions counted as published, to depth 12, against plain bitboards; searches of depth 5", Run: runOthello},
 		{Name: "simulators", About: "messages simulated a second; JBSQ(2) against RSS; searches of depths 5 and 6 against the L-NIC paper's simulator", Run: runSimulators},
 	}
+}
+
+func runMemcached(ctx context.Context, s *stand.Stand, o measure.Options) ([]report.Result, error) {
+	return ikernel.Run(ctx, s.Plain, o, ikernel.Full)
 }
 
 func runEcho(ctx context.Context, s *stand.Stand, o measure.Options) ([]report.Result, error) {

@@ -1,0 +1,32 @@
+package ikernel
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/lambdanic/lambdanic/bench/link/linktest"
+	"github.com/lambdanic/lambdanic/bench/measure"
+)
+
+// The suite runs to its end, and draws; what it measured decides nothing.
+func TestSuiteRuns(t *testing.T) {
+	p := linktest.New(t)
+	size := Size{Threads: []int{1}, Hot: 1 << 8, Keys: 1 << 14, Steps: 1 << 16, Warm: 20_000, Run: 20 * time.Millisecond}
+	o := measure.Options{Rounds: 1, Plots: t.TempDir(), Progress: t.Output()}
+	results, err := Run(t.Context(), p, o, size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range results {
+		if r.Value <= 0 {
+			t.Errorf("%+v", r)
+		}
+	}
+	for _, plot := range []string{"memcached-hits.svg", "memcached-latency.svg"} {
+		if _, err := os.Stat(filepath.Join(o.Plots, plot)); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,193 @@
+package ikernel
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/lambdanic/lambdanic/bench/gen"
+	"github.com/lambdanic/lambdanic/bench/measure"
+	"github.com/lambdanic/lambdanic/bench/report"
+	"github.com/lambdanic/lambdanic/internal/chart"
+)
+
+// A load is how a side sustains the highest rate: the CPUs that generate, and that rate.
+type load struct {
+	cpus []int
+	rate float64
+}
+
+// curve finds the highest rate that a side sustains from these CPUs, near a known one if that is not 0.
+func (b *bench) curve(ctx context.Context, s *side, cpus []int, known float64) (gen.Curve, error) {
+	return gen.Refine(ctx, func(ctx context.Context, rate float64) (gen.Result, error) {
+		return s.offer(ctx, gen.Load{Rate: rate, CPUs: cpus, Duration: b.Run})
+	}, known)
+}
+
+// best finds the CPUs from which a side sustains the highest rate.
+func (b *bench) best(ctx context.Context, s *side) (best load, err error) {
+	for _, cpus := range measure.GeneratorCPUs() {
+		c, err := b.curve(ctx, s, cpus, 0)
+		if err != nil {
+			return best, err
+		}
+		if c.Open.Rate() > best.rate {
+			best = load{cpus, c.Open.Rate()}
+		}
+	}
+	if best.rate == 0 {
+		return best, fmt.Errorf("no rate is found at which at most %g %% are lost: is the machine busy?", 100*gen.MaxLoss)
+	}
+	return best, nil
+}
+
+// gets is how many GETs were answered per second.
+func gets(r gen.Result) float64 { return float64(r.Delivered-r.Stored) / r.Elapsed.Seconds() }
+
+// hits measures GETs of which all are hits.
+func (b *bench) hits(ctx context.Context) error {
+	highest := map[string]report.Samples{}
+	var curves []chart.Line
+	for _, threads := range b.Threads {
+		rates := map[string]report.Samples{}
+		err := b.withSite(ctx, threads, b.Hot, func(s *site) error {
+			lines, err := b.hitsOf(ctx, s, fmt.Sprintf("hits, %d threads", threads), rates)
+			for i := range lines {
+				lines[i].Name = fmt.Sprintf("%s, -t %d", lines[i].Name, threads)
+			}
+			curves = append(curves, lines...)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		b.compare(fmt.Sprintf("hits.rate_t%d", threads), "1/s", report.Higher, sourceRate, rates)
+		for name, samples := range rates {
+			if samples.Median() > highest[name].Median() {
+				highest[name] = samples
+			}
+		}
+	}
+	b.compare("hits.rate_best", "1/s", report.Higher, sourceRate, highest)
+	slices.SortStableFunc(curves, func(a, b chart.Line) int { return cmp.Compare(a.Like, b.Like) })
+	return b.Plot("memcached-hits.svg", func(w io.Writer) error { return drawRates(w, curves) })
+}
+
+// hitsOf samples the highest rates of one memcached, and sweeps the loads for the plot.
+func (b *bench) hitsOf(ctx context.Context, s *site, what string, rates map[string]report.Samples) (lines []chart.Line, err error) {
+	t, loads := b.hot(), map[string]load{}
+	for i, name := range []string{alone, cached} {
+		if err := b.with(ctx, s, name, t, func(d *side) (err error) {
+			if loads[name], err = b.best(ctx, d); err != nil {
+				return err
+			}
+			l, err := b.sweep(ctx, d, loads[name])
+			l.Name, l.Like = name, i+1
+			lines = append(lines, l)
+			return err
+		}); err != nil {
+			return nil, fmt.Errorf("%s, %s: %w", what, name, err)
+		}
+	}
+	return lines, b.rounds(what, func(name string) error {
+		return b.with(ctx, s, name, t, func(d *side) error {
+			c, err := b.curve(ctx, d, loads[name].cpus, loads[name].rate)
+			rates[name] = append(rates[name], gets(c.Open.Result))
+			return err
+		})
+	})
+}
+
+// sweep offers loads from a sixteenth of what a side sustains to four times as much.
+func (b *bench) sweep(ctx context.Context, s *side, most load) (line chart.Line, err error) {
+	for _, share := range []float64{1. / 16, 1. / 8, 1. / 4, 1. / 2, 3. / 4, 1, 5. / 4, 3. / 2, 2, 4} {
+		r, err := s.offer(ctx, gen.Load{Rate: share * most.rate, CPUs: most.cpus, Duration: b.Run})
+		if err != nil {
+			return line, err
+		}
+		if r.Sent > 0 && r.Delivered > 0 {
+			line.Points = append(line.Points, chart.Point{X: r.OfferedRate(), Y: r.Rate()})
+		}
+	}
+	slices.SortFunc(line.Points, func(a, b chart.Point) int { return cmp.Compare(a.X, b.X) })
+	return line, nil
+}
+
+func drawRates(w io.Writer, lines []chart.Line) error {
+	return chart.Draw(w, chart.Chart{
+		Title: "GETs that are hits", Lines: lines,
+		X: chart.Axis{Label: "offered per second", Log: true}, Y: chart.Axis{Label: "answered per second", Log: true},
+	})
+}
+
+// zipf measures GETs and SETs by Zipf's law, for more keys than the cache has memory for.
+func (b *bench) zipf(ctx context.Context) error {
+	few := b.skewed(0.002)
+	threads, err := b.bestThreads(ctx, few)
+	if err != nil {
+		return err
+	}
+	return b.withSite(ctx, threads, b.Keys, func(s *site) error {
+		if err := b.zipfOf(ctx, s, "zipf_sets_0.2%", few); err != nil {
+			return err
+		}
+		return b.zipfOf(ctx, s, "zipf_sets_10%", b.skewed(0.1))
+	})
+}
+
+// bestThreads is the number of threads with which memcached alone sustains the highest rate.
+func (b *bench) bestThreads(ctx context.Context, t trace) (best int, err error) {
+	highest := 0.0
+	for _, threads := range b.Threads {
+		err := b.withSite(ctx, threads, b.Keys, func(s *site) error {
+			return b.with(ctx, s, alone, t, func(d *side) error {
+				l, err := b.best(ctx, d)
+				if l.rate > highest {
+					best, highest = threads, l.rate
+				}
+				return err
+			})
+		})
+		if err != nil {
+			return 0, err
+		}
+	}
+	b.add(report.Compare("threads", "-t", report.Higher, "memcached alone at its best", report.Samples{float64(best)}, nil))
+	return best, nil
+}
+
+// zipfOf samples the highest rates of one trace.
+func (b *bench) zipfOf(ctx context.Context, s *site, what string, t trace) error {
+	loads, rates := map[string]load{}, map[string]report.Samples{}
+	var hits, bound, answered report.Samples
+	err := b.rounds(what, func(name string) error {
+		return b.with(ctx, s, name, t, func(d *side) (err error) {
+			if loads[name].rate == 0 {
+				if loads[name], err = b.best(ctx, d); err != nil {
+					return err
+				}
+			}
+			c, err := b.curve(ctx, d, loads[name].cpus, loads[name].rate)
+			if err != nil {
+				return err
+			}
+			r := c.Open.Result
+			rates[name] = append(rates[name], gets(r))
+			if name == cached && r.Delivered > r.Stored {
+				share := float64(r.Cached) / float64(r.Delivered-r.Stored)
+				hits, bound, answered = append(hits, 100*share), append(bound, 1/(1-share)), append(answered, 100-100*r.Loss())
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return err
+	}
+	b.compare(what+".rate", "GETs/s", report.Higher, sourceRate, rates)
+	b.add(report.Compare(what+".hits", "%", report.Higher, sourceRate, hits, nil))
+	b.add(report.Compare(what+".bound", "times", report.Higher, "1 / share of misses", bound, nil))
+	b.add(report.Compare(what+".answered", "%", report.Higher, sourceRate, answered, nil))
+	return nil
+}

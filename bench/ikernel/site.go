@@ -1,0 +1,148 @@
+// Package ikernel measures memcached-cache: a memcached alone, and the same process with the cache attached.
+package ikernel
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"github.com/lambdanic/lambdanic/bench/gen"
+	"github.com/lambdanic/lambdanic/bench/link"
+	cache "github.com/lambdanic/lambdanic/ikernels/memcached"
+	"github.com/lambdanic/lambdanic/internal/memcached"
+	"github.com/lambdanic/lambdanic/internal/xdp"
+)
+
+// receiveBuffer is what memcached's UDP sockets may hold, in bytes. By default it is 52 packets that take a page each.
+const receiveBuffer = 4 << 20
+
+// A site is a memcached behind a pair, with its values.
+type site struct {
+	pair   *link.Pair
+	server *memcached.Server
+}
+
+// newSite starts a memcached that has values for the keys of the numbers below some number.
+func newSite(ctx context.Context, p *link.Pair, threads, keys int) (*site, error) {
+	s := &site{pair: p}
+	err := p.In(func() (err error) {
+		s.server, err = memcached.Start(ctx, []netip.Addr{p.Peer.Addr}, "-t", strconv.Itoa(threads), "-m", "1024")
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(s.server.ReceiveBuffer(receiveBuffer), s.fill(keys)); err != nil {
+		return nil, errors.Join(err, s.stop())
+	}
+	return s, nil
+}
+
+func (s *site) stop() error { return s.server.Stop() }
+
+// fill stores values that never expire, and checks that the server has kept the first and the last.
+func (s *site) fill(keys int) error {
+	conn, err := net.Dial("tcp", netip.AddrPortFrom(s.pair.Peer.Addr, s.server.Port).String())
+	if err != nil {
+		return fmt.Errorf("connect to memcached: %w", err)
+	}
+	defer conn.Close()
+	w := bufio.NewWriterSize(conn, 1<<16)
+	for n := range keys {
+		key, value := gen.Item(uint32(n))
+		fmt.Fprintf(w, "set %s 0 0 %d noreply\r\n%s\r\n", key, len(value), value)
+	}
+	fmt.Fprint(w, "version\r\n") // is answered after all that came before
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("fill memcached: %w", err)
+	}
+	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil {
+		return fmt.Errorf("fill memcached: it answers %q: %w", line, err)
+	}
+	for _, n := range []int{0, keys - 1} {
+		key, _ := gen.Item(uint32(n))
+		if _, err := s.server.Client.Get(key); err != nil {
+			return fmt.Errorf("look for key %d of %d: %w", n, keys, err)
+		}
+	}
+	return nil
+}
+
+// A side is the site while something is measured: alone, or with the cache.
+type side struct {
+	*gen.Generator
+	site *site
+}
+
+// memoryMin is the least memory of a cache, in bytes.
+const memoryMin = 2 << 20
+
+// alone calls f while memcached is alone.
+func (s *site) alone(steps []gen.Step, f func(*side) error) (err error) {
+	pass, err := s.pair.PassPeer()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, pass.Close()) }()
+	return s.generating(steps, f)
+}
+
+// cached calls f while the cache is attached, with so many bytes of memory.
+func (s *site) cached(memory int, steps []gen.Step, f func(*side) error) (err error) {
+	var c *cache.Cache
+	if err := s.pair.In(func() error {
+		c, err = cache.Attach(cache.Options{Port: s.server.Port, Mode: xdp.ModeNative, Memory: memory})
+		return err
+	}); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	return s.generating(steps, f)
+}
+
+func (s *site) generating(steps []gen.Step, f func(*side) error) error {
+	g, err := gen.New(s.pair, gen.Options{Trace: steps})
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(&side{g, s}), g.Close())
+}
+
+// offer offers a load to the server.
+func (s *side) offer(ctx context.Context, l gen.Load) (gen.Result, error) {
+	l.Port = s.site.server.Port
+	return s.Run(ctx, l)
+}
+
+const (
+	warmRate     = 1_000_000
+	warmDuration = 250 * time.Millisecond
+	warmPatience = time.Minute
+)
+
+// warm has the cache fetch what is asked for.
+func (s *side) warm(ctx context.Context, t trace) error {
+	sent := 0
+	for begin := time.Now(); ; {
+		l := gen.Load{Rate: warmRate, Duration: warmDuration}
+		if t.warm == 0 {
+			l.Rate /= 10 // which memcached answers
+		}
+		r, err := s.offer(ctx, l)
+		if err != nil {
+			return err
+		}
+		sent += int(r.Sent)
+		if t.warm > 0 && sent >= t.warm || t.warm == 0 && r.Sent > 0 && r.Cached == r.Sent {
+			return nil
+		}
+		if t.warm == 0 && time.Since(begin) > warmPatience {
+			return fmt.Errorf("the cache does not become warm: %d of %d GETs are hits", r.Cached, r.Sent)
+		}
+	}
+}
