@@ -99,7 +99,7 @@ func (b *bench) skewed(sets float64) trace {
 
 // cold asks for all keys alike, so that hardly any is worth its memory.
 func (b *bench) cold() trace {
-	return trace{steps: uniformSteps(3, b.Keys, b.Keys), keys: b.Keys / 16, warm: b.Warm / 16}
+	return trace{steps: uniformSteps(3, b.Keys, b.Keys), keys: b.Keys / 16, warm: b.Warm}
 }
 
 // rounds calls f on both sides in each round, in the reverse order of the last round.

@@ -13,7 +13,7 @@ import (
 // The suite runs to its end, and draws; what it measured decides nothing.
 func TestSuiteRuns(t *testing.T) {
 	p := linktest.New(t)
-	size := Size{Threads: []int{1}, Hot: 1 << 8, Keys: 1 << 14, Steps: 1 << 16, Warm: 20_000, Run: 20 * time.Millisecond}
+	size := Size{Threads: []int{1}, Hot: 1 << 8, Keys: 1 << 17, Steps: 1 << 18, Warm: 100_000, Run: 20 * time.Millisecond}
 	o := measure.Options{Rounds: 1, Plots: t.TempDir(), Progress: t.Output()}
 	results, err := Run(t.Context(), p, o, size)
 	if err != nil {

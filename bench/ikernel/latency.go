@@ -39,14 +39,14 @@ func newTiming(name, title string, t trace, rate float64, kind int) *timing {
 	}
 }
 
-// latency measures how long hits and misses take, against memcached alone at the same rate.
+// latency measures how long hits and misses take, against memcached alone at the same rate. memcached has a CPU that does not generate, and one
+// thread for it.
 func (b *bench) latency(ctx context.Context) error {
 	hot, cold, skewed := b.hot(), b.cold(), b.skewed(0.002)
-	threads, err := b.bestThreads(ctx, skewed)
-	if err != nil {
-		return err
-	}
-	return b.withSite(ctx, threads, b.Keys, func(s *site) error {
+	return b.withSite(ctx, 1, b.Keys, func(s *site) error {
+		if err := measure.PinProcess(s.server.PID(), measure.ServerCPU()); err != nil {
+			return err
+		}
 		most, err := b.capacity(ctx, s, "hot_rate", hot)
 		if err != nil {
 			return err
@@ -72,10 +72,10 @@ func (b *bench) latency(ctx context.Context) error {
 	})
 }
 
-// capacity is what memcached alone sustains, from one CPU.
+// capacity is what memcached alone sustains.
 func (b *bench) capacity(ctx context.Context, s *site, name string, t trace) (rate float64, err error) {
 	err = b.with(ctx, s, alone, t, func(d *side) error {
-		c, err := b.curve(ctx, d, measure.GeneratorCPUs()[0], 0)
+		c, err := b.curve(ctx, d, []int{measure.ClientCPU}, 0)
 		rate = c.Open.Rate()
 		return err
 	})
@@ -104,7 +104,7 @@ func (b *bench) time(ctx context.Context, s *site, group []*timing) error {
 
 // sample times one load. Each frame leaves at once, and not with those that are due next.
 func (t *timing) sample(ctx context.Context, d *side, name string, long time.Duration) error {
-	r, err := d.offer(ctx, gen.Load{Rate: t.rate, Batch: 1, Duration: long, Stamp: true})
+	r, err := d.offer(ctx, gen.Load{Rate: t.rate, CPUs: []int{measure.ClientCPU}, Batch: 1, Duration: long, Stamp: true})
 	if err != nil {
 		return err
 	}

@@ -43,8 +43,8 @@ func pin(tid int, cpus ...int) error {
 	return nil
 }
 
-// pinProcess keeps all threads of a process to some CPUs.
-func pinProcess(pid int, cpus ...int) error {
+// PinProcess keeps all threads of a process to some CPUs.
+func PinProcess(pid int, cpus ...int) error {
 	tasks, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(pid), "task"))
 	if err != nil {
 		return fmt.Errorf("list the threads of process %d: %w", pid, err)

@@ -59,11 +59,11 @@ func AsProcess(ctx context.Context, s *stand.Stand, w Work, d backend.Deployment
 // Latency is measured without programs that the side does not need.
 func (s *Side) Latency(ctx context.Context, opts ...lambdanic.Option) (l Latency, err error) {
 	if s.pid != 0 {
-		if err := pinProcess(s.pid, ServerCPU()); err != nil {
+		if err := PinProcess(s.pid, ServerCPU()); err != nil {
 			return l, err
 		}
 		all := GeneratorCPUs()
-		defer func() { err = errors.Join(err, pinProcess(s.pid, all[len(all)-1]...)) }()
+		defer func() { err = errors.Join(err, PinProcess(s.pid, all[len(all)-1]...)) }()
 	}
 	return CallFor(ctx, s.Addr, s.work.Calls, s.work.Duration, ClientCPU, opts...)
 }
