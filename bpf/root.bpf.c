@@ -223,7 +223,7 @@ int ln_root(struct xdp_md *ctx)
 		return ln_enter(ctx, LN_MODULE_CALLS);
 	if (pkt.dport == bpf_htons(LN_ROCE_PORT))
 		return ln_enter(ctx, LN_MODULE_RDMA);
-	ln_enter_ikernel(ctx, &pkt);
+	bpf_tail_call(ctx, &ln_ikernels, bpf_ntohs(pkt.dport));
 	return ln_unselected(ctx);
 }
 

@@ -16,6 +16,8 @@ import (
 const (
 	lowRate = 5_000 // requests per second that hardly keep memcached busy
 	strain  = 0.9   // of what memcached alone sustains
+
+	patience = 100 // times that a load is offered until it has a reply
 )
 
 // shares of what memcached alone sustains, at which hits are timed.
@@ -104,18 +106,23 @@ func (b *bench) time(ctx context.Context, s *site, group []*timing) error {
 
 // sample times one load. Each frame leaves at once, and not with those that are due next.
 func (t *timing) sample(ctx context.Context, d *side, name string, long time.Duration) error {
-	r, err := d.offer(ctx, gen.Load{Rate: t.rate, CPUs: []int{measure.ClientCPU}, Batch: 1, Duration: long, Stamp: true})
-	if err != nil {
-		return err
-	}
 	kind := t.kind
 	if name == alone {
 		kind = gen.Served
 	}
 	h := measure.NewHistogram()
-	for ns, n := range r.Latencies[kind].All() {
-		if err := h.RecordValues(ns, int64(n)); err != nil {
-			return fmt.Errorf("record a latency of %v: %w", time.Duration(ns), err)
+	for range patience {
+		r, err := d.offer(ctx, gen.Load{Rate: t.rate, CPUs: []int{measure.ClientCPU}, Batch: 1, Duration: long, Stamp: true})
+		if err != nil {
+			return err
+		}
+		for ns, n := range r.Latencies[kind].All() {
+			if err := h.RecordValues(ns, int64(n)); err != nil {
+				return fmt.Errorf("record a latency of %v: %w", time.Duration(ns), err)
+			}
+		}
+		if h.TotalCount() > 0 {
+			break
 		}
 	}
 	t.all[name].Merge(h)

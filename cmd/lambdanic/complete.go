@@ -127,7 +127,7 @@ func flagCompletions(o *options) map[string]cobra.CompletionFunc {
 		"orchestrator --lambdas": cobra.NoFileCompletions, "orchestrator --silent": cobra.NoFileCompletions,
 		"orchestrator --servers": cobra.NoFileCompletions, "orchestrator --nics": cobra.NoFileCompletions,
 		"orchestrator --overloaded": cobra.NoFileCompletions, "orchestrator --intervals": cobra.NoFileCompletions,
-		"dir": completeDirs, "data-dir": completeDirs, "run-dir": completeDirs, "lambdas": completeDirs,
+		"dir": completeDirs, "data-dir": completeDirs, "run-dir": completeDirs, "lambdas": completeDirs, "plots": completeDirs,
 	}
 	for _, name := range []string{ // what only the caller knows
 		"address", "annotation", "backups", "clients", "cores", "data", "depth", "distributed", "env", "etcd", "explain", "flows", "hosts", "image", "label",

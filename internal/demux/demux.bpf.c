@@ -3,6 +3,7 @@
 
 /* The XDP program of an interface that has ikernels, but no NIC program of λ-NIC. */
 #include "../../bpf/demux.h"
+#include "../../bpf/parse.h"
 
 SEC("xdp.frags")
 int ln_demux(struct xdp_md *ctx)
@@ -10,7 +11,7 @@ int ln_demux(struct xdp_md *ctx)
 	struct ln_packet pkt;
 
 	if (!ln_parse(ctx, &pkt))
-		ln_enter_ikernel(ctx, &pkt);
+		bpf_tail_call(ctx, &ln_ikernels, bpf_ntohs(pkt.dport));
 	return XDP_PASS;
 }
 

@@ -282,6 +282,8 @@ int fuzz_tail_call(struct xdp_md *ctx, const void *map, __u32 slot, int *verdict
 		[LN_MODULE_REGIONS] = ln_regions_module,
 	};
 
+	if (map == &ln_ikernels)
+		return -1; /* there is none */
 	if (map != &ln_modules)
 		return run(ctx, slot, verdict);
 	check(slot < LN_MODULE_MAX && modules[slot]);
