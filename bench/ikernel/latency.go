@@ -2,8 +2,10 @@ package ikernel
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -41,14 +43,19 @@ func newTiming(name, title string, t trace, rate float64, kind int) *timing {
 	}
 }
 
-// latency measures how long hits and misses take, against memcached alone at the same rate. memcached has a CPU that does not generate, and one
-// thread for it.
+// latency measures how long hits and misses take, against memcached alone at the same rate. memcached has one thread, and a CPU to itself: this
+// process, which generates and fetches values for the cache, keeps to another one.
 func (b *bench) latency(ctx context.Context) error {
 	hot, cold, skewed := b.hot(), b.cold(), b.skewed(0.002)
-	return b.withSite(ctx, 1, b.Keys, func(s *site) error {
+	return b.withSite(ctx, 1, b.Keys, func(s *site) (err error) {
 		if err := measure.PinProcess(s.server.PID(), measure.ServerCPU()); err != nil {
 			return err
 		}
+		if err := measure.PinProcess(os.Getpid(), measure.ClientCPU); err != nil {
+			return err
+		}
+		all := measure.GeneratorCPUs()
+		defer func() { err = errors.Join(err, measure.PinProcess(os.Getpid(), all[len(all)-1]...)) }()
 		most, err := b.capacity(ctx, s, "hot_rate", hot)
 		if err != nil {
 			return err

@@ -6,9 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/lambdanic/lambdanic/bench/gen"
@@ -45,7 +47,7 @@ func newSite(ctx context.Context, p *link.Pair, threads, keys int) (*site, error
 
 func (s *site) stop() error { return s.server.Stop() }
 
-// fill stores values that never expire, and checks that the server has kept the first and the last.
+// fill stores values that never expire, and returns when the server has nothing to do any more.
 func (s *site) fill(keys int) error {
 	conn, err := net.Dial("tcp", netip.AddrPortFrom(s.pair.Peer.Addr, s.server.Port).String())
 	if err != nil {
@@ -57,20 +59,47 @@ func (s *site) fill(keys int) error {
 		key, value := gen.Item(uint32(n))
 		fmt.Fprintf(w, "set %s 0 0 %d noreply\r\n%s\r\n", key, len(value), value)
 	}
-	fmt.Fprint(w, "version\r\n") // is answered after all that came before
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("fill memcached: %w", err)
 	}
-	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil {
-		return fmt.Errorf("fill memcached: it answers %q: %w", line, err)
-	}
-	for _, n := range []int{0, keys - 1} {
-		key, _ := gen.Item(uint32(n))
-		if _, err := s.server.Client.Get(key); err != nil {
-			return fmt.Errorf("look for key %d of %d: %w", n, keys, err)
+	for replies, begin := bufio.NewReader(conn), time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		stats, err := statistics(conn, replies)
+		switch {
+		case err != nil:
+			return fmt.Errorf("fill memcached: %w", err)
+		case stats["curr_items"] != strconv.Itoa(keys):
+			return fmt.Errorf("memcached has %s items of %d", stats["curr_items"], keys)
+		case hasRoom(stats["hash_power_level"], keys) && stats["hash_is_expanding"] == "0":
+			return nil
+		case time.Since(begin) > patience:
+			return errors.New("memcached does not end to enlarge its hash table")
 		}
 	}
-	return nil
+}
+
+// hasRoom says whether memcached leaves a hash table of this size, a power of two, as it is: it enlarges one with 1.5 times as many keys.
+func hasRoom(level string, keys int) bool {
+	n, err := strconv.Atoi(level)
+	return err == nil && keys <= 3<<n/2
+}
+
+// statistics asks memcached for its statistics.
+func statistics(w io.Writer, replies *bufio.Reader) (map[string]string, error) {
+	if _, err := io.WriteString(w, "stats\r\n"); err != nil {
+		return nil, err
+	}
+	stats := map[string]string{}
+	for {
+		line, err := replies.ReadString('\n')
+		if err != nil {
+			return nil, err
+		}
+		words := strings.Fields(line)
+		if len(words) < 3 {
+			return stats, nil
+		}
+		stats[words[1]] = words[2]
+	}
 }
 
 // A side is the site while something is measured: alone, or with the cache.
@@ -122,7 +151,7 @@ func (s *side) offer(ctx context.Context, l gen.Load) (gen.Result, error) {
 const (
 	warmRate     = 1_000_000
 	warmDuration = 250 * time.Millisecond
-	warmPatience = time.Minute
+	patience     = time.Minute
 )
 
 // warm has the cache fetch what is asked for.
@@ -141,7 +170,7 @@ func (s *side) warm(ctx context.Context, t trace) error {
 		if t.warm > 0 && sent >= t.warm || t.warm == 0 && r.Sent > 0 && r.Cached == r.Sent {
 			return nil
 		}
-		if t.warm == 0 && time.Since(begin) > warmPatience {
+		if t.warm == 0 && time.Since(begin) > patience {
 			return fmt.Errorf("the cache does not become warm: %d of %d GETs are hits", r.Cached, r.Sent)
 		}
 	}
