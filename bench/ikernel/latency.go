@@ -19,7 +19,7 @@ const (
 	lowRate = 5_000 // requests per second that hardly keep memcached busy
 	strain  = 0.9   // of what memcached alone sustains
 
-	patience = 100 // times that a load is offered until it has a reply
+	offers = 100 // at most, of one load, until it has a reply
 )
 
 // shares of what memcached alone sustains, at which hits are timed.
@@ -118,7 +118,7 @@ func (t *timing) sample(ctx context.Context, d *side, name string, long time.Dur
 		kind = gen.Served
 	}
 	h := measure.NewHistogram()
-	for range patience {
+	for range offers {
 		r, err := d.offer(ctx, gen.Load{Rate: t.rate, CPUs: []int{measure.ClientCPU}, Batch: 1, Duration: long, Stamp: true})
 		if err != nil {
 			return err
