@@ -48,15 +48,12 @@ func gets(r gen.Result) float64 { return float64(r.Delivered-r.Stored) / r.Elaps
 
 // hits measures GETs of which all are hits.
 func (b *bench) hits(ctx context.Context) error {
-	highest := map[string]report.Samples{}
+	var best highest
 	var curves []chart.Line
 	for _, threads := range b.Threads {
 		rates := map[string]report.Samples{}
 		err := b.withSite(ctx, threads, b.Hot, func(s *site) error {
 			lines, err := b.hitsOf(ctx, s, fmt.Sprintf("hits, %d threads", threads), rates)
-			for i := range lines {
-				lines[i].Name = fmt.Sprintf("%s, -t %d", lines[i].Name, threads)
-			}
 			curves = append(curves, lines...)
 			return err
 		})
@@ -64,21 +61,16 @@ func (b *bench) hits(ctx context.Context) error {
 			return err
 		}
 		b.compare(fmt.Sprintf("hits.rate_t%d", threads), "1/s", report.Higher, sourceRate, rates)
-		for name, samples := range rates {
-			if samples.Median() > highest[name].Median() {
-				highest[name] = samples
-			}
-		}
+		best.take(rates)
 	}
-	b.compare("hits.rate_best", "1/s", report.Higher, sourceRate, highest)
-	slices.SortStableFunc(curves, func(a, b chart.Line) int { return cmp.Compare(a.Like, b.Like) })
+	b.compare("hits.rate_best", "1/s", report.Higher, sourceRate, best)
 	return b.Plot("memcached-hits.svg", func(w io.Writer) error { return drawRates(w, curves) })
 }
 
 // hitsOf samples the highest rates of one memcached, and sweeps the loads for the plot.
 func (b *bench) hitsOf(ctx context.Context, s *site, what string, rates map[string]report.Samples) (lines []chart.Line, err error) {
 	t, loads := b.hot(), map[string]load{}
-	for i, name := range []string{alone, cached} {
+	for i, name := range []string{cached, alone} {
 		if err := b.with(ctx, s, name, t, func(d *side) (err error) {
 			if loads[name], err = b.best(ctx, d); err != nil {
 				return err
@@ -108,62 +100,59 @@ func (b *bench) sweep(ctx context.Context, s *side, most load) (line chart.Line,
 			return line, err
 		}
 		if r.Sent > 0 && r.Delivered > 0 {
-			line.Points = append(line.Points, chart.Point{X: r.OfferedRate(), Y: r.Rate()})
+			line.Points = append(line.Points, chart.Point{X: r.OfferedRate() / 1e3, Y: r.Rate() / 1e3})
 		}
 	}
 	slices.SortFunc(line.Points, func(a, b chart.Point) int { return cmp.Compare(a.X, b.X) })
 	return line, nil
 }
 
+// drawRates draws a line of each side for each number of threads.
 func drawRates(w io.Writer, lines []chart.Line) error {
+	for i := 2; i < len(lines); i++ {
+		lines[i].Name = "" // the legend has each side once
+	}
 	return chart.Draw(w, chart.Chart{
 		Title: "GETs that are hits", Lines: lines,
-		X: chart.Axis{Label: "offered per second", Log: true}, Y: chart.Axis{Label: "answered per second", Log: true},
+		X: chart.Axis{Label: "offered (1,000/s)", Log: true}, Y: chart.Axis{Label: "answered (1,000/s)", Log: true},
 	})
 }
 
 // zipf measures GETs and SETs by Zipf's law, for more keys than the cache has memory for.
 func (b *bench) zipf(ctx context.Context) error {
-	few := b.skewed(0.002)
-	threads, err := b.bestThreads(ctx, few)
-	if err != nil {
-		return err
-	}
-	return b.withSite(ctx, threads, b.Keys, func(s *site) error {
-		if err := b.zipfOf(ctx, s, "zipf_sets_0.2%", few); err != nil {
-			return err
-		}
-		return b.zipfOf(ctx, s, "zipf_sets_10%", b.skewed(0.1))
-	})
-}
-
-// bestThreads is the number of threads with which memcached alone sustains the highest rate.
-func (b *bench) bestThreads(ctx context.Context, t trace) (best int, err error) {
-	highest := 0.0
+	mixes := []*mix{{name: "zipf_sets_0.2%", trace: b.skewed(0.002)}, {name: "zipf_sets_10%", trace: b.skewed(0.1)}}
 	for _, threads := range b.Threads {
 		err := b.withSite(ctx, threads, b.Keys, func(s *site) error {
-			return b.with(ctx, s, alone, t, func(d *side) error {
-				l, err := b.best(ctx, d)
-				if l.rate > highest {
-					best, highest = threads, l.rate
+			for _, m := range mixes {
+				if err := b.sample(ctx, s, m, threads); err != nil {
+					return err
 				}
-				return err
-			})
+			}
+			return nil
 		})
 		if err != nil {
-			return 0, err
+			return err
 		}
 	}
-	b.add(report.Compare("threads", "-t", report.Higher, "memcached alone at its best", report.Samples{float64(best)}, nil))
-	return best, nil
+	for _, m := range mixes {
+		b.compare(m.name+".rate_best", "GETs/s", report.Higher, sourceRate, m.highest)
+	}
+	return nil
 }
 
-// zipfOf samples the highest rates of one trace.
-func (b *bench) zipfOf(ctx context.Context, s *site, what string, t trace) error {
+// A mix is a trace of GETs and SETs, and the rates of the number of threads that serves each side best.
+type mix struct {
+	name    string
+	trace   trace
+	highest highest
+}
+
+// sample samples the highest rates of one memcached.
+func (b *bench) sample(ctx context.Context, s *site, m *mix, threads int) error {
 	loads, rates := map[string]load{}, map[string]report.Samples{}
-	var hits, bound, answered report.Samples
-	err := b.rounds(what, func(name string) error {
-		return b.with(ctx, s, name, t, func(d *side) (err error) {
+	var hits, bound report.Samples
+	err := b.rounds(fmt.Sprintf("%s, %d threads", m.name, threads), func(name string) error {
+		return b.with(ctx, s, name, m.trace, func(d *side) (err error) {
 			if loads[name].rate == 0 {
 				if loads[name], err = b.best(ctx, d); err != nil {
 					return err
@@ -177,7 +166,7 @@ func (b *bench) zipfOf(ctx context.Context, s *site, what string, t trace) error
 			rates[name] = append(rates[name], gets(r))
 			if name == cached && r.Delivered > r.Stored {
 				share := float64(r.Cached) / float64(r.Delivered-r.Stored)
-				hits, bound, answered = append(hits, 100*share), append(bound, 1/(1-share)), append(answered, 100-100*r.Loss())
+				hits, bound = append(hits, 100*share), append(bound, 1/(1-share))
 			}
 			return nil
 		})
@@ -185,9 +174,23 @@ func (b *bench) zipfOf(ctx context.Context, s *site, what string, t trace) error
 	if err != nil {
 		return err
 	}
-	b.compare(what+".rate", "GETs/s", report.Higher, sourceRate, rates)
-	b.add(report.Compare(what+".hits", "%", report.Higher, sourceRate, hits, nil))
-	b.add(report.Compare(what+".bound", "times", report.Higher, "1 / share of misses", bound, nil))
-	b.add(report.Compare(what+".answered", "%", report.Higher, sourceRate, answered, nil))
+	b.compare(fmt.Sprintf("%s.rate_t%d", m.name, threads), "GETs/s", report.Higher, sourceRate, rates)
+	b.add(report.Compare(fmt.Sprintf("%s.hits_t%d", m.name, threads), "%", report.Higher, sourceRate, hits, nil))
+	b.add(report.Compare(fmt.Sprintf("%s.bound_t%d", m.name, threads), "times", report.Higher, "1 / share of misses", bound, nil))
+	m.highest.take(rates)
 	return nil
+}
+
+// highest are the samples of each side's best number of threads.
+type highest map[string]report.Samples
+
+func (h *highest) take(rates map[string]report.Samples) {
+	if *h == nil {
+		*h = highest{}
+	}
+	for name, samples := range rates {
+		if samples.Median() > (*h)[name].Median() {
+			(*h)[name] = samples
+		}
+	}
 }
