@@ -67,13 +67,7 @@ func (h *Host) Close() error {
 	return errors.Join(append(errs, h.sockets.Close(), h.flows.Close())...)
 }
 
-// Sweep gives up the places whose sockets are all closed.
-func (h *Host) Sweep() error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.sweep()
-}
-
+// sweep gives up the places whose sockets are all closed.
 func (h *Host) sweep() error {
 	var errs []error
 	for i, p := range h.places {

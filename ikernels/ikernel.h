@@ -23,9 +23,8 @@
 #define IK_IKERNEL_H
 
 #include "../bpf/headers.h"
+#include "../bpf/socket.h"
 #include "flows.h"
-
-#define IK_LOOPBACK 1 /* the number of interface lo in every network namespace (LOOPBACK_IFINDEX in the kernel) */
 
 _Static_assert(sizeof(struct ik_registers) <= 8 * IK_REGISTERS, "an ikernel has at most 16 registers of 64 bits");
 
@@ -100,32 +99,6 @@ struct {
 	__type(value, struct ik_scratch);
 } ik_scratchpads SEC(".maps");
 
-/* The socket that would get a datagram: whether it is there, and whether it is connected to the sender. */
-static __always_inline int ik_find_socket(struct xdp_md *ctx, const struct ln_flow *flow, int *connected)
-{
-	struct bpf_sock_tuple tuple = {};
-	struct bpf_sock *sk;
-
-	if (flow->ipv6) {
-		ln_copy_addr(tuple.ipv6.saddr, flow->peer_addr);
-		ln_copy_addr(tuple.ipv6.daddr, flow->own_addr);
-		tuple.ipv6.sport = flow->peer_port;
-		tuple.ipv6.dport = flow->own_port;
-		sk = bpf_sk_lookup_udp(ctx, &tuple, sizeof(tuple.ipv6), BPF_F_CURRENT_NETNS, 0);
-	} else {
-		tuple.ipv4.saddr = *(const __u32 *)flow->peer_addr;
-		tuple.ipv4.daddr = *(const __u32 *)flow->own_addr;
-		tuple.ipv4.sport = flow->peer_port;
-		tuple.ipv4.dport = flow->own_port;
-		sk = bpf_sk_lookup_udp(ctx, &tuple, sizeof(tuple.ipv4), BPF_F_CURRENT_NETNS, 0);
-	}
-	if (!sk)
-		return 0;
-	*connected = sk->dst_port != 0;
-	bpf_sk_release(sk);
-	return 1;
-}
-
 static __always_inline int ik_has_socket(__u32 place)
 {
 	struct bpf_sock *sk;
@@ -149,7 +122,7 @@ static __noinline int ik_is_attached(struct xdp_md *ctx, const struct ln_flow *f
 	__u32 *place;
 	int connected;
 
-	if (!ik_find_socket(ctx, flow, &connected))
+	if (!ln_find_socket(ctx, flow, &connected))
 		return 0;
 	ln_copy_addr(key.own_addr, flow->own_addr);
 	key.own_port = flow->own_port;
@@ -201,7 +174,7 @@ int ik_datagram(struct xdp_md *ctx)
 	    !ik_is_attached(ctx, &scratch->flow))
 		return XDP_PASS;
 	/* What comes by loopback is from this machine, and has no checksum yet. */
-	if (ctx->ingress_ifindex != IK_LOOPBACK &&
+	if (ctx->ingress_ifindex != LN_LOOPBACK &&
 	    (!ln_is_peer(&scratch->flow) || !ln_checksum_ok(ctx, &pkt, &scratch->flow)))
 		return XDP_PASS;
 	m.at = pkt.l4 + sizeof(struct udphdr);

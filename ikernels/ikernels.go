@@ -1,12 +1,7 @@
 // Package ikernels has the programs of the ikernels that applications attach to their sockets, one folder each, and of the watch over these sockets.
 package ikernels
 
-import (
-	"maps"
-	"slices"
-
-	"github.com/cilium/ebpf"
-)
+import "github.com/cilium/ebpf"
 
 //go:generate go tool bpf2go -target bpfel -no-strip -output-stem echo -type ik_limit -type ik_flow -type ik_verdict -type ik_transaction echo echo/echo.bpf.c
 //go:generate go tool bpf2go -target bpfel -no-strip -output-stem threshold threshold threshold/threshold.bpf.c
@@ -16,6 +11,3 @@ import (
 var programs = map[string]func() (*ebpf.CollectionSpec, error){
 	"echo": loadEcho, "threshold": loadThreshold, "passthrough": loadPassthrough,
 }
-
-// Names names the ikernels.
-func Names() []string { return slices.Sorted(maps.Keys(programs)) }

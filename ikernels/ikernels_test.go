@@ -15,6 +15,7 @@ import (
 
 	"github.com/lambdanic/lambdanic/internal/demux"
 	"github.com/lambdanic/lambdanic/internal/veth"
+	"github.com/lambdanic/lambdanic/test/isolated"
 )
 
 // patience is how long a datagram may take, and quiet how long none comes where none is expected.
@@ -36,15 +37,8 @@ func newSite(t *testing.T) *site {
 		t.Skip("makes network namespaces and loads BPF programs: needs root")
 	}
 	s := &site{t: t, name: fmt.Sprintf("lnik%d", os.Getpid())}
-	ns, err := veth.NewNamespace(s.name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := errors.Join(ns.Close(), veth.RemoveNamespace(s.name)); err != nil {
-			t.Error(err)
-		}
-	})
+	isolated.Namespace(t, s.name)
+	var err error
 	if s.host, err = NewHost(demux.New(nil)); err != nil {
 		t.Fatal(err)
 	}

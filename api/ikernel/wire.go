@@ -15,7 +15,6 @@ const (
 	MaxRegisters   = 16  // of an ikernel
 	RegisterLen    = 36  // a register in the reply to create: whether it is signed, and its name with zeros behind
 	TransactionLen = 272 // expect and write, one bit for each register; the values that are expected; the values to write
-	ValuesLen      = 128 // the registers in the reply to transact, as they were before
 )
 
 // Operation is what a request asks for.
@@ -27,5 +26,5 @@ const (
 	OperationDestroy  Operation = 2
 	OperationAttach   Operation = 3 // takes a socket (SCM_RIGHTS)
 	OperationDetach   Operation = 4 // takes a socket
-	OperationTransact Operation = 5 // takes a transaction, and gives all registers; fails with EAGAIN if another value was expected
+	OperationTransact Operation = 5 // takes a transaction, and gives all registers as they were before; fails with EAGAIN if another value was expected
 )

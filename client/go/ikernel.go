@@ -43,7 +43,7 @@ type Ikernel struct {
 	registers []string
 }
 
-// Create makes an ikernel that has no socket yet; `lambdanic ik attach --help` and the documentation name those that there are.
+// Create makes an ikernel that has no socket yet. ikernels/README.md names those that there are.
 func (a *Ikernels) Create(name string) (*Ikernel, error) {
 	reply, number, err := a.exchange(wire.OperationCreate, 0, []byte(name), nil)
 	if err != nil {

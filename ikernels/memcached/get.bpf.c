@@ -9,6 +9,7 @@
 #include "request.h"
 #include "sketch.h"
 #include "../../bpf/headers.h"
+#include "../../bpf/socket.h"
 
 char mc_license[] SEC("license") = "Dual BSD/GPL";
 
@@ -21,7 +22,6 @@ enum mc_get_limit {
 	MC_GET_MIN = sizeof("get k\r\n") - 1,
 	MC_ADDRESSES = 32, /* that a server may be told to listen at */
 	MC_END = sizeof("END\r\n") - 1,
-	MC_LOOPBACK = 1, /* the number of interface lo in every network namespace (LOOPBACK_IFINDEX in the kernel) */
 };
 
 const volatile __u64 mc_secret = 0;
@@ -245,31 +245,6 @@ static __always_inline int mc_is_servers(const struct ln_flow *flow)
 	return 0;
 }
 
-/* Whether a socket is there that would get this packet. */
-static __always_inline int mc_has_socket(struct xdp_md *ctx, const struct ln_flow *flow)
-{
-	struct bpf_sock_tuple tuple = {};
-	struct bpf_sock *sk;
-
-	if (flow->ipv6) {
-		ln_copy_addr(tuple.ipv6.saddr, flow->peer_addr);
-		ln_copy_addr(tuple.ipv6.daddr, flow->own_addr);
-		tuple.ipv6.sport = flow->peer_port;
-		tuple.ipv6.dport = flow->own_port;
-		sk = bpf_sk_lookup_udp(ctx, &tuple, sizeof(tuple.ipv6), BPF_F_CURRENT_NETNS, 0);
-	} else {
-		tuple.ipv4.saddr = *(const __u32 *)flow->peer_addr;
-		tuple.ipv4.daddr = *(const __u32 *)flow->own_addr;
-		tuple.ipv4.sport = flow->peer_port;
-		tuple.ipv4.dport = flow->own_port;
-		sk = bpf_sk_lookup_udp(ctx, &tuple, sizeof(tuple.ipv4), BPF_F_CURRENT_NETNS, 0);
-	}
-	if (!sk)
-		return 0;
-	bpf_sk_release(sk);
-	return 1;
-}
-
 /* Writes the i-th value of the reply at an offset of the packet; the offset behind it, or 0. */
 LN_GLOBAL __u32 mc_write_value(struct xdp_md *ctx, struct mc_get *g, __u32 i, __u32 at)
 {
@@ -384,12 +359,14 @@ static __noinline int mc_has_all(struct xdp_md *ctx, struct mc_get *g, const str
 /* Whether the packet would reach the server, and its sender can be answered. Saves what the reply needs of its headers. */
 static __noinline int mc_reaches(struct xdp_md *ctx, struct mc_get *g, const struct ln_packet *pkt)
 {
+	int connected;
+
 	if (ln_save_flow(ctx, pkt, &g->flow))
 		return 0;
 	/* What comes by loopback is from this machine, and has no checksum yet. */
-	if (ctx->ingress_ifindex != MC_LOOPBACK && (!ln_is_peer(&g->flow) || !ln_checksum_ok(ctx, pkt, &g->flow)))
+	if (ctx->ingress_ifindex != LN_LOOPBACK && (!ln_is_peer(&g->flow) || !ln_checksum_ok(ctx, pkt, &g->flow)))
 		return 0;
-	return mc_is_servers(&g->flow) && mc_has_socket(ctx, &g->flow);
+	return mc_is_servers(&g->flow) && ln_find_socket(ctx, &g->flow, &connected);
 }
 
 SEC("xdp.frags")

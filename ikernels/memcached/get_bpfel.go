@@ -88,7 +88,6 @@ const (
 	GetMcGetLimitMC_GET_MIN   GetMcGetLimit = 7
 	GetMcGetLimitMC_ADDRESSES GetMcGetLimit = 32
 	GetMcGetLimitMC_END       GetMcGetLimit = 5
-	GetMcGetLimitMC_LOOPBACK  GetMcGetLimit = 1
 )
 
 type GetMcItem struct {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lambdanic/lambdanic/internal/veth"
 	"github.com/lambdanic/lambdanic/internal/xdp"
+	"github.com/lambdanic/lambdanic/test/isolated"
 )
 
 // in runs a test on a thread of a network namespace of its own, in which interface lo is up.
@@ -22,17 +23,7 @@ func in(t *testing.T, f func() error) {
 	if os.Geteuid() != 0 {
 		t.Skip("makes interfaces and loads BPF programs: needs root")
 	}
-	name := fmt.Sprintf("lndemux%d", os.Getpid())
-	ns, err := veth.NewNamespace(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := errors.Join(ns.Close(), veth.RemoveNamespace(name)); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := veth.In(ns, f); err != nil {
+	if err := veth.In(isolated.Namespace(t, fmt.Sprintf("lndemux%d", os.Getpid())), f); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vishvananda/netns"
+
 	"github.com/lambdanic/lambdanic/internal/memcached"
 	"github.com/lambdanic/lambdanic/internal/veth"
 )
@@ -31,17 +33,24 @@ type Server struct {
 func New(t testing.TB) *Server {
 	t.Helper()
 	s := &Server{t: t, Netns: fmt.Sprintf("lniso%d", os.Getpid()), addr: netip.MustParseAddr("127.0.0.1")}
-	ns, err := veth.NewNamespace(s.Netns)
+	Namespace(t, s.Netns)
+	s.in(s.start)
+	return s
+}
+
+// Namespace makes a network namespace in which lo is up, and which goes with the test.
+func Namespace(t testing.TB, name string) netns.NsHandle {
+	t.Helper()
+	ns, err := veth.NewNamespace(name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := errors.Join(ns.Close(), veth.RemoveNamespace(s.Netns)); err != nil {
+		if err := errors.Join(ns.Close(), veth.RemoveNamespace(name)); err != nil {
 			t.Error(err)
 		}
 	})
-	s.in(s.start)
-	return s
+	return ns
 }
 
 // Beside starts another server in the same namespace.

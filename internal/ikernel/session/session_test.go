@@ -20,6 +20,7 @@ import (
 	"github.com/lambdanic/lambdanic/ikernels"
 	"github.com/lambdanic/lambdanic/internal/demux"
 	"github.com/lambdanic/lambdanic/internal/veth"
+	"github.com/lambdanic/lambdanic/test/isolated"
 	"github.com/lambdanic/lambdanic/test/shortdir"
 )
 
@@ -76,16 +77,7 @@ func create(t *testing.T, a *lambdanic.Ikernels, name string) *lambdanic.Ikernel
 // pair makes a server's and a client's socket in a network namespace of their own.
 func pair(t *testing.T) (server, client *net.UDPConn) {
 	t.Helper()
-	name := fmt.Sprintf("lnses%d", os.Getpid())
-	ns, err := veth.NewNamespace(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := errors.Join(ns.Close(), veth.RemoveNamespace(name)); err != nil {
-			t.Error(err)
-		}
-	})
+	ns := isolated.Namespace(t, fmt.Sprintf("lnses%d", os.Getpid()))
 	if err := veth.In(ns, func() (err error) {
 		if server, err = net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)}); err == nil {
 			client, err = net.DialUDP("udp", nil, server.LocalAddr().(*net.UDPAddr))

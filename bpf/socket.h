@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The socket that a datagram is for. */
+#ifndef LN_SOCKET_H
+#define LN_SOCKET_H
+
+#include "parse.h"
+
+#define LN_LOOPBACK 1 /* the number of interface lo in every network namespace (LOOPBACK_IFINDEX in the kernel) */
+
+/* Whether a socket is there that would get a datagram, and whether it is connected to the sender. */
+static __always_inline int ln_find_socket(struct xdp_md *ctx, const struct ln_flow *flow, int *connected)
+{
+	struct bpf_sock_tuple tuple = {};
+	struct bpf_sock *sk;
+
+	if (flow->ipv6) {
+		ln_copy_addr(tuple.ipv6.saddr, flow->peer_addr);
+		ln_copy_addr(tuple.ipv6.daddr, flow->own_addr);
+		tuple.ipv6.sport = flow->peer_port;
+		tuple.ipv6.dport = flow->own_port;
+		sk = bpf_sk_lookup_udp(ctx, &tuple, sizeof(tuple.ipv6), BPF_F_CURRENT_NETNS, 0);
+	} else {
+		tuple.ipv4.saddr = *(const __u32 *)flow->peer_addr;
+		tuple.ipv4.daddr = *(const __u32 *)flow->own_addr;
+		tuple.ipv4.sport = flow->peer_port;
+		tuple.ipv4.dport = flow->own_port;
+		sk = bpf_sk_lookup_udp(ctx, &tuple, sizeof(tuple.ipv4), BPF_F_CURRENT_NETNS, 0);
+	}
+	if (!sk)
+		return 0;
+	*connected = sk->dst_port != 0;
+	bpf_sk_release(sk);
+	return 1;
+}
+
+#endif
