@@ -71,21 +71,21 @@ static __always_inline enum mc_buffer_kind mc_kind_arm64(__s32 call)
 /* Where the bytes of the system call at hand are; 0, or -1 where that cannot be said. */
 static __always_inline int mc_find_buffer(struct mc_buffer *b)
 {
-	void *regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	const void *regs = (const void *)bpf_task_pt_regs(bpf_get_current_task_btf());
 	struct mc_msghdr message;
 
 	if (bpf_core_field_exists(struct pt_regs___x86, orig_ax)) {
-		struct pt_regs___x86 *x86 = regs;
+		const struct pt_regs___x86 *x86 = regs;
 
-		b->kind = mc_kind_x86(BPF_CORE_READ(x86, orig_ax));
-		b->address = BPF_CORE_READ(x86, si);
-		b->count = BPF_CORE_READ(x86, dx);
+		b->kind = mc_kind_x86(x86->orig_ax);
+		b->address = x86->si;
+		b->count = x86->dx;
 	} else {
-		struct pt_regs___arm64 *arm64 = regs;
+		const struct pt_regs___arm64 *arm64 = regs;
 
-		b->kind = mc_kind_arm64(BPF_CORE_READ(arm64, syscallno));
-		b->address = BPF_CORE_READ(arm64, regs[1]);
-		b->count = BPF_CORE_READ(arm64, regs[2]);
+		b->kind = mc_kind_arm64(arm64->syscallno);
+		b->address = arm64->regs[1];
+		b->count = arm64->regs[2];
 	}
 	if (b->kind != MC_BUFFER_MESSAGE)
 		return b->kind == MC_BUFFER_UNKNOWN ? -1 : 0;

@@ -30,6 +30,9 @@ const volatile __u64 mc_bucket_mask = 0;
 const volatile __u64 mc_sketch_mask = 0;
 /* Keys that are asked for no more often than this are not fetched. The worker sets it. */
 volatile __u32 mc_threshold = 0;
+
+/* Whether the worker comes for the keys by itself, and soon. Then only those wake it that are asked for most. */
+volatile _Bool mc_gathers = 0;
 const volatile __u16 mc_port;
 const volatile __u64 mc_addresses[MC_ADDRESSES][2]; /* of the server, as in struct ln_flow */
 const volatile __u32 mc_address_count;
@@ -103,9 +106,10 @@ static __always_inline void mc_count_gets(enum mc_get_count count, __u32 n)
  * Has the worker fetch a key. Where it was asked, and no write has come since, it has done for the key what it can; it is asked again after
  * some 100 ms, for the key may have been displaced. While a write is pending, there is no use in fetching.
  */
-static __always_inline void mc_ask(struct mc_get *g, __u64 hash, __u32 at, __u32 len)
+static __always_inline void mc_ask(struct mc_get *g, __u64 hash, __u32 at, __u32 len, __u32 frequency)
 {
 	__u64 guard = mc_guard_word(mc_guard_of(hash)), all = mc_guard_word(MC_GUARD_ALL), *asked, word;
+	__u64 wake = frequency == MC_FREQUENCY_MAX ? BPF_RB_FORCE_WAKEUP : mc_gathers ? BPF_RB_NO_WAKEUP : 0;
 	__u32 slot = hash & 16383;
 
 	if (guard == MC_GUARD_CLOSED || all == MC_GUARD_CLOSED)
@@ -116,7 +120,7 @@ static __always_inline void mc_ask(struct mc_get *g, __u64 hash, __u32 at, __u32
 		return;
 	*asked = word;
 	if (at >= MC_REQUEST - 256 || !ln_length_fits(len, MC_KEY_MAX) ||
-	    bpf_ringbuf_output(&mc_misses, g->request + at, len, 0))
+	    bpf_ringbuf_output(&mc_misses, g->request + at, len, wake))
 		mc_count_gets(MC_GET_UNASKED, 1);
 }
 
@@ -203,7 +207,7 @@ LN_GLOBAL int mc_next_key(struct mc_get *g)
 	if (!cell) {
 		g->missed++;
 		if (frequency > mc_threshold)
-			mc_ask(g, hash, at, len);
+			mc_ask(g, hash, at, len, frequency);
 		else
 			mc_count_gets(MC_GET_COLD, 1);
 	} else if (g->keys < MC_GET_KEYS) {

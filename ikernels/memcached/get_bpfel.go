@@ -142,6 +142,7 @@ const (
 	GetVarMcAddresses    = "mc_addresses"
 	GetVarMcBucketMask   = "mc_bucket_mask"
 	GetVarMcCacheLimit   = "mc_cache_limit_"
+	GetVarMcGathers      = "mc_gathers"
 	GetVarMcGetCount     = "mc_get_count_"
 	GetVarMcGetLimit     = "mc_get_limit_"
 	GetVarMcGuardLimit   = "mc_guard_limit_"
@@ -221,6 +222,7 @@ type GetVariableSpecs struct {
 	McAddresses    *ebpf.VariableSpec `ebpf:"mc_addresses"`
 	McBucketMask   *ebpf.VariableSpec `ebpf:"mc_bucket_mask"`
 	McCacheLimit   *ebpf.VariableSpec `ebpf:"mc_cache_limit_"`
+	McGathers      *ebpf.VariableSpec `ebpf:"mc_gathers"`
 	McGetCount     *ebpf.VariableSpec `ebpf:"mc_get_count_"`
 	McGetLimit     *ebpf.VariableSpec `ebpf:"mc_get_limit_"`
 	McGuardLimit   *ebpf.VariableSpec `ebpf:"mc_guard_limit_"`
@@ -284,6 +286,7 @@ type GetVariables struct {
 	McAddresses    *ebpf.Variable `ebpf:"mc_addresses"`
 	McBucketMask   *ebpf.Variable `ebpf:"mc_bucket_mask"`
 	McCacheLimit   *ebpf.Variable `ebpf:"mc_cache_limit_"`
+	McGathers      *ebpf.Variable `ebpf:"mc_gathers"`
 	McGetCount     *ebpf.Variable `ebpf:"mc_get_count_"`
 	McGetLimit     *ebpf.Variable `ebpf:"mc_get_limit_"`
 	McGuardLimit   *ebpf.Variable `ebpf:"mc_guard_limit_"`

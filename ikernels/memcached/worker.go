@@ -39,18 +39,20 @@ type worker struct {
 	aged     uint64    // how many there were when the last period ended
 	admitted uint8     // the threshold that the NIC program knows
 
-	keys   [][]byte
-	stamps []stamp
-	stale  map[uint64]uint64 // keys, by hash, whose values were given back, and then the words of their guards
+	keys    [][]byte
+	stamps  []stamp
+	gathers bool              // as the NIC program knows it: keys gather, and the worker comes for them by itself
+	stale   map[uint64]uint64 // keys, by hash, whose values were given back, and then the words of their guards
 
 	fetched, absent, unkept, returned, failed atomic.Uint64
 }
 
 const (
-	batch    = 64                     // keys that are fetched together
-	tick     = 100 * time.Millisecond // from one count of GETs to the next, about
-	staleMax = 1024                   // keys whose stale values are remembered
-	pause    = 200 * time.Millisecond // before a server that is gone is asked again
+	batch     = 256                    // keys that are fetched together, at most
+	gathering = time.Millisecond       // for which keys gather
+	tick      = 100 * time.Millisecond // from one count of GETs to the next, about
+	staleMax  = 1024                   // keys whose stale values are remembered
+	pause     = 200 * time.Millisecond // before a server that is gone is asked again
 )
 
 // begin readies a worker that has a connection.
@@ -102,15 +104,22 @@ func (w *worker) disconnect() {
 	}
 }
 
-// gather waits for a miss, for a tick at most, and takes those that follow it at once. It returns false when the ring is closed.
+// gather waits for misses, for a tick at most, and takes those that there are. It returns false when the ring is closed.
+//
+// What is asked for most it takes at once, since each moment costs hits, and so it does with what comes after a pause. The rest it lets gather, since
+// the server answers many keys together for little more than one.
 func (w *worker) gather() bool {
 	var record ringbuf.Record
 	w.keys, w.stamps = w.keys[:0], w.stamps[:0]
-	w.misses.SetDeadline(time.Now().Add(tick))
+	wait := tick
+	if w.gathers {
+		wait = gathering
+	}
+	w.misses.SetDeadline(time.Now().Add(wait))
 	for len(w.keys) < batch {
 		err := w.misses.ReadInto(&record)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			return true
+			break
 		}
 		if err != nil {
 			return false
@@ -118,7 +127,21 @@ func (w *worker) gather() bool {
 		w.keys = append(w.keys, append([]byte(nil), record.RawSample...))
 		w.misses.SetDeadline(time.Now())
 	}
+	w.letGather(len(w.keys) > 0)
 	return true
+}
+
+// letGather has the NIC program wake the worker for any key, or for those only that are asked for most. A key that comes just before the change waits
+// for a tick at most.
+func (w *worker) letGather(on bool) {
+	if on == w.gathers {
+		return
+	}
+	if err := w.nic.McGathers.Set(on); err != nil {
+		w.log.Warn("memcached-cache fetches keys late or one by one", "error", err)
+		return
+	}
+	w.gathers = on
 }
 
 // age ages the store whenever a period has passed.
