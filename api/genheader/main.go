@@ -1,6 +1,6 @@
 // Command genheader writes views of λ-RPC in other languages from wire.go: a header for C, a table for Lua, or a module for Python or
-// TypeScript, by the name of the file. With -constants it writes for C the constants of another protocol's wire.go, with that
-// prefix. It gets the constants by type-checking wire.go and the header by reflection, so that no two languages can disagree
+// TypeScript, by the name of the file. With -constants it writes for C or Python the constants of another protocol's wire.go; in C they
+// have that prefix. It gets the constants by type-checking wire.go and the header by reflection, so that no two languages can disagree
 // about a byte.
 package main
 
@@ -31,14 +31,16 @@ func main() {
 		log.Fatal(err)
 	}
 	var b bytes.Buffer
-	switch filepath.Ext(*out) {
-	case ".h":
+	switch ext := filepath.Ext(*out); {
+	case ext == ".h":
 		writeC(&b, consts, *prefix)
-	case ".lua":
+	case ext == ".lua":
 		writeLua(&b, consts)
-	case ".py":
+	case ext == ".py" && *prefix != "":
+		writePythonProtocol(&b, consts, *prefix)
+	case ext == ".py":
 		writePython(&b, consts)
-	case ".ts":
+	case ext == ".ts":
 		writeTypeScript(&b, consts)
 	default:
 		log.Fatalf("write %s: none of .h, .lua, .py, .ts", *out)

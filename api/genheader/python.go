@@ -15,20 +15,7 @@ func writePython(b *bytes.Buffer, consts []constantOf) {
 	b.WriteString("# SPDX-License-Identifier: Apache-2.0\n" + generated("# %s"))
 	b.WriteString("\"\"\"What λ-RPC's packets look like: constants and header (docs/protocol.md).\"\"\"\n\n")
 	b.WriteString("from enum import IntEnum, IntFlag\nfrom struct import Struct\nfrom typing import NamedTuple\n\n")
-	plain, kinds := byKind(consts)
-	for _, c := range plain {
-		fmt.Fprintf(b, "%s = %d\n", strings.ToUpper(words(strings.TrimPrefix(c.name, "RPC"), "_")), c.value)
-	}
-	for _, k := range kinds {
-		base := "IntEnum"
-		if k.name == reflect.TypeFor[api.Flag]().Name() {
-			base = "IntFlag"
-		}
-		fmt.Fprintf(b, "\n\nclass %s(%s):\n", k.name, base)
-		for _, c := range k.consts {
-			fmt.Fprintf(b, "    %s = %d\n", strings.ToUpper(words(strings.TrimPrefix(c.name, c.kind), "_")), c.value)
-		}
-	}
+	writePythonConstants(b, consts)
 	formats := map[uintptr]string{1: "B", 2: "H", 4: "I", 8: "Q"}
 	b.WriteString("\n\nclass Header(NamedTuple):\n    \"\"\"The fields in the order in which they stand.\"\"\"\n\n")
 	layout := ">"
@@ -48,4 +35,30 @@ func writePython(b *bytes.Buffer, consts []constantOf) {
 		layout += formats[f.Type.Size()]
 	}
 	fmt.Fprintf(b, "\n\nLAYOUT = Struct(\"%s\")\n", layout)
+}
+
+// writePythonConstants writes the constants without a type by their names, and those with one as an enumeration.
+func writePythonConstants(b *bytes.Buffer, consts []constantOf) {
+	plain, kinds := byKind(consts)
+	for _, c := range plain {
+		fmt.Fprintf(b, "%s = %d\n", strings.ToUpper(words(strings.TrimPrefix(c.name, "RPC"), "_")), c.value)
+	}
+	for _, k := range kinds {
+		base := "IntEnum"
+		if k.name == reflect.TypeFor[api.Flag]().Name() {
+			base = "IntFlag"
+		}
+		fmt.Fprintf(b, "\n\nclass %s(%s):\n", k.name, base)
+		for _, c := range k.consts {
+			fmt.Fprintf(b, "    %s = %d\n", strings.ToUpper(words(strings.TrimPrefix(c.name, c.kind), "_")), c.value)
+		}
+	}
+}
+
+// writePythonProtocol writes the constants of another protocol than λ-RPC.
+func writePythonProtocol(b *bytes.Buffer, consts []constantOf, name string) {
+	source := "api/" + strings.ToLower(name) + "/wire.go"
+	b.WriteString("# SPDX-License-Identifier: Apache-2.0\n" + generatedFrom(source, "# %s"))
+	fmt.Fprintf(b, "\"\"\"Constants of %s.\"\"\"\n\nfrom enum import IntEnum\n\n", source)
+	writePythonConstants(b, consts)
 }

@@ -25,6 +25,14 @@ const char *lambdanic_strerror(int result)
 		return "the gateway refused, or is none: check its address and the credentials";
 	case LAMBDANIC_BAD_ARGUMENT:
 		return "a pointer or a name is missing";
+	case LAMBDANIC_NO_DAEMON:
+		return "the daemon of this machine does not answer: start it with `lambdanic up -d`, and ask as root";
+	case LAMBDANIC_REFUSED:
+		return "the daemon refused";
+	case LAMBDANIC_DIFFERS:
+		return "a register has another value than the transaction expects";
+	case LAMBDANIC_NO_REGISTER:
+		return "the ikernel has no register of that name";
 	case LN_CODE_UNKNOWN_WORKLOAD:
 		return "unknown workload: look the lambda's name up again";
 	case LN_CODE_OVER_QUOTA:

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The C client of λ-RPC (docs/protocol.md) calls lambdas over UDP. lambdanic(3) is the manual.
+ * The C client of λ-RPC (docs/protocol.md) calls lambdas over UDP. lambdanic(3) is the manual. At the end are ikernels for an
+ * application's own sockets, which lambdanic-ikernel(3) describes.
  *
  * A connection belongs to one thread at a time. Different connections share nothing, so each thread has its own.
  * lambdanic_lookup() and lambdanic_strerror() may be called from any thread.
@@ -33,6 +34,10 @@ enum lambdanic_result {
 	LAMBDANIC_NO_FUNCTION = -6, /* the gateway knows no function of that name */
 	LAMBDANIC_GATEWAY = -7, /* the gateway refused, or the address is not a gateway's */
 	LAMBDANIC_BAD_ARGUMENT = -8, /* a pointer or a name is missing: nothing was sent */
+	LAMBDANIC_NO_DAEMON = -9, /* the daemon of this machine cannot be reached: errno */
+	LAMBDANIC_REFUSED = -10, /* the daemon refused: errno, and lambdanic_ikernels_error() */
+	LAMBDANIC_DIFFERS = -11, /* a register had another value than expected: nothing was written */
+	LAMBDANIC_NO_REGISTER = -12, /* the ikernel has no register of that name */
 };
 
 struct lambdanic; /* a connection */
@@ -151,6 +156,57 @@ LAMBDANIC_API void lambdanic_directory_close(struct lambdanic_directory *directo
 /* Makes one call; the request's workload is ignored. Returns reply->result. */
 LAMBDANIC_API int lambdanic_call_by_name(struct lambdanic_directory *directory, const char *name,
 					 const struct lambdanic_request *request, struct lambdanic_reply *reply);
+
+/*
+ * An application's connection to the daemon of this machine. Its ikernels end with it, and so with the application. A connection and
+ * its ikernels belong to one thread at a time.
+ */
+struct lambdanic_ikernels;
+/* An ikernel serves the sockets that are attached to it, before the application does. */
+struct lambdanic_ikernel;
+
+#define LAMBDANIC_MAX_REGISTERS 16
+
+struct lambdanic_register {
+	const char *name;
+	int64_t value; /* one of unsigned numbers is converted as by (int64_t) */
+};
+
+struct lambdanic_registers {
+	size_t n;
+	struct lambdanic_register all[LAMBDANIC_MAX_REGISTERS];
+};
+
+/* Connects to the daemon's socket; path may be NULL for /run/lambdanic/default/ikernel.sock. */
+LAMBDANIC_API int lambdanic_ikernels_open(struct lambdanic_ikernels **ikernels, const char *path);
+/* Ends all ikernels of the connection, and frees them. NULL is allowed. */
+LAMBDANIC_API void lambdanic_ikernels_close(struct lambdanic_ikernels *ikernels);
+/* What is wrong, for the result of the last call: what the daemon said, or else lambdanic_strerror(). Never NULL. */
+LAMBDANIC_API const char *lambdanic_ikernels_error(const struct lambdanic_ikernels *ikernels, int result);
+
+/* Makes an ikernel that has no socket yet. */
+LAMBDANIC_API int lambdanic_ikernel_create(struct lambdanic_ikernels *ikernels, const char *name,
+					   struct lambdanic_ikernel **ikernel);
+/* Ends the ikernel and frees it, whatever the result. */
+LAMBDANIC_API int lambdanic_ikernel_destroy(struct lambdanic_ikernel *ikernel);
+/* Has the ikernel get the datagrams to a UDP socket that is bound, before the socket does, until that is closed. */
+LAMBDANIC_API int lambdanic_ikernel_attach(struct lambdanic_ikernel *ikernel, int socket);
+/* Has the socket get its datagrams again. The ikernel keeps its registers. */
+LAMBDANIC_API int lambdanic_ikernel_detach(struct lambdanic_ikernel *ikernel, int socket);
+
+/* The value of a register among those that were read; 0 where there is none of that name. */
+LAMBDANIC_API int64_t lambdanic_registers_get(const struct lambdanic_registers *registers, const char *name);
+/* One register. */
+LAMBDANIC_API int lambdanic_ikernel_read(struct lambdanic_ikernel *ikernel, const char *name, int64_t *value);
+LAMBDANIC_API int lambdanic_ikernel_write(struct lambdanic_ikernel *ikernel, const char *name, int64_t value);
+/*
+ * In one step, reads all registers and writes some, if others have the values that are expected; else it is LAMBDANIC_DIFFERS. Each of
+ * the three may be NULL. Names in *before are valid until the ikernel is destroyed.
+ */
+LAMBDANIC_API int lambdanic_ikernel_transact(struct lambdanic_ikernel *ikernel,
+					     const struct lambdanic_registers *expect,
+					     const struct lambdanic_registers *write,
+					     struct lambdanic_registers *before);
 
 #ifdef __cplusplus
 }

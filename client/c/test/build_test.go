@@ -75,10 +75,18 @@ func TestInstall(t *testing.T) {
 	if out, err := cxx.CombinedOutput(); err != nil {
 		t.Errorf("C++: %v\n%s", err, out)
 	}
-	if _, err := os.Stat(prefix + "/share/man/man3/lambdanic.3"); err != nil {
-		t.Error(err)
+	var manuals []byte
+	for _, name := range []string{"lambdanic.3", "lambdanic-ikernel.3"} {
+		text, err := os.ReadFile(prefix + "/share/man/man3/" + name)
+		if err != nil {
+			t.Error(err)
+		}
+		manuals = append(manuals, text...)
 	}
-	checkSymbols(t, prefix+"/lib/liblambdanic.so.1")
+	checkSymbols(t, prefix+"/lib/liblambdanic.so.1", string(manuals))
+	if names := symbols(t, prefix+"/lib/liblambdanic-ikernel.so"); len(names) != 1 || names[0] != "bind" {
+		t.Errorf("a preloaded server sees %v, want bind alone", names)
+	}
 }
 
 // pkgConfig reads the file as pkg-config would: directory and library.
@@ -97,14 +105,20 @@ func pkgConfig(t *testing.T, prefix string) []string {
 	return flags
 }
 
-// checkSymbols: the library exports only its own names, and needs only libc.
-func checkSymbols(t *testing.T, library string) {
+// symbols are the names that a library exports.
+func symbols(t *testing.T, library string) []string {
 	t.Helper()
 	out, err := exec.Command("llvm-nm-19", "-D", "--defined-only", "--format=just-symbols", library).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := strings.Fields(string(out))
+	return strings.Fields(string(out))
+}
+
+// checkSymbols: the library exports only its own names, which the manuals mention, and needs only libc.
+func checkSymbols(t *testing.T, library, manuals string) {
+	t.Helper()
+	names := symbols(t, library)
 	for _, name := range names {
 		if !strings.HasPrefix(name, "lambdanic_") {
 			t.Errorf("%s is visible", name)
@@ -117,7 +131,7 @@ func checkSymbols(t *testing.T, library string) {
 	if n := strings.Count(string(header), "\nLAMBDANIC_API "); n != len(names) {
 		t.Errorf("the header has %d functions, the library %d: %v", n, len(names), names)
 	}
-	out, err = exec.Command("llvm-readelf-19", "-d", library).Output()
+	out, err := exec.Command("llvm-readelf-19", "-d", library).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,13 +140,9 @@ func checkSymbols(t *testing.T, library string) {
 			t.Errorf("the library needs more than libc: %s", line)
 		}
 	}
-	manual, err := os.ReadFile("../lambdanic.3")
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, name := range names {
-		if !strings.Contains(string(manual), name) {
-			t.Errorf("the manual does not mention %s", name)
+		if !strings.Contains(manuals, name) {
+			t.Errorf("the manuals do not mention %s", name)
 		}
 	}
 }

@@ -45,6 +45,12 @@ export class GatewayError extends LambdanicError {}
 /** The gateway knows no function of that name. */
 export class NoSuchFunction extends GatewayError {}
 
+/** The daemon refused to have an ikernel do something, or cannot be reached. */
+export class IkernelError extends LambdanicError {}
+
+/** A register had another value than a transaction expected. Nothing was written. */
+export class RegisterDiffers extends IkernelError {}
+
 /** An error packet: the server's reason not to answer. Each code of the protocol has a class. */
 export class RPCError extends LambdanicError {
   /** need, with TooLarge, is how many bytes of room one packet would need; 0 where no size is enough. */

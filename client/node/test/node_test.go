@@ -53,7 +53,8 @@ func TestPackage(t *testing.T) {
 		}
 	}
 	for name, text := range map[string]string{
-		"program.ts":   "import { Client, type Reply } from '@lambdanic/client';\nexport const f = (c: Client): Promise<Reply> => c.call(1);\n",
+		"program.ts": "import { Client, type Reply } from '@lambdanic/client';\nexport const f = (c: Client): Promise<Reply> => c.call(1);\n" +
+			"import type { Ikernel, Registers } from '@lambdanic/client/ikernel';\nexport const g = (k: Ikernel): Promise<Registers> => k.read();\n",
 		"package.json": `{"type": "module"}`,
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls lambdas by λ-RPC (docs/protocol.md): Client for threads, AsyncClient for asyncio."""
+"""Calls lambdas by λ-RPC (docs/protocol.md): Client for threads, AsyncClient for asyncio. Ikernels serve an application's sockets."""
 
 from .aio import AsyncClient
 from .client import Client
@@ -10,10 +10,12 @@ from .errors import (
     DeadlineExceeded,
     Error,
     GatewayError,
+    IkernelError,
     LambdaFault,
     Malformed,
     NoSuchFunction,
     OverQuota,
+    RegisterDiffers,
     ReplyTooLarge,
     RequestTooLarge,
     RPCError,
@@ -25,11 +27,13 @@ from .errors import (
     Unreachable,
 )
 from .gateway import Function, Gateway
+from .ikernel import IKERNEL_SOCKET, Ikernel, Ikernels
 from .session import Reply, Request, Stats
 from .wire import Code, Status
 
 __all__ = [
     "AsyncClient", "BadTag", "Busy", "Client", "Closed", "Code", "DeadlineExceeded", "Error", "Function", "Gateway", "GatewayError",
-    "LambdaFault", "Malformed", "NoSuchFunction", "OverQuota", "RPCError", "Reply", "ReplyTooLarge", "Request", "RequestTooLarge",
-    "ServiceTimeout", "Stale", "Stats", "Status", "TooLarge", "TooLate", "UnknownWorkload", "Unreachable",
+    "IKERNEL_SOCKET", "Ikernel", "IkernelError", "Ikernels", "LambdaFault", "Malformed", "NoSuchFunction", "OverQuota", "RPCError",
+    "RegisterDiffers", "Reply", "ReplyTooLarge", "Request", "RequestTooLarge", "ServiceTimeout", "Stale", "Stats", "Status", "TooLarge",
+    "TooLate", "UnknownWorkload", "Unreachable",
 ]  # fmt: skip

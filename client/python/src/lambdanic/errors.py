@@ -37,6 +37,18 @@ class NoSuchFunction(GatewayError, LookupError):
     """The gateway knows no function of that name."""
 
 
+class IkernelError(Error):
+    """The daemon refused, or cannot be reached. errno says what kind of error it is; None: nothing said so."""
+
+    def __init__(self, message: str, errno: int | None) -> None:
+        super().__init__(message)
+        self.errno = errno
+
+
+class RegisterDiffers(IkernelError):
+    """A register had another value than a transaction expected. Nothing was written."""
+
+
 class RPCError(Error):
     """An error packet: the server's reason not to answer. Each code of the protocol is a subclass."""
 

@@ -1,0 +1,3 @@
+package ikernel
+
+//go:generate go run ../genheader -constants IKERNEL -o ../../client/python/src/lambdanic/ikernel_wire.py

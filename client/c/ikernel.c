@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Ikernels for an application's own sockets. A request is one packet to the daemon, and so is its reply (api/ikernel/wire.go). */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "internal.h"
+#include "ikernel_wire.h"
+
+#define DEFAULT_SOCKET "/run/lambdanic/default/ikernel.sock"
+
+struct lambdanic_ikernels {
+	int fd;
+	ino_t inode; /* of its socket */
+	struct lambdanic_ikernel *first;
+	char error[LN_IKERNEL_MAX_PACKET]; /* why the last one of LAMBDANIC_REFUSED or LAMBDANIC_NO_REGISTER failed */
+};
+
+struct lambdanic_ikernel {
+	struct lambdanic_ikernels *all;
+	struct lambdanic_ikernel *next;
+	uint32_t number;
+	size_t count; /* of registers */
+	char names[LN_IKERNEL_MAX_REGISTERS][LN_IKERNEL_MAX_NAME + 1];
+};
+
+struct head {
+	uint32_t what; /* of a request: its operation; of a reply: an errno */
+	uint32_t ikernel;
+};
+
+struct transaction {
+	uint64_t expect, write; /* a bit for each register */
+	int64_t expected[LN_IKERNEL_MAX_REGISTERS], values[LN_IKERNEL_MAX_REGISTERS];
+};
+
+struct answer {
+	struct head head;
+	size_t len; /* of the body */
+	union {
+		char text[LN_IKERNEL_MAX_PACKET - LN_IKERNEL_HEADER_LEN];
+		int64_t registers[LN_IKERNEL_MAX_REGISTERS];
+	} body;
+};
+
+_Static_assert(sizeof(struct head) == LN_IKERNEL_HEADER_LEN, "the header is that of the protocol");
+_Static_assert(sizeof(struct transaction) == LN_IKERNEL_TRANSACTION_LEN, "so is a transaction");
+_Static_assert((int)LAMBDANIC_MAX_REGISTERS == (int)LN_IKERNEL_MAX_REGISTERS, "and the number of registers");
+
+/* A process that becomes a daemon may close all descriptors, and open others of the same numbers. Those are not ours to use. */
+static bool is_open(const struct lambdanic_ikernels *all)
+{
+	struct stat st;
+
+	return !fstat(all->fd, &st) && S_ISSOCK(st.st_mode) && st.st_ino == all->inode;
+}
+
+int lambdanic_ikernels_open(struct lambdanic_ikernels **ikernels, const char *path)
+{
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
+	struct lambdanic_ikernels *all;
+	struct stat st;
+	int err;
+
+	if (!ikernels)
+		return LAMBDANIC_BAD_ARGUMENT;
+	*ikernels = NULL;
+	path = path ? path : DEFAULT_SOCKET;
+	if (!*path || strlen(path) >= sizeof(to.sun_path))
+		return LAMBDANIC_BAD_ARGUMENT;
+	strcpy(to.sun_path, path);
+	all = calloc(1, sizeof(*all));
+	if (!all)
+		return LAMBDANIC_SYSTEM;
+	all->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (all->fd < 0) {
+		free(all);
+		return LAMBDANIC_SYSTEM;
+	}
+	all->inode = fstat(all->fd, &st) ? 0 : st.st_ino;
+	if (connect(all->fd, (const void *)&to, sizeof(to))) {
+		err = errno;
+		lambdanic_ikernels_close(all);
+		errno = err;
+		return LAMBDANIC_NO_DAEMON;
+	}
+	*ikernels = all;
+	return LAMBDANIC_OK;
+}
+
+void lambdanic_ikernels_close(struct lambdanic_ikernels *ikernels)
+{
+	if (!ikernels)
+		return;
+	while (ikernels->first) {
+		struct lambdanic_ikernel *k = ikernels->first;
+
+		ikernels->first = k->next;
+		free(k);
+	}
+	if (is_open(ikernels))
+		close(ikernels->fd);
+	free(ikernels);
+}
+
+const char *lambdanic_ikernels_error(const struct lambdanic_ikernels *ikernels, int result)
+{
+	if (ikernels && (result == LAMBDANIC_REFUSED || result == LAMBDANIC_NO_REGISTER))
+		return ikernels->error;
+	return lambdanic_strerror(result);
+}
+
+/* Sends a request, with a descriptor unless that is negative. */
+static bool ask(int fd, struct head head, const void *body, size_t len, int descriptor)
+{
+	struct iovec parts[2] = { { &head, sizeof(head) }, { (void *)body, len } };
+	union {
+		struct cmsghdr head; /* aligns the buffer */
+		char room[CMSG_SPACE(sizeof(int))];
+	} rights = { 0 };
+	struct msghdr m = { .msg_iov = parts, .msg_iovlen = body ? 2 : 1 };
+	ssize_t n;
+
+	if (descriptor >= 0) {
+		m.msg_control = rights.room;
+		m.msg_controllen = sizeof(rights.room);
+		rights.head.cmsg_level = SOL_SOCKET;
+		rights.head.cmsg_type = SCM_RIGHTS;
+		rights.head.cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(&rights.head), &descriptor, sizeof(descriptor));
+	}
+	do
+		n = sendmsg(fd, &m, MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	return n >= 0;
+}
+
+/* Receives the reply. */
+static bool hear(int fd, struct answer *a)
+{
+	struct iovec parts[2] = { { &a->head, sizeof(a->head) }, { &a->body, sizeof(a->body) } };
+	struct msghdr m = { .msg_iov = parts, .msg_iovlen = 2 };
+	ssize_t n;
+
+	do
+		n = recvmsg(fd, &m, 0);
+	while (n < 0 && errno == EINTR);
+	if (n >= 0 && n < (ssize_t)sizeof(a->head))
+		errno = n ? EBADMSG : ECONNRESET;
+	if (n < (ssize_t)sizeof(a->head))
+		return false;
+	a->len = (size_t)n - sizeof(a->head);
+	return true;
+}
+
+static int exchange(struct lambdanic_ikernels *all, struct head head, const void *body, size_t len, int descriptor,
+		    struct answer *a)
+{
+	if (!is_open(all)) {
+		errno = EBADF;
+		return LAMBDANIC_SYSTEM;
+	}
+	if (!ask(all->fd, head, body, len, descriptor))
+		return errno == EBADF ? LAMBDANIC_SYSTEM : LAMBDANIC_NO_DAEMON;
+	if (!hear(all->fd, a))
+		return LAMBDANIC_NO_DAEMON;
+	if (!a->head.what)
+		return LAMBDANIC_OK;
+	errno = (int)a->head.what;
+	if (errno == EAGAIN)
+		return LAMBDANIC_DIFFERS;
+	snprintf(all->error, sizeof(all->error), "%.*s", (int)a->len, a->body.text);
+	return LAMBDANIC_REFUSED;
+}
+
+int lambdanic_ikernel_create(struct lambdanic_ikernels *ikernels, const char *name, struct lambdanic_ikernel **ikernel)
+{
+	struct lambdanic_ikernel *k;
+	struct answer a;
+	int err;
+
+	if (!ikernel)
+		return LAMBDANIC_BAD_ARGUMENT;
+	*ikernel = NULL;
+	if (!ikernels || !name || strlen(name) > LN_IKERNEL_MAX_NAME)
+		return LAMBDANIC_BAD_ARGUMENT;
+	k = calloc(1, sizeof(*k));
+	if (!k)
+		return LAMBDANIC_SYSTEM;
+	err = exchange(ikernels, (struct head){ LN_IKERNEL_OPERATION_CREATE, 0 }, name, strlen(name), -1, &a);
+	if (err) {
+		free(k);
+		return err;
+	}
+	k->all = ikernels;
+	k->number = a.head.ikernel;
+	k->count = MIN(a.len / LN_IKERNEL_REGISTER_LEN, LN_IKERNEL_MAX_REGISTERS);
+	for (size_t i = 0; i < k->count; i++)
+		memcpy(k->names[i], a.body.text + (i + 1) * LN_IKERNEL_REGISTER_LEN - LN_IKERNEL_MAX_NAME,
+		       LN_IKERNEL_MAX_NAME);
+	k->next = ikernels->first;
+	ikernels->first = k;
+	*ikernel = k;
+	return LAMBDANIC_OK;
+}
+
+int lambdanic_ikernel_destroy(struct lambdanic_ikernel *ikernel)
+{
+	struct lambdanic_ikernel **at;
+	struct answer a;
+	int err;
+
+	if (!ikernel)
+		return LAMBDANIC_BAD_ARGUMENT;
+	err = exchange(ikernel->all, (struct head){ LN_IKERNEL_OPERATION_DESTROY, ikernel->number }, NULL, 0, -1, &a);
+	for (at = &ikernel->all->first; *at != ikernel; at = &(*at)->next)
+		;
+	*at = ikernel->next;
+	free(ikernel);
+	return err;
+}
+
+static int with_socket(struct lambdanic_ikernel *k, uint32_t operation, int socket)
+{
+	struct answer a;
+
+	if (!k || socket < 0)
+		return LAMBDANIC_BAD_ARGUMENT;
+	return exchange(k->all, (struct head){ operation, k->number }, NULL, 0, socket, &a);
+}
+
+int lambdanic_ikernel_attach(struct lambdanic_ikernel *ikernel, int socket)
+{
+	return with_socket(ikernel, LN_IKERNEL_OPERATION_ATTACH, socket);
+}
+
+int lambdanic_ikernel_detach(struct lambdanic_ikernel *ikernel, int socket)
+{
+	return with_socket(ikernel, LN_IKERNEL_OPERATION_DETACH, socket);
+}
+
+static int no_register(struct lambdanic_ikernel *k, const char *name)
+{
+	struct lambdanic_ikernels *all = k->all;
+	int n = snprintf(all->error, sizeof(all->error), "the ikernel has no register \"%.*s\": use ",
+			 LN_IKERNEL_MAX_NAME, name);
+
+	for (size_t i = 0; i < k->count; i++)
+		n += snprintf(all->error + n, sizeof(all->error) - (size_t)n, "%s%s", i ? ", " : "", k->names[i]);
+	return LAMBDANIC_NO_REGISTER;
+}
+
+/* Puts values where their registers are, and says which these are. */
+static int fill(struct lambdanic_ikernel *k, int64_t *words, uint64_t *mask, const struct lambdanic_registers *from)
+{
+	if (from && from->n > LAMBDANIC_MAX_REGISTERS)
+		return LAMBDANIC_BAD_ARGUMENT;
+	for (size_t i = 0; from && i < from->n; i++) {
+		const struct lambdanic_register *r = &from->all[i];
+		size_t at = 0;
+
+		if (!r->name)
+			return LAMBDANIC_BAD_ARGUMENT;
+		while (at < k->count && strcmp(k->names[at], r->name))
+			at++;
+		if (at == k->count)
+			return no_register(k, r->name);
+		words[at] = r->value;
+		*mask |= UINT64_C(1) << at;
+	}
+	return LAMBDANIC_OK;
+}
+
+int lambdanic_ikernel_transact(struct lambdanic_ikernel *ikernel, const struct lambdanic_registers *expect,
+			       const struct lambdanic_registers *write, struct lambdanic_registers *before)
+{
+	struct transaction t = { 0 };
+	struct answer a;
+	int err;
+
+	if (!ikernel)
+		return LAMBDANIC_BAD_ARGUMENT;
+	err = fill(ikernel, t.expected, &t.expect, expect);
+	if (!err)
+		err = fill(ikernel, t.values, &t.write, write);
+	if (!err)
+		err = exchange(ikernel->all, (struct head){ LN_IKERNEL_OPERATION_TRANSACT, ikernel->number }, &t,
+			       sizeof(t), -1, &a);
+	if (err)
+		return err;
+	if (a.len < ikernel->count * sizeof(*a.body.registers)) {
+		errno = EBADMSG;
+		return LAMBDANIC_NO_DAEMON;
+	}
+	if (!before)
+		return LAMBDANIC_OK;
+	*before = (struct lambdanic_registers){ .n = ikernel->count };
+	for (size_t i = 0; i < ikernel->count; i++)
+		before->all[i] = (struct lambdanic_register){ ikernel->names[i], a.body.registers[i] };
+	return LAMBDANIC_OK;
+}
+
+static const struct lambdanic_register *find(const struct lambdanic_registers *all, const char *name)
+{
+	for (size_t i = 0; i < all->n; i++)
+		if (!strcmp(all->all[i].name, name))
+			return &all->all[i];
+	return NULL;
+}
+
+int64_t lambdanic_registers_get(const struct lambdanic_registers *registers, const char *name)
+{
+	const struct lambdanic_register *r = registers && name ? find(registers, name) : NULL;
+
+	return r ? r->value : 0;
+}
+
+int lambdanic_ikernel_read(struct lambdanic_ikernel *ikernel, const char *name, int64_t *value)
+{
+	const struct lambdanic_register *r;
+	struct lambdanic_registers all;
+	int err;
+
+	if (!ikernel || !name || !value)
+		return LAMBDANIC_BAD_ARGUMENT;
+	err = lambdanic_ikernel_transact(ikernel, NULL, NULL, &all);
+	if (err)
+		return err;
+	r = find(&all, name);
+	if (!r)
+		return no_register(ikernel, name);
+	*value = r->value;
+	return LAMBDANIC_OK;
+}
+
+int lambdanic_ikernel_write(struct lambdanic_ikernel *ikernel, const char *name, int64_t value)
+{
+	struct lambdanic_registers one = { 1, { { name, value } } };
+
+	return lambdanic_ikernel_transact(ikernel, NULL, &one, NULL);
+}
