@@ -28,7 +28,7 @@ import (
 const patience = 20 * time.Second
 
 // serve serves applications until the test ends, and returns where.
-func serve(t *testing.T) (path string) {
+func serve(t testing.TB) (path string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("loads BPF programs: needs root")
@@ -55,7 +55,7 @@ func serve(t *testing.T) (path string) {
 	return path
 }
 
-func open(t *testing.T, path string) *lambdanic.Ikernels {
+func open(t testing.TB, path string) *lambdanic.Ikernels {
 	t.Helper()
 	a, err := lambdanic.OpenIkernels(path)
 	if err != nil {
@@ -65,7 +65,7 @@ func open(t *testing.T, path string) *lambdanic.Ikernels {
 	return a
 }
 
-func create(t *testing.T, a *lambdanic.Ikernels, name string) *lambdanic.Ikernel {
+func create(t testing.TB, a *lambdanic.Ikernels, name string) *lambdanic.Ikernel {
 	t.Helper()
 	k, err := a.Create(name)
 	if err != nil {
