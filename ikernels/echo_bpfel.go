@@ -37,6 +37,7 @@ const (
 	echoIkLimitIK_RINGS            echoIkLimit = 128
 	echoIkLimitIK_MAX_RING         echoIkLimit = 67108864
 	echoIkLimitIK_MAX_RINGS_MEMORY echoIkLimit = 1073741824
+	echoIkLimitIK_NOTES_MEMORY     echoIkLimit = 65536
 	echoIkLimitIK_MAX_MESSAGE      echoIkLimit = 65535
 )
 

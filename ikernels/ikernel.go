@@ -25,6 +25,7 @@ type Ikernel struct {
 	ports     map[portKey]*demux.Port
 	places    map[*demux.Port]int // that use each port
 	rings     []*ebpf.Map
+	notes     bool // are open
 }
 
 type portKey struct {

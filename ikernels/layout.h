@@ -13,6 +13,7 @@ enum ik_limit {
 	IK_RINGS = 128, /* of an ikernel: the descriptors of all fit one packet (SCM_MAX_FD) */
 	IK_MAX_RING = 67108864, /* bytes of a ring */
 	IK_MAX_RINGS_MEMORY = 1073741824, /* bytes of all rings of an ikernel */
+	IK_NOTES_MEMORY = 65536, /* bytes of an application's notes to its ikernel: whole pages of any machine */
 	IK_MAX_MESSAGE = 65535, /* bytes of a datagram */
 };
 

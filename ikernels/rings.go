@@ -19,8 +19,8 @@ type Rings struct {
 	Polled bool   // the application looks for messages by itself, and is not woken
 }
 
-// ErrHasRings says that the ikernel has rings already.
-var ErrHasRings = errors.New("the ikernel has rings already")
+// ErrOpen says that what an application can open once is open already.
+var ErrOpen = errors.New("open already")
 
 func (r Rings) check() error {
 	page, most := uint32(os.Getpagesize()), uint32(echoIkLimitIK_MAX_RING)
@@ -64,7 +64,7 @@ func (k *Ikernel) mayHaveRings() error {
 		return errors.New("this ikernel sends its application nothing: ikernels/README.md says which do")
 	}
 	if k.rings != nil {
-		return ErrHasRings
+		return fmt.Errorf("the ikernel's rings are %w", ErrOpen)
 	}
 	return nil
 }

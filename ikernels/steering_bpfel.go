@@ -75,27 +75,36 @@ type steeringIkState struct {
 	}
 }
 
+type steeringSteeringBucket struct {
+	_       structs.HostLayout
+	IsNoted uint32
+	Ring    uint32
+}
+
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	steeringMapIkCounters     = "ik_counters"
-	steeringMapIkFlows        = "ik_flows"
-	steeringMapIkPieces       = "ik_pieces"
-	steeringMapIkRingCounters = "ik_ring_counters"
-	steeringMapIkRings        = "ik_rings"
-	steeringMapIkScratchpads  = "ik_scratchpads"
-	steeringMapIkSockets      = "ik_sockets"
-	steeringMapIkStates       = "ik_states"
-	steeringProgIkDatagram    = "ik_datagram"
-	steeringProgIkTransact    = "ik_transact"
-	steeringVarIkLimit        = "ik_limit_"
-	steeringVarIkNumber       = "ik_number"
-	steeringVarIkRegisters    = "ik_registers_"
-	steeringVarIkRingCounts   = "ik_ring_counts_"
-	steeringVarIkRingFlags    = "ik_ring_flags"
-	steeringVarIkRingsOpen    = "ik_rings_open"
-	steeringVarIkVerdict      = "ik_verdict_"
+	steeringMapIkCounters      = "ik_counters"
+	steeringMapIkFlows         = "ik_flows"
+	steeringMapIkNotes         = "ik_notes"
+	steeringMapIkPieces        = "ik_pieces"
+	steeringMapIkRingCounters  = "ik_ring_counters"
+	steeringMapIkRings         = "ik_rings"
+	steeringMapIkScratchpads   = "ik_scratchpads"
+	steeringMapIkSockets       = "ik_sockets"
+	steeringMapIkStates        = "ik_states"
+	steeringMapSteeringBuckets = "steering_buckets"
+	steeringProgIkDatagram     = "ik_datagram"
+	steeringProgIkDeliver      = "ik_deliver"
+	steeringProgIkTransact     = "ik_transact"
+	steeringVarIkLimit         = "ik_limit_"
+	steeringVarIkNumber        = "ik_number"
+	steeringVarIkRegisters     = "ik_registers_"
+	steeringVarIkRingCounts    = "ik_ring_counts_"
+	steeringVarIkRingFlags     = "ik_ring_flags"
+	steeringVarIkRingsOpen     = "ik_rings_open"
+	steeringVarIkVerdict       = "ik_verdict_"
 )
 
 // loadSteering returns the embedded CollectionSpec for steering.
@@ -141,6 +150,7 @@ type steeringSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type steeringProgramSpecs struct {
 	IkDatagram *ebpf.ProgramSpec `ebpf:"ik_datagram"`
+	IkDeliver  *ebpf.ProgramSpec `ebpf:"ik_deliver"`
 	IkTransact *ebpf.ProgramSpec `ebpf:"ik_transact"`
 }
 
@@ -148,14 +158,16 @@ type steeringProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type steeringMapSpecs struct {
-	IkCounters     *ebpf.MapSpec `ebpf:"ik_counters"`
-	IkFlows        *ebpf.MapSpec `ebpf:"ik_flows"`
-	IkPieces       *ebpf.MapSpec `ebpf:"ik_pieces"`
-	IkRingCounters *ebpf.MapSpec `ebpf:"ik_ring_counters"`
-	IkRings        *ebpf.MapSpec `ebpf:"ik_rings"`
-	IkScratchpads  *ebpf.MapSpec `ebpf:"ik_scratchpads"`
-	IkSockets      *ebpf.MapSpec `ebpf:"ik_sockets"`
-	IkStates       *ebpf.MapSpec `ebpf:"ik_states"`
+	IkCounters      *ebpf.MapSpec `ebpf:"ik_counters"`
+	IkFlows         *ebpf.MapSpec `ebpf:"ik_flows"`
+	IkNotes         *ebpf.MapSpec `ebpf:"ik_notes"`
+	IkPieces        *ebpf.MapSpec `ebpf:"ik_pieces"`
+	IkRingCounters  *ebpf.MapSpec `ebpf:"ik_ring_counters"`
+	IkRings         *ebpf.MapSpec `ebpf:"ik_rings"`
+	IkScratchpads   *ebpf.MapSpec `ebpf:"ik_scratchpads"`
+	IkSockets       *ebpf.MapSpec `ebpf:"ik_sockets"`
+	IkStates        *ebpf.MapSpec `ebpf:"ik_states"`
+	SteeringBuckets *ebpf.MapSpec `ebpf:"steering_buckets"`
 }
 
 // steeringVariableSpecs contains global variables before they are loaded into the kernel.
@@ -191,26 +203,30 @@ func (o *steeringObjects) Close() error {
 //
 // It can be passed to loadSteeringObjects or ebpf.CollectionSpec.LoadAndAssign.
 type steeringMaps struct {
-	IkCounters     *ebpf.Map `ebpf:"ik_counters"`
-	IkFlows        *ebpf.Map `ebpf:"ik_flows"`
-	IkPieces       *ebpf.Map `ebpf:"ik_pieces"`
-	IkRingCounters *ebpf.Map `ebpf:"ik_ring_counters"`
-	IkRings        *ebpf.Map `ebpf:"ik_rings"`
-	IkScratchpads  *ebpf.Map `ebpf:"ik_scratchpads"`
-	IkSockets      *ebpf.Map `ebpf:"ik_sockets"`
-	IkStates       *ebpf.Map `ebpf:"ik_states"`
+	IkCounters      *ebpf.Map `ebpf:"ik_counters"`
+	IkFlows         *ebpf.Map `ebpf:"ik_flows"`
+	IkNotes         *ebpf.Map `ebpf:"ik_notes"`
+	IkPieces        *ebpf.Map `ebpf:"ik_pieces"`
+	IkRingCounters  *ebpf.Map `ebpf:"ik_ring_counters"`
+	IkRings         *ebpf.Map `ebpf:"ik_rings"`
+	IkScratchpads   *ebpf.Map `ebpf:"ik_scratchpads"`
+	IkSockets       *ebpf.Map `ebpf:"ik_sockets"`
+	IkStates        *ebpf.Map `ebpf:"ik_states"`
+	SteeringBuckets *ebpf.Map `ebpf:"steering_buckets"`
 }
 
 func (m *steeringMaps) Close() error {
 	return _SteeringClose(
 		m.IkCounters,
 		m.IkFlows,
+		m.IkNotes,
 		m.IkPieces,
 		m.IkRingCounters,
 		m.IkRings,
 		m.IkScratchpads,
 		m.IkSockets,
 		m.IkStates,
+		m.SteeringBuckets,
 	)
 }
 
@@ -232,12 +248,14 @@ type steeringVariables struct {
 // It can be passed to loadSteeringObjects or ebpf.CollectionSpec.LoadAndAssign.
 type steeringPrograms struct {
 	IkDatagram *ebpf.Program `ebpf:"ik_datagram"`
+	IkDeliver  *ebpf.Program `ebpf:"ik_deliver"`
 	IkTransact *ebpf.Program `ebpf:"ik_transact"`
 }
 
 func (p *steeringPrograms) Close() error {
 	return _SteeringClose(
 		p.IkDatagram,
+		p.IkDeliver,
 		p.IkTransact,
 	)
 }

@@ -30,6 +30,10 @@ const RingsPolled = 1
 // comes its head: when it was posted, in ns of CLOCK_MONOTONIC, of 64 bits; the address of the datagram's sender and that at which it came, of 16 bytes,
 // with zeros behind those of IPv4; their two ports as in packets; 1 for IPv6 or 0 for IPv4, in one byte, and three bytes more. The descriptor is ready to read
 // when there are messages (poll, epoll), unless the application polls.
+//
+// Where notes are written is a map of type BPF_MAP_TYPE_USER_RINGBUF, which its writer maps as libbpf does (user_ring_buffer__new): one page to read alone, with
+// the position up to which the ikernel has got notes; and behind it, to write, one with the position up to which there are notes, and the bytes, twice. A note
+// begins with its length, in BPF_RINGBUF_HDR_SZ bytes, too.
 
 // Operation is what a request asks for.
 type Operation uint32
@@ -44,4 +48,6 @@ const (
 	// OperationRings takes what rings the ikernel gets (RingsLen), once, and gives them (SCM_RIGHTS).
 	OperationRings      Operation = 6
 	OperationRingCounts Operation = 7 // gives the counts of each ring (RingCountsLen)
+	OperationNotes      Operation = 8 // gives where the application writes notes (SCM_RIGHTS), and its bytes
+	OperationDeliver    Operation = 9 // has the ikernel get the notes, and gives how many
 )

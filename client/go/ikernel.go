@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"slices"
@@ -21,9 +22,9 @@ const IkernelSocket = "/run/lambdanic/default/ikernel.sock"
 
 // Ikernels is an application's connection to the daemon. Its ikernels end with it. It may be used by several goroutines.
 type Ikernels struct {
-	mu    sync.Mutex
-	conn  *net.UnixConn
-	rings map[uint32][]*Ring // of each ikernel
+	mu     sync.Mutex
+	conn   *net.UnixConn
+	memory map[uint32][]io.Closer // that each ikernel shares with the application
 }
 
 // OpenIkernels connects to the daemon's socket, such as IkernelSocket.
@@ -32,17 +33,17 @@ func OpenIkernels(path string) (*Ikernels, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to the daemon: %w: start it with `lambdanic up -d`", err)
 	}
-	return &Ikernels{conn: conn, rings: map[uint32][]*Ring{}}, nil
+	return &Ikernels{conn: conn, memory: map[uint32][]io.Closer{}}, nil
 }
 
-// Close ends all ikernels of the connection, and their rings. Their sockets get all of their datagrams again.
+// Close ends all ikernels of the connection, and their rings and notes. Their sockets get all of their datagrams again.
 func (a *Ikernels) Close() error {
 	err := a.conn.Close()
 	a.mu.Lock()
-	numbers := slices.Collect(maps.Keys(a.rings))
+	numbers := slices.Collect(maps.Keys(a.memory))
 	a.mu.Unlock()
 	for _, number := range numbers {
-		err = errors.Join(err, a.closeRings(number))
+		err = errors.Join(err, a.unmap(number))
 	}
 	return err
 }
@@ -67,10 +68,10 @@ func (a *Ikernels) Create(name string) (*Ikernel, error) {
 	return k, nil
 }
 
-// Destroy ends the ikernel and its rings, and forgets its registers.
+// Destroy ends the ikernel, its rings and notes, and forgets its registers.
 func (k *Ikernel) Destroy() error {
 	_, err := k.all.exchange(wire.OperationDestroy, k.number, nil, nil)
-	return errors.Join(err, k.all.closeRings(k.number))
+	return errors.Join(err, k.all.unmap(k.number))
 }
 
 // Attach has the ikernel get the datagrams to a UDP socket, before the socket does. That ends when the socket closes.
@@ -146,6 +147,26 @@ func (k *Ikernel) fill(words *[wire.MaxRegisters]int64, values map[string]int64)
 		mask |= 1 << i
 	}
 	return mask, nil
+}
+
+// keep has memory end with the ikernel.
+func (k *Ikernel) keep(memory io.Closer) {
+	k.all.mu.Lock()
+	defer k.all.mu.Unlock()
+	k.all.memory[k.number] = append(k.all.memory[k.number], memory)
+}
+
+// unmap ends the memory that an ikernel shares.
+func (a *Ikernels) unmap(ikernel uint32) error {
+	a.mu.Lock()
+	all := a.memory[ikernel]
+	delete(a.memory, ikernel)
+	a.mu.Unlock()
+	var errs []error
+	for _, memory := range all {
+		errs = append(errs, memory.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // A reply is what the daemon answers to a request.

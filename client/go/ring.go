@@ -52,22 +52,10 @@ func (k *Ikernel) OpenRings(r Rings) ([]*Ring, error) {
 		}
 		rings = append(rings, ring)
 	}
-	k.all.mu.Lock()
-	defer k.all.mu.Unlock()
-	k.all.rings[k.number] = rings
-	return append([]*Ring(nil), rings...), nil
-}
-
-func (a *Ikernels) closeRings(ikernel uint32) error {
-	a.mu.Lock()
-	rings := a.rings[ikernel]
-	delete(a.rings, ikernel)
-	a.mu.Unlock()
-	var errs []error
 	for _, ring := range rings {
-		errs = append(errs, ring.Close())
+		k.keep(ring)
 	}
-	return errors.Join(errs...)
+	return rings, nil
 }
 
 // RingCounts are a ring's messages.

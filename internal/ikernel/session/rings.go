@@ -29,9 +29,30 @@ func openRings(k *ikernels.Ikernel, r *request) error {
 
 func countRings(k *ikernels.Ikernel, reply []byte) ([]byte, error) {
 	counts, err := k.RingCounts()
+	if err != nil {
+		return reply, err
+	}
 	for _, c := range counts {
 		reply = binary.NativeEndian.AppendUint64(reply, c.Posted)
 		reply = binary.NativeEndian.AppendUint64(reply, c.Refused)
 	}
-	return reply, err
+	return reply, nil
+}
+
+// openNotes gives where the application writes notes.
+func openNotes(k *ikernels.Ikernel, r *request, reply []byte) ([]byte, error) {
+	notes, err := k.OpenNotes()
+	if err != nil {
+		return reply, err
+	}
+	r.gives = append(r.gives, notes.FD())
+	return binary.NativeEndian.AppendUint32(reply, notes.MaxEntries()), nil
+}
+
+func deliver(k *ikernels.Ikernel, reply []byte) ([]byte, error) {
+	n, err := k.Deliver()
+	if err != nil {
+		return reply, err
+	}
+	return binary.NativeEndian.AppendUint32(reply, n), nil
 }

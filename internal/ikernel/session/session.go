@@ -176,7 +176,7 @@ func errnoOf(err error) unix.Errno {
 		return f.errno
 	case errors.Is(err, ikernels.ErrDiffers):
 		return unix.EAGAIN
-	case errors.Is(err, ikernels.ErrHasRings):
+	case errors.Is(err, ikernels.ErrOpen):
 		return unix.EBUSY
 	case errors.As(err, &errno):
 		return errno
@@ -207,6 +207,10 @@ func (a *session) do(r *request, reply []byte) ([]byte, error) {
 		return reply, openRings(k, r)
 	case wire.OperationRingCounts:
 		return countRings(k, reply)
+	case wire.OperationNotes:
+		return openNotes(k, r, reply)
+	case wire.OperationDeliver:
+		return deliver(k, reply)
 	}
 	return reply, fail(unix.ENOSYS, "the daemon knows no operation %d: is it older than the application's library?", r.operation)
 }
