@@ -186,6 +186,26 @@ func TestRingModel(t *testing.T) {
 	}
 }
 
+// TestRingLong sends datagrams of up to as many bytes as one has by UDP.
+func TestRingLong(t *testing.T) {
+	s := steer(t, "steering", lambdanic.Rings{Count: 1, Size: 1 << 17}, nil)
+	client, rnd := s.dial(), rand.New(rand.NewPCG(5, 6))
+	lengths := []int{0, 1, 4095, 4096, 4097, 8191, 8192, 8193, 65507}
+	for range 200 {
+		lengths = append(lengths, rnd.IntN(65508))
+	}
+	for _, n := range lengths {
+		want := make([]byte, n)
+		for i := range want {
+			want[i] = byte(rnd.Uint32())
+		}
+		s.send(client, want)
+		if m, err := s.rings[0].Read(); err != nil || !bytes.Equal(m.Data, want) {
+			t.Fatalf("got %d bytes of %d, %v", len(m.Data), n, err)
+		}
+	}
+}
+
 // TestRingOverflow fills a ring. What it refuses goes to the socket, and nothing is lost.
 func TestRingOverflow(t *testing.T) {
 	const messages = 64
@@ -327,7 +347,7 @@ func drain(t *testing.T, r *lambdanic.Ring, polled bool, take func(*lambdanic.Ri
 	}
 }
 
-// TestRingAlerts has threshold send alerts; without room in the ring, the message comes instead.
+// TestRingAlerts has threshold send alerts.
 func TestRingAlerts(t *testing.T) {
 	s := steer(t, "threshold", lambdanic.Rings{Count: runtime.NumCPU(), Size: os.Getpagesize()}, map[string]int64{"limit": 10})
 	client := s.dial()
@@ -354,6 +374,24 @@ func TestRingAlerts(t *testing.T) {
 	}
 	if alerts != "{11 9 3}{12 31 5}" && alerts != "{12 31 5}{11 9 3}" { // by two CPUs
 		t.Errorf("the alerts are %s", alerts)
+	}
+}
+
+// TestRingAlertsOverflow has threshold send more alerts than a ring has room for. Of the others the messages come.
+func TestRingAlertsOverflow(t *testing.T) {
+	s := steer(t, "threshold", lambdanic.Rings{Count: 1, Size: os.Getpagesize()}, nil)
+	client, room := s.dial(), (os.Getpagesize()-8)/(8+48+24)
+	for range room + 9 {
+		s.send(client, []byte{0, 0, 0, 1})
+	}
+	if posted, refused := s.settle(); posted != uint64(room) || refused != 9 {
+		t.Errorf("%d alerts are posted and %d refused, want %d and 9", posted, refused, room)
+	}
+	for range 9 {
+		_ = s.server.SetReadDeadline(time.Now().Add(patience))
+		if n, err := s.server.Read(make([]byte, 10)); n != 4 || err != nil {
+			t.Fatalf("the socket gets %d bytes, %v", n, err)
+		}
 	}
 }
 
