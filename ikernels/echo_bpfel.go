@@ -30,10 +30,15 @@ type echoIkFlow struct {
 type echoIkLimit uint32
 
 const (
-	echoIkLimitIK_PLACES    echoIkLimit = 4096
-	echoIkLimitIK_SOCKETS   echoIkLimit = 16
-	echoIkLimitIK_FLOWS     echoIkLimit = 65536
-	echoIkLimitIK_REGISTERS echoIkLimit = 16
+	echoIkLimitIK_PLACES           echoIkLimit = 4096
+	echoIkLimitIK_SOCKETS          echoIkLimit = 16
+	echoIkLimitIK_FLOWS            echoIkLimit = 65536
+	echoIkLimitIK_REGISTERS        echoIkLimit = 16
+	echoIkLimitIK_RINGS            echoIkLimit = 128
+	echoIkLimitIK_MAX_RING         echoIkLimit = 67108864
+	echoIkLimitIK_MAX_RINGS_MEMORY echoIkLimit = 1073741824
+	echoIkLimitIK_NOTES_MEMORY     echoIkLimit = 65536
+	echoIkLimitIK_MAX_MESSAGE      echoIkLimit = 65535
 )
 
 type echoIkScratch struct {

@@ -24,6 +24,8 @@ type Ikernel struct {
 	registers []Register
 	ports     map[portKey]*demux.Port
 	places    map[*demux.Port]int // that use each port
+	rings     []*ebpf.Map
+	notes     bool // are open
 }
 
 type portKey struct {
@@ -120,6 +122,9 @@ func (k *Ikernel) Close() error {
 		}
 	}
 	k.coll.Close()
+	for _, ring := range k.rings {
+		errs = append(errs, ring.Close())
+	}
 	return errors.Join(errs...)
 }
 

@@ -33,6 +33,7 @@ const volatile __u32 ik_number; /* of this ikernel: ik_flow.ikernel */
 /* A message to a socket: the payload of a datagram. */
 struct ik_message {
 	struct xdp_md *ctx;
+	const struct ln_flow *flow; /* whose it is */
 	__u32 at; /* where in the packet it begins */
 	__u32 len; /* its bytes */
 };
@@ -177,6 +178,7 @@ int ik_datagram(struct xdp_md *ctx)
 	if (ctx->ingress_ifindex != LN_LOOPBACK &&
 	    (!ln_is_peer(&scratch->flow) || !ln_checksum_ok(ctx, &pkt, &scratch->flow)))
 		return XDP_PASS;
+	m.flow = &scratch->flow;
 	m.at = pkt.l4 + sizeof(struct udphdr);
 	m.len = pkt.udp_len - sizeof(struct udphdr);
 	verdict = ik_receive(&m);

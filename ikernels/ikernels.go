@@ -4,10 +4,11 @@ package ikernels
 import "github.com/cilium/ebpf"
 
 //go:generate go tool bpf2go -target bpfel -no-strip -output-stem echo -type ik_limit -type ik_flow -type ik_verdict -type ik_transaction echo echo/echo.bpf.c
-//go:generate go tool bpf2go -target bpfel -no-strip -output-stem threshold threshold threshold/threshold.bpf.c
+//go:generate go tool bpf2go -target bpfel -no-strip -output-stem threshold -type ik_ring_counts threshold threshold/threshold.bpf.c
 //go:generate go tool bpf2go -target bpfel -no-strip -output-stem passthrough passthrough passthrough/passthrough.bpf.c
+//go:generate go tool bpf2go -target bpfel -no-strip -output-stem steering steering steering/steering.bpf.c
 
 // A new ikernel takes a folder, a line above and a line here.
 var programs = map[string]func() (*ebpf.CollectionSpec, error){
-	"echo": loadEcho, "threshold": loadThreshold, "passthrough": loadPassthrough,
+	"echo": loadEcho, "threshold": loadThreshold, "passthrough": loadPassthrough, "steering": loadSteering,
 }

@@ -10,6 +10,11 @@ enum ik_limit {
 	IK_SOCKETS = 16, /* of a place */
 	IK_FLOWS = 65536, /* addresses of sockets, of all ikernels of a node */
 	IK_REGISTERS = 16, /* of an ikernel */
+	IK_RINGS = 128, /* of an ikernel: the descriptors of all fit one packet (SCM_MAX_FD) */
+	IK_MAX_RING = 67108864, /* bytes of a ring */
+	IK_MAX_RINGS_MEMORY = 1073741824, /* bytes of all rings of an ikernel */
+	IK_NOTES_MEMORY = 65536, /* bytes of an application's notes to its ikernel: whole pages of any machine */
+	IK_MAX_MESSAGE = 65535, /* bytes of a datagram */
 };
 
 /* What an ikernel does with a message. */
@@ -38,6 +43,23 @@ struct ik_transaction {
 	__u64 write; /* bit i: register i gets the value values[i] */
 	__u64 expected[IK_REGISTERS];
 	__u64 values[IK_REGISTERS]; /* out: all registers as they were before */
+};
+
+/* What stands before each message in a ring: the datagram of which it is. Addresses are as in struct ln_flow. */
+struct ik_head {
+	__u64 time; /* when it was posted, in ns of CLOCK_MONOTONIC */
+	__u8 peer_addr[16];
+	__u8 own_addr[16];
+	__be16 peer_port;
+	__be16 own_port;
+	__u8 ipv6;
+	__u8 pad[3];
+};
+
+/* Messages to a ring. */
+struct ik_ring_counts {
+	__u64 posted;
+	__u64 refused; /* as the ring was full */
 };
 
 #endif

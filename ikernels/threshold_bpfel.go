@@ -27,6 +27,17 @@ type thresholdIkFlow struct {
 	Ikernel  uint32
 }
 
+type thresholdIkPiece struct {
+	_     structs.HostLayout
+	Bytes [4096]uint8
+}
+
+type thresholdIkRingCounts struct {
+	_       structs.HostLayout
+	Posted  uint64
+	Refused uint64
+}
+
 type thresholdIkScratch struct {
 	_    structs.HostLayout
 	Flow struct {
@@ -70,17 +81,23 @@ type thresholdIkState struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	thresholdMapIkCounters    = "ik_counters"
-	thresholdMapIkFlows       = "ik_flows"
-	thresholdMapIkScratchpads = "ik_scratchpads"
-	thresholdMapIkSockets     = "ik_sockets"
-	thresholdMapIkStates      = "ik_states"
-	thresholdProgIkDatagram   = "ik_datagram"
-	thresholdProgIkTransact   = "ik_transact"
-	thresholdVarIkLimit       = "ik_limit_"
-	thresholdVarIkNumber      = "ik_number"
-	thresholdVarIkRegisters   = "ik_registers_"
-	thresholdVarIkVerdict     = "ik_verdict_"
+	thresholdMapIkCounters     = "ik_counters"
+	thresholdMapIkFlows        = "ik_flows"
+	thresholdMapIkPieces       = "ik_pieces"
+	thresholdMapIkRingCounters = "ik_ring_counters"
+	thresholdMapIkRings        = "ik_rings"
+	thresholdMapIkScratchpads  = "ik_scratchpads"
+	thresholdMapIkSockets      = "ik_sockets"
+	thresholdMapIkStates       = "ik_states"
+	thresholdProgIkDatagram    = "ik_datagram"
+	thresholdProgIkTransact    = "ik_transact"
+	thresholdVarIkLimit        = "ik_limit_"
+	thresholdVarIkNumber       = "ik_number"
+	thresholdVarIkRegisters    = "ik_registers_"
+	thresholdVarIkRingCounts   = "ik_ring_counts_"
+	thresholdVarIkRingFlags    = "ik_ring_flags"
+	thresholdVarIkRingsOpen    = "ik_rings_open"
+	thresholdVarIkVerdict      = "ik_verdict_"
 )
 
 // loadThreshold returns the embedded CollectionSpec for threshold.
@@ -133,21 +150,27 @@ type thresholdProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type thresholdMapSpecs struct {
-	IkCounters    *ebpf.MapSpec `ebpf:"ik_counters"`
-	IkFlows       *ebpf.MapSpec `ebpf:"ik_flows"`
-	IkScratchpads *ebpf.MapSpec `ebpf:"ik_scratchpads"`
-	IkSockets     *ebpf.MapSpec `ebpf:"ik_sockets"`
-	IkStates      *ebpf.MapSpec `ebpf:"ik_states"`
+	IkCounters     *ebpf.MapSpec `ebpf:"ik_counters"`
+	IkFlows        *ebpf.MapSpec `ebpf:"ik_flows"`
+	IkPieces       *ebpf.MapSpec `ebpf:"ik_pieces"`
+	IkRingCounters *ebpf.MapSpec `ebpf:"ik_ring_counters"`
+	IkRings        *ebpf.MapSpec `ebpf:"ik_rings"`
+	IkScratchpads  *ebpf.MapSpec `ebpf:"ik_scratchpads"`
+	IkSockets      *ebpf.MapSpec `ebpf:"ik_sockets"`
+	IkStates       *ebpf.MapSpec `ebpf:"ik_states"`
 }
 
 // thresholdVariableSpecs contains global variables before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type thresholdVariableSpecs struct {
-	IkLimit     *ebpf.VariableSpec `ebpf:"ik_limit_"`
-	IkNumber    *ebpf.VariableSpec `ebpf:"ik_number"`
-	IkRegisters *ebpf.VariableSpec `ebpf:"ik_registers_"`
-	IkVerdict   *ebpf.VariableSpec `ebpf:"ik_verdict_"`
+	IkLimit      *ebpf.VariableSpec `ebpf:"ik_limit_"`
+	IkNumber     *ebpf.VariableSpec `ebpf:"ik_number"`
+	IkRegisters  *ebpf.VariableSpec `ebpf:"ik_registers_"`
+	IkRingCounts *ebpf.VariableSpec `ebpf:"ik_ring_counts_"`
+	IkRingFlags  *ebpf.VariableSpec `ebpf:"ik_ring_flags"`
+	IkRingsOpen  *ebpf.VariableSpec `ebpf:"ik_rings_open"`
+	IkVerdict    *ebpf.VariableSpec `ebpf:"ik_verdict_"`
 }
 
 // thresholdObjects contains all objects after they have been loaded into the kernel.
@@ -170,17 +193,23 @@ func (o *thresholdObjects) Close() error {
 //
 // It can be passed to loadThresholdObjects or ebpf.CollectionSpec.LoadAndAssign.
 type thresholdMaps struct {
-	IkCounters    *ebpf.Map `ebpf:"ik_counters"`
-	IkFlows       *ebpf.Map `ebpf:"ik_flows"`
-	IkScratchpads *ebpf.Map `ebpf:"ik_scratchpads"`
-	IkSockets     *ebpf.Map `ebpf:"ik_sockets"`
-	IkStates      *ebpf.Map `ebpf:"ik_states"`
+	IkCounters     *ebpf.Map `ebpf:"ik_counters"`
+	IkFlows        *ebpf.Map `ebpf:"ik_flows"`
+	IkPieces       *ebpf.Map `ebpf:"ik_pieces"`
+	IkRingCounters *ebpf.Map `ebpf:"ik_ring_counters"`
+	IkRings        *ebpf.Map `ebpf:"ik_rings"`
+	IkScratchpads  *ebpf.Map `ebpf:"ik_scratchpads"`
+	IkSockets      *ebpf.Map `ebpf:"ik_sockets"`
+	IkStates       *ebpf.Map `ebpf:"ik_states"`
 }
 
 func (m *thresholdMaps) Close() error {
 	return _ThresholdClose(
 		m.IkCounters,
 		m.IkFlows,
+		m.IkPieces,
+		m.IkRingCounters,
+		m.IkRings,
 		m.IkScratchpads,
 		m.IkSockets,
 		m.IkStates,
@@ -191,10 +220,13 @@ func (m *thresholdMaps) Close() error {
 //
 // It can be passed to loadThresholdObjects or ebpf.CollectionSpec.LoadAndAssign.
 type thresholdVariables struct {
-	IkLimit     *ebpf.Variable `ebpf:"ik_limit_"`
-	IkNumber    *ebpf.Variable `ebpf:"ik_number"`
-	IkRegisters *ebpf.Variable `ebpf:"ik_registers_"`
-	IkVerdict   *ebpf.Variable `ebpf:"ik_verdict_"`
+	IkLimit      *ebpf.Variable `ebpf:"ik_limit_"`
+	IkNumber     *ebpf.Variable `ebpf:"ik_number"`
+	IkRegisters  *ebpf.Variable `ebpf:"ik_registers_"`
+	IkRingCounts *ebpf.Variable `ebpf:"ik_ring_counts_"`
+	IkRingFlags  *ebpf.Variable `ebpf:"ik_ring_flags"`
+	IkRingsOpen  *ebpf.Variable `ebpf:"ik_rings_open"`
+	IkVerdict    *ebpf.Variable `ebpf:"ik_verdict_"`
 }
 
 // thresholdPrograms contains all programs after they have been loaded into the kernel.

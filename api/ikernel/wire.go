@@ -15,7 +15,25 @@ const (
 	MaxRegisters   = 16  // of an ikernel
 	RegisterLen    = 36  // a register in the reply to create: whether it is signed, and its name with zeros behind
 	TransactionLen = 272 // expect and write, one bit for each register; the values that are expected; the values to write
+	MaxRings       = 128 // of an ikernel
+	RingsLen       = 12  // how many rings, the bytes of each, and how they are read (RingsPolled)
+	RingCountsLen  = 16  // of a ring: how many messages were posted, and how many it refused, of 64 bits each
+	RingHeadLen    = 48  // before each message in a ring
 )
+
+// RingsPolled says that the application looks for messages by itself: the kernel does not wake it.
+const RingsPolled = 1
+
+// A ring is a map of type BPF_MAP_TYPE_RINGBUF. Its reader maps it as libbpf does (ring_buffer__add): one page that it may write, which begins with the
+// position up to which it has read; and behind it, to read alone, one with the position up to which there are messages, and the bytes of the ring, twice, so
+// that each message is in one piece. A message begins with its length (BPF_RINGBUF_BUSY_BIT, BPF_RINGBUF_DISCARD_BIT) in BPF_RINGBUF_HDR_SZ bytes. Then
+// comes its head: when it was posted, in ns of CLOCK_MONOTONIC, of 64 bits; the address of the datagram's sender and that at which it came, of 16 bytes,
+// with zeros behind those of IPv4; their two ports as in packets; 1 for IPv6 or 0 for IPv4, in one byte, and three bytes more. The descriptor is ready to read
+// when there are messages (poll, epoll), unless the application polls.
+//
+// Where notes are written is a map of type BPF_MAP_TYPE_USER_RINGBUF, which its writer maps as libbpf does (user_ring_buffer__new): one page to read alone, with
+// the position up to which the ikernel has got notes; and behind it, to write, one with the position up to which there are notes, and the bytes, twice. A note
+// begins with its length, in BPF_RINGBUF_HDR_SZ bytes, too.
 
 // Operation is what a request asks for.
 type Operation uint32
@@ -27,4 +45,9 @@ const (
 	OperationAttach   Operation = 3 // takes a socket (SCM_RIGHTS)
 	OperationDetach   Operation = 4 // takes a socket
 	OperationTransact Operation = 5 // takes a transaction, and gives all registers as they were before; fails with EAGAIN if another value was expected
+	// OperationRings takes what rings the ikernel gets (RingsLen), once, and gives them (SCM_RIGHTS).
+	OperationRings      Operation = 6
+	OperationRingCounts Operation = 7 // gives the counts of each ring (RingCountsLen)
+	OperationNotes      Operation = 8 // gives where the application writes notes (SCM_RIGHTS), and its bytes
+	OperationDeliver    Operation = 9 // has the ikernel get the notes, and gives how many
 )

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"net"
 	"slices"
 	"strings"
@@ -20,8 +22,9 @@ const IkernelSocket = "/run/lambdanic/default/ikernel.sock"
 
 // Ikernels is an application's connection to the daemon. Its ikernels end with it. It may be used by several goroutines.
 type Ikernels struct {
-	mu   sync.Mutex
-	conn *net.UnixConn
+	mu     sync.Mutex
+	conn   *net.UnixConn
+	memory map[uint32][]io.Closer // that each ikernel shares with the application
 }
 
 // OpenIkernels connects to the daemon's socket, such as IkernelSocket.
@@ -30,11 +33,20 @@ func OpenIkernels(path string) (*Ikernels, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to the daemon: %w: start it with `lambdanic up -d`", err)
 	}
-	return &Ikernels{conn: conn}, nil
+	return &Ikernels{conn: conn, memory: map[uint32][]io.Closer{}}, nil
 }
 
-// Close ends all ikernels of the connection. Their sockets get all of their datagrams again.
-func (a *Ikernels) Close() error { return a.conn.Close() }
+// Close ends all ikernels of the connection, and their rings and notes. Their sockets get all of their datagrams again.
+func (a *Ikernels) Close() error {
+	err := a.conn.Close()
+	a.mu.Lock()
+	numbers := slices.Collect(maps.Keys(a.memory))
+	a.mu.Unlock()
+	for _, number := range numbers {
+		err = errors.Join(err, a.unmap(number))
+	}
+	return err
+}
 
 // Ikernel serves sockets that are attached to it, before the application does.
 type Ikernel struct {
@@ -45,21 +57,21 @@ type Ikernel struct {
 
 // Create makes an ikernel that has no socket yet. ikernels/README.md names those that there are.
 func (a *Ikernels) Create(name string) (*Ikernel, error) {
-	reply, number, err := a.exchange(wire.OperationCreate, 0, []byte(name), nil)
+	reply, err := a.exchange(wire.OperationCreate, 0, []byte(name), nil)
 	if err != nil {
 		return nil, fmt.Errorf("create ikernel %s: %w", name, err)
 	}
-	k := &Ikernel{all: a, number: number}
-	for register := range slices.Chunk(reply, wire.RegisterLen) {
+	k := &Ikernel{all: a, number: reply.number}
+	for register := range slices.Chunk(reply.body, wire.RegisterLen) {
 		k.registers = append(k.registers, strings.TrimRight(string(register[wire.RegisterLen-wire.MaxName:]), "\x00"))
 	}
 	return k, nil
 }
 
-// Destroy ends the ikernel and forgets its registers.
+// Destroy ends the ikernel, its rings and notes, and forgets its registers.
 func (k *Ikernel) Destroy() error {
-	_, _, err := k.all.exchange(wire.OperationDestroy, k.number, nil, nil)
-	return err
+	_, err := k.all.exchange(wire.OperationDestroy, k.number, nil, nil)
+	return errors.Join(err, k.all.unmap(k.number))
 }
 
 // Attach has the ikernel get the datagrams to a UDP socket, before the socket does. That ends when the socket closes.
@@ -78,7 +90,7 @@ func (k *Ikernel) withSocket(o wire.Operation, socket syscall.Conn) error {
 		return err
 	}
 	var failed error
-	if err := raw.Control(func(fd uintptr) { _, _, failed = k.all.exchange(o, k.number, nil, unix.UnixRights(int(fd))) }); err != nil {
+	if err := raw.Control(func(fd uintptr) { _, failed = k.all.exchange(o, k.number, nil, unix.UnixRights(int(fd))) }); err != nil {
 		return err
 	}
 	return failed
@@ -113,13 +125,13 @@ func (k *Ikernel) Transact(expect, write map[string]int64) (map[string]int64, er
 	if err != nil {
 		return nil, err
 	}
-	reply, _, err := k.all.exchange(wire.OperationTransact, k.number, body, nil)
+	reply, err := k.all.exchange(wire.OperationTransact, k.number, body, nil)
 	if err != nil {
 		return nil, err
 	}
 	all := make(map[string]int64, len(k.registers))
 	for i, name := range k.registers {
-		all[name] = int64(binary.NativeEndian.Uint64(reply[8*i:]))
+		all[name] = int64(binary.NativeEndian.Uint64(reply.body[8*i:]))
 	}
 	return all, nil
 }
@@ -137,28 +149,86 @@ func (k *Ikernel) fill(words *[wire.MaxRegisters]int64, values map[string]int64)
 	return mask, nil
 }
 
-// exchange sends a request, and returns what its reply gives.
-func (a *Ikernels) exchange(o wire.Operation, ikernel uint32, body, rights []byte) (reply []byte, number uint32, err error) {
+// keep has memory end with the ikernel.
+func (k *Ikernel) keep(memory io.Closer) {
+	k.all.mu.Lock()
+	defer k.all.mu.Unlock()
+	k.all.memory[k.number] = append(k.all.memory[k.number], memory)
+}
+
+// unmap ends the memory that an ikernel shares.
+func (a *Ikernels) unmap(ikernel uint32) error {
+	a.mu.Lock()
+	all := a.memory[ikernel]
+	delete(a.memory, ikernel)
+	a.mu.Unlock()
+	var errs []error
+	for _, memory := range all {
+		errs = append(errs, memory.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// A reply is what the daemon answers to a request.
+type reply struct {
+	number      uint32 // of the ikernel
+	body        []byte
+	descriptors []int
+}
+
+// exchange sends a request, and returns its reply.
+func (a *Ikernels) exchange(o wire.Operation, ikernel uint32, body, rights []byte) (reply, error) {
 	request := binary.NativeEndian.AppendUint32(binary.NativeEndian.AppendUint32(nil, uint32(o)), ikernel)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	packet, n := make([]byte, wire.MaxPacket), 0
-	if _, _, err = a.conn.WriteMsgUnix(append(request, body...), rights, nil); err == nil {
-		n, err = a.conn.Read(packet)
-	}
-	if err == nil && n < wire.HeaderLen {
-		err = fmt.Errorf("its reply has %d bytes", n)
+	var packet []byte
+	var descriptors []int
+	_, _, err := a.conn.WriteMsgUnix(append(request, body...), rights, nil)
+	if err == nil {
+		packet, descriptors, err = a.receive()
 	}
 	if err != nil {
-		return nil, 0, fmt.Errorf("ask the daemon: %w: is it still running? See `lambdanic list`", err)
+		return reply{}, fmt.Errorf("ask the daemon: %w: is it still running? See `lambdanic list`", err)
 	}
-	text := packet[wire.HeaderLen:n]
+	text := packet[wire.HeaderLen:]
 	switch errno := unix.Errno(binary.NativeEndian.Uint32(packet)); errno {
 	case 0:
-		return text, binary.NativeEndian.Uint32(packet[4:]), nil
+		return reply{binary.NativeEndian.Uint32(packet[4:]), text, descriptors}, nil
 	case unix.EAGAIN:
-		return nil, 0, ErrDiffers
+		return reply{}, ErrDiffers
 	default:
-		return nil, 0, fmt.Errorf("%s (%w)", text, errno)
+		return reply{}, fmt.Errorf("%s (%w)", text, errno)
+	}
+}
+
+// receive receives a reply, and the descriptors that come with it.
+func (a *Ikernels) receive() (packet []byte, descriptors []int, err error) {
+	packet = make([]byte, wire.MaxPacket)
+	oob := make([]byte, unix.CmsgSpace(4*wire.MaxRings))
+	n, oobn, flags, _, err := a.conn.ReadMsgUnix(packet, oob)
+	if err != nil {
+		return nil, nil, err
+	}
+	messages, err := unix.ParseSocketControlMessage(oob[:oobn])
+	for i := range messages {
+		fds, failed := unix.ParseUnixRights(&messages[i])
+		descriptors, err = append(descriptors, fds...), errors.Join(err, failed)
+	}
+	switch {
+	case err == nil && n < wire.HeaderLen:
+		err = fmt.Errorf("its reply has %d bytes", n)
+	case err == nil && flags&unix.MSG_CTRUNC != 0:
+		err = fmt.Errorf("open what it gives: %w: raise the limit on open files", unix.EMFILE)
+	}
+	if err != nil {
+		closeDescriptors(descriptors)
+		return nil, nil, err
+	}
+	return packet[:n], descriptors, nil
+}
+
+func closeDescriptors(all []int) {
+	for _, fd := range all {
+		_ = unix.Close(fd)
 	}
 }

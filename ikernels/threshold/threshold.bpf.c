@@ -4,6 +4,8 @@
 /*
  * threshold averages integers in the NIC, and lets only those through that exceed a limit. A message has one integer of four bytes, big-endian and signed, at
  * an offset. Messages that are too short go to the socket.
+ *
+ * If the application has opened rings, it gets an alert there instead of the message. Where the ring is full, it gets the message.
  */
 struct ik_registers {
 	long long limit; /* integers above it go to the socket */
@@ -13,14 +15,33 @@ struct ik_registers {
 	unsigned long long alerts; /* of these: how many exceeded the limit */
 };
 
-#include "../ikernel.h"
+#include "../rings.h"
+
+/* What the application gets of an integer above the limit. */
+struct threshold_alert {
+	long long value;
+	long long sum; /* of all integers, with this one */
+	unsigned long long count;
+};
+
+/* Posts an alert; what it says is from one moment. */
+static __always_inline int threshold_post(const struct ik_message *m, const struct threshold_alert *said)
+{
+	struct threshold_alert *alert = ik_reserve(m, ik_ring_by_core(), sizeof(*alert));
+
+	if (!alert)
+		return -1;
+	*alert = *said;
+	ik_commit(alert);
+	return 0;
+}
 
 static __always_inline enum ik_verdict ik_receive(struct ik_message *m)
 {
 	struct ik_state *s = ik_begin();
+	struct threshold_alert said;
 	__be32 number;
 	__u32 offset;
-	__s32 value;
 	int alert;
 
 	if (!s)
@@ -29,14 +50,16 @@ static __always_inline enum ik_verdict ik_receive(struct ik_message *m)
 	ik_end(s);
 	if (ik_load(m, offset, &number, sizeof(number)))
 		return IK_PASS;
-	value = bpf_ntohl(number);
+	said.value = (__s32)bpf_ntohl(number);
 	s = ik_begin();
 	if (!s)
 		return IK_PASS;
-	alert = value > s->registers.limit;
-	s->registers.sum += value;
-	s->registers.count++;
+	alert = said.value > s->registers.limit;
+	said.sum = s->registers.sum += said.value;
+	said.count = ++s->registers.count;
 	s->registers.alerts += alert;
 	ik_end(s);
-	return alert ? IK_PASS : IK_DROP;
+	if (!alert)
+		return IK_DROP;
+	return threshold_post(m, &said) ? IK_PASS : IK_DROP;
 }

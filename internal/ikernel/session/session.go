@@ -103,6 +103,7 @@ type request struct {
 	ikernel   uint32
 	body      []byte
 	sockets   []int
+	gives     []int // descriptors that go with the reply
 }
 
 // answer answers one request; false: the connection ends.
@@ -132,7 +133,11 @@ func (a *session) answer() bool {
 		text := err.Error()
 		reply = append(reply, text[:min(len(text), wire.MaxPacket-len(reply))]...)
 	}
-	_, err = a.conn.Write(reply)
+	var with []byte
+	if r.gives != nil {
+		with = unix.UnixRights(r.gives...)
+	}
+	_, _, err = a.conn.WriteMsgUnix(reply, with, nil)
 	return err == nil
 }
 
@@ -171,6 +176,8 @@ func errnoOf(err error) unix.Errno {
 		return f.errno
 	case errors.Is(err, ikernels.ErrDiffers):
 		return unix.EAGAIN
+	case errors.Is(err, ikernels.ErrOpen):
+		return unix.EBUSY
 	case errors.As(err, &errno):
 		return errno
 	}
@@ -196,6 +203,14 @@ func (a *session) do(r *request, reply []byte) ([]byte, error) {
 		return reply, a.withSocket(r, k.Detach)
 	case wire.OperationTransact:
 		return transact(k, r.body, reply)
+	case wire.OperationRings:
+		return reply, openRings(k, r)
+	case wire.OperationRingCounts:
+		return countRings(k, reply)
+	case wire.OperationNotes:
+		return openNotes(k, r, reply)
+	case wire.OperationDeliver:
+		return deliver(k, reply)
 	}
 	return reply, fail(unix.ENOSYS, "the daemon knows no operation %d: is it older than the application's library?", r.operation)
 }

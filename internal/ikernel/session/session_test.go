@@ -28,7 +28,7 @@ import (
 const patience = 20 * time.Second
 
 // serve serves applications until the test ends, and returns where.
-func serve(t *testing.T) (path string) {
+func serve(t testing.TB) (path string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("loads BPF programs: needs root")
@@ -55,7 +55,7 @@ func serve(t *testing.T) (path string) {
 	return path
 }
 
-func open(t *testing.T, path string) *lambdanic.Ikernels {
+func open(t testing.TB, path string) *lambdanic.Ikernels {
 	t.Helper()
 	a, err := lambdanic.OpenIkernels(path)
 	if err != nil {
@@ -65,7 +65,7 @@ func open(t *testing.T, path string) *lambdanic.Ikernels {
 	return a
 }
 
-func create(t *testing.T, a *lambdanic.Ikernels, name string) *lambdanic.Ikernel {
+func create(t testing.TB, a *lambdanic.Ikernels, name string) *lambdanic.Ikernel {
 	t.Helper()
 	k, err := a.Create(name)
 	if err != nil {
@@ -75,7 +75,7 @@ func create(t *testing.T, a *lambdanic.Ikernels, name string) *lambdanic.Ikernel
 }
 
 // pair makes a server's and a client's socket in a network namespace of their own.
-func pair(t *testing.T) (server, client *net.UDPConn) {
+func pair(t testing.TB) (server, client *net.UDPConn) {
 	t.Helper()
 	ns := isolated.Namespace(t, fmt.Sprintf("lnses%d", os.Getpid()))
 	if err := veth.In(ns, func() (err error) {
@@ -236,6 +236,12 @@ func TestNonsense(t *testing.T) {
 		{op(wire.OperationAttach, first, ""), 2, unix.EBADMSG},
 		{op(wire.OperationAttach, first, ""), 1, unix.ENOTSOCK},
 		{op(wire.OperationAttach, first, ""), 64, unix.EBADMSG},
+		{op(wire.OperationRings, first, "short"), 0, unix.EBADMSG},
+		{op(wire.OperationRings, first, strings.Repeat("\xff", wire.RingsLen)), 0, unix.ENOSYS},
+		{op(wire.OperationRings, first, "\x01\x00\x00\x00\x00\x10\x00\x00\x00\x00\x00\x00"), 0, unix.EINVAL},
+		{op(wire.OperationRingCounts, first, ""), 0, 0},
+		{op(wire.OperationNotes, first, ""), 0, unix.EINVAL},
+		{op(wire.OperationDeliver, first, ""), 0, unix.EINVAL},
 		{op(wire.OperationAttach, "\xff\xff\xff\xff", ""), 1, unix.ENOENT},
 	} {
 		fds := make([]int, c.fds)

@@ -10,6 +10,11 @@ MAX_NAME = 32
 MAX_REGISTERS = 16
 REGISTER_LEN = 36
 TRANSACTION_LEN = 272
+MAX_RINGS = 128
+RINGS_LEN = 12
+RING_COUNTS_LEN = 16
+RING_HEAD_LEN = 48
+RINGS_POLLED = 1
 
 
 class Operation(IntEnum):
@@ -18,3 +23,7 @@ class Operation(IntEnum):
     ATTACH = 3
     DETACH = 4
     TRANSACT = 5
+    RINGS = 6
+    RING_COUNTS = 7
+    NOTES = 8
+    DELIVER = 9
