@@ -3,8 +3,6 @@ package ikernels
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/cilium/ebpf"
@@ -38,7 +36,7 @@ type portKey struct {
 func (h *Host) Create(name string) (*Ikernel, error) {
 	load := programs[name]
 	if load == nil {
-		return nil, fmt.Errorf("there is no ikernel %q: use %s", name, strings.Join(slices.Sorted(maps.Keys(programs)), ", "))
+		return nil, fmt.Errorf("there is no ikernel %q: use %s", name, strings.Join(Names(), ", "))
 	}
 	spec, err := load()
 	if err != nil {

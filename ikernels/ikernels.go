@@ -1,7 +1,12 @@
 // Package ikernels has the programs of the ikernels that applications attach to their sockets, one folder each, and of the watch over these sockets.
 package ikernels
 
-import "github.com/cilium/ebpf"
+import (
+	"maps"
+	"slices"
+
+	"github.com/cilium/ebpf"
+)
 
 //go:generate go tool bpf2go -target bpfel -no-strip -output-stem echo -type ik_limit -type ik_flow -type ik_verdict -type ik_transaction echo echo/echo.bpf.c
 //go:generate go tool bpf2go -target bpfel -no-strip -output-stem threshold -type ik_ring_counts threshold threshold/threshold.bpf.c
@@ -12,3 +17,6 @@ import "github.com/cilium/ebpf"
 var programs = map[string]func() (*ebpf.CollectionSpec, error){
 	"echo": loadEcho, "threshold": loadThreshold, "passthrough": loadPassthrough, "steering": loadSteering,
 }
+
+// Names are the ikernels that an application can create.
+func Names() []string { return slices.Sorted(maps.Keys(programs)) }

@@ -117,7 +117,7 @@ func (s *site) command(env []string, args ...string) *exec.Cmd {
 // TestLibraries has an application in each language use an ikernel from its creation to its end. Where their errors are the daemon's or say the
 // same, they print the same.
 func TestLibraries(t *testing.T) {
-	const want = `got 150
+	want := `got 150
 limit=100 offset=0 sum=100 count=2 alerts=1
 a register has another value than the transaction expects
 limit=100 offset=0 sum=100 count=2 alerts=1
@@ -125,7 +125,7 @@ sum=-7 was 100
 got 50
 the socket is not attached to this ikernel
 the ikernel has no register "x": use limit, offset, sum, count, alerts
-there is no ikernel "nope": use echo, passthrough, threshold
+there is no ikernel "nope": use ` + strings.Join(ikernels.Names(), ", ") + `
 no daemon
 `
 	for name, args := range map[string][]string{

@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"net"
 	"os/exec"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/lambdanic/lambdanic/ikernels"
 )
 
 const port = 5683
@@ -144,7 +147,7 @@ func TestPreloadFails(t *testing.T) {
 	)
 	for want, env := range map[string][]string{
 		"threshold: the daemon of this machine does not answer: start it with `lambdanic up -d`, and ask as root": {threshold, "LAMBDANIC_IKERNEL_SOCKET=/nonexistent"},
-		`nope: there is no ikernel "nope": use echo, passthrough, threshold`:                                      {"LAMBDANIC_IKERNEL=nope"},
+		`nope: there is no ikernel "nope": use ` + strings.Join(ikernels.Names(), ", "):                           {"LAMBDANIC_IKERNEL=nope"},
 		"read LAMBDANIC_REGISTERS: it is not NAME=NUMBER,NAME=NUMBER":                                             {threshold, "LAMBDANIC_REGISTERS=limit=100x"},
 		`write LAMBDANIC_REGISTERS: the ikernel has no register "a": use limit, offset, sum, count, alerts`:       {threshold, "LAMBDANIC_REGISTERS=limit=-1 a=1"},
 	} {
