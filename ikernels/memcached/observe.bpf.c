@@ -7,6 +7,7 @@
  */
 #include "buffer.h"
 #include "connection.h"
+#include "../../bpf/verifier.h"
 
 char mc_license[] SEC("license") = "Dual BSD/GPL";
 
@@ -186,9 +187,9 @@ static __noinline int mc_is_get(const struct mc_buffer *b, __u32 len)
 	struct mc_piece *piece = mc_piece_of();
 	const __u32 begin = MC_DATAGRAM_HEADER + sizeof("get ") - 1;
 
-	if (!piece || b->kind != MC_BUFFER_BYTES || len <= begin + 2 || len > begin + MC_KEY_MAX + 2)
+	if (!piece || b->kind != MC_BUFFER_BYTES || len <= begin + 2 || !ln_length_fits(len, begin + MC_KEY_MAX + 2))
 		return 0;
-	if (bpf_probe_read_user(piece->bytes, len & (MC_PIECE - 1), (void *)b->address))
+	if (bpf_probe_read_user(piece->bytes, len, (void *)b->address))
 		return 0;
 	if (*(__u32 *)(piece->bytes + MC_DATAGRAM_HEADER) != *(const __u32 *)"get ")
 		return 0;
