@@ -13,6 +13,9 @@ type IkernelRequest struct {
 	Interfaces []string `json:"interfaces,omitempty"` // whose packets it sees; default: those by which the server is reached
 	Mode       string   `json:"mode,omitempty"`       // how XDP is attached: auto (default), native or generic
 	Memory     Bytes    `json:"memory,omitempty"`     // for what it keeps; 0: as much as the ikernel takes by default
+
+	// By which requests are checked. The files are read anew whenever the ikernel is attached.
+	Keys []IkernelKey `json:"keys,omitempty"`
 }
 
 // IkernelState says whether an ikernel serves.
@@ -44,4 +47,10 @@ type Counter struct {
 	Name  string `json:"name"` // in snake_case, as in GET /metrics
 	Value uint64 `json:"value"`
 	Help  string `json:"help"`
+}
+
+// IkernelKey is a key of an ikernel. The secret itself is only in its file, which must be readable by its owner alone.
+type IkernelKey struct {
+	ID   string `json:"kid,omitempty"` // how tokens name it, as "2026-11"; without: it is for tokens that name no other
+	File string `json:"file"`          // on the daemon's machine
 }
