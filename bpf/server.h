@@ -5,9 +5,7 @@
 
 #include "parse.h"
 
-enum ln_server_limit {
-	LN_SERVER_ADDRESSES = 32,
-};
+#define LN_SERVER_ADDRESSES 32
 
 const volatile __u64 ln_server_addresses[LN_SERVER_ADDRESSES][2]; /* as in struct ln_flow */
 const volatile __u32 ln_server_address_count;

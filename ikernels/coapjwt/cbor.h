@@ -75,7 +75,8 @@ static __always_inline int cj_copy(struct xdp_md *ctx, struct cj_scratch *s, __u
 	if (to + len > CJ_TOKEN)
 		return CJ_LARGE;
 	ln_opaque(to);
-	if (to > CJ_TOKEN || !ln_length_fits(len, CJ_TOKEN) || bpf_xdp_load_bytes(ctx, payload + s->at, s->token + to, len))
+	if (to > CJ_TOKEN || !ln_length_fits(len, CJ_TOKEN) ||
+	    bpf_xdp_load_bytes(ctx, payload + s->at, s->token + to, len))
 		return CJ_PAYLOAD;
 	s->token_len = to + len;
 	return CJ_GOES_ON;

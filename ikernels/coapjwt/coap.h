@@ -39,7 +39,8 @@ static __always_inline int cj_is_part(const struct cj_scratch *s, __u32 len)
 		return 1;
 	for (__u32 i = 0; i < 3 && i < len; i++)
 		value = value << 8 | s->message[at + i];
-	return len > 3 || value >> 3; /* the number of this part, and whether more follow; the rest is the parts' size */
+	return len > 3 ||
+	       value >> 3; /* the number of this part, and whether more follow; the rest is the parts' size */
 }
 
 /* Reads an option, or the marker. */

@@ -106,5 +106,4 @@ int cj_guard(struct xdp_md *ctx)
 /* Named here so that BTF, and the Go types made from it, have them. */
 const enum cj_limit *cj_limit_ __attribute__((unused));
 const enum cj_verdict *cj_verdict_ __attribute__((unused));
-const enum ln_server_limit *ln_server_limit_ __attribute__((unused));
 const struct cj_secrets *cj_secrets_ __attribute__((unused));

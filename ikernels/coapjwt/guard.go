@@ -17,7 +17,7 @@ import (
 	"github.com/lambdanic/lambdanic/internal/xdp"
 )
 
-//go:generate go tool bpf2go -target bpfel -no-strip -output-stem guard -type ln_server_limit -type cj_limit -type cj_verdict -type cj_secret -type cj_secrets Guard guard.bpf.c
+//go:generate go tool bpf2go -target bpfel -no-strip -output-stem guard -type cj_limit -type cj_verdict -type cj_secret -type cj_secrets Guard guard.bpf.c
 
 // Options say which server a Guard is for. The zero value of an option is its default.
 type Options struct {
@@ -93,18 +93,8 @@ func (g *Guard) load(port uint16, addrs []netip.Addr, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	var words [GuardLnServerLimitLN_SERVER_ADDRESSES][2]uint64
-	if len(addrs) > len(words) {
-		log.Warn("the server listens at more addresses than are known in the NIC: what comes to the others is not checked", "addresses", len(addrs), "known", len(words))
-		addrs = addrs[:len(words)]
-	}
-	for i, a := range addrs {
-		words[i] = xdp.Words(a)
-	}
-	for name, value := range map[string]any{"cj_port": port, "ln_server_addresses": words, "ln_server_address_count": uint32(len(addrs))} {
-		if err := spec.Variables[name].Set(value); err != nil {
-			return fmt.Errorf("set %s: %w", name, err)
-		}
+	if err := errors.Join(demux.SetServer(spec, addrs, log), spec.Variables["cj_port"].Set(port)); err != nil {
+		return err
 	}
 	if err := spec.LoadAndAssign(&g.objects, nil); err != nil {
 		return kernel.Fails("does not load the guard of a CoAP server", err)

@@ -126,12 +126,6 @@ const (
 	GuardCjVerdictCJ_GOES_ON    GuardCjVerdict = 10
 )
 
-type GuardLnServerLimit uint32
-
-const (
-	GuardLnServerLimitLN_SERVER_ADDRESSES GuardLnServerLimit = 32
-)
-
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
@@ -146,7 +140,6 @@ const (
 	GuardVarCjVerdict            = "cj_verdict_"
 	GuardVarLnServerAddressCount = "ln_server_address_count"
 	GuardVarLnServerAddresses    = "ln_server_addresses"
-	GuardVarLnServerLimit        = "ln_server_limit_"
 )
 
 // LoadGuard returns the embedded CollectionSpec for Guard.
@@ -213,7 +206,6 @@ type GuardVariableSpecs struct {
 	CjVerdict            *ebpf.VariableSpec `ebpf:"cj_verdict_"`
 	LnServerAddressCount *ebpf.VariableSpec `ebpf:"ln_server_address_count"`
 	LnServerAddresses    *ebpf.VariableSpec `ebpf:"ln_server_addresses"`
-	LnServerLimit        *ebpf.VariableSpec `ebpf:"ln_server_limit_"`
 }
 
 // GuardObjects contains all objects after they have been loaded into the kernel.
@@ -259,7 +251,6 @@ type GuardVariables struct {
 	CjVerdict            *ebpf.Variable `ebpf:"cj_verdict_"`
 	LnServerAddressCount *ebpf.Variable `ebpf:"ln_server_address_count"`
 	LnServerAddresses    *ebpf.Variable `ebpf:"ln_server_addresses"`
-	LnServerLimit        *ebpf.Variable `ebpf:"ln_server_limit_"`
 }
 
 // GuardPrograms contains all programs after they have been loaded into the kernel.

@@ -109,4 +109,3 @@ func nameHash(name string) uint64 {
 	h.Write([]byte(name))
 	return h.Sum64()
 }
-

@@ -70,7 +70,9 @@ func newBench(t testing.TB, keys int) *bench {
 	for range keys {
 		all = append(all, b.newKey(""))
 	}
-	b.setKeys(all...)
+	if keys > 0 {
+		b.setKeys(all...)
+	}
 	return b
 }
 
