@@ -22,11 +22,11 @@ func locate(port uint16) (listens []netip.Addr, err error) {
 				continue
 			}
 			a, ok := netip.AddrFromSlice(s.ID.Source)
-			if !ok || a.IsUnspecified() {
+			if a = a.Unmap(); !ok || a.IsUnspecified() {
 				return nil, nil
 			}
 			found = true
-			if a = a.Unmap(); !slices.Contains(listens, a) {
+			if !slices.Contains(listens, a) {
 				listens = append(listens, a)
 			}
 		}
