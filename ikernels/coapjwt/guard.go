@@ -102,7 +102,7 @@ func (g *Guard) load(port uint16, addrs []netip.Addr, log *slog.Logger) error {
 	return nil
 }
 
-// SetKeys replaces the keys in one step. From when it returns, only the new ones count; until then, a token of a key that is among both passes.
+// SetKeys replaces the keys in one step: each packet is checked by the former ones or by the new ones, and by the new ones alone from when it returns.
 func (g *Guard) SetKeys(keys []api.IkernelKey) error {
 	all, err := readKeys(keys)
 	if err != nil {
@@ -111,7 +111,8 @@ func (g *Guard) SetKeys(keys []api.IkernelKey) error {
 	return g.replace(all)
 }
 
-// replace has the NIC program use these keys. The kernel waits until no packet is checked by the former ones.
+// replace has the NIC program use these keys. When a map within a map was replaced, the kernel waits until no program uses the former one (kernel/bpf/syscall.c,
+// maybe_wait_bpf_programs).
 func (g *Guard) replace(keys *GuardCjSecrets) error {
 	m, err := ebpf.NewMap(&ebpf.MapSpec{Name: "cj_keys_", Type: ebpf.Array, KeySize: 4, ValueSize: secretsSize, MaxEntries: 1})
 	if err != nil {

@@ -59,4 +59,3 @@ func TestKeyFiles(t *testing.T) {
 		}
 	}
 }
-

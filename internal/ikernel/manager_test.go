@@ -31,6 +31,7 @@ func request(s *isolated.Server) api.IkernelRequest {
 // A node has a store and a manager.
 type node struct {
 	t     *testing.T
+	data  string // where the store is
 	store *store.Store
 	*Manager
 }
@@ -38,11 +39,12 @@ type node struct {
 func newNode(t *testing.T) *node {
 	t.Helper()
 	dir := shortdir.New(t)
-	s, err := store.Open(t.Context(), store.Config{DataDir: filepath.Join(dir, "d"), SocketDir: filepath.Join(dir, "s")})
+	data := filepath.Join(dir, "d")
+	s, err := store.Open(t.Context(), store.Config{DataDir: data, SocketDir: filepath.Join(dir, "s")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &node{t: t, store: s}
+	n := &node{t: t, data: data, store: s}
 	t.Cleanup(func() {
 		if err := errors.Join(n.Close(), s.Close()); err != nil {
 			t.Error(err)
