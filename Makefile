@@ -76,8 +76,9 @@ linearizable: deps build ## Check OPERATIONS operations of memcached and its cac
 bench: deps build clients ## Run every benchmark suite
 	$(SUDO) build/lambdanic-bench
 
-clients: ## Build what benchmarks run of the Node.js client; its tests do so themselves
+clients: ## Build what benchmarks run of the Node.js client, and install their CoAP server; their tests do so themselves
 	$(MAKE) -C client/node
+	$(MAKE) -C ikernels/coapjwt/testdata/node
 
 install: build ## Install below PREFIX (/usr/local)
 	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/bin build/lambdanic

@@ -1,7 +1,9 @@
 package api
 
+import "cmp"
+
 // Ikernels: accelerators in front of running servers. POST /system/ikernels takes an IkernelRequest and answers with an Ikernel, GET lists those
-// of the node, and DELETE /system/ikernels/NAME detaches one.
+// of the node, and DELETE /system/ikernels/NAME detaches one. POST /system/ikernels/NAME/keys takes an IkernelKeysRequest.
 
 // IkernelRequest asks for an ikernel in front of the server at a port.
 type IkernelRequest struct {
@@ -13,6 +15,9 @@ type IkernelRequest struct {
 	Interfaces []string `json:"interfaces,omitempty"` // whose packets it sees; default: those by which the server is reached
 	Mode       string   `json:"mode,omitempty"`       // how XDP is attached: auto (default), native or generic
 	Memory     Bytes    `json:"memory,omitempty"`     // for what it keeps; 0: as much as the ikernel takes by default
+
+	// By which requests are checked. The files are read anew whenever the ikernel is attached.
+	Keys []IkernelKey `json:"keys,omitempty"`
 }
 
 // IkernelState says whether an ikernel serves.
@@ -44,4 +49,19 @@ type Counter struct {
 	Name  string `json:"name"` // in snake_case, as in GET /metrics
 	Value uint64 `json:"value"`
 	Help  string `json:"help"`
+}
+
+// IkernelKey is a key of an ikernel. The secret itself is only in its file, which its owner alone may read.
+type IkernelKey struct {
+	ID   string `json:"kid,omitempty"` // how tokens name it, as "2026-11"; a key without is for all tokens that name no other
+	File string `json:"file"`          // on the daemon's machine, from the root directory
+}
+
+// Name tells the keys of an ikernel apart.
+func (k IkernelKey) Name() string { return cmp.Or(k.ID, k.File) }
+
+// IkernelKeysRequest changes the keys of an ikernel, all in one step.
+type IkernelKeysRequest struct {
+	Remove []string     `json:"remove,omitempty"` // the keys of these IDs, or of these files where they have no ID
+	Add    []IkernelKey `json:"add,omitempty"`    // one that is there already is read anew
 }

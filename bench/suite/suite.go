@@ -4,6 +4,7 @@ package suite
 import (
 	"context"
 
+	"github.com/lambdanic/lambdanic/bench/coap"
 	"github.com/lambdanic/lambdanic/bench/ikernel"
 	"github.com/lambdanic/lambdanic/bench/measure"
 	"github.com/lambdanic/lambdanic/bench/report"
@@ -34,6 +35,7 @@ func All() []measure.Suite {
 			Name: "memcached", About: "memcached-cache: a memcached with it against the same one alone",
 			Benchmarks: ikernel.Benchmarks, Run: runMemcached,
 		},
+		{Name: "coap-jwt", About: "coap-jwt: a CoAP server for Node.js with it against the same one alone, while forged requests come", Run: runCoAP},
 		{Name: "image_transformer", About: "256x256 images: the NIC against a process", Run: compare(measure.ImageTransformer)},
 		{Name: "othello", About: "Othello on one core: positions counted as published, to depth 12, against plain bitboards; searches of depth 5", Run: runOthello},
 		{Name: "simulators", About: "messages simulated a second; JBSQ(2) against RSS; searches of depths 5 and 6 against the L-NIC paper's simulator", Run: runSimulators},
@@ -42,6 +44,10 @@ func All() []measure.Suite {
 
 func runMemcached(ctx context.Context, s *stand.Stand, o measure.Options) ([]report.Result, error) {
 	return ikernel.Run(ctx, s.Plain, o, ikernel.Full)
+}
+
+func runCoAP(ctx context.Context, s *stand.Stand, o measure.Options) ([]report.Result, error) {
+	return coap.Run(ctx, s.Plain, o, coap.Full)
 }
 
 func runEcho(ctx context.Context, s *stand.Stand, o measure.Options) ([]report.Result, error) {

@@ -52,6 +52,26 @@ func completeIkernels(o *options, most int) cobra.CompletionFunc {
 	})
 }
 
+// completeKeys offers the keys of the ikernel that is named before.
+func completeKeys(o *options) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionPatience)
+		defer cancel()
+		list, err := ikernels(ctx, o)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		for _, i := range list {
+			for _, k := range i.Keys {
+				if len(args) == 1 && i.Name == args[0] {
+					names = append(names, k.Name())
+				}
+			}
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
 // completeNames offers those of the names that are not given yet, for up to most arguments, 0 for any number.
 func completeNames(most int, list func(*cobra.Command) ([]cobra.Completion, error)) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
@@ -113,7 +133,8 @@ func flagCompletions(o *options) map[string]cobra.CompletionFunc {
 		"target": targets, "targets": targets, "build --target": oneOf("nfp"), "emit": oneOf(forms...),
 		"mode":               oneOf(string(nic.ModeAuto), string(nic.ModeNative), string(nic.ModeGeneric), string(nic.ModeOffload)),
 		"attach --interface": completeInterfaces, "attach --mode": oneOf(string(nic.ModeAuto), string(nic.ModeNative), string(nic.ModeGeneric)),
-		"netns":   completeNetworkNamespaces,
+		"netns": completeNetworkNamespaces,
+		"key":   completeFiles, "keys --add": completeFiles, "keys --remove": completeKeys(o),
 		"unknown": oneOf("host", "error"),
 		"mtu":     oneOf("256", "512", "1024", "2048", "4096"), "transport": oneOf("rc", "uc"), "icrc": oneOf("check", "trust"),
 		"search --transport": oneOf("udp", "queues"), "colour": oneOf(othello.Black.String(), othello.White.String()),

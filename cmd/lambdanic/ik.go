@@ -18,17 +18,19 @@ func ikCommand(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ik",
 		Short: "Put accelerators (ikernels) in front of running servers",
-		Long: "Put accelerators (ikernels) in front of running servers, which need no change and no restart. An ikernel answers in the NIC\n" +
+		Long: "Put accelerators (ikernels) in front of running servers, which need no change and no restart. An ikernel does in the NIC\n" +
 			"what it can; everything else goes to the server as before. There is:\n  " + strings.Join(ikernel.Kinds(), "\n  "),
-		Example: "  lambdanic ik attach memcached-cache --port 11211\n  lambdanic ik stats\n  lambdanic ik detach memcached-cache-11211",
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Example: "  lambdanic ik attach memcached-cache --port 11211\n  lambdanic ik attach coap-jwt --port 5683 --key /etc/coap/key\n" +
+			"  lambdanic ik stats\n  lambdanic ik detach memcached-cache-11211",
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(ikAttachCommand(o), ikDetachCommand(o), ikListCommand(o), ikStatsCommand(o))
+	cmd.AddCommand(ikAttachCommand(o), ikDetachCommand(o), ikListCommand(o), ikStatsCommand(o), ikKeysCommand(o))
 	return cmd
 }
 
 func ikAttachCommand(o *options) *cobra.Command {
 	var r api.IkernelRequest
+	var keys []string
 	cmd := &cobra.Command{
 		Use:   "attach IKERNEL --port PORT",
 		Short: "Attach an ikernel to a running server",
@@ -37,7 +39,8 @@ func ikAttachCommand(o *options) *cobra.Command {
 		Example: "  lambdanic ik attach memcached-cache --port 11211\n" +
 			"  lambdanic ik attach memcached-cache --port 11211 --interface eth1 --memory 1GiB\n" +
 			"  lambdanic ik attach memcached-cache --port 11211 --pid 4711\n" +
-			"  lambdanic ik attach memcached-cache --port 11211 --netns tenant1 --name tenant1",
+			"  lambdanic ik attach memcached-cache --port 11211 --netns tenant1 --name tenant1\n" +
+			"  lambdanic ik attach coap-jwt --port 5683 --key 2026-11=/etc/coap/2026-11.key",
 		Args:      explained(cobra.ExactArgs(1)),
 		ValidArgs: ikernel.Kinds(),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -46,6 +49,9 @@ func ikAttachCommand(o *options) *cobra.Command {
 				return err
 			}
 			r.Ikernel = args[0]
+			if r.Keys, err = parseKeys(keys); err != nil {
+				return err
+			}
 			end := ui.Progress(cmd.ErrOrStderr(), "attaching "+r.Ikernel)
 			i, err := c.AttachIkernel(cmd.Context(), r)
 			end()
@@ -66,6 +72,7 @@ func ikAttachCommand(o *options) *cobra.Command {
 	f.StringSliceVar(&r.Interfaces, "interface", nil, "whose packets it sees; several with commas (default those with an address at which the server listens)")
 	f.StringVar(&r.Mode, "mode", string(xdp.ModeAuto), "how to attach: auto, native or generic")
 	f.TextVar(&r.Memory, "memory", api.Bytes(0), "a `size` as 64MiB or 1GiB for what it keeps (default 64MiB)")
+	f.StringArrayVar(&keys, "key", nil, "the file of a key by which requests are checked, as `[ID=]FILE`; several by several --key")
 	_ = cmd.MarkFlagRequired("port")
 	return cmd
 }

@@ -146,13 +146,8 @@ func (c *Cache) load(o Options, items int, addrs []netip.Addr) error {
 	}
 	buckets := max(1, 2*items/int(ways))
 	lines := items * countersPerItem / int(lineSize)
-	var words [GetMcGetLimitMC_ADDRESSES][2]uint64
-	if len(addrs) > len(words) {
-		o.Log.Warn("the server listens at more addresses than a cache knows: it answers at the first ones", "addresses", len(addrs), "known", len(words))
-		addrs = addrs[:len(words)]
-	}
-	for i, a := range addrs {
-		words[i] = xdp.Words(a)
+	if err := demux.SetServer(spec, addrs, o.Log); err != nil {
+		return err
 	}
 	spec.Maps["mc_index"].MaxEntries = uint32(buckets)
 	spec.Maps["mc_segments"].MaxEntries = uint32(o.Memory) / segmentSize
@@ -160,7 +155,6 @@ func (c *Cache) load(o Options, items int, addrs []netip.Addr) error {
 	spec.Maps["mc_guards"].MaxEntries = c.observer.objects.McGuards.MaxEntries()
 	if err := setVariables(spec, map[string]any{
 		"mc_secret": c.observer.secret, "mc_port": o.Port, "mc_bucket_mask": uint64(buckets) - 1, "mc_sketch_mask": uint64(lines) - 1,
-		"mc_addresses": words, "mc_address_count": uint32(len(addrs)),
 		"mc_guard_mask": uint64(len(c.observer.guards)) - uint64(ObserveMcGuardLimitMC_GUARD_KEYS) - 1,
 	}); err != nil {
 		return err

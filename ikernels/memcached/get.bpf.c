@@ -9,6 +9,7 @@
 #include "request.h"
 #include "sketch.h"
 #include "../../bpf/headers.h"
+#include "../../bpf/server.h"
 #include "../../bpf/socket.h"
 
 char mc_license[] SEC("license") = "Dual BSD/GPL";
@@ -20,7 +21,6 @@ enum mc_get_limit {
 	MC_REQUEST = 2048, /* a power of two above MC_DATAGRAM + MC_KEY_MAX */
 	MC_GET_KEYS = 64, /* of one GET */
 	MC_GET_MIN = sizeof("get k\r\n") - 1,
-	MC_ADDRESSES = 32, /* that a server may be told to listen at */
 	MC_END = sizeof("END\r\n") - 1,
 };
 
@@ -34,8 +34,6 @@ volatile __u32 mc_threshold = 0;
 /* Whether the worker comes for the keys by itself, and soon. Then only those wake it that are asked for most. */
 volatile _Bool mc_gathers = 0;
 const volatile __u16 mc_port;
-const volatile __u64 mc_addresses[MC_ADDRESSES][2]; /* of the server, as in struct ln_flow */
-const volatile __u32 mc_address_count;
 
 /* A GET at hand. */
 struct mc_get {
@@ -235,20 +233,6 @@ static __always_inline int mc_read_get(struct mc_get *g)
 	return key == MC_KEY_LAST;
 }
 
-/*
- * Whether the server listens at this address. At other addresses and the same port may be another server: of this machine, or of one that this machine
- * forwards packets to.
- */
-static __always_inline int mc_is_servers(const struct ln_flow *flow)
-{
-	const __u64 *addr = (const __u64 *)flow->own_addr;
-
-	for (__u32 i = 0; i < MC_ADDRESSES && i < mc_address_count; i++)
-		if (addr[0] == mc_addresses[i][0] && addr[1] == mc_addresses[i][1])
-			return 1;
-	return 0;
-}
-
 /* Writes the i-th value of the reply at an offset of the packet; the offset behind it, or 0. */
 LN_GLOBAL __u32 mc_write_value(struct xdp_md *ctx, struct mc_get *g, __u32 i, __u32 at)
 {
@@ -370,7 +354,7 @@ static __noinline int mc_reaches(struct xdp_md *ctx, struct mc_get *g, const str
 	/* What comes by loopback is from this machine, and has no checksum yet. */
 	if (ctx->ingress_ifindex != LN_LOOPBACK && (!ln_is_peer(&g->flow) || !ln_checksum_ok(ctx, pkt, &g->flow)))
 		return 0;
-	return mc_is_servers(&g->flow) && ln_find_socket(ctx, &g->flow, &connected);
+	return ln_is_servers(&g->flow) && ln_find_socket(ctx, &g->flow, &connected);
 }
 
 SEC("xdp.frags")

@@ -81,13 +81,12 @@ type GetMcGetCounts struct {
 type GetMcGetLimit uint32
 
 const (
-	GetMcGetLimitMC_DATAGRAM  GetMcGetLimit = 1400
-	GetMcGetLimitMC_FRAME     GetMcGetLimit = 8
-	GetMcGetLimitMC_REQUEST   GetMcGetLimit = 2048
-	GetMcGetLimitMC_GET_KEYS  GetMcGetLimit = 64
-	GetMcGetLimitMC_GET_MIN   GetMcGetLimit = 7
-	GetMcGetLimitMC_ADDRESSES GetMcGetLimit = 32
-	GetMcGetLimitMC_END       GetMcGetLimit = 5
+	GetMcGetLimitMC_DATAGRAM GetMcGetLimit = 1400
+	GetMcGetLimitMC_FRAME    GetMcGetLimit = 8
+	GetMcGetLimitMC_REQUEST  GetMcGetLimit = 2048
+	GetMcGetLimitMC_GET_KEYS GetMcGetLimit = 64
+	GetMcGetLimitMC_GET_MIN  GetMcGetLimit = 7
+	GetMcGetLimitMC_END      GetMcGetLimit = 5
 )
 
 type GetMcItem struct {
@@ -129,30 +128,30 @@ type GetMcSketchLine struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	GetMapMcAsked        = "mc_asked"
-	GetMapMcGetCounters  = "mc_get_counters"
-	GetMapMcGets         = "mc_gets"
-	GetMapMcGuards       = "mc_guards"
-	GetMapMcIndex        = "mc_index"
-	GetMapMcMisses       = "mc_misses"
-	GetMapMcSegments     = "mc_segments"
-	GetMapMcSketch       = "mc_sketch"
-	GetProgMcAnswer      = "mc_answer"
-	GetVarMcAddressCount = "mc_address_count"
-	GetVarMcAddresses    = "mc_addresses"
-	GetVarMcBucketMask   = "mc_bucket_mask"
-	GetVarMcCacheLimit   = "mc_cache_limit_"
-	GetVarMcGathers      = "mc_gathers"
-	GetVarMcGetCount     = "mc_get_count_"
-	GetVarMcGetLimit     = "mc_get_limit_"
-	GetVarMcGuardLimit   = "mc_guard_limit_"
-	GetVarMcGuardMask    = "mc_guard_mask"
-	GetVarMcItem         = "mc_item_"
-	GetVarMcPort         = "mc_port"
-	GetVarMcSecret       = "mc_secret"
-	GetVarMcSketchLimit  = "mc_sketch_limit_"
-	GetVarMcSketchMask   = "mc_sketch_mask"
-	GetVarMcThreshold    = "mc_threshold"
+	GetMapMcAsked              = "mc_asked"
+	GetMapMcGetCounters        = "mc_get_counters"
+	GetMapMcGets               = "mc_gets"
+	GetMapMcGuards             = "mc_guards"
+	GetMapMcIndex              = "mc_index"
+	GetMapMcMisses             = "mc_misses"
+	GetMapMcSegments           = "mc_segments"
+	GetMapMcSketch             = "mc_sketch"
+	GetProgMcAnswer            = "mc_answer"
+	GetVarLnServerAddressCount = "ln_server_address_count"
+	GetVarLnServerAddresses    = "ln_server_addresses"
+	GetVarMcBucketMask         = "mc_bucket_mask"
+	GetVarMcCacheLimit         = "mc_cache_limit_"
+	GetVarMcGathers            = "mc_gathers"
+	GetVarMcGetCount           = "mc_get_count_"
+	GetVarMcGetLimit           = "mc_get_limit_"
+	GetVarMcGuardLimit         = "mc_guard_limit_"
+	GetVarMcGuardMask          = "mc_guard_mask"
+	GetVarMcItem               = "mc_item_"
+	GetVarMcPort               = "mc_port"
+	GetVarMcSecret             = "mc_secret"
+	GetVarMcSketchLimit        = "mc_sketch_limit_"
+	GetVarMcSketchMask         = "mc_sketch_mask"
+	GetVarMcThreshold          = "mc_threshold"
 )
 
 // LoadGet returns the embedded CollectionSpec for Get.
@@ -218,21 +217,21 @@ type GetMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type GetVariableSpecs struct {
-	McAddressCount *ebpf.VariableSpec `ebpf:"mc_address_count"`
-	McAddresses    *ebpf.VariableSpec `ebpf:"mc_addresses"`
-	McBucketMask   *ebpf.VariableSpec `ebpf:"mc_bucket_mask"`
-	McCacheLimit   *ebpf.VariableSpec `ebpf:"mc_cache_limit_"`
-	McGathers      *ebpf.VariableSpec `ebpf:"mc_gathers"`
-	McGetCount     *ebpf.VariableSpec `ebpf:"mc_get_count_"`
-	McGetLimit     *ebpf.VariableSpec `ebpf:"mc_get_limit_"`
-	McGuardLimit   *ebpf.VariableSpec `ebpf:"mc_guard_limit_"`
-	McGuardMask    *ebpf.VariableSpec `ebpf:"mc_guard_mask"`
-	McItem         *ebpf.VariableSpec `ebpf:"mc_item_"`
-	McPort         *ebpf.VariableSpec `ebpf:"mc_port"`
-	McSecret       *ebpf.VariableSpec `ebpf:"mc_secret"`
-	McSketchLimit  *ebpf.VariableSpec `ebpf:"mc_sketch_limit_"`
-	McSketchMask   *ebpf.VariableSpec `ebpf:"mc_sketch_mask"`
-	McThreshold    *ebpf.VariableSpec `ebpf:"mc_threshold"`
+	LnServerAddressCount *ebpf.VariableSpec `ebpf:"ln_server_address_count"`
+	LnServerAddresses    *ebpf.VariableSpec `ebpf:"ln_server_addresses"`
+	McBucketMask         *ebpf.VariableSpec `ebpf:"mc_bucket_mask"`
+	McCacheLimit         *ebpf.VariableSpec `ebpf:"mc_cache_limit_"`
+	McGathers            *ebpf.VariableSpec `ebpf:"mc_gathers"`
+	McGetCount           *ebpf.VariableSpec `ebpf:"mc_get_count_"`
+	McGetLimit           *ebpf.VariableSpec `ebpf:"mc_get_limit_"`
+	McGuardLimit         *ebpf.VariableSpec `ebpf:"mc_guard_limit_"`
+	McGuardMask          *ebpf.VariableSpec `ebpf:"mc_guard_mask"`
+	McItem               *ebpf.VariableSpec `ebpf:"mc_item_"`
+	McPort               *ebpf.VariableSpec `ebpf:"mc_port"`
+	McSecret             *ebpf.VariableSpec `ebpf:"mc_secret"`
+	McSketchLimit        *ebpf.VariableSpec `ebpf:"mc_sketch_limit_"`
+	McSketchMask         *ebpf.VariableSpec `ebpf:"mc_sketch_mask"`
+	McThreshold          *ebpf.VariableSpec `ebpf:"mc_threshold"`
 }
 
 // GetObjects contains all objects after they have been loaded into the kernel.
@@ -282,21 +281,21 @@ func (m *GetMaps) Close() error {
 //
 // It can be passed to LoadGetObjects or ebpf.CollectionSpec.LoadAndAssign.
 type GetVariables struct {
-	McAddressCount *ebpf.Variable `ebpf:"mc_address_count"`
-	McAddresses    *ebpf.Variable `ebpf:"mc_addresses"`
-	McBucketMask   *ebpf.Variable `ebpf:"mc_bucket_mask"`
-	McCacheLimit   *ebpf.Variable `ebpf:"mc_cache_limit_"`
-	McGathers      *ebpf.Variable `ebpf:"mc_gathers"`
-	McGetCount     *ebpf.Variable `ebpf:"mc_get_count_"`
-	McGetLimit     *ebpf.Variable `ebpf:"mc_get_limit_"`
-	McGuardLimit   *ebpf.Variable `ebpf:"mc_guard_limit_"`
-	McGuardMask    *ebpf.Variable `ebpf:"mc_guard_mask"`
-	McItem         *ebpf.Variable `ebpf:"mc_item_"`
-	McPort         *ebpf.Variable `ebpf:"mc_port"`
-	McSecret       *ebpf.Variable `ebpf:"mc_secret"`
-	McSketchLimit  *ebpf.Variable `ebpf:"mc_sketch_limit_"`
-	McSketchMask   *ebpf.Variable `ebpf:"mc_sketch_mask"`
-	McThreshold    *ebpf.Variable `ebpf:"mc_threshold"`
+	LnServerAddressCount *ebpf.Variable `ebpf:"ln_server_address_count"`
+	LnServerAddresses    *ebpf.Variable `ebpf:"ln_server_addresses"`
+	McBucketMask         *ebpf.Variable `ebpf:"mc_bucket_mask"`
+	McCacheLimit         *ebpf.Variable `ebpf:"mc_cache_limit_"`
+	McGathers            *ebpf.Variable `ebpf:"mc_gathers"`
+	McGetCount           *ebpf.Variable `ebpf:"mc_get_count_"`
+	McGetLimit           *ebpf.Variable `ebpf:"mc_get_limit_"`
+	McGuardLimit         *ebpf.Variable `ebpf:"mc_guard_limit_"`
+	McGuardMask          *ebpf.Variable `ebpf:"mc_guard_mask"`
+	McItem               *ebpf.Variable `ebpf:"mc_item_"`
+	McPort               *ebpf.Variable `ebpf:"mc_port"`
+	McSecret             *ebpf.Variable `ebpf:"mc_secret"`
+	McSketchLimit        *ebpf.Variable `ebpf:"mc_sketch_limit_"`
+	McSketchMask         *ebpf.Variable `ebpf:"mc_sketch_mask"`
+	McThreshold          *ebpf.Variable `ebpf:"mc_threshold"`
 }
 
 // GetPrograms contains all programs after they have been loaded into the kernel.

@@ -202,6 +202,12 @@ func (c *Client) DetachIkernel(ctx context.Context, name string) error {
 	return c.call(ctx, http.MethodDelete, "/system/ikernels/"+url.PathEscape(name), nil, nil)
 }
 
+// ChangeIkernelKeys changes the keys of an ikernel in one step, and returns when no others count.
+func (c *Client) ChangeIkernelKeys(ctx context.Context, name string, r api.IkernelKeysRequest) (*api.Ikernel, error) {
+	out := new(api.Ikernel)
+	return out, c.call(ctx, http.MethodPost, "/system/ikernels/"+url.PathEscape(name)+"/keys", r, out)
+}
+
 // AddRegion registers memory of a function's lambda for peers to write to.
 func (c *Client) AddRegion(ctx context.Context, namespace, name string, r api.RegionRequest) (*api.Region, error) {
 	out := new(api.Region)

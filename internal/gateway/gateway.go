@@ -44,6 +44,7 @@ type Manager interface {
 // Ikernels attaches and detaches the node's ikernels.
 type Ikernels interface {
 	Attach(ctx context.Context, r api.IkernelRequest) (*api.Ikernel, error)
+	ChangeKeys(ctx context.Context, name string, r api.IkernelKeysRequest) (*api.Ikernel, error)
 	Detach(ctx context.Context, name string) error
 	List() ([]api.Ikernel, error)
 }

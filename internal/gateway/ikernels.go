@@ -33,3 +33,15 @@ func (g *Gateway) detachIkernel(w http.ResponseWriter, r *http.Request) error {
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
+
+func (g *Gateway) changeIkernelKeys(w http.ResponseWriter, r *http.Request) error {
+	var body api.IkernelKeysRequest
+	if err := readJSON(w, r, &body); err != nil {
+		return err
+	}
+	i, err := g.Ikernels.ChangeKeys(r.Context(), r.PathValue("name"), body)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, i)
+}

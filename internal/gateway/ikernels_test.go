@@ -40,6 +40,13 @@ func (fakeIkernels) Detach(_ context.Context, name string) error {
 	return nil
 }
 
+func (fakeIkernels) ChangeKeys(_ context.Context, name string, r api.IkernelKeysRequest) (*api.Ikernel, error) {
+	if len(r.Add) == 0 {
+		return nil, fmt.Errorf("%w: no key", ikernel.ErrInvalid)
+	}
+	return &api.Ikernel{IkernelRequest: api.IkernelRequest{Name: name, Keys: r.Add}}, nil
+}
+
 func TestIkernels(t *testing.T) {
 	h := New(Config{Ikernels: fakeIkernels{}}).Private()
 	for _, c := range []struct {
@@ -55,6 +62,11 @@ func TestIkernels(t *testing.T) {
 		{"POST", "/system/ikernels", `{"port":1}`, 422, `{"error":"cannot attach: no server"}`},
 		{"POST", "/system/ikernels", `{"port":2}`, 409, `{"error":"an ikernel of this name is attached: cache"}`},
 		{"POST", "/system/ikernels", `{"port":3}`, 422, `{"error":"cannot attach: no space left on device"}`},
+		{"POST", "/system/ikernels/cache/keys", `{"remove":["a"]}`, 400, `{"error":"invalid request: no key"}`},
+		{
+			"POST", "/system/ikernels/cache/keys", `{"add":[{"kid":"a","file":"/a"},{"file":"/b"}]}`, 200,
+			`{"ikernel":"","name":"cache","port":0,"keys":[{"kid":"a","file":"/a"},{"file":"/b"}],"state":"","attached":null,"counters":null}`,
+		},
 		{"DELETE", "/system/ikernels/cache", "", 204, ""},
 		{"DELETE", "/system/ikernels/cash", "", 404, `{"error":"no such ikernel: cash"}`},
 	} {

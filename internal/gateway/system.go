@@ -66,6 +66,7 @@ func (g *Gateway) system() http.Handler {
 	ours("GET /system/ikernels", g.ikernels)
 	ours("POST /system/ikernels", g.attachIkernel)
 	ours("DELETE /system/ikernels/{name}", g.detachIkernel)
+	ours("POST /system/ikernels/{name}/keys", g.changeIkernelKeys)
 	ours("GET /system/stats", g.stats)
 	ours("GET /system/node", g.node)
 	return sameSite(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -59,7 +59,7 @@ func attach(r *api.IkernelRequest, process *supervise.Process, c *Config) (insta
 		}
 	}
 	err = veth.In(ns, func() error {
-		instance, err = kinds[r.Ikernel](r, c.Demux, c.Log)
+		instance, err = kinds[r.Ikernel].attach(r, c.Demux, c.Log)
 		return err
 	})
 	return instance, err

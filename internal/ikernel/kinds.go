@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/ikernels/coapjwt"
 	"github.com/lambdanic/lambdanic/ikernels/memcached"
 	"github.com/lambdanic/lambdanic/internal/demux"
 	"github.com/lambdanic/lambdanic/internal/xdp"
@@ -19,15 +20,26 @@ type Instance interface {
 	Close() error
 }
 
-// A kind attaches one ikernel. It is called on a thread of the server's network namespace.
-type kind func(r *api.IkernelRequest, on *demux.Demux, log *slog.Logger) (Instance, error)
+// A keyed ikernel checks requests by keys.
+type keyed interface {
+	// SetKeys replaces the keys in one step.
+	SetKeys([]api.IkernelKey) error
+}
+
+// A kind says what there is to know of an ikernel.
+type kind struct {
+	// attach is called on a thread of the server's network namespace.
+	attach func(r *api.IkernelRequest, on *demux.Demux, log *slog.Logger) (Instance, error)
+	keyed  bool // its instances are keyed
+	keeps  bool // it has memory for what it keeps
+}
 
 // Kinds names all ikernels.
 func Kinds() []string { return slices.Sorted(maps.Keys(kinds)) }
 
-// kinds are all ikernels, by name. A new one takes a package below ikernels/ and a line here.
+// kinds are all ikernels, by name. A new one takes a package below ikernels/ and an entry here.
 var kinds = map[string]kind{
-	"memcached-cache": func(r *api.IkernelRequest, on *demux.Demux, log *slog.Logger) (Instance, error) {
+	"memcached-cache": {keeps: true, attach: func(r *api.IkernelRequest, on *demux.Demux, log *slog.Logger) (Instance, error) {
 		c, err := memcached.Attach(memcached.Options{
 			Port: r.Port, Interfaces: r.Interfaces, Mode: xdp.Mode(r.Mode), Memory: int(r.Memory), Demux: on, Log: log,
 		})
@@ -35,5 +47,14 @@ var kinds = map[string]kind{
 			return nil, err // not a Cache that is nil
 		}
 		return c, nil
-	},
+	}},
+	"coap-jwt": {keyed: true, attach: func(r *api.IkernelRequest, on *demux.Demux, log *slog.Logger) (Instance, error) {
+		g, err := coapjwt.Attach(coapjwt.Options{
+			Port: r.Port, Keys: r.Keys, Interfaces: r.Interfaces, Mode: xdp.Mode(r.Mode), Demux: on, Log: log,
+		})
+		if err != nil {
+			return nil, err
+		}
+		return g, nil
+	}},
 }

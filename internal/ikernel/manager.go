@@ -98,8 +98,9 @@ var nameRE = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 // check checks a request, and gives it a name.
 func check(r *api.IkernelRequest) error {
 	r.Name = cmp.Or(r.Name, fmt.Sprintf("%s-%d", r.Ikernel, r.Port))
+	k, ok := kinds[r.Ikernel]
 	switch {
-	case kinds[r.Ikernel] == nil:
+	case !ok:
 		return fmt.Errorf("%w: there is no ikernel %q: use %s", ErrInvalid, r.Ikernel, strings.Join(Kinds(), ", "))
 	case r.Port == 0:
 		return fmt.Errorf("%w: give the port at which the server listens", ErrInvalid)
@@ -113,8 +114,10 @@ func check(r *api.IkernelRequest) error {
 		return fmt.Errorf("%w: %q is not a network namespace: use a name that `ip netns` lists", ErrInvalid, r.Netns)
 	case r.Mode != "" && !slices.Contains(modes, xdp.Mode(r.Mode)):
 		return fmt.Errorf("%w: an ikernel cannot be attached in mode %q: use auto, native or generic", ErrInvalid, r.Mode)
+	case r.Memory != 0 && !k.keeps:
+		return fmt.Errorf("%w: %s keeps nothing: leave out its memory", ErrInvalid, r.Ikernel)
 	}
-	return nil
+	return checkKeys(r)
 }
 
 var modes = []xdp.Mode{xdp.ModeAuto, xdp.ModeNative, xdp.ModeGeneric}
@@ -137,18 +140,28 @@ func (m *Manager) drop(a *attachment) {
 	delete(m.all, a.record.Name)
 }
 
-// Detach detaches an ikernel, and forgets it.
-func (m *Manager) Detach(ctx context.Context, name string) error {
+// lock finds an attachment and locks it.
+func (m *Manager) lock(name string) (*attachment, error) {
 	m.mu.Lock()
 	a := m.all[name]
 	m.mu.Unlock()
 	if a != nil {
 		a.mu.Lock()
-		defer a.mu.Unlock()
+		if !a.gone {
+			return a, nil
+		}
+		a.mu.Unlock()
 	}
-	if a == nil || a.gone {
-		return fmt.Errorf("%w: %s: `lambdanic ik list` shows those that are attached", ErrNotFound, name)
+	return nil, fmt.Errorf("%w: %s: `lambdanic ik list` shows those that are attached", ErrNotFound, name)
+}
+
+// Detach detaches an ikernel, and forgets it.
+func (m *Manager) Detach(ctx context.Context, name string) error {
+	a, err := m.lock(name)
+	if err != nil {
+		return err
 	}
+	defer a.mu.Unlock()
 	if err := m.cfg.Store.DeleteIkernel(ctx, m.cfg.Node, name); err != nil {
 		return err
 	}

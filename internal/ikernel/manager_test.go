@@ -31,6 +31,7 @@ func request(s *isolated.Server) api.IkernelRequest {
 // A node has a store and a manager.
 type node struct {
 	t     *testing.T
+	data  string // where the store is
 	store *store.Store
 	*Manager
 }
@@ -38,11 +39,12 @@ type node struct {
 func newNode(t *testing.T) *node {
 	t.Helper()
 	dir := shortdir.New(t)
-	s, err := store.Open(t.Context(), store.Config{DataDir: filepath.Join(dir, "d"), SocketDir: filepath.Join(dir, "s")})
+	data := filepath.Join(dir, "d")
+	s, err := store.Open(t.Context(), store.Config{DataDir: data, SocketDir: filepath.Join(dir, "s")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &node{t: t, store: s}
+	n := &node{t: t, data: data, store: s}
 	t.Cleanup(func() {
 		if err := errors.Join(n.Close(), s.Close()); err != nil {
 			t.Error(err)
@@ -266,13 +268,21 @@ func TestOtherProcess(t *testing.T) {
 func TestRefuses(t *testing.T) {
 	n := newNode(t)
 	for want, change := range map[string]func(r *api.IkernelRequest){
-		`no ikernel "nope": use memcached-cache`: func(r *api.IkernelRequest) { r.Ikernel = "nope" },
-		"give the port":                          func(r *api.IkernelRequest) { r.Port = 0 },
-		`"A" is not a name`:                      func(r *api.IkernelRequest) { r.Name = "A" },
-		"-1 is not a process":                    func(r *api.IkernelRequest) { r.PID = -1 },
-		"not both":                               func(r *api.IkernelRequest) { r.PID, r.Netns = 1, "a" },
-		`"../x" is not a network namespace`:      func(r *api.IkernelRequest) { r.Netns = "../x" },
-		`in mode "offload"`:                      func(r *api.IkernelRequest) { r.Mode = "offload" },
+		`no ikernel "nope": use coap-jwt, memcached-cache`: func(r *api.IkernelRequest) { r.Ikernel = "nope" },
+		"give the port":                     func(r *api.IkernelRequest) { r.Port = 0 },
+		`"A" is not a name`:                 func(r *api.IkernelRequest) { r.Name = "A" },
+		"-1 is not a process":               func(r *api.IkernelRequest) { r.PID = -1 },
+		"not both":                          func(r *api.IkernelRequest) { r.PID, r.Netns = 1, "a" },
+		`"../x" is not a network namespace`: func(r *api.IkernelRequest) { r.Netns = "../x" },
+		`in mode "offload"`:                 func(r *api.IkernelRequest) { r.Mode = "offload" },
+		"memcached-cache has no keys":       func(r *api.IkernelRequest) { r.Keys = []api.IkernelKey{{File: "/a"}} },
+		"coap-jwt checks requests by keys":  func(r *api.IkernelRequest) { r.Ikernel = "coap-jwt" },
+		"coap-jwt keeps nothing":            func(r *api.IkernelRequest) { r.Ikernel, r.Memory = "coap-jwt", 1 },
+		`"a b" is not the ID`:               func(r *api.IkernelRequest) { r.Ikernel, r.Keys = "coap-jwt", []api.IkernelKey{{ID: "a b", File: "/a"}} },
+		`"a" is not where a key's file`:     func(r *api.IkernelRequest) { r.Ikernel, r.Keys = "coap-jwt", []api.IkernelKey{{File: "a"}} },
+		"key /a is given twice": func(r *api.IkernelRequest) {
+			r.Ikernel, r.Keys = "coap-jwt", []api.IkernelKey{{File: "/a"}, {File: "/a"}}
+		},
 	} {
 		r := api.IkernelRequest{Ikernel: "memcached-cache", Port: 11211}
 		change(&r)
@@ -307,12 +317,12 @@ func (c counted) Close() error {
 // is what is attached.
 func TestAtOnce(t *testing.T) {
 	var now atomic.Int32
-	kinds["counted"] = func(*api.IkernelRequest, *demux.Demux, *slog.Logger) (Instance, error) {
+	kinds["counted"] = kind{attach: func(*api.IkernelRequest, *demux.Demux, *slog.Logger) (Instance, error) {
 		if now.Add(1) > 1 {
 			t.Error("it is attached twice")
 		}
 		return counted{&now}, nil
-	}
+	}}
 	t.Cleanup(func() { delete(kinds, "counted") })
 	n := newNode(t)
 	n.tend()

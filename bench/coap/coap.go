@@ -1,0 +1,123 @@
+// Package coap measures coap-jwt: a CoAP server for Node.js alone, and the same process with the guard, while forged requests come.
+package coap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lambdanic/lambdanic/bench/link"
+	"github.com/lambdanic/lambdanic/bench/measure"
+	"github.com/lambdanic/lambdanic/bench/report"
+)
+
+// The sides.
+const (
+	alone   = "alone"
+	guarded = "with the guard"
+)
+
+// Where figures come from.
+const (
+	sourceCapacity = "16 clients, each with one request in flight: right answers per second"
+	sourceAnswered = "valid requests at 80 % of what the server answers alone, sent on time whether answered or not; those answered rightly"
+	sourceForged   = "forged requests that the generator sent: the load, not a figure of the server"
+)
+
+// share is how much of its capacity the server is asked for by valid requests.
+const share = 0.8
+
+// Size says how much is measured.
+type Size struct {
+	Forged []int         // requests, as multiples of the server's capacity
+	Run    time.Duration // of one load
+}
+
+// Full is what the benchmark measures.
+var Full = Size{Forged: []int{0, 1, 3, 10}, Run: 3 * time.Second}
+
+// A bench is one run of the suite.
+type bench struct {
+	measure.Options
+	Size
+	site *site
+}
+
+// Run compares the server with the guard against the server alone, behind a pair.
+func Run(ctx context.Context, p *link.Pair, o measure.Options, size Size) (rs []report.Result, err error) {
+	s, err := newSite(ctx, p, o)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.stop()) }()
+	b := &bench{Options: o, Size: size, site: s}
+	capacity, err := b.capacity(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rs = append(rs, compare("capacity", "1/s", sourceCapacity, capacity))
+	for _, times := range size.Forged {
+		answered, forged, err := b.answered(ctx, capacity[alone].Median(), times)
+		if err != nil {
+			return nil, err
+		}
+		rs = append(rs, compare(fmt.Sprintf("valid_answered_%dx_forged", times), "%", sourceAnswered, answered))
+		if times > 0 {
+			rs = append(rs, compare(fmt.Sprintf("forged_sent_%dx", times), "1/s", sourceForged, forged))
+		}
+	}
+	return rs, nil
+}
+
+func compare(name, unit, source string, samples map[string]report.Samples) report.Result {
+	return report.Compare(name, unit, report.Higher, source, samples[guarded], map[string]report.Samples{alone: samples[alone]})
+}
+
+// rounds calls f on both sides in each round, in the reverse order of the last round.
+func (b *bench) rounds(what string, f func(side string) error) error {
+	order := []string{alone, guarded}
+	for round := range b.Rounds {
+		b.Log("coap-jwt: %s, round %d of %d", what, round+1, b.Rounds)
+		for _, name := range order {
+			with := b.site.alone
+			if name == guarded {
+				with = b.site.guarded
+			}
+			if err := with(func() error { return f(name) }); err != nil {
+				return fmt.Errorf("%s, %s: %w", what, name, err)
+			}
+		}
+		slices.Reverse(order)
+	}
+	return nil
+}
+
+// capacity samples how many valid requests are answered per second. The first run only lets the server compile what it runs often.
+func (b *bench) capacity(ctx context.Context) (map[string]report.Samples, error) {
+	rates := map[string]report.Samples{}
+	if err := b.site.alone(func() error {
+		_, err := b.site.closed(ctx, b.Run)
+		return err
+	}); err != nil {
+		return nil, fmt.Errorf("capacity: %w", err)
+	}
+	return rates, b.rounds("capacity", func(side string) error {
+		rate, err := b.site.closed(ctx, b.Run)
+		rates[side] = append(rates[side], rate)
+		return err
+	})
+}
+
+// answered samples which share of the valid requests is answered, and how many forged ones were sent per second, which is to be a multiple of the
+// capacity.
+func (b *bench) answered(ctx context.Context, capacity float64, times int) (answered, forged map[string]report.Samples, err error) {
+	answered, forged = map[string]report.Samples{}, map[string]report.Samples{}
+	return answered, forged, b.rounds(fmt.Sprintf("%d times the capacity of forged requests", times), func(side string) error {
+		o, err := b.site.open(ctx, share*capacity, float64(times)*capacity, b.Run)
+		answered[side] = append(answered[side], 100*o.answered)
+		forged[side] = append(forged[side], o.forged)
+		return err
+	})
+}

@@ -1,0 +1,139 @@
+// Package coapjwt is the ikernel coap-jwt: it keeps requests without a valid token away from a running, unmodified CoAP server.
+package coapjwt
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/rlimit"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/demux"
+	"github.com/lambdanic/lambdanic/internal/kernel"
+	"github.com/lambdanic/lambdanic/internal/xdp"
+)
+
+//go:generate go tool bpf2go -target bpfel -no-strip -output-stem guard -type cj_limit -type cj_verdict -type cj_secret -type cj_secrets Guard guard.bpf.c
+
+// Options say which server a Guard is for. The zero value of an option is its default.
+type Options struct {
+	Port       uint16           // at which the server listens by UDP
+	Keys       []api.IkernelKey // by one of which a token must be signed
+	Interfaces []string         // whose requests are checked; default: Ethernet interfaces that have an address at which the server listens, or else lo
+	Mode       xdp.Mode         // default: xdp.ModeAuto
+	Demux      *demux.Demux     // shares the interfaces; default: one that shares them with no other
+	Log        *slog.Logger
+}
+
+// A Guard checks the tokens of requests to a running CoAP server.
+type Guard struct {
+	objects GuardObjects
+	ports   []*demux.Port
+}
+
+// Attach puts a guard in front of a running CoAP server. Call it on a thread of the server's network namespace. It needs root.
+func Attach(o Options) (_ *Guard, err error) {
+	o.Mode = cmp.Or(o.Mode, xdp.ModeAuto)
+	if o.Demux == nil {
+		o.Demux = demux.New(nil)
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	keys, err := readKeys(o.Keys)
+	if err != nil {
+		return nil, err
+	}
+	listens, err := locate(o.Port)
+	if err != nil {
+		return nil, err
+	}
+	if len(o.Interfaces) == 0 {
+		if o.Interfaces, err = demux.Interfaces(listens); err != nil {
+			return nil, err
+		}
+	}
+	if len(listens) == 0 {
+		if listens, err = demux.Reached(o.Interfaces); err != nil {
+			return nil, err
+		}
+	}
+	g := &Guard{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, g.Close())
+		}
+	}()
+	if err := g.load(o.Port, listens, o.Log); err != nil {
+		return nil, err
+	}
+	if err := g.replace(keys); err != nil {
+		return nil, err
+	}
+	for _, name := range o.Interfaces {
+		p, err := o.Demux.Attach(g.objects.CjGuard, name, o.Mode, o.Port)
+		if err != nil {
+			return nil, err
+		}
+		g.ports = append(g.ports, p)
+	}
+	return g, nil
+}
+
+// load loads the NIC program.
+func (g *Guard) load(port uint16, addrs []netip.Addr, log *slog.Logger) error {
+	if err := rlimit.RemoveMemlock(); err != nil {
+		return fmt.Errorf("lift the limit on locked memory: %w: run as root", err)
+	}
+	spec, err := LoadGuard()
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(demux.SetServer(spec, addrs, log), spec.Variables["cj_port"].Set(port)); err != nil {
+		return err
+	}
+	if err := spec.LoadAndAssign(&g.objects, nil); err != nil {
+		return kernel.Fails("does not load the guard of a CoAP server", err)
+	}
+	return nil
+}
+
+// SetKeys replaces the keys in one step: each packet is checked by the former ones or by the new ones, and by the new ones alone from when it returns.
+func (g *Guard) SetKeys(keys []api.IkernelKey) error {
+	all, err := readKeys(keys)
+	if err != nil {
+		return err
+	}
+	return g.replace(all)
+}
+
+// replace has the NIC program use these keys. When a map within a map was replaced, the kernel waits until no program uses the former one (kernel/bpf/syscall.c,
+// maybe_wait_bpf_programs).
+func (g *Guard) replace(keys *GuardCjSecrets) error {
+	m, err := ebpf.NewMap(&ebpf.MapSpec{Name: "cj_keys_", Type: ebpf.Array, KeySize: 4, ValueSize: secretsSize, MaxEntries: 1})
+	if err != nil {
+		return kernel.Fails("does not make a map for the keys", err)
+	}
+	defer m.Close() // the map of maps has it
+	if err := errors.Join(m.Put(uint32(0), keys), g.objects.CjKeys.Put(uint32(0), m)); err != nil {
+		return fmt.Errorf("set the keys: %w", err)
+	}
+	return nil
+}
+
+// Ports lists where requests are checked.
+func (g *Guard) Ports() []*demux.Port { return g.ports }
+
+// Close detaches the guard. From then on the server gets all requests, as before.
+func (g *Guard) Close() error {
+	var errs []error
+	for _, p := range g.ports {
+		errs = append(errs, p.Close())
+	}
+	g.ports = nil
+	return errors.Join(append(errs, g.objects.Close())...)
+}

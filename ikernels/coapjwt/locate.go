@@ -1,0 +1,38 @@
+package coapjwt
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// locate returns at which addresses of the thread's network namespace a server listens by UDP; none for all.
+func locate(port uint16) (listens []netip.Addr, err error) {
+	found := false
+	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
+		sockets, err := netlink.SocketDiagUDP(family)
+		if err != nil {
+			return nil, fmt.Errorf("list the sockets of the network namespace: %w", err)
+		}
+		for _, s := range sockets {
+			if s.ID.SourcePort != port || s.ID.DestinationPort != 0 { // a connected one is a client's
+				continue
+			}
+			a, ok := netip.AddrFromSlice(s.ID.Source)
+			if a = a.Unmap(); !ok || a.IsUnspecified() {
+				return nil, nil
+			}
+			found = true
+			if !slices.Contains(listens, a) {
+				listens = append(listens, a)
+			}
+		}
+	}
+	if !found {
+		return nil, fmt.Errorf("no server listens by UDP at port %d of the network namespace: start it there", port)
+	}
+	return listens, nil
+}

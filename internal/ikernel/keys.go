@@ -1,0 +1,84 @@
+package ikernel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+
+	"github.com/lambdanic/lambdanic/api"
+)
+
+// KeyID is what the ID of a key may be.
+var KeyID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+
+// ChangeKeys changes the keys of an ikernel in one step, and returns when the NIC uses no other. Where it fails, nothing is changed.
+func (m *Manager) ChangeKeys(ctx context.Context, name string, change api.IkernelKeysRequest) (*api.Ikernel, error) {
+	a, err := m.lock(name)
+	if err != nil {
+		return nil, err
+	}
+	defer a.mu.Unlock()
+	record := a.record
+	if record.Keys, err = changed(&record.IkernelRequest, change); err != nil {
+		return nil, err
+	}
+	if err := a.setKeys(record.Keys); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	if err := m.cfg.Store.PutIkernel(ctx, m.cfg.Node, &record); err != nil {
+		return nil, errors.Join(err, a.setKeys(a.record.Keys))
+	}
+	a.record = record
+	return a.describe()
+}
+
+// setKeys has the ikernel use these keys. While it waits, they are only recorded.
+func (a *attachment) setKeys(keys []api.IkernelKey) error {
+	if a.instance == nil {
+		return nil
+	}
+	return a.instance.(keyed).SetKeys(keys)
+}
+
+// changed returns the keys of an ikernel after a change.
+func changed(r *api.IkernelRequest, change api.IkernelKeysRequest) ([]api.IkernelKey, error) {
+	after := *r
+	after.Keys = slices.Clone(r.Keys)
+	for _, name := range change.Remove {
+		i := slices.IndexFunc(after.Keys, func(k api.IkernelKey) bool { return k.Name() == name })
+		if i < 0 {
+			return nil, fmt.Errorf("%w: %s has no key %q: `lambdanic ik keys %s` lists those that it has", ErrInvalid, r.Name, name, r.Name)
+		}
+		after.Keys = slices.Delete(after.Keys, i, i+1)
+	}
+	for _, k := range change.Add {
+		after.Keys = append(slices.DeleteFunc(after.Keys, func(old api.IkernelKey) bool { return old.Name() == k.Name() }), k)
+	}
+	return after.Keys, checkKeys(&after)
+}
+
+// checkKeys checks the keys of a request. Their files are read when they are used.
+func checkKeys(r *api.IkernelRequest) error {
+	switch is := kinds[r.Ikernel].keyed; {
+	case !is && len(r.Keys) > 0:
+		return fmt.Errorf("%w: %s has no keys: leave them out", ErrInvalid, r.Ikernel)
+	case is && len(r.Keys) == 0:
+		return fmt.Errorf("%w: %s checks requests by keys: give the file of one, at least", ErrInvalid, r.Ikernel)
+	}
+	seen := map[string]bool{}
+	for _, k := range r.Keys {
+		switch {
+		case k.ID != "" && !KeyID.MatchString(k.ID):
+			return fmt.Errorf("%w: %q is not the ID of a key: use 1 to 64 letters, digits, and the characters . _ -", ErrInvalid, k.ID)
+		case !filepath.IsAbs(k.File):
+			return fmt.Errorf("%w: %q is not where a key's file is: begin at the root directory", ErrInvalid, k.File)
+		case seen[k.Name()]:
+			return fmt.Errorf("%w: key %s is given twice: give each another ID", ErrInvalid, k.Name())
+		}
+		seen[k.Name()] = true
+	}
+	return nil
+}
