@@ -48,8 +48,15 @@ func (s *site) closed(ctx context.Context, d time.Duration) (float64, error) {
 				if _, err := conn.Write(request); err != nil {
 					continue
 				}
-				if got, err := conn.Read(buffer); err == nil && isRight(buffer[:got], request) {
-					answered.Add(1)
+				for { // what comes first may answer an earlier request
+					got, err := conn.Read(buffer)
+					if err != nil {
+						break
+					}
+					if isRight(buffer[:got], request) {
+						answered.Add(1)
+						break
+					}
 				}
 			}
 		})

@@ -148,10 +148,12 @@ static bool ready(void)
 
 static void attach(int fd)
 {
-	int err;
+	int err, locked = pthread_mutex_lock(lock);
 
-	if (pthread_mutex_lock(lock)) {
+	if (locked) {
 		complain("attach a socket", "another process of the server died while it did so");
+		if (locked == EOWNERDEAD)
+			pthread_mutex_unlock(lock); /* now nobody gets it any more, and nobody waits for it */
 		return;
 	}
 	if (ready()) {

@@ -32,6 +32,7 @@ type Options struct {
 // A Guard checks the tokens of requests to a running CoAP server.
 type Guard struct {
 	objects GuardObjects
+	keys    *GuardCjSecrets // what the NIC program uses
 	ports   []*demux.Port
 }
 
@@ -103,12 +104,17 @@ func (g *Guard) load(port uint16, addrs []netip.Addr, log *slog.Logger) error {
 }
 
 // SetKeys replaces the keys in one step: each packet is checked by the former ones or by the new ones, and by the new ones alone from when it returns.
-func (g *Guard) SetKeys(keys []api.IkernelKey) error {
+// undo brings the former ones back, whatever is in their files now.
+func (g *Guard) SetKeys(keys []api.IkernelKey) (undo func() error, err error) {
 	all, err := readKeys(keys)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return g.replace(all)
+	former := g.keys
+	if err := g.replace(all); err != nil {
+		return nil, err
+	}
+	return func() error { return g.replace(former) }, nil
 }
 
 // replace has the NIC program use these keys. When a map within a map was replaced, the kernel waits until no program uses the former one (kernel/bpf/syscall.c,
@@ -122,6 +128,7 @@ func (g *Guard) replace(keys *GuardCjSecrets) error {
 	if err := errors.Join(m.Put(uint32(0), keys), g.objects.CjKeys.Put(uint32(0), m)); err != nil {
 		return fmt.Errorf("set the keys: %w", err)
 	}
+	g.keys = keys
 	return nil
 }
 

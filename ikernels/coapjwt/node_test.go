@@ -390,7 +390,7 @@ func TestRotation(t *testing.T) {
 
 func (s *site) setGuardKeys(keys ...api.IkernelKey) {
 	s.t.Helper()
-	if err := s.guard.SetKeys(keys); err != nil {
+	if _, err := s.guard.SetKeys(keys); err != nil {
 		s.t.Error(err)
 	}
 }

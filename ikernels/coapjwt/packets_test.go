@@ -96,7 +96,7 @@ func keyFile(t testing.TB, content []byte) string {
 
 func (b *bench) setKeys(keys ...api.IkernelKey) {
 	b.t.Helper()
-	if err := b.SetKeys(keys); err != nil {
+	if _, err := b.SetKeys(keys); err != nil {
 		b.t.Fatal(err)
 	}
 }

@@ -25,20 +25,21 @@ func (m *Manager) ChangeKeys(ctx context.Context, name string, change api.Ikerne
 	if record.Keys, err = changed(&record.IkernelRequest, change); err != nil {
 		return nil, err
 	}
-	if err := a.setKeys(record.Keys); err != nil {
+	undo, err := a.setKeys(record.Keys)
+	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	if err := m.cfg.Store.PutIkernel(ctx, m.cfg.Node, &record); err != nil {
-		return nil, errors.Join(err, a.setKeys(a.record.Keys))
+		return nil, errors.Join(err, undo())
 	}
 	a.record = record
 	return a.describe()
 }
 
-// setKeys has the ikernel use these keys. While it waits, they are only recorded.
-func (a *attachment) setKeys(keys []api.IkernelKey) error {
+// setKeys has the ikernel use these keys; undo, those that it had. While it waits, they are only recorded.
+func (a *attachment) setKeys(keys []api.IkernelKey) (undo func() error, err error) {
 	if a.instance == nil {
-		return nil
+		return func() error { return nil }, nil
 	}
 	return a.instance.(keyed).SetKeys(keys)
 }

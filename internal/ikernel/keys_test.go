@@ -2,6 +2,7 @@ package ikernel
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -194,6 +195,23 @@ func TestRefusedKeys(t *testing.T) {
 	if err != nil || len(records) != 1 || len(records[0].Keys) != 2 {
 		t.Errorf("%+v, %v is kept", records, err)
 	}
+}
+
+// TestKeysComeBack has a change fail that cannot be recorded, after another key was written into a file.
+func TestKeysComeBack(t *testing.T) {
+	s := newKeyedSite(t)
+	if _, err := s.Attach(t.Context(), s.request("a")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(s.key("a").File, secretOf("b"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.ChangeKeys(ended, "guard", api.IkernelKeysRequest{Add: []api.IkernelKey{s.key("c")}}); !errors.Is(err, context.Canceled) {
+		t.Fatalf("got %v, want %v", err, context.Canceled)
+	}
+	s.passes("a")
 }
 
 // TestLostKey starts a daemon when the file of a key is gone: the guard waits, and is attached once the key is replaced.

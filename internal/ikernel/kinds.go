@@ -22,8 +22,8 @@ type Instance interface {
 
 // A keyed ikernel checks requests by keys.
 type keyed interface {
-	// SetKeys replaces the keys in one step.
-	SetKeys([]api.IkernelKey) error
+	// SetKeys replaces the keys in one step; undo brings the former ones back.
+	SetKeys([]api.IkernelKey) (undo func() error, err error)
 }
 
 // A kind says what there is to know of an ikernel.

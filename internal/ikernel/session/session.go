@@ -110,7 +110,7 @@ type request struct {
 func (a *session) answer() bool {
 	packet, rights := make([]byte, wire.MaxPacket), make([]byte, unix.CmsgSpace(4*4))
 	n, oobn, flags, _, err := a.conn.ReadMsgUnix(packet, rights)
-	if err != nil || n == 0 {
+	if err != nil {
 		return false
 	}
 	r := request{sockets: descriptors(rights[:oobn])}
@@ -119,6 +119,9 @@ func (a *session) answer() bool {
 			_ = unix.Close(fd)
 		}
 	}()
+	if n == 0 {
+		return false
+	}
 	reply := make([]byte, wire.HeaderLen, wire.MaxPacket)
 	if n < wire.HeaderLen || flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 {
 		err = fail(unix.EBADMSG, "a request of %d bytes is none", n)

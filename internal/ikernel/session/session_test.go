@@ -204,6 +204,27 @@ func TestMany(t *testing.T) {
 	}
 }
 
+// TestNothing sends a packet of no bytes with a descriptor. It ends the connection, and the descriptor is closed.
+func TestNothing(t *testing.T) {
+	conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: serve(t), Net: "unixpacket"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if _, _, err := conn.WriteMsgUnix(nil, unix.UnixRights(int(w.Fd())), nil); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	if all, err := io.ReadAll(r); err != nil || len(all) > 0 { // ends when nobody has the other end
+		t.Errorf("got %q, %v", all, err)
+	}
+}
+
 // TestNonsense sends packets that are no requests. Each is answered, with an error.
 func TestNonsense(t *testing.T) {
 	path := serve(t)

@@ -29,6 +29,7 @@ class Ikernels:
         text("path", path)
         self._lock = threading.Lock()
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._socket.settimeout(None)  # whatever the default is: the daemon answers, or is gone
         try:
             self._socket.connect(path)
         except OSError as e:
@@ -55,8 +56,12 @@ class Ikernels:
         """Sends a request, and returns the number of the ikernel and what the reply gives."""
         try:
             with self._lock:
-                socket.send_fds(self._socket, [_HEAD.pack(operation, ikernel), body], descriptors)
-                reply = self._socket.recv(MAX_PACKET)
+                try:
+                    socket.send_fds(self._socket, [_HEAD.pack(operation, ikernel), body], descriptors)
+                    reply = self._socket.recv(MAX_PACKET)
+                except BaseException:  # such as a signal's: the next request would get this one's reply
+                    self._socket.close()
+                    raise
         except OSError as e:
             raise IkernelError(f"ask the daemon: {e}: is it still running? See `lambdanic list`", e.errno) from e
         if len(reply) < HEADER_LEN:
