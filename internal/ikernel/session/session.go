@@ -110,16 +110,13 @@ type request struct {
 func (a *session) answer() bool {
 	packet, rights := make([]byte, wire.MaxPacket), make([]byte, unix.CmsgSpace(4*4))
 	n, oobn, flags, _, err := a.conn.ReadMsgUnix(packet, rights)
-	if err != nil {
-		return false
-	}
-	r := request{sockets: descriptors(rights[:oobn])}
+	r := request{sockets: descriptors(rights[:oobn])} // also of a packet without a byte, which is io.EOF
 	defer func() {
 		for _, fd := range r.sockets {
 			_ = unix.Close(fd)
 		}
 	}()
-	if n == 0 {
+	if err != nil {
 		return false
 	}
 	reply := make([]byte, wire.HeaderLen, wire.MaxPacket)

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -216,7 +217,18 @@ func TestNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	if _, _, err := conn.WriteMsgUnix(nil, unix.UnixRights(int(w.Fd())), nil); err != nil {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rights := unix.UnixRights(int(w.Fd()))
+	message := unix.Msghdr{Control: &rights[0]} // which Go's functions send with a byte
+	message.SetControllen(len(rights))
+	if err := raw.Control(func(fd uintptr) {
+		if _, _, errno := unix.Syscall(unix.SYS_SENDMSG, fd, uintptr(unsafe.Pointer(&message)), 0); errno != 0 {
+			t.Error(errno)
+		}
+	}); err != nil {
 		t.Fatal(err)
 	}
 	w.Close()
