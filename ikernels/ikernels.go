@@ -12,10 +12,14 @@ import (
 //go:generate go tool bpf2go -target bpfel -no-strip -output-stem threshold -type ik_ring_counts threshold threshold/threshold.bpf.c
 //go:generate go tool bpf2go -target bpfel -no-strip -output-stem passthrough passthrough passthrough/passthrough.bpf.c
 //go:generate go tool bpf2go -target bpfel -no-strip -output-stem steering steering steering/steering.bpf.c
+//go:generate go tool bpf2go -target bpfel -no-strip -output-stem heavyhitters -type heavy_limit -type heavy_report heavyHitters heavy-hitters/heavy-hitters.bpf.c
+//go:generate go tool bpf2go -target bpfel -no-strip -output-stem deserialize deserialize deserialize/deserialize.bpf.c
+//go:generate go tool bpf2go -target bpfel -no-strip -output-stem replicate replicate replicate/replicate.bpf.c
 
 // A new ikernel takes a folder, a line above and a line here.
 var programs = map[string]func() (*ebpf.CollectionSpec, error){
 	"echo": loadEcho, "threshold": loadThreshold, "passthrough": loadPassthrough, "steering": loadSteering,
+	"heavy-hitters": loadHeavyHitters, "deserialize": loadDeserialize, "replicate": loadReplicate,
 }
 
 // Names are the ikernels that an application can create.

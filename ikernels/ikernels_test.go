@@ -367,12 +367,12 @@ func TestRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, try := range map[string]func() error{
-		"has an ikernel":                 func() error { return with(t, server, s.create("echo").Attach) },
-		"the socket has an ikernel":      func() error { return with(t, server, k.Attach) },
-		"not attached to this ikernel":   func() error { return with(t, server, s.create("echo").Detach) },
-		"bad file descriptor":            func() error { return k.Attach(-1) },
-		"has 1 registers":                func() error { _, err := k.Transact(&Transaction{Write: 2}); return err },
-		`no ikernel "nope": use echo, p`: func() error { _, err := s.host.Create("nope"); return err },
+		"has an ikernel":               func() error { return with(t, server, s.create("echo").Attach) },
+		"the socket has an ikernel":    func() error { return with(t, server, k.Attach) },
+		"not attached to this ikernel": func() error { return with(t, server, s.create("echo").Detach) },
+		"bad file descriptor":          func() error { return k.Attach(-1) },
+		"has 1 registers":              func() error { _, err := k.Transact(&Transaction{Write: 2}); return err },
+		`no ikernel "nope": use deser`: func() error { _, err := s.host.Create("nope"); return err },
 		"only UDP sockets": func() (err error) {
 			_ = raw.Control(func(fd uintptr) { err = k.Attach(int(fd)) })
 			return err

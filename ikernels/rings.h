@@ -157,6 +157,30 @@ static __always_inline int ik_forward(const struct ik_message *m, __u32 ring)
 	return 0;
 }
 
+/* Posts len bytes, of which there is room for most, a constant; -1 if the ring is full, or there is none of this number. */
+static __always_inline int ik_post(const struct ik_message *m, __u32 ring, const void *bytes, __u32 len,
+				   const __u32 most)
+{
+	void *memory = bpf_map_lookup_elem(&ik_rings, &ring);
+	struct ik_head head = {};
+	struct bpf_dynptr to;
+	long failed;
+
+	if (!memory || !ln_length_fits(len, most))
+		return -1;
+	ik_write_head(m, &head);
+	failed = bpf_ringbuf_reserve_dynptr(memory, sizeof(head) + len, 0, &to);
+	if (failed || bpf_dynptr_write(&to, 0, &head, sizeof(head), 0) ||
+	    bpf_dynptr_write(&to, sizeof(head), (void *)bytes, len, 0)) {
+		bpf_ringbuf_discard_dynptr(&to, ik_ring_flags);
+		ik_count_post(ring, 0);
+		return -1;
+	}
+	bpf_ringbuf_submit_dynptr(&to, ik_ring_flags);
+	ik_count_post(ring, 1);
+	return 0;
+}
+
 const struct ik_ring_counts *ik_ring_counts_ __attribute__((unused));
 
 #endif

@@ -39,7 +39,7 @@ static __noinline int cj_read_token(struct cj_scratch *s)
 	__u32 len = s->token_len, dot, end;
 	int verdict;
 
-	s->json.kid = 0;
+	s->json.values.kid = 0;
 	dot = cj_usual(s);
 	if (!dot) {
 		dot = cj_decode_header(s);

@@ -28,7 +28,6 @@ const (
 	GuardCjLimitCJ_SIGNATURE GuardCjLimit = 43
 	GuardCjLimitCJ_TOKEN     GuardCjLimit = 1068
 	GuardCjLimitCJ_HEADER    GuardCjLimit = 1024
-	GuardCjLimitCJ_NESTED    GuardCjLimit = 32
 	GuardCjLimitCJ_BLOCK     GuardCjLimit = 64
 	GuardCjLimitCJ_OUTER     GuardCjLimit = 2136
 	GuardCjLimitCJ_BUFFER    GuardCjLimit = 2200
@@ -75,13 +74,17 @@ type GuardCjScratch struct {
 		Digits  uint32
 		Unit    uint32
 		IsName  uint32
-		Member  uint32
-		Seen    uint32
-		IsHs256 uint32
-		Len     uint32
-		Text    uint64
-		Hash    uint64
-		Kid     uint64
+		Rest    uint64
+		Values  struct {
+			_       structs.HostLayout
+			Member  uint32
+			Seen    uint32
+			IsHs256 uint32
+			Len     uint32
+			Text    uint64
+			Hash    uint64
+			Kid     uint64
+		}
 	}
 	Levels [16]struct {
 		_     structs.HostLayout

@@ -78,7 +78,7 @@ static __noinline int cj_check(struct cj_scratch *s)
 {
 	__u32 zero = 0, named = 0, blocks = cj_pad(s);
 	const struct cj_secrets *all;
-	__u64 kid = s->json.kid;
+	__u64 kid = s->json.values.kid;
 	void *map;
 
 	map = bpf_map_lookup_elem(&cj_keys, &zero);

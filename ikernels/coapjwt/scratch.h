@@ -13,7 +13,6 @@ enum cj_limit {
 	CJ_SIGNATURE = 43, /* characters */
 	CJ_TOKEN = CJ_SIGNED + 1 + CJ_SIGNATURE,
 	CJ_HEADER = 1024, /* a power of two above what CJ_SIGNED characters encode */
-	CJ_NESTED = 32, /* arrays and objects within each other, in a token's header */
 	CJ_BLOCK = 64, /* bytes, of SHA-256 */
 	CJ_OUTER = 2 * CJ_TOKEN, /* where in the token's buffer is HMAC's last block */
 	CJ_BUFFER = CJ_OUTER + CJ_BLOCK,
@@ -44,22 +43,18 @@ struct cj_level {
 	__u32 token; /* whether the next value, or the string, is the token */
 };
 
-/* Where in the JSON of a token's header we are (header.h). */
-struct cj_json {
-	__u32 state; /* enum cj_state */
-	__u32 depth; /* how many arrays and objects are open */
-	__u32 objects; /* a bit for each of these, the lowest for the innermost: 1 for an object */
-	__u32 digits; /* that are still to come of an escape */
-	__u32 unit; /* what it stands for */
-	__u32 is_name; /* the string is the name of a member */
+/* What we read of a token's header (header.h). */
+struct js_values {
 	__u32 member; /* enum cj_member: whose value comes */
 	__u32 seen; /* a bit for each of enum cj_member */
 	__u32 is_hs256; /* so says member alg */
 	__u32 len; /* bytes of the string so far */
-	__u64 text; /* its last eight; of a literal, what is still to come */
+	__u64 text; /* its last eight */
 	__u64 hash; /* of the string */
 	__u64 kid; /* the hash of member kid; 0: there is none */
 };
+
+#include "../json.h"
 
 struct cj_scratch {
 	struct ln_flow flow;
@@ -74,7 +69,7 @@ struct cj_scratch {
 	__u32 header_len; /* bytes of the header, decoded */
 	__u32 hash[8];
 	__u8 signature[32];
-	struct cj_json json;
+	struct js_reader json;
 	struct cj_level levels[CJ_DEPTH];
 	__u8 header[CJ_HEADER];
 	__u8 token[CJ_BUFFER];

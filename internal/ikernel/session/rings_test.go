@@ -35,6 +35,7 @@ type steered struct {
 	rings  []*lambdanic.Ring
 	server *net.UDPConn
 	dial   func() *net.UDPConn
+	from   func(net.IP) *net.UDPConn // dials with an address
 	sent   uint64
 }
 
@@ -53,9 +54,10 @@ func steer(t testing.TB, ikernel string, o lambdanic.Rings, registers map[string
 		return err
 	})
 	t.Cleanup(func() { s.server.Close() })
-	s.dial = func() (conn *net.UDPConn) {
+	s.dial = func() *net.UDPConn { return s.from(nil) }
+	s.from = func(ip net.IP) (conn *net.UDPConn) {
 		in(func() (err error) {
-			conn, err = net.DialUDP("udp", nil, s.server.LocalAddr().(*net.UDPAddr))
+			conn, err = net.DialUDP("udp", &net.UDPAddr{IP: ip}, s.server.LocalAddr().(*net.UDPAddr))
 			return err
 		})
 		t.Cleanup(func() { conn.Close() })

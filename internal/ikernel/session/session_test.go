@@ -78,9 +78,15 @@ func create(t testing.TB, a *lambdanic.Ikernels, name string) *lambdanic.Ikernel
 // pair makes a server's and a client's socket in a network namespace of their own.
 func pair(t testing.TB) (server, client *net.UDPConn) {
 	t.Helper()
+	return pairBy(t, net.IPv4(127, 0, 0, 1))
+}
+
+// pairBy does so with an address of lo.
+func pairBy(t testing.TB, ip net.IP) (server, client *net.UDPConn) {
+	t.Helper()
 	ns := isolated.Namespace(t, fmt.Sprintf("lnses%d", os.Getpid()))
 	if err := veth.In(ns, func() (err error) {
-		if server, err = net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)}); err == nil {
+		if server, err = net.ListenUDP("udp", &net.UDPAddr{IP: ip}); err == nil {
 			client, err = net.DialUDP("udp", nil, server.LocalAddr().(*net.UDPAddr))
 		}
 		return err
