@@ -34,7 +34,7 @@ enum lambdanic_result {
 	LAMBDANIC_BAD_ADDRESS = -5, /* of a server or gateway */
 	LAMBDANIC_NO_FUNCTION = -6, /* the gateway knows no function of that name */
 	LAMBDANIC_GATEWAY = -7, /* the gateway refused, or the address is not a gateway's */
-	LAMBDANIC_BAD_ARGUMENT = -8, /* a pointer or a name is missing: nothing was sent */
+	LAMBDANIC_BAD_ARGUMENT = -8, /* a pointer or a name is missing, or a length cannot be: nothing was sent */
 	LAMBDANIC_NO_DAEMON = -9, /* the daemon of this machine cannot be reached: errno */
 	LAMBDANIC_REFUSED = -10, /* the daemon refused: errno, and lambdanic_ikernels_error() */
 	LAMBDANIC_DIFFERS = -11, /* a register had another value than expected: nothing was written */

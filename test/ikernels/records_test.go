@@ -16,7 +16,14 @@ import (
 // TestRingRecords has applications read a ring whose kernel is the test. Of its records some are not finished, some are discarded, and one wraps around the
 // ring's end.
 func TestRingRecords(t *testing.T) {
-	const want = "first\nnone\nthird\nnone\nnone\nat the end\nnone\n"
+	const want = `first from 2001:db8::1 1234
+none
+third from 192.0.2.1 1234
+none
+none
+at the end from 192.0.2.1 1234
+none
+`
 	if err := build(); err != nil {
 		t.Fatal(err)
 	}
@@ -61,6 +68,8 @@ func newFake(t *testing.T) *fake {
 	}
 	t.Cleanup(func() { _ = unix.Munmap(f.memory) })
 	f.post("first", 0)
+	copy(f.memory[2*f.page+16:], net.ParseIP("2001:db8::1"))
+	f.memory[2*f.page+8+44] = 1
 	second := f.written
 	f.post("second", unix.BPF_RINGBUF_BUSY_BIT)
 	f.steps = []func(){
@@ -98,7 +107,10 @@ func (f *fake) post(message string, bits uint32) {
 	n := wire.RingHeadLen + len(message)
 	to := f.memory[2*f.page+f.written:]
 	binary.NativeEndian.PutUint32(to, uint32(n)|bits)
-	copy(to[unix.BPF_RINGBUF_HDR_SZ+wire.RingHeadLen:], message)
+	head := to[unix.BPF_RINGBUF_HDR_SZ:]
+	copy(head[8:], []byte{192, 0, 2, 1})
+	binary.BigEndian.PutUint16(head[40:], 1234)
+	copy(head[wire.RingHeadLen:], message)
 	f.written += (unix.BPF_RINGBUF_HDR_SZ + n + 7) &^ 7
 	binary.NativeEndian.PutUint64(f.memory[f.page:], uint64(f.written))
 }

@@ -5,6 +5,7 @@
  */
 #include <arpa/inet.h>
 #include <inttypes.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
@@ -234,6 +235,17 @@ static void echo(uint64_t count, bool polled)
 	puts("done");
 }
 
+static void print_record(const struct lambdanic_message *m)
+{
+	char host[INET6_ADDRSTRLEN], port[6];
+	struct sockaddr_storage from;
+	socklen_t len = lambdanic_message_from(m, &from);
+
+	must("name", getnameinfo((const void *)&from, len, host, sizeof(host), port, sizeof(port),
+				 NI_NUMERICHOST | NI_NUMERICSERV));
+	printf("%.*s from %s %s\n", (int)m->len, (const char *)m->data, host, port);
+}
+
 /* Prints what a ring has, each time that the daemon has changed it. */
 static void records(void)
 {
@@ -247,7 +259,7 @@ static void records(void)
 	must("open a ring", lambdanic_rings_open(k, &one, &ring));
 	do {
 		while (lambdanic_ring_poll(ring, &m) == 1)
-			printf("%.*s\n", (int)m.len, (const char *)m.data);
+			print_record(&m);
 		puts("none");
 		must("count", lambdanic_rings_count(k, &counts, 1));
 	} while (counts.posted);

@@ -148,7 +148,7 @@ def records(k: Ikernel) -> None:
     [ring] = k.open_rings(count=1, size=mmap.PAGESIZE, polled=True)
     while True:
         while m := ring.poll():
-            print(str(m.data, "ascii"))
+            print(str(m.data, "ascii"), "from", *m.sender)
         print("none")
         if not k.ring_counts()[0].posted:
             return
