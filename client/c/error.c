@@ -24,7 +24,7 @@ const char *lambdanic_strerror(int result)
 	case LAMBDANIC_GATEWAY:
 		return "the gateway refused, or is none: check its address and the credentials";
 	case LAMBDANIC_BAD_ARGUMENT:
-		return "a pointer or a name is missing";
+		return "a pointer or a name is missing, or a length cannot be";
 	case LAMBDANIC_NO_DAEMON:
 		return "the daemon of this machine does not answer: start it with `lambdanic up -d`, and ask as root";
 	case LAMBDANIC_REFUSED:
@@ -33,6 +33,8 @@ const char *lambdanic_strerror(int result)
 		return "a register has another value than the transaction expects";
 	case LAMBDANIC_NO_REGISTER:
 		return "the ikernel has no register of that name";
+	case LAMBDANIC_FULL:
+		return "there is no room for the note: deliver those before";
 	case LN_CODE_UNKNOWN_WORKLOAD:
 		return "unknown workload: look the lambda's name up again";
 	case LN_CODE_OVER_QUOTA:

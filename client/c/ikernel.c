@@ -9,47 +9,9 @@
 #include <unistd.h>
 
 #include "internal.h"
-#include "ikernel_wire.h"
+#include "ikernel.h"
 
 #define DEFAULT_SOCKET "/run/lambdanic/default/ikernel.sock"
-
-struct lambdanic_ikernels {
-	int fd;
-	ino_t inode; /* of its socket */
-	struct lambdanic_ikernel *first;
-	char error[LN_IKERNEL_MAX_PACKET]; /* why the last one of LAMBDANIC_REFUSED or LAMBDANIC_NO_REGISTER failed */
-};
-
-struct lambdanic_ikernel {
-	struct lambdanic_ikernels *all;
-	struct lambdanic_ikernel *next;
-	uint32_t number;
-	size_t count; /* of registers */
-	char names[LN_IKERNEL_MAX_REGISTERS][LN_IKERNEL_MAX_NAME + 1];
-};
-
-struct head {
-	uint32_t what; /* of a request: its operation; of a reply: an errno */
-	uint32_t ikernel;
-};
-
-struct transaction {
-	uint64_t expect, write; /* a bit for each register */
-	int64_t expected[LN_IKERNEL_MAX_REGISTERS], values[LN_IKERNEL_MAX_REGISTERS];
-};
-
-struct answer {
-	struct head head;
-	size_t len; /* of the body */
-	union {
-		char text[LN_IKERNEL_MAX_PACKET - LN_IKERNEL_HEADER_LEN];
-		int64_t registers[LN_IKERNEL_MAX_REGISTERS];
-	} body;
-};
-
-_Static_assert(sizeof(struct head) == LN_IKERNEL_HEADER_LEN, "the header is that of the protocol");
-_Static_assert(sizeof(struct transaction) == LN_IKERNEL_TRANSACTION_LEN, "so is a transaction");
-_Static_assert((int)LAMBDANIC_MAX_REGISTERS == (int)LN_IKERNEL_MAX_REGISTERS, "and the number of registers");
 
 /* A process that becomes a daemon may close all descriptors, and open others of the same numbers. Those are not ours to use. */
 static bool is_open(const struct lambdanic_ikernels *all)
@@ -92,6 +54,13 @@ int lambdanic_ikernels_open(struct lambdanic_ikernels **ikernels, const char *pa
 	return LAMBDANIC_OK;
 }
 
+static void free_ikernel(struct lambdanic_ikernel *k)
+{
+	rings_close(k->rings, k->rings_count);
+	notes_close(k->notes);
+	free(k);
+}
+
 void lambdanic_ikernels_close(struct lambdanic_ikernels *ikernels)
 {
 	if (!ikernels)
@@ -100,7 +69,7 @@ void lambdanic_ikernels_close(struct lambdanic_ikernels *ikernels)
 		struct lambdanic_ikernel *k = ikernels->first;
 
 		ikernels->first = k->next;
-		free(k);
+		free_ikernel(k);
 	}
 	if (is_open(ikernels))
 		close(ikernels->fd);
@@ -139,38 +108,85 @@ static bool ask(int fd, struct head head, const void *body, size_t len, int desc
 	return n >= 0;
 }
 
+void ikernel_close_descriptors(const struct answer *a)
+{
+	int err = errno;
+
+	for (size_t i = 0; i < a->descriptors_count; i++)
+		close(a->descriptors[i]);
+	errno = err;
+}
+
+int ikernel_bad_answer(const struct answer *a)
+{
+	ikernel_close_descriptors(a);
+	errno = EBADMSG;
+	return LAMBDANIC_NO_DAEMON;
+}
+
+/* Takes the descriptors that came with a reply. There is room for no more than those. */
+static void take_descriptors(struct msghdr *m, struct answer *a)
+{
+	const struct cmsghdr *c = CMSG_FIRSTHDR(m);
+
+	a->descriptors_count = 0;
+	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+		return;
+	a->descriptors_count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(*a->descriptors);
+	memcpy(a->descriptors, CMSG_DATA(c), a->descriptors_count * sizeof(*a->descriptors));
+}
+
 /* Receives the reply. */
-static bool hear(int fd, struct answer *a)
+static bool hear(int fd, struct answer *a, int *flags)
 {
 	struct iovec parts[2] = { { &a->head, sizeof(a->head) }, { &a->body, sizeof(a->body) } };
-	struct msghdr m = { .msg_iov = parts, .msg_iovlen = 2 };
+	union {
+		struct cmsghdr head; /* aligns the buffer */
+		char room[CMSG_SPACE(sizeof(a->descriptors))];
+	} rights;
+	struct msghdr m = {
+		.msg_iov = parts,
+		.msg_iovlen = 2,
+		.msg_control = rights.room,
+		.msg_controllen = sizeof(rights.room),
+	};
 	ssize_t n;
 
 	do
-		n = recvmsg(fd, &m, 0);
+		n = recvmsg(fd, &m, MSG_CMSG_CLOEXEC);
 	while (n < 0 && errno == EINTR);
-	if (n >= 0 && n < (ssize_t)sizeof(a->head))
-		errno = n ? EBADMSG : ECONNRESET;
-	if (n < (ssize_t)sizeof(a->head))
+	if (n < 0)
 		return false;
+	take_descriptors(&m, a);
+	if (n < (ssize_t)sizeof(a->head)) {
+		ikernel_close_descriptors(a);
+		errno = n ? EBADMSG : ECONNRESET;
+		return false;
+	}
 	a->len = (size_t)n - sizeof(a->head);
+	*flags = m.msg_flags;
 	return true;
 }
 
-static int exchange(struct lambdanic_ikernels *all, struct head head, const void *body, size_t len, int descriptor,
-		    struct answer *a)
+int ikernel_exchange(struct lambdanic_ikernels *all, struct head head, const void *body, size_t len, int descriptor,
+		     struct answer *a)
 {
+	int flags;
+
 	if (!is_open(all)) {
 		errno = EBADF;
 		return LAMBDANIC_SYSTEM;
 	}
 	if (!ask(all->fd, head, body, len, descriptor))
 		return errno == EBADF ? LAMBDANIC_SYSTEM : LAMBDANIC_NO_DAEMON;
-	if (!hear(all->fd, a))
+	if (!hear(all->fd, a, &flags))
 		return LAMBDANIC_NO_DAEMON;
-	if (!a->head.what)
+	if (!a->head.what && !(flags & MSG_CTRUNC))
 		return LAMBDANIC_OK;
-	errno = (int)a->head.what;
+	ikernel_close_descriptors(a);
+	errno = a->head.what ? (int)a->head.what : EMFILE; /* the process may have no more descriptors */
+	if (!a->head.what)
+		return LAMBDANIC_SYSTEM;
 	if (errno == EAGAIN)
 		return LAMBDANIC_DIFFERS;
 	snprintf(all->error, sizeof(all->error), "%.*s", (int)a->len, a->body.text);
@@ -191,7 +207,7 @@ int lambdanic_ikernel_create(struct lambdanic_ikernels *ikernels, const char *na
 	k = calloc(1, sizeof(*k));
 	if (!k)
 		return LAMBDANIC_SYSTEM;
-	err = exchange(ikernels, (struct head){ LN_IKERNEL_OPERATION_CREATE, 0 }, name, strlen(name), -1, &a);
+	err = ikernel_exchange(ikernels, (struct head){ LN_IKERNEL_OPERATION_CREATE, 0 }, name, strlen(name), -1, &a);
 	if (err) {
 		free(k);
 		return err;
@@ -216,11 +232,12 @@ int lambdanic_ikernel_destroy(struct lambdanic_ikernel *ikernel)
 
 	if (!ikernel)
 		return LAMBDANIC_BAD_ARGUMENT;
-	err = exchange(ikernel->all, (struct head){ LN_IKERNEL_OPERATION_DESTROY, ikernel->number }, NULL, 0, -1, &a);
+	err = ikernel_exchange(ikernel->all, (struct head){ LN_IKERNEL_OPERATION_DESTROY, ikernel->number }, NULL, 0,
+			       -1, &a);
 	for (at = &ikernel->all->first; *at != ikernel; at = &(*at)->next)
 		;
 	*at = ikernel->next;
-	free(ikernel);
+	free_ikernel(ikernel);
 	return err;
 }
 
@@ -230,7 +247,7 @@ static int with_socket(struct lambdanic_ikernel *k, uint32_t operation, int sock
 
 	if (!k || socket < 0)
 		return LAMBDANIC_BAD_ARGUMENT;
-	return exchange(k->all, (struct head){ operation, k->number }, NULL, 0, socket, &a);
+	return ikernel_exchange(k->all, (struct head){ operation, k->number }, NULL, 0, socket, &a);
 }
 
 int lambdanic_ikernel_attach(struct lambdanic_ikernel *ikernel, int socket)
@@ -288,14 +305,12 @@ int lambdanic_ikernel_transact(struct lambdanic_ikernel *ikernel, const struct l
 	if (!err)
 		err = fill(ikernel, t.values, &t.write, write);
 	if (!err)
-		err = exchange(ikernel->all, (struct head){ LN_IKERNEL_OPERATION_TRANSACT, ikernel->number }, &t,
-			       sizeof(t), -1, &a);
+		err = ikernel_exchange(ikernel->all, (struct head){ LN_IKERNEL_OPERATION_TRANSACT, ikernel->number },
+				       &t, sizeof(t), -1, &a);
 	if (err)
 		return err;
-	if (a.len < ikernel->count * sizeof(*a.body.registers)) {
-		errno = EBADMSG;
-		return LAMBDANIC_NO_DAEMON;
-	}
+	if (a.len < ikernel->count * sizeof(*a.body.registers))
+		return ikernel_bad_answer(&a);
 	if (!before)
 		return LAMBDANIC_OK;
 	*before = (struct lambdanic_registers){ .n = ikernel->count };

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 #include "rpc_wire.h"
 
@@ -33,11 +34,12 @@ enum lambdanic_result {
 	LAMBDANIC_BAD_ADDRESS = -5, /* of a server or gateway */
 	LAMBDANIC_NO_FUNCTION = -6, /* the gateway knows no function of that name */
 	LAMBDANIC_GATEWAY = -7, /* the gateway refused, or the address is not a gateway's */
-	LAMBDANIC_BAD_ARGUMENT = -8, /* a pointer or a name is missing: nothing was sent */
+	LAMBDANIC_BAD_ARGUMENT = -8, /* a pointer or a name is missing, or a length cannot be: nothing was sent */
 	LAMBDANIC_NO_DAEMON = -9, /* the daemon of this machine cannot be reached: errno */
 	LAMBDANIC_REFUSED = -10, /* the daemon refused: errno, and lambdanic_ikernels_error() */
 	LAMBDANIC_DIFFERS = -11, /* a register had another value than expected: nothing was written */
 	LAMBDANIC_NO_REGISTER = -12, /* the ikernel has no register of that name */
+	LAMBDANIC_FULL = -13, /* there is no room for a note: deliver those before */
 };
 
 struct lambdanic; /* a connection */
@@ -207,6 +209,72 @@ LAMBDANIC_API int lambdanic_ikernel_transact(struct lambdanic_ikernel *ikernel,
 					     const struct lambdanic_registers *expect,
 					     const struct lambdanic_registers *write,
 					     struct lambdanic_registers *before);
+
+/* An ikernel's messages to the application. A ring may be read by a thread of its own; it ends with its ikernel. */
+struct lambdanic_ring;
+
+/* What rings an ikernel gets. */
+struct lambdanic_rings {
+	uint32_t count; /* such as one for each CPU */
+	uint32_t size; /* bytes of each: a power of two, of one page at least. What is not yet read takes its place */
+	bool polled; /* the ikernel wakes nobody, which costs it time: the application uses lambdanic_ring_poll() alone */
+};
+
+/* What stands before a message in a ring. */
+struct lambdanic_message_head {
+	uint64_t time_ns; /* when it was posted, on CLOCK_MONOTONIC */
+	uint8_t from[16], to[16]; /* the addresses of its datagram: lambdanic_message_from(), lambdanic_message_to() */
+	uint16_t from_port, to_port; /* in network order */
+	uint8_t is_ipv6, reserved[3];
+};
+
+/* What an ikernel sends of a datagram. It is in the ring, and valid until that is read, polled or released the next time. */
+struct lambdanic_message {
+	const void *data;
+	size_t len;
+	const struct lambdanic_message_head *head;
+};
+
+struct lambdanic_ring_counts {
+	uint64_t posted;
+	uint64_t refused; /* the ring was full, or the message longer than it */
+};
+
+/* Has the ikernel send messages by rings, once. ring has room for rings->count of them. If it fails, destroy the ikernel. */
+LAMBDANIC_API int lambdanic_rings_open(struct lambdanic_ikernel *ikernel, const struct lambdanic_rings *rings,
+				       struct lambdanic_ring **ring);
+/* Counts the messages of the first n rings; 0 for those that are not there. */
+LAMBDANIC_API int lambdanic_rings_count(struct lambdanic_ikernel *ikernel, struct lambdanic_ring_counts *counts,
+					size_t n);
+
+/* Releases the last message. Returns 1 if *message is the next one, and 0 if there is none yet. */
+LAMBDANIC_API int lambdanic_ring_poll(struct lambdanic_ring *ring, struct lambdanic_message *message);
+/*
+ * The same, but waits up to timeout_ms, or if that is negative for ever. LAMBDANIC_SYSTEM: poll(2) failed; errno is EINTR after a
+ * signal.
+ */
+LAMBDANIC_API int lambdanic_ring_read(struct lambdanic_ring *ring, struct lambdanic_message *message, int timeout_ms);
+/* Gives the last message's place to the ikernel. lambdanic_ring_poll() and lambdanic_ring_read() do so, too. */
+LAMBDANIC_API void lambdanic_ring_release(struct lambdanic_ring *ring);
+/* For event loops: call lambdanic_ring_poll() until it returns 0, when the descriptor is readable. */
+LAMBDANIC_API int lambdanic_ring_fd(const struct lambdanic_ring *ring);
+
+/* The address of a message's sender, as for sendto(2), or that at which it came. Returns its length. */
+LAMBDANIC_API socklen_t lambdanic_message_from(const struct lambdanic_message *message, struct sockaddr_storage *from);
+LAMBDANIC_API socklen_t lambdanic_message_to(const struct lambdanic_message *message, struct sockaddr_storage *to);
+
+/* What an application says to an ikernel that takes notes. They end with it. */
+struct lambdanic_notes;
+
+/* Lets the application write notes, once. */
+LAMBDANIC_API int lambdanic_notes_open(struct lambdanic_ikernel *ikernel, struct lambdanic_notes **notes);
+/*
+ * Where to write the next note, of len bytes, until lambdanic_notes_deliver(). LAMBDANIC_FULL: there is no room until those before are
+ * delivered.
+ */
+LAMBDANIC_API int lambdanic_notes_reserve(struct lambdanic_notes *notes, size_t len, void **note);
+/* Has the ikernel get all notes that are written, in order, before it returns. delivered is how many, or NULL. */
+LAMBDANIC_API int lambdanic_notes_deliver(struct lambdanic_notes *notes, uint32_t *delivered);
 
 #ifdef __cplusplus
 }

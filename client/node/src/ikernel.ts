@@ -4,8 +4,14 @@
 
 import type { Socket } from "node:dgram";
 import { closeSync } from "node:fs";
-import koffi from "koffi";
+import { MAX_UINT32, checkFlag, checkWhole } from "./arguments.js";
 import { Closed, IkernelError, RegisterDiffers } from "./errors.js";
+import { differs, library, maxRegisters, type Pointer, type Struct } from "./library.js";
+import { Notes } from "./notes.js";
+import { Ring } from "./ring.js";
+
+export { Notes } from "./notes.js";
+export { Ring, type Endpoint, type Message } from "./ring.js";
 
 /** Where the daemon of this machine serves applications. */
 export const IKERNEL_SOCKET = "/run/lambdanic/default/ikernel.sock";
@@ -16,75 +22,30 @@ export type Registers = Record<string, bigint>;
 /** Values for registers. */
 export type Values = Record<string, number | bigint>;
 
-const differs = -11; // client/c/lambdanic.h
-const maxRegisters = 16;
-const dupCloexec = 1030; // F_DUPFD_CLOEXEC
+const maxRings = 128; // of an ikernel
 
-type Pointer = object | null;
-
-interface Struct {
-  n: number;
-  all: { name: string | null; value: number | bigint }[];
+/** What rings an ikernel gets. */
+export interface Rings {
+  /** such as one for each CPU */
+  count: number;
+  /** bytes of each: a power of two, of one page at least. What is not yet read takes its place. */
+  size: number;
+  /** The ikernel wakes nobody, which costs it time: the application uses poll alone. */
+  polled?: boolean;
 }
 
-/** Functions of the C library. What is asynchronous runs on a thread of its own, and gives a result, 0 for success. */
-interface Library {
-  open: (ikernels: [Pointer], path: string) => Promise<number>;
-  close: (ikernels: Pointer) => void;
-  error: (ikernels: Pointer, result: number) => string;
-  create: (ikernels: Pointer, name: string, ikernel: [Pointer]) => Promise<number>;
-  destroy: (ikernel: Pointer) => Promise<number>;
-  attach: (ikernel: Pointer, fd: number) => Promise<number>;
-  detach: (ikernel: Pointer, fd: number) => Promise<number>;
-  transact: (ikernel: Pointer, expect: Struct, write: Struct, before: Partial<Struct>) => Promise<number>;
-  duplicate: (fd: number) => number;
-}
-
-let loaded: Library | undefined;
-
-function library(): Library {
-  return (loaded ??= load(process.env["LAMBDANIC_LIBRARY"] ?? "liblambdanic.so.1"));
-}
-
-function load(name: string): Library {
-  let c: ReturnType<typeof koffi.load>;
-  try {
-    c = koffi.load(name);
-  } catch (e) {
-    throw new IkernelError(`load ${name}: ${String(e)}: install it with \`make -C client/c install\`, then run ldconfig`, { cause: e });
-  }
-  koffi.opaque("lambdanic_ikernels");
-  koffi.opaque("lambdanic_ikernel");
-  koffi.struct("lambdanic_register", { name: "const char *", value: "int64_t" });
-  koffi.struct("lambdanic_registers", { n: "size_t", all: koffi.array("lambdanic_register", maxRegisters) });
-  const later = (declaration: string) => {
-    const f = c.func(declaration);
-    return (...args: unknown[]) =>
-      new Promise<number>((resolve, reject) => {
-        f.async(...args, (error: Error | null, result: number) => (error === null ? resolve(result) : reject(error)));
-      });
-  };
-  const fcntl = koffi.load(null).func("int fcntl(int fd, int command, ...)");
-  return {
-    open: later("int lambdanic_ikernels_open(_Out_ lambdanic_ikernels **ikernels, const char *path)"),
-    close: c.func("void lambdanic_ikernels_close(lambdanic_ikernels *ikernels)"),
-    error: c.func("const char *lambdanic_ikernels_error(const lambdanic_ikernels *ikernels, int result)"),
-    create: later("int lambdanic_ikernel_create(lambdanic_ikernels *ikernels, const char *name, _Out_ lambdanic_ikernel **ikernel)"),
-    destroy: later("int lambdanic_ikernel_destroy(lambdanic_ikernel *ikernel)"),
-    attach: later("int lambdanic_ikernel_attach(lambdanic_ikernel *ikernel, int socket)"),
-    detach: later("int lambdanic_ikernel_detach(lambdanic_ikernel *ikernel, int socket)"),
-    transact: later(
-      "int lambdanic_ikernel_transact(lambdanic_ikernel *ikernel, const lambdanic_registers *expect, const lambdanic_registers *write, " +
-        "_Out_ lambdanic_registers *before)",
-    ),
-    duplicate: (fd) => fcntl(fd, dupCloexec, "int", 0),
-  };
+/** A ring's messages. */
+export interface RingCounts {
+  posted: bigint;
+  /** The ring was full, or the message longer than it. */
+  refused: bigint;
 }
 
 /** An application's connection to the daemon of this machine. Its ikernels end with it, and so with the application. */
 export class Ikernels {
   #last: Promise<unknown> = Promise.resolve(); // the connection is asked one thing at a time
   #connection: Pointer;
+  readonly #rings = new Set<Ring>();
 
   private constructor(connection: Pointer) {
     this.#connection = connection;
@@ -99,10 +60,11 @@ export class Ikernels {
     return new Ikernels(connection[0]);
   }
 
-  /** Ends all ikernels of the connection. Their sockets get all of their datagrams again. */
+  /** Ends all ikernels of the connection, and their rings. Their sockets get all of their datagrams again. */
   async close(): Promise<void> {
     const closing = this.#connection;
     this.#connection = null;
+    this.#rings.forEach((ring) => ring.end());
     await this.#last;
     library().close(closing);
   }
@@ -112,6 +74,19 @@ export class Ikernels {
     const ikernel: [Pointer] = [null];
     await this.ask((connection) => library().create(connection, name, ikernel));
     return new Ikernel(this, ikernel[0]);
+  }
+
+  /** @internal Has a ring end with the connection. */
+  keep(ring: Ring): void {
+    this.#rings.add(ring);
+    if (this.#connection === null) {
+      ring.end();
+    }
+  }
+
+  /** @internal */
+  forget(ring: Ring): void {
+    this.#rings.delete(ring);
   }
 
   /** @internal Calls a function of the library when all others have returned. */
@@ -135,6 +110,7 @@ export class Ikernels {
 export class Ikernel {
   readonly #all: Ikernels;
   #ikernel: Pointer;
+  #rings: Ring[] = [];
 
   /** @internal */
   constructor(all: Ikernels, ikernel: Pointer) {
@@ -142,10 +118,11 @@ export class Ikernel {
     this.#ikernel = ikernel;
   }
 
-  /** Ends the ikernel and forgets its registers. */
+  /** Ends the ikernel, its rings and notes, and forgets its registers. */
   async destroy(): Promise<void> {
     const ikernel = this.#alive();
     this.#ikernel = null;
+    this.#endRings();
     await this.#all.ask(() => library().destroy(ikernel));
   }
 
@@ -180,6 +157,55 @@ export class Ikernel {
     await this.#all.ask(() => library().transact(ikernel, expected, written, before));
     const { n, all } = before as Struct;
     return Object.fromEntries(all.slice(0, n).map(({ name, value }) => [name, BigInt(value)]));
+  }
+
+  /** Has the ikernel send messages by rings, once. */
+  async openRings(rings: Rings): Promise<Ring[]> {
+    const ikernel = this.#alive();
+    const { count, size, polled = false } = rings;
+    checkWhole("count", count, MAX_UINT32);
+    checkWhole("size", size, MAX_UINT32);
+    checkFlag("polled", polled);
+    const pointers = new BigUint64Array(new ArrayBuffer(8 * Math.max(1, Math.min(count, maxRings)))); // an empty one is NULL in C
+    await this.#all.ask(async () => {
+      const result = await library().openRings(ikernel, { count, size, polled }, pointers);
+      if (result === 0) {
+        this.#rings = Array.from(pointers, (pointer) => new Ring(pointer, polled));
+        this.#rings.forEach((ring) => this.#all.keep(ring));
+        if (this.#ikernel === null) {
+          this.#endRings(); // it was destroyed meanwhile
+        }
+      }
+      return result;
+    });
+    return [...this.#rings];
+  }
+
+  /** The counts of each ring's messages. */
+  async ringCounts(): Promise<RingCounts[]> {
+    const ikernel = this.#alive();
+    const n = this.#rings.length;
+    const counts = new BigUint64Array(new ArrayBuffer(16 * Math.max(1, n)));
+    await this.#all.ask(() => library().countRings(ikernel, counts, n));
+    return this.#rings.map((_, i) => ({ posted: counts[2 * i] as bigint, refused: counts[2 * i + 1] as bigint }));
+  }
+
+  /** Lets the application write notes, once, to an ikernel that takes some. */
+  async openNotes(): Promise<Notes> {
+    const ikernel = this.#alive();
+    const notes: [Pointer] = [null];
+    await this.#all.ask(() => library().openNotes(ikernel, notes));
+    return new Notes(
+      (f) => this.#all.ask(f),
+      () => (this.#alive(), notes[0]),
+    );
+  }
+
+  #endRings(): void {
+    for (const ring of this.#rings) {
+      ring.end();
+      this.#all.forget(ring);
+    }
   }
 
   /** The application may close its socket while the library works, so that gets another descriptor of the same socket. */

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	lambdanic "github.com/lambdanic/lambdanic/client/go"
+	"github.com/lambdanic/lambdanic/test/isolated"
 )
 
 // BenchmarkReceive reads datagrams of 64 bytes from a ring and from a socket, without and with an ikernel that does nothing. ns/receive is what reading takes
@@ -54,7 +55,7 @@ func readSocket(b *testing.B, server *net.UDPConn) {
 // receiveAll has batches sent, and receives them.
 func receiveAll(b *testing.B, client *net.UDPConn, receive func()) {
 	const batch = 100 // fits a socket's buffer
-	pin(b, 0)
+	isolated.Pin(b, 0)
 	message := bytes.Repeat([]byte{1}, 64)
 	var took time.Duration
 	b.ResetTimer()

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	lambdanic "github.com/lambdanic/lambdanic/client/go"
+	"github.com/lambdanic/lambdanic/test/isolated"
 )
 
 // The sketch of heavy-hitters, and what a note asks for.
@@ -196,7 +197,7 @@ func TestHitters(t *testing.T) {
 				work[i] = make(chan []string)
 				client := s.dial()
 				go func() {
-					pin(t, i)
+					isolated.Pin(t, i)
 					for names := range work[i] {
 						for _, n := range names {
 							_, _ = client.Write([]byte("abc" + n + "behind"))

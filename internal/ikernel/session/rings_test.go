@@ -82,29 +82,6 @@ func steer(t testing.TB, ikernel string, o lambdanic.Rings, registers map[string
 	return s
 }
 
-// pin keeps the goroutine on one CPU until it ends: what it sends comes in the order in which it is sent.
-func pin(t testing.TB, cpu int) {
-	t.Helper()
-	runtime.LockOSThread()
-	var mine, one unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &mine); err != nil {
-		t.Fatal(err)
-	}
-	for i, skip := 0, cpu%mine.Count(); ; i++ {
-		if !mine.IsSet(i) {
-			continue
-		}
-		if skip == 0 {
-			one.Set(i)
-			break
-		}
-		skip--
-	}
-	if err := unix.SchedSetaffinity(0, &one); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func (s *steered) send(conn *net.UDPConn, message []byte) {
 	s.t.Helper()
 	s.sent++
@@ -175,7 +152,7 @@ func TestRingModel(t *testing.T) {
 		}
 		ring.Release()
 	}
-	pin(t, 0)
+	isolated.Pin(t, 0)
 	for range rounds {
 		send()
 		if _, got := s.settle(); got != refused {
@@ -248,7 +225,7 @@ func TestRingWakes(t *testing.T) {
 			s := steer(t, "steering", lambdanic.Rings{Count: 1, Size: 1 << 16}, nil)
 			client, may := s.dial(), make(chan bool, c.ahead)
 			go func() {
-				pin(t, 1)
+				isolated.Pin(t, 1)
 				for i := range c.messages {
 					may <- true
 					_, _ = client.Write(binary.BigEndian.AppendUint64(nil, uint64(i)))
@@ -279,7 +256,7 @@ func TestRingCores(t *testing.T) {
 				may[i] = make(chan bool, ahead)
 				client := s.dial()
 				go func() {
-					pin(t, i)
+					isolated.Pin(t, i)
 					for n := range uint32(messages) {
 						may[i] <- true
 						m := binary.BigEndian.AppendUint32([]byte{0, 0, 'k', 'e', 'y', byte(i)}, n)

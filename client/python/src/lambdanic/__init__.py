@@ -14,6 +14,7 @@ from .errors import (
     LambdaFault,
     Malformed,
     NoSuchFunction,
+    NotesFull,
     OverQuota,
     RegisterDiffers,
     ReplyTooLarge,
@@ -28,12 +29,14 @@ from .errors import (
 )
 from .gateway import Function, Gateway
 from .ikernel import IKERNEL_SOCKET, Ikernel, Ikernels
+from .notes import Notes
+from .ring import Message, Ring, RingCounts
 from .session import Reply, Request, Stats
 from .wire import Code, Status
 
 __all__ = [
     "AsyncClient", "BadTag", "Busy", "Client", "Closed", "Code", "DeadlineExceeded", "Error", "Function", "Gateway", "GatewayError",
-    "IKERNEL_SOCKET", "Ikernel", "IkernelError", "Ikernels", "LambdaFault", "Malformed", "NoSuchFunction", "OverQuota", "RPCError",
-    "RegisterDiffers", "Reply", "ReplyTooLarge", "Request", "RequestTooLarge", "ServiceTimeout", "Stale", "Stats", "Status", "TooLarge",
-    "TooLate", "UnknownWorkload", "Unreachable",
+    "IKERNEL_SOCKET", "Ikernel", "IkernelError", "Ikernels", "LambdaFault", "Malformed", "Message", "NoSuchFunction", "Notes",
+    "NotesFull", "OverQuota", "RPCError", "RegisterDiffers", "Reply", "ReplyTooLarge", "Request", "RequestTooLarge", "Ring",
+    "RingCounts", "ServiceTimeout", "Stale", "Stats", "Status", "TooLarge", "TooLate", "UnknownWorkload", "Unreachable",
 ]  # fmt: skip

@@ -5,6 +5,8 @@ others."""
 from math import isfinite
 from numbers import Real
 
+MAX_UINT32 = (1 << 32) - 1
+
 
 def whole(name: str, value: object, most: int) -> None:
     """A whole number from 0 to most."""

@@ -26,7 +26,7 @@ class ReplyTooLarge(Error):
 
 
 class Closed(Error):
-    """The client was closed."""
+    """The client was closed, or a ring or the notes of an ikernel."""
 
 
 class GatewayError(Error):
@@ -47,6 +47,10 @@ class IkernelError(Error):
 
 class RegisterDiffers(IkernelError):
     """A register had another value than a transaction expected. Nothing was written."""
+
+
+class NotesFull(Error):
+    """There is no room for a note until those before are delivered."""
 
 
 class RPCError(Error):

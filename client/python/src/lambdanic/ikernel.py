@@ -2,23 +2,45 @@
 """Ikernels for an application's own UDP sockets: accelerators in the NIC that get a socket's datagrams before the application does."""
 
 import errno
+import os
 import socket
 import threading
 from collections.abc import Mapping
+from contextlib import ExitStack, closing
 from struct import Struct
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
-from .arguments import text
+from .arguments import MAX_UINT32, flag, text, whole
 from .errors import IkernelError, RegisterDiffers
-from .ikernel_wire import HEADER_LEN, MAX_NAME, MAX_PACKET, MAX_REGISTERS, REGISTER_LEN, Operation
+from .ikernel_wire import (
+    HEADER_LEN,
+    MAX_NAME,
+    MAX_PACKET,
+    MAX_REGISTERS,
+    MAX_RINGS,
+    REGISTER_LEN,
+    RINGS_POLLED,
+    Operation,
+)
+from .notes import Notes
+from .ring import Ring, RingCounts
 
 IKERNEL_SOCKET = "/run/lambdanic/default/ikernel.sock"  # where the daemon of this machine serves applications
 
 _HEAD = Struct("=II")  # a request's operation, or a reply's errno; the ikernel
 _SIGNED = Struct("=I")
 _TRANSACTION = Struct(f"=QQ{2 * MAX_REGISTERS}Q")  # which registers are expected and written, the values expected, the values to write
+_RINGS = Struct("=III")  # how many, the bytes of each, flags
+_COUNTS = Struct("=QQ")
+_NUMBER = Struct("=I")
 _MASK = (1 << 64) - 1
+
+
+class _Reply(NamedTuple):
+    ikernel: int
+    body: bytes
+    descriptors: list[int]
 
 
 class Ikernels:
@@ -28,6 +50,7 @@ class Ikernels:
     def __init__(self, path: str = IKERNEL_SOCKET) -> None:
         text("path", path)
         self._lock = threading.Lock()
+        self._memory: dict[int, ExitStack] = {}  # what closes the rings and notes of each ikernel
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._socket.settimeout(None)  # whatever the default is: the daemon answers, or is gone
         try:
@@ -37,8 +60,10 @@ class Ikernels:
             raise IkernelError(f"connect to the daemon: {e}: start it with `lambdanic up -d`", e.errno) from e
 
     def close(self) -> None:
-        """Ends all ikernels of the connection. Their sockets get all of their datagrams again."""
+        """Ends all ikernels of the connection, and their rings and notes. Their sockets get all of their datagrams again."""
         self._socket.close()
+        while self._memory:
+            self._memory.popitem()[1].close()
 
     def __enter__(self) -> Self:
         return self
@@ -49,29 +74,52 @@ class Ikernels:
     def create(self, name: str) -> "Ikernel":
         """Makes an ikernel that has no socket yet."""
         text("name", name)
-        number, body = self._exchange(Operation.CREATE, 0, name.encode())
-        return Ikernel(self, number, body)
+        reply = self._exchange(Operation.CREATE, 0, name.encode())
+        return Ikernel(self, reply.ikernel, reply.body)
 
-    def _exchange(self, operation: Operation, ikernel: int, body: bytes = b"", descriptors: tuple[int, ...] = ()) -> tuple[int, bytes]:
-        """Sends a request, and returns the number of the ikernel and what the reply gives."""
+    def _exchange(self, operation: Operation, ikernel: int, body: bytes = b"", descriptors: tuple[int, ...] = ()) -> _Reply:
+        """Sends a request, and returns its reply."""
         try:
             with self._lock:
                 try:
                     socket.send_fds(self._socket, [_HEAD.pack(operation, ikernel), body], descriptors)
-                    reply = self._socket.recv(MAX_PACKET)
+                    reply, given, flags, _ = socket.recv_fds(self._socket, MAX_PACKET, MAX_RINGS, socket.MSG_CMSG_CLOEXEC)
                 except BaseException:  # such as a signal's: the next request would get this one's reply
                     self._socket.close()
                     raise
         except OSError as e:
             raise IkernelError(f"ask the daemon: {e}: is it still running? See `lambdanic list`", e.errno) from e
-        if len(reply) < HEADER_LEN:
-            raise IkernelError(f"ask the daemon: its reply has {len(reply)} bytes: is it still running? See `lambdanic list`", None)
-        code, number = _HEAD.unpack_from(reply)
-        if code == errno.EAGAIN:
-            raise RegisterDiffers("a register has another value than the transaction expects", code)
-        if code != 0:
-            raise IkernelError(reply[HEADER_LEN:].decode(errors="replace"), code)
-        return number, reply[HEADER_LEN:]
+        try:
+            _check(reply, flags)
+        except IkernelError:
+            _close(given)
+            raise
+        return _Reply(_HEAD.unpack_from(reply)[1], reply[HEADER_LEN:], given)
+
+    def _keep(self, ikernel: int, memory: Ring | Notes) -> None:
+        """Has memory end with the ikernel."""
+        self._memory.setdefault(ikernel, ExitStack()).enter_context(closing(memory))
+
+    def _end(self, ikernel: int) -> None:
+        self._memory.pop(ikernel, ExitStack()).close()
+
+
+def _check(reply: bytes, flags: int) -> None:
+    """Raises what the daemon says, if it is an error."""
+    if len(reply) < HEADER_LEN:
+        raise IkernelError(f"ask the daemon: its reply has {len(reply)} bytes: is it still running? See `lambdanic list`", None)
+    code, _ = _HEAD.unpack_from(reply)
+    if code == errno.EAGAIN:
+        raise RegisterDiffers("a register has another value than the transaction expects", code)
+    if code != 0:
+        raise IkernelError(reply[HEADER_LEN:].decode(errors="replace"), code)
+    if flags & socket.MSG_CTRUNC:
+        raise IkernelError("open what the daemon gives: too many open files: raise the limit", errno.EMFILE)
+
+
+def _close(descriptors: list[int]) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)
 
 
 class Ikernel:
@@ -87,8 +135,11 @@ class Ikernel:
         self._names = list(self._signed)
 
     def destroy(self) -> None:
-        """Ends the ikernel and forgets its registers."""
-        self._ikernels._exchange(Operation.DESTROY, self._number)
+        """Ends the ikernel, its rings and notes, and forgets its registers."""
+        try:
+            self._ikernels._exchange(Operation.DESTROY, self._number)
+        finally:
+            self._ikernels._end(self._number)
 
     def attach(self, sock: socket.socket) -> None:
         """Has the ikernel get the datagrams to a UDP socket that is bound, before the socket does. That ends when the socket closes."""
@@ -111,9 +162,51 @@ class Ikernel:
         RegisterDiffers."""
         expected, values = self._place(expect), self._place(write)
         masks = (sum(1 << self._names.index(name) for name in names) for names in (expect, write))
-        _, body = self._ikernels._exchange(Operation.TRANSACT, self._number, _TRANSACTION.pack(*masks, *expected, *values))
-        words = Struct(f"={len(self._names)}Q").unpack_from(body)
+        reply = self._ikernels._exchange(Operation.TRANSACT, self._number, _TRANSACTION.pack(*masks, *expected, *values))
+        words = Struct(f"={len(self._names)}Q").unpack_from(reply.body)
         return {name: _signed(word) if self._signed[name] else word for name, word in zip(self._names, words, strict=True)}
+
+    def open_rings(self, *, count: int, size: int, polled: bool = False) -> list[Ring]:
+        """Has the ikernel send messages by rings, once: how many, such as one for each CPU, and how many bytes each has, a power of two of
+        one page at least. With polled, the ikernel wakes nobody, which costs it time: the application uses poll alone."""
+        whole("count", count, MAX_UINT32)
+        whole("size", size, MAX_UINT32)
+        flag("polled", polled)
+        request = _RINGS.pack(count, size, RINGS_POLLED if polled else 0)
+        given = self._ikernels._exchange(Operation.RINGS, self._number, request).descriptors
+        rings: list[Ring] = []
+        try:
+            while given:
+                rings.append(Ring(given.pop(0), size, polled))
+        except OSError as e:
+            _close(given)
+            for ring in rings:
+                ring.close()
+            raise IkernelError(f"open ring {len(rings)}: {e}: destroy the ikernel", e.errno) from e
+        for ring in rings:
+            self._ikernels._keep(self._number, ring)
+        return rings
+
+    def ring_counts(self) -> list[RingCounts]:
+        """The counts of each ring's messages."""
+        body = self._ikernels._exchange(Operation.RING_COUNTS, self._number).body
+        return [RingCounts(*counts) for counts in _COUNTS.iter_unpack(body)]
+
+    def open_notes(self) -> Notes:
+        """Lets the application write notes, once, to an ikernel that takes some."""
+        _, body, given = self._ikernels._exchange(Operation.NOTES, self._number)
+        try:
+            notes = Notes(given[0], _NUMBER.unpack(body)[0], self._deliver)
+        except OSError as e:
+            raise IkernelError(f"map the memory for notes: {e}", e.errno) from e
+        finally:
+            _close(given)
+        self._ikernels._keep(self._number, notes)
+        return notes
+
+    def _deliver(self) -> int:
+        reply = self._ikernels._exchange(Operation.DELIVER, self._number)
+        return int(_NUMBER.unpack(reply.body)[0])
 
     def _place(self, values: Mapping[str, int]) -> list[int]:
         """The values where their registers are."""

@@ -6,14 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
 
-from .arguments import bytes_of, flag, seconds, text, whole
+from .arguments import MAX_UINT32, bytes_of, flag, seconds, text, whole
 from .errors import Closed, DeadlineExceeded, Error, RequestTooLarge, Stale, TooLarge
 from .exchange import Exchange, deadline_us
 from .packet import BadPacket, NotRPC, parse
 from .wire import MAX_MESSAGE, Flag, Header, Type
 
 _MAX_ATTEMPTS = 8  # how often a call starts over because its revision went away while it ran
-MAX_UINT32 = (1 << 32) - 1
 _MAX_ROOMS = 4096  # bounds the memory of a client that uses ever new methods
 
 
