@@ -10,6 +10,7 @@ import (
 	"time"
 
 	lambdanic "github.com/lambdanic/lambdanic/client/go"
+	"github.com/lambdanic/lambdanic/test/isolated"
 )
 
 // TestReplicate sends from several CPUs at once, and reads each ring at its own pace: each has all messages, whole, and those of a sender in order.
@@ -28,7 +29,7 @@ func TestReplicate(t *testing.T) {
 		}
 		client := s.dial()
 		go func() {
-			pin(t, i)
+			isolated.Pin(t, i)
 			for n := range uint32(messages) {
 				for _, room := range may[i] {
 					room <- true
