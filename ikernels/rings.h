@@ -135,6 +135,17 @@ static __always_inline int ik_copy_out(const struct ik_message *m, struct bpf_dy
 	return 0;
 }
 
+/* Posts what was written, or gives the reservation back, which the kernel wants also where it failed. Returns -1 if it failed. */
+static __always_inline int ik_finish(struct bpf_dynptr *to, __u32 ring, int failed)
+{
+	if (failed)
+		bpf_ringbuf_discard_dynptr(to, ik_ring_flags);
+	else
+		bpf_ringbuf_submit_dynptr(to, ik_ring_flags);
+	ik_count_post(ring, !failed);
+	return failed ? -1 : 0;
+}
+
 /* Posts a whole message; -1 if the ring is full, or there is none of this number. */
 static __always_inline int ik_forward(const struct ik_message *m, __u32 ring)
 {
@@ -147,14 +158,8 @@ static __always_inline int ik_forward(const struct ik_message *m, __u32 ring)
 		return -1;
 	ik_write_head(m, &head);
 	failed = bpf_ringbuf_reserve_dynptr(memory, sizeof(head) + m->len, 0, &to);
-	if (failed || bpf_dynptr_write(&to, 0, &head, sizeof(head), 0) || ik_copy_out(m, &to)) {
-		bpf_ringbuf_discard_dynptr(&to, ik_ring_flags);
-		ik_count_post(ring, 0);
-		return -1;
-	}
-	bpf_ringbuf_submit_dynptr(&to, ik_ring_flags);
-	ik_count_post(ring, 1);
-	return 0;
+	failed = failed || bpf_dynptr_write(&to, 0, &head, sizeof(head), 0) || ik_copy_out(m, &to);
+	return ik_finish(&to, ring, failed);
 }
 
 /* Posts len bytes, of which there is room for most, a constant; -1 if the ring is full, or there is none of this number. */
@@ -170,15 +175,9 @@ static __always_inline int ik_post(const struct ik_message *m, __u32 ring, const
 		return -1;
 	ik_write_head(m, &head);
 	failed = bpf_ringbuf_reserve_dynptr(memory, sizeof(head) + len, 0, &to);
-	if (failed || bpf_dynptr_write(&to, 0, &head, sizeof(head), 0) ||
-	    bpf_dynptr_write(&to, sizeof(head), (void *)bytes, len, 0)) {
-		bpf_ringbuf_discard_dynptr(&to, ik_ring_flags);
-		ik_count_post(ring, 0);
-		return -1;
-	}
-	bpf_ringbuf_submit_dynptr(&to, ik_ring_flags);
-	ik_count_post(ring, 1);
-	return 0;
+	failed = failed || bpf_dynptr_write(&to, 0, &head, sizeof(head), 0) ||
+		 bpf_dynptr_write(&to, sizeof(head), (void *)bytes, len, 0);
+	return ik_finish(&to, ring, failed);
 }
 
 const struct ik_ring_counts *ik_ring_counts_ __attribute__((unused));

@@ -3,6 +3,7 @@
 #ifndef CJ_HEADER_H
 #define CJ_HEADER_H
 
+#include "../../bpf/hash.h"
 #include "scratch.h"
 
 /* Members that we read. */
@@ -11,10 +12,6 @@ enum cj_member {
 	CJ_ALG,
 	CJ_KID,
 };
-
-/* FNV-1a, by which keys are found. */
-#define CJ_HASH_BEGIN 0xcbf29ce484222325
-#define CJ_HASH_PRIME 0x100000001b3
 
 static __always_inline void js_begin_value(struct js_reader *r, __u8 c)
 {
@@ -27,7 +24,7 @@ static __always_inline void js_add_digit(struct js_reader *r, __u8 c)
 static __always_inline void js_begin_text(struct js_reader *r)
 {
 	r->values.text = 0;
-	r->values.hash = CJ_HASH_BEGIN;
+	r->values.hash = LN_FNV_BEGIN;
 	r->values.len = 0;
 }
 
@@ -36,7 +33,7 @@ static __always_inline void js_add(struct js_reader *r, __u8 c)
 	struct js_values *v = &r->values;
 
 	v->text = v->text << 8 | c;
-	v->hash = (v->hash ^ c) * CJ_HASH_PRIME;
+	v->hash = ln_fnv_byte(v->hash, c); /* FNV-1a, by which keys are found */
 	v->len++;
 }
 

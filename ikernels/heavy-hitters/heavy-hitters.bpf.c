@@ -24,6 +24,7 @@ struct ik_registers {
 	unsigned long long seed; /* of the hash: a random number where senders might choose keys that share counters */
 };
 
+#include "../../bpf/hash.h"
 #include "../notes.h"
 #include "../rings.h"
 
@@ -108,22 +109,12 @@ struct heavy_report {
 	struct heavy_reported keys[HEAVY_TOP];
 };
 
-/* The last step of MurmurHash3. */
-static __always_inline __u64 heavy_mix(__u64 hash)
-{
-	hash ^= hash >> 33;
-	hash *= 0xff51afd7ed558ccdULL;
-	hash ^= hash >> 33;
-	hash *= 0xc4ceb9fe1a85ec53ULL;
-	return hash ^ hash >> 33;
-}
-
 static __always_inline __u64 heavy_hash(const struct heavy_key *k, __u64 seed)
 {
-	__u64 hash = heavy_mix(seed ^ k->len);
+	__u64 hash = ln_mix(seed ^ k->len);
 
 	for (int i = 0; i < HEAVY_KEY / 8 && i * 8 < k->len; i++)
-		hash = heavy_mix(hash ^ k->key[i]);
+		hash = ln_mix(hash ^ k->key[i]);
 	return hash;
 }
 

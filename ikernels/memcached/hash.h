@@ -6,7 +6,7 @@
 #ifndef MC_HASH_H
 #define MC_HASH_H
 
-#include <linux/types.h>
+#include "../../bpf/hash.h"
 
 extern const volatile __u64 mc_secret; /* set by the loader */
 
@@ -17,16 +17,12 @@ static __always_inline __u64 mc_hash_begin(void)
 
 static __always_inline __u64 mc_hash_byte(__u64 hash, __u8 byte)
 {
-	return (hash ^ byte) * 0x100000001b3ULL;
+	return ln_fnv_byte(hash, byte);
 }
 
 static __always_inline __u64 mc_hash_end(__u64 hash)
 {
-	hash ^= hash >> 33;
-	hash *= 0xff51afd7ed558ccdULL;
-	hash ^= hash >> 33;
-	hash *= 0xc4ceb9fe1a85ec53ULL;
-	return hash ^ hash >> 33;
+	return ln_mix(hash);
 }
 
 #endif

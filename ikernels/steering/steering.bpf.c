@@ -15,6 +15,7 @@ struct ik_registers {
 	unsigned long long overflow; /* where a message goes whose ring is full: to the socket, or if 0 nowhere */
 };
 
+#include "../../bpf/hash.h"
 #include "../notes.h"
 #include "../rings.h"
 
@@ -34,16 +35,14 @@ struct {
 	__type(value, struct steering_bucket);
 } steering_buckets SEC(".maps");
 
-/* The bucket of a key, by FNV-1a, mixed at its end as MurmurHash3 does. */
+/* The bucket of a key. */
 static __always_inline __u32 steering_bucket_of(const __u8 *key, __u32 len)
 {
-	__u64 hash = 0xcbf29ce484222325ULL;
+	__u64 hash = LN_FNV_BEGIN;
 
 	for (__u32 i = 0; i < STEERING_MAX_KEY && i < len; i++)
-		hash = (hash ^ key[i]) * 0x100000001b3ULL;
-	hash ^= hash >> 33;
-	hash *= 0xff51afd7ed558ccdULL;
-	return (hash >> 32) % STEERING_BUCKETS;
+		hash = ln_fnv_byte(hash, key[i]);
+	return ln_mix(hash) % STEERING_BUCKETS;
 }
 
 /* The ring of a message; -1 if it has no whole key. */
