@@ -20,7 +20,7 @@ func ikKeysCommand(o *options) *cobra.Command {
 		Short: "List or change the keys by which an ikernel checks requests",
 		Long: "List or change the keys by which an ikernel checks requests. A key is in a file that its owner alone may read, and is never shown. All changes\n" +
 			"of one command take effect at once, and have done so when it returns. Add a new key before the first token is signed by it, and remove the\n" +
-			"old one when the last of its tokens has expired: so no request is lost. A key that is added again is read anew.",
+			"old one when the last of its tokens has expired: so no request is lost. Each change reads the files of all keys anew.",
 		Example: "  lambdanic ik keys coap-jwt-5683\n" +
 			"  lambdanic ik keys coap-jwt-5683 --add 2026-12=/etc/coap/2026-12.key\n" +
 			"  lambdanic ik keys coap-jwt-5683 --remove 2026-11",

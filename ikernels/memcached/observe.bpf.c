@@ -179,8 +179,8 @@ static __always_inline struct mc_connection *mc_datagrams_of(struct sock *sk)
 }
 
 /*
- * Whether a datagram is a GET of one key, and nothing else: "get KEY". Most of those are that the cache leaves to the server, and this is the
- * cheapest way to see that they change nothing.
+ * Whether a datagram is a GET of one key, and nothing else: "get KEY". Most datagrams that the cache leaves to the server are. This is the cheapest
+ * way to see that such a one changes nothing.
  */
 static __noinline int mc_is_get(const struct mc_buffer *b, __u32 len)
 {
