@@ -28,20 +28,21 @@ type Options struct {
 	Mode       xdp.Mode     // default: xdp.ModeAuto
 	Memory     int          // bytes for values, default 64 MiB; index, guards and frequencies take from three eighths to three quarters as much besides
 	Demux      *demux.Demux // shares the interfaces; default: one that shares them with no other
+	Observer   *Observer    // sees what the server does; default: one that has no other servers
 	Log        *slog.Logger
 }
 
 // A Cache answers GETs for a running memcached.
 type Cache struct {
-	observer *Observer
-	objects  GetObjects
-	ports    []*demux.Port
-	index    []atomic.Uint64
-	memory   []byte
-	sketch   sketch
-	worker   worker
-	stop     context.CancelFunc
-	done     chan struct{}
+	server  *observed
+	objects GetObjects
+	ports   []*demux.Port
+	index   []atomic.Uint64
+	memory  []byte
+	sketch  sketch
+	worker  worker
+	stop    context.CancelFunc
+	done    chan struct{}
 }
 
 // Memory that a cache has at least, at most and by default, in bytes.
@@ -61,6 +62,9 @@ func Attach(o Options) (_ *Cache, err error) {
 	}
 	if o.Demux == nil {
 		o.Demux = demux.New(nil)
+	}
+	if o.Observer == nil {
+		o.Observer = new(Observer)
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -101,13 +105,13 @@ func inspect(port uint16) (server netip.AddrPort, listens []netip.Addr, err erro
 	return server, listens, errors.Join(err, p.close())
 }
 
-// bring brings up, in this order: the observer, which is to see the worker's connection begin; the worker; and the NIC program.
+// bring brings up, in this order: the observation, which is to see the worker's connection begin; the worker; and the NIC program.
 func (c *Cache) bring(o Options, listens []netip.Addr) (err error) {
 	if err := grace(); err != nil {
 		return err
 	}
 	items := powerOfTwo(o.Memory / itemUsual)
-	if c.observer, err = observe(o.Port, uint32(2*items)); err != nil {
+	if c.server, err = o.Observer.observe(o.Port, uint32(2*items)); err != nil {
 		return err
 	}
 	observed := time.Now()
@@ -131,7 +135,7 @@ func (c *Cache) bring(o Options, listens []netip.Addr) (err error) {
 	return nil
 }
 
-// settling is how long the observer watches before the first value is fetched. What the server had read before it was observed, it has executed
+// settling is how long a server is observed before the first value is fetched. What the server had read before it was observed, it has executed
 // by then; it takes microseconds.
 const settling = 100 * time.Millisecond
 
@@ -152,15 +156,15 @@ func (c *Cache) load(o Options, items int, addrs []netip.Addr) error {
 	spec.Maps["mc_index"].MaxEntries = uint32(buckets)
 	spec.Maps["mc_segments"].MaxEntries = uint32(o.Memory) / segmentSize
 	spec.Maps["mc_sketch"].MaxEntries = uint32(lines)
-	spec.Maps["mc_guards"].MaxEntries = c.observer.objects.McGuards.MaxEntries()
+	spec.Maps["mc_guards"].MaxEntries = c.server.guardMap.MaxEntries()
 	if err := setVariables(spec, map[string]any{
-		"mc_secret": c.observer.secret, "mc_port": o.Port, "mc_bucket_mask": uint64(buckets) - 1, "mc_sketch_mask": uint64(lines) - 1,
-		"mc_guard_mask": uint64(len(c.observer.guards)) - uint64(ObserveMcGuardLimitMC_GUARD_KEYS) - 1,
+		"mc_secret": c.server.secret, "mc_port": o.Port, "mc_bucket_mask": uint64(buckets) - 1, "mc_sketch_mask": uint64(lines) - 1,
+		"mc_guard_mask": uint64(len(c.server.guards)) - uint64(ObserveMcGuardLimitMC_GUARD_KEYS) - 1,
 	}); err != nil {
 		return err
 	}
 	kernel.Fit(spec)
-	shared := ebpf.CollectionOptions{MapReplacements: map[string]*ebpf.Map{"mc_guards": c.observer.objects.McGuards}}
+	shared := ebpf.CollectionOptions{MapReplacements: map[string]*ebpf.Map{"mc_guards": c.server.guardMap}}
 	if err := spec.LoadAndAssign(&c.objects, &shared); err != nil {
 		return kernel.Fails("does not load the cache of memcached", err)
 	}
@@ -177,7 +181,7 @@ func (c *Cache) load(o Options, items int, addrs []netip.Addr) error {
 // connect connects the worker to the server.
 func (c *Cache) connect() (err error) {
 	w := &c.worker
-	w.nic, w.observer = &c.objects, c.observer
+	w.nic, w.observed = &c.objects, c.server
 	if w.namespace, err = netns.Get(); err != nil {
 		return fmt.Errorf("open the network namespace: %w", err)
 	}
@@ -221,9 +225,9 @@ func (c *Cache) Close() error {
 	}
 	errs = append(errs, mapped.Unmap(c.index), mapped.Unmap(c.memory), mapped.Unmap(c.sketch), c.objects.Close())
 	c.index, c.memory, c.sketch = nil, nil, nil
-	if c.observer != nil {
-		errs = append(errs, c.observer.Close())
-		c.observer = nil
+	if c.server != nil {
+		errs = append(errs, c.server.Close())
+		c.server = nil
 	}
 	return errors.Join(errs...)
 }

@@ -64,7 +64,26 @@ struct {
 	__type(value, struct mc_segment);
 } mc_segments SEC(".maps");
 
+/* Those of the cache's server, in the observer's memory (servers.h). */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, MC_GUARDS_FLAGS);
+	__uint(max_entries, 1); /* set by the loader */
+	__type(key, __u32);
+	__type(value, __u64);
+} mc_guards SEC(".maps");
+
 extern const volatile __u64 mc_bucket_mask; /* buckets less 1; set by the loader */
+extern const volatile __u64 mc_guard_mask; /* guards of single keys less 1; set by the loader */
+
+/* The guard's word, or MC_GUARD_CLOSED. */
+static __always_inline __u64 mc_guard_word(__u32 index)
+{
+	volatile __u64 *guard = bpf_map_lookup_elem(&mc_guards, &index);
+	__u64 word = guard ? *guard : MC_GUARD_CLOSED;
+
+	return word & (MC_GUARD_PENDING - 1) ? MC_GUARD_CLOSED : word;
+}
 
 /* The item at a cell. */
 static __always_inline const struct mc_item *mc_item_at(__u32 cell)
@@ -81,7 +100,8 @@ static __always_inline const struct mc_item *mc_item_at(__u32 cell)
 /* Whether the server would answer with this item now. */
 static __always_inline int mc_is_current(const struct mc_item *item)
 {
-	if (item->guard != mc_guard_word(mc_guard_of(item->hash)) || item->all != mc_guard_word(MC_GUARD_ALL))
+	if (item->guard != mc_guard_word(mc_guard_of(item->hash, mc_guard_mask)) ||
+	    item->all != mc_guard_word(MC_GUARD_ALL))
 		return 0;
 	return !item->expires || bpf_ktime_get_ns() < item->expires;
 }

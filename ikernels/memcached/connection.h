@@ -14,9 +14,9 @@
 #ifndef MC_CONNECTION_H
 #define MC_CONNECTION_H
 
-#include "guard.h"
 #include "request.h"
 #include "response.h"
+#include "servers.h"
 
 enum mc_connection_limit {
 	MC_OUTSTANDING = 256, /* writes of one connection that are remembered one by one, a power of two */
@@ -37,8 +37,10 @@ struct mc_write {
 };
 
 struct mc_connection {
+	struct mc_server server;
 	struct mc_request request;
 	struct mc_response response;
+	__u32 epoch; /* in which the server was found */
 	__u32 at; /* TCP: the sequence number up to which the server has read */
 	__u32 read; /* commands read that are always answered */
 	__u32 answered; /* how many of them are answered */
@@ -55,24 +57,6 @@ struct mc_connection {
 	struct mc_write writes[MC_OUTSTANDING];
 };
 
-/* Why a connection is lost. */
-enum mc_loss {
-	MC_LOSS_JOINED, /* it was there before the observer */
-	MC_LOSS_COMMAND, /* a command is unknown or malformed */
-	MC_LOSS_RESPONSE, /* a response is malformed, or nobody asked for it */
-	MC_LOSS_PASSED, /* the server read bytes that the observer did not see */
-	MC_LOSS_BYTES, /* the bytes cannot be found in the server's memory */
-	MC_LOSS_MAX,
-};
-
-/* The observer's: a key changes, and any key may change. */
-static void mc_count_change(void);
-static void mc_count_change_all(void);
-
-/* The observer's: a connection was lost, or found again. */
-static void mc_count_lost(enum mc_loss why);
-static void mc_count_found(void);
-
 struct mc_ending {
 	struct mc_connection *connection;
 	__u32 keep; /* how many of the last writes stay */
@@ -87,7 +71,7 @@ static long mc_end_write(__u32 i, struct mc_ending *ending)
 	if ((__s32)(c->tail - c->head) <= (__s32)ending->keep ||
 	    (!ending->all && (__s32)(write->answer - c->answered) > 0))
 		return 1;
-	mc_write_ends(write->guard);
+	mc_write_ends(c->server.number, write->guard);
 	c->head++;
 	return 0;
 }
@@ -100,7 +84,7 @@ static __noinline int mc_end_writes(struct mc_connection *c, __u32 keep, __u32 a
 		return 0;
 	bpf_loop(MC_OUTSTANDING, mc_end_write, &ending, 0);
 	if (all && c->more && c->request.phase == MC_PHASE_BEGIN) {
-		mc_write_ends(MC_GUARD_ALL);
+		mc_write_ends(c->server.number, MC_GUARD_ALL);
 		c->more = 0;
 	}
 	return 0;
@@ -125,11 +109,11 @@ static __always_inline void mc_begin_write(struct mc_connection *c, __u32 guard,
 
 	if (c->tail - c->head >= MC_OUTSTANDING) {
 		if (!c->more)
-			mc_write_begins(MC_GUARD_ALL);
+			mc_write_begins(c->server.number, MC_GUARD_ALL);
 		c->more = 1;
 		return;
 	}
-	mc_write_begins(guard);
+	mc_write_begins(c->server.number, guard);
 	write->guard = guard;
 	write->answer = answer;
 	c->tail++;
@@ -139,7 +123,7 @@ static __always_inline void mc_begin_write(struct mc_connection *c, __u32 guard,
 static __always_inline void mc_begin_any(struct mc_connection *c)
 {
 	mc_begin_write(c, MC_GUARD_ALL, c->read + MC_NEVER);
-	mc_count_change_all();
+	mc_count(c->server.number, MC_COUNT_CHANGES_ALL);
 	c->whole = c->tail;
 }
 
@@ -148,7 +132,7 @@ static __always_inline void mc_lose_connection(struct mc_connection *c, enum mc_
 	c->guess = 0;
 	if (c->lost)
 		return;
-	mc_count_lost(why);
+	mc_count_lost(c->server.number, why);
 	c->lost = 1;
 	c->matches = 0;
 	c->request.phase = MC_PHASE_LOST;
@@ -172,11 +156,11 @@ MC_GLOBAL int mc_on_request(struct mc_connection *c, int event)
 	c->unsure |= r->quiet && r->protocol == MC_PROTOCOL_TEXT;
 	if (!c->lost && event == MC_CHANGE_ALL) {
 		mc_begin_write(c, MC_GUARD_ALL, c->read + r->quiet);
-		mc_count_change_all();
+		mc_count(c->server.number, MC_COUNT_CHANGES_ALL);
 	} else if (!c->lost && event != MC_READ) {
-		mc_begin_write(c, mc_guard_of(r->key), c->read + (r->quiet || event == MC_TOUCH));
+		mc_begin_write(c, mc_guard_of(r->key, c->server.guard_mask), c->read + (r->quiet || event == MC_TOUCH));
 		if (!c->again)
-			mc_count_change();
+			mc_count(c->server.number, MC_COUNT_CHANGES);
 	}
 	return 0;
 }
@@ -332,7 +316,7 @@ static __always_inline void mc_end_send(struct mc_connection *c)
 	c->guess = 0;
 	c->matches = c->answered == c->read ? c->matches + 1 : 0;
 	if (c->matches == MC_FOUND) {
-		mc_count_found();
+		mc_count(c->server.number, MC_COUNT_FOUND);
 		c->lost = 0;
 		c->whole = c->tail;
 		mc_executed(c);

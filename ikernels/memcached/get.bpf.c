@@ -106,7 +106,7 @@ static __always_inline void mc_count_gets(enum mc_get_count count, __u32 n)
  */
 static __always_inline void mc_ask(struct mc_get *g, __u64 hash, __u32 at, __u32 len, __u32 frequency)
 {
-	__u64 guard = mc_guard_word(mc_guard_of(hash)), all = mc_guard_word(MC_GUARD_ALL), *asked, word;
+	__u64 guard = mc_guard_word(mc_guard_of(hash, mc_guard_mask)), all = mc_guard_word(MC_GUARD_ALL), *asked, word;
 	__u64 wake = frequency == MC_FREQUENCY_MAX ? BPF_RB_FORCE_WAKEUP : mc_gathers ? BPF_RB_NO_WAKEUP : 0;
 	__u32 slot = hash & 16383;
 

@@ -25,47 +25,13 @@ enum mc_guard_limit {
 	MC_GUARD_CLOSED = -1, /* the word of a guard with a write pending, for those who ask */
 };
 
-/* Guards of single keys, a power of two, less 1. The loader sets it, and the map's size. */
-extern const volatile __u64 mc_guard_mask;
+enum {
+	MC_GUARDS_FLAGS = BPF_F_MMAPABLE | BPF_F_INNER_MAP
+}; /* user space reads them; the observer has maps of several sizes */
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u64);
-} mc_guards SEC(".maps");
-
-static __always_inline __u32 mc_guard_of(__u64 hash)
+static __always_inline __u32 mc_guard_of(__u64 hash, __u64 mask)
 {
-	return MC_GUARD_KEYS + (hash & mc_guard_mask);
-}
-
-/* The server has read a write of this guard's keys. */
-static __always_inline void mc_write_begins(__u32 index)
-{
-	__u64 *guard = bpf_map_lookup_elem(&mc_guards, &index);
-
-	if (guard)
-		__sync_fetch_and_add(guard, MC_GUARD_PENDING + 1);
-}
-
-/* The server has executed a write that began before. */
-static __always_inline void mc_write_ends(__u32 index)
-{
-	__u64 *guard = bpf_map_lookup_elem(&mc_guards, &index);
-
-	if (guard)
-		__sync_fetch_and_add(guard, MC_GUARD_PENDING - 1);
-}
-
-/* The guard's word, or MC_GUARD_CLOSED. */
-static __always_inline __u64 mc_guard_word(__u32 index)
-{
-	volatile __u64 *guard = bpf_map_lookup_elem(&mc_guards, &index);
-	__u64 word = guard ? *guard : MC_GUARD_CLOSED;
-
-	return word & (MC_GUARD_PENDING - 1) ? MC_GUARD_CLOSED : word;
+	return MC_GUARD_KEYS + (hash & mask);
 }
 
 #endif

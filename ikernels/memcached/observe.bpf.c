@@ -2,7 +2,7 @@
 //go:build ignore
 
 /*
- * The observer: sees all that a server of memcached's protocols reads and sends on its TCP and UDP sockets, in order, at the socket's boundary. It runs
+ * The observer: sees all that servers of memcached's protocols read and send on their TCP and UDP sockets, in order, at the socket's boundary. It runs
  * in the server's system call, after the kernel has copied the bytes. So a write is known before the server can execute it.
  */
 #include "buffer.h"
@@ -12,9 +12,6 @@
 char mc_license[] SEC("license") = "Dual BSD/GPL";
 
 const volatile __u64 mc_secret = 0;
-const volatile __u64 mc_guard_mask = 0;
-const volatile __u64 mc_netns; /* cookie of the server's network namespace */
-const volatile __u16 mc_port;
 const volatile __u8 mc_preemptible; /* a thread may lose the processor in these programs: since Linux 7.0 */
 
 void bpf_preempt_disable(void) __ksym __weak;
@@ -28,6 +25,7 @@ struct {
 } mc_connections SEC(".maps");
 
 struct mc_datagram_key {
+	struct mc_server_key at; /* the kernel may use a socket's memory for another */
 	__u64 sk;
 	__u64 thread;
 };
@@ -56,54 +54,45 @@ struct {
 	__type(value, struct mc_piece);
 } mc_pieces SEC(".maps");
 
-enum mc_count {
-	MC_COUNT_CHANGES, /* commands read that change a key */
-	MC_COUNT_CHANGES_ALL, /* what was read that may change any key */
-	MC_COUNT_FOUND, /* lost connections that were found again */
-	MC_COUNT_MAX,
-};
-
-__u64 mc_counts[MC_COUNT_MAX];
-__u64 mc_losses[MC_LOSS_MAX]; /* connections, by why they were lost */
-
-static __always_inline void mc_count(enum mc_count count)
+/* Says whose a connection is. */
+static __always_inline void mc_bind(struct mc_connection *c, const struct mc_server *server, __u32 epoch)
 {
-	__sync_fetch_and_add(&mc_counts[count], 1);
+	c->server = *server;
+	c->epoch = epoch;
 }
 
-static void mc_count_change(void)
+/* A connection of which nothing is known. The socket may have one from when its server was observed before. */
+static __always_inline struct mc_connection *mc_connect(struct sock *sk, const struct mc_server *server, __u32 epoch)
 {
-	mc_count(MC_COUNT_CHANGES);
+	struct mc_connection *c;
+
+	bpf_sk_storage_delete(&mc_connections, sk);
+	c = bpf_sk_storage_get(&mc_connections, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (c)
+		mc_bind(c, server, epoch);
+	return c;
 }
 
-static void mc_count_change_all(void)
-{
-	mc_count(MC_COUNT_CHANGES_ALL);
-}
-
-static void mc_count_lost(enum mc_loss why)
-{
-	__sync_fetch_and_add(&mc_losses[why], 1);
-}
-
-static void mc_count_found(void)
-{
-	mc_count(MC_COUNT_FOUND);
-}
-
-static __always_inline int mc_is_served(const struct sock *sk)
-{
-	return sk->__sk_common.skc_num == mc_port && sk->__sk_common.skc_net.net->net_cookie == mc_netns;
-}
-
-/* The connection of a socket of the server; that of a socket which was there before the observer is lost. */
+/* The connection of a socket of a server; that of a socket which was there before the server was observed is lost. */
 static __always_inline struct mc_connection *mc_connection_of(struct sock *sk)
 {
-	struct mc_connection *c = bpf_sk_storage_get(&mc_connections, sk, 0, 0);
+	const struct mc_server *server;
+	struct mc_connection *c;
+	__u32 epoch = mc_epoch;
 
-	if (c || !mc_is_served(sk))
+	if (!mc_ports[sk->__sk_common.skc_num])
+		return 0;
+	c = bpf_sk_storage_get(&mc_connections, sk, 0, 0);
+	if (c && c->epoch == epoch)
 		return c;
-	c = bpf_sk_storage_get(&mc_connections, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	server = mc_server_of(sk);
+	if (!server)
+		return 0;
+	if (c && c->server.number == server->number) {
+		c->epoch = epoch;
+		return c;
+	}
+	c = mc_connect(sk, server, epoch);
 	if (c)
 		mc_lose_connection(c, MC_LOSS_JOINED);
 	return c;
@@ -167,15 +156,30 @@ static __always_inline void mc_look(struct mc_connection *c, const struct mc_buf
 static __always_inline struct mc_connection *mc_datagrams_of(struct sock *sk)
 {
 	struct mc_datagram_key key = { .sk = (__u64)sk, .thread = bpf_get_current_pid_tgid() };
-	struct mc_connection *c = bpf_map_lookup_elem(&mc_datagrams, &key), *empty;
-	__u32 zero = 0;
+	struct mc_connection *c, *empty;
+	const struct mc_server *server;
+	__u32 epoch = mc_epoch, zero = 0;
 
-	if (c)
-		return c;
-	empty = bpf_map_lookup_elem(&mc_empty, &zero);
-	if (!empty || bpf_map_update_elem(&mc_datagrams, &key, empty, BPF_ANY))
+	if (!mc_ports[sk->__sk_common.skc_num])
 		return 0;
-	return bpf_map_lookup_elem(&mc_datagrams, &key);
+	key.at.netns = sk->__sk_common.skc_net.net->net_cookie;
+	key.at.port = sk->__sk_common.skc_num;
+	c = bpf_map_lookup_elem(&mc_datagrams, &key);
+	if (c && c->epoch == epoch)
+		return c;
+	server = mc_server_of(sk);
+	if (!server)
+		return 0;
+	if (!c || c->server.number != server->number) {
+		empty = bpf_map_lookup_elem(&mc_empty, &zero);
+		if (!empty || bpf_map_update_elem(&mc_datagrams, &key, empty, BPF_ANY))
+			return 0;
+		c = bpf_map_lookup_elem(&mc_datagrams, &key);
+		if (!c)
+			return 0;
+	}
+	mc_bind(c, server, epoch);
+	return c;
 }
 
 /*
@@ -199,15 +203,25 @@ static __noinline int mc_is_get(const struct mc_buffer *b, __u32 len)
 	return piece->bytes[(len - 2) & (MC_PIECE - 1)] == '\r' && piece->bytes[(len - 1) & (MC_PIECE - 1)] == '\n';
 }
 
+/* A server has read a datagram whose thread cannot be remembered, since there are too many: the guard of all keys stays closed. */
+static __always_inline void mc_close_all(const struct sock *sk)
+{
+	const struct mc_server *server = mc_server_of(sk);
+
+	if (!server)
+		return;
+	mc_write_begins(server->number, MC_GUARD_ALL);
+	mc_count(server->number, MC_COUNT_CHANGES_ALL);
+}
+
 /* The server has read a datagram, or tried to. To look at one again ends its writes, and begins them once more. */
 static __always_inline void mc_read_datagram(struct sock *sk, int result, int again)
 {
 	struct mc_connection *c = mc_datagrams_of(sk);
 	struct mc_buffer buffer = {};
 
-	if (!c) { /* there are too many threads: the guard of all keys stays closed */
-		mc_write_begins(MC_GUARD_ALL);
-		mc_count_change_all();
+	if (!c) {
+		mc_close_all(sk);
 		return;
 	}
 	if (result <= 0) {
@@ -288,7 +302,7 @@ static __always_inline void mc_on_read(struct sock *sk, int result, int flags, i
 		return;
 	if (sk->sk_protocol == MC_IPPROTO_TCP)
 		mc_read_stream(sk, result, flags, again);
-	else if (sk->sk_protocol == MC_IPPROTO_UDP && mc_is_served(sk))
+	else if (sk->sk_protocol == MC_IPPROTO_UDP)
 		mc_read_datagram(sk, result, again);
 }
 
@@ -299,7 +313,7 @@ static __always_inline void mc_on_send(struct sock *sk, int result)
 
 	if (sk->sk_protocol == MC_IPPROTO_TCP)
 		c = mc_connection_of(sk);
-	else if (sk->sk_protocol == MC_IPPROTO_UDP && mc_is_served(sk))
+	else if (sk->sk_protocol == MC_IPPROTO_UDP)
 		c = mc_datagrams_of(sk);
 	if (!c || (c->lost && !c->guess))
 		return;
@@ -328,19 +342,23 @@ int BPF_PROG(mc_send, struct sock *sk, int result, int flags)
 /* A connection begins: nothing was read of it. Or the server is gone: the next one at this port has other values. */
 static __always_inline void mc_on_state(struct sock *sk, int before, int now)
 {
+	__u32 epoch = mc_epoch;
+	const struct mc_server *server = mc_server_of(sk);
 	struct mc_connection *c;
 	struct tcp_sock *tcp;
 
+	if (!server)
+		return;
 	/* A new connection's socket is made from the listener's, and leaves that state, too. */
 	if (before == MC_TCP_LISTEN && now == MC_TCP_CLOSE) {
-		mc_write_begins(MC_GUARD_ALL);
-		mc_write_ends(MC_GUARD_ALL);
-		mc_count_change_all();
+		mc_write_begins(server->number, MC_GUARD_ALL);
+		mc_write_ends(server->number, MC_GUARD_ALL);
+		mc_count(server->number, MC_COUNT_CHANGES_ALL);
 	}
 	if (now != MC_TCP_ESTABLISHED)
 		return;
 	tcp = bpf_skc_to_tcp_sock(sk);
-	c = bpf_sk_storage_get(&mc_connections, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	c = mc_connect(sk, server, epoch);
 	if (c && tcp)
 		c->at = tcp->copied_seq;
 }
@@ -376,7 +394,7 @@ static __always_inline void mc_on_end(struct sock *sk)
 	SEC("tp_btf/inet_sock_set_state") \
 	int BPF_PROG(mc_state_##copy, struct sock *sk, int before, int now) \
 	{ \
-		if (sk->sk_protocol != MC_IPPROTO_TCP || !mc_is_served(sk)) \
+		if (sk->sk_protocol != MC_IPPROTO_TCP) \
 			return 0; \
 		mc_hold(); \
 		mc_on_state(sk, before, now); \
@@ -403,3 +421,4 @@ const enum mc_connection_limit *mc_connection_limit_ __attribute__((unused));
 const enum mc_loss *mc_loss_ __attribute__((unused));
 const enum mc_count *mc_count_ __attribute__((unused));
 const enum mc_guard_limit *mc_guard_limit_ __attribute__((unused));
+const enum mc_server_limit *mc_server_limit_ __attribute__((unused));

@@ -15,6 +15,7 @@ import (
 
 type ObserveMcConnection struct {
 	_       structs.HostLayout
+	Server  ObserveMcServer
 	Request struct {
 		_         structs.HostLayout
 		Skip      uint64
@@ -58,6 +59,7 @@ type ObserveMcConnection struct {
 		More     uint8
 		_        [1]byte
 	}
+	Epoch    uint32
 	At       uint32
 	Read     uint32
 	Answered uint32
@@ -77,6 +79,7 @@ type ObserveMcConnection struct {
 		Guard  uint32
 		Answer uint32
 	}
+	_ [4]byte
 }
 
 type ObserveMcConnectionLimit uint32
@@ -101,6 +104,7 @@ const (
 
 type ObserveMcDatagramKey struct {
 	_      structs.HostLayout
+	At     ObserveMcServerKey
 	Sk     uint64
 	Thread uint64
 }
@@ -130,6 +134,31 @@ type ObserveMcPiece struct {
 	Bytes [512]uint8
 }
 
+type ObserveMcPlace struct {
+	_      structs.HostLayout
+	Server uint64
+	Counts [3]uint64
+	Losses [5]uint64
+}
+
+type ObserveMcServer struct {
+	_         structs.HostLayout
+	Number    uint64
+	GuardMask uint64
+}
+
+type ObserveMcServerKey struct {
+	_     structs.HostLayout
+	Netns uint64
+	Port  uint64
+}
+
+type ObserveMcServerLimit uint32
+
+const (
+	ObserveMcServerLimitMC_SERVERS ObserveMcServerLimit = 1024
+)
+
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
@@ -137,8 +166,10 @@ const (
 	ObserveMapMcConnections     = "mc_connections"
 	ObserveMapMcDatagrams       = "mc_datagrams"
 	ObserveMapMcEmpty           = "mc_empty"
-	ObserveMapMcGuards          = "mc_guards"
+	ObserveMapMcGuardsOf        = "mc_guards_of"
 	ObserveMapMcPieces          = "mc_pieces"
+	ObserveMapMcPlaces          = "mc_places"
+	ObserveMapMcServers         = "mc_servers"
 	ObserveProgMcEnd0           = "mc_end_0"
 	ObserveProgMcEnd1           = "mc_end_1"
 	ObserveProgMcEnd2           = "mc_end_2"
@@ -154,15 +185,13 @@ const (
 	ObserveProgMcState3         = "mc_state_3"
 	ObserveVarMcConnectionLimit = "mc_connection_limit_"
 	ObserveVarMcCount           = "mc_count_"
-	ObserveVarMcCounts          = "mc_counts"
+	ObserveVarMcEpoch           = "mc_epoch"
 	ObserveVarMcGuardLimit      = "mc_guard_limit_"
-	ObserveVarMcGuardMask       = "mc_guard_mask"
 	ObserveVarMcLoss            = "mc_loss_"
-	ObserveVarMcLosses          = "mc_losses"
-	ObserveVarMcNetns           = "mc_netns"
-	ObserveVarMcPort            = "mc_port"
+	ObserveVarMcPorts           = "mc_ports"
 	ObserveVarMcPreemptible     = "mc_preemptible"
 	ObserveVarMcSecret          = "mc_secret"
+	ObserveVarMcServerLimit     = "mc_server_limit_"
 )
 
 // LoadObserve returns the embedded CollectionSpec for Observe.
@@ -229,8 +258,10 @@ type ObserveMapSpecs struct {
 	McConnections *ebpf.MapSpec `ebpf:"mc_connections"`
 	McDatagrams   *ebpf.MapSpec `ebpf:"mc_datagrams"`
 	McEmpty       *ebpf.MapSpec `ebpf:"mc_empty"`
-	McGuards      *ebpf.MapSpec `ebpf:"mc_guards"`
+	McGuardsOf    *ebpf.MapSpec `ebpf:"mc_guards_of"`
 	McPieces      *ebpf.MapSpec `ebpf:"mc_pieces"`
+	McPlaces      *ebpf.MapSpec `ebpf:"mc_places"`
+	McServers     *ebpf.MapSpec `ebpf:"mc_servers"`
 }
 
 // ObserveVariableSpecs contains global variables before they are loaded into the kernel.
@@ -239,15 +270,13 @@ type ObserveMapSpecs struct {
 type ObserveVariableSpecs struct {
 	McConnectionLimit *ebpf.VariableSpec `ebpf:"mc_connection_limit_"`
 	McCount           *ebpf.VariableSpec `ebpf:"mc_count_"`
-	McCounts          *ebpf.VariableSpec `ebpf:"mc_counts"`
+	McEpoch           *ebpf.VariableSpec `ebpf:"mc_epoch"`
 	McGuardLimit      *ebpf.VariableSpec `ebpf:"mc_guard_limit_"`
-	McGuardMask       *ebpf.VariableSpec `ebpf:"mc_guard_mask"`
 	McLoss            *ebpf.VariableSpec `ebpf:"mc_loss_"`
-	McLosses          *ebpf.VariableSpec `ebpf:"mc_losses"`
-	McNetns           *ebpf.VariableSpec `ebpf:"mc_netns"`
-	McPort            *ebpf.VariableSpec `ebpf:"mc_port"`
+	McPorts           *ebpf.VariableSpec `ebpf:"mc_ports"`
 	McPreemptible     *ebpf.VariableSpec `ebpf:"mc_preemptible"`
 	McSecret          *ebpf.VariableSpec `ebpf:"mc_secret"`
+	McServerLimit     *ebpf.VariableSpec `ebpf:"mc_server_limit_"`
 }
 
 // ObserveObjects contains all objects after they have been loaded into the kernel.
@@ -273,8 +302,10 @@ type ObserveMaps struct {
 	McConnections *ebpf.Map `ebpf:"mc_connections"`
 	McDatagrams   *ebpf.Map `ebpf:"mc_datagrams"`
 	McEmpty       *ebpf.Map `ebpf:"mc_empty"`
-	McGuards      *ebpf.Map `ebpf:"mc_guards"`
+	McGuardsOf    *ebpf.Map `ebpf:"mc_guards_of"`
 	McPieces      *ebpf.Map `ebpf:"mc_pieces"`
+	McPlaces      *ebpf.Map `ebpf:"mc_places"`
+	McServers     *ebpf.Map `ebpf:"mc_servers"`
 }
 
 func (m *ObserveMaps) Close() error {
@@ -282,8 +313,10 @@ func (m *ObserveMaps) Close() error {
 		m.McConnections,
 		m.McDatagrams,
 		m.McEmpty,
-		m.McGuards,
+		m.McGuardsOf,
 		m.McPieces,
+		m.McPlaces,
+		m.McServers,
 	)
 }
 
@@ -293,15 +326,13 @@ func (m *ObserveMaps) Close() error {
 type ObserveVariables struct {
 	McConnectionLimit *ebpf.Variable `ebpf:"mc_connection_limit_"`
 	McCount           *ebpf.Variable `ebpf:"mc_count_"`
-	McCounts          *ebpf.Variable `ebpf:"mc_counts"`
+	McEpoch           *ebpf.Variable `ebpf:"mc_epoch"`
 	McGuardLimit      *ebpf.Variable `ebpf:"mc_guard_limit_"`
-	McGuardMask       *ebpf.Variable `ebpf:"mc_guard_mask"`
 	McLoss            *ebpf.Variable `ebpf:"mc_loss_"`
-	McLosses          *ebpf.Variable `ebpf:"mc_losses"`
-	McNetns           *ebpf.Variable `ebpf:"mc_netns"`
-	McPort            *ebpf.Variable `ebpf:"mc_port"`
+	McPorts           *ebpf.Variable `ebpf:"mc_ports"`
 	McPreemptible     *ebpf.Variable `ebpf:"mc_preemptible"`
 	McSecret          *ebpf.Variable `ebpf:"mc_secret"`
+	McServerLimit     *ebpf.Variable `ebpf:"mc_server_limit_"`
 }
 
 // ObservePrograms contains all programs after they have been loaded into the kernel.

@@ -6,7 +6,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"sync/atomic"
+	"slices"
+	"sync"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -14,60 +15,65 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lambdanic/lambdanic/internal/kernel"
-	"github.com/lambdanic/lambdanic/internal/mapped"
 )
 
-//go:generate go tool bpf2go -target bpfel -no-strip -output-stem observe -type mc_count -type mc_loss -type mc_connection_limit -type mc_guard_limit Observe observe.bpf.c
+//go:generate go tool bpf2go -target bpfel -no-strip -output-stem observe -type mc_count -type mc_loss -type mc_connection_limit -type mc_guard_limit -type mc_server_limit -type mc_server -type mc_server_key -type mc_place -type mc_datagram_key -type mc_connection Observe observe.bpf.c
 //go:generate go tool bpf2go -target bpfel -no-strip -output-stem get -type mc_cache_limit -type mc_get_limit -type mc_get_count -type mc_item -type mc_sketch_limit Get get.bpf.c
 
-// An Observer sees what the servers at one TCP port of a network namespace read and send, and keeps guards (guard.h): for each key, whether
-// a write is under way, and a number that changes with every write.
+// An Observer sees what servers read and send, and keeps guards of each (guard.h): for each key, whether a write is under way, and a number that
+// changes with every write. Its programs are in the kernel while it has servers. The zero value has none.
 type Observer struct {
-	objects ObserveObjects
+	mu      sync.Mutex
+	objects *ObserveObjects // nil: not loaded
 	links   []link.Link
 	secret  uint64 // begins the hash of each key
-	guards  []atomic.Uint64
+	epoch   uint32
+	ports   [1 << 16]uint16 // servers at each port
+	numbers uint64          // given to servers
+	servers [ObserveMcServerLimitMC_SERVERS]*observed
 }
 
-// allKeys is the guard of the writes that may change any key.
-const allKeys = uint32(ObserveMcGuardLimitMC_GUARD_ALL)
-
-// Counts say what an Observer has seen.
-type Counts struct {
-	Changes    uint64            // commands that change one key
-	ChangesAll uint64            // what may change any key: flush_all, and all that is read on a lost connection
-	Found      uint64            // lost connections whose commands' boundaries became known again
-	Lost       map[string]uint64 // connections whose commands' boundaries became unknown, by why
-}
-
-// observe begins to observe a TCP port of the calling thread's network namespace. Connections that exist already are joined. Keys share so many
-// guards, a power of two. It needs root, or CAP_BPF and CAP_PERFMON.
-func observe(port uint16, guards uint32) (*Observer, error) {
+// observe begins to observe the server at a port of the calling thread's network namespace. Connections that exist already are joined. Keys share so
+// many guards, a power of two. It needs root, or CAP_BPF and CAP_PERFMON.
+func (o *Observer) observe(port uint16, guards uint32) (*observed, error) {
 	cookie, err := namespaceCookie()
 	if err != nil {
 		return nil, fmt.Errorf("find the network namespace: %w", err)
 	}
-	if err := rlimit.RemoveMemlock(); err != nil {
-		return nil, fmt.Errorf("lift the limit on locked memory: %w: run as root", err)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if err := o.start(); err != nil {
+		return nil, err
 	}
-	o := &Observer{}
-	// Kernels that cannot do the first have no need for it.
-	if o.load(cookie, port, guards, true) != nil {
-		err = o.load(cookie, port, guards, false)
+	s := &observed{observer: o, secret: o.secret, key: ObserveMcServerKey{Netns: cookie, Port: uint64(port)}}
+	if err := o.add(s, guards); err != nil {
+		return nil, errors.Join(err, o.remove(s))
 	}
-	if err != nil {
-		return nil, kernel.Fails("does not load the observer of memcached", err)
-	}
-	if o.guards, err = mapped.Array[atomic.Uint64](o.objects.McGuards); err != nil {
-		return nil, errors.Join(err, o.Close())
-	}
-	if err := o.attach(); err != nil {
-		return nil, errors.Join(kernel.Fails("does not let sockets be observed", err), o.Close())
-	}
-	return o, nil
+	return s, nil
 }
 
-func (o *Observer) load(cookie uint64, port uint16, guards uint32, preemptible bool) error {
+// start loads and attaches the programs, unless it has been done.
+func (o *Observer) start() (err error) {
+	if o.objects != nil {
+		return nil
+	}
+	if err := rlimit.RemoveMemlock(); err != nil {
+		return fmt.Errorf("lift the limit on locked memory: %w: run as root", err)
+	}
+	// Kernels that cannot do the first have no need for it.
+	if o.load(true) != nil {
+		err = o.load(false)
+	}
+	if err != nil {
+		return kernel.Fails("does not load the observer of memcached", err)
+	}
+	if err := o.attach(); err != nil {
+		return errors.Join(kernel.Fails("does not let sockets be observed", err), o.stop())
+	}
+	return nil
+}
+
+func (o *Observer) load(preemptible bool) error {
 	spec, err := LoadObserve()
 	if err != nil {
 		return err
@@ -75,13 +81,15 @@ func (o *Observer) load(cookie uint64, port uint16, guards uint32, preemptible b
 	var secret [8]byte
 	_, _ = rand.Read(secret[:]) // never fails (crypto/rand)
 	o.secret = binary.NativeEndian.Uint64(secret[:])
-	spec.Maps["mc_guards"].MaxEntries = uint32(ObserveMcGuardLimitMC_GUARD_KEYS) + guards
-	if err := setVariables(spec, map[string]any{
-		"mc_netns": cookie, "mc_port": port, "mc_secret": o.secret, "mc_guard_mask": uint64(guards) - 1, "mc_preemptible": preemptible,
-	}); err != nil {
+	if err := setVariables(spec, map[string]any{"mc_secret": o.secret, "mc_preemptible": preemptible}); err != nil {
 		return err
 	}
-	return spec.LoadAndAssign(&o.objects, nil)
+	var objects ObserveObjects
+	if err := spec.LoadAndAssign(&objects, nil); err != nil {
+		return err
+	}
+	o.objects = &objects
+	return nil
 }
 
 func (o *Observer) attach() error {
@@ -101,70 +109,97 @@ func (o *Observer) attach() error {
 	return nil
 }
 
-// Close ends the observation.
-func (o *Observer) Close() error {
+// stop ends all observation.
+func (o *Observer) stop() error {
 	var errs []error
 	for _, l := range o.links {
 		errs = append(errs, l.Close())
 	}
-	errs = append(errs, mapped.Unmap(o.guards), o.objects.Close())
-	o.links, o.guards = nil, nil
+	errs = append(errs, o.objects.Close())
+	o.links, o.objects = nil, nil
 	return errors.Join(errs...)
 }
 
-// guardOf is the number of a key's guard (mc_guard_of in guard.h).
-func (o *Observer) guardOf(hash uint64) uint32 {
-	keys := uint32(ObserveMcGuardLimitMC_GUARD_KEYS)
-	return keys + uint32(hash&uint64(uint32(len(o.guards))-keys-1))
+// add has the programs observe a server.
+func (o *Observer) add(s *observed, guards uint32) error {
+	place := slices.Index(o.servers[:], nil)
+	if place < 0 {
+		return fmt.Errorf("%d servers are observed, and no more can be", len(o.servers))
+	}
+	o.numbers++
+	s.number = o.numbers*uint64(len(o.servers)) + uint64(place)
+	o.servers[place] = s
+	if err := s.makeGuards(guards); err != nil {
+		return err
+	}
+	if err := o.objects.McPlaces.Put(uint32(place), &ObserveMcPlace{Server: s.number}); err != nil {
+		return fmt.Errorf("begin to count what memcached reads: %w", err)
+	}
+	if err := o.objects.McGuardsOf.Put(uint32(place), s.guardMap); err != nil {
+		return kernel.Fails("does not let servers have guards", err)
+	}
+	err := o.objects.McServers.Update(&s.key, &ObserveMcServer{Number: s.number, GuardMask: uint64(guards) - 1}, ebpf.UpdateNoExist)
+	if errors.Is(err, ebpf.ErrKeyExist) {
+		return fmt.Errorf("memcached at port %d is observed for another cache: detach that first", s.key.Port)
+	}
+	if err != nil {
+		return fmt.Errorf("observe memcached: %w", err)
+	}
+	s.known = true
+	o.ports[s.key.Port]++
+	return o.changed()
 }
 
-// guard is a guard's word, and whether no write is pending.
-func (o *Observer) guard(index uint32) (word uint64, free bool) {
-	word = o.guards[index].Load()
-	return word, word%uint64(ObserveMcGuardLimitMC_GUARD_PENDING) == 0
+// changed has the programs find the servers of sockets anew, after one has come or gone.
+func (o *Observer) changed() error {
+	o.epoch++
+	if err := errors.Join(o.objects.McPorts.Set(&o.ports), o.objects.McEpoch.Set(o.epoch)); err != nil {
+		return fmt.Errorf("tell the observer which servers there are: %w", err)
+	}
+	return nil
 }
 
-// hash is a key's hash (hash.h).
-func (o *Observer) hash(key []byte) uint64 {
-	h := o.secret
-	for _, c := range key {
-		h = (h ^ uint64(c)) * 0x100000001b3
+// remove ends the observation of a server.
+func (o *Observer) remove(s *observed) error {
+	var errs []error
+	if s.known {
+		s.known = false
+		o.ports[s.key.Port]--
+		errs = append(errs, o.objects.McServers.Delete(&s.key), o.changed(), o.forget(&s.key))
 	}
-	h = (h ^ h>>33) * 0xff51afd7ed558ccd
-	h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53
-	return h ^ h>>33
+	if i := slices.Index(o.servers[:], s); i >= 0 {
+		errs = append(errs, o.objects.McPlaces.Put(uint32(i), &ObserveMcPlace{}))
+		// This waits for the programs that have found the server. Then the place can be another's.
+		if err := o.objects.McGuardsOf.Delete(uint32(i)); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+			errs = append(errs, err)
+		}
+		o.servers[i] = nil
+	}
+	errs = append(errs, s.freeGuards())
+	if !slices.ContainsFunc(o.servers[:], func(s *observed) bool { return s != nil }) {
+		errs = append(errs, o.stop())
+	}
+	return errors.Join(errs...)
 }
 
-// Counts returns what was seen so far.
-func (o *Observer) Counts() (Counts, error) {
-	var counts [ObserveMcCountMC_COUNT_MAX]uint64
-	if err := o.objects.McCounts.Get(&counts); err != nil {
-		return Counts{}, fmt.Errorf("read the observer's counters: %w", err)
+// forget forgets who has read a server's datagrams. What a thread that reads meanwhile hides is replaced when it is needed again.
+func (o *Observer) forget(server *ObserveMcServerKey) error {
+	var keys []ObserveMcDatagramKey
+	var key ObserveMcDatagramKey
+	var connection ObserveMcConnection
+	all := o.objects.McDatagrams.Iterate()
+	for all.Next(&key, &connection) {
+		if key.At == *server {
+			keys = append(keys, key)
+		}
 	}
-	var losses [ObserveMcLossMC_LOSS_MAX]uint64
-	if err := o.objects.McLosses.Get(&losses); err != nil {
-		return Counts{}, fmt.Errorf("read the observer's counters: %w", err)
+	for i := range keys {
+		if err := o.objects.McDatagrams.Delete(&keys[i]); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+			return fmt.Errorf("forget who has read datagrams: %w", err)
+		}
 	}
-	c := Counts{
-		Changes: counts[ObserveMcCountMC_COUNT_CHANGES], ChangesAll: counts[ObserveMcCountMC_COUNT_CHANGES_ALL],
-		Found: counts[ObserveMcCountMC_COUNT_FOUND], Lost: map[string]uint64{},
-	}
-	for why, n := range losses {
-		c.Lost[lossNames[why]] = n
-	}
-	return c, nil
+	return nil
 }
-
-// Losses is how many connections were lost, for any reason.
-func (c Counts) Losses() (n uint64) {
-	for _, lost := range c.Lost {
-		n += lost
-	}
-	return n
-}
-
-// lossNames say why a connection was lost (enum mc_loss).
-var lossNames = [ObserveMcLossMC_LOSS_MAX]string{"joined", "command", "response", "passed", "bytes"}
 
 // namespaceCookie is the kernel's number of the calling thread's network namespace.
 func namespaceCookie() (uint64, error) {

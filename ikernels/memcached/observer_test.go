@@ -20,15 +20,15 @@ import (
 // testGuards is how many guards the tests' few keys share.
 const testGuards = 1 << 16
 
-// observed starts a real memcached and observes it.
-func observed(t *testing.T) (*memcached.Server, *Observer) {
+// startObserved starts a real memcached and observes it.
+func startObserved(t *testing.T) (*memcached.Server, *observed) {
 	t.Helper()
 	s, err := memcached.Start(t.Context(), []netip.Addr{netip.MustParseAddr("127.0.0.1")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Stop() })
-	o, err := observe(s.Port, testGuards)
+	o, err := new(Observer).observe(s.Port, testGuards)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func observed(t *testing.T) (*memcached.Server, *Observer) {
 }
 
 // settled waits until no write is pending, and returns the guards of the keys and, last, that of all keys. Meanwhile it calls nudge.
-func (o *Observer) settled(t *testing.T, nudge func(), keys ...string) []uint64 {
+func (s *observed) settled(t *testing.T, nudge func(), keys ...string) []uint64 {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -45,10 +45,10 @@ func (o *Observer) settled(t *testing.T, nudge func(), keys ...string) []uint64 
 		var words []uint64
 		pending := uint64(0)
 		for _, key := range keys {
-			word, _ := o.guard(o.guardOf(o.hash([]byte(key))))
+			word, _ := s.guard(s.guardOf(s.hash([]byte(key))))
 			words = append(words, word)
 		}
-		word, _ := o.guard(allKeys)
+		word, _ := s.guard(allKeys)
 		words = append(words, word)
 		for _, w := range words {
 			pending += w % uint64(ObserveMcGuardLimitMC_GUARD_PENDING)
@@ -151,7 +151,7 @@ func playDatagrams(t *testing.T, port uint16, s *stream) {
 // changed; and where a stream is whole, no other guard. When they change is TestPending's.
 func TestChangesAreSeen(t *testing.T) {
 	t.Run("TCP", func(t *testing.T) {
-		s, o := observed(t)
+		s, o := startObserved(t)
 		compare(t, s.Port, o, 400, func(seed uint64, r *rand.Rand) *stream {
 			stream := generate(r)
 			if seed%3 == 0 {
@@ -165,7 +165,7 @@ func TestChangesAreSeen(t *testing.T) {
 	// that no change is missed.
 	for name, whole := range map[string]bool{"UDP": true, "damaged UDP": false} {
 		t.Run(name, func(t *testing.T) {
-			s, o := observed(t)
+			s, o := startObserved(t)
 			compare(t, s.Port, o, 200, func(_ uint64, r *rand.Rand) *stream {
 				stream := generate(r)
 				for whole && (stream.isBinary() || len(stream.bytes) > 1300) {
@@ -183,7 +183,7 @@ func TestChangesAreSeen(t *testing.T) {
 }
 
 // compare plays streams, and compares what the observer says of the keys with what memcached says.
-func compare(t *testing.T, port uint16, o *Observer, streams uint64, play func(seed uint64, r *rand.Rand) *stream) {
+func compare(t *testing.T, port uint16, o *observed, streams uint64, play func(seed uint64, r *rand.Rand) *stream) {
 	t.Helper()
 	oracle := dial(t, port)
 	udp, err := net.Dial("udp", netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), port).String())

@@ -13,7 +13,7 @@ import (
 // A puppet is a server that reads and answers when it is told to, and the client that speaks to it.
 type puppet struct {
 	t      *testing.T
-	o      *Observer
+	o      *observed
 	client net.Conn
 	server *net.TCPConn
 }
@@ -26,7 +26,7 @@ func newPuppets(t *testing.T) func() *puppet {
 	}
 	t.Cleanup(func() { _ = l.Close() })
 	port := uint16(l.Addr().(*net.TCPAddr).Port)
-	o, err := observe(port, testGuards)
+	o, err := new(Observer).observe(port, testGuards)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -345,7 +345,7 @@ func TestJoined(t *testing.T) {
 	}
 	defer p.server.Close()
 	p.ask("set a 0 0 20\r\n")
-	if p.o, err = observe(port, testGuards); err != nil {
+	if p.o, err = new(Observer).observe(port, testGuards); err != nil {
 		t.Fatal(err)
 	}
 	defer p.o.Close()

@@ -59,20 +59,20 @@ func zipf(keys int, exponent float64) []float64 {
 // A model is a cache whose GETs come one after the other.
 type model struct {
 	*store
-	observer Observer
-	fetched  int
+	server  observed
+	fetched int
 }
 
 func newModel(segments int) *model {
 	items := segments * int(segmentSize) / itemUsual
-	m := &model{store: emptyStore(2*items/int(ways), segments), observer: Observer{secret: 1}}
+	m := &model{store: emptyStore(2*items/int(ways), segments), server: observed{secret: 1}}
 	m.sketch = make(sketch, items*countersPerItem/8)
 	return m
 }
 
 // get says whether a key was there, and fetches it if it is worth it.
 func (m *model) get(name string) bool {
-	hash := m.observer.hash([]byte(name))
+	hash := m.server.hash([]byte(name))
 	frequency := m.sketch.count(hash)
 	if m.find(name, hash) != nil {
 		return true
@@ -148,7 +148,7 @@ func TestFrequencies(t *testing.T) {
 		}
 	}
 	for key, n := range want {
-		hash := s.cache.observer.hash([]byte(key))
+		hash := s.cache.server.hash([]byte(key))
 		if got := s.cache.sketch.frequency(hash); int(got) != min(n, 255) {
 			t.Errorf("%s was asked for %d times: the frequency is %d", key, n, got)
 		}
@@ -158,7 +158,7 @@ func TestFrequencies(t *testing.T) {
 	}
 	s.cache.sketch.age()
 	for key, n := range want {
-		if got := s.cache.sketch.frequency(s.cache.observer.hash([]byte(key))); int(got) != min(n, 255)/2 {
+		if got := s.cache.sketch.frequency(s.cache.server.hash([]byte(key))); int(got) != min(n, 255)/2 {
 			t.Errorf("%s was asked for %d times: later the frequency is %d", key, n, got)
 		}
 	}
@@ -198,7 +198,7 @@ func TestAge(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	hash := s.cache.observer.hash([]byte("key"))
+	hash := s.cache.server.hash([]byte("key"))
 	for begin := time.Now(); s.cache.sketch.frequency(hash) != 4; time.Sleep(time.Millisecond) {
 		if time.Since(begin) > 20*time.Second {
 			t.Fatalf("after %d GETs, the frequency is %d, want 4: %+v", s.cache.sketch.period(), s.cache.sketch.frequency(hash), s.statistics())

@@ -29,7 +29,7 @@ func (c *Cache) Statistics() (Statistics, error) {
 	if err != nil {
 		return Statistics{}, err
 	}
-	writes, err := c.observer.Counts()
+	writes, err := c.server.Counts()
 	w := &c.worker
 	return Statistics{
 		Hits: n[GetMcGetCountMC_GET_HITS], Misses: n[GetMcGetCountMC_GET_MISSES], Cold: n[GetMcGetCountMC_GET_COLD], Beside: n[GetMcGetCountMC_GET_BESIDE],

@@ -41,7 +41,7 @@ func TestStore(t *testing.T) {
 	const segments, buckets, last = 8, 1 << 13, 1000
 	s := emptyStore(buckets, segments)
 	r := rand.New(rand.NewPCG(19, 19))
-	o := &Observer{secret: 1}
+	o := &observed{secret: 1}
 	want := map[string]value{}
 	var order []string
 	for n := range 60000 {
@@ -80,7 +80,7 @@ func TestStore(t *testing.T) {
 }
 
 // checkStore compares all that is found, and returns how much that is.
-func checkStore(t *testing.T, s *store, o *Observer, want map[string]value) (found int) {
+func checkStore(t *testing.T, s *store, o *observed, want map[string]value) (found int) {
 	t.Helper()
 	for key, v := range want {
 		item := s.find(key, o.hash([]byte(key)))
@@ -108,7 +108,7 @@ func checkStore(t *testing.T, s *store, o *Observer, want map[string]value) (fou
 func TestDeadFirst(t *testing.T) {
 	const living, block = 4, int(segmentSize) / itemUsual
 	s := emptyStore(1<<15, 2*living)
-	o := &Observer{secret: 1}
+	o := &observed{secret: 1}
 	put := func(key string, guard uint64) {
 		t.Helper()
 		if !s.put(value{key: []byte(key)}, stamp{hash: o.hash([]byte(key)), guard: guard}) {

@@ -22,7 +22,7 @@ import (
 // It reads a key's guards before it asks. So whatever changes the key while the server answers changes the guard, and the value is never
 // answered with.
 type worker struct {
-	observer  *Observer
+	observed  *observed
 	nic       *GetObjects
 	store     *store
 	misses    *ringbuf.Reader
@@ -202,14 +202,14 @@ func (w *worker) fetch() error {
 	if err := w.connect(); err != nil {
 		return err
 	}
-	all, free := w.observer.guard(allKeys)
+	all, free := w.observed.guard(allKeys)
 	if !free {
 		return nil // those who miss the keys next will ask
 	}
 	asked := w.keys[:0]
 	for _, key := range w.keys {
-		hash := w.observer.hash(key)
-		guard, free := w.observer.guard(w.observer.guardOf(hash))
+		hash := w.observed.hash(key)
+		guard, free := w.observed.guard(w.observed.guardOf(hash))
 		if left, ok := w.stale[hash]; free && !(ok && left == guard) {
 			asked = append(asked, key)
 			w.stamps = append(w.stamps, stamp{hash: hash, guard: guard, all: all})
@@ -292,8 +292,8 @@ func (w *worker) expectFlush(all uint64) error {
 
 // current says whether an item may be answered with (mc_is_current in cache.h).
 func (w *worker) current(i *GetMcItem) bool {
-	guard, _ := w.observer.guard(w.observer.guardOf(i.Hash))
-	all, _ := w.observer.guard(allKeys)
+	guard, _ := w.observed.guard(w.observed.guardOf(i.Hash))
+	all, _ := w.observed.guard(allKeys)
 	return i.Guard == guard && i.All == all && (i.Expires == 0 || monotonic() < i.Expires)
 }
 

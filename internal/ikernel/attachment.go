@@ -59,7 +59,7 @@ func attach(r *api.IkernelRequest, process *supervise.Process, c *Config) (insta
 		}
 	}
 	err = veth.In(ns, func() error {
-		instance, err = kinds[r.Ikernel].attach(r, c.Demux, c.Log)
+		instance, err = kinds[r.Ikernel].attach(r, c)
 		return err
 	})
 	return instance, err

@@ -1,7 +1,6 @@
 package ikernel
 
 import (
-	"log/slog"
 	"maps"
 	"slices"
 
@@ -29,7 +28,7 @@ type keyed interface {
 // A kind says what there is to know of an ikernel.
 type kind struct {
 	// attach is called on a thread of the server's network namespace.
-	attach func(r *api.IkernelRequest, on *demux.Demux, log *slog.Logger) (Instance, error)
+	attach func(r *api.IkernelRequest, on *Config) (Instance, error)
 	keyed  bool // its instances are keyed
 	keeps  bool // it has memory for what it keeps
 }
@@ -39,18 +38,19 @@ func Kinds() []string { return slices.Sorted(maps.Keys(kinds)) }
 
 // kinds are all ikernels, by name. A new one takes a package below ikernels/ and an entry here.
 var kinds = map[string]kind{
-	"memcached-cache": {keeps: true, attach: func(r *api.IkernelRequest, on *demux.Demux, log *slog.Logger) (Instance, error) {
+	"memcached-cache": {keeps: true, attach: func(r *api.IkernelRequest, on *Config) (Instance, error) {
 		c, err := memcached.Attach(memcached.Options{
-			Port: r.Port, Interfaces: r.Interfaces, Mode: xdp.Mode(r.Mode), Memory: int(r.Memory), Demux: on, Log: log,
+			Port: r.Port, Interfaces: r.Interfaces, Mode: xdp.Mode(r.Mode), Memory: int(r.Memory),
+			Demux: on.Demux, Observer: on.observer, Log: on.Log,
 		})
 		if err != nil {
 			return nil, err // not a Cache that is nil
 		}
 		return c, nil
 	}},
-	"coap-jwt": {keyed: true, attach: func(r *api.IkernelRequest, on *demux.Demux, log *slog.Logger) (Instance, error) {
+	"coap-jwt": {keyed: true, attach: func(r *api.IkernelRequest, on *Config) (Instance, error) {
 		g, err := coapjwt.Attach(coapjwt.Options{
-			Port: r.Port, Keys: r.Keys, Interfaces: r.Interfaces, Mode: xdp.Mode(r.Mode), Demux: on, Log: log,
+			Port: r.Port, Keys: r.Keys, Interfaces: r.Interfaces, Mode: xdp.Mode(r.Mode), Demux: on.Demux, Log: on.Log,
 		})
 		if err != nil {
 			return nil, err

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/ikernels/memcached"
 	"github.com/lambdanic/lambdanic/internal/demux"
 	"github.com/lambdanic/lambdanic/internal/store"
 	"github.com/lambdanic/lambdanic/internal/xdp"
@@ -40,6 +41,8 @@ type Config struct {
 	Store *store.Store
 	Demux *demux.Demux // shares interfaces
 	Log   *slog.Logger
+
+	observer *memcached.Observer // of the servers of all memcached-caches
 }
 
 // A Manager has the ikernels of one node.
@@ -56,6 +59,7 @@ func Open(ctx context.Context, cfg Config) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
+	cfg.observer = new(memcached.Observer)
 	m := &Manager{cfg: cfg, all: map[string]*attachment{}}
 	for _, r := range records {
 		m.all[r.Name] = &attachment{record: r}

@@ -101,8 +101,10 @@ func (n *node) records() int {
 }
 
 // counter returns a counter of the only ikernel.
-func counter(list []api.Ikernel, name string) uint64 {
-	for _, c := range list[0].Counters {
+func counter(list []api.Ikernel, name string) uint64 { return counterOf(list[0], name) }
+
+func counterOf(i api.Ikernel, name string) uint64 {
+	for _, c := range i.Counters {
 		if c.Name == name {
 			return c.Value
 		}
@@ -133,7 +135,7 @@ func TestAttach(t *testing.T) {
 	}
 	second := request(s)
 	second.Name = "second"
-	if _, err := n.Attach(t.Context(), second); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "another ikernel has port") {
+	if _, err := n.Attach(t.Context(), second); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "observed for another cache") {
 		t.Errorf("got %v, want that the port is taken", err)
 	}
 	if n.records() != 1 {
@@ -317,7 +319,7 @@ func (c counted) Close() error {
 // is what is attached.
 func TestAtOnce(t *testing.T) {
 	var now atomic.Int32
-	kinds["counted"] = kind{attach: func(*api.IkernelRequest, *demux.Demux, *slog.Logger) (Instance, error) {
+	kinds["counted"] = kind{attach: func(*api.IkernelRequest, *Config) (Instance, error) {
 		if now.Add(1) > 1 {
 			t.Error("it is attached twice")
 		}

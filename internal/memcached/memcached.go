@@ -27,13 +27,18 @@ type Server struct {
 	done   <-chan struct{}
 }
 
-// Start starts a memcached on the addresses, with further command-line arguments, and returns when it answers. It
+// Start starts a memcached on a free port of the addresses, with further command-line arguments, and returns when it answers. It
 // dies with this process.
 func Start(ctx context.Context, addrs []netip.Addr, args ...string) (*Server, error) {
 	port, err := freePort(addrs[0])
 	if err != nil {
 		return nil, err
 	}
+	return StartAt(ctx, port, addrs, args...)
+}
+
+// StartAt is Start on this port.
+func StartAt(ctx context.Context, port uint16, addrs []netip.Addr, args ...string) (*Server, error) {
 	var listen []string
 	for _, a := range addrs {
 		listen = append(listen, a.String())

@@ -21,6 +21,8 @@ import (
 // patience is how long the server may take to answer.
 const patience = 20 * time.Second
 
+var loopback = netip.MustParseAddr("127.0.0.1")
+
 // Server is a memcached.
 type Server struct {
 	*memcached.Server
@@ -32,9 +34,25 @@ type Server struct {
 // New starts one at 127.0.0.1 of a namespace of its own, which goes with the test.
 func New(t testing.TB) *Server {
 	t.Helper()
-	s := &Server{t: t, Netns: fmt.Sprintf("lniso%d", os.Getpid()), addr: netip.MustParseAddr("127.0.0.1")}
+	s := &Server{t: t, Netns: fmt.Sprintf("lniso%d", os.Getpid()), addr: loopback}
 	Namespace(t, s.Netns)
 	s.in(s.start)
+	return s
+}
+
+// Port is where the servers of tenants are, memcached's usual one.
+const Port = 11211
+
+// Tenant starts a small server at 127.0.0.1 and Port of a namespace of its own. Tenants have different numbers.
+func Tenant(t testing.TB, number int) *Server {
+	t.Helper()
+	s := &Server{t: t, Netns: fmt.Sprintf("lniso%d-%d", os.Getpid(), number), addr: loopback}
+	Namespace(t, s.Netns)
+	s.in(func() (err error) {
+		s.Server, err = memcached.StartAt(context.Background(), Port, []netip.Addr{s.addr}, "-t", "1", "-m", "8", "-c", "64")
+		return err
+	})
+	t.Cleanup(func() { _ = s.Stop() })
 	return s
 }
 
