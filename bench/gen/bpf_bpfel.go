@@ -28,6 +28,7 @@ type bpfLnGenCount struct {
 	Others    uint64
 	Bytes     uint64
 	Replies   [3]uint64
+	Tenants   [8]uint64
 }
 
 type bpfLnGenLimit uint32
@@ -41,6 +42,7 @@ const (
 	bpfLnGenLimitLN_GEN_WORKLOADS bpfLnGenLimit = 65536
 	bpfLnGenLimitLN_GEN_ASKED     bpfLnGenLimit = 65536
 	bpfLnGenLimitLN_GEN_SET       bpfLnGenLimit = 2147483648
+	bpfLnGenLimitLN_GEN_TENANTS   bpfLnGenLimit = 8
 	bpfLnGenLimitLN_GEN_WORD      bpfLnGenLimit = 8
 	bpfLnGenLimitLN_GEN_PARTS     bpfLnGenLimit = 64
 	bpfLnGenLimitLN_GEN_BUCKETS   bpfLnGenLimit = 1920
@@ -66,7 +68,8 @@ type bpfLnGenSender struct {
 	Budget  uint32
 	Ready   uint32
 	Step    uint32
-	Pad     [3]uint32
+	Tenant  uint32
+	Pad     [2]uint32
 }
 
 type bpfMcSteps struct {
@@ -89,6 +92,7 @@ const (
 	bpfVarByWorkload      = "by_workload"
 	bpfVarCounts          = "counts"
 	bpfVarEndNs           = "end_ns"
+	bpfVarInterfaces      = "interfaces"
 	bpfVarIntervalQ16     = "interval_q16"
 	bpfVarKinds           = "kinds"
 	bpfVarLatencies       = "latencies"
@@ -99,6 +103,7 @@ const (
 	bpfVarStride          = "stride"
 	bpfVarTemplateEnd     = "template_end"
 	bpfVarTemplates       = "templates"
+	bpfVarTenants         = "tenants"
 	bpfVarTraceMask       = "trace_mask"
 )
 
@@ -167,6 +172,7 @@ type bpfVariableSpecs struct {
 	ByWorkload  *ebpf.VariableSpec `ebpf:"by_workload"`
 	Counts      *ebpf.VariableSpec `ebpf:"counts"`
 	EndNs       *ebpf.VariableSpec `ebpf:"end_ns"`
+	Interfaces  *ebpf.VariableSpec `ebpf:"interfaces"`
 	IntervalQ16 *ebpf.VariableSpec `ebpf:"interval_q16"`
 	Kinds       *ebpf.VariableSpec `ebpf:"kinds"`
 	Latencies   *ebpf.VariableSpec `ebpf:"latencies"`
@@ -177,6 +183,7 @@ type bpfVariableSpecs struct {
 	Stride      *ebpf.VariableSpec `ebpf:"stride"`
 	TemplateEnd *ebpf.VariableSpec `ebpf:"template_end"`
 	Templates   *ebpf.VariableSpec `ebpf:"templates"`
+	Tenants     *ebpf.VariableSpec `ebpf:"tenants"`
 	TraceMask   *ebpf.VariableSpec `ebpf:"trace_mask"`
 }
 
@@ -221,6 +228,7 @@ type bpfVariables struct {
 	ByWorkload  *ebpf.Variable `ebpf:"by_workload"`
 	Counts      *ebpf.Variable `ebpf:"counts"`
 	EndNs       *ebpf.Variable `ebpf:"end_ns"`
+	Interfaces  *ebpf.Variable `ebpf:"interfaces"`
 	IntervalQ16 *ebpf.Variable `ebpf:"interval_q16"`
 	Kinds       *ebpf.Variable `ebpf:"kinds"`
 	Latencies   *ebpf.Variable `ebpf:"latencies"`
@@ -231,6 +239,7 @@ type bpfVariables struct {
 	Stride      *ebpf.Variable `ebpf:"stride"`
 	TemplateEnd *ebpf.Variable `ebpf:"template_end"`
 	Templates   *ebpf.Variable `ebpf:"templates"`
+	Tenants     *ebpf.Variable `ebpf:"tenants"`
 	TraceMask   *ebpf.Variable `ebpf:"trace_mask"`
 }
 

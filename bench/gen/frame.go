@@ -87,21 +87,21 @@ func packets(requests []Request, room int) (all [][]byte, err error) {
 	return all, nil
 }
 
-// templates lays the frames of the packets out at equal distances.
-func templates(p *link.Pair, port uint16, packets [][]byte) (b []byte, longest, stride int, err error) {
-	if len(packets) == 0 {
+// templates lays frames out at equal distances.
+func templates(frames [][]byte) (b []byte, longest, stride int, err error) {
+	if len(frames) == 0 {
 		return nil, 0, 0, errors.New("the load has no requests: give at least one")
 	}
-	for _, packet := range packets {
-		longest = max(longest, rpcAt+len(packet))
+	for _, f := range frames {
+		longest = max(longest, len(f))
 	}
 	stride = (longest + 63) &^ 63
-	if total := stride * len(packets); total > int(bpfLnGenLimitLN_GEN_TEMPLATES) {
-		return nil, 0, 0, fmt.Errorf("%d requests of up to %d bytes exceed the generator's %d: give fewer", len(packets), longest, bpfLnGenLimitLN_GEN_TEMPLATES)
+	if total := stride * len(frames); total > int(bpfLnGenLimitLN_GEN_TEMPLATES) {
+		return nil, 0, 0, fmt.Errorf("%d requests of up to %d bytes exceed the generator's %d: give fewer", len(frames), longest, bpfLnGenLimitLN_GEN_TEMPLATES)
 	}
-	b = make([]byte, stride*len(packets))
-	for i, packet := range packets {
-		copy(b[i*stride:], frame(p, port, packet))
+	b = make([]byte, stride*len(frames))
+	for i, f := range frames {
+		copy(b[i*stride:], f)
 	}
 	return b, longest, stride, nil
 }

@@ -36,16 +36,17 @@ type Load struct {
 
 // Result is what became of a load, counted where frames leave and where replies arrive.
 type Result struct {
-	Sent      uint64 // frames handed to the interface
-	Expected  uint64 // responses to all sent requests
-	Skipped   uint64 // frames that were due and that the generator was too slow to send
-	Delivered uint64 // responses with status ok; of memcached, right ones
-	Cached    uint64 // of these: values that the NIC answered for memcached
-	Stored    uint64 // of these: memcached's replies to SETs
-	Failures  uint64 // responses with another status; of memcached, wrong ones
-	Errors    uint64 // error packets
-	Others    uint64 // anything else that came to the clients' ports
-	Bytes     uint64 // of message in the delivered responses
+	Sent      uint64   // frames handed to the interface
+	Expected  uint64   // responses to all sent requests
+	Skipped   uint64   // frames that were due and that the generator was too slow to send
+	Delivered uint64   // responses with status ok; of memcached, right ones
+	Cached    uint64   // of these: values that the NIC answered for memcached
+	Stored    uint64   // of these: memcached's replies to SETs
+	Failures  uint64   // responses with another status; of memcached, wrong ones
+	Errors    uint64   // error packets
+	Others    uint64   // anything else that came to the clients' ports
+	Bytes     uint64   // of message in the delivered responses
+	Tenants   []uint64 // right replies of each memcached
 	Elapsed   time.Duration
 	// CPU is the time of the threads that generated. Where the pair does not receive in threads of its own, the soft
 	// interrupts in which the far end answers and this one counts are part of it.
@@ -81,18 +82,20 @@ type Options struct {
 	ByWorkload bool
 	// Trace makes it a generator for memcached. Its steps are requested in turn, and again from the first. Their number is a power of two from 2 on.
 	Trace []Step
+	// Others lead to other servers of memcached than the one behind the first pair. All are at the same port, and are asked in turn.
+	Others []*link.Pair
 }
 
-// Generator holds the programs on one pair. It is for one run at a time.
+// Generator holds the programs on its pairs. It is for one run at a time.
 type Generator struct {
-	pair    *link.Pair
-	bpf     bpfObjects
-	counter link.Attachment
-	trace   int                              // steps; 0: λ-RPC
-	steps   [bpfLnGenLimitLN_GEN_CPUS]uint32 // the next step of each CPU
+	pairs    []*link.Pair
+	bpf      bpfObjects
+	counters []link.Attachment                // of each pair
+	trace    int                              // steps; 0: λ-RPC
+	steps    [bpfLnGenLimitLN_GEN_CPUS]uint32 // the next step of each CPU
 }
 
-// New loads the generator and attaches its counter to this namespace's end of the pair.
+// New loads the generator and attaches its counter to this namespace's end of each pair.
 func New(p *link.Pair, o Options) (*Generator, error) {
 	spec, err := loadBpf()
 	if err != nil {
@@ -103,8 +106,8 @@ func New(p *link.Pair, o Options) (*Generator, error) {
 			return nil, err
 		}
 	}
-	g := &Generator{pair: p, trace: len(o.Trace)}
-	if err := makeRoom(spec, len(o.Trace)); err != nil {
+	g := &Generator{pairs: append([]*link.Pair{p}, o.Others...), trace: len(o.Trace)}
+	if err := errors.Join(makeRoom(spec, len(o.Trace)), g.setTenants(spec)); err != nil {
 		return nil, err
 	}
 	if err := spec.LoadAndAssign(&g.bpf, nil); err != nil {
@@ -115,18 +118,28 @@ func New(p *link.Pair, o Options) (*Generator, error) {
 		count = g.bpf.CountMemcached
 		err = g.follow(o.Trace)
 	}
-	if err == nil {
-		g.counter, err = p.AttachHost(count)
+	for _, p := range g.pairs {
+		if err != nil {
+			break
+		}
+		var a link.Attachment
+		if a, err = p.AttachHost(count); err == nil {
+			g.counters = append(g.counters, a)
+		}
 	}
 	if err != nil {
-		return nil, errors.Join(err, g.bpf.Close())
+		return nil, errors.Join(err, g.Close())
 	}
 	return g, nil
 }
 
 // Close detaches and unloads the generator.
 func (g *Generator) Close() error {
-	return errors.Join(g.counter.Close(), g.bpf.Close())
+	var errs []error
+	for _, a := range g.counters {
+		errs = append(errs, a.Close())
+	}
+	return errors.Join(append(errs, g.bpf.Close())...)
 }
 
 // Run offers the load and waits until its replies have arrived.
@@ -171,13 +184,19 @@ func (l Load) withDefaults() Load {
 
 // prepare writes the load into the program's memory. It returns the length of the longest frame.
 func (g *Generator) prepare(l Load) (longest int, err error) {
-	var all [][]byte
-	if g.trace > 0 {
-		all = memcachedPackets()
-	} else if all, err = packets(l.Requests, l.Room); err != nil {
-		return 0, err
+	all := memcachedPackets()
+	if g.trace == 0 {
+		if all, err = packets(l.Requests, l.Room); err != nil {
+			return 0, err
+		}
 	}
-	b, longest, stride, err := templates(g.pair, l.Port, all)
+	var frames [][]byte
+	for _, p := range g.pairs {
+		for _, packet := range all {
+			frames = append(frames, frame(p, l.Port, packet))
+		}
+	}
+	b, longest, stride, err := templates(frames)
 	if err != nil {
 		return 0, err
 	}
@@ -215,7 +234,7 @@ func (g *Generator) send(ctx context.Context, l Load, longest int) (used time.Du
 	var runs []*liveRun
 	var threads cpu.Sum
 	for _, on := range l.CPUs {
-		r := startLive(program, on, longest, l.Batch, g.pair.Host.Index)
+		r := startLive(program, on, longest, l.Batch, g.pairs[0].Host.Index)
 		runs, threads = append(runs, r), append(threads, cpu.Thread(r.tid))
 	}
 	used, err = g.clock(ctx, l, threads)
@@ -295,6 +314,10 @@ func (g *Generator) drain(ctx context.Context, before bpfLnGenCount, replies int
 		r.Delivered, r.Failures = now.Responses-before.Responses, now.Failures-before.Failures
 		r.Errors, r.Others, r.Bytes = now.Errors-before.Errors, now.Others-before.Others, now.Bytes-before.Bytes
 		r.Cached, r.Stored = now.Replies[Cached]-before.Replies[Cached], now.Replies[Stored]-before.Replies[Stored]
+		r.Tenants = make([]uint64, len(g.pairs))
+		for i := range r.Tenants {
+			r.Tenants[i] = now.Tenants[i] - before.Tenants[i]
+		}
 		total := r.Delivered + r.Failures + r.Errors + r.Others
 		if total != last {
 			last, since = total, monotonic()
@@ -318,6 +341,9 @@ func (g *Generator) counts() (total bpfLnGenCount, err error) {
 		total.Bytes += c.Bytes
 		for kind, n := range c.Replies {
 			total.Replies[kind] += n
+		}
+		for i, n := range c.Tenants {
+			total.Tenants[i] += n
 		}
 	}
 	return total, nil

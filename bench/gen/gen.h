@@ -14,6 +14,7 @@ enum ln_gen_limit {
 	LN_GEN_WORKLOADS = 65536, /* counted apart by the low half of their IDs */
 	LN_GEN_ASKED = 65536, /* requests to memcached of one CPU that may be under way, a power of two */
 	LN_GEN_SET = 1U << 31, /* of a step of a trace: a SET; otherwise a GET */
+	LN_GEN_TENANTS = 8, /* servers that one load is for */
 	LN_GEN_WORD = 8, /* bytes of a key that its number does not name */
 	LN_GEN_PARTS = 64, /* buckets for each doubling of a latency, a power of two */
 	LN_GEN_BUCKETS = 30 * LN_GEN_PARTS, /* up to 68 s; what takes longer is in the last */
@@ -38,7 +39,8 @@ struct ln_gen_sender {
 	__u32 budget; /* frames due and not yet sent */
 	__u32 ready; /* 1: the program runs on this CPU */
 	__u32 step; /* number of the next step of the trace */
-	__u32 pad[3];
+	__u32 tenant; /* whose the next request is */
+	__u32 pad[2];
 };
 
 /* What came back to one CPU. */
@@ -49,12 +51,13 @@ struct ln_gen_count {
 	__u64 others; /* acknowledgements, and what is not λ-RPC */
 	__u64 bytes; /* of message in the responses */
 	__u64 replies[LN_GEN_REPLIES]; /* of the responses, those of memcached by their kind */
+	__u64 tenants[LN_GEN_TENANTS]; /* and by whose they are */
 };
 
 /* A request to memcached whose reply has not come. */
 struct ln_gen_asked {
 	__u64 sent_ns; /* 0: none */
-	__u32 id; /* of the request, see mc_id */
+	__u32 id; /* of the request and, in the upper 6 bits, of its tenant */
 	__u32 step; /* of the trace */
 };
 

@@ -61,6 +61,18 @@ func makeRoom(spec *ebpf.CollectionSpec, steps int) error {
 	return spec.Variables["trace_mask"].Set(uint32(steps - 1))
 }
 
+// setTenants tells the program by which interfaces the servers of memcached are reached.
+func (g *Generator) setTenants(spec *ebpf.CollectionSpec) error {
+	var interfaces [bpfLnGenLimitLN_GEN_TENANTS]uint32
+	if len(g.pairs) > len(interfaces) {
+		return fmt.Errorf("a load for %d servers of memcached: give at most %d", len(g.pairs), len(interfaces))
+	}
+	for i, p := range g.pairs {
+		interfaces[i] = uint32(p.Host.Index)
+	}
+	return errors.Join(spec.Variables["tenants"].Set(uint32(len(g.pairs))), spec.Variables["interfaces"].Set(interfaces))
+}
+
 // follow has the program follow a trace. Each CPU begins at another place.
 func (g *Generator) follow(trace []Step) error {
 	memory, err := mapped.Array[Step](g.bpf.Trace)

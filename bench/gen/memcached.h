@@ -67,6 +67,8 @@ struct {
 } asked SEC(".maps");
 
 const volatile __u32 trace_mask; /* steps of the trace, less 1 */
+const volatile __u32 tenants = 1; /* servers that are asked in turn */
+const volatile __u32 interfaces[LN_GEN_TENANTS]; /* by which each is reached */
 
 __u32 stamp; /* 1: measure latencies */
 __u64 latencies[LN_GEN_REPLIES][LN_GEN_BUCKETS];
@@ -78,6 +80,9 @@ static __always_inline struct ln_gen_asked *mc_asked(__u32 id)
 
 	return bpf_map_lookup_elem(&asked, &slot);
 }
+
+/* Where a tenant is in the upper bits of ln_gen_asked.id. */
+#define MC_TENANT 26
 
 static __always_inline __u32 *mc_step(__u32 number)
 {
@@ -118,15 +123,16 @@ int ask(struct xdp_md *ctx)
 	struct ln_gen_sender *s = due_sender();
 	struct ln_gen_asked *a;
 	struct mc_request *r;
-	__u32 id, *step;
+	__u32 id, tenant, *step;
 	void *end;
 
 	if (!s)
 		return XDP_DROP;
+	tenant = s->tenant & (LN_GEN_TENANTS - 1);
 	id = bpf_get_smp_processor_id() << 20 | (s->next_id & 0xfffff);
 	step = mc_step(s->step);
 	a = mc_asked(id);
-	if (!step || !a || put_template(ctx, *step & LN_GEN_SET ? stride : 0))
+	if (!step || !a || put_template(ctx, (2 * tenant + (*step & LN_GEN_SET ? 1 : 0)) * stride))
 		return XDP_DROP;
 	r = (void *)(long)ctx->data;
 	end = (void *)(long)ctx->data_end;
@@ -134,13 +140,14 @@ int ask(struct xdp_md *ctx)
 		return XDP_DROP;
 	r->datagram.id = bpf_htons(id >> 10);
 	finish(&r->udp, id, mc_write_words(r, end, *step) + r->datagram.id);
-	a->id = id;
+	a->id = id | tenant << MC_TENANT;
 	a->step = *step;
 	a->sent_ns = stamp ? bpf_ktime_get_ns() : 1;
 	s->step++;
+	s->tenant = tenant + 1 < tenants ? tenant + 1 : 0;
 	s->next_id++;
 	s->sent++;
-	return XDP_TX;
+	return bpf_redirect(interfaces[tenant], 0);
 }
 
 /* Whether this is the right reply, in one datagram, to a request of this step. */
@@ -184,12 +191,12 @@ static __always_inline void mc_count_latency(enum ln_gen_reply kind, __u64 sent_
 		__sync_fetch_and_add(&latencies[kind][ns], 1);
 }
 
-static __always_inline void mc_count(struct ln_gen_count *c, const struct frame *f, const void *end)
+static __always_inline void mc_count(struct ln_gen_count *c, const struct frame *f, const void *end, __u32 interface)
 {
 	const struct mc_datagram *d = (void *)&f->rpc;
 	enum ln_gen_reply kind;
 	struct ln_gen_asked *a;
-	__u32 id;
+	__u32 id, tenant;
 
 	if ((void *)(d + 1) > end) {
 		c->others++;
@@ -197,7 +204,12 @@ static __always_inline void mc_count(struct ln_gen_count *c, const struct frame 
 	}
 	id = bpf_ntohs(d->id) << 10 | (bpf_ntohs(f->udp.dest) - LN_GEN_PORT);
 	a = mc_asked(id);
-	if (!a || a->id != id || !a->sent_ns) {
+	if (!a || !a->sent_ns) {
+		c->others++;
+		return;
+	}
+	tenant = a->id >> MC_TENANT & (LN_GEN_TENANTS - 1);
+	if (a->id != (id | tenant << MC_TENANT) || interfaces[tenant] != interface) {
 		c->others++;
 	} else if (!mc_is_right(f, end, a->step)) {
 		c->failures++;
@@ -205,6 +217,7 @@ static __always_inline void mc_count(struct ln_gen_count *c, const struct frame 
 		kind = mc_kind(f, a->step);
 		c->responses++;
 		c->replies[kind]++;
+		c->tenants[tenant]++;
 		if (a->sent_ns > 1)
 			mc_count_latency(kind, a->sent_ns);
 		a->sent_ns = 0;
@@ -220,7 +233,7 @@ int count_memcached(struct xdp_md *ctx)
 
 	if (!c)
 		return XDP_PASS;
-	mc_count(c, f, end);
+	mc_count(c, f, end, ctx->ingress_ifindex);
 	return XDP_DROP;
 }
 

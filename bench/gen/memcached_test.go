@@ -8,6 +8,7 @@ import (
 
 	"github.com/bradfitz/gomemcache/memcache"
 
+	"github.com/lambdanic/lambdanic/bench/link"
 	"github.com/lambdanic/lambdanic/bench/link/linktest"
 	"github.com/lambdanic/lambdanic/internal/memcached"
 )
@@ -88,5 +89,38 @@ func TestTraceHasPowerOfTwo(t *testing.T) {
 		if _, err := New(p, Options{Trace: make([]Step, steps)}); err == nil {
 			t.Errorf("a trace of %d steps is accepted", steps)
 		}
+	}
+}
+
+// Two servers at the same port are asked in turn, and what each answers is counted for it.
+func TestTenants(t *testing.T) {
+	const key = 7
+	pairs := []*link.Pair{linktest.New(t), linktest.New(t)}
+	var port uint16
+	for i, p := range pairs {
+		pass, err := p.PassPeer()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer pass.Close()
+		if err := p.In(func() error {
+			s, err := memcached.StartAt(context.Background(), 11211, []netip.Addr{p.Peer.Addr})
+			if err != nil {
+				return err
+			}
+			t.Cleanup(func() { _ = s.Stop() })
+			port = s.Port
+			name, value := Item(key)
+			return s.Client.Set(&memcache.Item{Key: name, Value: []byte(value)[i:]}) // the second's is wrong
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g := newGenerator(t, pairs[0], Options{Trace: []Step{key, key}, Others: pairs[1:]})
+	load := few
+	load.Port = port
+	r := run(t, g, load)
+	if r.Delivered != r.Sent-r.Sent/2 || r.Failures != r.Sent/2 || r.Tenants[0] != r.Delivered || r.Tenants[1] != 0 {
+		t.Errorf("right values of the first server, and wrong ones of the second: %+v", r)
 	}
 }

@@ -26,7 +26,7 @@ const (
 )
 
 // Benchmarks are the parts of the suite.
-var Benchmarks = []string{"hits", "zipf", "latency"}
+var Benchmarks = []string{"hits", "zipf", "latency", "tenants"}
 
 // Size says how much is measured.
 type Size struct {
@@ -35,11 +35,13 @@ type Size struct {
 	Keys    int           // keys that do not, a power of two; the cache has memory for a sixteenth
 	Steps   int           // of a trace, a power of two
 	Warm    int           // GETs by which a cache is warmed that has not memory for all
+	Tenants int           // at most
+	Own     int           // keys of each tenant, a power of two; its cache has memory for half of them
 	Run     time.Duration // of one load
 }
 
 // Full is what a benchmark measures. The trace is far longer than the time in which the cache forgets how often keys were asked for.
-var Full = Size{Threads: []int{1, 2, 4}, Hot: 1 << 13, Keys: 1 << 22, Steps: 1 << 25, Warm: 12_000_000, Run: 300 * time.Millisecond}
+var Full = Size{Threads: []int{1, 2, 4}, Hot: 1 << 13, Keys: 1 << 22, Steps: 1 << 25, Warm: 12_000_000, Tenants: 6, Own: 1 << 20, Run: 300 * time.Millisecond}
 
 // itemBytes is what an item of 16-byte key and value takes of the cache's memory.
 const itemBytes = 128
@@ -55,7 +57,7 @@ type bench struct {
 // Run compares a memcached with the cache against the same process alone, behind a pair.
 func Run(ctx context.Context, p *link.Pair, o measure.Options, size Size) ([]report.Result, error) {
 	b := &bench{Options: o, Size: size, pair: p}
-	for i, run := range []func(context.Context) error{b.hits, b.zipf, b.latency} {
+	for i, run := range []func(context.Context) error{b.hits, b.zipf, b.latency, b.tenants} {
 		if name := Benchmarks[i]; o.Benchmark == "" || o.Benchmark == name {
 			if err := run(ctx); err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
@@ -68,7 +70,7 @@ func Run(ctx context.Context, p *link.Pair, o measure.Options, size Size) ([]rep
 func (b *bench) add(r report.Result) { b.results = append(b.results, r) }
 
 // with calls f on a side that exists while f runs. A cache is warm then.
-func (b *bench) with(ctx context.Context, s *site, name string, t trace, f func(*side) error) error {
+func (b *bench) with(ctx context.Context, s sites, name string, t trace, f func(*side) error) error {
 	if name == alone {
 		return s.alone(t.steps, f)
 	}
@@ -118,13 +120,13 @@ func (b *bench) rounds(what string, f func(side string) error) error {
 }
 
 // withSite calls f on a memcached with so many keys.
-func (b *bench) withSite(ctx context.Context, threads, keys int, f func(*site) error) error {
+func (b *bench) withSite(ctx context.Context, threads, keys int, f func(sites) error) error {
 	b.Log("memcached: %d keys for %d threads", keys, threads)
 	s, err := newSite(ctx, b.pair, threads, keys)
 	if err != nil {
 		return err
 	}
-	return errors.Join(f(s), s.stop())
+	return errors.Join(f(sites{s}), s.stop())
 }
 
 // compare adds a result of both sides' samples.

@@ -47,15 +47,12 @@ func newTiming(name, title string, t trace, rate float64, kind int) *timing {
 // process, which generates and fetches values for the cache, keeps to another one.
 func (b *bench) latency(ctx context.Context) error {
 	hot, cold, skewed := b.hot(), b.cold(), b.skewed(0.002)
-	return b.withSite(ctx, 1, b.Keys, func(s *site) (err error) {
-		if err := measure.PinProcess(s.server.PID(), measure.ServerCPU()); err != nil {
+	return b.withSite(ctx, 1, b.Keys, func(s sites) (err error) {
+		unpin, err := pin(s)
+		if err != nil {
 			return err
 		}
-		if err := measure.PinProcess(os.Getpid(), measure.ClientCPU); err != nil {
-			return err
-		}
-		all := measure.GeneratorCPUs()
-		defer func() { err = errors.Join(err, measure.PinProcess(os.Getpid(), all[len(all)-1]...)) }()
+		defer func() { err = errors.Join(err, unpin()) }()
 		most, err := b.capacity(ctx, s, "hot_rate", hot)
 		if err != nil {
 			return err
@@ -81,8 +78,20 @@ func (b *bench) latency(ctx context.Context) error {
 	})
 }
 
+// pin gives the memcacheds a CPU of their own, and this process, which generates and fetches, another one. unpin gives this process all again.
+func pin(all sites) (unpin func() error, err error) {
+	for _, s := range all {
+		if err := measure.PinProcess(s.server.PID(), measure.ServerCPU()); err != nil {
+			return nil, err
+		}
+	}
+	cpus := measure.GeneratorCPUs()
+	unpin = func() error { return measure.PinProcess(os.Getpid(), cpus[len(cpus)-1]...) }
+	return unpin, measure.PinProcess(os.Getpid(), measure.ClientCPU)
+}
+
 // capacity is what memcached alone sustains.
-func (b *bench) capacity(ctx context.Context, s *site, name string, t trace) (rate float64, err error) {
+func (b *bench) capacity(ctx context.Context, s sites, name string, t trace) (rate float64, err error) {
 	err = b.with(ctx, s, alone, t, func(d *side) error {
 		c, err := b.curve(ctx, d, []int{measure.ClientCPU}, 0)
 		rate = c.Open.Rate()
@@ -93,7 +102,7 @@ func (b *bench) capacity(ctx context.Context, s *site, name string, t trace) (ra
 }
 
 // time measures loads of one trace.
-func (b *bench) time(ctx context.Context, s *site, group []*timing) error {
+func (b *bench) time(ctx context.Context, s sites, group []*timing) error {
 	err := b.rounds(group[0].title, func(name string) error {
 		return b.with(ctx, s, name, group[0].trace, func(d *side) error {
 			for _, t := range group {

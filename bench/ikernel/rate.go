@@ -52,7 +52,7 @@ func (b *bench) hits(ctx context.Context) error {
 	var curves []chart.Line
 	for _, threads := range b.Threads {
 		rates := map[string]report.Samples{}
-		err := b.withSite(ctx, threads, b.Hot, func(s *site) error {
+		err := b.withSite(ctx, threads, b.Hot, func(s sites) error {
 			lines, err := b.hitsOf(ctx, s, fmt.Sprintf("hits, %d threads", threads), rates)
 			curves = append(curves, lines...)
 			return err
@@ -68,7 +68,7 @@ func (b *bench) hits(ctx context.Context) error {
 }
 
 // hitsOf samples the highest rates of one memcached, and sweeps the loads for the plot.
-func (b *bench) hitsOf(ctx context.Context, s *site, what string, rates map[string]report.Samples) (lines []chart.Line, err error) {
+func (b *bench) hitsOf(ctx context.Context, s sites, what string, rates map[string]report.Samples) (lines []chart.Line, err error) {
 	t, loads := b.hot(), map[string]load{}
 	for i, name := range []string{cached, alone} {
 		if err := b.with(ctx, s, name, t, func(d *side) (err error) {
@@ -122,11 +122,13 @@ func drawRates(w io.Writer, lines []chart.Line) error {
 func (b *bench) zipf(ctx context.Context) error {
 	mixes := []*mix{{name: "zipf_sets_0.2%", trace: b.skewed(0.002)}, {name: "zipf_sets_10%", trace: b.skewed(0.1)}}
 	for _, threads := range b.Threads {
-		err := b.withSite(ctx, threads, b.Keys, func(s *site) error {
+		err := b.withSite(ctx, threads, b.Keys, func(s sites) error {
 			for _, m := range mixes {
-				if err := b.sample(ctx, s, m, threads); err != nil {
+				rates, err := b.sample(ctx, s, m, fmt.Sprintf("t%d", threads))
+				if err != nil {
 					return err
 				}
+				m.highest.take(rates)
 			}
 			return nil
 		})
@@ -147,11 +149,12 @@ type mix struct {
 	highest highest
 }
 
-// sample samples the highest rates of one memcached.
-func (b *bench) sample(ctx context.Context, s *site, m *mix, threads int) error {
-	loads, rates := map[string]load{}, map[string]report.Samples{}
-	var hits, bound report.Samples
-	err := b.rounds(fmt.Sprintf("%s, %d threads", m.name, threads), func(name string) error {
+// sample samples the highest rates of a mix. Its results' names end in what the sites are.
+func (b *bench) sample(ctx context.Context, s sites, m *mix, what string) (rates map[string]report.Samples, err error) {
+	loads := map[string]load{}
+	rates = map[string]report.Samples{}
+	var hits, bound, even report.Samples
+	err = b.rounds(m.name+", "+what, func(name string) error {
 		return b.with(ctx, s, name, m.trace, func(d *side) (err error) {
 			if loads[name].rate == 0 {
 				if loads[name], err = b.best(ctx, d); err != nil {
@@ -166,19 +169,21 @@ func (b *bench) sample(ctx context.Context, s *site, m *mix, threads int) error 
 			rates[name] = append(rates[name], gets(r))
 			if name == cached && r.Delivered > r.Stored {
 				share := float64(r.Cached) / float64(r.Delivered-r.Stored)
-				hits, bound = append(hits, 100*share), append(bound, 1/(1-share))
+				hits, bound, even = append(hits, 100*share), append(bound, 1/(1-share)), append(even, evenness(r))
 			}
 			return nil
 		})
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	b.compare(fmt.Sprintf("%s.rate_t%d", m.name, threads), "GETs/s", report.Higher, sourceRate, rates)
-	b.add(report.Compare(fmt.Sprintf("%s.hits_t%d", m.name, threads), "%", report.Higher, sourceRate, hits, nil))
-	b.add(report.Compare(fmt.Sprintf("%s.bound_t%d", m.name, threads), "times", report.Higher, "1 / share of misses", bound, nil))
-	m.highest.take(rates)
-	return nil
+	b.compare(fmt.Sprintf("%s.rate_%s", m.name, what), "GETs/s", report.Higher, sourceRate, rates)
+	b.add(report.Compare(fmt.Sprintf("%s.hits_%s", m.name, what), "%", report.Higher, sourceRate, hits, nil))
+	b.add(report.Compare(fmt.Sprintf("%s.bound_%s", m.name, what), "times", report.Higher, "1 / share of misses", bound, nil))
+	if len(s) > 1 {
+		b.add(report.Compare(fmt.Sprintf("%s.least_%s", m.name, what), "% of an equal share", report.Higher, sourceRate, even, nil))
+	}
+	return rates, nil
 }
 
 // highest are the samples of each side's best number of threads.

@@ -23,6 +23,9 @@ import (
 // receiveBuffer is what memcached's UDP sockets may hold, in bytes. By default it is 52 packets that take a page each.
 const receiveBuffer = 4 << 20
 
+// port is where each memcached is, in a namespace of its own.
+const port = 11211
+
 // A site is a memcached behind a pair, with its values.
 type site struct {
 	pair   *link.Pair
@@ -33,7 +36,7 @@ type site struct {
 func newSite(ctx context.Context, p *link.Pair, threads, keys int) (*site, error) {
 	s := &site{pair: p}
 	err := p.In(func() (err error) {
-		s.server, err = memcached.Start(ctx, []netip.Addr{p.Peer.Addr}, "-t", strconv.Itoa(threads), "-m", "1024")
+		s.server, err = memcached.StartAt(ctx, port, []netip.Addr{p.Peer.Addr}, "-t", strconv.Itoa(threads), "-m", "1024")
 		return err
 	})
 	if err != nil {
@@ -102,49 +105,58 @@ func statistics(w io.Writer, replies *bufio.Reader) (map[string]string, error) {
 	}
 }
 
-// A side is the site while something is measured: alone, or with the cache.
-type side struct {
-	*gen.Generator
-	site *site
-}
+// sites are those of one or several tenants.
+type sites []*site
+
+// A side is the sites while something is measured: alone, or with their caches.
+type side struct{ *gen.Generator }
 
 // memoryMin is the least memory of a cache, in bytes.
 const memoryMin = 2 << 20
 
-// alone calls f while memcached is alone.
-func (s *site) alone(steps []gen.Step, f func(*side) error) (err error) {
-	pass, err := s.pair.PassPeer()
+// alone calls f while each memcached is alone.
+func (all sites) alone(steps []gen.Step, f func(*side) error) (err error) {
+	for _, s := range all {
+		pass, err1 := s.pair.PassPeer()
+		if err1 != nil {
+			return err1
+		}
+		defer func() { err = errors.Join(err, pass.Close()) }()
+	}
+	return all.generating(steps, f)
+}
+
+// cached calls f while each memcached has a cache, with so many bytes of memory.
+func (all sites) cached(memory int, steps []gen.Step, f func(*side) error) (err error) {
+	var observer cache.Observer
+	for _, s := range all {
+		var c *cache.Cache
+		if err := s.pair.In(func() error {
+			c, err = cache.Attach(cache.Options{Port: s.server.Port, Mode: xdp.ModeNative, Memory: memory, Observer: &observer})
+			return err
+		}); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, c.Close()) }()
+	}
+	return all.generating(steps, f)
+}
+
+func (all sites) generating(steps []gen.Step, f func(*side) error) error {
+	o := gen.Options{Trace: steps}
+	for _, s := range all[1:] {
+		o.Others = append(o.Others, s.pair)
+	}
+	g, err := gen.New(all[0].pair, o)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, pass.Close()) }()
-	return s.generating(steps, f)
+	return errors.Join(f(&side{g}), g.Close())
 }
 
-// cached calls f while the cache is attached, with so many bytes of memory.
-func (s *site) cached(memory int, steps []gen.Step, f func(*side) error) (err error) {
-	var c *cache.Cache
-	if err := s.pair.In(func() error {
-		c, err = cache.Attach(cache.Options{Port: s.server.Port, Mode: xdp.ModeNative, Memory: memory})
-		return err
-	}); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, c.Close()) }()
-	return s.generating(steps, f)
-}
-
-func (s *site) generating(steps []gen.Step, f func(*side) error) error {
-	g, err := gen.New(s.pair, gen.Options{Trace: steps})
-	if err != nil {
-		return err
-	}
-	return errors.Join(f(&side{g, s}), g.Close())
-}
-
-// offer offers a load to the server.
+// offer offers a load to the servers.
 func (s *side) offer(ctx context.Context, l gen.Load) (gen.Result, error) {
-	l.Port = s.site.server.Port
+	l.Port = port
 	return s.Run(ctx, l)
 }
 
