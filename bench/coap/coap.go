@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 
 	"github.com/lambdanic/lambdanic/bench/link"
 	"github.com/lambdanic/lambdanic/bench/measure"
 	"github.com/lambdanic/lambdanic/bench/report"
+	"github.com/lambdanic/lambdanic/internal/chart"
 )
 
 // The sides.
@@ -58,6 +60,7 @@ func Run(ctx context.Context, p *link.Pair, o measure.Options, size Size) (rs []
 		return nil, err
 	}
 	rs = append(rs, compare("capacity", "1/s", sourceCapacity, capacity))
+	lines := []chart.Line{{Name: guarded}, {Name: alone}}
 	for _, times := range size.Forged {
 		answered, forged, err := b.answered(ctx, capacity[alone].Median(), times)
 		if err != nil {
@@ -67,8 +70,20 @@ func Run(ctx context.Context, p *link.Pair, o measure.Options, size Size) (rs []
 		if times > 0 {
 			rs = append(rs, compare(fmt.Sprintf("forged_sent_%dx", times), "1/s", sourceForged, forged))
 		}
+		for i := range lines {
+			l := &lines[i]
+			l.Points = append(l.Points, chart.Point{X: forged[l.Name].Median(), Y: answered[l.Name].Median()})
+		}
 	}
-	return rs, nil
+	return rs, o.Plot("coap-jwt.svg", func(w io.Writer) error { return draw(w, lines) })
+}
+
+// draw draws how many of the valid requests are answered, over how many forged ones come.
+func draw(w io.Writer, lines []chart.Line) error {
+	return chart.Draw(w, chart.Chart{
+		Title: "Valid requests while forged ones come", Lines: lines,
+		X: chart.Axis{Label: "forged requests (1/s)"}, Y: chart.Axis{Label: "valid ones answered (%)", Max: 105},
+	})
 }
 
 func compare(name, unit, source string, samples map[string]report.Samples) report.Result {

@@ -24,7 +24,7 @@ func TestSuiteRuns(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	for _, plot := range []string{"memcached-hits.svg", "memcached-latency.svg", "memcached-tenants.svg"} {
+	for _, plot := range []string{"memcached-hits.svg", "memcached-zipf.svg", "memcached-latency.svg", "memcached-tenants.svg"} {
 		if _, err := os.Stat(filepath.Join(o.Plots, plot)); err != nil {
 			t.Error(err)
 		}

@@ -120,7 +120,7 @@ func drawRates(w io.Writer, lines []chart.Line) error {
 
 // zipf measures GETs and SETs by Zipf's law, for more keys than the cache has memory for.
 func (b *bench) zipf(ctx context.Context) error {
-	mixes := []*mix{{name: "zipf_sets_0.2%", trace: b.skewed(0.002)}, {name: "zipf_sets_10%", trace: b.skewed(0.1)}}
+	mixes := []*mix{b.mixOf("0.2%", 0.002), b.mixOf("10%", 0.1)}
 	for _, threads := range b.Threads {
 		err := b.withSite(ctx, threads, b.Keys, func(s sites) error {
 			for _, m := range mixes {
@@ -129,6 +129,7 @@ func (b *bench) zipf(ctx context.Context) error {
 					return err
 				}
 				m.highest.take(rates)
+				m.draw(threads, rates)
 			}
 			return nil
 		})
@@ -139,7 +140,26 @@ func (b *bench) zipf(ctx context.Context) error {
 	for _, m := range mixes {
 		b.compare(m.name+".rate_best", "GETs/s", report.Higher, sourceRate, m.highest)
 	}
-	return nil
+	return b.Plot("memcached-zipf.svg", func(w io.Writer) error { return drawMixes(w, mixes) })
+}
+
+// draw adds the rates of a memcached with so many threads to the plot.
+func (m *mix) draw(threads int, rates map[string]report.Samples) {
+	for i := range m.lines {
+		l := &m.lines[i]
+		l.Points = append(l.Points, chart.Point{X: float64(threads), Y: rates[l.Name].Median() / 1e3})
+	}
+}
+
+// drawMixes draws each mix apart: what each side gets from how many threads.
+func drawMixes(w io.Writer, mixes []*mix) error {
+	var charts []chart.Chart
+	for _, m := range mixes {
+		charts = append(charts, chart.Chart{
+			Title: m.title, Lines: m.lines, X: chart.Axis{Label: "threads of memcached"}, Y: chart.Axis{Label: "GETs answered (1,000/s)", Log: true},
+		})
+	}
+	return chart.Draw(w, charts...)
 }
 
 // A mix is a trace of GETs and SETs, and the rates of the number of threads that serves each side best.
@@ -147,6 +167,17 @@ type mix struct {
 	name    string
 	trace   trace
 	highest highest
+
+	title string // of its plot
+	lines []chart.Line
+}
+
+// mixOf is the mix by Zipf's law with a share of SETs.
+func (b *bench) mixOf(percent string, sets float64) *mix {
+	return &mix{
+		name: "zipf_sets_" + percent, trace: b.skewed(sets),
+		title: fmt.Sprintf("Zipf's law (0.99), %s SETs", percent), lines: []chart.Line{{Name: cached}, {Name: alone}},
+	}
 }
 
 // sample samples the highest rates of a mix. Its results' names end in what the sites are.
