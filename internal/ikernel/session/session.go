@@ -211,6 +211,8 @@ func (a *session) do(r *request, reply []byte) ([]byte, error) {
 		return openNotes(k, r, reply)
 	case wire.OperationDeliver:
 		return deliver(k, reply)
+	case wire.OperationFault:
+		return reply, openFault(k, r)
 	}
 	return reply, fail(unix.ENOSYS, "the daemon knows no operation %d: is it older than the application's library?", r.operation)
 }
@@ -254,6 +256,15 @@ func (a *session) withSocket(r *request, f func(fd int) error) error {
 		return fail(unix.EPERM, "the socket is another user's")
 	}
 	return f(r.sockets[0])
+}
+
+// openFault gives where the application learns of the ikernel's fault.
+func openFault(k *ikernels.Ikernel, r *request) error {
+	fd, err := k.OpenFault()
+	if err == nil {
+		r.gives = append(r.gives, fd)
+	}
+	return err
 }
 
 // transact runs a transaction (wire.TransactionLen).
