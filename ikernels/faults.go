@@ -98,6 +98,9 @@ func (k *Ikernel) notice() error {
 	}
 	k.fault = &Fault{k.name, code, faultName(k.types, code)}
 	k.leftover = errors.Join(k.leftover, k.host.leaveAll(k), k.tell())
+	if k.host.onFault != nil {
+		k.host.onFault(k.fault, k.owner)
+	}
 	return k.fault
 }
 

@@ -78,6 +78,8 @@ func TestFault(t *testing.T) {
 	} {
 		t.Run(want.name, func(t *testing.T) {
 			s := newSite(t)
+			called := make(chan *Fault, 2)
+			s.host.OnFault(func(f *Fault, _ Owner) { called <- f })
 			k, other := s.create("faulty"), s.create("faulty")
 			server, beside := s.listen("127.0.0.1:0"), s.listen("127.0.0.1:0")
 			attach(t, k, server)
@@ -94,6 +96,9 @@ func TestFault(t *testing.T) {
 				t.Errorf("got fault %d, %q, want %d, %q", code, text, want.code, full)
 			}
 			refused(t, k, server, text)
+			if f := <-called; f.Error() != text || len(called) > 0 {
+				t.Errorf("the daemon learns of %v, and of %d more", f, len(called))
+			}
 			if r, err := transact(k, nil, named{"messages": 7}); err != nil || r["messages"] != 2 {
 				t.Errorf("the registers are %v, %v", r, err)
 			}

@@ -26,7 +26,8 @@ type Host struct {
 	watched chan struct{}   // closed when nobody reads them any more
 
 	mu      sync.Mutex
-	numbers uint32 // given to ikernels
+	numbers uint32              // given to ikernels
+	onFault func(*Fault, Owner) // nil: nobody wants to know
 	all     map[*Ikernel]bool
 	places  []*place
 }
@@ -63,6 +64,13 @@ func NewHost(d *demux.Demux) (*Host, error) {
 		return nil, errors.Join(err, h.Close())
 	}
 	return h, nil
+}
+
+// OnFault has f called for each ikernel that faults. It may call nothing of the Host.
+func (h *Host) OnFault(f func(*Fault, Owner)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.onFault = f
 }
 
 // Close ends all ikernels.

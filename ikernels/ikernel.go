@@ -18,6 +18,7 @@ import (
 type Ikernel struct {
 	host      *Host
 	name      string
+	owner     Owner
 	number    uint32
 	coll      *ebpf.Collection
 	types     *btf.Spec

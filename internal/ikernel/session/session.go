@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
+	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -50,6 +52,7 @@ type session struct {
 	host *ikernels.Host
 	conn *net.UnixConn
 	user uint32 // who the application is
+	is   ikernels.Owner
 	all  map[uint32]*ikernels.Ikernel
 	last uint32 // number given to an ikernel
 }
@@ -94,6 +97,10 @@ func (a *session) identify() error {
 		return fmt.Errorf("find the user of an application: %w", failed)
 	}
 	a.user = peer.Uid
+	a.is.PID = int(peer.Pid)
+	// It may have ended already. Then its ikernels do so at once.
+	command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", peer.Pid))
+	a.is.Command = strings.TrimSpace(string(command))
 	return nil
 }
 
@@ -225,6 +232,7 @@ func (a *session) create(r *request, reply []byte) ([]byte, error) {
 	if err != nil {
 		return reply, err
 	}
+	k.SetOwner(a.is)
 	a.last++
 	r.ikernel = a.last
 	a.all[a.last] = k
