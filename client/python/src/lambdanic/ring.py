@@ -147,12 +147,15 @@ class Ring:
             if length & _BUSY:
                 return None
             fence()
-            self._at += record_len(length & ~_DISCARDED)
+            end = self._at + record_len(length & ~_DISCARDED)
             if not length & _DISCARDED:
                 begin += HEAD_LEN
                 data = begin + RING_HEAD_LEN
                 self._data = memory.bytes[data : begin + length]
-                return Message(bytes(memory.bytes[begin:data]), self._data)
+                message = Message(bytes(memory.bytes[begin:data]), self._data)
+                self._at = end  # last, as a signal's handler may raise
+                return message
+            self._at = end
             self._advance(memory)
         return None
 
