@@ -1,15 +1,18 @@
 package api
 
-import "cmp"
+import (
+	"cmp"
+	"net/netip"
+)
 
 // Ikernels: accelerators in front of running servers. POST /system/ikernels takes an IkernelRequest and answers with an Ikernel, GET lists those
-// of the node, and DELETE /system/ikernels/NAME detaches one. POST /system/ikernels/NAME/keys takes an IkernelKeysRequest.
+// of the node and those of applications' sockets, and DELETE /system/ikernels/NAME detaches one. POST /system/ikernels/NAME/keys takes an IkernelKeysRequest.
 
 // IkernelRequest asks for an ikernel in front of the server at a port.
 type IkernelRequest struct {
 	Ikernel    string   `json:"ikernel"`              // which one, as "memcached-cache"
 	Name       string   `json:"name,omitempty"`       // what it is called from now on; default: IKERNEL-PORT
-	Port       uint16   `json:"port"`                 // at which the server listens
+	Port       uint16   `json:"port,omitempty"`       // at which the server listens
 	PID        int      `json:"pid,omitempty"`        // a process in the server's network namespace; when it ends, the ikernel is detached
 	Netns      string   `json:"netns,omitempty"`      // or that namespace's name; default: the daemon's own
 	Interfaces []string `json:"interfaces,omitempty"` // whose packets it sees; default: those by which the server is reached
@@ -27,15 +30,33 @@ type IkernelState string
 const (
 	IkernelAttached IkernelState = "attached"
 	IkernelWaiting  IkernelState = "waiting" // it could not be attached when the daemon started, and is tried again
+	IkernelIdle     IkernelState = "idle"    // an application's that has no socket
+	IkernelFaulted  IkernelState = "faulted" // an application's that gave up
 )
 
 // Ikernel is an ikernel in front of a server.
 type Ikernel struct {
 	IkernelRequest
 	State    IkernelState       `json:"state"`
-	Reason   string             `json:"reason,omitempty"` // why it waits
+	Reason   string             `json:"reason,omitempty"` // why it waits, or its fault
 	Attached []IkernelInterface `json:"attached"`
 	Counters []Counter          `json:"counters"` // since it was attached last
+
+	// Whose it is; nil: it was attached by POST. An application's has neither port nor interfaces, and ends with the application.
+	Application *IkernelApplication `json:"application,omitempty"`
+}
+
+// IkernelApplication is a process that has an ikernel for sockets of its own.
+type IkernelApplication struct {
+	PID     int             `json:"pid"`
+	Command string          `json:"command"` // as ps -o comm has it
+	Sockets []IkernelSocket `json:"sockets"`
+}
+
+// IkernelSocket is a socket that is attached, or several that share their port.
+type IkernelSocket struct {
+	Own  netip.AddrPort `json:"own"`           // an unspecified address stands for all
+	Peer netip.AddrPort `json:"peer,omitzero"` // if it is connected
 }
 
 // IkernelInterface is an interface whose packets an ikernel sees.

@@ -110,6 +110,8 @@ type deserializeIkScratch struct {
 		Pad       uint32
 		Rpc       [8]uint64
 	}
+	Faulted uint32
+	_       [4]byte
 }
 
 type deserializeIkState struct {
@@ -136,6 +138,7 @@ const (
 	deserializeMapDeserializeForms     = "deserialize_forms"
 	deserializeMapDeserializeScratches = "deserialize_scratches"
 	deserializeMapIkCounters           = "ik_counters"
+	deserializeMapIkFaults             = "ik_faults"
 	deserializeMapIkFlows              = "ik_flows"
 	deserializeMapIkNotes              = "ik_notes"
 	deserializeMapIkPieces             = "ik_pieces"
@@ -148,8 +151,13 @@ const (
 	deserializeProgIkDeliver           = "ik_deliver"
 	deserializeProgIkTransact          = "ik_transact"
 	deserializeVarDeserializeLimit     = "deserialize_limit_"
+	deserializeVarIkCounts             = "ik_counts_"
+	deserializeVarIkFaultCode          = "ik_fault_code_"
+	deserializeVarIkFaultEvent         = "ik_fault_event_"
+	deserializeVarIkFaulted            = "ik_faulted"
 	deserializeVarIkLimit              = "ik_limit_"
 	deserializeVarIkNumber             = "ik_number"
+	deserializeVarIkOwnFault           = "ik_own_fault_"
 	deserializeVarIkRegisters          = "ik_registers_"
 	deserializeVarIkRingCounts         = "ik_ring_counts_"
 	deserializeVarIkRingFlags          = "ik_ring_flags"
@@ -211,6 +219,7 @@ type deserializeMapSpecs struct {
 	DeserializeForms     *ebpf.MapSpec `ebpf:"deserialize_forms"`
 	DeserializeScratches *ebpf.MapSpec `ebpf:"deserialize_scratches"`
 	IkCounters           *ebpf.MapSpec `ebpf:"ik_counters"`
+	IkFaults             *ebpf.MapSpec `ebpf:"ik_faults"`
 	IkFlows              *ebpf.MapSpec `ebpf:"ik_flows"`
 	IkNotes              *ebpf.MapSpec `ebpf:"ik_notes"`
 	IkPieces             *ebpf.MapSpec `ebpf:"ik_pieces"`
@@ -226,8 +235,13 @@ type deserializeMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type deserializeVariableSpecs struct {
 	DeserializeLimit *ebpf.VariableSpec `ebpf:"deserialize_limit_"`
+	IkCounts         *ebpf.VariableSpec `ebpf:"ik_counts_"`
+	IkFaultCode      *ebpf.VariableSpec `ebpf:"ik_fault_code_"`
+	IkFaultEvent     *ebpf.VariableSpec `ebpf:"ik_fault_event_"`
+	IkFaulted        *ebpf.VariableSpec `ebpf:"ik_faulted"`
 	IkLimit          *ebpf.VariableSpec `ebpf:"ik_limit_"`
 	IkNumber         *ebpf.VariableSpec `ebpf:"ik_number"`
+	IkOwnFault       *ebpf.VariableSpec `ebpf:"ik_own_fault_"`
 	IkRegisters      *ebpf.VariableSpec `ebpf:"ik_registers_"`
 	IkRingCounts     *ebpf.VariableSpec `ebpf:"ik_ring_counts_"`
 	IkRingFlags      *ebpf.VariableSpec `ebpf:"ik_ring_flags"`
@@ -258,6 +272,7 @@ type deserializeMaps struct {
 	DeserializeForms     *ebpf.Map `ebpf:"deserialize_forms"`
 	DeserializeScratches *ebpf.Map `ebpf:"deserialize_scratches"`
 	IkCounters           *ebpf.Map `ebpf:"ik_counters"`
+	IkFaults             *ebpf.Map `ebpf:"ik_faults"`
 	IkFlows              *ebpf.Map `ebpf:"ik_flows"`
 	IkNotes              *ebpf.Map `ebpf:"ik_notes"`
 	IkPieces             *ebpf.Map `ebpf:"ik_pieces"`
@@ -273,6 +288,7 @@ func (m *deserializeMaps) Close() error {
 		m.DeserializeForms,
 		m.DeserializeScratches,
 		m.IkCounters,
+		m.IkFaults,
 		m.IkFlows,
 		m.IkNotes,
 		m.IkPieces,
@@ -289,8 +305,13 @@ func (m *deserializeMaps) Close() error {
 // It can be passed to loadDeserializeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type deserializeVariables struct {
 	DeserializeLimit *ebpf.Variable `ebpf:"deserialize_limit_"`
+	IkCounts         *ebpf.Variable `ebpf:"ik_counts_"`
+	IkFaultCode      *ebpf.Variable `ebpf:"ik_fault_code_"`
+	IkFaultEvent     *ebpf.Variable `ebpf:"ik_fault_event_"`
+	IkFaulted        *ebpf.Variable `ebpf:"ik_faulted"`
 	IkLimit          *ebpf.Variable `ebpf:"ik_limit_"`
 	IkNumber         *ebpf.Variable `ebpf:"ik_number"`
+	IkOwnFault       *ebpf.Variable `ebpf:"ik_own_fault_"`
 	IkRegisters      *ebpf.Variable `ebpf:"ik_registers_"`
 	IkRingCounts     *ebpf.Variable `ebpf:"ik_ring_counts_"`
 	IkRingFlags      *ebpf.Variable `ebpf:"ik_ring_flags"`

@@ -18,6 +18,22 @@ type echoIkCounts struct {
 	Verdicts [3]uint64
 }
 
+type echoIkFaultCode uint32
+
+const (
+	echoIkFaultCodeIK_FAULT_STATE_NOT_FOUND  echoIkFaultCode = 1
+	echoIkFaultCodeIK_FAULT_MEMORY_NOT_FOUND echoIkFaultCode = 2
+	echoIkFaultCodeIK_FAULT_RING_NOT_FOUND   echoIkFaultCode = 3
+	echoIkFaultCodeIK_FAULT_UNKNOWN_VERDICT  echoIkFaultCode = 4
+	echoIkFaultCodeIK_FAULT_OWN              echoIkFaultCode = 256
+)
+
+type echoIkFaultEvent struct {
+	_       structs.HostLayout
+	Ikernel uint32
+	Code    uint32
+}
+
 type echoIkFlow struct {
 	_        structs.HostLayout
 	OwnAddr  [16]uint8
@@ -61,6 +77,8 @@ type echoIkScratch struct {
 		Pad       uint32
 		Rpc       [8]uint64
 	}
+	Faulted uint32
+	_       [4]byte
 }
 
 type echoIkState struct {
@@ -99,12 +117,17 @@ const (
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	echoMapIkCounters    = "ik_counters"
+	echoMapIkFaults      = "ik_faults"
 	echoMapIkFlows       = "ik_flows"
 	echoMapIkScratchpads = "ik_scratchpads"
 	echoMapIkSockets     = "ik_sockets"
 	echoMapIkStates      = "ik_states"
 	echoProgIkDatagram   = "ik_datagram"
 	echoProgIkTransact   = "ik_transact"
+	echoVarIkCounts      = "ik_counts_"
+	echoVarIkFaultCode   = "ik_fault_code_"
+	echoVarIkFaultEvent  = "ik_fault_event_"
+	echoVarIkFaulted     = "ik_faulted"
 	echoVarIkLimit       = "ik_limit_"
 	echoVarIkNumber      = "ik_number"
 	echoVarIkRegisters   = "ik_registers_"
@@ -162,6 +185,7 @@ type echoProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type echoMapSpecs struct {
 	IkCounters    *ebpf.MapSpec `ebpf:"ik_counters"`
+	IkFaults      *ebpf.MapSpec `ebpf:"ik_faults"`
 	IkFlows       *ebpf.MapSpec `ebpf:"ik_flows"`
 	IkScratchpads *ebpf.MapSpec `ebpf:"ik_scratchpads"`
 	IkSockets     *ebpf.MapSpec `ebpf:"ik_sockets"`
@@ -172,10 +196,14 @@ type echoMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type echoVariableSpecs struct {
-	IkLimit     *ebpf.VariableSpec `ebpf:"ik_limit_"`
-	IkNumber    *ebpf.VariableSpec `ebpf:"ik_number"`
-	IkRegisters *ebpf.VariableSpec `ebpf:"ik_registers_"`
-	IkVerdict   *ebpf.VariableSpec `ebpf:"ik_verdict_"`
+	IkCounts     *ebpf.VariableSpec `ebpf:"ik_counts_"`
+	IkFaultCode  *ebpf.VariableSpec `ebpf:"ik_fault_code_"`
+	IkFaultEvent *ebpf.VariableSpec `ebpf:"ik_fault_event_"`
+	IkFaulted    *ebpf.VariableSpec `ebpf:"ik_faulted"`
+	IkLimit      *ebpf.VariableSpec `ebpf:"ik_limit_"`
+	IkNumber     *ebpf.VariableSpec `ebpf:"ik_number"`
+	IkRegisters  *ebpf.VariableSpec `ebpf:"ik_registers_"`
+	IkVerdict    *ebpf.VariableSpec `ebpf:"ik_verdict_"`
 }
 
 // echoObjects contains all objects after they have been loaded into the kernel.
@@ -199,6 +227,7 @@ func (o *echoObjects) Close() error {
 // It can be passed to loadEchoObjects or ebpf.CollectionSpec.LoadAndAssign.
 type echoMaps struct {
 	IkCounters    *ebpf.Map `ebpf:"ik_counters"`
+	IkFaults      *ebpf.Map `ebpf:"ik_faults"`
 	IkFlows       *ebpf.Map `ebpf:"ik_flows"`
 	IkScratchpads *ebpf.Map `ebpf:"ik_scratchpads"`
 	IkSockets     *ebpf.Map `ebpf:"ik_sockets"`
@@ -208,6 +237,7 @@ type echoMaps struct {
 func (m *echoMaps) Close() error {
 	return _EchoClose(
 		m.IkCounters,
+		m.IkFaults,
 		m.IkFlows,
 		m.IkScratchpads,
 		m.IkSockets,
@@ -219,10 +249,14 @@ func (m *echoMaps) Close() error {
 //
 // It can be passed to loadEchoObjects or ebpf.CollectionSpec.LoadAndAssign.
 type echoVariables struct {
-	IkLimit     *ebpf.Variable `ebpf:"ik_limit_"`
-	IkNumber    *ebpf.Variable `ebpf:"ik_number"`
-	IkRegisters *ebpf.Variable `ebpf:"ik_registers_"`
-	IkVerdict   *ebpf.Variable `ebpf:"ik_verdict_"`
+	IkCounts     *ebpf.Variable `ebpf:"ik_counts_"`
+	IkFaultCode  *ebpf.Variable `ebpf:"ik_fault_code_"`
+	IkFaultEvent *ebpf.Variable `ebpf:"ik_fault_event_"`
+	IkFaulted    *ebpf.Variable `ebpf:"ik_faulted"`
+	IkLimit      *ebpf.Variable `ebpf:"ik_limit_"`
+	IkNumber     *ebpf.Variable `ebpf:"ik_number"`
+	IkRegisters  *ebpf.Variable `ebpf:"ik_registers_"`
+	IkVerdict    *ebpf.Variable `ebpf:"ik_verdict_"`
 }
 
 // echoPrograms contains all programs after they have been loaded into the kernel.

@@ -135,6 +135,8 @@ type heavyHittersIkScratch struct {
 		Pad       uint32
 		Rpc       [8]uint64
 	}
+	Faulted uint32
+	_       [4]byte
 }
 
 type heavyHittersIkState struct {
@@ -160,6 +162,7 @@ const (
 	heavyHittersMapHeavyLists     = "heavy_lists"
 	heavyHittersMapHeavySketches  = "heavy_sketches"
 	heavyHittersMapIkCounters     = "ik_counters"
+	heavyHittersMapIkFaults       = "ik_faults"
 	heavyHittersMapIkFlows        = "ik_flows"
 	heavyHittersMapIkNotes        = "ik_notes"
 	heavyHittersMapIkPieces       = "ik_pieces"
@@ -173,6 +176,10 @@ const (
 	heavyHittersProgIkTransact    = "ik_transact"
 	heavyHittersVarHeavyLimit     = "heavy_limit_"
 	heavyHittersVarHeavyReport    = "heavy_report_"
+	heavyHittersVarIkCounts       = "ik_counts_"
+	heavyHittersVarIkFaultCode    = "ik_fault_code_"
+	heavyHittersVarIkFaultEvent   = "ik_fault_event_"
+	heavyHittersVarIkFaulted      = "ik_faulted"
 	heavyHittersVarIkLimit        = "ik_limit_"
 	heavyHittersVarIkNumber       = "ik_number"
 	heavyHittersVarIkRegisters    = "ik_registers_"
@@ -237,6 +244,7 @@ type heavyHittersMapSpecs struct {
 	HeavyLists     *ebpf.MapSpec `ebpf:"heavy_lists"`
 	HeavySketches  *ebpf.MapSpec `ebpf:"heavy_sketches"`
 	IkCounters     *ebpf.MapSpec `ebpf:"ik_counters"`
+	IkFaults       *ebpf.MapSpec `ebpf:"ik_faults"`
 	IkFlows        *ebpf.MapSpec `ebpf:"ik_flows"`
 	IkNotes        *ebpf.MapSpec `ebpf:"ik_notes"`
 	IkPieces       *ebpf.MapSpec `ebpf:"ik_pieces"`
@@ -253,6 +261,10 @@ type heavyHittersMapSpecs struct {
 type heavyHittersVariableSpecs struct {
 	HeavyLimit   *ebpf.VariableSpec `ebpf:"heavy_limit_"`
 	HeavyReport  *ebpf.VariableSpec `ebpf:"heavy_report_"`
+	IkCounts     *ebpf.VariableSpec `ebpf:"ik_counts_"`
+	IkFaultCode  *ebpf.VariableSpec `ebpf:"ik_fault_code_"`
+	IkFaultEvent *ebpf.VariableSpec `ebpf:"ik_fault_event_"`
+	IkFaulted    *ebpf.VariableSpec `ebpf:"ik_faulted"`
 	IkLimit      *ebpf.VariableSpec `ebpf:"ik_limit_"`
 	IkNumber     *ebpf.VariableSpec `ebpf:"ik_number"`
 	IkRegisters  *ebpf.VariableSpec `ebpf:"ik_registers_"`
@@ -286,6 +298,7 @@ type heavyHittersMaps struct {
 	HeavyLists     *ebpf.Map `ebpf:"heavy_lists"`
 	HeavySketches  *ebpf.Map `ebpf:"heavy_sketches"`
 	IkCounters     *ebpf.Map `ebpf:"ik_counters"`
+	IkFaults       *ebpf.Map `ebpf:"ik_faults"`
 	IkFlows        *ebpf.Map `ebpf:"ik_flows"`
 	IkNotes        *ebpf.Map `ebpf:"ik_notes"`
 	IkPieces       *ebpf.Map `ebpf:"ik_pieces"`
@@ -302,6 +315,7 @@ func (m *heavyHittersMaps) Close() error {
 		m.HeavyLists,
 		m.HeavySketches,
 		m.IkCounters,
+		m.IkFaults,
 		m.IkFlows,
 		m.IkNotes,
 		m.IkPieces,
@@ -319,6 +333,10 @@ func (m *heavyHittersMaps) Close() error {
 type heavyHittersVariables struct {
 	HeavyLimit   *ebpf.Variable `ebpf:"heavy_limit_"`
 	HeavyReport  *ebpf.Variable `ebpf:"heavy_report_"`
+	IkCounts     *ebpf.Variable `ebpf:"ik_counts_"`
+	IkFaultCode  *ebpf.Variable `ebpf:"ik_fault_code_"`
+	IkFaultEvent *ebpf.Variable `ebpf:"ik_fault_event_"`
+	IkFaulted    *ebpf.Variable `ebpf:"ik_faulted"`
 	IkLimit      *ebpf.Variable `ebpf:"ik_limit_"`
 	IkNumber     *ebpf.Variable `ebpf:"ik_number"`
 	IkRegisters  *ebpf.Variable `ebpf:"ik_registers_"`

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/ringbuf"
 	"github.com/cilium/ebpf/rlimit"
 	"golang.org/x/sys/unix"
 
@@ -20,9 +21,13 @@ type Host struct {
 	demux   *demux.Demux
 	flows   *ebpf.Map // flows.h
 	sockets *ebpf.Map
+	faults  *ebpf.Map       // faults.h
+	events  *ringbuf.Reader // of them
+	watched chan struct{}   // closed when nobody reads them any more
 
 	mu      sync.Mutex
-	numbers uint32 // given to ikernels
+	numbers uint32              // given to ikernels
+	onFault func(*Fault, Owner) // nil: nobody wants to know
 	all     map[*Ikernel]bool
 	places  []*place
 }
@@ -52,7 +57,20 @@ func NewHost(d *demux.Demux) (*Host, error) {
 	if h.sockets, err = ebpf.NewMap(spec.Maps["ik_sockets"]); err != nil {
 		return nil, errors.Join(kernel.Fails("has no map for sockets", err), h.flows.Close())
 	}
+	if h.faults, err = ebpf.NewMap(spec.Maps["ik_faults"]); err != nil {
+		return nil, errors.Join(kernel.Fails("has no map for faults", err), h.Close())
+	}
+	if err := h.openFaults(); err != nil {
+		return nil, errors.Join(err, h.Close())
+	}
 	return h, nil
+}
+
+// OnFault has f called for each ikernel that faults. It may call nothing of the Host.
+func (h *Host) OnFault(f func(*Fault, Owner)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.onFault = f
 }
 
 // Close ends all ikernels.
@@ -64,7 +82,7 @@ func (h *Host) Close() error {
 	for _, k := range all {
 		errs = append(errs, k.Close())
 	}
-	return errors.Join(append(errs, h.sockets.Close(), h.flows.Close())...)
+	return errors.Join(append(errs, h.closeFaults(), h.faults.Close(), h.sockets.Close(), h.flows.Close())...)
 }
 
 // sweep gives up the places whose sockets are all closed.

@@ -17,13 +17,21 @@ import (
 // An Ikernel serves sockets that are attached to it. Its state lasts as long as itself.
 type Ikernel struct {
 	host      *Host
+	name      string
+	owner     Owner
 	number    uint32
 	coll      *ebpf.Collection
+	types     *btf.Spec
 	registers []Register
 	ports     map[portKey]*demux.Port
 	places    map[*demux.Port]int // that use each port
 	rings     []*ebpf.Map
 	notes     bool // are open
+
+	fault    *Fault  // nil: it has none, or it is not noticed
+	told     *[2]int // a socket's ends, the daemon's and the application's; nil: nobody asks for the fault
+	isTold   bool
+	leftover error // what failed when the fault detached the sockets
 }
 
 type portKey struct {
@@ -45,14 +53,14 @@ func (h *Host) Create(name string) (*Ikernel, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.numbers++
-	k := &Ikernel{host: h, number: h.numbers, ports: map[portKey]*demux.Port{}, places: map[*demux.Port]int{}}
+	k := &Ikernel{host: h, name: name, number: h.numbers, types: spec.Types, ports: map[portKey]*demux.Port{}, places: map[*demux.Port]int{}}
 	if err := spec.Variables["ik_number"].Set(k.number); err != nil {
 		return nil, fmt.Errorf("number the ikernel: %w", err)
 	}
 	if k.registers, err = registersOf(spec.Types); err != nil {
 		return nil, fmt.Errorf("read the registers of ikernel %s: %w", name, err)
 	}
-	shared := ebpf.CollectionOptions{MapReplacements: map[string]*ebpf.Map{"ik_flows": h.flows, "ik_sockets": h.sockets}}
+	shared := ebpf.CollectionOptions{MapReplacements: map[string]*ebpf.Map{"ik_flows": h.flows, "ik_sockets": h.sockets, "ik_faults": h.faults}}
 	if k.coll, err = ebpf.NewCollectionWithOptions(spec, shared); err != nil {
 		return nil, kernel.Fails("does not load ikernel "+name, err)
 	}
@@ -70,8 +78,8 @@ func (k *Ikernel) Attach(fd int) error {
 	h := k.host
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.all[k] {
-		return errDestroyed
+	if err := k.serves(); err != nil {
+		return err
 	}
 	if err := h.sweep(); err != nil {
 		return err
@@ -97,6 +105,9 @@ func (k *Ikernel) Detach(fd int) error {
 	h := k.host
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if err := k.serves(); err != nil {
+		return err
+	}
 	number, i, ok := h.find(cookie)
 	if !ok || h.places[number].ikernel != k {
 		return errors.New("the socket is not attached to this ikernel")
@@ -113,12 +124,7 @@ func (k *Ikernel) Close() error {
 		return nil
 	}
 	delete(h.all, k)
-	var errs []error
-	for i, p := range h.places {
-		if p != nil && p.ikernel == k {
-			errs = append(errs, h.leave(i))
-		}
-	}
+	errs := []error{h.leaveAll(k), k.leftover, k.closeFault()}
 	k.coll.Close()
 	for _, ring := range k.rings {
 		errs = append(errs, ring.Close())
@@ -201,6 +207,9 @@ func (k *Ikernel) Transact(t *Transaction) ([]uint64, error) {
 	differs, err := k.coll.Programs["ik_transact"].Run(&ebpf.RunOptions{Context: t, ContextOut: &out})
 	if err != nil {
 		return nil, fmt.Errorf("run a transaction: %w", err)
+	}
+	if int32(differs) < 0 {
+		return nil, k.notice()
 	}
 	if differs != 0 {
 		return nil, ErrDiffers

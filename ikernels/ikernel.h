@@ -60,7 +60,9 @@ struct {
 	__type(value, struct ik_state);
 } ik_states SEC(".maps");
 
-/* Locks the registers. No function may be called until ik_end. */
+static __noinline enum ik_verdict ik_fault(__u32 code); /* faults.h */
+
+/* Locks the registers. No function may be called until ik_end. Without registers it is a fault. */
 static __always_inline struct ik_state *ik_begin(void)
 {
 	__u32 zero = 0;
@@ -68,6 +70,8 @@ static __always_inline struct ik_state *ik_begin(void)
 
 	if (s)
 		bpf_spin_lock(&s->lock);
+	else
+		ik_fault(IK_FAULT_STATE_NOT_FOUND);
 	return s;
 }
 
@@ -91,6 +95,7 @@ struct {
 /* Too large for the stack. */
 struct ik_scratch {
 	struct ln_flow flow;
+	__u32 faulted; /* at this message */
 };
 
 struct {
@@ -99,6 +104,8 @@ struct {
 	__type(key, __u32);
 	__type(value, struct ik_scratch);
 } ik_scratchpads SEC(".maps");
+
+#include "faults.h"
 
 static __always_inline int ik_has_socket(__u32 place)
 {
@@ -169,6 +176,8 @@ int ik_datagram(struct xdp_md *ctx)
 	struct ln_packet pkt;
 	__u32 zero = 0;
 
+	if (ik_faulted)
+		return XDP_PASS;
 	scratch = bpf_map_lookup_elem(&ik_scratchpads, &zero);
 	counts = bpf_map_lookup_elem(&ik_counters, &zero);
 	if (!scratch || !counts || ln_parse(ctx, &pkt) || ln_save_flow(ctx, &pkt, &scratch->flow) ||
@@ -181,9 +190,12 @@ int ik_datagram(struct xdp_md *ctx)
 	m.flow = &scratch->flow;
 	m.at = pkt.l4 + sizeof(struct udphdr);
 	m.len = pkt.udp_len - sizeof(struct udphdr);
+	scratch->faulted = 0;
 	verdict = ik_receive(&m);
 	if (verdict >= IK_VERDICTS)
-		return XDP_PASS;
+		verdict = ik_fault(IK_FAULT_UNKNOWN_VERDICT);
+	if (scratch->faulted)
+		verdict = IK_PASS;
 	counts->verdicts[verdict]++;
 	switch (verdict) {
 	case IK_DROP:
@@ -218,6 +230,7 @@ int ik_transact(struct ik_transaction *t)
 	return differs;
 }
 
+const struct ik_counts *ik_counts_ __attribute__((unused));
 const enum ik_limit *ik_limit_ __attribute__((unused));
 const enum ik_verdict *ik_verdict_ __attribute__((unused));
 const struct ik_registers *ik_registers_ __attribute__((unused));

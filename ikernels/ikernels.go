@@ -8,7 +8,7 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-//go:generate go tool bpf2go -target bpfel -no-strip -output-stem echo -type ik_limit -type ik_flow -type ik_verdict -type ik_transaction echo echo/echo.bpf.c
+//go:generate go tool bpf2go -target bpfel -no-strip -output-stem echo -type ik_limit -type ik_flow -type ik_verdict -type ik_transaction -type ik_fault_code -type ik_fault_event -type ik_counts echo echo/echo.bpf.c
 //go:generate go tool bpf2go -target bpfel -no-strip -output-stem threshold -type ik_ring_counts threshold threshold/threshold.bpf.c
 //go:generate go tool bpf2go -target bpfel -no-strip -output-stem passthrough passthrough passthrough/passthrough.bpf.c
 //go:generate go tool bpf2go -target bpfel -no-strip -output-stem steering steering steering/steering.bpf.c

@@ -91,7 +91,7 @@ func (s *site) dial(address string) *net.UDPConn {
 }
 
 // with calls f with a socket's descriptor.
-func with(t *testing.T, conn *net.UDPConn, f func(fd int) error) (err error) {
+func with(t testing.TB, conn *net.UDPConn, f func(fd int) error) (err error) {
 	t.Helper()
 	raw, e := conn.SyscallConn()
 	if e != nil {

@@ -25,6 +25,15 @@ enum ik_verdict {
 	IK_VERDICTS,
 };
 
+/* What no ikernel can go on with (faults.h). */
+enum ik_fault_code {
+	IK_FAULT_STATE_NOT_FOUND = 1, /* ik_begin has no registers */
+	IK_FAULT_MEMORY_NOT_FOUND, /* a map of the ikernel lacks what it always has */
+	IK_FAULT_RING_NOT_FOUND, /* the application has opened it */
+	IK_FAULT_UNKNOWN_VERDICT, /* of ik_receive */
+	IK_FAULT_OWN = 256, /* and above: the ikernel's own */
+};
+
 /*
  * The datagrams that a socket gets, as long as one has the place. Addresses are as in struct ln_flow. A connected socket gets those of its peer, and one that
  * is not connected all others: its peer is 0.

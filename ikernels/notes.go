@@ -12,8 +12,8 @@ import (
 func (k *Ikernel) OpenNotes() (*ebpf.Map, error) {
 	k.host.mu.Lock()
 	defer k.host.mu.Unlock()
-	if !k.host.all[k] {
-		return nil, errDestroyed
+	if err := k.serves(); err != nil {
+		return nil, err
 	}
 	if k.coll.Maps["ik_notes"] == nil {
 		return nil, errors.New("this ikernel takes no notes: ikernels/README.md says which do")
@@ -29,8 +29,8 @@ func (k *Ikernel) OpenNotes() (*ebpf.Map, error) {
 func (k *Ikernel) Deliver() (uint32, error) {
 	k.host.mu.Lock()
 	defer k.host.mu.Unlock()
-	if !k.host.all[k] {
-		return 0, errDestroyed
+	if err := k.serves(); err != nil {
+		return 0, err
 	}
 	if !k.notes {
 		return 0, errors.New("the ikernel's notes are not open")
@@ -42,5 +42,5 @@ func (k *Ikernel) Deliver() (uint32, error) {
 	if int32(n) < 0 {
 		return 0, fmt.Errorf("deliver notes: %w: they are not written as the kernel wants it (BPF_MAP_TYPE_USER_RINGBUF)", unix.Errno(-int32(n)))
 	}
-	return n, nil
+	return n, k.notice()
 }

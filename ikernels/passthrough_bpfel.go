@@ -47,6 +47,8 @@ type passthroughIkScratch struct {
 		Pad       uint32
 		Rpc       [8]uint64
 	}
+	Faulted uint32
+	_       [4]byte
 }
 
 type passthroughIkState struct {
@@ -67,12 +69,17 @@ type passthroughIkState struct {
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	passthroughMapIkCounters    = "ik_counters"
+	passthroughMapIkFaults      = "ik_faults"
 	passthroughMapIkFlows       = "ik_flows"
 	passthroughMapIkScratchpads = "ik_scratchpads"
 	passthroughMapIkSockets     = "ik_sockets"
 	passthroughMapIkStates      = "ik_states"
 	passthroughProgIkDatagram   = "ik_datagram"
 	passthroughProgIkTransact   = "ik_transact"
+	passthroughVarIkCounts      = "ik_counts_"
+	passthroughVarIkFaultCode   = "ik_fault_code_"
+	passthroughVarIkFaultEvent  = "ik_fault_event_"
+	passthroughVarIkFaulted     = "ik_faulted"
 	passthroughVarIkLimit       = "ik_limit_"
 	passthroughVarIkNumber      = "ik_number"
 	passthroughVarIkRegisters   = "ik_registers_"
@@ -130,6 +137,7 @@ type passthroughProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type passthroughMapSpecs struct {
 	IkCounters    *ebpf.MapSpec `ebpf:"ik_counters"`
+	IkFaults      *ebpf.MapSpec `ebpf:"ik_faults"`
 	IkFlows       *ebpf.MapSpec `ebpf:"ik_flows"`
 	IkScratchpads *ebpf.MapSpec `ebpf:"ik_scratchpads"`
 	IkSockets     *ebpf.MapSpec `ebpf:"ik_sockets"`
@@ -140,10 +148,14 @@ type passthroughMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type passthroughVariableSpecs struct {
-	IkLimit     *ebpf.VariableSpec `ebpf:"ik_limit_"`
-	IkNumber    *ebpf.VariableSpec `ebpf:"ik_number"`
-	IkRegisters *ebpf.VariableSpec `ebpf:"ik_registers_"`
-	IkVerdict   *ebpf.VariableSpec `ebpf:"ik_verdict_"`
+	IkCounts     *ebpf.VariableSpec `ebpf:"ik_counts_"`
+	IkFaultCode  *ebpf.VariableSpec `ebpf:"ik_fault_code_"`
+	IkFaultEvent *ebpf.VariableSpec `ebpf:"ik_fault_event_"`
+	IkFaulted    *ebpf.VariableSpec `ebpf:"ik_faulted"`
+	IkLimit      *ebpf.VariableSpec `ebpf:"ik_limit_"`
+	IkNumber     *ebpf.VariableSpec `ebpf:"ik_number"`
+	IkRegisters  *ebpf.VariableSpec `ebpf:"ik_registers_"`
+	IkVerdict    *ebpf.VariableSpec `ebpf:"ik_verdict_"`
 }
 
 // passthroughObjects contains all objects after they have been loaded into the kernel.
@@ -167,6 +179,7 @@ func (o *passthroughObjects) Close() error {
 // It can be passed to loadPassthroughObjects or ebpf.CollectionSpec.LoadAndAssign.
 type passthroughMaps struct {
 	IkCounters    *ebpf.Map `ebpf:"ik_counters"`
+	IkFaults      *ebpf.Map `ebpf:"ik_faults"`
 	IkFlows       *ebpf.Map `ebpf:"ik_flows"`
 	IkScratchpads *ebpf.Map `ebpf:"ik_scratchpads"`
 	IkSockets     *ebpf.Map `ebpf:"ik_sockets"`
@@ -176,6 +189,7 @@ type passthroughMaps struct {
 func (m *passthroughMaps) Close() error {
 	return _PassthroughClose(
 		m.IkCounters,
+		m.IkFaults,
 		m.IkFlows,
 		m.IkScratchpads,
 		m.IkSockets,
@@ -187,10 +201,14 @@ func (m *passthroughMaps) Close() error {
 //
 // It can be passed to loadPassthroughObjects or ebpf.CollectionSpec.LoadAndAssign.
 type passthroughVariables struct {
-	IkLimit     *ebpf.Variable `ebpf:"ik_limit_"`
-	IkNumber    *ebpf.Variable `ebpf:"ik_number"`
-	IkRegisters *ebpf.Variable `ebpf:"ik_registers_"`
-	IkVerdict   *ebpf.Variable `ebpf:"ik_verdict_"`
+	IkCounts     *ebpf.Variable `ebpf:"ik_counts_"`
+	IkFaultCode  *ebpf.Variable `ebpf:"ik_fault_code_"`
+	IkFaultEvent *ebpf.Variable `ebpf:"ik_fault_event_"`
+	IkFaulted    *ebpf.Variable `ebpf:"ik_faulted"`
+	IkLimit      *ebpf.Variable `ebpf:"ik_limit_"`
+	IkNumber     *ebpf.Variable `ebpf:"ik_number"`
+	IkRegisters  *ebpf.Variable `ebpf:"ik_registers_"`
+	IkVerdict    *ebpf.Variable `ebpf:"ik_verdict_"`
 }
 
 // passthroughPrograms contains all programs after they have been loaded into the kernel.

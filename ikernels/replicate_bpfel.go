@@ -58,6 +58,8 @@ type replicateIkScratch struct {
 		Pad       uint32
 		Rpc       [8]uint64
 	}
+	Faulted uint32
+	_       [4]byte
 }
 
 type replicateIkState struct {
@@ -78,6 +80,7 @@ type replicateIkState struct {
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	replicateMapIkCounters     = "ik_counters"
+	replicateMapIkFaults       = "ik_faults"
 	replicateMapIkFlows        = "ik_flows"
 	replicateMapIkPieces       = "ik_pieces"
 	replicateMapIkRingCounters = "ik_ring_counters"
@@ -87,6 +90,10 @@ const (
 	replicateMapIkStates       = "ik_states"
 	replicateProgIkDatagram    = "ik_datagram"
 	replicateProgIkTransact    = "ik_transact"
+	replicateVarIkCounts       = "ik_counts_"
+	replicateVarIkFaultCode    = "ik_fault_code_"
+	replicateVarIkFaultEvent   = "ik_fault_event_"
+	replicateVarIkFaulted      = "ik_faulted"
 	replicateVarIkLimit        = "ik_limit_"
 	replicateVarIkNumber       = "ik_number"
 	replicateVarIkRegisters    = "ik_registers_"
@@ -147,6 +154,7 @@ type replicateProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type replicateMapSpecs struct {
 	IkCounters     *ebpf.MapSpec `ebpf:"ik_counters"`
+	IkFaults       *ebpf.MapSpec `ebpf:"ik_faults"`
 	IkFlows        *ebpf.MapSpec `ebpf:"ik_flows"`
 	IkPieces       *ebpf.MapSpec `ebpf:"ik_pieces"`
 	IkRingCounters *ebpf.MapSpec `ebpf:"ik_ring_counters"`
@@ -160,6 +168,10 @@ type replicateMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type replicateVariableSpecs struct {
+	IkCounts     *ebpf.VariableSpec `ebpf:"ik_counts_"`
+	IkFaultCode  *ebpf.VariableSpec `ebpf:"ik_fault_code_"`
+	IkFaultEvent *ebpf.VariableSpec `ebpf:"ik_fault_event_"`
+	IkFaulted    *ebpf.VariableSpec `ebpf:"ik_faulted"`
 	IkLimit      *ebpf.VariableSpec `ebpf:"ik_limit_"`
 	IkNumber     *ebpf.VariableSpec `ebpf:"ik_number"`
 	IkRegisters  *ebpf.VariableSpec `ebpf:"ik_registers_"`
@@ -190,6 +202,7 @@ func (o *replicateObjects) Close() error {
 // It can be passed to loadReplicateObjects or ebpf.CollectionSpec.LoadAndAssign.
 type replicateMaps struct {
 	IkCounters     *ebpf.Map `ebpf:"ik_counters"`
+	IkFaults       *ebpf.Map `ebpf:"ik_faults"`
 	IkFlows        *ebpf.Map `ebpf:"ik_flows"`
 	IkPieces       *ebpf.Map `ebpf:"ik_pieces"`
 	IkRingCounters *ebpf.Map `ebpf:"ik_ring_counters"`
@@ -202,6 +215,7 @@ type replicateMaps struct {
 func (m *replicateMaps) Close() error {
 	return _ReplicateClose(
 		m.IkCounters,
+		m.IkFaults,
 		m.IkFlows,
 		m.IkPieces,
 		m.IkRingCounters,
@@ -216,6 +230,10 @@ func (m *replicateMaps) Close() error {
 //
 // It can be passed to loadReplicateObjects or ebpf.CollectionSpec.LoadAndAssign.
 type replicateVariables struct {
+	IkCounts     *ebpf.Variable `ebpf:"ik_counts_"`
+	IkFaultCode  *ebpf.Variable `ebpf:"ik_fault_code_"`
+	IkFaultEvent *ebpf.Variable `ebpf:"ik_fault_event_"`
+	IkFaulted    *ebpf.Variable `ebpf:"ik_faulted"`
 	IkLimit      *ebpf.Variable `ebpf:"ik_limit_"`
 	IkNumber     *ebpf.Variable `ebpf:"ik_number"`
 	IkRegisters  *ebpf.Variable `ebpf:"ik_registers_"`

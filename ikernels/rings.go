@@ -39,8 +39,8 @@ func (r Rings) check() error {
 func (k *Ikernel) OpenRings(r Rings) ([]*ebpf.Map, error) {
 	k.host.mu.Lock()
 	defer k.host.mu.Unlock()
-	if !k.host.all[k] {
-		return nil, errDestroyed
+	if err := k.serves(); err != nil {
+		return nil, err
 	}
 	if err := k.mayHaveRings(); err != nil {
 		return nil, err

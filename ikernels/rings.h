@@ -55,6 +55,16 @@ static __always_inline __u32 ik_ring_by_core(void)
 	return ik_ring_by(bpf_get_smp_processor_id());
 }
 
+/* A ring; NULL if there is none of this number. One that is open and not there is a fault. */
+static __always_inline void *ik_find_ring(__u32 ring)
+{
+	void *memory = bpf_map_lookup_elem(&ik_rings, &ring);
+
+	if (!memory && ring < ik_rings_open)
+		ik_fault(IK_FAULT_RING_NOT_FOUND);
+	return memory;
+}
+
 /* Counts a message; returns whether it was posted. */
 static __always_inline int ik_count_post(__u32 ring, int posted)
 {
@@ -86,7 +96,7 @@ static __always_inline void ik_write_head(const struct ik_message *m, struct ik_
  */
 static __always_inline void *ik_reserve(const struct ik_message *m, __u32 ring, const __u32 len)
 {
-	void *memory = bpf_map_lookup_elem(&ik_rings, &ring);
+	void *memory = ik_find_ring(ring);
 	struct ik_head *head;
 
 	if (!memory)
@@ -149,7 +159,7 @@ static __always_inline int ik_finish(struct bpf_dynptr *to, __u32 ring, int fail
 /* Posts a whole message; -1 if the ring is full, or there is none of this number. */
 static __always_inline int ik_forward(const struct ik_message *m, __u32 ring)
 {
-	void *memory = bpf_map_lookup_elem(&ik_rings, &ring);
+	void *memory = ik_find_ring(ring);
 	struct ik_head head = {};
 	struct bpf_dynptr to;
 	long failed;
@@ -166,7 +176,7 @@ static __always_inline int ik_forward(const struct ik_message *m, __u32 ring)
 static __always_inline int ik_post(const struct ik_message *m, __u32 ring, const void *bytes, __u32 len,
 				   const __u32 most)
 {
-	void *memory = bpf_map_lookup_elem(&ik_rings, &ring);
+	void *memory = ik_find_ring(ring);
 	struct ik_head head = {};
 	struct bpf_dynptr to;
 	long failed;

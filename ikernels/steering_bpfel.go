@@ -58,6 +58,8 @@ type steeringIkScratch struct {
 		Pad       uint32
 		Rpc       [8]uint64
 	}
+	Faulted uint32
+	_       [4]byte
 }
 
 type steeringIkState struct {
@@ -86,6 +88,7 @@ type steeringSteeringBucket struct {
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	steeringMapIkCounters      = "ik_counters"
+	steeringMapIkFaults        = "ik_faults"
 	steeringMapIkFlows         = "ik_flows"
 	steeringMapIkNotes         = "ik_notes"
 	steeringMapIkPieces        = "ik_pieces"
@@ -98,6 +101,10 @@ const (
 	steeringProgIkDatagram     = "ik_datagram"
 	steeringProgIkDeliver      = "ik_deliver"
 	steeringProgIkTransact     = "ik_transact"
+	steeringVarIkCounts        = "ik_counts_"
+	steeringVarIkFaultCode     = "ik_fault_code_"
+	steeringVarIkFaultEvent    = "ik_fault_event_"
+	steeringVarIkFaulted       = "ik_faulted"
 	steeringVarIkLimit         = "ik_limit_"
 	steeringVarIkNumber        = "ik_number"
 	steeringVarIkRegisters     = "ik_registers_"
@@ -159,6 +166,7 @@ type steeringProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type steeringMapSpecs struct {
 	IkCounters      *ebpf.MapSpec `ebpf:"ik_counters"`
+	IkFaults        *ebpf.MapSpec `ebpf:"ik_faults"`
 	IkFlows         *ebpf.MapSpec `ebpf:"ik_flows"`
 	IkNotes         *ebpf.MapSpec `ebpf:"ik_notes"`
 	IkPieces        *ebpf.MapSpec `ebpf:"ik_pieces"`
@@ -174,6 +182,10 @@ type steeringMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type steeringVariableSpecs struct {
+	IkCounts     *ebpf.VariableSpec `ebpf:"ik_counts_"`
+	IkFaultCode  *ebpf.VariableSpec `ebpf:"ik_fault_code_"`
+	IkFaultEvent *ebpf.VariableSpec `ebpf:"ik_fault_event_"`
+	IkFaulted    *ebpf.VariableSpec `ebpf:"ik_faulted"`
 	IkLimit      *ebpf.VariableSpec `ebpf:"ik_limit_"`
 	IkNumber     *ebpf.VariableSpec `ebpf:"ik_number"`
 	IkRegisters  *ebpf.VariableSpec `ebpf:"ik_registers_"`
@@ -204,6 +216,7 @@ func (o *steeringObjects) Close() error {
 // It can be passed to loadSteeringObjects or ebpf.CollectionSpec.LoadAndAssign.
 type steeringMaps struct {
 	IkCounters      *ebpf.Map `ebpf:"ik_counters"`
+	IkFaults        *ebpf.Map `ebpf:"ik_faults"`
 	IkFlows         *ebpf.Map `ebpf:"ik_flows"`
 	IkNotes         *ebpf.Map `ebpf:"ik_notes"`
 	IkPieces        *ebpf.Map `ebpf:"ik_pieces"`
@@ -218,6 +231,7 @@ type steeringMaps struct {
 func (m *steeringMaps) Close() error {
 	return _SteeringClose(
 		m.IkCounters,
+		m.IkFaults,
 		m.IkFlows,
 		m.IkNotes,
 		m.IkPieces,
@@ -234,6 +248,10 @@ func (m *steeringMaps) Close() error {
 //
 // It can be passed to loadSteeringObjects or ebpf.CollectionSpec.LoadAndAssign.
 type steeringVariables struct {
+	IkCounts     *ebpf.Variable `ebpf:"ik_counts_"`
+	IkFaultCode  *ebpf.Variable `ebpf:"ik_fault_code_"`
+	IkFaultEvent *ebpf.Variable `ebpf:"ik_fault_event_"`
+	IkFaulted    *ebpf.Variable `ebpf:"ik_faulted"`
 	IkLimit      *ebpf.Variable `ebpf:"ik_limit_"`
 	IkNumber     *ebpf.Variable `ebpf:"ik_number"`
 	IkRegisters  *ebpf.Variable `ebpf:"ik_registers_"`

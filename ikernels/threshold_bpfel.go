@@ -58,6 +58,8 @@ type thresholdIkScratch struct {
 		Pad       uint32
 		Rpc       [8]uint64
 	}
+	Faulted uint32
+	_       [4]byte
 }
 
 type thresholdIkState struct {
@@ -82,6 +84,7 @@ type thresholdIkState struct {
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	thresholdMapIkCounters     = "ik_counters"
+	thresholdMapIkFaults       = "ik_faults"
 	thresholdMapIkFlows        = "ik_flows"
 	thresholdMapIkPieces       = "ik_pieces"
 	thresholdMapIkRingCounters = "ik_ring_counters"
@@ -91,6 +94,10 @@ const (
 	thresholdMapIkStates       = "ik_states"
 	thresholdProgIkDatagram    = "ik_datagram"
 	thresholdProgIkTransact    = "ik_transact"
+	thresholdVarIkCounts       = "ik_counts_"
+	thresholdVarIkFaultCode    = "ik_fault_code_"
+	thresholdVarIkFaultEvent   = "ik_fault_event_"
+	thresholdVarIkFaulted      = "ik_faulted"
 	thresholdVarIkLimit        = "ik_limit_"
 	thresholdVarIkNumber       = "ik_number"
 	thresholdVarIkRegisters    = "ik_registers_"
@@ -151,6 +158,7 @@ type thresholdProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type thresholdMapSpecs struct {
 	IkCounters     *ebpf.MapSpec `ebpf:"ik_counters"`
+	IkFaults       *ebpf.MapSpec `ebpf:"ik_faults"`
 	IkFlows        *ebpf.MapSpec `ebpf:"ik_flows"`
 	IkPieces       *ebpf.MapSpec `ebpf:"ik_pieces"`
 	IkRingCounters *ebpf.MapSpec `ebpf:"ik_ring_counters"`
@@ -164,6 +172,10 @@ type thresholdMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type thresholdVariableSpecs struct {
+	IkCounts     *ebpf.VariableSpec `ebpf:"ik_counts_"`
+	IkFaultCode  *ebpf.VariableSpec `ebpf:"ik_fault_code_"`
+	IkFaultEvent *ebpf.VariableSpec `ebpf:"ik_fault_event_"`
+	IkFaulted    *ebpf.VariableSpec `ebpf:"ik_faulted"`
 	IkLimit      *ebpf.VariableSpec `ebpf:"ik_limit_"`
 	IkNumber     *ebpf.VariableSpec `ebpf:"ik_number"`
 	IkRegisters  *ebpf.VariableSpec `ebpf:"ik_registers_"`
@@ -194,6 +206,7 @@ func (o *thresholdObjects) Close() error {
 // It can be passed to loadThresholdObjects or ebpf.CollectionSpec.LoadAndAssign.
 type thresholdMaps struct {
 	IkCounters     *ebpf.Map `ebpf:"ik_counters"`
+	IkFaults       *ebpf.Map `ebpf:"ik_faults"`
 	IkFlows        *ebpf.Map `ebpf:"ik_flows"`
 	IkPieces       *ebpf.Map `ebpf:"ik_pieces"`
 	IkRingCounters *ebpf.Map `ebpf:"ik_ring_counters"`
@@ -206,6 +219,7 @@ type thresholdMaps struct {
 func (m *thresholdMaps) Close() error {
 	return _ThresholdClose(
 		m.IkCounters,
+		m.IkFaults,
 		m.IkFlows,
 		m.IkPieces,
 		m.IkRingCounters,
@@ -220,6 +234,10 @@ func (m *thresholdMaps) Close() error {
 //
 // It can be passed to loadThresholdObjects or ebpf.CollectionSpec.LoadAndAssign.
 type thresholdVariables struct {
+	IkCounts     *ebpf.Variable `ebpf:"ik_counts_"`
+	IkFaultCode  *ebpf.Variable `ebpf:"ik_fault_code_"`
+	IkFaultEvent *ebpf.Variable `ebpf:"ik_fault_event_"`
+	IkFaulted    *ebpf.Variable `ebpf:"ik_faulted"`
 	IkLimit      *ebpf.Variable `ebpf:"ik_limit_"`
 	IkNumber     *ebpf.Variable `ebpf:"ik_number"`
 	IkRegisters  *ebpf.Variable `ebpf:"ik_registers_"`

@@ -7,7 +7,7 @@ package ikernel
 // registers of 64, in the machine's byte order.
 //
 // A request has its operation and the number of the ikernel, and then what the operation takes. A reply has an errno, 0 for success, and the number of the
-// ikernel, and then what the operation gives, or where it failed a text that says why. The ikernels go with the connection.
+// ikernel, and then what the operation gives, or where it failed a text that says why: EIO is the ikernel's fault. The ikernels go with the connection.
 const (
 	HeaderLen      = 8
 	MaxPacket      = 4096
@@ -50,4 +50,7 @@ const (
 	OperationRingCounts Operation = 7 // gives the counts of each ring (RingCountsLen)
 	OperationNotes      Operation = 8 // gives where the application writes notes (SCM_RIGHTS), and its bytes
 	OperationDeliver    Operation = 9 // has the ikernel get the notes, and gives how many
+	// OperationFault gives a socket (SCM_RIGHTS) of type SOCK_SEQPACKET. When the ikernel faults, one packet comes by it: the fault's code, of 32 bits, and a
+	// text. Who reads it by MSG_PEEK leaves it there for others. Without a fault it ends when the ikernel does, or the daemon.
+	OperationFault Operation = 10
 )

@@ -35,6 +35,8 @@ const char *lambdanic_strerror(int result)
 		return "the ikernel has no register of that name";
 	case LAMBDANIC_FULL:
 		return "there is no room for the note: deliver those before";
+	case LAMBDANIC_FAULTED:
+		return "the ikernel has faulted: ask lambdanic_ikernel_fault() why, and create another";
 	case LN_CODE_UNKNOWN_WORKLOAD:
 		return "unknown workload: look the lambda's name up again";
 	case LN_CODE_OVER_QUOTA:

@@ -58,6 +58,8 @@ static void free_ikernel(struct lambdanic_ikernel *k)
 {
 	rings_close(k->rings, k->rings_count);
 	notes_close(k->notes);
+	if (k->fault >= 0)
+		close(k->fault);
 	free(k);
 }
 
@@ -78,7 +80,8 @@ void lambdanic_ikernels_close(struct lambdanic_ikernels *ikernels)
 
 const char *lambdanic_ikernels_error(const struct lambdanic_ikernels *ikernels, int result)
 {
-	if (ikernels && (result == LAMBDANIC_REFUSED || result == LAMBDANIC_NO_REGISTER))
+	if (ikernels && *ikernels->error &&
+	    (result == LAMBDANIC_REFUSED || result == LAMBDANIC_NO_REGISTER || result == LAMBDANIC_FAULTED))
 		return ikernels->error;
 	return lambdanic_strerror(result);
 }
@@ -190,7 +193,7 @@ int ikernel_exchange(struct lambdanic_ikernels *all, struct head head, const voi
 	if (errno == EAGAIN)
 		return LAMBDANIC_DIFFERS;
 	snprintf(all->error, sizeof(all->error), "%.*s", (int)a->len, a->body.text);
-	return LAMBDANIC_REFUSED;
+	return a->head.what == EIO ? LAMBDANIC_FAULTED : LAMBDANIC_REFUSED;
 }
 
 int lambdanic_ikernel_create(struct lambdanic_ikernels *ikernels, const char *name, struct lambdanic_ikernel **ikernel)
@@ -213,6 +216,7 @@ int lambdanic_ikernel_create(struct lambdanic_ikernels *ikernels, const char *na
 		return err;
 	}
 	k->all = ikernels;
+	k->fault = -1;
 	k->number = a.head.ikernel;
 	k->count = MIN(a.len / LN_IKERNEL_REGISTER_LEN, LN_IKERNEL_MAX_REGISTERS);
 	for (size_t i = 0; i < k->count; i++)

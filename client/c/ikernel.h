@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ikernel.c, rings.c and notes.c have in common. */
+/* What ikernel.c, fault.c, rings.c and notes.c have in common. */
 #ifndef LAMBDANIC_IKERNEL_H
 #define LAMBDANIC_IKERNEL_H
 
@@ -12,13 +12,15 @@ struct lambdanic_ikernels {
 	int fd;
 	ino_t inode; /* of its socket */
 	struct lambdanic_ikernel *first;
-	char error[LN_IKERNEL_MAX_PACKET]; /* why the last one of LAMBDANIC_REFUSED or LAMBDANIC_NO_REGISTER failed */
+	char error
+		[LN_IKERNEL_MAX_PACKET]; /* why the last one of LAMBDANIC_REFUSED, LAMBDANIC_FAULTED or LAMBDANIC_NO_REGISTER failed */
 };
 
 struct lambdanic_ikernel {
 	struct lambdanic_ikernels *all;
 	struct lambdanic_ikernel *next;
 	uint32_t number;
+	int fault; /* descriptor where that is told; negative until somebody waits for it */
 	size_t count; /* of registers */
 	char names[LN_IKERNEL_MAX_REGISTERS][LN_IKERNEL_MAX_NAME + 1];
 	struct lambdanic_ring *rings; /* NULL until they are opened */
@@ -61,6 +63,11 @@ int ikernel_exchange(struct lambdanic_ikernels *all, struct head head, const voi
 void ikernel_close_descriptors(const struct answer *a);
 /* An answer that cannot be is no daemon's. */
 int ikernel_bad_answer(const struct answer *a);
+
+/* fault.c: opens where the ikernel's fault is told. */
+int ikernel_watch(struct lambdanic_ikernel *k);
+/* Looks there: LAMBDANIC_FAULTED, or LAMBDANIC_OK without a fault, or LAMBDANIC_NO_DAEMON if there will be none. */
+int ikernel_look(int fd, struct lambdanic_fault *fault);
 
 /* mapping.c: memory that the kernel and the application share. */
 

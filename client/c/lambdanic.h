@@ -40,6 +40,7 @@ enum lambdanic_result {
 	LAMBDANIC_DIFFERS = -11, /* a register had another value than expected: nothing was written */
 	LAMBDANIC_NO_REGISTER = -12, /* the ikernel has no register of that name */
 	LAMBDANIC_FULL = -13, /* there is no room for a note: deliver those before */
+	LAMBDANIC_FAULTED = -14, /* the ikernel gave up: lambdanic_ikernel_fault() */
 };
 
 struct lambdanic; /* a connection */
@@ -196,6 +197,17 @@ LAMBDANIC_API int lambdanic_ikernel_attach(struct lambdanic_ikernel *ikernel, in
 /* Has the socket get its datagrams again. The ikernel keeps its registers. */
 LAMBDANIC_API int lambdanic_ikernel_detach(struct lambdanic_ikernel *ikernel, int socket);
 
+/* Why an ikernel gave up. Its sockets get all of their datagrams again; its registers and rings can still be read. */
+struct lambdanic_fault {
+	uint32_t code; /* 0: it has no fault */
+	char text[220]; /* what the daemon says of it */
+};
+
+/* The ikernel's fault, if it has one. LAMBDANIC_NO_DAEMON: the daemon ended, and with it the ikernel. */
+LAMBDANIC_API int lambdanic_ikernel_fault(struct lambdanic_ikernel *ikernel, struct lambdanic_fault *fault);
+/* For event loops: call lambdanic_ikernel_fault() when the descriptor is readable. It ends with the ikernel. */
+LAMBDANIC_API int lambdanic_ikernel_fault_fd(struct lambdanic_ikernel *ikernel, int *fd);
+
 /* The value of a register among those that were read; 0 where there is none of that name. */
 LAMBDANIC_API int64_t lambdanic_registers_get(const struct lambdanic_registers *registers, const char *name);
 /* One register. */
@@ -250,8 +262,8 @@ LAMBDANIC_API int lambdanic_rings_count(struct lambdanic_ikernel *ikernel, struc
 /* Releases the last message. Returns 1 if *message is the next one, and 0 if there is none yet. */
 LAMBDANIC_API int lambdanic_ring_poll(struct lambdanic_ring *ring, struct lambdanic_message *message);
 /*
- * The same, but waits up to timeout_ms, or if that is negative for ever. LAMBDANIC_SYSTEM: poll(2) failed; errno is EINTR after a
- * signal.
+ * The same, but waits up to timeout_ms, or if that is negative for ever. LAMBDANIC_FAULTED: no message is left, and none will come.
+ * LAMBDANIC_NO_DAEMON: the daemon ended. LAMBDANIC_SYSTEM: poll(2) failed; errno is EINTR after a signal.
  */
 LAMBDANIC_API int lambdanic_ring_read(struct lambdanic_ring *ring, struct lambdanic_message *message, int timeout_ms);
 /* Gives the last message's place to the ikernel. lambdanic_ring_poll() and lambdanic_ring_read() do so, too. */

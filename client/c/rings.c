@@ -16,6 +16,7 @@
 
 struct lambdanic_ring {
 	_Alignas(CACHE_LINE) int fd;
+	int fault; /* descriptor where the ikernel's fault is told; negative if nobody waits for the ring */
 	bool polled;
 	struct mapping memory;
 	uint64_t *read; /* up to where the application has read, which it writes */
@@ -97,8 +98,15 @@ int lambdanic_rings_open(struct lambdanic_ikernel *ikernel, const struct lambdan
 	if (!ikernel->rings)
 		return LAMBDANIC_SYSTEM;
 	ikernel->rings_count = rings->count;
-	for (size_t i = 0; i < ikernel->rings_count; i++)
+	if (!rings->polled) {
+		err = ikernel_watch(ikernel);
+		if (err)
+			return err;
+	}
+	for (size_t i = 0; i < ikernel->rings_count; i++) {
+		ikernel->rings[i].fault = rings->polled ? -1 : ikernel->fault;
 		ring[i] = &ikernel->rings[i];
+	}
 	return LAMBDANIC_OK;
 }
 
@@ -165,7 +173,8 @@ int lambdanic_ring_poll(struct lambdanic_ring *ring, struct lambdanic_message *m
 
 int lambdanic_ring_read(struct lambdanic_ring *ring, struct lambdanic_message *message, int timeout_ms)
 {
-	struct pollfd readable;
+	struct lambdanic_fault fault;
+	struct pollfd readable[2];
 	int64_t end;
 	int wait;
 
@@ -174,14 +183,17 @@ int lambdanic_ring_read(struct lambdanic_ring *ring, struct lambdanic_message *m
 	release(ring);
 	if (next(ring, message))
 		return 1;
-	readable = (struct pollfd){ ring->fd, POLLIN, 0 };
+	readable[0] = (struct pollfd){ ring->fd, POLLIN, 0 };
+	readable[1] = (struct pollfd){ ring->fault, POLLIN, 0 };
 	end = timeout_ms < 0 ? NEVER : now_ns() + timeout_ms * MS;
 	do {
 		wait = end == NEVER ? -1 : (int)(MAX(end - now_ns() + MS - 1, 0) / MS);
-		if (poll(&readable, 1, wait) < 0)
+		if (poll(readable, 2, wait) < 0)
 			return LAMBDANIC_SYSTEM;
 		if (next(ring, message))
 			return 1;
+		if (readable[1].revents)
+			return ikernel_look(ring->fault, &fault);
 	} while (wait);
 	return 0;
 }

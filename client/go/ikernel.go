@@ -53,6 +53,8 @@ type Ikernel struct {
 	all       *Ikernels
 	number    uint32
 	registers []string
+	watching  sync.Mutex
+	watched   *watch // nil until somebody asks for a fault
 }
 
 // Create makes an ikernel that has no socket yet. ikernels/README.md names those that there are.

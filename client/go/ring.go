@@ -55,6 +55,14 @@ func (k *Ikernel) OpenRings(r Rings) ([]*Ring, error) {
 	for _, ring := range rings {
 		k.keep(ring)
 	}
+	if r.Polled {
+		return rings, nil // nobody waits for it
+	}
+	w, err := k.watch()
+	if err != nil {
+		return nil, fmt.Errorf("%w: destroy the ikernel", err)
+	}
+	w.tell(rings)
 	return rings, nil
 }
 
@@ -95,6 +103,9 @@ type Ring struct {
 	messages []byte // twice, so that each is in one piece
 	mask     uint64
 	at       uint64 // what read becomes when the message in use is released
+
+	deadline sync.Mutex // held while that is set
+	ended    error      // why nothing more comes; nil: the ikernel serves
 }
 
 // openRing maps a ring by mmap alone, which needs no privilege.
@@ -141,9 +152,32 @@ func (r *Ring) Close() error {
 }
 
 // SetReadDeadline ends Read at a time with os.ErrDeadlineExceeded, also one that waits already. The zero time is never.
-func (r *Ring) SetReadDeadline(t time.Time) error { return r.file.SetReadDeadline(t) }
+func (r *Ring) SetReadDeadline(t time.Time) error {
+	r.deadline.Lock()
+	defer r.deadline.Unlock()
+	if r.ended != nil {
+		return nil // Read waits no more
+	}
+	return r.file.SetReadDeadline(t)
+}
 
-// Read waits for the next message. It releases the one before.
+// end has nobody wait for the ring any more.
+func (r *Ring) end(why error) {
+	r.deadline.Lock()
+	defer r.deadline.Unlock()
+	r.ended = why
+	_ = r.file.SetReadDeadline(time.Unix(1, 0)) // fails where the ring is closed
+}
+
+// hasEnded says why nothing more comes; nil: the ikernel serves.
+func (r *Ring) hasEnded() error {
+	r.deadline.Lock()
+	defer r.deadline.Unlock()
+	return r.ended
+}
+
+// Read waits for the next message. It releases the one before. When the ikernel has faulted and no message is left, it fails with the Fault; when the ikernel or
+// the daemon has ended, with os.ErrClosed.
 func (r *Ring) Read() (m Message, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -158,11 +192,18 @@ func (r *Ring) Read() (m Message, err error) {
 		m, ok = r.next()
 		return ok
 	})
-	switch {
-	case err == nil:
+	if err == nil {
 		return m, nil
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return m, err
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		why := r.hasEnded()
+		if why == nil {
+			return m, err
+		}
+		if m, ok := r.next(); ok {
+			return m, nil // of before the end
+		}
+		return m, fmt.Errorf("read a ring: %w", why)
 	}
 	return m, fmt.Errorf("read a ring: %w", os.ErrClosed)
 }

@@ -46,7 +46,9 @@ func completeIkernels(o *options, most int) cobra.CompletionFunc {
 		defer cancel()
 		list, err := ikernels(ctx, o)
 		for _, i := range list {
-			names = append(names, i.Name)
+			if i.Application == nil || most == 0 { // what others have is not to be detached
+				names = append(names, i.Name)
+			}
 		}
 		return names, err
 	})

@@ -103,8 +103,10 @@ func ikDetachCommand(o *options) *cobra.Command {
 
 func ikListCommand(o *options) *cobra.Command {
 	return &cobra.Command{
-		Use:     "list",
-		Short:   "List the ikernels and the servers that they are in front of",
+		Use:   "list",
+		Short: "List the ikernels and the servers that they are in front of",
+		Long: "List the ikernels and the servers that they are in front of, and those that applications have for sockets of their own. Of these it shows the\n" +
+			"process, the addresses of its sockets, and the fault if the ikernel gave up; `lambdanic ik stats` counts what became of their datagrams.",
 		Example: "  lambdanic ik list\n  lambdanic ik list --json",
 		Args:    explained(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -132,12 +134,10 @@ func ikernels(ctx context.Context, o *options) ([]api.Ikernel, error) {
 func ikTable(cmd *cobra.Command, list ...api.Ikernel) error {
 	var rows [][]string
 	for _, i := range list {
-		var interfaces []string
-		for _, a := range i.Attached {
-			interfaces = append(interfaces, a.Interface+" ("+a.Mode+")")
-		}
 		where := "-"
 		switch {
+		case i.Application != nil:
+			where = fmt.Sprintf("process %d (%s)", i.Application.PID, i.Application.Command)
 		case i.PID != 0:
 			where = fmt.Sprintf("process %d", i.PID)
 		case i.Netns != "":
@@ -147,9 +147,31 @@ func ikTable(cmd *cobra.Command, list ...api.Ikernel) error {
 		if i.Reason != "" {
 			state += ": " + i.Reason
 		}
-		rows = append(rows, []string{i.Name, i.Ikernel, fmt.Sprint(i.Port), where, strings.Join(interfaces, ", "), state})
+		port := "-"
+		if i.Port != 0 {
+			port = fmt.Sprint(i.Port)
+		}
+		rows = append(rows, []string{i.Name, i.Ikernel, port, where, strings.Join(ikAttachedTo(&i), ", "), state})
 	}
-	return ui.Table(cmd.OutOrStdout(), []string{"NAME", "IKERNEL", "PORT", "WHERE", "INTERFACES", "STATE"}, rows)
+	return ui.Table(cmd.OutOrStdout(), []string{"NAME", "IKERNEL", "PORT", "WHERE", "ATTACHED TO", "STATE"}, rows)
+}
+
+// ikAttachedTo names interfaces, or an application's sockets.
+func ikAttachedTo(i *api.Ikernel) (all []string) {
+	for _, a := range i.Attached {
+		all = append(all, a.Interface+" ("+a.Mode+")")
+	}
+	if i.Application == nil {
+		return all
+	}
+	for _, s := range i.Application.Sockets {
+		name := s.Own.String()
+		if s.Peer.IsValid() {
+			name += " from " + s.Peer.String()
+		}
+		all = append(all, name)
+	}
+	return all
 }
 
 func ikStatsCommand(o *options) *cobra.Command {

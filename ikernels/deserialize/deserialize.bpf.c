@@ -3,7 +3,8 @@
 
 /*
  * deserialize reads JSON (RFC 8259), and hands a struct over by a ring instead of the message. A message is an object; its members that have the names of
- * fields become the struct, and it skips all others, with whatever is nested in them. The application notes the fields once, before it attaches a socket.
+ * fields become the struct, and it skips all others, with whatever is nested in them. The application notes the fields once, before it attaches a socket. A note
+ * of fields that cannot be is a fault.
  *
  * The message goes to the socket instead if
  *
@@ -15,7 +16,7 @@
  * Strings come as UTF-8. Bytes that are not UTF-8 stay as they are.
  */
 struct ik_registers {
-	unsigned long long fields; /* how many there are; 0: the application has noted none, or wrongly */
+	unsigned long long fields; /* how many there are; 0: the application has noted none */
 	unsigned long long bytes; /* of the struct */
 	unsigned long long taken; /* messages that became a struct, whether or not a ring had room for it */
 	unsigned long long malformed;
@@ -30,6 +31,10 @@ enum deserialize_limit {
 	DESERIALIZE_NAME = 32, /* bytes of a field's name */
 	DESERIALIZE_STRUCT = 512, /* bytes; a power of two */
 	DESERIALIZE_MESSAGE = 2048, /* bytes; a power of two */
+};
+
+enum ik_own_fault {
+	DESERIALIZE_FAULT_IMPOSSIBLE_FIELDS = IK_FAULT_OWN, /* no struct can have the fields of the note */
 };
 
 enum deserialize_type {
@@ -338,7 +343,9 @@ static __always_inline enum ik_verdict ik_receive(struct ik_message *m)
 
 	f = bpf_map_lookup_elem(&deserialize_forms, &zero);
 	s = bpf_map_lookup_elem(&deserialize_scratches, &zero);
-	if (!f || !s || !f->count || !ik_rings_count())
+	if (!f || !s)
+		return ik_fault(IK_FAULT_MEMORY_NOT_FOUND);
+	if (!f->count || !ik_rings_count())
 		return IK_PASS;
 	if (ln_length_fits(n, DESERIALIZE_MESSAGE) && !bpf_xdp_load_bytes(m->ctx, m->at, s->message, n))
 		verdict = deserialize_read(s, n, f->count);
@@ -419,8 +426,10 @@ static __always_inline void ik_note(const struct bpf_dynptr *note)
 		return;
 	count = deserialize_copy_all(note, f);
 	f->bytes = deserialize_lay_out(f, count);
-	if (!f->bytes)
+	if (!f->bytes) {
+		ik_fault(DESERIALIZE_FAULT_IMPOSSIBLE_FIELDS);
 		return;
+	}
 	__sync_fetch_and_add(&f->count, count); /* behind all else: from now on it is read */
 	s = ik_begin();
 	if (!s)
@@ -431,3 +440,4 @@ static __always_inline void ik_note(const struct bpf_dynptr *note)
 }
 
 const enum deserialize_limit *deserialize_limit_ __attribute__((unused));
+const enum ik_own_fault *ik_own_fault_ __attribute__((unused));

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/ikernels"
 	"github.com/lambdanic/lambdanic/internal/demux"
 	"github.com/lambdanic/lambdanic/internal/ikernel/session"
@@ -58,10 +59,53 @@ func (d *Daemon) serveApplications(ctx context.Context) {
 	if d.applications == nil {
 		return
 	}
+	d.applications.host.OnFault(func(f *ikernels.Fault, of ikernels.Owner) {
+		d.cfg.Log.Warn("an application's ikernel detached itself", "because", f, "pid", of.PID, "command", of.Command)
+	})
 	s := session.Server{Host: d.applications.host, Log: d.cfg.Log}
 	if err := s.Serve(ctx, d.applications.listener); err != nil {
 		d.cfg.Log.Error("applications can no longer have ikernels", "because", err)
 	}
+}
+
+// list describes the ikernels that applications have.
+func (a *applications) list() ([]api.Ikernel, error) {
+	if a == nil {
+		return nil, nil
+	}
+	all, err := a.host.List()
+	if err != nil {
+		return nil, fmt.Errorf("list the ikernels of applications: %w", err)
+	}
+	list := make([]api.Ikernel, len(all))
+	for i := range all {
+		list[i] = describe(&all[i])
+	}
+	return list, nil
+}
+
+// describe is what users see of an application's ikernel.
+func describe(d *ikernels.Description) api.Ikernel {
+	of := &api.IkernelApplication{PID: d.Owner.PID, Command: d.Owner.Command, Sockets: []api.IkernelSocket{}}
+	for _, s := range d.Sockets {
+		of.Sockets = append(of.Sockets, api.IkernelSocket{Own: s.Own, Peer: s.Peer})
+	}
+	i := api.Ikernel{
+		IkernelRequest: api.IkernelRequest{Ikernel: d.Ikernel, Name: fmt.Sprintf("%s-%d", d.Ikernel, d.Number)},
+		State:          api.IkernelAttached, Attached: []api.IkernelInterface{}, Application: of,
+		Counters: []api.Counter{
+			{Name: "passed", Value: d.Verdicts.Passed, Help: "Datagrams that the socket got."},
+			{Name: "dropped", Value: d.Verdicts.Dropped, Help: "Datagrams that it did not get: taken by the ikernel, or dropped."},
+			{Name: "replied", Value: d.Verdicts.Replied, Help: "Datagrams that went back to their sender."},
+		},
+	}
+	switch {
+	case d.Fault != nil:
+		i.State, i.Reason = api.IkernelFaulted, d.Fault.Error()
+	case len(d.Sockets) == 0:
+		i.State = api.IkernelIdle
+	}
+	return i
 }
 
 func (a *applications) close() error {

@@ -155,7 +155,7 @@ func (d *Daemon) start(ctx context.Context) (err error) {
 	d.openApplications(on)
 	d.gateway = gateway.New(gateway.Config{
 		Node: host, Version: cfg.Version, Commit: cfg.Commit, Lookup: d.lookup, Manager: d.manager, Credentials: credentials, Log: cfg.Log,
-		Describe: func() api.Node { return d.describe(host) }, Logs: d.journal.Query, NICs: d.counters, Ikernels: d.ikernels,
+		Describe: func() api.Node { return d.describe(host) }, Logs: d.journal.Query, NICs: d.counters, Ikernels: d.ikernels, Applications: d.applications.list,
 	})
 	return nil
 }

@@ -65,6 +65,8 @@ type Config struct {
 	NICs func() (map[string][]backend.Counter, error)
 	// Ikernels has the ikernels of the node. It is nil where there is never one.
 	Ikernels Ikernels
+	// Applications has the ikernels of applications' sockets. It is nil where there is never one.
+	Applications func() ([]api.Ikernel, error)
 	// Credentials guard /system/* and /metrics on Public.
 	Credentials Credentials
 	Log         *slog.Logger

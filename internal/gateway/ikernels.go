@@ -11,6 +11,13 @@ func (g *Gateway) ikernels(w http.ResponseWriter, _ *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if g.Applications != nil {
+		more, err := g.Applications()
+		if err != nil {
+			return err
+		}
+		list = append(list, more...)
+	}
 	return writeJSON(w, http.StatusOK, list)
 }
 

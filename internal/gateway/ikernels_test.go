@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/netip"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -65,7 +67,7 @@ func TestIkernels(t *testing.T) {
 		{"POST", "/system/ikernels/cache/keys", `{"remove":["a"]}`, 400, `{"error":"invalid request: no key"}`},
 		{
 			"POST", "/system/ikernels/cache/keys", `{"add":[{"kid":"a","file":"/a"},{"file":"/b"}]}`, 200,
-			`{"ikernel":"","name":"cache","port":0,"keys":[{"kid":"a","file":"/a"},{"file":"/b"}],"state":"","attached":null,"counters":null}`,
+			`{"ikernel":"","name":"cache","keys":[{"kid":"a","file":"/a"},{"file":"/b"}],"state":"","attached":null,"counters":null}`,
 		},
 		{"DELETE", "/system/ikernels/cache", "", 204, ""},
 		{"DELETE", "/system/ikernels/cash", "", 404, `{"error":"no such ikernel: cash"}`},
@@ -79,5 +81,21 @@ func TestIkernels(t *testing.T) {
 		if err != nil || answer.StatusCode != c.status || string(body) != want {
 			t.Errorf("%s %s %s: %d %q, %v, want %d %q", c.method, c.path, c.body, answer.StatusCode, body, err, c.status, want)
 		}
+	}
+}
+
+// TestApplications lists the ikernels of applications behind the others.
+func TestApplications(t *testing.T) {
+	of := func() ([]api.Ikernel, error) {
+		a := &api.IkernelApplication{PID: 7, Command: "server", Sockets: []api.IkernelSocket{{Own: netip.MustParseAddrPort("192.0.2.1:9")}}}
+		return []api.Ikernel{{IkernelRequest: api.IkernelRequest{Ikernel: "echo", Name: "echo-1"}, State: api.IkernelAttached, Application: a}}, nil
+	}
+	h := New(Config{Ikernels: fakeIkernels{}, Applications: of}).Private()
+	const want = `{"ikernel":"echo","name":"echo-1","state":"attached","attached":null,"counters":null,` +
+		`"application":{"pid":7,"command":"server","sockets":[{"own":"192.0.2.1:9"}]}}]`
+	r := do(t, h, "GET", "/system/ikernels", "")
+	body, err := io.ReadAll(r.Body)
+	if err != nil || r.StatusCode != 200 || !strings.HasSuffix(strings.TrimSpace(string(body)), want) {
+		t.Errorf("got %d, %s, %v", r.StatusCode, body, err)
 	}
 }

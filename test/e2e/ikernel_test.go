@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -121,6 +122,31 @@ func TestIkernel(t *testing.T) {
 	}
 }
 
+// listsOwn has the list show echo, which this process has for its socket.
+func (i *instance) listsOwn(address string) {
+	i.t.Helper()
+	list := query[[]api.Ikernel](i, "ik", "list")
+	if len(list) != 1 || list[0].Application == nil || list[0].Ikernel != "echo" || list[0].State != api.IkernelAttached {
+		i.t.Fatalf("there is %+v", list)
+	}
+	of := list[0].Application
+	if of.PID != os.Getpid() || len(of.Sockets) != 1 || of.Sockets[0].Own.String() != address || of.Sockets[0].Peer.IsValid() {
+		i.t.Errorf("it is for %+v", of)
+	}
+	if replied := list[0].Counters[2]; replied.Name != "replied" || replied.Value == 0 {
+		i.t.Errorf("it counts %+v", list[0].Counters)
+	}
+	out := string(i.run("ik", "list"))
+	for _, want := range []string{list[0].Name, fmt.Sprintf("process %d (%s)", of.PID, of.Command), address, "attached"} {
+		if !strings.Contains(out, want) {
+			i.t.Errorf("the list has no %q: %s", want, out)
+		}
+	}
+	if out, err := i.try("ik", "detach", list[0].Name); err == nil || !strings.Contains(out, "no such ikernel") {
+		i.t.Errorf("another's ikernel is detached: %s", out)
+	}
+}
+
 // An application has an ikernel for a socket of its own. When the daemon dies the application gets all of its datagrams.
 func TestApplicationIkernel(t *testing.T) {
 	needRoot(t)
@@ -171,6 +197,7 @@ func TestApplicationIkernel(t *testing.T) {
 		t.Fatal(err)
 	}
 	gets("the client", client)
+	i.listsOwn(server.LocalAddr().String())
 	i.kill()
 	gets("the server", server)
 	if err := echo.Attach(server); err == nil || !strings.Contains(err.Error(), "is it still running") {

@@ -63,6 +63,7 @@ type site struct {
 	t    *testing.T
 	path string
 	ns   netns.NsHandle
+	stop func() // ends the daemon's part
 }
 
 func newSite(t *testing.T) *site {
@@ -84,6 +85,7 @@ func newSite(t *testing.T) *site {
 	}
 	server := &session.Server{Host: host, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
 	ctx, stop := context.WithCancel(context.Background())
+	s.stop = stop
 	done := make(chan error)
 	go func() { done <- server.Serve(ctx, l) }()
 	t.Cleanup(func() {

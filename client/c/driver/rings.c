@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * For the tests, uses rings and notes: rings SOCKET use, rings SOCKET echo COUNT wait|poll, or rings SOCKET records. test/ikernels
+ * For the tests, uses rings and notes: rings SOCKET use, rings SOCKET echo COUNT wait|poll, rings SOCKET records, or
+ * rings SOCKET fault|outlive. test/ikernels
  * compares what the programs of all languages print.
  */
 #include <arpa/inet.h>
@@ -104,7 +105,9 @@ static void use_badly(struct lambdanic_ikernel *k)
 	    lambdanic_ring_read(NULL, NULL, 0) != LAMBDANIC_BAD_ARGUMENT || lambdanic_ring_fd(NULL) != -1 ||
 	    lambdanic_notes_open(NULL, NULL) != LAMBDANIC_BAD_ARGUMENT ||
 	    lambdanic_notes_reserve(NULL, 1, NULL) != LAMBDANIC_BAD_ARGUMENT ||
-	    lambdanic_notes_deliver(NULL, NULL) != LAMBDANIC_BAD_ARGUMENT)
+	    lambdanic_notes_deliver(NULL, NULL) != LAMBDANIC_BAD_ARGUMENT ||
+	    lambdanic_ikernel_fault(NULL, NULL) != LAMBDANIC_BAD_ARGUMENT ||
+	    lambdanic_ikernel_fault_fd(NULL, NULL) != LAMBDANIC_BAD_ARGUMENT)
 		puts("bad arguments are accepted");
 	lambdanic_ring_release(NULL);
 }
@@ -265,15 +268,81 @@ static void records(void)
 	} while (counts.posted);
 }
 
+/* Says what waits for an ikernel learns. */
+static void print_fault(struct lambdanic_ikernel *k, struct lambdanic_ring *ring)
+{
+	struct lambdanic_fault fault;
+	struct lambdanic_message m;
+	struct pollfd readable;
+	int err = lambdanic_ring_read(ring, &m, -1);
+
+	puts(err == LAMBDANIC_FAULTED ? "the ring ends by a fault" : "the ring ends with the daemon");
+	must("wait", lambdanic_ikernel_fault_fd(k, &readable.fd));
+	readable.events = POLLIN;
+	must("wait", poll(&readable, 1, -1) != 1);
+	err = lambdanic_ikernel_fault(k, &fault);
+	if (err)
+		printf("no daemon\n");
+	else
+		printf("%u: %s\n", fault.code, fault.text);
+}
+
+static void fault(void)
+{
+	struct lambdanic_rings one = { 1, (uint32_t)getpagesize(), false };
+	const uint32_t note[10] = { 1 }; /* a field without a name */
+	struct lambdanic_fault none;
+	struct lambdanic_ikernel *k;
+	struct lambdanic_ring *ring;
+	struct lambdanic_notes *notes;
+	int64_t fields;
+	void *to;
+
+	must("create", lambdanic_ikernel_create(all, "deserialize", &k));
+	must("open a ring", lambdanic_rings_open(k, &one, &ring));
+	must("open notes", lambdanic_notes_open(k, &notes));
+	must("attach", lambdanic_ikernel_attach(k, server));
+	must("have no fault", lambdanic_ikernel_fault(k, &none) || none.code);
+	must("reserve", lambdanic_notes_reserve(notes, sizeof(note), &to));
+	memcpy(to, note, sizeof(note));
+	fails(lambdanic_notes_deliver(notes, NULL));
+	print_fault(k, ring);
+	must("fault", lambdanic_ikernel_attach(k, server) != LAMBDANIC_FAULTED);
+	fails(lambdanic_ikernel_attach(k, server));
+	must("read", lambdanic_ikernel_read(k, "fields", &fields));
+	printf("fields %" PRId64 "\n", fields);
+	must("destroy", lambdanic_ikernel_destroy(k));
+	must("create", lambdanic_ikernel_create(all, "deserialize", &k));
+	must("attach", lambdanic_ikernel_attach(k, server));
+}
+
+/* Waits until the daemon ends. */
+static void outlive(void)
+{
+	struct lambdanic_rings one = { 1, (uint32_t)getpagesize(), false };
+	struct lambdanic_ikernel *k;
+	struct lambdanic_ring *ring;
+
+	must("create", lambdanic_ikernel_create(all, "steering", &k));
+	must("open a ring", lambdanic_rings_open(k, &one, &ring));
+	puts("ready");
+	fflush(stdout);
+	print_fault(k, ring);
+}
+
 int main(int argc, char **argv)
 {
-	must("usage: rings SOCKET use|echo|records", argc < 3);
+	must("usage: rings SOCKET use|echo|records|fault|outlive", argc < 3);
 	must("open", lambdanic_ikernels_open(&all, argv[1]));
 	open_sockets();
 	if (!strcmp(argv[2], "use"))
 		use();
 	else if (!strcmp(argv[2], "echo") && argc == 5)
 		echo(strtoull(argv[3], NULL, 10), !strcmp(argv[4], "poll"));
+	else if (!strcmp(argv[2], "fault"))
+		fault();
+	else if (!strcmp(argv[2], "outlive"))
+		outlive();
 	else
 		records();
 	lambdanic_ikernels_close(all);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Uses rings and notes: rings.js SOCKET use, rings.js SOCKET echo COUNT wait|poll, or rings.js SOCKET records. test/ikernels compares what
-// the programs of all languages print.
+// Uses rings and notes: rings.js SOCKET use, rings.js SOCKET echo COUNT wait|poll, rings.js SOCKET records, or rings.js SOCKET fault|outlive.
+// test/ikernels compares what the programs of all languages print.
 
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { setImmediate } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
-import { IkernelError } from "../src/errors.js";
+import { Closed, IkernelError, IkernelFault } from "../src/errors.js";
 import { Ikernels, type Ikernel, type Message, type Ring, type RingCounts } from "../src/ikernel.js";
 
 const [path, mode, count, how] = process.argv.slice(2);
@@ -168,17 +168,67 @@ async function records(k: Ikernel): Promise<void> {
   }
 }
 
+/** Says what waits for an ikernel learns. */
+async function printFault(k: Ikernel, ring: Ring): Promise<void> {
+  await ring.read().catch((e: unknown) => console.log(e instanceof IkernelFault ? "the ring ends by a fault" : "the ring ends with the daemon"));
+  try {
+    const waited = await k.waitFault();
+    const fault = await k.fault();
+    if (fault?.message === waited.message) {
+      console.log(`${fault.code}: ${fault.message}`);
+    }
+  } catch {
+    console.log("no daemon");
+  }
+}
+
+async function useFault(): Promise<void> {
+  const k = await ikernels.create("deserialize");
+  const [ring] = (await k.openRings({ count: 1, size: page })) as [Ring];
+  const notes = await k.openNotes();
+  await k.attach(server);
+  if ((await k.fault()) !== undefined) {
+    console.log("there is a fault");
+  }
+  await refuses(DOMException, () => k.waitFault({ signal: AbortSignal.timeout(10) }));
+  await fails(notes.deliver([Buffer.from(new Uint32Array([1, ...Array<number>(9).fill(0)]).buffer)])); // a field without a name
+  await printFault(k, ring);
+  await fails(k.attach(server));
+  console.log(`fields ${(await k.read())["fields"]}`);
+  await k.destroy();
+  const other = await ikernels.create("deserialize");
+  await other.attach(server);
+  const waiting = refuses(IkernelError, () => other.waitFault());
+  await other.destroy();
+  await waiting;
+  const last = await ikernels.create("deserialize");
+  void refuses(Closed, () => last.waitFault()); // the end of the connection ends it
+  await refuses(DOMException, () => last.waitFault({ signal: AbortSignal.timeout(10) }));
+}
+
+/** Waits until the daemon ends. */
+async function outlive(): Promise<void> {
+  const k = await ikernels.create("steering");
+  const [ring] = (await k.openRings({ count: 1, size: page })) as [Ring];
+  console.log("ready");
+  await printFault(k, ring);
+}
+
 const ikernels = await Ikernels.open(path);
 for (const s of [server, client]) {
   s.bind(0, "127.0.0.1");
   await once(s, "listening");
 }
-const k = await ikernels.create("steering");
-if (mode === "records") {
-  await records(k);
+if (mode === "fault") {
+  await useFault();
+} else if (mode === "outlive") {
+  await outlive();
+} else if (mode === "records") {
+  await records(await ikernels.create("steering"));
 } else if (mode === "echo") {
-  await echo(k, Number(count), how === "poll");
+  await echo(await ikernels.create("steering"), Number(count), how === "poll");
 } else {
+  const k = await ikernels.create("steering");
   await endRing(k, await useRing(k));
   await useNotes(await ikernels.create("steering"));
 }

@@ -48,6 +48,19 @@ export class NoSuchFunction extends GatewayError {}
 /** The daemon refused to have an ikernel do something, or cannot be reached. */
 export class IkernelError extends LambdanicError {}
 
+/**
+ * An ikernel gave up. Its sockets get all of their datagrams again; its registers and rings can still be read. The message says why, and so
+ * does code, if fault or waitFault gave it.
+ */
+export class IkernelFault extends IkernelError {
+  constructor(
+    message: string,
+    readonly code?: number,
+  ) {
+    super(message);
+  }
+}
+
 /** A register had another value than a transaction expected. Nothing was written. */
 export class RegisterDiffers extends IkernelError {}
 

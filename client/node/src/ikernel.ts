@@ -5,10 +5,11 @@
 import type { Socket } from "node:dgram";
 import { closeSync } from "node:fs";
 import { MAX_UINT32, checkFlag, checkWhole } from "./arguments.js";
-import { Closed, IkernelError, RegisterDiffers } from "./errors.js";
-import { differs, library, maxRegisters, type Pointer, type Struct } from "./library.js";
+import { Closed, IkernelError, IkernelFault, RegisterDiffers } from "./errors.js";
+import { differs, faulted, library, maxRegisters, type FaultStruct, type Pointer, type Struct } from "./library.js";
 import { Notes } from "./notes.js";
-import { Ring } from "./ring.js";
+import { readable } from "./readable.js";
+import { Ring, type Watch } from "./ring.js";
 
 export { Notes } from "./notes.js";
 export { Ring, type Endpoint, type Message } from "./ring.js";
@@ -46,6 +47,9 @@ export class Ikernels {
   #last: Promise<unknown> = Promise.resolve(); // the connection is asked one thing at a time
   #connection: Pointer;
   readonly #rings = new Set<Ring>();
+  readonly #closed = new AbortController();
+  /** @internal */
+  readonly closed: AbortSignal = this.#closed.signal;
 
   private constructor(connection: Pointer) {
     this.#connection = connection;
@@ -64,6 +68,7 @@ export class Ikernels {
   async close(): Promise<void> {
     const closing = this.#connection;
     this.#connection = null;
+    this.#closed.abort();
     this.#rings.forEach((ring) => ring.end());
     await this.#last;
     library().close(closing);
@@ -98,7 +103,8 @@ export class Ikernels {
     const asked = this.#last.then(async () => {
       const result = await f(connection);
       if (result !== 0) {
-        throw new (result === differs ? RegisterDiffers : IkernelError)(library().error(connection, result));
+        const kind = result === differs ? RegisterDiffers : result === faulted ? IkernelFault : IkernelError;
+        throw new kind(library().error(connection, result));
       }
     });
     this.#last = asked.catch(() => {});
@@ -111,6 +117,7 @@ export class Ikernel {
   readonly #all: Ikernels;
   #ikernel: Pointer;
   #rings: Ring[] = [];
+  readonly #ended = new AbortController();
 
   /** @internal */
   constructor(all: Ikernels, ikernel: Pointer) {
@@ -122,6 +129,7 @@ export class Ikernel {
   async destroy(): Promise<void> {
     const ikernel = this.#alive();
     this.#ikernel = null;
+    this.#ended.abort();
     this.#endRings();
     await this.#all.ask(() => library().destroy(ikernel));
   }
@@ -170,7 +178,8 @@ export class Ikernel {
     await this.#all.ask(async () => {
       const result = await library().openRings(ikernel, { count, size, polled }, pointers);
       if (result === 0) {
-        this.#rings = Array.from(pointers, (pointer) => new Ring(pointer, polled));
+        const watch = polled ? undefined : await this.#watch(ikernel);
+        this.#rings = Array.from(pointers, (pointer) => new Ring(pointer, watch));
         this.#rings.forEach((ring) => this.#all.keep(ring));
         if (this.#ikernel === null) {
           this.#endRings(); // it was destroyed meanwhile
@@ -179,6 +188,37 @@ export class Ikernel {
       return result;
     });
     return [...this.#rings];
+  }
+
+  /** Why the ikernel gave up; undefined: it has not. */
+  async fault(): Promise<IkernelFault | undefined> {
+    const ikernel = this.#alive();
+    const fault: Partial<FaultStruct> = {};
+    await this.#all.ask(() => library().fault(ikernel, fault));
+    const { code, text } = fault as FaultStruct;
+    return code === 0 ? undefined : new IkernelFault(text, code);
+  }
+
+  /** Waits until the ikernel gives up. With a signal that aborts, it fails with its reason. */
+  async waitFault(options: { signal?: AbortSignal } = {}): Promise<IkernelFault> {
+    const fd: [number] = [-1];
+    const ikernel = this.#alive();
+    await this.#all.ask(() => library().faultDescriptor(ikernel, fd));
+    for (;;) {
+      options.signal?.throwIfAborted();
+      const fault = await this.fault();
+      if (fault !== undefined) {
+        return fault;
+      }
+      await readable([...fd], [this.#ended.signal, this.#all.closed, options.signal]);
+    }
+  }
+
+  /** What those who wait for a ring know of the ikernel. The library has its descriptor already. */
+  async #watch(ikernel: Pointer): Promise<Watch> {
+    const fd: [number] = [-1];
+    await library().faultDescriptor(ikernel, fd);
+    return { descriptor: fd[0], why: async () => (await this.fault()) ?? new IkernelError("the ikernel has ended") };
   }
 
   /** The counts of each ring's messages. */

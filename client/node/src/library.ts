@@ -7,6 +7,7 @@ import { IkernelError } from "./errors.js";
 /** Results of the library. */
 export const differs = -11; // client/c/lambdanic.h
 export const full = -13;
+export const faulted = -14;
 export const maxRegisters = 16;
 
 const dupCloexec = 1030; // F_DUPFD_CLOEXEC
@@ -17,6 +18,11 @@ export type Pointer = object | null;
 export interface Struct {
   n: number;
   all: { name: string | null; value: number | bigint }[];
+}
+
+export interface FaultStruct {
+  code: number;
+  text: string;
 }
 
 /** Functions of the C library. What is asynchronous runs on a thread of its own, and gives a result, 0 for success. */
@@ -37,6 +43,8 @@ interface Library {
   pollRing: (ring: bigint, message: BigUint64Array) => number;
   releaseRing: (ring: bigint) => void;
   ringDescriptor: (ring: bigint) => number;
+  fault: (ikernel: Pointer, fault: Partial<FaultStruct>) => Promise<number>;
+  faultDescriptor: (ikernel: Pointer, fd: [number]) => Promise<number>;
   duplicate: (fd: number) => number;
   /** Copies bytes from or to an address in the library's memory. */
   copyFrom: (to: Uint8Array, from: bigint, length: number) => void;
@@ -65,6 +73,7 @@ function load(name: string): Library {
   koffi.struct("lambdanic_register", { name: "const char *", value: "int64_t" });
   koffi.struct("lambdanic_registers", { n: "size_t", all: koffi.array("lambdanic_register", maxRegisters) });
   koffi.struct("lambdanic_rings", { count: "uint32_t", size: "uint32_t", polled: "bool" });
+  koffi.struct("lambdanic_fault", { code: "uint32_t", text: koffi.array("char", 220, "String") });
   const later = (declaration: string, from = c) => {
     const f = from.func(declaration);
     return (...args: unknown[]) =>
@@ -95,6 +104,8 @@ function load(name: string): Library {
     pollRing: c.func("int lambdanic_ring_poll(void *ring, void *message)"),
     releaseRing: c.func("void lambdanic_ring_release(void *ring)"),
     ringDescriptor: c.func("int lambdanic_ring_fd(const void *ring)"),
+    fault: later("int lambdanic_ikernel_fault(lambdanic_ikernel *ikernel, _Out_ lambdanic_fault *fault)"),
+    faultDescriptor: later("int lambdanic_ikernel_fault_fd(lambdanic_ikernel *ikernel, _Out_ int *fd)"),
     copyFrom: libc.func("void *memcpy(void *to, const void *from, size_t n)"),
     copyTo: libc.func("void *memcpy(void *to, const void *from, size_t n)"),
     waitFor: later("int poll(void *descriptors, unsigned long n, int milliseconds)", libc),

@@ -7,28 +7,36 @@ import { library } from "./library.js";
 const slice = 1000; // ms. A worker that is terminated runs no handler, but ends when its threads do
 const pollIn = 1n; // POLLIN
 
+/** Gets the descriptor that was found readable, if one was. */
+type Done = (fd?: number) => void;
+
 /** Waits for all rings together, however many they are: on one thread of libuv's pool, which has few. */
 class Waiter {
   readonly #event = library().makeEvent(); // ends the thread's waiting, as others are to be waited for
-  readonly #waiting = new Map<number, () => void>();
+  readonly #waiting = new Map<number, Set<Done>>();
   #runs = false;
 
   constructor() {
-    process.on("exit", () => this.#wake()); // the process ends when its threads do
+    process.on("exit", () => this.wake()); // the process ends when its threads do
   }
 
-  add(fd: number, done: () => void): void {
-    this.#waiting.set(fd, done);
+  add(fds: number[], done: Done): void {
+    fds.forEach((fd) => this.#waiting.set(fd, (this.#waiting.get(fd) ?? new Set()).add(done)));
     if (this.#runs) {
-      this.#wake();
+      this.wake();
     } else {
       void this.#run();
     }
   }
 
-  remove(fd: number): void {
-    this.#waiting.delete(fd);
-    this.#wake();
+  remove(fds: number[], done: Done): void {
+    for (const fd of fds) {
+      const all = this.#waiting.get(fd);
+      all?.delete(done);
+      if (all?.size === 0) {
+        this.#waiting.delete(fd);
+      }
+    }
   }
 
   async #run(): Promise<void> {
@@ -52,31 +60,34 @@ class Waiter {
       readSync(fd, Buffer.alloc(8));
       return;
     }
-    const done = this.#waiting.get(fd);
-    this.#waiting.delete(fd);
-    done?.();
+    [...(this.#waiting.get(fd) ?? [])].forEach((done) => done(fd)); // who removes itself
   }
 
-  #wake(): void {
+  /** Has the thread see what is waited for now. */
+  wake(): void {
     writeSync(this.#event, new BigUint64Array([1n]));
   }
 }
 
 let waiter: Waiter | undefined;
 
-/** Waits until a descriptor is readable, or an application's signal or `end` gives that up. Each descriptor is waited for once at a time. */
-export async function readable(fd: number, ends: (AbortSignal | undefined)[]): Promise<void> {
+/** Waits until one of several descriptors is readable, and says which one, or an application's signal or `end` gives that up. */
+export async function readable(fds: number[], ends: (AbortSignal | undefined)[]): Promise<number | undefined> {
   const all = (waiter ??= new Waiter());
   const given = ends.filter((end) => end !== undefined);
   let stop = (): void => {};
   try {
-    await new Promise<void>((resolve) => {
+    return await new Promise((resolve) => {
+      const done: Done = (fd) => {
+        all.remove(fds, done);
+        resolve(fd);
+      };
       stop = () => {
-        all.remove(fd);
-        resolve();
+        done();
+        all.wake();
       };
       given.forEach((end) => end.addEventListener("abort", stop));
-      all.add(fd, resolve);
+      all.add(fds, done);
     });
   } finally {
     given.forEach((end) => end.removeEventListener("abort", stop));

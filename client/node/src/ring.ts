@@ -55,20 +55,26 @@ export class Message {
   }
 }
 
+/** @internal What readers of rings know of their ikernel. */
+export interface Watch {
+  descriptor: number;
+  why: () => Promise<Error>; // it ended
+}
+
 /** Messages from an ikernel. It ends with that. */
 export class Ring implements AsyncIterable<Message> {
   #ring: bigint;
-  readonly #polled: boolean;
   readonly #descriptor: number;
+  readonly #watch: Watch | undefined; // undefined: the ring is polled
   readonly #ended = new AbortController();
   readonly #found = new BigUint64Array(new ArrayBuffer(24)); // struct lambdanic_message: data, length, head
   #isRead = false;
   #taken = 0;
 
   /** @internal */
-  constructor(ring: bigint, polled: boolean) {
+  constructor(ring: bigint, watch: Watch | undefined) {
     this.#ring = ring;
-    this.#polled = polled;
+    this.#watch = watch;
     this.#descriptor = library().ringDescriptor(ring);
   }
 
@@ -94,9 +100,13 @@ export class Ring implements AsyncIterable<Message> {
     return new Message(bytes);
   }
 
-  /** Waits for the next message. With a signal that aborts, it fails with its reason: `AbortSignal.timeout(100)` waits for 100 ms. */
+  /**
+   * Waits for the next message. When none is left, it fails with IkernelFault if the ikernel gave up, and IkernelError if the daemon ended.
+   * With a signal that aborts, it fails with its reason: `AbortSignal.timeout(100)` waits for 100 ms.
+   */
   async read(options: { signal?: AbortSignal } = {}): Promise<Message> {
-    if (this.#polled) {
+    const watch = this.#watch;
+    if (watch === undefined) {
       throw new IkernelError("the ring is polled: use poll, or open it without polled");
     }
     if (this.#isRead) {
@@ -107,13 +117,16 @@ export class Ring implements AsyncIterable<Message> {
       if (++this.#taken % turn === 0) {
         await setImmediate(); // also the event loop has a turn, however many messages there are
       }
-      for (;;) {
+      for (let found: number | undefined; ; ) {
         options.signal?.throwIfAborted();
         const message = this.poll();
         if (message !== undefined) {
           return message;
         }
-        await readable(this.#descriptor, [this.#ended.signal, options.signal]);
+        if (found === watch.descriptor) {
+          throw await watch.why();
+        }
+        found = await readable([this.#descriptor, watch.descriptor], [this.#ended.signal, options.signal]);
       }
     } finally {
       this.#isRead = false;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Uses rings and notes: rings.py SOCKET use, rings.py SOCKET echo COUNT wait|poll, or rings.py SOCKET records. test/ikernels compares what
-the programs of all languages print."""
+"""Uses rings and notes: rings.py SOCKET use, rings.py SOCKET echo COUNT wait|poll, rings.py SOCKET records, or rings.py SOCKET
+fault|outlive. test/ikernels compares what the programs of all languages print."""
 
 import mmap
 import select
@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from lambdanic import Closed, DeadlineExceeded, Ikernel, IkernelError, Ikernels, Message, Notes, NotesFull, Ring, RingCounts
+from lambdanic import Closed, DeadlineExceeded, Ikernel, IkernelError, IkernelFault, Ikernels, Message, Notes, NotesFull, Ring, RingCounts
 
 MESSAGES = 30
 RINGS = 4
@@ -154,6 +154,48 @@ def records(k: Ikernel) -> None:
             return
 
 
+def print_fault(k: Ikernel, ring: Ring) -> None:
+    """Says what waits for an ikernel learns."""
+    try:
+        ring.read()
+    except IkernelFault:
+        print("the ring ends by a fault")
+    except IkernelError:
+        print("the ring ends with the daemon")
+    select.select([k.fault_fileno()], [], [])
+    try:
+        waited, fault = k.wait_fault(), k.fault
+        if fault is not None and str(waited) == str(fault):
+            print(f"{fault.code}: {fault}")
+    except IkernelError:
+        print("no daemon")
+
+
+def use_fault(ikernels: Ikernels, server: socket.socket) -> None:
+    k = ikernels.create("deserialize")
+    [ring] = k.open_rings(count=1, size=mmap.PAGESIZE)
+    notes = k.open_notes()
+    k.attach(server)
+    if k.fault is not None or k.wait_fault(0) is not None:
+        print("there is a fault")
+    note = (1).to_bytes(4, sys.byteorder) + bytes(36)  # a field without a name
+    notes.reserve(len(note))[:] = note
+    fails(IkernelFault, notes.deliver)
+    print_fault(k, ring)
+    fails(IkernelFault, lambda: k.attach(server))
+    print("fields", k.read()["fields"])
+    k.destroy()
+    refuses(Closed, lambda: k.fault)
+    ikernels.create("deserialize").attach(server)
+
+
+def outlive(k: Ikernel) -> None:
+    """Waits until the daemon ends."""
+    [ring] = k.open_rings(count=1, size=mmap.PAGESIZE)
+    print("ready", flush=True)
+    print_fault(k, ring)
+
+
 def main() -> None:
     path, mode = sys.argv[1:3]
     with (
@@ -166,6 +208,10 @@ def main() -> None:
         k = ikernels.create("steering")
         if mode == "records":
             records(k)
+        elif mode == "fault":
+            use_fault(ikernels, server)
+        elif mode == "outlive":
+            outlive(k)
         elif mode == "echo":
             echo(k, server, int(sys.argv[3]), sys.argv[4] == "poll")
         else:

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -14,6 +15,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
 
 	lambdanic "github.com/lambdanic/lambdanic/client/go"
 )
@@ -59,15 +62,24 @@ func deserialize(t *testing.T, size int) *deserialized {
 // tell has a note delivered, and returns how many fields there are then.
 func (d *deserialized) tell(note []byte) int64 {
 	d.t.Helper()
+	if err := d.write(note); err != nil {
+		d.t.Fatal(err)
+	}
+	return d.registers()["fields"]
+}
+
+// write has a note delivered.
+func (d *deserialized) write(note []byte) error {
+	d.t.Helper()
 	b, err := d.notes.Reserve(len(note))
 	if err != nil {
 		d.t.Fatal(err)
 	}
 	copy(b, note)
-	if n, err := d.notes.Deliver(); n != 1 || err != nil {
-		d.t.Fatalf("%d notes are delivered, %v", n, err)
+	if n, err := d.notes.Deliver(); n != 1 {
+		return err
 	}
-	return d.registers()["fields"]
+	return nil
 }
 
 func (d *deserialized) registers() map[string]int64 {
@@ -331,10 +343,8 @@ func TestDeserializeForms(t *testing.T) {
 	d.check(client, `{"i":1,"s":""}`, want(1, ""))
 }
 
-// TestDeserializeNotes notes what cannot be fields. All documents go to the socket then. A note that can is taken thereafter.
+// TestDeserializeNotes notes what cannot be fields, which is a fault. All documents go to the socket then.
 func TestDeserializeNotes(t *testing.T) {
-	d := deserialize(t, 1<<16)
-	client := d.dial()
 	many := make([]field, 17)
 	for i := range many {
 		many[i] = field{name: fmt.Sprint("f", i)}
@@ -356,11 +366,18 @@ func TestDeserializeNotes(t *testing.T) {
 		"no name":             note([]field{{"", 0}}),
 		"a name with a break": change(20, 'x'),
 	} {
-		if n := d.tell(b); n != 0 {
-			t.Errorf("of %s become %d fields", what, n)
-		}
-		d.check(client, `{"i":1}`, nil)
+		t.Run(what, func(t *testing.T) {
+			d := deserialize(t, os.Getpagesize())
+			if err := d.write(b); !errors.Is(err, unix.EIO) || !strings.Contains(err.Error(), "impossible fields") {
+				t.Errorf("got %v", err)
+			}
+			d.check(d.dial(), `{"i":1}`, nil)
+			if n := d.registers()["fields"]; n != 0 {
+				t.Errorf("there are %d fields", n)
+			}
+		})
 	}
+	d := deserialize(t, 1<<16)
 	if n := d.tell(note(many[:16])); n != 16 {
 		t.Errorf("there are %d fields, want 16", n)
 	}

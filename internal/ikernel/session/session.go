@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
+	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -50,6 +52,7 @@ type session struct {
 	host *ikernels.Host
 	conn *net.UnixConn
 	user uint32 // who the application is
+	is   ikernels.Owner
 	all  map[uint32]*ikernels.Ikernel
 	last uint32 // number given to an ikernel
 }
@@ -94,6 +97,10 @@ func (a *session) identify() error {
 		return fmt.Errorf("find the user of an application: %w", failed)
 	}
 	a.user = peer.Uid
+	a.is.PID = int(peer.Pid)
+	// It may have ended already. Then its ikernels do so at once.
+	command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", peer.Pid))
+	a.is.Command = strings.TrimSpace(string(command))
 	return nil
 }
 
@@ -211,6 +218,8 @@ func (a *session) do(r *request, reply []byte) ([]byte, error) {
 		return openNotes(k, r, reply)
 	case wire.OperationDeliver:
 		return deliver(k, reply)
+	case wire.OperationFault:
+		return reply, openFault(k, r)
 	}
 	return reply, fail(unix.ENOSYS, "the daemon knows no operation %d: is it older than the application's library?", r.operation)
 }
@@ -223,6 +232,7 @@ func (a *session) create(r *request, reply []byte) ([]byte, error) {
 	if err != nil {
 		return reply, err
 	}
+	k.SetOwner(a.is)
 	a.last++
 	r.ikernel = a.last
 	a.all[a.last] = k
@@ -254,6 +264,15 @@ func (a *session) withSocket(r *request, f func(fd int) error) error {
 		return fail(unix.EPERM, "the socket is another user's")
 	}
 	return f(r.sockets[0])
+}
+
+// openFault gives where the application learns of the ikernel's fault.
+func openFault(k *ikernels.Ikernel, r *request) error {
+	fd, err := k.OpenFault()
+	if err == nil {
+		r.gives = append(r.gives, fd)
+	}
+	return err
 }
 
 // transact runs a transaction (wire.TransactionLen).

@@ -31,6 +31,13 @@ const patience = 20 * time.Second
 // serve serves applications until the test ends, and returns where.
 func serve(t testing.TB) (path string) {
 	t.Helper()
+	path, _ = serveUntil(t)
+	return path
+}
+
+// serveUntil does so until stop.
+func serveUntil(t testing.TB) (path string, stop func()) {
+	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("loads BPF programs: needs root")
 	}
@@ -53,7 +60,7 @@ func serve(t testing.TB) (path string) {
 			t.Error(err)
 		}
 	})
-	return path
+	return path, stop
 }
 
 func open(t testing.TB, path string) *lambdanic.Ikernels {
@@ -281,6 +288,8 @@ func TestNonsense(t *testing.T) {
 		{op(wire.OperationRingCounts, first, ""), 0, 0},
 		{op(wire.OperationNotes, first, ""), 0, unix.EINVAL},
 		{op(wire.OperationDeliver, first, ""), 0, unix.EINVAL},
+		{op(wire.OperationFault, first, ""), 0, 0},
+		{op(wire.OperationFault, "\xff\xff\xff\xff", ""), 0, unix.ENOENT},
 		{op(wire.OperationAttach, "\xff\xff\xff\xff", ""), 1, unix.ENOENT},
 	} {
 		fds := make([]int, c.fds)

@@ -11,6 +11,7 @@ from .errors import (
     Error,
     GatewayError,
     IkernelError,
+    IkernelFault,
     LambdaFault,
     Malformed,
     NoSuchFunction,
@@ -36,7 +37,7 @@ from .wire import Code, Status
 
 __all__ = [
     "AsyncClient", "BadTag", "Busy", "Client", "Closed", "Code", "DeadlineExceeded", "Error", "Function", "Gateway", "GatewayError",
-    "IKERNEL_SOCKET", "Ikernel", "IkernelError", "Ikernels", "LambdaFault", "Malformed", "Message", "NoSuchFunction", "Notes",
+    "IKERNEL_SOCKET", "Ikernel", "IkernelError", "IkernelFault", "Ikernels", "LambdaFault", "Malformed", "Message", "NoSuchFunction", "Notes",
     "NotesFull", "OverQuota", "RPCError", "RegisterDiffers", "Reply", "ReplyTooLarge", "Request", "RequestTooLarge", "Ring",
     "RingCounts", "ServiceTimeout", "Stale", "Stats", "Status", "TooLarge", "TooLate", "UnknownWorkload", "Unreachable",
 ]  # fmt: skip

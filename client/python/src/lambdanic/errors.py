@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What can go wrong with a call, and what to do about it."""
 
+from errno import EIO
 from typing import ClassVar
 
 from .wire import Code, Fault
@@ -43,6 +44,15 @@ class IkernelError(Error):
     def __init__(self, message: str, errno: int | None) -> None:
         super().__init__(message)
         self.errno = errno
+
+
+class IkernelFault(IkernelError):
+    """An ikernel gave up. Its sockets get all of their datagrams again; its registers and rings can still be read. code says why, if fault
+    or wait_fault gave it, and the message says the same."""
+
+    def __init__(self, message: str, code: int | None = None) -> None:
+        super().__init__(message, EIO)
+        self.code = code
 
 
 class RegisterDiffers(IkernelError):

@@ -12,7 +12,8 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from .arguments import MAX_UINT32, flag, text, whole
-from .errors import IkernelError, RegisterDiffers
+from .errors import IkernelError, IkernelFault, RegisterDiffers
+from .fault import Watch
 from .ikernel_wire import (
     HEADER_LEN,
     MAX_NAME,
@@ -96,7 +97,7 @@ class Ikernels:
             raise
         return _Reply(_HEAD.unpack_from(reply)[1], reply[HEADER_LEN:], given)
 
-    def _keep(self, ikernel: int, memory: Ring | Notes) -> None:
+    def _keep(self, ikernel: int, memory: Ring | Notes | Watch) -> None:
         """Has memory end with the ikernel."""
         self._memory.setdefault(ikernel, ExitStack()).enter_context(closing(memory))
 
@@ -111,6 +112,8 @@ def _check(reply: bytes, flags: int) -> None:
     code, _ = _HEAD.unpack_from(reply)
     if code == errno.EAGAIN:
         raise RegisterDiffers("a register has another value than the transaction expects", code)
+    if code == errno.EIO:
+        raise IkernelFault(reply[HEADER_LEN:].decode(errors="replace"))
     if code != 0:
         raise IkernelError(reply[HEADER_LEN:].decode(errors="replace"), code)
     if flags & socket.MSG_CTRUNC:
@@ -133,6 +136,7 @@ class Ikernel:
             name = registers[at + REGISTER_LEN - MAX_NAME : at + REGISTER_LEN].rstrip(b"\0").decode()
             self._signed[name] = _SIGNED.unpack_from(registers, at)[0] != 0
         self._names = list(self._signed)
+        self._watch: Watch | None = None  # of its fault, if anybody waits for it
 
     def destroy(self) -> None:
         """Ends the ikernel, its rings and notes, and forgets its registers."""
@@ -166,6 +170,26 @@ class Ikernel:
         words = Struct(f"={len(self._names)}Q").unpack_from(reply.body)
         return {name: _signed(word) if self._signed[name] else word for name, word in zip(self._names, words, strict=True)}
 
+    @property
+    def fault(self) -> IkernelFault | None:
+        """Why the ikernel gave up; None: it has not."""
+        return self._watched().look()
+
+    def wait_fault(self, timeout: float | None = None) -> IkernelFault | None:
+        """Waits until the ikernel gives up; None: it has not after a number of seconds."""
+        return self._watched().wait(timeout)
+
+    def fault_fileno(self) -> int:
+        """For event loops: it is readable when there is a fault."""
+        return self._watched().fileno()
+
+    def _watched(self) -> Watch:
+        if self._watch is None:
+            given = self._ikernels._exchange(Operation.FAULT, self._number).descriptors
+            self._watch = Watch(given[0])
+            self._ikernels._keep(self._number, self._watch)
+        return self._watch
+
     def open_rings(self, *, count: int, size: int, polled: bool = False) -> list[Ring]:
         """Has the ikernel send messages by rings, once: how many, such as one for each CPU, and how many bytes each has, a power of two of
         one page at least. With polled, the ikernel wakes nobody, which costs it time: the application uses poll alone."""
@@ -174,10 +198,11 @@ class Ikernel:
         flag("polled", polled)
         request = _RINGS.pack(count, size, RINGS_POLLED if polled else 0)
         given = self._ikernels._exchange(Operation.RINGS, self._number, request).descriptors
+        watch = self._watch_for(given, polled)
         rings: list[Ring] = []
         try:
             while given:
-                rings.append(Ring(given.pop(0), size, polled))
+                rings.append(Ring(given.pop(0), size, watch))
         except OSError as e:
             _close(given)
             for ring in rings:
@@ -186,6 +211,14 @@ class Ikernel:
         for ring in rings:
             self._ikernels._keep(self._number, ring)
         return rings
+
+    def _watch_for(self, rings: list[int], polled: bool) -> Watch | None:
+        """What readers of rings watch; None: nobody waits for them."""
+        try:
+            return None if polled else self._watched()
+        except IkernelError:
+            _close(rings)
+            raise
 
     def ring_counts(self) -> list[RingCounts]:
         """The counts of each ring's messages."""

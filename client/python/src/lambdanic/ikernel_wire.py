@@ -27,3 +27,4 @@ class Operation(IntEnum):
     RING_COUNTS = 7
     NOTES = 8
     DELIVER = 9
+    FAULT = 10

@@ -11,6 +11,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from .errors import Closed, DeadlineExceeded
+from .fault import Watch
 from .ikernel_wire import RING_HEAD_LEN
 from .mapping import HEAD_LEN, Mapping, fence, record_len
 
@@ -60,14 +61,16 @@ class Ring:
     """Messages from an ikernel. One thread reads and closes a ring. An event loop may wait for it, as for a socket, and then polls until
     there is no message."""
 
-    def __init__(self, descriptor: int, size: int, polled: bool) -> None:
+    def __init__(self, descriptor: int, size: int, watch: Watch | None) -> None:
         self._descriptor = descriptor
-        self._polled = polled
+        self._watch = watch  # None: the ring is polled
         self._mask = size - 1
         self._at = 0  # what the position becomes when the message in use is released
         self._data: memoryview | None = None
         self._ready = select.poll()
         self._ready.register(descriptor, select.POLLIN)
+        if watch is not None:
+            self._ready.register(watch, select.POLLIN)
         self._memory: Mapping | None = None
         try:
             self._memory = Mapping(descriptor, size, mmap.PROT_READ | mmap.PROT_WRITE, mmap.PROT_READ)
@@ -97,8 +100,9 @@ class Ring:
         return self._next()
 
     def read(self, timeout: float | None = None) -> Message:
-        """Waits for the next message, and releases the one before. It raises DeadlineExceeded after a number of seconds, if one is given."""
-        if self._polled:
+        """Waits for the next message, and releases the one before. It raises DeadlineExceeded after a number of seconds, if one is given.
+        When no message is left, it raises IkernelFault if the ikernel gave up, and IkernelError if the daemon ended."""
+        if self._watch is None:
             raise ValueError("the ring is polled: use poll, or open it without polled")
         message = self.poll()
         if message is not None:
@@ -106,10 +110,12 @@ class Ring:
         end = None if timeout is None else time.monotonic() + timeout
         while True:
             left = None if end is None else max(end - time.monotonic(), 0.0)
-            self._ready.poll(None if left is None else left * 1000)
+            ready = self._ready.poll(None if left is None else left * 1000)
             message = self._next()
             if message is not None:
                 return message
+            if any(descriptor != self._descriptor for descriptor, _ in ready) and (fault := self._watch.look()):
+                raise fault
             if left == 0:
                 raise DeadlineExceeded("no message in time")
 
@@ -141,12 +147,15 @@ class Ring:
             if length & _BUSY:
                 return None
             fence()
-            self._at += record_len(length & ~_DISCARDED)
+            end = self._at + record_len(length & ~_DISCARDED)
             if not length & _DISCARDED:
                 begin += HEAD_LEN
                 data = begin + RING_HEAD_LEN
                 self._data = memory.bytes[data : begin + length]
-                return Message(bytes(memory.bytes[begin:data]), self._data)
+                message = Message(bytes(memory.bytes[begin:data]), self._data)
+                self._at = end  # last, as a signal's handler may raise
+                return message
+            self._at = end
             self._advance(memory)
         return None
 
