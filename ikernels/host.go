@@ -32,7 +32,7 @@ type place struct {
 	addresses
 	ikernel *Ikernel
 	flows   []echoIkFlow
-	ports   []*demux.Port
+	ports   []*port
 	sockets [echoIkLimitIK_SOCKETS]uint64 // their cookies; 0: none
 }
 
@@ -131,14 +131,8 @@ func (p *place) open(number uint32, s *socket) error {
 		p.flows = append(p.flows, flow)
 	}
 	return s.inNamespace(func() error {
-		for _, name := range interfaces {
-			port, err := k.port(s, name)
-			if err != nil {
-				return err
-			}
-			p.ports = append(p.ports, port)
-		}
-		return nil
+		p.ports, err = k.open(s, interfaces)
+		return err
 	})
 }
 
@@ -170,10 +164,10 @@ func (h *Host) take(p *place, number, i int) error {
 	return nil
 }
 
-// find finds a socket's place, and which of the place's sockets it is.
-func (h *Host) find(cookie uint64) (number, i int, ok bool) {
+// find finds a socket's place in an ikernel, and which of the place's sockets it is.
+func (h *Host) find(k *Ikernel, cookie uint64) (number, i int, ok bool) {
 	for number, p := range h.places {
-		if p == nil {
+		if p == nil || p.ikernel != k {
 			continue
 		}
 		if i := slices.Index(p.sockets[:], cookie); i >= 0 {
@@ -181,6 +175,16 @@ func (h *Host) find(cookie uint64) (number, i int, ok bool) {
 		}
 	}
 	return 0, 0, false
+}
+
+// checkOthers refuses a socket whose addresses another ikernel has for other sockets alone: it could not tell their datagrams from this one's.
+func (h *Host) checkOthers(k *Ikernel, s *socket) error {
+	for _, p := range h.places {
+		if p != nil && p.ikernel != k && p.addresses == s.addresses && !slices.Contains(p.sockets[:], s.cookie) {
+			return errors.New("another ikernel has a socket with the same addresses, and not this one: attach it to all of them first")
+		}
+	}
+	return nil
 }
 
 // enter puts a socket into a place.

@@ -71,6 +71,7 @@ const (
 	passthroughMapIkScratchpads = "ik_scratchpads"
 	passthroughMapIkSockets     = "ik_sockets"
 	passthroughMapIkStates      = "ik_states"
+	passthroughMapLnNext        = "ln_next"
 	passthroughProgIkDatagram   = "ik_datagram"
 	passthroughProgIkTransact   = "ik_transact"
 	passthroughVarIkLimit       = "ik_limit_"
@@ -134,6 +135,7 @@ type passthroughMapSpecs struct {
 	IkScratchpads *ebpf.MapSpec `ebpf:"ik_scratchpads"`
 	IkSockets     *ebpf.MapSpec `ebpf:"ik_sockets"`
 	IkStates      *ebpf.MapSpec `ebpf:"ik_states"`
+	LnNext        *ebpf.MapSpec `ebpf:"ln_next"`
 }
 
 // passthroughVariableSpecs contains global variables before they are loaded into the kernel.
@@ -171,6 +173,7 @@ type passthroughMaps struct {
 	IkScratchpads *ebpf.Map `ebpf:"ik_scratchpads"`
 	IkSockets     *ebpf.Map `ebpf:"ik_sockets"`
 	IkStates      *ebpf.Map `ebpf:"ik_states"`
+	LnNext        *ebpf.Map `ebpf:"ln_next"`
 }
 
 func (m *passthroughMaps) Close() error {
@@ -180,6 +183,7 @@ func (m *passthroughMaps) Close() error {
 		m.IkScratchpads,
 		m.IkSockets,
 		m.IkStates,
+		m.LnNext,
 	)
 }
 

@@ -89,6 +89,7 @@ const (
 	thresholdMapIkScratchpads  = "ik_scratchpads"
 	thresholdMapIkSockets      = "ik_sockets"
 	thresholdMapIkStates       = "ik_states"
+	thresholdMapLnNext         = "ln_next"
 	thresholdProgIkDatagram    = "ik_datagram"
 	thresholdProgIkTransact    = "ik_transact"
 	thresholdVarIkLimit        = "ik_limit_"
@@ -158,6 +159,7 @@ type thresholdMapSpecs struct {
 	IkScratchpads  *ebpf.MapSpec `ebpf:"ik_scratchpads"`
 	IkSockets      *ebpf.MapSpec `ebpf:"ik_sockets"`
 	IkStates       *ebpf.MapSpec `ebpf:"ik_states"`
+	LnNext         *ebpf.MapSpec `ebpf:"ln_next"`
 }
 
 // thresholdVariableSpecs contains global variables before they are loaded into the kernel.
@@ -201,6 +203,7 @@ type thresholdMaps struct {
 	IkScratchpads  *ebpf.Map `ebpf:"ik_scratchpads"`
 	IkSockets      *ebpf.Map `ebpf:"ik_sockets"`
 	IkStates       *ebpf.Map `ebpf:"ik_states"`
+	LnNext         *ebpf.Map `ebpf:"ln_next"`
 }
 
 func (m *thresholdMaps) Close() error {
@@ -213,6 +216,7 @@ func (m *thresholdMaps) Close() error {
 		m.IkScratchpads,
 		m.IkSockets,
 		m.IkStates,
+		m.LnNext,
 	)
 }
 

@@ -72,6 +72,7 @@ func ikAttachCommand(o *options) *cobra.Command {
 	f.StringSliceVar(&r.Interfaces, "interface", nil, "whose packets it sees; several with commas (default those with an address at which the server listens)")
 	f.StringVar(&r.Mode, "mode", string(xdp.ModeAuto), "how to attach: auto, native or generic")
 	f.TextVar(&r.Memory, "memory", api.Bytes(0), "a `size` as 64MiB or 1GiB for what it keeps (default 64MiB)")
+	f.StringVar(&r.Before, "before", "", "the `name` of an ikernel at the same port, which is to get a packet after this one (default: all that are there get it before)")
 	f.StringArrayVar(&keys, "key", nil, "the file of a key by which requests are checked, as `[ID=]FILE`; several by several --key")
 	_ = cmd.MarkFlagRequired("port")
 	return cmd
@@ -105,6 +106,7 @@ func ikListCommand(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:     "list",
 		Short:   "List the ikernels and the servers that they are in front of",
+		Long:    "List the ikernels and the servers that they are in front of, by port. Those that share a port are in the order in which they get a packet.",
 		Example: "  lambdanic ik list\n  lambdanic ik list --json",
 		Args:    explained(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -147,9 +149,13 @@ func ikTable(cmd *cobra.Command, list ...api.Ikernel) error {
 		if i.Reason != "" {
 			state += ": " + i.Reason
 		}
-		rows = append(rows, []string{i.Name, i.Ikernel, fmt.Sprint(i.Port), where, strings.Join(interfaces, ", "), state})
+		order := "-"
+		if i.Places > 0 {
+			order = fmt.Sprintf("%d of %d", i.Place, i.Places)
+		}
+		rows = append(rows, []string{i.Name, i.Ikernel, fmt.Sprint(i.Port), order, where, strings.Join(interfaces, ", "), state})
 	}
-	return ui.Table(cmd.OutOrStdout(), []string{"NAME", "IKERNEL", "PORT", "WHERE", "INTERFACES", "STATE"}, rows)
+	return ui.Table(cmd.OutOrStdout(), []string{"NAME", "IKERNEL", "PORT", "ORDER", "WHERE", "INTERFACES", "STATE"}, rows)
 }
 
 func ikStatsCommand(o *options) *cobra.Command {

@@ -1,7 +1,6 @@
 package ikernel
 
 import (
-	"log/slog"
 	"maps"
 	"slices"
 
@@ -9,12 +8,12 @@ import (
 	"github.com/lambdanic/lambdanic/ikernels/coapjwt"
 	"github.com/lambdanic/lambdanic/ikernels/memcached"
 	"github.com/lambdanic/lambdanic/internal/demux"
-	"github.com/lambdanic/lambdanic/internal/xdp"
 )
 
 // An Instance is an ikernel in front of one server.
 type Instance interface {
-	Ports() []*demux.Port
+	// Attachment says where it gets packets; nil: nowhere.
+	Attachment() *demux.Attachment
 	Counters() ([]api.Counter, error)
 	// Close detaches it: the server gets all packets again.
 	Close() error
@@ -29,7 +28,7 @@ type keyed interface {
 // A kind says what there is to know of an ikernel.
 type kind struct {
 	// attach is called on a thread of the server's network namespace.
-	attach func(r *api.IkernelRequest, on *demux.Demux, log *slog.Logger) (Instance, error)
+	attach func(r *api.IkernelRequest, to demux.Server) (Instance, error)
 	keyed  bool // its instances are keyed
 	keeps  bool // it has memory for what it keeps
 }
@@ -39,19 +38,15 @@ func Kinds() []string { return slices.Sorted(maps.Keys(kinds)) }
 
 // kinds are all ikernels, by name. A new one takes a package below ikernels/ and an entry here.
 var kinds = map[string]kind{
-	"memcached-cache": {keeps: true, attach: func(r *api.IkernelRequest, on *demux.Demux, log *slog.Logger) (Instance, error) {
-		c, err := memcached.Attach(memcached.Options{
-			Port: r.Port, Interfaces: r.Interfaces, Mode: xdp.Mode(r.Mode), Memory: int(r.Memory), Demux: on, Log: log,
-		})
+	"memcached-cache": {keeps: true, attach: func(r *api.IkernelRequest, to demux.Server) (Instance, error) {
+		c, err := memcached.Attach(memcached.Options{Server: to, Memory: int(r.Memory)})
 		if err != nil {
 			return nil, err // not a Cache that is nil
 		}
 		return c, nil
 	}},
-	"coap-jwt": {keyed: true, attach: func(r *api.IkernelRequest, on *demux.Demux, log *slog.Logger) (Instance, error) {
-		g, err := coapjwt.Attach(coapjwt.Options{
-			Port: r.Port, Keys: r.Keys, Interfaces: r.Interfaces, Mode: xdp.Mode(r.Mode), Demux: on, Log: log,
-		})
+	"coap-jwt": {keyed: true, attach: func(r *api.IkernelRequest, to demux.Server) (Instance, error) {
+		g, err := coapjwt.Attach(coapjwt.Options{Server: to, Keys: r.Keys})
 		if err != nil {
 			return nil, err
 		}

@@ -131,11 +131,6 @@ func TestAttach(t *testing.T) {
 	if _, err := n.Attach(t.Context(), request(s)); !errors.Is(err, ErrExists) {
 		t.Errorf("got %v, want %v", err, ErrExists)
 	}
-	second := request(s)
-	second.Name = "second"
-	if _, err := n.Attach(t.Context(), second); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "another ikernel has port") {
-		t.Errorf("got %v, want that the port is taken", err)
-	}
 	if n.records() != 1 {
 		t.Errorf("%d records are kept, want 1", n.records())
 	}
@@ -146,7 +141,7 @@ func TestAttach(t *testing.T) {
 	if err := n.Detach(t.Context(), i.Name); !errors.Is(err, ErrNotFound) || n.records() != 0 {
 		t.Errorf("got %v and %d records, want none", err, n.records())
 	}
-	if _, err := n.Attach(t.Context(), second); err != nil { // nothing is left on the interface
+	if _, err := n.Attach(t.Context(), request(s)); err != nil { // nothing is left on the interface
 		t.Error(err)
 	}
 }
@@ -306,7 +301,7 @@ func TestRefuses(t *testing.T) {
 // A counted ikernel does nothing, but must be attached once at most.
 type counted struct{ attached *atomic.Int32 }
 
-func (counted) Ports() []*demux.Port             { return nil }
+func (counted) Attachment() *demux.Attachment    { return nil }
 func (counted) Counters() ([]api.Counter, error) { return nil, nil }
 func (c counted) Close() error {
 	c.attached.Add(-1)
@@ -317,7 +312,7 @@ func (c counted) Close() error {
 // is what is attached.
 func TestAtOnce(t *testing.T) {
 	var now atomic.Int32
-	kinds["counted"] = kind{attach: func(*api.IkernelRequest, *demux.Demux, *slog.Logger) (Instance, error) {
+	kinds["counted"] = kind{attach: func(*api.IkernelRequest, demux.Server) (Instance, error) {
 		if now.Add(1) > 1 {
 			t.Error("it is attached twice")
 		}
