@@ -17,6 +17,10 @@ type IkernelRequest struct {
 	Memory     Bytes    `json:"memory,omitempty"`     // for what it keeps; 0: as much as the ikernel takes by default
 	Before     string   `json:"before,omitempty"`     // the name of an ikernel at the same port, which it is to be before; default: it comes after all
 
+	// Whose packets pass, as prefixes (192.0.2.0/24) and addresses, and how many a second of each address; default: all.
+	Allow []string `json:"allow,omitempty"`
+	Rate  uint32   `json:"rate,omitempty"`
+
 	// By which requests are checked. The files are read anew whenever the ikernel is attached.
 	Keys []IkernelKey `json:"keys,omitempty"`
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/lambdanic/lambdanic/internal/veth"
 )
 
-// TestChain has a message go through two ikernels, each with registers of its own, whichever is detached first.
-func TestChain(t *testing.T) {
+// TestSocketChain has a message go through two ikernels, each with registers of its own, whichever is detached first.
+func TestSocketChain(t *testing.T) {
 	for name, detachFirst := range map[string]bool{"the first goes": true, "the second goes": false} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)
@@ -143,10 +143,13 @@ func TestChainOfSharers(t *testing.T) {
 	}
 	one := listen("127.0.0.1:0")
 	two := listen(one.LocalAddr().String())
+	_, port, _ := net.SplitHostPort(one.LocalAddr().String())
 	k, l := s.create("passthrough"), s.create("echo")
 	attach(t, k, one)
-	if err := with(t, two, l.Attach); err == nil || !strings.Contains(err.Error(), "attach it to all of them first") {
-		t.Errorf("got %v for another ikernel of a socket that shares the address", err)
+	for _, other := range []*net.UDPConn{two, listen("0.0.0.0:" + port)} {
+		if err := with(t, other, l.Attach); err == nil || !strings.Contains(err.Error(), "attach it to all of them first") {
+			t.Errorf("got %v for another ikernel of a socket at %s", err, other.LocalAddr())
+		}
 	}
 	attach(t, k, two)
 	attach(t, l, two)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"sync"
 
@@ -177,11 +178,22 @@ func (h *Host) find(k *Ikernel, cookie uint64) (number, i int, ok bool) {
 	return 0, 0, false
 }
 
-// checkOthers refuses a socket whose addresses another ikernel has for other sockets alone: it could not tell their datagrams from this one's.
-func (h *Host) checkOthers(k *Ikernel, s *socket) error {
+// checkOthers refuses a socket whose datagrams another ikernel gets for other sockets alone: it cannot tell them apart.
+func (h *Host) checkOthers(k *Ikernel, s *socket) (err error) {
+	var own []netip.Addr
 	for _, p := range h.places {
-		if p != nil && p.ikernel != k && p.addresses == s.addresses && !slices.Contains(p.sockets[:], s.cookie) {
-			return errors.New("another ikernel has a socket with the same addresses, and not this one: attach it to all of them first")
+		if p == nil || p.ikernel == k || p.namespace != s.namespace || p.own.Port() != s.own.Port() || slices.Contains(p.sockets[:], s.cookie) {
+			continue
+		}
+		if own == nil {
+			if _, own, err = s.reach(); err != nil {
+				return err
+			}
+		}
+		for _, a := range own {
+			if slices.Contains(p.flows, s.flow(a, p.ikernel.number)) {
+				return errors.New("another ikernel has a socket that shares an address with this one, and not this one: attach it to all of them first")
+			}
 		}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/ikernels/coapjwt"
 	"github.com/lambdanic/lambdanic/ikernels/memcached"
+	"github.com/lambdanic/lambdanic/ikernels/sourcefilter"
 	"github.com/lambdanic/lambdanic/internal/demux"
 )
 
@@ -31,6 +32,7 @@ type kind struct {
 	attach func(r *api.IkernelRequest, to demux.Server) (Instance, error)
 	keyed  bool // its instances are keyed
 	keeps  bool // it has memory for what it keeps
+	limits bool // it has prefixes of sources, and a rate
 }
 
 // Kinds names all ikernels.
@@ -51,5 +53,16 @@ var kinds = map[string]kind{
 			return nil, err
 		}
 		return g, nil
+	}},
+	"source-filter": {limits: true, attach: func(r *api.IkernelRequest, to demux.Server) (Instance, error) {
+		allow, err := sourcefilter.ParsePrefixes(r.Allow)
+		if err != nil {
+			return nil, err
+		}
+		f, err := sourcefilter.Attach(sourcefilter.Options{Server: to, Allow: allow, Rate: r.Rate})
+		if err != nil {
+			return nil, err
+		}
+		return f, nil
 	}},
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/ikernels/sourcefilter"
 	"github.com/lambdanic/lambdanic/internal/demux"
 	"github.com/lambdanic/lambdanic/internal/store"
 	"github.com/lambdanic/lambdanic/internal/xdp"
@@ -117,7 +118,21 @@ func check(r *api.IkernelRequest) error {
 	case r.Memory != 0 && !k.keeps:
 		return fmt.Errorf("%w: %s keeps nothing: leave out its memory", ErrInvalid, r.Ikernel)
 	}
-	return checkKeys(r)
+	return errors.Join(checkKeys(r), checkLimits(r))
+}
+
+// checkLimits checks the prefixes of sources and the rate of a request.
+func checkLimits(r *api.IkernelRequest) error {
+	if !kinds[r.Ikernel].limits {
+		if len(r.Allow) > 0 || r.Rate > 0 {
+			return fmt.Errorf("%w: %s gets packets of all sources: leave out prefixes and a rate, and attach source-filter before it", ErrInvalid, r.Ikernel)
+		}
+		return nil
+	}
+	if err := sourcefilter.Check(r.Allow, r.Rate); err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	return nil
 }
 
 var modes = []xdp.Mode{xdp.ModeAuto, xdp.ModeNative, xdp.ModeGeneric}
