@@ -22,10 +22,16 @@ struct {
 	__type(value, __u32);
 } ln_next SEC(".maps");
 
+/*
+ * Zero, and not known to the verifier: where it knows a tail call's slot, the kernel patches the program itself whenever the map changes
+ * (kernel/bpf/arraymap.c, prog_array_map_poke_run), also while packets pass it. Some virtual machines do not survive that.
+ */
+static volatile __u32 ln_zero;
+
 /* Leaves a datagram to the next ikernel, or to the server. Called by the program itself, with the packet as it came. */
 static __always_inline int ln_pass(struct xdp_md *ctx, __u32 slot)
 {
-	bpf_tail_call(ctx, &ln_next, slot);
+	bpf_tail_call(ctx, &ln_next, slot + ln_zero);
 	return XDP_PASS;
 }
 

@@ -47,6 +47,13 @@ func (a *Attachment) port() uint16 { return a.ports[0].port }
 // isLast says whether what the ikernel passes goes to the server.
 func (a *Attachment) isLast() bool { return (*a.chain)[len(*a.chain)-1] == a }
 
+// Shares says whether another ikernel gets what this one passes, or the other way round.
+func (a *Attachment) Shares(other *Attachment) bool {
+	a.demux.mu.Lock()
+	defer a.demux.mu.Unlock()
+	return slices.Contains(*a.chain, other)
+}
+
 // Position says as which of how many ikernels this one gets a datagram to the port.
 func (a *Attachment) Position() (i, n int) {
 	a.demux.mu.Lock()

@@ -310,6 +310,7 @@ func TestChainRefused(t *testing.T) {
 	for want, change := range map[string]func(r *api.IkernelRequest){
 		"on interface lo, and this one would be on interfaces a, lo": func(r *api.IkernelRequest) { r.Interfaces = []string{"lo", "a"} },
 		"can have none before it at port 1":                          func(r *api.IkernelRequest) { r.Port, r.Before = 1, "guard" },
+		"it would not be before guard":                               func(r *api.IkernelRequest) { r.Interfaces, r.Before = []string{"a"}, "guard" },
 		`before "nope", which is not attached`:                       func(r *api.IkernelRequest) { r.Before = "nope" },
 	} {
 		r := r

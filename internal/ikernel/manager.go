@@ -75,7 +75,7 @@ func (m *Manager) Attach(ctx context.Context, r api.IkernelRequest) (*api.Ikerne
 	if err := m.add(a); err != nil {
 		return nil, err
 	}
-	if err := m.begin(ctx, a); err != nil {
+	if err := m.begin(ctx, a, r.Before); err != nil {
 		m.drop(a)
 		return nil, err
 	}
@@ -83,8 +83,14 @@ func (m *Manager) Attach(ctx context.Context, r api.IkernelRequest) (*api.Ikerne
 }
 
 // begin attaches and records it, or does nothing.
-func (m *Manager) begin(ctx context.Context, a *attachment) error {
-	if err := a.attach(&m.cfg); err != nil {
+func (m *Manager) begin(ctx context.Context, a *attachment, before string) error {
+	err := a.attach(&m.cfg)
+	if err == nil && before != "" {
+		if err = m.checkBefore(a, before); err != nil {
+			err = errors.Join(err, a.detach())
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("%w %s to port %d: %w", ErrRefused, a.record.Ikernel, a.record.Port, err)
 	}
 	if err := m.cfg.Store.PutIkernel(ctx, m.cfg.Node, &a.record); err != nil {

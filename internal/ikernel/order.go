@@ -38,3 +38,16 @@ func (m *Manager) orderOf(r *api.IkernelRequest) (int64, error) {
 	}
 	return middle, nil
 }
+
+// checkBefore refuses an ikernel that is to be before another one, and gets none of its packets. Who locks both has first locked the one that came later.
+func (m *Manager) checkBefore(a *attachment, before string) error {
+	next, err := m.lock(before)
+	if err != nil {
+		return err
+	}
+	defer next.mu.Unlock()
+	if next.instance == nil || a.instance.Attachment().Shares(next.instance.Attachment()) {
+		return nil
+	}
+	return fmt.Errorf("it would not be before %s, which gets packets by other interfaces or of another server: give the same --interface, and --netns or --pid", before)
+}
