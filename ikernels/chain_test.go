@@ -3,12 +3,15 @@ package ikernels
 import (
 	"context"
 	"net"
+	"net/netip"
 	"strings"
 	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lambdanic/lambdanic/ikernels/sourcefilter"
+	"github.com/lambdanic/lambdanic/internal/demux"
 	"github.com/lambdanic/lambdanic/internal/veth"
 )
 
@@ -157,4 +160,46 @@ func TestChainOfSharers(t *testing.T) {
 	client := s.dial(one.LocalAddr().String())
 	send(t, client, "x")
 	expect(t, "the client", client, "x")
+}
+
+// TestFilterBeforeSocket has what the operator attaches to the port come before the application's ikernel, which was there before.
+func TestFilterBeforeSocket(t *testing.T) {
+	s := newSite(t)
+	server := s.listen("127.0.0.1:0")
+	k := s.create("echo")
+	attach(t, k, server)
+	var filter *sourcefilter.Filter
+	s.in(func() (err error) {
+		filter, err = sourcefilter.Attach(sourcefilter.Options{
+			Server: demux.Server{Port: uint16(server.LocalAddr().(*net.UDPAddr).Port), Demux: s.host.demux},
+			Allow:  []netip.Prefix{netip.MustParsePrefix("127.0.0.2/32")},
+		})
+		return err
+	})
+	if i, n := filter.Attachment().Position(); i != 1 || n != 2 {
+		t.Errorf("the filter is %d of %d", i, n)
+	}
+	refused, allowed := s.dial(server.LocalAddr().String()), s.dialFrom("127.0.0.2", server)
+	send(t, refused, "a")
+	send(t, allowed, "b")
+	expect(t, "who is allowed", allowed, "b")
+	if n := registers(t, k)["messages"]; n != 1 {
+		t.Errorf("%d messages are counted, want 1", n)
+	}
+	if err := filter.Close(); err != nil {
+		t.Fatal(err)
+	}
+	send(t, refused, "c")
+	expect(t, "who was refused", refused, "c")
+}
+
+// dialFrom makes a client's socket at an address.
+func (s *site) dialFrom(from string, to *net.UDPConn) (conn *net.UDPConn) {
+	s.t.Helper()
+	s.in(func() (err error) {
+		conn, err = net.DialUDP("udp4", &net.UDPAddr{IP: net.ParseIP(from)}, to.LocalAddr().(*net.UDPAddr))
+		return err
+	})
+	s.t.Cleanup(func() { conn.Close() })
+	return conn
 }
