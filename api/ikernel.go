@@ -18,6 +18,11 @@ type IkernelRequest struct {
 	Interfaces []string `json:"interfaces,omitempty"` // whose packets it sees; default: those by which the server is reached
 	Mode       string   `json:"mode,omitempty"`       // how XDP is attached: auto (default), native or generic
 	Memory     Bytes    `json:"memory,omitempty"`     // for what it keeps; 0: as much as the ikernel takes by default
+	Before     string   `json:"before,omitempty"`     // the name of an ikernel at the same port, which it is to be before; default: it comes after all
+
+	// Whose packets pass, as prefixes (192.0.2.0/24) and addresses, and how many a second of each address; default: all.
+	Allow []string `json:"allow,omitempty"`
+	Rate  uint32   `json:"rate,omitempty"`
 
 	// By which requests are checked. The files are read anew whenever the ikernel is attached.
 	Keys []IkernelKey `json:"keys,omitempty"`
@@ -39,6 +44,8 @@ type Ikernel struct {
 	IkernelRequest
 	State    IkernelState       `json:"state"`
 	Reason   string             `json:"reason,omitempty"` // why it waits, or its fault
+	Place    int                `json:"place,omitempty"`  // as which of the ikernels that share the port it gets a packet, from 1
+	Places   int                `json:"places,omitempty"` // and of how many
 	Attached []IkernelInterface `json:"attached"`
 	Counters []Counter          `json:"counters"` // since it was attached last
 

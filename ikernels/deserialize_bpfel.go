@@ -147,6 +147,7 @@ const (
 	deserializeMapIkScratchpads        = "ik_scratchpads"
 	deserializeMapIkSockets            = "ik_sockets"
 	deserializeMapIkStates             = "ik_states"
+	deserializeMapLnNext               = "ln_next"
 	deserializeProgIkDatagram          = "ik_datagram"
 	deserializeProgIkDeliver           = "ik_deliver"
 	deserializeProgIkTransact          = "ik_transact"
@@ -228,6 +229,7 @@ type deserializeMapSpecs struct {
 	IkScratchpads        *ebpf.MapSpec `ebpf:"ik_scratchpads"`
 	IkSockets            *ebpf.MapSpec `ebpf:"ik_sockets"`
 	IkStates             *ebpf.MapSpec `ebpf:"ik_states"`
+	LnNext               *ebpf.MapSpec `ebpf:"ln_next"`
 }
 
 // deserializeVariableSpecs contains global variables before they are loaded into the kernel.
@@ -281,6 +283,7 @@ type deserializeMaps struct {
 	IkScratchpads        *ebpf.Map `ebpf:"ik_scratchpads"`
 	IkSockets            *ebpf.Map `ebpf:"ik_sockets"`
 	IkStates             *ebpf.Map `ebpf:"ik_states"`
+	LnNext               *ebpf.Map `ebpf:"ln_next"`
 }
 
 func (m *deserializeMaps) Close() error {
@@ -297,6 +300,7 @@ func (m *deserializeMaps) Close() error {
 		m.IkScratchpads,
 		m.IkSockets,
 		m.IkStates,
+		m.LnNext,
 	)
 }
 

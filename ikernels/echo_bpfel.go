@@ -122,6 +122,7 @@ const (
 	echoMapIkScratchpads = "ik_scratchpads"
 	echoMapIkSockets     = "ik_sockets"
 	echoMapIkStates      = "ik_states"
+	echoMapLnNext        = "ln_next"
 	echoProgIkDatagram   = "ik_datagram"
 	echoProgIkTransact   = "ik_transact"
 	echoVarIkCounts      = "ik_counts_"
@@ -190,6 +191,7 @@ type echoMapSpecs struct {
 	IkScratchpads *ebpf.MapSpec `ebpf:"ik_scratchpads"`
 	IkSockets     *ebpf.MapSpec `ebpf:"ik_sockets"`
 	IkStates      *ebpf.MapSpec `ebpf:"ik_states"`
+	LnNext        *ebpf.MapSpec `ebpf:"ln_next"`
 }
 
 // echoVariableSpecs contains global variables before they are loaded into the kernel.
@@ -232,6 +234,7 @@ type echoMaps struct {
 	IkScratchpads *ebpf.Map `ebpf:"ik_scratchpads"`
 	IkSockets     *ebpf.Map `ebpf:"ik_sockets"`
 	IkStates      *ebpf.Map `ebpf:"ik_states"`
+	LnNext        *ebpf.Map `ebpf:"ln_next"`
 }
 
 func (m *echoMaps) Close() error {
@@ -242,6 +245,7 @@ func (m *echoMaps) Close() error {
 		m.IkScratchpads,
 		m.IkSockets,
 		m.IkStates,
+		m.LnNext,
 	)
 }
 

@@ -74,6 +74,7 @@ const (
 	faultyMapIkScratchpads = "ik_scratchpads"
 	faultyMapIkSockets     = "ik_sockets"
 	faultyMapIkStates      = "ik_states"
+	faultyMapLnNext        = "ln_next"
 	faultyProgIkDatagram   = "ik_datagram"
 	faultyProgIkTransact   = "ik_transact"
 	faultyVarIkCounts      = "ik_counts_"
@@ -143,6 +144,7 @@ type faultyMapSpecs struct {
 	IkScratchpads *ebpf.MapSpec `ebpf:"ik_scratchpads"`
 	IkSockets     *ebpf.MapSpec `ebpf:"ik_sockets"`
 	IkStates      *ebpf.MapSpec `ebpf:"ik_states"`
+	LnNext        *ebpf.MapSpec `ebpf:"ln_next"`
 }
 
 // faultyVariableSpecs contains global variables before they are loaded into the kernel.
@@ -186,6 +188,7 @@ type faultyMaps struct {
 	IkScratchpads *ebpf.Map `ebpf:"ik_scratchpads"`
 	IkSockets     *ebpf.Map `ebpf:"ik_sockets"`
 	IkStates      *ebpf.Map `ebpf:"ik_states"`
+	LnNext        *ebpf.Map `ebpf:"ln_next"`
 }
 
 func (m *faultyMaps) Close() error {
@@ -196,6 +199,7 @@ func (m *faultyMaps) Close() error {
 		m.IkScratchpads,
 		m.IkSockets,
 		m.IkStates,
+		m.LnNext,
 	)
 }
 

@@ -171,6 +171,7 @@ const (
 	heavyHittersMapIkScratchpads  = "ik_scratchpads"
 	heavyHittersMapIkSockets      = "ik_sockets"
 	heavyHittersMapIkStates       = "ik_states"
+	heavyHittersMapLnNext         = "ln_next"
 	heavyHittersProgIkDatagram    = "ik_datagram"
 	heavyHittersProgIkDeliver     = "ik_deliver"
 	heavyHittersProgIkTransact    = "ik_transact"
@@ -253,6 +254,7 @@ type heavyHittersMapSpecs struct {
 	IkScratchpads  *ebpf.MapSpec `ebpf:"ik_scratchpads"`
 	IkSockets      *ebpf.MapSpec `ebpf:"ik_sockets"`
 	IkStates       *ebpf.MapSpec `ebpf:"ik_states"`
+	LnNext         *ebpf.MapSpec `ebpf:"ln_next"`
 }
 
 // heavyHittersVariableSpecs contains global variables before they are loaded into the kernel.
@@ -307,6 +309,7 @@ type heavyHittersMaps struct {
 	IkScratchpads  *ebpf.Map `ebpf:"ik_scratchpads"`
 	IkSockets      *ebpf.Map `ebpf:"ik_sockets"`
 	IkStates       *ebpf.Map `ebpf:"ik_states"`
+	LnNext         *ebpf.Map `ebpf:"ln_next"`
 }
 
 func (m *heavyHittersMaps) Close() error {
@@ -324,6 +327,7 @@ func (m *heavyHittersMaps) Close() error {
 		m.IkScratchpads,
 		m.IkSockets,
 		m.IkStates,
+		m.LnNext,
 	)
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"sync"
 
@@ -37,7 +38,7 @@ type place struct {
 	addresses
 	ikernel *Ikernel
 	flows   []echoIkFlow
-	ports   []*demux.Port
+	ports   []*port
 	sockets [echoIkLimitIK_SOCKETS]uint64 // their cookies; 0: none
 }
 
@@ -149,14 +150,8 @@ func (p *place) open(number uint32, s *socket) error {
 		p.flows = append(p.flows, flow)
 	}
 	return s.inNamespace(func() error {
-		for _, name := range interfaces {
-			port, err := k.port(s, name)
-			if err != nil {
-				return err
-			}
-			p.ports = append(p.ports, port)
-		}
-		return nil
+		p.ports, err = k.open(s, interfaces)
+		return err
 	})
 }
 
@@ -188,10 +183,10 @@ func (h *Host) take(p *place, number, i int) error {
 	return nil
 }
 
-// find finds a socket's place, and which of the place's sockets it is.
-func (h *Host) find(cookie uint64) (number, i int, ok bool) {
+// find finds a socket's place in an ikernel, and which of the place's sockets it is.
+func (h *Host) find(k *Ikernel, cookie uint64) (number, i int, ok bool) {
 	for number, p := range h.places {
-		if p == nil {
+		if p == nil || p.ikernel != k {
 			continue
 		}
 		if i := slices.Index(p.sockets[:], cookie); i >= 0 {
@@ -199,6 +194,27 @@ func (h *Host) find(cookie uint64) (number, i int, ok bool) {
 		}
 	}
 	return 0, 0, false
+}
+
+// checkOthers refuses a socket whose datagrams another ikernel gets for other sockets alone: it cannot tell them apart.
+func (h *Host) checkOthers(k *Ikernel, s *socket) (err error) {
+	var own []netip.Addr
+	for _, p := range h.places {
+		if p == nil || p.ikernel == k || p.namespace != s.namespace || p.own.Port() != s.own.Port() || slices.Contains(p.sockets[:], s.cookie) {
+			continue
+		}
+		if own == nil {
+			if _, own, err = s.reach(); err != nil {
+				return err
+			}
+		}
+		for _, a := range own {
+			if slices.Contains(p.flows, s.flow(a, p.ikernel.number)) {
+				return errors.New("another ikernel has a socket that shares an address with this one, and not this one: attach it to all of them first")
+			}
+		}
+	}
+	return nil
 }
 
 // enter puts a socket into a place.

@@ -3,6 +3,9 @@ package ikernels
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"math"
+	"slices"
 	"strings"
 
 	"github.com/cilium/ebpf"
@@ -22,9 +25,9 @@ type Ikernel struct {
 	number    uint32
 	coll      *ebpf.Collection
 	types     *btf.Spec
+	at        demux.Ikernel
 	registers []Register
-	ports     map[portKey]*demux.Port
-	places    map[*demux.Port]int // that use each port
+	ports     map[portKey]*port
 	rings     []*ebpf.Map
 	notes     bool // are open
 
@@ -40,6 +43,12 @@ type portKey struct {
 	port      uint16
 }
 
+// A port is where the ikernel gets datagrams, by one interface or several.
+type port struct {
+	*demux.Attachment
+	places int // that use it
+}
+
 // Create makes an ikernel that has no socket yet.
 func (h *Host) Create(name string) (*Ikernel, error) {
 	load := programs[name]
@@ -53,7 +62,7 @@ func (h *Host) Create(name string) (*Ikernel, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.numbers++
-	k := &Ikernel{host: h, name: name, number: h.numbers, types: spec.Types, ports: map[portKey]*demux.Port{}, places: map[*demux.Port]int{}}
+	k := &Ikernel{host: h, name: name, number: h.numbers, types: spec.Types, ports: map[portKey]*port{}}
 	if err := spec.Variables["ik_number"].Set(k.number); err != nil {
 		return nil, fmt.Errorf("number the ikernel: %w", err)
 	}
@@ -64,11 +73,15 @@ func (h *Host) Create(name string) (*Ikernel, error) {
 	if k.coll, err = ebpf.NewCollectionWithOptions(spec, shared); err != nil {
 		return nil, kernel.Fails("does not load ikernel "+name, err)
 	}
+	k.at = demux.Ikernel{Program: k.coll.Programs["ik_datagram"], Next: k.coll.Maps["ln_next"], Order: lastOrder}
 	h.all[k] = true
 	return k, nil
 }
 
-// Attach has the ikernel get the datagrams to a UDP socket, before the socket does. It ends when the socket closes.
+// lastOrder has what the operator put before a server come before the server's own ikernels.
+const lastOrder = math.MaxInt64
+
+// Attach has the ikernel get the datagrams to a UDP socket, before the socket does and after the ikernels that it has. It ends when the socket closes.
 func (k *Ikernel) Attach(fd int) error {
 	s, err := look(fd)
 	if err != nil {
@@ -84,8 +97,11 @@ func (k *Ikernel) Attach(fd int) error {
 	if err := h.sweep(); err != nil {
 		return err
 	}
-	if _, _, ok := h.find(s.cookie); ok {
-		return errors.New("the socket has an ikernel: detach it first")
+	if _, _, ok := h.find(k, s.cookie); ok {
+		return errors.New("the socket has the ikernel")
+	}
+	if err := h.checkOthers(k, s); err != nil {
+		return err
 	}
 	number, err := h.placeOf(k, s)
 	if err != nil {
@@ -108,8 +124,8 @@ func (k *Ikernel) Detach(fd int) error {
 	if err := k.serves(); err != nil {
 		return err
 	}
-	number, i, ok := h.find(cookie)
-	if !ok || h.places[number].ikernel != k {
+	number, i, ok := h.find(k, cookie)
+	if !ok {
 		return errors.New("the socket is not attached to this ikernel")
 	}
 	return errors.Join(h.take(h.places[number], number, i), h.sweep())
@@ -132,32 +148,41 @@ func (k *Ikernel) Close() error {
 	return errors.Join(errs...)
 }
 
-// port has the ikernel get the datagrams to the socket's port by an interface of the thread's network namespace.
-func (k *Ikernel) port(s *socket, name string) (*demux.Port, error) {
-	key := portKey{s.namespace, name, s.own.Port()}
-	p := k.ports[key]
-	if p == nil {
-		var err error
-		if p, err = k.host.demux.Attach(k.coll.Programs["ik_datagram"], name, xdp.ModeAuto, key.port); err != nil {
+// open has the ikernel get the datagrams to the socket's port by interfaces of the thread's network namespace.
+func (k *Ikernel) open(s *socket, interfaces []string) (ports []*port, err error) {
+	var missing []string
+	for _, name := range interfaces {
+		p := k.ports[portKey{s.namespace, name, s.own.Port()}]
+		switch {
+		case p == nil:
+			missing = append(missing, name)
+		case !slices.Contains(ports, p):
+			ports = append(ports, p)
+		}
+	}
+	if missing != nil {
+		a, err := k.host.demux.Attach(&k.at, missing, xdp.ModeAuto, s.own.Port())
+		if err != nil {
 			return nil, err
 		}
-		k.ports[key] = p
+		p := &port{Attachment: a}
+		for _, name := range missing {
+			k.ports[portKey{s.namespace, name, s.own.Port()}] = p
+		}
+		ports = append(ports, p)
 	}
-	k.places[p]++
-	return p, nil
+	for _, p := range ports {
+		p.places++
+	}
+	return ports, nil
 }
 
 // leave gives a port up if no other place uses it.
-func (k *Ikernel) leave(p *demux.Port) error {
-	if k.places[p]--; k.places[p] > 0 {
+func (k *Ikernel) leave(p *port) error {
+	if p.places--; p.places > 0 {
 		return nil
 	}
-	delete(k.places, p)
-	for key, at := range k.ports {
-		if at == p {
-			delete(k.ports, key)
-		}
-	}
+	maps.DeleteFunc(k.ports, func(_ portKey, at *port) bool { return at == p })
 	return p.Close()
 }
 

@@ -22,6 +22,9 @@
 #ifndef IK_IKERNEL_H
 #define IK_IKERNEL_H
 
+#define LN_CHAINS 65536 /* an ikernel can have sockets at any port */
+
+#include "../bpf/chain.h"
 #include "../bpf/headers.h"
 #include "../bpf/socket.h"
 #include "flows.h"
@@ -166,30 +169,26 @@ static __always_inline int ik_turn(struct xdp_md *ctx, const struct ln_packet *p
 	return XDP_TX;
 }
 
-SEC("xdp.frags")
-int ik_datagram(struct xdp_md *ctx)
+/* What becomes of a datagram: the XDP action. */
+static __always_inline int ik_serve(struct xdp_md *ctx, struct ik_scratch *scratch, const struct ln_packet *pkt)
 {
 	struct ik_message m = { .ctx = ctx };
-	struct ik_scratch *scratch;
 	struct ik_counts *counts;
 	enum ik_verdict verdict;
-	struct ln_packet pkt;
 	__u32 zero = 0;
 
 	if (ik_faulted)
 		return XDP_PASS;
-	scratch = bpf_map_lookup_elem(&ik_scratchpads, &zero);
 	counts = bpf_map_lookup_elem(&ik_counters, &zero);
-	if (!scratch || !counts || ln_parse(ctx, &pkt) || ln_save_flow(ctx, &pkt, &scratch->flow) ||
-	    !ik_is_attached(ctx, &scratch->flow))
+	if (!counts || ln_save_flow(ctx, pkt, &scratch->flow) || !ik_is_attached(ctx, &scratch->flow))
 		return XDP_PASS;
 	/* What comes by loopback is from this machine, and has no checksum yet. */
 	if (ctx->ingress_ifindex != LN_LOOPBACK &&
-	    (!ln_is_peer(&scratch->flow) || !ln_checksum_ok(ctx, &pkt, &scratch->flow)))
+	    (!ln_is_peer(&scratch->flow) || !ln_checksum_ok(ctx, pkt, &scratch->flow)))
 		return XDP_PASS;
 	m.flow = &scratch->flow;
-	m.at = pkt.l4 + sizeof(struct udphdr);
-	m.len = pkt.udp_len - sizeof(struct udphdr);
+	m.at = pkt->l4 + sizeof(struct udphdr);
+	m.len = pkt->udp_len - sizeof(struct udphdr);
 	scratch->faulted = 0;
 	verdict = ik_receive(&m);
 	if (verdict >= IK_VERDICTS)
@@ -201,10 +200,25 @@ int ik_datagram(struct xdp_md *ctx)
 	case IK_DROP:
 		return XDP_DROP;
 	case IK_REPLY:
-		return ik_turn(ctx, &pkt, &scratch->flow);
+		return ik_turn(ctx, pkt, &scratch->flow);
 	default:
 		return XDP_PASS;
 	}
+}
+
+SEC("xdp.frags")
+int ik_datagram(struct xdp_md *ctx)
+{
+	struct ik_scratch *scratch;
+	struct ln_packet pkt;
+	__u32 zero = 0;
+	int action;
+
+	scratch = bpf_map_lookup_elem(&ik_scratchpads, &zero);
+	if (!scratch || ln_parse(ctx, &pkt))
+		return XDP_PASS;
+	action = ik_serve(ctx, scratch, &pkt);
+	return action == XDP_PASS ? ln_pass(ctx, bpf_ntohs(pkt.dport)) : action;
 }
 
 /* Runs a transaction: 0, or 1 if a register has not the value that is expected. Run by the daemon, and attached nowhere. */

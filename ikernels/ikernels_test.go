@@ -367,8 +367,7 @@ func TestRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, try := range map[string]func() error{
-		"has an ikernel":               func() error { return with(t, server, s.create("echo").Attach) },
-		"the socket has an ikernel":    func() error { return with(t, server, k.Attach) },
+		"the socket has the ikernel":   func() error { return with(t, server, k.Attach) },
 		"not attached to this ikernel": func() error { return with(t, server, s.create("echo").Detach) },
 		"bad file descriptor":          func() error { return k.Attach(-1) },
 		"has 1 registers":              func() error { _, err := k.Transact(&Transaction{Write: 2}); return err },

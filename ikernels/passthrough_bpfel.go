@@ -74,6 +74,7 @@ const (
 	passthroughMapIkScratchpads = "ik_scratchpads"
 	passthroughMapIkSockets     = "ik_sockets"
 	passthroughMapIkStates      = "ik_states"
+	passthroughMapLnNext        = "ln_next"
 	passthroughProgIkDatagram   = "ik_datagram"
 	passthroughProgIkTransact   = "ik_transact"
 	passthroughVarIkCounts      = "ik_counts_"
@@ -142,6 +143,7 @@ type passthroughMapSpecs struct {
 	IkScratchpads *ebpf.MapSpec `ebpf:"ik_scratchpads"`
 	IkSockets     *ebpf.MapSpec `ebpf:"ik_sockets"`
 	IkStates      *ebpf.MapSpec `ebpf:"ik_states"`
+	LnNext        *ebpf.MapSpec `ebpf:"ln_next"`
 }
 
 // passthroughVariableSpecs contains global variables before they are loaded into the kernel.
@@ -184,6 +186,7 @@ type passthroughMaps struct {
 	IkScratchpads *ebpf.Map `ebpf:"ik_scratchpads"`
 	IkSockets     *ebpf.Map `ebpf:"ik_sockets"`
 	IkStates      *ebpf.Map `ebpf:"ik_states"`
+	LnNext        *ebpf.Map `ebpf:"ln_next"`
 }
 
 func (m *passthroughMaps) Close() error {
@@ -194,6 +197,7 @@ func (m *passthroughMaps) Close() error {
 		m.IkScratchpads,
 		m.IkSockets,
 		m.IkStates,
+		m.LnNext,
 	)
 }
 

@@ -88,6 +88,7 @@ const (
 	replicateMapIkScratchpads  = "ik_scratchpads"
 	replicateMapIkSockets      = "ik_sockets"
 	replicateMapIkStates       = "ik_states"
+	replicateMapLnNext         = "ln_next"
 	replicateProgIkDatagram    = "ik_datagram"
 	replicateProgIkTransact    = "ik_transact"
 	replicateVarIkCounts       = "ik_counts_"
@@ -162,6 +163,7 @@ type replicateMapSpecs struct {
 	IkScratchpads  *ebpf.MapSpec `ebpf:"ik_scratchpads"`
 	IkSockets      *ebpf.MapSpec `ebpf:"ik_sockets"`
 	IkStates       *ebpf.MapSpec `ebpf:"ik_states"`
+	LnNext         *ebpf.MapSpec `ebpf:"ln_next"`
 }
 
 // replicateVariableSpecs contains global variables before they are loaded into the kernel.
@@ -210,6 +212,7 @@ type replicateMaps struct {
 	IkScratchpads  *ebpf.Map `ebpf:"ik_scratchpads"`
 	IkSockets      *ebpf.Map `ebpf:"ik_sockets"`
 	IkStates       *ebpf.Map `ebpf:"ik_states"`
+	LnNext         *ebpf.Map `ebpf:"ln_next"`
 }
 
 func (m *replicateMaps) Close() error {
@@ -223,6 +226,7 @@ func (m *replicateMaps) Close() error {
 		m.IkScratchpads,
 		m.IkSockets,
 		m.IkStates,
+		m.LnNext,
 	)
 }
 

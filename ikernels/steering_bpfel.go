@@ -97,6 +97,7 @@ const (
 	steeringMapIkScratchpads   = "ik_scratchpads"
 	steeringMapIkSockets       = "ik_sockets"
 	steeringMapIkStates        = "ik_states"
+	steeringMapLnNext          = "ln_next"
 	steeringMapSteeringBuckets = "steering_buckets"
 	steeringProgIkDatagram     = "ik_datagram"
 	steeringProgIkDeliver      = "ik_deliver"
@@ -175,6 +176,7 @@ type steeringMapSpecs struct {
 	IkScratchpads   *ebpf.MapSpec `ebpf:"ik_scratchpads"`
 	IkSockets       *ebpf.MapSpec `ebpf:"ik_sockets"`
 	IkStates        *ebpf.MapSpec `ebpf:"ik_states"`
+	LnNext          *ebpf.MapSpec `ebpf:"ln_next"`
 	SteeringBuckets *ebpf.MapSpec `ebpf:"steering_buckets"`
 }
 
@@ -225,6 +227,7 @@ type steeringMaps struct {
 	IkScratchpads   *ebpf.Map `ebpf:"ik_scratchpads"`
 	IkSockets       *ebpf.Map `ebpf:"ik_sockets"`
 	IkStates        *ebpf.Map `ebpf:"ik_states"`
+	LnNext          *ebpf.Map `ebpf:"ln_next"`
 	SteeringBuckets *ebpf.Map `ebpf:"steering_buckets"`
 }
 
@@ -240,6 +243,7 @@ func (m *steeringMaps) Close() error {
 		m.IkScratchpads,
 		m.IkSockets,
 		m.IkStates,
+		m.LnNext,
 		m.SteeringBuckets,
 	)
 }

@@ -92,6 +92,7 @@ const (
 	thresholdMapIkScratchpads  = "ik_scratchpads"
 	thresholdMapIkSockets      = "ik_sockets"
 	thresholdMapIkStates       = "ik_states"
+	thresholdMapLnNext         = "ln_next"
 	thresholdProgIkDatagram    = "ik_datagram"
 	thresholdProgIkTransact    = "ik_transact"
 	thresholdVarIkCounts       = "ik_counts_"
@@ -166,6 +167,7 @@ type thresholdMapSpecs struct {
 	IkScratchpads  *ebpf.MapSpec `ebpf:"ik_scratchpads"`
 	IkSockets      *ebpf.MapSpec `ebpf:"ik_sockets"`
 	IkStates       *ebpf.MapSpec `ebpf:"ik_states"`
+	LnNext         *ebpf.MapSpec `ebpf:"ln_next"`
 }
 
 // thresholdVariableSpecs contains global variables before they are loaded into the kernel.
@@ -214,6 +216,7 @@ type thresholdMaps struct {
 	IkScratchpads  *ebpf.Map `ebpf:"ik_scratchpads"`
 	IkSockets      *ebpf.Map `ebpf:"ik_sockets"`
 	IkStates       *ebpf.Map `ebpf:"ik_states"`
+	LnNext         *ebpf.Map `ebpf:"ln_next"`
 }
 
 func (m *thresholdMaps) Close() error {
@@ -227,6 +230,7 @@ func (m *thresholdMaps) Close() error {
 		m.IkScratchpads,
 		m.IkSockets,
 		m.IkStates,
+		m.LnNext,
 	)
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/lambdanic/lambdanic/bench/measure"
 	"github.com/lambdanic/lambdanic/ikernels/coapjwt"
 	"github.com/lambdanic/lambdanic/internal/child"
+	"github.com/lambdanic/lambdanic/internal/demux"
 	"github.com/lambdanic/lambdanic/internal/xdp"
 )
 
@@ -119,7 +120,7 @@ func (s *site) alone(f func() error) error {
 func (s *site) guarded(f func() error) error {
 	var g *coapjwt.Guard
 	if err := s.pair.In(func() (err error) {
-		g, err = coapjwt.Attach(coapjwt.Options{Port: port, Mode: xdp.ModeNative, Keys: []api.IkernelKey{{File: s.keyFile()}}})
+		g, err = coapjwt.Attach(coapjwt.Options{Server: demux.Server{Port: port, Mode: xdp.ModeNative}, Keys: []api.IkernelKey{{File: s.keyFile()}}})
 		return err
 	}); err != nil {
 		return err

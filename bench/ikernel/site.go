@@ -16,6 +16,7 @@ import (
 	"github.com/lambdanic/lambdanic/bench/gen"
 	"github.com/lambdanic/lambdanic/bench/link"
 	cache "github.com/lambdanic/lambdanic/ikernels/memcached"
+	"github.com/lambdanic/lambdanic/internal/demux"
 	"github.com/lambdanic/lambdanic/internal/memcached"
 	"github.com/lambdanic/lambdanic/internal/xdp"
 )
@@ -132,7 +133,7 @@ func (all sites) cached(memory int, steps []gen.Step, f func(*side) error) (err 
 	for _, s := range all {
 		var c *cache.Cache
 		if err := s.pair.In(func() error {
-			c, err = cache.Attach(cache.Options{Port: s.server.Port, Mode: xdp.ModeNative, Memory: memory, Observer: &observer})
+			c, err = cache.Attach(cache.Options{Server: demux.Server{Port: s.server.Port, Mode: xdp.ModeNative}, Memory: memory, Observer: &observer})
 			return err
 		}); err != nil {
 			return err

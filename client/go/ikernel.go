@@ -76,7 +76,7 @@ func (k *Ikernel) Destroy() error {
 	return errors.Join(err, k.all.unmap(k.number))
 }
 
-// Attach has the ikernel get the datagrams to a UDP socket, before the socket does. That ends when the socket closes.
+// Attach has the ikernel get the datagrams to a UDP socket, before the socket does and after the ikernels that it has. That ends when the socket closes.
 func (k *Ikernel) Attach(socket syscall.Conn) error {
 	return k.withSocket(wire.OperationAttach, socket)
 }

@@ -54,6 +54,13 @@ func completeIkernels(o *options, most int) cobra.CompletionFunc {
 	})
 }
 
+// completeBefore offers the names of attached ikernels for a flag.
+func completeBefore(o *options) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, text string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return completeIkernels(o, 0)(cmd, nil, text)
+	}
+}
+
 // completeKeys offers the keys of the ikernel that is named before.
 func completeKeys(o *options) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
@@ -135,8 +142,9 @@ func flagCompletions(o *options) map[string]cobra.CompletionFunc {
 		"target": targets, "targets": targets, "build --target": oneOf("nfp"), "emit": oneOf(forms...),
 		"mode":               oneOf(string(nic.ModeAuto), string(nic.ModeNative), string(nic.ModeGeneric), string(nic.ModeOffload)),
 		"attach --interface": completeInterfaces, "attach --mode": oneOf(string(nic.ModeAuto), string(nic.ModeNative), string(nic.ModeGeneric)),
-		"netns": completeNetworkNamespaces,
-		"key":   completeFiles, "keys --add": completeFiles, "keys --remove": completeKeys(o),
+		"netns":  completeNetworkNamespaces,
+		"before": completeBefore(o), "allow": cobra.NoFileCompletions,
+		"key": completeFiles, "keys --add": completeFiles, "keys --remove": completeKeys(o),
 		"unknown": oneOf("host", "error"),
 		"mtu":     oneOf("256", "512", "1024", "2048", "4096"), "transport": oneOf("rc", "uc"), "icrc": oneOf("check", "trust"),
 		"search --transport": oneOf("udp", "queues"), "colour": oneOf(othello.Black.String(), othello.White.String()),

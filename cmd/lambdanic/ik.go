@@ -21,6 +21,7 @@ func ikCommand(o *options) *cobra.Command {
 		Long: "Put accelerators (ikernels) in front of running servers, which need no change and no restart. An ikernel does in the NIC\n" +
 			"what it can; everything else goes to the server as before. There is:\n  " + strings.Join(ikernel.Kinds(), "\n  "),
 		Example: "  lambdanic ik attach memcached-cache --port 11211\n  lambdanic ik attach coap-jwt --port 5683 --key /etc/coap/key\n" +
+			"  lambdanic ik attach source-filter --port 11211 --allow 10.0.0.0/8 --before memcached-cache-11211\n" +
 			"  lambdanic ik stats\n  lambdanic ik detach memcached-cache-11211",
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -40,7 +41,8 @@ func ikAttachCommand(o *options) *cobra.Command {
 			"  lambdanic ik attach memcached-cache --port 11211 --interface eth1 --memory 1GiB\n" +
 			"  lambdanic ik attach memcached-cache --port 11211 --pid 4711\n" +
 			"  lambdanic ik attach memcached-cache --port 11211 --netns tenant1 --name tenant1\n" +
-			"  lambdanic ik attach coap-jwt --port 5683 --key 2026-11=/etc/coap/2026-11.key",
+			"  lambdanic ik attach coap-jwt --port 5683 --key 2026-11=/etc/coap/2026-11.key\n" +
+			"  lambdanic ik attach source-filter --port 5683 --allow 192.0.2.0/24,2001:db8::/32 --rate 100 --before coap-jwt-5683",
 		Args:      explained(cobra.ExactArgs(1)),
 		ValidArgs: ikernel.Kinds(),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -72,6 +74,9 @@ func ikAttachCommand(o *options) *cobra.Command {
 	f.StringSliceVar(&r.Interfaces, "interface", nil, "whose packets it sees; several with commas (default those with an address at which the server listens)")
 	f.StringVar(&r.Mode, "mode", string(xdp.ModeAuto), "how to attach: auto, native or generic")
 	f.TextVar(&r.Memory, "memory", api.Bytes(0), "a `size` as 64MiB or 1GiB for what it keeps (default 64MiB)")
+	f.StringVar(&r.Before, "before", "", "the `name` of an ikernel at the same port, which is to get a packet after this one (default: all that are there get it before)")
+	f.StringSliceVar(&r.Allow, "allow", nil, "the `prefixes` of sources whose packets pass, as 192.0.2.0/24; several with commas (default all)")
+	f.Uint32Var(&r.Rate, "rate", 0, "how many requests a second pass of each source address (default any number)")
 	f.StringArrayVar(&keys, "key", nil, "the file of a key by which requests are checked, as `[ID=]FILE`; several by several --key")
 	_ = cmd.MarkFlagRequired("port")
 	return cmd
@@ -105,8 +110,9 @@ func ikListCommand(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List the ikernels and the servers that they are in front of",
-		Long: "List the ikernels and the servers that they are in front of, and those that applications have for sockets of their own. Of these it shows the\n" +
-			"process, the addresses of its sockets, and the fault if the ikernel gave up; `lambdanic ik stats` counts what became of their datagrams.",
+		Long: "List the ikernels and the servers that they are in front of, by port, and those that applications have for sockets of their own. Those that share\n" +
+			"a port are in the order in which they get a packet. Of an application's it shows the process, the addresses of its sockets, and the fault if the\n" +
+			"ikernel gave up; `lambdanic ik stats` counts what became of their datagrams.",
 		Example: "  lambdanic ik list\n  lambdanic ik list --json",
 		Args:    explained(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -147,13 +153,16 @@ func ikTable(cmd *cobra.Command, list ...api.Ikernel) error {
 		if i.Reason != "" {
 			state += ": " + i.Reason
 		}
-		port := "-"
+		port, order := "-", "-"
 		if i.Port != 0 {
 			port = fmt.Sprint(i.Port)
 		}
-		rows = append(rows, []string{i.Name, i.Ikernel, port, where, strings.Join(ikAttachedTo(&i), ", "), state})
+		if i.Places > 0 {
+			order = fmt.Sprintf("%d of %d", i.Place, i.Places)
+		}
+		rows = append(rows, []string{i.Name, i.Ikernel, port, order, where, strings.Join(ikAttachedTo(&i), ", "), state})
 	}
-	return ui.Table(cmd.OutOrStdout(), []string{"NAME", "IKERNEL", "PORT", "WHERE", "ATTACHED TO", "STATE"}, rows)
+	return ui.Table(cmd.OutOrStdout(), []string{"NAME", "IKERNEL", "PORT", "ORDER", "WHERE", "ATTACHED TO", "STATE"}, rows)
 }
 
 // ikAttachedTo names interfaces, or an application's sockets.

@@ -9,6 +9,7 @@
 #include "coap.h"
 #include "header.h"
 #include "hmac.h"
+#include "../../bpf/chain.h"
 #include "../../bpf/server.h"
 
 char cj_license[] SEC("license") = "Dual BSD/GPL";
@@ -95,12 +96,12 @@ int cj_guard(struct xdp_md *ctx)
 	s = bpf_map_lookup_elem(&cj_scratches, &zero);
 	c = bpf_map_lookup_elem(&cj_counters, &zero);
 	if (!s || !c || ln_save_flow(ctx, &pkt, &s->flow) || !ln_is_servers(&s->flow))
-		return XDP_PASS;
+		return ln_pass(ctx, 0);
 	verdict = cj_judge(ctx, s, &pkt);
 	if (verdict >= CJ_VERDICTS)
 		return XDP_DROP;
 	c->counts[verdict]++;
-	return verdict == CJ_OTHER || verdict == CJ_PASSED ? XDP_PASS : XDP_DROP;
+	return verdict == CJ_OTHER || verdict == CJ_PASSED ? ln_pass(ctx, 0) : XDP_DROP;
 }
 
 /* Named here so that BTF, and the Go types made from it, have them. */

@@ -2,7 +2,6 @@
 package coapjwt
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,54 +13,32 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/internal/demux"
 	"github.com/lambdanic/lambdanic/internal/kernel"
-	"github.com/lambdanic/lambdanic/internal/xdp"
 )
 
 //go:generate go tool bpf2go -target bpfel -no-strip -output-stem guard -type cj_limit -type cj_verdict -type cj_secret -type cj_secrets Guard guard.bpf.c
 
 // Options say which server a Guard is for. The zero value of an option is its default.
 type Options struct {
-	Port       uint16           // at which the server listens by UDP
-	Keys       []api.IkernelKey // by one of which a token must be signed
-	Interfaces []string         // whose requests are checked; default: Ethernet interfaces that have an address at which the server listens, or else lo
-	Mode       xdp.Mode         // default: xdp.ModeAuto
-	Demux      *demux.Demux     // shares the interfaces; default: one that shares them with no other
-	Log        *slog.Logger
+	demux.Server                  // which listens by UDP
+	Keys         []api.IkernelKey // by one of which a token must be signed
 }
 
 // A Guard checks the tokens of requests to a running CoAP server.
 type Guard struct {
-	objects GuardObjects
-	keys    *GuardCjSecrets // what the NIC program uses
-	ports   []*demux.Port
+	objects    GuardObjects
+	keys       *GuardCjSecrets // what the NIC program uses
+	attachment *demux.Attachment
 }
 
 // Attach puts a guard in front of a running CoAP server. Call it on a thread of the server's network namespace. It needs root.
 func Attach(o Options) (_ *Guard, err error) {
-	o.Mode = cmp.Or(o.Mode, xdp.ModeAuto)
-	if o.Demux == nil {
-		o.Demux = demux.New(nil)
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
 	keys, err := readKeys(o.Keys)
 	if err != nil {
 		return nil, err
 	}
-	listens, err := locate(o.Port)
+	addrs, err := o.Find()
 	if err != nil {
 		return nil, err
-	}
-	if len(o.Interfaces) == 0 {
-		if o.Interfaces, err = demux.Interfaces(listens); err != nil {
-			return nil, err
-		}
-	}
-	if len(listens) == 0 {
-		if listens, err = demux.Reached(o.Interfaces); err != nil {
-			return nil, err
-		}
 	}
 	g := &Guard{}
 	defer func() {
@@ -69,18 +46,14 @@ func Attach(o Options) (_ *Guard, err error) {
 			err = errors.Join(err, g.Close())
 		}
 	}()
-	if err := g.load(o.Port, listens, o.Log); err != nil {
+	if err := g.load(o.Port, addrs, o.Log); err != nil {
 		return nil, err
 	}
 	if err := g.replace(keys); err != nil {
 		return nil, err
 	}
-	for _, name := range o.Interfaces {
-		p, err := o.Demux.Attach(g.objects.CjGuard, name, o.Mode, o.Port)
-		if err != nil {
-			return nil, err
-		}
-		g.ports = append(g.ports, p)
+	if g.attachment, err = o.Server.Attach(g.objects.CjGuard, g.objects.LnNext); err != nil {
+		return nil, err
 	}
 	return g, nil
 }
@@ -132,15 +105,15 @@ func (g *Guard) replace(keys *GuardCjSecrets) error {
 	return nil
 }
 
-// Ports lists where requests are checked.
-func (g *Guard) Ports() []*demux.Port { return g.ports }
+// Attachment says where requests are checked.
+func (g *Guard) Attachment() *demux.Attachment { return g.attachment }
 
 // Close detaches the guard. From then on the server gets all requests, as before.
 func (g *Guard) Close() error {
 	var errs []error
-	for _, p := range g.ports {
-		errs = append(errs, p.Close())
+	if g.attachment != nil {
+		errs = append(errs, g.attachment.Close())
+		g.attachment = nil
 	}
-	g.ports = nil
 	return errors.Join(append(errs, g.objects.Close())...)
 }

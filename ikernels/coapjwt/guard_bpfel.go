@@ -136,6 +136,7 @@ const (
 	GuardMapCjCounters           = "cj_counters"
 	GuardMapCjKeys               = "cj_keys"
 	GuardMapCjScratches          = "cj_scratches"
+	GuardMapLnNext               = "ln_next"
 	GuardProgCjGuard             = "cj_guard"
 	GuardVarCjLimit              = "cj_limit_"
 	GuardVarCjPort               = "cj_port"
@@ -197,6 +198,7 @@ type GuardMapSpecs struct {
 	CjCounters  *ebpf.MapSpec `ebpf:"cj_counters"`
 	CjKeys      *ebpf.MapSpec `ebpf:"cj_keys"`
 	CjScratches *ebpf.MapSpec `ebpf:"cj_scratches"`
+	LnNext      *ebpf.MapSpec `ebpf:"ln_next"`
 }
 
 // GuardVariableSpecs contains global variables before they are loaded into the kernel.
@@ -234,6 +236,7 @@ type GuardMaps struct {
 	CjCounters  *ebpf.Map `ebpf:"cj_counters"`
 	CjKeys      *ebpf.Map `ebpf:"cj_keys"`
 	CjScratches *ebpf.Map `ebpf:"cj_scratches"`
+	LnNext      *ebpf.Map `ebpf:"ln_next"`
 }
 
 func (m *GuardMaps) Close() error {
@@ -241,6 +244,7 @@ func (m *GuardMaps) Close() error {
 		m.CjCounters,
 		m.CjKeys,
 		m.CjScratches,
+		m.LnNext,
 	)
 }
 

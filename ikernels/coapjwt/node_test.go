@@ -25,6 +25,7 @@ import (
 	"github.com/vishvananda/netns"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/demux"
 	"github.com/lambdanic/lambdanic/internal/veth"
 	"github.com/lambdanic/lambdanic/internal/xdp"
 	"github.com/lambdanic/lambdanic/test/isolated"
@@ -120,7 +121,7 @@ func (s *site) key(i int, id string) api.IkernelKey {
 func (s *site) attach(mode xdp.Mode, keys ...api.IkernelKey) {
 	s.t.Helper()
 	if err := veth.InNamed(s.names[0], func() (err error) {
-		s.guard, err = Attach(Options{Port: port, Mode: mode, Keys: keys})
+		s.guard, err = Attach(Options{Server: demux.Server{Port: port, Mode: mode}, Keys: keys})
 		return err
 	}); err != nil {
 		s.t.Fatal(err)
@@ -401,7 +402,7 @@ func TestNoServer(t *testing.T) {
 	name := fmt.Sprintf("lncj%d", os.Getpid())
 	isolated.Namespace(t, name)
 	err := veth.InNamed(name, func() error {
-		_, err := Attach(Options{Port: port, Keys: []api.IkernelKey{b.newKey("")}})
+		_, err := Attach(Options{Server: demux.Server{Port: port}, Keys: []api.IkernelKey{b.newKey("")}})
 		return err
 	})
 	if err == nil || !strings.Contains(err.Error(), "no server listens by UDP at port 5683") {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/bits"
 	"net/netip"
 	"sync/atomic"
@@ -23,26 +22,22 @@ import (
 
 // Options say which server a Cache is for. The zero value of an option is its default.
 type Options struct {
-	Port       uint16       // at which the server answers by TCP and UDP
-	Interfaces []string     // whose GETs are answered; default: Ethernet interfaces that have an address at which the server listens, or else lo
-	Mode       xdp.Mode     // default: xdp.ModeAuto
-	Memory     int          // bytes for values, default 64 MiB; index, guards and frequencies take from three eighths to three quarters as much besides
-	Demux      *demux.Demux // shares the interfaces; default: one that shares them with no other
-	Observer   *Observer    // sees what the server does; default: one that has no other servers
-	Log        *slog.Logger
+	demux.Server           // which answers by TCP and UDP
+	Memory       int       // bytes for values, default 64 MiB; index, guards and frequencies take from three eighths to three quarters as much besides
+	Observer     *Observer // sees what the server does; default: one that has no other servers
 }
 
 // A Cache answers GETs for a running memcached.
 type Cache struct {
-	server  *observed
-	objects GetObjects
-	ports   []*demux.Port
-	index   []atomic.Uint64
-	memory  []byte
-	sketch  sketch
-	worker  worker
-	stop    context.CancelFunc
-	done    chan struct{}
+	server     *observed
+	objects    GetObjects
+	attachment *demux.Attachment
+	index      []atomic.Uint64
+	memory     []byte
+	sketch     sketch
+	worker     worker
+	stop       context.CancelFunc
+	done       chan struct{}
 }
 
 // Memory that a cache has at least, at most and by default, in bytes.
@@ -56,32 +51,18 @@ const (
 // Attach puts a cache in front of a running memcached. Call it on a thread of the server's network namespace. It needs root.
 func Attach(o Options) (_ *Cache, err error) {
 	o.Memory = cmp.Or(o.Memory, memoryDefault)
-	o.Mode = cmp.Or(o.Mode, xdp.ModeAuto)
 	if o.Memory < memoryMin || o.Memory > memoryMax {
 		return nil, fmt.Errorf("a cache cannot have %d bytes of memory: give it at least %d, and at most %d", o.Memory, memoryMin, memoryMax)
 	}
-	if o.Demux == nil {
-		o.Demux = demux.New(nil)
-	}
 	if o.Observer == nil {
 		o.Observer = new(Observer)
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
 	}
 	server, listens, err := inspect(o.Port)
 	if err != nil {
 		return nil, err
 	}
-	if len(o.Interfaces) == 0 {
-		if o.Interfaces, err = demux.Interfaces(listens); err != nil {
-			return nil, err
-		}
-	}
-	if len(listens) == 0 {
-		if listens, err = demux.Reached(o.Interfaces); err != nil {
-			return nil, err
-		}
+	if listens, err = o.Reach(listens); err != nil {
+		return nil, err
 	}
 	c := &Cache{done: make(chan struct{}), worker: worker{namespace: netns.None(), server: server, log: o.Log}}
 	defer func() {
@@ -107,7 +88,7 @@ func inspect(port uint16) (server netip.AddrPort, listens []netip.Addr, err erro
 
 // bring brings up, in this order: the observation, which is to see the worker's connection begin; the worker; and the NIC program.
 func (c *Cache) bring(o Options, listens []netip.Addr) (err error) {
-	if err := grace(); err != nil {
+	if err := xdp.Grace(); err != nil {
 		return err
 	}
 	items := powerOfTwo(o.Memory / itemUsual)
@@ -125,14 +106,8 @@ func (c *Cache) bring(o Options, listens []netip.Addr) (err error) {
 	if err := c.start(); err != nil {
 		return err
 	}
-	for _, name := range o.Interfaces {
-		p, err := o.Demux.Attach(c.objects.McAnswer, name, o.Mode, o.Port)
-		if err != nil {
-			return err
-		}
-		c.ports = append(c.ports, p)
-	}
-	return nil
+	c.attachment, err = o.Server.Attach(c.objects.McAnswer, c.objects.LnNext)
+	return err
 }
 
 // settling is how long a server is observed before the first value is fetched. What the server had read before it was observed, it has executed
@@ -203,16 +178,16 @@ func (c *Cache) start() (err error) {
 	return nil
 }
 
-// Ports lists where GETs are answered.
-func (c *Cache) Ports() []*demux.Port { return c.ports }
+// Attachment says where GETs are answered.
+func (c *Cache) Attachment() *demux.Attachment { return c.attachment }
 
 // Close detaches the cache. From then on the server gets all requests, as before.
 func (c *Cache) Close() error {
 	var errs []error
-	for _, p := range c.ports {
-		errs = append(errs, p.Close())
+	if c.attachment != nil {
+		errs = append(errs, c.attachment.Close())
+		c.attachment = nil
 	}
-	c.ports = nil
 	if c.stop != nil {
 		c.stop()
 		errs = append(errs, c.worker.misses.Close())

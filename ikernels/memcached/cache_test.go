@@ -16,6 +16,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"github.com/lambdanic/lambdanic/internal/demux"
 	"github.com/lambdanic/lambdanic/internal/memcached"
 	"github.com/lambdanic/lambdanic/internal/veth"
 	"github.com/lambdanic/lambdanic/internal/xdp"
@@ -81,7 +82,7 @@ func (s *site) attach() {
 	s.t.Helper()
 	s.in(func() (err error) {
 		s.cache, err = Attach(Options{
-			Port: s.server.Port, Mode: xdp.ModeNative, Memory: memoryMin,
+			Server: demux.Server{Port: s.server.Port, Mode: xdp.ModeNative}, Memory: memoryMin,
 		})
 		return err
 	})
@@ -515,12 +516,11 @@ func TestAttachRefuses(t *testing.T) {
 	s := newSite(t)
 	port := s.server.Port
 	for want, o := range map[string]Options{
-		"1048576 bytes":       {Port: port, Memory: 1 << 20},
-		"4294967296 bytes":    {Port: port, Memory: 4 << 30},
-		"to interface nope: ": {Port: port, Interfaces: []string{"nope"}},
-		"no server is found":  {Port: 1},
-		"mode \"best\"":       {Port: port, Mode: "best"},
-		"another ikernel has": {Port: port, Interfaces: []string{"far", "far"}, Mode: xdp.ModeNative},
+		"1048576 bytes":       {Server: demux.Server{Port: port}, Memory: 1 << 20},
+		"4294967296 bytes":    {Server: demux.Server{Port: port}, Memory: 4 << 30},
+		"to interface nope: ": {Server: demux.Server{Port: port, Interfaces: []string{"nope"}}},
+		"no server is found":  {Server: demux.Server{Port: 1}},
+		"mode \"best\"":       {Server: demux.Server{Port: port, Mode: "best"}},
 	} {
 		s.in(func() error {
 			if c, err := Attach(o); err == nil || !strings.Contains(err.Error(), want) {

@@ -8,6 +8,7 @@
 #include "cache.h"
 #include "request.h"
 #include "sketch.h"
+#include "../../bpf/chain.h"
 #include "../../bpf/headers.h"
 #include "../../bpf/server.h"
 #include "../../bpf/socket.h"
@@ -360,6 +361,7 @@ static __noinline int mc_reaches(struct xdp_md *ctx, struct mc_get *g, const str
 SEC("xdp.frags")
 int mc_answer(struct xdp_md *ctx)
 {
+	int action = XDP_PASS;
 	struct ln_packet pkt;
 	struct mc_get *g;
 	__u32 zero = 0;
@@ -367,9 +369,9 @@ int mc_answer(struct xdp_md *ctx)
 	if (ln_parse(ctx, &pkt) || pkt.dport != bpf_htons(mc_port))
 		return XDP_PASS;
 	g = bpf_map_lookup_elem(&mc_gets, &zero);
-	if (!g || !mc_has_all(ctx, g, &pkt) || !mc_reaches(ctx, g, &pkt))
-		return XDP_PASS;
-	return mc_reply(ctx, g);
+	if (g && mc_has_all(ctx, g, &pkt) && mc_reaches(ctx, g, &pkt))
+		action = mc_reply(ctx, g);
+	return action == XDP_PASS ? ln_pass(ctx, 0) : action;
 }
 
 /* Named here so that BTF, and the Go types made from it, have them. */

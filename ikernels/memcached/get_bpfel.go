@@ -128,6 +128,7 @@ type GetMcSketchLine struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	GetMapLnNext               = "ln_next"
 	GetMapMcAsked              = "mc_asked"
 	GetMapMcGetCounters        = "mc_get_counters"
 	GetMapMcGets               = "mc_gets"
@@ -203,6 +204,7 @@ type GetProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type GetMapSpecs struct {
+	LnNext        *ebpf.MapSpec `ebpf:"ln_next"`
 	McAsked       *ebpf.MapSpec `ebpf:"mc_asked"`
 	McGetCounters *ebpf.MapSpec `ebpf:"mc_get_counters"`
 	McGets        *ebpf.MapSpec `ebpf:"mc_gets"`
@@ -254,6 +256,7 @@ func (o *GetObjects) Close() error {
 //
 // It can be passed to LoadGetObjects or ebpf.CollectionSpec.LoadAndAssign.
 type GetMaps struct {
+	LnNext        *ebpf.Map `ebpf:"ln_next"`
 	McAsked       *ebpf.Map `ebpf:"mc_asked"`
 	McGetCounters *ebpf.Map `ebpf:"mc_get_counters"`
 	McGets        *ebpf.Map `ebpf:"mc_gets"`
@@ -266,6 +269,7 @@ type GetMaps struct {
 
 func (m *GetMaps) Close() error {
 	return _GetClose(
+		m.LnNext,
 		m.McAsked,
 		m.McGetCounters,
 		m.McGets,

@@ -20,6 +20,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
+	"github.com/lambdanic/lambdanic/internal/demux"
 	"github.com/lambdanic/lambdanic/internal/veth"
 	"github.com/lambdanic/lambdanic/internal/xdp"
 	"github.com/lambdanic/lambdanic/test/seed"
@@ -233,7 +234,7 @@ func (l *load) attachAgainAndAgain() (detach func()) {
 func (l *load) attached(f func()) error {
 	var c *Cache
 	if err := veth.InNamed(l.site.name, func() (err error) {
-		c, err = Attach(Options{Port: l.site.server.Port, Mode: xdp.ModeNative, Memory: memoryMin})
+		c, err = Attach(Options{Server: demux.Server{Port: l.site.server.Port, Mode: xdp.ModeNative}, Memory: memoryMin})
 		return err
 	}); err != nil {
 		return err

@@ -3,7 +3,6 @@ package memcached
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/netip"
 	"os"
@@ -15,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lambdanic/lambdanic/internal/veth"
+	"github.com/lambdanic/lambdanic/internal/xdp"
 )
 
 // A worker keeps the cache's values: it fetches from the server those that GETs missed.
@@ -189,7 +189,7 @@ func (w *worker) reclaim() {
 	segments, reused := w.store.emptied, make(chan []uint32, 1)
 	w.store.emptied, w.reused = nil, reused
 	go func() {
-		if err := grace(); err != nil {
+		if err := xdp.Grace(); err != nil {
 			w.log.Error("memcached-cache loses memory", "error", err)
 			segments = nil
 		}
@@ -302,16 +302,4 @@ func monotonic() uint64 {
 	var t unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) // fails for unknown clocks only
 	return uint64(t.Nano())
-}
-
-// graceCommand is MEMBARRIER_CMD_GLOBAL of membarrier(2).
-const graceCommand = 1
-
-// grace returns when every NIC program that runs now has ended: membarrier waits until all processors have been through a quiescent state
-// of the kernel's read-copy-update, which a program in a soft interrupt is not.
-func grace() error {
-	if _, _, errno := unix.Syscall(unix.SYS_MEMBARRIER, graceCommand, 0, 0); errno != 0 {
-		return fmt.Errorf("wait for the NIC programs that run: membarrier: %w: the kernel must not run with nohz_full", errno)
-	}
-	return nil
 }

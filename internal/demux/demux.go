@@ -8,11 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 
 	"github.com/cilium/ebpf"
 
-	"github.com/lambdanic/lambdanic/internal/kernel"
 	"github.com/lambdanic/lambdanic/internal/xdp"
 )
 
@@ -31,10 +31,10 @@ type Find func(ebpf.ProgramID) (*Root, error)
 
 // A Demux attaches ikernels to interfaces.
 type Demux struct {
-	find  Find
-	mu    sync.Mutex
-	roots map[ebpf.ProgramID]*shared // that have ikernels
-	taken map[place]bool
+	find   Find
+	mu     sync.Mutex
+	roots  map[ebpf.ProgramID]*shared // that have ikernels
+	chains map[place]*chain
 }
 
 // shared is a root that has ikernels.
@@ -43,7 +43,7 @@ type shared struct {
 	ikernels int
 }
 
-// A place is where one ikernel can be.
+// A place is where ikernels can be.
 type place struct {
 	root ebpf.ProgramID
 	port uint16
@@ -51,7 +51,15 @@ type place struct {
 
 // New returns a Demux that knows the roots that find finds, besides its own. find may be nil.
 func New(find Find) *Demux {
-	return &Demux{find: find, roots: map[ebpf.ProgramID]*shared{}, taken: map[place]bool{}}
+	return &Demux{find: find, roots: map[ebpf.ProgramID]*shared{}, chains: map[place]*chain{}}
+}
+
+// An Attachment is an ikernel that gets the datagrams to a port.
+type Attachment struct {
+	ikernel *Ikernel
+	ports   []*Port
+	demux   *Demux
+	chain   *chain
 }
 
 // A Port is where an ikernel gets its packets.
@@ -64,18 +72,56 @@ type Port struct {
 	on    *shared
 }
 
-// Attach hands over to a program the datagrams to a port that come by an interface. Call it on a thread of the interface's network namespace.
-func (d *Demux) Attach(prog *ebpf.Program, name string, mode xdp.Mode, port uint16) (*Port, error) {
+// Attach hands over to an ikernel the datagrams to a port that come by these interfaces. Call it on a thread of their network namespace. Ikernels with the
+// same port share it: see Ikernel.
+func (d *Demux) Attach(k *Ikernel, interfaces []string, mode xdp.Mode, port uint16) (*Attachment, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	p := &Port{Interface: name, place: place{port: port}, demux: d}
+	a := &Attachment{ikernel: k, demux: d}
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(interfaces))) {
+		p := &Port{Interface: name, place: place{port: port}, demux: d}
+		if err := p.open(mode); err != nil {
+			return nil, errors.Join(fmt.Errorf("attach to interface %s: %w", name, err), a.leave())
+		}
+		a.ports = append(a.ports, p)
+	}
+	if err := a.enter(port); err != nil {
+		return nil, errors.Join(err, a.leave())
+	}
+	return a, nil
+}
+
+// Ports lists where the ikernel gets its packets.
+func (a *Attachment) Ports() []*Port { return a.ports }
+
+// Close has the port's datagrams go to the next ikernel, or else to their server.
+func (a *Attachment) Close() error {
+	a.demux.mu.Lock()
+	defer a.demux.mu.Unlock()
+	return errors.Join(a.exit(), a.leave())
+}
+
+// leave gives up the ports.
+func (a *Attachment) leave() error {
+	var errs []error
+	for _, p := range a.ports {
+		errs = append(errs, p.leave())
+	}
+	return errors.Join(errs...)
+}
+
+// open finds the root of the interface, and whether it hands over the port's datagrams.
+func (p *Port) open(mode xdp.Mode) error {
 	if err := p.findRoot(mode); err != nil {
-		return nil, fmt.Errorf("attach to interface %s: %w", name, err)
+		return err
 	}
-	if err := p.take(prog, mode); err != nil {
-		return nil, errors.Join(fmt.Errorf("attach to interface %s: %w", name, err), p.leave())
+	switch {
+	case mode != xdp.ModeAuto && mode != p.Mode:
+		return errors.Join(fmt.Errorf("its XDP program runs in mode %s, which others use too: choose that mode, or auto", p.Mode), p.leave())
+	case p.on.Takes(p.port):
+		return errors.Join(fmt.Errorf("lambdas are reached at port %d: have the server listen at another", p.port), p.leave())
 	}
-	return p, nil
+	return nil
 }
 
 // findRoot finds the root of the interface, or attaches one of our own.
@@ -109,37 +155,12 @@ func (p *Port) findRoot(mode xdp.Mode) error {
 	return nil
 }
 
-// take takes the port for an ikernel.
-func (p *Port) take(prog *ebpf.Program, mode xdp.Mode) error {
-	switch {
-	case mode != xdp.ModeAuto && mode != p.Mode:
-		return fmt.Errorf("its XDP program runs in mode %s, which others use too: choose that mode, or auto", p.Mode)
-	case p.demux.taken[p.place]:
-		return fmt.Errorf("another ikernel has port %d: detach it first", p.port)
-	case p.on.Takes(p.port):
-		return fmt.Errorf("lambdas are reached at port %d: have the server listen at another", p.port)
-	}
-	if err := p.on.Ikernels.Put(uint32(p.port), prog); err != nil {
-		return kernel.Fails("does not let a program hand packets over to an ikernel", err)
-	}
-	p.demux.taken[p.place] = true
-	return nil
-}
-
 // Attached is nil while datagrams get to the ikernel.
 func (p *Port) Attached() error {
 	if err := p.on.Attached(); err != nil {
 		return fmt.Errorf("interface %s has lost its ikernels: %w", p.Interface, err)
 	}
 	return nil
-}
-
-// Close has the port's datagrams go to its server again.
-func (p *Port) Close() error {
-	p.demux.mu.Lock()
-	defer p.demux.mu.Unlock()
-	delete(p.demux.taken, p.place)
-	return errors.Join(p.on.Ikernels.Delete(uint32(p.port)), p.leave())
 }
 
 // leave closes the root if it has no other ikernels.

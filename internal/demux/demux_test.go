@@ -29,14 +29,14 @@ func in(t *testing.T, f func() error) {
 }
 
 // dropper is an ikernel that drops what it gets.
-func dropper(t *testing.T) *ebpf.Program {
+func dropper(t *testing.T) *Ikernel {
 	t.Helper()
 	prog, err := xdp.Verdict(xdp.Drop)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { prog.Close() })
-	return prog
+	return &Ikernel{Program: prog, Next: nextMap(t)}
 }
 
 // sockets are of two servers.
@@ -91,19 +91,19 @@ func TestShare(t *testing.T) {
 	in(t, func() error {
 		d, drop, s := New(nil), dropper(t), listen(t)
 		s.check(t, "before", [2]bool{true, true})
-		var ports [2]*Port
+		var ports [2]*Attachment
 		for i := range ports {
 			var err error
-			if ports[i], err = d.Attach(drop, "lo", xdp.ModeAuto, s.port(i)); err != nil {
+			if ports[i], err = d.Attach(drop, []string{"lo"}, xdp.ModeAuto, s.port(i)); err != nil {
 				return err
 			}
 			s.check(t, fmt.Sprintf("with %d ikernels", i+1), [2]bool{false, i == 0})
 		}
-		if ports[1].Mode != xdp.ModeGeneric {
-			t.Errorf("lo is in mode %s", ports[1].Mode)
+		if mode := ports[1].Ports()[0].Mode; mode != xdp.ModeGeneric {
+			t.Errorf("lo is in mode %s", mode)
 		}
 		for i, p := range ports {
-			if err := errors.Join(p.Attached(), p.Close()); err != nil {
+			if err := errors.Join(p.Ports()[0].Attached(), p.Close()); err != nil {
 				return err
 			}
 			s.check(t, fmt.Sprintf("after %d were detached", i+1), [2]bool{true, i == 1})
@@ -120,15 +120,15 @@ func TestShare(t *testing.T) {
 func TestRefuse(t *testing.T) {
 	in(t, func() error {
 		d, drop, s := New(nil), dropper(t), listen(t)
-		p, err := d.Attach(drop, "lo", xdp.ModeAuto, s.port(0))
+		p, err := d.Attach(drop, []string{"lo"}, xdp.ModeAuto, s.port(0))
 		if err != nil {
 			return err
 		}
-		for want, attach := range map[string]func() (*Port, error){
-			"another ikernel has port":    func() (*Port, error) { return d.Attach(drop, "lo", xdp.ModeAuto, s.port(0)) },
-			"choose that mode, or auto":   func() (*Port, error) { return d.Attach(drop, "lo", xdp.ModeNative, s.port(1)) },
-			"no such network interface":   func() (*Port, error) { return d.Attach(drop, "nothere", xdp.ModeAuto, s.port(1)) },
-			"another XDP program is atta": func() (*Port, error) { return New(nil).Attach(drop, "lo", xdp.ModeAuto, s.port(1)) },
+		for want, attach := range map[string]func() (*Attachment, error){
+			"the ikernel has it":          func() (*Attachment, error) { return d.Attach(drop, []string{"lo"}, xdp.ModeAuto, s.port(0)) },
+			"choose that mode, or auto":   func() (*Attachment, error) { return d.Attach(drop, []string{"lo"}, xdp.ModeNative, s.port(1)) },
+			"no such network interface":   func() (*Attachment, error) { return d.Attach(drop, []string{"nothere"}, xdp.ModeAuto, s.port(1)) },
+			"another XDP program is atta": func() (*Attachment, error) { return New(nil).Attach(drop, []string{"lo"}, xdp.ModeAuto, s.port(1)) },
 		} {
 			if _, err := attach(); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("got %v, want %q", err, want)
@@ -143,7 +143,7 @@ func TestRefuse(t *testing.T) {
 func TestFound(t *testing.T) {
 	in(t, func() error {
 		there, drop, s := New(nil), dropper(t), listen(t)
-		first, err := there.Attach(drop, "lo", xdp.ModeAuto, s.port(0))
+		first, err := there.Attach(drop, []string{"lo"}, xdp.ModeAuto, s.port(0))
 		if err != nil {
 			return err
 		}
@@ -151,32 +151,32 @@ func TestFound(t *testing.T) {
 		lost := errors.New("lost")
 		var state error
 		d := New(func(id ebpf.ProgramID) (*Root, error) {
-			if id != first.root {
-				t.Errorf("asked for program %d, want %d", id, first.root)
+			if id != first.Ports()[0].root {
+				t.Errorf("asked for program %d, want %d", id, first.Ports()[0].root)
 			}
 			found++
-			root := *first.on.Root
+			root := *first.Ports()[0].on.Root
 			root.Takes = func(port uint16) bool { return port == s.port(0) }
 			root.Attached = func() error { return state }
 			root.Close = func() error { closed++; return nil }
 			return &root, nil
 		})
-		if _, err := d.Attach(drop, "lo", xdp.ModeAuto, s.port(0)); err == nil || !strings.Contains(err.Error(), "lambdas are reached") {
+		if _, err := d.Attach(drop, []string{"lo"}, xdp.ModeAuto, s.port(0)); err == nil || !strings.Contains(err.Error(), "lambdas are reached") {
 			t.Errorf("got %v for a port that the root serves", err)
 		}
-		second, err := d.Attach(drop, "lo", xdp.ModeAuto, s.port(1))
+		second, err := d.Attach(drop, []string{"lo"}, xdp.ModeAuto, s.port(1))
 		if err != nil {
 			return err
 		}
 		s.check(t, "with both", [2]bool{false, false})
-		if _, err := d.Attach(drop, "lo", xdp.ModeAuto, s.port(1)); err == nil || found != 2 {
+		if _, err := d.Attach(drop, []string{"lo"}, xdp.ModeAuto, s.port(1)); err == nil || found != 2 {
 			t.Errorf("got %v for a port that is taken, and the root was found %d times", err, found)
 		}
 		state = lost
-		if err := second.Attached(); !errors.Is(err, lost) {
+		if err := second.Ports()[0].Attached(); !errors.Is(err, lost) {
 			t.Errorf("got %v when the root is lost", err)
 		}
-		if _, err := d.Attach(drop, "lo", xdp.ModeAuto, s.port(1)); err == nil || found != 3 {
+		if _, err := d.Attach(drop, []string{"lo"}, xdp.ModeAuto, s.port(1)); err == nil || found != 3 {
 			t.Errorf("got %v for a port that a lost root has, and the root was found %d times", err, found)
 		}
 		err = second.Close()
@@ -197,17 +197,17 @@ func TestLostInterface(t *testing.T) {
 			return err
 		}
 		d, drop := New(nil), dropper(t)
-		p, err := d.Attach(drop, "a", xdp.ModeNative, 1)
+		p, err := d.Attach(drop, []string{"a"}, xdp.ModeNative, 1)
 		if err != nil {
 			return err
 		}
-		if p.Mode != xdp.ModeNative {
-			t.Errorf("it is in mode %s", p.Mode)
+		if mode := p.Ports()[0].Mode; mode != xdp.ModeNative {
+			t.Errorf("it is in mode %s", mode)
 		}
-		if err := errors.Join(p.Attached(), veth.Remove("a")); err != nil {
+		if err := errors.Join(p.Ports()[0].Attached(), veth.Remove("a")); err != nil {
 			return err
 		}
-		if err := p.Attached(); err == nil || !strings.Contains(err.Error(), "interface a has lost") {
+		if err := p.Ports()[0].Attached(); err == nil || !strings.Contains(err.Error(), "interface a has lost") {
 			t.Errorf("got %v when the interface is gone", err)
 		}
 		return p.Close()
@@ -218,17 +218,17 @@ func TestLostInterface(t *testing.T) {
 func TestForgotten(t *testing.T) {
 	in(t, func() error {
 		d, drop, s := New(nil), dropper(t), listen(t)
-		p, err := d.Attach(drop, "lo", xdp.ModeAuto, s.port(0))
+		p, err := d.Attach(drop, []string{"lo"}, xdp.ModeAuto, s.port(0))
 		if err != nil {
 			return err
 		}
 		s.check(t, "before", [2]bool{false, true})
-		info, err := p.on.Ikernels.Info()
+		info, err := p.Ports()[0].on.Ikernels.Info()
 		if err != nil {
 			return err
 		}
 		number, _ := info.ID()
-		if err := p.on.Ikernels.Close(); err != nil {
+		if err := p.Ports()[0].on.Ikernels.Close(); err != nil {
 			return err
 		}
 		again, err := ebpf.NewMapFromID(number) // as the next daemon does
@@ -243,7 +243,7 @@ func TestForgotten(t *testing.T) {
 			}
 		}
 		s.check(t, "after", [2]bool{true, true})
-		if err := again.Put(uint32(s.port(0)), drop); err != nil {
+		if err := again.Put(uint32(s.port(0)), drop.Program); err != nil {
 			return err
 		}
 		s.check(t, "after the next daemon came", [2]bool{false, true})

@@ -1,6 +1,7 @@
 package demux
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -26,4 +27,40 @@ func SetServer(spec *ebpf.CollectionSpec, addrs []netip.Addr, log *slog.Logger) 
 		return fmt.Errorf("set the server's addresses: %w", err)
 	}
 	return nil
+}
+
+// A Server is a running one, in front of which an ikernel is put. The zero value of all but the port is a default.
+type Server struct {
+	Port       uint16   // at which it listens
+	Interfaces []string // whose packets the ikernel gets; default: Ethernet interfaces that have an address at which the server listens, or else lo
+	Mode       xdp.Mode // default: xdp.ModeAuto
+	Order      int64    // among the ikernels that share the port: see Ikernel
+	Demux      *Demux   // shares the interfaces; default: one that shares them with no other
+	Log        *slog.Logger
+}
+
+// Reach fills in what is left to defaults for a server that listens at these addresses; none are all. It returns those at which clients reach it. Call
+// it on a thread of the server's network namespace.
+func (s *Server) Reach(listens []netip.Addr) (_ []netip.Addr, err error) {
+	s.Mode = cmp.Or(s.Mode, xdp.ModeAuto)
+	if s.Demux == nil {
+		s.Demux = New(nil)
+	}
+	if s.Log == nil {
+		s.Log = slog.New(slog.DiscardHandler)
+	}
+	if len(s.Interfaces) == 0 {
+		if s.Interfaces, err = Interfaces(listens); err != nil {
+			return nil, err
+		}
+	}
+	if len(listens) == 0 {
+		return Reached(s.Interfaces)
+	}
+	return listens, nil
+}
+
+// Attach puts an ikernel in front of the server: its program and its ln_next (bpf/chain.h). Call it after Reach, on such a thread.
+func (s *Server) Attach(program *ebpf.Program, next *ebpf.Map) (*Attachment, error) {
+	return s.Demux.Attach(&Ikernel{Program: program, Next: next, Order: s.Order}, s.Interfaces, s.Mode, s.Port)
 }

@@ -8,13 +8,18 @@ import (
 	"github.com/vishvananda/netns"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/demux"
 	"github.com/lambdanic/lambdanic/internal/store"
 	"github.com/lambdanic/lambdanic/internal/supervise"
 	"github.com/lambdanic/lambdanic/internal/veth"
+	"github.com/lambdanic/lambdanic/internal/xdp"
 )
 
 // An attachment is an ikernel that is attached, or waits until it can be.
 type attachment struct {
+	port  uint16 // of the record
+	order int64  // and its order
+
 	mu       sync.Mutex
 	record   store.Ikernel
 	instance Instance           // nil: it waits
@@ -32,7 +37,7 @@ func (a *attachment) attach(c *Config) error {
 	if err != nil {
 		return err
 	}
-	instance, err := attach(&a.record.IkernelRequest, process, c)
+	instance, err := attach(&a.record, process, c)
 	if process != nil && err != nil {
 		_ = process.Close()
 	}
@@ -47,8 +52,8 @@ func (a *attachment) attach(c *Config) error {
 }
 
 // attach attaches an ikernel in the server's network namespace, that of the process if there is one.
-func attach(r *api.IkernelRequest, process *supervise.Process, c *Config) (instance Instance, err error) {
-	ns, err := namespace(r)
+func attach(r *store.Ikernel, process *supervise.Process, c *Config) (instance Instance, err error) {
+	ns, err := namespace(&r.IkernelRequest)
 	if err != nil {
 		return nil, err
 	}
@@ -58,8 +63,9 @@ func attach(r *api.IkernelRequest, process *supervise.Process, c *Config) (insta
 			return nil, errEnded
 		}
 	}
+	to := demux.Server{Port: r.Port, Interfaces: r.Interfaces, Mode: xdp.Mode(r.Mode), Order: r.Order, Demux: c.Demux, Log: c.Log}
 	err = veth.In(ns, func() error {
-		instance, err = kinds[r.Ikernel].attach(r, c)
+		instance, err = kinds[r.Ikernel].attach(&r.IkernelRequest, to, c)
 		return err
 	})
 	return instance, err
@@ -114,7 +120,11 @@ func (a *attachment) detach() error {
 
 // lost says why packets no longer get to the ikernel; nil: they do.
 func (a *attachment) lost() error {
-	for _, p := range a.instance.Ports() {
+	at := a.instance.Attachment()
+	if at == nil {
+		return nil
+	}
+	for _, p := range at.Ports() {
 		if err := p.Attached(); err != nil {
 			return err
 		}
@@ -133,8 +143,11 @@ func (a *attachment) describe() (*api.Ikernel, error) {
 		return i, nil
 	}
 	var err error
-	for _, p := range a.instance.Ports() {
-		i.Attached = append(i.Attached, api.IkernelInterface{Interface: p.Interface, Mode: string(p.Mode)})
+	if at := a.instance.Attachment(); at != nil {
+		for _, p := range at.Ports() {
+			i.Attached = append(i.Attached, api.IkernelInterface{Interface: p.Interface, Mode: string(p.Mode)})
+		}
+		i.Place, i.Places = at.Position()
 	}
 	if i.Counters, err = a.instance.Counters(); err != nil {
 		return nil, fmt.Errorf("read the counters of %s: %w", i.Name, err)

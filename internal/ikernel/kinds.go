@@ -7,13 +7,14 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/ikernels/coapjwt"
 	"github.com/lambdanic/lambdanic/ikernels/memcached"
+	"github.com/lambdanic/lambdanic/ikernels/sourcefilter"
 	"github.com/lambdanic/lambdanic/internal/demux"
-	"github.com/lambdanic/lambdanic/internal/xdp"
 )
 
 // An Instance is an ikernel in front of one server.
 type Instance interface {
-	Ports() []*demux.Port
+	// Attachment says where it gets packets; nil: nowhere.
+	Attachment() *demux.Attachment
 	Counters() ([]api.Counter, error)
 	// Close detaches it: the server gets all packets again.
 	Close() error
@@ -28,9 +29,10 @@ type keyed interface {
 // A kind says what there is to know of an ikernel.
 type kind struct {
 	// attach is called on a thread of the server's network namespace.
-	attach func(r *api.IkernelRequest, on *Config) (Instance, error)
+	attach func(r *api.IkernelRequest, to demux.Server, on *Config) (Instance, error)
 	keyed  bool // its instances are keyed
 	keeps  bool // it has memory for what it keeps
+	limits bool // it has prefixes of sources, and a rate
 }
 
 // Kinds names all ikernels.
@@ -38,23 +40,29 @@ func Kinds() []string { return slices.Sorted(maps.Keys(kinds)) }
 
 // kinds are all ikernels, by name. A new one takes a package below ikernels/ and an entry here.
 var kinds = map[string]kind{
-	"memcached-cache": {keeps: true, attach: func(r *api.IkernelRequest, on *Config) (Instance, error) {
-		c, err := memcached.Attach(memcached.Options{
-			Port: r.Port, Interfaces: r.Interfaces, Mode: xdp.Mode(r.Mode), Memory: int(r.Memory),
-			Demux: on.Demux, Observer: on.observer, Log: on.Log,
-		})
+	"memcached-cache": {keeps: true, attach: func(r *api.IkernelRequest, to demux.Server, on *Config) (Instance, error) {
+		c, err := memcached.Attach(memcached.Options{Server: to, Memory: int(r.Memory), Observer: on.observer})
 		if err != nil {
 			return nil, err // not a Cache that is nil
 		}
 		return c, nil
 	}},
-	"coap-jwt": {keyed: true, attach: func(r *api.IkernelRequest, on *Config) (Instance, error) {
-		g, err := coapjwt.Attach(coapjwt.Options{
-			Port: r.Port, Keys: r.Keys, Interfaces: r.Interfaces, Mode: xdp.Mode(r.Mode), Demux: on.Demux, Log: on.Log,
-		})
+	"coap-jwt": {keyed: true, attach: func(r *api.IkernelRequest, to demux.Server, _ *Config) (Instance, error) {
+		g, err := coapjwt.Attach(coapjwt.Options{Server: to, Keys: r.Keys})
 		if err != nil {
 			return nil, err
 		}
 		return g, nil
+	}},
+	"source-filter": {limits: true, attach: func(r *api.IkernelRequest, to demux.Server, _ *Config) (Instance, error) {
+		allow, err := sourcefilter.ParsePrefixes(r.Allow)
+		if err != nil {
+			return nil, err
+		}
+		f, err := sourcefilter.Attach(sourcefilter.Options{Server: to, Allow: allow, Rate: r.Rate})
+		if err != nil {
+			return nil, err
+		}
+		return f, nil
 	}},
 }

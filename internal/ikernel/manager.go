@@ -19,6 +19,7 @@ import (
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/ikernels/memcached"
+	"github.com/lambdanic/lambdanic/ikernels/sourcefilter"
 	"github.com/lambdanic/lambdanic/internal/demux"
 	"github.com/lambdanic/lambdanic/internal/store"
 	"github.com/lambdanic/lambdanic/internal/xdp"
@@ -62,7 +63,7 @@ func Open(ctx context.Context, cfg Config) (*Manager, error) {
 	cfg.observer = new(memcached.Observer)
 	m := &Manager{cfg: cfg, all: map[string]*attachment{}}
 	for _, r := range records {
-		m.all[r.Name] = &attachment{record: r}
+		m.all[r.Name] = &attachment{port: r.Port, order: r.Order, record: r}
 	}
 	return m, nil
 }
@@ -72,13 +73,13 @@ func (m *Manager) Attach(ctx context.Context, r api.IkernelRequest) (*api.Ikerne
 	if err := check(&r); err != nil {
 		return nil, err
 	}
-	a := &attachment{record: store.Ikernel{IkernelRequest: r}}
+	a := &attachment{port: r.Port, record: store.Ikernel{IkernelRequest: r}}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err := m.add(a); err != nil {
 		return nil, err
 	}
-	if err := m.begin(ctx, a); err != nil {
+	if err := m.begin(ctx, a, r.Before); err != nil {
 		m.drop(a)
 		return nil, err
 	}
@@ -86,8 +87,14 @@ func (m *Manager) Attach(ctx context.Context, r api.IkernelRequest) (*api.Ikerne
 }
 
 // begin attaches and records it, or does nothing.
-func (m *Manager) begin(ctx context.Context, a *attachment) error {
-	if err := a.attach(&m.cfg); err != nil {
+func (m *Manager) begin(ctx context.Context, a *attachment, before string) error {
+	err := a.attach(&m.cfg)
+	if err == nil && before != "" {
+		if err = m.checkBefore(a, before); err != nil {
+			err = errors.Join(err, a.detach())
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("%w %s to port %d: %w", ErrRefused, a.record.Ikernel, a.record.Port, err)
 	}
 	if err := m.cfg.Store.PutIkernel(ctx, m.cfg.Node, &a.record); err != nil {
@@ -121,7 +128,21 @@ func check(r *api.IkernelRequest) error {
 	case r.Memory != 0 && !k.keeps:
 		return fmt.Errorf("%w: %s keeps nothing: leave out its memory", ErrInvalid, r.Ikernel)
 	}
-	return checkKeys(r)
+	return errors.Join(checkKeys(r), checkLimits(r))
+}
+
+// checkLimits checks the prefixes of sources and the rate of a request.
+func checkLimits(r *api.IkernelRequest) error {
+	if !kinds[r.Ikernel].limits {
+		if len(r.Allow) > 0 || r.Rate > 0 {
+			return fmt.Errorf("%w: %s gets packets of all sources: leave out prefixes and a rate, and attach source-filter before it", ErrInvalid, r.Ikernel)
+		}
+		return nil
+	}
+	if err := sourcefilter.Check(r.Allow, r.Rate); err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	return nil
 }
 
 var modes = []xdp.Mode{xdp.ModeAuto, xdp.ModeNative, xdp.ModeGeneric}
@@ -133,6 +154,11 @@ func (m *Manager) add(a *attachment) error {
 	if m.all[name] != nil {
 		return fmt.Errorf("%w: %s: run `lambdanic ik detach %s` first, or choose another name with --name", ErrExists, name, name)
 	}
+	var err error
+	if a.order, err = m.orderOf(&a.record.IkernelRequest); err != nil {
+		return err
+	}
+	a.record.Order, a.record.Before = a.order, "" // which may be detached
 	m.all[name] = a
 	return nil
 }
@@ -173,7 +199,7 @@ func (m *Manager) Detach(ctx context.Context, name string) error {
 	return a.detach()
 }
 
-// List describes all ikernels, by name.
+// List describes all ikernels: by port, and those of one port in the order in which they get a packet.
 func (m *Manager) List() ([]api.Ikernel, error) {
 	list := []api.Ikernel{}
 	for _, a := range m.attachments() {
@@ -198,19 +224,26 @@ func (a *attachment) current() (*api.Ikernel, error) {
 	return a.describe()
 }
 
-// attachments are all, by name.
+// attachments are all, in the order of List.
 func (m *Manager) attachments() (list []*attachment) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(m.all)) {
 		list = append(list, m.all[name])
 	}
+	slices.SortStableFunc(list, func(a, b *attachment) int {
+		return cmp.Or(cmp.Compare(a.port, b.port), cmp.Compare(a.order, b.order))
+	})
 	return list
 }
 
-// Tend attaches what waits, and attaches again what has lost its interface, until ctx ends.
+// Tend attaches what waits, and attaches again what has lost its interface, until ctx ends. Ikernels that share a port lose their interfaces together, so
+// all of them are detached before the first is attached again.
 func (m *Manager) Tend(ctx context.Context) {
 	for {
+		for _, a := range m.attachments() {
+			m.let(a)
+		}
 		for _, a := range m.attachments() {
 			m.retry(ctx, a)
 		}
@@ -222,26 +255,36 @@ func (m *Manager) Tend(ctx context.Context) {
 	}
 }
 
-// retry attaches it if it waits or has lost its interface. Where its process has ended, there is nothing to wait for.
+// let detaches it if it has lost its interface.
+func (m *Manager) let(a *attachment) {
+	if !a.mu.TryLock() {
+		return // it is being attached or detached
+	}
+	defer a.mu.Unlock()
+	if a.gone || a.instance == nil {
+		return
+	}
+	why := a.lost()
+	if why == nil {
+		return
+	}
+	log := m.cfg.Log.With("ikernel", a.record.Name)
+	log.Warn("attaching again; what it kept is lost", "because", why)
+	if err := a.detach(); err != nil {
+		log.Warn("not all of it was detached", "error", err)
+	}
+}
+
+// retry attaches it if it waits. Where its process has ended, there is nothing to wait for.
 func (m *Manager) retry(ctx context.Context, a *attachment) {
 	if !a.mu.TryLock() {
 		return // it is being attached or detached
 	}
 	defer a.mu.Unlock()
-	if a.gone || ctx.Err() != nil {
+	if a.gone || a.instance != nil || ctx.Err() != nil {
 		return
 	}
 	log := m.cfg.Log.With("ikernel", a.record.Name)
-	if a.instance != nil {
-		why := a.lost()
-		if why == nil {
-			return
-		}
-		log.Warn("attaching again; what it kept is lost", "because", why)
-		if err := a.detach(); err != nil {
-			log.Warn("not all of it was detached", "error", err)
-		}
-	}
 	err := a.attach(&m.cfg)
 	switch {
 	case err == nil:

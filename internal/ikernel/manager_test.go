@@ -148,7 +148,7 @@ func TestAttach(t *testing.T) {
 	if err := n.Detach(t.Context(), i.Name); !errors.Is(err, ErrNotFound) || n.records() != 0 {
 		t.Errorf("got %v and %d records, want none", err, n.records())
 	}
-	if _, err := n.Attach(t.Context(), second); err != nil { // nothing is left on the interface
+	if _, err := n.Attach(t.Context(), request(s)); err != nil { // nothing is left on the interface
 		t.Error(err)
 	}
 }
@@ -270,18 +270,23 @@ func TestOtherProcess(t *testing.T) {
 func TestRefuses(t *testing.T) {
 	n := newNode(t)
 	for want, change := range map[string]func(r *api.IkernelRequest){
-		`no ikernel "nope": use coap-jwt, memcached-cache`: func(r *api.IkernelRequest) { r.Ikernel = "nope" },
-		"give the port":                     func(r *api.IkernelRequest) { r.Port = 0 },
-		`"A" is not a name`:                 func(r *api.IkernelRequest) { r.Name = "A" },
-		"-1 is not a process":               func(r *api.IkernelRequest) { r.PID = -1 },
-		"not both":                          func(r *api.IkernelRequest) { r.PID, r.Netns = 1, "a" },
-		`"../x" is not a network namespace`: func(r *api.IkernelRequest) { r.Netns = "../x" },
-		`in mode "offload"`:                 func(r *api.IkernelRequest) { r.Mode = "offload" },
-		"memcached-cache has no keys":       func(r *api.IkernelRequest) { r.Keys = []api.IkernelKey{{File: "/a"}} },
-		"coap-jwt checks requests by keys":  func(r *api.IkernelRequest) { r.Ikernel = "coap-jwt" },
-		"coap-jwt keeps nothing":            func(r *api.IkernelRequest) { r.Ikernel, r.Memory = "coap-jwt", 1 },
-		`"a b" is not the ID`:               func(r *api.IkernelRequest) { r.Ikernel, r.Keys = "coap-jwt", []api.IkernelKey{{ID: "a b", File: "/a"}} },
-		`"a" is not where a key's file`:     func(r *api.IkernelRequest) { r.Ikernel, r.Keys = "coap-jwt", []api.IkernelKey{{File: "a"}} },
+		`"nope": use coap-jwt, memcached-cache, source-fil`: func(r *api.IkernelRequest) { r.Ikernel = "nope" },
+		"give the port":                        func(r *api.IkernelRequest) { r.Port = 0 },
+		`"A" is not a name`:                    func(r *api.IkernelRequest) { r.Name = "A" },
+		"-1 is not a process":                  func(r *api.IkernelRequest) { r.PID = -1 },
+		"not both":                             func(r *api.IkernelRequest) { r.PID, r.Netns = 1, "a" },
+		`"../x" is not a network namespace`:    func(r *api.IkernelRequest) { r.Netns = "../x" },
+		`in mode "offload"`:                    func(r *api.IkernelRequest) { r.Mode = "offload" },
+		"memcached-cache has no keys":          func(r *api.IkernelRequest) { r.Keys = []api.IkernelKey{{File: "/a"}} },
+		"coap-jwt checks requests by keys":     func(r *api.IkernelRequest) { r.Ikernel = "coap-jwt" },
+		"memcached-cache gets packets of all":  func(r *api.IkernelRequest) { r.Rate = 1 },
+		"or a rate":                            func(r *api.IkernelRequest) { r.Ikernel = "source-filter" },
+		`"x" is not a prefix`:                  func(r *api.IkernelRequest) { r.Ikernel, r.Allow = "source-filter", []string{"x"} },
+		"up to 1000000 requests":               func(r *api.IkernelRequest) { r.Ikernel, r.Rate = "source-filter", 1000001 },
+		`before "none", which is not attached`: func(r *api.IkernelRequest) { r.Before = "none" },
+		"coap-jwt keeps nothing":               func(r *api.IkernelRequest) { r.Ikernel, r.Memory = "coap-jwt", 1 },
+		`"a b" is not the ID`:                  func(r *api.IkernelRequest) { r.Ikernel, r.Keys = "coap-jwt", []api.IkernelKey{{ID: "a b", File: "/a"}} },
+		`"a" is not where a key's file`:        func(r *api.IkernelRequest) { r.Ikernel, r.Keys = "coap-jwt", []api.IkernelKey{{File: "a"}} },
 		"key /a is given twice": func(r *api.IkernelRequest) {
 			r.Ikernel, r.Keys = "coap-jwt", []api.IkernelKey{{File: "/a"}, {File: "/a"}}
 		},
@@ -308,7 +313,7 @@ func TestRefuses(t *testing.T) {
 // A counted ikernel does nothing, but must be attached once at most.
 type counted struct{ attached *atomic.Int32 }
 
-func (counted) Ports() []*demux.Port             { return nil }
+func (counted) Attachment() *demux.Attachment    { return nil }
 func (counted) Counters() ([]api.Counter, error) { return nil, nil }
 func (c counted) Close() error {
 	c.attached.Add(-1)
@@ -319,7 +324,7 @@ func (c counted) Close() error {
 // is what is attached.
 func TestAtOnce(t *testing.T) {
 	var now atomic.Int32
-	kinds["counted"] = kind{attach: func(*api.IkernelRequest, *Config) (Instance, error) {
+	kinds["counted"] = kind{attach: func(*api.IkernelRequest, demux.Server, *Config) (Instance, error) {
 		if now.Add(1) > 1 {
 			t.Error("it is attached twice")
 		}

@@ -16,6 +16,7 @@ const ikernelDir = "ikernels/"
 type Ikernel struct {
 	api.IkernelRequest
 	Started uint64 `json:"started,omitempty"` // when the process began (supervise.Process), which tells it from a later one of its number
+	Order   int64  `json:"order,omitempty"`   // among the ikernels at its port: the least gets packets first
 }
 
 func ikernelKey(node, name string) string { return ikernelDir + node + "/" + name }

@@ -109,9 +109,14 @@ func TestIkernel(t *testing.T) {
 	i.awaitAttached()
 	i.awaitHit(s, "k", "third")
 
-	if out, err := i.try("ik", "attach", "memcached-cache", "--port", fmt.Sprint(s.Port), "--netns", s.Netns); err == nil || !strings.Contains(out, "another ikernel has port") {
-		t.Errorf("a second ikernel on the same interface: %s", out)
+	out = i.run("ik", "attach", "source-filter", "--port", fmt.Sprint(s.Port), "--netns", s.Netns, "--allow", "127.0.0.2", "--before", "cache", "--name", "filter")
+	if !strings.Contains(string(out), "1 of 2") {
+		t.Errorf("attach before another says %s", out)
 	}
+	if list := query[[]api.Ikernel](i, "ik", "list"); len(list) != 2 || list[0].Name != "filter" || list[1].Place != 2 {
+		t.Errorf("the list is %+v", list)
+	}
+	i.run("ik", "detach", "filter")
 	i.run("ik", "detach", "cache")
 	s.Get("k", "third")
 	if list := query[[]api.Ikernel](i, "ik", "list"); len(list) != 0 {

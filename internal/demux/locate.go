@@ -1,4 +1,4 @@
-package coapjwt
+package demux
 
 import (
 	"fmt"
@@ -8,6 +8,15 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
+
+// Find finds a server that listens by UDP, and does what Reach does.
+func (s *Server) Find() ([]netip.Addr, error) {
+	listens, err := locate(s.Port)
+	if err != nil {
+		return nil, err
+	}
+	return s.Reach(listens)
+}
 
 // locate returns at which addresses of the thread's network namespace a server listens by UDP; none for all.
 func locate(port uint16) (listens []netip.Addr, err error) {
