@@ -3,6 +3,7 @@ package command
 
 import (
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -39,6 +40,11 @@ func New(suites []measure.Suite, asJSON *bool, o *measure.Options) *cobra.Comman
 			}
 			if o.LambdaHost, err = process.HostBinary(); err != nil { // the binary that the daemon would use
 				return err
+			}
+			if o.Plots != "" {
+				if err := os.MkdirAll(o.Plots, 0o755); err != nil {
+					return fmt.Errorf("make the directory of --plots: %w", err)
+				}
 			}
 			if verbose || ui.Terminal(cmd.ErrOrStderr()) {
 				o.Progress = cmd.ErrOrStderr()

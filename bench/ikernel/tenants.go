@@ -22,7 +22,7 @@ func (b *bench) tenants(ctx context.Context) error {
 		m := &mix{name: "tenants", trace: trace{steps: zipfSteps(4, b.Steps, b.Own, 0.9, 0), keys: b.Own / 2}}
 		rates := map[string]*chart.Line{alone: {Name: alone}, cached: {Name: cached}}
 		for n := 1; n <= len(all); n++ {
-			m.trace.warm = n * b.Warm / 4
+			m.trace.warm = n * b.Warm / 6
 			samples, err := b.sample(ctx, all[:n], m, fmt.Sprintf("n%d", n))
 			if err != nil {
 				return err
@@ -68,7 +68,7 @@ func (b *bench) timeTenants(ctx context.Context, all sites, t trace) (err error)
 	}
 	defer func() { err = errors.Join(err, unpin()) }()
 	for n := 1; n <= len(all); n++ {
-		t.warm = n * b.Warm / 4
+		t.warm = n * b.Warm / 24
 		hit := newTiming(fmt.Sprintf("hit_n%d", n), fmt.Sprintf("hits of %d tenants", n), t, tenantsRate, gen.Cached)
 		if err := b.time(ctx, all[:n], []*timing{hit}); err != nil {
 			return err
