@@ -25,6 +25,10 @@ type Host struct {
 	numbers uint32 // given to ikernels
 	all     map[*Ikernel]bool
 	places  []*place
+	streams map[uint64]*stream // by cookies
+
+	connections *ebpf.Map // connections.h
+	listeners   *ebpf.Map // the TCP sockets that listen, so that the daemon knows when they close
 }
 
 // A place is where sockets of one ikernel with the same addresses are (flows.h).
@@ -45,12 +49,15 @@ func NewHost(d *demux.Demux) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Host{demux: d, all: map[*Ikernel]bool{}, places: make([]*place, echoIkLimitIK_PLACES)}
+	h := &Host{demux: d, all: map[*Ikernel]bool{}, places: make([]*place, echoIkLimitIK_PLACES), streams: map[uint64]*stream{}}
 	if h.flows, err = ebpf.NewMap(spec.Maps["ik_flows"]); err != nil {
 		return nil, kernel.Fails("has no map for addresses", err)
 	}
 	if h.sockets, err = ebpf.NewMap(spec.Maps["ik_sockets"]); err != nil {
 		return nil, errors.Join(kernel.Fails("has no map for sockets", err), h.flows.Close())
+	}
+	if err := h.openStreams(); err != nil {
+		return nil, errors.Join(err, h.sockets.Close(), h.flows.Close())
 	}
 	return h, nil
 }
@@ -64,7 +71,10 @@ func (h *Host) Close() error {
 	for _, k := range all {
 		errs = append(errs, k.Close())
 	}
-	return errors.Join(append(errs, h.sockets.Close(), h.flows.Close())...)
+	for _, s := range h.streams {
+		s.close()
+	}
+	return errors.Join(append(errs, h.connections.Close(), h.listeners.Close(), h.sockets.Close(), h.flows.Close())...)
 }
 
 // sweep gives up the places whose sockets are all closed.

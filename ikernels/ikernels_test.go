@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -91,7 +92,7 @@ func (s *site) dial(address string) *net.UDPConn {
 }
 
 // with calls f with a socket's descriptor.
-func with(t *testing.T, conn *net.UDPConn, f func(fd int) error) (err error) {
+func with(t *testing.T, conn syscall.Conn, f func(fd int) error) (err error) {
 	t.Helper()
 	raw, e := conn.SyscallConn()
 	if e != nil {
@@ -103,7 +104,7 @@ func with(t *testing.T, conn *net.UDPConn, f func(fd int) error) (err error) {
 	return err
 }
 
-func attach(t *testing.T, k *Ikernel, conn *net.UDPConn) {
+func attach(t *testing.T, k *Ikernel, conn syscall.Conn) {
 	t.Helper()
 	if err := with(t, conn, k.Attach); err != nil {
 		t.Fatal(err)
@@ -373,7 +374,7 @@ func TestRefuses(t *testing.T) {
 		"bad file descriptor":          func() error { return k.Attach(-1) },
 		"has 1 registers":              func() error { _, err := k.Transact(&Transaction{Write: 2}); return err },
 		`no ikernel "nope": use deser`: func() error { _, err := s.host.Create("nope"); return err },
-		"only UDP sockets": func() (err error) {
+		"only UDP and TCP sockets": func() (err error) {
 			_ = raw.Control(func(fd uintptr) { err = k.Attach(int(fd)) })
 			return err
 		},

@@ -51,8 +51,11 @@ func (s *socket) look() error {
 	if err != nil {
 		return fmt.Errorf("look at the socket: %w", err)
 	}
+	if protocol == unix.IPPROTO_MPTCP {
+		return unsupported("the socket speaks Multipath TCP: use TCP alone (in Go by ListenConfig.SetMultipathTCP)")
+	}
 	if protocol != unix.IPPROTO_UDP || domain != unix.AF_INET && domain != unix.AF_INET6 {
-		return errors.New("only UDP sockets can have an ikernel")
+		return unsupported("only UDP and TCP sockets can have an ikernel")
 	}
 	own, err := unix.Getsockname(s.fd)
 	if err != nil {

@@ -13,6 +13,15 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type thresholdIkConnection struct {
+	_       structs.HostLayout
+	Next    uint64
+	Seq     uint32
+	Waits   uint32
+	PartEnd uint64
+	Bytes   [64]uint8
+}
+
 type thresholdIkCounts struct {
 	_        structs.HostLayout
 	Verdicts [3]uint64
@@ -81,6 +90,7 @@ type thresholdIkState struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	thresholdMapIkConnections  = "ik_connections"
 	thresholdMapIkCounters     = "ik_counters"
 	thresholdMapIkFlows        = "ik_flows"
 	thresholdMapIkPieces       = "ik_pieces"
@@ -90,6 +100,7 @@ const (
 	thresholdMapIkSockets      = "ik_sockets"
 	thresholdMapIkStates       = "ik_states"
 	thresholdProgIkDatagram    = "ik_datagram"
+	thresholdProgIkStream      = "ik_stream"
 	thresholdProgIkTransact    = "ik_transact"
 	thresholdVarIkLimit        = "ik_limit_"
 	thresholdVarIkNumber       = "ik_number"
@@ -143,6 +154,7 @@ type thresholdSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type thresholdProgramSpecs struct {
 	IkDatagram *ebpf.ProgramSpec `ebpf:"ik_datagram"`
+	IkStream   *ebpf.ProgramSpec `ebpf:"ik_stream"`
 	IkTransact *ebpf.ProgramSpec `ebpf:"ik_transact"`
 }
 
@@ -150,6 +162,7 @@ type thresholdProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type thresholdMapSpecs struct {
+	IkConnections  *ebpf.MapSpec `ebpf:"ik_connections"`
 	IkCounters     *ebpf.MapSpec `ebpf:"ik_counters"`
 	IkFlows        *ebpf.MapSpec `ebpf:"ik_flows"`
 	IkPieces       *ebpf.MapSpec `ebpf:"ik_pieces"`
@@ -193,6 +206,7 @@ func (o *thresholdObjects) Close() error {
 //
 // It can be passed to loadThresholdObjects or ebpf.CollectionSpec.LoadAndAssign.
 type thresholdMaps struct {
+	IkConnections  *ebpf.Map `ebpf:"ik_connections"`
 	IkCounters     *ebpf.Map `ebpf:"ik_counters"`
 	IkFlows        *ebpf.Map `ebpf:"ik_flows"`
 	IkPieces       *ebpf.Map `ebpf:"ik_pieces"`
@@ -205,6 +219,7 @@ type thresholdMaps struct {
 
 func (m *thresholdMaps) Close() error {
 	return _ThresholdClose(
+		m.IkConnections,
 		m.IkCounters,
 		m.IkFlows,
 		m.IkPieces,
@@ -234,12 +249,14 @@ type thresholdVariables struct {
 // It can be passed to loadThresholdObjects or ebpf.CollectionSpec.LoadAndAssign.
 type thresholdPrograms struct {
 	IkDatagram *ebpf.Program `ebpf:"ik_datagram"`
+	IkStream   *ebpf.Program `ebpf:"ik_stream"`
 	IkTransact *ebpf.Program `ebpf:"ik_transact"`
 }
 
 func (p *thresholdPrograms) Close() error {
 	return _ThresholdClose(
 		p.IkDatagram,
+		p.IkStream,
 		p.IkTransact,
 	)
 }
