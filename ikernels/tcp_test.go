@@ -481,6 +481,94 @@ func TestStreamLoss(t *testing.T) {
 	expectRegisters(t, k, from)
 }
 
+// TestStreamBlocks has a server whose connections block. It gets all messages, whether it waits before the first one comes or accepts after that.
+func TestStreamBlocks(t *testing.T) {
+	for _, first := range []string{"accepts", "sends"} {
+		t.Run(first+" first", func(t *testing.T) {
+			s := newSite(t)
+			k, from := s.sensing(), newSensor(7)
+			listener, address := s.listenBlocking()
+			if err := k.Attach(listener); err != nil {
+				t.Fatal(err)
+			}
+			var client net.Conn
+			s.in(func() (err error) {
+				client, err = net.Dial("tcp", address)
+				return err
+			})
+			defer client.Close()
+			message := from.measure(1)
+			if first == "sends" {
+				sendTCP(t, client.(*net.TCPConn), message)
+			}
+			server, _, err := unix.Accept(listener)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer unix.Close(server)
+			var got []byte
+			done := make(chan error)
+			go func() { done <- readBlocking(server, &got) }()
+			if first == "accepts" {
+				sendTCP(t, client.(*net.TCPConn), message)
+			}
+			for range 300 {
+				sendTCP(t, client.(*net.TCPConn), from.measure(1))
+			}
+			if err := client.(*net.TCPConn).CloseWrite(); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+			if missing, err := from.check(got); err != nil || missing > 0 {
+				t.Errorf("%d messages are missing, %v", missing, err)
+			}
+			if first == "sends" {
+				expectRegisters(t, k, from)
+			}
+		})
+	}
+}
+
+// listenBlocking makes a socket that listens at 127.0.0.1, and blocks as its connections do.
+func (s *site) listenBlocking() (fd int, address string) {
+	s.t.Helper()
+	s.in(func() (err error) {
+		if fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0); err != nil {
+			return err
+		}
+		s.t.Cleanup(func() { unix.Close(fd) })
+		if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+			return err
+		}
+		if err := unix.Listen(fd, 8); err != nil {
+			return err
+		}
+		own, err := unix.Getsockname(fd)
+		if err == nil {
+			address = addrPort(own).String()
+		}
+		return err
+	})
+	return fd, address
+}
+
+// readBlocking reads until the stream ends.
+func readBlocking(fd int, to *[]byte) error {
+	b := make([]byte, 1000)
+	for {
+		n, err := unix.Read(fd, b)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil || n == 0 {
+			return err
+		}
+		*to = append(*to, b[:n]...)
+	}
+}
+
 // TestStreamRefuses asks for what cannot be.
 func TestStreamRefuses(t *testing.T) {
 	s := newSite(t)

@@ -74,7 +74,8 @@ func (k *Ikernel) Destroy() error {
 	return errors.Join(err, k.all.unmap(k.number))
 }
 
-// Attach has the ikernel get the datagrams to a UDP socket, before the socket does. That ends when the socket closes.
+// Attach has the ikernel get the datagrams to a UDP socket, before the socket does. That ends when the socket closes. threshold takes TCP sockets, too: a
+// connection, or one that listens, for all connections that it accepts.
 func (k *Ikernel) Attach(socket syscall.Conn) error {
 	return k.withSocket(wire.OperationAttach, socket)
 }

@@ -31,6 +31,33 @@ func listenTCP(t testing.TB) *net.TCPListener {
 	return l.(*net.TCPListener)
 }
 
+// stream makes a connection in a network namespace of its own, whose listening socket is attached before. The server has sent a byte, and the client has it.
+func stream(t testing.TB, attach func(*net.TCPListener) error) (server, client net.Conn) {
+	t.Helper()
+	ns := isolated.Namespace(t, fmt.Sprintf("lnses%d", os.Getpid()))
+	if err := veth.In(ns, func() (err error) {
+		l := listenTCP(t)
+		if err := attach(l); err != nil {
+			return err
+		}
+		if client, err = net.Dial("tcp", l.Addr().String()); err != nil {
+			return err
+		}
+		server, err = l.Accept()
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Close(); client.Close() })
+	if _, err := server.Write([]byte{1}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(client, make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	return server, client
+}
+
 // TestStreamSession has an application attach a listening socket. Its ikernel averages what comes by a connection, and posts the alerts to a ring.
 func TestStreamSession(t *testing.T) {
 	a := open(t, serve(t))
@@ -42,31 +69,9 @@ func TestStreamSession(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ns := isolated.Namespace(t, fmt.Sprintf("lnses%d", os.Getpid()))
-	var server, client net.Conn
-	if err := veth.In(ns, func() error {
-		l := listenTCP(t)
-		if err := k.Attach(l); err != nil {
-			return err
-		}
-		if client, err = net.Dial("tcp", l.Addr().String()); err != nil {
-			return err
-		}
-		server, err = l.Accept()
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
-	defer server.Close()
-	defer client.Close()
+	server, client := stream(t, func(l *net.TCPListener) error { return k.Attach(l) })
 	deadline := time.Now().Add(patience)
 	if err := errors.Join(server.SetDeadline(deadline), client.SetDeadline(deadline)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := server.Write([]byte{1}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.ReadFull(client, make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := client.Write([]byte{0, 0, 0, 200, 0, 0, 0, 1}); err != nil {
