@@ -30,6 +30,7 @@ type site struct {
 	t    *testing.T
 	name string
 	host *Host
+	each *Ikernel // for connections that are accepted, where the kernel lets no listening socket have one
 }
 
 func newSite(t *testing.T) *site {

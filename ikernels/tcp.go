@@ -123,9 +123,20 @@ func (h *Host) openStream(fd int, cookie uint64, listens bool) (*stream, error) 
 			delete(spec.Maps, name)
 		}
 	}
+	if listens {
+		if has, err := hasFilter(fd); err != nil {
+			return nil, err
+		} else if has {
+			return nil, unsupported("the socket has a filter, or that of a daemon which was killed: remove it by SO_DETACH_FILTER")
+		}
+	}
 	s := &stream{listens: listens}
 	shared := ebpf.CollectionOptions{MapReplacements: map[string]*ebpf.Map{"ik_connections": h.connections}}
 	if s.coll, err = ebpf.NewCollectionWithOptions(spec, shared); err != nil {
+		var refused *ebpf.VerifierError
+		if listens && errors.As(err, &refused) {
+			return nil, unsupported("Linux " + kernel.Release() + " lets no ikernel have the connections of a socket that listens: attach each after it is accepted")
+		}
 		return nil, kernel.Fails("does not load what reads TCP sockets", err)
 	}
 	if err := h.enterStream(s, fd, cookie); err != nil {
@@ -149,7 +160,11 @@ func (h *Host) enterStream(s *stream, fd int, cookie uint64) error {
 	if err := entered(h.listeners.Update(cookie, uint64(fd), ebpf.UpdateNoExist)); err != nil {
 		return err
 	}
-	return s.filter(fd)
+	// Each packet to the socket is seen from now on. Its connections inherit that.
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ATTACH_BPF, s.coll.Programs["ik_filter"].FD()); err != nil {
+		return fmt.Errorf("watch the socket that listens: %w", err)
+	}
+	return nil
 }
 
 // entered explains what the kernel says of a socket that shall have an ikernel.
@@ -163,19 +178,6 @@ func entered(err error) error {
 		return unsupported("the kernel reads the socket itself, or has closed it")
 	}
 	return kernel.Fails("does not let the socket have an ikernel", err)
-}
-
-// filter has each packet to a listening socket seen, which its connections inherit.
-func (s *stream) filter(fd int) error {
-	if has, err := hasFilter(fd); err != nil {
-		return err
-	} else if has {
-		return unsupported("the socket has a filter, or that of a daemon which was killed: remove it by SO_DETACH_FILTER")
-	}
-	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ATTACH_BPF, s.coll.Programs["ik_filter"].FD()); err != nil {
-		return fmt.Errorf("watch the listening socket: %w", err)
-	}
-	return nil
 }
 
 // hasFilter says whether a socket has a filter. The kernel tells the length of one in classic BPF, and refuses to tell that of another.

@@ -79,7 +79,7 @@ func receiveAll(b *testing.B, client *net.UDPConn, receive func()) {
 func BenchmarkAlert(b *testing.B) {
 	message := []byte{0, 0, 0, 1}
 	b.Run("socket", func(b *testing.B) {
-		server, client := stream(b, func(*net.TCPListener) error { return nil })
+		server, client := stream(b, nil)
 		exchangeAll(b, client, message, func() {
 			if _, err := io.ReadFull(server, make([]byte, len(message))); err != nil {
 				b.Fatal(err)
@@ -92,7 +92,7 @@ func BenchmarkAlert(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		_, client := stream(b, func(l *net.TCPListener) error { return k.Attach(l) })
+		_, client := stream(b, k)
 		exchangeAll(b, client, message, func() {
 			for ok := false; !ok; {
 				_, ok = rings[0].Poll()
