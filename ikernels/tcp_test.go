@@ -597,6 +597,98 @@ func readBlocking(fd int, to *[]byte) error {
 	}
 }
 
+// TestStreamOverlap sends bytes again, together with those that follow, as TCP may after a loss. The ikernel and the socket get them once.
+func TestStreamOverlap(t *testing.T) {
+	s := newSite(t)
+	k := s.create("threshold")
+	if _, err := transact(k, nil, named{"limit": 1 << 63, "offset": sensorSize - 4}); err != nil {
+		t.Fatal(err)
+	}
+	server, client := s.connect(s.listenTCP("127.0.0.1:0"))
+	attach(t, k, server)
+	from := newSensor(8)
+	sent := from.measure(1000)
+	first := 3*sensorSize + 5
+	sendTCP(t, client, sent[:first])
+	awaitCount(t, k, 3)
+	got := make([]byte, len(sent))
+	if _, err := io.ReadFull(server, got[:first]); err != nil {
+		t.Fatal(err)
+	}
+	s.in(func() error { return again(client, 7, sent[first-7:]) })
+	if _, err := io.ReadFull(server, got[first:]); err != nil {
+		t.Fatal(err)
+	}
+	if missing, err := from.check(got); err != nil || missing > 0 {
+		t.Errorf("%d messages are missing, %v", missing, err)
+	}
+	if r := registers(t, k); r["count"] != 1000 || r["sum"] != uint64(from.sum) {
+		t.Errorf("the registers are %v", r)
+	}
+}
+
+// again sends a segment that begins some bytes before the end of what the client has sent.
+func again(client *net.TCPConn, before int, segment []byte) error {
+	raw, err := client.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var seq, ack int
+	var failed error
+	if err := raw.Control(func(fd uintptr) {
+		seq, ack, failed = sequence(int(fd))
+	}); err != nil || failed != nil {
+		return errors.Join(err, failed)
+	}
+	own, peer := client.LocalAddr().(*net.TCPAddr), client.RemoteAddr().(*net.TCPAddr)
+	tcp := binary.BigEndian.AppendUint16(nil, uint16(own.Port))
+	tcp = binary.BigEndian.AppendUint16(tcp, uint16(peer.Port))
+	tcp = binary.BigEndian.AppendUint32(tcp, uint32(seq-before))
+	tcp = binary.BigEndian.AppendUint32(tcp, uint32(ack))
+	tcp = append(tcp, 5<<4, 0x18, 0xff, 0xff, 0, 0, 0, 0) // PSH and ACK
+	tcp = append(tcp, segment...)
+	pseudo := append(slices.Concat(own.IP.To4(), peer.IP.To4(), []byte{0, unix.IPPROTO_TCP}), byte(len(tcp)>>8), byte(len(tcp)))
+	binary.BigEndian.PutUint16(tcp[16:], checksum(append(pseudo, tcp...)))
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_TCP)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return unix.Sendto(fd, tcp, 0, &unix.SockaddrInet4{Addr: [4]byte(peer.IP.To4())})
+}
+
+// sequence tells the numbers of the bytes that a connection will send and get next.
+func sequence(fd int) (send, receive int, err error) {
+	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_REPAIR, 1); err != nil {
+		return 0, 0, err
+	}
+	var numbers [2]int
+	for i, queue := range []int{2, 1} { // TCP_SEND_QUEUE, TCP_RECV_QUEUE
+		if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_REPAIR_QUEUE, queue); err != nil {
+			return 0, 0, err
+		}
+		if numbers[i], err = unix.GetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_QUEUE_SEQ); err != nil {
+			return 0, 0, err
+		}
+	}
+	return numbers[0], numbers[1], unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_REPAIR, -1) // without a probe
+}
+
+// checksum is that of the Internet (RFC 1071).
+func checksum(b []byte) uint16 {
+	var sum uint32
+	for pair := range slices.Chunk(b, 2) {
+		sum += uint32(pair[0]) << 8
+		if len(pair) > 1 {
+			sum += uint32(pair[1])
+		}
+	}
+	for sum > 0xffff {
+		sum = sum>>16 + sum&0xffff
+	}
+	return ^uint16(sum)
+}
+
 // TestStreamRefuses asks for what cannot be.
 func TestStreamRefuses(t *testing.T) {
 	s := newSite(t)
