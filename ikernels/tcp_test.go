@@ -487,17 +487,15 @@ func TestStreamCloses(t *testing.T) {
 // TestStreamLoss loses packets, so that segments come again together with others. No byte reaches the socket twice.
 func TestStreamLoss(t *testing.T) {
 	s := newSite(t)
-	s.in(func() error {
+	if err := veth.InNamed(s.name, func() error {
 		lo, err := netlink.LinkByName("lo")
 		if err != nil {
 			return err
 		}
-		loss := netlink.NewNetem(netlink.QdiscAttrs{LinkIndex: lo.Attrs().Index, Parent: netlink.HANDLE_ROOT}, netlink.NetemQdiscAttrs{Loss: 5})
-		if err := netlink.QdiscAdd(loss); err != nil {
-			t.Skipf("loses no packets: %v: needs sch_netem", err)
-		}
-		return nil
-	})
+		return netlink.QdiscAdd(netlink.NewNetem(netlink.QdiscAttrs{LinkIndex: lo.Attrs().Index, Parent: netlink.HANDLE_ROOT}, netlink.NetemQdiscAttrs{Loss: 5}))
+	}); err != nil {
+		t.Skipf("loses no packets: %v: needs sch_netem", err)
+	}
 	k, l := s.sensing(), s.listenTCP("127.0.0.1:0")
 	s.serve(k, l)
 	from := newSensor(6)
