@@ -62,8 +62,9 @@ type IkernelApplication struct {
 
 // IkernelSocket is a socket that is attached, or several that share their port.
 type IkernelSocket struct {
-	Own  netip.AddrPort `json:"own"`           // an unspecified address stands for all
-	Peer netip.AddrPort `json:"peer,omitzero"` // if it is connected
+	Protocol string         `json:"protocol"`      // udp or tcp
+	Own      netip.AddrPort `json:"own"`           // an unspecified address stands for all
+	Peer     netip.AddrPort `json:"peer,omitzero"` // if it is connected
 }
 
 // IkernelInterface is an interface whose packets an ikernel sees.

@@ -55,6 +55,9 @@ const (
 	echoIkLimitIK_MAX_RINGS_MEMORY echoIkLimit = 1073741824
 	echoIkLimitIK_NOTES_MEMORY     echoIkLimit = 65536
 	echoIkLimitIK_MAX_MESSAGE      echoIkLimit = 65535
+	echoIkLimitIK_STREAM_MESSAGE   echoIkLimit = 64
+	echoIkLimitIK_STREAMS          echoIkLimit = 4096
+	echoIkLimitIK_CONNECTIONS      echoIkLimit = 16384
 )
 
 type echoIkScratch struct {

@@ -112,7 +112,7 @@ func (k *Ikernel) serves() error {
 	return k.notice()
 }
 
-// leaveAll gives up all places of an ikernel.
+// leaveAll detaches all sockets of an ikernel.
 func (h *Host) leaveAll(k *Ikernel) error {
 	var errs []error
 	for i, p := range h.places {
@@ -120,7 +120,7 @@ func (h *Host) leaveAll(k *Ikernel) error {
 			errs = append(errs, h.leave(i))
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, h.leaveStreams(k))...)
 }
 
 // OpenFault returns the application's end of a socket, which has the ikernel's fault as soon as there is one (wire.OperationFault). It ends with the ikernel.

@@ -31,6 +31,10 @@ type Host struct {
 	onFault func(*Fault, Owner) // nil: nobody wants to know
 	all     map[*Ikernel]bool
 	places  []*place
+	streams map[uint64]*stream // by cookies
+
+	connections *ebpf.Map // connections.h
+	listeners   *ebpf.Map // the TCP sockets that listen, so that the daemon knows when they close
 }
 
 // A place is where sockets of one ikernel with the same addresses are (flows.h).
@@ -51,7 +55,7 @@ func NewHost(d *demux.Demux) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Host{demux: d, all: map[*Ikernel]bool{}, places: make([]*place, echoIkLimitIK_PLACES)}
+	h := &Host{demux: d, all: map[*Ikernel]bool{}, places: make([]*place, echoIkLimitIK_PLACES), streams: map[uint64]*stream{}}
 	if h.flows, err = ebpf.NewMap(spec.Maps["ik_flows"]); err != nil {
 		return nil, kernel.Fails("has no map for addresses", err)
 	}
@@ -61,7 +65,7 @@ func NewHost(d *demux.Demux) (*Host, error) {
 	if h.faults, err = ebpf.NewMap(spec.Maps["ik_faults"]); err != nil {
 		return nil, errors.Join(kernel.Fails("has no map for faults", err), h.Close())
 	}
-	if err := h.openFaults(); err != nil {
+	if err := errors.Join(h.openStreams(), h.openFaults()); err != nil {
 		return nil, errors.Join(err, h.Close())
 	}
 	return h, nil
@@ -83,7 +87,10 @@ func (h *Host) Close() error {
 	for _, k := range all {
 		errs = append(errs, k.Close())
 	}
-	return errors.Join(append(errs, h.closeFaults(), h.faults.Close(), h.sockets.Close(), h.flows.Close())...)
+	for _, s := range h.streams {
+		s.close()
+	}
+	return errors.Join(append(errs, h.closeFaults(), h.faults.Close(), h.connections.Close(), h.listeners.Close(), h.sockets.Close(), h.flows.Close())...)
 }
 
 // sweep gives up the places whose sockets are all closed.

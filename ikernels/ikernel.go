@@ -70,6 +70,9 @@ func (h *Host) Create(name string) (*Ikernel, error) {
 		return nil, fmt.Errorf("read the registers of ikernel %s: %w", name, err)
 	}
 	shared := ebpf.CollectionOptions{MapReplacements: map[string]*ebpf.Map{"ik_flows": h.flows, "ik_sockets": h.sockets, "ik_faults": h.faults}}
+	if spec.Maps["ik_connections"] != nil {
+		shared.MapReplacements["ik_connections"] = h.connections
+	}
 	if k.coll, err = ebpf.NewCollectionWithOptions(spec, shared); err != nil {
 		return nil, kernel.Fails("does not load ikernel "+name, err)
 	}
@@ -81,8 +84,12 @@ func (h *Host) Create(name string) (*Ikernel, error) {
 // lastOrder has what the operator put before a server come before the server's own ikernels.
 const lastOrder = math.MaxInt64
 
-// Attach has the ikernel get the datagrams to a UDP socket, before the socket does and after the ikernels that it has. It ends when the socket closes.
+// Attach has the ikernel get the datagrams to a UDP socket, or the messages of a TCP socket, before the socket does and after the ikernels that it has. It ends
+// when the socket closes.
 func (k *Ikernel) Attach(fd int) error {
+	if isStream(fd) {
+		return k.attachStream(fd)
+	}
 	s, err := look(fd)
 	if err != nil {
 		return err
@@ -112,8 +119,11 @@ func (k *Ikernel) Attach(fd int) error {
 
 var errDestroyed = errors.New("the ikernel is destroyed")
 
-// Detach has the socket get its datagrams again. The ikernel keeps its state.
+// Detach has the socket get its datagrams or messages again. The ikernel keeps its state.
 func (k *Ikernel) Detach(fd int) error {
+	if isStream(fd) {
+		return k.detachStream(fd)
+	}
 	cookie, err := unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_COOKIE)
 	if err != nil {
 		return fmt.Errorf("identify the socket: %w", err)

@@ -33,9 +33,10 @@ _Static_assert(sizeof(struct ik_registers) <= 8 * IK_REGISTERS, "an ikernel has 
 
 const volatile __u32 ik_number; /* of this ikernel: ik_flow.ikernel */
 
-/* A message to a socket: the payload of a datagram. */
+/* A message to a socket: the payload of a datagram, or a part of a stream (stream.h). */
 struct ik_message {
 	struct xdp_md *ctx;
+	const __u8 *bytes; /* of a stream's message; NULL: it is in the packet */
 	const struct ln_flow *flow; /* whose it is */
 	__u32 at; /* where in the packet it begins */
 	__u32 len; /* its bytes */
@@ -44,9 +45,27 @@ struct ik_message {
 /* What the ikernel does with a message. */
 static __always_inline enum ik_verdict ik_receive(struct ik_message *m);
 
+static __always_inline int ik_load_stream(const struct ik_message *m, __u32 off, __u8 *to, __u32 len)
+{
+	ln_opaque(off);
+	if (off >= IK_STREAM_MESSAGE || len > IK_STREAM_MESSAGE || off > m->len || len > m->len - off)
+		return -1;
+	for (__u32 i = 0; i < len; i++) {
+		__u32 at = off + i;
+
+		ln_opaque(at);
+		if (at >= IK_STREAM_MESSAGE)
+			return -1;
+		to[i] = m->bytes[at];
+	}
+	return 0;
+}
+
 /* Copies bytes of a message that begin at off; -1 if it is too short. */
 static __always_inline int ik_load(const struct ik_message *m, __u32 off, void *to, __u32 len)
 {
+	if (m->bytes)
+		return ik_load_stream(m, off, to, len);
 	return off > m->len || len > m->len - off ? -1 : (int)bpf_xdp_load_bytes(m->ctx, m->at + off, to, len);
 }
 

@@ -15,6 +15,7 @@ import (
 //go:generate go tool bpf2go -target bpfel -no-strip -output-stem heavyhitters -type heavy_limit -type heavy_report heavyHitters heavy-hitters/heavy-hitters.bpf.c
 //go:generate go tool bpf2go -target bpfel -no-strip -output-stem deserialize deserialize deserialize/deserialize.bpf.c
 //go:generate go tool bpf2go -target bpfel -no-strip -output-stem replicate replicate replicate/replicate.bpf.c
+//go:generate go tool bpf2go -target bpfel -no-strip -output-stem stream stream stream/stream.bpf.c
 
 // A new ikernel takes a folder, a line above and a line here.
 var programs = map[string]func() (*ebpf.CollectionSpec, error){

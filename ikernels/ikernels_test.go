@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -29,6 +30,7 @@ type site struct {
 	t    *testing.T
 	name string
 	host *Host
+	each *Ikernel // for connections that are accepted, where the kernel lets no listening socket have one
 }
 
 func newSite(t *testing.T) *site {
@@ -91,7 +93,7 @@ func (s *site) dial(address string) *net.UDPConn {
 }
 
 // with calls f with a socket's descriptor.
-func with(t testing.TB, conn *net.UDPConn, f func(fd int) error) (err error) {
+func with(t testing.TB, conn syscall.Conn, f func(fd int) error) (err error) {
 	t.Helper()
 	raw, e := conn.SyscallConn()
 	if e != nil {
@@ -103,7 +105,7 @@ func with(t testing.TB, conn *net.UDPConn, f func(fd int) error) (err error) {
 	return err
 }
 
-func attach(t *testing.T, k *Ikernel, conn *net.UDPConn) {
+func attach(t *testing.T, k *Ikernel, conn syscall.Conn) {
 	t.Helper()
 	if err := with(t, conn, k.Attach); err != nil {
 		t.Fatal(err)
@@ -372,7 +374,7 @@ func TestRefuses(t *testing.T) {
 		"bad file descriptor":          func() error { return k.Attach(-1) },
 		"has 1 registers":              func() error { _, err := k.Transact(&Transaction{Write: 2}); return err },
 		`no ikernel "nope": use deser`: func() error { _, err := s.host.Create("nope"); return err },
-		"only UDP sockets": func() (err error) {
+		"only UDP and TCP sockets": func() (err error) {
 			_ = raw.Control(func(fd uintptr) { err = k.Attach(int(fd)) })
 			return err
 		},

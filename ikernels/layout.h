@@ -15,6 +15,9 @@ enum ik_limit {
 	IK_MAX_RINGS_MEMORY = 1073741824, /* bytes of all rings of an ikernel */
 	IK_NOTES_MEMORY = 65536, /* bytes of an application's notes to its ikernel: whole pages of any machine */
 	IK_MAX_MESSAGE = 65535, /* bytes of a datagram */
+	IK_STREAM_MESSAGE = 64, /* bytes of a message of a stream */
+	IK_STREAMS = 4096, /* TCP sockets that are attached, beside the connections of those that listen */
+	IK_CONNECTIONS = 16384, /* of a listening socket */
 };
 
 /* What an ikernel does with a message. */

@@ -26,6 +26,7 @@ type Description struct {
 
 // A Socket is one that is attached, or several that share its port.
 type Socket struct {
+	Protocol  string         // "udp" or "tcp"
 	Own, Peer netip.AddrPort // Peer is invalid where it is not connected
 }
 
@@ -46,6 +47,7 @@ func (h *Host) List() ([]Description, error) {
 	if err := h.sweep(); err != nil {
 		return nil, err
 	}
+	h.sweepStreams()
 	all := slices.SortedFunc(maps.Keys(h.all), func(a, b *Ikernel) int {
 		return cmp.Or(cmp.Compare(a.owner.PID, b.owner.PID), cmp.Compare(a.number, b.number))
 	})
@@ -66,7 +68,12 @@ func (h *Host) List() ([]Description, error) {
 func (h *Host) socketsOf(k *Ikernel) (all []Socket) {
 	for _, p := range h.places {
 		if p != nil && p.ikernel == k {
-			all = append(all, Socket{p.own, p.peer})
+			all = append(all, Socket{"udp", p.own, p.peer})
+		}
+	}
+	for _, cookie := range slices.Sorted(maps.Keys(h.streams)) {
+		if s := h.streams[cookie]; s.ikernel == k {
+			all = append(all, Socket{"tcp", s.own, s.peer})
 		}
 	}
 	return all

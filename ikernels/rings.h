@@ -71,9 +71,9 @@ static __always_inline int ik_count_post(__u32 ring, int posted)
 	struct ik_ring_counts *counts = bpf_map_lookup_elem(&ik_ring_counters, &ring);
 
 	if (counts && posted)
-		counts->posted++;
+		__sync_fetch_and_add(&counts->posted, 1);
 	else if (counts)
-		counts->refused++;
+		__sync_fetch_and_add(&counts->refused, 1);
 	return posted;
 }
 

@@ -51,22 +51,17 @@ func (s *socket) look() error {
 	if err != nil {
 		return fmt.Errorf("look at the socket: %w", err)
 	}
+	if protocol == unix.IPPROTO_MPTCP {
+		return unsupported("the socket speaks Multipath TCP: use TCP alone (in Go by ListenConfig.SetMultipathTCP)")
+	}
 	if protocol != unix.IPPROTO_UDP || domain != unix.AF_INET && domain != unix.AF_INET6 {
-		return errors.New("only UDP sockets can have an ikernel")
+		return unsupported("only UDP and TCP sockets can have an ikernel")
 	}
-	own, err := unix.Getsockname(s.fd)
-	if err != nil {
-		return fmt.Errorf("look at the socket's address: %w", err)
+	if s.own, s.peer, err = endpoints(s.fd); err != nil {
+		return err
 	}
-	if s.own = addrPort(own); s.own.Port() == 0 {
+	if s.own.Port() == 0 {
 		return errors.New("the socket has no port: bind it first")
-	}
-	peer, err := unix.Getpeername(s.fd)
-	if err != nil && !errors.Is(err, unix.ENOTCONN) {
-		return fmt.Errorf("look at the socket's peer: %w", err)
-	}
-	if err == nil {
-		s.peer = addrPort(peer)
 	}
 	if domain == unix.AF_INET6 {
 		only, err := unix.GetsockoptInt(s.fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY)
@@ -87,6 +82,22 @@ func (s *socket) look() error {
 	}
 	s.ns = netns.NsHandle(ns)
 	return nil
+}
+
+// endpoints are a socket's addresses; peer is invalid where it is not connected.
+func endpoints(fd int) (own, peer netip.AddrPort, err error) {
+	here, err := unix.Getsockname(fd)
+	if err != nil {
+		return own, peer, fmt.Errorf("look at the socket's address: %w", err)
+	}
+	there, err := unix.Getpeername(fd)
+	if err != nil && !errors.Is(err, unix.ENOTCONN) {
+		return own, peer, fmt.Errorf("look at the socket's peer: %w", err)
+	}
+	if err == nil {
+		peer = addrPort(there)
+	}
+	return addrPort(here), peer, nil
 }
 
 func (s *socket) close() error {

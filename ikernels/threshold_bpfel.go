@@ -13,6 +13,15 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type thresholdIkConnection struct {
+	_       structs.HostLayout
+	Next    uint64
+	Seq     uint32
+	Waits   uint32
+	PartEnd uint64
+	Bytes   [64]uint8
+}
+
 type thresholdIkCounts struct {
 	_        structs.HostLayout
 	Verdicts [3]uint64
@@ -83,6 +92,7 @@ type thresholdIkState struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	thresholdMapIkConnections  = "ik_connections"
 	thresholdMapIkCounters     = "ik_counters"
 	thresholdMapIkFaults       = "ik_faults"
 	thresholdMapIkFlows        = "ik_flows"
@@ -94,6 +104,7 @@ const (
 	thresholdMapIkStates       = "ik_states"
 	thresholdMapLnNext         = "ln_next"
 	thresholdProgIkDatagram    = "ik_datagram"
+	thresholdProgIkStream      = "ik_stream"
 	thresholdProgIkTransact    = "ik_transact"
 	thresholdVarIkCounts       = "ik_counts_"
 	thresholdVarIkFaultCode    = "ik_fault_code_"
@@ -151,6 +162,7 @@ type thresholdSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type thresholdProgramSpecs struct {
 	IkDatagram *ebpf.ProgramSpec `ebpf:"ik_datagram"`
+	IkStream   *ebpf.ProgramSpec `ebpf:"ik_stream"`
 	IkTransact *ebpf.ProgramSpec `ebpf:"ik_transact"`
 }
 
@@ -158,6 +170,7 @@ type thresholdProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type thresholdMapSpecs struct {
+	IkConnections  *ebpf.MapSpec `ebpf:"ik_connections"`
 	IkCounters     *ebpf.MapSpec `ebpf:"ik_counters"`
 	IkFaults       *ebpf.MapSpec `ebpf:"ik_faults"`
 	IkFlows        *ebpf.MapSpec `ebpf:"ik_flows"`
@@ -207,6 +220,7 @@ func (o *thresholdObjects) Close() error {
 //
 // It can be passed to loadThresholdObjects or ebpf.CollectionSpec.LoadAndAssign.
 type thresholdMaps struct {
+	IkConnections  *ebpf.Map `ebpf:"ik_connections"`
 	IkCounters     *ebpf.Map `ebpf:"ik_counters"`
 	IkFaults       *ebpf.Map `ebpf:"ik_faults"`
 	IkFlows        *ebpf.Map `ebpf:"ik_flows"`
@@ -221,6 +235,7 @@ type thresholdMaps struct {
 
 func (m *thresholdMaps) Close() error {
 	return _ThresholdClose(
+		m.IkConnections,
 		m.IkCounters,
 		m.IkFaults,
 		m.IkFlows,
@@ -256,12 +271,14 @@ type thresholdVariables struct {
 // It can be passed to loadThresholdObjects or ebpf.CollectionSpec.LoadAndAssign.
 type thresholdPrograms struct {
 	IkDatagram *ebpf.Program `ebpf:"ik_datagram"`
+	IkStream   *ebpf.Program `ebpf:"ik_stream"`
 	IkTransact *ebpf.Program `ebpf:"ik_transact"`
 }
 
 func (p *thresholdPrograms) Close() error {
 	return _ThresholdClose(
 		p.IkDatagram,
+		p.IkStream,
 		p.IkTransact,
 	)
 }

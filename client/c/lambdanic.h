@@ -192,7 +192,10 @@ LAMBDANIC_API int lambdanic_ikernel_create(struct lambdanic_ikernels *ikernels, 
 					   struct lambdanic_ikernel **ikernel);
 /* Ends the ikernel and frees it, whatever the result. */
 LAMBDANIC_API int lambdanic_ikernel_destroy(struct lambdanic_ikernel *ikernel);
-/* Has the ikernel get the datagrams to a UDP socket that is bound, before the socket does, until that is closed. */
+/*
+ * Has the ikernel get the datagrams to a UDP socket that is bound, before the socket does, until that is closed. threshold takes TCP sockets that are connected or
+ * listen, too.
+ */
 LAMBDANIC_API int lambdanic_ikernel_attach(struct lambdanic_ikernel *ikernel, int socket);
 /* Has the socket get its datagrams again. The ikernel keeps its registers. */
 LAMBDANIC_API int lambdanic_ikernel_detach(struct lambdanic_ikernel *ikernel, int socket);

@@ -77,6 +77,7 @@ func (k *Ikernel) Destroy() error {
 }
 
 // Attach has the ikernel get the datagrams to a UDP socket, before the socket does and after the ikernels that it has. That ends when the socket closes.
+// threshold takes TCP sockets, too: a connection, or one that listens, for all connections that it accepts.
 func (k *Ikernel) Attach(socket syscall.Conn) error {
 	return k.withSocket(wire.OperationAttach, socket)
 }

@@ -174,7 +174,7 @@ func ikAttachedTo(i *api.Ikernel) (all []string) {
 		return all
 	}
 	for _, s := range i.Application.Sockets {
-		name := s.Own.String()
+		name := s.Protocol + " " + s.Own.String()
 		if s.Peer.IsValid() {
 			name += " from " + s.Peer.String()
 		}

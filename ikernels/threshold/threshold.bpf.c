@@ -3,7 +3,7 @@
 
 /*
  * threshold averages integers in the NIC, and lets only those through that exceed a limit. A message has one integer of four bytes, big-endian and signed, at
- * an offset. Messages that are too short go to the socket.
+ * an offset. Messages that are too short go to the socket. Those of a TCP connection have no bytes after the integer.
  *
  * If the application has opened rings, it gets an alert there instead of the message. Where the ring is full, it gets the message.
  */
@@ -16,6 +16,7 @@ struct ik_registers {
 };
 
 #include "../rings.h"
+#include "../stream.h"
 
 /* What the application gets of an integer above the limit. */
 struct threshold_alert {
@@ -62,4 +63,16 @@ static __always_inline enum ik_verdict ik_receive(struct ik_message *m)
 	if (!alert)
 		return IK_DROP;
 	return threshold_post(m, &said) ? IK_PASS : IK_DROP;
+}
+
+static __always_inline __u64 ik_stream_message(void)
+{
+	struct ik_state *s = ik_begin();
+	__u64 offset;
+
+	if (!s)
+		return 0;
+	offset = s->registers.offset;
+	ik_end(s);
+	return offset + sizeof(__be32);
 }

@@ -88,7 +88,7 @@ func (a *applications) list() ([]api.Ikernel, error) {
 func describe(d *ikernels.Description) api.Ikernel {
 	of := &api.IkernelApplication{PID: d.Owner.PID, Command: d.Owner.Command, Sockets: []api.IkernelSocket{}}
 	for _, s := range d.Sockets {
-		of.Sockets = append(of.Sockets, api.IkernelSocket{Own: s.Own, Peer: s.Peer})
+		of.Sockets = append(of.Sockets, api.IkernelSocket{Protocol: s.Protocol, Own: s.Own, Peer: s.Peer})
 	}
 	i := api.Ikernel{
 		IkernelRequest: api.IkernelRequest{Ikernel: d.Ikernel, Name: fmt.Sprintf("%s-%d", d.Ikernel, d.Number)},

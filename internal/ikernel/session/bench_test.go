@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"io"
 	"net"
 	"testing"
 	"time"
@@ -72,4 +73,41 @@ func receiveAll(b *testing.B, client *net.UDPConn, receive func()) {
 		took += time.Since(begin)
 	}
 	b.ReportMetric(float64(took.Nanoseconds())/float64(b.N), "ns/receive")
+}
+
+// BenchmarkAlert sends a message by TCP, and waits until the server has it: from its socket, or as an alert of threshold from a polled ring.
+func BenchmarkAlert(b *testing.B) {
+	message := []byte{0, 0, 0, 1}
+	b.Run("socket", func(b *testing.B) {
+		server, client := stream(b, nil)
+		exchangeAll(b, client, message, func() {
+			if _, err := io.ReadFull(server, make([]byte, len(message))); err != nil {
+				b.Fatal(err)
+			}
+		})
+	})
+	b.Run("ring", func(b *testing.B) {
+		k := create(b, open(b, serve(b)), "threshold")
+		rings, err := k.OpenRings(lambdanic.Rings{Count: 1, Size: 1 << 16, Polled: true})
+		if err != nil {
+			b.Fatal(err)
+		}
+		_, client := stream(b, k)
+		exchangeAll(b, client, message, func() {
+			for ok := false; !ok; {
+				_, ok = rings[0].Poll()
+			}
+		})
+	})
+}
+
+// exchangeAll has a message sent, and received, again and again.
+func exchangeAll(b *testing.B, client net.Conn, message []byte, receive func()) {
+	b.ResetTimer()
+	for range b.N {
+		if _, err := client.Write(message); err != nil {
+			b.Fatal(err)
+		}
+		receive()
+	}
 }

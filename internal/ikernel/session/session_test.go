@@ -186,18 +186,14 @@ func TestEnd(t *testing.T) {
 func TestRefuses(t *testing.T) {
 	a := open(t, serve(t))
 	k := create(t, a, "threshold")
-	stream, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stream.Close()
+	stream := listenTCP(t)
 	destroyed := create(t, a, "echo")
 	if err := destroyed.Destroy(); err != nil {
 		t.Fatal(err)
 	}
 	for want, try := range map[string]func() error{
 		`no ikernel "nope"`:  func() error { _, err := a.Create("nope"); return err },
-		"only UDP":           func() error { return k.Attach(stream.(*net.TCPListener)) },
+		"datagrams only":     func() error { return create(t, a, "echo").Attach(stream) },
 		"use limit, offset,": func() error { return k.Write(map[string]int64{"x": 1}) },
 		"no ikernel 2":       destroyed.Destroy,
 		"start it with":      func() error { _, err := lambdanic.OpenIkernels("/nonexistent"); return err },
