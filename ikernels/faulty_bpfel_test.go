@@ -13,6 +13,15 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type faultyIkConnection struct {
+	_       structs.HostLayout
+	Next    uint64
+	Seq     uint32
+	Waits   uint32
+	PartEnd uint64
+	Bytes   [64]uint8
+}
+
 type faultyIkCounts struct {
 	_        structs.HostLayout
 	Verdicts [3]uint64
@@ -68,6 +77,7 @@ type faultyIkState struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	faultyMapIkConnections = "ik_connections"
 	faultyMapIkCounters    = "ik_counters"
 	faultyMapIkFaults      = "ik_faults"
 	faultyMapIkFlows       = "ik_flows"
@@ -76,6 +86,7 @@ const (
 	faultyMapIkStates      = "ik_states"
 	faultyMapLnNext        = "ln_next"
 	faultyProgIkDatagram   = "ik_datagram"
+	faultyProgIkStream     = "ik_stream"
 	faultyProgIkTransact   = "ik_transact"
 	faultyVarIkCounts      = "ik_counts_"
 	faultyVarIkFaultCode   = "ik_fault_code_"
@@ -131,6 +142,7 @@ type faultySpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type faultyProgramSpecs struct {
 	IkDatagram *ebpf.ProgramSpec `ebpf:"ik_datagram"`
+	IkStream   *ebpf.ProgramSpec `ebpf:"ik_stream"`
 	IkTransact *ebpf.ProgramSpec `ebpf:"ik_transact"`
 }
 
@@ -138,6 +150,7 @@ type faultyProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type faultyMapSpecs struct {
+	IkConnections *ebpf.MapSpec `ebpf:"ik_connections"`
 	IkCounters    *ebpf.MapSpec `ebpf:"ik_counters"`
 	IkFaults      *ebpf.MapSpec `ebpf:"ik_faults"`
 	IkFlows       *ebpf.MapSpec `ebpf:"ik_flows"`
@@ -182,6 +195,7 @@ func (o *faultyObjects) Close() error {
 //
 // It can be passed to loadFaultyObjects or ebpf.CollectionSpec.LoadAndAssign.
 type faultyMaps struct {
+	IkConnections *ebpf.Map `ebpf:"ik_connections"`
 	IkCounters    *ebpf.Map `ebpf:"ik_counters"`
 	IkFaults      *ebpf.Map `ebpf:"ik_faults"`
 	IkFlows       *ebpf.Map `ebpf:"ik_flows"`
@@ -193,6 +207,7 @@ type faultyMaps struct {
 
 func (m *faultyMaps) Close() error {
 	return _FaultyClose(
+		m.IkConnections,
 		m.IkCounters,
 		m.IkFaults,
 		m.IkFlows,
@@ -223,12 +238,14 @@ type faultyVariables struct {
 // It can be passed to loadFaultyObjects or ebpf.CollectionSpec.LoadAndAssign.
 type faultyPrograms struct {
 	IkDatagram *ebpf.Program `ebpf:"ik_datagram"`
+	IkStream   *ebpf.Program `ebpf:"ik_stream"`
 	IkTransact *ebpf.Program `ebpf:"ik_transact"`
 }
 
 func (p *faultyPrograms) Close() error {
 	return _FaultyClose(
 		p.IkDatagram,
+		p.IkStream,
 		p.IkTransact,
 	)
 }

@@ -688,6 +688,38 @@ func checksum(b []byte) uint16 {
 }
 
 // TestStreamRefuses asks for what cannot be.
+// TestStreamFault has an ikernel fault in the middle of a segment that it drops: the socket gets all of it, and all that comes after.
+func TestStreamFault(t *testing.T) {
+	s := newSite(t)
+	k := s.create("faulty")
+	server, client := s.connect(s.listenTCP("127.0.0.1:0"))
+	attach(t, k, server)
+	if list, err := k.host.List(); err != nil || len(list) != 1 || len(list[0].Sockets) != 1 || list[0].Sockets[0].Protocol != "tcp" {
+		t.Errorf("got %+v, %v: want one TCP socket", list, err)
+	}
+	expect := func(sent string) {
+		t.Helper()
+		sendTCP(t, client, []byte(sent))
+		got := make([]byte, len(sent))
+		if _, err := io.ReadFull(server, got); err != nil || string(got) != sent {
+			t.Fatalf("got %q, %v, want %q", got, err, sent)
+		}
+	}
+	sendTCP(t, client, []byte("xxx"))
+	expect("-")
+	expect("xxfxx")
+	if code, text := fault(t, k); code != uint32(echoIkFaultCodeIK_FAULT_OWN) || !strings.Contains(text, "told to") {
+		t.Errorf("got fault %d: %s", code, text)
+	}
+	expect("xxx")
+	if err := with(t, server, k.Attach); !errors.Is(err, unix.EIO) {
+		t.Errorf("got %v for a new attachment, want %v", err, unix.EIO)
+	}
+	if list, err := k.host.List(); err != nil || len(list[0].Sockets) != 0 || list[0].Fault == nil {
+		t.Errorf("got %+v, %v: want no socket, and the fault", list, err)
+	}
+}
+
 func TestStreamRefuses(t *testing.T) {
 	s := newSite(t)
 	k, l := s.sensing(), s.listenTCP("127.0.0.1:0")
