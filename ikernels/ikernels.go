@@ -15,11 +15,12 @@ import (
 //go:generate go tool bpf2go -target bpfel -no-strip -output-stem heavyhitters -type heavy_limit -type heavy_report heavyHitters heavy-hitters/heavy-hitters.bpf.c
 //go:generate go tool bpf2go -target bpfel -no-strip -output-stem deserialize deserialize deserialize/deserialize.bpf.c
 //go:generate go tool bpf2go -target bpfel -no-strip -output-stem replicate replicate replicate/replicate.bpf.c
+//go:generate go tool bpf2go -target bpfel -no-strip -output-stem parity -type parity_limit -type parity_head parity parity/parity.bpf.c
 
 // A new ikernel takes a folder, a line above and a line here.
 var programs = map[string]func() (*ebpf.CollectionSpec, error){
 	"echo": loadEcho, "threshold": loadThreshold, "passthrough": loadPassthrough, "steering": loadSteering,
-	"heavy-hitters": loadHeavyHitters, "deserialize": loadDeserialize, "replicate": loadReplicate,
+	"heavy-hitters": loadHeavyHitters, "deserialize": loadDeserialize, "replicate": loadReplicate, "parity": loadParity,
 }
 
 // Names are the ikernels that an application can create.

@@ -1,0 +1,101 @@
+package ikernels
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net"
+	"os"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lambdanic/lambdanic/internal/demux"
+	"github.com/lambdanic/lambdanic/internal/veth"
+	"github.com/lambdanic/lambdanic/test/isolated"
+)
+
+// A timed ikernel is attached to a socket.
+type timed struct {
+	*Ikernel
+	port uint16
+	in   func(func() error)
+}
+
+// attached makes an ikernel with a socket.
+func attached(b *testing.B, name string) *timed {
+	b.Helper()
+	host, err := NewHost(demux.New(nil))
+	if err != nil {
+		b.Skip(err)
+	}
+	b.Cleanup(func() { _ = host.Close() })
+	k, err := host.Create(name)
+	if err != nil {
+		b.Fatal(err)
+	}
+	ns := isolated.Namespace(b, fmt.Sprintf("lnikb%d", os.Getpid()))
+	in := func(f func() error) {
+		if err := veth.In(ns, f); err != nil {
+			b.Fatal(err)
+		}
+	}
+	var server *net.UDPConn
+	in(func() (err error) {
+		server, err = net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+		return err
+	})
+	b.Cleanup(func() { server.Close() })
+	if err := with(b, server, k.Attach); err != nil {
+		b.Fatal(err)
+	}
+	return &timed{k, uint16(server.LocalAddr().(*net.UDPAddr).Port), in}
+}
+
+// time has datagrams of so many bytes come.
+func (k *timed) time(b *testing.B, size int) {
+	frame := append(make([]byte, 12), 8, 0, 0x45, 0)
+	frame = append(binary.BigEndian.AppendUint16(frame, uint16(28+size)), 0, 0, 0, 0, 64, unix.IPPROTO_UDP, 0, 0, 127, 0, 0, 1, 127, 0, 0, 1, 4, 0)
+	frame = append(binary.BigEndian.AppendUint16(frame, k.port), byte((8+size)>>8), byte(8+size), 0, 0)
+	frame = append(frame, make([]byte, size)...)
+	k.in(func() error {
+		_, took, err := k.coll.Programs["ik_datagram"].Benchmark(frame, b.N, nil)
+		b.ReportMetric(float64(took.Nanoseconds()), "ns/datagram")
+		return err
+	})
+}
+
+// BenchmarkDatagram times the program of an ikernel that does nothing, with a datagram to a socket, and after a fault.
+func BenchmarkDatagram(b *testing.B) {
+	k := attached(b, "passthrough")
+	b.Run("serves", func(b *testing.B) { k.time(b, 64) })
+	if v, err := k.verdicts(); err != nil || v.Passed == 0 {
+		b.Fatalf("the ikernel has not got the datagrams: %v, %v", v, err)
+	}
+	if err := k.coll.Variables["ik_faulted"].Set(uint32(1)); err != nil {
+		b.Fatal(err)
+	}
+	b.Run("faulted", func(b *testing.B) { k.time(b, 64) })
+}
+
+// BenchmarkParity times parity with groups of 4, and replicate with as many rings. Nobody reads them, so that they are full after a moment: what they take is
+// without copying into a ring, unless there are so few datagrams that all fit (-benchtime 20000x).
+func BenchmarkParity(b *testing.B) {
+	for _, name := range []string{"passthrough", "replicate", "parity"} {
+		for _, size := range []int{64, 512, 1472} {
+			b.Run(fmt.Sprintf("%s/%d", name, size), func(b *testing.B) {
+				k := attached(b, name)
+				if name != "passthrough" {
+					if _, err := k.OpenRings(Rings{Count: 5, Size: 1 << 25}); err != nil {
+						b.Fatal(err)
+					}
+				}
+				if name == "parity" {
+					if _, err := transact(k.Ikernel, nil, named{"shards": 4}); err != nil {
+						b.Fatal(err)
+					}
+				}
+				k.time(b, size)
+			})
+		}
+	}
+}
