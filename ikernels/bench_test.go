@@ -2,14 +2,17 @@ package ikernels
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"testing"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/lambdanic/lambdanic/internal/demux"
+	"github.com/lambdanic/lambdanic/internal/live"
 	"github.com/lambdanic/lambdanic/internal/veth"
 	"github.com/lambdanic/lambdanic/test/isolated"
 )
@@ -97,5 +100,101 @@ func BenchmarkParity(b *testing.B) {
 				k.time(b, size)
 			})
 		}
+	}
+}
+
+// BenchmarkGenerator sends datagrams by one thread, to a veth whose other end drops them at once: by generator as fast as it goes, and by sendmmsg of 64 each.
+func BenchmarkGenerator(b *testing.B) {
+	for _, size := range []int{64, 512, 1472} {
+		b.Run(fmt.Sprintf("generator/%d", size), func(b *testing.B) {
+			w := newWire(b)
+			w.treat(xdpDrop)
+			_, client := w.peer("10.77.0.1", "10.77.0.2", wirePort)
+			k := w.create("generator")
+			attach(b, k, client)
+			if err := note(b, k, nowhere, nowhere, message(size)); err != nil {
+				b.Fatal(err)
+			}
+			b.ResetTimer()
+			write(b, k, named{"count": uint64(b.N), "running": 1})
+			r := awaitSent(b, k)
+			b.ReportMetric(float64(r["sent"])/b.Elapsed().Seconds(), "datagrams/s")
+			b.ReportMetric(float64(r["refused"])/float64(b.N), "refused/op")
+		})
+		b.Run(fmt.Sprintf("sendmmsg/%d", size), func(b *testing.B) {
+			w := newWire(b)
+			w.treat(xdpDrop)
+			_, client := w.peer("10.77.0.1", "10.77.0.2", wirePort)
+			messages := newMessages(message(size))
+			b.ResetTimer()
+			if err := with(b, client, func(fd int) error { return errors.Join(unix.SetNonblock(fd, false), messages.send(fd, b.N)) }); err != nil {
+				b.Fatal(err)
+			}
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "datagrams/s")
+		})
+	}
+}
+
+// messages are what sendmmsg sends at once.
+type messages [64]struct {
+	unix.Msghdr
+	sent uint32
+	_    uint32
+}
+
+func newMessages(message []byte) *messages {
+	m := &messages{}
+	for i := range m {
+		part := unix.Iovec{Base: &message[0]}
+		part.SetLen(len(message))
+		m[i].Iov = &part
+		m[i].SetIovlen(1)
+	}
+	return m
+}
+
+func (m *messages) send(fd, n int) error {
+	for n > 0 {
+		sent, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(m)), uintptr(min(n, len(m))), 0, 0, 0)
+		if errno != 0 {
+			return errno
+		}
+		n -= int(sent)
+	}
+	return nil
+}
+
+// BenchmarkGeneratorCall times what the daemon does for one datagram that is due alone.
+func BenchmarkGeneratorCall(b *testing.B) {
+	w := newWire(b)
+	w.treat(xdpDrop)
+	_, client := w.peer("10.77.0.1", "10.77.0.2", wirePort)
+	k := w.create("generator")
+	attach(b, k, client)
+	if err := note(b, k, nowhere, nowhere, message(64)); err != nil {
+		b.Fatal(err)
+	}
+	write(b, k, named{"count": 1, "running": 1})
+	awaitSent(b, k)
+	program, index := k.coll.Programs["generator_send"], 0
+	w.in(func() error {
+		l, err := net.InterfaceByName("lngen0")
+		if err == nil {
+			index = l.Index
+		}
+		return err
+	})
+	for _, n := range []uint32{1, 2, 64} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			w.in(func() error {
+				for b.Loop() {
+					f := live.Frames{Program: program, Length: 106, Batch: 1, Interface: index, Count: n}
+					if err := f.Do(); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/netip"
 	"os"
@@ -33,7 +34,7 @@ type wire struct {
 const wirePort = 4000
 
 // newWire makes a pair from a namespace to another one.
-func newWire(t *testing.T) *wire {
+func newWire(t testing.TB) *wire {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("makes network namespaces and loads BPF programs: needs root")
@@ -60,9 +61,14 @@ func newWire(t *testing.T) *wire {
 }
 
 // receive has the far end receive what XDP sends.
-func (w *wire) receive() {
+func (w *wire) receive() { w.treat(xdpPass) }
+
+const xdpDrop, xdpPass = 1, 2
+
+// treat has the far end do something with all that comes.
+func (w *wire) treat(action int32) {
 	w.t.Helper()
-	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.XDP, License: "GPL", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 2), asm.Return()}})
+	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.XDP, License: "GPL", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, action), asm.Return()}})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -103,13 +109,13 @@ func (w *wire) peer(own, address string, port uint16) (server, client *net.UDPCo
 const nowhere = uint32(generatorGeneratorLimitGENERATOR_NOWHERE)
 
 // note has a message noted.
-func note(t *testing.T, k *Ikernel, numberAt, timeAt uint32, message []byte) error {
+func note(t testing.TB, k *Ikernel, numberAt, timeAt uint32, message []byte) error {
 	t.Helper()
 	return noteBytes(t, k, append(binary.NativeEndian.AppendUint32(binary.NativeEndian.AppendUint32(nil, numberAt), timeAt), message...))
 }
 
 // noteBytes has a note delivered. It is one of those that fit the memory for notes at once.
-func noteBytes(t *testing.T, k *Ikernel, note []byte) error {
+func noteBytes(t testing.TB, k *Ikernel, note []byte) error {
 	t.Helper()
 	k.notes = true
 	notes, page := k.coll.Maps["ik_notes"], os.Getpagesize()
@@ -127,7 +133,7 @@ func noteBytes(t *testing.T, k *Ikernel, note []byte) error {
 }
 
 // next reads a datagram.
-func next(t *testing.T, server *net.UDPConn) []byte {
+func next(t testing.TB, server *net.UDPConn) []byte {
 	t.Helper()
 	b := make([]byte, 2000)
 	_ = server.SetReadDeadline(time.Now().Add(patience))
@@ -189,7 +195,7 @@ func (g *generated) check(t *testing.T, got []byte, i uint64) {
 }
 
 // awaitSent waits until the ikernel has sent all.
-func awaitSent(t *testing.T, k *Ikernel) named {
+func awaitSent(t testing.TB, k *Ikernel) named {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
 		r := registers(t, k)
@@ -202,7 +208,7 @@ func awaitSent(t *testing.T, k *Ikernel) named {
 	}
 }
 
-func write(t *testing.T, k *Ikernel, values named) {
+func write(t testing.TB, k *Ikernel, values named) {
 	t.Helper()
 	if _, err := transact(k, nil, values); err != nil {
 		t.Fatal(err)
@@ -273,13 +279,29 @@ func (w *wire) runs(k *Ikernel, interval uint64, server, client *net.UDPConn) {
 	}
 }
 
-// drained reads what has come until what the client sends, and returns how much it was.
+// drained reads what has come until what the client sends, and returns how much it was. A server that has no more room loses that, too: it is sent again.
 func drained(t *testing.T, server, client *net.UDPConn) (n uint64) {
 	t.Helper()
-	send(t, client, "end")
-	for string(next(t, server)) != "end" {
-		n++
+	b := make([]byte, 2000)
+	for try, deadline := 0, time.Now().Add(patience); time.Now().Before(deadline); try++ {
+		end := fmt.Sprint("end ", try)
+		send(t, client, end)
+		for {
+			_ = server.SetReadDeadline(time.Now().Add(time.Second))
+			got, err := server.Read(b)
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(b[:got]) == end {
+				return n
+			}
+			n++
+		}
 	}
+	t.Fatal("it does not end")
 	return n
 }
 
@@ -452,5 +474,51 @@ func TestGeneratorNotes(t *testing.T) {
 	write(t, other, named{"running": 1})
 	if _, text := fault(t, other); !strings.Contains(text, "peer out of reach") {
 		t.Errorf("too long a message for the interface: %q", text)
+	}
+}
+
+// TestGeneratorInterfaceGoes takes the interface away: its run ends, so that the kernel lets go of it, and that is a fault.
+func TestGeneratorInterfaceGoes(t *testing.T) {
+	for _, interval := range []uint64{0, 20000} {
+		t.Run(fmt.Sprint(interval), func(t *testing.T) {
+			w := newWire(t)
+			w.receive()
+			server, client := w.peer("10.77.0.1", "10.77.0.2", wirePort)
+			k := w.create("generator")
+			w.runs(k, interval, server, client)
+			w.in(func() error { return veth.Remove("lngen0") })
+			if _, text := fault(t, k); !strings.Contains(text, "interface gone") {
+				t.Errorf("the fault is %q", text)
+			}
+		})
+	}
+}
+
+// TestPacer has datagrams due at each interval, and those that are late for a while.
+func TestPacer(t *testing.T) {
+	begin := time.Now()
+	var p pacer
+	for _, c := range []struct {
+		at       time.Duration
+		interval uint64
+		n        uint64
+		wait     time.Duration
+	}{
+		{at: 0, interval: 1000, n: 1},
+		{at: 400, interval: 1000, wait: 600},
+		{at: 3400, interval: 1000, n: 3},
+		{at: 3500, interval: 1000, wait: 500},
+		{at: 3500 + time.Second, interval: 1000, n: 100000},
+		{at: 4000 + time.Second, interval: 3000000000, n: 1},
+		{at: 5000 + time.Second, interval: 3000000000, wait: time.Second},
+		{at: 4000 + 4*time.Second, interval: 3000000000, n: 1},
+		{at: 5 * time.Second, interval: 0, n: math.MaxUint64},
+		{at: 5 * time.Second, interval: 1000, n: 1},
+	} {
+		n, wait := p.due(begin.Add(c.at), c.interval)
+		if n != c.n || wait != c.wait {
+			t.Errorf("after %v, every %d ns: %d are due, or in %v; want %d, or in %v", c.at, c.interval, n, wait, c.n, c.wait)
+		}
+		p.done += n
 	}
 }
