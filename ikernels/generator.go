@@ -11,6 +11,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
 
 	"github.com/lambdanic/lambdanic/internal/kernel"
 	"github.com/lambdanic/lambdanic/internal/live"
@@ -110,6 +111,7 @@ func (g *generator) obey(t *Transaction) {
 }
 
 func (g *generator) loop() error {
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // otherwise it sleeps for 50 µs more
 	for !g.ending.Load() {
 		g.sending.Store(true)
 		fault, err := g.send()
@@ -178,6 +180,9 @@ func (g *generator) send() (fault generatorIkOwnFault, err error) {
 			g.sleep(wait)
 			continue
 		}
+		if r.interval >= alone {
+			n = min(n, singly)
+		}
 		if err := g.frames(f, n); err != nil {
 			return generatorIkOwnFaultGENERATOR_FAULT_INTERFACE_GONE, err
 		}
@@ -189,12 +194,20 @@ func (g *generator) send() (fault generatorIkOwnFault, err error) {
 	return fault, nil
 }
 
-// sleep waits, but not when the registers are written.
+// moment is up to how long the thread sleeps by itself: Go's timers are late by a millisecond. Registers that are written wait for that long.
+const moment = 2 * time.Millisecond
+
+// sleep waits, but not for long when registers are written.
 func (g *generator) sleep(d time.Duration) {
-	select {
-	case <-g.wake:
-	case <-time.After(d):
+	if d > moment {
+		select {
+		case <-g.wake:
+		case <-time.After(d - moment):
+		}
+		return
 	}
+	ts := unix.NsecToTimespec(d.Nanoseconds())
+	_ = unix.Nanosleep(&ts, nil) // a signal may end it
 }
 
 func (g *generator) isIdle() (bool, error) {
@@ -227,6 +240,9 @@ func (g *generator) prepare() (*live.Frames, error) {
 
 // singly is up to how many frames are sent by a call each, which takes less time than what the kernel needs before and after a run of several.
 const singly = 256
+
+// alone is the interval in ns from which on all are sent singly: those that are due meanwhile do not become more then.
+const alone = 50000
 
 // together is how many frames go out together in a run of many: a quarter of what the ring of a veth has room for.
 const together = 64
