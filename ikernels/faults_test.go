@@ -14,10 +14,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/lambdanic/lambdanic/internal/demux"
-	"github.com/lambdanic/lambdanic/internal/veth"
-	"github.com/lambdanic/lambdanic/test/isolated"
 )
 
 //go:generate go tool bpf2go -target bpfel -no-strip -output-stem faulty faulty testdata/faulty.bpf.c
@@ -251,51 +247,4 @@ func TestFaultUnderLoad(t *testing.T) {
 	if posted == 0 || received < each || posted+received != l.sent {
 		t.Errorf("%d messages are in the ring and %d came to the socket, of %d", posted, received, l.sent)
 	}
-}
-
-// BenchmarkDatagram times the program of an ikernel that does nothing, with a datagram to a socket, and after a fault.
-func BenchmarkDatagram(b *testing.B) {
-	host, err := NewHost(demux.New(nil))
-	if err != nil {
-		b.Skip(err)
-	}
-	defer host.Close()
-	k, err := host.Create("passthrough")
-	if err != nil {
-		b.Fatal(err)
-	}
-	ns := isolated.Namespace(b, fmt.Sprintf("lnikb%d", os.Getpid()))
-	in := func(f func() error) {
-		if err := veth.In(ns, f); err != nil {
-			b.Fatal(err)
-		}
-	}
-	var server *net.UDPConn
-	in(func() (err error) {
-		server, err = net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
-		return err
-	})
-	defer server.Close()
-	if err := with(b, server, k.Attach); err != nil {
-		b.Fatal(err)
-	}
-	port := uint16(server.LocalAddr().(*net.UDPAddr).Port)
-	frame := append(make([]byte, 12), 8, 0, 0x45, 0, 0, 92, 0, 0, 0, 0, 64, unix.IPPROTO_UDP, 0, 0, 127, 0, 0, 1, 127, 0, 0, 1, 4, 0)
-	frame = append(binary.BigEndian.AppendUint16(frame, port), 0, 72, 0, 0)
-	frame = append(frame, make([]byte, 64)...)
-	time := func(b *testing.B) {
-		in(func() error {
-			_, took, err := k.coll.Programs["ik_datagram"].Benchmark(frame, b.N, nil)
-			b.ReportMetric(float64(took.Nanoseconds()), "ns/datagram")
-			return err
-		})
-	}
-	b.Run("serves", time)
-	if v, err := k.verdicts(); err != nil || v.Passed == 0 {
-		b.Fatalf("the ikernel has not got the datagrams: %v, %v", v, err)
-	}
-	if err := k.coll.Variables["ik_faulted"].Set(uint32(1)); err != nil {
-		b.Fatal(err)
-	}
-	b.Run("faulted", time)
 }

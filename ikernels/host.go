@@ -167,6 +167,10 @@ func (h *Host) leave(number int) error {
 	p := h.places[number]
 	h.places[number] = nil
 	var errs []error
+	if g := p.ikernel.generator; g != nil {
+		p.ikernel.generator = nil // which has one place
+		errs = append(errs, g.stop())
+	}
 	for _, port := range p.ports {
 		errs = append(errs, p.ikernel.leave(port))
 	}

@@ -29,7 +29,8 @@ type Ikernel struct {
 	registers []Register
 	ports     map[portKey]*port
 	rings     []*ebpf.Map
-	notes     bool // are open
+	notes     bool       // are open
+	generator *generator // nil: it does not send by itself
 
 	fault    *Fault  // nil: it has none, or it is not noticed
 	told     *[2]int // a socket's ends, the daemon's and the application's; nil: nobody asks for the fault
@@ -110,11 +111,20 @@ func (k *Ikernel) Attach(fd int) error {
 	if err := h.checkOthers(k, s); err != nil {
 		return err
 	}
+	if err := k.mayGenerate(s); err != nil {
+		return err
+	}
 	number, err := h.placeOf(k, s)
 	if err != nil {
 		return err
 	}
-	return h.enter(number, s)
+	if err := h.enter(number, s); err != nil {
+		return err
+	}
+	if err := k.generate(s, number); err != nil {
+		return errors.Join(err, h.leave(number))
+	}
+	return nil
 }
 
 var errDestroyed = errors.New("the ikernel is destroyed")
@@ -248,6 +258,9 @@ func (k *Ikernel) Transact(t *Transaction) ([]uint64, error) {
 	}
 	if differs != 0 {
 		return nil, ErrDiffers
+	}
+	if k.generator != nil && t.Write != 0 {
+		k.generator.obey(t)
 	}
 	return out.Values[:len(k.registers)], nil
 }

@@ -16,11 +16,13 @@ import (
 //go:generate go tool bpf2go -target bpfel -no-strip -output-stem deserialize deserialize deserialize/deserialize.bpf.c
 //go:generate go tool bpf2go -target bpfel -no-strip -output-stem replicate replicate replicate/replicate.bpf.c
 //go:generate go tool bpf2go -target bpfel -no-strip -output-stem stream stream stream/stream.bpf.c
+//go:generate go tool bpf2go -target bpfel -no-strip -output-stem parity -type parity_limit -type parity_head parity parity/parity.bpf.c
+//go:generate go tool bpf2go -target bpfel -no-strip -output-stem generator -type generator_limit -type ik_own_fault generator generator/generator.bpf.c
 
 // A new ikernel takes a folder, a line above and a line here.
 var programs = map[string]func() (*ebpf.CollectionSpec, error){
 	"echo": loadEcho, "threshold": loadThreshold, "passthrough": loadPassthrough, "steering": loadSteering,
-	"heavy-hitters": loadHeavyHitters, "deserialize": loadDeserialize, "replicate": loadReplicate,
+	"heavy-hitters": loadHeavyHitters, "deserialize": loadDeserialize, "replicate": loadReplicate, "parity": loadParity, "generator": loadGenerator,
 }
 
 // Names are the ikernels that an application can create.

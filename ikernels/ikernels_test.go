@@ -27,13 +27,13 @@ const (
 
 // A site is a network namespace with nothing but lo.
 type site struct {
-	t    *testing.T
+	t    testing.TB
 	name string
 	host *Host
 	each *Ikernel // for connections that are accepted, where the kernel lets no listening socket have one
 }
 
-func newSite(t *testing.T) *site {
+func newSite(t testing.TB) *site {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("makes network namespaces and loads BPF programs: needs root")
@@ -105,14 +105,14 @@ func with(t testing.TB, conn syscall.Conn, f func(fd int) error) (err error) {
 	return err
 }
 
-func attach(t *testing.T, k *Ikernel, conn syscall.Conn) {
+func attach(t testing.TB, k *Ikernel, conn syscall.Conn) {
 	t.Helper()
 	if err := with(t, conn, k.Attach); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func send(t *testing.T, conn *net.UDPConn, message string) {
+func send(t testing.TB, conn *net.UDPConn, message string) {
 	t.Helper()
 	if _, err := io.WriteString(conn, message); err != nil {
 		t.Fatal(err)
@@ -161,7 +161,7 @@ func transact(k *Ikernel, expect, write named) (named, error) {
 	return all, nil
 }
 
-func registers(t *testing.T, k *Ikernel) named {
+func registers(t testing.TB, k *Ikernel) named {
 	t.Helper()
 	values, err := transact(k, nil, nil)
 	if err != nil {

@@ -42,5 +42,8 @@ func (k *Ikernel) Deliver() (uint32, error) {
 	if int32(n) < 0 {
 		return 0, fmt.Errorf("deliver notes: %w: they are not written as the kernel wants it (BPF_MAP_TYPE_USER_RINGBUF)", unix.Errno(-int32(n)))
 	}
+	if k.generator != nil {
+		k.generator.poke()
+	}
 	return n, k.notice()
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/bench/cpu"
 	"github.com/lambdanic/lambdanic/bench/link"
+	"github.com/lambdanic/lambdanic/internal/live"
 )
 
 // ids is how many request IDs one CPU has to itself.
@@ -178,7 +179,7 @@ func (l Load) withDefaults() Load {
 	if l.Batch == 0 {
 		l.Batch = 64
 	}
-	l.Batch, l.Replies = min(l.Batch, maxBatch), max(l.Replies, 1)
+	l.Batch, l.Replies = min(l.Batch, live.MaxBatch), max(l.Replies, 1)
 	return l
 }
 
@@ -231,11 +232,11 @@ func (g *Generator) send(ctx context.Context, l Load, longest int) (used time.Du
 	if g.trace > 0 {
 		program = g.bpf.Ask
 	}
-	var runs []*liveRun
+	var runs []liveRun
 	var threads cpu.Sum
 	for _, on := range l.CPUs {
 		r := startLive(program, on, longest, l.Batch, g.pairs[0].Host.Index)
-		runs, threads = append(runs, r), append(threads, cpu.Thread(r.tid))
+		runs, threads = append(runs, r), append(threads, cpu.Thread(r.TID))
 	}
 	used, err = g.clock(ctx, l, threads)
 	for _, r := range runs {
