@@ -37,8 +37,8 @@ func TestList(t *testing.T) {
 		return netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
 	}
 	const none = "invalid AddrPort"
-	rest := fmt.Sprintf("echo 3 {7 one} [{%s %s}] {0 0 0} false\npassthrough 2 {8 two} [] {0 0 0} false\n", address(wide), none)
-	if got, want := list(), fmt.Sprintf("faulty 1 {7 one} [{%s %s}] {0 0 1} false\n", address(server), none)+rest; got != want {
+	rest := fmt.Sprintf("echo 3 {7 one} [{udp %s %s}] {0 0 0} false\npassthrough 2 {8 two} [] {0 0 0} false\n", address(wide), none)
+	if got, want := list(), fmt.Sprintf("faulty 1 {7 one} [{udp %s %s}] {0 0 1} false\n", address(server), none)+rest; got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 	send(t, client, "f")
