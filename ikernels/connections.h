@@ -14,10 +14,11 @@ struct ik_connection {
 	__u32 seq; /* TCP's number of the byte that comes next */
 	__u32 waits; /* the application may wait in a system call for this connection: its descriptor blocks */
 	__u64 part_end; /* where the stream was when bytes was written; other than where a segment begins: they are of no use */
+	__u64 part_of; /* the size of their message; another than messages have now: the same */
 	__u8 bytes[IK_STREAM_MESSAGE]; /* the beginning of a message whose rest has not come */
 };
 
-/* Twice as many as are open at a time, so that those that have closed are the ones which it forgets. */
+/* Forgets those that have closed, and where more than this are open, those that were quiet for longest: messages cut in two are not known of them then. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 2 * IK_CONNECTIONS);

@@ -19,6 +19,7 @@ type faultyIkConnection struct {
 	Seq     uint32
 	Waits   uint32
 	PartEnd uint64
+	PartOf  uint64
 	Bytes   [64]uint8
 }
 

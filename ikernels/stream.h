@@ -93,7 +93,7 @@ static __noinline int ik_join(struct ik_segment *s, struct ik_connection *c, __u
 
 	if (n > len)
 		n = len;
-	known = c->part_end == c->next - len;
+	known = c->part_end == c->next - len && c->part_of == s->size;
 	for (int i = 0; i < IK_STREAM_MESSAGE; i++)
 		bytes[i] = c->bytes[i];
 	s->passes = 1;
@@ -126,8 +126,10 @@ static __noinline int ik_join(struct ik_segment *s, struct ik_connection *c, __u
 static __always_inline void ik_keep(struct ik_segment *s, struct ik_connection *c, __u32 rest)
 {
 	s->passes = 1;
-	if (ln_length_fits(rest, IK_STREAM_MESSAGE) && !bpf_skb_load_bytes(s->skb, s->at, c->bytes, rest))
-		c->part_end = c->next;
+	if (!ln_length_fits(rest, IK_STREAM_MESSAGE) || bpf_skb_load_bytes(s->skb, s->at, c->bytes, rest))
+		return;
+	c->part_end = c->next;
+	c->part_of = s->size;
 }
 
 SEC("sk_skb/verdict")

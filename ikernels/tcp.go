@@ -130,7 +130,7 @@ func (h *Host) openStream(fd int, cookie uint64, listens bool) (*stream, error) 
 		if has, err := hasFilter(fd); err != nil {
 			return nil, err
 		} else if has {
-			return nil, unsupported("the socket has a filter, or that of a daemon which was killed: remove it by SO_DETACH_FILTER")
+			return nil, unsupported("the socket has a filter, or that of a daemon which has ended: remove it by SO_DETACH_FILTER")
 		}
 	}
 	s := &stream{listens: listens}
@@ -168,7 +168,7 @@ func (h *Host) enterStream(s *stream, fd int, cookie uint64) error {
 	}
 	// Each packet to the socket is seen from now on. Its connections inherit that.
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ATTACH_BPF, s.coll.Programs["ik_filter"].FD()); err != nil {
-		return fmt.Errorf("watch the socket that listens: %w", err)
+		return errors.Join(fmt.Errorf("watch the socket that listens: %w", err), h.listeners.Delete(cookie))
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ struct mc_datagram_key {
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 4096); /* threads, each with each socket that it reads */
+	__uint(max_entries, 65536); /* threads, each with each socket that it reads */
 	__type(key, struct mc_datagram_key);
 	__type(value, struct mc_connection);
 } mc_datagrams SEC(".maps");
@@ -150,10 +150,10 @@ static __always_inline void mc_look(struct mc_connection *c, const struct mc_buf
 }
 
 /*
- * The datagrams that this thread reads from a socket of the server, and those that it answers. The thread has executed one when it reads the next,
- * and has answered it.
+ * The datagrams that this thread reads from a socket of a server, and those that it answers. The thread has executed one when it reads the next,
+ * and has answered it. The server is told where it had to be looked for.
  */
-static __always_inline struct mc_connection *mc_datagrams_of(struct sock *sk)
+static __always_inline struct mc_connection *mc_datagrams_of(struct sock *sk, const struct mc_server **of)
 {
 	struct mc_datagram_key key = { .sk = (__u64)sk, .thread = bpf_get_current_pid_tgid() };
 	struct mc_connection *c, *empty;
@@ -167,7 +167,7 @@ static __always_inline struct mc_connection *mc_datagrams_of(struct sock *sk)
 	c = bpf_map_lookup_elem(&mc_datagrams, &key);
 	if (c && c->epoch == epoch)
 		return c;
-	server = mc_server_of(sk);
+	server = *of = mc_server_of(sk);
 	if (!server)
 		return 0;
 	if (!c || c->server.number != server->number) {
@@ -203,27 +203,19 @@ static __noinline int mc_is_get(const struct mc_buffer *b, __u32 len)
 	return piece->bytes[(len - 2) & (MC_PIECE - 1)] == '\r' && piece->bytes[(len - 1) & (MC_PIECE - 1)] == '\n';
 }
 
-/* A server has read a datagram whose thread cannot be remembered, since there are too many: the guard of all keys stays closed. */
-static __always_inline void mc_close_all(const struct sock *sk)
-{
-	const struct mc_server *server = mc_server_of(sk);
-
-	if (!server)
-		return;
-	mc_write_begins(server->number, MC_GUARD_ALL);
-	mc_count(server->number, MC_COUNT_CHANGES_ALL);
-}
-
 /* The server has read a datagram, or tried to. To look at one again ends its writes, and begins them once more. */
 static __always_inline void mc_read_datagram(struct sock *sk, int result, int again)
 {
-	struct mc_connection *c = mc_datagrams_of(sk);
+	const struct mc_server *server = 0;
+	struct mc_connection *c = mc_datagrams_of(sk, &server);
 	struct mc_buffer buffer = {};
 
-	if (!c) {
-		mc_close_all(sk);
-		return;
+	if (!c && server) { /* there are too many threads: the guard of all keys stays closed */
+		mc_write_begins(server->number, MC_GUARD_ALL);
+		mc_count(server->number, MC_COUNT_CHANGES_ALL);
 	}
+	if (!c)
+		return;
 	if (result <= 0) {
 		mc_executed(c);
 		return;
@@ -308,13 +300,14 @@ static __always_inline void mc_on_read(struct sock *sk, int result, int flags, i
 
 static __always_inline void mc_on_send(struct sock *sk, int result)
 {
+	const struct mc_server *server = 0;
 	struct mc_connection *c = 0;
 	struct mc_buffer buffer = {};
 
 	if (sk->sk_protocol == MC_IPPROTO_TCP)
 		c = mc_connection_of(sk);
 	else if (sk->sk_protocol == MC_IPPROTO_UDP)
-		c = mc_datagrams_of(sk);
+		c = mc_datagrams_of(sk, &server);
 	if (!c || (c->lost && !c->guess))
 		return;
 	c->header = 0;
@@ -358,7 +351,9 @@ static __always_inline void mc_on_state(struct sock *sk, int before, int now)
 	if (now != MC_TCP_ESTABLISHED)
 		return;
 	tcp = bpf_skc_to_tcp_sock(sk);
-	c = mc_connect(sk, server, epoch);
+	c = bpf_sk_storage_get(&mc_connections, sk, 0, 0);
+	if (!c || c->server.number != server->number) /* a server may read with the handshake (TCP Fast Open) */
+		c = mc_connect(sk, server, epoch);
 	if (c && tcp)
 		c->at = tcp->copied_seq;
 }
@@ -420,5 +415,6 @@ MC_COPY(3)
 const enum mc_connection_limit *mc_connection_limit_ __attribute__((unused));
 const enum mc_loss *mc_loss_ __attribute__((unused));
 const enum mc_count *mc_count_ __attribute__((unused));
+const enum mc_phase *mc_phase_ __attribute__((unused));
 const enum mc_guard_limit *mc_guard_limit_ __attribute__((unused));
 const enum mc_server_limit *mc_server_limit_ __attribute__((unused));

@@ -129,6 +129,18 @@ const (
 	ObserveMcLossMC_LOSS_MAX      ObserveMcLoss = 5
 )
 
+type ObserveMcPhase uint32
+
+const (
+	ObserveMcPhaseMC_PHASE_BEGIN     ObserveMcPhase = 0
+	ObserveMcPhaseMC_PHASE_COMMAND   ObserveMcPhase = 1
+	ObserveMcPhaseMC_PHASE_EXTRAS    ObserveMcPhase = 2
+	ObserveMcPhaseMC_PHASE_KEY       ObserveMcPhase = 3
+	ObserveMcPhaseMC_PHASE_VALUE     ObserveMcPhase = 4
+	ObserveMcPhaseMC_PHASE_VALUE_END ObserveMcPhase = 5
+	ObserveMcPhaseMC_PHASE_LOST      ObserveMcPhase = 6
+)
+
 type ObserveMcPiece struct {
 	_     structs.HostLayout
 	Bytes [512]uint8
@@ -188,6 +200,7 @@ const (
 	ObserveVarMcEpoch           = "mc_epoch"
 	ObserveVarMcGuardLimit      = "mc_guard_limit_"
 	ObserveVarMcLoss            = "mc_loss_"
+	ObserveVarMcPhase           = "mc_phase_"
 	ObserveVarMcPorts           = "mc_ports"
 	ObserveVarMcPreemptible     = "mc_preemptible"
 	ObserveVarMcSecret          = "mc_secret"
@@ -273,6 +286,7 @@ type ObserveVariableSpecs struct {
 	McEpoch           *ebpf.VariableSpec `ebpf:"mc_epoch"`
 	McGuardLimit      *ebpf.VariableSpec `ebpf:"mc_guard_limit_"`
 	McLoss            *ebpf.VariableSpec `ebpf:"mc_loss_"`
+	McPhase           *ebpf.VariableSpec `ebpf:"mc_phase_"`
 	McPorts           *ebpf.VariableSpec `ebpf:"mc_ports"`
 	McPreemptible     *ebpf.VariableSpec `ebpf:"mc_preemptible"`
 	McSecret          *ebpf.VariableSpec `ebpf:"mc_secret"`
@@ -329,6 +343,7 @@ type ObserveVariables struct {
 	McEpoch           *ebpf.Variable `ebpf:"mc_epoch"`
 	McGuardLimit      *ebpf.Variable `ebpf:"mc_guard_limit_"`
 	McLoss            *ebpf.Variable `ebpf:"mc_loss_"`
+	McPhase           *ebpf.Variable `ebpf:"mc_phase_"`
 	McPorts           *ebpf.Variable `ebpf:"mc_ports"`
 	McPreemptible     *ebpf.Variable `ebpf:"mc_preemptible"`
 	McSecret          *ebpf.Variable `ebpf:"mc_secret"`

@@ -40,6 +40,13 @@ func (s *observed) Close() error {
 	return s.observer.remove(s)
 }
 
+// tidy forgets the threads of servers that have ended.
+func (s *observed) tidy() error {
+	s.observer.mu.Lock()
+	defer s.observer.mu.Unlock()
+	return s.observer.forget(&s.key, hasExecuted)
+}
+
 // makeGuards makes so many guards of keys, and that of all.
 func (s *observed) makeGuards(n uint32) (err error) {
 	spec, err := LoadObserve()

@@ -17,7 +17,7 @@ import (
 	"github.com/lambdanic/lambdanic/internal/kernel"
 )
 
-//go:generate go tool bpf2go -target bpfel -no-strip -output-stem observe -type mc_count -type mc_loss -type mc_connection_limit -type mc_guard_limit -type mc_server_limit -type mc_server -type mc_server_key -type mc_place -type mc_datagram_key -type mc_connection Observe observe.bpf.c
+//go:generate go tool bpf2go -target bpfel -no-strip -output-stem observe -type mc_count -type mc_loss -type mc_connection_limit -type mc_guard_limit -type mc_server_limit -type mc_server -type mc_server_key -type mc_place -type mc_datagram_key -type mc_phase -type mc_connection Observe observe.bpf.c
 //go:generate go tool bpf2go -target bpfel -no-strip -output-stem get -type mc_cache_limit -type mc_get_limit -type mc_get_count -type mc_item -type mc_sketch_limit Get get.bpf.c
 
 // An Observer sees what servers read and send, and keeps guards of each (guard.h): for each key, whether a write is under way, and a number that
@@ -165,7 +165,7 @@ func (o *Observer) remove(s *observed) error {
 	if s.known {
 		s.known = false
 		o.ports[s.key.Port]--
-		errs = append(errs, o.objects.McServers.Delete(&s.key), o.changed(), o.forget(&s.key))
+		errs = append(errs, o.objects.McServers.Delete(&s.key), o.changed(), o.forget(&s.key, anyOf))
 	}
 	if i := slices.Index(o.servers[:], s); i >= 0 {
 		errs = append(errs, o.objects.McPlaces.Put(uint32(i), &ObserveMcPlace{}))
@@ -182,23 +182,38 @@ func (o *Observer) remove(s *observed) error {
 	return errors.Join(errs...)
 }
 
-// forget forgets who has read a server's datagrams. What a thread that reads meanwhile hides is replaced when it is needed again.
-func (o *Observer) forget(server *ObserveMcServerKey) error {
-	var keys []ObserveMcDatagramKey
-	var key ObserveMcDatagramKey
-	var connection ObserveMcConnection
-	all := o.objects.McDatagrams.Iterate()
-	for all.Next(&key, &connection) {
-		if key.At == *server {
-			keys = append(keys, key)
+// forget forgets those that have read a server's datagrams, as far as which says.
+func (o *Observer) forget(server *ObserveMcServerKey, which func(*ObserveMcConnection) bool) error {
+	err := ebpf.ErrIterationAborted // as by threads that read meanwhile
+	for tries := 0; errors.Is(err, ebpf.ErrIterationAborted) && tries < 8; tries++ {
+		var keys []ObserveMcDatagramKey
+		var key ObserveMcDatagramKey
+		var connection ObserveMcConnection
+		all := o.objects.McDatagrams.Iterate()
+		for all.Next(&key, &connection) {
+			if key.At == *server && which(&connection) {
+				keys = append(keys, key)
+			}
+		}
+		err = all.Err()
+		for i := range keys {
+			if failed := o.objects.McDatagrams.Delete(&keys[i]); failed != nil && !errors.Is(failed, ebpf.ErrKeyNotExist) {
+				err = errors.Join(err, failed)
+			}
 		}
 	}
-	for i := range keys {
-		if err := o.objects.McDatagrams.Delete(&keys[i]); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-			return fmt.Errorf("forget who has read datagrams: %w", err)
-		}
+	if err != nil {
+		return fmt.Errorf("forget who has read datagrams: %w", err)
 	}
 	return nil
+}
+
+// anyOf is all that a server's threads have read.
+func anyOf(*ObserveMcConnection) bool { return true }
+
+// hasExecuted says that a thread has executed all that it read: if it reads again it begins anew, and those of a server that has ended never do.
+func hasExecuted(c *ObserveMcConnection) bool {
+	return c.Head == c.Tail && c.More == 0 && c.Lost == 0 && c.Request.Phase == uint8(ObserveMcPhaseMC_PHASE_BEGIN)
 }
 
 // namespaceCookie is the kernel's number of the calling thread's network namespace.

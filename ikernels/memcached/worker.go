@@ -91,10 +91,13 @@ func (w *worker) connect() error {
 	if w.probe != nil {
 		return nil
 	}
-	return veth.In(w.namespace, func() (err error) {
+	if err := veth.In(w.namespace, func() (err error) {
 		w.probe, err = dialProbe(w.server)
 		return err
-	})
+	}); err != nil {
+		return err
+	}
+	return w.observed.tidy() // the server may be another one than before
 }
 
 func (w *worker) disconnect() {

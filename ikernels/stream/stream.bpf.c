@@ -16,7 +16,6 @@
 /* Of the kernel. */
 enum {
 	IK_O_NONBLOCK = 04000,
-	IK_SOCK_DONE = 1, /* the bit of a socket whose peer has sent all */
 };
 
 struct file {
@@ -27,12 +26,7 @@ struct socket {
 	struct file *file;
 } __attribute__((preserve_access_index));
 
-struct sock_common {
-	unsigned long skc_flags;
-} __attribute__((preserve_access_index));
-
 struct sock {
-	struct sock_common __sk_common;
 	struct socket *sk_socket;
 } __attribute__((preserve_access_index));
 
@@ -100,12 +94,9 @@ static __always_inline int ik_blocks(const struct sock *sk)
 static __always_inline __u64 ik_position(const struct sock *sk, __u32 seq)
 {
 	const struct tcp_sock *tcp = (const void *)sk;
-	__u32 next = BPF_CORE_READ(tcp, rcv_nxt);
 
-	/* The end of the stream has a number, but is no byte. */
-	if (BPF_CORE_READ(sk, __sk_common.skc_flags) >> IK_SOCK_DONE & 1)
-		next--;
-	return BPF_CORE_READ(tcp, bytes_received) - (__u32)(next - seq);
+	/* Both count the end of the stream, which has a number, as a byte (tcp_rcv_nxt_update). */
+	return BPF_CORE_READ(tcp, bytes_received) - (__u32)(BPF_CORE_READ(tcp, rcv_nxt) - seq);
 }
 
 static __always_inline struct ik_connection *ik_connection_of(__u64 cookie, const struct sock *sk, __u32 seq)

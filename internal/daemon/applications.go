@@ -94,8 +94,8 @@ func describe(d *ikernels.Description) api.Ikernel {
 		IkernelRequest: api.IkernelRequest{Ikernel: d.Ikernel, Name: fmt.Sprintf("%s-%d", d.Ikernel, d.Number)},
 		State:          api.IkernelAttached, Attached: []api.IkernelInterface{}, Application: of,
 		Counters: []api.Counter{
-			{Name: "passed", Value: d.Verdicts.Passed, Help: "Datagrams that the socket got."},
-			{Name: "dropped", Value: d.Verdicts.Dropped, Help: "Datagrams that it did not get: taken by the ikernel, or dropped."},
+			{Name: "passed", Value: d.Verdicts.Passed, Help: "Messages that the ikernel left to the next one, or to the socket."},
+			{Name: "dropped", Value: d.Verdicts.Dropped, Help: "Messages that the ikernel dropped. Of a TCP stream, the socket gets those whose segment has others, too."},
 			{Name: "replied", Value: d.Verdicts.Replied, Help: "Datagrams that went back to their sender."},
 		},
 	}

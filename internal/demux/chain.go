@@ -171,7 +171,9 @@ func (a *Attachment) exit() error {
 	}
 	var err error
 	if i > 0 {
-		err = (*c)[i-1].setNext(next)
+		if err = (*c)[i-1].setNext(next); err != nil {
+			err = errors.Join(err, (*c)[i-1].setNext(nil)) // rather the server than an ikernel that is gone
+		}
 	} else {
 		err = a.unlinkFirst(next)
 	}

@@ -87,12 +87,12 @@ func TestIkernels(t *testing.T) {
 // TestApplications lists the ikernels of applications behind the others.
 func TestApplications(t *testing.T) {
 	of := func() ([]api.Ikernel, error) {
-		a := &api.IkernelApplication{PID: 7, Command: "server", Sockets: []api.IkernelSocket{{Own: netip.MustParseAddrPort("192.0.2.1:9")}}}
+		a := &api.IkernelApplication{PID: 7, Command: "server", Sockets: []api.IkernelSocket{{Protocol: "udp", Own: netip.MustParseAddrPort("192.0.2.1:9")}}}
 		return []api.Ikernel{{IkernelRequest: api.IkernelRequest{Ikernel: "echo", Name: "echo-1"}, State: api.IkernelAttached, Application: a}}, nil
 	}
 	h := New(Config{Ikernels: fakeIkernels{}, Applications: of}).Private()
 	const want = `{"ikernel":"echo","name":"echo-1","state":"attached","attached":null,"counters":null,` +
-		`"application":{"pid":7,"command":"server","sockets":[{"own":"192.0.2.1:9"}]}}]`
+		`"application":{"pid":7,"command":"server","sockets":[{"protocol":"udp","own":"192.0.2.1:9"}]}}]`
 	r := do(t, h, "GET", "/system/ikernels", "")
 	body, err := io.ReadAll(r.Body)
 	if err != nil || r.StatusCode != 200 || !strings.HasSuffix(strings.TrimSpace(string(body)), want) {

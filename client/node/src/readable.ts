@@ -88,6 +88,9 @@ export async function readable(fds: number[], ends: (AbortSignal | undefined)[])
       };
       given.forEach((end) => end.addEventListener("abort", stop));
       all.add(fds, done);
+      if (given.some((end) => end.aborted)) {
+        stop(); // that was before, and is not said again
+      }
     });
   } finally {
     given.forEach((end) => end.removeEventListener("abort", stop));
