@@ -22,7 +22,7 @@ func (b *bench) tenants(ctx context.Context) error {
 		m := &mix{name: "tenants", trace: trace{steps: zipfSteps(4, b.Steps, b.Own, 0.9, 0), keys: b.Own / 2}}
 		rates := map[string]*chart.Line{alone: {Name: alone}, cached: {Name: cached}}
 		for n := 1; n <= len(all); n++ {
-			m.trace.warm = n * b.Warm / 6
+			m.trace.warm = n * b.Warm / 3
 			samples, err := b.sample(ctx, all[:n], m, fmt.Sprintf("n%d", n))
 			if err != nil {
 				return err

@@ -123,6 +123,12 @@ static __always_inline void mc_ask(struct mc_get *g, __u64 hash, __u32 at, __u32
 		mc_count_gets(MC_GET_UNASKED, 1);
 }
 
+/* Has the processor bring memory near, and go on meanwhile. */
+static __always_inline void mc_touch(const void *memory)
+{
+	(void)*(const volatile __u8 *)memory;
+}
+
 /* Whether the key of this length at this offset of the request is the item's. Words first, and then the last, which may overlap. */
 LN_GLOBAL int mc_is_of(const struct mc_item *item, const struct mc_get *g, __u32 at, __u32 len)
 {
@@ -160,6 +166,8 @@ LN_GLOBAL __u32 mc_find(struct mc_get *g, __u64 hash, __u32 at, __u32 len)
 			continue;
 		cell = entry;
 		item = mc_item_at(cell);
+		if (item)
+			mc_touch(item->bytes); /* with the header before it */
 		if (!cell || !item || item->hash != hash || !mc_is_of(item, g, at, len))
 			continue;
 		if (!mc_is_current(item))
@@ -175,6 +183,22 @@ enum mc_key {
 	MC_KEY_LAST,
 	MC_KEY_BAD, /* what follows is not only keys */
 };
+
+/* What is known of a key is in three places. They are far apart, so the processor is to wait for all of them at once, and not for one after the other. */
+static __always_inline void mc_touch_key(__u64 hash)
+{
+	__u32 line = hash & mc_sketch_mask, number = hash & mc_bucket_mask, guard = mc_guard_of(hash, mc_guard_mask);
+	const void *counters = bpf_map_lookup_elem(&mc_sketch, &line);
+	const void *bucket = bpf_map_lookup_elem(&mc_index, &number);
+	const void *word = bpf_map_lookup_elem(&mc_guards, &guard);
+
+	if (counters)
+		mc_touch(counters);
+	if (bucket)
+		mc_touch(bucket);
+	if (word)
+		mc_touch(word);
+}
 
 /* Looks for the next key of a GET. */
 LN_GLOBAL int mc_next_key(struct mc_get *g)
@@ -200,6 +224,7 @@ LN_GLOBAL int mc_next_key(struct mc_get *g)
 	    (byte != '\r' || at + len + 2 != g->len || g->request[(at + len + 1) & (MC_REQUEST - 1)] != '\n'))
 		return MC_KEY_BAD;
 	hash = mc_hash_end(hash);
+	mc_touch_key(hash);
 	frequency = mc_count_key(hash);
 	cell = mc_find(g, hash, at, len);
 	g->at = at + len + 1;
