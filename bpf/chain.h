@@ -6,6 +6,8 @@
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 
+#include "slot.h"
+
 /* At how many ports the program can have a next one. */
 #ifndef LN_CHAINS
 #define LN_CHAINS 1
@@ -21,12 +23,6 @@ struct {
 	__type(key, __u32);
 	__type(value, __u32);
 } ln_next SEC(".maps");
-
-/*
- * Zero, and not known to the verifier: where it knows a tail call's slot, the kernel patches the program itself whenever the map changes
- * (kernel/bpf/arraymap.c, prog_array_map_poke_run), also while packets pass it. Some virtual machines do not survive that.
- */
-static volatile __u32 ln_zero;
 
 /* Leaves a datagram to the next ikernel, or to the server. Called by the program itself, with the packet as it came. */
 static __always_inline int ln_pass(struct xdp_md *ctx, __u32 slot)

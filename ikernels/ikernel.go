@@ -10,7 +10,6 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
-	"golang.org/x/sys/unix"
 
 	"github.com/lambdanic/lambdanic/internal/demux"
 	"github.com/lambdanic/lambdanic/internal/kernel"
@@ -131,18 +130,18 @@ var errDestroyed = errors.New("the ikernel is destroyed")
 
 // Detach has the socket get its datagrams or messages again. The ikernel keeps its state.
 func (k *Ikernel) Detach(fd int) error {
-	if isStream(fd) {
-		return k.detachStream(fd)
-	}
-	cookie, err := unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_COOKIE)
+	cookie, err := cookieOf(fd)
 	if err != nil {
-		return fmt.Errorf("identify the socket: %w", err)
+		return err
 	}
 	h := k.host
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err := k.serves(); err != nil {
 		return err
+	}
+	if isStream(fd) {
+		return k.detachStream(cookie)
 	}
 	number, i, ok := h.find(k, cookie)
 	if !ok {

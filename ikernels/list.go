@@ -2,10 +2,11 @@ package ikernels
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
+
+	"github.com/lambdanic/lambdanic/internal/counters"
 )
 
 // An Owner is the process for which an ikernel is.
@@ -79,15 +80,10 @@ func (h *Host) socketsOf(k *Ikernel) (all []Socket) {
 	return all
 }
 
-func (k *Ikernel) verdicts() (sum Verdicts, err error) {
-	var cores []echoIkCounts
-	if err := k.coll.Maps["ik_counters"].Lookup(uint32(0), &cores); err != nil {
-		return sum, fmt.Errorf("count the messages of ikernel %s: %w", k.name, err)
+func (k *Ikernel) verdicts() (Verdicts, error) {
+	n, err := counters.Sum(k.coll.Maps["ik_counters"])
+	if err != nil {
+		return Verdicts{}, err
 	}
-	for _, c := range cores {
-		sum.Passed += c.Verdicts[echoIkVerdictIK_PASS]
-		sum.Dropped += c.Verdicts[echoIkVerdictIK_DROP]
-		sum.Replied += c.Verdicts[echoIkVerdictIK_REPLY]
-	}
-	return sum, nil
+	return Verdicts{n[echoIkVerdictIK_PASS], n[echoIkVerdictIK_DROP], n[echoIkVerdictIK_REPLY]}, nil
 }

@@ -73,8 +73,8 @@ func (s *socket) look() error {
 	if s.namespace, err = unix.GetsockoptUint64(s.fd, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE); err != nil {
 		return fmt.Errorf("find the socket's network namespace: %w", err)
 	}
-	if s.cookie, err = unix.GetsockoptUint64(s.fd, unix.SOL_SOCKET, unix.SO_COOKIE); err != nil {
-		return fmt.Errorf("identify the socket: %w", err)
+	if s.cookie, err = cookieOf(s.fd); err != nil {
+		return err
 	}
 	ns, err := unix.IoctlRetInt(s.fd, unix.SIOCGSKNS)
 	if err != nil {
@@ -82,6 +82,15 @@ func (s *socket) look() error {
 	}
 	s.ns = netns.NsHandle(ns)
 	return nil
+}
+
+// cookieOf is the kernel's number of a socket.
+func cookieOf(fd int) (uint64, error) {
+	cookie, err := unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_COOKIE)
+	if err != nil {
+		return 0, fmt.Errorf("identify the socket: %w", err)
+	}
+	return cookie, nil
 }
 
 // endpoints are a socket's addresses; peer is invalid where it is not connected.

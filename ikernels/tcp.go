@@ -55,9 +55,9 @@ func (k *Ikernel) attachStream(fd int) error {
 	if k.coll.Programs["ik_stream"] == nil {
 		return unsupported("this ikernel takes datagrams only: attach a UDP socket")
 	}
-	cookie, err := unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_COOKIE)
+	cookie, err := cookieOf(fd)
 	if err != nil {
-		return fmt.Errorf("identify the socket: %w", err)
+		return err
 	}
 	listens, err := fitsStream(fd)
 	if err != nil {
@@ -239,22 +239,12 @@ func (h *Host) sweepStreams() {
 }
 
 // detachStream has the application get all messages of a TCP socket again.
-func (k *Ikernel) detachStream(fd int) error {
-	cookie, err := unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_COOKIE)
-	if err != nil {
-		return fmt.Errorf("identify the socket: %w", err)
-	}
-	h := k.host
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if err := k.serves(); err != nil {
-		return err
-	}
-	s := h.streams[cookie]
+func (k *Ikernel) detachStream(cookie uint64) error {
+	s := k.host.streams[cookie]
 	if s == nil || s.ikernel != k {
 		return errors.New("the socket is not attached to this ikernel: a connection that was accepted is detached with the socket that listens")
 	}
-	return h.free(s)
+	return k.host.free(s)
 }
 
 // leaveStreams has the applications get all messages of the ikernel's TCP sockets.

@@ -25,6 +25,7 @@ import (
 	"github.com/vishvananda/netns"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/counters"
 	"github.com/lambdanic/lambdanic/internal/demux"
 	"github.com/lambdanic/lambdanic/internal/veth"
 	"github.com/lambdanic/lambdanic/internal/xdp"
@@ -215,7 +216,7 @@ func (s *site) awaitDropped(want uint64) {
 	s.t.Helper()
 	got := uint64(0)
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		counts, err := s.guard.counts()
+		counts, err := counters.Sum(s.guard.objects.CjCounters)
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -285,7 +286,7 @@ func TestNode(t *testing.T) {
 
 func (g *Guard) countOf(t *testing.T, v GuardCjVerdict) uint64 {
 	t.Helper()
-	counts, err := g.counts()
+	counts, err := counters.Sum(g.objects.CjCounters)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -124,17 +124,11 @@ static __always_inline int generator_is_due(__u64 *number)
 	return due;
 }
 
-static __always_inline __u32 generator_fold(__u32 sum)
-{
-	sum = (sum & 0xffff) + (sum >> 16);
-	return (sum & 0xffff) + (sum >> 16);
-}
-
 /* Writes eight bytes of the frame. Returns what they add to the checksum. */
 static __always_inline __u32 generator_write(struct generator_frame *f, __u32 at, __u64 value)
 {
 	__u64 words = bpf_cpu_to_be64(value);
-	__u32 sum = generator_fold((words & 0xffff) + (words >> 16 & 0xffff) + (words >> 32 & 0xffff) + (words >> 48));
+	__u32 sum = ln_csum_fold((words & 0xffff) + (words >> 16 & 0xffff) + (words >> 32 & 0xffff) + (words >> 48));
 
 	if (at >= GENERATOR_FRAME)
 		return 0;
@@ -150,7 +144,7 @@ static __always_inline int generator_fill(struct xdp_md *ctx, struct generator_f
 
 	sum += generator_write(f, f->number_at, number);
 	sum += generator_write(f, f->time_at, bpf_ktime_get_ns());
-	sum = generator_fold(sum);
+	sum = ln_csum_fold(sum);
 	if (at >= GENERATOR_FRAME)
 		return -1;
 	*(__u16 *)&f->bytes[at] = sum == 0xffff ? 0xffff : (__u16)~sum;

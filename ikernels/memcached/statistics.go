@@ -1,9 +1,8 @@
 package memcached
 
 import (
-	"fmt"
-
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/counters"
 )
 
 // Statistics say what a Cache has done.
@@ -25,7 +24,7 @@ type Statistics struct {
 
 // Statistics returns what was done so far.
 func (c *Cache) Statistics() (Statistics, error) {
-	n, err := c.objects.counts()
+	n, err := counters.Sum(c.objects.McGetCounters)
 	if err != nil {
 		return Statistics{}, err
 	}
@@ -38,14 +37,14 @@ func (c *Cache) Statistics() (Statistics, error) {
 	}, err
 }
 
-// A counter is one of the numbers of Statistics, as users see it.
-type counter struct {
+// A statistic is one of the numbers of Statistics, as users see it.
+type statistic struct {
 	name, help string
 	value      func(*Statistics) uint64
 }
 
-// counters are in the order of `lambdanic ik stats`. The table in README.md lists them, too.
-var counters = []counter{
+// statistics are in the order of `lambdanic ik stats`. The table in README.md lists them, too.
+var statistics = []statistic{
 	{"gets", "Keys that clients asked for by GETs that could be answered in the NIC.", func(s *Statistics) uint64 { return s.Hits + s.Misses + s.Beside }},
 	{"hits", "Keys that were answered in the NIC.", func(s *Statistics) uint64 { return s.Hits }},
 	{"misses", "Keys that were left to the server, as the cache had no current value.", func(s *Statistics) uint64 { return s.Misses }},
@@ -71,23 +70,13 @@ func (c *Cache) Counters() ([]api.Counter, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []api.Counter
-	for _, n := range counters {
-		all = append(all, api.Counter{Name: n.name, Value: n.value(&s), Help: n.help})
-	}
-	return all, nil
+	return s.list(), nil
 }
 
-// counts is what the NIC program has counted so far.
-func (o *GetObjects) counts() (n [GetMcGetCountMC_GET_COUNT_MAX]uint64, err error) {
-	var cpus []GetMcGetCounts
-	if err := o.McGetCounters.Lookup(uint32(0), &cpus); err != nil {
-		return n, fmt.Errorf("read the cache's counters: %w", err)
+// list lists the numbers with their names.
+func (s *Statistics) list() (all []api.Counter) {
+	for _, n := range statistics {
+		all = append(all, api.Counter{Name: n.name, Value: n.value(s), Help: n.help})
 	}
-	for _, cpu := range cpus {
-		for i := range n {
-			n[i] += cpu.Counts[i]
-		}
-	}
-	return n, nil
+	return all
 }

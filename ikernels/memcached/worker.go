@@ -13,6 +13,7 @@ import (
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
+	"github.com/lambdanic/lambdanic/internal/counters"
 	"github.com/lambdanic/lambdanic/internal/veth"
 	"github.com/lambdanic/lambdanic/internal/xdp"
 )
@@ -153,7 +154,7 @@ func (w *worker) age() {
 		return
 	}
 	w.counted = time.Now()
-	n, err := w.nic.counts()
+	n, err := counters.Sum(w.nic.McGetCounters)
 	if err != nil {
 		w.log.Warn("memcached-cache does not know how many GETs there were", "error", err)
 		return

@@ -11,6 +11,7 @@
  */
 #include <bpf/bpf_core_read.h>
 
+#include "../../bpf/slot.h"
 #include "../connections.h"
 
 /* Of the kernel. */
@@ -78,9 +79,6 @@ struct {
 	__type(key, __u64);
 	__type(value, __u32);
 } ik_accepted SEC(".maps");
-
-/* Zero, and not known to the verifier: the kernel shall not patch the programs whenever a table changes (chain.h). */
-static volatile __u32 ik_zero;
 
 /* Whether a descriptor of the socket may block. One that is not yet accepted has none. */
 static __always_inline int ik_blocks(const struct sock *sk)
@@ -170,7 +168,7 @@ int ik_enter(struct __sk_buff *skb)
 	c->next += len;
 	c->seq += len;
 	c->waits = ik_blocks(sk);
-	bpf_tail_call(skb, &ik_live, ik_zero);
+	bpf_tail_call(skb, &ik_live, ln_zero);
 	return SK_PASS;
 }
 
@@ -178,7 +176,7 @@ int ik_enter(struct __sk_buff *skb)
 SEC("socket")
 int ik_filter(struct __sk_buff *skb)
 {
-	bpf_tail_call(skb, &ik_accepting, ik_zero);
+	bpf_tail_call(skb, &ik_accepting, ln_zero);
 	return -1;
 }
 

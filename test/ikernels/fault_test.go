@@ -10,18 +10,7 @@ import (
 func TestFault(t *testing.T) {
 	const text = "ikernel deserialize has faulted: impossible fields (fault 256): destroy it, and create another\n"
 	const want = text + "the ring ends by a fault\n256: " + text + text + "fields 0\n"
-	for name, args := range ringPrograms() {
-		t.Run(name, func(t *testing.T) {
-			s := newSite(t)
-			cmd := s.command(nil, append(args, s.path, "fault")...)
-			var out, stderr bytes.Buffer
-			cmd.Stdout, cmd.Stderr = &out, &stderr
-			s.in(cmd.Start)
-			if err := cmd.Wait(); err != nil || out.String() != want || stderr.Len() > 0 {
-				t.Errorf("%v\n%s\ngot\n%s\nwant\n%s", err, &stderr, &out, want)
-			}
-		})
-	}
+	expectOutput(t, "fault", want)
 }
 
 // TestOutlivesDaemon ends the daemon while an application in each language waits for a message.

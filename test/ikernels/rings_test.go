@@ -37,10 +37,16 @@ the ikernel's notes are open already
 delivered 5000
 20 keys by their rings
 `, os.Getpagesize(), posted, 30-posted)
+	expectOutput(t, "use", want)
+}
+
+// expectOutput has an application in each language do something, and compares what it says.
+func expectOutput(t *testing.T, do, want string) {
+	t.Helper()
 	for name, args := range ringPrograms() {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)
-			cmd := s.command(nil, append(args, s.path, "use")...)
+			cmd := s.command(nil, append(args, s.path, do)...)
 			var out, stderr bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &out, &stderr
 			s.in(cmd.Start)
