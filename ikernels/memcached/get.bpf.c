@@ -36,16 +36,25 @@ volatile __u32 mc_threshold = 0;
 volatile _Bool mc_gathers = 0;
 const volatile __u16 mc_port;
 
+/* A key of a GET. */
+struct mc_get_key {
+	__u64 hash;
+	__u16 at; /* where in the request it begins */
+	__u8 len; /* bytes */
+	__u8 frequency; /* how often it was asked for of late */
+	__u32 cell; /* of its item; 0: there is none */
+};
+
 /* A GET at hand. */
 struct mc_get {
 	struct ln_flow flow;
 	__u32 len; /* bytes of the request */
 	__u32 at; /* where in it the next key begins */
-	__u32 keys; /* how many keys were found */
-	__u32 missed; /* how many were not */
+	__u32 n; /* keys */
+	__u32 missed; /* how many of them were not found */
 	__u32 reply; /* bytes of the reply's values so far */
 	__u32 versions; /* 1: gets; 0: get */
-	__u32 cells[MC_GET_KEYS];
+	struct mc_get_key keys[MC_GET_KEYS];
 	__u8 request[MC_REQUEST];
 };
 
@@ -105,15 +114,16 @@ static __always_inline void mc_count_gets(enum mc_get_count count, __u32 n)
  * Has the worker fetch a key. Where it was asked, and no write has come since, it has done for the key what it can; it is asked again after
  * some 100 ms, for the key may have been displaced. While a write is pending, there is no use in fetching.
  */
-static __always_inline void mc_ask(struct mc_get *g, __u64 hash, __u32 at, __u32 len, __u32 frequency)
+static __always_inline void mc_ask(struct mc_get *g, const struct mc_get_key *key)
 {
-	__u64 guard = mc_guard_word(mc_guard_of(hash, mc_guard_mask)), all = mc_guard_word(MC_GUARD_ALL), *asked, word;
-	__u64 wake = frequency == MC_FREQUENCY_MAX ? BPF_RB_FORCE_WAKEUP : mc_gathers ? BPF_RB_NO_WAKEUP : 0;
-	__u32 slot = hash & 16383;
+	__u64 guard = mc_guard_word(mc_guard_of(key->hash, mc_guard_mask)), all = mc_guard_word(MC_GUARD_ALL), word;
+	__u64 wake = key->frequency == MC_FREQUENCY_MAX ? BPF_RB_FORCE_WAKEUP : mc_gathers ? BPF_RB_NO_WAKEUP : 0;
+	__u32 slot = key->hash & 16383, at = key->at, len = key->len;
+	__u64 *asked;
 
 	if (guard == MC_GUARD_CLOSED || all == MC_GUARD_CLOSED)
 		return;
-	word = hash ^ guard ^ all << 1 ^ bpf_ktime_get_coarse_ns() >> 27;
+	word = key->hash ^ guard ^ all << 1 ^ bpf_ktime_get_coarse_ns() >> 27;
 	asked = bpf_map_lookup_elem(&mc_asked, &slot);
 	if (!asked || *asked == word)
 		return;
@@ -129,12 +139,19 @@ static __always_inline void mc_touch(const void *memory)
 	(void)*(const volatile __u8 *)memory;
 }
 
-/* Whether the key of this length at this offset of the request is the item's. Words first, and then the last, which may overlap. */
-LN_GLOBAL int mc_is_of(const struct mc_item *item, const struct mc_get *g, __u32 at, __u32 len)
+/* Whether the i-th key is the item's. Words first, and then the last, which may overlap. */
+LN_GLOBAL int mc_is_of(const struct mc_item *item, const struct mc_get *g, __u32 i)
 {
 	const __u8 *a, *b;
+	__u32 at, len;
 
-	if (!item || !g || at >= MC_REQUEST - 256 || item->key_len != len || !ln_length_fits(len, MC_KEY_MAX))
+	if (!item || !g || i >= MC_GET_KEYS)
+		return 0;
+	at = g->keys[i].at;
+	len = g->keys[i].len;
+	if (item->hash != g->keys[i].hash || item->key_len != len)
+		return 0;
+	if (at >= MC_REQUEST - 256 || !ln_length_fits(len, MC_KEY_MAX))
 		return 0;
 	a = item->bytes + MC_ITEM_KEY;
 	b = g->request + at;
@@ -148,34 +165,6 @@ LN_GLOBAL int mc_is_of(const struct mc_item *item, const struct mc_get *g, __u32
 		if (*(const __u64 *)(a + i * 8) != *(const __u64 *)(b + i * 8))
 			return 0;
 	return *(const __u64 *)(a + len - 8) == *(const __u64 *)(b + len - 8);
-}
-
-/* The cell of the key's item, which is current; 0: there is none. */
-LN_GLOBAL __u32 mc_find(struct mc_get *g, __u64 hash, __u32 at, __u32 len)
-{
-	__u32 number = hash & mc_bucket_mask, cell;
-	const struct mc_bucket *bucket = bpf_map_lookup_elem(&mc_index, &number);
-	const struct mc_item *item;
-
-	if (!g || !bucket)
-		return 0;
-	for (int i = 0; i < MC_WAYS; i++) {
-		__u64 entry = ((const volatile struct mc_bucket *)bucket)->entries[i];
-
-		if (entry >> 32 != hash >> 32)
-			continue;
-		cell = entry;
-		item = mc_item_at(cell);
-		if (item)
-			mc_touch(item->bytes); /* with the header before it */
-		if (!cell || !item || item->hash != hash || !mc_is_of(item, g, at, len))
-			continue;
-		if (!mc_is_current(item))
-			return 0;
-		g->reply += item->head_len + item->tail_len + (g->versions ? item->cas_len : 0);
-		return cell;
-	}
-	return 0;
 }
 
 enum mc_key {
@@ -200,18 +189,18 @@ static __always_inline void mc_touch_key(__u64 hash)
 		mc_touch(word);
 }
 
-/* Looks for the next key of a GET. */
-LN_GLOBAL int mc_next_key(struct mc_get *g)
+/* Reads the next key of a GET. */
+LN_GLOBAL int mc_read_key(struct mc_get *g)
 {
 	__u64 hash = mc_hash_begin();
-	__u32 at, len, cell, frequency;
+	struct mc_get_key *key;
+	__u32 at, len;
 	__u8 byte = 0;
 
-	if (!g)
+	if (!g || g->n >= MC_GET_KEYS || g->at >= MC_DATAGRAM)
 		return MC_KEY_BAD;
+	key = &g->keys[g->n];
 	at = g->at;
-	if (at >= MC_DATAGRAM)
-		return MC_KEY_BAD;
 	for (len = 0; len <= MC_KEY_MAX; len++) {
 		byte = g->request[(at + len) & (MC_REQUEST - 1)];
 		if (byte <= ' ')
@@ -223,27 +212,71 @@ LN_GLOBAL int mc_next_key(struct mc_get *g)
 	if (byte != ' ' &&
 	    (byte != '\r' || at + len + 2 != g->len || g->request[(at + len + 1) & (MC_REQUEST - 1)] != '\n'))
 		return MC_KEY_BAD;
-	hash = mc_hash_end(hash);
-	mc_touch_key(hash);
-	frequency = mc_count_key(hash);
-	cell = mc_find(g, hash, at, len);
+	key->hash = mc_hash_end(hash);
+	mc_touch_key(key->hash);
+	key->at = at;
+	key->len = len;
 	g->at = at + len + 1;
-	if (!cell) {
-		g->missed++;
-		if (frequency > mc_threshold)
-			mc_ask(g, hash, at, len, frequency);
-		else
-			mc_count_gets(MC_GET_COLD, 1);
-	} else if (g->keys < MC_GET_KEYS) {
-		g->cells[g->keys++] = cell;
-	} else {
-		return MC_KEY_BAD;
-	}
+	g->n++;
 	return byte == ' ' ? MC_KEY_NEXT : MC_KEY_LAST;
 }
 
-/* Whether this is a GET of one datagram, and nothing else; its keys are looked for. */
-static __always_inline int mc_read_get(struct mc_get *g)
+/* Counts that the i-th key was asked for, and finds its item, perhaps. */
+LN_GLOBAL int mc_find_key(struct mc_get *g, __u32 i)
+{
+	const volatile struct mc_bucket *bucket;
+	struct mc_get_key *key;
+	__u32 number;
+
+	if (!g || i >= MC_GET_KEYS)
+		return 0;
+	key = &g->keys[i];
+	key->cell = 0;
+	number = key->hash & mc_bucket_mask;
+	bucket = bpf_map_lookup_elem(&mc_index, &number);
+	if (!bucket)
+		return 0;
+	/* Of two keys with the same tag, the server answers one. */
+	for (int way = 0; way < MC_WAYS && !key->cell; way++) {
+		__u64 entry = bucket->entries[way];
+
+		if (entry >> 32 == key->hash >> 32)
+			key->cell = entry;
+	}
+	if (key->cell) {
+		const struct mc_item *item = mc_item_at(key->cell);
+
+		if (item)
+			mc_touch(item->bytes); /* with the header before it */
+	}
+	key->frequency = mc_count_key(key->hash);
+	return !!key->cell;
+}
+
+/* Makes sure that what was found is the i-th key's item, and current. */
+LN_GLOBAL int mc_check_key(struct mc_get *g, __u32 i)
+{
+	const struct mc_item *item;
+	struct mc_get_key *key;
+
+	if (!g || i >= MC_GET_KEYS)
+		return 0;
+	key = &g->keys[i];
+	item = key->cell ? mc_item_at(key->cell) : 0;
+	if (item && mc_is_of(item, g, i) && mc_is_current(item)) {
+		g->reply += item->head_len + item->tail_len + (g->versions ? item->cas_len : 0);
+		return 1;
+	}
+	g->missed++;
+	if (key->frequency > mc_threshold)
+		mc_ask(g, key);
+	else
+		mc_count_gets(MC_GET_COLD, 1);
+	return 0;
+}
+
+/* Whether this is a GET of one datagram, and nothing else; its keys are read. */
+static __always_inline int mc_is_get(struct mc_get *g)
 {
 	const __u8 *line = g->request + MC_FRAME;
 	int key = MC_KEY_NEXT;
@@ -255,7 +288,7 @@ static __always_inline int mc_read_get(struct mc_get *g)
 		return 0;
 	g->at = MC_FRAME + sizeof("get ") - 1 + g->versions;
 	for (int i = 0; i < MC_GET_KEYS && key == MC_KEY_NEXT; i++)
-		key = mc_next_key(g);
+		key = mc_read_key(g);
 	return key == MC_KEY_LAST;
 }
 
@@ -267,7 +300,7 @@ LN_GLOBAL __u32 mc_write_value(struct xdp_md *ctx, struct mc_get *g, __u32 i, __
 
 	if (!g || i >= MC_GET_KEYS)
 		return 0;
-	item = mc_item_at(g->cells[i]);
+	item = mc_item_at(g->keys[i].cell);
 	if (!item)
 		return 0;
 	head = item->head_len;
@@ -333,7 +366,7 @@ static __noinline int mc_reply(struct xdp_md *ctx, struct mc_get *g)
 		return XDP_PASS;
 	}
 	at = mc_write_headers(ctx, g, udp_len);
-	n = g->keys;
+	n = g->n;
 	for (__u32 i = 0; i < MC_GET_KEYS && i < n && at; i++)
 		at = mc_write_value(ctx, g, i, at);
 	if (!at || bpf_xdp_store_bytes(ctx, at, "END\r\n", MC_END))
@@ -344,45 +377,65 @@ static __noinline int mc_reply(struct xdp_md *ctx, struct mc_get *g)
 	return XDP_TX;
 }
 
-/* Reads a datagram to the server. Returns whether the cache has all that it asks for. */
-static __noinline int mc_has_all(struct xdp_md *ctx, struct mc_get *g, const struct ln_packet *pkt)
+/* Whether a datagram to the server is a GET that could be answered. */
+static __noinline int mc_read_get(struct xdp_md *ctx, struct mc_get *g, const struct ln_packet *pkt)
 {
 	__u32 len = pkt->udp_len - sizeof(struct udphdr);
 
 	g->len = len;
-	g->keys = 0;
+	g->n = 0;
 	g->missed = 0;
 	g->reply = 0;
-	if (len < MC_FRAME + MC_GET_MIN || !ln_length_fits(len, MC_DATAGRAM) ||
-	    bpf_xdp_load_bytes(ctx, pkt->l4 + sizeof(struct udphdr), g->request, len) || !mc_read_get(g)) {
-		mc_count_gets(MC_GET_OTHER, 1);
+	if (len >= MC_FRAME + MC_GET_MIN && ln_length_fits(len, MC_DATAGRAM) &&
+	    !bpf_xdp_load_bytes(ctx, pkt->l4 + sizeof(struct udphdr), g->request, len) && mc_is_get(g))
+		return 1;
+	mc_count_gets(MC_GET_OTHER, 1);
+	return 0;
+}
+
+/* Whether the sender can be answered. Saves what the reply needs of the headers. */
+static __noinline int mc_save_sender(struct xdp_md *ctx, struct mc_get *g, const struct ln_packet *pkt)
+{
+	if (ln_save_flow(ctx, pkt, &g->flow))
 		return 0;
-	}
+	/* What comes by loopback is from this machine, and has no checksum yet. */
+	return ctx->ingress_ifindex == LN_LOOPBACK || (ln_is_peer(&g->flow) && ln_checksum_ok(ctx, pkt, &g->flow));
+}
+
+/* Whether the packet would reach the server. */
+static __noinline int mc_reaches(struct xdp_md *ctx, struct mc_get *g)
+{
+	int connected;
+
+	return ln_is_servers(&g->flow) && ln_find_socket(ctx, &g->flow, &connected);
+}
+
+/* Whether the cache has all that the GET asks for, and the server would get it. */
+static __noinline int mc_has_all(struct xdp_md *ctx, struct mc_get *g)
+{
+	__u32 n = g->n, found = 0, reaches;
+
+	for (__u32 i = 0; i < MC_GET_KEYS && i < n; i++)
+		found += mc_find_key(g, i);
+	reaches = found == n && mc_reaches(ctx, g);
+	for (__u32 i = 0; i < MC_GET_KEYS && i < n; i++)
+		mc_check_key(g, i);
 	if (g->missed) {
 		mc_count_gets(MC_GET_MISSES, g->missed);
-		mc_count_gets(MC_GET_BESIDE, g->keys);
+		mc_count_gets(MC_GET_BESIDE, n - g->missed);
 		return 0;
 	}
 	if (MC_FRAME + g->reply + MC_END > MC_DATAGRAM) {
 		mc_count_gets(MC_GET_LARGE, 1);
 		return 0;
 	}
-	return 1;
+	return reaches;
 }
 
-/* Whether the packet would reach the server, and its sender can be answered. Saves what the reply needs of its headers. */
-static __noinline int mc_reaches(struct xdp_md *ctx, struct mc_get *g, const struct ln_packet *pkt)
-{
-	int connected;
-
-	if (ln_save_flow(ctx, pkt, &g->flow))
-		return 0;
-	/* What comes by loopback is from this machine, and has no checksum yet. */
-	if (ctx->ingress_ifindex != LN_LOOPBACK && (!ln_is_peer(&g->flow) || !ln_checksum_ok(ctx, pkt, &g->flow)))
-		return 0;
-	return ln_is_servers(&g->flow) && ln_find_socket(ctx, &g->flow, &connected);
-}
-
+/*
+ * The memory that this needs is rarely near. So it does in between what needs none of it: it reads the keys, and then the packet's headers; looks for the
+ * items, and then for the server's socket.
+ */
 SEC("xdp.frags")
 int mc_answer(struct xdp_md *ctx)
 {
@@ -394,7 +447,7 @@ int mc_answer(struct xdp_md *ctx)
 	if (ln_parse(ctx, &pkt) || pkt.dport != bpf_htons(mc_port))
 		return XDP_PASS;
 	g = bpf_map_lookup_elem(&mc_gets, &zero);
-	if (g && mc_has_all(ctx, g, &pkt) && mc_reaches(ctx, g, &pkt))
+	if (g && mc_read_get(ctx, g, &pkt) && mc_save_sender(ctx, g, &pkt) && mc_has_all(ctx, g))
 		action = mc_reply(ctx, g);
 	return action == XDP_PASS ? ln_pass(ctx, 0) : action;
 }

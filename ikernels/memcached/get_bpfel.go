@@ -52,12 +52,19 @@ type GetMcGet struct {
 	}
 	Len      uint32
 	At       uint32
-	Keys     uint32
+	N        uint32
 	Missed   uint32
 	Reply    uint32
 	Versions uint32
-	Cells    [64]uint32
-	Request  [2048]uint8
+	Keys     [64]struct {
+		_         structs.HostLayout
+		Hash      uint64
+		At        uint16
+		Len       uint8
+		Frequency uint8
+		Cell      uint32
+	}
+	Request [2048]uint8
 }
 
 type GetMcGetCount uint32

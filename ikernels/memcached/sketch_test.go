@@ -77,7 +77,7 @@ func (m *model) get(name string) bool {
 	if m.find(name, hash) != nil {
 		return true
 	}
-	if frequency <= m.threshold {
+	if uint32(frequency) <= m.threshold() {
 		return false
 	}
 	m.put(value{key: []byte(name), data: make([]byte, 16)}, stamp{hash: hash, guard: 1})

@@ -38,7 +38,7 @@ type store struct {
 	memory    []byte
 	sketch    sketch
 	current   func(*GetMcItem) bool // whether an item may still be answered
-	threshold uint8                 // only what is asked for more often is worth its memory
+	forgotten uint8                 // how often the last was asked for that was forgotten to have memory
 	ahead     int                   // bytes that were won beyond what must be
 	segments  []uint32              // in the order in which they were filled; the last one is being filled
 	at        uint32                // where in it the next item begins
@@ -144,13 +144,13 @@ func (s *store) cleanOldest() {
 		bytes[l.frequency] += l.size
 		excess += l.size
 	}
-	s.threshold = 0
-	for ; excess > bytes[s.threshold]; s.threshold++ {
-		excess -= bytes[s.threshold]
+	s.forgotten = 0
+	for ; excess > bytes[s.forgotten]; s.forgotten++ {
+		excess -= bytes[s.forgotten]
 	}
 	for _, l := range items {
-		tie := l.frequency == s.threshold
-		if l.frequency > s.threshold || tie && excess <= 0 {
+		tie := l.frequency == s.forgotten
+		if l.frequency > s.forgotten || tie && excess <= 0 {
 			s.move(l)
 			continue
 		}
@@ -160,6 +160,15 @@ func (s *store) cleanOldest() {
 		l.entry.Store(0)
 	}
 	s.ahead = min(-excess, len(s.memory)/8)
+}
+
+// threshold is how often a key is asked for at most that is not worth its memory. With no more than what was forgotten, it would soon be forgotten itself:
+// it would be fetched, and seven others moved for its memory, for hardly a hit.
+func (s *store) threshold() uint32 {
+	if s.forgotten == 0 {
+		return 0
+	}
+	return uint32(s.forgotten) + 1
 }
 
 // A living item may still be answered.
@@ -203,7 +212,7 @@ func (s *store) move(l living) {
 // age halves all frequencies.
 func (s *store) age() {
 	s.sketch.age()
-	s.threshold /= 2
+	s.forgotten /= 2
 }
 
 // first is where in a segment the first item begins. Cell 0 has none: an entry of 0 names no item.

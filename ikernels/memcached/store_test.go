@@ -133,8 +133,8 @@ func TestDeadFirst(t *testing.T) {
 			t.Fatalf("%s is forgotten", key)
 		}
 	}
-	if s.threshold != 0 {
-		t.Errorf("only keys that are asked for more than %d times would be fetched", s.threshold)
+	if s.threshold() != 0 {
+		t.Errorf("only keys that are asked for more than %d times would be fetched", s.threshold())
 	}
 }
 

@@ -38,7 +38,7 @@ type worker struct {
 
 	counted  time.Time // when GETs were counted last
 	aged     uint64    // how many there were when the last period ended
-	admitted uint8     // the threshold that the NIC program knows
+	admitted uint32    // the threshold that the NIC program knows
 
 	keys    [][]byte
 	stamps  []stamp
@@ -169,14 +169,15 @@ func (w *worker) age() {
 
 // admit has the NIC program ask only for keys that are worth their memory.
 func (w *worker) admit() {
-	if w.store.threshold == w.admitted {
+	threshold := w.store.threshold()
+	if threshold == w.admitted {
 		return
 	}
-	if err := w.nic.McThreshold.Set(uint32(w.store.threshold)); err != nil {
+	if err := w.nic.McThreshold.Set(threshold); err != nil {
 		w.log.Warn("memcached-cache fetches too many or too few keys", "error", err)
 		return
 	}
-	w.admitted = w.store.threshold
+	w.admitted = threshold
 }
 
 // reclaim has segments emptied, and takes those back that no program reads any more.
