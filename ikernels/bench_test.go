@@ -103,6 +103,29 @@ func BenchmarkParity(b *testing.B) {
 	}
 }
 
+// BenchmarkCoalesce times an update of a key that is there already, with a value of 32 bytes, and the same datagram with an ikernel that does nothing.
+func BenchmarkCoalesce(b *testing.B) {
+	for _, name := range []string{"passthrough", "coalesce"} {
+		b.Run(name, func(b *testing.B) {
+			k := attached(b, name)
+			if name == "coalesce" {
+				if _, err := k.OpenRings(Rings{Count: 1, Size: 1 << 20}); err != nil {
+					b.Fatal(err)
+				}
+				if _, err := transact(k.Ikernel, nil, named{"key": 8, "value": 32}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			k.time(b, 40)
+			if name == "coalesce" {
+				if r, err := transact(k.Ikernel, nil, nil); err != nil || r["updates"] != r["coalesced"]+1 {
+					b.Errorf("the registers are %v, %v", r, err)
+				}
+			}
+		})
+	}
+}
+
 // BenchmarkGenerator sends datagrams by one thread, to a veth whose other end drops them at once: by generator as fast as it goes, and by sendmmsg of 64 each.
 func BenchmarkGenerator(b *testing.B) {
 	for _, size := range []int{64, 512, 1472} {

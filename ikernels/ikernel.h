@@ -251,8 +251,11 @@ int ik_transact(struct ik_transaction *t)
 	if (!s)
 		return -1;
 	words = (__u64 *)&s->registers;
+	/* The verifier takes no offset into a context but constant ones. */
+#pragma unroll
 	for (int i = 0; i < sizeof(s->registers) / 8; i++)
 		differs |= t->expect >> i & 1 && words[i] != t->expected[i];
+#pragma unroll
 	for (int i = 0; i < sizeof(s->registers) / 8; i++) {
 		before = words[i];
 		if (!differs && t->write >> i & 1)

@@ -18,11 +18,13 @@ import (
 //go:generate go tool bpf2go -target bpfel -no-strip -output-stem stream stream stream/stream.bpf.c
 //go:generate go tool bpf2go -target bpfel -no-strip -output-stem parity -type parity_limit -type parity_head parity parity/parity.bpf.c
 //go:generate go tool bpf2go -target bpfel -no-strip -output-stem generator -type generator_limit -type ik_own_fault generator generator/generator.bpf.c
+//go:generate go tool bpf2go -target bpfel -no-strip -output-stem coalesce -type coalesce_limit -type coalesce_batch -type coalesce_entry coalesce coalesce/coalesce.bpf.c
 
 // A new ikernel takes a folder, a line above and a line here.
 var programs = map[string]func() (*ebpf.CollectionSpec, error){
 	"echo": loadEcho, "threshold": loadThreshold, "passthrough": loadPassthrough, "steering": loadSteering,
 	"heavy-hitters": loadHeavyHitters, "deserialize": loadDeserialize, "replicate": loadReplicate, "parity": loadParity, "generator": loadGenerator,
+	"coalesce": loadCoalesce,
 }
 
 // Names are the ikernels that an application can create.
