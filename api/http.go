@@ -71,6 +71,7 @@ type Function struct {
 	Reason    string         `json:"reason,omitempty"`
 	Refused   []Refusal      `json:"refused,omitempty"`
 	Fused     *Fused         `json:"fused,omitempty"` // where it shares a program with others
+	Memory    uint64         `json:"memory"`          // bytes that count for its namespace's quota
 	Spec      Spec           `json:"spec"`
 }
 

@@ -12,7 +12,7 @@
 #include <linux/types.h>
 
 /* Raise when a record below changes: a daemon adopts a pinned NIC program of its own version only. */
-enum ln_version { LN_LAYOUT_VERSION = 12 };
+enum ln_version { LN_LAYOUT_VERSION = 13 };
 
 enum ln_limit {
 	LN_MAX_WORKLOADS = 65536, /* dispatch entries; the low half of a workload ID is its index */
@@ -87,7 +87,7 @@ struct ln_slot {
 	__u32 bucket_count; /* a power of two, or 0 */
 	__u32 message_max; /* bytes */
 	__u32 message_timeout_ms;
-	__u32 namespace_id;
+	__u32 namespace_id; /* the number of its namespace, whose counters include the slot's; 0: none */
 	__u32 message_ways; /* records that it uses of each bucket */
 	__u16 clones; /* 1: a match stage that may clone its packets */
 	__u16 once; /* 1: each request is executed at most once, whether or not the client asks */

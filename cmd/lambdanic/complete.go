@@ -155,6 +155,7 @@ func flagCompletions(o *options) map[string]cobra.CompletionFunc {
 		"app": completeApplications, "cluster": oneOf("3xType1-SmartNIC", "2xType2-SmartNIC", "4xBeefy", "4xWimpy", "2xBeefy+2xWimpy", "1xSuperBeefy"),
 		"policy": oneOf("hcm", "spread", "anneal", "ilp"), "times": oneOf("exponential", "fixed"), "fill": oneOf("0.1", "0.5", "1"), "load": oneOf("peak", "50%"),
 		"services": completeFiles, "systems": completeFiles, "topology": completeFiles, "placed": completeFiles,
+		"set --lambdas": oneOf(noLimit), "set --memory": oneOf(noLimit),
 		"orchestrator --lambdas": cobra.NoFileCompletions, "orchestrator --silent": cobra.NoFileCompletions,
 		"orchestrator --servers": cobra.NoFileCompletions, "orchestrator --nics": cobra.NoFileCompletions,
 		"orchestrator --overloaded": cobra.NoFileCompletions, "orchestrator --intervals": cobra.NoFileCompletions,
@@ -191,19 +192,23 @@ func completeDirs(*cobra.Command, []string, string) ([]cobra.Completion, cobra.S
 	return nil, cobra.ShellCompDirectiveFilterDirs
 }
 
-// completeNamespaces offers namespaces with functions.
+// completeNamespaces offers the names of namespaces for a flag.
 func completeNamespaces(o *options) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		list, err := deployed(cmd.Context(), o, "")
+	return func(cmd *cobra.Command, _ []string, text string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return completeNames(0, listNamespaces(o))(cmd, nil, text)
+	}
+}
+
+// listNamespaces lists the names of namespaces, for as long as a shell waits.
+func listNamespaces(o *options) func(*cobra.Command) ([]cobra.Completion, error) {
+	return func(cmd *cobra.Command) ([]cobra.Completion, error) {
+		c, err := o.client()
 		if err != nil {
-			return nil, cobra.ShellCompDirectiveError
+			return nil, err
 		}
-		var names []cobra.Completion
-		for _, f := range list {
-			names = append(names, f.Namespace)
-		}
-		slices.Sort(names)
-		return slices.Compact(names), cobra.ShellCompDirectiveNoFileComp
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionPatience)
+		defer cancel()
+		return c.NamespaceNames(ctx)
 	}
 }
 

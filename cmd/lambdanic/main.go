@@ -86,7 +86,7 @@ func root() *cobra.Command {
 	flags.BoolVar(&o.json, "json", false, "print results as JSON")
 	cmd.AddCommand(upCommand(o), downCommand(o), buildCommand(o), deployCommand(o), invokeCommand(o), listCommand(o),
 		describeCommand(o), removeCommand(o), statsCommand(o), logsCommand(o), newCommand(o), testCommand(o), doctorCommand(o), benchCommand(o), demoCommand(o),
-		versionCommand(o), objectCommand(o), rdmaCommand(o), ikCommand(o), simCommand(o), othelloCommand(o))
+		versionCommand(o), objectCommand(o), namespaceCommand(o), rdmaCommand(o), ikCommand(o), simCommand(o), othelloCommand(o))
 	for _, c := range cmd.Commands() {
 		c.Args = explained(c.Args)
 	}

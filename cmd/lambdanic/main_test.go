@@ -433,6 +433,9 @@ func TestCompletion(t *testing.T) {
 	mux.HandleFunc("GET /system/functions", func(w http.ResponseWriter, _ *http.Request) {
 		_ = json.NewEncoder(w).Encode([]api.Function{{Name: "web", Namespace: "tenant"}, {Name: "kv", Namespace: "default"}})
 	})
+	mux.HandleFunc("GET /system/namespaces", func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode([]string{"default", "empty", "tenant"})
+	})
 	for _, c := range []struct {
 		args []string
 		want string
@@ -443,7 +446,10 @@ func TestCompletion(t *testing.T) {
 		{[]string{"remove", "web", ""}, "kv\n:4"},
 		{[]string{"deploy", "--target", ""}, "nic\nprocess\n:4"},
 		{[]string{"build", "--target", ""}, "nfp\n:4"},
-		{[]string{"list", "--namespace", ""}, "default\ntenant\n:4"},
+		{[]string{"list", "--namespace", ""}, "default\nempty\ntenant\n:4"},
+		{[]string{"namespace", "show", ""}, "default\nempty\ntenant\n:4"},
+		{[]string{"namespace", "remove", "empty", ""}, "default\ntenant\n:4"},
+		{[]string{"namespace", "set", "tenant", "--memory", ""}, "none\n:4"},
 		{[]string{"up", "--mode", ""}, "auto\nnative\ngeneric\noffload\n:4"},
 		{[]string{"invoke", "web", "--file", ""}, ":0"},
 		{[]string{"up", "--data-dir", ""}, ":16"},

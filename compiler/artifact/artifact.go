@@ -5,6 +5,7 @@ package artifact
 
 import (
 	"bytes"
+	"debug/elf"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -71,6 +72,30 @@ func (a *Artifact) Object(t api.Target) ([]byte, error) {
 func (a *Artifact) Summary(log string) *api.Artifact {
 	m := a.Manifest
 	return &api.Artifact{Image: m.Spec.Name + "@" + a.Digest, Spec: m.Spec, Log: log, Refused: m.Refused}
+}
+
+// Memory is what the lambda takes of a namespace's quota, in bytes: its maps, as its manifest counts them, and its code, that of the program
+// for the NIC or, where it is not built for the NIC, of its library.
+func (a *Artifact) Memory() uint64 {
+	object := a.BPF
+	if object == nil {
+		object = a.Native
+	}
+	return a.Manifest.Memory + codeOf(object)
+}
+
+// codeOf is the size of all code in an object file or library. What cannot be read counts as a whole.
+func codeOf(object []byte) (code uint64) {
+	file, err := elf.NewFile(bytes.NewReader(object))
+	if err != nil {
+		return uint64(len(object))
+	}
+	for _, s := range file.Sections {
+		if s.Flags&elf.SHF_EXECINSTR != 0 {
+			code += s.Size
+		}
+	}
+	return code
 }
 
 // DigestOf is the second half of an image, NAME@sha256:..., and names its artifact in a store.

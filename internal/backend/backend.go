@@ -13,11 +13,13 @@ import (
 // Deployment is one revision of one lambda, ready to run: everything that a backend needs.
 type Deployment struct {
 	Namespace string
-	Name      string
-	Workload  uint32
-	Revision  uint32   // of this lambda, increasing from 1
-	Spec      api.Spec // with defaults
-	Services  []Service
+	// NamespaceID is the namespace's number (store.Namespace), by which a backend accounts for it; 0: it has none.
+	NamespaceID uint32
+	Name        string
+	Workload    uint32
+	Revision    uint32   // of this lambda, increasing from 1
+	Spec        api.Spec // with defaults
+	Services    []Service
 
 	Layouts api.Layouts // of the global variables that a later revision takes over
 

@@ -107,6 +107,36 @@ func (g Group) Status(ctx context.Context) ([]Status, error) {
 	return all, nil
 }
 
+// Accounts are the sums of the members'.
+func (g Group) Accounts(ctx context.Context) (map[uint32]Stats, error) {
+	var list []Accounting
+	for _, m := range g {
+		if a, ok := m.(Accounting); ok {
+			list = append(list, a)
+		}
+	}
+	return SumAccounts(ctx, list)
+}
+
+// SumAccounts reads the accounts of several backends. They are nil where all are.
+func SumAccounts(ctx context.Context, list []Accounting) (sums map[uint32]Stats, err error) {
+	for _, a := range list {
+		accounts, err := a.Accounts(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if accounts != nil && sums == nil {
+			sums = make(map[uint32]Stats, len(accounts))
+		}
+		for number, s := range accounts {
+			sum := sums[number]
+			add(&sum, &s)
+			sums[number] = sum
+		}
+	}
+	return sums, nil
+}
+
 // Endpoint is the first member's.
 func (g Group) Endpoint(workload uint32) (netip.AddrPort, bool) {
 	return g[0].Endpoint(workload)

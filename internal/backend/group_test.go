@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"reflect"
 	"testing"
 )
 
@@ -146,5 +147,36 @@ func TestGroupDeploysToAllOrNone(t *testing.T) {
 				t.Errorf("%d and %d preparations were left", a.begun, b.begun)
 			}
 		})
+	}
+}
+
+// accountant is a backend that counts for namespaces.
+type accountant struct {
+	*memory
+	accounts map[uint32]Stats
+	err      error
+}
+
+func (a accountant) Accounts(context.Context) (map[uint32]Stats, error) { return a.accounts, a.err }
+
+// Each NIC counts by itself. One that counts nothing now is left out, and where none counts, there are no sums.
+func TestGroupAccounts(t *testing.T) {
+	one := accountant{memory: newMemory(), accounts: map[uint32]Stats{1: {Requests: 3, SampledNS: 5}, 2: {Drops: 1}}}
+	two := accountant{memory: newMemory(), accounts: map[uint32]Stats{1: {Requests: 4, FaultsBy: [8]uint64{1: 2}}, 3: {Late: 7}}}
+	none := accountant{memory: newMemory()}
+	want := map[uint32]Stats{1: {Requests: 7, SampledNS: 5, FaultsBy: [8]uint64{1: 2}}, 2: {Drops: 1}, 3: {Late: 7}}
+	for range 2 { // the sums are not kept
+		if got, err := (Group{one, none, two}).Accounts(t.Context()); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%+v (%v), want %+v", got, err, want)
+		}
+	}
+	for _, g := range []Group{{none, none}, {newMemory()}} {
+		if got, err := g.Accounts(t.Context()); got != nil || err != nil {
+			t.Errorf("%+v (%v), want none", got, err)
+		}
+	}
+	none.err = errors.New("no such map")
+	if _, err := (Group{one, none}).Accounts(t.Context()); !errors.Is(err, none.err) {
+		t.Errorf("got %v", err)
 	}
 }

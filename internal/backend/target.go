@@ -30,6 +30,13 @@ type Asker interface {
 	Ask(q api.Header, body, reply []byte) (h api.Header, payload []byte, ok bool, err error)
 }
 
+// Accounting is a backend that counts for namespaces.
+type Accounting interface {
+	// Accounts reads what each namespace's lambdas counted together, by the namespace's number (Deployment.NamespaceID): what runs, and what
+	// ran since the backend was made. It is nil while the backend counts nothing.
+	Accounts(ctx context.Context) (map[uint32]Stats, error)
+}
+
 // Fuser is a backend that runs several lambdas as one program.
 type Fuser interface {
 	// DeployFused deploys several lambdas at once: all serve, or each stays as before.

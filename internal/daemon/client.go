@@ -145,6 +145,35 @@ func (c *Client) Describe(ctx context.Context, namespace, name string) (*api.Fun
 	return f, c.call(ctx, http.MethodGet, path, nil, f)
 }
 
+// Namespaces describes all namespaces, by name.
+func (c *Client) Namespaces(ctx context.Context) ([]api.Namespace, error) {
+	var list []api.Namespace
+	return list, c.call(ctx, http.MethodGet, "/system/namespaces/details", nil, &list)
+}
+
+// NamespaceNames lists the names of all namespaces.
+func (c *Client) NamespaceNames(ctx context.Context) ([]string, error) {
+	var names []string
+	return names, c.call(ctx, http.MethodGet, "/system/namespaces", nil, &names)
+}
+
+// Namespace describes one namespace.
+func (c *Client) Namespace(ctx context.Context, name string) (*api.Namespace, error) {
+	n := new(api.Namespace)
+	return n, c.call(ctx, http.MethodGet, "/system/namespace/"+url.PathEscape(name), nil, n)
+}
+
+// SetQuota changes a namespace's quota, and makes the namespace if there is none of that name.
+func (c *Client) SetQuota(ctx context.Context, name string, change api.QuotaChange) (*api.Namespace, error) {
+	n := new(api.Namespace)
+	return n, c.call(ctx, http.MethodPatch, "/system/namespace/"+url.PathEscape(name)+"/quota", change, n)
+}
+
+// RemoveNamespace forgets a namespace without functions, with its quota and its counters.
+func (c *Client) RemoveNamespace(ctx context.Context, name string) error {
+	return c.call(ctx, http.MethodDelete, "/system/namespace/"+url.PathEscape(name), nil, nil)
+}
+
 func objectPath(namespace, name, object string) string {
 	path := "/system/function/" + url.PathEscape(name) + "/objects"
 	if object != "" {

@@ -32,6 +32,10 @@ type Manager interface {
 	List(ctx context.Context, namespace string) ([]api.Function, error)
 	Stats(ctx context.Context) ([]api.FunctionStats, error)
 	Targets(ctx context.Context) ([]api.NodeTarget, error)
+	Namespaces(ctx context.Context) ([]api.Namespace, error)
+	Namespace(ctx context.Context, name string) (*api.Namespace, error)
+	SetQuota(ctx context.Context, name string, change api.QuotaChange) (*api.Namespace, error)
+	RemoveNamespace(ctx context.Context, name string) error
 	Objects(ctx context.Context, namespace, name string) ([]api.Object, error)
 	ReadObject(ctx context.Context, namespace, name, object string) ([]byte, error)
 	WriteObject(ctx context.Context, namespace, name, object string, value []byte) error

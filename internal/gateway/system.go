@@ -54,7 +54,12 @@ func (g *Gateway) system() http.Handler {
 	faas("DELETE /system/functions", g.remove)
 	faas("GET /system/function/{name}", g.describe)
 	faas("GET /system/info", g.info)
+	faas("GET /system/namespaces", g.namespaces)
 	faas("GET /system/logs", g.logs)
+	ours("GET /system/namespaces/details", g.namespaceDetails)
+	ours("GET /system/namespace/{name}", g.namespace)
+	ours("DELETE /system/namespace/{name}", g.removeNamespace)
+	ours("PATCH /system/namespace/{name}/quota", g.setQuota)
 	ours("POST /system/artifacts", g.build)
 	ours("POST /system/fused", g.deployFused)
 	ours("GET /system/function/{name}/objects", g.objects)
@@ -94,6 +99,7 @@ func sameSite(next http.Handler) http.Handler {
 // statusOf maps the managers' errors.
 func (g *Gateway) statusOf(r *http.Request, err error) int {
 	var tooLong *http.MaxBytesError
+	var quota *manager.QuotaError
 	switch {
 	case errors.As(err, &tooLong):
 		return http.StatusRequestEntityTooLarge
@@ -101,15 +107,17 @@ func (g *Gateway) statusOf(r *http.Request, err error) int {
 		return http.StatusServiceUnavailable
 	case space.Is(err) && !errors.Is(err, manager.ErrRefused) && !errors.Is(err, ikernel.ErrRefused): // to the kernel, ENOSPC means more than disks
 		return http.StatusInsufficientStorage
+	case errors.As(err, &quota): // as Kubernetes says it: the request is right, but not allowed. 507 is for full disks, 429 for requests to functions
+		return http.StatusForbidden
 	case errors.Is(err, errContentType):
 		return http.StatusUnsupportedMediaType
 	case errors.Is(err, manager.ErrInvalid), errors.Is(err, ikernel.ErrInvalid), errors.Is(err, backend.ErrObjectSize), errors.Is(err, backend.ErrResource):
 		return http.StatusBadRequest
 	case errors.Is(err, manager.ErrBuild), errors.Is(err, manager.ErrRefused), errors.Is(err, ikernel.ErrRefused):
 		return http.StatusUnprocessableEntity
-	case errors.Is(err, store.ErrNotFound), errors.Is(err, ikernel.ErrNotFound), errors.Is(err, backend.ErrNoObject), errors.Is(err, backend.ErrNoResource):
+	case errors.Is(err, store.ErrNotFound), errors.Is(err, manager.ErrNoNamespace), errors.Is(err, ikernel.ErrNotFound), errors.Is(err, backend.ErrNoObject), errors.Is(err, backend.ErrNoResource):
 		return http.StatusNotFound
-	case errors.Is(err, ikernel.ErrExists):
+	case errors.Is(err, ikernel.ErrExists), errors.Is(err, manager.ErrInUse):
 		return http.StatusConflict
 	case errors.Is(err, context.DeadlineExceeded):
 		return http.StatusGatewayTimeout

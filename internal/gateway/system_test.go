@@ -28,6 +28,7 @@ import (
 type fakeManager struct {
 	deployed manager.Request
 	removed  string
+	quota    api.Quota
 }
 
 func (m *fakeManager) BuildSource(_ context.Context, source []byte) (*api.Artifact, error) {
@@ -53,6 +54,8 @@ func (m *fakeManager) Deploy(_ context.Context, r manager.Request) (*api.Functio
 		return nil, manager.ErrInvalid
 	case "large":
 		return nil, fmt.Errorf("deploy: %w", space.ErrFull)
+	case "many":
+		return nil, fmt.Errorf("deploy: %w", &manager.QuotaError{Namespace: "tenant", Quota: "lambdas", Limit: 2, Used: 2, Wanted: 3})
 	case "fat": // as when a kernel map is full
 		return nil, fmt.Errorf("%w: nic: %w", manager.ErrRefused, unix.ENOSPC)
 	case "storeless":
@@ -87,6 +90,31 @@ func (m *fakeManager) Describe(_ context.Context, _, name string) (*api.Function
 
 func (m *fakeManager) List(context.Context, string) ([]api.Function, error) {
 	return []api.Function{{Name: "echo", Image: "echo@sha256:0", Replicas: 1}}, nil
+}
+func (m *fakeManager) Namespaces(context.Context) ([]api.Namespace, error) {
+	return []api.Namespace{{Name: "default"}, {Name: "tenant", Number: 2, Over: []string{"too much"}, Stats: &api.Stats{Requests: 3}}}, nil
+}
+
+func (m *fakeManager) Namespace(_ context.Context, name string) (*api.Namespace, error) {
+	if name != "tenant" {
+		return nil, fmt.Errorf("%w: %s", manager.ErrNoNamespace, name)
+	}
+	return &api.Namespace{Name: name, Number: 2, Quota: m.quota}, nil
+}
+
+func (m *fakeManager) SetQuota(ctx context.Context, name string, change api.QuotaChange) (*api.Namespace, error) {
+	m.quota = m.quota.Apply(change)
+	return m.Namespace(ctx, name)
+}
+
+func (m *fakeManager) RemoveNamespace(_ context.Context, name string) error {
+	switch name {
+	case "tenant":
+		return nil
+	case "busy":
+		return fmt.Errorf("namespace %s is %w", name, manager.ErrInUse)
+	}
+	return manager.ErrNoNamespace
 }
 func (m *fakeManager) Stats(context.Context) ([]api.FunctionStats, error) { return nil, nil }
 func (m *fakeManager) Targets(context.Context) ([]api.NodeTarget, error) {
@@ -190,7 +218,7 @@ func TestObjects(t *testing.T) {
 
 func TestManagementNeedsCredentials(t *testing.T) {
 	g := newGateway(t)
-	for _, path := range []string{"/system/functions", "/system/function/echo", "/system/info", "/system/node", "/system/stats", "/system/ikernels", "/system/function/echo/objects/flag", "/system/"} {
+	for _, path := range []string{"/system/functions", "/system/function/echo", "/system/info", "/system/node", "/system/stats", "/system/ikernels", "/system/function/echo/objects/flag", "/system/namespaces", "/system/namespaces/details", "/system/namespace/tenant", "/system/"} {
 		for _, credentials := range [][2]string{{"", ""}, {"admin", ""}, {"admin", "wrong"}, {"", "secret"}, {"secret", "admin"}} {
 			r, _ := http.NewRequestWithContext(t.Context(), "GET", path, nil)
 			r.SetBasicAuth(credentials[0], credentials[1])
@@ -247,6 +275,8 @@ func TestManagementErrors(t *testing.T) {
 		{"POST", "/system/functions", `{"service":"storeless","image":"i"}`, 500},
 		{"POST", "/system/functions", `{"service":"large","image":"i"}`, 507},
 		{"POST", "/system/functions", `{"service":"fat","image":"i"}`, 422},
+		{"POST", "/system/functions", `{"service":"many","image":"i"}`, 403},
+		{"POST", "/system/fused", `{"functions":[{"service":"many","image":"i"}]}`, 403},
 		{"POST", "/system/functions", `{"service":"web","secrets":["s"]}`, 400},
 		{"POST", "/system/functions", `{"service":"web","sevrice":"x"}`, 400},
 		{"POST", "/system/functions", `{"service":"web","annotations":{"lambdanic.target":"nic"}}`, 400},

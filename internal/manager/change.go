@@ -86,6 +86,9 @@ func (m *Manager) deploy(ctx context.Context, fs []store.Function, planned func(
 	var collecting sync.WaitGroup
 	collecting.Go(func() { m.collect(ctx) }) // what this deploy uses is in use, claimed, or was built just now
 	defer collecting.Wait()
+	if err := m.checkQuotas(fs); err != nil { // nothing was written so far, and no other change comes in between
+		return nil, err
+	}
 	p, err := planned()
 	if err != nil {
 		return nil, err
@@ -108,6 +111,7 @@ func (m *Manager) deploy(ctx context.Context, fs []store.Function, planned func(
 		m.unsettled = m.unsettled || errors.Is(err, store.ErrUnknown)
 		return nil, err
 	}
+	m.learnNamespaces(cs)
 	m.Step("deploy: proposed")
 	if err := m.try(ctx, cs, p); err != nil {
 		return nil, m.abandon(ctx, cs, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"sync"
 	"testing"
 
@@ -132,6 +133,16 @@ func TestMishapAtEachEvent(t *testing.T) {
 			return deployed(n.Deploy(ctx, Request{Name: "other", Image: image("1")}))
 		},
 		"remove": func(ctx context.Context, n *node) error { return n.Remove(ctx, "", "web") },
+		"quota": func(ctx context.Context, n *node) error {
+			_, err := n.SetQuota(ctx, "tenant", api.QuotaChange{Lambdas: api.SetLimit(3)})
+			return err
+		},
+		"forget": func(ctx context.Context, n *node) error {
+			if _, err := n.SetQuota(ctx, "gone", api.QuotaChange{}); err != nil {
+				return err
+			}
+			return n.RemoveNamespace(ctx, "gone")
+		},
 	} {
 		touched := []string{"web"}
 		if name == "new" || name == "fuse" || name == "refused new" {
@@ -153,6 +164,7 @@ func TestMishapAtEachEvent(t *testing.T) {
 					where := fmt.Sprintf("event %d, %s, after which the change says %v", at, what, err)
 					checkAgreement(t, n, where)
 					redo(t, n, where, touched)
+					checkNamespaces(t, n, where) // what was unknown is known after the next change
 					if count < at {
 						break // it is done before
 					}
@@ -205,6 +217,25 @@ func checkAgreement(t *testing.T, n *node, where string) {
 		if s := running[f.Target][f.Workload]; s.Revision != f.Revision {
 			t.Fatalf("%s: %s revision %d is stored, %d runs on %s", where, f.Key(), f.Revision, s.Revision, f.Target)
 		}
+	}
+}
+
+// checkNamespaces checks that the namespaces in memory are those of the store, each with a number of its own.
+func checkNamespaces(t *testing.T, n *node, where string) {
+	t.Helper()
+	stored, err := n.Store.Namespaces(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if known := n.knownNamespaces(); !reflect.DeepEqual(known, stored) {
+		t.Fatalf("%s: stored %+v, in memory %+v", where, stored, known)
+	}
+	numbers := map[uint32]bool{}
+	for _, ns := range stored {
+		numbers[ns.Number] = true
+	}
+	if len(numbers) != len(stored) || numbers[0] {
+		t.Fatalf("%s: two namespaces share a number, or one has none: %+v", where, stored)
 	}
 }
 

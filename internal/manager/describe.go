@@ -78,7 +78,7 @@ func describe(f *store.Function, problem string, running backend.Running, missin
 	d := api.Function{
 		Name: f.Name, Namespace: f.Namespace, Image: f.Artifact, EnvVars: f.Env, Labels: f.Labels, Annotations: f.Annotations,
 		Replicas: 1, CreatedAt: f.Created, UpdatedAt: f.Updated, Workload: f.Workload, Revision: f.Revision,
-		Target: f.Target, Refused: f.Refused, Spec: f.Spec, State: api.StateError, Reason: cmp.Or(problem, f.Later),
+		Target: f.Target, Refused: f.Refused, Memory: f.Memory, Spec: f.Spec, State: api.StateError, Reason: cmp.Or(problem, f.Later),
 	}
 	s, ok := running[f.Target][f.Workload]
 	if missing != nil {

@@ -46,6 +46,8 @@ type Node interface {
 	Sync(ctx context.Context) error
 	// Running says what runs there.
 	Running(ctx context.Context) (backend.Running, error)
+	// Accounts says what the lambdas of each namespace counted, by the namespace's number; nil where nothing counts for namespaces.
+	Accounts(ctx context.Context) (map[uint32]backend.Stats, error)
 	// Targets says which targets it has, and how many lambdas run on each.
 	Targets(ctx context.Context) ([]api.NodeTarget, error)
 	// Available is no error where the node has that target.
@@ -87,8 +89,9 @@ type Manager struct {
 	changes   *semaphore.Weighted // of 1: changes are made one at a time
 	unsettled bool                // an earlier change left something for recover; guarded by changes
 
-	mu     sync.RWMutex
-	routes map[string]*store.Function // what is wanted, by NAMESPACE/NAME, so that requests need not ask the store
+	mu         sync.RWMutex
+	routes     map[string]*store.Function // what is wanted, by NAMESPACE/NAME, so that requests need not ask the store
+	namespaces map[string]store.Namespace // what the store has of them, by name
 
 	claims  sync.Mutex     // is held while artifacts are collected
 	claimed map[string]int // how many deploys in progress name an artifact, by its digest
@@ -105,7 +108,10 @@ func New(cfg Config) *Manager {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Manager{Config: cfg, changes: semaphore.NewWeighted(1), routes: make(map[string]*store.Function), claimed: make(map[string]int)}
+	return &Manager{
+		Config: cfg, changes: semaphore.NewWeighted(1), claimed: make(map[string]int),
+		routes: make(map[string]*store.Function), namespaces: make(map[string]store.Namespace),
+	}
 }
 
 // BuildSource compiles a packed source (compiler.PackSource).
@@ -142,10 +148,7 @@ type Request struct {
 	Env, Labels, Annotations map[string]string
 }
 
-var (
-	namespaceRE = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`)
-	imageRE     = regexp.MustCompile(`^[a-z][a-z0-9_-]*@sha256:[0-9a-f]{64}$`)
-)
+var imageRE = regexp.MustCompile(`^[a-z][a-z0-9_-]*@sha256:[0-9a-f]{64}$`)
 
 func (m *Manager) artifact(image string) (*artifact.Artifact, error) {
 	a, err := m.Artifacts.Get(artifact.DigestOf(image))
@@ -161,8 +164,8 @@ func (m *Manager) check(r Request) (store.Function, error) {
 		Namespace: cmp.Or(r.Namespace, api.DefaultNamespace), Name: r.Name, Artifact: r.Image, Nodes: m.Nodes,
 		Env: r.Env, Labels: r.Labels, Annotations: r.Annotations,
 	}
-	if !namespaceRE.MatchString(f.Namespace) {
-		return f, fmt.Errorf("%w: %q is not a namespace: use lower-case letters, digits and -", ErrInvalid, f.Namespace)
+	if err := checkNamespace(f.Namespace); err != nil {
+		return f, err
 	}
 	if !imageRE.MatchString(r.Image) {
 		return f, fmt.Errorf("%w: %q is not an image: use NAME@sha256:..., as `lambdanic build` prints it", ErrInvalid, r.Image)
@@ -180,7 +183,7 @@ func (m *Manager) check(r Request) (store.Function, error) {
 	if len(a.Manifest.Members) > 0 {
 		return f, fmt.Errorf("%w: %s is a program of several lambdas: deploy these, together or one by one", ErrInvalid, r.Image)
 	}
-	f.Spec = a.Manifest.Spec
+	f.Spec, f.Memory = a.Manifest.Spec, a.Memory()
 	f.Spec.Name = r.Name
 	for _, t := range r.Targets {
 		if err := t.Check(); err != nil {

@@ -47,17 +47,25 @@ func (m *Manager) loadRoutes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	namespaces, err := m.Store.Namespaces(ctx)
+	if err != nil {
+		return err
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	clear(m.routes)
 	for _, f := range all {
 		m.routes[f.Key()] = &f
 	}
+	clear(m.namespaces)
+	for _, n := range namespaces {
+		m.namespaces[n.Name] = n
+	}
 	return nil
 }
 
 func (m *Manager) settleCandidates(ctx context.Context) error {
-	if err := m.Store.Place(ctx, m.Nodes); err != nil {
+	if err := m.Store.Place(ctx, m.Nodes, m.memory); err != nil {
 		return err
 	}
 	if err := m.Node.Sync(ctx); err != nil {

@@ -86,17 +86,17 @@ func function(s *api.FunctionStats, ch chan<- prometheus.Metric) {
 			}
 		}
 	}
-	ch <- runTimes(&s.Stats, name, target)
+	ch <- runTimes(runSeconds, &s.Stats, name, target)
 }
 
 // runTimes turns a histogram of times in [2^i, 2^(i+1)) ns into Prometheus's. Prometheus counts a bound into its bucket, hence the nanosecond
 // less. The count is the sum of the buckets: a run between reading count and buckets would be in only one of them.
-func runTimes(s *api.Stats, labels ...string) prometheus.Metric {
+func runTimes(desc *prometheus.Desc, s *api.Stats, labels ...string) prometheus.Metric {
 	buckets := make(map[float64]uint64, len(s.Histogram))
 	var below uint64
 	for i, n := range s.Histogram {
 		below += n
 		buckets[float64(uint64(2)<<i-1)/1e9] = below
 	}
-	return prometheus.MustNewConstHistogram(runSeconds, below, float64(s.SampledNS)/1e9, buckets, labels...)
+	return prometheus.MustNewConstHistogram(desc, below, float64(s.SampledNS)/1e9, buckets, labels...)
 }

@@ -15,10 +15,11 @@ import (
 	"github.com/lambdanic/lambdanic/internal/backend"
 )
 
-// Source knows the functions and their counters.
+// Source knows the functions, the namespaces, and their counters.
 type Source interface {
 	List(ctx context.Context, namespace string) ([]api.Function, error)
 	Stats(ctx context.Context) ([]api.FunctionStats, error)
+	Namespaces(ctx context.Context) ([]api.Namespace, error)
 }
 
 // Config says what is served.
@@ -44,7 +45,7 @@ func Handler(cfg Config) http.Handler {
 func newRegistry(cfg Config) *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), cfg.Calls, &collector{cfg}, nicCollector{cfg}, ikernelCollector{cfg},
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), cfg.Calls, &collector{cfg}, &namespaceCollector{cfg}, nicCollector{cfg}, ikernelCollector{cfg},
 	)
 	return r
 }

@@ -28,6 +28,8 @@ import (
 // A fakeSource has these functions, and fails where it is told to.
 type fakeSource struct {
 	functions             []api.Function
+	namespaces            []api.Namespace
+	unaccounted           error
 	stats                 []api.FunctionStats
 	nics                  map[string][]backend.Counter
 	ikernels              []api.Ikernel
@@ -40,6 +42,10 @@ func (f *fakeSource) List(context.Context, string) ([]api.Function, error) {
 }
 
 func (f *fakeSource) Stats(context.Context) ([]api.FunctionStats, error) { return f.stats, f.counters }
+
+func (f *fakeSource) Namespaces(context.Context) ([]api.Namespace, error) {
+	return f.namespaces, f.unaccounted
+}
 
 // filled is a source whose numbers are all different.
 func filled() *fakeSource {
@@ -63,6 +69,13 @@ func filled() *fakeSource {
 		stats.FaultsBy[i] = uint64(100 + i)
 	}
 	stats.Histogram[10], stats.Histogram[11], stats.Samples = 3, 4, 7
+	lambdas, quota := &api.Stats{}, uint64(1<<20)
+	fill(lambdas)
+	lambdas.Histogram[5], lambdas.Samples = 2, 2
+	s.namespaces = []api.Namespace{
+		{Name: "default", Use: api.NamespaceUse{Lambdas: 1, Memory: 77}}, // no NIC counts
+		{Name: "tenant", Number: 2, Quota: api.Quota{Memory: &quota}, Use: api.NamespaceUse{Lambdas: 3, Memory: 99}, Stats: lambdas},
+	}
 	for _, name := range []string{"eth1", "eth2"} {
 		for _, counter := range []string{"passed", "busy"} {
 			next++
@@ -175,6 +188,29 @@ func TestEveryCounter(t *testing.T) {
 	}
 }
 
+// Namespaces have the same counters as functions, where a NIC counts, and series of a quota where there is one.
+func TestNamespaceNumbers(t *testing.T) {
+	s := filled()
+	families := scrape(t, config(s))
+	stats := s.namespaces[1].Stats
+	for name, want := range map[string]map[string]float64{
+		"lambdas": {"default": 1, "tenant": 3}, "memory_bytes": {"default": 77, "tenant": 99}, "memory_quota_bytes": {"tenant": 1 << 20},
+		"lambdas_quota": {}, "requests_total": {"tenant": float64(stats.Requests)}, "replies_total": {"tenant": float64(stats.Replies)},
+		"errors_total": {"tenant": float64(stats.Errors)}, "drops_total": {"tenant": float64(stats.Drops)},
+		"external_calls_total": {"tenant": float64(stats.Calls)}, "faults_total": {"tenant": float64(stats.Faults)},
+		"late_total": {"tenant": float64(stats.Late)}, "received_bytes_total": {"tenant": float64(stats.BytesIn)},
+		"sent_bytes_total": {"tenant": float64(stats.BytesOut)},
+	} {
+		if got := series(families["lambdanic_namespace_"+name]); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+	h := families["lambdanic_namespace_run_seconds"].GetMetric()[0].GetHistogram()
+	if h.GetSampleCount() != 2 || h.GetSampleSum() != float64(stats.SampledNS)/1e9 {
+		t.Errorf("histogram %v", h)
+	}
+}
+
 // A bound includes exactly the times up to it, wherever the data path counted them.
 func TestRunTimes(t *testing.T) {
 	for _, ns := range []uint64{1, 2, 3, 4, 127, 128, 1000, 1<<31 - 1, 1 << 31, 1<<32 - 1} {
@@ -206,7 +242,7 @@ func TestNames(t *testing.T) {
 		}
 	}
 	pedantic := prometheus.NewPedanticRegistry()
-	pedantic.MustRegister(&collector{config(filled())})
+	pedantic.MustRegister(&collector{config(filled())}, &namespaceCollector{config(filled())})
 	if _, err := pedantic.Gather(); err != nil {
 		t.Error(err)
 	}
@@ -216,6 +252,7 @@ func TestNames(t *testing.T) {
 func TestFailingSources(t *testing.T) {
 	for want, fail := range map[string]func(*fakeSource){
 		"list the functions: no store":                func(s *fakeSource) { s.list = errors.New("no store") },
+		"read the namespaces' numbers: no such map":   func(s *fakeSource) { s.unaccounted = errors.New("no such map") },
 		"read the functions' counters: no such map":   func(s *fakeSource) { s.counters = errors.New("no such map") },
 		"read the counters of one: it is closed":      func(s *fakeSource) { s.noIkernel = errors.New("read the counters of one: it is closed") },
 		"read the counters of NIC eth1: it is closed": func(s *fakeSource) { s.noNIC = errors.New("read the counters of NIC eth1: it is closed") },
@@ -237,7 +274,7 @@ func TestDocs(t *testing.T) {
 	}
 	rows := strings.Split(string(text), "\n")
 	for name, f := range scrape(t, config(filled())) {
-		ours := strings.HasPrefix(name, "lambdanic_function_") || strings.HasPrefix(name, "gateway_") || name == "lambdanic_ikernel_attached"
+		ours := strings.HasPrefix(name, "lambdanic_function_") || strings.HasPrefix(name, "lambdanic_namespace_") || strings.HasPrefix(name, "gateway_") || name == "lambdanic_ikernel_attached"
 		documented := func(row string) bool {
 			return strings.HasPrefix(row, fmt.Sprintf("| `%s`", name)) && strings.HasSuffix(row, fmt.Sprintf("| %s |", f.GetHelp()))
 		}

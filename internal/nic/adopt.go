@@ -108,7 +108,7 @@ func (n *NIC) sweepState() error {
 }
 
 func (n *NIC) adoptSlot(slot uint32) (*revision, error) {
-	r := &revision{Revision: module.Revision{Slot: slot}}
+	r := &revision{Revision: module.Revision{Slot: slot}, served: true}
 	if err := n.prog.LnSlots.Lookup(slot, &r.Record); err != nil {
 		return nil, fmt.Errorf("read slot %d: %w", slot, err)
 	}
@@ -120,6 +120,9 @@ func (n *NIC) adoptSlot(slot uint32) (*revision, error) {
 		if err := n.adoptState(slot, s); err != nil {
 			return nil, err
 		}
+	}
+	if err := n.accounts.adopt(&r.Revision); err != nil {
+		return nil, err
 	}
 	n.loaded[slot] = r
 	n.slots.Mark(slot, 1, true)

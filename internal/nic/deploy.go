@@ -30,6 +30,7 @@ type revision struct {
 	kept     *ebpf.Map     // nil if it keeps nothing
 	migrated *ebpf.Map     // nil if nothing of it is migrated
 	layouts  api.Layouts   // of kept and migrated
+	served   bool          // packets may have met it
 }
 
 func (r *revision) close() error {
@@ -206,6 +207,7 @@ func (n *NIC) send(next []succession) {
 	serving := map[uint32]*revision{}
 	for _, s := range next {
 		serving[s.r.Record.Workload] = s.r
+		s.r.served = true
 	}
 	n.serve(serving)
 	for _, s := range next {
@@ -295,7 +297,9 @@ func (n *NIC) takeSlot(d *backend.Deployment, object *ebpf.CollectionSpec, r, ol
 		return fmt.Errorf("slots of the NIC: %w: remove a lambda or raise the number of slots", err)
 	}
 	n.loaded[r.Slot] = r
-	r.Record = program.Slot{Workload: d.Workload, Revision: d.Revision, Mode: uint32(modes[d.Spec.Message.Mode])}
+	r.Record = program.Slot{
+		Workload: d.Workload, Revision: d.Revision, Mode: uint32(modes[d.Spec.Message.Mode]), NamespaceId: d.NamespaceID,
+	}
 	if old != nil {
 		r.Record.Prev = old.Slot
 	}
@@ -304,9 +308,10 @@ func (n *NIC) takeSlot(d *backend.Deployment, object *ebpf.CollectionSpec, r, ol
 			return err
 		}
 	}
-	if err := n.clearStats(r.Slot); err != nil {
+	if err := zeroStats(n.prog.LnSlotStats, r.Slot); err != nil {
 		return err
 	}
+	n.accounts.open(&r.Revision)
 	defer n.cfg.reached("records reserved")
 	return n.prog.LnSlots.Put(r.Slot, &r.Record)
 }

@@ -85,6 +85,7 @@ func (n *NIC) unload(r *revision) error {
 			errs = append(errs, fmt.Errorf("empty slot %d: %w", r.Slot, err))
 		}
 		n.cfg.reached("slot emptied")
+		errs = append(errs, n.closeAccount(r)) // while the slot's record names its namespace
 		errs = append(errs, n.prog.LnSlots.Put(r.Slot, &program.Slot{}))
 		n.slots.Mark(r.Slot, 1, false)
 		n.cfg.reached("slot cleared")

@@ -70,6 +70,9 @@ func live(path string) error {
 			return err
 		}
 		fmt.Println("serving")
+		if err := useOnce(n, d.Workload); err != nil {
+			return err
+		}
 		workloads[d.Workload] = true
 		if err := settle(n, len(workloads)); err != nil {
 			return err
@@ -86,6 +89,18 @@ func live(path string) error {
 		return err
 	}
 	return Down(ctx, c)
+}
+
+// useOnce sends a lambda a request, which its namespace counts. Meanwhile nothing else is done, so that nothing dies.
+func useOnce(n *NIC, workload uint32) error {
+	n.changing.Lock()
+	defer n.changing.Unlock()
+	h, _, ok, err := n.Ask(api.Header{Workload: workload, Method: methodCount, Request: requests.Add(1)}, make([]byte, 8), nil)
+	if err != nil || !ok || h.Type != api.TypeResponse {
+		return fmt.Errorf("ask workload %#x: %+v, %t, %w", workload, h, ok, err)
+	}
+	fmt.Println("used")
+	return nil
 }
 
 // settle waits until superseded revisions are freed, so that each life takes the same steps in the same order.
@@ -110,7 +125,8 @@ const briefSpec = "message: {mode: assemble, max: 64KiB, in_flight: 8, timeout: 
 // nothing leaks.
 func TestKilledAtEachStep(t *testing.T) {
 	deployments := []backend.Deployment{
-		version(t, workloads["assemble"], 1, briefSpec), version(t, workloads["assemble"], 2, briefSpec), version(t, workloads["packet"], 1, packetSpec),
+		of(killedNamespace, version(t, workloads["assemble"], 1, briefSpec)), of(killedNamespace, version(t, workloads["assemble"], 2, briefSpec)),
+		of(killedNamespace, version(t, workloads["packet"], 1, packetSpec)),
 	}
 	c := testConfig(t)
 	whole := runLife(t, c, 0, deployments)
@@ -125,10 +141,12 @@ func TestKilledAtEachStep(t *testing.T) {
 			c := testConfig(t)
 			out := runLife(t, c, step, deployments)
 			t.Log(out[strings.LastIndex(out, "step: "):])
+			used := strings.Count(out, "used")
 			if strings.Contains(out, "serving") && !strings.Contains(out, "removing") {
 				stillServes(t, c)
+				used++
 			}
-			takeOver(t, c)
+			takeOver(t, c, uint64(used))
 		})
 	}
 }
@@ -176,10 +194,25 @@ func stillServes(t *testing.T, c Config) {
 	}
 }
 
-// takeOver is what the next daemon does.
-func takeOver(t *testing.T, c Config) {
+// killedNamespace is that of the lambdas of a life.
+const killedNamespace = 7
+
+// takeOver is what the next daemon does. It finds how often the lambdas were used, unless the NIC has to be made anew.
+func takeOver(t *testing.T, c Config, uses uint64) {
 	t.Helper()
 	n := open(t, c)
+	if !n.Adopted() {
+		uses = 0
+	}
+	counted := func() {
+		t.Helper()
+		if got := accounted(t, n, killedNamespace).Requests; got != uses {
+			t.Errorf("the namespace counted %d requests, want %d", got, uses)
+		}
+	}
+	counted()
+	defer shut(t, n)
+	defer counted()
 	deploy(t, n, version(t, workloads["assemble"], 8, briefSpec), version(t, workloads["packet"], 9, packetSpec))
 	wantRevision(t, n, workloads["assemble"], 8)
 	wantRevision(t, n, workloads["packet"], 9)
@@ -189,5 +222,4 @@ func takeOver(t *testing.T, c Config) {
 			t.Errorf("pins in %s: %v %v", dir, pins, err)
 		}
 	}
-	shut(t, n)
 }

@@ -105,6 +105,7 @@ type NIC struct {
 	root     link.Link
 	dispatch *dispatch
 	own      *ownAddresses
+	accounts *accounts
 	reach    atomic.Pointer[module.Reach]
 	adopted  bool
 	running  sync.RWMutex // held by Ask while the program runs, and by Counters
@@ -230,8 +231,11 @@ func newNIC(c Config, rec *record, m modules, prog *program.Program) (_ *NIC, er
 	if n.own, err = mapAddresses(prog.LnOwn); err != nil {
 		return nil, errors.Join(err, n.dispatch.close())
 	}
+	if n.accounts, err = openAccounts(filepath.Join(c.pins(), "accounts"), prog.LnSlotStats); err != nil {
+		return nil, errors.Join(err, n.dispatch.close(), n.own.close())
+	}
 	if err := n.open(); err != nil {
-		return nil, errors.Join(err, n.dispatch.close(), n.own.close(), n.modules.each(module.Module.Close))
+		return nil, errors.Join(err, n.dispatch.close(), n.own.close(), n.accounts.past.Close(), n.modules.each(module.Module.Close))
 	}
 	return n, nil
 }
@@ -352,7 +356,7 @@ func (n *NIC) Close() error {
 	defer n.changing.Unlock()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	errs := []error{n.modules.each(module.Module.Close), n.dispatch.close(), n.own.close(), n.prog.Close()}
+	errs := []error{n.modules.each(module.Module.Close), n.dispatch.close(), n.own.close(), n.accounts.past.Close(), n.prog.Close()}
 	if n.root != nil {
 		errs = append(errs, n.root.Close())
 	}

@@ -12,12 +12,16 @@ import (
 	"github.com/lambdanic/lambdanic/internal/nic/program"
 )
 
-func (n *NIC) clearStats(slot uint32) error {
+// zeroStats sets the counters of a slot to zero.
+func zeroStats(stats *ebpf.Map, slot uint32) error {
 	cpus, err := ebpf.PossibleCPU()
 	if err != nil {
 		return err
 	}
-	return n.prog.LnSlotStats.Put(slot, make([]program.Stats, cpus))
+	if err := stats.Put(slot, make([]program.Stats, cpus)); err != nil {
+		return fmt.Errorf("clear the counters of slot %d: %w", slot, err)
+	}
+	return nil
 }
 
 // Status reports every lambda on the NIC, by workload ID.
@@ -36,31 +40,44 @@ func (n *NIC) Status(context.Context) ([]backend.Status, error) {
 	return all, nil
 }
 
-func (n *NIC) slotStats(slot uint32) (s backend.Stats, err error) {
-	var cpus []program.Stats
-	if err := n.prog.LnSlotStats.Lookup(slot, &cpus); err != nil {
-		return s, fmt.Errorf("read the counters of slot %d: %w", slot, err)
+func (n *NIC) slotStats(slot uint32) (backend.Stats, error) {
+	s, err := n.accounts.read(slot)
+	return reported(&s), err
+}
+
+func sumStats(cpus []program.Stats) (sum program.Stats) {
+	for i := range cpus {
+		addStats(&sum, &cpus[i])
 	}
-	for _, c := range cpus {
-		s.Requests += c.Requests
-		s.Replies += c.Replies
-		s.Errors += c.Errors
-		s.Drops += c.Drops
-		s.Calls += c.Calls
-		s.Faults += c.Faults
-		s.Late += c.Late
-		s.BytesIn += c.BytesIn
-		s.BytesOut += c.BytesOut
-		s.Samples += c.Samples
-		s.SampledNS += c.SampledNs
-		for i, v := range c.FaultsBy {
-			s.FaultsBy[i] += v
-		}
-		for i, v := range c.Hist {
-			s.Histogram[i] += v
-		}
+	return sum
+}
+
+func addStats(sum, s *program.Stats) {
+	sum.Requests += s.Requests
+	sum.Replies += s.Replies
+	sum.Errors += s.Errors
+	sum.Drops += s.Drops
+	sum.Calls += s.Calls
+	sum.Faults += s.Faults
+	sum.Late += s.Late
+	sum.BytesIn += s.BytesIn
+	sum.BytesOut += s.BytesOut
+	sum.Samples += s.Samples
+	sum.SampledNs += s.SampledNs
+	for i, v := range s.FaultsBy {
+		sum.FaultsBy[i] += v
 	}
-	return s, nil
+	for i, v := range s.Hist {
+		sum.Hist[i] += v
+	}
+}
+
+// reported are counters as all backends report them.
+func reported(s *program.Stats) backend.Stats {
+	return backend.Stats{
+		Requests: s.Requests, Replies: s.Replies, Errors: s.Errors, Drops: s.Drops, Calls: s.Calls, Faults: s.Faults, FaultsBy: s.FaultsBy,
+		Late: s.Late, BytesIn: s.BytesIn, BytesOut: s.BytesOut, Samples: s.Samples, SampledNS: s.SampledNs, Histogram: s.Hist,
+	}
 }
 
 // own are the counters that belong to no module.

@@ -22,13 +22,15 @@ const (
 
 // Function is one revision of a deployed function.
 type Function struct {
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
+	Namespace   string `json:"namespace"`
+	NamespaceID uint32 `json:"namespace_id,omitempty"` // the number of the namespace; 0: an earlier version wrote this
+	Name        string `json:"name"`
 
 	Workload uint32        `json:"workload"`
 	Revision uint32        `json:"revision"`
 	Artifact string        `json:"artifact"`        // NAME@sha256:...
 	Spec     api.Spec      `json:"spec"`            // with defaults and the deploy's overrides
+	Memory   uint64        `json:"memory"`          // bytes that count for its namespace's quota; 0: an earlier version wrote this
 	Nodes    []string      `json:"nodes,omitempty"` // that run it
 	Target   api.Target    `json:"target"`          // the one of Spec.Targets that runs it, on every node
 	Refused  []api.Refusal `json:"refused,omitempty"`
@@ -110,7 +112,11 @@ func (s *Store) Propose(ctx context.Context, f Function) (*Function, error) {
 
 // ProposeAll is Propose for several functions at once: all become candidates, or none.
 func (s *Store) ProposeAll(ctx context.Context, fs []Function) ([]*Function, error) {
-	hint, err := s.freeHint(ctx)
+	hint, err := s.oldest(ctx, freeDir)
+	if err != nil {
+		return nil, fmt.Errorf("propose %s: %w", keys(fs), err)
+	}
+	numberHint, err := s.oldest(ctx, freeNumberDir)
 	if err != nil {
 		return nil, fmt.Errorf("propose %s: %w", keys(fs), err)
 	}
@@ -118,7 +124,7 @@ func (s *Store) ProposeAll(ctx context.Context, fs []Function) ([]*Function, err
 	err = s.update(ctx, func(tx concurrency.STM) error {
 		for i := range fs {
 			list[i] = new(fs[i])
-			if err := assign(tx, list[i], hint); err != nil {
+			if err := errors.Join(assign(tx, list[i], hint), number(tx, list[i], numberHint)); err != nil {
 				return err
 			}
 		}

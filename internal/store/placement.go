@@ -134,8 +134,9 @@ func (s *Store) tryAll(ctx context.Context, dir string, cs []*Function) error {
 }
 
 // Place ensures that all functions and candidates are placed on these nodes, and nothing on others: an earlier version placed none, and a
-// node may have got another name.
-func (s *Store) Place(ctx context.Context, nodes []string) error {
+// node may have got another name. It also completes what earlier versions wrote: namespaces get numbers, and memory says what a function
+// takes.
+func (s *Store) Place(ctx context.Context, nodes []string, memory func(*Function) uint64) error {
 	for dir, on := range map[string]func(concurrency.STM, *Function) error{
 		functionDir:  want,
 		candidateDir: try,
@@ -145,8 +146,16 @@ func (s *Store) Place(ctx context.Context, nodes []string) error {
 			return err
 		}
 		for i := range list {
-			if err := s.placeOn(ctx, nodes, dir, &list[i], on); err != nil {
-				return fmt.Errorf("place %s: %w", list[i].Key(), err)
+			f := &list[i]
+			if slices.Equal(f.Nodes, nodes) && f.NamespaceID != 0 && f.Memory != 0 {
+				continue
+			}
+			f.Nodes = nodes
+			if f.Memory == 0 {
+				f.Memory = memory(f)
+			}
+			if err := s.placeOn(ctx, dir, f, on); err != nil {
+				return fmt.Errorf("place %s: %w", f.Key(), err)
 			}
 		}
 	}
@@ -158,12 +167,10 @@ func (s *Store) Place(ctx context.Context, nodes []string) error {
 	return nil
 }
 
-func (s *Store) placeOn(ctx context.Context, nodes []string, dir string, f *Function, on func(concurrency.STM, *Function) error) error {
-	if slices.Equal(f.Nodes, nodes) {
-		return nil
-	}
-	f.Nodes = nodes
-	return s.update(ctx, func(tx concurrency.STM) error { return errors.Join(put(tx, dir+f.Key(), f), on(tx, f)) })
+func (s *Store) placeOn(ctx context.Context, dir string, f *Function, on func(concurrency.STM, *Function) error) error {
+	return s.update(ctx, func(tx concurrency.STM) error {
+		return errors.Join(number(tx, f, ""), put(tx, dir+f.Key(), f), on(tx, f))
+	})
 }
 
 // dropOthers deletes what is below a directory for other nodes.

@@ -76,9 +76,9 @@ func drain(tx concurrency.STM, id uint32) {
 	putID(tx, workloadKey(drainDir, id), id)
 }
 
-// freeHint returns the key of the index that has been free the longest.
-func (s *Store) freeHint(ctx context.Context) (string, error) {
-	r, err := s.client.Get(ctx, freeDir, clientv3.WithPrefix(), clientv3.WithLimit(1), clientv3.WithKeysOnly(),
+// oldest returns the key below a directory that was written first: of freed indexes, the one that has been free the longest.
+func (s *Store) oldest(ctx context.Context, dir string) (string, error) {
+	r, err := s.client.Get(ctx, dir, clientv3.WithPrefix(), clientv3.WithLimit(1), clientv3.WithKeysOnly(),
 		clientv3.WithSort(clientv3.SortByModRevision, clientv3.SortAscend))
 	if err != nil || len(r.Kvs) == 0 {
 		return "", err

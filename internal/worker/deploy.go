@@ -113,7 +113,7 @@ func programs(ps []*store.Placement, running backend.Running) [][]*store.Placeme
 func deployment(f *store.Function, p backend.Place) (backend.Deployment, error) {
 	services, err := resolve(f.Spec.Services, p)
 	return backend.Deployment{
-		Namespace: f.Namespace, Name: f.Name, Workload: f.Workload, Revision: f.Revision, Spec: f.Spec, Services: services,
+		Namespace: f.Namespace, NamespaceID: f.NamespaceID, Name: f.Name, Workload: f.Workload, Revision: f.Revision, Spec: f.Spec, Services: services,
 	}, err
 }
 

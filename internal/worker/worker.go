@@ -130,6 +130,22 @@ func (w *Worker) Running(ctx context.Context) (backend.Running, error) {
 	return running, nil
 }
 
+// Accounts asks the backends that count for namespaces what each namespace's lambdas counted, by the namespace's number. It is nil where
+// none counts at present.
+func (w *Worker) Accounts(ctx context.Context) (map[uint32]backend.Stats, error) {
+	var list []backend.Accounting
+	for _, p := range w.Places() {
+		if a, ok := p.Backend.(backend.Accounting); ok {
+			list = append(list, a)
+		}
+	}
+	accounts, err := backend.SumAccounts(ctx, list)
+	if err != nil {
+		return nil, fmt.Errorf("read what namespaces counted: %w", err)
+	}
+	return accounts, nil
+}
+
 // Targets says of each target whether it can run lambdas, and how many it runs.
 func (w *Worker) Targets(ctx context.Context) ([]api.NodeTarget, error) {
 	running, err := w.Running(ctx)

@@ -250,7 +250,7 @@ func TestTwoNodes(t *testing.T) {
 	if err := b.AwaitEnd(t.Context(), []string{"m"}, moved.Workload); err != nil || len(otherNIC.running()) != 1 {
 		t.Errorf("node m still runs %v (%v)", otherNIC.running(), err)
 	}
-	if err := b.Place(t.Context(), []string{"n"}); err != nil {
+	if err := b.Place(t.Context(), []string{"n"}, func(*store.Function) uint64 { return 1 }); err != nil {
 		t.Fatal(err)
 	}
 	if s := await(t, b.Store, &store.Function{Namespace: "default", Name: "one", Workload: one.Workload, Nodes: []string{"n"}}); s[0].State != api.StateReady {

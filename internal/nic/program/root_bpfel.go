@@ -369,7 +369,7 @@ type RootLnStats struct {
 type RootLnVersion uint32
 
 const (
-	RootLnVersionLN_LAYOUT_VERSION RootLnVersion = 12
+	RootLnVersionLN_LAYOUT_VERSION RootLnVersion = 13
 )
 
 // Names of all BPF objects in the ELF.

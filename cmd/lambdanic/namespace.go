@@ -1,0 +1,235 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/ui"
+)
+
+func namespaceCommand(o *options) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "namespace",
+		Short: "Share the NIC among tenants: quotas and counters of namespaces",
+		Long: "Share the NIC among tenants. Each has a namespace, with quotas and counters of its own. A namespace comes to be with its first function\n" +
+			"or its first quota, and stays until it is removed.",
+		Example: "  lambdanic namespace set tenant --lambdas 10 --memory 64MiB\n  lambdanic namespace list\n  lambdanic namespace show tenant",
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(namespaceSetCommand(o), namespaceListCommand(o), namespaceShowCommand(o), namespaceRemoveCommand(o))
+	return cmd
+}
+
+func namespaceSetCommand(o *options) *cobra.Command {
+	var lambdas, memory string
+	cmd := &cobra.Command{
+		Use:   "set NAME [--lambdas NUMBER] [--memory SIZE]",
+		Short: "Set a namespace's quotas",
+		Long: "Set how much may be deployed in a namespace, which is made if there is none of that name. A quota without a flag stays as it is. A quota\n" +
+			"below what is deployed already removes nothing: what would take more is refused from then on, and the command says so.",
+		Example: "  lambdanic namespace set tenant --lambdas 10 --memory 64MiB\n" +
+			"  lambdanic namespace set tenant --memory none             # no limit\n" +
+			"  lambdanic namespace set tenant --lambdas 0               # nothing new",
+		Args:              explained(cobra.ExactArgs(1)),
+		ValidArgsFunction: completeNames(1, listNamespaces(o)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			change, err := quotaChange(cmd, lambdas, memory)
+			if err != nil {
+				return err
+			}
+			c, err := o.client()
+			if err != nil {
+				return err
+			}
+			n, err := c.SetQuota(cmd.Context(), args[0], change)
+			if err != nil {
+				return err
+			}
+			if o.json {
+				return ui.JSON(cmd.OutOrStdout(), n)
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "namespace %s has %s lambdas, %s of memory\n", n.Name,
+				ofQuota(n.Use.Lambdas, n.Quota.Lambdas, number), ofQuota(n.Use.Memory, n.Quota.Memory, humanize.IBytes))
+			for _, text := range n.Over {
+				fmt.Fprintf(cmd.OutOrStdout(), "warning: %s\n", ui.Printable(text))
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&lambdas, "lambdas", "", "how `many` functions may be deployed there, or none for no limit")
+	cmd.Flags().StringVar(&memory, "memory", "", "the `size` of their maps and code together, as 64MiB, or none for no limit")
+	return cmd
+}
+
+// quotaChange reads the flags that are given.
+func quotaChange(cmd *cobra.Command, lambdas, memory string) (change api.QuotaChange, err error) {
+	if cmd.Flags().Changed("lambdas") {
+		n, err := strconv.ParseUint(lambdas, 10, 32)
+		switch {
+		case lambdas == noLimit:
+			change.Lambdas = api.NoLimit()
+		case err != nil:
+			return change, fmt.Errorf("--lambdas: %q is not a number: write one from 0 on, or %s for no limit", lambdas, noLimit)
+		default:
+			change.Lambdas = api.SetLimit(n)
+		}
+	}
+	if cmd.Flags().Changed("memory") {
+		var size api.Bytes
+		err := size.UnmarshalText([]byte(memory))
+		switch {
+		case memory == noLimit:
+			change.Memory = api.NoLimit()
+		case err != nil:
+			return change, fmt.Errorf("--memory: %w, or %s for no limit", err, noLimit)
+		default:
+			change.Memory = api.SetLimit(uint64(size))
+		}
+	}
+	if change == (api.QuotaChange{}) {
+		return change, fmt.Errorf("there is no quota to set: name one with --lambdas or --memory, as `%s tenant --lambdas 10`", cmd.CommandPath())
+	}
+	return change, nil
+}
+
+// noLimit removes a quota.
+const noLimit = "none"
+
+func number(n uint64) string { return strconv.FormatUint(n, 10) }
+
+// ofQuota is what is used, of what may be.
+func ofQuota(used uint64, quota *uint64, show func(uint64) string) string {
+	if quota == nil {
+		return show(used)
+	}
+	return show(used) + " of " + show(*quota)
+}
+
+func namespaceListCommand(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List namespaces with their quotas and counters",
+		Long: "List namespaces: what they use of their quotas, and what their lambdas on the NIC counted together, with those that were removed. NIC TIME\n" +
+			"is about how long the lambdas ran, from every 64th run.",
+		Example: "  lambdanic namespace list\n  lambdanic namespace list --json | jq '.[] | select(.over).name'",
+		Args:    explained(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := o.client()
+			if err != nil {
+				return err
+			}
+			list, err := c.Namespaces(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if o.json {
+				return ui.JSON(cmd.OutOrStdout(), list)
+			}
+			var rows [][]string
+			for i := range list {
+				n := &list[i]
+				row := []string{n.Name, ofQuota(n.Use.Lambdas, n.Quota.Lambdas, number), ofQuota(n.Use.Memory, n.Quota.Memory, humanize.IBytes)}
+				rows = append(rows, append(row, counted(n.Stats)...))
+			}
+			return ui.Table(cmd.OutOrStdout(), append([]string{"NAME", "LAMBDAS", "MEMORY"}, countedHead...), rows)
+		},
+	}
+}
+
+var countedHead = []string{"REQUESTS", "REPLIES", "ERRORS", "DROPS", "NIC TIME"}
+
+// counted are the cells below countedHead.
+func counted(s *api.Stats) []string {
+	if s == nil {
+		return []string{"-", "-", "-", "-", "-"}
+	}
+	return []string{number(s.Requests), number(s.Replies), number(s.Errors), number(s.Drops), s.RunTime().Round(time.Microsecond).String()}
+}
+
+func namespaceShowCommand(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:               "show NAME",
+		Short:             "Show a namespace's quotas and counters, and what its functions take",
+		Example:           "  lambdanic namespace show tenant\n  lambdanic namespace show tenant --json | jq .use.memory",
+		Args:              explained(cobra.ExactArgs(1)),
+		ValidArgsFunction: completeNames(1, listNamespaces(o)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := o.client()
+			if err != nil {
+				return err
+			}
+			n, err := c.Namespace(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if o.json {
+				return ui.JSON(cmd.OutOrStdout(), n)
+			}
+			functions, err := c.List(cmd.Context(), n.Name)
+			if err != nil {
+				return err
+			}
+			return ui.Table(cmd.OutOrStdout(), nil, namespaceRows(n, functions))
+		},
+	}
+}
+
+func namespaceRows(n *api.Namespace, functions []api.Function) [][]string {
+	rows := [][]string{
+		{"name", n.Name},
+		{"number", number(uint64(n.Number))},
+		{"lambdas", ofQuota(n.Use.Lambdas, n.Quota.Lambdas, number)},
+		{"memory", ofQuota(n.Use.Memory, n.Quota.Memory, humanize.IBytes)},
+	}
+	for i, cell := range counted(n.Stats) {
+		rows = append(rows, []string{[]string{"requests", "replies", "errors", "drops", "NIC time"}[i], cell})
+	}
+	for _, text := range n.Over {
+		rows = append(rows, []string{"over quota", text})
+	}
+	for i := range functions {
+		rows = append(rows, []string{"function " + functions[i].Name, humanize.IBytes(functions[i].Memory)})
+	}
+	return rows
+}
+
+func namespaceRemoveCommand(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:               "remove NAME...",
+		Aliases:           []string{"rm"},
+		Short:             "Forget namespaces without functions, with their quotas and counters",
+		Long:              "Forget namespaces, with their quotas and counters. A namespace that has functions, and the default one, cannot be removed.",
+		Example:           "  lambdanic namespace remove tenant",
+		Args:              explained(cobra.MinimumNArgs(1)),
+		ValidArgsFunction: completeNames(0, listNamespaces(o)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := o.client()
+			if err != nil {
+				return err
+			}
+			removed := []string{}
+			var errs []error
+			for _, name := range args { // a failure does not stop the others
+				if err := c.RemoveNamespace(cmd.Context(), name); err != nil {
+					errs = append(errs, err)
+					continue
+				}
+				removed = append(removed, name)
+				if !o.json {
+					fmt.Fprintf(cmd.OutOrStdout(), "namespace %s is removed\n", name)
+				}
+			}
+			if o.json {
+				errs = append(errs, ui.JSON(cmd.OutOrStdout(), map[string]any{"removed": removed}))
+			}
+			return errors.Join(errs...)
+		},
+	}
+}

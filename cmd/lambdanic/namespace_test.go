@@ -1,0 +1,140 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/lambdanic/lambdanic/api"
+)
+
+// namespaceDaemon has one namespace, "tenant", over its quota. It notes the changes that it is asked for.
+func namespaceDaemon(t *testing.T) (run func(args ...string) (string, error), asked *[]string) {
+	t.Helper()
+	asked = new([]string)
+	lambdas, memory := uint64(1), uint64(64<<20)
+	n := api.Namespace{
+		Name: "tenant", Number: 2, Quota: api.Quota{Lambdas: &lambdas, Memory: &memory}, Use: api.NamespaceUse{Lambdas: 3, Memory: 3 << 20},
+		Over: []string{"namespace tenant has 3 lambdas"}, Stats: &api.Stats{Requests: 10, Replies: 9, Errors: 1, Drops: 2, SampledNS: 1500},
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("PATCH /system/namespace/{name}/quota", func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		*asked = append(*asked, r.PathValue("name")+" "+string(body))
+		_ = json.NewEncoder(w).Encode(n)
+	})
+	mux.HandleFunc("GET /system/namespaces/details", func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode([]api.Namespace{{Name: "default"}, n})
+	})
+	mux.HandleFunc("GET /system/namespace/tenant", func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(n) })
+	mux.HandleFunc("GET /system/functions", func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("namespace") != "tenant" {
+			t.Errorf("asked for %s", r.URL)
+		}
+		_ = json.NewEncoder(w).Encode([]api.Function{{Name: "web", Namespace: "tenant", Memory: 5000}})
+	})
+	mux.HandleFunc("DELETE /system/namespace/{name}", func(w http.ResponseWriter, r *http.Request) {
+		if r.PathValue("name") == "busy" {
+			w.WriteHeader(http.StatusConflict)
+			_ = json.NewEncoder(w).Encode(api.Error{Error: "namespace busy is in use"})
+		}
+	})
+	return fakeDaemon(t, mux), asked
+}
+
+// The flags change what they name, and nothing else.
+func TestNamespaceSet(t *testing.T) {
+	run, asked := namespaceDaemon(t)
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--lambdas", "10", "--memory", "64MiB"}, `tenant {"lambdas":10,"memory":67108864}`},
+		{[]string{"--lambdas", "0"}, `tenant {"lambdas":0}`},
+		{[]string{"--memory", "none"}, `tenant {"memory":null}`},
+		{[]string{"--memory", "4096"}, `tenant {"memory":4096}`},
+	} {
+		*asked = nil
+		out, err := run(append([]string{"namespace", "set", "tenant"}, c.args...)...)
+		if err != nil || len(*asked) != 1 || (*asked)[0] != c.want {
+			t.Errorf("%v asked for %q (%v), want %q", c.args, *asked, err, c.want)
+		}
+		if !strings.Contains(out, "namespace tenant has 3 of 1 lambdas, 3.0 MiB of 64 MiB of memory\nwarning: namespace tenant has 3 lambdas\n") {
+			t.Errorf("%v: %q", c.args, out)
+		}
+	}
+	*asked = nil
+	for want, args := range map[string][]string{
+		`"-1" is not a number`:          {"tenant", "--lambdas", "-1"},
+		`"many" is not a number`:        {"tenant", "--lambdas", "many"},
+		`"-1MiB" is not a size`:         {"tenant", "--memory", "-1MiB"},
+		`or none for no limit`:          {"tenant", "--memory", "big"},
+		`"" is not a size`:              {"tenant", "--memory", ""},
+		"name one with --lambdas or --": {"tenant"},
+		"set NAME":                      {"--lambdas", "3"},
+	} {
+		if _, err := run(append([]string{"namespace", "set"}, args...)...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v, want %q", args, err, want)
+		}
+	}
+	if len(*asked) > 0 {
+		t.Errorf("asked for %q", *asked)
+	}
+}
+
+func TestNamespaceListAndShow(t *testing.T) {
+	run, _ := namespaceDaemon(t)
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"list"}, "NAME LAMBDAS MEMORY REQUESTS REPLIES ERRORS DROPS NIC TIME default 0 0 B - - - - - tenant 3 of 1 3.0 MiB of 64 MiB 10 9 1 2 96µs"},
+		{[]string{"show", "tenant"}, "name tenant number 2 lambdas 3 of 1 memory 3.0 MiB of 64 MiB requests 10 replies 9 errors 1 drops 2 NIC time 96µs " +
+			"over quota namespace tenant has 3 lambdas function web 4.9 KiB"},
+	} {
+		out, err := run(append([]string{"namespace"}, c.args...)...)
+		if got := strings.Join(strings.Fields(out), " "); err != nil || got != c.want {
+			t.Errorf("%v: %q (%v), want %q", c.args, got, err, c.want)
+		}
+	}
+	var n api.Namespace
+	if out, err := run("namespace", "show", "tenant", "--json"); err != nil || json.Unmarshal([]byte(out), &n) != nil || n.Stats.Requests != 10 || *n.Quota.Lambdas != 1 {
+		t.Errorf("%q (%v)", out, err)
+	}
+	var list []api.Namespace
+	if out, err := run("namespace", "list", "--json"); err != nil || json.Unmarshal([]byte(out), &list) != nil || len(list) != 2 || list[0].Stats != nil {
+		t.Errorf("%q (%v)", out, err)
+	}
+	if _, err := run("namespace", "show", "nosuch"); err == nil {
+		t.Error("a namespace is shown that there is not")
+	}
+}
+
+func TestNamespaceRemoveGoesOn(t *testing.T) {
+	run, _ := namespaceDaemon(t)
+	out, err := run("namespace", "remove", "busy", "tenant")
+	if err == nil || !strings.Contains(err.Error(), "busy is in use") || out != "namespace tenant is removed\n" {
+		t.Errorf("%q (%v)", out, err)
+	}
+}
+
+// The examples of docs/tenants.md are commands that there are.
+func TestTenantsDocs(t *testing.T) {
+	text, err := os.ReadFile("../../docs/tenants.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands := 0
+	for line := range strings.Lines(string(text)) {
+		if words := strings.Fields(strings.SplitN(line, "#", 2)[0]); len(words) > 1 && words[0] == "lambdanic" {
+			takes(t, words[1:])
+			commands++
+		}
+	}
+	if commands < 4 {
+		t.Errorf("there are only %d", commands)
+	}
+}

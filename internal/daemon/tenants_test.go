@@ -1,0 +1,163 @@
+package daemon
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/openfaas/faas-provider/types"
+
+	"github.com/lambdanic/lambdanic/api"
+)
+
+// showNamespace describes a namespace, for which a NIC counts.
+func showNamespace(t *testing.T, p Paths, name string) *api.Namespace {
+	t.Helper()
+	n, err := NewClient(p).Namespace(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n.Stats == nil {
+		t.Fatalf("no NIC counts for %s: %+v", name, n)
+	}
+	return n
+}
+
+func fetch(t *testing.T, url string) string {
+	t.Helper()
+	r, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	body, err := io.ReadAll(r.Body)
+	if err != nil || r.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %d %q (%v)", url, r.StatusCode, body, err)
+	}
+	return string(body)
+}
+
+// A tenant's quota, number and counters go on across updates, removals and the end of the daemon.
+func TestTenant(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root: it brings a NIC up")
+	}
+	p := newInstance(t, "t")
+	c := mustUp(t, Config{Paths: p, Listen: anyPort})
+	client, ctx := NewClient(p), t.Context()
+	if n, err := client.SetQuota(ctx, "tenant", api.QuotaChange{Lambdas: api.SetLimit(1)}); err != nil || n.Number != 1 {
+		t.Fatalf("%+v (%v)", n, err)
+	}
+	a, err := Build(ctx, p, "../../lambdas/web_server")
+	if err != nil {
+		t.Fatal(err)
+	}
+	deploy := func(namespace, name string) error {
+		f, err := client.Deploy(ctx, types.FunctionDeployment{Service: name, Namespace: namespace, Image: a.Image})
+		if err == nil && f.Target != api.TargetNIC {
+			t.Errorf("it runs on %s: %+v", f.Target, f.Refused)
+		}
+		return err
+	}
+	requests := uint64(0)
+	use := func(times int) {
+		for range times {
+			fetch(t, "http://"+c.node.Listen+"/function/web.tenant")
+			requests++
+		}
+	}
+	check := func(when string, number, lambdas uint64) {
+		t.Helper()
+		n := showNamespace(t, p, "tenant")
+		if n.Stats.Requests != requests || n.Stats.Replies != requests || uint64(n.Number) != number || *n.Quota.Lambdas != 1 ||
+			n.Use.Lambdas != lambdas || (n.Use.Memory > 0) != (lambdas > 0) {
+			t.Errorf("%s: %+v, counted %+v, want %d requests", when, n, n.Stats, requests)
+		}
+		if other := showNamespace(t, p, api.DefaultNamespace); other.Stats.Requests != 1 {
+			t.Errorf("%s: namespace default counted %+v", when, other.Stats)
+		}
+	}
+	for _, namespace := range []string{"tenant", api.DefaultNamespace} {
+		if err := deploy(namespace, "web"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	get(t, c.node.Listen)
+	use(5)
+	check("at first", 1, 1)
+	if err := deploy("tenant", "other"); err == nil || !strings.Contains(err.Error(), "over quota: namespace tenant may have 1 lambda and has 1 lambda") {
+		t.Errorf("one more: %v", err)
+	}
+	if err := deploy("tenant", "web"); err != nil {
+		t.Fatal(err)
+	}
+	use(2)
+	check("after an update", 1, 1)
+	c.kill()
+	c = mustUp(t, Config{Paths: p, Listen: anyPort})
+	check("with the next daemon", 1, 1)
+	if err := deploy("tenant", "other"); err == nil {
+		t.Error("the next daemon lets one more in")
+	}
+	use(1)
+	if err := client.RemoveNamespace(ctx, "tenant"); err == nil || !strings.Contains(err.Error(), "remove them first") {
+		t.Errorf("remove a namespace in use: %v", err)
+	}
+	if err := client.Remove(ctx, "tenant", "web"); err != nil {
+		t.Fatal(err)
+	}
+	check("after the removal", 1, 0)
+	c.kill()
+	c = mustUp(t, Config{Paths: p, Listen: anyPort})
+	check("with the daemon after that", 1, 0)
+	if err := deploy("tenant", "web"); err != nil {
+		t.Fatal(err)
+	}
+	use(1)
+	check("with a new lambda", 1, 1)
+	if err := client.Remove(ctx, "tenant", "web"); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.RemoveNamespace(ctx, "tenant"); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := client.SetQuota(ctx, "tenant", api.QuotaChange{Lambdas: api.SetLimit(1)}); err != nil || n.Number == 1 || n.Stats.Requests != 0 {
+		t.Errorf("the next of its name is %+v (%v)", n, err)
+	}
+}
+
+// What is counted and what is limited is in /metrics and in OpenFaaS's list.
+func TestTenantMetrics(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root: it brings a NIC up")
+	}
+	p := newInstance(t, "u")
+	c := mustUp(t, Config{Paths: p, Listen: anyPort})
+	client := NewClient(p)
+	deployWebServer(t, p)
+	get(t, c.node.Listen)
+	if _, err := client.SetQuota(t.Context(), "tenant", api.QuotaChange{Memory: api.SetLimit(4096)}); err != nil {
+		t.Fatal(err)
+	}
+	for path, wants := range map[string][]string{
+		"/metrics": {
+			`lambdanic_namespace_requests_total{namespace="default"} 1`, `lambdanic_namespace_requests_total{namespace="tenant"} 0`,
+			`lambdanic_namespace_lambdas{namespace="default"} 1`, `lambdanic_namespace_memory_quota_bytes{namespace="tenant"} 4096`,
+		},
+		"/system/namespaces": {`["default","tenant"]`},
+	} {
+		r, err := client.Do(t.Context(), http.MethodGet, path, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(r.Body)
+		_ = r.Body.Close()
+		for _, want := range wants {
+			if err != nil || !strings.Contains(string(body), want+"\n") {
+				t.Errorf("%s lacks %s (%v)", path, want, err)
+			}
+		}
+	}
+}

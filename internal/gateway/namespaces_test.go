@@ -1,0 +1,43 @@
+package gateway
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestNamespaces(t *testing.T) {
+	h := newGateway(t).Private()
+	const unset = `{"name":"tenant","number":2,"quota":{},"use":{"lambdas":0,"memory":0}}` + "\n"
+	const badLimit = "is not a limit: write a whole number from 0 on, or null for no limit"
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+		want               string // a part of the answer
+	}{
+		{"GET", "/system/namespaces", "", 200, `["default","tenant"]` + "\n"}, // as OpenFaaS
+		{"GET", "/system/namespaces/details", "", 200, `"name":"tenant","number":2,"quota":{},"use":{"lambdas":0,"memory":0},"over":["too much"],"stats":{"requests":3,`},
+		{"GET", "/system/namespaces/nosuch", "", 404, ""},
+		{"GET", "/system/namespace/tenant", "", 200, unset},
+		{"GET", "/system/namespace/nosuch", "", 404, `{"error":"no such namespace: nosuch"}` + "\n"},
+		{"PATCH", "/system/namespace/tenant/quota", `{"lambdas":10,"memory":67108864}`, 200, `"quota":{"lambdas":10,"memory":67108864}`},
+		{"PATCH", "/system/namespace/tenant/quota", `{"lambdas":0}`, 200, `"quota":{"lambdas":0,"memory":67108864}`}, // what it lacks stays
+		{"PATCH", "/system/namespace/tenant/quota", `{"lambdas":null}`, 200, `"quota":{"memory":67108864}`},
+		{"PATCH", "/system/namespace/tenant/quota", `{}`, 200, `"quota":{"memory":67108864}`},
+		{"PATCH", "/system/namespace/tenant/quota", `{"memory":null}`, 200, unset},
+		{"PATCH", "/system/namespace/tenant/quota", `{"lambdas":-1}`, 400, "-1 " + badLimit},
+		{"PATCH", "/system/namespace/tenant/quota", `{"lambdas":1.5}`, 400, "1.5 " + badLimit},
+		{"PATCH", "/system/namespace/tenant/quota", `{"memory":"64MiB"}`, 400, badLimit},
+		{"PATCH", "/system/namespace/tenant/quota", `{"lambdas":18446744073709551616}`, 400, badLimit},
+		{"PATCH", "/system/namespace/tenant/quota", `{"requests":1}`, 400, `unknown field`},
+		{"PATCH", "/system/namespace/tenant/quota", ``, 400, "read the body"},
+		{"GET", "/system/namespace/tenant", "", 200, unset}, // which changed nothing
+		{"DELETE", "/system/namespace/tenant", "", 204, ""},
+		{"DELETE", "/system/namespace/busy", "", 409, `{"error":"namespace busy is in use"}` + "\n"},
+		{"DELETE", "/system/namespace/nosuch", "", 404, `{"error":"no such namespace"}` + "\n"},
+	} {
+		answer := do(t, h, c.method, c.path, c.body)
+		if body := bodyOf(t, answer); answer.StatusCode != c.status || !strings.Contains(body, c.want) {
+			t.Errorf("%s %s %s: %d %q, want %d %q", c.method, c.path, c.body, answer.StatusCode, body, c.status, c.want)
+		}
+	}
+}

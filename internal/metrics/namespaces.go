@@ -1,0 +1,90 @@
+package metrics
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/lambdanic/lambdanic/api"
+)
+
+// A namespaceCollector reads the namespaces' numbers on each scrape.
+type namespaceCollector struct{ Config }
+
+// A namespaceGauge is one number of a namespace. It has no series where read gives nil.
+type namespaceGauge struct {
+	desc *prometheus.Desc
+	read func(*api.Namespace) *uint64
+}
+
+var labelsOfNamespace = []string{"namespace"}
+
+func gauge(name, help string, read func(*api.Namespace) *uint64) namespaceGauge {
+	return namespaceGauge{prometheus.NewDesc("lambdanic_namespace_"+name, help, labelsOfNamespace, nil), read}
+}
+
+var namespaceGauges = []namespaceGauge{
+	gauge("lambdas", "Functions that are deployed in the namespace.", func(n *api.Namespace) *uint64 { return &n.Use.Lambdas }),
+	gauge("lambdas_quota", "How many functions may be deployed there. Without a quota there is no series.", func(n *api.Namespace) *uint64 { return n.Quota.Lambdas }),
+	gauge("memory_bytes", "Memory of the functions together: their maps and code.", func(n *api.Namespace) *uint64 { return &n.Use.Memory }),
+	gauge("memory_quota_bytes", "How much memory they may have. Without a quota there is no series.", func(n *api.Namespace) *uint64 { return n.Quota.Memory }),
+}
+
+// namespaceCounters are the functions' counters, in the order of FunctionCounters. Faults have no causes here.
+var namespaceCounters = describeNamespaceCounters()
+
+func describeNamespaceCounters() (descs []*prometheus.Desc) {
+	for _, c := range FunctionCounters {
+		name := strings.Replace(c.Name, "lambdanic_function_", "lambdanic_namespace_", 1)
+		descs = append(descs, prometheus.NewDesc(name, ofNamespace(c.Name), labelsOfNamespace, nil))
+	}
+	return descs
+}
+
+// ofNamespace says what is counted of a namespace: what is counted of functions.
+func ofNamespace(function string) string {
+	return "The sum of " + function + " over all lambdas that the namespace has or had on NICs."
+}
+
+var namespaceRunSeconds = prometheus.NewDesc("lambdanic_namespace_run_seconds", ofNamespace("lambdanic_function_run_seconds"), labelsOfNamespace, nil)
+
+// Describe implements prometheus.Collector.
+func (c *namespaceCollector) Describe(ch chan<- *prometheus.Desc) {
+	for _, g := range namespaceGauges {
+		ch <- g.desc
+	}
+	for _, d := range namespaceCounters {
+		ch <- d
+	}
+	ch <- namespaceRunSeconds
+}
+
+// Collect implements prometheus.Collector.
+func (c *namespaceCollector) Collect(ch chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	list, err := c.Source.Namespaces(ctx)
+	if err != nil {
+		ch <- prometheus.NewInvalidMetric(namespaceGauges[0].desc, fmt.Errorf("read the namespaces' numbers: %w", err))
+	}
+	for i := range list {
+		namespace(&list[i], ch)
+	}
+}
+
+func namespace(n *api.Namespace, ch chan<- prometheus.Metric) {
+	for _, g := range namespaceGauges {
+		if v := g.read(n); v != nil {
+			ch <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, float64(*v), n.Name)
+		}
+	}
+	if n.Stats == nil {
+		return
+	}
+	for i, c := range FunctionCounters {
+		ch <- prometheus.MustNewConstMetric(namespaceCounters[i], prometheus.CounterValue, float64(c.Value(n.Stats)), n.Name)
+	}
+	ch <- runTimes(namespaceRunSeconds, n.Stats, n.Name)
+}
