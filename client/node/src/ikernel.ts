@@ -13,6 +13,7 @@ import { readable } from "./readable.js";
 import { Ring, type Watch } from "./ring.js";
 
 export { Notes } from "./notes.js";
+export { Shard } from "./parity.js";
 export { Ring, type Endpoint, type Message } from "./ring.js";
 
 /** Where the daemon of this machine serves applications. */
