@@ -21,14 +21,28 @@ const (
 	tlsAES128           = 51 // TLS_CIPHER_AES_GCM_128
 )
 
+// needTLS skips a test where the kernel has no TLS. Where it has, it says of a socket without a connection that this is why it has none.
+func needTLS(t *testing.T) {
+	t.Helper()
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	switch err := setTLS(fd); {
+	case errors.Is(err, unix.ENOENT):
+		t.Skipf("the kernel has no TLS: %v: needs the module tls", err)
+	case !errors.Is(err, unix.ENOTCONN):
+		t.Fatalf("got %v", err)
+	}
+}
+
+func setTLS(fd int) error { return unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_ULP, "tls") }
+
 // prepareTLS has a connection have TLS in the kernel, without keys: what is sent and received stays as it is.
 func prepareTLS(t *testing.T, conn *net.TCPConn) {
 	t.Helper()
-	err := with(t, conn, func(fd int) error { return unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_ULP, "tls") })
-	if errors.Is(err, unix.ENOENT) {
-		t.Skipf("the kernel has no TLS: %v: needs the module tls", err)
-	}
-	if err != nil {
+	if err := with(t, conn, setTLS); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -45,6 +59,7 @@ func speakTLS(t *testing.T, conn *net.TCPConn, direction int) error {
 
 // TestStreamTLSBefore attaches a connection that has TLS in the kernel.
 func TestStreamTLSBefore(t *testing.T) {
+	needTLS(t)
 	s := newSite(t)
 	server, client := s.connect(s.listenTCP("127.0.0.1:0"))
 	prepareTLS(t, server)
@@ -74,6 +89,7 @@ func expectAll(t *testing.T, from *sensor, server, client *net.TCPConn) {
 // TestStreamTLSAfter has connections get TLS in the kernel when they are attached: without a key, and with one for each direction. The ikernel gets nothing more of
 // them, and goes on with others. As long as the kernel refuses the key, everything passes.
 func TestStreamTLSAfter(t *testing.T) {
+	needTLS(t)
 	for _, direction := range []int{0, tlsSend, tlsReceive} {
 		t.Run(fmt.Sprint("direction ", direction), func(t *testing.T) {
 			s := newSite(t)

@@ -65,7 +65,7 @@ func listenTCP(t *testing.T, ns netns.NsHandle) *net.TCPListener {
 	return l.(*net.TCPListener)
 }
 
-// talkTo connects a client, and has each unless nil get the connection. The client has got a byte, so that nothing is on its way.
+// talkTo connects a client, and attaches the connection to each unless that is nil. The client has got a byte, so that nothing is on its way.
 func talkTo(t *testing.T, ns netns.NsHandle, l *net.TCPListener, each *lambdanic.Ikernel) *talk {
 	t.Helper()
 	c := &talk{t: t, passes: 1 << 30}
@@ -133,7 +133,7 @@ func (c *talk) send(alert bool) {
 	c.alerts = append(c.alerts, alert)
 }
 
-// has says whether the server has got as many messages as were sent, or more than those up to one.
+// has is nil when the server has got a message, or a later one.
 func (c *talk) has(number int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -141,7 +141,7 @@ func (c *talk) has(number int) error {
 		return c.err
 	}
 	if n := len(c.got); n == 0 || c.got[n-1] < number {
-		return fmt.Errorf("message %d has not come, but %d", number, n)
+		return fmt.Errorf("message %d has not come, but %d of those before", number, n)
 	}
 	return nil
 }
@@ -261,8 +261,9 @@ func TestStreamDaemonKilled(t *testing.T) {
 	i := up(t)
 	ns := isolated.Namespace(t, fmt.Sprintf("lne2e%d", os.Getpid()))
 	l := listenTCP(t, ns)
-	c := i.killUnder(ns, l, i.threshold())
 	k := i.threshold()
+	c := i.killUnder(ns, l, k, k)
+	k = i.threshold()
 	if err := k.Attach(c.server); !errors.Is(err, unix.EBUSY) || !strings.Contains(err.Error(), "until it closes") {
 		t.Errorf("the connection has another ikernel: %v", err)
 	}
@@ -283,7 +284,7 @@ func TestStreamListenerKilled(t *testing.T) {
 	} else if err != nil {
 		t.Fatal(err)
 	}
-	c := i.killUnder(ns, l, k)
+	c := i.killUnder(ns, l, k, nil)
 	between := talkTo(t, ns, l, nil)
 	between.isFree()
 	k = i.threshold()
@@ -311,16 +312,10 @@ func TestStreamListenerKilled(t *testing.T) {
 	}
 }
 
-// killUnder has a connection with an ikernel, kills the daemon under traffic, and starts another. What the first one made goes when the connection closes.
-func (i *instance) killUnder(ns netns.NsHandle, l *net.TCPListener, k *lambdanic.Ikernel) *talk {
+// killUnder has a connection with an ikernel, by its listening socket unless each is that ikernel, kills the daemon under traffic, and starts another. What the
+// first one made goes when the connection closes.
+func (i *instance) killUnder(ns netns.NsHandle, l *net.TCPListener, k, each *lambdanic.Ikernel) *talk {
 	i.t.Helper()
-	each := k
-	if r, err := k.Read(); err != nil {
-		i.t.Fatal(err)
-	} else if list := query[[]api.Ikernel](i, "ik", "list"); len(list[0].Application.Sockets) > 0 {
-		i.t.Logf("the listening socket has the ikernel, registers %v", r)
-		each = nil
-	}
 	var made []object
 	i.t.Cleanup(func() { awaitGone(i.t, made) })
 	i.t.Cleanup(func() { l.Close() })
@@ -370,17 +365,22 @@ func TestStreamApplicationKilled(t *testing.T) {
 	if _, err := io.ReadFull(client, make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
-	done := make(chan bool)
+	may, killed, done := make(chan bool, 100), make(chan bool), make(chan bool)
 	go func() {
 		defer close(done)
 		for alert := endian.BigEndian.AppendUint32(nil, 150); err == nil; {
-			_, err = client.Write(alert) // until nobody is there
+			select {
+			case may <- true: // some ahead of what the application prints
+			case <-killed:
+			}
+			_, err = client.Write(alert)
 		}
 	}()
 	for range 1000 {
 		if !lines.Scan() || lines.Text() != "got 150" {
 			t.Fatalf("the application says %q", lines.Text())
 		}
+		<-may
 	}
 	if list := query[[]api.Ikernel](i, "ik", "list"); len(list) != 1 || list[0].Application == nil || len(list[0].Application.Sockets) != 1 {
 		t.Errorf("there is %+v", list)
@@ -390,6 +390,7 @@ func TestStreamApplicationKilled(t *testing.T) {
 		t.Error("the daemon has nothing for the application")
 	}
 	_ = cmd.Process.Kill()
+	close(killed)
 	<-done
 	_ = cmd.Wait()
 	awaitGone(t, made)
@@ -470,15 +471,23 @@ func without(all, others []object) (rest []object) {
 	return rest
 }
 
-// awaitGone waits until the kernel has none of these any more.
+// awaitGone waits until the kernel has none of these any more. The daemon maps the pages of an ikernel's variables (.bss, .rodata), and its garbage collector
+// unmaps them, within two minutes.
 func awaitGone(t *testing.T, all []object) {
 	t.Helper()
 	for _, o := range all {
+		if strings.HasPrefix(o.name, ".") {
+			continue
+		}
 		poll(t, fmt.Sprintf("%v goes", o), func() error {
-			if err := o.look(); !errors.Is(err, os.ErrNotExist) {
-				return fmt.Errorf("it is there: %v", err)
+			err := o.look()
+			switch {
+			case err == nil:
+				return errors.New("it is there")
+			case errors.Is(err, os.ErrNotExist):
+				return nil
 			}
-			return nil
+			return err
 		})
 	}
 }
