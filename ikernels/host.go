@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/ringbuf"
@@ -32,6 +33,7 @@ type Host struct {
 	all     map[*Ikernel]bool
 	places  []*place
 	streams map[uint64]*stream // by cookies
+	sweeps  *time.Timer        // until they are looked at again; nil: nothing is to be found
 
 	connections *ebpf.Map // connections.h
 	listeners   *ebpf.Map // the TCP sockets that listen, so that the daemon knows when they close
@@ -87,9 +89,7 @@ func (h *Host) Close() error {
 	for _, k := range all {
 		errs = append(errs, k.Close())
 	}
-	for _, s := range h.streams {
-		s.close()
-	}
+	h.closeStreams()
 	return errors.Join(append(errs, h.closeFaults(), h.faults.Close(), h.connections.Close(), h.listeners.Close(), h.sockets.Close(), h.flows.Close())...)
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -38,6 +39,20 @@ func (h *Host) openStreams() error {
 		return errors.Join(kernel.Fails("has no map for sockets that listen", err), h.connections.Close())
 	}
 	return nil
+}
+
+// closeStreams forgets all sockets. They get all of their messages.
+func (h *Host) closeStreams() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.sweeps != nil {
+		h.sweeps.Stop()
+		h.sweeps = nil
+	}
+	for _, s := range h.streams {
+		s.close()
+	}
+	clear(h.streams)
 }
 
 // isStream says whether a socket is one of TCP.
@@ -89,7 +104,7 @@ func fitsStream(fd int) (listens bool, err error) {
 		return false, fmt.Errorf("look at the socket: %w", err)
 	}
 	if ulp, err := unix.GetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_ULP); err == nil && ulp != "" {
-		return false, unsupported("the kernel itself reads the socket, by its protocol " + ulp)
+		return false, unsupported("the kernel itself reads the socket, for its protocol " + ulp + ": attach a connection that has no TCP_ULP")
 	}
 	switch info.State {
 	case unix.BPF_TCP_LISTEN:
@@ -256,5 +271,30 @@ func (h *Host) leaveStreams(k *Ikernel) error {
 		}
 	}
 	h.sweepStreams()
+	h.sweepLater()
 	return errors.Join(errs...)
+}
+
+// sweepInterval is how soon the host forgets a socket that closes when no ikernel has it.
+const sweepInterval = time.Second
+
+// sweepLater forgets the sockets that no ikernel has as they close. Those of an application that is killed do so before or after its ikernels end.
+func (h *Host) sweepLater() {
+	for _, s := range h.streams {
+		if s.ikernel == nil && h.sweeps == nil {
+			h.sweeps = time.AfterFunc(sweepInterval, h.sweepAgain)
+			return
+		}
+	}
+}
+
+func (h *Host) sweepAgain() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.sweeps == nil {
+		return // the host is closed
+	}
+	h.sweeps = nil
+	h.sweepStreams()
+	h.sweepLater()
 }

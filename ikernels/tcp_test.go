@@ -502,6 +502,28 @@ func TestStreamCloses(t *testing.T) {
 	}
 }
 
+// TestStreamForgotten closes a socket after its ikernel has ended, as the kernel may when an application is killed. Nobody asks the host for anything then.
+func TestStreamForgotten(t *testing.T) {
+	s := newSite(t)
+	k := s.sensing()
+	server, _ := s.connect(s.listenTCP("127.0.0.1:0"))
+	attach(t, k, server)
+	if err := k.Close(); err != nil {
+		t.Fatal(err)
+	}
+	server.Close()
+	known := func() int {
+		s.host.mu.Lock()
+		defer s.host.mu.Unlock()
+		return len(s.host.streams)
+	}
+	for deadline := time.Now().Add(patience); known() > 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the host keeps a socket that is closed")
+		}
+	}
+}
+
 // TestStreamLoss loses packets, so that segments come again together with others. No byte reaches the socket twice.
 func TestStreamLoss(t *testing.T) {
 	s := newSite(t)

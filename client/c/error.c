@@ -37,6 +37,8 @@ const char *lambdanic_strerror(int result)
 		return "there is no room for the note: deliver those before";
 	case LAMBDANIC_FAULTED:
 		return "the ikernel has faulted: ask lambdanic_ikernel_fault() why, and create another";
+	case LAMBDANIC_NO_SHARD:
+		return "not a group's parity and all others: read them from the rings of parity";
 	case LN_CODE_UNKNOWN_WORKLOAD:
 		return "unknown workload: look the lambda's name up again";
 	case LN_CODE_OVER_QUOTA:

@@ -41,6 +41,7 @@ enum lambdanic_result {
 	LAMBDANIC_NO_REGISTER = -12, /* the ikernel has no register of that name */
 	LAMBDANIC_FULL = -13, /* there is no room for a note: deliver those before */
 	LAMBDANIC_FAULTED = -14, /* the ikernel gave up: lambdanic_ikernel_fault() */
+	LAMBDANIC_NO_SHARD = -15, /* the message is no shard, or nothing can be rebuilt from these shards */
 };
 
 struct lambdanic; /* a connection */
@@ -290,6 +291,25 @@ LAMBDANIC_API int lambdanic_notes_open(struct lambdanic_ikernel *ikernel, struct
 LAMBDANIC_API int lambdanic_notes_reserve(struct lambdanic_notes *notes, size_t len, void **note);
 /* Has the ikernel get all notes that are written, in order, before it returns. delivered is how many, or NULL. */
 LAMBDANIC_API int lambdanic_notes_deliver(struct lambdanic_notes *notes, uint32_t *delivered);
+
+/* A copy of a datagram by the ikernel parity, or the parity of a group of them. */
+struct lambdanic_shard {
+	uint64_t group;
+	uint16_t index; /* of the datagram in its group */
+	uint16_t count; /* 0: this is a datagram; or else it is the parity of so many */
+	uint32_t length; /* of the datagram; of a parity, what the lengths of all XOR to */
+	const void *data;
+	size_t len; /* of data */
+};
+
+/* Reads what parity posts to a ring: a message's data and length. The shard has its data where the message has it. */
+LAMBDANIC_API int lambdanic_shard_parse(const void *message, size_t len, struct lambdanic_shard *shard);
+/*
+ * Makes the datagram that is missing of a group from its parity and all n others, in any order. data has room for parity->len bytes, and is the lost shard's from
+ * then on.
+ */
+LAMBDANIC_API int lambdanic_shard_rebuild(const struct lambdanic_shard *parity, const struct lambdanic_shard *others,
+					  size_t n, void *data, struct lambdanic_shard *lost);
 
 #ifdef __cplusplus
 }

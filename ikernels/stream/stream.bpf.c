@@ -31,6 +31,10 @@ struct sock {
 	struct socket *sk_socket;
 } __attribute__((preserve_access_index));
 
+struct inet_connection_sock {
+	const void *icsk_ulp_ops;
+} __attribute__((preserve_access_index));
+
 struct tcp_sock {
 	__u32 rcv_nxt;
 	__u32 copied_seq;
@@ -86,6 +90,15 @@ static __always_inline int ik_blocks(const struct sock *sk)
 	struct file *file = BPF_CORE_READ(sk, sk_socket, file);
 
 	return file && !(BPF_CORE_READ(file, f_flags) & IK_O_NONBLOCK);
+}
+
+/*
+ * Whether the kernel itself reads the socket, for a protocol such as TLS: it did not when the socket was attached. Then segments are what that protocol makes, and
+ * say nothing of their place in the stream (net/tls/tls_sw.c, sk_psock_tls_strp_read).
+ */
+static __always_inline int ik_has_protocol(const struct sock *sk)
+{
+	return BPF_CORE_READ((const struct inet_connection_sock *)sk, icsk_ulp_ops) != NULL;
 }
 
 /* How many bytes of the stream came before the one with this number. */
@@ -150,7 +163,7 @@ int ik_enter(struct __sk_buff *skb)
 
 	/* Keeps the map as long as there are sockets. */
 	asm volatile("" ::"r"(&ik_streams));
-	if (!len) /* the end of the stream */
+	if (!len || ik_has_protocol(sk)) /* without a byte it is the end of the stream */
 		return SK_PASS;
 	bpf_probe_read_kernel(&seq, sizeof(seq),
 			      (void *)kernels + bpf_core_field_offset(kernels->cb) +

@@ -19,6 +19,9 @@ func (i *instance) fillStore() error {
 	return os.CopyFS(filepath.Join(i.dir, "data", i.name), os.DirFS(filepath.Join(root, "build", "guests", "data", "default")))
 }
 
+// streams is client/c/driver/streams.c, which tools/kernels has built.
+func streams(*testing.T) string { return filepath.Join(root, "build", "guests", "streams") }
+
 func TestDoctor(t *testing.T) {
 	if out, err := exec.Command(binary, "doctor").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -15,7 +15,7 @@ func TestFault(t *testing.T) {
 
 // TestOutlivesDaemon ends the daemon while an application in each language waits for a message.
 func TestOutlivesDaemon(t *testing.T) {
-	for name, args := range ringPrograms() {
+	for name, args := range programs("rings") {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)
 			cmd := s.command(nil, append(args, s.path, "outlive")...)

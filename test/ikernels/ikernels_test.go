@@ -116,6 +116,15 @@ func (s *site) command(env []string, args ...string) *exec.Cmd {
 	return cmd
 }
 
+// programs do the same in each language.
+func programs(name string) map[string][]string {
+	return map[string][]string{
+		"c":      {filepath.Join(built, name)}, // under AddressSanitizer and UndefinedBehaviorSanitizer
+		"python": {"python3", "-W", "error", clients + "/python/conformance/" + name + ".py"},
+		"node":   {"node", "--throw-deprecation", clients + "/node/dist/conformance/" + name + ".js"},
+	}
+}
+
 // TestLibraries has an application in each language use an ikernel from its creation to its end. Where their errors are the daemon's or say the
 // same, they print the same.
 func TestLibraries(t *testing.T) {
@@ -130,11 +139,7 @@ the ikernel has no register "x": use limit, offset, sum, count, alerts
 there is no ikernel "nope": use ` + strings.Join(ikernels.Names(), ", ") + `
 no daemon
 `
-	for name, args := range map[string][]string{
-		"c":      {filepath.Join(built, "ikernels")}, // under AddressSanitizer and UndefinedBehaviorSanitizer
-		"python": {"python3", "-W", "error", clients + "/python/conformance/ikernels.py"},
-		"node":   {"node", "--throw-deprecation", clients + "/node/dist/conformance/ikernels.js"},
-	} {
+	for name, args := range programs("ikernels") {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)
 			cmd := s.command(nil, append(args, s.path)...)

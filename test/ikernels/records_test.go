@@ -27,7 +27,7 @@ none
 	if err := build(); err != nil {
 		t.Fatal(err)
 	}
-	for name, args := range ringPrograms() {
+	for name, args := range programs("rings") {
 		t.Run(name, func(t *testing.T) {
 			f := newFake(t)
 			cmd := (&site{t: t, path: f.path}).command(nil, append(args, f.path, "records")...)

@@ -7,21 +7,12 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/lambdanic/lambdanic/test/isolated"
 )
-
-// ringPrograms use rings and notes in each language.
-func ringPrograms() map[string][]string {
-	return map[string][]string{
-		"c":      {filepath.Join(built, "rings")}, // under AddressSanitizer and UndefinedBehaviorSanitizer
-		"python": {"python3", "-W", "error", clients + "/python/conformance/rings.py"},
-		"node":   {"node", "--throw-deprecation", clients + "/node/dist/conformance/rings.js"},
-	}
-}
 
 // TestRings has an application in each language fill a ring and empty it, and write notes of which messages are to come by which rings.
 func TestRings(t *testing.T) {
@@ -43,10 +34,16 @@ delivered 5000
 // expectOutput has an application in each language do something, and compares what it says.
 func expectOutput(t *testing.T, do, want string) {
 	t.Helper()
-	for name, args := range ringPrograms() {
+	expectOutputOf(t, "rings", want, do)
+}
+
+// expectOutputOf has a program of each language do something, and compares what it says.
+func expectOutputOf(t *testing.T, program, want string, do ...string) {
+	t.Helper()
+	for name, args := range programs(program) {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)
-			cmd := s.command(nil, append(args, s.path, do)...)
+			cmd := s.command(nil, slices.Concat(args, []string{s.path}, do)...)
 			var out, stderr bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &out, &stderr
 			s.in(cmd.Start)
@@ -60,7 +57,7 @@ func expectOutput(t *testing.T, do, want string) {
 // TestRingsEcho has an application in each language send back what comes by a ring, while it waits for each message or polls. Messages come whole and in order,
 // one by one and in bursts, and each wakes an application that waits.
 func TestRingsEcho(t *testing.T) {
-	for name, args := range ringPrograms() {
+	for name, args := range programs("rings") {
 		for _, how := range []string{"wait", "poll"} {
 			for ahead, messages := range map[int]int{1: 500, 50: 5000} {
 				t.Run(fmt.Sprintf("%s %s %d ahead", name, how, ahead), func(t *testing.T) {

@@ -4,6 +4,7 @@
 
 import type { Socket } from "node:dgram";
 import { closeSync } from "node:fs";
+import type { Server, Socket as Connection } from "node:net";
 import { MAX_UINT32, checkFlag, checkWhole } from "./arguments.js";
 import { Closed, IkernelError, IkernelFault, RegisterDiffers } from "./errors.js";
 import { differs, faulted, library, maxRegisters, type FaultStruct, type Pointer, type Struct } from "./library.js";
@@ -12,6 +13,7 @@ import { readable } from "./readable.js";
 import { Ring, type Watch } from "./ring.js";
 
 export { Notes } from "./notes.js";
+export { Shard } from "./parity.js";
 export { Ring, type Endpoint, type Message } from "./ring.js";
 
 /** Where the daemon of this machine serves applications. */
@@ -24,6 +26,9 @@ export type Registers = Record<string, bigint>;
 export type Values = Record<string, number | bigint>;
 
 const maxRings = 128; // of an ikernel
+
+/** A socket of node:dgram or node:net, or a file descriptor. */
+export type Attachable = Socket | Connection | Server | number;
 
 /** What rings an ikernel gets. */
 export interface Rings {
@@ -135,15 +140,15 @@ export class Ikernel {
   }
 
   /**
-   * Has the ikernel get the datagrams to a UDP socket that is bound, before the socket does. That ends when the socket closes. A number is a
-   * file descriptor.
+   * Has the ikernel get the datagrams to a UDP socket that is bound, before the socket does. That ends when the socket closes. threshold takes TCP sockets that
+   * are connected or listen, too. A number is a file descriptor.
    */
-  async attach(socket: Socket | number): Promise<void> {
+  async attach(socket: Attachable): Promise<void> {
     await this.#withSocket(socket, library().attach);
   }
 
   /** Has a socket get its datagrams again. The ikernel keeps its registers. */
-  async detach(socket: Socket | number): Promise<void> {
+  async detach(socket: Attachable): Promise<void> {
     await this.#withSocket(socket, library().detach);
   }
 
@@ -249,7 +254,7 @@ export class Ikernel {
   }
 
   /** The application may close its socket while the library works, so that gets another descriptor of the same socket. */
-  async #withSocket(socket: Socket | number, f: (ikernel: Pointer, fd: number) => Promise<number>): Promise<void> {
+  async #withSocket(socket: Attachable, f: (ikernel: Pointer, fd: number) => Promise<number>): Promise<void> {
     const ikernel = this.#alive();
     const fd = library().duplicate(typeof socket === "number" ? socket : descriptor(socket));
     if (fd < 0) {
@@ -270,16 +275,18 @@ export class Ikernel {
   }
 }
 
-/** node:dgram shows a socket's descriptor only in what it keeps of it. */
-function descriptor(socket: Socket): number {
+/** node:dgram and node:net show a socket's descriptor only in what they keep of it. */
+function descriptor(socket: Socket | Connection | Server): number {
   const symbol = Object.getOwnPropertySymbols(socket).find((s) => s.description === "state symbol");
-  const state = symbol === undefined ? undefined : (socket as unknown as Record<symbol, { handle?: { fd?: number } | null }>)[symbol];
-  const fd = state?.handle?.fd;
+  const state = symbol === undefined ? undefined : (socket as unknown as Record<symbol, { handle?: Handle }>)[symbol];
+  const fd = (state?.handle ?? (socket as { _handle?: Handle })._handle)?.fd;
   if (fd === undefined || fd < 0) {
-    throw new IkernelError("the socket has no descriptor: attach it when it is bound, or give a descriptor's number");
+    throw new IkernelError("the socket has no descriptor: attach it when it is bound or connected, or give a descriptor's number");
   }
   return fd;
 }
+
+type Handle = { fd?: number } | null;
 
 function pack(values: Values): Struct {
   const all: Struct["all"] = Object.entries(values).map(([name, value]) => ({ name, value: word(name, BigInt(value)) }));

@@ -31,6 +31,7 @@ from .errors import (
 from .gateway import Function, Gateway
 from .ikernel import IKERNEL_SOCKET, Ikernel, Ikernels
 from .notes import Notes
+from .parity import Shard
 from .ring import Message, Ring, RingCounts
 from .session import Reply, Request, Stats
 from .wire import Code, Status
@@ -39,5 +40,5 @@ __all__ = [
     "AsyncClient", "BadTag", "Busy", "Client", "Closed", "Code", "DeadlineExceeded", "Error", "Function", "Gateway", "GatewayError",
     "IKERNEL_SOCKET", "Ikernel", "IkernelError", "IkernelFault", "Ikernels", "LambdaFault", "Malformed", "Message", "NoSuchFunction", "Notes",
     "NotesFull", "OverQuota", "RPCError", "RegisterDiffers", "Reply", "ReplyTooLarge", "Request", "RequestTooLarge", "Ring",
-    "RingCounts", "ServiceTimeout", "Stale", "Stats", "Status", "TooLarge", "TooLate", "UnknownWorkload", "Unreachable",
+    "RingCounts", "ServiceTimeout", "Shard", "Stale", "Stats", "Status", "TooLarge", "TooLate", "UnknownWorkload", "Unreachable",
 ]  # fmt: skip

@@ -146,7 +146,8 @@ class Ikernel:
             self._ikernels._end(self._number)
 
     def attach(self, sock: socket.socket) -> None:
-        """Has the ikernel get the datagrams to a UDP socket that is bound, before the socket does. That ends when the socket closes."""
+        """Has the ikernel get the datagrams to a UDP socket that is bound, before the socket does. That ends when the socket closes.
+        threshold takes TCP sockets that are connected and do not block, or listen, too."""
         self._ikernels._exchange(Operation.ATTACH, self._number, descriptors=(sock.fileno(),))
 
     def detach(self, sock: socket.socket) -> None:
