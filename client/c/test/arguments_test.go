@@ -13,9 +13,10 @@ import (
 // Every function of the library refuses missing or senseless arguments at once, and a call in flight is still answered.
 func TestBadArguments(t *testing.T) {
 	s := serve(t, "127.0.0.1:0", rpcserver.Faults{})
+	program := driver(t, "arguments") // compiling it may take longer than it runs
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, driver(t, "arguments"), s.Addr().String()).CombinedOutput()
+	out, err := exec.CommandContext(ctx, program, s.Addr().String()).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from struct import Struct
-from typing import NamedTuple
 
 _HEAD = Struct("=QHHI")  # struct parity_head of ikernels/parity/parity.bpf.c: group, index, count, length
 
 
-class Shard(NamedTuple):
+@dataclass(frozen=True)
+class Shard:
     """A copy of a datagram by the ikernel parity, or the parity of a group of them."""
 
     group: int
@@ -25,7 +26,8 @@ class Shard(NamedTuple):
         """Reads what parity posts to a ring, and copies it. ValueError: the message is of another ikernel."""
         if len(message) < _HEAD.size:
             raise ValueError(f"a message of {len(message)} bytes is no shard: is the ring one of parity?")
-        shard = cls(*_HEAD.unpack_from(message), bytes(message[_HEAD.size :]))
+        group, index, count, length = _HEAD.unpack_from(message)
+        shard = cls(group, index, count, length, bytes(message[_HEAD.size :]))
         if shard.count == 0 and shard.length != len(shard.data):
             raise ValueError(f"a shard of {len(shard.data)} bytes says that it has {shard.length}: is the ring one of parity?")
         return shard
