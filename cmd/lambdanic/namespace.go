@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -214,22 +213,7 @@ func namespaceRemoveCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			removed := []string{}
-			var errs []error
-			for _, name := range args { // a failure does not stop the others
-				if err := c.RemoveNamespace(cmd.Context(), name); err != nil {
-					errs = append(errs, err)
-					continue
-				}
-				removed = append(removed, name)
-				if !o.json {
-					fmt.Fprintf(cmd.OutOrStdout(), "namespace %s is removed\n", name)
-				}
-			}
-			if o.json {
-				errs = append(errs, ui.JSON(cmd.OutOrStdout(), map[string]any{"removed": removed}))
-			}
-			return errors.Join(errs...)
+			return o.removeEach(cmd, args, "namespace ", func(name string) error { return c.RemoveNamespace(cmd.Context(), name) })
 		},
 	}
 }

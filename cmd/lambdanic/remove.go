@@ -23,25 +23,32 @@ func removeCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			removed := []string{}
-			var errs []error
-			for _, arg := range args { // a failure does not stop the others
+			return o.removeEach(cmd, args, "", func(arg string) error {
 				name, in := qualified(arg, namespace)
-				if err := c.Remove(cmd.Context(), in, name); err != nil {
-					errs = append(errs, err)
-					continue
-				}
-				removed = append(removed, arg)
-				if !o.json {
-					fmt.Fprintf(cmd.OutOrStdout(), "%s is removed\n", arg)
-				}
-			}
-			if o.json {
-				errs = append(errs, ui.JSON(cmd.OutOrStdout(), map[string]any{"removed": removed}))
-			}
-			return errors.Join(errs...)
+				return c.Remove(cmd.Context(), in, name)
+			})
 		},
 	}
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "their namespace")
 	return cmd
+}
+
+// removeEach removes each of the things that are named, and says so, with what kind of thing it is. One that fails does not stop the others.
+func (o *options) removeEach(cmd *cobra.Command, names []string, kind string, remove func(name string) error) error {
+	removed := []string{}
+	var errs []error
+	for _, name := range names {
+		if err := remove(name); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		removed = append(removed, name)
+		if !o.json {
+			fmt.Fprintf(cmd.OutOrStdout(), "%s%s is removed\n", kind, name)
+		}
+	}
+	if o.json {
+		errs = append(errs, ui.JSON(cmd.OutOrStdout(), map[string]any{"removed": removed}))
+	}
+	return errors.Join(errs...)
 }

@@ -52,7 +52,7 @@ func (m *Manager) Namespace(ctx context.Context, name string) (*api.Namespace, e
 	}
 	n, ok := m.namespace(name)
 	if !ok {
-		return nil, fmt.Errorf("%w: %s: `lambdanic namespace list` names them all", ErrNoNamespace, name)
+		return nil, noNamespace(name)
 	}
 	accounts, err := m.Node.Accounts(ctx)
 	if err != nil {
@@ -60,6 +60,10 @@ func (m *Manager) Namespace(ctx context.Context, name string) (*api.Namespace, e
 	}
 	described := m.describeNamespace(&n, accounts)
 	return &described, nil
+}
+
+func noNamespace(name string) error {
+	return fmt.Errorf("%w: %s: `lambdanic namespace list` names them all", ErrNoNamespace, name)
 }
 
 // knownNamespaces are those of the store, from memory, and the default one.
@@ -156,7 +160,7 @@ func (m *Manager) RemoveNamespace(ctx context.Context, name string) error {
 	}
 	defer m.unlock()
 	if _, ok := m.namespace(name); !ok {
-		return fmt.Errorf("%w: %s", ErrNoNamespace, name)
+		return noNamespace(name)
 	}
 	if n := len(m.wanted(name)); n > 0 {
 		return fmt.Errorf("namespace %s is %w: it has %s: remove them first, see `lambdanic list -n %s`", name, ErrInUse, english.Plural(n, "function", ""), name)
