@@ -201,16 +201,16 @@ func (a *accounts) all() (map[uint32]backend.Stats, error) {
 	return all, nil
 }
 
-// forget is close for a slot that never served.
+// forget is close for a slot that has counted nothing for a namespace.
 func (a *accounts) forget(slot uint32) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.slots, slot)
 }
 
-// closeAccount moves the counters of a revision that is being freed.
+// closeAccount moves the counters of a revision that is being freed, unless it never served or is of no namespace.
 func (n *NIC) closeAccount(r *revision) error {
-	if !r.served {
+	if !r.served || r.Record.NamespaceId == 0 {
 		n.accounts.forget(r.Slot)
 		return nil
 	}
