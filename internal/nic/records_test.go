@@ -132,7 +132,7 @@ func TestRecordsAreReleased(t *testing.T) {
 func TestMessageTimeoutIsItsRevisions(t *testing.T) {
 	const spec = "message: {mode: assemble, max: 64KiB, in_flight: 8, timeout: %s}"
 	w := workloads["assemble"]
-	// The client's own deadline of a minute ends its message too: half of it leaves a slow machine the other half.
+	// The client's deadline of a minute ends its message too: the brief time-out is far from it, so that a slow machine meets only one of them.
 	brief, long := fmt.Sprintf(spec, "30s"), fmt.Sprintf(spec, "10m")
 	expire := func(n *NIC) { passTime(t, n, slotOf(n, w), 30*time.Second) } // expires messages with a brief time-out
 	brief2, long2 := version(t, w, 2, brief), version(t, w, 2, long)
