@@ -198,6 +198,47 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
+// overdue is a context that ends at a time and wakes nobody: a call that waits notices late, as it does on a busy machine.
+type overdue struct {
+	context.Context
+	end time.Time
+}
+
+func (o overdue) Err() error {
+	if time.Now().After(o.end) {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// Once a call's time is over, nothing is sent again, however late the caller notices.
+func TestNothingIsSentLate(t *testing.T) {
+	silent, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	client, err := lambdanic.Dial(silent.LocalAddr().String(), lambdanic.WithTimeout(patience))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	conn, err := lambdanic.DialConn(silent.LocalAddr().String(), lambdanic.WithTimeout(patience))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	for _, call := range []func(context.Context, lambdanic.Request) (lambdanic.Response, error){client.Call, streamCall(client), conn.Call} {
+		ctx := overdue{t.Context(), time.Now().Add(10 * time.Millisecond)} // packets are sent again after 20
+		if _, err := call(ctx, lambdanic.Request{Workload: 1}); !errors.Is(err, lambdanic.ErrDeadlineExceeded) {
+			t.Errorf("%v", err)
+		}
+	}
+	if n := client.Stats().Resent + conn.Stats().Resent; n > 0 {
+		t.Errorf("%d packets were sent again", n)
+	}
+}
+
 // A call waits for a server that is not up yet.
 func TestServerComesUp(t *testing.T) {
 	// Nothing else listens here: a socket bound to any port of any address does not get a port that is taken at another address.

@@ -218,8 +218,14 @@ func (k *call) drive(ctx context.Context, s *socket, c *session, deadline time.D
 		now := c.clock()
 		k.mu.Lock()
 		k.x.moved += now - before // the server is not to blame for a slow reader or writer
-		wake := k.x.poll(now, &k.out)
-		finished, err, moved, last := k.x.finished, k.x.err, k.x.moved, cmp.Or(k.last, k.x.told)
+		if idle {
+			deadline = k.x.moved + c.timeout
+		}
+		late, wake := now >= deadline || ctx.Err() != nil, never
+		if !late { // else a caller that wakes late would send once more
+			wake = k.x.poll(now, &k.out)
+		}
+		finished, err, last := k.x.finished, k.x.err, cmp.Or(k.last, k.x.told)
 		k.mu.Unlock()
 		if finished {
 			if more, perr := pump.pump(k); more || perr != nil {
@@ -230,14 +236,11 @@ func (k *call) drive(ctx context.Context, s *socket, c *session, deadline time.D
 			}
 			return err
 		}
+		if late {
+			return giveUp(ctx, last)
+		}
 		if err := s.send(&k.out, k); err != nil {
 			return err
-		}
-		if idle {
-			deadline = moved + c.timeout
-		}
-		if now >= deadline || ctx.Err() != nil {
-			return giveUp(ctx, last)
 		}
 		if k.out.full() || more {
 			continue
