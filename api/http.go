@@ -114,8 +114,9 @@ type Stats struct {
 	Drops     uint64     `json:"drops"`
 	Calls     uint64     `json:"calls"`
 	Faults    uint64     `json:"faults"`
-	FaultsBy  FaultsBy   `json:"faults_by"` // the causes of the faults
-	Late      uint64     `json:"late"`      // not answered: the client's deadline was over
+	FaultsBy  FaultsBy   `json:"faults_by"`  // the causes of the faults
+	Late      uint64     `json:"late"`       // not answered: the client's deadline was over
+	OverQuota uint64     `json:"over_quota"` // packets that were refused because the namespace could do no more at the time
 	BytesIn   uint64     `json:"bytes_in"`
 	BytesOut  uint64     `json:"bytes_out"`
 	Samples   uint64     `json:"samples"`    // runs whose time was measured

@@ -23,10 +23,12 @@ type Namespace struct {
 	Stats *Stats `json:"stats,omitempty"`
 }
 
-// Quota limits what may be deployed in a namespace. A field is nil where there is no limit.
+// Quota limits what may be deployed in a namespace, and what its lambdas may do on a NIC. A field is nil where there is no limit.
 type Quota struct {
-	Lambdas *uint64 `json:"lambdas,omitempty"`
-	Memory  *uint64 `json:"memory,omitempty"` // bytes, as those of NamespaceUse
+	Lambdas  *uint64 `json:"lambdas,omitempty"`
+	Memory   *uint64 `json:"memory,omitempty"`   // bytes, as those of NamespaceUse
+	Requests *uint64 `json:"requests,omitempty"` // per second
+	NICTime  *uint64 `json:"nic_time,omitempty"` // nanoseconds per second that its lambdas run, on all CPUs together: 1e9 is one CPU
 }
 
 // NamespaceUse is how much of its quota a namespace uses.
@@ -38,8 +40,10 @@ type NamespaceUse struct {
 // QuotaChange is the body of PATCH /system/namespace/NAME/quota, a merge patch (RFC 7396): what it lacks stays as it is, and null removes
 // a limit.
 type QuotaChange struct {
-	Lambdas LimitChange `json:"lambdas,omitzero"`
-	Memory  LimitChange `json:"memory,omitzero"`
+	Lambdas  LimitChange `json:"lambdas,omitzero"`
+	Memory   LimitChange `json:"memory,omitzero"`
+	Requests LimitChange `json:"requests,omitzero"`
+	NICTime  LimitChange `json:"nic_time,omitzero"`
 }
 
 // LimitChange is one limit of a QuotaChange. The zero value leaves the limit as it is.
@@ -80,6 +84,8 @@ func (c LimitChange) apply(limit **uint64) {
 func (q Quota) Apply(c QuotaChange) Quota {
 	c.Lambdas.apply(&q.Lambdas)
 	c.Memory.apply(&q.Memory)
+	c.Requests.apply(&q.Requests)
+	c.NICTime.apply(&q.NICTime)
 	return q
 }
 

@@ -6,9 +6,9 @@
 #ifndef LN_EPILOGUE_H
 #define LN_EPILOGUE_H
 
+#include "admit.h"
 #include "calls/begin.h"
 #include "run.h"
-#include "stats.h"
 
 /* Answers the packet at hand with an error. message_len is the room that a reply would have needed, the fault, or 0. */
 LN_GLOBAL int ln_refuse(struct xdp_md *ctx, struct ln_scratch *scratch, __u32 code, __u32 message_len)
@@ -134,20 +134,24 @@ static __always_inline int ln_epilogue(struct xdp_md *ctx, struct ln_scratch *sc
 	return ln_refuse_for(ctx, scratch, LN_CODE_LAMBDA_FAULT, ln_fault_of(verdict));
 }
 
-/* Runs the lambda in scratch->slot on the packet at hand, and measures every LN_SAMPLE_EVERYth run. */
+/* Runs the lambda in scratch->slot on the packet at hand, measures one of LN_SAMPLE_EVERY runs, and charges the lambda's namespace. */
 static __noinline int ln_run(struct xdp_md *ctx, struct ln_scratch *scratch)
 {
-	__u64 began = ln_sample_begin(scratch);
-	__u32 slot = scratch->slot;
+	__u32 slot = scratch->slot, payer = ln_payer(slot);
+	int sample = ln_is_sample(scratch), verdict;
+	__u64 began = sample || (payer && ln_cost_unknown(slot)) ? bpf_ktime_get_ns() : 0, ns = 0;
 	struct ln_stats *stats;
-	int verdict;
 
 	verdict = run_lambda(ctx, slot);
-	if (began) {
+	if (began)
+		ns = bpf_ktime_get_ns() - began;
+	if (sample) {
 		stats = bpf_map_lookup_elem(&ln_slot_stats, &slot);
 		if (stats)
-			ln_sample_end(stats, began);
+			ln_sampled(stats, ns);
 	}
+	if (payer)
+		ln_charge(payer, slot, ns);
 	return verdict;
 }
 

@@ -12,10 +12,11 @@
 #include <linux/types.h>
 
 /* Raise when a record below changes: a daemon adopts a pinned NIC program of its own version only. */
-enum ln_version { LN_LAYOUT_VERSION = 13 };
+enum ln_version { LN_LAYOUT_VERSION = 14 };
 
 enum ln_limit {
 	LN_MAX_WORKLOADS = 65536, /* dispatch entries; the low half of a workload ID is its index */
+	LN_MAX_NAMESPACES = 4096, /* the low bits of a namespace's number are its index */
 	LN_MAX_SPLIT = 8, /* revisions that share one workload's traffic */
 	LN_MAX_PREV = 4, /* superseded revisions that still answer pulls */
 	LN_PREFIX = 48, /* bytes before the payload that a lambda may use */
@@ -39,6 +40,7 @@ enum ln_limit {
 	LN_HIST_BUCKETS = 32, /* log2 of nanoseconds */
 	LN_FAULTS = 8, /* more than the last LN_FAULT_* of rpc_wire.h, a power of two */
 	LN_SAMPLE_EVERY = 64, /* runs per sampled time measurement, a power of two */
+	LN_COST_SAMPLES = 16, /* over which a lambda's cost is averaged, a power of two */
 	LN_ONCE_BUCKETS = 1024, /* of requests that are executed at most once, a power of two */
 	LN_ONCE_WAYS = 8, /* requests per bucket */
 	LN_ONCE_RUNNING_MAX = 4, /* requests per bucket that one workload may have running */
@@ -94,6 +96,40 @@ struct ln_slot {
 	__u16 region_base; /* the first of its records that are regions */
 	__u16 region_count;
 	__u8 first[LN_MAX_SERVICES]; /* each service's first server, from service_base on; 0xff: no such service */
+};
+
+/* What a namespace may have per second: entries of the arrays below. */
+enum ln_rate_of {
+	LN_RATE_REQUESTS = 0,
+	LN_RATE_TIME = 1, /* nanoseconds that its lambdas run, on all CPUs together */
+	LN_RATES = 2,
+};
+
+/* A rate. A CPU takes it in turns, of about a millisecond where it is high, so that most packets touch no memory of other CPUs. */
+struct ln_rate {
+	__u64 units; /* of one turn; 0: none at all */
+	__u64 turn_ns; /* 0: no limit */
+	__u64 burst_ns; /* how much later than they came turns can be taken; at least turn_ns */
+};
+
+struct ln_quota {
+	struct ln_rate rate[LN_RATES];
+};
+
+/* Up to when a namespace's turns were taken, by any CPU: bpf_ktime_get_ns(). */
+struct ln_turns {
+	__u64 until_ns[LN_RATES];
+};
+
+/* What a CPU has left of its turns. Time is charged when it was spent, so it can be negative. */
+struct ln_allowance {
+	__s64 left[LN_RATES];
+};
+
+/* What a lambda's run takes on a CPU: the mean of the last samples, of which longer ones weigh no more than LN_COST_SAMPLES runs. */
+struct ln_cost {
+	__u64 sum_ns; /* of count samples, which stand for the last ones */
+	__u64 count; /* LN_COST_SAMPLES at most */
 };
 
 struct ln_split {
@@ -474,6 +510,7 @@ struct ln_stats {
 	__u64 samples;
 	__u64 sampled_ns;
 	__u64 late; /* not answered: the client's deadline was over */
+	__u64 over_quota; /* packets refused because its namespace may do no more at present */
 	__u64 faults_by[LN_FAULTS]; /* of faults: each LN_FAULT_* */
 	__u64 hist[LN_HIST_BUCKETS]; /* of the sampled runs: [2^i, 2^(i+1)) ns */
 };

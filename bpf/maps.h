@@ -112,6 +112,7 @@ struct ln_scratch {
 	struct ln_flow flow;
 	struct ln_place place;
 	__u32 tick; /* runs so far, for sampling */
+	__u32 pick; /* which of LN_SAMPLE_EVERY runs is the sample */
 	__u32 slot; /* of the revision that runs */
 };
 
@@ -128,6 +129,36 @@ struct {
 	__type(key, __u32);
 	__type(value, struct ln_stats);
 } ln_slot_stats SEC(".maps");
+
+/* By the index of a namespace. User space writes it, the NIC program only reads it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, LN_MAX_NAMESPACES);
+	__type(key, __u32);
+	__type(value, struct ln_quota);
+} ln_quotas SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, LN_MAX_NAMESPACES);
+	__type(key, __u32);
+	__type(value, struct ln_turns);
+} ln_turns_taken SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, LN_MAX_NAMESPACES);
+	__type(key, __u32);
+	__type(value, struct ln_allowance);
+} ln_allowances SEC(".maps");
+
+/* By slot. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, struct ln_cost);
+} ln_costs SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

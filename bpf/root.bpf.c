@@ -99,6 +99,20 @@ static __always_inline int ln_done(struct xdp_md *ctx, const struct ln_scratch *
 			scratch->place.once && slot->mode != LN_MODE_ASSEMBLE ? LN_MODULE_ONCE : LN_MODULE_MESSAGES);
 }
 
+/*
+ * Refuses a packet that its namespace's quotas do not let through. The error says that the request was not executed. So it goes to one that
+ * is sent for the first time alone: what is sent again may have been executed before.
+ */
+static __always_inline int ln_over_quota(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_stats *stats)
+{
+	const struct ln_rpc *rpc = (const struct ln_rpc *)scratch->flow.rpc;
+
+	stats->over_quota++;
+	if (rpc->type != LN_TYPE_REQUEST || scratch->place.part.index || rpc->flags & LN_FLAG_RESEND)
+		return XDP_DROP;
+	return ln_refuse_for(ctx, scratch, LN_CODE_OVER_QUOTA, 0);
+}
+
 /* Serves an accepted packet, by its type and its lambda's mode. */
 static __always_inline int ln_serve(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req)
 {
@@ -110,6 +124,8 @@ static __always_inline int ln_serve(struct xdp_md *ctx, struct ln_scratch *scrat
 		return XDP_DROP;
 	if (rpc->type == LN_TYPE_ACK)
 		return rpc->flags & LN_FLAG_DONE ? ln_done(ctx, scratch, slot) : XDP_DROP;
+	if (!ln_admit(slot, rpc->type == LN_TYPE_REQUEST && !scratch->place.part.index))
+		return ln_over_quota(ctx, scratch, stats);
 	if (rpc->flags & LN_FLAG_REGION)
 		return ln_enter(ctx, LN_MODULE_REGIONS);
 	if (rpc->type == LN_TYPE_PULL)
@@ -245,4 +261,5 @@ const enum ln_state *ln_state_ __attribute__((unused));
 const enum ln_mode *ln_mode_ __attribute__((unused));
 const enum ln_protocol *ln_protocol_ __attribute__((unused));
 const enum ln_module *ln_module_ __attribute__((unused));
+const enum ln_rate_of *ln_rate_of_ __attribute__((unused));
 const enum ln_counter *ln_counter_ __attribute__((unused));

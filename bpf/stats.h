@@ -19,18 +19,20 @@ static __always_inline __u32 ln_log2(__u64 v)
 	return r;
 }
 
-static __always_inline __u64 ln_sample_begin(struct ln_scratch *scratch)
+/*
+ * Whether to measure a run: one of LN_SAMPLE_EVERY, at random, so that lambdas whose requests take turns are measured alike.
+ */
+static __always_inline int ln_is_sample(struct ln_scratch *scratch)
 {
-	return ++scratch->tick & (LN_SAMPLE_EVERY - 1) ? 0 : bpf_ktime_get_ns();
+	__u32 run = ++scratch->tick & (LN_SAMPLE_EVERY - 1);
+
+	if (!run)
+		scratch->pick = bpf_get_prandom_u32() & (LN_SAMPLE_EVERY - 1);
+	return run == scratch->pick;
 }
 
-static __always_inline void ln_sample_end(struct ln_stats *stats, __u64 began)
+static __always_inline void ln_sampled(struct ln_stats *stats, __u64 ns)
 {
-	__u64 ns;
-
-	if (!began)
-		return;
-	ns = bpf_ktime_get_ns() - began;
 	stats->samples++;
 	stats->sampled_ns += ns;
 	stats->hist[ln_log2(ns) & (LN_HIST_BUCKETS - 1)]++;

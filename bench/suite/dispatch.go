@@ -14,6 +14,15 @@ import (
 // manyLambdas is how many lambdas are deployed, to compare with one.
 const manyLambdas = 1000
 
+// dispatchTenant is the namespace of the first lambda.
+const dispatchTenant = 1
+
+// ample is a quota of requests and time that no load exceeds.
+var ample = func() api.Quota {
+	requests, nicTime := uint64(1e9), uint64(1e12)
+	return api.Quota{Requests: &requests, NICTime: &nicTime}
+}()
+
 // runDispatch compares the time per packet, all of it on one CPU: generator, NIC program, lambda, counter. The generator's
 // share is the same in every figure; it holds as many different frames in each case, so that its caches are equally warm.
 //
@@ -23,7 +32,9 @@ func runDispatch(ctx context.Context, s *stand.Stand, o measure.Options) ([]repo
 	if err != nil {
 		return nil, err
 	}
-	if err := s.NIC.Deploy(ctx, stand.Deployment(a, measure.Workload, nil)); err != nil {
+	first := stand.Deployment(a, measure.Workload, nil)
+	first.NamespaceID = dispatchTenant
+	if err := s.NIC.Deploy(ctx, first); err != nil {
 		return nil, err
 	}
 	g, err := gen.New(s.Fast, gen.Options{})
@@ -31,11 +42,17 @@ func runDispatch(ctx context.Context, s *stand.Stand, o measure.Options) ([]repo
 		return nil, err
 	}
 	defer g.Close()
-	var one, hot, uniform report.Samples
+	var one, limited, hot, uniform report.Samples
 	for range o.Rounds {
-		if one, err = sampleCost(ctx, g, dispatchLoad(1), one); err != nil {
+		if one, err = sampleWithin(ctx, s, g, api.Quota{}, one); err != nil {
 			return nil, err
 		}
+		if limited, err = sampleWithin(ctx, s, g, ample, limited); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.NIC.Limit(ctx, nil); err != nil {
+		return nil, err
 	}
 	o.Log("dispatch: deploying %d lambdas", manyLambdas)
 	for id := measure.Workload + 1; id < measure.Workload+manyLambdas; id++ {
@@ -54,6 +71,7 @@ func runDispatch(ctx context.Context, s *stand.Stand, o measure.Options) ([]repo
 	}
 	alone := map[string]report.Samples{"one deployed": one}
 	return []report.Result{
+		report.Compare("within_quota", "ns/packet", report.Lower, measure.SourceOpen, limited, alone),
 		report.Compare("hot_of_1000", "ns/packet", report.Lower, measure.SourceOpen, hot, alone),
 		report.Compare("uniform_over_1000", "ns/packet", report.Lower, measure.SourceOpen, uniform, alone),
 	}, nil
@@ -68,6 +86,14 @@ func dispatchLoad(lambdas int) gen.Load {
 		})
 	}
 	return l
+}
+
+// sampleWithin is sampleCost of one lambda, whose namespace has a quota.
+func sampleWithin(ctx context.Context, s *stand.Stand, g *gen.Generator, q api.Quota, samples report.Samples) (report.Samples, error) {
+	if err := s.NIC.Limit(ctx, map[uint32]api.Quota{dispatchTenant: q}); err != nil {
+		return nil, err
+	}
+	return sampleCost(ctx, g, dispatchLoad(1), samples)
 }
 
 func sampleCost(ctx context.Context, g *gen.Generator, l gen.Load, s report.Samples) (report.Samples, error) {

@@ -26,19 +26,21 @@ func namespaceCommand(o *options) *cobra.Command {
 }
 
 func namespaceSetCommand(o *options) *cobra.Command {
-	var lambdas, memory string
+	var flags quotaFlags
 	cmd := &cobra.Command{
-		Use:   "set NAME [--lambdas NUMBER] [--memory SIZE]",
+		Use:   "set NAME [--lambdas NUMBER] [--memory SIZE] [--requests NUMBER] [--nic-time PERCENT]",
 		Short: "Set a namespace's quotas",
-		Long: "Set how much may be deployed in a namespace, which is made if there is none of that name. A quota without a flag stays as it is. A quota\n" +
-			"below what is deployed already removes nothing: what would take more is refused from then on, and the command says so.",
+		Long: "Set how much may be deployed in a namespace, and how much its lambdas on the NIC may do. The namespace is made if there is none of that\n" +
+			"name. A quota without a flag stays as it is. A quota below what is deployed already removes nothing: what would take more is refused from\n" +
+			"then on, and the command says so. Requests over quota are refused with an error.",
 		Example: "  lambdanic namespace set tenant --lambdas 10 --memory 64MiB\n" +
+			"  lambdanic namespace set tenant --requests 50000 --nic-time 10%\n" +
 			"  lambdanic namespace set tenant --memory none             # no limit\n" +
 			"  lambdanic namespace set tenant --lambdas 0               # nothing new",
 		Args:              explained(cobra.ExactArgs(1)),
 		ValidArgsFunction: completeNames(1, listNamespaces(o)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			change, err := quotaChange(cmd, lambdas, memory)
+			change, err := flags.change(cmd)
 			if err != nil {
 				return err
 			}
@@ -53,52 +55,18 @@ func namespaceSetCommand(o *options) *cobra.Command {
 			if o.json {
 				return ui.JSON(cmd.OutOrStdout(), n)
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "namespace %s has %s lambdas, %s of memory\n", n.Name,
-				ofQuota(n.Use.Lambdas, n.Quota.Lambdas, number), ofQuota(n.Use.Memory, n.Quota.Memory, humanize.IBytes))
+			fmt.Fprintf(cmd.OutOrStdout(), "namespace %s has %s lambdas, %s of memory; requests/s %s, NIC time/s %s\n", n.Name,
+				ofQuota(n.Use.Lambdas, n.Quota.Lambdas, number), ofQuota(n.Use.Memory, n.Quota.Memory, humanize.IBytes),
+				atMost(n.Quota.Requests, number), atMost(n.Quota.NICTime, percent))
 			for _, text := range n.Over {
 				fmt.Fprintf(cmd.OutOrStdout(), "warning: %s\n", ui.Printable(text))
 			}
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&lambdas, "lambdas", "", "how `many` functions may be deployed there, or none for no limit")
-	cmd.Flags().StringVar(&memory, "memory", "", "the `size` of their maps and code together, as 64MiB, or none for no limit")
+	flags.define(cmd)
 	return cmd
 }
-
-// quotaChange reads the flags that are given.
-func quotaChange(cmd *cobra.Command, lambdas, memory string) (change api.QuotaChange, err error) {
-	if cmd.Flags().Changed("lambdas") {
-		n, err := strconv.ParseUint(lambdas, 10, 32)
-		switch {
-		case lambdas == noLimit:
-			change.Lambdas = api.NoLimit()
-		case err != nil:
-			return change, fmt.Errorf("--lambdas: %q is not a number: write one from 0 on, or %s for no limit", lambdas, noLimit)
-		default:
-			change.Lambdas = api.SetLimit(n)
-		}
-	}
-	if cmd.Flags().Changed("memory") {
-		var size api.Bytes
-		err := size.UnmarshalText([]byte(memory))
-		switch {
-		case memory == noLimit:
-			change.Memory = api.NoLimit()
-		case err != nil:
-			return change, fmt.Errorf("--memory: %w, or %s for no limit", err, noLimit)
-		default:
-			change.Memory = api.SetLimit(uint64(size))
-		}
-	}
-	if change == (api.QuotaChange{}) {
-		return change, fmt.Errorf("there is no quota to set: name one with --lambdas or --memory, as `%s tenant --lambdas 10`", cmd.CommandPath())
-	}
-	return change, nil
-}
-
-// noLimit removes a quota.
-const noLimit = "none"
 
 func number(n uint64) string { return strconv.FormatUint(n, 10) }
 
@@ -110,13 +78,21 @@ func ofQuota(used uint64, quota *uint64, show func(uint64) string) string {
 	return show(used) + " of " + show(*quota)
 }
 
+// atMost is a limit of what is done per second.
+func atMost(quota *uint64, show func(uint64) string) string {
+	if quota == nil {
+		return "unlimited"
+	}
+	return "<= " + show(*quota)
+}
+
 func namespaceListCommand(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List namespaces with their quotas and counters",
-		Long: "List namespaces: what they use of their quotas, and what their lambdas on the NIC counted together, with those that were removed. NIC TIME\n" +
-			"is about how long the lambdas ran, from every 64th run.",
+		Long: "List namespaces: what they use of their quotas, what they may do per second, and what their lambdas on the NIC counted together, with\n" +
+			"those that were removed. NIC TIME is about how long the lambdas ran, from one run in 64; NIC TIME/S is in % of one CPU.",
 		Example: "  lambdanic namespace list\n  lambdanic namespace list --json | jq '.[] | select(.over).name'",
 		Args:    explained(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -134,22 +110,25 @@ func namespaceListCommand(o *options) *cobra.Command {
 			var rows [][]string
 			for i := range list {
 				n := &list[i]
-				row := []string{n.Name, ofQuota(n.Use.Lambdas, n.Quota.Lambdas, number), ofQuota(n.Use.Memory, n.Quota.Memory, humanize.IBytes)}
+				row := []string{
+					n.Name, ofQuota(n.Use.Lambdas, n.Quota.Lambdas, number), ofQuota(n.Use.Memory, n.Quota.Memory, humanize.IBytes),
+					atMost(n.Quota.Requests, number), atMost(n.Quota.NICTime, percent),
+				}
 				rows = append(rows, append(row, counted(n.Stats)...))
 			}
-			return ui.Table(cmd.OutOrStdout(), append([]string{"NAME", "LAMBDAS", "MEMORY"}, countedHead...), rows)
+			return ui.Table(cmd.OutOrStdout(), append([]string{"NAME", "LAMBDAS", "MEMORY", "REQUESTS/S", "NIC TIME/S"}, countedHead...), rows)
 		},
 	}
 }
 
-var countedHead = []string{"REQUESTS", "REPLIES", "ERRORS", "DROPS", "NIC TIME"}
+var countedHead = []string{"REQUESTS", "REPLIES", "ERRORS", "OVER QUOTA", "DROPS", "NIC TIME"}
 
 // counted are the cells below countedHead.
 func counted(s *api.Stats) []string {
 	if s == nil {
-		return []string{"-", "-", "-", "-", "-"}
+		return []string{"-", "-", "-", "-", "-", "-"}
 	}
-	return []string{number(s.Requests), number(s.Replies), number(s.Errors), number(s.Drops), s.RunTime().Round(time.Microsecond).String()}
+	return []string{number(s.Requests), number(s.Replies), number(s.Errors), number(s.OverQuota), number(s.Drops), s.RunTime().Round(time.Microsecond).String()}
 }
 
 func namespaceShowCommand(o *options) *cobra.Command {
@@ -186,12 +165,14 @@ func namespaceRows(n *api.Namespace, functions []api.Function) [][]string {
 		{"number", number(uint64(n.Number))},
 		{"lambdas", ofQuota(n.Use.Lambdas, n.Quota.Lambdas, number)},
 		{"memory", ofQuota(n.Use.Memory, n.Quota.Memory, humanize.IBytes)},
+		{"requests/s", atMost(n.Quota.Requests, number)},
+		{"NIC time/s", atMost(n.Quota.NICTime, percent)},
 	}
 	for i, cell := range counted(n.Stats) {
-		rows = append(rows, []string{[]string{"requests", "replies", "errors", "drops", "NIC time"}[i], cell})
+		rows = append(rows, []string{[]string{"requests", "replies", "errors", "over quota", "drops", "NIC time"}[i], cell})
 	}
 	for _, text := range n.Over {
-		rows = append(rows, []string{"over quota", text})
+		rows = append(rows, []string{"warning", text})
 	}
 	for i := range functions {
 		rows = append(rows, []string{"function " + functions[i].Name, humanize.IBytes(functions[i].Memory)})

@@ -15,10 +15,11 @@ import (
 func namespaceDaemon(t *testing.T) (run func(args ...string) (string, error), asked *[]string) {
 	t.Helper()
 	asked = new([]string)
-	lambdas, memory := uint64(1), uint64(64<<20)
+	lambdas, memory, requests, nicTime := uint64(1), uint64(64<<20), uint64(50_000), uint64(25_000_000)
 	n := api.Namespace{
-		Name: "tenant", Number: 2, Quota: api.Quota{Lambdas: &lambdas, Memory: &memory}, Use: api.NamespaceUse{Lambdas: 3, Memory: 3 << 20},
-		Over: []string{"namespace tenant has 3 lambdas"}, Stats: &api.Stats{Requests: 10, Replies: 9, Errors: 1, Drops: 2, SampledNS: 1500},
+		Name: "tenant", Number: 2, Quota: api.Quota{Lambdas: &lambdas, Memory: &memory, Requests: &requests, NICTime: &nicTime},
+		Use:  api.NamespaceUse{Lambdas: 3, Memory: 3 << 20},
+		Over: []string{"namespace tenant has 3 lambdas"}, Stats: &api.Stats{Requests: 10, Replies: 9, Errors: 1, OverQuota: 7, Drops: 2, SampledNS: 1500},
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("PATCH /system/namespace/{name}/quota", func(w http.ResponseWriter, r *http.Request) {
@@ -56,25 +57,34 @@ func TestNamespaceSet(t *testing.T) {
 		{[]string{"--lambdas", "0"}, `tenant {"lambdas":0}`},
 		{[]string{"--memory", "none"}, `tenant {"memory":null}`},
 		{[]string{"--memory", "4096"}, `tenant {"memory":4096}`},
+		{[]string{"--requests", "50000", "--nic-time", "2.5%"}, `tenant {"requests":50000,"nic_time":25000000}`},
+		{[]string{"--requests", "none", "--nic-time", "none"}, `tenant {"requests":null,"nic_time":null}`},
+		{[]string{"--nic-time", "0%"}, `tenant {"nic_time":0}`},
+		{[]string{"--nic-time", "400%"}, `tenant {"nic_time":4000000000}`},
 	} {
 		*asked = nil
 		out, err := run(append([]string{"namespace", "set", "tenant"}, c.args...)...)
 		if err != nil || len(*asked) != 1 || (*asked)[0] != c.want {
 			t.Errorf("%v asked for %q (%v), want %q", c.args, *asked, err, c.want)
 		}
-		if !strings.Contains(out, "namespace tenant has 3 of 1 lambdas, 3.0 MiB of 64 MiB of memory\nwarning: namespace tenant has 3 lambdas\n") {
+		if !strings.Contains(out, "namespace tenant has 3 of 1 lambdas, 3.0 MiB of 64 MiB of memory; requests/s <= 50000, NIC time/s <= 2.5%\nwarning: namespace tenant has 3 lambdas\n") {
 			t.Errorf("%v: %q", c.args, out)
 		}
 	}
 	*asked = nil
 	for want, args := range map[string][]string{
-		`"-1" is not a number`:          {"tenant", "--lambdas", "-1"},
-		`"many" is not a number`:        {"tenant", "--lambdas", "many"},
-		`"-1MiB" is not a size`:         {"tenant", "--memory", "-1MiB"},
-		`or none for no limit`:          {"tenant", "--memory", "big"},
-		`"" is not a size`:              {"tenant", "--memory", ""},
-		"name one with --lambdas or --": {"tenant"},
-		"set NAME":                      {"--lambdas", "3"},
+		`"-1" is not a number`:         {"tenant", "--lambdas", "-1"},
+		`"many" is not a number`:       {"tenant", "--lambdas", "many"},
+		`"-1MiB" is not a size`:        {"tenant", "--memory", "-1MiB"},
+		`or none for no limit`:         {"tenant", "--memory", "big"},
+		`"" is not a size`:             {"tenant", "--memory", ""},
+		`"1.5" is not a number`:        {"tenant", "--requests", "1.5"},
+		`"10" is not a share of a CPU`: {"tenant", "--nic-time", "10"},
+		`"-1%" is not a share`:         {"tenant", "--nic-time", "-1%"},
+		`"NaN%" is not a share`:        {"tenant", "--nic-time", "NaN%"},
+		`"1e9%" is not a share`:        {"tenant", "--nic-time", "1e9%"},
+		"name one with --lambdas, --":  {"tenant"},
+		"set NAME":                     {"--lambdas", "3"},
 	} {
 		if _, err := run(append([]string{"namespace", "set"}, args...)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q", args, err, want)
@@ -91,9 +101,10 @@ func TestNamespaceListAndShow(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"list"}, "NAME LAMBDAS MEMORY REQUESTS REPLIES ERRORS DROPS NIC TIME default 0 0 B - - - - - tenant 3 of 1 3.0 MiB of 64 MiB 10 9 1 2 96µs"},
-		{[]string{"show", "tenant"}, "name tenant number 2 lambdas 3 of 1 memory 3.0 MiB of 64 MiB requests 10 replies 9 errors 1 drops 2 NIC time 96µs " +
-			"over quota namespace tenant has 3 lambdas function web 4.9 KiB"},
+		{[]string{"list"}, "NAME LAMBDAS MEMORY REQUESTS/S NIC TIME/S REQUESTS REPLIES ERRORS OVER QUOTA DROPS NIC TIME default 0 0 B unlimited unlimited - - - - - - " +
+			"tenant 3 of 1 3.0 MiB of 64 MiB <= 50000 <= 2.5% 10 9 1 7 2 96µs"},
+		{[]string{"show", "tenant"}, "name tenant number 2 lambdas 3 of 1 memory 3.0 MiB of 64 MiB requests/s <= 50000 NIC time/s <= 2.5% " +
+			"requests 10 replies 9 errors 1 over quota 7 drops 2 NIC time 96µs warning namespace tenant has 3 lambdas function web 4.9 KiB"},
 	} {
 		out, err := run(append([]string{"namespace"}, c.args...)...)
 		if got := strings.Join(strings.Fields(out), " "); err != nil || got != c.want {

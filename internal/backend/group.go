@@ -118,6 +118,17 @@ func (g Group) Accounts(ctx context.Context) (map[uint32]Stats, error) {
 	return SumAccounts(ctx, list)
 }
 
+// Limit sets the quotas of those members that have such.
+func (g Group) Limit(ctx context.Context, quotas map[uint32]api.Quota) error {
+	var errs []error
+	for _, m := range g {
+		if l, ok := m.(Limiting); ok {
+			errs = append(errs, l.Limit(ctx, quotas))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // SumAccounts reads the accounts of several backends. They are nil where all are.
 func SumAccounts(ctx context.Context, list []Accounting) (sums map[uint32]Stats, err error) {
 	for _, a := range list {
@@ -150,6 +161,7 @@ func add(sum, s *Stats) {
 	sum.Calls += s.Calls
 	sum.Faults += s.Faults
 	sum.Late += s.Late
+	sum.OverQuota += s.OverQuota
 	sum.BytesIn += s.BytesIn
 	sum.BytesOut += s.BytesOut
 	sum.Samples += s.Samples

@@ -37,6 +37,12 @@ type Accounting interface {
 	Accounts(ctx context.Context) (map[uint32]Stats, error)
 }
 
+// Limiting is a backend that keeps namespaces to what they may do per second (api.Quota).
+type Limiting interface {
+	// Limit sets the quotas of all namespaces, by their numbers. One that is not among them has none.
+	Limit(ctx context.Context, quotas map[uint32]api.Quota) error
+}
+
 // Fuser is a backend that runs several lambdas as one program.
 type Fuser interface {
 	// DeployFused deploys several lambdas at once: all serve, or each stays as before.

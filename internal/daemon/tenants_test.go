@@ -128,6 +128,88 @@ func TestTenant(t *testing.T) {
 	}
 }
 
+// What a tenant may do per second is in force once it is set, whatever becomes of the daemon or the NIC, and until it is taken away.
+func TestTenantOverQuota(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root: it brings a NIC up")
+	}
+	p := newInstance(t, "q")
+	c := mustUp(t, Config{Paths: p, Listen: anyPort})
+	client, ctx := NewClient(p), t.Context()
+	a, err := Build(ctx, p, "../../lambdas/web_server")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, namespace := range []string{"tenant", api.DefaultNamespace} {
+		if _, err := client.Deploy(ctx, types.FunctionDeployment{Service: "web", Namespace: namespace, Image: a.Image}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused := uint64(0)
+	check := func(when string, status int) {
+		t.Helper()
+		r, err := http.Get("http://" + c.node.Listen + "/function/web.tenant")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Body.Close()
+		body, err := io.ReadAll(r.Body)
+		if err != nil || r.StatusCode != status || status != http.StatusOK && !strings.Contains(string(body), "over quota") {
+			t.Errorf("%s: %d %q (%v), want %d", when, r.StatusCode, body, err, status)
+		}
+		get(t, c.node.Listen)
+		if status != http.StatusOK {
+			refused++
+		}
+		if s := showNamespace(t, p, "tenant").Stats; s.OverQuota != refused || s.Errors != refused {
+			t.Errorf("%s: counted %+v, want %d refused", when, s, refused)
+		}
+	}
+	set := func(q api.QuotaChange) {
+		t.Helper()
+		if _, err := client.SetQuota(ctx, "tenant", q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check("without a quota", http.StatusOK)
+	set(api.QuotaChange{Requests: api.SetLimit(0)})
+	check("with a quota of no requests", http.StatusTooManyRequests)
+	set(api.QuotaChange{NICTime: api.SetLimit(1e9)})
+	check("with time, but no requests", http.StatusTooManyRequests)
+	c.kill()
+	c = mustUp(t, Config{Paths: p, Listen: anyPort})
+	check("with the next daemon", http.StatusTooManyRequests)
+	if err := Down(ctx, p, false); err != nil {
+		t.Fatal(err)
+	}
+	c = mustUp(t, Config{Paths: p, Listen: anyPort})
+	refused = 0 // a new NIC counts from zero
+	check("with a new NIC", http.StatusTooManyRequests)
+	set(api.QuotaChange{Requests: api.NoLimit()})
+	check("without a quota again", http.StatusOK)
+	set(api.QuotaChange{NICTime: api.SetLimit(0)})
+	check("without time", http.StatusTooManyRequests)
+	r, err := client.Do(ctx, http.MethodGet, "/metrics", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	metrics, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`lambdanic_namespace_nic_seconds_quota{namespace="tenant"} 0`, `lambdanic_namespace_over_quota_total{namespace="tenant"} 2`,
+	} {
+		if !strings.Contains(string(metrics), want+"\n") {
+			t.Errorf("no %q in /metrics", want)
+		}
+	}
+	if strings.Contains(string(metrics), "lambdanic_namespace_requests_quota") {
+		t.Error("there is a quota of requests in /metrics, and none in force")
+	}
+}
+
 // What is counted and what is limited is in /metrics and in OpenFaaS's list.
 func TestTenantMetrics(t *testing.T) {
 	if os.Getuid() != 0 {

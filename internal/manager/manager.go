@@ -48,6 +48,8 @@ type Node interface {
 	Running(ctx context.Context) (backend.Running, error)
 	// Accounts says what the lambdas of each namespace counted, by the namespace's number; nil where nothing counts for namespaces.
 	Accounts(ctx context.Context) (map[uint32]backend.Stats, error)
+	// Limit has the node keep the namespaces to the quotas that the store has.
+	Limit(ctx context.Context) error
 	// Targets says which targets it has, and how many lambdas run on each.
 	Targets(ctx context.Context) ([]api.NodeTarget, error)
 	// Available is no error where the node has that target.

@@ -133,10 +133,21 @@ func (m *Manager) SetQuota(ctx context.Context, name string, change api.QuotaCha
 		return nil, err
 	}
 	m.setNamespace(*n)
-	m.Log.Info("set the quota of a namespace", "namespace", name, "lambdas", shown(n.Quota.Lambdas), "memory", shown(n.Quota.Memory))
+	m.Log.Info("set the quota of a namespace", "namespace", name, "lambdas", shown(n.Quota.Lambdas), "memory", shown(n.Quota.Memory),
+		"requests/s", shown(n.Quota.Requests), "NIC time", shown(n.Quota.NICTime))
 	ctx, cancel := own(ctx, readLimit)
 	defer cancel()
+	if err := m.limit(ctx); err != nil {
+		return nil, fmt.Errorf("the quota of namespace %s is stored, but not yet in force: %w: set it again", name, err)
+	}
 	return m.Namespace(ctx, name)
+}
+
+// limit has the node follow a change of quotas. If it cannot, recover sees to that before the next change.
+func (m *Manager) limit(ctx context.Context) error {
+	err := m.Node.Limit(ctx)
+	m.unsettled = m.unsettled || err != nil
+	return err
 }
 
 // shown is a limit for the log.
@@ -173,5 +184,10 @@ func (m *Manager) RemoveNamespace(ctx context.Context, name string) error {
 	delete(m.namespaces, name)
 	m.mu.Unlock()
 	m.Log.Info("removed a namespace", "namespace", name)
+	ctx, cancel := own(ctx, readLimit)
+	defer cancel()
+	if err := m.limit(ctx); err != nil {
+		m.Log.Warn("the quota of a removed namespace is still in force", "namespace", name, "error", err)
+	}
 	return nil
 }

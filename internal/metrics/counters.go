@@ -52,6 +52,11 @@ var FunctionCounters = []FunctionCounter{
 		func(s *api.Stats) uint64 { return s.Late },
 	},
 	{
+		"OVER QUOTA", "lambdanic_function_over_quota_total",
+		"Packets refused because the namespace's quota of requests or of NIC time was used up. Those that were answered with the error are among the errors, too.",
+		func(s *api.Stats) uint64 { return s.OverQuota },
+	},
+	{
 		"", "lambdanic_function_received_bytes_total",
 		"Bytes that arrived: the payload of λ-RPC packets, those sent again too, and of RDMA; for a match stage, datagrams with their UDP headers.",
 		func(s *api.Stats) uint64 { return s.BytesIn },
@@ -64,4 +69,4 @@ var FunctionCounters = []FunctionCounter{
 }
 
 // RunTime says what is measured of runs: MEAN, P50 and P99 of `lambdanic stats`, and a histogram.
-const RunTime = "How long runs of the function took, of which every 64th is measured. Receiving, answering, and copying a message of mode assemble are not in it."
+const RunTime = "How long runs of the function took, of which one in 64 is measured. Receiving, answering, and copying a message of mode assemble are not in it."

@@ -16,20 +16,35 @@ type namespaceCollector struct{ Config }
 // A namespaceGauge is one number of a namespace. It has no series where read gives nil.
 type namespaceGauge struct {
 	desc *prometheus.Desc
-	read func(*api.Namespace) *uint64
+	read func(*api.Namespace) *float64
 }
 
 var labelsOfNamespace = []string{"namespace"}
 
-func gauge(name, help string, read func(*api.Namespace) *uint64) namespaceGauge {
+func gauge(name, help string, read func(*api.Namespace) *float64) namespaceGauge {
 	return namespaceGauge{prometheus.NewDesc("lambdanic_namespace_"+name, help, labelsOfNamespace, nil), read}
 }
 
 var namespaceGauges = []namespaceGauge{
-	gauge("lambdas", "Functions that are deployed in the namespace.", func(n *api.Namespace) *uint64 { return &n.Use.Lambdas }),
-	gauge("lambdas_quota", "How many functions may be deployed there. Without a quota there is no series.", func(n *api.Namespace) *uint64 { return n.Quota.Lambdas }),
-	gauge("memory_bytes", "Memory of the functions together: their maps and code.", func(n *api.Namespace) *uint64 { return &n.Use.Memory }),
-	gauge("memory_quota_bytes", "How much memory they may have. Without a quota there is no series.", func(n *api.Namespace) *uint64 { return n.Quota.Memory }),
+	gauge("lambdas", "Functions that are deployed in the namespace.", func(n *api.Namespace) *float64 { return scaled(&n.Use.Lambdas, 1) }),
+	gauge("lambdas_quota", "How many functions may be deployed there. Without a quota there is no series.", func(n *api.Namespace) *float64 { return scaled(n.Quota.Lambdas, 1) }),
+	gauge("memory_bytes", "Memory of the functions together: their maps and code.", func(n *api.Namespace) *float64 { return scaled(&n.Use.Memory, 1) }),
+	gauge("memory_quota_bytes", "How much memory they may have. Without a quota there is no series.", func(n *api.Namespace) *float64 { return scaled(n.Quota.Memory, 1) }),
+	gauge("requests_quota", "How many requests per second the NIC serves for it. Without a quota there is no series.", func(n *api.Namespace) *float64 {
+		return scaled(n.Quota.Requests, 1)
+	}),
+	gauge("nic_seconds_quota", "How many seconds per second its lambdas may run on the NIC. Without a quota there is no series.", func(n *api.Namespace) *float64 {
+		return scaled(n.Quota.NICTime, 1e-9)
+	}),
+}
+
+// scaled is a limit in another unit; nil for none.
+func scaled(limit *uint64, unit float64) *float64 {
+	if limit == nil {
+		return nil
+	}
+	v := float64(*limit) * unit
+	return &v
 }
 
 // namespaceCounters are the functions' counters, in the order of FunctionCounters. Faults have no causes here.
@@ -77,7 +92,7 @@ func (c *namespaceCollector) Collect(ch chan<- prometheus.Metric) {
 func namespace(n *api.Namespace, ch chan<- prometheus.Metric) {
 	for _, g := range namespaceGauges {
 		if v := g.read(n); v != nil {
-			ch <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, float64(*v), n.Name)
+			ch <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, *v, n.Name)
 		}
 	}
 	if n.Stats == nil {

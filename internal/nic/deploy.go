@@ -311,6 +311,9 @@ func (n *NIC) takeSlot(d *backend.Deployment, object *ebpf.CollectionSpec, r, ol
 	if err := zeroStats(n.prog.LnSlotStats, r.Slot); err != nil {
 		return err
 	}
+	if err := zero[program.Cost](n.prog.LnCosts, r.Slot); err != nil {
+		return fmt.Errorf("clear the cost of slot %d: %w", r.Slot, err)
+	}
 	n.accounts.open(&r.Revision)
 	defer n.cfg.reached("records reserved")
 	return n.prog.LnSlots.Put(r.Slot, &r.Record)

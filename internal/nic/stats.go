@@ -14,11 +14,7 @@ import (
 
 // zeroStats sets the counters of a slot to zero.
 func zeroStats(stats *ebpf.Map, slot uint32) error {
-	cpus, err := ebpf.PossibleCPU()
-	if err != nil {
-		return err
-	}
-	if err := stats.Put(slot, make([]program.Stats, cpus)); err != nil {
+	if err := zero[program.Stats](stats, slot); err != nil {
 		return fmt.Errorf("clear the counters of slot %d: %w", slot, err)
 	}
 	return nil
@@ -60,6 +56,7 @@ func addStats(sum, s *program.Stats) {
 	sum.Calls += s.Calls
 	sum.Faults += s.Faults
 	sum.Late += s.Late
+	sum.OverQuota += s.OverQuota
 	sum.BytesIn += s.BytesIn
 	sum.BytesOut += s.BytesOut
 	sum.Samples += s.Samples
@@ -76,7 +73,7 @@ func addStats(sum, s *program.Stats) {
 func reported(s *program.Stats) backend.Stats {
 	return backend.Stats{
 		Requests: s.Requests, Replies: s.Replies, Errors: s.Errors, Drops: s.Drops, Calls: s.Calls, Faults: s.Faults, FaultsBy: s.FaultsBy,
-		Late: s.Late, BytesIn: s.BytesIn, BytesOut: s.BytesOut, Samples: s.Samples, SampledNS: s.SampledNs, Histogram: s.Hist,
+		Late: s.Late, OverQuota: s.OverQuota, BytesIn: s.BytesIn, BytesOut: s.BytesOut, Samples: s.Samples, SampledNS: s.SampledNs, Histogram: s.Hist,
 	}
 }
 

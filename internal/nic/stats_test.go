@@ -9,7 +9,7 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 )
 
-// On each CPU, every 64th run of the author's function is measured, not the program's other work: in mode assemble, taking in each packet
+// On each CPU, one in 64 runs of the author's function is measured, not the program's other work: in mode assemble, taking in each packet
 // of a message, and filling each packet of its reply.
 func TestSamplesAreOfRuns(t *testing.T) {
 	n := newTestNIC(t)

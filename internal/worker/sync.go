@@ -28,6 +28,9 @@ func (w *Worker) Sync(ctx context.Context) error {
 		return err
 	}
 	defer w.unlock()
+	if err := w.limit(ctx); err != nil {
+		return err
+	}
 	list, _, err := w.cfg.Store.Assignments(ctx, w.cfg.Node)
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -144,6 +145,33 @@ func (w *Worker) Accounts(ctx context.Context) (map[uint32]backend.Stats, error)
 		return nil, fmt.Errorf("read what namespaces counted: %w", err)
 	}
 	return accounts, nil
+}
+
+// Limit has the node's backends keep the namespaces to the quotas that the store has.
+func (w *Worker) Limit(ctx context.Context) error {
+	if err := w.lock(ctx); err != nil {
+		return err
+	}
+	defer w.unlock()
+	return w.limit(ctx)
+}
+
+func (w *Worker) limit(ctx context.Context) error {
+	list, err := w.cfg.Store.Namespaces(ctx)
+	if err != nil {
+		return err
+	}
+	quotas := make(map[uint32]api.Quota, len(list))
+	for _, n := range list {
+		quotas[n.Number] = n.Quota
+	}
+	var errs []error
+	for _, p := range w.Places() {
+		if l, ok := p.Backend.(backend.Limiting); ok {
+			errs = append(errs, l.Limit(ctx, quotas))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // Targets says of each target whether it can run lambdas, and how many it runs.

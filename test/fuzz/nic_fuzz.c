@@ -105,6 +105,11 @@ __u64 bpf_ktime_get_coarse_ns(void)
 	return now;
 }
 
+__u32 bpf_get_prandom_u32(void)
+{
+	return 0;
+}
+
 __u64 bpf_xdp_get_buff_len(struct xdp_md *ctx)
 {
 	return ctx->data_end - ctx->data;
@@ -333,12 +338,22 @@ static void deploy(__u32 index, __u32 mode)
 		.message_timeout_ms = TIMEOUT_MS,
 		.message_ways = LN_MESSAGE_WAYS,
 		.service_count = 1,
+		.namespace_id = index,
 	};
 	if (mode) {
 		slot->bucket_base = index * 2;
 		slot->bucket_count = IN_FLIGHT / LN_MESSAGE_WAYS;
 	}
 	*word = LN_DISPATCH(workload, LN_STATE_SLOT, index);
+}
+
+/* A namespace gets a few requests and little time for each pause of an input. */
+static void limit(__u32 namespace)
+{
+	struct ln_quota *quota = bpf_map_lookup_elem(&ln_quotas, &namespace);
+
+	for (int of = 0; of < LN_RATES; of++)
+		quota->rate[of] = (struct ln_rate){ .units = 8, .turn_ns = 1000000, .burst_ns = 2000000 };
 }
 
 /* Where the first calls look for a record, another call's lies, long overdue: they take it over. */
@@ -495,6 +510,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	now = 100000000000ULL;
 	for (__u32 i = 1; i <= 3; i++)
 		deploy(i, i - 1);
+	limit(1);
 	connect();
 	strand();
 	for (; size >= sizeof(o); data += sizeof(o), size -= sizeof(o)) {

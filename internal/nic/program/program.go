@@ -15,13 +15,25 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-//go:generate go tool bpf2go -target bpfel -no-strip -output-stem root -type ln_version -type ln_limit -type ln_module -type ln_state -type ln_mode -type ln_protocol -type ln_counter -type ln_addresses -type ln_slot -type ln_split -type ln_service -type ln_stats -type ln_request Root ../../../bpf/root.bpf.c
+//go:generate go tool bpf2go -target bpfel -no-strip -output-stem root -type ln_version -type ln_limit -type ln_module -type ln_state -type ln_mode -type ln_protocol -type ln_counter -type ln_addresses -type ln_slot -type ln_split -type ln_service -type ln_stats -type ln_rate_of -type ln_rate -type ln_quota -type ln_allowance -type ln_cost -type ln_request Root ../../../bpf/root.bpf.c
 
 // Slot is the NIC program's record of a revision (bpf/layout.h).
 type Slot = RootLnSlot
 
 // Stats are a slot's counters, of one CPU (bpf/layout.h).
 type Stats = RootLnStats
+
+// Quota is what a namespace may have per second (bpf/layout.h).
+type Quota = RootLnQuota
+
+// Rate is one rate of a Quota (bpf/layout.h).
+type Rate = RootLnRate
+
+// Allowance is what a CPU has left of a namespace's rates (bpf/layout.h).
+type Allowance = RootLnAllowance
+
+// Cost is what a slot's runs take on a CPU (bpf/layout.h).
+type Cost = RootLnCost
 
 // Addresses are those that the NIC answers at (bpf/layout.h).
 type Addresses = RootLnAddresses
@@ -105,7 +117,7 @@ func (h *Half) prepare(c Config, constants map[string]any) (*ebpf.CollectionSpec
 	if err != nil {
 		return nil, fmt.Errorf("read %s of the NIC program: %w", h.Name, err)
 	}
-	for _, name := range []string{"ln_programs", "ln_slots", "ln_slot_stats"} {
+	for _, name := range []string{"ln_programs", "ln_slots", "ln_slot_stats", "ln_costs"} {
 		if shared := spec.Maps[name]; shared != nil {
 			shared.MaxEntries = uint32(c.Slots)
 		}

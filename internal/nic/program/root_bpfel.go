@@ -21,6 +21,11 @@ type RootLnAddresses struct {
 	All   [8][2]uint64
 }
 
+type RootLnAllowance struct {
+	_    structs.HostLayout
+	Left [2]int64
+}
+
 type RootLnCall struct {
 	_          structs.HostLayout
 	State      uint64
@@ -53,6 +58,12 @@ type RootLnCall struct {
 		Pad       uint32
 		Rpc       [8]uint64
 	}
+}
+
+type RootLnCost struct {
+	_     structs.HostLayout
+	SumNs uint64
+	Count uint64
 }
 
 type RootLnCounter uint32
@@ -116,6 +127,7 @@ type RootLnLimit uint32
 
 const (
 	RootLnLimitLN_MAX_WORKLOADS    RootLnLimit = 65536
+	RootLnLimitLN_MAX_NAMESPACES   RootLnLimit = 4096
 	RootLnLimitLN_MAX_SPLIT        RootLnLimit = 8
 	RootLnLimitLN_MAX_PREV         RootLnLimit = 4
 	RootLnLimitLN_PREFIX           RootLnLimit = 48
@@ -138,6 +150,7 @@ const (
 	RootLnLimitLN_HIST_BUCKETS     RootLnLimit = 32
 	RootLnLimitLN_FAULTS           RootLnLimit = 8
 	RootLnLimitLN_SAMPLE_EVERY     RootLnLimit = 64
+	RootLnLimitLN_COST_SAMPLES     RootLnLimit = 16
 	RootLnLimitLN_ONCE_BUCKETS     RootLnLimit = 1024
 	RootLnLimitLN_ONCE_WAYS        RootLnLimit = 8
 	RootLnLimitLN_ONCE_RUNNING_MAX RootLnLimit = 4
@@ -204,6 +217,26 @@ type RootLnProtocol uint32
 const (
 	RootLnProtocolLN_PROTOCOL_MEMCACHED RootLnProtocol = 1
 	RootLnProtocolLN_PROTOCOL_RAW       RootLnProtocol = 2
+)
+
+type RootLnQuota struct {
+	_    structs.HostLayout
+	Rate [2]RootLnRate
+}
+
+type RootLnRate struct {
+	_       structs.HostLayout
+	Units   uint64
+	TurnNs  uint64
+	BurstNs uint64
+}
+
+type RootLnRateOf uint32
+
+const (
+	RootLnRateOfLN_RATE_REQUESTS RootLnRateOf = 0
+	RootLnRateOfLN_RATE_TIME     RootLnRateOf = 1
+	RootLnRateOfLN_RATES         RootLnRateOf = 2
 )
 
 type RootLnRequest struct {
@@ -283,7 +316,9 @@ type RootLnScratch struct {
 		_          [4]byte
 	}
 	Tick uint32
+	Pick uint32
 	Slot uint32
+	_    [4]byte
 }
 
 type RootLnSent struct {
@@ -362,22 +397,30 @@ type RootLnStats struct {
 	Samples   uint64
 	SampledNs uint64
 	Late      uint64
+	OverQuota uint64
 	FaultsBy  [8]uint64
 	Hist      [32]uint64
+}
+
+type RootLnTurns struct {
+	_       structs.HostLayout
+	UntilNs [2]uint64
 }
 
 type RootLnVersion uint32
 
 const (
-	RootLnVersionLN_LAYOUT_VERSION RootLnVersion = 13
+	RootLnVersionLN_LAYOUT_VERSION RootLnVersion = 14
 )
 
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	RootMapLnAllowances     = "ln_allowances"
 	RootMapLnCallLog        = "ln_call_log"
 	RootMapLnCalls          = "ln_calls"
+	RootMapLnCosts          = "ln_costs"
 	RootMapLnCounters       = "ln_counters"
 	RootMapLnDispatch       = "ln_dispatch"
 	RootMapLnHanded         = "ln_handed"
@@ -388,6 +431,7 @@ const (
 	RootMapLnOnces          = "ln_onces"
 	RootMapLnOwn            = "ln_own"
 	RootMapLnPrograms       = "ln_programs"
+	RootMapLnQuotas         = "ln_quotas"
 	RootMapLnRequests       = "ln_requests"
 	RootMapLnRetained       = "ln_retained"
 	RootMapLnScratchpads    = "ln_scratchpads"
@@ -396,6 +440,7 @@ const (
 	RootMapLnSlotStats      = "ln_slot_stats"
 	RootMapLnSlots          = "ln_slots"
 	RootMapLnSplits         = "ln_splits"
+	RootMapLnTurnsTaken     = "ln_turns_taken"
 	RootProgLnHandOver      = "ln_hand_over"
 	RootProgLnRoot          = "ln_root"
 	RootVarLnCallKey        = "ln_call_key"
@@ -406,6 +451,7 @@ const (
 	RootVarLnMode           = "ln_mode_"
 	RootVarLnModule         = "ln_module_"
 	RootVarLnProtocol       = "ln_protocol_"
+	RootVarLnRateOf         = "ln_rate_of_"
 	RootVarLnSecret         = "ln_secret"
 	RootVarLnState          = "ln_state_"
 	RootVarLnUnknownReply   = "ln_unknown_reply"
@@ -464,8 +510,10 @@ type RootProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type RootMapSpecs struct {
+	LnAllowances  *ebpf.MapSpec `ebpf:"ln_allowances"`
 	LnCallLog     *ebpf.MapSpec `ebpf:"ln_call_log"`
 	LnCalls       *ebpf.MapSpec `ebpf:"ln_calls"`
+	LnCosts       *ebpf.MapSpec `ebpf:"ln_costs"`
 	LnCounters    *ebpf.MapSpec `ebpf:"ln_counters"`
 	LnDispatch    *ebpf.MapSpec `ebpf:"ln_dispatch"`
 	LnHanded      *ebpf.MapSpec `ebpf:"ln_handed"`
@@ -476,6 +524,7 @@ type RootMapSpecs struct {
 	LnOnces       *ebpf.MapSpec `ebpf:"ln_onces"`
 	LnOwn         *ebpf.MapSpec `ebpf:"ln_own"`
 	LnPrograms    *ebpf.MapSpec `ebpf:"ln_programs"`
+	LnQuotas      *ebpf.MapSpec `ebpf:"ln_quotas"`
 	LnRequests    *ebpf.MapSpec `ebpf:"ln_requests"`
 	LnRetained    *ebpf.MapSpec `ebpf:"ln_retained"`
 	LnScratchpads *ebpf.MapSpec `ebpf:"ln_scratchpads"`
@@ -484,6 +533,7 @@ type RootMapSpecs struct {
 	LnSlotStats   *ebpf.MapSpec `ebpf:"ln_slot_stats"`
 	LnSlots       *ebpf.MapSpec `ebpf:"ln_slots"`
 	LnSplits      *ebpf.MapSpec `ebpf:"ln_splits"`
+	LnTurnsTaken  *ebpf.MapSpec `ebpf:"ln_turns_taken"`
 }
 
 // RootVariableSpecs contains global variables before they are loaded into the kernel.
@@ -498,6 +548,7 @@ type RootVariableSpecs struct {
 	LnMode           *ebpf.VariableSpec `ebpf:"ln_mode_"`
 	LnModule         *ebpf.VariableSpec `ebpf:"ln_module_"`
 	LnProtocol       *ebpf.VariableSpec `ebpf:"ln_protocol_"`
+	LnRateOf         *ebpf.VariableSpec `ebpf:"ln_rate_of_"`
 	LnSecret         *ebpf.VariableSpec `ebpf:"ln_secret"`
 	LnState          *ebpf.VariableSpec `ebpf:"ln_state_"`
 	LnUnknownReply   *ebpf.VariableSpec `ebpf:"ln_unknown_reply"`
@@ -526,8 +577,10 @@ func (o *RootObjects) Close() error {
 //
 // It can be passed to LoadRootObjects or ebpf.CollectionSpec.LoadAndAssign.
 type RootMaps struct {
+	LnAllowances  *ebpf.Map `ebpf:"ln_allowances"`
 	LnCallLog     *ebpf.Map `ebpf:"ln_call_log"`
 	LnCalls       *ebpf.Map `ebpf:"ln_calls"`
+	LnCosts       *ebpf.Map `ebpf:"ln_costs"`
 	LnCounters    *ebpf.Map `ebpf:"ln_counters"`
 	LnDispatch    *ebpf.Map `ebpf:"ln_dispatch"`
 	LnHanded      *ebpf.Map `ebpf:"ln_handed"`
@@ -538,6 +591,7 @@ type RootMaps struct {
 	LnOnces       *ebpf.Map `ebpf:"ln_onces"`
 	LnOwn         *ebpf.Map `ebpf:"ln_own"`
 	LnPrograms    *ebpf.Map `ebpf:"ln_programs"`
+	LnQuotas      *ebpf.Map `ebpf:"ln_quotas"`
 	LnRequests    *ebpf.Map `ebpf:"ln_requests"`
 	LnRetained    *ebpf.Map `ebpf:"ln_retained"`
 	LnScratchpads *ebpf.Map `ebpf:"ln_scratchpads"`
@@ -546,12 +600,15 @@ type RootMaps struct {
 	LnSlotStats   *ebpf.Map `ebpf:"ln_slot_stats"`
 	LnSlots       *ebpf.Map `ebpf:"ln_slots"`
 	LnSplits      *ebpf.Map `ebpf:"ln_splits"`
+	LnTurnsTaken  *ebpf.Map `ebpf:"ln_turns_taken"`
 }
 
 func (m *RootMaps) Close() error {
 	return _RootClose(
+		m.LnAllowances,
 		m.LnCallLog,
 		m.LnCalls,
+		m.LnCosts,
 		m.LnCounters,
 		m.LnDispatch,
 		m.LnHanded,
@@ -562,6 +619,7 @@ func (m *RootMaps) Close() error {
 		m.LnOnces,
 		m.LnOwn,
 		m.LnPrograms,
+		m.LnQuotas,
 		m.LnRequests,
 		m.LnRetained,
 		m.LnScratchpads,
@@ -570,6 +628,7 @@ func (m *RootMaps) Close() error {
 		m.LnSlotStats,
 		m.LnSlots,
 		m.LnSplits,
+		m.LnTurnsTaken,
 	)
 }
 
@@ -585,6 +644,7 @@ type RootVariables struct {
 	LnMode           *ebpf.Variable `ebpf:"ln_mode_"`
 	LnModule         *ebpf.Variable `ebpf:"ln_module_"`
 	LnProtocol       *ebpf.Variable `ebpf:"ln_protocol_"`
+	LnRateOf         *ebpf.Variable `ebpf:"ln_rate_of_"`
 	LnSecret         *ebpf.Variable `ebpf:"ln_secret"`
 	LnState          *ebpf.Variable `ebpf:"ln_state_"`
 	LnUnknownReply   *ebpf.Variable `ebpf:"ln_unknown_reply"`

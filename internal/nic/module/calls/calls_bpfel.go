@@ -64,8 +64,10 @@ type callsLnService struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	callsMapLnAllowances     = "ln_allowances"
 	callsMapLnCallLog        = "ln_call_log"
 	callsMapLnCalls          = "ln_calls"
+	callsMapLnCosts          = "ln_costs"
 	callsMapLnCounters       = "ln_counters"
 	callsMapLnDispatch       = "ln_dispatch"
 	callsMapLnModules        = "ln_modules"
@@ -73,6 +75,7 @@ const (
 	callsMapLnOnces          = "ln_onces"
 	callsMapLnOwn            = "ln_own"
 	callsMapLnPrograms       = "ln_programs"
+	callsMapLnQuotas         = "ln_quotas"
 	callsMapLnRequests       = "ln_requests"
 	callsMapLnRetained       = "ln_retained"
 	callsMapLnScratchpads    = "ln_scratchpads"
@@ -81,6 +84,7 @@ const (
 	callsMapLnSlotStats      = "ln_slot_stats"
 	callsMapLnSlots          = "ln_slots"
 	callsMapLnSplits         = "ln_splits"
+	callsMapLnTurnsTaken     = "ln_turns_taken"
 	callsProgLnCallsModule   = "ln_calls_module"
 	callsProgLnExpire        = "ln_expire"
 	callsVarLnCallKey        = "ln_call_key"
@@ -140,8 +144,10 @@ type callsProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type callsMapSpecs struct {
+	LnAllowances  *ebpf.MapSpec `ebpf:"ln_allowances"`
 	LnCallLog     *ebpf.MapSpec `ebpf:"ln_call_log"`
 	LnCalls       *ebpf.MapSpec `ebpf:"ln_calls"`
+	LnCosts       *ebpf.MapSpec `ebpf:"ln_costs"`
 	LnCounters    *ebpf.MapSpec `ebpf:"ln_counters"`
 	LnDispatch    *ebpf.MapSpec `ebpf:"ln_dispatch"`
 	LnModules     *ebpf.MapSpec `ebpf:"ln_modules"`
@@ -149,6 +155,7 @@ type callsMapSpecs struct {
 	LnOnces       *ebpf.MapSpec `ebpf:"ln_onces"`
 	LnOwn         *ebpf.MapSpec `ebpf:"ln_own"`
 	LnPrograms    *ebpf.MapSpec `ebpf:"ln_programs"`
+	LnQuotas      *ebpf.MapSpec `ebpf:"ln_quotas"`
 	LnRequests    *ebpf.MapSpec `ebpf:"ln_requests"`
 	LnRetained    *ebpf.MapSpec `ebpf:"ln_retained"`
 	LnScratchpads *ebpf.MapSpec `ebpf:"ln_scratchpads"`
@@ -157,6 +164,7 @@ type callsMapSpecs struct {
 	LnSlotStats   *ebpf.MapSpec `ebpf:"ln_slot_stats"`
 	LnSlots       *ebpf.MapSpec `ebpf:"ln_slots"`
 	LnSplits      *ebpf.MapSpec `ebpf:"ln_splits"`
+	LnTurnsTaken  *ebpf.MapSpec `ebpf:"ln_turns_taken"`
 }
 
 // callsVariableSpecs contains global variables before they are loaded into the kernel.
@@ -190,8 +198,10 @@ func (o *callsObjects) Close() error {
 //
 // It can be passed to loadCallsObjects or ebpf.CollectionSpec.LoadAndAssign.
 type callsMaps struct {
+	LnAllowances  *ebpf.Map `ebpf:"ln_allowances"`
 	LnCallLog     *ebpf.Map `ebpf:"ln_call_log"`
 	LnCalls       *ebpf.Map `ebpf:"ln_calls"`
+	LnCosts       *ebpf.Map `ebpf:"ln_costs"`
 	LnCounters    *ebpf.Map `ebpf:"ln_counters"`
 	LnDispatch    *ebpf.Map `ebpf:"ln_dispatch"`
 	LnModules     *ebpf.Map `ebpf:"ln_modules"`
@@ -199,6 +209,7 @@ type callsMaps struct {
 	LnOnces       *ebpf.Map `ebpf:"ln_onces"`
 	LnOwn         *ebpf.Map `ebpf:"ln_own"`
 	LnPrograms    *ebpf.Map `ebpf:"ln_programs"`
+	LnQuotas      *ebpf.Map `ebpf:"ln_quotas"`
 	LnRequests    *ebpf.Map `ebpf:"ln_requests"`
 	LnRetained    *ebpf.Map `ebpf:"ln_retained"`
 	LnScratchpads *ebpf.Map `ebpf:"ln_scratchpads"`
@@ -207,12 +218,15 @@ type callsMaps struct {
 	LnSlotStats   *ebpf.Map `ebpf:"ln_slot_stats"`
 	LnSlots       *ebpf.Map `ebpf:"ln_slots"`
 	LnSplits      *ebpf.Map `ebpf:"ln_splits"`
+	LnTurnsTaken  *ebpf.Map `ebpf:"ln_turns_taken"`
 }
 
 func (m *callsMaps) Close() error {
 	return _CallsClose(
+		m.LnAllowances,
 		m.LnCallLog,
 		m.LnCalls,
+		m.LnCosts,
 		m.LnCounters,
 		m.LnDispatch,
 		m.LnModules,
@@ -220,6 +234,7 @@ func (m *callsMaps) Close() error {
 		m.LnOnces,
 		m.LnOwn,
 		m.LnPrograms,
+		m.LnQuotas,
 		m.LnRequests,
 		m.LnRetained,
 		m.LnScratchpads,
@@ -228,6 +243,7 @@ func (m *callsMaps) Close() error {
 		m.LnSlotStats,
 		m.LnSlots,
 		m.LnSplits,
+		m.LnTurnsTaken,
 	)
 }
 

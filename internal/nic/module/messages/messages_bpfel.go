@@ -71,8 +71,10 @@ const (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	messagesMapLnAllowances      = "ln_allowances"
 	messagesMapLnCallLog         = "ln_call_log"
 	messagesMapLnCalls           = "ln_calls"
+	messagesMapLnCosts           = "ln_costs"
 	messagesMapLnCounters        = "ln_counters"
 	messagesMapLnDispatch        = "ln_dispatch"
 	messagesMapLnGranting        = "ln_granting"
@@ -82,6 +84,7 @@ const (
 	messagesMapLnOnces           = "ln_onces"
 	messagesMapLnOwn             = "ln_own"
 	messagesMapLnPrograms        = "ln_programs"
+	messagesMapLnQuotas          = "ln_quotas"
 	messagesMapLnRequests        = "ln_requests"
 	messagesMapLnRetained        = "ln_retained"
 	messagesMapLnScratchpads     = "ln_scratchpads"
@@ -90,6 +93,7 @@ const (
 	messagesMapLnSlotStats       = "ln_slot_stats"
 	messagesMapLnSlots           = "ln_slots"
 	messagesMapLnSplits          = "ln_splits"
+	messagesMapLnTurnsTaken      = "ln_turns_taken"
 	messagesProgLnMessagesModule = "ln_messages_module"
 	messagesVarLnCallKey         = "ln_call_key"
 	messagesVarLnMessageState    = "ln_message_state_"
@@ -148,8 +152,10 @@ type messagesProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type messagesMapSpecs struct {
+	LnAllowances  *ebpf.MapSpec `ebpf:"ln_allowances"`
 	LnCallLog     *ebpf.MapSpec `ebpf:"ln_call_log"`
 	LnCalls       *ebpf.MapSpec `ebpf:"ln_calls"`
+	LnCosts       *ebpf.MapSpec `ebpf:"ln_costs"`
 	LnCounters    *ebpf.MapSpec `ebpf:"ln_counters"`
 	LnDispatch    *ebpf.MapSpec `ebpf:"ln_dispatch"`
 	LnGranting    *ebpf.MapSpec `ebpf:"ln_granting"`
@@ -159,6 +165,7 @@ type messagesMapSpecs struct {
 	LnOnces       *ebpf.MapSpec `ebpf:"ln_onces"`
 	LnOwn         *ebpf.MapSpec `ebpf:"ln_own"`
 	LnPrograms    *ebpf.MapSpec `ebpf:"ln_programs"`
+	LnQuotas      *ebpf.MapSpec `ebpf:"ln_quotas"`
 	LnRequests    *ebpf.MapSpec `ebpf:"ln_requests"`
 	LnRetained    *ebpf.MapSpec `ebpf:"ln_retained"`
 	LnScratchpads *ebpf.MapSpec `ebpf:"ln_scratchpads"`
@@ -167,6 +174,7 @@ type messagesMapSpecs struct {
 	LnSlotStats   *ebpf.MapSpec `ebpf:"ln_slot_stats"`
 	LnSlots       *ebpf.MapSpec `ebpf:"ln_slots"`
 	LnSplits      *ebpf.MapSpec `ebpf:"ln_splits"`
+	LnTurnsTaken  *ebpf.MapSpec `ebpf:"ln_turns_taken"`
 }
 
 // messagesVariableSpecs contains global variables before they are loaded into the kernel.
@@ -201,8 +209,10 @@ func (o *messagesObjects) Close() error {
 //
 // It can be passed to loadMessagesObjects or ebpf.CollectionSpec.LoadAndAssign.
 type messagesMaps struct {
+	LnAllowances  *ebpf.Map `ebpf:"ln_allowances"`
 	LnCallLog     *ebpf.Map `ebpf:"ln_call_log"`
 	LnCalls       *ebpf.Map `ebpf:"ln_calls"`
+	LnCosts       *ebpf.Map `ebpf:"ln_costs"`
 	LnCounters    *ebpf.Map `ebpf:"ln_counters"`
 	LnDispatch    *ebpf.Map `ebpf:"ln_dispatch"`
 	LnGranting    *ebpf.Map `ebpf:"ln_granting"`
@@ -212,6 +222,7 @@ type messagesMaps struct {
 	LnOnces       *ebpf.Map `ebpf:"ln_onces"`
 	LnOwn         *ebpf.Map `ebpf:"ln_own"`
 	LnPrograms    *ebpf.Map `ebpf:"ln_programs"`
+	LnQuotas      *ebpf.Map `ebpf:"ln_quotas"`
 	LnRequests    *ebpf.Map `ebpf:"ln_requests"`
 	LnRetained    *ebpf.Map `ebpf:"ln_retained"`
 	LnScratchpads *ebpf.Map `ebpf:"ln_scratchpads"`
@@ -220,12 +231,15 @@ type messagesMaps struct {
 	LnSlotStats   *ebpf.Map `ebpf:"ln_slot_stats"`
 	LnSlots       *ebpf.Map `ebpf:"ln_slots"`
 	LnSplits      *ebpf.Map `ebpf:"ln_splits"`
+	LnTurnsTaken  *ebpf.Map `ebpf:"ln_turns_taken"`
 }
 
 func (m *messagesMaps) Close() error {
 	return _MessagesClose(
+		m.LnAllowances,
 		m.LnCallLog,
 		m.LnCalls,
+		m.LnCosts,
 		m.LnCounters,
 		m.LnDispatch,
 		m.LnGranting,
@@ -235,6 +249,7 @@ func (m *messagesMaps) Close() error {
 		m.LnOnces,
 		m.LnOwn,
 		m.LnPrograms,
+		m.LnQuotas,
 		m.LnRequests,
 		m.LnRetained,
 		m.LnScratchpads,
@@ -243,6 +258,7 @@ func (m *messagesMaps) Close() error {
 		m.LnSlotStats,
 		m.LnSlots,
 		m.LnSplits,
+		m.LnTurnsTaken,
 	)
 }
 

@@ -16,8 +16,10 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	onceMapLnAllowances     = "ln_allowances"
 	onceMapLnCallLog        = "ln_call_log"
 	onceMapLnCalls          = "ln_calls"
+	onceMapLnCosts          = "ln_costs"
 	onceMapLnCounters       = "ln_counters"
 	onceMapLnDispatch       = "ln_dispatch"
 	onceMapLnModules        = "ln_modules"
@@ -25,6 +27,7 @@ const (
 	onceMapLnOnces          = "ln_onces"
 	onceMapLnOwn            = "ln_own"
 	onceMapLnPrograms       = "ln_programs"
+	onceMapLnQuotas         = "ln_quotas"
 	onceMapLnRequests       = "ln_requests"
 	onceMapLnRetained       = "ln_retained"
 	onceMapLnScratchpads    = "ln_scratchpads"
@@ -33,6 +36,7 @@ const (
 	onceMapLnSlotStats      = "ln_slot_stats"
 	onceMapLnSlots          = "ln_slots"
 	onceMapLnSplits         = "ln_splits"
+	onceMapLnTurnsTaken     = "ln_turns_taken"
 	onceProgLnOnceModule    = "ln_once_module"
 	onceVarLnCallKey        = "ln_call_key"
 	onceVarLnSecret         = "ln_secret"
@@ -90,8 +94,10 @@ type onceProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type onceMapSpecs struct {
+	LnAllowances  *ebpf.MapSpec `ebpf:"ln_allowances"`
 	LnCallLog     *ebpf.MapSpec `ebpf:"ln_call_log"`
 	LnCalls       *ebpf.MapSpec `ebpf:"ln_calls"`
+	LnCosts       *ebpf.MapSpec `ebpf:"ln_costs"`
 	LnCounters    *ebpf.MapSpec `ebpf:"ln_counters"`
 	LnDispatch    *ebpf.MapSpec `ebpf:"ln_dispatch"`
 	LnModules     *ebpf.MapSpec `ebpf:"ln_modules"`
@@ -99,6 +105,7 @@ type onceMapSpecs struct {
 	LnOnces       *ebpf.MapSpec `ebpf:"ln_onces"`
 	LnOwn         *ebpf.MapSpec `ebpf:"ln_own"`
 	LnPrograms    *ebpf.MapSpec `ebpf:"ln_programs"`
+	LnQuotas      *ebpf.MapSpec `ebpf:"ln_quotas"`
 	LnRequests    *ebpf.MapSpec `ebpf:"ln_requests"`
 	LnRetained    *ebpf.MapSpec `ebpf:"ln_retained"`
 	LnScratchpads *ebpf.MapSpec `ebpf:"ln_scratchpads"`
@@ -107,6 +114,7 @@ type onceMapSpecs struct {
 	LnSlotStats   *ebpf.MapSpec `ebpf:"ln_slot_stats"`
 	LnSlots       *ebpf.MapSpec `ebpf:"ln_slots"`
 	LnSplits      *ebpf.MapSpec `ebpf:"ln_splits"`
+	LnTurnsTaken  *ebpf.MapSpec `ebpf:"ln_turns_taken"`
 }
 
 // onceVariableSpecs contains global variables before they are loaded into the kernel.
@@ -140,8 +148,10 @@ func (o *onceObjects) Close() error {
 //
 // It can be passed to loadOnceObjects or ebpf.CollectionSpec.LoadAndAssign.
 type onceMaps struct {
+	LnAllowances  *ebpf.Map `ebpf:"ln_allowances"`
 	LnCallLog     *ebpf.Map `ebpf:"ln_call_log"`
 	LnCalls       *ebpf.Map `ebpf:"ln_calls"`
+	LnCosts       *ebpf.Map `ebpf:"ln_costs"`
 	LnCounters    *ebpf.Map `ebpf:"ln_counters"`
 	LnDispatch    *ebpf.Map `ebpf:"ln_dispatch"`
 	LnModules     *ebpf.Map `ebpf:"ln_modules"`
@@ -149,6 +159,7 @@ type onceMaps struct {
 	LnOnces       *ebpf.Map `ebpf:"ln_onces"`
 	LnOwn         *ebpf.Map `ebpf:"ln_own"`
 	LnPrograms    *ebpf.Map `ebpf:"ln_programs"`
+	LnQuotas      *ebpf.Map `ebpf:"ln_quotas"`
 	LnRequests    *ebpf.Map `ebpf:"ln_requests"`
 	LnRetained    *ebpf.Map `ebpf:"ln_retained"`
 	LnScratchpads *ebpf.Map `ebpf:"ln_scratchpads"`
@@ -157,12 +168,15 @@ type onceMaps struct {
 	LnSlotStats   *ebpf.Map `ebpf:"ln_slot_stats"`
 	LnSlots       *ebpf.Map `ebpf:"ln_slots"`
 	LnSplits      *ebpf.Map `ebpf:"ln_splits"`
+	LnTurnsTaken  *ebpf.Map `ebpf:"ln_turns_taken"`
 }
 
 func (m *onceMaps) Close() error {
 	return _OnceClose(
+		m.LnAllowances,
 		m.LnCallLog,
 		m.LnCalls,
+		m.LnCosts,
 		m.LnCounters,
 		m.LnDispatch,
 		m.LnModules,
@@ -170,6 +184,7 @@ func (m *onceMaps) Close() error {
 		m.LnOnces,
 		m.LnOwn,
 		m.LnPrograms,
+		m.LnQuotas,
 		m.LnRequests,
 		m.LnRetained,
 		m.LnScratchpads,
@@ -178,6 +193,7 @@ func (m *onceMaps) Close() error {
 		m.LnSlotStats,
 		m.LnSlots,
 		m.LnSplits,
+		m.LnTurnsTaken,
 	)
 }
 

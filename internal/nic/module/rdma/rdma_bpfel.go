@@ -77,8 +77,10 @@ type rdmaLnRegion struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	rdmaMapLnAllowances      = "ln_allowances"
 	rdmaMapLnCallLog         = "ln_call_log"
 	rdmaMapLnCalls           = "ln_calls"
+	rdmaMapLnCosts           = "ln_costs"
 	rdmaMapLnCounters        = "ln_counters"
 	rdmaMapLnDispatch        = "ln_dispatch"
 	rdmaMapLnModules         = "ln_modules"
@@ -87,6 +89,7 @@ const (
 	rdmaMapLnOwn             = "ln_own"
 	rdmaMapLnPrograms        = "ln_programs"
 	rdmaMapLnQps             = "ln_qps"
+	rdmaMapLnQuotas          = "ln_quotas"
 	rdmaMapLnRdmaScratchpads = "ln_rdma_scratchpads"
 	rdmaMapLnRegions         = "ln_regions"
 	rdmaMapLnRequests        = "ln_requests"
@@ -97,6 +100,7 @@ const (
 	rdmaMapLnSlotStats       = "ln_slot_stats"
 	rdmaMapLnSlots           = "ln_slots"
 	rdmaMapLnSplits          = "ln_splits"
+	rdmaMapLnTurnsTaken      = "ln_turns_taken"
 	rdmaProgLnRdmaModule     = "ln_rdma_module"
 	rdmaProgLnRegionsModule  = "ln_regions_module"
 	rdmaVarLnCallKey         = "ln_call_key"
@@ -158,8 +162,10 @@ type rdmaProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type rdmaMapSpecs struct {
+	LnAllowances      *ebpf.MapSpec `ebpf:"ln_allowances"`
 	LnCallLog         *ebpf.MapSpec `ebpf:"ln_call_log"`
 	LnCalls           *ebpf.MapSpec `ebpf:"ln_calls"`
+	LnCosts           *ebpf.MapSpec `ebpf:"ln_costs"`
 	LnCounters        *ebpf.MapSpec `ebpf:"ln_counters"`
 	LnDispatch        *ebpf.MapSpec `ebpf:"ln_dispatch"`
 	LnModules         *ebpf.MapSpec `ebpf:"ln_modules"`
@@ -168,6 +174,7 @@ type rdmaMapSpecs struct {
 	LnOwn             *ebpf.MapSpec `ebpf:"ln_own"`
 	LnPrograms        *ebpf.MapSpec `ebpf:"ln_programs"`
 	LnQps             *ebpf.MapSpec `ebpf:"ln_qps"`
+	LnQuotas          *ebpf.MapSpec `ebpf:"ln_quotas"`
 	LnRdmaScratchpads *ebpf.MapSpec `ebpf:"ln_rdma_scratchpads"`
 	LnRegions         *ebpf.MapSpec `ebpf:"ln_regions"`
 	LnRequests        *ebpf.MapSpec `ebpf:"ln_requests"`
@@ -178,6 +185,7 @@ type rdmaMapSpecs struct {
 	LnSlotStats       *ebpf.MapSpec `ebpf:"ln_slot_stats"`
 	LnSlots           *ebpf.MapSpec `ebpf:"ln_slots"`
 	LnSplits          *ebpf.MapSpec `ebpf:"ln_splits"`
+	LnTurnsTaken      *ebpf.MapSpec `ebpf:"ln_turns_taken"`
 }
 
 // rdmaVariableSpecs contains global variables before they are loaded into the kernel.
@@ -213,8 +221,10 @@ func (o *rdmaObjects) Close() error {
 //
 // It can be passed to loadRdmaObjects or ebpf.CollectionSpec.LoadAndAssign.
 type rdmaMaps struct {
+	LnAllowances      *ebpf.Map `ebpf:"ln_allowances"`
 	LnCallLog         *ebpf.Map `ebpf:"ln_call_log"`
 	LnCalls           *ebpf.Map `ebpf:"ln_calls"`
+	LnCosts           *ebpf.Map `ebpf:"ln_costs"`
 	LnCounters        *ebpf.Map `ebpf:"ln_counters"`
 	LnDispatch        *ebpf.Map `ebpf:"ln_dispatch"`
 	LnModules         *ebpf.Map `ebpf:"ln_modules"`
@@ -223,6 +233,7 @@ type rdmaMaps struct {
 	LnOwn             *ebpf.Map `ebpf:"ln_own"`
 	LnPrograms        *ebpf.Map `ebpf:"ln_programs"`
 	LnQps             *ebpf.Map `ebpf:"ln_qps"`
+	LnQuotas          *ebpf.Map `ebpf:"ln_quotas"`
 	LnRdmaScratchpads *ebpf.Map `ebpf:"ln_rdma_scratchpads"`
 	LnRegions         *ebpf.Map `ebpf:"ln_regions"`
 	LnRequests        *ebpf.Map `ebpf:"ln_requests"`
@@ -233,12 +244,15 @@ type rdmaMaps struct {
 	LnSlotStats       *ebpf.Map `ebpf:"ln_slot_stats"`
 	LnSlots           *ebpf.Map `ebpf:"ln_slots"`
 	LnSplits          *ebpf.Map `ebpf:"ln_splits"`
+	LnTurnsTaken      *ebpf.Map `ebpf:"ln_turns_taken"`
 }
 
 func (m *rdmaMaps) Close() error {
 	return _RdmaClose(
+		m.LnAllowances,
 		m.LnCallLog,
 		m.LnCalls,
+		m.LnCosts,
 		m.LnCounters,
 		m.LnDispatch,
 		m.LnModules,
@@ -247,6 +261,7 @@ func (m *rdmaMaps) Close() error {
 		m.LnOwn,
 		m.LnPrograms,
 		m.LnQps,
+		m.LnQuotas,
 		m.LnRdmaScratchpads,
 		m.LnRegions,
 		m.LnRequests,
@@ -257,6 +272,7 @@ func (m *rdmaMaps) Close() error {
 		m.LnSlotStats,
 		m.LnSlots,
 		m.LnSplits,
+		m.LnTurnsTaken,
 	)
 }
 

@@ -58,9 +58,11 @@ type stageLnPass struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	stageMapLnAllowances       = "ln_allowances"
 	stageMapLnCallLog          = "ln_call_log"
 	stageMapLnCalls            = "ln_calls"
 	stageMapLnCopies           = "ln_copies"
+	stageMapLnCosts            = "ln_costs"
 	stageMapLnCounters         = "ln_counters"
 	stageMapLnDispatch         = "ln_dispatch"
 	stageMapLnModules          = "ln_modules"
@@ -70,6 +72,7 @@ const (
 	stageMapLnPasses           = "ln_passes"
 	stageMapLnPrograms         = "ln_programs"
 	stageMapLnQuestions        = "ln_questions"
+	stageMapLnQuotas           = "ln_quotas"
 	stageMapLnRequests         = "ln_requests"
 	stageMapLnRetained         = "ln_retained"
 	stageMapLnScratchpads      = "ln_scratchpads"
@@ -79,6 +82,7 @@ const (
 	stageMapLnSlots            = "ln_slots"
 	stageMapLnSplits           = "ln_splits"
 	stageMapLnStageScratchpads = "ln_stage_scratchpads"
+	stageMapLnTurnsTaken       = "ln_turns_taken"
 	stageMapLnWaiting          = "ln_waiting"
 	stageProgLnLater           = "ln_later"
 	stageProgLnStageModule     = "ln_stage_module"
@@ -140,9 +144,11 @@ type stageProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type stageMapSpecs struct {
+	LnAllowances       *ebpf.MapSpec `ebpf:"ln_allowances"`
 	LnCallLog          *ebpf.MapSpec `ebpf:"ln_call_log"`
 	LnCalls            *ebpf.MapSpec `ebpf:"ln_calls"`
 	LnCopies           *ebpf.MapSpec `ebpf:"ln_copies"`
+	LnCosts            *ebpf.MapSpec `ebpf:"ln_costs"`
 	LnCounters         *ebpf.MapSpec `ebpf:"ln_counters"`
 	LnDispatch         *ebpf.MapSpec `ebpf:"ln_dispatch"`
 	LnModules          *ebpf.MapSpec `ebpf:"ln_modules"`
@@ -152,6 +158,7 @@ type stageMapSpecs struct {
 	LnPasses           *ebpf.MapSpec `ebpf:"ln_passes"`
 	LnPrograms         *ebpf.MapSpec `ebpf:"ln_programs"`
 	LnQuestions        *ebpf.MapSpec `ebpf:"ln_questions"`
+	LnQuotas           *ebpf.MapSpec `ebpf:"ln_quotas"`
 	LnRequests         *ebpf.MapSpec `ebpf:"ln_requests"`
 	LnRetained         *ebpf.MapSpec `ebpf:"ln_retained"`
 	LnScratchpads      *ebpf.MapSpec `ebpf:"ln_scratchpads"`
@@ -161,6 +168,7 @@ type stageMapSpecs struct {
 	LnSlots            *ebpf.MapSpec `ebpf:"ln_slots"`
 	LnSplits           *ebpf.MapSpec `ebpf:"ln_splits"`
 	LnStageScratchpads *ebpf.MapSpec `ebpf:"ln_stage_scratchpads"`
+	LnTurnsTaken       *ebpf.MapSpec `ebpf:"ln_turns_taken"`
 	LnWaiting          *ebpf.MapSpec `ebpf:"ln_waiting"`
 }
 
@@ -196,9 +204,11 @@ func (o *stageObjects) Close() error {
 //
 // It can be passed to loadStageObjects or ebpf.CollectionSpec.LoadAndAssign.
 type stageMaps struct {
+	LnAllowances       *ebpf.Map `ebpf:"ln_allowances"`
 	LnCallLog          *ebpf.Map `ebpf:"ln_call_log"`
 	LnCalls            *ebpf.Map `ebpf:"ln_calls"`
 	LnCopies           *ebpf.Map `ebpf:"ln_copies"`
+	LnCosts            *ebpf.Map `ebpf:"ln_costs"`
 	LnCounters         *ebpf.Map `ebpf:"ln_counters"`
 	LnDispatch         *ebpf.Map `ebpf:"ln_dispatch"`
 	LnModules          *ebpf.Map `ebpf:"ln_modules"`
@@ -208,6 +218,7 @@ type stageMaps struct {
 	LnPasses           *ebpf.Map `ebpf:"ln_passes"`
 	LnPrograms         *ebpf.Map `ebpf:"ln_programs"`
 	LnQuestions        *ebpf.Map `ebpf:"ln_questions"`
+	LnQuotas           *ebpf.Map `ebpf:"ln_quotas"`
 	LnRequests         *ebpf.Map `ebpf:"ln_requests"`
 	LnRetained         *ebpf.Map `ebpf:"ln_retained"`
 	LnScratchpads      *ebpf.Map `ebpf:"ln_scratchpads"`
@@ -217,14 +228,17 @@ type stageMaps struct {
 	LnSlots            *ebpf.Map `ebpf:"ln_slots"`
 	LnSplits           *ebpf.Map `ebpf:"ln_splits"`
 	LnStageScratchpads *ebpf.Map `ebpf:"ln_stage_scratchpads"`
+	LnTurnsTaken       *ebpf.Map `ebpf:"ln_turns_taken"`
 	LnWaiting          *ebpf.Map `ebpf:"ln_waiting"`
 }
 
 func (m *stageMaps) Close() error {
 	return _StageClose(
+		m.LnAllowances,
 		m.LnCallLog,
 		m.LnCalls,
 		m.LnCopies,
+		m.LnCosts,
 		m.LnCounters,
 		m.LnDispatch,
 		m.LnModules,
@@ -234,6 +248,7 @@ func (m *stageMaps) Close() error {
 		m.LnPasses,
 		m.LnPrograms,
 		m.LnQuestions,
+		m.LnQuotas,
 		m.LnRequests,
 		m.LnRetained,
 		m.LnScratchpads,
@@ -243,6 +258,7 @@ func (m *stageMaps) Close() error {
 		m.LnSlots,
 		m.LnSplits,
 		m.LnStageScratchpads,
+		m.LnTurnsTaken,
 		m.LnWaiting,
 	)
 }

@@ -39,6 +39,7 @@ void fuzz_unlock(void);
 
 __u64 bpf_ktime_get_ns(void);
 __u64 bpf_ktime_get_coarse_ns(void);
+__u32 bpf_get_prandom_u32(void);
 __u64 bpf_xdp_get_buff_len(struct xdp_md *ctx);
 long bpf_xdp_adjust_head(struct xdp_md *ctx, int delta);
 long bpf_xdp_adjust_tail(struct xdp_md *ctx, int delta);

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Admission: whether the quotas of a lambda's namespace let a packet be served, and what each run takes of them. A namespace without
+ * such quotas costs one look at its entry.
+ */
+#ifndef LN_ADMIT_H
+#define LN_ADMIT_H
+
+#include "maps.h"
+#include "stats.h"
+
+/* How often to try when other CPUs take turns, too. */
+#define LN_TURN_TRIES 4
+
+static __always_inline __u32 ln_namespace_of(const struct ln_slot *slot)
+{
+	return slot->namespace_id & (LN_MAX_NAMESPACES - 1);
+}
+
+/*
+ * Takes for this CPU the turns that have come, as many as it needs to have something left. A rate's turns come one after the other, and
+ * those that nobody took expire when they are older than the burst. Returns -1 if it has nothing left yet.
+ */
+LN_GLOBAL int ln_take_turns(__u32 namespace, __u32 of)
+{
+	const struct ln_quota *quota = bpf_map_lookup_elem(&ln_quotas, &namespace);
+	struct ln_turns *taken = bpf_map_lookup_elem(&ln_turns_taken, &namespace);
+	struct ln_allowance *mine = bpf_map_lookup_elem(&ln_allowances, &namespace);
+	__u64 now = bpf_ktime_get_ns();
+	const struct ln_rate *rate;
+
+	if (!quota || !taken || !mine || of >= LN_RATES)
+		return -1;
+	rate = &quota->rate[of];
+	if (!rate->units || !rate->turn_ns)
+		return -1;
+	for (int i = 0; i < LN_TURN_TRIES; i++) {
+		__u64 until = *(volatile __u64 *)&taken->until_ns[of], from = until, turns, wanted = 1;
+
+		if ((__s64)(now - rate->burst_ns - until) > 0)
+			from = now - rate->burst_ns;
+		if ((__s64)(from + rate->turn_ns - now) > 0)
+			return -1;
+		turns = (now - from) / rate->turn_ns;
+		if (mine->left[of] < 0)
+			wanted += (__u64)-mine->left[of] / rate->units;
+		if (turns > wanted)
+			turns = wanted;
+		if (!__sync_bool_compare_and_swap(&taken->until_ns[of], until, from + turns * rate->turn_ns))
+			continue;
+		mine->left[of] += turns * rate->units;
+		return mine->left[of] > 0 ? 0 : -1;
+	}
+	return -1;
+}
+
+/* ln_admit() for a namespace with quotas. */
+LN_GLOBAL int ln_within_quota(__u32 namespace, int begins)
+{
+	const struct ln_quota *quota = bpf_map_lookup_elem(&ln_quotas, &namespace);
+	struct ln_allowance *mine = bpf_map_lookup_elem(&ln_allowances, &namespace);
+	const struct ln_rate *rate;
+
+	if (!quota || !mine)
+		return 1;
+	rate = &quota->rate[LN_RATE_TIME];
+	if (rate->turn_ns && (mine->left[LN_RATE_TIME] <= 0 || !rate->units) && ln_take_turns(namespace, LN_RATE_TIME))
+		return 0;
+	rate = &quota->rate[LN_RATE_REQUESTS];
+	if (!begins || !rate->turn_ns)
+		return 1;
+	if ((mine->left[LN_RATE_REQUESTS] <= 0 || !rate->units) && ln_take_turns(namespace, LN_RATE_REQUESTS))
+		return 0;
+	mine->left[LN_RATE_REQUESTS]--;
+	return 1;
+}
+
+/* Whether to serve a packet for a lambda. One that begins a request takes one of its namespace's requests. */
+static __always_inline int ln_admit(const struct ln_slot *slot, int begins)
+{
+	__u32 namespace = ln_namespace_of(slot);
+	const struct ln_quota *quota = bpf_map_lookup_elem(&ln_quotas, &namespace);
+
+	if (!quota || !(quota->rate[LN_RATE_TIME].turn_ns | quota->rate[LN_RATE_REQUESTS].turn_ns))
+		return 1;
+	return ln_within_quota(namespace, begins);
+}
+
+/* The namespace that pays for a slot's runs; 0, which is none's index, if it has no quota of time. */
+static __always_inline __u32 ln_payer(__u32 slot)
+{
+	const struct ln_slot *record = bpf_map_lookup_elem(&ln_slots, &slot);
+	const struct ln_quota *quota;
+	__u32 namespace;
+
+	if (!record)
+		return 0;
+	namespace = ln_namespace_of(record);
+	quota = bpf_map_lookup_elem(&ln_quotas, &namespace);
+	return quota && quota->rate[LN_RATE_TIME].turn_ns ? namespace : 0;
+}
+
+/* Whether too few runs were measured to know what one takes. */
+static __always_inline int ln_cost_unknown(__u32 slot)
+{
+	const struct ln_cost *cost = bpf_map_lookup_elem(&ln_costs, &slot);
+
+	return cost && cost->count < LN_COST_SAMPLES;
+}
+
+/*
+ * Charges a run, which took ns, or was not measured if ns is 0. What interrupted a measured run is in its time: so one measurement
+ * changes the mean only as much as LN_COST_SAMPLES runs of the usual length.
+ */
+static __always_inline void ln_charge(__u32 namespace, __u32 slot, __u64 ns)
+{
+	struct ln_allowance *mine = bpf_map_lookup_elem(&ln_allowances, &namespace);
+	struct ln_cost *cost = bpf_map_lookup_elem(&ln_costs, &slot);
+
+	if (!mine || !cost)
+		return;
+	if (cost->count < LN_COST_SAMPLES) {
+		mine->left[LN_RATE_TIME] -= ns;
+		cost->sum_ns += ns;
+		cost->count++;
+		return;
+	}
+	mine->left[LN_RATE_TIME] -= cost->sum_ns / LN_COST_SAMPLES;
+	if (ns)
+		cost->sum_ns += (ns < cost->sum_ns ? ns : cost->sum_ns) - cost->sum_ns / LN_COST_SAMPLES;
+}
+
+#endif
