@@ -20,11 +20,12 @@ static __always_inline __u32 ln_log2(__u64 v)
 }
 
 /*
- * Whether to measure a run: one of LN_SAMPLE_EVERY, at random, so that lambdas whose requests take turns are measured alike.
+ * Whether to measure a run: one at random of each LN_SAMPLE_EVERY in a row. With every LN_SAMPLE_EVERYth, lambdas whose requests take turns
+ * could be measured all the time, or never.
  */
 static __always_inline int ln_is_sample(struct ln_scratch *scratch)
 {
-	__u32 run = ++scratch->tick & (LN_SAMPLE_EVERY - 1);
+	__u32 run = scratch->tick++ & (LN_SAMPLE_EVERY - 1);
 
 	if (!run)
 		scratch->pick = bpf_get_prandom_u32() & (LN_SAMPLE_EVERY - 1);

@@ -28,7 +28,7 @@ func TestNamespaces(t *testing.T) {
 		{"PATCH", "/system/namespace/tenant/quota", `{"lambdas":1.5}`, 400, "1.5 " + badLimit},
 		{"PATCH", "/system/namespace/tenant/quota", `{"memory":"64MiB"}`, 400, badLimit},
 		{"PATCH", "/system/namespace/tenant/quota", `{"lambdas":18446744073709551616}`, 400, badLimit},
-		{"PATCH", "/system/namespace/tenant/quota", `{"requests":1}`, 400, `unknown field`},
+		{"PATCH", "/system/namespace/tenant/quota", `{"request":1}`, 400, `unknown field`},
 		{"PATCH", "/system/namespace/tenant/quota", ``, 400, "read the body"},
 		{"GET", "/system/namespace/tenant", "", 200, unset}, // which changed nothing
 		{"DELETE", "/system/namespace/tenant", "", 204, ""},

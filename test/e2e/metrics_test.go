@@ -76,7 +76,7 @@ func TestMetrics(t *testing.T) {
 	i.run("deploy", "lambdas/web_server", "--target", "nic")
 	i.run("deploy", dir, "--target", "process")
 	const missing, faults = 3, 4
-	pages := 64 * runtime.NumCPU() // of as many on one CPU, one is measured
+	pages := 64 * runtime.NumCPU() // of the first 64 on a CPU, one is measured
 	for range pages {
 		i.expect("web_server", "0", "/hello", http.StatusOK, hello)
 	}
