@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Admission: whether the quotas of a lambda's namespace let a packet be served, and what each run takes of them. A namespace without
- * such quotas costs one look at its entry.
+ * Admission: whether the quotas of a lambda's namespace let a packet be served, and what each run takes of them. For a namespace
+ * without such quotas, it only looks at its entry: once for the packet, and once for each run.
  */
 #ifndef LN_ADMIT_H
 #define LN_ADMIT_H
@@ -86,7 +86,7 @@ static __always_inline int ln_admit(const struct ln_slot *slot, int begins)
 	return ln_within_quota(namespace, begins);
 }
 
-/* The namespace that pays for a slot's runs; 0, which is none's index, if it has no quota of time. */
+/* The namespace that pays for a slot's runs; 0, an index that no namespace has, if it has no quota of time. */
 static __always_inline __u32 ln_payer(__u32 slot)
 {
 	const struct ln_slot *record = bpf_map_lookup_elem(&ln_slots, &slot);

@@ -126,7 +126,7 @@ struct ln_allowance {
 	__s64 left[LN_RATES];
 };
 
-/* What a lambda's run takes on a CPU: the mean of the last samples, of which longer ones weigh no more than LN_COST_SAMPLES runs. */
+/* What a lambda's run takes on a CPU: the mean of the last samples, each of LN_COST_SAMPLES times that mean at most. */
 struct ln_cost {
 	__u64 sum_ns; /* of count samples, which stand for the last ones */
 	__u64 count; /* LN_COST_SAMPLES at most */

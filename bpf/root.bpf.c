@@ -100,8 +100,8 @@ static __always_inline int ln_done(struct xdp_md *ctx, const struct ln_scratch *
 }
 
 /*
- * Refuses a packet that its namespace's quotas do not let through. The error says that the request was not executed. So it goes to one that
- * is sent for the first time alone: what is sent again may have been executed before.
+ * Refuses a packet that its namespace's quotas do not let through. The error says that the request was not executed. So only a request that
+ * is sent for the first time gets it: one that is sent again may have been executed before.
  */
 static __always_inline int ln_over_quota(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_stats *stats)
 {

@@ -51,7 +51,7 @@ static void sample(struct ln_stats *stats, uint64_t ns)
 	stats->hist[(63 - __builtin_clzll(ns | 1)) & (LN_HIST_BUCKETS - 1)]++;
 }
 
-/* Runs the lambda, and measures every LN_SAMPLE_EVERYth run, as the NIC does. */
+/* Runs the lambda, and measures every LN_SAMPLE_EVERYth run. */
 static int run_measured(struct worker *w, struct revision *rev, struct lambda_headers *headers)
 {
 	uint64_t began;

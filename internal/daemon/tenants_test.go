@@ -136,14 +136,9 @@ func TestTenantOverQuota(t *testing.T) {
 	p := newInstance(t, "q")
 	c := mustUp(t, Config{Paths: p, Listen: anyPort})
 	client, ctx := NewClient(p), t.Context()
-	a, err := Build(ctx, p, "../../lambdas/web_server")
-	if err != nil {
+	web := deployWebServer(t, p)
+	if _, err := client.Deploy(ctx, types.FunctionDeployment{Service: "web", Namespace: "tenant", Image: web.Image}); err != nil {
 		t.Fatal(err)
-	}
-	for _, namespace := range []string{"tenant", api.DefaultNamespace} {
-		if _, err := client.Deploy(ctx, types.FunctionDeployment{Service: "web", Namespace: namespace, Image: a.Image}); err != nil {
-			t.Fatal(err)
-		}
 	}
 	refused := uint64(0)
 	check := func(when string, status int) {

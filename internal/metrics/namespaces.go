@@ -30,7 +30,7 @@ var namespaceGauges = []namespaceGauge{
 	gauge("lambdas_quota", "How many functions may be deployed there. Without a quota there is no series.", func(n *api.Namespace) *float64 { return scaled(n.Quota.Lambdas, 1) }),
 	gauge("memory_bytes", "Memory of the functions together: their maps and code.", func(n *api.Namespace) *float64 { return scaled(&n.Use.Memory, 1) }),
 	gauge("memory_quota_bytes", "How much memory they may have. Without a quota there is no series.", func(n *api.Namespace) *float64 { return scaled(n.Quota.Memory, 1) }),
-	gauge("requests_quota", "How many requests per second the NIC serves for it. Without a quota there is no series.", func(n *api.Namespace) *float64 {
+	gauge("requests_quota", "How many requests per second the NIC may serve for it. Without a quota there is no series.", func(n *api.Namespace) *float64 {
 		return scaled(n.Quota.Requests, 1)
 	}),
 	gauge("nic_seconds_quota", "How many seconds per second its lambdas may run on the NIC. Without a quota there is no series.", func(n *api.Namespace) *float64 {
