@@ -117,6 +117,7 @@ type Stats struct {
 	FaultsBy  FaultsBy   `json:"faults_by"`  // the causes of the faults
 	Late      uint64     `json:"late"`       // not answered: the client's deadline was over
 	OverQuota uint64     `json:"over_quota"` // packets that were refused because the namespace could do no more at the time
+	OverShare uint64     `json:"over_share"` // packets that were refused because the NIC had no time left, and the namespace had its share
 	BytesIn   uint64     `json:"bytes_in"`
 	BytesOut  uint64     `json:"bytes_out"`
 	Samples   uint64     `json:"samples"`    // runs whose time was measured
@@ -140,6 +141,9 @@ type Node struct {
 	Targets  []NodeTarget `json:"targets"`
 	Store    string       `json:"store"`            // where it is, for people
 	Listen   string       `json:"listen,omitempty"` // of the gateway, HOST:PORT
+	// NICBudget is how many nanoseconds of each second each CPU may spend on packets of namespaces, which have shares of it by weight
+	// (Quota). 0: packets are served as they come.
+	NICBudget uint64 `json:"nic_budget,omitempty"`
 }
 
 // NodeTarget is one place of a node where lambdas can run, or the reason why they cannot.

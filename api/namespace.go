@@ -29,7 +29,15 @@ type Quota struct {
 	Memory   *uint64 `json:"memory,omitempty"`   // bytes, as those of NamespaceUse
 	Requests *uint64 `json:"requests,omitempty"` // per second
 	NICTime  *uint64 `json:"nic_time,omitempty"` // nanoseconds per second that its lambdas run, on all CPUs together: 1e9 is one CPU
+	// Weight is that of its share of a NIC's budget, from 1 to MaxNamespaceWeight, in proportion to those of all namespaces. nil: DefaultNamespaceWeight.
+	Weight *uint64 `json:"weight,omitempty"`
 }
+
+// Weights, as those of control groups (Linux, cgroup v2).
+const (
+	DefaultNamespaceWeight = 100
+	MaxNamespaceWeight     = 10_000
+)
 
 // NamespaceUse is how much of its quota a namespace uses.
 type NamespaceUse struct {
@@ -44,6 +52,7 @@ type QuotaChange struct {
 	Memory   LimitChange `json:"memory,omitzero"`
 	Requests LimitChange `json:"requests,omitzero"`
 	NICTime  LimitChange `json:"nic_time,omitzero"`
+	Weight   LimitChange `json:"weight,omitzero"`
 }
 
 // LimitChange is one limit of a QuotaChange. The zero value leaves the limit as it is.
@@ -86,7 +95,16 @@ func (q Quota) Apply(c QuotaChange) Quota {
 	c.Memory.apply(&q.Memory)
 	c.Requests.apply(&q.Requests)
 	c.NICTime.apply(&q.NICTime)
+	c.Weight.apply(&q.Weight)
 	return q
+}
+
+// ShareWeight is the weight of a namespace's share.
+func (q *Quota) ShareWeight() uint64 {
+	if q.Weight == nil {
+		return DefaultNamespaceWeight
+	}
+	return *q.Weight
 }
 
 // SampleEvery is how many runs of lambdas there are on a CPU for each whose time is measured.

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Admission: whether the quotas of a lambda's namespace let a packet be served, and what each run takes of them. For a namespace
- * without such quotas, it only looks at its entry: once for the packet, and once for each run.
+ * Admission: whether the share and the quotas of a lambda's namespace let a packet be served, and what each run takes of them. Where there
+ * are neither, it only looks at the namespace's entry: once for the packet, and once for each run.
  */
 #ifndef LN_ADMIT_H
 #define LN_ADMIT_H
 
-#include "maps.h"
+#include "share.h"
 #include "stats.h"
 
 /* How often to try when other CPUs take turns, too. */
@@ -54,7 +54,7 @@ LN_GLOBAL int ln_take_turns(__u32 namespace, __u32 of)
 	return -1;
 }
 
-/* ln_admit() for a namespace with quotas. */
+/* Whether a namespace may do more now. */
 LN_GLOBAL int ln_within_quota(__u32 namespace, int begins)
 {
 	const struct ln_quota *quota = bpf_map_lookup_elem(&ln_quotas, &namespace);
@@ -75,18 +75,28 @@ LN_GLOBAL int ln_within_quota(__u32 namespace, int begins)
 	return 1;
 }
 
-/* Whether to serve a packet for a lambda. One that begins a request takes one of its namespace's requests. */
+/*
+ * Whether to serve a packet for a lambda: 0, or the code of the error that says why not. One that begins a request takes one of its
+ * namespace's requests.
+ */
 static __always_inline int ln_admit(const struct ln_slot *slot, int begins)
 {
 	__u32 namespace = ln_namespace_of(slot);
 	const struct ln_quota *quota = bpf_map_lookup_elem(&ln_quotas, &namespace);
 
-	if (!quota || !(quota->rate[LN_RATE_TIME].turn_ns | quota->rate[LN_RATE_REQUESTS].turn_ns))
-		return 1;
-	return ln_within_quota(namespace, begins);
+	if (!quota)
+		return 0;
+	if (quota->pace && !ln_within_share(namespace))
+		return LN_CODE_BUSY;
+	if ((quota->rate[LN_RATE_TIME].turn_ns | quota->rate[LN_RATE_REQUESTS].turn_ns) &&
+	    !ln_within_quota(namespace, begins))
+		return LN_CODE_OVER_QUOTA;
+	if (quota->pace)
+		ln_spend(namespace, quota->pace, LN_PACKET_NS);
+	return 0;
 }
 
-/* The namespace that pays for a slot's runs; 0, an index that no namespace has, if it has no quota of time. */
+/* The namespace that pays for a slot's runs; 0, an index that no namespace has, if it has no share and no quota of time. */
 static __always_inline __u32 ln_payer(__u32 slot)
 {
 	const struct ln_slot *record = bpf_map_lookup_elem(&ln_slots, &slot);
@@ -97,7 +107,7 @@ static __always_inline __u32 ln_payer(__u32 slot)
 		return 0;
 	namespace = ln_namespace_of(record);
 	quota = bpf_map_lookup_elem(&ln_quotas, &namespace);
-	return quota && quota->rate[LN_RATE_TIME].turn_ns ? namespace : 0;
+	return quota && (quota->rate[LN_RATE_TIME].turn_ns | quota->pace) ? namespace : 0;
 }
 
 /* Whether too few runs were measured to know what one takes. */
@@ -109,25 +119,36 @@ static __always_inline int ln_cost_unknown(__u32 slot)
 }
 
 /*
- * Charges a run, which took ns, or was not measured if ns is 0. What interrupted a measured run is in its time: so one measurement
+ * What to charge for a run, which took ns, or was not measured if ns is 0. What interrupted a measured run is in its time: so one measurement
  * changes the mean only as much as LN_COST_SAMPLES runs of the usual length.
  */
+static __always_inline __u64 ln_cost_of(struct ln_cost *cost, __u64 ns)
+{
+	__u64 mean = cost->sum_ns / LN_COST_SAMPLES;
+
+	if (cost->count < LN_COST_SAMPLES) {
+		cost->sum_ns += ns;
+		cost->count++;
+		return ns;
+	}
+	if (ns)
+		cost->sum_ns += (ns < cost->sum_ns ? ns : cost->sum_ns) - mean;
+	return mean;
+}
+
+/* Charges a namespace a run of a slot, as ln_cost_of(). */
 static __always_inline void ln_charge(__u32 namespace, __u32 slot, __u64 ns)
 {
+	const struct ln_quota *quota = bpf_map_lookup_elem(&ln_quotas, &namespace);
 	struct ln_allowance *mine = bpf_map_lookup_elem(&ln_allowances, &namespace);
 	struct ln_cost *cost = bpf_map_lookup_elem(&ln_costs, &slot);
 
-	if (!mine || !cost)
+	if (!quota || !mine || !cost)
 		return;
-	if (cost->count < LN_COST_SAMPLES) {
-		mine->left[LN_RATE_TIME] -= ns;
-		cost->sum_ns += ns;
-		cost->count++;
-		return;
-	}
-	mine->left[LN_RATE_TIME] -= cost->sum_ns / LN_COST_SAMPLES;
-	if (ns)
-		cost->sum_ns += (ns < cost->sum_ns ? ns : cost->sum_ns) - cost->sum_ns / LN_COST_SAMPLES;
+	ns = ln_cost_of(cost, ns);
+	mine->left[LN_RATE_TIME] -= ns;
+	if (quota->pace)
+		ln_spend(namespace, quota->pace, ns);
 }
 
 #endif

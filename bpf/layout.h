@@ -12,7 +12,7 @@
 #include <linux/types.h>
 
 /* Raise when a record below changes: a daemon adopts a pinned NIC program of its own version only. */
-enum ln_version { LN_LAYOUT_VERSION = 14 };
+enum ln_version { LN_LAYOUT_VERSION = 15 };
 
 enum ln_limit {
 	LN_MAX_WORKLOADS = 65536, /* dispatch entries; the low half of a workload ID is its index */
@@ -114,6 +114,31 @@ struct ln_rate {
 
 struct ln_quota {
 	struct ln_rate rate[LN_RATES];
+	__u64 pace; /* its virtual time in a nanosecond that it takes, times LN_PACE: the sum of all weights by its own; 0: no shares */
+};
+
+/* Shares of a CPU's time: share.h. */
+enum ln_share {
+	LN_PACE = 1 << 8,
+	LN_BUDGET = 1 << 20,
+	LN_PACKET_NS = 250, /* what the NIC program takes for a packet, about, besides the lambda's run */
+	LN_SAVED_NS = 1 << 21, /* what a CPU can have left of its budget */
+	LN_BEHIND_NS =
+		1
+		<< 23, /* how far a namespace can be behind its CPU's virtual time, and thus take at once after a pause */
+	LN_AHEAD_NS = 1 << 30, /* how far it can be ahead, and thus wait after a long run */
+};
+
+/* How much of its time each CPU may spend on packets of namespaces. */
+struct ln_budget {
+	__u64 share; /* of LN_BUDGET */
+};
+
+/* What a CPU has left of its budget. */
+struct ln_cpu {
+	__s64 left_ns; /* negative after packets that had to be served in any case */
+	__u64 filled_ns; /* when that was reckoned last: bpf_ktime_get_ns() */
+	__u64 virtual_ns; /* up to where all namespaces may be served */
 };
 
 /* Up to when a namespace's turns were taken, by any CPU: bpf_ktime_get_ns(). */
@@ -124,6 +149,7 @@ struct ln_turns {
 /* What a CPU has left of its turns. Time is charged when it was spent, so it can be negative. */
 struct ln_allowance {
 	__s64 left[LN_RATES];
+	__u64 virtual_ns; /* up to where it was served: all that it took, times its pace */
 };
 
 /* What a lambda's run takes on a CPU: the mean of the last samples, each of LN_COST_SAMPLES times that mean at most. */
@@ -511,6 +537,7 @@ struct ln_stats {
 	__u64 sampled_ns;
 	__u64 late; /* not answered: the client's deadline was over */
 	__u64 over_quota; /* packets refused because its namespace may do no more at present */
+	__u64 over_share; /* packets refused because the CPU had no time left, and its namespace had its share */
 	__u64 faults_by[LN_FAULTS]; /* of faults: each LN_FAULT_* */
 	__u64 hist[LN_HIST_BUCKETS]; /* of the sampled runs: [2^i, 2^(i+1)) ns */
 };

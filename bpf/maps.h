@@ -152,6 +152,21 @@ struct {
 	__type(value, struct ln_allowance);
 } ln_allowances SEC(".maps");
 
+/* User space writes it, the NIC program only reads it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct ln_budget);
+} ln_budgets SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct ln_cpu);
+} ln_cpus SEC(".maps");
+
 /* By slot. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

@@ -100,17 +100,21 @@ static __always_inline int ln_done(struct xdp_md *ctx, const struct ln_scratch *
 }
 
 /*
- * Refuses a packet that its namespace's quotas do not let through. The error says that the request was not executed. So only a request that
- * is sent for the first time gets it: one that is sent again may have been executed before.
+ * Refuses a packet for what ln_admit() says. The error says that the request was not executed. So only a request that is sent for the first
+ * time gets it: one that is sent again may have been executed before.
  */
-static __always_inline int ln_over_quota(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_stats *stats)
+static __always_inline int ln_not_admitted(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_stats *stats,
+					   int code)
 {
 	const struct ln_rpc *rpc = (const struct ln_rpc *)scratch->flow.rpc;
 
-	stats->over_quota++;
+	if (code == LN_CODE_OVER_QUOTA)
+		stats->over_quota++;
+	else
+		stats->over_share++;
 	if (rpc->type != LN_TYPE_REQUEST || scratch->place.part.index || rpc->flags & LN_FLAG_RESEND)
 		return XDP_DROP;
-	return ln_refuse_for(ctx, scratch, LN_CODE_OVER_QUOTA, 0);
+	return ln_refuse_for(ctx, scratch, code, 0);
 }
 
 /* Serves an accepted packet, by its type and its lambda's mode. */
@@ -119,13 +123,15 @@ static __always_inline int ln_serve(struct xdp_md *ctx, struct ln_scratch *scrat
 	const struct ln_rpc *rpc = (const struct ln_rpc *)scratch->flow.rpc;
 	const struct ln_slot *slot = bpf_map_lookup_elem(&ln_slots, &scratch->slot);
 	struct ln_stats *stats = bpf_map_lookup_elem(&ln_slot_stats, &scratch->slot);
+	int code;
 
 	if (!slot || !stats)
 		return XDP_DROP;
 	if (rpc->type == LN_TYPE_ACK)
 		return rpc->flags & LN_FLAG_DONE ? ln_done(ctx, scratch, slot) : XDP_DROP;
-	if (!ln_admit(slot, rpc->type == LN_TYPE_REQUEST && !scratch->place.part.index))
-		return ln_over_quota(ctx, scratch, stats);
+	code = ln_admit(slot, rpc->type == LN_TYPE_REQUEST && !scratch->place.part.index);
+	if (code)
+		return ln_not_admitted(ctx, scratch, stats, code);
 	if (rpc->flags & LN_FLAG_REGION)
 		return ln_enter(ctx, LN_MODULE_REGIONS);
 	if (rpc->type == LN_TYPE_PULL)
@@ -257,6 +263,7 @@ int ln_hand_over(struct xdp_md *ctx)
 /* Named here so that BTF, and the Go types made from it, have them. */
 const enum ln_version *ln_version_ __attribute__((unused));
 const enum ln_limit *ln_limit_ __attribute__((unused));
+const enum ln_share *ln_share_ __attribute__((unused));
 const enum ln_state *ln_state_ __attribute__((unused));
 const enum ln_mode *ln_mode_ __attribute__((unused));
 const enum ln_protocol *ln_protocol_ __attribute__((unused));

@@ -9,6 +9,7 @@ import (
 	"github.com/lambdanic/lambdanic/bench/measure"
 	"github.com/lambdanic/lambdanic/bench/report"
 	"github.com/lambdanic/lambdanic/bench/stand"
+	"github.com/lambdanic/lambdanic/internal/backend"
 )
 
 // manyLambdas is how many lambdas are deployed, to compare with one.
@@ -18,10 +19,13 @@ const manyLambdas = 1000
 const dispatchTenant = 1
 
 // ample is a quota of requests and time that no load exceeds.
-var ample = func() api.Quota {
+var ample = func() backend.Limits {
 	requests, nicTime := uint64(1e9), uint64(1e12)
-	return api.Quota{Requests: &requests, NICTime: &nicTime}
+	return backend.Limits{Quotas: map[uint32]api.Quota{dispatchTenant: {Requests: &requests, NICTime: &nicTime}}}
 }()
+
+// shared is a budget that no load exceeds, of which one of two namespaces has its share.
+var shared = backend.Limits{Budget: 1e10, Quotas: map[uint32]api.Quota{dispatchTenant: {}, dispatchTenant + 1: {}}}
 
 // runDispatch compares the time per packet, all of it on one CPU: generator, NIC program, lambda, counter. The generator's
 // share is the same in every figure; it holds as many different frames in each case, so that its caches are equally warm.
@@ -42,16 +46,19 @@ func runDispatch(ctx context.Context, s *stand.Stand, o measure.Options) ([]repo
 		return nil, err
 	}
 	defer g.Close()
-	var one, limited, hot, uniform report.Samples
+	var one, limited, sharing, hot, uniform report.Samples
 	for range o.Rounds {
-		if one, err = sampleWithin(ctx, s, g, api.Quota{}, one); err != nil {
+		if one, err = sampleWithin(ctx, s, g, backend.Limits{}, one); err != nil {
 			return nil, err
 		}
 		if limited, err = sampleWithin(ctx, s, g, ample, limited); err != nil {
 			return nil, err
 		}
+		if sharing, err = sampleWithin(ctx, s, g, shared, sharing); err != nil {
+			return nil, err
+		}
 	}
-	if err := s.NIC.Limit(ctx, nil); err != nil {
+	if err := s.NIC.Limit(ctx, backend.Limits{}); err != nil {
 		return nil, err
 	}
 	o.Log("dispatch: deploying %d lambdas", manyLambdas)
@@ -72,6 +79,7 @@ func runDispatch(ctx context.Context, s *stand.Stand, o measure.Options) ([]repo
 	alone := map[string]report.Samples{"one deployed": one}
 	return []report.Result{
 		report.Compare("within_quota", "ns/packet", report.Lower, measure.SourceOpen, limited, alone),
+		report.Compare("within_share", "ns/packet", report.Lower, measure.SourceOpen, sharing, alone),
 		report.Compare("hot_of_1000", "ns/packet", report.Lower, measure.SourceOpen, hot, alone),
 		report.Compare("uniform_over_1000", "ns/packet", report.Lower, measure.SourceOpen, uniform, alone),
 	}, nil
@@ -88,9 +96,9 @@ func dispatchLoad(lambdas int) gen.Load {
 	return l
 }
 
-// sampleWithin is sampleCost of one lambda, whose namespace has a quota.
-func sampleWithin(ctx context.Context, s *stand.Stand, g *gen.Generator, q api.Quota, samples report.Samples) (report.Samples, error) {
-	if err := s.NIC.Limit(ctx, map[uint32]api.Quota{dispatchTenant: q}); err != nil {
+// sampleWithin is sampleCost of one lambda, with limits in force.
+func sampleWithin(ctx context.Context, s *stand.Stand, g *gen.Generator, l backend.Limits, samples report.Samples) (report.Samples, error) {
+	if err := s.NIC.Limit(ctx, l); err != nil {
 		return nil, err
 	}
 	return sampleCost(ctx, g, dispatchLoad(1), samples)

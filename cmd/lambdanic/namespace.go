@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -28,11 +29,12 @@ func namespaceCommand(o *options) *cobra.Command {
 func namespaceSetCommand(o *options) *cobra.Command {
 	var flags quotaFlags
 	cmd := &cobra.Command{
-		Use:   "set NAME [--lambdas NUMBER] [--memory SIZE] [--requests NUMBER] [--nic-time PERCENT]",
+		Use:   "set NAME [--lambdas NUMBER] [--memory SIZE] [--requests NUMBER] [--nic-time PERCENT] [--weight NUMBER]",
 		Short: "Set a namespace's quotas",
 		Long: "Set how much may be deployed in a namespace, and how much its lambdas on the NIC may do. The namespace is made if there is none of that\n" +
 			"name. A quota without a flag stays as it is. A quota below what is deployed already removes nothing: what would take more is refused from\n" +
-			"then on, and the command says so. Requests over quota are refused with an error.",
+			"then on, and the command says so. Requests over quota are refused with an error. Where `up --nic-budget` shares the NIC out, a\n" +
+			"namespace gets its part by weight.",
 		Example: "  lambdanic namespace set tenant --lambdas 10 --memory 64MiB\n" +
 			"  lambdanic namespace set tenant --requests 50000 --nic-time 10%\n" +
 			"  lambdanic namespace set tenant --memory none             # no limit\n" +
@@ -55,9 +57,9 @@ func namespaceSetCommand(o *options) *cobra.Command {
 			if o.json {
 				return ui.JSON(cmd.OutOrStdout(), n)
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "namespace %s has %s lambdas, %s of memory; requests/s %s, NIC time/s %s\n", n.Name,
+			fmt.Fprintf(cmd.OutOrStdout(), "namespace %s has %s lambdas, %s of memory; requests/s %s, NIC time/s %s, weight %d\n", n.Name,
 				ofQuota(n.Use.Lambdas, n.Quota.Lambdas, number), ofQuota(n.Use.Memory, n.Quota.Memory, humanize.IBytes),
-				atMost(n.Quota.Requests, number), atMost(n.Quota.NICTime, percent))
+				atMost(n.Quota.Requests, number), atMost(n.Quota.NICTime, percent), n.Quota.ShareWeight())
 			for _, text := range n.Over {
 				fmt.Fprintf(cmd.OutOrStdout(), "warning: %s\n", ui.Printable(text))
 			}
@@ -112,23 +114,26 @@ func namespaceListCommand(o *options) *cobra.Command {
 				n := &list[i]
 				row := []string{
 					n.Name, ofQuota(n.Use.Lambdas, n.Quota.Lambdas, number), ofQuota(n.Use.Memory, n.Quota.Memory, humanize.IBytes),
-					atMost(n.Quota.Requests, number), atMost(n.Quota.NICTime, percent),
+					atMost(n.Quota.Requests, number), atMost(n.Quota.NICTime, percent), number(n.Quota.ShareWeight()),
 				}
 				rows = append(rows, append(row, counted(n.Stats)...))
 			}
-			return ui.Table(cmd.OutOrStdout(), append([]string{"NAME", "LAMBDAS", "MEMORY", "REQUESTS/S", "NIC TIME/S"}, countedHead...), rows)
+			return ui.Table(cmd.OutOrStdout(), append([]string{"NAME", "LAMBDAS", "MEMORY", "REQUESTS/S", "NIC TIME/S", "WEIGHT"}, countedHead...), rows)
 		},
 	}
 }
 
-var countedHead = []string{"REQUESTS", "REPLIES", "ERRORS", "OVER QUOTA", "DROPS", "NIC TIME"}
+var countedHead = []string{"REQUESTS", "REPLIES", "ERRORS", "OVER QUOTA", "OVER SHARE", "DROPS", "NIC TIME"}
 
 // counted are the cells below countedHead.
 func counted(s *api.Stats) []string {
 	if s == nil {
-		return []string{"-", "-", "-", "-", "-", "-"}
+		return slices.Repeat([]string{"-"}, len(countedHead))
 	}
-	return []string{number(s.Requests), number(s.Replies), number(s.Errors), number(s.OverQuota), number(s.Drops), s.RunTime().Round(time.Microsecond).String()}
+	return []string{
+		number(s.Requests), number(s.Replies), number(s.Errors), number(s.OverQuota), number(s.OverShare), number(s.Drops),
+		s.RunTime().Round(time.Microsecond).String(),
+	}
 }
 
 func namespaceShowCommand(o *options) *cobra.Command {
@@ -167,9 +172,10 @@ func namespaceRows(n *api.Namespace, functions []api.Function) [][]string {
 		{"memory", ofQuota(n.Use.Memory, n.Quota.Memory, humanize.IBytes)},
 		{"requests/s", atMost(n.Quota.Requests, number)},
 		{"NIC time/s", atMost(n.Quota.NICTime, percent)},
+		{"weight", number(n.Quota.ShareWeight())},
 	}
 	for i, cell := range counted(n.Stats) {
-		rows = append(rows, []string{[]string{"requests", "replies", "errors", "over quota", "drops", "NIC time"}[i], cell})
+		rows = append(rows, []string{[]string{"requests", "replies", "errors", "over quota", "over share", "drops", "NIC time"}[i], cell})
 	}
 	for _, text := range n.Over {
 		rows = append(rows, []string{"warning", text})

@@ -15,11 +15,11 @@ import (
 func namespaceDaemon(t *testing.T) (run func(args ...string) (string, error), asked *[]string) {
 	t.Helper()
 	asked = new([]string)
-	lambdas, memory, requests, nicTime := uint64(1), uint64(64<<20), uint64(50_000), uint64(25_000_000)
+	lambdas, memory, requests, nicTime, weight := uint64(1), uint64(64<<20), uint64(50_000), uint64(25_000_000), uint64(40)
 	n := api.Namespace{
-		Name: "tenant", Number: 2, Quota: api.Quota{Lambdas: &lambdas, Memory: &memory, Requests: &requests, NICTime: &nicTime},
+		Name: "tenant", Number: 2, Quota: api.Quota{Lambdas: &lambdas, Memory: &memory, Requests: &requests, NICTime: &nicTime, Weight: &weight},
 		Use:  api.NamespaceUse{Lambdas: 3, Memory: 3 << 20},
-		Over: []string{"namespace tenant has 3 lambdas"}, Stats: &api.Stats{Requests: 10, Replies: 9, Errors: 1, OverQuota: 7, Drops: 2, SampledNS: 1500},
+		Over: []string{"namespace tenant has 3 lambdas"}, Stats: &api.Stats{Requests: 10, Replies: 9, Errors: 1, OverQuota: 7, OverShare: 5, Drops: 2, SampledNS: 1500},
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("PATCH /system/namespace/{name}/quota", func(w http.ResponseWriter, r *http.Request) {
@@ -61,13 +61,14 @@ func TestNamespaceSet(t *testing.T) {
 		{[]string{"--requests", "none", "--nic-time", "none"}, `tenant {"requests":null,"nic_time":null}`},
 		{[]string{"--nic-time", "0%"}, `tenant {"nic_time":0}`},
 		{[]string{"--nic-time", "400%"}, `tenant {"nic_time":4000000000}`},
+		{[]string{"--weight", "40"}, `tenant {"weight":40}`},
 	} {
 		*asked = nil
 		out, err := run(append([]string{"namespace", "set", "tenant"}, c.args...)...)
 		if err != nil || len(*asked) != 1 || (*asked)[0] != c.want {
 			t.Errorf("%v asked for %q (%v), want %q", c.args, *asked, err, c.want)
 		}
-		if !strings.Contains(out, "namespace tenant has 3 of 1 lambdas, 3.0 MiB of 64 MiB of memory; requests/s <= 50000, NIC time/s <= 2.5%\nwarning: namespace tenant has 3 lambdas\n") {
+		if !strings.Contains(out, "namespace tenant has 3 of 1 lambdas, 3.0 MiB of 64 MiB of memory; requests/s <= 50000, NIC time/s <= 2.5%, weight 40\nwarning: namespace tenant has 3 lambdas\n") {
 			t.Errorf("%v: %q", c.args, out)
 		}
 	}
@@ -83,6 +84,9 @@ func TestNamespaceSet(t *testing.T) {
 		`"-1%" is not a share`:         {"tenant", "--nic-time", "-1%"},
 		`"NaN%" is not a share`:        {"tenant", "--nic-time", "NaN%"},
 		`"1e9%" is not a share`:        {"tenant", "--nic-time", "1e9%"},
+		`"0" is not a weight`:          {"tenant", "--weight", "0"},
+		`"10001" is not a weight`:      {"tenant", "--weight", "10001"},
+		`"none" is not a weight`:       {"tenant", "--weight", "none"},
 		"name one with --lambdas, --":  {"tenant"},
 		"set NAME":                     {"--lambdas", "3"},
 	} {
@@ -101,10 +105,10 @@ func TestNamespaceListAndShow(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"list"}, "NAME LAMBDAS MEMORY REQUESTS/S NIC TIME/S REQUESTS REPLIES ERRORS OVER QUOTA DROPS NIC TIME default 0 0 B unlimited unlimited - - - - - - " +
-			"tenant 3 of 1 3.0 MiB of 64 MiB <= 50000 <= 2.5% 10 9 1 7 2 96µs"},
-		{[]string{"show", "tenant"}, "name tenant number 2 lambdas 3 of 1 memory 3.0 MiB of 64 MiB requests/s <= 50000 NIC time/s <= 2.5% " +
-			"requests 10 replies 9 errors 1 over quota 7 drops 2 NIC time 96µs warning namespace tenant has 3 lambdas function web 4.9 KiB"},
+		{[]string{"list"}, "NAME LAMBDAS MEMORY REQUESTS/S NIC TIME/S WEIGHT REQUESTS REPLIES ERRORS OVER QUOTA OVER SHARE DROPS NIC TIME default 0 0 B unlimited unlimited 100 - - - - - - - " +
+			"tenant 3 of 1 3.0 MiB of 64 MiB <= 50000 <= 2.5% 40 10 9 1 7 5 2 96µs"},
+		{[]string{"show", "tenant"}, "name tenant number 2 lambdas 3 of 1 memory 3.0 MiB of 64 MiB requests/s <= 50000 NIC time/s <= 2.5% weight 40 " +
+			"requests 10 replies 9 errors 1 over quota 7 over share 5 drops 2 NIC time 96µs warning namespace tenant has 3 lambdas function web 4.9 KiB"},
 	} {
 		out, err := run(append([]string{"namespace"}, c.args...)...)
 		if got := strings.Join(strings.Fields(out), " "); err != nil || got != c.want {

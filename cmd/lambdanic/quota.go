@@ -16,7 +16,7 @@ const noLimit = "none"
 
 // quotaFlags are the flags of `lambdanic namespace set`.
 type quotaFlags struct {
-	lambdas, memory, requests, nicTime string
+	lambdas, memory, requests, nicTime, weight string
 }
 
 func (f *quotaFlags) define(cmd *cobra.Command) {
@@ -24,6 +24,7 @@ func (f *quotaFlags) define(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.memory, "memory", "", "the `size` of their maps and code together, as 64MiB, or none for no limit")
 	cmd.Flags().StringVar(&f.requests, "requests", "", "how `many` requests per second the NIC serves for them, or none for no limit")
 	cmd.Flags().StringVar(&f.nicTime, "nic-time", "", "how long they may run on the NIC, in `percent` of one CPU, as 10%, or none for no limit")
+	cmd.Flags().StringVar(&f.weight, "weight", "", fmt.Sprintf("the `weight` of their share of --nic-budget, 1 to %d; %d unless set", api.MaxNamespaceWeight, api.DefaultNamespaceWeight))
 }
 
 // change reads the flags that are given.
@@ -50,8 +51,15 @@ func (f *quotaFlags) change(cmd *cobra.Command) (change api.QuotaChange, err err
 			*one.limit = api.SetLimit(n)
 		}
 	}
+	if cmd.Flags().Changed("weight") {
+		n, err := parseWeight(f.weight)
+		if err != nil {
+			return change, fmt.Errorf("--weight: %w", err)
+		}
+		change.Weight = api.SetLimit(n)
+	}
 	if change == (api.QuotaChange{}) {
-		return change, fmt.Errorf("there is no quota to set: name one with --lambdas, --memory, --requests or --nic-time, as `%s tenant --lambdas 10`", cmd.CommandPath())
+		return change, fmt.Errorf("there is no quota to set: name one with --lambdas, --memory, --requests, --nic-time or --weight, as `%s tenant --lambdas 10`", cmd.CommandPath())
 	}
 	return change, nil
 }
@@ -60,6 +68,14 @@ func parseCount(text string) (uint64, error) {
 	n, err := strconv.ParseUint(text, 10, 32)
 	if err != nil {
 		return 0, fmt.Errorf("%q is not a number: write one from 0 on", text)
+	}
+	return n, nil
+}
+
+func parseWeight(text string) (uint64, error) {
+	n, err := strconv.ParseUint(text, 10, 32)
+	if err != nil || n < 1 || n > api.MaxNamespaceWeight {
+		return 0, fmt.Errorf("%q is not a weight: write a number from 1 to %d", text, api.MaxNamespaceWeight)
 	}
 	return n, nil
 }
@@ -80,6 +96,18 @@ func parsePercent(text string) (uint64, error) {
 		return 0, fmt.Errorf("%q is not a share of a CPU: write one from 0%% on, as 2.5%%, or 200%% for two CPUs", text)
 	}
 	return uint64(math.Round(share * percentOfCPU)), nil
+}
+
+// parseBudget reads how much of each CPU's time namespaces may have; none is 0.
+func parseBudget(text string) (uint64, error) {
+	if text == noLimit {
+		return 0, nil
+	}
+	ns, err := parsePercent(text)
+	if err != nil || ns == 0 || ns > 100*percentOfCPU {
+		return 0, fmt.Errorf("%q is not a part of each CPU's time: write more than 0%% up to 100%%, as 80%%, or %s to serve packets as they come", text, noLimit)
+	}
+	return ns, nil
 }
 
 // percent shows a share of one CPU.

@@ -23,6 +23,7 @@ import (
 type upFlags struct {
 	interfaces, addresses []string
 	mode, unknown, listen string
+	budget                string
 	etcd                  store.Remote
 	detach, verbose       bool
 	readyFD               int
@@ -38,6 +39,7 @@ func upCommand(o *options) *cobra.Command {
 			"NIC and processes serve on; down removes them.",
 		Example: "  sudo lambdanic up -d\n" +
 			"  sudo lambdanic up --nic eth1 --mode native\n" +
+			"  sudo lambdanic up --nic eth1 --nic-budget 80%\n" +
 			"  sudo lambdanic up --name test --listen 127.0.0.1:0\n" +
 			"  sudo lambdanic up --etcd https://etcd:2379 --etcd-cacert ca.crt --etcd-cert node.crt --etcd-key node.key",
 		Args: cobra.NoArgs,
@@ -70,6 +72,7 @@ func upCommand(o *options) *cobra.Command {
 	set.StringSliceVar(&flags.addresses, "address", nil, "serve requests to these addresses too, as a balancer's virtual ones")
 	set.StringVar(&flags.mode, "mode", string(nic.ModeAuto), "how to attach: auto, native, generic, or offload for native with a lambda on the card")
 	set.StringVar(&flags.unknown, "unknown", "host", "who answers unknown workload IDs: host, or error for an error packet")
+	set.StringVar(&flags.budget, "nic-budget", noLimit, "how much of each CPU's time namespaces may have on the NIC, in `percent`: shared out by their weights")
 	set.StringVar(&flags.listen, "listen", "127.0.0.1:8080", "address of the gateway, \"\" for the socket alone")
 	set.StringSliceVar(&flags.etcd.Endpoints, "etcd", nil, "keep the store in this etcd instead of in the daemon: `URL` of its members")
 	set.StringVar(&flags.etcd.CA, "etcd-cacert", "", "`file` of the CAs of the etcd's certificate, in place of the system's")
@@ -104,6 +107,9 @@ func (f *upFlags) config(o *options) (daemon.Config, error) {
 			return cfg, fmt.Errorf("--address %q is not an IP address", a)
 		}
 		cfg.NIC.Addresses = append(cfg.NIC.Addresses, addr)
+	}
+	if cfg.Budget, err = parseBudget(f.budget); err != nil {
+		return cfg, fmt.Errorf("--nic-budget: %w", err)
 	}
 	if cfg.Etcd = f.etcd; len(f.etcd.Endpoints) == 0 && f.etcd.CA+f.etcd.Certificate+f.etcd.Key != "" {
 		return cfg, errors.New("--etcd-cacert, --etcd-cert and --etcd-key are for --etcd: give that, too")
@@ -152,6 +158,9 @@ func sayUp(cmd *cobra.Command, asJSON bool, node *api.Node) error {
 	}
 	if strings.HasPrefix(node.Store, "etcd") {
 		fmt.Fprintf(out, "  store           %s\n", node.Store)
+	}
+	if node.NICBudget > 0 {
+		fmt.Fprintf(out, "  NIC budget      %s of each CPU\n", percent(node.NICBudget))
 	}
 	if node.Listen != "" {
 		fmt.Fprintf(out, "  gateway         http://%s/function/NAME\n", strings.TrimPrefix(node.Listen, "http://"))

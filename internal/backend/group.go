@@ -118,12 +118,12 @@ func (g Group) Accounts(ctx context.Context) (map[uint32]Stats, error) {
 	return SumAccounts(ctx, list)
 }
 
-// Limit sets the quotas of those members that have such.
-func (g Group) Limit(ctx context.Context, quotas map[uint32]api.Quota) error {
+// Limit sets the limits of those members that have such.
+func (g Group) Limit(ctx context.Context, limits Limits) error {
 	var errs []error
 	for _, m := range g {
 		if l, ok := m.(Limiting); ok {
-			errs = append(errs, l.Limit(ctx, quotas))
+			errs = append(errs, l.Limit(ctx, limits))
 		}
 	}
 	return errors.Join(errs...)
@@ -162,6 +162,7 @@ func add(sum, s *Stats) {
 	sum.Faults += s.Faults
 	sum.Late += s.Late
 	sum.OverQuota += s.OverQuota
+	sum.OverShare += s.OverShare
 	sum.BytesIn += s.BytesIn
 	sum.BytesOut += s.BytesOut
 	sum.Samples += s.Samples

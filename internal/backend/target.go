@@ -37,10 +37,18 @@ type Accounting interface {
 	Accounts(ctx context.Context) (map[uint32]Stats, error)
 }
 
-// Limiting is a backend that keeps namespaces to what they may do per second (api.Quota).
+// Limits are what namespaces may do on a backend.
+type Limits struct {
+	// Budget is how many nanoseconds of each second each CPU may spend on packets of namespaces, which have their shares of it by
+	// weight (api.Quota). 0: packets are served as they come.
+	Budget uint64
+	// Quotas are those of all namespaces, by their numbers. A namespace that is not among them has neither share nor quota.
+	Quotas map[uint32]api.Quota
+}
+
+// Limiting is a backend that keeps namespaces to Limits.
 type Limiting interface {
-	// Limit sets the quotas of all namespaces, by their numbers. One that is not among them has none.
-	Limit(ctx context.Context, quotas map[uint32]api.Quota) error
+	Limit(ctx context.Context, limits Limits) error
 }
 
 // Fuser is a backend that runs several lambdas as one program.

@@ -33,6 +33,7 @@ import (
 type Config struct {
 	Paths
 	NIC     nics.Options
+	Budget  uint64       // of NIC time for namespaces: backend.Limits
 	Etcd    store.Remote // no endpoints: etcd within the daemon
 	Listen  string       // HOST:PORT of the gateway; "": it listens on the socket alone
 	Version string
@@ -130,7 +131,7 @@ func (d *Daemon) start(ctx context.Context) (err error) {
 		return err
 	}
 	recent := artifact.NewRecent(artifacts)
-	d.worker = worker.New(worker.Config{Node: host, Store: d.store, Artifacts: recent, Places: places, Log: cfg.Log})
+	d.worker = worker.New(worker.Config{Node: host, Store: d.store, Artifacts: recent, Places: places, Budget: cfg.Budget, Log: cfg.Log})
 	d.rest = d.worker.Start(ctx)
 	d.manager = manager.New(manager.Config{
 		Store: d.store, Node: d.worker, Nodes: []string{host}, Artifacts: recent, Log: cfg.Log,
@@ -206,7 +207,7 @@ func canBeAsked(s *api.Spec) bool {
 }
 
 func (d *Daemon) describe(host string) api.Node {
-	n := api.Node{Name: host, Instance: d.cfg.Instance, Version: d.cfg.Version, PID: os.Getpid(), Store: "within the daemon"}
+	n := api.Node{Name: host, Instance: d.cfg.Instance, Version: d.cfg.Version, PID: os.Getpid(), Store: "within the daemon", NICBudget: d.cfg.Budget}
 	if len(d.cfg.Etcd.Endpoints) > 0 {
 		n.Store = "etcd at " + d.cfg.Etcd.String()
 	}

@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -236,5 +237,70 @@ func TestTenantMetrics(t *testing.T) {
 				t.Errorf("%s lacks %s (%v)", path, want, err)
 			}
 		}
+	}
+}
+
+// With a budget, each namespace has a share of it: also one whose first function comes later, with the next daemon, and until there is
+// a daemon without a budget.
+func TestTenantOverShare(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root: it brings a NIC up")
+	}
+	p := newInstance(t, "b")
+	c := mustUp(t, Config{Paths: p, Listen: anyPort, Budget: 1}) // a nanosecond per second
+	if c.node.NICBudget != 1 {
+		t.Errorf("the node says it has a budget of %d ns", c.node.NICBudget)
+	}
+	client, ctx := NewClient(p), t.Context()
+	web := deployWebServer(t, p)
+	if _, err := client.Deploy(ctx, types.FunctionDeployment{Service: "web", Namespace: "tenant", Image: web.Image}); err != nil {
+		t.Fatal(err)
+	}
+	// Each CPU serves a namespace's first request in any case.
+	refused := func() (refused uint64) {
+		t.Helper()
+		for range runtime.NumCPU() + 1 {
+			r, err := http.Get("http://" + c.node.Listen + "/function/web.tenant")
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(r.Body)
+			r.Body.Close()
+			switch {
+			case err != nil:
+				t.Error(err)
+			case r.StatusCode == http.StatusServiceUnavailable && strings.Contains(string(body), "busy"):
+				refused++
+			case r.StatusCode != http.StatusOK:
+				t.Errorf("%d %q", r.StatusCode, body)
+			}
+		}
+		return refused
+	}
+	first := refused()
+	if s := showNamespace(t, p, "tenant").Stats; first == 0 || s.OverShare != first || s.Errors != first || s.OverQuota != 0 {
+		t.Errorf("counted %+v, and %d were refused", s, first)
+	}
+	c.kill()
+	c = mustUp(t, Config{Paths: p, Listen: anyPort, Budget: 1})
+	if refused() == 0 {
+		t.Error("none was refused with the next daemon")
+	}
+	n, err := client.SetQuota(ctx, "tenant", api.QuotaChange{Weight: api.SetLimit(7)})
+	if err != nil || n.Quota.ShareWeight() != 7 {
+		t.Errorf("the weight is %+v (%v)", n, err)
+	}
+	for _, weight := range []uint64{0, api.MaxNamespaceWeight + 1} {
+		if _, err := client.SetQuota(ctx, "tenant", api.QuotaChange{Weight: api.SetLimit(weight)}); err == nil || !strings.Contains(err.Error(), "use 1 to 10000") {
+			t.Errorf("a weight of %d: %v", weight, err)
+		}
+	}
+	if n, err = client.SetQuota(ctx, "tenant", api.QuotaChange{Weight: api.NoLimit()}); err != nil || n.Quota.ShareWeight() != api.DefaultNamespaceWeight {
+		t.Errorf("without a weight of its own, it is %+v (%v)", n, err)
+	}
+	c.kill()
+	c = mustUp(t, Config{Paths: p, Listen: anyPort})
+	if got := refused(); got != 0 || c.node.NICBudget != 0 {
+		t.Errorf("%d were refused without a budget", got)
 	}
 }

@@ -119,6 +119,9 @@ func (m *Manager) SetQuota(ctx context.Context, name string, change api.QuotaCha
 	if err := checkNamespace(name); err != nil {
 		return nil, err
 	}
+	if w := change.Weight.To; w != nil && (*w < 1 || *w > api.MaxNamespaceWeight) {
+		return nil, fmt.Errorf("%w: weight %d: use 1 to %d", ErrInvalid, *w, api.MaxNamespaceWeight)
+	}
 	if err := m.begin(ctx); err != nil {
 		return nil, err
 	}
@@ -134,7 +137,7 @@ func (m *Manager) SetQuota(ctx context.Context, name string, change api.QuotaCha
 	}
 	m.setNamespace(*n)
 	m.Log.Info("set the quota of a namespace", "namespace", name, "lambdas", shown(n.Quota.Lambdas), "memory", shown(n.Quota.Memory),
-		"requests/s", shown(n.Quota.Requests), "NIC time", shown(n.Quota.NICTime))
+		"requests/s", shown(n.Quota.Requests), "NIC time", shown(n.Quota.NICTime), "weight", n.Quota.ShareWeight())
 	ctx, cancel := own(ctx, readLimit)
 	defer cancel()
 	if err := m.limit(ctx); err != nil {

@@ -57,6 +57,11 @@ var FunctionCounters = []FunctionCounter{
 		func(s *api.Stats) uint64 { return s.OverQuota },
 	},
 	{
+		"OVER SHARE", "lambdanic_function_over_share_total",
+		"Packets refused because the CPU had spent its budget, and the namespace had its share of it. Those that were answered with the error busy are among the errors, too.",
+		func(s *api.Stats) uint64 { return s.OverShare },
+	},
+	{
 		"", "lambdanic_function_received_bytes_total",
 		"Bytes that arrived: the payload of λ-RPC packets, those sent again too, and of RDMA; for a match stage, datagrams with their UDP headers.",
 		func(s *api.Stats) uint64 { return s.BytesIn },

@@ -36,6 +36,10 @@ var namespaceGauges = []namespaceGauge{
 	gauge("nic_seconds_quota", "How many seconds per second its lambdas may run on the NIC. Without a quota there is no series.", func(n *api.Namespace) *float64 {
 		return scaled(n.Quota.NICTime, 1e-9)
 	}),
+	gauge("weight", "The weight of its share of the NIC's budget.", func(n *api.Namespace) *float64 {
+		w := n.Quota.ShareWeight()
+		return scaled(&w, 1)
+	}),
 }
 
 // scaled is a limit in another unit; nil for none.

@@ -28,6 +28,25 @@ func onCPU(t testing.TB, cpu int, f func()) {
 	f()
 }
 
+// onOneCPU runs f on one CPU, and fails with it.
+func onOneCPU(t testing.TB, f func(cpu int)) {
+	t.Helper()
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		t.Fatal(err)
+	}
+	cpu := 0
+	for !set.IsSet(cpu) {
+		cpu++
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		onCPU(t, cpu, func() { f(cpu) })
+	}()
+	<-done
+}
+
 // twoCPUs runs f on two CPUs at once.
 func twoCPUs(t testing.TB, f func(cpu int)) {
 	t.Helper()

@@ -8,6 +8,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/backend"
 	"github.com/lambdanic/lambdanic/internal/nic/program"
 )
 
@@ -17,20 +18,39 @@ const (
 	burst  = second / 10
 )
 
-// Limit has the NIC program keep all namespaces to what they may do per second (backend.Limiting). It does not wait for deploys.
-func (n *NIC) Limit(_ context.Context, quotas map[uint32]api.Quota) error {
+// Limit has the NIC program keep all namespaces to their shares and quotas (backend.Limiting). It does not wait for deploys.
+func (n *NIC) Limit(_ context.Context, limits backend.Limits) error {
 	n.running.RLock()
 	defer n.running.RUnlock()
 	if n.closed {
 		return nil
 	}
+	if err := n.limitAll(&limits); err != nil {
+		return fmt.Errorf("limit what namespaces may do on %s: %w", n.rec.Interface, err)
+	}
+	return nil
+}
+
+func (n *NIC) limitAll(limits *backend.Limits) error {
 	wanted := map[uint32]program.Quota{}
-	for number, q := range quotas {
-		wanted[index(number)] = quotaOf(&q)
+	sum := uint64(0)
+	for _, q := range limits.Quotas {
+		sum += q.ShareWeight()
+	}
+	for number, q := range limits.Quotas {
+		p := quotaOf(&q)
+		if limits.Budget > 0 {
+			p.Pace = sum * uint64(program.RootLnShareLN_PACE) / q.ShareWeight()
+		}
+		wanted[index(number)] = p
+	}
+	budget := program.Budget{Share: uint64(math.Round(float64(limits.Budget) / second * float64(program.RootLnShareLN_BUDGET)))}
+	if err := n.prog.LnBudgets.Put(uint32(0), &budget); err != nil {
+		return err
 	}
 	for i := range uint32(api.MaxNamespaces) {
 		if err := n.limit(i, wanted[i]); err != nil {
-			return fmt.Errorf("limit what namespaces may do on %s: %w", n.rec.Interface, err)
+			return err
 		}
 	}
 	return nil
@@ -42,7 +62,7 @@ func (n *NIC) limit(at uint32, q program.Quota) error {
 	if err := n.prog.LnQuotas.Lookup(at, &old); err != nil || old == q {
 		return err
 	}
-	if err := n.prog.LnQuotas.Put(at, &q); err != nil {
+	if err := n.prog.LnQuotas.Put(at, &q); err != nil || old.Rate == q.Rate {
 		return err
 	}
 	// What the CPUs have left is of the old rate.

@@ -19,7 +19,7 @@ const tenant = 3
 // limited has the NIC keep the namespace tenant, and no other, to a quota.
 func limited(t testing.TB, n *NIC, q api.Quota) {
 	t.Helper()
-	if err := n.Limit(t.Context(), map[uint32]api.Quota{tenant: q}); err != nil {
+	if err := n.Limit(t.Context(), backend.Limits{Quotas: map[uint32]api.Quota{tenant: q}}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -70,7 +70,7 @@ func TestRequestsOverQuota(t *testing.T) {
 		t.Errorf("counted %+v, answered were %d of %d", s, answered.Load(), askers*times)
 	}
 	eventually(t, "more requests come with time", func() bool { return offer(t, n, w, methodCount, 1) == 1 })
-	if err := n.Limit(t.Context(), nil); err != nil {
+	if err := n.Limit(t.Context(), backend.Limits{}); err != nil {
 		t.Fatal(err)
 	}
 	if got := offer(t, n, w, methodCount, times); got != times {

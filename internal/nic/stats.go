@@ -57,6 +57,7 @@ func addStats(sum, s *program.Stats) {
 	sum.Faults += s.Faults
 	sum.Late += s.Late
 	sum.OverQuota += s.OverQuota
+	sum.OverShare += s.OverShare
 	sum.BytesIn += s.BytesIn
 	sum.BytesOut += s.BytesOut
 	sum.Samples += s.Samples
@@ -73,7 +74,7 @@ func addStats(sum, s *program.Stats) {
 func reported(s *program.Stats) backend.Stats {
 	return backend.Stats{
 		Requests: s.Requests, Replies: s.Replies, Errors: s.Errors, Drops: s.Drops, Calls: s.Calls, Faults: s.Faults, FaultsBy: s.FaultsBy,
-		Late: s.Late, OverQuota: s.OverQuota, BytesIn: s.BytesIn, BytesOut: s.BytesOut, Samples: s.Samples, SampledNS: s.SampledNs, Histogram: s.Hist,
+		Late: s.Late, OverQuota: s.OverQuota, OverShare: s.OverShare, BytesIn: s.BytesIn, BytesOut: s.BytesOut, Samples: s.Samples, SampledNS: s.SampledNs, Histogram: s.Hist,
 	}
 }
 
@@ -85,7 +86,7 @@ var own = []module.Counter{
 	{Index: program.RootLnCounterLN_COUNT_CHECKSUM, Name: "checksum", Help: "Packets with a wrong UDP checksum."},
 	{
 		Index: program.RootLnCounterLN_COUNT_BUSY, Name: "busy",
-		Help: "Packets refused or dropped for want of a free message or call record, or of room to wait.",
+		Help: "Packets refused or dropped for want of a free message or call record, or of room to wait, and requests refused because their namespace had its share of a busy CPU.",
 	},
 	{Index: program.RootLnCounterLN_COUNT_TIMEOUTS, Name: "timeouts", Help: "External calls, and waits for the host, that expired."},
 }

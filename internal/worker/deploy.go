@@ -43,6 +43,9 @@ func (w *Worker) deploy(ctx context.Context, p *store.Placement, running backend
 		return err
 	}
 	d.Layouts, d.BPF, d.Native, d.Source = a.Manifest.Layouts, a.BPF, a.Native, a.Source
+	if err := w.limitNew(ctx, d.NamespaceID); err != nil {
+		return err
+	}
 	return place.Backend.Deploy(ctx, d)
 }
 
@@ -86,6 +89,9 @@ func (w *Worker) deployFused(ctx context.Context, ps []*store.Placement) error {
 		d, err := deployment(p.Function, place)
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.Function.Name, err)
+		}
+		if err := w.limitNew(ctx, d.NamespaceID); err != nil {
+			return err
 		}
 		program.Serving = append(program.Serving, d)
 	}

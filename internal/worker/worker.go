@@ -26,9 +26,10 @@ type Artifacts interface {
 
 // Worker runs one node: by Sync, and from then on by what Start began.
 type Worker struct {
-	cfg    Config
-	turn   *semaphore.Weighted // of 1: changes of the node are made one at a time
-	synced chan struct{}       // closed by the first Sync
+	cfg     Config
+	turn    *semaphore.Weighted  // of 1: changes of the node are made one at a time
+	limited map[uint32]api.Quota // in force, by the numbers of namespaces; changed by whose turn it is
+	synced  chan struct{}        // closed by the first Sync
 
 	mu     sync.RWMutex
 	places []backend.Place
@@ -40,6 +41,7 @@ type Config struct {
 	Store     *store.Store
 	Artifacts Artifacts
 	Places    []backend.Place
+	Budget    uint64 // backend.Limits
 	Log       *slog.Logger
 }
 
@@ -161,17 +163,29 @@ func (w *Worker) limit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	quotas := make(map[uint32]api.Quota, len(list))
+	limits := backend.Limits{Budget: w.cfg.Budget, Quotas: make(map[uint32]api.Quota, len(list))}
 	for _, n := range list {
-		quotas[n.Number] = n.Quota
+		limits.Quotas[n.Number] = n.Quota
 	}
 	var errs []error
 	for _, p := range w.Places() {
 		if l, ok := p.Backend.(backend.Limiting); ok {
-			errs = append(errs, l.Limit(ctx, quotas))
+			errs = append(errs, l.Limit(ctx, limits))
 		}
 	}
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	w.limited = limits.Quotas
+	return nil
+}
+
+// limitNew gives a namespace its share of the budget, before its first lambda serves.
+func (w *Worker) limitNew(ctx context.Context, namespace uint32) error {
+	if _, ok := w.limited[namespace]; ok || w.cfg.Budget == 0 {
+		return nil
+	}
+	return w.limit(ctx)
 }
 
 // Targets says of each target whether it can run lambdas, and how many it runs.

@@ -347,13 +347,17 @@ static void deploy(__u32 index, __u32 mode)
 	*word = LN_DISPATCH(workload, LN_STATE_SLOT, index);
 }
 
-/* A namespace gets a few requests and little time for each pause of an input. */
+/* A namespace gets a few requests and little time for each pause of an input, and a share of a small budget. */
 static void limit(__u32 namespace)
 {
 	struct ln_quota *quota = bpf_map_lookup_elem(&ln_quotas, &namespace);
+	__u32 zero = 0;
+	struct ln_budget *budget = bpf_map_lookup_elem(&ln_budgets, &zero);
 
 	for (int of = 0; of < LN_RATES; of++)
 		quota->rate[of] = (struct ln_rate){ .units = 8, .turn_ns = 1000000, .burst_ns = 2000000 };
+	quota->pace = 2 * LN_PACE;
+	budget->share = LN_BUDGET / 64;
 }
 
 /* Where the first calls look for a record, another call's lies, long overdue: they take it over. */

@@ -15,7 +15,7 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-//go:generate go tool bpf2go -target bpfel -no-strip -output-stem root -type ln_version -type ln_limit -type ln_module -type ln_state -type ln_mode -type ln_protocol -type ln_counter -type ln_addresses -type ln_slot -type ln_split -type ln_service -type ln_stats -type ln_rate_of -type ln_rate -type ln_quota -type ln_allowance -type ln_cost -type ln_request Root ../../../bpf/root.bpf.c
+//go:generate go tool bpf2go -target bpfel -no-strip -output-stem root -type ln_version -type ln_limit -type ln_module -type ln_state -type ln_mode -type ln_protocol -type ln_counter -type ln_addresses -type ln_slot -type ln_split -type ln_service -type ln_stats -type ln_rate_of -type ln_rate -type ln_quota -type ln_allowance -type ln_share -type ln_budget -type ln_cpu -type ln_cost -type ln_request Root ../../../bpf/root.bpf.c
 
 // Slot is the NIC program's record of a revision (bpf/layout.h).
 type Slot = RootLnSlot
@@ -31,6 +31,12 @@ type Rate = RootLnRate
 
 // Allowance is what a CPU has left of a namespace's rates (bpf/layout.h).
 type Allowance = RootLnAllowance
+
+// Budget is how much of its time each CPU may spend on packets of namespaces (bpf/layout.h).
+type Budget = RootLnBudget
+
+// CPU is what a CPU has left of its Budget (bpf/layout.h).
+type CPU = RootLnCpu
 
 // Cost is what a slot's runs take on a CPU (bpf/layout.h).
 type Cost = RootLnCost

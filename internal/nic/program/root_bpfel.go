@@ -22,8 +22,14 @@ type RootLnAddresses struct {
 }
 
 type RootLnAllowance struct {
-	_    structs.HostLayout
-	Left [2]int64
+	_         structs.HostLayout
+	Left      [2]int64
+	VirtualNs uint64
+}
+
+type RootLnBudget struct {
+	_     structs.HostLayout
+	Share uint64
 }
 
 type RootLnCall struct {
@@ -83,6 +89,13 @@ const (
 	RootLnCounterLN_COUNT_ALIEN     RootLnCounter = 11
 	RootLnCounterLN_COUNT_MAX       RootLnCounter = 12
 )
+
+type RootLnCpu struct {
+	_         structs.HostLayout
+	LeftNs    int64
+	FilledNs  uint64
+	VirtualNs uint64
+}
 
 type RootLnLate struct {
 	_    structs.HostLayout
@@ -222,6 +235,7 @@ const (
 type RootLnQuota struct {
 	_    structs.HostLayout
 	Rate [2]RootLnRate
+	Pace uint64
 }
 
 type RootLnRate struct {
@@ -342,6 +356,17 @@ type RootLnService struct {
 	Shares    [512]uint8
 }
 
+type RootLnShare uint32
+
+const (
+	RootLnShareLN_PACE      RootLnShare = 256
+	RootLnShareLN_BUDGET    RootLnShare = 1048576
+	RootLnShareLN_PACKET_NS RootLnShare = 250
+	RootLnShareLN_SAVED_NS  RootLnShare = 2097152
+	RootLnShareLN_BEHIND_NS RootLnShare = 8388608
+	RootLnShareLN_AHEAD_NS  RootLnShare = 1073741824
+)
+
 type RootLnSlot struct {
 	_                structs.HostLayout
 	Workload         uint32
@@ -398,6 +423,7 @@ type RootLnStats struct {
 	SampledNs uint64
 	Late      uint64
 	OverQuota uint64
+	OverShare uint64
 	FaultsBy  [8]uint64
 	Hist      [32]uint64
 }
@@ -410,7 +436,7 @@ type RootLnTurns struct {
 type RootLnVersion uint32
 
 const (
-	RootLnVersionLN_LAYOUT_VERSION RootLnVersion = 14
+	RootLnVersionLN_LAYOUT_VERSION RootLnVersion = 15
 )
 
 // Names of all BPF objects in the ELF.
@@ -418,10 +444,12 @@ const (
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	RootMapLnAllowances     = "ln_allowances"
+	RootMapLnBudgets        = "ln_budgets"
 	RootMapLnCallLog        = "ln_call_log"
 	RootMapLnCalls          = "ln_calls"
 	RootMapLnCosts          = "ln_costs"
 	RootMapLnCounters       = "ln_counters"
+	RootMapLnCpus           = "ln_cpus"
 	RootMapLnDispatch       = "ln_dispatch"
 	RootMapLnHanded         = "ln_handed"
 	RootMapLnHanding        = "ln_handing"
@@ -453,6 +481,7 @@ const (
 	RootVarLnProtocol       = "ln_protocol_"
 	RootVarLnRateOf         = "ln_rate_of_"
 	RootVarLnSecret         = "ln_secret"
+	RootVarLnShare          = "ln_share_"
 	RootVarLnState          = "ln_state_"
 	RootVarLnUnknownReply   = "ln_unknown_reply"
 	RootVarLnVerdictEmpty   = "ln_verdict_empty"
@@ -511,10 +540,12 @@ type RootProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type RootMapSpecs struct {
 	LnAllowances  *ebpf.MapSpec `ebpf:"ln_allowances"`
+	LnBudgets     *ebpf.MapSpec `ebpf:"ln_budgets"`
 	LnCallLog     *ebpf.MapSpec `ebpf:"ln_call_log"`
 	LnCalls       *ebpf.MapSpec `ebpf:"ln_calls"`
 	LnCosts       *ebpf.MapSpec `ebpf:"ln_costs"`
 	LnCounters    *ebpf.MapSpec `ebpf:"ln_counters"`
+	LnCpus        *ebpf.MapSpec `ebpf:"ln_cpus"`
 	LnDispatch    *ebpf.MapSpec `ebpf:"ln_dispatch"`
 	LnHanded      *ebpf.MapSpec `ebpf:"ln_handed"`
 	LnHanding     *ebpf.MapSpec `ebpf:"ln_handing"`
@@ -550,6 +581,7 @@ type RootVariableSpecs struct {
 	LnProtocol       *ebpf.VariableSpec `ebpf:"ln_protocol_"`
 	LnRateOf         *ebpf.VariableSpec `ebpf:"ln_rate_of_"`
 	LnSecret         *ebpf.VariableSpec `ebpf:"ln_secret"`
+	LnShare          *ebpf.VariableSpec `ebpf:"ln_share_"`
 	LnState          *ebpf.VariableSpec `ebpf:"ln_state_"`
 	LnUnknownReply   *ebpf.VariableSpec `ebpf:"ln_unknown_reply"`
 	LnVerdictEmpty   *ebpf.VariableSpec `ebpf:"ln_verdict_empty"`
@@ -578,10 +610,12 @@ func (o *RootObjects) Close() error {
 // It can be passed to LoadRootObjects or ebpf.CollectionSpec.LoadAndAssign.
 type RootMaps struct {
 	LnAllowances  *ebpf.Map `ebpf:"ln_allowances"`
+	LnBudgets     *ebpf.Map `ebpf:"ln_budgets"`
 	LnCallLog     *ebpf.Map `ebpf:"ln_call_log"`
 	LnCalls       *ebpf.Map `ebpf:"ln_calls"`
 	LnCosts       *ebpf.Map `ebpf:"ln_costs"`
 	LnCounters    *ebpf.Map `ebpf:"ln_counters"`
+	LnCpus        *ebpf.Map `ebpf:"ln_cpus"`
 	LnDispatch    *ebpf.Map `ebpf:"ln_dispatch"`
 	LnHanded      *ebpf.Map `ebpf:"ln_handed"`
 	LnHanding     *ebpf.Map `ebpf:"ln_handing"`
@@ -606,10 +640,12 @@ type RootMaps struct {
 func (m *RootMaps) Close() error {
 	return _RootClose(
 		m.LnAllowances,
+		m.LnBudgets,
 		m.LnCallLog,
 		m.LnCalls,
 		m.LnCosts,
 		m.LnCounters,
+		m.LnCpus,
 		m.LnDispatch,
 		m.LnHanded,
 		m.LnHanding,
@@ -646,6 +682,7 @@ type RootVariables struct {
 	LnProtocol       *ebpf.Variable `ebpf:"ln_protocol_"`
 	LnRateOf         *ebpf.Variable `ebpf:"ln_rate_of_"`
 	LnSecret         *ebpf.Variable `ebpf:"ln_secret"`
+	LnShare          *ebpf.Variable `ebpf:"ln_share_"`
 	LnState          *ebpf.Variable `ebpf:"ln_state_"`
 	LnUnknownReply   *ebpf.Variable `ebpf:"ln_unknown_reply"`
 	LnVerdictEmpty   *ebpf.Variable `ebpf:"ln_verdict_empty"`

@@ -65,10 +65,12 @@ type callsLnService struct {
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	callsMapLnAllowances     = "ln_allowances"
+	callsMapLnBudgets        = "ln_budgets"
 	callsMapLnCallLog        = "ln_call_log"
 	callsMapLnCalls          = "ln_calls"
 	callsMapLnCosts          = "ln_costs"
 	callsMapLnCounters       = "ln_counters"
+	callsMapLnCpus           = "ln_cpus"
 	callsMapLnDispatch       = "ln_dispatch"
 	callsMapLnModules        = "ln_modules"
 	callsMapLnNextCall       = "ln_next_call"
@@ -145,10 +147,12 @@ type callsProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type callsMapSpecs struct {
 	LnAllowances  *ebpf.MapSpec `ebpf:"ln_allowances"`
+	LnBudgets     *ebpf.MapSpec `ebpf:"ln_budgets"`
 	LnCallLog     *ebpf.MapSpec `ebpf:"ln_call_log"`
 	LnCalls       *ebpf.MapSpec `ebpf:"ln_calls"`
 	LnCosts       *ebpf.MapSpec `ebpf:"ln_costs"`
 	LnCounters    *ebpf.MapSpec `ebpf:"ln_counters"`
+	LnCpus        *ebpf.MapSpec `ebpf:"ln_cpus"`
 	LnDispatch    *ebpf.MapSpec `ebpf:"ln_dispatch"`
 	LnModules     *ebpf.MapSpec `ebpf:"ln_modules"`
 	LnNextCall    *ebpf.MapSpec `ebpf:"ln_next_call"`
@@ -199,10 +203,12 @@ func (o *callsObjects) Close() error {
 // It can be passed to loadCallsObjects or ebpf.CollectionSpec.LoadAndAssign.
 type callsMaps struct {
 	LnAllowances  *ebpf.Map `ebpf:"ln_allowances"`
+	LnBudgets     *ebpf.Map `ebpf:"ln_budgets"`
 	LnCallLog     *ebpf.Map `ebpf:"ln_call_log"`
 	LnCalls       *ebpf.Map `ebpf:"ln_calls"`
 	LnCosts       *ebpf.Map `ebpf:"ln_costs"`
 	LnCounters    *ebpf.Map `ebpf:"ln_counters"`
+	LnCpus        *ebpf.Map `ebpf:"ln_cpus"`
 	LnDispatch    *ebpf.Map `ebpf:"ln_dispatch"`
 	LnModules     *ebpf.Map `ebpf:"ln_modules"`
 	LnNextCall    *ebpf.Map `ebpf:"ln_next_call"`
@@ -224,10 +230,12 @@ type callsMaps struct {
 func (m *callsMaps) Close() error {
 	return _CallsClose(
 		m.LnAllowances,
+		m.LnBudgets,
 		m.LnCallLog,
 		m.LnCalls,
 		m.LnCosts,
 		m.LnCounters,
+		m.LnCpus,
 		m.LnDispatch,
 		m.LnModules,
 		m.LnNextCall,

@@ -72,10 +72,12 @@ const (
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	messagesMapLnAllowances      = "ln_allowances"
+	messagesMapLnBudgets         = "ln_budgets"
 	messagesMapLnCallLog         = "ln_call_log"
 	messagesMapLnCalls           = "ln_calls"
 	messagesMapLnCosts           = "ln_costs"
 	messagesMapLnCounters        = "ln_counters"
+	messagesMapLnCpus            = "ln_cpus"
 	messagesMapLnDispatch        = "ln_dispatch"
 	messagesMapLnGranting        = "ln_granting"
 	messagesMapLnMessages        = "ln_messages"
@@ -153,10 +155,12 @@ type messagesProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type messagesMapSpecs struct {
 	LnAllowances  *ebpf.MapSpec `ebpf:"ln_allowances"`
+	LnBudgets     *ebpf.MapSpec `ebpf:"ln_budgets"`
 	LnCallLog     *ebpf.MapSpec `ebpf:"ln_call_log"`
 	LnCalls       *ebpf.MapSpec `ebpf:"ln_calls"`
 	LnCosts       *ebpf.MapSpec `ebpf:"ln_costs"`
 	LnCounters    *ebpf.MapSpec `ebpf:"ln_counters"`
+	LnCpus        *ebpf.MapSpec `ebpf:"ln_cpus"`
 	LnDispatch    *ebpf.MapSpec `ebpf:"ln_dispatch"`
 	LnGranting    *ebpf.MapSpec `ebpf:"ln_granting"`
 	LnMessages    *ebpf.MapSpec `ebpf:"ln_messages"`
@@ -210,10 +214,12 @@ func (o *messagesObjects) Close() error {
 // It can be passed to loadMessagesObjects or ebpf.CollectionSpec.LoadAndAssign.
 type messagesMaps struct {
 	LnAllowances  *ebpf.Map `ebpf:"ln_allowances"`
+	LnBudgets     *ebpf.Map `ebpf:"ln_budgets"`
 	LnCallLog     *ebpf.Map `ebpf:"ln_call_log"`
 	LnCalls       *ebpf.Map `ebpf:"ln_calls"`
 	LnCosts       *ebpf.Map `ebpf:"ln_costs"`
 	LnCounters    *ebpf.Map `ebpf:"ln_counters"`
+	LnCpus        *ebpf.Map `ebpf:"ln_cpus"`
 	LnDispatch    *ebpf.Map `ebpf:"ln_dispatch"`
 	LnGranting    *ebpf.Map `ebpf:"ln_granting"`
 	LnMessages    *ebpf.Map `ebpf:"ln_messages"`
@@ -237,10 +243,12 @@ type messagesMaps struct {
 func (m *messagesMaps) Close() error {
 	return _MessagesClose(
 		m.LnAllowances,
+		m.LnBudgets,
 		m.LnCallLog,
 		m.LnCalls,
 		m.LnCosts,
 		m.LnCounters,
+		m.LnCpus,
 		m.LnDispatch,
 		m.LnGranting,
 		m.LnMessages,

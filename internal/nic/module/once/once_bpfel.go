@@ -17,10 +17,12 @@ import (
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	onceMapLnAllowances     = "ln_allowances"
+	onceMapLnBudgets        = "ln_budgets"
 	onceMapLnCallLog        = "ln_call_log"
 	onceMapLnCalls          = "ln_calls"
 	onceMapLnCosts          = "ln_costs"
 	onceMapLnCounters       = "ln_counters"
+	onceMapLnCpus           = "ln_cpus"
 	onceMapLnDispatch       = "ln_dispatch"
 	onceMapLnModules        = "ln_modules"
 	onceMapLnNextCall       = "ln_next_call"
@@ -95,10 +97,12 @@ type onceProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type onceMapSpecs struct {
 	LnAllowances  *ebpf.MapSpec `ebpf:"ln_allowances"`
+	LnBudgets     *ebpf.MapSpec `ebpf:"ln_budgets"`
 	LnCallLog     *ebpf.MapSpec `ebpf:"ln_call_log"`
 	LnCalls       *ebpf.MapSpec `ebpf:"ln_calls"`
 	LnCosts       *ebpf.MapSpec `ebpf:"ln_costs"`
 	LnCounters    *ebpf.MapSpec `ebpf:"ln_counters"`
+	LnCpus        *ebpf.MapSpec `ebpf:"ln_cpus"`
 	LnDispatch    *ebpf.MapSpec `ebpf:"ln_dispatch"`
 	LnModules     *ebpf.MapSpec `ebpf:"ln_modules"`
 	LnNextCall    *ebpf.MapSpec `ebpf:"ln_next_call"`
@@ -149,10 +153,12 @@ func (o *onceObjects) Close() error {
 // It can be passed to loadOnceObjects or ebpf.CollectionSpec.LoadAndAssign.
 type onceMaps struct {
 	LnAllowances  *ebpf.Map `ebpf:"ln_allowances"`
+	LnBudgets     *ebpf.Map `ebpf:"ln_budgets"`
 	LnCallLog     *ebpf.Map `ebpf:"ln_call_log"`
 	LnCalls       *ebpf.Map `ebpf:"ln_calls"`
 	LnCosts       *ebpf.Map `ebpf:"ln_costs"`
 	LnCounters    *ebpf.Map `ebpf:"ln_counters"`
+	LnCpus        *ebpf.Map `ebpf:"ln_cpus"`
 	LnDispatch    *ebpf.Map `ebpf:"ln_dispatch"`
 	LnModules     *ebpf.Map `ebpf:"ln_modules"`
 	LnNextCall    *ebpf.Map `ebpf:"ln_next_call"`
@@ -174,10 +180,12 @@ type onceMaps struct {
 func (m *onceMaps) Close() error {
 	return _OnceClose(
 		m.LnAllowances,
+		m.LnBudgets,
 		m.LnCallLog,
 		m.LnCalls,
 		m.LnCosts,
 		m.LnCounters,
+		m.LnCpus,
 		m.LnDispatch,
 		m.LnModules,
 		m.LnNextCall,

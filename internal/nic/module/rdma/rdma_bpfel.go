@@ -78,10 +78,12 @@ type rdmaLnRegion struct {
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	rdmaMapLnAllowances      = "ln_allowances"
+	rdmaMapLnBudgets         = "ln_budgets"
 	rdmaMapLnCallLog         = "ln_call_log"
 	rdmaMapLnCalls           = "ln_calls"
 	rdmaMapLnCosts           = "ln_costs"
 	rdmaMapLnCounters        = "ln_counters"
+	rdmaMapLnCpus            = "ln_cpus"
 	rdmaMapLnDispatch        = "ln_dispatch"
 	rdmaMapLnModules         = "ln_modules"
 	rdmaMapLnNextCall        = "ln_next_call"
@@ -163,10 +165,12 @@ type rdmaProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type rdmaMapSpecs struct {
 	LnAllowances      *ebpf.MapSpec `ebpf:"ln_allowances"`
+	LnBudgets         *ebpf.MapSpec `ebpf:"ln_budgets"`
 	LnCallLog         *ebpf.MapSpec `ebpf:"ln_call_log"`
 	LnCalls           *ebpf.MapSpec `ebpf:"ln_calls"`
 	LnCosts           *ebpf.MapSpec `ebpf:"ln_costs"`
 	LnCounters        *ebpf.MapSpec `ebpf:"ln_counters"`
+	LnCpus            *ebpf.MapSpec `ebpf:"ln_cpus"`
 	LnDispatch        *ebpf.MapSpec `ebpf:"ln_dispatch"`
 	LnModules         *ebpf.MapSpec `ebpf:"ln_modules"`
 	LnNextCall        *ebpf.MapSpec `ebpf:"ln_next_call"`
@@ -222,10 +226,12 @@ func (o *rdmaObjects) Close() error {
 // It can be passed to loadRdmaObjects or ebpf.CollectionSpec.LoadAndAssign.
 type rdmaMaps struct {
 	LnAllowances      *ebpf.Map `ebpf:"ln_allowances"`
+	LnBudgets         *ebpf.Map `ebpf:"ln_budgets"`
 	LnCallLog         *ebpf.Map `ebpf:"ln_call_log"`
 	LnCalls           *ebpf.Map `ebpf:"ln_calls"`
 	LnCosts           *ebpf.Map `ebpf:"ln_costs"`
 	LnCounters        *ebpf.Map `ebpf:"ln_counters"`
+	LnCpus            *ebpf.Map `ebpf:"ln_cpus"`
 	LnDispatch        *ebpf.Map `ebpf:"ln_dispatch"`
 	LnModules         *ebpf.Map `ebpf:"ln_modules"`
 	LnNextCall        *ebpf.Map `ebpf:"ln_next_call"`
@@ -250,10 +256,12 @@ type rdmaMaps struct {
 func (m *rdmaMaps) Close() error {
 	return _RdmaClose(
 		m.LnAllowances,
+		m.LnBudgets,
 		m.LnCallLog,
 		m.LnCalls,
 		m.LnCosts,
 		m.LnCounters,
+		m.LnCpus,
 		m.LnDispatch,
 		m.LnModules,
 		m.LnNextCall,

@@ -59,11 +59,13 @@ type stageLnPass struct {
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	stageMapLnAllowances       = "ln_allowances"
+	stageMapLnBudgets          = "ln_budgets"
 	stageMapLnCallLog          = "ln_call_log"
 	stageMapLnCalls            = "ln_calls"
 	stageMapLnCopies           = "ln_copies"
 	stageMapLnCosts            = "ln_costs"
 	stageMapLnCounters         = "ln_counters"
+	stageMapLnCpus             = "ln_cpus"
 	stageMapLnDispatch         = "ln_dispatch"
 	stageMapLnModules          = "ln_modules"
 	stageMapLnNextCall         = "ln_next_call"
@@ -145,11 +147,13 @@ type stageProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type stageMapSpecs struct {
 	LnAllowances       *ebpf.MapSpec `ebpf:"ln_allowances"`
+	LnBudgets          *ebpf.MapSpec `ebpf:"ln_budgets"`
 	LnCallLog          *ebpf.MapSpec `ebpf:"ln_call_log"`
 	LnCalls            *ebpf.MapSpec `ebpf:"ln_calls"`
 	LnCopies           *ebpf.MapSpec `ebpf:"ln_copies"`
 	LnCosts            *ebpf.MapSpec `ebpf:"ln_costs"`
 	LnCounters         *ebpf.MapSpec `ebpf:"ln_counters"`
+	LnCpus             *ebpf.MapSpec `ebpf:"ln_cpus"`
 	LnDispatch         *ebpf.MapSpec `ebpf:"ln_dispatch"`
 	LnModules          *ebpf.MapSpec `ebpf:"ln_modules"`
 	LnNextCall         *ebpf.MapSpec `ebpf:"ln_next_call"`
@@ -205,11 +209,13 @@ func (o *stageObjects) Close() error {
 // It can be passed to loadStageObjects or ebpf.CollectionSpec.LoadAndAssign.
 type stageMaps struct {
 	LnAllowances       *ebpf.Map `ebpf:"ln_allowances"`
+	LnBudgets          *ebpf.Map `ebpf:"ln_budgets"`
 	LnCallLog          *ebpf.Map `ebpf:"ln_call_log"`
 	LnCalls            *ebpf.Map `ebpf:"ln_calls"`
 	LnCopies           *ebpf.Map `ebpf:"ln_copies"`
 	LnCosts            *ebpf.Map `ebpf:"ln_costs"`
 	LnCounters         *ebpf.Map `ebpf:"ln_counters"`
+	LnCpus             *ebpf.Map `ebpf:"ln_cpus"`
 	LnDispatch         *ebpf.Map `ebpf:"ln_dispatch"`
 	LnModules          *ebpf.Map `ebpf:"ln_modules"`
 	LnNextCall         *ebpf.Map `ebpf:"ln_next_call"`
@@ -235,11 +241,13 @@ type stageMaps struct {
 func (m *stageMaps) Close() error {
 	return _StageClose(
 		m.LnAllowances,
+		m.LnBudgets,
 		m.LnCallLog,
 		m.LnCalls,
 		m.LnCopies,
 		m.LnCosts,
 		m.LnCounters,
+		m.LnCpus,
 		m.LnDispatch,
 		m.LnModules,
 		m.LnNextCall,

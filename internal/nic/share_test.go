@@ -1,0 +1,203 @@
+package nic
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/backend"
+	"github.com/lambdanic/lambdanic/internal/nic/program"
+	"github.com/lambdanic/lambdanic/test/packets"
+)
+
+// shared has namespaces share a budget by these weights.
+func shared(t testing.TB, n *NIC, budget uint64, weights map[uint32]uint64) {
+	t.Helper()
+	limits := backend.Limits{Budget: budget, Quotas: map[uint32]api.Quota{}}
+	for number, w := range weights {
+		limits.Quotas[number] = api.Quota{Weight: &w}
+	}
+	if err := n.Limit(t.Context(), limits); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// askShared asks a lambda and says whether it answered. All else that comes must be "busy".
+func askShared(t testing.TB, n *NIC, workload, method uint32) bool {
+	t.Helper()
+	h, _, ok, err := n.Ask(api.Header{Workload: workload, Method: method, Request: requests.Add(1)}, make([]byte, 8), nil)
+	if err != nil || !ok {
+		t.Errorf("asked %#x: %t, %v", workload, ok, err)
+		return false
+	}
+	if h.Type != api.TypeResponse {
+		wantCode(t, "a request", h, api.CodeBusy)
+	}
+	return h.Type == api.TypeResponse
+}
+
+// taken is what a namespace was charged on a CPU: nanoseconds. It may not have been far behind.
+func taken(t testing.TB, n *NIC, number uint32, cpu int) float64 {
+	t.Helper()
+	var cpus []program.Allowance
+	var q program.Quota
+	if err := n.prog.LnAllowances.Lookup(number, &cpus); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.prog.LnQuotas.Lookup(number, &q); err != nil {
+		t.Fatal(err)
+	}
+	return float64(cpus[cpu].VirtualNs) / float64(q.Pace) * float64(program.RootLnShareLN_PACE)
+}
+
+// A contender asks one lambda all the time, as long as it takes part.
+type contender struct {
+	namespace uint32
+	weight    uint64
+	workload  uint32
+	rounds    uint32 // of spin
+	away      bool
+}
+
+// contend has contenders ask in turn until they took so many nanoseconds together. It returns what share of that each was charged, and how
+// many requests were answered.
+func contend(t testing.TB, n *NIC, cpu int, list []contender, until float64) (shares []float64, answered int) {
+	t.Helper()
+	before := make([]float64, len(list))
+	for i, c := range list {
+		before[i] = taken(t, n, c.namespace, cpu)
+	}
+	for deadline := time.Now().Add(time.Minute); ; {
+		for range 100 {
+			for _, c := range list {
+				if !c.away && askShared(t, n, c.workload, c.rounds) {
+					answered++
+				}
+			}
+		}
+		shares, sum := make([]float64, len(list)), 0.0
+		for i, c := range list {
+			shares[i] = taken(t, n, c.namespace, cpu) - before[i]
+			sum += shares[i]
+		}
+		if sum >= until {
+			for i := range shares {
+				shares[i] /= sum
+			}
+			return shares, answered
+		}
+		if t.Failed() || time.Now().After(deadline) {
+			t.Fatalf("they took %v ns", shares)
+		}
+	}
+}
+
+func wantShares(t testing.TB, when string, got, want []float64) {
+	t.Helper()
+	for i := range want {
+		if math.Abs(got[i]-want[i]) > 0.02 {
+			t.Errorf("%s: the shares are %.3f, want %.3f", when, got, want)
+			return
+		}
+	}
+}
+
+// Namespaces that ask for more than there is get NIC time by their weights, whatever their lambdas cost and whoever comes and goes; what one
+// leaves goes to the others, and all together get the budget.
+func TestShares(t *testing.T) {
+	n := newTestNIC(t)
+	list := []contender{
+		{namespace: 3, weight: 40, workload: workloads["packet"], rounds: spinRounds / 10},
+		{namespace: 4, weight: 40, workload: workloads["stream"], rounds: spinRounds},
+		{namespace: 5, weight: 20, workload: workloads["assemble"], rounds: spinRounds / 10},
+	}
+	weights := map[uint32]uint64{}
+	for _, c := range list {
+		deploy(t, n, of(c.namespace, spinning(t, c.workload)))
+		weights[c.namespace] = c.weight
+	}
+	const budget = 0.5
+	onOneCPU(t, func(cpu int) {
+		shared(t, n, budget*second, weights)
+		began := time.Now()
+		shares, answered := contend(t, n, cpu, list, second/5)
+		wantShares(t, "with all", shares, []float64{0.4, 0.4, 0.2})
+		// Each contender may have used what a pause brings, and a run may begin when any time is left.
+		most := budget*float64(time.Since(began)) + float64(program.RootLnShareLN_SAVED_NS+program.RootLnShareLN_BEHIND_NS)
+		if least := float64(answered) * leastRun / 10; least > most {
+			t.Errorf("%d runs took %.0f ns at least, want %.0f ns at most", answered, least, most)
+		}
+		list[0].away = true
+		shares, _ = contend(t, n, cpu, list, second/10)
+		wantShares(t, "without the first", shares, []float64{0, 2. / 3, 1. / 3})
+		list[0].away = false
+		contend(t, n, cpu, list, second/10) // it may take a little more first
+		shares, _ = contend(t, n, cpu, list, second/10)
+		wantShares(t, "with all again", shares, []float64{0.4, 0.4, 0.2})
+		weights[3], weights[4], weights[5] = 1, 1, 1
+		shared(t, n, budget*second, weights)
+		contend(t, n, cpu, list, second/10)
+		shares, _ = contend(t, n, cpu, list, second/10)
+		wantShares(t, "with equal weights", shares, []float64{1. / 3, 1. / 3, 1. / 3})
+	})
+}
+
+// Nobody is refused while the CPU has time left, however small its weight, and however long others did nothing.
+func TestSharesOfIdleCPU(t *testing.T) {
+	n := newTestNIC(t)
+	few, many := workloads["packet"], workloads["stream"]
+	deploy(t, n, of(3, version(t, few, 1, packetSpec)), of(4, version(t, many, 1, packetSpec)))
+	onOneCPU(t, func(int) {
+		shared(t, n, second, map[uint32]uint64{3: 1, 4: api.MaxNamespaceWeight})
+		for i := range 5000 {
+			if !askShared(t, n, few, methodCount) || i%1000 == 0 && !askShared(t, n, many, methodCount) {
+				t.Fatalf("request %d was refused", i)
+			}
+		}
+	})
+}
+
+// Without a budget, a weight means nothing.
+func TestWeightsWithoutBudget(t *testing.T) {
+	n := newTestNIC(t)
+	w := workloads["packet"]
+	deploy(t, n, of(tenant, version(t, w, 1, packetSpec)))
+	onOneCPU(t, func(int) {
+		shared(t, n, 1, map[uint32]uint64{tenant: 100})
+		askShared(t, n, w, methodCount)
+		if askShared(t, n, w, methodCount) {
+			t.Error("with a budget of nothing, a second request was answered")
+		}
+		shared(t, n, 0, map[uint32]uint64{tenant: 100})
+		if !askShared(t, n, w, methodCount) {
+			t.Error("without a budget, a request was refused")
+		}
+	})
+}
+
+// As with quotas, the error is the answer only to what was certainly not executed.
+func TestWhatIsAnsweredOverShare(t *testing.T) {
+	n := newTestNIC(t)
+	deploy(t, n, of(tenant, version(t, workloads["packet"], 1, packetSpec)), of(tenant, version(t, workloads["assemble"], 1, briefSpec)))
+	first := fragments("packet", methodEcho, randomBytes(8), 8)[0]
+	again := first
+	again.RPC.Flags |= api.FlagResend
+	whole := fragments("assemble", methodStamp, randomBytes(100), 50)
+	onOneCPU(t, func(int) {
+		call(t, n, whole[0])
+		reply, _ := call(t, n, whole[1])
+		shared(t, n, 1, map[uint32]uint64{tenant: 100})
+		askShared(t, n, workloads["packet"], methodEcho)
+		h, _ := call(t, n, first)
+		wantCode(t, "a request", h, api.CodeBusy)
+		for what, f := range map[string]packets.Frame{"a request that is sent again": again, "a pull": pull(whole[1], reply, 1), "a second packet": whole[1]} {
+			if h, _ := call(t, n, f); h.Type != 0 {
+				t.Errorf("%s: got %+v, want no answer", what, h)
+			}
+		}
+	})
+	if s := accounted(t, n, tenant); s.OverShare != 4 || s.OverQuota != 0 || s.Errors != 1 {
+		t.Errorf("counted %+v, want 4 refused, 1 of them with an error", s)
+	}
+}
