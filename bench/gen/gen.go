@@ -183,12 +183,28 @@ func (l Load) withDefaults() Load {
 	return l
 }
 
-// prepare writes the load into the program's memory. It returns the length of the longest frame.
-func (g *Generator) prepare(l Load) (longest int, err error) {
+// Change replaces the requests of a load that is under way. There must be as many as before, of the same length.
+func (g *Generator) Change(l Load) error {
+	b, _, _, err := g.templates(l.withDefaults())
+	if err != nil {
+		return err
+	}
+	var end uint32
+	if err := g.bpf.TemplateEnd.Get(&end); err != nil {
+		return err
+	}
+	if len(b) != int(end) {
+		return fmt.Errorf("the load's frames take %d bytes, and those of the load under way %d: give as many requests of the same length", len(b), end)
+	}
+	return g.setTemplates(b)
+}
+
+// templates lays out the frames of a load.
+func (g *Generator) templates(l Load) (b []byte, longest, stride int, err error) {
 	all := memcachedPackets()
 	if g.trace == 0 {
 		if all, err = packets(l.Requests, l.Room); err != nil {
-			return 0, err
+			return nil, 0, 0, err
 		}
 	}
 	var frames [][]byte
@@ -197,7 +213,18 @@ func (g *Generator) prepare(l Load) (longest int, err error) {
 			frames = append(frames, frame(p, l.Port, packet))
 		}
 	}
-	b, longest, stride, err := templates(frames)
+	return templates(frames)
+}
+
+func (g *Generator) setTemplates(b []byte) error {
+	memory := make([]byte, g.bpf.Templates.Size())
+	copy(memory, b)
+	return g.bpf.Templates.Set(memory)
+}
+
+// prepare writes the load into the program's memory. It returns the length of the longest frame.
+func (g *Generator) prepare(l Load) (longest int, err error) {
+	b, longest, stride, err := g.templates(l)
 	if err != nil {
 		return 0, err
 	}
@@ -205,11 +232,9 @@ func (g *Generator) prepare(l Load) (longest int, err error) {
 	if l.Rate > 0 {
 		interval = uint64(float64(len(l.CPUs)) * 65536e9 / l.Rate)
 	}
-	memory := make([]byte, g.bpf.Templates.Size())
-	copy(memory, b)
 	return longest, errors.Join(
 		g.stamp(l.Stamp),
-		g.bpf.Templates.Set(memory),
+		g.setTemplates(b),
 		g.bpf.TemplateEnd.Set(uint32(len(b))),
 		g.bpf.Stride.Set(uint32(stride)),
 		g.bpf.IntervalQ16.Set(interval),

@@ -6,9 +6,11 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
 	"github.com/lambdanic/lambdanic/api"
@@ -83,6 +85,46 @@ func TestEchoAnswersAreCounted(t *testing.T) {
 }
 
 // The kernel's own UDP sockets judge the frames: they check every header and checksum.
+// A load under way changes to other requests, if there are as many of them.
+func TestChange(t *testing.T) {
+	p := linktest.New(t)
+	a, err := echo.Attach(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	g := newGenerator(t, p, Options{ByWorkload: true})
+	load := few
+	load.Requests = []Request{{Header: api.Header{Workload: 7}}, {Header: api.Header{Workload: 7}}}
+	run(t, g, load)
+	next := load
+	next.Requests = []Request{{Header: api.Header{Workload: 8}}, {Header: api.Header{Workload: 9}}}
+	ctx, cancel := context.WithCancel(t.Context())
+	var changes errgroup.Group
+	changes.Go(func() error { // all the time, as no test knows when a run begins
+		for ctx.Err() == nil {
+			if err := g.Change(next); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for n := uint64(0); n == 0; {
+		run(t, g, load)
+		if n, err = g.Workload(9); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cancel()
+	if err := changes.Wait(); err != nil {
+		t.Error(err)
+	}
+	next.Requests = next.Requests[:1]
+	if err := g.Change(next); err == nil || !strings.Contains(err.Error(), "as many requests") {
+		t.Errorf("a change to fewer requests: %v", err)
+	}
+}
+
 func TestSocketsAcceptFrames(t *testing.T) {
 	p := linktest.New(t)
 	pass, err := p.PassPeer()

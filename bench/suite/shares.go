@@ -1,0 +1,143 @@
+package suite
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/lambdanic/lambdanic/bench/gen"
+	"github.com/lambdanic/lambdanic/bench/loops"
+	"github.com/lambdanic/lambdanic/bench/measure"
+	"github.com/lambdanic/lambdanic/bench/report"
+	"github.com/lambdanic/lambdanic/bench/stand"
+	"github.com/lambdanic/lambdanic/internal/chart"
+)
+
+const (
+	sharesBudget = 3e8 // ns of each second: the generator gets the rest of the CPU, and offers more than that serves
+	cheapRun     = 200 // multiply-adds
+	dearRun      = 10 * cheapRun
+	tolerance    = 3 // points
+)
+
+// The tenants: three with equal lambdas, one with a dear one, and two lambdas of one namespace, for which nothing is shared out.
+var (
+	tenants   = []sharer{{"tenant 1", measure.Workload, 1, cheapRun}, {"tenant 2", measure.Workload + 1, 2, cheapRun}, {"tenant 3", measure.Workload + 2, 3, cheapRun}}
+	dear      = sharer{"tenant 2, 10 times as long", measure.Workload + 3, 2, dearRun}
+	together  = sharer{"both in one namespace", measure.Workload + 4, 4, cheapRun}
+	togetherD = sharer{"", measure.Workload + 5, 4, dearRun}
+)
+
+// runShares measures how tenants share the NIC: their numbers of requests by weight, over time, and their time where one's lambda takes
+// ten times as long (NICA, figures 6a and 6b).
+func runShares(ctx context.Context, s *stand.Stand, o measure.Options) ([]report.Result, error) {
+	return measureShares(ctx, s, o, 100)
+}
+
+// measureShares has phases of so many samples.
+func measureShares(ctx context.Context, s *stand.Stand, o measure.Options, phase int) ([]report.Result, error) {
+	a, err := loops.Build(ctx, "multiply_add")
+	if err != nil {
+		return nil, err
+	}
+	for _, who := range append([]sharer{dear, together, togetherD}, tenants...) {
+		d := stand.Deployment(a, who.workload, nil)
+		d.NamespaceID = who.namespace
+		if err := s.NIC.Deploy(ctx, d); err != nil {
+			return nil, err
+		}
+	}
+	g, err := gen.New(s.Fast, gen.Options{ByWorkload: true})
+	if err != nil {
+		return nil, err
+	}
+	defer g.Close()
+	m := sharesMeasured{s: s, g: g, phase: phase}
+	for round := range o.Rounds {
+		o.Log("shares: round %d of %d", round+1, o.Rounds)
+		if err := m.round(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return m.results(), o.Plot("shares.svg", m.draw)
+}
+
+// sharesMeasured are the samples of all rounds, and the plots of the last one.
+type sharesMeasured struct {
+	s     *stand.Stand
+	g     *gen.Generator
+	phase int
+
+	weighted, left, settling, jain, alone, all, dear, dearAll report.Samples
+	byRequests, byTime                                        *timeline
+}
+
+func (m *sharesMeasured) round(ctx context.Context) (err error) {
+	equal := map[uint32]uint64{1: 1, 2: 1, 3: 1}
+	weighted := map[uint32]uint64{1: 40, 2: 40, 3: 20}
+	three := []float64{0.4, 0.4, 0.2}
+	m.byRequests, err = follow(ctx, m.s, m.g, tenants, m.phase, []phase{
+		{tenants[:1], equal}, {tenants[:2], equal}, {tenants, equal}, {tenants, weighted}, {tenants[:2], weighted},
+	})
+	if err != nil {
+		return err
+	}
+	t := m.byRequests
+	m.alone = append(m.alone, sum(t.rates(0)))
+	m.jain = append(m.jain, jain(t.rates(2)))
+	m.all = append(m.all, sum(t.rates(3)))
+	m.weighted = append(m.weighted, deviation(t.rates(3), three))
+	m.left = append(m.left, deviation(t.rates(4), []float64{0.5, 0.5, 0}))
+	m.settling = append(m.settling, t.settling(4, []float64{0.5, 0.5, 0}))
+	two := map[uint32]uint64{1: 1, 2: 1, 4: 1}
+	m.byTime, err = follow(ctx, m.s, m.g, []sharer{tenants[0], dear, together, togetherD}, m.phase, []phase{
+		{tenants[:1], two}, {[]sharer{dear}, two}, {[]sharer{together, togetherD}, two}, {[]sharer{tenants[0], dear}, two},
+	})
+	if err != nil {
+		return err
+	}
+	one, other, both := m.byTime.rates(0)[0], m.byTime.rates(1)[1], m.byTime.rates(3)
+	parts := []float64{both[0] / one, both[1] / other}
+	m.dear = append(m.dear, deviation(parts, []float64{0.5, 0.5}))
+	m.dearAll = append(m.dearAll, 100*sum(parts))
+	return nil
+}
+
+func (m *sharesMeasured) results() []report.Result {
+	goal := func(v float64) map[string]report.Samples { return map[string]report.Samples{"goal": {v}} }
+	return []report.Result{
+		report.Compare("off_40_40_20", "points", report.Lower, measure.SourceOpen, m.weighted, goal(tolerance)),
+		report.Compare("off_50_50_when_one_left", "points", report.Lower, measure.SourceOpen, m.left, goal(tolerance)),
+		report.Compare("settled_when_one_left", "ms", report.Lower, measure.SourceOpen, m.settling, goal(200)),
+		report.Compare("jain_of_equal", "", report.Higher, measure.SourceOpen, m.jain, goal(0.99)),
+		report.Compare("three_together", "1/s", report.Higher, measure.SourceOpen, m.all, map[string]report.Samples{"one alone": m.alone}),
+		report.Compare("off_equal_time", "points", report.Lower, measure.SourceOpen, m.dear, goal(5)),
+		report.Compare("parts_of_alone", "%", report.Higher, measure.SourceOpen, m.dearAll, goal(95)),
+	}
+}
+
+// deviation is by how many points that which is farthest off differs from its share.
+func deviation(got, shares []float64) (most float64) {
+	total := sum(got)
+	for i, v := range got {
+		most = max(most, 100*math.Abs(v/total-shares[i]))
+	}
+	return most
+}
+
+// jain is the index of fairness (Jain, Chiu and Hawe, DEC-TR-301, 1984): 1 where all have the same.
+func jain(values []float64) float64 {
+	squares := 0.0
+	for _, v := range values {
+		squares += v * v
+	}
+	return sum(values) * sum(values) / (float64(len(values)) * squares)
+}
+
+// draw draws the last round.
+func (m *sharesMeasured) draw(w io.Writer) error {
+	return chart.Draw(w,
+		m.byRequests.chart("Weights 1:1:1, then 40:40:20"),
+		m.byTime.chart(fmt.Sprintf("One lambda takes %d times as long", dearRun/cheapRun)))
+}
