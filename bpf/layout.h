@@ -123,9 +123,7 @@ enum ln_share {
 	LN_BUDGET = 1 << 20,
 	LN_PACKET_NS = 250, /* what the NIC program takes for a packet, about, besides the lambda's run */
 	LN_SAVED_NS = 1 << 21, /* what a CPU can have left of its budget */
-	LN_BEHIND_NS =
-		1
-		<< 23, /* how far a namespace can be behind its CPU's virtual time, and thus take at once after a pause */
+	LN_BEHIND_NS = 1 << 23, /* how far a namespace can be behind its CPU, and so take at once after a pause */
 	LN_AHEAD_NS = 1 << 30, /* how far it can be ahead, and thus wait after a long run */
 };
 
