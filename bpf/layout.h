@@ -40,7 +40,7 @@ enum ln_limit {
 	LN_HIST_BUCKETS = 32, /* log2 of nanoseconds */
 	LN_FAULTS = 8, /* more than the last LN_FAULT_* of rpc_wire.h, a power of two */
 	LN_SAMPLE_EVERY = 64, /* runs per sampled time measurement, a power of two */
-	LN_COST_SAMPLES = 16, /* over which a lambda's cost is averaged, a power of two */
+	LN_COST_SAMPLES = 64, /* over which a lambda's cost is averaged, a power of two */
 	LN_ONCE_BUCKETS = 1024, /* of requests that are executed at most once, a power of two */
 	LN_ONCE_WAYS = 8, /* requests per bucket */
 	LN_ONCE_RUNNING_MAX = 4, /* requests per bucket that one workload may have running */

@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path"
 	"regexp"
 	"slices"
@@ -60,6 +62,19 @@ func Build(ctx context.Context, dir string, opts Options) (*Artifact, error) {
 		return nil, err
 	}
 	return BuildSource(ctx, source, opts)
+}
+
+// BuildFS is Build for the files of a program, as those embedded in it.
+func BuildFS(ctx context.Context, files fs.FS, opts Options) (a *Artifact, err error) {
+	dir, err := os.MkdirTemp("", "lambdanic-build-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if err := os.CopyFS(dir, files); err != nil {
+		return nil, err
+	}
+	return Build(ctx, dir, opts)
 }
 
 // BuildSource is Build for a directory that PackSource packed.

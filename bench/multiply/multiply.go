@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
-	"os"
 
 	"github.com/lambdanic/lambdanic/bench/link"
 	"github.com/lambdanic/lambdanic/compiler"
@@ -79,18 +78,10 @@ var lambda embed.FS
 
 // BuildLambda compiles a lambda whose reply has as many packets as the request's method says, for the NIC program to serve
 // by pulls.
-func BuildLambda(ctx context.Context) (a *compiler.Artifact, err error) {
-	dir, err := os.MkdirTemp("", "lambdanic-bench-")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+func BuildLambda(ctx context.Context) (*compiler.Artifact, error) {
 	files, err := fs.Sub(lambda, "long_text")
 	if err != nil {
 		return nil, err
 	}
-	if err := os.CopyFS(dir, files); err != nil {
-		return nil, err
-	}
-	return compiler.Build(ctx, dir, compiler.Options{})
+	return compiler.BuildFS(ctx, files, compiler.Options{})
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net/netip"
-	"os"
 
 	"github.com/lambdanic/lambdanic/api"
 	lambdanic "github.com/lambdanic/lambdanic/client/go"
@@ -26,20 +25,12 @@ var lambda embed.FS
 const Size = 1 << 20
 
 // BuildLambda compiles the lambda that takes the messages.
-func BuildLambda(ctx context.Context) (a *compiler.Artifact, err error) {
-	dir, err := os.MkdirTemp("", "lambdanic-bench-")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+func BuildLambda(ctx context.Context) (*compiler.Artifact, error) {
 	files, err := fs.Sub(lambda, "sink")
 	if err != nil {
 		return nil, err
 	}
-	if err := os.CopyFS(dir, files); err != nil {
-		return nil, err
-	}
-	return compiler.Build(ctx, dir, compiler.Options{})
+	return compiler.BuildFS(ctx, files, compiler.Options{})
 }
 
 // A Sender brings a message to the lambda and checks the answer.

@@ -2,9 +2,7 @@ package suite
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
-	"math"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -26,7 +24,7 @@ const (
 type sharer struct {
 	name                string // "" shows it as the one before
 	workload, namespace uint32
-	method              uint32 // multiply-adds
+	method              uint32 // rounds of spin
 }
 
 // A phase is what is offered for a time, all in turn, and the weights by which namespaces share.
@@ -39,11 +37,7 @@ func (p *phase) load(duration time.Duration) gen.Load {
 	l := gen.Load{Room: 64, Duration: duration}
 	for i := range 60 { // a multiple of all numbers of tenants
 		who := p.asked[i%len(p.asked)]
-		payload := make([]byte, 24) // x, a, b
-		for at, v := range []float64{1, 0.5, 1} {
-			binary.LittleEndian.PutUint64(payload[8*at:], math.Float64bits(v))
-		}
-		l.Requests = append(l.Requests, gen.Request{Header: api.Header{Workload: who.workload, Method: who.method}, Payload: payload})
+		l.Requests = append(l.Requests, gen.Request{Header: api.Header{Workload: who.workload, Method: who.method}, Payload: make([]byte, 4)})
 	}
 	return l
 }
@@ -136,12 +130,14 @@ func (t *timeline) rates(phase int) []float64 {
 	return t.between(phase*t.phase+settled, (phase+1)*t.phase)
 }
 
-// settling says after how many milliseconds of a phase all shares were those wanted, and stayed.
+// settling says after how many milliseconds of a phase the shares were those wanted, in that moment and from then on together.
 func (t *timeline) settling(phase int, shares []float64) float64 {
-	at := t.phase
-	for ; at >= smooth && deviation(t.between(phase*t.phase+at-smooth, phase*t.phase+at), shares) <= tolerance; at-- {
+	begin, end := phase*t.phase, (phase+1)*t.phase
+	at := begin + smooth
+	for at < end && max(deviation(t.between(at-smooth, at), shares), deviation(t.between(at, end), shares)) > tolerance {
+		at++
 	}
-	return float64(min(at+1, t.phase)) * float64(sampleTime.Milliseconds())
+	return float64(at-begin) * float64(sampleTime.Milliseconds())
 }
 
 // chart shows the rates over time.

@@ -2,21 +2,23 @@ package suite
 
 import (
 	"context"
+	"embed"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 
 	"github.com/lambdanic/lambdanic/bench/gen"
-	"github.com/lambdanic/lambdanic/bench/loops"
 	"github.com/lambdanic/lambdanic/bench/measure"
 	"github.com/lambdanic/lambdanic/bench/report"
 	"github.com/lambdanic/lambdanic/bench/stand"
+	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/internal/chart"
 )
 
 const (
 	sharesBudget = 3e8 // ns of each second: the generator gets the rest of the CPU, and offers more than that serves
-	cheapRun     = 200 // multiply-adds
+	cheapRun     = 200 // rounds of spin
 	dearRun      = 10 * cheapRun
 	tolerance    = 3 // points
 )
@@ -29,6 +31,9 @@ var (
 	togetherD = sharer{"", measure.Workload + 5, 4, dearRun}
 )
 
+//go:embed spin
+var spin embed.FS
+
 // runShares measures how tenants share the NIC: their numbers of requests by weight, over time, and their time where one's lambda takes
 // ten times as long (NICA, figures 6a and 6b).
 func runShares(ctx context.Context, s *stand.Stand, o measure.Options) ([]report.Result, error) {
@@ -37,7 +42,11 @@ func runShares(ctx context.Context, s *stand.Stand, o measure.Options) ([]report
 
 // measureShares has phases of so many samples.
 func measureShares(ctx context.Context, s *stand.Stand, o measure.Options, phase int) ([]report.Result, error) {
-	a, err := loops.Build(ctx, "multiply_add")
+	files, err := fs.Sub(spin, "spin")
+	if err != nil {
+		return nil, err
+	}
+	a, err := compiler.BuildFS(ctx, files, compiler.Options{})
 	if err != nil {
 		return nil, err
 	}

@@ -163,7 +163,7 @@ const (
 	RootLnLimitLN_HIST_BUCKETS     RootLnLimit = 32
 	RootLnLimitLN_FAULTS           RootLnLimit = 8
 	RootLnLimitLN_SAMPLE_EVERY     RootLnLimit = 64
-	RootLnLimitLN_COST_SAMPLES     RootLnLimit = 16
+	RootLnLimitLN_COST_SAMPLES     RootLnLimit = 64
 	RootLnLimitLN_ONCE_BUCKETS     RootLnLimit = 1024
 	RootLnLimitLN_ONCE_WAYS        RootLnLimit = 8
 	RootLnLimitLN_ONCE_RUNNING_MAX RootLnLimit = 4
