@@ -33,6 +33,18 @@ func newGenerator(t *testing.T, p *link.Pair, o Options) *Generator {
 	return g
 }
 
+// newEchoed makes a generator whose requests are echoed. It counts by workload.
+func newEchoed(t *testing.T) *Generator {
+	t.Helper()
+	p := linktest.New(t)
+	a, err := echo.Attach(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = a.Close() })
+	return newGenerator(t, p, Options{ByWorkload: true})
+}
+
 // few is a load of fewer frames than any queue on their way holds, so that no frame is lost however busy the machine. A socket's buffer
 // has room for some 45, of a page each.
 var few = Load{Rate: 300, Duration: 100 * time.Millisecond}
@@ -55,13 +67,7 @@ func run(t *testing.T, g *Generator, l Load) Result {
 }
 
 func TestEchoAnswersAreCounted(t *testing.T) {
-	p := linktest.New(t)
-	a, err := echo.Attach(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
-	g := newGenerator(t, p, Options{ByWorkload: true})
+	g := newEchoed(t)
 	load := few
 	load.Requests = []Request{
 		{Header: api.Header{Workload: 7}, Payload: []byte("seven")},
@@ -84,16 +90,9 @@ func TestEchoAnswersAreCounted(t *testing.T) {
 	}
 }
 
-// The kernel's own UDP sockets judge the frames: they check every header and checksum.
 // A load under way changes to other requests, if there are as many of them.
 func TestChange(t *testing.T) {
-	p := linktest.New(t)
-	a, err := echo.Attach(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
-	g := newGenerator(t, p, Options{ByWorkload: true})
+	g := newEchoed(t)
 	load := few
 	load.Requests = []Request{{Header: api.Header{Workload: 7}}, {Header: api.Header{Workload: 7}}}
 	run(t, g, load)
@@ -111,6 +110,7 @@ func TestChange(t *testing.T) {
 	})
 	for n := uint64(0); n == 0; {
 		run(t, g, load)
+		var err error
 		if n, err = g.Workload(9); err != nil {
 			t.Fatal(err)
 		}
@@ -125,6 +125,7 @@ func TestChange(t *testing.T) {
 	}
 }
 
+// The kernel's own UDP sockets judge the frames: they check every header and checksum.
 func TestSocketsAcceptFrames(t *testing.T) {
 	p := linktest.New(t)
 	pass, err := p.PassPeer()

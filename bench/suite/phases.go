@@ -70,11 +70,12 @@ func follow(ctx context.Context, s *stand.Stand, g *gen.Generator, sharers []sha
 		_, err := g.Run(ctx, phases[0].load(duration))
 		return err
 	})
-	group.Go(func() error { return t.follow(ctx, s, g, phases) })
+	group.Go(func() error { return t.watch(ctx, s, g, phases) })
 	return t, group.Wait()
 }
 
-func (t *timeline) follow(ctx context.Context, s *stand.Stand, g *gen.Generator, phases []phase) error {
+// watch samples what is delivered, and begins each phase.
+func (t *timeline) watch(ctx context.Context, s *stand.Stand, g *gen.Generator, phases []phase) error {
 	tick := time.NewTicker(sampleTime)
 	defer tick.Stop()
 	for samples := 0; ; samples = len(t.counts) - 1 {

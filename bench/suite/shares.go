@@ -25,10 +25,10 @@ const (
 
 // The tenants: three with equal lambdas, one with a dear one, and two lambdas of one namespace, for which nothing is shared out.
 var (
-	tenants   = []sharer{{"tenant 1", measure.Workload, 1, cheapRun}, {"tenant 2", measure.Workload + 1, 2, cheapRun}, {"tenant 3", measure.Workload + 2, 3, cheapRun}}
-	dear      = sharer{"tenant 2, 10 times as long", measure.Workload + 3, 2, dearRun}
-	together  = sharer{"both in one namespace", measure.Workload + 4, 4, cheapRun}
-	togetherD = sharer{"", measure.Workload + 5, 4, dearRun}
+	tenants      = []sharer{{"tenant 1", measure.Workload, 1, cheapRun}, {"tenant 2", measure.Workload + 1, 2, cheapRun}, {"tenant 3", measure.Workload + 2, 3, cheapRun}}
+	dear         = sharer{"tenant 2, 10 times as long", measure.Workload + 3, 2, dearRun}
+	together     = sharer{"both in one namespace", measure.Workload + 4, 4, cheapRun}
+	togetherDear = sharer{"", measure.Workload + 5, 4, dearRun}
 )
 
 //go:embed spin
@@ -50,7 +50,7 @@ func measureShares(ctx context.Context, s *stand.Stand, o measure.Options, phase
 	if err != nil {
 		return nil, err
 	}
-	for _, who := range append([]sharer{dear, together, togetherD}, tenants...) {
+	for _, who := range append([]sharer{dear, together, togetherDear}, tenants...) {
 		d := stand.Deployment(a, who.workload, nil)
 		d.NamespaceID = who.namespace
 		if err := s.NIC.Deploy(ctx, d); err != nil {
@@ -100,8 +100,8 @@ func (m *sharesMeasured) round(ctx context.Context) (err error) {
 	m.left = append(m.left, deviation(t.rates(4), []float64{0.5, 0.5, 0}))
 	m.settling = append(m.settling, t.settling(4, []float64{0.5, 0.5, 0}))
 	two := map[uint32]uint64{1: 1, 2: 1, 4: 1}
-	m.byTime, err = follow(ctx, m.s, m.g, []sharer{tenants[0], dear, together, togetherD}, m.phase, []phase{
-		{tenants[:1], two}, {[]sharer{dear}, two}, {[]sharer{together, togetherD}, two}, {[]sharer{tenants[0], dear}, two},
+	m.byTime, err = follow(ctx, m.s, m.g, []sharer{tenants[0], dear, together, togetherDear}, m.phase, []phase{
+		{tenants[:1], two}, {[]sharer{dear}, two}, {[]sharer{together, togetherDear}, two}, {[]sharer{tenants[0], dear}, two},
 	})
 	if err != nil {
 		return err

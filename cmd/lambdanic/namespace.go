@@ -37,6 +37,7 @@ func namespaceSetCommand(o *options) *cobra.Command {
 			"namespace gets its part by weight.",
 		Example: "  lambdanic namespace set tenant --lambdas 10 --memory 64MiB\n" +
 			"  lambdanic namespace set tenant --requests 50000 --nic-time 10%\n" +
+			"  lambdanic namespace set tenant --weight 40               # of --nic-budget\n" +
 			"  lambdanic namespace set tenant --memory none             # no limit\n" +
 			"  lambdanic namespace set tenant --lambdas 0               # nothing new",
 		Args:              explained(cobra.ExactArgs(1)),
