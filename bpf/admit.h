@@ -79,20 +79,18 @@ LN_GLOBAL int ln_within_quota(__u32 namespace, int begins)
  * Whether to serve a packet for a lambda: 0, or the code of the error that says why not. One that begins a request takes one of its
  * namespace's requests.
  */
-static __always_inline int ln_admit(const struct ln_slot *slot, int begins)
+static __always_inline int ln_admit(const struct ln_slot *record, __u32 slot, int begins)
 {
-	__u32 namespace = ln_namespace_of(slot);
+	__u32 namespace = ln_namespace_of(record);
 	const struct ln_quota *quota = bpf_map_lookup_elem(&ln_quotas, &namespace);
 
 	if (!quota)
 		return 0;
-	if (quota->pace && !ln_within_share(namespace))
+	if (quota->pace && !ln_within_share(namespace, slot, quota->pace))
 		return LN_CODE_BUSY;
 	if ((quota->rate[LN_RATE_TIME].turn_ns | quota->rate[LN_RATE_REQUESTS].turn_ns) &&
 	    !ln_within_quota(namespace, begins))
 		return LN_CODE_OVER_QUOTA;
-	if (quota->pace)
-		ln_spend(namespace, quota->pace, LN_PACKET_NS);
 	return 0;
 }
 
@@ -139,16 +137,18 @@ static __always_inline __u64 ln_cost_of(struct ln_cost *cost, __u64 ns)
 /* Charges a namespace a run of a slot, as ln_cost_of(). */
 static __always_inline void ln_charge(__u32 namespace, __u32 slot, __u64 ns)
 {
+	__u32 zero = 0;
 	const struct ln_quota *quota = bpf_map_lookup_elem(&ln_quotas, &namespace);
 	struct ln_allowance *mine = bpf_map_lookup_elem(&ln_allowances, &namespace);
 	struct ln_cost *cost = bpf_map_lookup_elem(&ln_costs, &slot);
+	struct ln_cpu *cpu = bpf_map_lookup_elem(&ln_cpus, &zero);
 
-	if (!quota || !mine || !cost)
+	if (!quota || !mine || !cost || !cpu)
 		return;
 	ns = ln_cost_of(cost, ns);
 	mine->left[LN_RATE_TIME] -= ns;
 	if (quota->pace)
-		ln_spend(namespace, quota->pace, ns);
+		ln_spend(cpu, mine, cost, quota->pace, ns);
 }
 
 #endif

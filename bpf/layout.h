@@ -12,7 +12,7 @@
 #include <linux/types.h>
 
 /* Raise when a record below changes: a daemon adopts a pinned NIC program of its own version only. */
-enum ln_version { LN_LAYOUT_VERSION = 15 };
+enum ln_version { LN_LAYOUT_VERSION = 16 };
 
 enum ln_limit {
 	LN_MAX_WORKLOADS = 65536, /* dispatch entries; the low half of a workload ID is its index */
@@ -123,8 +123,10 @@ enum ln_share {
 	LN_BUDGET = 1 << 20,
 	LN_PACKET_NS = 250, /* what the NIC program takes for a packet, about, besides the lambda's run */
 	LN_SAVED_NS = 1 << 21, /* what a CPU can have left of its budget */
-	LN_BEHIND_NS = 1 << 23, /* how far a namespace can be behind its CPU, and so take at once after a pause */
-	LN_AHEAD_NS = 1 << 30, /* how far it can be ahead, and thus wait after a long run */
+	LN_OVERDRAWN_NS = 1 << 23, /* how much more than its budget it gives those who have not had their shares */
+	LN_BEHIND_NS = 1 << 22, /* the most that a namespace or lambda can take at once after a pause, by its share */
+	LN_AHEAD_NS =
+		1 << 30, /* how far its virtual time can be ahead, and thus how long it can wait after a long run */
 };
 
 /* How much of its time each CPU may spend on packets of namespaces. */
@@ -148,12 +150,14 @@ struct ln_turns {
 struct ln_allowance {
 	__s64 left[LN_RATES];
 	__u64 virtual_ns; /* up to where it was served: all that it took, times its pace */
+	__u64 lambdas_ns; /* up to where all its lambdas may be served */
 };
 
 /* What a lambda's run takes on a CPU: the mean of the last samples, each of LN_COST_SAMPLES times that mean at most. */
 struct ln_cost {
 	__u64 sum_ns; /* of count samples, which stand for the last ones */
 	__u64 count; /* LN_COST_SAMPLES at most */
+	__u64 virtual_ns; /* up to where the lambda was served: all that it took */
 };
 
 struct ln_split {

@@ -147,7 +147,7 @@ func (t *timeline) chart(title string) chart.Chart {
 	for i, s := range t.sharers {
 		line := chart.Line{Name: s.name}
 		if s.name == "" {
-			line.Like, line.Dashed = i-1, true
+			line.Like, line.Dashed = i, true
 		}
 		for at := smooth; at < len(t.counts); at += smooth {
 			line.Points = append(line.Points, chart.Point{X: t.times[at].Sub(t.times[0]).Seconds(), Y: t.between(at-smooth, at)[i] / 1e3})

@@ -23,10 +23,10 @@ const (
 	tolerance    = 3 // points
 )
 
-// The tenants: three with equal lambdas, one with a dear one, and two lambdas of one namespace, for which nothing is shared out.
+// The tenants: three with equal lambdas, one with a dear one, and one with one of each.
 var (
 	tenants      = []sharer{{"tenant 1", measure.Workload, 1, cheapRun}, {"tenant 2", measure.Workload + 1, 2, cheapRun}, {"tenant 3", measure.Workload + 2, 3, cheapRun}}
-	dear         = sharer{"tenant 2, 10 times as long", measure.Workload + 3, 2, dearRun}
+	dear         = sharer{"another, 10 times as long", measure.Workload + 3, 2, dearRun}
 	together     = sharer{"both in one namespace", measure.Workload + 4, 4, cheapRun}
 	togetherDear = sharer{"", measure.Workload + 5, 4, dearRun}
 )
@@ -78,8 +78,8 @@ type sharesMeasured struct {
 	g     *gen.Generator
 	phase int
 
-	weighted, left, settling, jain, alone, all, dear, dearAll report.Samples
-	byRequests, byTime                                        *timeline
+	weighted, left, settling, jain, alone, all, dear, together, dearAll report.Samples
+	byRequests, byTime                                                  *timeline
 }
 
 func (m *sharesMeasured) round(ctx context.Context) (err error) {
@@ -106,9 +106,10 @@ func (m *sharesMeasured) round(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	one, other, both := m.byTime.rates(0)[0], m.byTime.rates(1)[1], m.byTime.rates(3)
-	parts := []float64{both[0] / one, both[1] / other}
-	m.dear = append(m.dear, deviation(parts, []float64{0.5, 0.5}))
+	one, other, inOne, both := m.byTime.rates(0)[0], m.byTime.rates(1)[1], m.byTime.rates(2), m.byTime.rates(3)
+	parts, half := []float64{both[0] / one, both[1] / other}, []float64{0.5, 0.5}
+	m.dear = append(m.dear, deviation(parts, half))
+	m.together = append(m.together, deviation([]float64{inOne[2] / one, inOne[3] / other}, half))
 	m.dearAll = append(m.dearAll, 100*sum(parts))
 	return nil
 }
@@ -122,6 +123,7 @@ func (m *sharesMeasured) results() []report.Result {
 		report.Compare("jain_of_equal", "", report.Higher, measure.SourceOpen, m.jain, goal(0.99)),
 		report.Compare("three_together", "1/s", report.Higher, measure.SourceOpen, m.all, map[string]report.Samples{"one alone": m.alone}),
 		report.Compare("off_equal_time", "points", report.Lower, measure.SourceOpen, m.dear, goal(5)),
+		report.Compare("off_equal_time_in_one_namespace", "points", report.Lower, measure.SourceOpen, m.together, goal(5)),
 		report.Compare("parts_of_alone", "%", report.Higher, measure.SourceOpen, m.dearAll, goal(95)),
 	}
 }

@@ -25,6 +25,7 @@ type RootLnAllowance struct {
 	_         structs.HostLayout
 	Left      [2]int64
 	VirtualNs uint64
+	LambdasNs uint64
 }
 
 type RootLnBudget struct {
@@ -67,9 +68,10 @@ type RootLnCall struct {
 }
 
 type RootLnCost struct {
-	_     structs.HostLayout
-	SumNs uint64
-	Count uint64
+	_         structs.HostLayout
+	SumNs     uint64
+	Count     uint64
+	VirtualNs uint64
 }
 
 type RootLnCounter uint32
@@ -359,12 +361,13 @@ type RootLnService struct {
 type RootLnShare uint32
 
 const (
-	RootLnShareLN_PACE      RootLnShare = 256
-	RootLnShareLN_BUDGET    RootLnShare = 1048576
-	RootLnShareLN_PACKET_NS RootLnShare = 250
-	RootLnShareLN_SAVED_NS  RootLnShare = 2097152
-	RootLnShareLN_BEHIND_NS RootLnShare = 8388608
-	RootLnShareLN_AHEAD_NS  RootLnShare = 1073741824
+	RootLnShareLN_PACE         RootLnShare = 256
+	RootLnShareLN_BUDGET       RootLnShare = 1048576
+	RootLnShareLN_PACKET_NS    RootLnShare = 250
+	RootLnShareLN_SAVED_NS     RootLnShare = 2097152
+	RootLnShareLN_OVERDRAWN_NS RootLnShare = 8388608
+	RootLnShareLN_BEHIND_NS    RootLnShare = 4194304
+	RootLnShareLN_AHEAD_NS     RootLnShare = 1073741824
 )
 
 type RootLnSlot struct {
@@ -436,7 +439,7 @@ type RootLnTurns struct {
 type RootLnVersion uint32
 
 const (
-	RootLnVersionLN_LAYOUT_VERSION RootLnVersion = 15
+	RootLnVersionLN_LAYOUT_VERSION RootLnVersion = 16
 )
 
 // Names of all BPF objects in the ELF.
