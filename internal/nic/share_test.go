@@ -91,8 +91,8 @@ func contend(t testing.TB, n *NIC, cpu int, list []contender, until float64) (sh
 }
 
 const (
-	settling  = second / 20
-	measuring = second / 10
+	settling  = second / 40
+	measuring = second / 20
 )
 
 // scarce has contenders share a budget that is as large as what the one with the least demand asks for, and so each asks for more than its
@@ -122,9 +122,9 @@ func wantShares(t testing.TB, when string, got, want []float64) {
 func TestShares(t *testing.T) {
 	n := newTestNIC(t)
 	list := []contender{
-		{namespace: 3, weight: 40, workload: workloads["packet"], rounds: spinRounds / 4},
-		{namespace: 4, weight: 40, workload: workloads["stream"], rounds: spinRounds},
-		{namespace: 5, weight: 20, workload: workloads["assemble"], rounds: spinRounds / 4},
+		{namespace: 3, weight: 40, workload: workloads["packet"], rounds: spinRounds / 8},
+		{namespace: 4, weight: 40, workload: workloads["stream"], rounds: spinRounds / 2},
+		{namespace: 5, weight: 20, workload: workloads["assemble"], rounds: spinRounds / 8},
 	}
 	weights := map[uint32]uint64{}
 	for _, c := range list {
@@ -139,7 +139,7 @@ func TestShares(t *testing.T) {
 		wantShares(t, "with all", shares, []float64{0.4, 0.4, 0.2})
 		// What was saved and what can be overdrawn may have been used as well, and a run may begin when any time is left.
 		most := float64(budget)*time.Since(began).Seconds() + float64(program.RootLnShareLN_SAVED_NS+program.RootLnShareLN_OVERDRAWN_NS)
-		if least := float64(answered+more) * leastRun / 4; least > most {
+		if least := float64(answered+more) * leastRun / 8; least > most {
 			t.Errorf("%d runs took %.0f ns at least, want %.0f ns at most", answered+more, least, most)
 		}
 		list[0].away = true
@@ -162,9 +162,9 @@ func TestShares(t *testing.T) {
 func TestSharesOfLambdas(t *testing.T) {
 	n := newTestNIC(t)
 	list := []contender{
-		{namespace: 3, workload: workloads["packet"], rounds: spinRounds / 4},
-		{namespace: 3, workload: workloads["stream"], rounds: spinRounds},
-		{namespace: 4, workload: workloads["assemble"], rounds: spinRounds / 4},
+		{namespace: 3, workload: workloads["packet"], rounds: spinRounds / 8},
+		{namespace: 3, workload: workloads["stream"], rounds: spinRounds / 2},
+		{namespace: 4, workload: workloads["assemble"], rounds: spinRounds / 8},
 	}
 	for _, c := range list {
 		deploy(t, n, of(c.namespace, spinning(t, c.workload)))
