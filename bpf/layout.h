@@ -125,8 +125,7 @@ enum ln_share {
 	LN_SAVED_NS = 1 << 21, /* what a CPU can have left of its budget */
 	LN_OVERDRAWN_NS = 1 << 23, /* how much more than its budget it gives those who have not had their shares */
 	LN_BEHIND_NS = 1 << 22, /* the most that a namespace or lambda can take at once after a pause, by its share */
-	LN_AHEAD_NS =
-		1 << 30, /* how far its virtual time can be ahead, and thus how long it can wait after a long run */
+	LN_AHEAD_NS = 1 << 30, /* how far its virtual time can be ahead, and so the longest wait after a long run */
 };
 
 /* How much of its time each CPU may spend on packets of namespaces. */
