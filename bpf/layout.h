@@ -123,7 +123,8 @@ enum ln_share {
 	LN_BUDGET = 1 << 20,
 	LN_PACKET_NS = 250, /* what the NIC program takes for a packet, about, besides the lambda's run */
 	LN_SAVED_NS = 1 << 21, /* what a CPU can have left of its budget */
-	LN_OVERDRAWN_NS = 1 << 23, /* how much more than its budget it gives those who have not had their shares */
+	LN_OVERDRAWN_NS = 1 << 23, /* the budget's loan to namespaces that have not had their shares */
+	LN_OVERDRAWN_LAMBDAS_NS = 1 << 22, /* and to lambdas that have not, whose namespaces have */
 	LN_BEHIND_NS = 1 << 22, /* the most that a namespace or lambda can take at once after a pause, by its share */
 	LN_AHEAD_NS = 1 << 30, /* how far its virtual time can be ahead, and so the longest wait after a long run */
 };

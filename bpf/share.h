@@ -5,7 +5,8 @@
  * time that it takes, the slower the greater its weight. The CPU has one as well. A namespace that is not ahead of it has not had its share,
  * and is served even if that overdraws the CPU's budget a little. One that is ahead is served if the CPU has something left of its budget; then
  * the CPU's virtual time is set forward to the namespace's, so that all others may take as much by their weights before it gets more. In the
- * same way, the lambdas of a namespace share what it gets, all alike: one that is not ahead of the others has not had its share.
+ * same way, the lambdas of a namespace share what it gets, all alike: one that is not ahead of the others has not had its share. It may
+ * overdraw the budget less than a namespace may, so that a namespace with many lambdas takes nothing from the others.
  */
 #ifndef LN_SHARE_H
 #define LN_SHARE_H
@@ -67,7 +68,7 @@ LN_GLOBAL int ln_within_share(__u32 namespace, __u32 slot, __u64 pace)
 		return 1;
 	ahead = ln_ahead(&mine->virtual_ns, cpu->virtual_ns, LN_BEHIND_NS * pace / LN_PACE);
 	among = ln_ahead(&lambda->virtual_ns, mine->lambdas_ns, LN_BEHIND_NS);
-	least = ahead && among ? 0 : -LN_OVERDRAWN_NS;
+	least = !ahead ? -LN_OVERDRAWN_NS : !among ? -LN_OVERDRAWN_LAMBDAS_NS : 0;
 	if (cpu->left_ns <= least && ln_refill(least))
 		return 0;
 	if (ahead && among)

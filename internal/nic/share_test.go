@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cilium/ebpf"
+
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/internal/backend"
 	"github.com/lambdanic/lambdanic/internal/nic/program"
@@ -179,6 +181,45 @@ func TestSharesOfLambdas(t *testing.T) {
 		shares, _ = contend(t, n, cpu, list, measuring)
 		wantShares(t, "without the second", shares, []float64{0.5, 0, 0.5})
 	})
+}
+
+// everywhere gives all CPUs the same value.
+func everywhere[T any](t *testing.T, m *ebpf.Map, at uint32, value T) {
+	t.Helper()
+	cpus := make([]T, ebpf.MustPossibleCPU())
+	for i := range cpus {
+		cpus[i] = value
+	}
+	if err := m.Put(at, cpus); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Of those who have not had their shares, namespaces come before lambdas, and nobody gets what is beyond the loan.
+func TestLoan(t *testing.T) {
+	n := newTestNIC(t)
+	w := workloads["packet"]
+	deploy(t, n, of(tenant, version(t, w, 1, packetSpec)))
+	shared(t, n, 1, map[uint32]uint64{tenant: 100})
+	const now, before, after = 1 << 30, 1<<30 - 1, 1<<30 + 1
+	for _, c := range []struct {
+		who               string
+		namespace, lambda uint64
+		owed              int64
+	}{
+		{"a namespace that has not had its share", before, after, int64(program.RootLnShareLN_OVERDRAWN_NS)},
+		{"a lambda that has not", after, before, int64(program.RootLnShareLN_OVERDRAWN_LAMBDAS_NS)},
+		{"one that has", after, after, 0},
+	} {
+		for left, want := range map[int64]bool{1 - c.owed: true, -c.owed: false} {
+			everywhere(t, n.prog.LnCpus, 0, program.CPU{LeftNs: left, VirtualNs: now})
+			everywhere(t, n.prog.LnAllowances, index(tenant), program.Allowance{VirtualNs: c.namespace, LambdasNs: now})
+			everywhere(t, n.prog.LnCosts, slotOf(n, w), program.Cost{VirtualNs: c.lambda})
+			if askShared(t, n, w, methodCount) != want {
+				t.Errorf("%s: with %d ns left, it was served: %t, want %t", c.who, left, !want, want)
+			}
+		}
+	}
 }
 
 // Nobody is refused while the CPU has time left, however small its weight, and however long others did nothing.

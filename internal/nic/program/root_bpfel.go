@@ -361,13 +361,14 @@ type RootLnService struct {
 type RootLnShare uint32
 
 const (
-	RootLnShareLN_PACE         RootLnShare = 256
-	RootLnShareLN_BUDGET       RootLnShare = 1048576
-	RootLnShareLN_PACKET_NS    RootLnShare = 250
-	RootLnShareLN_SAVED_NS     RootLnShare = 2097152
-	RootLnShareLN_OVERDRAWN_NS RootLnShare = 8388608
-	RootLnShareLN_BEHIND_NS    RootLnShare = 4194304
-	RootLnShareLN_AHEAD_NS     RootLnShare = 1073741824
+	RootLnShareLN_PACE                 RootLnShare = 256
+	RootLnShareLN_BUDGET               RootLnShare = 1048576
+	RootLnShareLN_PACKET_NS            RootLnShare = 250
+	RootLnShareLN_SAVED_NS             RootLnShare = 2097152
+	RootLnShareLN_OVERDRAWN_NS         RootLnShare = 8388608
+	RootLnShareLN_OVERDRAWN_LAMBDAS_NS RootLnShare = 4194304
+	RootLnShareLN_BEHIND_NS            RootLnShare = 4194304
+	RootLnShareLN_AHEAD_NS             RootLnShare = 1073741824
 )
 
 type RootLnSlot struct {
