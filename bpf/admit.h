@@ -134,7 +134,7 @@ static __always_inline __u64 ln_cost_of(struct ln_cost *cost, __u64 ns)
 	return mean;
 }
 
-/* Charges a namespace a run of a slot, as ln_cost_of(). */
+/* Charges a run of a slot, as ln_cost_of(), to its lambda and namespace. */
 static __always_inline void ln_charge(__u32 namespace, __u32 slot, __u64 ns)
 {
 	__u32 zero = 0;

@@ -136,7 +136,7 @@ struct ln_budget {
 
 /* What a CPU has left of its budget. */
 struct ln_cpu {
-	__s64 left_ns; /* negative after packets that had to be served in any case */
+	__s64 left_ns; /* negative if it is overdrawn */
 	__u64 filled_ns; /* when that was reckoned last: bpf_ktime_get_ns() */
 	__u64 virtual_ns; /* up to where all namespaces may be served */
 };

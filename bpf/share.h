@@ -5,8 +5,8 @@
  * time that it takes, the slower the greater its weight. The CPU has one as well. A namespace that is not ahead of it has not had its share,
  * and is served even if that overdraws the CPU's budget a little. One that is ahead is served if the CPU has something left of its budget; then
  * the CPU's virtual time is set forward to the namespace's, so that all others may take as much by their weights before it gets more. In the
- * same way, the lambdas of a namespace share what it gets, all alike: one that is not ahead of the others has not had its share. It may
- * overdraw the budget less than a namespace may, so that a namespace with many lambdas takes nothing from the others.
+ * same way, the lambdas of a namespace share what it gets, all alike: one that is not ahead of the others has not had its share. Lambdas may
+ * overdraw the budget less than namespaces may, so that a namespace with many lambdas takes nothing from the others.
  */
 #ifndef LN_SHARE_H
 #define LN_SHARE_H

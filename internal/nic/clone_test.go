@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/ringbuf"
 
 	"github.com/lambdanic/lambdanic/internal/backend"
@@ -356,11 +355,7 @@ func TestCloneIsNotCloned(t *testing.T) {
 	wantCopies(0)
 	late := onlyOne(t, n)
 	letGo(t, n)
-	cpus, err := ebpf.PossibleCPU()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := pinnedMap(t, n, "ln_passes").Put(uint32(0), make([]stage.Pass, cpus)); err != nil {
+	if err := putOnCPUs(pinnedMap(t, n, "ln_passes"), 0, stage.Pass{}); err != nil {
 		t.Fatal(err)
 	}
 	if action, out := goOn(t, n, late); action != "reply" || !clone(out) {

@@ -311,7 +311,7 @@ func (n *NIC) takeSlot(d *backend.Deployment, object *ebpf.CollectionSpec, r, ol
 	if err := zeroStats(n.prog.LnSlotStats, r.Slot); err != nil {
 		return err
 	}
-	if err := zero[program.Cost](n.prog.LnCosts, r.Slot); err != nil {
+	if err := putOnCPUs(n.prog.LnCosts, r.Slot, program.Cost{}); err != nil {
 		return fmt.Errorf("clear the cost of slot %d: %w", r.Slot, err)
 	}
 	n.accounts.open(&r.Revision)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/cilium/ebpf"
 
@@ -66,16 +67,16 @@ func (n *NIC) limit(at uint32, q program.Quota) error {
 		return err
 	}
 	// What the CPUs have left is of the old rate.
-	return zero[program.Allowance](n.prog.LnAllowances, at)
+	return putOnCPUs(n.prog.LnAllowances, at, program.Allowance{})
 }
 
-// zero writes zeros for all CPUs.
-func zero[T any](m *ebpf.Map, at uint32) error {
+// putOnCPUs writes a value for each CPU.
+func putOnCPUs[T any](m *ebpf.Map, at uint32, value T) error {
 	cpus, err := ebpf.PossibleCPU()
 	if err != nil {
 		return err
 	}
-	return m.Put(at, make([]T, cpus))
+	return m.Put(at, slices.Repeat([]T{value}, cpus))
 }
 
 // quotaOf is a quota as the NIC program has it.

@@ -1,12 +1,11 @@
 package nic
 
 import (
+	"errors"
 	"math"
 	"slices"
 	"testing"
 	"time"
-
-	"github.com/cilium/ebpf"
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/internal/backend"
@@ -183,18 +182,6 @@ func TestSharesOfLambdas(t *testing.T) {
 	})
 }
 
-// everywhere gives all CPUs the same value.
-func everywhere[T any](t *testing.T, m *ebpf.Map, at uint32, value T) {
-	t.Helper()
-	cpus := make([]T, ebpf.MustPossibleCPU())
-	for i := range cpus {
-		cpus[i] = value
-	}
-	if err := m.Put(at, cpus); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // Of those who have not had their shares, namespaces come before lambdas, and nobody gets what is beyond the loan.
 func TestLoan(t *testing.T) {
 	n := newTestNIC(t)
@@ -212,9 +199,13 @@ func TestLoan(t *testing.T) {
 		{"one that has", after, after, 0},
 	} {
 		for left, want := range map[int64]bool{1 - c.owed: true, -c.owed: false} {
-			everywhere(t, n.prog.LnCpus, 0, program.CPU{LeftNs: left, VirtualNs: now})
-			everywhere(t, n.prog.LnAllowances, index(tenant), program.Allowance{VirtualNs: c.namespace, LambdasNs: now})
-			everywhere(t, n.prog.LnCosts, slotOf(n, w), program.Cost{VirtualNs: c.lambda})
+			if err := errors.Join(
+				putOnCPUs(n.prog.LnCpus, 0, program.CPU{LeftNs: left, VirtualNs: now}),
+				putOnCPUs(n.prog.LnAllowances, index(tenant), program.Allowance{VirtualNs: c.namespace, LambdasNs: now}),
+				putOnCPUs(n.prog.LnCosts, slotOf(n, w), program.Cost{VirtualNs: c.lambda}),
+			); err != nil {
+				t.Fatal(err)
+			}
 			if askShared(t, n, w, methodCount) != want {
 				t.Errorf("%s: with %d ns left, it was served: %t, want %t", c.who, left, !want, want)
 			}
@@ -267,7 +258,7 @@ func TestWhatIsAnsweredOverShare(t *testing.T) {
 		call(t, n, whole[0])
 		reply, _ := call(t, n, whole[1])
 		shared(t, n, 1, map[uint32]uint64{tenant: 100})
-		// The first packet of each lambda is served in any case.
+		// The first packet of each lambda is served: the lambda has had nothing yet.
 		askShared(t, n, workloads["packet"], methodEcho)
 		call(t, n, whole[1])
 		h, _ := call(t, n, first)

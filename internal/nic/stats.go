@@ -14,7 +14,7 @@ import (
 
 // zeroStats sets the counters of a slot to zero.
 func zeroStats(stats *ebpf.Map, slot uint32) error {
-	if err := zero[program.Stats](stats, slot); err != nil {
+	if err := putOnCPUs(stats, slot, program.Stats{}); err != nil {
 		return fmt.Errorf("clear the counters of slot %d: %w", slot, err)
 	}
 	return nil
