@@ -335,7 +335,7 @@ func Down(_ context.Context, c Config) error {
 	if err := os.Remove(c.recordPath()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		errs = append(errs, err)
 	}
-	_ = os.Remove(c.PinDir) // only if this was the last instance
+	_ = program.RemovePinDir(c.PinDir) // only if this was the last instance
 	return errors.Join(errs...)
 }
 

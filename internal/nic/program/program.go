@@ -9,7 +9,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/cilium/ebpf"
@@ -154,7 +153,7 @@ const ikernels = "ln_ikernels"
 
 // Load loads the NIC program and pins it. Halves share maps of the same name.
 func Load(c Config, halves []*Half) (*Program, error) {
-	if err := os.MkdirAll(c.Pins, 0o700); err != nil {
+	if err := makePins(c.Pins); err != nil {
 		return nil, fmt.Errorf("make pin directory: %w", err)
 	}
 	constants := c.constants()
