@@ -44,7 +44,7 @@ type Size struct {
 var Full = Size{Threads: []int{1, 2, 4}, Hot: 1 << 13, Keys: 1 << 22, Steps: 1 << 25, Warm: 12_000_000, Tenants: 6, Own: 1 << 20, Run: 300 * time.Millisecond}
 
 // itemBytes is what an item of 16-byte key and value takes of the cache's memory.
-const itemBytes = 128
+const itemBytes = 96
 
 // A bench is one run of the suite.
 type bench struct {

@@ -23,7 +23,7 @@ import (
 // Options say which server a Cache is for. The zero value of an option is its default.
 type Options struct {
 	demux.Server           // which answers by TCP and UDP
-	Memory       int       // bytes for values, default 64 MiB; index, guards and frequencies take from three eighths to three quarters as much besides
+	Memory       int       // bytes for values, default 64 MiB; index, guards and frequencies take from 46 to 58 % as much besides
 	Observer     *Observer // sees what the server does; default: one that has no other servers
 }
 
@@ -45,7 +45,7 @@ const (
 	memoryMin     = 8 * int(segmentSize)
 	memoryMax     = 2 << 30 // positions are kept in 32 bits
 	memoryDefault = 64 << 20
-	itemUsual     = 128 // bytes that an item of 16-byte key and value takes; index and guards are made for these
+	itemUsual     = 96 // bytes that an item of 16-byte key and value takes; index, guards and frequencies are made for these
 )
 
 // Attach puts a cache in front of a running memcached. Call it on a thread of the server's network namespace. It needs root.
@@ -91,8 +91,8 @@ func (c *Cache) bring(o Options, listens []netip.Addr) (err error) {
 	if err := xdp.Grace(); err != nil {
 		return err
 	}
-	items := powerOfTwo(o.Memory / itemUsual)
-	if c.server, err = o.Observer.observe(o.Port, uint32(2*items)); err != nil {
+	items := o.Memory / itemUsual
+	if c.server, err = o.Observer.observe(o.Port, uint32(powerOfTwo(items*3/2))); err != nil {
 		return err
 	}
 	observed := time.Now()
@@ -133,7 +133,7 @@ func (c *Cache) load(o Options, items int, addrs []netip.Addr) error {
 	spec.Maps["mc_sketch"].MaxEntries = uint32(lines)
 	spec.Maps["mc_guards"].MaxEntries = c.server.guardMap.MaxEntries()
 	if err := setVariables(spec, map[string]any{
-		"mc_secret": c.server.secret, "mc_port": o.Port, "mc_bucket_mask": uint64(buckets) - 1, "mc_sketch_mask": uint64(lines) - 1,
+		"mc_secret": c.server.secret, "mc_port": o.Port, "mc_buckets": uint64(buckets), "mc_sketch_lines": uint64(lines),
 		"mc_guard_mask": uint64(len(c.server.guards)) - uint64(ObserveMcGuardLimitMC_GUARD_KEYS) - 1,
 	}); err != nil {
 		return err

@@ -15,12 +15,14 @@
 
 enum mc_cache_limit {
 	MC_WAYS = 8, /* entries of a bucket */
-	MC_CELL = 64, /* bytes; items begin at multiples of this */
+	MC_CELL = 32, /* bytes; items begin at multiples of this */
 	MC_SEGMENT = 1 << 18, /* bytes */
-	MC_ITEM_HEADER = 64, /* bytes */
+	MC_ITEM_HEADER = 34, /* bytes */
 	MC_ITEM_KEY = sizeof("VALUE ") - 1, /* where in an item's bytes the key begins */
-	MC_ITEM_MAX = 1536, /* bytes; no item begins so near the end of a segment that this much would not fit */
+	MC_ITEM_MAX = 2048, /* bytes; no item begins so near the end of a segment that this much would not fit */
+	MC_HEAD_MAX = 512, /* bytes of an item's head */
 	MC_CAS_MAX = 24, /* bytes of a version in decimal, with the space before it */
+	MC_EXPIRES_SHIFT = 26, /* items expire at multiples of so many bits of ns: 67 ms */
 };
 
 /* A tag in the upper half, the upper half of the key's hash; in the lower half the number of the item's first cell. 0 is no entry. */
@@ -32,17 +34,15 @@ struct mc_bucket {
 struct mc_item {
 	__u64 hash; /* of the key */
 	__u64 guard, all; /* words of the key's guard and of that of all keys when the server was asked */
-	__u64 expires; /* CLOCK_MONOTONIC, in ns, from which on the value may not be answered; 0: never */
+	__u32 expires; /* CLOCK_MONOTONIC, in ns >> MC_EXPIRES_SHIFT, from which on the value may not be answered; 0: never */
 	__u16 head_len; /* "VALUE key flags length" */
 	__u16 tail_len; /* line end, value, line end */
 	__u8 key_len;
-	__u8 cas_len;
-	__u8 cas[MC_CAS_MAX]; /* a space and the version */
-	__u8 pad[2];
-	__u8 bytes[MC_ITEM_MAX - MC_ITEM_HEADER]; /* head and tail */
+	__u8 cas_len; /* a space and the version */
+	__u8 bytes[MC_ITEM_MAX - MC_ITEM_HEADER]; /* head, tail and version: a reply to get ends before the last */
 };
 
-_Static_assert(__builtin_offsetof(struct mc_item, bytes) == MC_ITEM_HEADER, "an item's header fills one cell");
+_Static_assert(__builtin_offsetof(struct mc_item, bytes) == MC_ITEM_HEADER, "an item's bytes follow its header");
 
 struct mc_segment {
 	__u8 bytes[MC_SEGMENT];
@@ -51,7 +51,7 @@ struct mc_segment {
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1); /* a power of two, set by the loader */
+	__uint(max_entries, 1); /* set by the loader */
 	__type(key, __u32);
 	__type(value, struct mc_bucket);
 } mc_index SEC(".maps");
@@ -73,7 +73,7 @@ struct {
 	__type(value, __u64);
 } mc_guards SEC(".maps");
 
-extern const volatile __u64 mc_bucket_mask; /* buckets less 1; set by the loader */
+extern const volatile __u64 mc_buckets; /* set by the loader */
 extern const volatile __u64 mc_guard_mask; /* guards of single keys less 1; set by the loader */
 
 /* The guard's word, or MC_GUARD_CLOSED. */
@@ -103,7 +103,7 @@ static __always_inline int mc_is_current(const struct mc_item *item)
 	if (item->guard != mc_guard_word(mc_guard_of(item->hash, mc_guard_mask)) ||
 	    item->all != mc_guard_word(MC_GUARD_ALL))
 		return 0;
-	return !item->expires || bpf_ktime_get_ns() < item->expires;
+	return !item->expires || bpf_ktime_get_ns() >> MC_EXPIRES_SHIFT < item->expires;
 }
 
 #endif

@@ -27,8 +27,8 @@ enum mc_get_limit {
 
 const volatile __u64 mc_secret = 0;
 const volatile __u64 mc_guard_mask = 0;
-const volatile __u64 mc_bucket_mask = 0;
-const volatile __u64 mc_sketch_mask = 0;
+const volatile __u64 mc_buckets = 0;
+const volatile __u64 mc_sketch_lines = 0;
 /* Keys that are asked for no more often than this are not fetched. The worker sets it. */
 volatile __u32 mc_threshold = 0;
 
@@ -176,7 +176,8 @@ enum mc_key {
 /* What is known of a key is in three places. They are far apart, so the processor is to wait for all of them at once, and not for one after the other. */
 static __always_inline void mc_touch_key(__u64 hash)
 {
-	__u32 line = hash & mc_sketch_mask, number = hash & mc_bucket_mask, guard = mc_guard_of(hash, mc_guard_mask);
+	__u32 line = mc_one_of(mc_sketch_lines, hash), number = mc_one_of(mc_buckets, hash);
+	__u32 guard = mc_guard_of(hash, mc_guard_mask);
 	const void *counters = bpf_map_lookup_elem(&mc_sketch, &line);
 	const void *bucket = bpf_map_lookup_elem(&mc_index, &number);
 	const void *word = bpf_map_lookup_elem(&mc_guards, &guard);
@@ -232,7 +233,7 @@ LN_GLOBAL int mc_find_key(struct mc_get *g, __u32 i)
 		return 0;
 	key = &g->keys[i];
 	key->cell = 0;
-	number = key->hash & mc_bucket_mask;
+	number = mc_one_of(mc_buckets, key->hash);
 	bucket = bpf_map_lookup_elem(&mc_index, &number);
 	if (!bucket)
 		return 0;
@@ -246,8 +247,10 @@ LN_GLOBAL int mc_find_key(struct mc_get *g, __u32 i)
 	if (key->cell) {
 		const struct mc_item *item = mc_item_at(key->cell);
 
-		if (item)
-			mc_touch(item->bytes); /* with the header before it */
+		if (item) {
+			mc_touch(item);
+			mc_touch((const __u8 *)item + 64); /* the processor's next line; most items end there */
+		}
 	}
 	key->frequency = mc_count_key(key->hash);
 	return !!key->cell;
@@ -313,11 +316,11 @@ LN_GLOBAL __u32 mc_write_value(struct xdp_md *ctx, struct mc_get *g, __u32 i, __
 		return at + head;
 	}
 	cas = item->cas_len;
-	if (!ln_length_fits(head, 512) || !ln_length_fits(tail, sizeof(item->bytes) - 512) ||
-	    !ln_length_fits(cas, MC_CAS_MAX))
+	if (!ln_length_fits(head, MC_HEAD_MAX) ||
+	    !ln_length_fits(tail, sizeof(item->bytes) - MC_HEAD_MAX - MC_CAS_MAX) || !ln_length_fits(cas, MC_CAS_MAX))
 		return 0;
 	if (bpf_xdp_store_bytes(ctx, at, (void *)item->bytes, head) ||
-	    bpf_xdp_store_bytes(ctx, at + head, (void *)item->cas, cas) ||
+	    bpf_xdp_store_bytes(ctx, at + head, (void *)(item->bytes + head + tail), cas) ||
 	    bpf_xdp_store_bytes(ctx, at + head + cas, (void *)(item->bytes + head), tail))
 		return 0;
 	return at + head + cas + tail;

@@ -21,13 +21,15 @@ type GetMcBucket struct {
 type GetMcCacheLimit uint32
 
 const (
-	GetMcCacheLimitMC_WAYS        GetMcCacheLimit = 8
-	GetMcCacheLimitMC_CELL        GetMcCacheLimit = 64
-	GetMcCacheLimitMC_SEGMENT     GetMcCacheLimit = 262144
-	GetMcCacheLimitMC_ITEM_HEADER GetMcCacheLimit = 64
-	GetMcCacheLimitMC_ITEM_KEY    GetMcCacheLimit = 6
-	GetMcCacheLimitMC_ITEM_MAX    GetMcCacheLimit = 1536
-	GetMcCacheLimitMC_CAS_MAX     GetMcCacheLimit = 24
+	GetMcCacheLimitMC_WAYS          GetMcCacheLimit = 8
+	GetMcCacheLimitMC_CELL          GetMcCacheLimit = 32
+	GetMcCacheLimitMC_SEGMENT       GetMcCacheLimit = 262144
+	GetMcCacheLimitMC_ITEM_HEADER   GetMcCacheLimit = 34
+	GetMcCacheLimitMC_ITEM_KEY      GetMcCacheLimit = 6
+	GetMcCacheLimitMC_ITEM_MAX      GetMcCacheLimit = 2048
+	GetMcCacheLimitMC_HEAD_MAX      GetMcCacheLimit = 512
+	GetMcCacheLimitMC_CAS_MAX       GetMcCacheLimit = 24
+	GetMcCacheLimitMC_EXPIRES_SHIFT GetMcCacheLimit = 26
 )
 
 type GetMcGet struct {
@@ -101,14 +103,12 @@ type GetMcItem struct {
 	Hash    uint64
 	Guard   uint64
 	All     uint64
-	Expires uint64
+	Expires uint32
 	HeadLen uint16
 	TailLen uint16
 	KeyLen  uint8
 	CasLen  uint8
-	Cas     [24]uint8
-	Pad     [2]uint8
-	Bytes   [1472]uint8
+	Bytes   [2014]uint8
 }
 
 type GetMcSegment struct {
@@ -147,7 +147,7 @@ const (
 	GetProgMcAnswer            = "mc_answer"
 	GetVarLnServerAddressCount = "ln_server_address_count"
 	GetVarLnServerAddresses    = "ln_server_addresses"
-	GetVarMcBucketMask         = "mc_bucket_mask"
+	GetVarMcBuckets            = "mc_buckets"
 	GetVarMcCacheLimit         = "mc_cache_limit_"
 	GetVarMcGathers            = "mc_gathers"
 	GetVarMcGetCount           = "mc_get_count_"
@@ -158,7 +158,7 @@ const (
 	GetVarMcPort               = "mc_port"
 	GetVarMcSecret             = "mc_secret"
 	GetVarMcSketchLimit        = "mc_sketch_limit_"
-	GetVarMcSketchMask         = "mc_sketch_mask"
+	GetVarMcSketchLines        = "mc_sketch_lines"
 	GetVarMcThreshold          = "mc_threshold"
 )
 
@@ -228,7 +228,7 @@ type GetMapSpecs struct {
 type GetVariableSpecs struct {
 	LnServerAddressCount *ebpf.VariableSpec `ebpf:"ln_server_address_count"`
 	LnServerAddresses    *ebpf.VariableSpec `ebpf:"ln_server_addresses"`
-	McBucketMask         *ebpf.VariableSpec `ebpf:"mc_bucket_mask"`
+	McBuckets            *ebpf.VariableSpec `ebpf:"mc_buckets"`
 	McCacheLimit         *ebpf.VariableSpec `ebpf:"mc_cache_limit_"`
 	McGathers            *ebpf.VariableSpec `ebpf:"mc_gathers"`
 	McGetCount           *ebpf.VariableSpec `ebpf:"mc_get_count_"`
@@ -239,7 +239,7 @@ type GetVariableSpecs struct {
 	McPort               *ebpf.VariableSpec `ebpf:"mc_port"`
 	McSecret             *ebpf.VariableSpec `ebpf:"mc_secret"`
 	McSketchLimit        *ebpf.VariableSpec `ebpf:"mc_sketch_limit_"`
-	McSketchMask         *ebpf.VariableSpec `ebpf:"mc_sketch_mask"`
+	McSketchLines        *ebpf.VariableSpec `ebpf:"mc_sketch_lines"`
 	McThreshold          *ebpf.VariableSpec `ebpf:"mc_threshold"`
 }
 
@@ -294,7 +294,7 @@ func (m *GetMaps) Close() error {
 type GetVariables struct {
 	LnServerAddressCount *ebpf.Variable `ebpf:"ln_server_address_count"`
 	LnServerAddresses    *ebpf.Variable `ebpf:"ln_server_addresses"`
-	McBucketMask         *ebpf.Variable `ebpf:"mc_bucket_mask"`
+	McBuckets            *ebpf.Variable `ebpf:"mc_buckets"`
 	McCacheLimit         *ebpf.Variable `ebpf:"mc_cache_limit_"`
 	McGathers            *ebpf.Variable `ebpf:"mc_gathers"`
 	McGetCount           *ebpf.Variable `ebpf:"mc_get_count_"`
@@ -305,7 +305,7 @@ type GetVariables struct {
 	McPort               *ebpf.Variable `ebpf:"mc_port"`
 	McSecret             *ebpf.Variable `ebpf:"mc_secret"`
 	McSketchLimit        *ebpf.Variable `ebpf:"mc_sketch_limit_"`
-	McSketchMask         *ebpf.Variable `ebpf:"mc_sketch_mask"`
+	McSketchLines        *ebpf.Variable `ebpf:"mc_sketch_lines"`
 	McThreshold          *ebpf.Variable `ebpf:"mc_threshold"`
 }
 

@@ -25,4 +25,10 @@ static __always_inline __u64 mc_hash_end(__u64 hash)
 	return ln_mix(hash);
 }
 
+/* Which of n things a key has, by the lower half of its hash. */
+static __always_inline __u32 mc_one_of(__u64 n, __u64 hash)
+{
+	return (__u64)(__u32)hash * n >> 32;
+}
+
 #endif

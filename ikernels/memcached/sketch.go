@@ -15,7 +15,7 @@ type sketch []uint64 // of one-byte counters
 // counters yields the places of a key's counters: a word, and how far the counter is shifted in it.
 func (s sketch) counters(hash uint64) iter.Seq2[*uint64, uint64] {
 	return func(yield func(*uint64, uint64) bool) {
-		line := hash & (uint64(len(s))*8/lineSize - 1) * lineSize
+		line := oneOf(len(s)*8/int(lineSize), hash) * lineSize
 		for i := range uint64(GetMcSketchLimitMC_SKETCH_ROWS) {
 			at := line + hash>>(uint64(GetMcSketchLimitMC_SKETCH_SHIFT)+uint64(GetMcSketchLimitMC_SKETCH_BITS)*i)%lineSize
 			if !yield(&s[at/8], at%8*8) {

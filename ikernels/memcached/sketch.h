@@ -12,6 +12,8 @@
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 
+#include "hash.h"
+
 enum mc_sketch_limit {
 	MC_SKETCH_LINE = 64, /* counters of a line */
 	MC_SKETCH_BITS = 6, /* of a counter's number in its line */
@@ -29,12 +31,12 @@ _Static_assert(MC_SKETCH_LINE == 1 << MC_SKETCH_BITS, "a counter's number names 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1); /* a power of two, set by the loader */
+	__uint(max_entries, 1); /* set by the loader */
 	__type(key, __u32);
 	__type(value, struct mc_sketch_line);
 } mc_sketch SEC(".maps");
 
-extern const volatile __u64 mc_sketch_mask; /* lines less 1; set by the loader */
+extern const volatile __u64 mc_sketch_lines; /* set by the loader */
 
 /* The i-th of a key's counters in its line. */
 static __always_inline __u8 *mc_sketch_counter(struct mc_sketch_line *line, __u64 hash, int i)
@@ -45,7 +47,7 @@ static __always_inline __u8 *mc_sketch_counter(struct mc_sketch_line *line, __u6
 /* Counts that a key was asked for. Returns how often that was, or more. */
 static __always_inline __u32 mc_count_key(__u64 hash)
 {
-	__u32 number = hash & mc_sketch_mask, least = MC_FREQUENCY_MAX;
+	__u32 number = mc_one_of(mc_sketch_lines, hash), least = MC_FREQUENCY_MAX;
 	struct mc_sketch_line *line = bpf_map_lookup_elem(&mc_sketch, &number);
 
 	if (!line)

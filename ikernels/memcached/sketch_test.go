@@ -90,7 +90,7 @@ func (m *model) get(name string) bool {
 // TestHitRate compares a cache that holds a sixteenth of the keys with one of those that were asked for last (LRU), and with one that knows
 // which will be asked for most. After half of the time, other keys become the ones that are asked for most. In between, each key is asked for once.
 func TestHitRate(t *testing.T) {
-	const segments, keys, gets = 16, 16 * 16 * int(segmentSize) / itemUsual, 3 << 20
+	const segments, keys, gets = 16, 16 * 16 * int(segmentSize) / itemUsual, 4 << 20
 	sums := zipf(keys, 0.99)
 	names := make([]string, keys)
 	for i := range names {
@@ -103,7 +103,10 @@ func TestHitRate(t *testing.T) {
 		hits, recentHits, counted := 0, 0, 0
 		for n := range gets {
 			rank, _ := slices.BinarySearch(sums, r.Float64()*sums[keys-1])
-			key := rank ^ phase*(keys-1)
+			key := rank
+			if phase > 0 {
+				key = keys - 1 - rank
+			}
 			hit, recentHit := cache.get(names[key]), recent.get(key)
 			if uint64(n+1)%cache.sketch.period() == 0 {
 				cache.age()

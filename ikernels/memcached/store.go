@@ -1,6 +1,7 @@
 package memcached
 
 import (
+	"math"
 	"strconv"
 	"sync/atomic"
 	"unsafe"
@@ -13,6 +14,8 @@ const (
 	segmentSize = uint32(GetMcCacheLimitMC_SEGMENT)
 	headerSize  = uint32(GetMcCacheLimitMC_ITEM_HEADER)
 	itemMax     = uint32(GetMcCacheLimitMC_ITEM_MAX)
+
+	expiresShift = GetMcCacheLimitMC_EXPIRES_SHIFT
 )
 
 // A value is a key's value as the server has sent it.
@@ -81,14 +84,22 @@ func (s *store) put(v value, st stamp) bool {
 	}
 	cell := s.cell()
 	i := s.item(cell)
-	i.Hash, i.Guard, i.All, i.Expires = st.hash, st.guard, st.all, st.expires
+	i.Hash, i.Guard, i.All, i.Expires = st.hash, st.guard, st.all, expires(st.expires)
 	i.KeyLen = uint8(len(v.key))
 	i.HeadLen = uint16(copy(i.Bytes[:], head))
 	i.TailLen = uint16(copy(i.Bytes[i.HeadLen:], tail))
-	i.CasLen = uint8(copy(i.Cas[:], cas))
+	i.CasLen = uint8(copy(i.Bytes[i.HeadLen+i.TailLen:], cas))
 	s.fill(i)
 	s.place(st.hash).Store(entry(st.hash, cell))
 	return true
+}
+
+// expires is a moment as items have it, or the one before.
+func expires(ns uint64) uint32 {
+	if ns == 0 {
+		return 0
+	}
+	return uint32(min(max(ns>>expiresShift, 1), math.MaxUint32))
 }
 
 // cell is where the next item begins.
@@ -102,7 +113,7 @@ func (s *store) fill(i *GetMcItem) {
 
 // cells is how many cells an item fills.
 func (i *GetMcItem) cells() uint32 {
-	return (headerSize + uint32(i.HeadLen) + uint32(i.TailLen) + cellSize - 1) / cellSize
+	return (headerSize + uint32(i.HeadLen) + uint32(i.TailLen) + uint32(i.CasLen) + cellSize - 1) / cellSize
 }
 
 // kept is how many free segments are kept for the items of the oldest segment: they fit one.
@@ -231,9 +242,12 @@ func (s *store) item(cell uint32) *GetMcItem {
 func entry(hash uint64, cell uint32) uint64 { return hash>>32<<32 | uint64(cell) }
 
 func (s *store) bucket(hash uint64) []atomic.Uint64 {
-	n := hash & uint64(len(s.index)/int(ways)-1) * uint64(ways)
+	n := oneOf(len(s.index)/int(ways), hash) * uint64(ways)
 	return s.index[n : n+uint64(ways)]
 }
+
+// oneOf says which of n things a key has (mc_one_of in hash.h).
+func oneOf(n int, hash uint64) uint64 { return uint64(uint32(hash)) * uint64(n) >> 32 }
 
 // entryOf is the entry that names an item, or nil.
 func (s *store) entryOf(hash uint64, cell uint32) *atomic.Uint64 {

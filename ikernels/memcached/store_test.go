@@ -53,7 +53,7 @@ func TestStore(t *testing.T) {
 		for i := range v.data {
 			v.data[i] = byte(n + i)
 		}
-		if !s.put(v, stamp{hash: o.hash(v.key), guard: uint64(n), all: 7, expires: uint64(n) + 1}) {
+		if !s.put(v, stamp{hash: o.hash(v.key), guard: uint64(n), all: 7, expires: uint64(n+1) << expiresShift}) {
 			t.Fatalf("put %d: there is no memory", n)
 		}
 		if s.clean() {
@@ -93,10 +93,10 @@ func checkStore(t *testing.T, s *store, o *observed, want map[string]value) (fou
 		if !bytes.Equal(got, append([]byte(head+"\r\n"), string(v.data)+"\r\n"...)) || int(item.HeadLen) != len(head) {
 			t.Fatalf("%q is %q, want %q", key, got, head)
 		}
-		if cas := string(item.Cas[:item.CasLen]); cas != fmt.Sprintf(" %d", v.version) {
+		if cas := string(item.Bytes[item.HeadLen+item.TailLen:][:item.CasLen]); cas != fmt.Sprintf(" %d", v.version) {
 			t.Fatalf("%q has version %q, want %d", key, cas, v.version)
 		}
-		if item.All != 7 || item.Expires != item.Guard+1 {
+		if item.All != 7 || item.Expires != uint32(item.Guard)+1 {
 			t.Fatalf("%q has the stamp of another value: %+v", key, item)
 		}
 	}

@@ -299,7 +299,7 @@ func (w *worker) expectFlush(all uint64) error {
 func (w *worker) current(i *GetMcItem) bool {
 	guard, _ := w.observed.guard(w.observed.guardOf(i.Hash))
 	all, _ := w.observed.guard(allKeys)
-	return i.Guard == guard && i.All == all && (i.Expires == 0 || monotonic() < i.Expires)
+	return i.Guard == guard && i.All == all && (i.Expires == 0 || monotonic()>>expiresShift < uint64(i.Expires))
 }
 
 // monotonic is the time of CLOCK_MONOTONIC, in ns.

@@ -81,6 +81,7 @@ func Holds(l link.Link, index int) error {
 const (
 	Drop = 1
 	Pass = 2
+	TX   = 3
 )
 
 // Verdict loads a program of two instructions that return a verdict.
