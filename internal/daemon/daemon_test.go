@@ -148,7 +148,8 @@ func TestFailedUpLeavesNothing(t *testing.T) {
 		if _, err := up(t, cfg); err == nil {
 			t.Errorf("%s: it is up", name)
 		}
-		for _, dir := range []string{filepath.Dir(cfg.Data), filepath.Dir(cfg.Run), "/run/netns/lambdanic-" + cfg.Instance, filepath.Join(nic.DefaultPinDir, cfg.Instance)} {
+		for _, dir := range []string{filepath.Dir(cfg.Data), filepath.Dir(cfg.Run), "/run/netns/lambdanic-" + cfg.Instance, filepath.Join(nic.DefaultPinDir, cfg.Instance),
+			filepath.Join(nic.DefaultPinDir, cfg.Instance+":limits")} {
 			if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
 				t.Errorf("%s: %s remains (%v)", name, dir, err)
 			}
@@ -212,7 +213,8 @@ func TestInterruptedUpLeavesNothing(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Fatalf("start says %v", err)
 	}
-	for _, path := range []string{p.Data, p.Run, "/run/netns/lambdanic-" + p.Instance, filepath.Join(nic.DefaultPinDir, p.Instance)} {
+	for _, path := range []string{p.Data, p.Run, "/run/netns/lambdanic-" + p.Instance, filepath.Join(nic.DefaultPinDir, p.Instance),
+		filepath.Join(nic.DefaultPinDir, p.Instance+":limits")} {
 		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%s remains (%v)", path, err)
 		}

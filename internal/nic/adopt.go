@@ -19,7 +19,7 @@ import (
 // adopt opens what an earlier daemon pinned. Any error means that the NIC has to be made anew.
 func adopt(c Config, rec *record) (_ *NIC, err error) {
 	m := newModules(c)
-	prog, err := program.Open(c.pins(), m.halves())
+	prog, err := program.Open(c.pins(), c.limits(), m.halves())
 	if err != nil {
 		return nil, err
 	}

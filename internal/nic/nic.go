@@ -1,6 +1,7 @@
 package nic
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,6 +49,7 @@ type Config struct {
 	Verify       bool         // check UDP checksums of requests; implied on real interfaces
 	RunDir       string       // where the record lies, 0700
 	PinDir       string       // /sys/fs/bpf/lambdanic
+	Limits       string       // names what namespaces may do, for all NICs with this name; by default a NIC has that for itself
 	Slots        int          // revisions that can be loaded at once, 4096
 	PacerBinary  string       // host/pacer.c; without it clients are not told when an external call times out
 	Log          *slog.Logger
@@ -95,6 +97,9 @@ func (c Config) reached(step string) {
 }
 
 func (c Config) pins() string { return filepath.Join(c.PinDir, c.Instance) }
+
+// limits is the directory of pins of what namespaces may do.
+func (c Config) limits() string { return filepath.Join(c.PinDir, cmp.Or(c.Limits, c.Instance)) }
 
 // NIC is one NIC program and the lambdas in it. Its methods may be called concurrently.
 type NIC struct {
@@ -196,7 +201,7 @@ func create(c Config) (*NIC, error) {
 		return nil, fmt.Errorf("%d addresses are more than the %d that a NIC can have: remove some from %s, or name fewer", len(rec.Addrs), maxAddresses, rec.Interface)
 	}
 	prog, err := program.Load(program.Config{
-		Pins: c.pins(), Slots: c.Slots, UnknownError: c.UnknownError, Verify: c.Verify, Alter: c.alter,
+		Pins: c.pins(), Limits: c.limits(), Slots: c.Slots, UnknownError: c.UnknownError, Verify: c.Verify, Alter: c.alter,
 	}, m.halves())
 	if err != nil {
 		return nil, c.refused(err)
@@ -337,6 +342,16 @@ func Down(_ context.Context, c Config) error {
 	}
 	_ = program.RemovePinDir(c.PinDir) // only if this was the last instance
 	return errors.Join(errs...)
+}
+
+// DropLimits removes what namespaces may do. Call it when the last NIC with this name of it is down.
+func DropLimits(c Config) error {
+	c = c.withDefaults()
+	if err := os.RemoveAll(c.limits()); err != nil {
+		return fmt.Errorf("remove what namespaces may do: %w", err)
+	}
+	_ = program.RemovePinDir(c.PinDir) // only if this was the last instance
+	return nil
 }
 
 // Close releases the NIC, which goes on serving.

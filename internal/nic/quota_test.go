@@ -1,12 +1,16 @@
 package nic
 
 import (
+	"errors"
 	"math"
+	"os"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/cilium/ebpf"
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/internal/backend"
@@ -270,5 +274,79 @@ func TestSamplesOfTurns(t *testing.T) {
 		if s := accounted(t, n, uint32(3+i)); s.Samples == 0 {
 			t.Errorf("of %d runs of lambda %d, none was measured", s.Requests, i)
 		}
+	}
+}
+
+// withLimits gives a NIC limits that it may have in common with others.
+func withLimits(t testing.TB, c Config) Config {
+	t.Helper()
+	c.Limits = c.Instance + ":limits"
+	t.Cleanup(func() {
+		if err := DropLimits(c); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(c.limits()); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s is left", c.limits())
+		}
+	})
+	return c
+}
+
+// The NICs of a node have one set of quotas: a request that one serves, the other one does not. What they have goes on when one is made anew, and when the
+// other one is adopted.
+func TestQuotaOfAllNICs(t *testing.T) {
+	first := withLimits(t, testConfig(t))
+	second := testConfig(t)
+	second.Limits = first.Limits
+	a, b := open(t, first), open(t, second)
+	w := workloads["packet"]
+	of := of(tenant, version(t, w, 1, packetSpec))
+	deploy(t, a, of)
+	deploy(t, b, of)
+	const rate, times = 1000, 300
+	began := time.Now()
+	limited(t, a, api.Quota{Requests: perSecond(rate)})
+	got := offer(t, a, w, methodCount, times) + offer(t, b, w, methodCount, times)
+	if most := int(rate/10 + rate*time.Since(began).Seconds() + 1); got < rate/10 || got > most {
+		t.Errorf("%d requests were answered by two NICs, want %d to %d", got, rate/10, most)
+	}
+	limited(t, b, api.Quota{Requests: perSecond(0)})
+	shut(t, a)
+	if err := Down(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	shut(t, b)
+	a, b = open(t, first), open(t, second)
+	if a.Adopted() || !b.Adopted() {
+		t.Errorf("the first NIC is adopted: %t, the second: %t", a.Adopted(), b.Adopted())
+	}
+	deploy(t, a, of)
+	for _, n := range []*NIC{a, b} {
+		if got := offer(t, n, w, methodCount, 2); got != 0 {
+			t.Errorf("%d of 2 requests were answered without a quota for any", got)
+		}
+	}
+}
+
+// Limits of another layout, which an earlier version left, are made anew.
+func TestLimitsOfAnotherLayout(t *testing.T) {
+	c := withLimits(t, testConfig(t))
+	if err := os.MkdirAll(c.limits(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	old, err := ebpf.NewMapWithOptions(&ebpf.MapSpec{Name: "ln_quotas", Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: 1, Pinning: ebpf.PinByName},
+		ebpf.MapOptions{PinPath: c.limits()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := old.Close(); err != nil {
+		t.Fatal(err)
+	}
+	n := open(t, c)
+	w := workloads["packet"]
+	deploy(t, n, of(tenant, version(t, w, 1, packetSpec)))
+	limited(t, n, api.Quota{Requests: perSecond(0)})
+	if got := offer(t, n, w, methodCount, 2); got != 0 {
+		t.Errorf("%d of 2 requests were answered without a quota for any", got)
 	}
 }

@@ -67,5 +67,16 @@ func (t *Target) drop(ctx context.Context, iface string) error {
 	if err := nic.Down(ctx, c); err != nil {
 		return fmt.Errorf("take down NIC %s: %w", c.Instance, err)
 	}
-	return os.RemoveAll(c.RunDir)
+	if err := os.RemoveAll(c.RunDir); err != nil {
+		return err
+	}
+	return t.dropLimits(c)
+}
+
+// dropLimits removes what the NICs have in common, if none is left.
+func (t *Target) dropLimits(c nic.Config) error {
+	if others, err := t.names(); err != nil || len(others) > 0 {
+		return err
+	}
+	return nic.DropLimits(c)
 }

@@ -142,7 +142,9 @@ func (t *Target) openOne(ctx context.Context, iface string) (*nic.NIC, error) {
 	}
 	n, err := nic.Up(ctx, c)
 	if err != nil {
-		_ = os.Remove(c.RunDir)
+		if os.Remove(c.RunDir) == nil {
+			err = errors.Join(err, t.dropLimits(c))
+		}
 		return nil, err
 	}
 	t.nics.add(n)
@@ -155,11 +157,12 @@ const virtual = ""
 
 // config says where the NIC program on an interface is and where its records are. That is enough to take it down.
 func (t *Target) config(iface string) nic.Config {
+	limits := t.site.Instance + ":limits" // no interface has a colon in its name
 	if iface == virtual {
-		return nic.Config{Instance: t.site.Instance, RunDir: filepath.Join(t.site.RunDir, virtualDir)}
+		return nic.Config{Instance: t.site.Instance, Limits: limits, RunDir: filepath.Join(t.site.RunDir, virtualDir)}
 	}
 	return nic.Config{
-		Instance: t.site.Instance + "_" + pinName.Replace(iface), Interface: iface, RunDir: filepath.Join(t.site.RunDir, iface),
+		Instance: t.site.Instance + "_" + pinName.Replace(iface), Limits: limits, Interface: iface, RunDir: filepath.Join(t.site.RunDir, iface),
 	}
 }
 

@@ -70,6 +70,7 @@ func All(modules []*Half) []*Half { return append([]*Half{&root}, modules...) }
 // Config are the settings that are fixed when the program is loaded.
 type Config struct {
 	Pins         string                     // a directory of a BPF file system
+	Limits       string                     // another for what namespaces may do; that of several NICs
 	Slots        int                        // revisions that can be loaded at once
 	UnknownError bool                       // answer unknown workloads with an error instead of handing them to the host
 	Verify       bool                       // check UDP checksums of requests
@@ -146,6 +147,14 @@ func (h *Half) prepare(c Config, constants map[string]any) (*ebpf.CollectionSpec
 	return spec, nil
 }
 
+// pinsOf is the directory of the pin of a map.
+func pinsOf(name, pins, limits string) string {
+	if isLimit(name) {
+		return limits
+	}
+	return pins
+}
+
 // isPinned is false for the maps of a half's variables, which are its own, and for that of the ikernels, which go with their daemon (bpf/demux.h).
 func isPinned(name string) bool { return name[0] != '.' && name != ikernels }
 
@@ -153,8 +162,10 @@ const ikernels = "ln_ikernels"
 
 // Load loads the NIC program and pins it. Halves share maps of the same name.
 func Load(c Config, halves []*Half) (*Program, error) {
-	if err := makePins(c.Pins); err != nil {
-		return nil, fmt.Errorf("make pin directory: %w", err)
+	for _, dir := range []string{c.Pins, c.Limits} {
+		if err := makePins(dir); err != nil {
+			return nil, fmt.Errorf("make pin directory: %w", err)
+		}
 	}
 	constants := c.constants()
 	p := &Program{halves: map[string]*ebpf.Collection{}}
@@ -184,7 +195,12 @@ func (p *Program) load(c Config, h *Half, constants map[string]any) error {
 	if c.Alter != nil {
 		c.Alter(spec)
 	}
-	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Maps: ebpf.MapOptions{PinPath: c.Pins}})
+	limits, err := openLimits(spec, c.Limits)
+	if err != nil {
+		return err
+	}
+	defer limits.close()
+	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Maps: ebpf.MapOptions{PinPath: c.Pins}, MapReplacements: limits})
 	if err != nil {
 		return err
 	}
@@ -197,11 +213,11 @@ func (p *Program) load(c Config, h *Half, constants map[string]any) error {
 	return nil
 }
 
-// Open opens a program that Load pinned.
-func Open(pins string, halves []*Half) (*Program, error) {
+// Open opens a program that Load pinned in these directories.
+func Open(pins, limits string, halves []*Half) (*Program, error) {
 	p := &Program{halves: map[string]*ebpf.Collection{}}
 	for _, h := range All(halves) {
-		if err := p.open(pins, h); err != nil {
+		if err := p.open(pins, limits, h); err != nil {
 			return nil, errors.Join(err, p.Close())
 		}
 	}
@@ -238,7 +254,7 @@ func (p *Program) openIkernels() error {
 	return fmt.Errorf("the NIC program has no map %s", ikernels)
 }
 
-func (p *Program) open(pins string, h *Half) error {
+func (p *Program) open(pins, limits string, h *Half) error {
 	spec, err := h.Spec()
 	if err != nil {
 		return err
@@ -249,7 +265,7 @@ func (p *Program) open(pins string, h *Half) error {
 		if !isPinned(name) {
 			continue
 		}
-		if coll.Maps[name], err = ebpf.LoadPinnedMap(filepath.Join(pins, name), nil); err != nil {
+		if coll.Maps[name], err = ebpf.LoadPinnedMap(filepath.Join(pinsOf(name, pins, limits), name), nil); err != nil {
 			return fmt.Errorf("open the pinned map %s: %w", name, err)
 		}
 	}
