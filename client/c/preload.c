@@ -35,6 +35,19 @@ static const char *why(int err)
 	return err == LAMBDANIC_SYSTEM ? strerror(errno) : lambdanic_ikernels_error(ikernels, err);
 }
 
+/* The port that LAMBDANIC_PORT names; 0: any. Returns -1 if it names none. */
+static long named_port(void)
+{
+	const char *name = getenv("LAMBDANIC_PORT");
+	char *end = NULL;
+	long port;
+
+	if (!name || !*name)
+		return 0;
+	port = strtol(name, &end, 10);
+	return *end || port < 1 || port > UINT16_MAX ? -1 : port;
+}
+
 __attribute__((constructor)) static void set_up(void)
 {
 	pthread_mutexattr_t shared;
@@ -42,6 +55,10 @@ __attribute__((constructor)) static void set_up(void)
 
 	if (!getenv("LAMBDANIC_IKERNEL"))
 		return;
+	if (named_port() < 0) {
+		complain("read LAMBDANIC_PORT", "it is not a port's number");
+		return;
+	}
 	page = mmap(NULL, sizeof(*lock), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (page == MAP_FAILED) {
 		complain("get memory", strerror(errno));
@@ -76,13 +93,13 @@ static unsigned int port_of(const struct sockaddr *address, socklen_t len)
 
 static bool wanted(int fd, const struct sockaddr *address, socklen_t len)
 {
-	const char *port = getenv("LAMBDANIC_PORT");
+	long port = named_port();
 	int protocol = 0;
 	socklen_t size = sizeof(protocol);
 
 	if (!lock || getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &size) || protocol != IPPROTO_UDP)
 		return false;
-	return port_of(address, len) && (!port || !*port || strtoul(port, NULL, 10) == port_of(address, len));
+	return port_of(address, len) && (!port || port == port_of(address, len));
 }
 
 /* Writes one register: NAME=VALUE. */

@@ -31,7 +31,7 @@ type Ikernels struct {
 func OpenIkernels(path string) (*Ikernels, error) {
 	conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: path, Net: "unixpacket"})
 	if err != nil {
-		return nil, fmt.Errorf("connect to the daemon: %w: start it with `lambdanic up -d`", err)
+		return nil, fmt.Errorf("connect to the daemon: %w: start it with `lambdanic up -d`, and ask as root", err)
 	}
 	return &Ikernels{conn: conn, memory: map[uint32][]io.Closer{}}, nil
 }

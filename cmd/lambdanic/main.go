@@ -64,12 +64,6 @@ func root() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Version:       version(),
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return nil
-			}
-			return unknownCommand(cmd, args[0])
-		},
 		// Without RunE, cobra does not check arguments.
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -90,6 +84,7 @@ func root() *cobra.Command {
 	for _, c := range cmd.Commands() {
 		c.Args = explained(c.Args)
 	}
+	refuseUnknown(cmd)
 	completeFlags(cmd, flagCompletions(o))
 	return cmd
 }
@@ -105,12 +100,25 @@ func nameInstance(cmd *cobra.Command, o *options) {
 	}
 }
 
-func unknownCommand(cmd *cobra.Command, name string) error {
-	cmd.SuggestionsMinimumDistance = 2
-	if near := cmd.SuggestionsFor(name); len(near) > 0 {
-		return fmt.Errorf("unknown command %q: did you mean %s?", name, strings.Join(near, " or "))
+// refuseUnknown has a command that groups others, and takes no arguments itself, refuse what is none of them.
+func refuseUnknown(cmd *cobra.Command) {
+	if cmd.HasSubCommands() && cmd.Args == nil {
+		cmd.Args = knownCommand
 	}
-	return fmt.Errorf("unknown command %q: `lambdanic help` names them all", name)
+	for _, c := range cmd.Commands() {
+		refuseUnknown(c)
+	}
+}
+
+func knownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	cmd.SuggestionsMinimumDistance = 2
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		return fmt.Errorf("unknown command %q: did you mean %s?", args[0], strings.Join(near, " or "))
+	}
+	return fmt.Errorf("unknown command %q: `%s --help` names them all", args[0], cmd.CommandPath())
 }
 
 // commit is the commit that was built. The linker sets it (Makefile).

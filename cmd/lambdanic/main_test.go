@@ -301,9 +301,11 @@ var versionRE = regexp.MustCompile(`^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-
 
 func TestUnknownCommand(t *testing.T) {
 	run := fakeDaemon(t, nil)
-	for name, hint := range map[string]string{"lst": "did you mean list", "xyzzyxyzzy": "lambdanic help"} {
-		if _, err := run(name); err == nil || !strings.Contains(err.Error(), "unknown command") || !strings.Contains(err.Error(), hint) {
-			t.Errorf("%s: %v", name, err)
+	for words, hint := range map[string]string{
+		"lst": "did you mean list", "xyzzyxyzzy": "lambdanic --help", "ik lst": "did you mean list", "rdma region xyzzyxyzzy": "lambdanic rdma region --help",
+	} {
+		if _, err := run(strings.Fields(words)...); err == nil || !strings.Contains(err.Error(), "unknown command") || !strings.Contains(err.Error(), hint) {
+			t.Errorf("%s: %v", words, err)
 		}
 	}
 	if out, err := run(); err != nil || !strings.Contains(out, "Usage:") {

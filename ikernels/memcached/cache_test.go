@@ -26,12 +26,25 @@ import (
 type site struct {
 	t      *testing.T
 	name   string
+	near   veth.End // of the pair, here
 	server *memcached.Server
 	addr   netip.AddrPort // of the server, from here
 	cache  *Cache
 }
 
 func newSite(t *testing.T) *site {
+	t.Helper()
+	s := newPlainSite(t)
+	pass, err := xdp.AttachPass(s.near.Index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = pass.Close() })
+	return s
+}
+
+// newPlainSite makes a site whose pair of interfaces is as it comes.
+func newPlainSite(t *testing.T) *site {
 	t.Helper()
 	s := &site{t: t, name: fmt.Sprintf("lnmc%d", os.Getpid())}
 	ns, err := veth.NewNamespace(s.name)
@@ -49,16 +62,11 @@ func newSite(t *testing.T) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	near, _, err := veth.New(veth.Side{Name: s.name, Addrs: []netip.Prefix{veth.Host(within, n, 1)}},
+	s.near, _, err = veth.New(veth.Side{Name: s.name, Addrs: []netip.Prefix{veth.Host(within, n, 1)}},
 		veth.Side{Name: "far", Addrs: []netip.Prefix{veth.Host(within, n, 2)}}, ns, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	pass, err := xdp.AttachPass(near.Index)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = pass.Close() })
 	addr := veth.Host(within, n, 2).Addr()
 	s.in(func() error {
 		s.server, err = memcached.Start(t.Context(), []netip.Addr{netip.MustParseAddr("127.0.0.1"), addr})
@@ -80,10 +88,13 @@ func (s *site) in(f func() error) {
 // attach puts a cache in front of the server.
 func (s *site) attach() {
 	s.t.Helper()
+	s.attachBy(xdp.ModeNative)
+}
+
+func (s *site) attachBy(mode xdp.Mode) {
+	s.t.Helper()
 	s.in(func() (err error) {
-		s.cache, err = Attach(Options{
-			Server: demux.Server{Port: s.server.Port, Mode: xdp.ModeNative}, Memory: memoryMin,
-		})
+		s.cache, err = Attach(Options{Server: demux.Server{Port: s.server.Port, Mode: mode}, Memory: memoryMin})
 		return err
 	})
 	s.t.Cleanup(func() {
@@ -516,19 +527,41 @@ func TestAttachRefuses(t *testing.T) {
 	s := newSite(t)
 	port := s.server.Port
 	for want, o := range map[string]Options{
-		"1048576 bytes":       {Server: demux.Server{Port: port}, Memory: 1 << 20},
-		"4294967296 bytes":    {Server: demux.Server{Port: port}, Memory: 4 << 30},
-		"to interface nope: ": {Server: demux.Server{Port: port, Interfaces: []string{"nope"}}},
-		"no server is found":  {Server: demux.Server{Port: 1}},
-		"mode \"best\"":       {Server: demux.Server{Port: port, Mode: "best"}},
+		"1048576 bytes":            {Server: demux.Server{Port: port}, Memory: 1 << 20},
+		"4294967296 bytes":         {Server: demux.Server{Port: port}, Memory: 4 << 30},
+		"to interface nope: ":      {Server: demux.Server{Port: port, Interfaces: []string{"nope"}}},
+		"no server answers by TCP": {Server: demux.Server{Port: 1}},
+		"mode \"best\"":            {Server: demux.Server{Port: port, Mode: "best"}},
 	} {
 		s.in(func() error {
-			if c, err := Attach(o); err == nil || !strings.Contains(err.Error(), want) {
+			c, err := Attach(o)
+			if err == nil {
+				err = c.Close()
+			}
+			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("got %v, want %q", err, want)
-				_ = c.Close()
 			}
 			return nil
 		})
 	}
 	s.attach() // nothing is left behind
+}
+
+// TestVeth attaches the cache to a veth whose other end has no XDP program, which loses what a native one sends, and to one whose other end has one. Hits
+// must be answered by both.
+func TestVeth(t *testing.T) {
+	for name, c := range map[string]struct {
+		site func(*testing.T) *site
+		want xdp.Mode
+	}{"as it comes": {newPlainSite, xdp.ModeGeneric}, "program on both ends": {newSite, xdp.ModeNative}} {
+		t.Run(name, func(t *testing.T) {
+			s := c.site(t)
+			s.attachBy(xdp.ModeAuto)
+			s.text(s.dial(), "set a 0 0 1\r\nx\r\n", "STORED\r\n")
+			s.hit(s.client(), "get a\r\n")
+			if ports := s.cache.Attachment().Ports(); len(ports) != 1 || ports[0].Mode != c.want {
+				t.Errorf("attached in mode %s, want %s", ports[0].Mode, c.want)
+			}
+		})
+	}
 }

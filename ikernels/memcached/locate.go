@@ -24,5 +24,5 @@ func locate(port uint16) (*probe, netip.AddrPort, error) {
 		}
 		failed = cmp.Or(failed, err)
 	}
-	return nil, netip.AddrPort{}, fmt.Errorf("no server is found at port %d of the network namespace: %w: start it there, and set lo up", port, failed)
+	return nil, netip.AddrPort{}, fmt.Errorf("no server answers by TCP at port %d of the network namespace: %w: start it there with -p %d and -U %d, and set lo up", port, failed, port, port)
 }

@@ -181,7 +181,7 @@ func (p *probe) statistics(kind string) (map[string]string, error) {
 // addresses checks that the server can be asked and speaks UDP at its TCP port, and returns the addresses that it listens at; none for all.
 func (p *probe) addresses(port uint16) ([]netip.Addr, error) {
 	if err := p.get([][]byte{[]byte("lambdanic")}, func(int, *answer) {}); err != nil {
-		return nil, fmt.Errorf("%w: a cache needs a memcached of version 1.6 or newer, without TLS and passwords", err)
+		return nil, fmt.Errorf("%w: a cache needs a memcached of version 1.6 or newer that speaks text (not -B binary), without TLS and passwords", err)
 	}
 	if _, err := p.flushIn(); err != nil {
 		return nil, err

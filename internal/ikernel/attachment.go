@@ -88,16 +88,19 @@ func follow(r *store.Ikernel) (*supervise.Process, error) {
 
 // namespace opens the server's network namespace.
 func namespace(r *api.IkernelRequest) (ns netns.NsHandle, err error) {
+	which := "of the server"
 	switch {
 	case r.PID != 0:
+		which = fmt.Sprintf("of process %d", r.PID)
 		ns, err = netns.GetFromPid(r.PID)
 	case r.Netns != "":
+		which = r.Netns + ", as `ip netns` lists it"
 		ns, err = netns.GetFromName(r.Netns)
 	default:
 		ns, err = netns.Get()
 	}
 	if err != nil {
-		return ns, fmt.Errorf("open the network namespace of the server: %w", err)
+		return ns, fmt.Errorf("open the network namespace %s: %w", which, err)
 	}
 	return ns, nil
 }

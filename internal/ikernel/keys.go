@@ -56,7 +56,14 @@ func changed(r *api.IkernelRequest, change api.IkernelKeysRequest) ([]api.Ikerne
 		after.Keys = slices.Delete(after.Keys, i, i+1)
 	}
 	for _, k := range change.Add {
+		if slices.ContainsFunc(after.Keys, func(old api.IkernelKey) bool { return old.Name() == k.Name() && old.File != k.File }) {
+			return nil, fmt.Errorf("%w: %s has a key %q of another file, and the tokens of that would be refused: "+
+				"choose another ID, or remove the other one in the same step", ErrInvalid, r.Name, k.Name())
+		}
 		after.Keys = append(slices.DeleteFunc(after.Keys, func(old api.IkernelKey) bool { return old.Name() == k.Name() }), k)
+	}
+	if len(after.Keys) == 0 {
+		return nil, fmt.Errorf("%w: %s would have no key left, and let nothing through: add another one in the same step, or detach it", ErrInvalid, r.Name)
 	}
 	return after.Keys, checkKeys(&after)
 }

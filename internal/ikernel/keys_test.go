@@ -177,7 +177,8 @@ func TestRefusedKeys(t *testing.T) {
 	for want, r := range map[string]api.IkernelKeysRequest{
 		"no such file":               {Remove: []string{"a"}, Add: []api.IkernelKey{s.key("none")}},
 		`has no key "c"`:             {Remove: []string{"a", "c"}},
-		"checks requests by keys":    {Remove: []string{"a", "b"}},
+		"would have no key left":     {Remove: []string{"a", "b"}},
+		`a key "a" of another file`:  {Add: []api.IkernelKey{{ID: "a", File: s.key("c").File}}},
 		`"a b" is not the ID`:        {Add: []api.IkernelKey{{ID: "a b", File: "/a"}}},
 		`"" is not where`:            {Add: []api.IkernelKey{{ID: "c"}}},
 		"takes 1 to 8 keys, not 9":   nine,

@@ -220,7 +220,7 @@ func TestAttachedAgain(t *testing.T) {
 	n.open()
 	n.tend()
 	n.await("waiting for the server", func(list []api.Ikernel) bool {
-		return len(list) == 1 && list[0].State == api.IkernelWaiting && strings.Contains(list[0].Reason, "no server is found")
+		return len(list) == 1 && list[0].State == api.IkernelWaiting && strings.Contains(list[0].Reason, "no server answers by TCP")
 	})
 	s.StartAgain()
 	n.await("attached", attached)

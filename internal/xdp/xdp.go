@@ -18,7 +18,7 @@ import (
 // Mode is how a NIC program is attached.
 type Mode string
 
-// The modes. ModeAuto is the driver's native mode, or generic mode if the driver has none. ModeOffload is native mode, with a lambda
+// The modes. ModeAuto is the driver's native mode, or generic mode if the driver has none, or would lose what the program sends. ModeOffload is native mode, with a lambda
 // on the card besides.
 const (
 	ModeAuto    Mode = "auto"
@@ -32,6 +32,9 @@ func Attach(prog *ebpf.Program, index int, mode Mode) (link.Link, Mode, error) {
 	attempts := map[Mode][]Mode{
 		ModeAuto: {ModeNative, ModeGeneric}, ModeNative: {ModeNative}, ModeGeneric: {ModeGeneric}, ModeOffload: {ModeNative},
 	}[mode]
+	if mode == ModeAuto && isMute(index) {
+		attempts = []Mode{ModeGeneric}
+	}
 	flags := map[Mode]link.XDPAttachFlags{
 		ModeNative: link.XDPDriverMode, ModeGeneric: link.XDPGenericMode,
 	}
@@ -44,6 +47,9 @@ func Attach(prog *ebpf.Program, index int, mode Mode) (link.Link, Mode, error) {
 		if errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EEXIST) {
 			return nil, "", fmt.Errorf("another XDP program is attached: remove it first: %w", err)
 		}
+	}
+	if mode == ModeNative && errors.Is(err, unix.EOPNOTSUPP) {
+		err = fmt.Errorf("the interface's driver runs no XDP program: use mode auto or generic: %w", err)
 	}
 	return nil, "", err
 }

@@ -58,7 +58,7 @@ class Ikernels:
             self._socket.connect(path)
         except OSError as e:
             self._socket.close()
-            raise IkernelError(f"connect to the daemon: {e}: start it with `lambdanic up -d`", e.errno) from e
+            raise IkernelError(f"connect to the daemon: {e}: start it with `lambdanic up -d`, and ask as root", e.errno) from e
 
     def close(self) -> None:
         """Ends all ikernels of the connection, and their rings and notes. Their sockets get all of their datagrams again."""
