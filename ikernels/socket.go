@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
@@ -133,18 +132,16 @@ func (s *socket) inNamespace(f func() error) error { return veth.In(s.ns, f) }
 // reach says by which interfaces and at which addresses the socket's peers reach it.
 func (s *socket) reach() (interfaces []string, own []netip.Addr, err error) {
 	err = s.inNamespace(func() error {
-		if !s.own.Addr().IsUnspecified() {
-			own = []netip.Addr{s.own.Addr()}
+		listens := []netip.Addr{s.own.Addr()}
+		if s.own.Addr() == netip.IPv6Unspecified() && !s.only6 {
+			listens = append(listens, netip.IPv4Unspecified())
 		}
-		if interfaces, err = demux.Interfaces(own); err != nil || own != nil {
+		if interfaces, err = demux.Interfaces(listens); err != nil {
 			return err
 		}
-		own, err = demux.Reached(interfaces)
+		own, err = demux.Reached(interfaces, listens)
 		return err
 	})
-	if s.own.Addr().IsUnspecified() {
-		own = slices.DeleteFunc(own, func(a netip.Addr) bool { return s.own.Addr().Is4() && !a.Is4() || s.only6 && a.Is4() })
-	}
 	return interfaces, own, err
 }
 

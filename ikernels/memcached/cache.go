@@ -57,37 +57,42 @@ func Attach(o Options) (_ *Cache, err error) {
 	if o.Observer == nil {
 		o.Observer = new(Observer)
 	}
-	server, listens, err := inspect(o.Port)
+	p, listens, err := inspect(o.Port)
 	if err != nil {
 		return nil, err
 	}
-	if listens, err = o.Reach(listens); err != nil {
+	if err := p.close(); err != nil {
 		return nil, err
 	}
-	c := &Cache{done: make(chan struct{}), worker: worker{namespace: netns.None(), server: server, log: o.Log}}
+	reached, err := o.Reach(listens)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cache{done: make(chan struct{}), worker: worker{namespace: netns.None(), port: o.Port, listens: listens, log: o.Log}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, c.Close())
 		}
 	}()
-	if err := c.bring(o, listens); err != nil {
+	if err := c.bring(o, reached); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-// inspect returns where the server at a port is reached by TCP from its network namespace, and at which addresses it listens; none for all.
-func inspect(port uint16) (server netip.AddrPort, listens []netip.Addr, err error) {
-	p, server, err := locate(port)
-	if err != nil {
-		return server, nil, err
+// inspect connects to the server at a port of the thread's network namespace, and returns at which addresses it listens.
+func inspect(port uint16) (p *probe, listens []netip.Addr, err error) {
+	if p, err = locate(port); err != nil {
+		return nil, nil, err
 	}
-	listens, err = p.addresses(port)
-	return server, listens, errors.Join(err, p.close())
+	if listens, err = p.addresses(port); err != nil {
+		return nil, nil, errors.Join(err, p.close())
+	}
+	return p, listens, nil
 }
 
 // bring brings up, in this order: the observation, which is to see the worker's connection begin; the worker; and the NIC program.
-func (c *Cache) bring(o Options, listens []netip.Addr) (err error) {
+func (c *Cache) bring(o Options, reached []netip.Addr) (err error) {
 	if err := xdp.Grace(); err != nil {
 		return err
 	}
@@ -99,7 +104,7 @@ func (c *Cache) bring(o Options, listens []netip.Addr) (err error) {
 	if err := c.connect(); err != nil {
 		return err
 	}
-	if err := c.load(o, items, listens); err != nil {
+	if err := c.load(o, items, reached); err != nil {
 		return err
 	}
 	time.Sleep(time.Until(observed.Add(settling)))
@@ -180,6 +185,14 @@ func (c *Cache) start() (err error) {
 
 // Attachment says where GETs are answered.
 func (c *Cache) Attachment() *demux.Attachment { return c.attachment }
+
+// Lost says why the cache keeps nothing any more, and has to be attached anew; nil: it does not.
+func (c *Cache) Lost() error {
+	if why := c.worker.lost.Load(); why != nil {
+		return *why
+	}
+	return nil
+}
 
 // Close detaches the cache. From then on the server gets all requests, as before.
 func (c *Cache) Close() error {

@@ -352,6 +352,54 @@ func TestRestart(t *testing.T) {
 	}
 }
 
+// TestRestartElsewhere has the next server listen at fewer addresses. The others may be another server's, so the cache has to be attached anew.
+func TestRestartElsewhere(t *testing.T) {
+	s := newSite(t)
+	s.attach()
+	udp := s.client()
+	s.text(s.dial(), "set a 0 0 1\r\nx\r\n", "STORED\r\n")
+	s.hit(udp, "get a\r\n")
+	if err := s.cache.Lost(); err != nil {
+		t.Error(err)
+	}
+	s.in(func() (err error) {
+		if err := s.server.Stop(); err != nil {
+			return err
+		}
+		s.server, err = memcached.StartAt(t.Context(), s.server.Port, []netip.Addr{s.addr.Addr()})
+		return err
+	})
+	t.Cleanup(func() { _ = s.server.Stop() })
+	for begin := time.Now(); s.cache.Lost() == nil; time.Sleep(time.Millisecond) {
+		if got := udp.ask("get a\r\n"); got != "END\r\n" {
+			t.Errorf("the new server's value: %q", got)
+		}
+		if time.Since(begin) > 20*time.Second {
+			t.Fatal("the cache does not see that the server listens elsewhere")
+		}
+	}
+	if err := s.cache.Lost(); !strings.Contains(err.Error(), "listened at [127.0.0.1 ") {
+		t.Error(err)
+	}
+}
+
+// TestUnseen sets a key by a connection whose socket has no memory for what the observer keeps of it.
+func TestUnseen(t *testing.T) {
+	s := newSite(t)
+	s.attach()
+	udp := s.client()
+	s.text(s.dial(), "set a 0 0 1\r\nx\r\n", "STORED\r\n")
+	s.hit(udp, "get a\r\n")
+	s.in(func() error { return os.WriteFile("/proc/sys/net/core/optmem_max", []byte("2048"), 0) })
+	s.text(s.dial(), "set a 0 0 1\r\ny\r\n", "STORED\r\n")
+	if got := udp.ask("get a\r\n"); got != "VALUE a 0 1\r\ny\r\nEND\r\n" {
+		t.Errorf("after a write that was not seen: %q", got)
+	}
+	if s := s.statistics(); s.Hits != 1 || s.Writes.ChangesAll == 0 {
+		t.Errorf("%+v: want one hit, and a change of all keys", s)
+	}
+}
+
 // TestNothingStale has clients write and read the same keys at once. No reader may get a value older than the last one whose write had been answered
 // when the reader asked.
 func TestNothingStale(t *testing.T) {

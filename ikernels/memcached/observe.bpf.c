@@ -73,8 +73,11 @@ static __always_inline struct mc_connection *mc_connect(struct sock *sk, const s
 	return c;
 }
 
-/* The connection of a socket of a server; that of a socket which was there before the server was observed is lost. */
-static __always_inline struct mc_connection *mc_connection_of(struct sock *sk)
+/*
+ * The connection of a socket of a server; that of a socket which was there before the server was observed is lost. The server is told where it had to
+ * be looked for.
+ */
+static __always_inline struct mc_connection *mc_connection_of(struct sock *sk, const struct mc_server **of)
 {
 	const struct mc_server *server;
 	struct mc_connection *c;
@@ -85,7 +88,7 @@ static __always_inline struct mc_connection *mc_connection_of(struct sock *sk)
 	c = bpf_sk_storage_get(&mc_connections, sk, 0, 0);
 	if (c && c->epoch == epoch)
 		return c;
-	server = mc_server_of(sk);
+	server = *of = mc_server_of(sk);
 	if (!server)
 		return 0;
 	if (c && c->server.number == server->number) {
@@ -210,10 +213,8 @@ static __always_inline void mc_read_datagram(struct sock *sk, int result, int ag
 	struct mc_connection *c = mc_datagrams_of(sk, &server);
 	struct mc_buffer buffer = {};
 
-	if (!c && server) { /* there are too many threads: the guard of all keys stays closed */
-		mc_write_begins(server->number, MC_GUARD_ALL);
-		mc_count(server->number, MC_COUNT_CHANGES_ALL);
-	}
+	if (!c && server) /* there are too many threads */
+		mc_keep_closed(server->number);
 	if (!c)
 		return;
 	if (result <= 0) {
@@ -252,11 +253,14 @@ static __always_inline int mc_has_ended(const struct sock *sk)
 /* The server has read of a connection, or tried to. */
 static __always_inline void mc_read_stream(struct sock *sk, int result, int flags, int again)
 {
-	struct mc_connection *c = mc_connection_of(sk);
+	const struct mc_server *server = 0;
+	struct mc_connection *c = mc_connection_of(sk, &server);
 	struct tcp_sock *tcp = bpf_skc_to_tcp_sock(sk);
 	__u32 read = result > 0 ? result : 0, at;
 	struct mc_buffer buffer = {};
 
+	if (!c && server) /* the socket has no memory for it (net.core.optmem_max) */
+		mc_keep_closed(server->number);
 	if (!c || !tcp)
 		return;
 	at = tcp->copied_seq;
@@ -305,7 +309,7 @@ static __always_inline void mc_on_send(struct sock *sk, int result)
 	struct mc_buffer buffer = {};
 
 	if (sk->sk_protocol == MC_IPPROTO_TCP)
-		c = mc_connection_of(sk);
+		c = mc_connection_of(sk, &server);
 	else if (sk->sk_protocol == MC_IPPROTO_UDP)
 		c = mc_datagrams_of(sk, &server);
 	if (!c || (c->lost && !c->guess))

@@ -3,7 +3,9 @@ package memcached
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"sync/atomic"
+	"time"
 
 	"github.com/cilium/ebpf"
 
@@ -40,8 +42,34 @@ func (s *observed) Close() error {
 	return s.observer.remove(s)
 }
 
+// errStuck says that some guards stay closed: a server has read writes by UDP, and ended before it executed them.
+var errStuck = errors.New("memcached ended before it had executed what it read")
+
 // tidy forgets the threads of servers that have ended.
 func (s *observed) tidy() error {
+	stuck, err := s.forget()
+	for range stuckTries {
+		if err != nil || len(stuck) == 0 {
+			return err
+		}
+		time.Sleep(stuckPatience / stuckTries)
+		var now map[ObserveMcDatagramKey]ObserveMcConnection
+		now, err = s.forget()
+		maps.DeleteFunc(stuck, func(k ObserveMcDatagramKey, c ObserveMcConnection) bool { return now[k] != c })
+	}
+	if err != nil || len(stuck) == 0 {
+		return err
+	}
+	return errStuck
+}
+
+// A thread that has not executed what it read for so long never will, or not before the cache is attached anew.
+const (
+	stuckPatience = time.Second
+	stuckTries    = 20
+)
+
+func (s *observed) forget() (map[ObserveMcDatagramKey]ObserveMcConnection, error) {
 	s.observer.mu.Lock()
 	defer s.observer.mu.Unlock()
 	return s.observer.forget(&s.key, hasExecuted)

@@ -165,7 +165,9 @@ func (o *Observer) remove(s *observed) error {
 	if s.known {
 		s.known = false
 		o.ports[s.key.Port]--
-		errs = append(errs, o.objects.McServers.Delete(&s.key), o.changed(), o.forget(&s.key, anyOf))
+		errs = append(errs, o.objects.McServers.Delete(&s.key), o.changed())
+		_, err := o.forget(&s.key, anyOf)
+		errs = append(errs, err)
 	}
 	if i := slices.Index(o.servers[:], s); i >= 0 {
 		errs = append(errs, o.objects.McPlaces.Put(uint32(i), &ObserveMcPlace{}))
@@ -182,17 +184,23 @@ func (o *Observer) remove(s *observed) error {
 	return errors.Join(errs...)
 }
 
-// forget forgets those that have read a server's datagrams, as far as which says.
-func (o *Observer) forget(server *ObserveMcServerKey, which func(*ObserveMcConnection) bool) error {
+// forget forgets those that have read a server's datagrams, as far as which says. It returns the others.
+func (o *Observer) forget(server *ObserveMcServerKey, which func(*ObserveMcConnection) bool) (map[ObserveMcDatagramKey]ObserveMcConnection, error) {
+	var others map[ObserveMcDatagramKey]ObserveMcConnection
 	err := ebpf.ErrIterationAborted // as by threads that read meanwhile
 	for tries := 0; errors.Is(err, ebpf.ErrIterationAborted) && tries < 8; tries++ {
 		var keys []ObserveMcDatagramKey
 		var key ObserveMcDatagramKey
 		var connection ObserveMcConnection
+		others = map[ObserveMcDatagramKey]ObserveMcConnection{}
 		all := o.objects.McDatagrams.Iterate()
 		for all.Next(&key, &connection) {
-			if key.At == *server && which(&connection) {
+			switch {
+			case key.At != *server:
+			case which(&connection):
 				keys = append(keys, key)
+			default:
+				others[key] = connection
 			}
 		}
 		err = all.Err()
@@ -203,9 +211,9 @@ func (o *Observer) forget(server *ObserveMcServerKey, which func(*ObserveMcConne
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("forget who has read datagrams: %w", err)
+		return nil, fmt.Errorf("forget who has read datagrams: %w", err)
 	}
-	return nil
+	return others, nil
 }
 
 // anyOf is all that a server's threads have read.

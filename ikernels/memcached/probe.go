@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -178,7 +179,7 @@ func (p *probe) statistics(kind string) (map[string]string, error) {
 	}
 }
 
-// addresses checks that the server can be asked and speaks UDP at its TCP port, and returns the addresses that it listens at; none for all.
+// addresses checks that the server can be asked and speaks UDP at its TCP port, and returns the addresses that it listens at.
 func (p *probe) addresses(port uint16) ([]netip.Addr, error) {
 	if err := p.get([][]byte{[]byte("lambdanic")}, func(int, *answer) {}); err != nil {
 		return nil, fmt.Errorf("%w: a cache needs a memcached of version 1.6 or newer that speaks text (not -B binary), without TLS and passwords", err)
@@ -196,9 +197,13 @@ func (p *probe) addresses(port uint16) ([]netip.Addr, error) {
 	var addrs []netip.Addr
 	for name := range strings.SplitSeq(settings["inter"], ",") {
 		if name = strings.TrimSpace(name); name == "" || name == "NULL" {
-			return nil, nil
+			addrs = append(addrs, netip.IPv4Unspecified(), netip.IPv6Unspecified())
+			continue
 		}
-		if host, _, err := net.SplitHostPort(name); err == nil {
+		if host, at, err := net.SplitHostPort(name); err == nil {
+			if at != strconv.Itoa(int(port)) {
+				return nil, fmt.Errorf("memcached listens at port %s, too, where its clients' writes would not be seen: start it with one port", at)
+			}
 			name = host
 		}
 		ips, err := net.DefaultResolver.LookupNetIP(context.Background(), "ip", name)
@@ -206,13 +211,11 @@ func (p *probe) addresses(port uint16) ([]netip.Addr, error) {
 			return nil, fmt.Errorf("find the address %q at which memcached listens: %w", name, err)
 		}
 		for _, ip := range ips {
-			if ip = ip.Unmap(); ip.IsUnspecified() {
-				return nil, nil
-			}
-			addrs = append(addrs, ip)
+			addrs = append(addrs, ip.Unmap())
 		}
 	}
-	return addrs, nil
+	slices.SortFunc(addrs, netip.Addr.Compare)
+	return slices.Compact(addrs), nil
 }
 
 // clockStart is what memcached's clock shows when it starts, in seconds, so that no time is 0 (ITEM_UPDATE_INTERVAL).

@@ -66,6 +66,7 @@ func TestProbeRefuses(t *testing.T) {
 		"VA 1 f4294967296 c1 t-1\r\nx\r\n":      "flag",
 		"EN\r\nSTAT oldest x\r\nEND\r\nEND\r\n": "does not say when it flushes",
 		"EN\r\nERROR\r\n":                       "to stats",
+		"EN\r\nSTAT oldest 0\r\nEND\r\nSTAT uptime 1\r\nEND\r\nSTAT udpport PORT\r\nSTAT inter 127.0.0.1:PORT,127.0.0.1:1\r\nEND\r\n": "listens at port 1, too",
 	} {
 		l, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 		if err != nil {
@@ -77,7 +78,8 @@ func TestProbeRefuses(t *testing.T) {
 				return
 			}
 			_, _ = c.Read(make([]byte, 100))
-			_, _ = io.WriteString(c, answer)
+			_, port, _ := net.SplitHostPort(l.Addr().String())
+			_, _ = io.WriteString(c, strings.ReplaceAll(answer, "PORT", port))
 			_ = c.(*net.TCPConn).CloseWrite()
 			_, _ = io.Copy(io.Discard, c)
 			_ = c.Close()

@@ -1,9 +1,12 @@
 package memcached
 
 import (
+	"errors"
 	"io"
 	"net"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -360,4 +363,45 @@ func TestJoined(t *testing.T) {
 		p.answer("END\r\n")
 	}
 	p.pending("", 0)
+}
+
+// TestStuck has a thread of a server end before it has executed what it read by UDP. Nobody can tell whether it was executed, so the guard stays closed.
+func TestStuck(t *testing.T) {
+	l, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	o, err := new(Observer).observe(l.LocalAddr().(*net.UDPAddr).AddrPort().Port(), testGuards)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = o.Close() })
+	client, err := net.Dial("udp4", l.LocalAddr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	for _, c := range []struct {
+		request string
+		want    error
+	}{{"get a\r\n", nil}, {"flush_all\r\n", errStuck}} {
+		if _, err := client.Write(append(frame(1), c.request...)); err != nil {
+			t.Fatal(err)
+		}
+		var server sync.WaitGroup
+		server.Go(func() {
+			runtime.LockOSThread() // and the thread ends with this
+			if _, err := l.Read(make([]byte, 100)); err != nil {
+				t.Error(err)
+			}
+		})
+		server.Wait()
+		if err := o.tidy(); !errors.Is(err, c.want) {
+			t.Errorf("%q: %v, want %v", c.request, err, c.want)
+		}
+		if _, free := o.guard(allKeys); free != (c.want == nil) {
+			t.Errorf("%q: the guard of all keys is free: %t", c.request, free)
+		}
+	}
 }

@@ -128,6 +128,22 @@ MC_GLOBAL int mc_add_to_guard(__u64 server, __u32 index, __u32 n)
 	return 0;
 }
 
+/*
+ * A server has read what cannot be followed, so nobody can tell when it will be executed: the guard of all keys stays closed. More than a half of
+ * the pending writes that can be are not counted: they must not become 0 again.
+ */
+MC_GLOBAL int mc_keep_closed(__u64 server)
+{
+	__u32 i = server & (MC_SERVERS - 1), all = MC_GUARD_ALL;
+	void *guards = mc_place_of(server) ? bpf_map_lookup_elem(&mc_guards_of, &i) : 0;
+	__u64 *guard = guards ? bpf_map_lookup_elem(guards, &all) : 0;
+
+	if (guard && (*(volatile __u64 *)guard & (MC_GUARD_PENDING - 1)) < MC_GUARD_PENDING / 2)
+		__sync_fetch_and_add(guard, MC_GUARD_PENDING + 1);
+	mc_count(server, MC_COUNT_CHANGES_ALL);
+	return 0;
+}
+
 /* A server has read a write of this guard's keys. */
 static __always_inline void mc_write_begins(__u64 server, __u32 guard)
 {

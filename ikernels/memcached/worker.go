@@ -3,9 +3,11 @@ package memcached
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -28,7 +30,8 @@ type worker struct {
 	store     *store
 	misses    *ringbuf.Reader
 	namespace netns.NsHandle // the server's network namespace
-	server    netip.AddrPort
+	port      uint16
+	listens   []netip.Addr // at which the server listened when the cache was attached
 	log       *slog.Logger
 
 	probe   *probe
@@ -46,6 +49,8 @@ type worker struct {
 	stale   map[uint64]uint64 // keys, by hash, whose values were given back, and then the words of their guards
 
 	fetched, absent, unkept, returned, failed atomic.Uint64
+
+	lost atomic.Pointer[error] // why it has ended
 }
 
 const (
@@ -63,9 +68,9 @@ func (w *worker) begin(s *store) {
 	w.stale = map[uint64]uint64{}
 }
 
-// run fetches until the ring of misses is closed.
+// run fetches until the ring of misses is closed, or the cache has to be attached anew.
 func (w *worker) run(ctx context.Context) {
-	for w.gather() {
+	for w.gather() && w.lost.Load() == nil {
 		w.age()
 		w.reclaim()
 		w.admit()
@@ -92,13 +97,29 @@ func (w *worker) connect() error {
 	if w.probe != nil {
 		return nil
 	}
-	if err := veth.In(w.namespace, func() (err error) {
-		w.probe, err = dialProbe(w.server)
+	var listens []netip.Addr
+	err := veth.In(w.namespace, func() (err error) {
+		w.probe, listens, err = inspect(w.port)
 		return err
-	}); err != nil {
+	})
+	if err != nil {
 		return err
 	}
-	return w.observed.tidy() // the server may be another one than before
+	// The server may be another one than before.
+	if !slices.Equal(listens, w.listens) {
+		return w.end(fmt.Errorf("memcached listens at %v, and listened at %v when the cache was attached", listens, w.listens))
+	}
+	err = w.observed.tidy()
+	if errors.Is(err, errStuck) {
+		return w.end(err)
+	}
+	return err
+}
+
+// end ends the worker.
+func (w *worker) end(why error) error {
+	w.lost.Store(&why)
+	return why
 }
 
 func (w *worker) disconnect() {

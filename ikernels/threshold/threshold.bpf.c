@@ -42,14 +42,14 @@ static __always_inline enum ik_verdict ik_receive(struct ik_message *m)
 	struct ik_state *s = ik_begin();
 	struct threshold_alert said;
 	__be32 number;
-	__u32 offset;
+	__u64 offset;
 	int alert;
 
 	if (!s)
 		return IK_PASS;
 	offset = s->registers.offset;
 	ik_end(s);
-	if (ik_load(m, offset, &number, sizeof(number)))
+	if (offset > (__u32)-1 || ik_load(m, offset, &number, sizeof(number)))
 		return IK_PASS;
 	said.value = (__s32)bpf_ntohl(number);
 	s = ik_begin();

@@ -18,9 +18,8 @@ func (s *Server) Find() ([]netip.Addr, error) {
 	return s.Reach(listens)
 }
 
-// locate returns at which addresses of the thread's network namespace a server listens by UDP; none for all.
+// locate returns at which addresses of the thread's network namespace servers listen by UDP.
 func locate(port uint16) (listens []netip.Addr, err error) {
-	found := false
 	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
 		sockets, err := netlink.SocketDiagUDP(family)
 		if err != nil {
@@ -31,17 +30,17 @@ func locate(port uint16) (listens []netip.Addr, err error) {
 				continue
 			}
 			a, ok := netip.AddrFromSlice(s.ID.Source)
-			if a = a.Unmap(); !ok || a.IsUnspecified() {
-				return nil, nil
+			if !ok {
+				continue
 			}
-			found = true
-			if !slices.Contains(listens, a) {
-				listens = append(listens, a)
+			if listens = append(listens, a.Unmap()); a == netip.IPv6Unspecified() {
+				listens = append(listens, netip.IPv4Unspecified()) // unless the socket is for IPv6 only, and then nothing comes there
 			}
 		}
 	}
-	if !found {
+	if len(listens) == 0 {
 		return nil, fmt.Errorf("no server listens by UDP at port %d of the network namespace: start it there", port)
 	}
-	return listens, nil
+	slices.SortFunc(listens, netip.Addr.Compare)
+	return slices.Compact(listens), nil
 }

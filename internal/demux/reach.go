@@ -13,7 +13,7 @@ import (
 	"github.com/lambdanic/lambdanic/internal/veth"
 )
 
-// Interfaces names the interfaces by which clients reach a server that listens at these addresses; none are all. It leaves out loopback
+// Interfaces names the interfaces by which clients reach a server that listens at these addresses. It leaves out loopback
 // unless there is no other, for every packet of the machine to itself would pass the NIC program there.
 func Interfaces(listens []netip.Addr) ([]string, error) {
 	interfaces, err := net.Interfaces()
@@ -26,9 +26,8 @@ func Interfaces(listens []netip.Addr) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		at := func(a netip.Addr) bool { return len(listens) == 0 || slices.Contains(listens, a.WithZone("")) }
 		switch {
-		case i.Flags&net.FlagUp == 0 || !slices.ContainsFunc(own, at):
+		case i.Flags&net.FlagUp == 0 || !slices.ContainsFunc(own, func(a netip.Addr) bool { return isAmong(listens, a) }):
 		case i.Flags&net.FlagLoopback != 0:
 			loopback = append(loopback, i.Name)
 		case len(i.HardwareAddr) == etherAddressSize:
@@ -44,8 +43,21 @@ func Interfaces(listens []netip.Addr) ([]string, error) {
 	return nil, errors.New("no Ethernet interface that is up has an address at which the server listens: name one with --interface")
 }
 
-// Reached lists the addresses at which clients by these interfaces reach a server that listens at all. What comes by lo is for any address.
-func Reached(names []string) (all []netip.Addr, err error) {
+// isAmong says whether a server that listens at these addresses is reached at a. An unspecified one stands for all of its family.
+func isAmong(listens []netip.Addr, a netip.Addr) bool {
+	return slices.ContainsFunc(listens, func(l netip.Addr) bool { return l == a.WithZone("") || l.IsUnspecified() && l.Is4() == a.Is4() })
+}
+
+// Reached lists the addresses at which clients by these interfaces reach a server that listens at these. What comes by lo is for any address.
+func Reached(names []string, listens []netip.Addr) (all []netip.Addr, err error) {
+	for _, a := range listens {
+		if !a.IsUnspecified() {
+			all = append(all, a)
+		}
+	}
+	if len(all) == len(listens) {
+		return all, nil
+	}
 	for _, name := range names {
 		i, err := net.InterfaceByName(name)
 		if err != nil {
@@ -58,7 +70,11 @@ func Reached(names []string) (all []netip.Addr, err error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, own...)
+		for _, a := range own {
+			if isAmong(listens, a) && !slices.Contains(all, a) {
+				all = append(all, a)
+			}
+		}
 	}
 	return all, nil
 }

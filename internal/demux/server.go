@@ -39,7 +39,7 @@ type Server struct {
 	Log        *slog.Logger
 }
 
-// Reach fills in what is left to defaults for a server that listens at these addresses; none are all. It returns those at which clients reach it. Call
+// Reach fills in what is left to defaults for a server that listens at these addresses. It returns those at which clients reach it. Call
 // it on a thread of the server's network namespace.
 func (s *Server) Reach(listens []netip.Addr) (_ []netip.Addr, err error) {
 	s.Mode = cmp.Or(s.Mode, xdp.ModeAuto)
@@ -54,10 +54,7 @@ func (s *Server) Reach(listens []netip.Addr) (_ []netip.Addr, err error) {
 			return nil, err
 		}
 	}
-	if len(listens) == 0 {
-		return Reached(s.Interfaces)
-	}
-	return listens, nil
+	return Reached(s.Interfaces, listens)
 }
 
 // Attach puts an ikernel in front of the server: its program and its ln_next (bpf/chain.h). Call it after Reach, on such a thread.

@@ -23,6 +23,7 @@ type attachment struct {
 	mu       sync.Mutex
 	record   store.Ikernel
 	instance Instance           // nil: it waits
+	within   string             // the network namespace, by the kernel's number
 	process  *supervise.Process // whose end detaches it; nil: none
 	waits    error              // why
 	gone     bool               // detached for good
@@ -37,14 +38,14 @@ func (a *attachment) attach(c *Config) error {
 	if err != nil {
 		return err
 	}
-	instance, err := attach(&a.record, process, c)
+	instance, within, err := attach(&a.record, process, c)
 	if process != nil && err != nil {
 		_ = process.Close()
 	}
 	if err != nil {
 		return err
 	}
-	a.instance, a.process, a.waits = instance, process, nil
+	a.instance, a.within, a.process, a.waits = instance, within, process, nil
 	if process != nil {
 		a.record.Started = process.Start
 	}
@@ -52,15 +53,15 @@ func (a *attachment) attach(c *Config) error {
 }
 
 // attach attaches an ikernel in the server's network namespace, that of the process if there is one.
-func attach(r *store.Ikernel, process *supervise.Process, c *Config) (instance Instance, err error) {
+func attach(r *store.Ikernel, process *supervise.Process, c *Config) (instance Instance, within string, err error) {
 	ns, err := namespace(&r.IkernelRequest)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	defer ns.Close()
 	if process != nil {
 		if _, gone := process.Gone(); gone { // the namespace may be that of another process with its number
-			return nil, errEnded
+			return nil, "", errEnded
 		}
 	}
 	to := demux.Server{Port: r.Port, Interfaces: r.Interfaces, Mode: xdp.Mode(r.Mode), Order: r.Order, Demux: c.Demux, Log: c.Log}
@@ -68,7 +69,7 @@ func attach(r *store.Ikernel, process *supervise.Process, c *Config) (instance I
 		instance, err = kinds[r.Ikernel].attach(&r.IkernelRequest, to, c)
 		return err
 	})
-	return instance, err
+	return instance, ns.UniqueId(), err
 }
 
 // follow follows the process in whose namespace the server is, if one is given.
@@ -123,6 +124,14 @@ func (a *attachment) detach() error {
 
 // lost says why packets no longer get to the ikernel; nil: they do.
 func (a *attachment) lost() error {
+	if err := a.moved(); err != nil {
+		return err
+	}
+	if l, ok := a.instance.(losing); ok {
+		if err := l.Lost(); err != nil {
+			return err
+		}
+	}
 	at := a.instance.Attachment()
 	if at == nil {
 		return nil
@@ -131,6 +140,22 @@ func (a *attachment) lost() error {
 		if err := p.Attached(); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// moved says that the name of the server's network namespace is gone, or is now another one's. The ikernel keeps the former one alive.
+func (a *attachment) moved() error {
+	if a.record.Netns == "" {
+		return nil
+	}
+	ns, err := namespace(&a.record.IkernelRequest)
+	if err != nil {
+		return err
+	}
+	defer ns.Close()
+	if ns.UniqueId() != a.within {
+		return fmt.Errorf("network namespace %s is another one than before", a.record.Netns)
 	}
 	return nil
 }

@@ -26,6 +26,11 @@ type keyed interface {
 	SetKeys([]api.IkernelKey) (undo func() error, err error)
 }
 
+// A losing ikernel may find that it has to be attached anew.
+type losing interface {
+	Lost() error // why; nil: it has not
+}
+
 // A kind says what there is to know of an ikernel.
 type kind struct {
 	// attach is called on a thread of the server's network namespace.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/internal/demux"
+	"github.com/lambdanic/lambdanic/internal/memcached"
 	"github.com/lambdanic/lambdanic/internal/store"
 	"github.com/lambdanic/lambdanic/internal/veth"
 	"github.com/lambdanic/lambdanic/test/isolated"
@@ -224,6 +226,74 @@ func TestAttachedAgain(t *testing.T) {
 	})
 	s.StartAgain()
 	n.await("attached", attached)
+}
+
+// TestNamespaceGone takes the name of the server's network namespace away, and gives it to the namespace again.
+func TestNamespaceGone(t *testing.T) {
+	s, n := isolated.New(t), newNode(t)
+	r := request(s)
+	r.Netns = s.Netns + "-b"
+	path := filepath.Join("/run/netns", r.Netns)
+	name := func() {
+		t.Helper()
+		if err := errors.Join(os.WriteFile(path, nil, 0o600), unix.Mount(filepath.Join("/run/netns", s.Netns), path, "", unix.MS_BIND, "")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { _ = veth.RemoveNamespace(r.Netns) })
+	name()
+	if _, err := n.Attach(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	n.tend()
+	if err := veth.RemoveNamespace(r.Netns); err != nil {
+		t.Fatal(err)
+	}
+	n.await("waiting for the namespace", func(list []api.Ikernel) bool {
+		return len(list) == 1 && list[0].State == api.IkernelWaiting && strings.Contains(list[0].Reason, "network namespace "+r.Netns)
+	})
+	name()
+	n.await("attached", attached)
+}
+
+// TestServerElsewhere has the next server listen at fewer addresses than the cache was attached for.
+func TestServerElsewhere(t *testing.T) {
+	s, n := isolated.New(t), newNode(t)
+	port := s.Port
+	in := func(addrs ...string) {
+		t.Helper()
+		var all []netip.Addr
+		for _, a := range addrs {
+			all = append(all, netip.MustParseAddr(a))
+		}
+		err := errors.Join(s.Stop(), veth.InNamed(s.Netns, func() (err error) {
+			s.Server, err = memcached.StartAt(context.Background(), port, all)
+			return err
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	in("127.0.0.1", "127.0.0.2")
+	if _, err := n.Attach(t.Context(), request(s)); err != nil {
+		t.Fatal(err)
+	}
+	n.tend()
+	instance := func() Instance {
+		a, err := n.lock(fmt.Sprintf("memcached-cache-%d", port))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.mu.Unlock()
+		return a.instance
+	}
+	before := instance()
+	in("127.0.0.1")
+	n.await("attached anew", func(list []api.Ikernel) bool {
+		s.Set("a", "1")
+		s.Get("a", "1")
+		return attached(list) && instance() != before
+	})
 }
 
 // TestProcessEnds ends the process for which a cache is attached: under a daemon, and while none runs.

@@ -292,7 +292,7 @@ func (n *NIC) attach() error {
 			}
 		}
 		if n.rec.Mode == ModeGeneric && n.cfg.Mode == ModeAuto {
-			n.cfg.Log.Warn("the driver has no XDP; attached in generic mode, which is slower", "interface", n.rec.Interface)
+			n.cfg.Log.Warn("attached in generic mode, which is slower: the driver has no XDP, or the other end of the veth has no XDP program", "interface", n.rec.Interface)
 		}
 		return n.root.Pin(filepath.Join(n.cfg.pins(), "root_link"))
 	})

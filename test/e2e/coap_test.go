@@ -109,7 +109,7 @@ func TestGuard(t *testing.T) {
 	if keys := query[[]api.IkernelKey](i, "ik", "keys", "guard"); len(keys) != 1 || keys[0] != (api.IkernelKey{File: second}) {
 		t.Errorf("its keys are %+v", keys)
 	}
-	if out, err := i.try("ik", "keys", "guard", "--remove", second); err == nil || !strings.Contains(out, "give the file of one, at least") {
+	if out, err := i.try("ik", "keys", "guard", "--remove", second); err == nil || !strings.Contains(out, "would have no key left") {
 		t.Errorf("the last key is removed: %s", out)
 	}
 	if out, err := i.try("ik", "keys", "guard", "--add", "third="+filepath.Join(dir, "third")); err == nil || !strings.Contains(out, "no such file") {

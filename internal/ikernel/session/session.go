@@ -12,6 +12,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -25,8 +26,17 @@ type Server struct {
 	Log  *slog.Logger
 }
 
+// A Listener accepts applications, as net.UnixListener does.
+type Listener interface {
+	AcceptUnix() (*net.UnixConn, error)
+	Close() error
+}
+
+// acceptPause is how long an application waits at least that cannot be accepted, as the daemon has no file descriptor or memory left for it.
+const acceptPause = 50 * time.Millisecond
+
 // Serve serves those who connect, until ctx ends. Then it ends their ikernels.
-func (s *Server) Serve(ctx context.Context, l *net.UnixListener) error {
+func (s *Server) Serve(ctx context.Context, l Listener) error {
 	var all sync.WaitGroup
 	defer all.Wait()
 	ctx, stop := context.WithCancel(ctx)
@@ -37,8 +47,16 @@ func (s *Server) Serve(ctx context.Context, l *net.UnixListener) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		if err != nil {
+		if errors.Is(err, net.ErrClosed) {
 			return fmt.Errorf("accept applications: %w", err)
+		}
+		if err != nil { // those that are served already are served on
+			s.Log.Warn("an application that asks for ikernels has to wait", "because", err)
+			select {
+			case <-ctx.Done():
+			case <-time.After(acceptPause):
+			}
+			continue
 		}
 		all.Go(func() {
 			defer context.AfterFunc(ctx, func() { _ = conn.Close() })()

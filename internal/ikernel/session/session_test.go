@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -38,6 +39,12 @@ func serve(t testing.TB) (path string) {
 // serveUntil does so until stop.
 func serveUntil(t testing.TB) (path string, stop func()) {
 	t.Helper()
+	return serveBy(t, func(l Listener) Listener { return l })
+}
+
+// serveBy does so with what by makes of the listener.
+func serveBy(t testing.TB, by func(Listener) Listener) (path string, stop func()) {
+	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("loads BPF programs: needs root")
 	}
@@ -53,7 +60,7 @@ func serveUntil(t testing.TB) (path string, stop func()) {
 	s := &Server{Host: host, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error)
-	go func() { done <- s.Serve(ctx, l) }()
+	go func() { done <- s.Serve(ctx, by(l)) }()
 	t.Cleanup(func() {
 		stop()
 		if err := errors.Join(<-done, host.Close()); err != nil {
@@ -150,6 +157,45 @@ func TestSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	exchange(t, client, "the server", server)
+}
+
+// scarce is a Listener for which there are no file descriptors for a while.
+type scarce struct {
+	Listener
+	fails atomic.Int32
+}
+
+func (s *scarce) AcceptUnix() (*net.UnixConn, error) {
+	if s.fails.Add(-1) >= 0 {
+		return nil, &net.OpError{Op: "accept", Err: unix.EMFILE}
+	}
+	return s.Listener.AcceptUnix()
+}
+
+// TestNoDescriptors has the daemon run out of file descriptors: an application waits until there are some.
+func TestNoDescriptors(t *testing.T) {
+	path, _ := serveBy(t, func(l Listener) Listener {
+		s := &scarce{Listener: l}
+		s.fails.Store(3)
+		return s
+	})
+	create(t, open(t, path), "echo")
+}
+
+// TestOffsetBeyond has threshold look for its integer farther behind than any message is long.
+func TestOffsetBeyond(t *testing.T) {
+	k := create(t, open(t, serve(t)), "threshold")
+	server, client := pair(t)
+	if err := errors.Join(k.Write(map[string]int64{"offset": 1 << 32}), k.Attach(server)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Write(make([]byte, 8)); err != nil {
+		t.Fatal(err)
+	}
+	passes(t, server, make([]byte, 8))
+	if r, err := k.Read(); err != nil || r["count"] != 0 {
+		t.Errorf("the registers are %v, %v: want no integer", r, err)
+	}
 }
 
 // TestEnd ends an application's connection, as its death does. Its ikernels end, and that of another on the same socket goes on.
