@@ -1,15 +1,15 @@
 package ikernels
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
-
-	"github.com/lambdanic/lambdanic/internal/xdp"
 )
 
 // A path is how a connected socket's datagrams get to its peer.
@@ -42,7 +42,7 @@ func (a addresses) findPath() (p path, err error) {
 	if len(p.own) != 6 {
 		return p, fmt.Errorf("interface %s, which leads to %s, is not Ethernet", link.Attrs().Name, a.peer.Addr())
 	}
-	sends, err := xdp.Sends(p.index)
+	sends, err := sendsFrames(p.index)
 	if err != nil {
 		return p, fmt.Errorf("ask what interface %s can do: %w", link.Attrs().Name, err)
 	}
@@ -97,4 +97,40 @@ func neighbour(link netlink.Link, of netip.Addr) (net.HardwareAddr, error) {
 		}
 	}
 	return nil, fmt.Errorf("the Ethernet address of %s on interface %s is not known: send a datagram there first, or use `ip neighbour add`", of, link.Attrs().Name)
+}
+
+// Of linux/netdev.h, which the packages for netlink lack.
+const (
+	netdevFamily      = "netdev"
+	netdevDevGet      = 1
+	netdevIfindex     = 1
+	netdevXDPFeatures = 3
+	netdevNDOXmit     = 1 << 2
+)
+
+// sendsFrames says whether an interface of the thread's namespace has the function by which XDP sends.
+func sendsFrames(index int) (bool, error) {
+	family, err := netlink.GenlFamilyGet(netdevFamily)
+	if err != nil {
+		return false, fmt.Errorf("find netlink's family %s: %w", netdevFamily, err)
+	}
+	request := nl.NewNetlinkRequest(int(family.ID), 0)
+	// nl.Genlmsg leaves the header's last two bytes to chance, and the kernel wants zeros.
+	request.AddRawData(append([]byte{netdevDevGet, 1, 0, 0}, nl.NewRtAttr(netdevIfindex, nl.Uint32Attr(uint32(index))).Serialize()...))
+	replies, err := request.Execute(unix.NETLINK_GENERIC, 0)
+	if err != nil {
+		return false, err
+	}
+	for _, reply := range replies {
+		attributes, err := nl.ParseRouteAttr(reply[nl.SizeofGenlmsg:])
+		if err != nil {
+			return false, err
+		}
+		for _, a := range attributes {
+			if a.Attr.Type == netdevXDPFeatures && len(a.Value) == 8 {
+				return binary.NativeEndian.Uint64(a.Value)&netdevNDOXmit != 0, nil
+			}
+		}
+	}
+	return false, nil
 }

@@ -22,7 +22,7 @@ enum mc_cache_limit {
 	MC_ITEM_MAX = 2048, /* bytes; no item begins so near the end of a segment that this much would not fit */
 	MC_HEAD_MAX = 512, /* bytes of an item's head */
 	MC_CAS_MAX = 24, /* bytes of a version in decimal, with the space before it */
-	MC_EXPIRES_SHIFT = 26, /* items expire at multiples of so many bits of ns: 67 ms */
+	MC_EXPIRES_SHIFT = 26, /* items keep when they expire in units of 2^26 ns, some 67 ms */
 };
 
 /* A tag in the upper half, the upper half of the key's hash; in the lower half the number of the item's first cell. 0 is no entry. */

@@ -181,6 +181,13 @@ func (s *site) hit(c *client, request string) string {
 	}
 }
 
+// keep stores a value for key a, and asks until the NIC program answers with it.
+func (s *site) keep(c *client) {
+	s.t.Helper()
+	s.text(s.dial(), "set a 0 0 1\r\nx\r\n", "STORED\r\n")
+	s.hit(c, "get a\r\n")
+}
+
 // text sends a request by TCP, and returns the reply up to its last line.
 func (s *site) text(c net.Conn, request, last string) string {
 	s.t.Helper()
@@ -340,8 +347,7 @@ func TestRestart(t *testing.T) {
 	s := newSite(t)
 	s.attach()
 	udp := s.client()
-	s.text(s.dial(), "set a 0 0 1\r\nx\r\n", "STORED\r\n")
-	s.hit(udp, "get a\r\n")
+	s.keep(udp)
 	s.in(func() error { return s.server.Restart(t.Context()) })
 	if got := udp.ask("get a\r\n"); got != "END\r\n" {
 		t.Errorf("the new server's value: %q", got)
@@ -357,8 +363,7 @@ func TestRestartElsewhere(t *testing.T) {
 	s := newSite(t)
 	s.attach()
 	udp := s.client()
-	s.text(s.dial(), "set a 0 0 1\r\nx\r\n", "STORED\r\n")
-	s.hit(udp, "get a\r\n")
+	s.keep(udp)
 	if err := s.cache.Lost(); err != nil {
 		t.Error(err)
 	}
@@ -388,8 +393,7 @@ func TestUnseen(t *testing.T) {
 	s := newSite(t)
 	s.attach()
 	udp := s.client()
-	s.text(s.dial(), "set a 0 0 1\r\nx\r\n", "STORED\r\n")
-	s.hit(udp, "get a\r\n")
+	s.keep(udp)
 	s.in(func() error { return os.WriteFile("/proc/sys/net/core/optmem_max", []byte("2048"), 0) })
 	s.text(s.dial(), "set a 0 0 1\r\ny\r\n", "STORED\r\n")
 	if got := udp.ask("get a\r\n"); got != "VALUE a 0 1\r\ny\r\nEND\r\n" {
@@ -605,8 +609,7 @@ func TestVeth(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := c.site(t)
 			s.attachBy(xdp.ModeAuto)
-			s.text(s.dial(), "set a 0 0 1\r\nx\r\n", "STORED\r\n")
-			s.hit(s.client(), "get a\r\n")
+			s.keep(s.client())
 			if ports := s.cache.Attachment().Ports(); len(ports) != 1 || ports[0].Mode != c.want {
 				t.Errorf("attached in mode %s, want %s", ports[0].Mode, c.want)
 			}

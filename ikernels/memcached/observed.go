@@ -48,6 +48,7 @@ var errStuck = errors.New("memcached ended before it had executed what it read")
 // tidy forgets the threads of servers that have ended.
 func (s *observed) tidy() error {
 	stuck, err := s.forget()
+	maps.DeleteFunc(stuck, func(_ ObserveMcDatagramKey, c ObserveMcConnection) bool { return !isPending(&c) })
 	for range stuckTries {
 		if err != nil || len(stuck) == 0 {
 			return err
@@ -63,7 +64,7 @@ func (s *observed) tidy() error {
 	return errStuck
 }
 
-// A thread that has not executed what it read for so long never will, or not before the cache is attached anew.
+// A thread that has executed nothing of what it read for so long never will.
 const (
 	stuckPatience = time.Second
 	stuckTries    = 20

@@ -221,8 +221,11 @@ func anyOf(*ObserveMcConnection) bool { return true }
 
 // hasExecuted says that a thread has executed all that it read: if it reads again it begins anew, and those of a server that has ended never do.
 func hasExecuted(c *ObserveMcConnection) bool {
-	return c.Head == c.Tail && c.More == 0 && c.Lost == 0 && c.Request.Phase == uint8(ObserveMcPhaseMC_PHASE_BEGIN)
+	return !isPending(c) && c.Lost == 0 && c.Request.Phase == uint8(ObserveMcPhaseMC_PHASE_BEGIN)
 }
+
+// isPending says that a thread has read writes that it has not executed. Their guards are closed.
+func isPending(c *ObserveMcConnection) bool { return c.Head != c.Tail || c.More != 0 }
 
 // namespaceCookie is the kernel's number of the calling thread's network namespace.
 func namespaceCookie() (uint64, error) {

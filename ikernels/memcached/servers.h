@@ -117,11 +117,18 @@ static __always_inline void mc_count_lost(__u64 server, enum mc_loss why)
 		__sync_fetch_and_add(&place->losses[why], 1);
 }
 
-MC_GLOBAL int mc_add_to_guard(__u64 server, __u32 index, __u32 n)
+/* A guard of a server that is observed still, or 0. */
+static __always_inline __u64 *mc_guard_at(__u64 server, __u32 index)
 {
 	__u32 i = server & (MC_SERVERS - 1);
 	void *guards = mc_place_of(server) ? bpf_map_lookup_elem(&mc_guards_of, &i) : 0;
-	__u64 *guard = guards ? bpf_map_lookup_elem(guards, &index) : 0;
+
+	return guards ? bpf_map_lookup_elem(guards, &index) : 0;
+}
+
+MC_GLOBAL int mc_add_to_guard(__u64 server, __u32 index, __u32 n)
+{
+	__u64 *guard = mc_guard_at(server, index);
 
 	if (guard)
 		__sync_fetch_and_add(guard, n);
@@ -129,14 +136,12 @@ MC_GLOBAL int mc_add_to_guard(__u64 server, __u32 index, __u32 n)
 }
 
 /*
- * A server has read what cannot be followed, so nobody can tell when it will be executed: the guard of all keys stays closed. More than a half of
- * the pending writes that can be are not counted: they must not become 0 again.
+ * A server has read what cannot be followed, so nobody can tell when it will be executed: the guard of all keys stays closed. Once its count of
+ * pending writes is half full, it is left as it is, so that it never runs over to 0.
  */
 MC_GLOBAL int mc_keep_closed(__u64 server)
 {
-	__u32 i = server & (MC_SERVERS - 1), all = MC_GUARD_ALL;
-	void *guards = mc_place_of(server) ? bpf_map_lookup_elem(&mc_guards_of, &i) : 0;
-	__u64 *guard = guards ? bpf_map_lookup_elem(guards, &all) : 0;
+	__u64 *guard = mc_guard_at(server, MC_GUARD_ALL);
 
 	if (guard && (*(volatile __u64 *)guard & (MC_GUARD_PENDING - 1)) < MC_GUARD_PENDING / 2)
 		__sync_fetch_and_add(guard, MC_GUARD_PENDING + 1);

@@ -94,7 +94,7 @@ func (s *store) put(v value, st stamp) bool {
 	return true
 }
 
-// expires is a moment as items have it, or the one before.
+// expires is a moment in the units of items, or up to a unit earlier; 0 is never.
 func expires(ns uint64) uint32 {
 	if ns == 0 {
 		return 0

@@ -33,8 +33,9 @@ func locate(port uint16) (listens []netip.Addr, err error) {
 			if !ok {
 				continue
 			}
-			if listens = append(listens, a.Unmap()); a == netip.IPv6Unspecified() {
-				listens = append(listens, netip.IPv4Unspecified()) // unless the socket is for IPv6 only, and then nothing comes there
+			listens = append(listens, a.Unmap())
+			if a == netip.IPv6Unspecified() { // If this socket is for IPv6 only, no socket takes what comes by IPv4, and the ikernel leaves it alone.
+				listens = append(listens, netip.IPv4Unspecified())
 			}
 		}
 	}

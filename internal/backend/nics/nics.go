@@ -157,13 +157,14 @@ const virtual = ""
 
 // config says where the NIC program on an interface is and where its records are. That is enough to take it down.
 func (t *Target) config(iface string) nic.Config {
-	limits := t.site.Instance + ":limits" // no interface has a colon in its name
-	if iface == virtual {
-		return nic.Config{Instance: t.site.Instance, Limits: limits, RunDir: filepath.Join(t.site.RunDir, virtualDir)}
+	c := nic.Config{
+		Instance: t.site.Instance, RunDir: filepath.Join(t.site.RunDir, virtualDir),
+		Limits: t.site.Instance + ":limits", // no interface has a colon in its name
 	}
-	return nic.Config{
-		Instance: t.site.Instance + "_" + pinName.Replace(iface), Limits: limits, Interface: iface, RunDir: filepath.Join(t.site.RunDir, iface),
+	if iface != virtual {
+		c.Instance, c.Interface, c.RunDir = c.Instance+"_"+pinName.Replace(iface), iface, filepath.Join(t.site.RunDir, iface)
 	}
+	return c
 }
 
 // pinName turns an interface's name into one that the BPF file system takes: without dots.

@@ -42,7 +42,7 @@ func (s *Server) Serve(ctx context.Context, l Listener) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
-	for {
+	for waits := false; ; {
 		conn, err := l.AcceptUnix()
 		if ctx.Err() != nil {
 			return nil
@@ -51,13 +51,17 @@ func (s *Server) Serve(ctx context.Context, l Listener) error {
 			return fmt.Errorf("accept applications: %w", err)
 		}
 		if err != nil { // those that are served already are served on
-			s.Log.Warn("an application that asks for ikernels has to wait", "because", err)
+			if !waits {
+				s.Log.Warn("an application that asks for ikernels has to wait", "because", err)
+			}
+			waits = true
 			select {
 			case <-ctx.Done():
 			case <-time.After(acceptPause):
 			}
 			continue
 		}
+		waits = false
 		all.Go(func() {
 			defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 			s.serve(conn)

@@ -10,8 +10,7 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// isLimit says whether a map is one of those in which is what namespaces may do, and what they did (bpf/share.h, bpf/admit.h). NIC programs
-// of one node have them together, so that what a namespace may do is for all.
+// isLimit says whether a map keeps what namespaces may do and what they did (bpf/share.h, bpf/admit.h). The NIC programs of a node share these maps.
 func isLimit(name string) bool {
 	return slices.Contains([]string{"ln_quotas", "ln_turns_taken", "ln_allowances", "ln_budgets", "ln_cpus"}, name)
 }
