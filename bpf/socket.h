@@ -7,8 +7,13 @@
 
 #define LN_LOOPBACK 1 /* the number of interface lo in every network namespace (LOOPBACK_IFINDEX in the kernel) */
 
-/* Whether a socket is there that would get a datagram, and whether it is connected to the sender. */
-static __always_inline int ln_find_socket(struct xdp_md *ctx, const struct ln_flow *flow, int *connected)
+struct ln_socket {
+	int connected; /* to the sender */
+	int wildcard; /* bound to no address: it gets what comes for all that have no socket of their own */
+};
+
+/* Finds the socket that would get a datagram; 0 if there is none. */
+static __always_inline int ln_find_socket(struct xdp_md *ctx, const struct ln_flow *flow, struct ln_socket *found)
 {
 	struct bpf_sock_tuple tuple = {};
 	struct bpf_sock *sk;
@@ -28,7 +33,9 @@ static __always_inline int ln_find_socket(struct xdp_md *ctx, const struct ln_fl
 	}
 	if (!sk)
 		return 0;
-	*connected = sk->dst_port != 0;
+	found->connected = sk->dst_port != 0;
+	found->wildcard = flow->ipv6 ? !(sk->src_ip6[0] | sk->src_ip6[1] | sk->src_ip6[2] | sk->src_ip6[3])
+				     : !sk->src_ip4;
 	bpf_sk_release(sk);
 	return 1;
 }

@@ -20,8 +20,8 @@ import (
 // A timed ikernel is attached to a socket.
 type timed struct {
 	*Ikernel
-	port uint16
-	in   func(func() error)
+	server *net.UDPConn
+	in     func(func() error)
 }
 
 // attached makes an ikernel with a socket.
@@ -51,14 +51,14 @@ func attached(b *testing.B, name string) *timed {
 	if err := with(b, server, k.Attach); err != nil {
 		b.Fatal(err)
 	}
-	return &timed{k, uint16(server.LocalAddr().(*net.UDPAddr).Port), in}
+	return &timed{k, server, in}
 }
 
 // time has datagrams of so many bytes come.
 func (k *timed) time(b *testing.B, size int) {
 	frame := append(make([]byte, 12), 8, 0, 0x45, 0)
 	frame = append(binary.BigEndian.AppendUint16(frame, uint16(28+size)), 0, 0, 0, 0, 64, unix.IPPROTO_UDP, 0, 0, 127, 0, 0, 1, 127, 0, 0, 1, 4, 0)
-	frame = append(binary.BigEndian.AppendUint16(frame, k.port), byte((8+size)>>8), byte(8+size), 0, 0)
+	frame = append(binary.BigEndian.AppendUint16(frame, uint16(k.server.LocalAddr().(*net.UDPAddr).Port)), byte((8+size)>>8), byte(8+size), 0, 0)
 	frame = append(frame, make([]byte, size)...)
 	k.in(func() error {
 		_, took, err := k.coll.Programs["ik_datagram"].Benchmark(frame, b.N, nil)
@@ -78,6 +78,25 @@ func BenchmarkDatagram(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.Run("faulted", func(b *testing.B) { k.time(b, 64) })
+}
+
+// BenchmarkChain times so many ikernels at one socket, each of which passes the datagrams on to the next.
+func BenchmarkChain(b *testing.B) {
+	for _, n := range []int{1, 2, 4} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			k := attached(b, "passthrough")
+			for range n - 1 {
+				next, err := k.host.Create("passthrough")
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := with(b, k.server, next.Attach); err != nil {
+					b.Fatal(err)
+				}
+			}
+			k.time(b, 64)
+		})
+	}
 }
 
 // BenchmarkParity times parity with groups of 4, and replicate with as many rings. Nobody reads them, so that they are full after a moment: what they take is

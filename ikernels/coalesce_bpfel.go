@@ -100,6 +100,7 @@ type coalesceIkFlow struct {
 	OwnPort  uint16
 	PeerPort uint16
 	Ikernel  uint32
+	Wildcard uint32
 }
 
 type coalesceIkPiece struct {

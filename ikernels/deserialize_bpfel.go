@@ -77,6 +77,7 @@ type deserializeIkFlow struct {
 	OwnPort  uint16
 	PeerPort uint16
 	Ikernel  uint32
+	Wildcard uint32
 }
 
 type deserializeIkPiece struct {

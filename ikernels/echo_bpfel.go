@@ -41,6 +41,7 @@ type echoIkFlow struct {
 	OwnPort  uint16
 	PeerPort uint16
 	Ikernel  uint32
+	Wildcard uint32
 }
 
 type echoIkLimit uint32

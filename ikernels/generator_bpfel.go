@@ -55,6 +55,7 @@ type generatorIkFlow struct {
 	OwnPort  uint16
 	PeerPort uint16
 	Ikernel  uint32
+	Wildcard uint32
 }
 
 type generatorIkOwnFault uint32

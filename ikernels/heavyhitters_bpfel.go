@@ -102,6 +102,7 @@ type heavyHittersIkFlow struct {
 	OwnPort  uint16
 	PeerPort uint16
 	Ikernel  uint32
+	Wildcard uint32
 }
 
 type heavyHittersIkPiece struct {

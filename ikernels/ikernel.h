@@ -149,15 +149,16 @@ static __always_inline int ik_has_socket(__u32 place)
 static __noinline int ik_is_attached(struct xdp_md *ctx, const struct ln_flow *flow)
 {
 	struct ik_flow key = {};
+	struct ln_socket found;
 	__u32 *place;
-	int connected;
 
-	if (!ln_find_socket(ctx, flow, &connected))
+	if (!ln_find_socket(ctx, flow, &found))
 		return 0;
 	ln_copy_addr(key.own_addr, flow->own_addr);
 	key.own_port = flow->own_port;
 	key.ikernel = ik_number;
-	if (connected) {
+	key.wildcard = found.wildcard;
+	if (found.connected) {
 		ln_copy_addr(key.peer_addr, flow->peer_addr);
 		key.peer_port = flow->peer_port;
 	}

@@ -39,7 +39,7 @@ enum ik_fault_code {
 
 /*
  * The datagrams that a socket gets, as long as one has the place. Addresses are as in struct ln_flow. A connected socket gets those of its peer, and one that
- * is not connected all others: its peer is 0.
+ * is not connected all others: its peer is 0. One that is bound to an address gets what comes for it, and one that is not all others.
  */
 struct ik_flow {
 	__u8 own_addr[16];
@@ -47,6 +47,7 @@ struct ik_flow {
 	__be16 own_port;
 	__be16 peer_port;
 	__u32 ikernel; /* its number, which no other one ever has */
+	__u32 wildcard; /* 1: the socket is bound to no address */
 };
 
 /* Reads all registers of an ikernel, and writes some, if others have the values that are expected. */

@@ -25,6 +25,7 @@ type parityIkFlow struct {
 	OwnPort  uint16
 	PeerPort uint16
 	Ikernel  uint32
+	Wildcard uint32
 }
 
 type parityIkPiece struct {

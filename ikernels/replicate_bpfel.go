@@ -25,6 +25,7 @@ type replicateIkFlow struct {
 	OwnPort  uint16
 	PeerPort uint16
 	Ikernel  uint32
+	Wildcard uint32
 }
 
 type replicateIkPiece struct {

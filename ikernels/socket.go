@@ -149,6 +149,9 @@ func (s *socket) reach() (interfaces []string, own []netip.Addr, err error) {
 func (s *socket) flow(own netip.Addr, ikernel uint32) echoIkFlow {
 	f := echoIkFlow{Ikernel: ikernel, OwnPort: bigEndian(s.own.Port())}
 	copy(f.OwnAddr[:], own.AsSlice())
+	if s.own.Addr().IsUnspecified() {
+		f.Wildcard = 1
+	}
 	if s.peer.IsValid() {
 		copy(f.PeerAddr[:], s.peer.Addr().AsSlice())
 		f.PeerPort = bigEndian(s.peer.Port())

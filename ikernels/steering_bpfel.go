@@ -25,6 +25,7 @@ type steeringIkFlow struct {
 	OwnPort  uint16
 	PeerPort uint16
 	Ikernel  uint32
+	Wildcard uint32
 }
 
 type steeringIkPiece struct {

@@ -35,6 +35,7 @@ type thresholdIkFlow struct {
 	OwnPort  uint16
 	PeerPort uint16
 	Ikernel  uint32
+	Wildcard uint32
 }
 
 type thresholdIkPiece struct {

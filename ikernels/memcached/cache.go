@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/bits"
 	"net/netip"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -140,6 +141,7 @@ func (c *Cache) load(o Options, items int, addrs []netip.Addr) error {
 	if err := setVariables(spec, map[string]any{
 		"mc_secret": c.server.secret, "mc_port": o.Port, "mc_buckets": uint64(buckets), "mc_sketch_lines": uint64(lines),
 		"mc_guard_mask": uint64(len(c.server.guards)) - uint64(ObserveMcGuardLimitMC_GUARD_KEYS) - 1,
+		"mc_wildcard":   [2]bool{slices.Contains(c.worker.listens, netip.IPv4Unspecified()), slices.Contains(c.worker.listens, netip.IPv6Unspecified())},
 	}); err != nil {
 		return err
 	}

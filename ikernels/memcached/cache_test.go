@@ -20,6 +20,7 @@ import (
 	"github.com/lambdanic/lambdanic/internal/memcached"
 	"github.com/lambdanic/lambdanic/internal/veth"
 	"github.com/lambdanic/lambdanic/internal/xdp"
+	"github.com/lambdanic/lambdanic/test/isolated"
 )
 
 // A site is a network namespace that a veth pair leads to, in which a memcached runs.
@@ -526,20 +527,51 @@ func TestLarge(t *testing.T) {
 	}
 }
 
-// TestForwarded has a server that listens at all addresses, on a machine that gets GETs for another machine, too.
-func TestForwarded(t *testing.T) {
-	s := newSite(t)
+// everywhere has the server listen at all addresses, and returns a client whose key k the cache has.
+func (s *site) everywhere() *client {
+	s.t.Helper()
 	s.in(func() (err error) {
 		_ = s.server.Stop()
-		s.server, err = memcached.Start(t.Context(), []netip.Addr{netip.IPv4Unspecified()})
+		s.server, err = memcached.Start(s.t.Context(), []netip.Addr{netip.IPv4Unspecified()})
 		return err
 	})
-	t.Cleanup(func() { _ = s.server.Stop() })
+	s.t.Cleanup(func() { _ = s.server.Stop() })
 	s.addr = netip.AddrPortFrom(s.addr.Addr(), s.server.Port)
 	s.attach()
 	c := s.client()
 	s.text(s.dial(), "set k 0 0 1\r\nv\r\n", "STORED\r\n")
 	s.hit(c, "get k\r\n")
+	return c
+}
+
+// TestBoundBeside has a server that listens at all addresses, and another one that takes the same port at one address later: what comes for it is its own.
+func TestBoundBeside(t *testing.T) {
+	s := newSite(t)
+	c := s.everywhere()
+	before := s.statistics().Hits
+
+	var beside *net.UDPConn
+	s.in(func() (err error) {
+		beside, err = isolated.ListenShared(t.Context(), s.addr.String())
+		return err
+	})
+	defer beside.Close()
+	if _, err := c.conn.Write(append(frame(1), "get k\r\n"...)); err != nil {
+		t.Fatal(err)
+	}
+	_ = beside.SetReadDeadline(time.Now().Add(20 * time.Second))
+	if _, _, err := beside.ReadFrom(make([]byte, 100)); err != nil {
+		t.Errorf("the socket at %s does not get the GET: %v", s.addr, err)
+	}
+	if hits := s.statistics().Hits; hits != before {
+		t.Errorf("the cache answered %d of the GETs to another's socket", hits-before)
+	}
+}
+
+// TestForwarded has a server that listens at all addresses, on a machine that gets GETs for another machine, too.
+func TestForwarded(t *testing.T) {
+	s := newSite(t)
+	c := s.everywhere()
 	before := s.statistics().Hits
 
 	other := s.addr.Addr().Next()

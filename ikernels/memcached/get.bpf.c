@@ -35,6 +35,7 @@ volatile __u32 mc_threshold = 0;
 /* Whether the worker comes for the keys by itself, and soon. Then only those wake it that are asked for most. */
 volatile _Bool mc_gathers = 0;
 const volatile __u16 mc_port;
+const volatile __u8 mc_wildcard[2]; /* whether the server's socket is bound to no address: of IPv4, of IPv6 */
 
 /* A key of a GET. */
 struct mc_get_key {
@@ -408,9 +409,10 @@ static __noinline int mc_save_sender(struct xdp_md *ctx, struct mc_get *g, const
 /* Whether the packet would reach the server. */
 static __noinline int mc_reaches(struct xdp_md *ctx, struct mc_get *g)
 {
-	int connected;
+	struct ln_socket found;
 
-	return ln_is_servers(&g->flow) && ln_find_socket(ctx, &g->flow, &connected);
+	return ln_is_servers(&g->flow) && ln_find_socket(ctx, &g->flow, &found) &&
+	       found.wildcard == mc_wildcard[g->flow.ipv6 != 0];
 }
 
 /* Whether the cache has all that the GET asks for, and the server would get it. */

@@ -160,6 +160,7 @@ const (
 	GetVarMcSketchLimit        = "mc_sketch_limit_"
 	GetVarMcSketchLines        = "mc_sketch_lines"
 	GetVarMcThreshold          = "mc_threshold"
+	GetVarMcWildcard           = "mc_wildcard"
 )
 
 // LoadGet returns the embedded CollectionSpec for Get.
@@ -241,6 +242,7 @@ type GetVariableSpecs struct {
 	McSketchLimit        *ebpf.VariableSpec `ebpf:"mc_sketch_limit_"`
 	McSketchLines        *ebpf.VariableSpec `ebpf:"mc_sketch_lines"`
 	McThreshold          *ebpf.VariableSpec `ebpf:"mc_threshold"`
+	McWildcard           *ebpf.VariableSpec `ebpf:"mc_wildcard"`
 }
 
 // GetObjects contains all objects after they have been loaded into the kernel.
@@ -307,6 +309,7 @@ type GetVariables struct {
 	McSketchLimit        *ebpf.Variable `ebpf:"mc_sketch_limit_"`
 	McSketchLines        *ebpf.Variable `ebpf:"mc_sketch_lines"`
 	McThreshold          *ebpf.Variable `ebpf:"mc_threshold"`
+	McWildcard           *ebpf.Variable `ebpf:"mc_wildcard"`
 }
 
 // GetPrograms contains all programs after they have been loaded into the kernel.

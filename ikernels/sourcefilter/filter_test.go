@@ -279,3 +279,25 @@ func TestAttach(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// BenchmarkFilter times the program with datagrams of one source, which all pass.
+func BenchmarkFilter(b *testing.B) {
+	var many []string
+	for i := range 1000 {
+		many = append(many, fmt.Sprintf("10.%d.%d.0/24", i/256, i%256))
+	}
+	for _, c := range []struct {
+		name  string
+		rate  uint32
+		allow []string
+	}{{"1 prefix", 0, many[:1]}, {"1000 prefixes", 0, many}, {"a rate", 1e9, nil}, {"1000 prefixes and a rate", 1e9, many}} {
+		b.Run(c.name, func(b *testing.B) {
+			f := newBench(b, Options{Rate: c.rate}, c.allow...)
+			_, took, err := f.objects.SfFilter.Benchmark(frame(b, "10.0.0.1", server.String(), port), b.N, nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportMetric(float64(took.Nanoseconds()), "ns/datagram")
+		})
+	}
+}

@@ -9,10 +9,12 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
 
 	"github.com/lambdanic/lambdanic/internal/memcached"
 	"github.com/lambdanic/lambdanic/internal/veth"
@@ -142,4 +144,19 @@ func (s *Server) exchange(network, request, want string) {
 		}
 		return err
 	})
+}
+
+// ListenShared makes a socket of UDP over IPv4 that lets other such sockets have its port, at the same address or a narrower one.
+func ListenShared(ctx context.Context, address string) (*net.UDPConn, error) {
+	share := func(_, _ string, raw syscall.RawConn) (err error) {
+		if e := raw.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEADDR, 1) }); e != nil {
+			return e
+		}
+		return err
+	}
+	conn, err := (&net.ListenConfig{Control: share}).ListenPacket(ctx, "udp4", address)
+	if err != nil {
+		return nil, fmt.Errorf("listen at %s beside others: %w", address, err)
+	}
+	return conn.(*net.UDPConn), nil
 }
