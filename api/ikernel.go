@@ -19,6 +19,7 @@ type IkernelRequest struct {
 	Mode       string   `json:"mode,omitempty"`       // how XDP is attached: auto (default), native or generic
 	Memory     Bytes    `json:"memory,omitempty"`     // for what it keeps; 0: as much as the ikernel takes by default
 	Before     string   `json:"before,omitempty"`     // the name of an ikernel at the same port, which it is to be before; default: it comes after all
+	Namespace  string   `json:"namespace,omitempty"`  // in whose share and quotas it is kept; default: none
 
 	// Whose packets pass, as prefixes (192.0.2.0/24) and addresses, and how many a second of each address; default: all.
 	Allow []string `json:"allow,omitempty"`

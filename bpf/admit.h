@@ -1,84 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Admission: whether the share and the quotas of a lambda's namespace let a packet be served, and what each run takes of them. Where there
- * are neither, it only looks at the namespace's entry: once for the packet, and once for each run.
+ * Admission of packets for lambdas. Where a lambda's namespace has neither share nor quota, this only looks at the namespace's entry: once for
+ * the packet, and once for each run.
  */
 #ifndef LN_ADMIT_H
 #define LN_ADMIT_H
 
-#include "share.h"
+#include "maps.h"
+#include "quota.h"
 #include "stats.h"
-
-/* How often to try when other CPUs take turns, too. */
-#define LN_TURN_TRIES 4
 
 static __always_inline __u32 ln_namespace_of(const struct ln_slot *slot)
 {
 	return slot->namespace_id & (LN_MAX_NAMESPACES - 1);
 }
 
-/*
- * Takes for this CPU the turns that have come, as many as it needs to have something left. A rate's turns come one after the other, and
- * those that nobody took expire when they are older than the burst. Returns -1 if it has nothing left yet.
- */
-LN_GLOBAL int ln_take_turns(__u32 namespace, __u32 of)
-{
-	const struct ln_quota *quota = bpf_map_lookup_elem(&ln_quotas, &namespace);
-	struct ln_turns *taken = bpf_map_lookup_elem(&ln_turns_taken, &namespace);
-	struct ln_allowance *mine = bpf_map_lookup_elem(&ln_allowances, &namespace);
-	__u64 now = bpf_ktime_get_ns();
-	const struct ln_rate *rate;
-
-	if (!quota || !taken || !mine || of >= LN_RATES)
-		return -1;
-	rate = &quota->rate[of];
-	if (!rate->units || !rate->turn_ns)
-		return -1;
-	for (int i = 0; i < LN_TURN_TRIES; i++) {
-		__u64 until = *(volatile __u64 *)&taken->until_ns[of], from = until, turns, wanted = 1;
-
-		if ((__s64)(now - rate->burst_ns - until) > 0)
-			from = now - rate->burst_ns;
-		if ((__s64)(from + rate->turn_ns - now) > 0)
-			return -1;
-		turns = (now - from) / rate->turn_ns;
-		if (mine->left[of] < 0)
-			wanted += (__u64)-mine->left[of] / rate->units;
-		if (turns > wanted)
-			turns = wanted;
-		if (!__sync_bool_compare_and_swap(&taken->until_ns[of], until, from + turns * rate->turn_ns))
-			continue;
-		mine->left[of] += turns * rate->units;
-		return mine->left[of] > 0 ? 0 : -1;
-	}
-	return -1;
-}
-
-/* Whether a namespace may do more now. */
-LN_GLOBAL int ln_within_quota(__u32 namespace, int begins)
-{
-	const struct ln_quota *quota = bpf_map_lookup_elem(&ln_quotas, &namespace);
-	struct ln_allowance *mine = bpf_map_lookup_elem(&ln_allowances, &namespace);
-	const struct ln_rate *rate;
-
-	if (!quota || !mine)
-		return 1;
-	rate = &quota->rate[LN_RATE_TIME];
-	if (rate->turn_ns && (mine->left[LN_RATE_TIME] <= 0 || !rate->units) && ln_take_turns(namespace, LN_RATE_TIME))
-		return 0;
-	rate = &quota->rate[LN_RATE_REQUESTS];
-	if (!begins || !rate->turn_ns)
-		return 1;
-	if ((mine->left[LN_RATE_REQUESTS] <= 0 || !rate->units) && ln_take_turns(namespace, LN_RATE_REQUESTS))
-		return 0;
-	mine->left[LN_RATE_REQUESTS]--;
-	return 1;
-}
-
-/*
- * Whether to serve a packet for a lambda: 0, or the code of the error that says why not. One that begins a request takes one of its
- * namespace's requests.
- */
+/* Whether to serve a packet for a lambda, as ln_admit_by(). */
 static __always_inline int ln_admit(const struct ln_slot *record, __u32 slot, int begins)
 {
 	__u32 namespace = ln_namespace_of(record);
@@ -86,69 +23,20 @@ static __always_inline int ln_admit(const struct ln_slot *record, __u32 slot, in
 
 	if (!quota)
 		return 0;
-	if (quota->pace && !ln_within_share(namespace, slot, quota->pace))
-		return LN_CODE_BUSY;
-	if ((quota->rate[LN_RATE_TIME].turn_ns | quota->rate[LN_RATE_REQUESTS].turn_ns) &&
-	    !ln_within_quota(namespace, begins))
-		return LN_CODE_OVER_QUOTA;
-	return 0;
+	return ln_admit_by(quota, namespace, quota->pace ? bpf_map_lookup_elem(&ln_costs, &slot) : NULL, begins);
 }
 
-/* The namespace that pays for a slot's runs; 0, an index that no namespace has, if it has no share and no quota of time. */
-static __always_inline __u32 ln_payer(__u32 slot)
+/* The cost of a slot's runs, if its namespace pays for them. */
+static __always_inline struct ln_cost *ln_paid(__u32 slot, __u32 *namespace)
 {
 	const struct ln_slot *record = bpf_map_lookup_elem(&ln_slots, &slot);
 	const struct ln_quota *quota;
-	__u32 namespace;
 
 	if (!record)
-		return 0;
-	namespace = ln_namespace_of(record);
-	quota = bpf_map_lookup_elem(&ln_quotas, &namespace);
-	return quota && (quota->rate[LN_RATE_TIME].turn_ns | quota->pace) ? namespace : 0;
-}
-
-/* Whether too few runs were measured to know what one takes. */
-static __always_inline int ln_cost_unknown(__u32 slot)
-{
-	const struct ln_cost *cost = bpf_map_lookup_elem(&ln_costs, &slot);
-
-	return cost && cost->count < LN_COST_SAMPLES;
-}
-
-/*
- * What to charge for a run, which took ns, or was not measured if ns is 0. What interrupted a measured run is in its time: so one measurement
- * changes the mean only as much as LN_COST_SAMPLES runs of the usual length.
- */
-static __always_inline __u64 ln_cost_of(struct ln_cost *cost, __u64 ns)
-{
-	__u64 mean = cost->sum_ns / LN_COST_SAMPLES;
-
-	if (cost->count < LN_COST_SAMPLES) {
-		cost->sum_ns += ns;
-		cost->count++;
-		return ns;
-	}
-	if (ns)
-		cost->sum_ns += (ns < cost->sum_ns ? ns : cost->sum_ns) - mean;
-	return mean;
-}
-
-/* Charges a run of a slot, as ln_cost_of(), to its lambda and namespace. */
-static __always_inline void ln_charge(__u32 namespace, __u32 slot, __u64 ns)
-{
-	__u32 zero = 0;
-	const struct ln_quota *quota = bpf_map_lookup_elem(&ln_quotas, &namespace);
-	struct ln_allowance *mine = bpf_map_lookup_elem(&ln_allowances, &namespace);
-	struct ln_cost *cost = bpf_map_lookup_elem(&ln_costs, &slot);
-	struct ln_cpu *cpu = bpf_map_lookup_elem(&ln_cpus, &zero);
-
-	if (!quota || !mine || !cost || !cpu)
-		return;
-	ns = ln_cost_of(cost, ns);
-	mine->left[LN_RATE_TIME] -= ns;
-	if (quota->pace)
-		ln_spend(cpu, mine, cost, quota->pace, ns);
+		return NULL;
+	*namespace = ln_namespace_of(record);
+	quota = bpf_map_lookup_elem(&ln_quotas, namespace);
+	return quota && ln_is_charged(quota) ? bpf_map_lookup_elem(&ln_costs, &slot) : NULL;
 }
 
 #endif

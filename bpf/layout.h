@@ -12,7 +12,7 @@
 #include <linux/types.h>
 
 /* Raise when a record below changes: a daemon adopts a pinned NIC program of its own version only. */
-enum ln_version { LN_LAYOUT_VERSION = 16 };
+enum ln_version { LN_LAYOUT_VERSION = 17 };
 
 enum ln_limit {
 	LN_MAX_WORKLOADS = 65536, /* dispatch entries; the low half of a workload ID is its index */
@@ -139,6 +139,7 @@ struct ln_cpu {
 	__s64 left_ns; /* negative if it is overdrawn */
 	__u64 filled_ns; /* when that was reckoned last: bpf_ktime_get_ns() */
 	__u64 virtual_ns; /* up to where all namespaces may be served */
+	__u64 inner_ns; /* what was charged for the ikernels that the one at hand handed its packet on to */
 };
 
 /* Up to when a namespace's turns were taken, by any CPU: bpf_ktime_get_ns(). */

@@ -10,8 +10,10 @@
 #include <bpf/bpf_helpers.h>
 
 #include "layout.h"
+#include "limits.h"
 #include "place.h"
 #include "rpc_wire.h"
+#include "sample.h"
 #include "verifier.h"
 
 /* The lambdas' programs, by slot. Slot 0 stays empty. */
@@ -111,8 +113,7 @@ struct ln_place {
 struct ln_scratch {
 	struct ln_flow flow;
 	struct ln_place place;
-	__u32 tick; /* runs so far, for sampling */
-	__u32 pick; /* which of LN_SAMPLE_EVERY runs is the sample */
+	struct ln_sampler sampler;
 	__u32 slot; /* of the revision that runs */
 };
 
@@ -129,43 +130,6 @@ struct {
 	__type(key, __u32);
 	__type(value, struct ln_stats);
 } ln_slot_stats SEC(".maps");
-
-/* By the index of a namespace. User space writes it, the NIC program only reads it. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, LN_MAX_NAMESPACES);
-	__type(key, __u32);
-	__type(value, struct ln_quota);
-} ln_quotas SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, LN_MAX_NAMESPACES);
-	__type(key, __u32);
-	__type(value, struct ln_turns);
-} ln_turns_taken SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, LN_MAX_NAMESPACES);
-	__type(key, __u32);
-	__type(value, struct ln_allowance);
-} ln_allowances SEC(".maps");
-
-/* User space writes it, the NIC program only reads it. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct ln_budget);
-} ln_budgets SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct ln_cpu);
-} ln_cpus SEC(".maps");
 
 /* By slot. */
 struct {

@@ -263,10 +263,8 @@ int ln_hand_over(struct xdp_md *ctx)
 /* Named here so that BTF, and the Go types made from it, have them. */
 const enum ln_version *ln_version_ __attribute__((unused));
 const enum ln_limit *ln_limit_ __attribute__((unused));
-const enum ln_share *ln_share_ __attribute__((unused));
 const enum ln_state *ln_state_ __attribute__((unused));
 const enum ln_mode *ln_mode_ __attribute__((unused));
 const enum ln_protocol *ln_protocol_ __attribute__((unused));
 const enum ln_module *ln_module_ __attribute__((unused));
-const enum ln_rate_of *ln_rate_of_ __attribute__((unused));
 const enum ln_counter *ln_counter_ __attribute__((unused));

@@ -11,7 +11,8 @@
 #ifndef LN_SHARE_H
 #define LN_SHARE_H
 
-#include "maps.h"
+#include "limits.h"
+#include "verifier.h"
 
 /* Gives the CPU what came of its budget since it last did so. Returns -1 if it has no more than least left yet. */
 LN_GLOBAL int ln_refill(__s64 least)
@@ -54,12 +55,11 @@ static __always_inline void ln_spend(struct ln_cpu *cpu, struct ln_allowance *mi
 	cpu->left_ns -= ns;
 }
 
-/* Whether to serve a packet for a lambda in slot, whose namespace has a share. If so, what the NIC program does for it is charged. */
-LN_GLOBAL int ln_within_share(__u32 namespace, __u32 slot, __u64 pace)
+/* Whether to serve a packet for a lambda whose namespace has a share. If so, what the NIC program does for it is charged. */
+LN_GLOBAL int ln_within_share(__u32 namespace, struct ln_cost *lambda, __u64 pace)
 {
 	__u32 zero = 0;
 	struct ln_allowance *mine = bpf_map_lookup_elem(&ln_allowances, &namespace);
-	struct ln_cost *lambda = bpf_map_lookup_elem(&ln_costs, &slot);
 	struct ln_cpu *cpu = bpf_map_lookup_elem(&ln_cpus, &zero);
 	int ahead, among;
 	__s64 least;

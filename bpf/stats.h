@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Per-lambda counters. Times are sampled: reading the clock twice takes longer than most lambdas do. */
+/* Per-lambda counters. Times are sampled (sample.h). */
 #ifndef LN_STATS_H
 #define LN_STATS_H
 
@@ -17,19 +17,6 @@ static __always_inline __u32 ln_log2(__u64 v)
 		}
 	}
 	return r;
-}
-
-/*
- * Whether to measure a run: one at random of each LN_SAMPLE_EVERY in a row. With every LN_SAMPLE_EVERYth, lambdas whose requests take turns
- * could be measured all the time, or never.
- */
-static __always_inline int ln_is_sample(struct ln_scratch *scratch)
-{
-	__u32 run = scratch->tick++ & (LN_SAMPLE_EVERY - 1);
-
-	if (!run)
-		scratch->pick = bpf_get_prandom_u32() & (LN_SAMPLE_EVERY - 1);
-	return run == scratch->pick;
 }
 
 static __always_inline void ln_sampled(struct ln_stats *stats, __u64 ns)

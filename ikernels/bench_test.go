@@ -82,7 +82,7 @@ func BenchmarkDatagram(b *testing.B) {
 
 // BenchmarkChain times so many ikernels at one socket, each of which passes the datagrams on to the next.
 func BenchmarkChain(b *testing.B) {
-	for _, n := range []int{1, 2, 4} {
+	for _, n := range []int{1, 2, 4, 8} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			k := attached(b, "passthrough")
 			for range n - 1 {

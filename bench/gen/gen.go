@@ -33,6 +33,7 @@ type Load struct {
 	Batch    int           // frames that go out together, at most 256; 0 means 64
 	Replies  int           // packets that answer each request; 0 means 1
 	Stamp    bool          // measures latencies, of memcached alone
+	Servers  int           // of memcached, how many are asked; 0 means all
 }
 
 // Result is what became of a load, counted where frames leave and where replies arrive.
@@ -145,7 +146,7 @@ func (g *Generator) Close() error {
 
 // Run offers the load and waits until its replies have arrived.
 func (g *Generator) Run(ctx context.Context, l Load) (Result, error) {
-	l = l.withDefaults()
+	l = g.withDefaults(l)
 	longest, err := g.prepare(l)
 	if err != nil {
 		return Result{}, err
@@ -166,7 +167,7 @@ func (g *Generator) Run(ctx context.Context, l Load) (Result, error) {
 	return r, err
 }
 
-func (l Load) withDefaults() Load {
+func (g *Generator) withDefaults(l Load) Load {
 	if l.Port == 0 {
 		l.Port = api.RPCPort
 	}
@@ -179,13 +180,17 @@ func (l Load) withDefaults() Load {
 	if l.Batch == 0 {
 		l.Batch = 64
 	}
+	if l.Servers == 0 {
+		l.Servers = len(g.pairs)
+	}
 	l.Batch, l.Replies = min(l.Batch, live.MaxBatch), max(l.Replies, 1)
 	return l
 }
 
-// Change replaces the requests of a load that is under way. There must be as many as before, of the same length.
+// Change replaces the requests of a load that is under way, and how many servers are asked. There must be as many requests as before, of the same length.
 func (g *Generator) Change(l Load) error {
-	b, _, _, err := g.templates(l.withDefaults())
+	l = g.withDefaults(l)
+	b, _, _, err := g.templates(l)
 	if err != nil {
 		return err
 	}
@@ -196,7 +201,7 @@ func (g *Generator) Change(l Load) error {
 	if len(b) != int(end) {
 		return fmt.Errorf("the load's frames take %d bytes, and those of the load under way %d: give as many requests of the same length", len(b), end)
 	}
-	return g.setTemplates(b)
+	return errors.Join(g.setTemplates(b), g.bpf.Tenants.Set(uint32(l.Servers)))
 }
 
 // templates lays out the frames of a load.
@@ -239,6 +244,7 @@ func (g *Generator) prepare(l Load) (longest int, err error) {
 		g.bpf.Stride.Set(uint32(stride)),
 		g.bpf.IntervalQ16.Set(interval),
 		g.bpf.Batch.Set(uint32(l.Batch)),
+		g.bpf.Tenants.Set(uint32(l.Servers)),
 	)
 }
 

@@ -70,7 +70,7 @@ func (g *Generator) setTenants(spec *ebpf.CollectionSpec) error {
 	for i, p := range g.pairs {
 		interfaces[i] = uint32(p.Host.Index)
 	}
-	return errors.Join(spec.Variables["tenants"].Set(uint32(len(g.pairs))), spec.Variables["interfaces"].Set(interfaces))
+	return spec.Variables["interfaces"].Set(interfaces)
 }
 
 // follow has the program follow a trace. Each CPU begins at another place.
@@ -126,4 +126,10 @@ func (g *Generator) latencies() (*[Kinds]Latencies, error) {
 		return nil, fmt.Errorf("read the latencies: %w", err)
 	}
 	return &all, nil
+}
+
+// Tenants says how many right replies of each server of memcached arrived since New.
+func (g *Generator) Tenants() ([]uint64, error) {
+	c, err := g.counts()
+	return c.Tenants[:len(g.pairs)], err
 }

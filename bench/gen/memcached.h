@@ -67,7 +67,7 @@ struct {
 } asked SEC(".maps");
 
 const volatile __u32 trace_mask; /* steps of the trace, less 1 */
-const volatile __u32 tenants = 1; /* servers that are asked in turn */
+__u32 tenants = 1; /* servers that are asked in turn: the first ones */
 const volatile __u32 interfaces[LN_GEN_TENANTS]; /* by which each is reached */
 
 __u32 stamp; /* 1: measure latencies */

@@ -26,7 +26,7 @@ const (
 )
 
 // Benchmarks are the parts of the suite.
-var Benchmarks = []string{"hits", "zipf", "latency", "tenants"}
+var Benchmarks = []string{"hits", "zipf", "latency", "tenants", "shares"}
 
 // Size says how much is measured.
 type Size struct {
@@ -38,10 +38,11 @@ type Size struct {
 	Tenants int           // at most
 	Own     int           // keys of each tenant, a power of two; its cache has memory for half of them
 	Run     time.Duration // of one load
+	Phase   int           // samples of a phase of shares, of 10 ms
 }
 
 // Full is what a benchmark measures. The trace is far longer than the time in which the cache forgets how often keys were asked for.
-var Full = Size{Threads: []int{1, 2, 4}, Hot: 1 << 13, Keys: 1 << 22, Steps: 1 << 25, Warm: 12_000_000, Tenants: 6, Own: 1 << 20, Run: 300 * time.Millisecond}
+var Full = Size{Threads: []int{1, 2, 4}, Hot: 1 << 13, Keys: 1 << 22, Steps: 1 << 25, Warm: 12_000_000, Tenants: 6, Own: 1 << 20, Run: 300 * time.Millisecond, Phase: 100}
 
 // itemBytes is what an item of 16-byte key and value takes of the cache's memory.
 const itemBytes = 96
@@ -57,7 +58,7 @@ type bench struct {
 // Run compares a memcached with the cache against the same process alone, behind a pair.
 func Run(ctx context.Context, p *link.Pair, o measure.Options, size Size) ([]report.Result, error) {
 	b := &bench{Options: o, Size: size, pair: p}
-	for i, run := range []func(context.Context) error{b.hits, b.zipf, b.latency, b.tenants} {
+	for i, run := range []func(context.Context) error{b.hits, b.zipf, b.latency, b.tenants, b.shares} {
 		if name := Benchmarks[i]; o.Benchmark == "" || o.Benchmark == name {
 			if err := run(ctx); err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
@@ -74,7 +75,7 @@ func (b *bench) with(ctx context.Context, s sites, name string, t trace, f func(
 	if name == alone {
 		return s.alone(t.steps, f)
 	}
-	return s.cached(max(t.keys*itemBytes, memoryMin), t.steps, func(d *side) error {
+	return s.cached(max(t.keys*itemBytes, memoryMin), nil, t.steps, func(d *side) error {
 		if err := d.warm(ctx, t); err != nil {
 			return err
 		}

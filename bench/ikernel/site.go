@@ -17,6 +17,7 @@ import (
 	"github.com/lambdanic/lambdanic/bench/link"
 	cache "github.com/lambdanic/lambdanic/ikernels/memcached"
 	"github.com/lambdanic/lambdanic/internal/demux"
+	"github.com/lambdanic/lambdanic/internal/limits"
 	"github.com/lambdanic/lambdanic/internal/memcached"
 	"github.com/lambdanic/lambdanic/internal/xdp"
 )
@@ -127,13 +128,18 @@ func (all sites) alone(steps []gen.Step, f func(*side) error) (err error) {
 	return all.generating(steps, f)
 }
 
-// cached calls f while each memcached has a cache, with so many bytes of memory.
-func (all sites) cached(memory int, steps []gen.Step, f func(*side) error) (err error) {
+// cached calls f while each memcached has a cache, with so many bytes of memory. Where there are limits, each cache is of a namespace of its own: 1, 2 and so on.
+func (all sites) cached(memory int, l *limits.Limits, steps []gen.Step, f func(*side) error) (err error) {
 	var observer cache.Observer
-	for _, s := range all {
+	for i, s := range all {
 		var c *cache.Cache
+		to := demux.Server{Port: s.server.Port, Mode: xdp.ModeNative}
+		if l != nil {
+			to.Meter = demux.NewMeter(uint32(i+1), l)
+			defer func() { err = errors.Join(err, to.Meter.Close()) }()
+		}
 		if err := s.pair.In(func() error {
-			c, err = cache.Attach(cache.Options{Server: demux.Server{Port: s.server.Port, Mode: xdp.ModeNative}, Memory: memory, Observer: &observer})
+			c, err = cache.Attach(cache.Options{Server: to, Memory: memory, Observer: &observer})
 			return err
 		}); err != nil {
 			return err

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 
 	"github.com/lambdanic/lambdanic/bench/gen"
 	"github.com/lambdanic/lambdanic/bench/measure"
 	"github.com/lambdanic/lambdanic/bench/report"
 	"github.com/lambdanic/lambdanic/bench/stand"
+	"github.com/lambdanic/lambdanic/bench/timeline"
 	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/internal/chart"
 )
@@ -79,7 +79,7 @@ type sharesMeasured struct {
 	phase int
 
 	weighted, left, settling, jain, alone, all, dear, together, dearAll report.Samples
-	byRequests, byTime                                                  *timeline
+	byRequests, byTime                                                  *timeline.Timeline
 }
 
 func (m *sharesMeasured) round(ctx context.Context) (err error) {
@@ -93,12 +93,12 @@ func (m *sharesMeasured) round(ctx context.Context) (err error) {
 		return err
 	}
 	t := m.byRequests
-	m.alone = append(m.alone, sum(t.rates(0)))
-	m.jain = append(m.jain, jain(t.rates(2)))
-	m.all = append(m.all, sum(t.rates(3)))
-	m.weighted = append(m.weighted, deviation(t.rates(3), three))
-	m.left = append(m.left, deviation(t.rates(4), []float64{0.5, 0.5, 0}))
-	m.settling = append(m.settling, t.settling(4, []float64{0.5, 0.5, 0}))
+	m.alone = append(m.alone, timeline.Sum(t.Rates(0)))
+	m.jain = append(m.jain, timeline.Jain(t.Rates(2)))
+	m.all = append(m.all, timeline.Sum(t.Rates(3)))
+	m.weighted = append(m.weighted, timeline.Deviation(t.Rates(3), three))
+	m.left = append(m.left, timeline.Deviation(t.Rates(4), []float64{0.5, 0.5, 0}))
+	m.settling = append(m.settling, t.Settling(4, []float64{0.5, 0.5, 0}))
 	two := map[uint32]uint64{1: 1, 2: 1, 4: 1}
 	m.byTime, err = follow(ctx, m.s, m.g, []sharer{tenants[0], dear, together, togetherDear}, m.phase, []phase{
 		{tenants[:1], two}, {[]sharer{dear}, two}, {[]sharer{together, togetherDear}, two}, {[]sharer{tenants[0], dear}, two},
@@ -106,11 +106,11 @@ func (m *sharesMeasured) round(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	one, other, inOne, both := m.byTime.rates(0)[0], m.byTime.rates(1)[1], m.byTime.rates(2), m.byTime.rates(3)
+	one, other, inOne, both := m.byTime.Rates(0)[0], m.byTime.Rates(1)[1], m.byTime.Rates(2), m.byTime.Rates(3)
 	parts, half := []float64{both[0] / one, both[1] / other}, []float64{0.5, 0.5}
-	m.dear = append(m.dear, deviation(parts, half))
-	m.together = append(m.together, deviation([]float64{inOne[2] / one, inOne[3] / other}, half))
-	m.dearAll = append(m.dearAll, 100*sum(parts))
+	m.dear = append(m.dear, timeline.Deviation(parts, half))
+	m.together = append(m.together, timeline.Deviation([]float64{inOne[2] / one, inOne[3] / other}, half))
+	m.dearAll = append(m.dearAll, 100*timeline.Sum(parts))
 	return nil
 }
 
@@ -128,27 +128,9 @@ func (m *sharesMeasured) results() []report.Result {
 	}
 }
 
-// deviation is by how many points that which is farthest off differs from its share.
-func deviation(got, shares []float64) (most float64) {
-	total := sum(got)
-	for i, v := range got {
-		most = max(most, 100*math.Abs(v/total-shares[i]))
-	}
-	return most
-}
-
-// jain is the index of fairness (Jain, Chiu and Hawe, DEC-TR-301, 1984): 1 where all have the same.
-func jain(values []float64) float64 {
-	squares := 0.0
-	for _, v := range values {
-		squares += v * v
-	}
-	return sum(values) * sum(values) / (float64(len(values)) * squares)
-}
-
 // draw draws the last round.
 func (m *sharesMeasured) draw(w io.Writer) error {
 	return chart.Draw(w,
-		m.byRequests.chart("Weights 1:1:1, then 40:40:20"),
-		m.byTime.chart(fmt.Sprintf("One lambda takes %d times as long", dearRun/cheapRun)))
+		m.byRequests.Chart("Weights 1:1:1, then 40:40:20"),
+		m.byTime.Chart(fmt.Sprintf("One lambda takes %d times as long", dearRun/cheapRun)))
 }

@@ -2,16 +2,14 @@ package suite
 
 import (
 	"context"
-	"math"
 	"os/exec"
-	"slices"
 	"testing"
-	"time"
 
 	"github.com/lambdanic/lambdanic/bench/measure"
 	"github.com/lambdanic/lambdanic/bench/measure/measuretest"
 	"github.com/lambdanic/lambdanic/bench/report"
 	"github.com/lambdanic/lambdanic/bench/stand"
+	"github.com/lambdanic/lambdanic/bench/timeline"
 )
 
 // HCM has a figure for each cluster, beside the paper's where it has one.
@@ -47,38 +45,10 @@ func TestSuitesRun(t *testing.T) {
 // So does that of shares, whose figures are of all phases.
 func TestSharesRun(t *testing.T) {
 	shares := measure.Suite{Name: "shares", Run: func(ctx context.Context, s *stand.Stand, o measure.Options) ([]report.Result, error) {
-		return measureShares(ctx, s, o, 2*settled)
+		return measureShares(ctx, s, o, 2*timeline.Settled)
 	}}
 	s, err := measure.Run(t.Context(), []measure.Suite{shares}, "shares", measuretest.Options(t))
 	if err != nil || len(s.Results) != 8 || s.Results[7].Value <= 0 {
 		t.Errorf("got %+v, %v", s, err)
-	}
-}
-
-// Fairness is told by what is known of it.
-func TestSharesTold(t *testing.T) {
-	if got := deviation([]float64{500, 300, 200}, []float64{0.4, 0.4, 0.2}); math.Abs(got-10) > 1e-9 {
-		t.Errorf("50:30:20 is %f points off 40:40:20", got)
-	}
-	for want, values := range map[float64][]float64{1: {3, 3, 3}, 0.5: {1, 0}, 0.9: {1, 2}} {
-		if got := jain(values); math.Abs(got-want) > 1e-9 {
-			t.Errorf("the index of %v is %f, want %f", values, got, want)
-		}
-	}
-	line := timeline{sharers: make([]sharer, 2), phase: 40}
-	counts := []float64{0, 0}
-	for i := range 41 {
-		line.counts, line.times = append(line.counts, slices.Clone(counts)), append(line.times, time.Unix(0, 0).Add(time.Duration(i)*sampleTime))
-		counts[0] += 10
-		if i >= 12 { // from then on, both get the same
-			counts[1] += 10
-		}
-	}
-	equal := []float64{0.5, 0.5}
-	if got := line.settling(0, equal); got != 170 {
-		t.Errorf("settled after %f ms, want 120 and a window of 50", got)
-	}
-	if got := line.rates(0); got[0] != 1000 || got[1] != 1000 {
-		t.Errorf("the rates are %v", got)
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -40,7 +41,7 @@ func ikAttachCommand(o *options) *cobra.Command {
 		Example: "  lambdanic ik attach memcached-cache --port 11211\n" +
 			"  lambdanic ik attach memcached-cache --port 11211 --interface eth1 --memory 1GiB\n" +
 			"  lambdanic ik attach memcached-cache --port 11211 --pid 4711\n" +
-			"  lambdanic ik attach memcached-cache --port 11211 --netns tenant1 --name tenant1\n" +
+			"  lambdanic ik attach memcached-cache --port 11211 --netns tenant1 --name tenant1 --namespace tenant1\n" +
 			"  lambdanic ik attach coap-jwt --port 5683 --key 2026-11=/etc/coap/2026-11.key\n" +
 			"  lambdanic ik attach source-filter --port 5683 --allow 192.0.2.0/24,2001:db8::/32 --rate 100 --before coap-jwt-5683",
 		Args:      explained(cobra.ExactArgs(1)),
@@ -75,6 +76,7 @@ func ikAttachCommand(o *options) *cobra.Command {
 	f.StringVar(&r.Mode, "mode", string(xdp.ModeAuto), "how to attach: auto, native or generic")
 	f.TextVar(&r.Memory, "memory", api.Bytes(0), "a `size` as 64MiB or 1GiB for what it keeps (default 64MiB)")
 	f.StringVar(&r.Before, "before", "", "the `name` of an ikernel at the same port, which is to get a packet after this one (default: all that are there get it before)")
+	f.StringVarP(&r.Namespace, "namespace", "n", "", "the `name` of the namespace in whose share and quotas it is kept (default none: it takes what it needs)")
 	f.StringSliceVar(&r.Allow, "allow", nil, "the `prefixes` of sources whose packets pass, as 192.0.2.0/24; several with commas (default all)")
 	f.Uint32Var(&r.Rate, "rate", 0, "how many requests a second pass of each source address (default any number)")
 	f.StringArrayVar(&keys, "key", nil, "the file of a key by which requests are checked, as `[ID=]FILE`; several by several --key")
@@ -153,16 +155,16 @@ func ikTable(cmd *cobra.Command, list ...api.Ikernel) error {
 		if i.Reason != "" {
 			state += ": " + i.Reason
 		}
-		port, order := "-", "-"
+		port, order, namespace := "-", "-", cmp.Or(i.Namespace, "-")
 		if i.Port != 0 {
 			port = fmt.Sprint(i.Port)
 		}
 		if i.Places > 0 {
 			order = fmt.Sprintf("%d of %d", i.Place, i.Places)
 		}
-		rows = append(rows, []string{i.Name, i.Ikernel, port, order, where, strings.Join(ikAttachedTo(&i), ", "), state})
+		rows = append(rows, []string{i.Name, i.Ikernel, port, order, namespace, where, strings.Join(ikAttachedTo(&i), ", "), state})
 	}
-	return ui.Table(cmd.OutOrStdout(), []string{"NAME", "IKERNEL", "PORT", "ORDER", "WHERE", "ATTACHED TO", "STATE"}, rows)
+	return ui.Table(cmd.OutOrStdout(), []string{"NAME", "IKERNEL", "PORT", "ORDER", "NAMESPACE", "WHERE", "ATTACHED TO", "STATE"}, rows)
 }
 
 // ikAttachedTo names interfaces, or an application's sockets.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/internal/demux"
+	"github.com/lambdanic/lambdanic/internal/limits"
 )
 
 // Backend runs lambdas in one place of a node: on its NIC, or as processes of the host.
@@ -88,6 +89,8 @@ type Counting interface {
 type Demultiplexing interface {
 	// Demux returns the target's program with this ID, or nil if it has none.
 	Demux(ebpf.ProgramID) (*demux.Root, error)
+	// Limits are what namespaces may do in these programs; nil: there is none at the moment.
+	Limits() *limits.Limits
 }
 
 // Replace replaces a place by what up makes: Tender.Tend.

@@ -150,7 +150,9 @@ func (d *Daemon) start(ctx context.Context) (err error) {
 		return err
 	}
 	on := demux.New(d.demux)
-	if d.ikernels, err = ikernel.Open(ctx, ikernel.Config{Node: host, Store: d.store, Demux: on, Log: cfg.Log}); err != nil {
+	if d.ikernels, err = ikernel.Open(ctx, ikernel.Config{
+		Node: host, Store: d.store, Demux: on, Log: cfg.Log, Limits: d.limits, Number: d.manager.Number,
+	}); err != nil {
 		return err
 	}
 	d.openApplications(on)

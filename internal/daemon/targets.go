@@ -14,6 +14,7 @@ import (
 	"github.com/lambdanic/lambdanic/internal/backend/nics"
 	"github.com/lambdanic/lambdanic/internal/backend/process"
 	"github.com/lambdanic/lambdanic/internal/demux"
+	"github.com/lambdanic/lambdanic/internal/limits"
 )
 
 // targets make the targets of a node. A new target takes a package and a line here.
@@ -81,6 +82,16 @@ func (d *Daemon) demux(id ebpf.ProgramID) (*demux.Root, error) {
 		}
 	}
 	return nil, nil
+}
+
+// limits are what namespaces may do on the node; nil: no target has any at the moment.
+func (d *Daemon) limits() *limits.Limits {
+	for _, t := range d.targets {
+		if sharing, ok := t.(backend.Demultiplexing); ok {
+			return sharing.Limits()
+		}
+	}
+	return nil
 }
 
 // counters reads what each device of the node counted for all lambdas together, by its name.

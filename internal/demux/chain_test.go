@@ -21,12 +21,12 @@ import (
 )
 
 // nextMap is an ln_next.
-func nextMap(t *testing.T) *ebpf.Map {
+func nextMap(t testing.TB) *ebpf.Map {
 	t.Helper()
 	return newMap(t, &ebpf.MapSpec{Type: ebpf.ProgramArray, KeySize: 4, ValueSize: 4, MaxEntries: 1})
 }
 
-func newMap(t *testing.T, spec *ebpf.MapSpec) *ebpf.Map {
+func newMap(t testing.TB, spec *ebpf.MapSpec) *ebpf.Map {
 	t.Helper()
 	m, err := ebpf.NewMap(spec)
 	if err != nil {

@@ -36,7 +36,10 @@ type Server struct {
 	Mode       xdp.Mode // default: xdp.ModeAuto
 	Order      int64    // among the ikernels that share the port: see Ikernel
 	Demux      *Demux   // shares the interfaces; default: one that shares them with no other
+	Meter      *Meter   // of the ikernel's namespace; nil: it is of none
 	Log        *slog.Logger
+
+	reached []netip.Addr // by Reach
 }
 
 // Reach fills in what is left to defaults for a server that listens at these addresses. It returns those at which clients reach it. Call
@@ -54,10 +57,17 @@ func (s *Server) Reach(listens []netip.Addr) (_ []netip.Addr, err error) {
 			return nil, err
 		}
 	}
-	return Reached(s.Interfaces, listens)
+	s.reached, err = Reached(s.Interfaces, listens)
+	return s.reached, err
 }
 
-// Attach puts an ikernel in front of the server: its program and its ln_next (bpf/chain.h). Call it after Reach, on such a thread.
+// Attach puts an ikernel in front of the server: its program and its ln_next (bpf/chain.h), behind its meter. Call it after Reach, on such a thread.
 func (s *Server) Attach(program *ebpf.Program, next *ebpf.Map) (*Attachment, error) {
+	if s.Meter != nil {
+		if err := s.Meter.load(program, s.reached, s.Log); err != nil {
+			return nil, err
+		}
+		program = s.Meter.objects.LnMeter
+	}
 	return s.Demux.Attach(&Ikernel{Program: program, Next: next, Order: s.Order}, s.Interfaces, s.Mode, s.Port)
 }

@@ -23,6 +23,7 @@ type attachment struct {
 	mu       sync.Mutex
 	record   store.Ikernel
 	instance Instance           // nil: it waits
+	meter    *demux.Meter       // of its namespace; nil: it is of none
 	within   string             // the network namespace, by the kernel's number
 	process  *supervise.Process // whose end detaches it; nil: none
 	waits    error              // why
@@ -38,14 +39,22 @@ func (a *attachment) attach(c *Config) error {
 	if err != nil {
 		return err
 	}
-	instance, within, err := attach(&a.record, process, c)
-	if process != nil && err != nil {
-		_ = process.Close()
+	meter, err := c.meter(a.record.Namespace)
+	var instance Instance
+	var within string
+	if err == nil {
+		instance, within, err = attach(&a.record, process, meter, c)
 	}
 	if err != nil {
+		if process != nil {
+			_ = process.Close()
+		}
+		if meter != nil {
+			_ = meter.Close()
+		}
 		return err
 	}
-	a.instance, a.within, a.process, a.waits = instance, within, process, nil
+	a.instance, a.meter, a.within, a.process, a.waits = instance, meter, within, process, nil
 	if process != nil {
 		a.record.Started = process.Start
 	}
@@ -53,7 +62,7 @@ func (a *attachment) attach(c *Config) error {
 }
 
 // attach attaches an ikernel in the server's network namespace, that of the process if there is one.
-func attach(r *store.Ikernel, process *supervise.Process, c *Config) (instance Instance, within string, err error) {
+func attach(r *store.Ikernel, process *supervise.Process, meter *demux.Meter, c *Config) (instance Instance, within string, err error) {
 	ns, err := namespace(&r.IkernelRequest)
 	if err != nil {
 		return nil, "", err
@@ -64,7 +73,7 @@ func attach(r *store.Ikernel, process *supervise.Process, c *Config) (instance I
 			return nil, "", errEnded
 		}
 	}
-	to := demux.Server{Port: r.Port, Interfaces: r.Interfaces, Mode: xdp.Mode(r.Mode), Order: r.Order, Demux: c.Demux, Log: c.Log}
+	to := demux.Server{Port: r.Port, Interfaces: r.Interfaces, Mode: xdp.Mode(r.Mode), Order: r.Order, Demux: c.Demux, Meter: meter, Log: c.Log}
 	err = veth.In(ns, func() error {
 		instance, err = kinds[r.Ikernel].attach(&r.IkernelRequest, to, c)
 		return err
@@ -112,19 +121,22 @@ func (a *attachment) detach() error {
 	if a.instance != nil {
 		errs = append(errs, a.instance.Close())
 	}
+	if a.meter != nil {
+		errs = append(errs, a.meter.Close())
+	}
 	if a.process != nil {
 		errs = append(errs, a.process.Close())
 	}
-	a.instance, a.process = nil, nil
+	a.instance, a.meter, a.process = nil, nil, nil
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("detach %s: %w", a.record.Name, err)
 	}
 	return nil
 }
 
-// lost says why packets no longer get to the ikernel; nil: they do.
-func (a *attachment) lost() error {
-	if err := a.moved(); err != nil {
+// lost says why packets no longer get to the ikernel, or are not metered any more; nil: all is well.
+func (a *attachment) lost(c *Config) error {
+	if err := errors.Join(a.moved(), a.unmetered(c)); err != nil {
 		return err
 	}
 	if l, ok := a.instance.(losing); ok {
@@ -180,5 +192,7 @@ func (a *attachment) describe() (*api.Ikernel, error) {
 	if i.Counters, err = a.instance.Counters(); err != nil {
 		return nil, fmt.Errorf("read the counters of %s: %w", i.Name, err)
 	}
-	return i, nil
+	metered, err := a.metered()
+	i.Counters = append(i.Counters, metered...)
+	return i, err
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/lambdanic/lambdanic/ikernels/memcached"
 	"github.com/lambdanic/lambdanic/ikernels/sourcefilter"
 	"github.com/lambdanic/lambdanic/internal/demux"
+	"github.com/lambdanic/lambdanic/internal/limits"
 	"github.com/lambdanic/lambdanic/internal/store"
 	"github.com/lambdanic/lambdanic/internal/xdp"
 )
@@ -42,6 +43,11 @@ type Config struct {
 	Store *store.Store
 	Demux *demux.Demux // shares interfaces
 	Log   *slog.Logger
+
+	// Limits are what namespaces may do on the node; nil: there is nothing that could keep them to it.
+	Limits func() *limits.Limits
+	// Number is a namespace's, which comes to be if there is none of that name.
+	Number func(ctx context.Context, namespace string) (uint32, error)
 
 	observer *memcached.Observer // of the servers of all memcached-caches
 }
@@ -264,7 +270,7 @@ func (m *Manager) let(a *attachment) {
 	if a.gone || a.instance == nil {
 		return
 	}
-	why := a.lost()
+	why := a.lost(&m.cfg)
 	if why == nil {
 		return
 	}

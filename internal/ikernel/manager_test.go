@@ -19,6 +19,7 @@ import (
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/internal/demux"
+	"github.com/lambdanic/lambdanic/internal/limits"
 	"github.com/lambdanic/lambdanic/internal/memcached"
 	"github.com/lambdanic/lambdanic/internal/store"
 	"github.com/lambdanic/lambdanic/internal/veth"
@@ -36,6 +37,7 @@ type node struct {
 	data  string // where the store is
 	store *store.Store
 	*Manager
+	limits atomic.Pointer[limits.Limits] // nil: the node has no NIC
 }
 
 func newNode(t *testing.T) *node {
@@ -59,7 +61,16 @@ func newNode(t *testing.T) *node {
 // open opens a manager, as a daemon does when it starts.
 func (n *node) open() {
 	n.t.Helper()
-	m, err := Open(n.t.Context(), Config{Node: "here", Store: n.store, Demux: demux.New(nil), Log: slog.New(slog.DiscardHandler)})
+	m, err := Open(n.t.Context(), Config{
+		Node: "here", Store: n.store, Demux: demux.New(nil), Log: slog.New(slog.DiscardHandler), Limits: n.limits.Load,
+		Number: func(ctx context.Context, namespace string) (uint32, error) {
+			made, err := n.store.ChangeQuota(ctx, namespace, api.QuotaChange{})
+			if err != nil {
+				return 0, err
+			}
+			return made.Number, nil
+		},
+	})
 	if err != nil {
 		n.t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ import (
 var (
 	// ErrNoNamespace says that there is no namespace of that name.
 	ErrNoNamespace = errors.New("no such namespace")
-	// ErrInUse says that a namespace still has functions.
+	// ErrInUse says that a namespace still has functions or ikernels.
 	ErrInUse = errors.New("in use")
 )
 
@@ -146,6 +146,18 @@ func (m *Manager) SetQuota(ctx context.Context, name string, change api.QuotaCha
 	return m.Namespace(ctx, name)
 }
 
+// Number is a namespace's number. The namespace is made if there is none of that name.
+func (m *Manager) Number(ctx context.Context, name string) (uint32, error) {
+	if n, ok := m.namespace(name); ok && n.Number != 0 {
+		return n.Number, nil
+	}
+	n, err := m.SetQuota(ctx, name, api.QuotaChange{})
+	if err != nil {
+		return 0, err
+	}
+	return n.Number, nil
+}
+
 // limit has the node follow a change of quotas. If it cannot, recover sees to that before the next change.
 func (m *Manager) limit(ctx context.Context) error {
 	err := m.Node.Limit(ctx)
@@ -161,7 +173,7 @@ func shown(limit *uint64) string {
 	return fmt.Sprint(*limit)
 }
 
-// RemoveNamespace forgets an empty namespace with its quota and counters.
+// RemoveNamespace forgets a namespace that has neither functions nor ikernels, with its quota and counters.
 func (m *Manager) RemoveNamespace(ctx context.Context, name string) error {
 	if err := checkNamespace(name); err != nil {
 		return err
@@ -178,6 +190,13 @@ func (m *Manager) RemoveNamespace(ctx context.Context, name string) error {
 	}
 	if n := len(m.wanted(name)); n > 0 {
 		return fmt.Errorf("namespace %s is %w: it has %s: remove them first, see `lambdanic list -n %s`", name, ErrInUse, english.Plural(n, "function", ""), name)
+	}
+	ikernels, err := m.Store.IkernelsOf(ctx, name)
+	if err != nil {
+		return err
+	}
+	if n := len(ikernels); n > 0 {
+		return fmt.Errorf("namespace %s is %w: it has %s: detach them first, see `lambdanic ik list`", name, ErrInUse, english.Plural(n, "ikernel", ""))
 	}
 	if err := write(ctx, func(ctx context.Context) error { return m.Store.DeleteNamespace(ctx, name) }); err != nil {
 		m.unsettled = m.unsettled || errors.Is(err, store.ErrUnknown)

@@ -207,6 +207,15 @@ func TestRemoveNamespace(t *testing.T) {
 	if ns := mustShow(t, n, "tenant"); ns.Use != (api.NamespaceUse{}) || ns.Number != 1 {
 		t.Errorf("without functions it is %+v", ns)
 	}
+	if err := n.Store.PutIkernel(t.Context(), "another node", &store.Ikernel{IkernelRequest: api.IkernelRequest{Name: "cache", Namespace: "tenant"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.RemoveNamespace(t.Context(), "tenant"); !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), "1 ikernel") {
+		t.Errorf("with an ikernel: %v", err)
+	}
+	if err := n.Store.DeleteIkernel(t.Context(), "another node", "cache"); err != nil {
+		t.Fatal(err)
+	}
 	if err := n.RemoveNamespace(t.Context(), "tenant"); err != nil {
 		t.Fatal(err)
 	}
@@ -216,6 +225,19 @@ func TestRemoveNamespace(t *testing.T) {
 	mustDeploy(t, n, tenant("web"))
 	if ns := mustShow(t, n, "tenant"); ns.Number != 1+api.MaxNamespaces {
 		t.Errorf("the next of its name is %+v", ns)
+	}
+}
+
+// TestNumber has namespaces come to be, also the default one, when something that is no function asks for their numbers.
+func TestNumber(t *testing.T) {
+	n := openNode(t, shortdir.New(t), nil)
+	for i, name := range []string{"tenant", api.DefaultNamespace, "tenant"} {
+		if number, err := n.Number(t.Context(), name); err != nil || number != []uint32{1, 2, 1}[i] {
+			t.Errorf("the number of %s is %d, %v", name, number, err)
+		}
+	}
+	if _, err := n.Number(t.Context(), "a/b"); !errors.Is(err, ErrInvalid) {
+		t.Errorf("the number of no name: %v", err)
 	}
 }
 

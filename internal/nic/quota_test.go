@@ -173,6 +173,9 @@ int spin(EXTRACTED_HEADERS_T *headers, MATCH_DATA_T *match_data)
 const (
 	spinRounds = 100_000
 	leastRun   = spinRounds * 4 / 8
+
+	second = 1e9         // nanoseconds
+	burst  = second / 10 // that a rate can save
 )
 
 func spinning(t *testing.T, workload uint32) backend.Deployment {
@@ -236,26 +239,6 @@ func TestCostOfRuns(t *testing.T) {
 		offer(t, n, w, 0, 64)
 		return mean() < leastRun
 	})
-}
-
-// Rates are as exact as anybody would measure them, and each turn brings something.
-func TestRateOf(t *testing.T) {
-	for _, per := range []uint64{1, 2, 3, 7, 10, 99, 999, 1000, 1001, 1999, 2000, 12_345, 999_999, 1_000_000, 1e9, 1e12, math.MaxUint32, math.MaxUint64} {
-		r := rateOf(&per)
-		got := float64(r.Units) / float64(r.TurnNs) * second
-		if r.Units == 0 || r.TurnNs == 0 || math.Abs(got/float64(per)-1) > 1e-6 || r.BurstNs < r.TurnNs || r.BurstNs < burst {
-			t.Errorf("%d per second is %+v, which is %f", per, r, got)
-		}
-	}
-	if r := rateOf(nil); r != (program.Rate{}) {
-		t.Errorf("no limit is %+v", r)
-	}
-	if r := rateOf(perSecond(0)); r.Units != 0 || r.TurnNs == 0 {
-		t.Errorf("nothing at all is %+v", r)
-	}
-	if api.MaxNamespaces != program.RootLnLimitLN_MAX_NAMESPACES {
-		t.Errorf("api has %d namespaces, the NIC program %d", api.MaxNamespaces, program.RootLnLimitLN_MAX_NAMESPACES)
-	}
 }
 
 // Lambdas whose requests take turns are measured alike.

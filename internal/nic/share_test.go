@@ -9,6 +9,7 @@ import (
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/internal/backend"
+	"github.com/lambdanic/lambdanic/internal/limits"
 	"github.com/lambdanic/lambdanic/internal/nic/program"
 	"github.com/lambdanic/lambdanic/test/packets"
 )
@@ -139,7 +140,7 @@ func TestShares(t *testing.T) {
 		shares, more := contend(t, n, cpu, list, measuring)
 		wantShares(t, "with all", shares, []float64{0.4, 0.4, 0.2})
 		// What was saved and what can be overdrawn may have been used as well, and a run may begin when any time is left.
-		most := float64(budget)*time.Since(began).Seconds() + float64(program.RootLnShareLN_SAVED_NS+program.RootLnShareLN_OVERDRAWN_NS)
+		most := float64(budget)*time.Since(began).Seconds() + float64(limits.RawLnShareLN_SAVED_NS+limits.RawLnShareLN_OVERDRAWN_NS)
 		if least := float64(answered+more) * leastRun / 8; least > most {
 			t.Errorf("%d runs took %.0f ns at least, want %.0f ns at most", answered+more, least, most)
 		}
@@ -194,14 +195,14 @@ func TestLoan(t *testing.T) {
 		namespace, lambda uint64
 		owed              int64
 	}{
-		{"a namespace that has not had its share", before, after, int64(program.RootLnShareLN_OVERDRAWN_NS)},
-		{"a lambda that has not", after, before, int64(program.RootLnShareLN_OVERDRAWN_LAMBDAS_NS)},
+		{"a namespace that has not had its share", before, after, int64(limits.RawLnShareLN_OVERDRAWN_NS)},
+		{"a lambda that has not", after, before, int64(limits.RawLnShareLN_OVERDRAWN_LAMBDAS_NS)},
 		{"one that has", after, after, 0},
 	} {
 		for left, want := range map[int64]bool{1 - c.owed: true, -c.owed: false} {
 			if err := errors.Join(
-				putOnCPUs(n.prog.LnCpus, 0, program.CPU{LeftNs: left, VirtualNs: now}),
-				putOnCPUs(n.prog.LnAllowances, index(tenant), program.Allowance{VirtualNs: c.namespace, LambdasNs: now}),
+				putOnCPUs(n.prog.LnCpus, 0, limits.CPU{LeftNs: left, VirtualNs: now}),
+				putOnCPUs(n.prog.LnAllowances, index(tenant), limits.Allowance{VirtualNs: c.namespace, LambdasNs: now}),
 				putOnCPUs(n.prog.LnCosts, slotOf(n, w), program.Cost{VirtualNs: c.lambda}),
 			); err != nil {
 				t.Fatal(err)

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"go.etcd.io/etcd/client/v3/concurrency"
 
@@ -24,6 +25,12 @@ func ikernelKey(node, name string) string { return ikernelDir + node + "/" + nam
 // Ikernels returns what is to be attached on a node, by name.
 func (s *Store) Ikernels(ctx context.Context, node string) ([]Ikernel, error) {
 	return listBelow[Ikernel](ctx, s, ikernelKey(node, ""))
+}
+
+// IkernelsOf returns what is to be attached on all nodes for a namespace.
+func (s *Store) IkernelsOf(ctx context.Context, namespace string) ([]Ikernel, error) {
+	all, err := listBelow[Ikernel](ctx, s, ikernelDir)
+	return slices.DeleteFunc(all, func(i Ikernel) bool { return i.Namespace != namespace }), err
 }
 
 // PutIkernel records that a node is to attach an ikernel, by its name.

@@ -17,16 +17,16 @@ import (
 	"github.com/lambdanic/lambdanic/test/isolated"
 )
 
-// hits says how many GETs the only ikernel answered.
-func (i *instance) hits() uint64 {
+// counted is a counter of the only ikernel.
+func (i *instance) counted(name string) uint64 {
 	i.t.Helper()
 	list := query[[]api.Ikernel](i, "ik", "stats")
 	for _, c := range list[0].Counters {
-		if c.Name == "hits" {
+		if c.Name == name {
 			return c.Value
 		}
 	}
-	i.t.Fatalf("no hits are counted: %+v", list)
+	i.t.Fatalf("no %s are counted: %+v", name, list)
 	return 0
 }
 
@@ -77,10 +77,10 @@ func (i *instance) awaitAttached() {
 // awaitHit asks for a key until the NIC answers.
 func (i *instance) awaitHit(s *isolated.Server, key, value string) {
 	i.t.Helper()
-	before := i.hits()
+	before := i.counted("hits")
 	poll(i.t, "the NIC answers", func() error {
 		s.Get(key, value)
-		if i.hits() == before {
+		if i.counted("hits") == before {
 			return errors.New("the server answered")
 		}
 		return nil
@@ -125,6 +125,32 @@ func TestIkernel(t *testing.T) {
 	if out, err := i.try("ik", "detach", "cache"); err == nil || !strings.Contains(out, "lambdanic ik list") {
 		t.Errorf("what is detached is detached again: %s", out)
 	}
+}
+
+// A tenant's ikernel is kept in the quotas of its namespace, which stays as long as the ikernel does.
+func TestIkernelOfTenant(t *testing.T) {
+	i, s := up(t), isolated.New(t)
+	out := i.run("ik", "attach", "memcached-cache", "--port", fmt.Sprint(s.Port), "--netns", s.Netns, "--name", "cache", "--memory", "2MiB", "-n", "tenant")
+	if !strings.Contains(string(out), "tenant") {
+		t.Errorf("attach says %s", out)
+	}
+	s.Set("k", "v")
+	i.awaitHit(s, "k", "v")
+	if out, err := i.try("namespace", "remove", "tenant"); err == nil || !strings.Contains(out, "it has 1 ikernel: detach them first") {
+		t.Errorf("a namespace with an ikernel is removed: %s", out)
+	}
+	i.run("namespace", "set", "tenant", "--requests", "0")
+	s.Ask("k")
+	poll(t, "the GET is refused", func() error {
+		if n := i.counted("over_quota"); n != 1 {
+			return fmt.Errorf("%d are", n)
+		}
+		return nil
+	})
+	i.run("namespace", "set", "tenant", "--requests", "none")
+	s.Get("k", "v")
+	i.run("ik", "detach", "cache")
+	i.run("namespace", "remove", "tenant")
 }
 
 // listsOwn has the list show echo, which this process has for its socket.

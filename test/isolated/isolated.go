@@ -125,6 +125,20 @@ func (s *Server) Get(key, value string) {
 	s.exchange("udp", frame+"get "+key+"\r\n", fmt.Sprintf(frame+"VALUE %s 0 %d\r\n%s\r\nEND\r\n", key, len(value), value))
 }
 
+// Ask sends a GET by UDP, and does not wait for an answer.
+func (s *Server) Ask(key string) {
+	s.t.Helper()
+	s.in(func() error {
+		conn, err := net.Dial("udp", netip.AddrPortFrom(s.addr, s.Port).String())
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		_, err = io.WriteString(conn, "\x00\x01\x00\x00\x00\x01\x00\x00get "+key+"\r\n")
+		return err
+	})
+}
+
 func (s *Server) exchange(network, request, want string) {
 	s.t.Helper()
 	s.in(func() error {

@@ -18,6 +18,7 @@ import (
 	"github.com/lambdanic/lambdanic/internal/backend"
 	"github.com/lambdanic/lambdanic/internal/demux"
 	"github.com/lambdanic/lambdanic/internal/kernel"
+	"github.com/lambdanic/lambdanic/internal/limits"
 	"github.com/lambdanic/lambdanic/internal/nic"
 	"github.com/lambdanic/lambdanic/internal/supervise"
 )
@@ -61,6 +62,14 @@ func (t *Target) Demux(id ebpf.ProgramID) (*demux.Root, error) {
 		}
 	}
 	return nil, nil
+}
+
+// Limits are what namespaces may do on all NICs of the node.
+func (t *Target) Limits() *limits.Limits {
+	for _, n := range t.nics.all() {
+		return n.Limits()
+	}
+	return nil
 }
 
 // Close releases the NICs, which go on answering.

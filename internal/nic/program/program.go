@@ -9,33 +9,21 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 
 	"github.com/cilium/ebpf"
+
+	"github.com/lambdanic/lambdanic/internal/limits"
 )
 
-//go:generate go tool bpf2go -target bpfel -no-strip -output-stem root -type ln_version -type ln_limit -type ln_module -type ln_state -type ln_mode -type ln_protocol -type ln_counter -type ln_addresses -type ln_slot -type ln_split -type ln_service -type ln_stats -type ln_rate_of -type ln_rate -type ln_quota -type ln_allowance -type ln_share -type ln_budget -type ln_cpu -type ln_cost -type ln_request Root ../../../bpf/root.bpf.c
+//go:generate go tool bpf2go -target bpfel -no-strip -output-stem root -type ln_version -type ln_limit -type ln_module -type ln_state -type ln_mode -type ln_protocol -type ln_counter -type ln_addresses -type ln_slot -type ln_split -type ln_service -type ln_stats -type ln_cost -type ln_request Root ../../../bpf/root.bpf.c
 
 // Slot is the NIC program's record of a revision (bpf/layout.h).
 type Slot = RootLnSlot
 
 // Stats are a slot's counters, of one CPU (bpf/layout.h).
 type Stats = RootLnStats
-
-// Quota is what a namespace may have per second (bpf/layout.h).
-type Quota = RootLnQuota
-
-// Rate is one rate of a Quota (bpf/layout.h).
-type Rate = RootLnRate
-
-// Allowance is what a CPU has left of a namespace's rates (bpf/layout.h).
-type Allowance = RootLnAllowance
-
-// Budget is how much of its time each CPU may spend on packets of namespaces (bpf/layout.h).
-type Budget = RootLnBudget
-
-// CPU is what a CPU has left of its Budget (bpf/layout.h).
-type CPU = RootLnCpu
 
 // Cost is what a slot's runs take on a CPU (bpf/layout.h).
 type Cost = RootLnCost
@@ -70,7 +58,7 @@ func All(modules []*Half) []*Half { return append([]*Half{&root}, modules...) }
 // Config are the settings that are fixed when the program is loaded.
 type Config struct {
 	Pins         string                     // a directory of a BPF file system
-	Limits       string                     // another for what namespaces may do; that of several NICs
+	Limits       string                     // another for limits; that of several NICs
 	Slots        int                        // revisions that can be loaded at once
 	UnknownError bool                       // answer unknown workloads with an error instead of handing them to the host
 	Verify       bool                       // check UDP checksums of requests
@@ -81,6 +69,7 @@ type Config struct {
 type Program struct {
 	RootMaps
 	Root    *ebpf.Program
+	Limits  *limits.Limits
 	Generic *ebpf.Variable // nil if the program was adopted: then it is set already
 
 	halves map[string]*ebpf.Collection
@@ -148,9 +137,9 @@ func (h *Half) prepare(c Config, constants map[string]any) (*ebpf.CollectionSpec
 }
 
 // pinsOf is the directory of the pin of a map.
-func pinsOf(name, pins, limits string) string {
-	if isLimit(name) {
-		return limits
+func pinsOf(name, pins, limitPins string) string {
+	if limits.Have(name) {
+		return limitPins
 	}
 	return pins
 }
@@ -169,6 +158,9 @@ func Load(c Config, halves []*Half) (*Program, error) {
 	}
 	constants := c.constants()
 	p := &Program{halves: map[string]*ebpf.Collection{}}
+	if err := p.openLimits(c.Limits); err != nil {
+		return nil, err
+	}
 	for _, h := range All(halves) {
 		if err := p.load(c, h, constants); err != nil {
 			return nil, errors.Join(err, p.Close())
@@ -187,6 +179,21 @@ func Load(c Config, halves []*Half) (*Program, error) {
 	return p, nil
 }
 
+// openLimits opens the limits, or makes them.
+func (p *Program) openLimits(pins string) (err error) {
+	if p.Limits, err = limits.Open(pins); err != nil {
+		return fmt.Errorf("open what namespaces may do: %w", err)
+	}
+	return nil
+}
+
+// limitsOf are the limits that a half has.
+func (p *Program) limitsOf(spec *ebpf.CollectionSpec) map[string]*ebpf.Map {
+	all := p.Limits.Maps()
+	maps.DeleteFunc(all, func(name string, _ *ebpf.Map) bool { return spec.Maps[name] == nil })
+	return all
+}
+
 func (p *Program) load(c Config, h *Half, constants map[string]any) error {
 	spec, err := h.prepare(c, constants)
 	if err != nil {
@@ -195,12 +202,7 @@ func (p *Program) load(c Config, h *Half, constants map[string]any) error {
 	if c.Alter != nil {
 		c.Alter(spec)
 	}
-	limits, err := openLimits(spec, c.Limits)
-	if err != nil {
-		return err
-	}
-	defer limits.close()
-	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Maps: ebpf.MapOptions{PinPath: c.Pins}, MapReplacements: limits})
+	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Maps: ebpf.MapOptions{PinPath: c.Pins}, MapReplacements: p.limitsOf(spec)})
 	if err != nil {
 		return err
 	}
@@ -214,14 +216,14 @@ func (p *Program) load(c Config, h *Half, constants map[string]any) error {
 }
 
 // Open opens a program that Load pinned in these directories.
-func Open(pins, limits string, halves []*Half) (*Program, error) {
+func Open(pins, limitPins string, halves []*Half) (*Program, error) {
 	p := &Program{halves: map[string]*ebpf.Collection{}}
 	for _, h := range All(halves) {
-		if err := p.open(pins, limits, h); err != nil {
+		if err := p.open(pins, limitPins, h); err != nil {
 			return nil, errors.Join(err, p.Close())
 		}
 	}
-	if err := p.openIkernels(); err != nil {
+	if err := errors.Join(p.openIkernels(), p.openLimits(limitPins)); err != nil { // which are there, as a half has them
 		return nil, errors.Join(err, p.Close())
 	}
 	if err := p.assign(); err != nil {
@@ -254,7 +256,7 @@ func (p *Program) openIkernels() error {
 	return fmt.Errorf("the NIC program has no map %s", ikernels)
 }
 
-func (p *Program) open(pins, limits string, h *Half) error {
+func (p *Program) open(pins, limitPins string, h *Half) error {
 	spec, err := h.Spec()
 	if err != nil {
 		return err
@@ -265,7 +267,7 @@ func (p *Program) open(pins, limits string, h *Half) error {
 		if !isPinned(name) {
 			continue
 		}
-		if coll.Maps[name], err = ebpf.LoadPinnedMap(filepath.Join(pinsOf(name, pins, limits), name), nil); err != nil {
+		if coll.Maps[name], err = ebpf.LoadPinnedMap(filepath.Join(pinsOf(name, pins, limitPins), name), nil); err != nil {
 			return fmt.Errorf("open the pinned map %s: %w", name, err)
 		}
 	}
@@ -288,5 +290,8 @@ func (p *Program) Close() error {
 	for _, c := range p.halves {
 		c.Close()
 	}
-	return p.RootMaps.Close()
+	if p.Limits == nil {
+		return p.RootMaps.Close()
+	}
+	return errors.Join(p.RootMaps.Close(), p.Limits.Close())
 }

@@ -97,6 +97,7 @@ type RootLnCpu struct {
 	LeftNs    int64
 	FilledNs  uint64
 	VirtualNs uint64
+	InnerNs   uint64
 }
 
 type RootLnLate struct {
@@ -236,24 +237,14 @@ const (
 
 type RootLnQuota struct {
 	_    structs.HostLayout
-	Rate [2]RootLnRate
+	Rate [2]struct {
+		_       structs.HostLayout
+		Units   uint64
+		TurnNs  uint64
+		BurstNs uint64
+	}
 	Pace uint64
 }
-
-type RootLnRate struct {
-	_       structs.HostLayout
-	Units   uint64
-	TurnNs  uint64
-	BurstNs uint64
-}
-
-type RootLnRateOf uint32
-
-const (
-	RootLnRateOfLN_RATE_REQUESTS RootLnRateOf = 0
-	RootLnRateOfLN_RATE_TIME     RootLnRateOf = 1
-	RootLnRateOfLN_RATES         RootLnRateOf = 2
-)
 
 type RootLnRequest struct {
 	_     structs.HostLayout
@@ -331,8 +322,11 @@ type RootLnScratch struct {
 		Fault      uint32
 		_          [4]byte
 	}
-	Tick uint32
-	Pick uint32
+	Sampler struct {
+		_    structs.HostLayout
+		Tick uint32
+		Pick uint32
+	}
 	Slot uint32
 	_    [4]byte
 }
@@ -357,19 +351,6 @@ type RootLnService struct {
 	IdAt      uint16
 	Shares    [512]uint8
 }
-
-type RootLnShare uint32
-
-const (
-	RootLnShareLN_PACE                 RootLnShare = 256
-	RootLnShareLN_BUDGET               RootLnShare = 1048576
-	RootLnShareLN_PACKET_NS            RootLnShare = 250
-	RootLnShareLN_SAVED_NS             RootLnShare = 2097152
-	RootLnShareLN_OVERDRAWN_NS         RootLnShare = 8388608
-	RootLnShareLN_OVERDRAWN_LAMBDAS_NS RootLnShare = 4194304
-	RootLnShareLN_BEHIND_NS            RootLnShare = 4194304
-	RootLnShareLN_AHEAD_NS             RootLnShare = 1073741824
-)
 
 type RootLnSlot struct {
 	_                structs.HostLayout
@@ -440,7 +421,7 @@ type RootLnTurns struct {
 type RootLnVersion uint32
 
 const (
-	RootLnVersionLN_LAYOUT_VERSION RootLnVersion = 16
+	RootLnVersionLN_LAYOUT_VERSION RootLnVersion = 17
 )
 
 // Names of all BPF objects in the ELF.
@@ -483,9 +464,7 @@ const (
 	RootVarLnMode           = "ln_mode_"
 	RootVarLnModule         = "ln_module_"
 	RootVarLnProtocol       = "ln_protocol_"
-	RootVarLnRateOf         = "ln_rate_of_"
 	RootVarLnSecret         = "ln_secret"
-	RootVarLnShare          = "ln_share_"
 	RootVarLnState          = "ln_state_"
 	RootVarLnUnknownReply   = "ln_unknown_reply"
 	RootVarLnVerdictEmpty   = "ln_verdict_empty"
@@ -583,9 +562,7 @@ type RootVariableSpecs struct {
 	LnMode           *ebpf.VariableSpec `ebpf:"ln_mode_"`
 	LnModule         *ebpf.VariableSpec `ebpf:"ln_module_"`
 	LnProtocol       *ebpf.VariableSpec `ebpf:"ln_protocol_"`
-	LnRateOf         *ebpf.VariableSpec `ebpf:"ln_rate_of_"`
 	LnSecret         *ebpf.VariableSpec `ebpf:"ln_secret"`
-	LnShare          *ebpf.VariableSpec `ebpf:"ln_share_"`
 	LnState          *ebpf.VariableSpec `ebpf:"ln_state_"`
 	LnUnknownReply   *ebpf.VariableSpec `ebpf:"ln_unknown_reply"`
 	LnVerdictEmpty   *ebpf.VariableSpec `ebpf:"ln_verdict_empty"`
@@ -684,9 +661,7 @@ type RootVariables struct {
 	LnMode           *ebpf.Variable `ebpf:"ln_mode_"`
 	LnModule         *ebpf.Variable `ebpf:"ln_module_"`
 	LnProtocol       *ebpf.Variable `ebpf:"ln_protocol_"`
-	LnRateOf         *ebpf.Variable `ebpf:"ln_rate_of_"`
 	LnSecret         *ebpf.Variable `ebpf:"ln_secret"`
-	LnShare          *ebpf.Variable `ebpf:"ln_share_"`
 	LnState          *ebpf.Variable `ebpf:"ln_state_"`
 	LnUnknownReply   *ebpf.Variable `ebpf:"ln_unknown_reply"`
 	LnVerdictEmpty   *ebpf.Variable `ebpf:"ln_verdict_empty"`

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What namespaces may do, and what they did. All programs of a node have these maps together (internal/limits). */
+#ifndef LN_LIMITS_H
+#define LN_LIMITS_H
+
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+
+#include "layout.h"
+
+/* By the index of a namespace. User space writes it, the NIC program only reads it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, LN_MAX_NAMESPACES);
+	__type(key, __u32);
+	__type(value, struct ln_quota);
+} ln_quotas SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, LN_MAX_NAMESPACES);
+	__type(key, __u32);
+	__type(value, struct ln_turns);
+} ln_turns_taken SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, LN_MAX_NAMESPACES);
+	__type(key, __u32);
+	__type(value, struct ln_allowance);
+} ln_allowances SEC(".maps");
+
+/* User space writes it, the NIC program only reads it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct ln_budget);
+} ln_budgets SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct ln_cpu);
+} ln_cpus SEC(".maps");
+
+#endif

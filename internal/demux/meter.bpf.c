@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+//go:build ignore
+
+/*
+ * A meter stands before an ikernel that is of a namespace, in whose share and quotas it keeps the ikernel. What is too much is dropped: neither
+ * the ikernel nor the server sees it.
+ */
+#include "../../bpf/chain.h"
+#include "../../bpf/parse.h"
+#include "../../bpf/quota.h"
+#include "../../bpf/sample.h"
+#include "../../bpf/server.h"
+
+const volatile __u32 ln_namespace; /* its index */
+
+/* What a CPU did for the ikernel. */
+struct ln_metered {
+	struct ln_cost cost;
+	struct ln_sampler sampler;
+	__u64 charged_ns;
+	__u64 over_share; /* packets that were dropped */
+	__u64 over_quota;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct ln_metered);
+} ln_meters SEC(".maps");
+
+/* XDP_PASS, in memory, for what run.h says. */
+volatile int ln_passed = XDP_PASS;
+
+static __noinline int ln_call(struct xdp_md *ctx)
+{
+	int action = ln_passed;
+
+	bpf_tail_call(ctx, &ln_next, ln_zero);
+	return action;
+}
+
+/*
+ * Runs the ikernel and charges its namespace. It may hand the packet on to ikernels that have meters of their own: what these charged is taken off
+ * its time.
+ */
+static __noinline int ln_run(struct xdp_md *ctx, __u32 namespace)
+{
+	__u32 zero = 0;
+	struct ln_metered *m = bpf_map_lookup_elem(&ln_meters, &zero);
+	struct ln_cpu *cpu = bpf_map_lookup_elem(&ln_cpus, &zero);
+	__u64 before, began = 0, ns = 0;
+	int action;
+
+	if (!m || !cpu)
+		return ln_call(ctx);
+	before = cpu->inner_ns;
+	cpu->inner_ns = 0;
+	if (ln_cost_unknown(&m->cost) || ln_is_sample(&m->sampler))
+		began = bpf_ktime_get_ns();
+	action = ln_call(ctx);
+	if (began) {
+		ns = bpf_ktime_get_ns() - began;
+		ns = ns > cpu->inner_ns ? ns - cpu->inner_ns : 1;
+	}
+	ns = ln_charge(namespace, &m->cost, ns);
+	m->charged_ns += ns;
+	cpu->inner_ns += before + ns;
+	return action;
+}
+
+/* Whether a packet is for the server of the ikernel. Others with its port pass this machine, or are for another server. */
+static __always_inline int ln_is_for_server(struct xdp_md *ctx)
+{
+	struct ln_packet pkt;
+	struct ln_flow flow;
+
+	return !ln_parse(ctx, &pkt) && !ln_save_flow(ctx, &pkt, &flow) && ln_is_servers(&flow);
+}
+
+SEC("xdp.frags")
+int ln_meter(struct xdp_md *ctx)
+{
+	__u32 namespace = ln_namespace & (LN_MAX_NAMESPACES - 1), zero = 0;
+	const struct ln_quota *quota = bpf_map_lookup_elem(&ln_quotas, &namespace);
+	struct ln_metered *m = bpf_map_lookup_elem(&ln_meters, &zero);
+
+	if (!quota || !m || !ln_is_limited(quota) || !ln_is_for_server(ctx))
+		return ln_pass(ctx, 0);
+	switch (ln_admit_by(quota, namespace, &m->cost, 1)) {
+	case LN_CODE_BUSY:
+		m->over_share++;
+		return XDP_DROP;
+	case LN_CODE_OVER_QUOTA:
+		m->over_quota++;
+		return XDP_DROP;
+	}
+	return ln_is_charged(quota) ? ln_run(ctx, namespace) : ln_pass(ctx, 0);
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

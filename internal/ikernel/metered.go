@@ -1,0 +1,63 @@
+package ikernel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/demux"
+)
+
+// errNoLimits says that nothing could keep an ikernel in a share or a quota.
+var errNoLimits = errors.New("the daemon has no NIC, whose program reckons what namespaces take: `lambdanic doctor` says what is missing; " +
+	"or attach the ikernel without a namespace")
+
+// numberPatience is how long the store may take to number a namespace.
+const numberPatience = 5 * time.Second
+
+// meter makes a meter for an ikernel of a namespace; nil if it is of none.
+func (c *Config) meter(namespace string) (*demux.Meter, error) {
+	if namespace == "" {
+		return nil, nil
+	}
+	l := c.Limits()
+	if l == nil {
+		return nil, errNoLimits
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), numberPatience)
+	defer cancel()
+	number, err := c.Number(ctx, namespace)
+	if err != nil {
+		return nil, err
+	}
+	return demux.NewMeter(number, l), nil
+}
+
+// unmetered says that the meter goes by limits that are no longer in force. While there are none, it stays.
+func (a *attachment) unmetered(c *Config) error {
+	if a.meter == nil {
+		return nil
+	}
+	if l := c.Limits(); l == nil || a.meter.Follows(l) {
+		return nil
+	}
+	return fmt.Errorf("the NIC was made anew, and with it the quotas of namespace %s", a.record.Namespace)
+}
+
+// metered is what the meter counted.
+func (a *attachment) metered() ([]api.Counter, error) {
+	if a.meter == nil {
+		return nil, nil
+	}
+	c, err := a.meter.Counters()
+	if err != nil {
+		return nil, fmt.Errorf("read the counters of %s: %w", a.record.Name, err)
+	}
+	return []api.Counter{
+		{Name: "over_share", Value: c.OverShare, Help: "Packets that were dropped as its namespace had had its share."},
+		{Name: "over_quota", Value: c.OverQuota, Help: "Packets that were dropped as its namespace was over a quota."},
+		{Name: "charged_ns", Value: c.ChargedNs, Help: "Time in ns that its runs took, as far as its namespace's is bounded."},
+	}, nil
+}

@@ -1,0 +1,58 @@
+package ikernel
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/limits"
+	"github.com/lambdanic/lambdanic/test/isolated"
+)
+
+// newLimits makes limits by which nobody has a share or a quota, as a new NIC has.
+func newLimits(t *testing.T) *limits.Limits {
+	t.Helper()
+	l, err := limits.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+// TestNamespace keeps a cache in the quotas of a namespace, also when the NIC and its quotas are made anew.
+func TestNamespace(t *testing.T) {
+	s, n := isolated.New(t), newNode(t)
+	r := request(s)
+	r.Namespace = "tenant"
+	if _, err := n.Attach(t.Context(), r); !errors.Is(err, errNoLimits) || n.records() != 0 {
+		t.Errorf("got %v and %d records, want %v", err, n.records(), errNoLimits)
+	}
+	l := newLimits(t)
+	n.limits.Store(l)
+	if _, err := n.Attach(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	n.tend()
+	s.Set("k", "v")
+	s.Get("k", "v")
+	if all, err := n.store.IkernelsOf(t.Context(), "tenant"); err != nil || len(all) != 1 {
+		t.Errorf("the namespace has %v, %v, want one ikernel", all, err)
+	}
+
+	namespaces, err := n.store.Namespaces(t.Context())
+	if err != nil || len(namespaces) != 1 {
+		t.Fatalf("got %v, %v, want a namespace", namespaces, err)
+	}
+	if err := l.Set(0, map[uint32]api.Quota{namespaces[0].Number: {Requests: new(uint64)}}); err != nil {
+		t.Fatal(err)
+	}
+	s.Ask("k")
+	n.await("over quota", func(list []api.Ikernel) bool { return counter(list, "over_quota") == 1 })
+
+	n.limits.Store(newLimits(t))
+	n.await("attached again", func(list []api.Ikernel) bool { return attached(list) && counter(list, "over_quota") == 0 })
+	s.Get("k", "v")
+	n.limits.Store(nil)
+	s.Get("k", "v")
+}

@@ -1,0 +1,37 @@
+package nic
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/lambdanic/lambdanic/internal/backend"
+	"github.com/lambdanic/lambdanic/internal/limits"
+)
+
+// Limit has the NIC program keep all namespaces to their shares and quotas (backend.Limiting). It does not wait for deploys.
+func (n *NIC) Limit(_ context.Context, l backend.Limits) error {
+	n.running.RLock()
+	defer n.running.RUnlock()
+	if n.closed {
+		return nil
+	}
+	if err := n.prog.Limits.Set(l.Budget, l.Quotas); err != nil {
+		return fmt.Errorf("limit what namespaces may do on %s: %w", n.rec.Interface, err)
+	}
+	return nil
+}
+
+// Limits are what namespaces may do, on all NICs with the same limits (Config.Limits).
+func (n *NIC) Limits() *limits.Limits { return n.prog.Limits }
+
+// putOnCPUs writes a value for each CPU.
+func putOnCPUs[T any](m *ebpf.Map, at uint32, value T) error {
+	cpus, err := ebpf.PossibleCPU()
+	if err != nil {
+		return err
+	}
+	return m.Put(at, slices.Repeat([]T{value}, cpus))
+}
