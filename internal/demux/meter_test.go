@@ -43,6 +43,9 @@ func set(t testing.TB, l *limits.Limits, budget float64, quotas map[uint32]api.Q
 	}
 }
 
+// plenty is a budget that nobody can spend, in ns of each second.
+const plenty = 1e12
+
 // spin is an ikernel that takes as long as so many looks at the clock, and then hands the packet on; without a next one, it sends it back.
 func spin(t testing.TB, looks int) *Ikernel {
 	t.Helper()
@@ -169,7 +172,7 @@ func TestMeterShares(t *testing.T) {
 // TestMeterInner has an ikernel hand its datagrams on to one that takes much longer and has a meter of its own. Each pays for itself.
 func TestMeterInner(t *testing.T) {
 	l, first, last := newLimits(t), spin(t, 10), spin(t, 200)
-	set(t, l, 1e9, map[uint32]api.Quota{1: {}, 2: {}})
+	set(t, l, plenty, map[uint32]api.Quota{1: {}, 2: {}})
 	outer, inner := newMeter(t, 1, l, first), newMeter(t, 2, l, last)
 	if err := first.Next.Put(uint32(0), inner.objects.LnMeter); err != nil {
 		t.Fatal(err)
@@ -200,7 +203,7 @@ func TestMeterChain(t *testing.T) {
 		}
 		all, last, quotas[i+1] = append(all, m), k, api.Quota{}
 	}
-	set(t, l, 1e9, quotas)
+	set(t, l, plenty, quotas)
 	for range 100 {
 		if action := all[0].run(t, served); action != xdp.TX {
 			t.Fatalf("action %d, want that of the last ikernel", action)
@@ -253,7 +256,7 @@ func BenchmarkMeter(b *testing.B) {
 		quotas map[uint32]api.Quota
 	}{
 		{"alone", 0, nil}, {"unlimited", 0, map[uint32]api.Quota{1: {}}}, {"quotas", 0, map[uint32]api.Quota{1: {Requests: &many, NICTime: &many}}},
-		{"share", 1e10, map[uint32]api.Quota{1: {}}}, {"refused", 1, map[uint32]api.Quota{1: {}}},
+		{"share", plenty, map[uint32]api.Quota{1: {}}}, {"refused", 1, map[uint32]api.Quota{1: {}}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			l, k := newLimits(b), spin(b, 0)
