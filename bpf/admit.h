@@ -26,17 +26,34 @@ static __always_inline int ln_admit(const struct ln_slot *record, __u32 slot, in
 	return ln_admit_by(quota, namespace, quota->pace ? bpf_map_lookup_elem(&ln_costs, &slot) : NULL, begins);
 }
 
-/* The cost of a slot's runs, if its namespace pays for them. */
-static __always_inline struct ln_cost *ln_paid(__u32 slot, __u32 *namespace)
+/* The namespace that pays for a slot's runs; 0, an index that no namespace has, if it has no share and no quota of time. */
+static __always_inline __u32 ln_payer(__u32 slot)
 {
 	const struct ln_slot *record = bpf_map_lookup_elem(&ln_slots, &slot);
 	const struct ln_quota *quota;
+	__u32 namespace;
 
 	if (!record)
-		return NULL;
-	*namespace = ln_namespace_of(record);
-	quota = bpf_map_lookup_elem(&ln_quotas, namespace);
-	return quota && ln_is_charged(quota) ? bpf_map_lookup_elem(&ln_costs, &slot) : NULL;
+		return 0;
+	namespace = ln_namespace_of(record);
+	quota = bpf_map_lookup_elem(&ln_quotas, &namespace);
+	return quota && ln_is_charged(quota) ? namespace : 0;
+}
+
+/* Whether too few of a slot's runs were measured to know what one takes. */
+static __always_inline int ln_is_new(__u32 slot)
+{
+	const struct ln_cost *cost = bpf_map_lookup_elem(&ln_costs, &slot);
+
+	return cost && ln_cost_unknown(cost);
+}
+
+static __always_inline void ln_charge_slot(__u32 namespace, __u32 slot, __u64 ns)
+{
+	struct ln_cost *cost = bpf_map_lookup_elem(&ln_costs, &slot);
+
+	if (cost)
+		ln_charge(namespace, cost, ns);
 }
 
 #endif

@@ -137,10 +137,9 @@ static __always_inline int ln_epilogue(struct xdp_md *ctx, struct ln_scratch *sc
 /* Runs the lambda in scratch->slot on the packet at hand, measures one of LN_SAMPLE_EVERY runs, and charges the lambda's namespace. */
 static __noinline int ln_run(struct xdp_md *ctx, struct ln_scratch *scratch)
 {
-	__u32 slot = scratch->slot, payer = 0;
-	struct ln_cost *cost = ln_paid(slot, &payer);
+	__u32 slot = scratch->slot, payer = ln_payer(slot);
 	int sample = ln_is_sample(&scratch->sampler), verdict;
-	__u64 began = sample || (cost && ln_cost_unknown(cost)) ? bpf_ktime_get_ns() : 0, ns = 0;
+	__u64 began = sample || (payer && ln_is_new(slot)) ? bpf_ktime_get_ns() : 0, ns = 0;
 	struct ln_stats *stats;
 
 	verdict = run_lambda(ctx, slot);
@@ -151,8 +150,8 @@ static __noinline int ln_run(struct xdp_md *ctx, struct ln_scratch *scratch)
 		if (stats)
 			ln_sampled(stats, ns);
 	}
-	if (cost)
-		ln_charge(payer, cost, ns);
+	if (payer)
+		ln_charge_slot(payer, slot, ns);
 	return verdict;
 }
 

@@ -10,7 +10,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "layout.h"
-#include "limits.h"
+#include "namespaces.h"
 #include "place.h"
 #include "rpc_wire.h"
 #include "sample.h"

@@ -11,7 +11,7 @@
 #ifndef LN_SHARE_H
 #define LN_SHARE_H
 
-#include "limits.h"
+#include "namespaces.h"
 #include "verifier.h"
 
 /* Gives the CPU what came of its budget since it last did so. Returns -1 if it has no more than least left yet. */

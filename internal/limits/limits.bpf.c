@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 //go:build ignore
 
-#include "../../bpf/limits.h"
+#include "../../bpf/namespaces.h"
 
 /* What Go takes from BTF. */
 const enum ln_limit *ln_limit_ __attribute__((unused));

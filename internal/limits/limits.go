@@ -1,4 +1,4 @@
-// Package limits has what namespaces may do on a node: their shares of each CPU's time, and their quotas. That is in maps of BPF (bpf/limits.h), which the NIC
+// Package limits has what namespaces may do on a node: their shares of each CPU's time, and their quotas. That is in maps of BPF (bpf/namespaces.h), which the NIC
 // programs and the meters of ikernels have together.
 package limits
 

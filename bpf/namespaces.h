@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* What namespaces may do, and what they did. All programs of a node have these maps together (internal/limits). */
-#ifndef LN_LIMITS_H
-#define LN_LIMITS_H
+#ifndef LN_NAMESPACES_H
+#define LN_NAMESPACES_H
 
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
