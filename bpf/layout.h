@@ -139,7 +139,8 @@ struct ln_cpu {
 	__s64 left_ns; /* negative if it is overdrawn */
 	__u64 filled_ns; /* when that was reckoned last: bpf_ktime_get_ns() */
 	__u64 virtual_ns; /* up to where all namespaces may be served */
-	__u64 inner_ns; /* what was charged for the ikernels that the one at hand handed its packet on to */
+	__u64 timing; /* 1: the ikernel at hand is measured, and so are those that it hands its packet on to */
+	__u64 inner_ns; /* what these took */
 };
 
 /* Up to when a namespace's turns were taken, by any CPU: bpf_ktime_get_ns(). */

@@ -21,7 +21,7 @@ type Ikernel struct {
 	attachments []*Attachment
 }
 
-// maxChain is how many ikernels a port can have. A packet may take 33 tail calls (MAX_TAIL_CALL_CNT in the kernel): one to each ikernel, and what they make themselves.
+// maxChain is how many ikernels a port can have. A packet may take 33 tail calls (MAX_TAIL_CALL_CNT in the kernel): one to each ikernel, and one more to each meter.
 const maxChain = 16
 
 // A chain has the ikernels that share a port, in the order in which they get a datagram. All are on the same interfaces: an ikernel's program knows the next

@@ -40,32 +40,44 @@ static __noinline int ln_call(struct xdp_md *ctx)
 	return action;
 }
 
+/* Whether a meter before this one measures. */
+static __always_inline int ln_is_timed(void)
+{
+	__u32 zero = 0;
+	const struct ln_cpu *cpu = bpf_map_lookup_elem(&ln_cpus, &zero);
+
+	return cpu && cpu->timing;
+}
+
 /*
- * Runs the ikernel and charges its namespace. It may hand the packet on to ikernels that have meters of their own: what these charged is taken off
- * its time.
+ * Runs the ikernel, and charges its namespace if that is to pay. The ikernel may hand the packet on to others with meters of their own, whose time is
+ * not its own. So all of them measure a run that the first one measures.
  */
-static __noinline int ln_run(struct xdp_md *ctx, __u32 namespace)
+static __noinline int ln_run(struct xdp_md *ctx, __u32 namespace, int pays)
 {
 	__u32 zero = 0;
 	struct ln_metered *m = bpf_map_lookup_elem(&ln_meters, &zero);
 	struct ln_cpu *cpu = bpf_map_lookup_elem(&ln_cpus, &zero);
-	__u64 before, began = 0, ns = 0;
+	__u64 timed, before, began = 0, ns = 0, own = 0;
 	int action;
 
 	if (!m || !cpu)
 		return ln_call(ctx);
+	timed = cpu->timing;
 	before = cpu->inner_ns;
-	cpu->inner_ns = 0;
-	if (ln_cost_unknown(&m->cost) || ln_is_sample(&m->sampler))
+	if (timed || ln_cost_unknown(&m->cost) || ln_is_sample(&m->sampler))
 		began = bpf_ktime_get_ns();
+	cpu->timing = began != 0;
+	cpu->inner_ns = 0;
 	action = ln_call(ctx);
 	if (began) {
 		ns = bpf_ktime_get_ns() - began;
-		ns = ns > cpu->inner_ns ? ns - cpu->inner_ns : 1;
+		own = ns > cpu->inner_ns ? ns - cpu->inner_ns : 1;
 	}
-	ns = ln_charge(namespace, &m->cost, ns);
-	m->charged_ns += ns;
-	cpu->inner_ns += before + ns;
+	cpu->timing = timed;
+	cpu->inner_ns = before + ns;
+	if (pays)
+		m->charged_ns += ln_charge(namespace, &m->cost, own);
 	return action;
 }
 
@@ -84,18 +96,22 @@ int ln_meter(struct xdp_md *ctx)
 	__u32 namespace = ln_namespace & (LN_MAX_NAMESPACES - 1), zero = 0;
 	const struct ln_quota *quota = bpf_map_lookup_elem(&ln_quotas, &namespace);
 	struct ln_metered *m = bpf_map_lookup_elem(&ln_meters, &zero);
+	int pays = 0;
 
-	if (!quota || !m || !ln_is_limited(quota) || !ln_is_for_server(ctx))
+	if (!quota || !m)
 		return ln_pass(ctx, 0);
-	switch (ln_admit_by(quota, namespace, &m->cost, 1)) {
-	case LN_CODE_BUSY:
-		m->over_share++;
-		return XDP_DROP;
-	case LN_CODE_OVER_QUOTA:
-		m->over_quota++;
-		return XDP_DROP;
+	if (ln_is_limited(quota) && ln_is_for_server(ctx)) {
+		switch (ln_admit_by(quota, namespace, &m->cost, 1)) {
+		case LN_CODE_BUSY:
+			m->over_share++;
+			return XDP_DROP;
+		case LN_CODE_OVER_QUOTA:
+			m->over_quota++;
+			return XDP_DROP;
+		}
+		pays = ln_is_charged(quota);
 	}
-	return ln_is_charged(quota) ? ln_run(ctx, namespace) : ln_pass(ctx, 0);
+	return pays || ln_is_timed() ? ln_run(ctx, namespace, pays) : ln_pass(ctx, 0);
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -171,20 +171,28 @@ func TestMeterShares(t *testing.T) {
 
 // TestMeterInner has an ikernel hand its datagrams on to one that takes much longer and has a meter of its own. Each pays for itself.
 func TestMeterInner(t *testing.T) {
-	l, first, last := newLimits(t), spin(t, 10), spin(t, 200)
+	l, first, last, weight := newLimits(t), spin(t, 1), spin(t, 2000), uint64(100)
 	set(t, l, plenty, map[uint32]api.Quota{1: {}, 2: {}})
 	outer, inner := newMeter(t, 1, l, first), newMeter(t, 2, l, last)
 	if err := first.Next.Put(uint32(0), inner.objects.LnMeter); err != nil {
 		t.Fatal(err)
 	}
 	isolated.Pin(t, 0)
-	for range 2000 {
+	for range 500 {
 		if action := outer.run(t, served); action != xdp.TX {
 			t.Fatalf("action %d", action)
 		}
 	}
 	if o, i := outer.counted(t).ChargedNs, inner.counted(t).ChargedNs; o == 0 || 2*o > i {
-		t.Errorf("the ikernel that takes a twentieth is charged %d ns, and the one after it %d", o, i)
+		t.Errorf("the ikernel that takes hardly any time is charged %d ns, and the one after it %d", o, i)
+	}
+	before := outer.counted(t).ChargedNs
+	set(t, l, plenty, map[uint32]api.Quota{1: {Weight: &weight}}) // the other one pays for nothing, and is measured all the same
+	for range 500 {
+		outer.run(t, served)
+	}
+	if o, i := outer.counted(t).ChargedNs-before, inner.counted(t).ChargedNs; 2*o > i {
+		t.Errorf("the ikernel that takes hardly any time is charged %d ns, and the one after it was charged %d before", o, i)
 	}
 }
 

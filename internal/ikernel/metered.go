@@ -58,6 +58,6 @@ func (a *attachment) metered() ([]api.Counter, error) {
 	return []api.Counter{
 		{Name: "over_share", Value: c.OverShare, Help: "Packets that were dropped as its namespace had had its share."},
 		{Name: "over_quota", Value: c.OverQuota, Help: "Packets that were dropped as its namespace was over a quota."},
-		{Name: "charged_ns", Value: c.ChargedNs, Help: "Time in ns that its runs took, as far as its namespace's is bounded."},
+		{Name: "charged_ns", Value: c.ChargedNs, Help: "Time charged to its namespace, in ns."},
 	}, nil
 }

@@ -52,7 +52,8 @@ func TestNamespace(t *testing.T) {
 
 	n.limits.Store(newLimits(t))
 	n.await("attached again", func(list []api.Ikernel) bool { return attached(list) && counter(list, "over_quota") == 0 })
-	s.Get("k", "v")
-	n.limits.Store(nil)
-	s.Get("k", "v")
+	n.await("hit", func(list []api.Ikernel) bool {
+		s.Get("k", "v")
+		return attached(list) && counter(list, "hits") > 0
+	})
 }

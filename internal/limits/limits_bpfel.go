@@ -30,6 +30,7 @@ type RawLnCpu struct {
 	LeftNs    int64
 	FilledNs  uint64
 	VirtualNs uint64
+	Timing    uint64
 	InnerNs   uint64
 }
 

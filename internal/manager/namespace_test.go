@@ -219,6 +219,10 @@ func TestRemoveNamespace(t *testing.T) {
 	if err := n.RemoveNamespace(t.Context(), "tenant"); err != nil {
 		t.Fatal(err)
 	}
+	late := &store.Ikernel{IkernelRequest: api.IkernelRequest{Name: "cache", Namespace: "tenant"}}
+	if err := n.Store.PutIkernel(t.Context(), "another node", late); err == nil || !strings.Contains(err.Error(), "was removed meanwhile") {
+		t.Errorf("an ikernel of a namespace that is removed: %v", err)
+	}
 	if _, err := n.Namespace(t.Context(), "tenant"); !errors.Is(err, ErrNoNamespace) {
 		t.Errorf("afterwards: %v", err)
 	}

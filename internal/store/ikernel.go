@@ -33,9 +33,18 @@ func (s *Store) IkernelsOf(ctx context.Context, namespace string) ([]Ikernel, er
 	return slices.DeleteFunc(all, func(i Ikernel) bool { return i.Namespace != namespace }), err
 }
 
-// PutIkernel records that a node is to attach an ikernel, by its name.
+// PutIkernel records that a node is to attach an ikernel, by its name. It fails if the ikernel's namespace is not there any more.
 func (s *Store) PutIkernel(ctx context.Context, node string, i *Ikernel) error {
-	err := s.update(ctx, func(tx concurrency.STM) error { return put(tx, ikernelKey(node, i.Name), i) })
+	err := s.update(ctx, func(tx concurrency.STM) error {
+		if i.Namespace != "" {
+			if ok, err := get(tx, namespaceDir+i.Namespace, &Namespace{}); err != nil {
+				return err
+			} else if !ok {
+				return fmt.Errorf("namespace %s was removed meanwhile: try again", i.Namespace)
+			}
+		}
+		return put(tx, ikernelKey(node, i.Name), i)
+	})
 	if err != nil {
 		return fmt.Errorf("record ikernel %s: %w", i.Name, err)
 	}

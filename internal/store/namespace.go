@@ -17,7 +17,7 @@ const (
 
 var errManyNamespaces = fmt.Errorf("all %d namespaces are in use: remove one first", api.MaxNamespaces-1)
 
-// Namespace is what is kept of a namespace, from its first lambda or quota until it is removed.
+// Namespace is what is kept of a namespace, from its first lambda, ikernel or quota until it is removed.
 type Namespace struct {
 	Name string `json:"name"`
 	// Number is small, and the namespace's own for good. As with workload IDs, the low bits are an index, unique while it is in use, and

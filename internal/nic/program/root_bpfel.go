@@ -97,6 +97,7 @@ type RootLnCpu struct {
 	LeftNs    int64
 	FilledNs  uint64
 	VirtualNs uint64
+	Timing    uint64
 	InnerNs   uint64
 }
 
