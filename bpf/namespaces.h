@@ -8,7 +8,7 @@
 
 #include "layout.h"
 
-/* By the index of a namespace. User space writes it, the NIC program only reads it. */
+/* By the index of a namespace. User space writes it, programs only read it. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, LN_MAX_NAMESPACES);
@@ -30,7 +30,7 @@ struct {
 	__type(value, struct ln_allowance);
 } ln_allowances SEC(".maps");
 
-/* User space writes it, the NIC program only reads it. */
+/* User space writes it, programs only read it. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
