@@ -118,6 +118,8 @@ type Stats struct {
 	Late      uint64     `json:"late"`       // not answered: the client's deadline was over
 	OverQuota uint64     `json:"over_quota"` // packets that were refused because the namespace could do no more at the time
 	OverShare uint64     `json:"over_share"` // packets that were refused because the NIC had no time left, and the namespace had its share
+	BadTags   uint64     `json:"bad_tags"`   // packets that were refused because their tag was missing or wrong
+	Replayed  uint64     `json:"replayed"`   // packets that were dropped because their sequence number had been used, or was too old to tell
 	BytesIn   uint64     `json:"bytes_in"`
 	BytesOut  uint64     `json:"bytes_out"`
 	Samples   uint64     `json:"samples"`    // runs whose time was measured

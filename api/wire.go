@@ -42,6 +42,7 @@ const (
 	FlagDone       Flag = 8
 	FlagResend     Flag = 16
 	FlagOnce       Flag = 32
+	FlagOddKey     Flag = 64  // the tag is by the namespace's key with an odd number
 	FlagRegion     Flag = 128 // the payload names a region that the message was written to by RDMA
 )
 

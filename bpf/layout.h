@@ -12,7 +12,7 @@
 #include <linux/types.h>
 
 /* Raise when a record below changes: a daemon adopts a pinned NIC program of its own version only. */
-enum ln_version { LN_LAYOUT_VERSION = 17 };
+enum ln_version { LN_LAYOUT_VERSION = 18 };
 
 enum ln_limit {
 	LN_MAX_WORKLOADS = 65536, /* dispatch entries; the low half of a workload ID is its index */
@@ -115,6 +115,35 @@ struct ln_rate {
 struct ln_quota {
 	struct ln_rate rate[LN_RATES];
 	__u64 pace; /* its virtual time in a nanosecond that it takes, times LN_PACE: the sum of all weights by its own; 0: no shares */
+};
+
+/* What a namespace's packets are tagged with: auth.h. */
+struct ln_key {
+	__u64 word[2]; /* its 16 bytes, as SipHash reads them */
+	__u64 valid; /* 0: there is none */
+};
+
+struct ln_keys {
+	struct ln_key key[2]; /* by whether its number is odd */
+	__u64 required; /* packets without a tag are refused */
+};
+
+/* A client of a namespace, and the sequence numbers that it has used: the latest 1,024 at least. */
+struct ln_client {
+	__u32 namespace_id; /* its number, so that one that has the index later has windows of its own */
+	__u32 client;
+};
+
+enum ln_window_of {
+	LN_WINDOW_BITS = 32, /* sequence numbers in a word; above their bits is the number of their block */
+	LN_WINDOW_WORDS = 32,
+	LN_WINDOWS =
+		1
+		<< 14, /* clients that are remembered; beyond them, those that have been silent for longest are forgotten */
+};
+
+struct ln_window {
+	__u64 word[LN_WINDOW_WORDS];
 };
 
 /* Shares of a CPU's time: share.h. */
@@ -223,7 +252,7 @@ struct ln_flow {
 	__u8 tos;
 	__u16 room; /* bytes of λ-RPC payload that the reply may have */
 	__u32 once; /* 1 + the number of the record in ln_onces that waits for the reply; 0: none does */
-	__u32 pad;
+	__u32 signer; /* the index of the namespace whose key tags the answer; 0: it has no tag */
 	__u64 rpc[8]; /* the request's λ-RPC header as it came */
 };
 
@@ -542,6 +571,8 @@ struct ln_stats {
 	__u64 late; /* not answered: the client's deadline was over */
 	__u64 over_quota; /* packets refused because its namespace may do no more at present */
 	__u64 over_share; /* packets refused because the CPU had no time left, and its namespace had its share */
+	__u64 bad_tags; /* packets refused because their tag is missing or wrong */
+	__u64 replayed; /* packets dropped because their client's sequence number had been used, or is too old to tell */
 	__u64 faults_by[LN_FAULTS]; /* of faults: each LN_FAULT_* */
 	__u64 hist[LN_HIST_BUCKETS]; /* of the sampled runs: [2^i, 2^(i+1)) ns */
 };

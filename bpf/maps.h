@@ -162,4 +162,25 @@ static __always_inline void ln_count(__u32 counter)
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
+/* What the tag at hand covers, and the tag. */
+enum {
+	LN_TAGGED_HEADER = 56,
+	LN_TAGGED_WORDS = (LN_TAGGED_HEADER + LN_RPC_MAX_PAYLOAD) / 8,
+};
+
+struct ln_tagged {
+	__u64 words[LN_TAGGED_WORDS];
+	__u64 tag;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct ln_tagged);
+} ln_tagging SEC(".maps");
+
+/* Of a client that was not here before. */
+const struct ln_window ln_unused_window = {};
+
 #endif

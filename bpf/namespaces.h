@@ -45,4 +45,20 @@ struct {
 	__type(value, struct ln_cpu);
 } ln_cpus SEC(".maps");
 
+/* User space writes it, programs only read it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, LN_MAX_NAMESPACES);
+	__type(key, __u32);
+	__type(value, struct ln_keys);
+} ln_namespace_keys SEC(".maps");
+
+/* Only who has a key gets a window. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, LN_WINDOWS);
+	__type(key, struct ln_client);
+	__type(value, struct ln_window);
+} ln_windows SEC(".maps");
+
 #endif

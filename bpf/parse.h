@@ -166,6 +166,7 @@ static __always_inline int ln_save_flow(struct xdp_md *ctx, const struct ln_pack
 		ln_copy_addr(flow->own_addr, &ip->daddr);
 	}
 	flow->once = 0;
+	flow->signer = 0;
 	flow->peer_port = pkt->sport;
 	flow->own_port = pkt->dport;
 	return 0;

@@ -6,6 +6,7 @@
 #ifndef LN_REPLY_H
 #define LN_REPLY_H
 
+#include "auth.h"
 #include "headers.h"
 #include "once/once.h"
 
@@ -80,6 +81,8 @@ LN_GLOBAL int ln_answer(struct xdp_md *ctx, struct ln_flow *flow, __u32 at, stru
 	udp->len = bpf_htons(udp_len);
 	udp->check = 0;
 	ln_write_rpc((void *)(udp + 1), (const struct ln_rpc *)flow->rpc, answer);
+	if (flow->signer)
+		ln_sign(ctx, flow, (void *)(udp + 1), head, answer->length);
 	if (flow->ipv6 && ln_finish_ipv6(ctx, flow->own_addr, flow->peer_addr, l4, udp_len))
 		return XDP_DROP;
 	return XDP_TX;

@@ -100,21 +100,27 @@ static __always_inline int ln_done(struct xdp_md *ctx, const struct ln_scratch *
 }
 
 /*
- * Refuses a packet for what ln_admit() says. The error says that the request was not executed. So only a request that is sent for the first
+ * Refuses a packet before anything was done. The error says that the request was not executed. So only a request that is sent for the first
  * time gets it: one that is sent again may have been executed before.
  */
-static __always_inline int ln_not_admitted(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_stats *stats,
-					   int code)
+static __always_inline int ln_refuse_first(struct xdp_md *ctx, struct ln_scratch *scratch, int code)
 {
 	const struct ln_rpc *rpc = (const struct ln_rpc *)scratch->flow.rpc;
 
+	if (rpc->type != LN_TYPE_REQUEST || rpc->index || rpc->flags & LN_FLAG_RESEND)
+		return XDP_DROP;
+	return ln_refuse_for(ctx, scratch, code, 0);
+}
+
+/* Refuses a packet for what ln_admit() says. */
+static __always_inline int ln_not_admitted(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_stats *stats,
+					   int code)
+{
 	if (code == LN_CODE_OVER_QUOTA)
 		stats->over_quota++;
 	else
 		stats->over_share++;
-	if (rpc->type != LN_TYPE_REQUEST || scratch->place.part.index || rpc->flags & LN_FLAG_RESEND)
-		return XDP_DROP;
-	return ln_refuse_for(ctx, scratch, code, 0);
+	return ln_refuse_first(ctx, scratch, code);
 }
 
 /* Serves an accepted packet, by its type and its lambda's mode. */
@@ -194,6 +200,29 @@ static __always_inline int ln_find_lambda(struct xdp_md *ctx, const struct ln_pa
 	return LN_ACCEPTED;
 }
 
+/* Refuses a packet whose tag is wrong, or missing where the lambda's namespace requires one: LN_ACCEPTED, or the action on such a packet. */
+static __always_inline int ln_authenticate(struct xdp_md *ctx, struct ln_scratch *scratch, __u32 payload_off,
+					   const struct ln_slot *slot, struct ln_stats *stats)
+{
+	__u32 namespace = ln_namespace_of(slot);
+	const struct ln_keys *keys = bpf_map_lookup_elem(&ln_namespace_keys, &namespace);
+	int tagged = ((const struct ln_rpc *)scratch->flow.rpc)->flags & LN_FLAG_TAG, code;
+
+	if (!tagged && (!keys || !keys->required))
+		return LN_ACCEPTED;
+	code = tagged ? ln_check_tag(ctx, scratch, slot->namespace_id, payload_off) : LN_CODE_BAD_TAG;
+	if (!code) {
+		scratch->flow.signer = namespace;
+		return LN_ACCEPTED;
+	}
+	if (code == LN_REPLAYED) { /* the client has its answer, or sends the request again with another number */
+		stats->replayed++;
+		return XDP_DROP;
+	}
+	stats->bad_tags++;
+	return ln_refuse_first(ctx, scratch, LN_CODE_BAD_TAG);
+}
+
 /*
  * Checks a datagram to the λ-RPC port and describes it to its lambda: LN_ACCEPTED, or the action on a packet that no lambda
  * serves. Not inlined, so that its stack is free again when the lambda runs: Linux 6.8 has none to spare.
@@ -212,6 +241,9 @@ static __noinline int ln_accept(struct xdp_md *ctx, const struct ln_packet *pkt,
 	stats = bpf_map_lookup_elem(&ln_slot_stats, &scratch->slot);
 	if (!slot || !stats)
 		return XDP_DROP;
+	action = ln_authenticate(ctx, scratch, req->payload_off, slot, stats);
+	if (action != LN_ACCEPTED)
+		return action;
 	stats->bytes_in += bpf_ntohs(rpc->length);
 	if (bpf_ntohs(rpc->length) > scratch->flow.room || ln_describe(scratch, req, rpc, slot))
 		return ln_refuse_for(ctx, scratch, LN_CODE_MALFORMED, 0);

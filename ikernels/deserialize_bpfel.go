@@ -108,7 +108,7 @@ type deserializeIkScratch struct {
 		Tos       uint8
 		Room      uint16
 		Once      uint32
-		Pad       uint32
+		Signer    uint32
 		Rpc       [8]uint64
 	}
 	Faulted uint32

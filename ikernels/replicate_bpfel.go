@@ -56,7 +56,7 @@ type replicateIkScratch struct {
 		Tos       uint8
 		Room      uint16
 		Once      uint32
-		Pad       uint32
+		Signer    uint32
 		Rpc       [8]uint64
 	}
 	Faulted uint32

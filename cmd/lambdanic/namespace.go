@@ -124,7 +124,7 @@ func namespaceListCommand(o *options) *cobra.Command {
 	}
 }
 
-var countedHead = []string{"REQUESTS", "REPLIES", "ERRORS", "OVER QUOTA", "OVER SHARE", "DROPS", "NIC TIME"}
+var countedHead = []string{"REQUESTS", "REPLIES", "ERRORS", "OVER QUOTA", "OVER SHARE", "BAD TAGS", "REPLAYED", "DROPS", "NIC TIME"}
 
 // counted are the cells below countedHead.
 func counted(s *api.Stats) []string {
@@ -132,7 +132,8 @@ func counted(s *api.Stats) []string {
 		return slices.Repeat([]string{"-"}, len(countedHead))
 	}
 	return []string{
-		number(s.Requests), number(s.Replies), number(s.Errors), number(s.OverQuota), number(s.OverShare), number(s.Drops),
+		number(s.Requests), number(s.Replies), number(s.Errors), number(s.OverQuota), number(s.OverShare),
+		number(s.BadTags), number(s.Replayed), number(s.Drops),
 		s.RunTime().Round(time.Microsecond).String(),
 	}
 }
@@ -176,7 +177,7 @@ func namespaceRows(n *api.Namespace, functions []api.Function) [][]string {
 		{"weight", number(n.Quota.ShareWeight())},
 	}
 	for i, cell := range counted(n.Stats) {
-		rows = append(rows, []string{[]string{"requests", "replies", "errors", "over quota", "over share", "drops", "NIC time"}[i], cell})
+		rows = append(rows, []string{[]string{"requests", "replies", "errors", "over quota", "over share", "bad tags", "replayed", "drops", "NIC time"}[i], cell})
 	}
 	for _, text := range n.Over {
 		rows = append(rows, []string{"warning", text})

@@ -51,7 +51,7 @@ type GuardCjScratch struct {
 		Tos       uint8
 		Room      uint16
 		Once      uint32
-		Pad       uint32
+		Signer    uint32
 		Rpc       [8]uint64
 	}
 	Len       uint32

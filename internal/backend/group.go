@@ -163,6 +163,8 @@ func add(sum, s *Stats) {
 	sum.Late += s.Late
 	sum.OverQuota += s.OverQuota
 	sum.OverShare += s.OverShare
+	sum.BadTags += s.BadTags
+	sum.Replayed += s.Replayed
 	sum.BytesIn += s.BytesIn
 	sum.BytesOut += s.BytesOut
 	sum.Samples += s.Samples

@@ -45,6 +45,8 @@ type Limits struct {
 	Budget uint64
 	// Quotas are those of all namespaces, by their numbers. A namespace that is not among them has neither share nor quota.
 	Quotas map[uint32]api.Quota
+	// Keys are those of the namespaces that have some, by their numbers.
+	Keys map[uint32]api.Keys
 }
 
 // Limiting is a backend that keeps namespaces to Limits.

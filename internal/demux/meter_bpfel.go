@@ -25,6 +25,12 @@ type meterLnBudget struct {
 	Share uint64
 }
 
+type meterLnClient struct {
+	_           structs.HostLayout
+	NamespaceId uint32
+	Client      uint32
+}
+
 type meterLnCpu struct {
 	_         structs.HostLayout
 	LeftNs    int64
@@ -32,6 +38,16 @@ type meterLnCpu struct {
 	VirtualNs uint64
 	Timing    uint64
 	InnerNs   uint64
+}
+
+type meterLnKeys struct {
+	_   structs.HostLayout
+	Key [2]struct {
+		_     structs.HostLayout
+		Word  [2]uint64
+		Valid uint64
+	}
+	Required uint64
 }
 
 type meterLnMetered struct {
@@ -68,6 +84,11 @@ type meterLnTurns struct {
 	UntilNs [2]uint64
 }
 
+type meterLnWindow struct {
+	_    structs.HostLayout
+	Word [32]uint64
+}
+
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
@@ -76,9 +97,11 @@ const (
 	meterMapLnBudgets            = "ln_budgets"
 	meterMapLnCpus               = "ln_cpus"
 	meterMapLnMeters             = "ln_meters"
+	meterMapLnNamespaceKeys      = "ln_namespace_keys"
 	meterMapLnNext               = "ln_next"
 	meterMapLnQuotas             = "ln_quotas"
 	meterMapLnTurnsTaken         = "ln_turns_taken"
+	meterMapLnWindows            = "ln_windows"
 	meterProgLnMeter             = "ln_meter"
 	meterVarLnNamespace          = "ln_namespace"
 	meterVarLnPassed             = "ln_passed"
@@ -135,13 +158,15 @@ type meterProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type meterMapSpecs struct {
-	LnAllowances *ebpf.MapSpec `ebpf:"ln_allowances"`
-	LnBudgets    *ebpf.MapSpec `ebpf:"ln_budgets"`
-	LnCpus       *ebpf.MapSpec `ebpf:"ln_cpus"`
-	LnMeters     *ebpf.MapSpec `ebpf:"ln_meters"`
-	LnNext       *ebpf.MapSpec `ebpf:"ln_next"`
-	LnQuotas     *ebpf.MapSpec `ebpf:"ln_quotas"`
-	LnTurnsTaken *ebpf.MapSpec `ebpf:"ln_turns_taken"`
+	LnAllowances    *ebpf.MapSpec `ebpf:"ln_allowances"`
+	LnBudgets       *ebpf.MapSpec `ebpf:"ln_budgets"`
+	LnCpus          *ebpf.MapSpec `ebpf:"ln_cpus"`
+	LnMeters        *ebpf.MapSpec `ebpf:"ln_meters"`
+	LnNamespaceKeys *ebpf.MapSpec `ebpf:"ln_namespace_keys"`
+	LnNext          *ebpf.MapSpec `ebpf:"ln_next"`
+	LnQuotas        *ebpf.MapSpec `ebpf:"ln_quotas"`
+	LnTurnsTaken    *ebpf.MapSpec `ebpf:"ln_turns_taken"`
+	LnWindows       *ebpf.MapSpec `ebpf:"ln_windows"`
 }
 
 // meterVariableSpecs contains global variables before they are loaded into the kernel.
@@ -174,13 +199,15 @@ func (o *meterObjects) Close() error {
 //
 // It can be passed to loadMeterObjects or ebpf.CollectionSpec.LoadAndAssign.
 type meterMaps struct {
-	LnAllowances *ebpf.Map `ebpf:"ln_allowances"`
-	LnBudgets    *ebpf.Map `ebpf:"ln_budgets"`
-	LnCpus       *ebpf.Map `ebpf:"ln_cpus"`
-	LnMeters     *ebpf.Map `ebpf:"ln_meters"`
-	LnNext       *ebpf.Map `ebpf:"ln_next"`
-	LnQuotas     *ebpf.Map `ebpf:"ln_quotas"`
-	LnTurnsTaken *ebpf.Map `ebpf:"ln_turns_taken"`
+	LnAllowances    *ebpf.Map `ebpf:"ln_allowances"`
+	LnBudgets       *ebpf.Map `ebpf:"ln_budgets"`
+	LnCpus          *ebpf.Map `ebpf:"ln_cpus"`
+	LnMeters        *ebpf.Map `ebpf:"ln_meters"`
+	LnNamespaceKeys *ebpf.Map `ebpf:"ln_namespace_keys"`
+	LnNext          *ebpf.Map `ebpf:"ln_next"`
+	LnQuotas        *ebpf.Map `ebpf:"ln_quotas"`
+	LnTurnsTaken    *ebpf.Map `ebpf:"ln_turns_taken"`
+	LnWindows       *ebpf.Map `ebpf:"ln_windows"`
 }
 
 func (m *meterMaps) Close() error {
@@ -189,9 +216,11 @@ func (m *meterMaps) Close() error {
 		m.LnBudgets,
 		m.LnCpus,
 		m.LnMeters,
+		m.LnNamespaceKeys,
 		m.LnNext,
 		m.LnQuotas,
 		m.LnTurnsTaken,
+		m.LnWindows,
 	)
 }
 

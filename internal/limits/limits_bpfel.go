@@ -25,6 +25,12 @@ type RawLnBudget struct {
 	Share uint64
 }
 
+type RawLnClient struct {
+	_           structs.HostLayout
+	NamespaceId uint32
+	Client      uint32
+}
+
 type RawLnCpu struct {
 	_         structs.HostLayout
 	LeftNs    int64
@@ -32,6 +38,18 @@ type RawLnCpu struct {
 	VirtualNs uint64
 	Timing    uint64
 	InnerNs   uint64
+}
+
+type RawLnKey struct {
+	_     structs.HostLayout
+	Word  [2]uint64
+	Valid uint64
+}
+
+type RawLnKeys struct {
+	_        structs.HostLayout
+	Key      [2]RawLnKey
+	Required uint64
 }
 
 type RawLnLimit uint32
@@ -115,18 +133,25 @@ type RawLnTurns struct {
 	UntilNs [2]uint64
 }
 
+type RawLnWindow struct {
+	_    structs.HostLayout
+	Word [32]uint64
+}
+
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	RawMapLnAllowances = "ln_allowances"
-	RawMapLnBudgets    = "ln_budgets"
-	RawMapLnCpus       = "ln_cpus"
-	RawMapLnQuotas     = "ln_quotas"
-	RawMapLnTurnsTaken = "ln_turns_taken"
-	RawVarLnLimit      = "ln_limit_"
-	RawVarLnRateOf     = "ln_rate_of_"
-	RawVarLnShare      = "ln_share_"
+	RawMapLnAllowances    = "ln_allowances"
+	RawMapLnBudgets       = "ln_budgets"
+	RawMapLnCpus          = "ln_cpus"
+	RawMapLnNamespaceKeys = "ln_namespace_keys"
+	RawMapLnQuotas        = "ln_quotas"
+	RawMapLnTurnsTaken    = "ln_turns_taken"
+	RawMapLnWindows       = "ln_windows"
+	RawVarLnLimit         = "ln_limit_"
+	RawVarLnRateOf        = "ln_rate_of_"
+	RawVarLnShare         = "ln_share_"
 )
 
 // LoadRaw returns the embedded CollectionSpec for Raw.
@@ -177,11 +202,13 @@ type RawProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type RawMapSpecs struct {
-	LnAllowances *ebpf.MapSpec `ebpf:"ln_allowances"`
-	LnBudgets    *ebpf.MapSpec `ebpf:"ln_budgets"`
-	LnCpus       *ebpf.MapSpec `ebpf:"ln_cpus"`
-	LnQuotas     *ebpf.MapSpec `ebpf:"ln_quotas"`
-	LnTurnsTaken *ebpf.MapSpec `ebpf:"ln_turns_taken"`
+	LnAllowances    *ebpf.MapSpec `ebpf:"ln_allowances"`
+	LnBudgets       *ebpf.MapSpec `ebpf:"ln_budgets"`
+	LnCpus          *ebpf.MapSpec `ebpf:"ln_cpus"`
+	LnNamespaceKeys *ebpf.MapSpec `ebpf:"ln_namespace_keys"`
+	LnQuotas        *ebpf.MapSpec `ebpf:"ln_quotas"`
+	LnTurnsTaken    *ebpf.MapSpec `ebpf:"ln_turns_taken"`
+	LnWindows       *ebpf.MapSpec `ebpf:"ln_windows"`
 }
 
 // RawVariableSpecs contains global variables before they are loaded into the kernel.
@@ -213,11 +240,13 @@ func (o *RawObjects) Close() error {
 //
 // It can be passed to LoadRawObjects or ebpf.CollectionSpec.LoadAndAssign.
 type RawMaps struct {
-	LnAllowances *ebpf.Map `ebpf:"ln_allowances"`
-	LnBudgets    *ebpf.Map `ebpf:"ln_budgets"`
-	LnCpus       *ebpf.Map `ebpf:"ln_cpus"`
-	LnQuotas     *ebpf.Map `ebpf:"ln_quotas"`
-	LnTurnsTaken *ebpf.Map `ebpf:"ln_turns_taken"`
+	LnAllowances    *ebpf.Map `ebpf:"ln_allowances"`
+	LnBudgets       *ebpf.Map `ebpf:"ln_budgets"`
+	LnCpus          *ebpf.Map `ebpf:"ln_cpus"`
+	LnNamespaceKeys *ebpf.Map `ebpf:"ln_namespace_keys"`
+	LnQuotas        *ebpf.Map `ebpf:"ln_quotas"`
+	LnTurnsTaken    *ebpf.Map `ebpf:"ln_turns_taken"`
+	LnWindows       *ebpf.Map `ebpf:"ln_windows"`
 }
 
 func (m *RawMaps) Close() error {
@@ -225,8 +254,10 @@ func (m *RawMaps) Close() error {
 		m.LnAllowances,
 		m.LnBudgets,
 		m.LnCpus,
+		m.LnNamespaceKeys,
 		m.LnQuotas,
 		m.LnTurnsTaken,
+		m.LnWindows,
 	)
 }
 

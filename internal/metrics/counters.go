@@ -62,6 +62,16 @@ var FunctionCounters = []FunctionCounter{
 		func(s *api.Stats) uint64 { return s.OverShare },
 	},
 	{
+		"BAD TAGS", "lambdanic_function_bad_tags_total",
+		"Packets refused because their tag was wrong, or missing where the namespace requires one. Those that were answered with the error bad tag are among the errors, too.",
+		func(s *api.Stats) uint64 { return s.BadTags },
+	},
+	{
+		"REPLAYED", "lambdanic_function_replayed_total",
+		"Packets with the right tag that were dropped because their client's sequence number had been used, or was too old to tell.",
+		func(s *api.Stats) uint64 { return s.Replayed },
+	},
+	{
 		"", "lambdanic_function_received_bytes_total",
 		"Bytes that arrived: the payload of λ-RPC packets, those sent again too, and of RDMA; for a match stage, datagrams with their UDP headers.",
 		func(s *api.Stats) uint64 { return s.BytesIn },

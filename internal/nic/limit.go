@@ -11,7 +11,7 @@ import (
 	"github.com/lambdanic/lambdanic/internal/limits"
 )
 
-// Limit has the NIC program keep all namespaces to their shares and quotas (backend.Limiting). It does not wait for deploys.
+// Limit has the NIC program keep all namespaces to their shares and quotas, and gives it their keys (backend.Limiting). It does not wait for deploys.
 func (n *NIC) Limit(_ context.Context, l backend.Limits) error {
 	n.running.RLock()
 	defer n.running.RUnlock()
@@ -20,6 +20,9 @@ func (n *NIC) Limit(_ context.Context, l backend.Limits) error {
 	}
 	if err := n.prog.Limits.Set(l.Budget, l.Quotas); err != nil {
 		return fmt.Errorf("limit what namespaces may do on %s: %w", n.rec.Interface, err)
+	}
+	if err := n.prog.Limits.SetKeys(l.Keys); err != nil {
+		return fmt.Errorf("give %s the keys of namespaces: %w", n.rec.Interface, err)
 	}
 	return nil
 }

@@ -58,6 +58,8 @@ func addStats(sum, s *program.Stats) {
 	sum.Late += s.Late
 	sum.OverQuota += s.OverQuota
 	sum.OverShare += s.OverShare
+	sum.BadTags += s.BadTags
+	sum.Replayed += s.Replayed
 	sum.BytesIn += s.BytesIn
 	sum.BytesOut += s.BytesOut
 	sum.Samples += s.Samples
@@ -74,7 +76,8 @@ func addStats(sum, s *program.Stats) {
 func reported(s *program.Stats) backend.Stats {
 	return backend.Stats{
 		Requests: s.Requests, Replies: s.Replies, Errors: s.Errors, Drops: s.Drops, Calls: s.Calls, Faults: s.Faults, FaultsBy: s.FaultsBy,
-		Late: s.Late, OverQuota: s.OverQuota, OverShare: s.OverShare, BytesIn: s.BytesIn, BytesOut: s.BytesOut, Samples: s.Samples, SampledNS: s.SampledNs, Histogram: s.Hist,
+		Late: s.Late, OverQuota: s.OverQuota, OverShare: s.OverShare, BadTags: s.BadTags, Replayed: s.Replayed,
+		BytesIn: s.BytesIn, BytesOut: s.BytesOut, Samples: s.Samples, SampledNS: s.SampledNs, Histogram: s.Hist,
 	}
 }
 

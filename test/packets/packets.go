@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dchest/siphash"
 	"github.com/goccy/go-yaml"
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
@@ -59,6 +60,9 @@ type RPC struct {
 	Payload    string    `yaml:"payload"`
 	Room       int       `yaml:"room"`        // bytes of payload and padding together
 	DeadlineUS *uint32   `yaml:"deadline_us"` // a minute
+	Client     *uint32   `yaml:"client"`      // 5
+	Sequence   *uint32   `yaml:"sequence"`    // 6
+	Key        *api.Key  `yaml:"-"`           // tags the packet: also the payload, if the flags say so
 }
 
 // Want is the verdict, and the relevant fields of a reply.
@@ -188,10 +192,26 @@ func (r *RPC) Build(workloads map[string]uint32) []byte {
 	h := api.Header{
 		Type: or(r.Type, api.TypeRequest), Flags: r.Flags, Code: r.Code, Length: or(r.Length, uint16(n)), Workload: workloads[r.Workload],
 		Revision: r.Revision, Request: r.Request, Index: r.Index, Count: or(r.Count, 1), MessageLen: or(r.MessageLen, uint32(n)),
-		Method: r.Method, DeadlineUS: or(r.DeadlineUS, 60e6), Client: 5, Sequence: 6,
+		Method: r.Method, DeadlineUS: or(r.DeadlineUS, 60e6), Client: or(r.Client, 5), Sequence: or(r.Sequence, 6),
+	}
+	if r.Key != nil {
+		h.Flags |= r.Key.TagFlags(r.Flags&api.FlagTagPayload != 0)
 	}
 	b := append(h.Append(nil), r.Payload...)
+	if r.Key != nil {
+		binary.BigEndian.PutUint64(b[api.TaggedHeaderLen:], Tag(r.Key, h.Flags, b[:api.RPCHeaderLen], b[api.RPCHeaderLen:]))
+	}
 	return append(b, make([]byte, max(0, r.Room-n))...)
+}
+
+// Tag is the tag of a packet with these flags. The payload is without padding.
+func Tag(k *api.Key, flags api.Flag, header, payload []byte) uint64 {
+	text := header[:api.TaggedHeaderLen:api.TaggedHeaderLen]
+	if flags&api.FlagTagPayload != 0 {
+		text = append(text, payload...)
+	}
+	le := binary.LittleEndian
+	return siphash.Hash(le.Uint64(k.Secret[:]), le.Uint64(k.Secret[8:]), text)
 }
 
 func or[T any](p *T, otherwise T) T {
@@ -260,6 +280,9 @@ func echoes(req, rep []byte) error {
 		{"deadline", 40, 4, true}, {"client", 44, 4, false}, {"sequence", 48, 4, false}, {"tag", 56, 8, true},
 	} {
 		want := make([]byte, f.size)
+		if f.name == "tag" && rep[4]&byte(api.FlagTag) != 0 {
+			continue
+		}
 		if !f.zero {
 			copy(want, req[f.at:])
 		}
@@ -273,8 +296,13 @@ func echoes(req, rep []byte) error {
 	return checkFlags(req, rep)
 }
 
-// checkFlags allows one flag: done, in a response to a whole message of several packets.
+// checkFlags allows done, in a response to a whole message of several packets, and what the request says of its tag.
 func checkFlags(req, rep []byte) error {
+	const tag = byte(api.FlagTag | api.FlagTagPayload | api.FlagOddKey)
+	if rep[4]&byte(api.FlagTag) != 0 && rep[4]&tag == req[4]&tag {
+		rep = bytes.Clone(rep)
+		rep[4] &^= tag
+	}
 	whole := rep[3] == byte(api.TypeResponse) && req[3] == byte(api.TypeRequest) && binary.BigEndian.Uint32(req[28:]) != 1
 	if rep[4] != 0 && (!whole || rep[4] != byte(api.FlagDone)) {
 		return fmt.Errorf("reply has flags %#x", rep[4])

@@ -23,6 +23,7 @@ return {
 		[8] = "done",
 		[16] = "resend",
 		[32] = "once",
+		[64] = "odd key",
 		[128] = "region",
 	},
 	code = {

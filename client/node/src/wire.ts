@@ -26,6 +26,7 @@ export enum Flag {
   Done = 8,
   Resend = 16,
   Once = 32,
+  OddKey = 64,
   Region = 128,
 }
 

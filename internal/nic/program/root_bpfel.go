@@ -62,9 +62,15 @@ type RootLnCall struct {
 		Tos       uint8
 		Room      uint16
 		Once      uint32
-		Pad       uint32
+		Signer    uint32
 		Rpc       [8]uint64
 	}
+}
+
+type RootLnClient struct {
+	_           structs.HostLayout
+	NamespaceId uint32
+	Client      uint32
 }
 
 type RootLnCost struct {
@@ -101,6 +107,16 @@ type RootLnCpu struct {
 	InnerNs   uint64
 }
 
+type RootLnKeys struct {
+	_   structs.HostLayout
+	Key [2]struct {
+		_     structs.HostLayout
+		Word  [2]uint64
+		Valid uint64
+	}
+	Required uint64
+}
+
 type RootLnLate struct {
 	_    structs.HostLayout
 	Flow struct {
@@ -118,7 +134,7 @@ type RootLnLate struct {
 		Tos       uint8
 		Room      uint16
 		Once      uint32
-		Pad       uint32
+		Signer    uint32
 		Rpc       [8]uint64
 	}
 	Pass struct {
@@ -294,7 +310,7 @@ type RootLnScratch struct {
 		Tos       uint8
 		Room      uint16
 		Once      uint32
-		Pad       uint32
+		Signer    uint32
 		Rpc       [8]uint64
 	}
 	Place struct {
@@ -410,8 +426,16 @@ type RootLnStats struct {
 	Late      uint64
 	OverQuota uint64
 	OverShare uint64
+	BadTags   uint64
+	Replayed  uint64
 	FaultsBy  [8]uint64
 	Hist      [32]uint64
+}
+
+type RootLnTagged struct {
+	_     structs.HostLayout
+	Words [183]uint64
+	Tag   uint64
 }
 
 type RootLnTurns struct {
@@ -422,8 +446,13 @@ type RootLnTurns struct {
 type RootLnVersion uint32
 
 const (
-	RootLnVersionLN_LAYOUT_VERSION RootLnVersion = 17
+	RootLnVersionLN_LAYOUT_VERSION RootLnVersion = 18
 )
+
+type RootLnWindow struct {
+	_    structs.HostLayout
+	Word [32]uint64
+}
 
 // Names of all BPF objects in the ELF.
 //
@@ -441,6 +470,7 @@ const (
 	RootMapLnHanding        = "ln_handing"
 	RootMapLnIkernels       = "ln_ikernels"
 	RootMapLnModules        = "ln_modules"
+	RootMapLnNamespaceKeys  = "ln_namespace_keys"
 	RootMapLnNextCall       = "ln_next_call"
 	RootMapLnOnces          = "ln_onces"
 	RootMapLnOwn            = "ln_own"
@@ -454,7 +484,9 @@ const (
 	RootMapLnSlotStats      = "ln_slot_stats"
 	RootMapLnSlots          = "ln_slots"
 	RootMapLnSplits         = "ln_splits"
+	RootMapLnTagging        = "ln_tagging"
 	RootMapLnTurnsTaken     = "ln_turns_taken"
+	RootMapLnWindows        = "ln_windows"
 	RootProgLnHandOver      = "ln_hand_over"
 	RootProgLnRoot          = "ln_root"
 	RootVarLnCallKey        = "ln_call_key"
@@ -468,6 +500,7 @@ const (
 	RootVarLnSecret         = "ln_secret"
 	RootVarLnState          = "ln_state_"
 	RootVarLnUnknownReply   = "ln_unknown_reply"
+	RootVarLnUnusedWindow   = "ln_unused_window"
 	RootVarLnVerdictEmpty   = "ln_verdict_empty"
 	RootVarLnVerifyChecksum = "ln_verify_checksum"
 	RootVarLnVersion        = "ln_version_"
@@ -523,32 +556,35 @@ type RootProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type RootMapSpecs struct {
-	LnAllowances  *ebpf.MapSpec `ebpf:"ln_allowances"`
-	LnBudgets     *ebpf.MapSpec `ebpf:"ln_budgets"`
-	LnCallLog     *ebpf.MapSpec `ebpf:"ln_call_log"`
-	LnCalls       *ebpf.MapSpec `ebpf:"ln_calls"`
-	LnCosts       *ebpf.MapSpec `ebpf:"ln_costs"`
-	LnCounters    *ebpf.MapSpec `ebpf:"ln_counters"`
-	LnCpus        *ebpf.MapSpec `ebpf:"ln_cpus"`
-	LnDispatch    *ebpf.MapSpec `ebpf:"ln_dispatch"`
-	LnHanded      *ebpf.MapSpec `ebpf:"ln_handed"`
-	LnHanding     *ebpf.MapSpec `ebpf:"ln_handing"`
-	LnIkernels    *ebpf.MapSpec `ebpf:"ln_ikernels"`
-	LnModules     *ebpf.MapSpec `ebpf:"ln_modules"`
-	LnNextCall    *ebpf.MapSpec `ebpf:"ln_next_call"`
-	LnOnces       *ebpf.MapSpec `ebpf:"ln_onces"`
-	LnOwn         *ebpf.MapSpec `ebpf:"ln_own"`
-	LnPrograms    *ebpf.MapSpec `ebpf:"ln_programs"`
-	LnQuotas      *ebpf.MapSpec `ebpf:"ln_quotas"`
-	LnRequests    *ebpf.MapSpec `ebpf:"ln_requests"`
-	LnRetained    *ebpf.MapSpec `ebpf:"ln_retained"`
-	LnScratchpads *ebpf.MapSpec `ebpf:"ln_scratchpads"`
-	LnSending     *ebpf.MapSpec `ebpf:"ln_sending"`
-	LnServices    *ebpf.MapSpec `ebpf:"ln_services"`
-	LnSlotStats   *ebpf.MapSpec `ebpf:"ln_slot_stats"`
-	LnSlots       *ebpf.MapSpec `ebpf:"ln_slots"`
-	LnSplits      *ebpf.MapSpec `ebpf:"ln_splits"`
-	LnTurnsTaken  *ebpf.MapSpec `ebpf:"ln_turns_taken"`
+	LnAllowances    *ebpf.MapSpec `ebpf:"ln_allowances"`
+	LnBudgets       *ebpf.MapSpec `ebpf:"ln_budgets"`
+	LnCallLog       *ebpf.MapSpec `ebpf:"ln_call_log"`
+	LnCalls         *ebpf.MapSpec `ebpf:"ln_calls"`
+	LnCosts         *ebpf.MapSpec `ebpf:"ln_costs"`
+	LnCounters      *ebpf.MapSpec `ebpf:"ln_counters"`
+	LnCpus          *ebpf.MapSpec `ebpf:"ln_cpus"`
+	LnDispatch      *ebpf.MapSpec `ebpf:"ln_dispatch"`
+	LnHanded        *ebpf.MapSpec `ebpf:"ln_handed"`
+	LnHanding       *ebpf.MapSpec `ebpf:"ln_handing"`
+	LnIkernels      *ebpf.MapSpec `ebpf:"ln_ikernels"`
+	LnModules       *ebpf.MapSpec `ebpf:"ln_modules"`
+	LnNamespaceKeys *ebpf.MapSpec `ebpf:"ln_namespace_keys"`
+	LnNextCall      *ebpf.MapSpec `ebpf:"ln_next_call"`
+	LnOnces         *ebpf.MapSpec `ebpf:"ln_onces"`
+	LnOwn           *ebpf.MapSpec `ebpf:"ln_own"`
+	LnPrograms      *ebpf.MapSpec `ebpf:"ln_programs"`
+	LnQuotas        *ebpf.MapSpec `ebpf:"ln_quotas"`
+	LnRequests      *ebpf.MapSpec `ebpf:"ln_requests"`
+	LnRetained      *ebpf.MapSpec `ebpf:"ln_retained"`
+	LnScratchpads   *ebpf.MapSpec `ebpf:"ln_scratchpads"`
+	LnSending       *ebpf.MapSpec `ebpf:"ln_sending"`
+	LnServices      *ebpf.MapSpec `ebpf:"ln_services"`
+	LnSlotStats     *ebpf.MapSpec `ebpf:"ln_slot_stats"`
+	LnSlots         *ebpf.MapSpec `ebpf:"ln_slots"`
+	LnSplits        *ebpf.MapSpec `ebpf:"ln_splits"`
+	LnTagging       *ebpf.MapSpec `ebpf:"ln_tagging"`
+	LnTurnsTaken    *ebpf.MapSpec `ebpf:"ln_turns_taken"`
+	LnWindows       *ebpf.MapSpec `ebpf:"ln_windows"`
 }
 
 // RootVariableSpecs contains global variables before they are loaded into the kernel.
@@ -566,6 +602,7 @@ type RootVariableSpecs struct {
 	LnSecret         *ebpf.VariableSpec `ebpf:"ln_secret"`
 	LnState          *ebpf.VariableSpec `ebpf:"ln_state_"`
 	LnUnknownReply   *ebpf.VariableSpec `ebpf:"ln_unknown_reply"`
+	LnUnusedWindow   *ebpf.VariableSpec `ebpf:"ln_unused_window"`
 	LnVerdictEmpty   *ebpf.VariableSpec `ebpf:"ln_verdict_empty"`
 	LnVerifyChecksum *ebpf.VariableSpec `ebpf:"ln_verify_checksum"`
 	LnVersion        *ebpf.VariableSpec `ebpf:"ln_version_"`
@@ -591,32 +628,35 @@ func (o *RootObjects) Close() error {
 //
 // It can be passed to LoadRootObjects or ebpf.CollectionSpec.LoadAndAssign.
 type RootMaps struct {
-	LnAllowances  *ebpf.Map `ebpf:"ln_allowances"`
-	LnBudgets     *ebpf.Map `ebpf:"ln_budgets"`
-	LnCallLog     *ebpf.Map `ebpf:"ln_call_log"`
-	LnCalls       *ebpf.Map `ebpf:"ln_calls"`
-	LnCosts       *ebpf.Map `ebpf:"ln_costs"`
-	LnCounters    *ebpf.Map `ebpf:"ln_counters"`
-	LnCpus        *ebpf.Map `ebpf:"ln_cpus"`
-	LnDispatch    *ebpf.Map `ebpf:"ln_dispatch"`
-	LnHanded      *ebpf.Map `ebpf:"ln_handed"`
-	LnHanding     *ebpf.Map `ebpf:"ln_handing"`
-	LnIkernels    *ebpf.Map `ebpf:"ln_ikernels"`
-	LnModules     *ebpf.Map `ebpf:"ln_modules"`
-	LnNextCall    *ebpf.Map `ebpf:"ln_next_call"`
-	LnOnces       *ebpf.Map `ebpf:"ln_onces"`
-	LnOwn         *ebpf.Map `ebpf:"ln_own"`
-	LnPrograms    *ebpf.Map `ebpf:"ln_programs"`
-	LnQuotas      *ebpf.Map `ebpf:"ln_quotas"`
-	LnRequests    *ebpf.Map `ebpf:"ln_requests"`
-	LnRetained    *ebpf.Map `ebpf:"ln_retained"`
-	LnScratchpads *ebpf.Map `ebpf:"ln_scratchpads"`
-	LnSending     *ebpf.Map `ebpf:"ln_sending"`
-	LnServices    *ebpf.Map `ebpf:"ln_services"`
-	LnSlotStats   *ebpf.Map `ebpf:"ln_slot_stats"`
-	LnSlots       *ebpf.Map `ebpf:"ln_slots"`
-	LnSplits      *ebpf.Map `ebpf:"ln_splits"`
-	LnTurnsTaken  *ebpf.Map `ebpf:"ln_turns_taken"`
+	LnAllowances    *ebpf.Map `ebpf:"ln_allowances"`
+	LnBudgets       *ebpf.Map `ebpf:"ln_budgets"`
+	LnCallLog       *ebpf.Map `ebpf:"ln_call_log"`
+	LnCalls         *ebpf.Map `ebpf:"ln_calls"`
+	LnCosts         *ebpf.Map `ebpf:"ln_costs"`
+	LnCounters      *ebpf.Map `ebpf:"ln_counters"`
+	LnCpus          *ebpf.Map `ebpf:"ln_cpus"`
+	LnDispatch      *ebpf.Map `ebpf:"ln_dispatch"`
+	LnHanded        *ebpf.Map `ebpf:"ln_handed"`
+	LnHanding       *ebpf.Map `ebpf:"ln_handing"`
+	LnIkernels      *ebpf.Map `ebpf:"ln_ikernels"`
+	LnModules       *ebpf.Map `ebpf:"ln_modules"`
+	LnNamespaceKeys *ebpf.Map `ebpf:"ln_namespace_keys"`
+	LnNextCall      *ebpf.Map `ebpf:"ln_next_call"`
+	LnOnces         *ebpf.Map `ebpf:"ln_onces"`
+	LnOwn           *ebpf.Map `ebpf:"ln_own"`
+	LnPrograms      *ebpf.Map `ebpf:"ln_programs"`
+	LnQuotas        *ebpf.Map `ebpf:"ln_quotas"`
+	LnRequests      *ebpf.Map `ebpf:"ln_requests"`
+	LnRetained      *ebpf.Map `ebpf:"ln_retained"`
+	LnScratchpads   *ebpf.Map `ebpf:"ln_scratchpads"`
+	LnSending       *ebpf.Map `ebpf:"ln_sending"`
+	LnServices      *ebpf.Map `ebpf:"ln_services"`
+	LnSlotStats     *ebpf.Map `ebpf:"ln_slot_stats"`
+	LnSlots         *ebpf.Map `ebpf:"ln_slots"`
+	LnSplits        *ebpf.Map `ebpf:"ln_splits"`
+	LnTagging       *ebpf.Map `ebpf:"ln_tagging"`
+	LnTurnsTaken    *ebpf.Map `ebpf:"ln_turns_taken"`
+	LnWindows       *ebpf.Map `ebpf:"ln_windows"`
 }
 
 func (m *RootMaps) Close() error {
@@ -633,6 +673,7 @@ func (m *RootMaps) Close() error {
 		m.LnHanding,
 		m.LnIkernels,
 		m.LnModules,
+		m.LnNamespaceKeys,
 		m.LnNextCall,
 		m.LnOnces,
 		m.LnOwn,
@@ -646,7 +687,9 @@ func (m *RootMaps) Close() error {
 		m.LnSlotStats,
 		m.LnSlots,
 		m.LnSplits,
+		m.LnTagging,
 		m.LnTurnsTaken,
+		m.LnWindows,
 	)
 }
 
@@ -665,6 +708,7 @@ type RootVariables struct {
 	LnSecret         *ebpf.Variable `ebpf:"ln_secret"`
 	LnState          *ebpf.Variable `ebpf:"ln_state_"`
 	LnUnknownReply   *ebpf.Variable `ebpf:"ln_unknown_reply"`
+	LnUnusedWindow   *ebpf.Variable `ebpf:"ln_unused_window"`
 	LnVerdictEmpty   *ebpf.Variable `ebpf:"ln_verdict_empty"`
 	LnVerifyChecksum *ebpf.Variable `ebpf:"ln_verify_checksum"`
 	LnVersion        *ebpf.Variable `ebpf:"ln_version_"`

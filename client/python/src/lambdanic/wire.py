@@ -31,6 +31,7 @@ class Flag(IntFlag):
     DONE = 8
     RESEND = 16
     ONCE = 32
+    ODD_KEY = 64
     REGION = 128
 
 

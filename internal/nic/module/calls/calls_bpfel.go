@@ -42,7 +42,7 @@ type callsLnCall struct {
 		Tos       uint8
 		Room      uint16
 		Once      uint32
-		Pad       uint32
+		Signer    uint32
 		Rpc       [8]uint64
 	}
 }
@@ -73,6 +73,7 @@ const (
 	callsMapLnCpus           = "ln_cpus"
 	callsMapLnDispatch       = "ln_dispatch"
 	callsMapLnModules        = "ln_modules"
+	callsMapLnNamespaceKeys  = "ln_namespace_keys"
 	callsMapLnNextCall       = "ln_next_call"
 	callsMapLnOnces          = "ln_onces"
 	callsMapLnOwn            = "ln_own"
@@ -86,12 +87,15 @@ const (
 	callsMapLnSlotStats      = "ln_slot_stats"
 	callsMapLnSlots          = "ln_slots"
 	callsMapLnSplits         = "ln_splits"
+	callsMapLnTagging        = "ln_tagging"
 	callsMapLnTurnsTaken     = "ln_turns_taken"
+	callsMapLnWindows        = "ln_windows"
 	callsProgLnCallsModule   = "ln_calls_module"
 	callsProgLnExpire        = "ln_expire"
 	callsVarLnCallKey        = "ln_call_key"
 	callsVarLnSecret         = "ln_secret"
 	callsVarLnUnknownReply   = "ln_unknown_reply"
+	callsVarLnUnusedWindow   = "ln_unused_window"
 	callsVarLnVerdictEmpty   = "ln_verdict_empty"
 	callsVarLnVerifyChecksum = "ln_verify_checksum"
 )
@@ -146,29 +150,32 @@ type callsProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type callsMapSpecs struct {
-	LnAllowances  *ebpf.MapSpec `ebpf:"ln_allowances"`
-	LnBudgets     *ebpf.MapSpec `ebpf:"ln_budgets"`
-	LnCallLog     *ebpf.MapSpec `ebpf:"ln_call_log"`
-	LnCalls       *ebpf.MapSpec `ebpf:"ln_calls"`
-	LnCosts       *ebpf.MapSpec `ebpf:"ln_costs"`
-	LnCounters    *ebpf.MapSpec `ebpf:"ln_counters"`
-	LnCpus        *ebpf.MapSpec `ebpf:"ln_cpus"`
-	LnDispatch    *ebpf.MapSpec `ebpf:"ln_dispatch"`
-	LnModules     *ebpf.MapSpec `ebpf:"ln_modules"`
-	LnNextCall    *ebpf.MapSpec `ebpf:"ln_next_call"`
-	LnOnces       *ebpf.MapSpec `ebpf:"ln_onces"`
-	LnOwn         *ebpf.MapSpec `ebpf:"ln_own"`
-	LnPrograms    *ebpf.MapSpec `ebpf:"ln_programs"`
-	LnQuotas      *ebpf.MapSpec `ebpf:"ln_quotas"`
-	LnRequests    *ebpf.MapSpec `ebpf:"ln_requests"`
-	LnRetained    *ebpf.MapSpec `ebpf:"ln_retained"`
-	LnScratchpads *ebpf.MapSpec `ebpf:"ln_scratchpads"`
-	LnSending     *ebpf.MapSpec `ebpf:"ln_sending"`
-	LnServices    *ebpf.MapSpec `ebpf:"ln_services"`
-	LnSlotStats   *ebpf.MapSpec `ebpf:"ln_slot_stats"`
-	LnSlots       *ebpf.MapSpec `ebpf:"ln_slots"`
-	LnSplits      *ebpf.MapSpec `ebpf:"ln_splits"`
-	LnTurnsTaken  *ebpf.MapSpec `ebpf:"ln_turns_taken"`
+	LnAllowances    *ebpf.MapSpec `ebpf:"ln_allowances"`
+	LnBudgets       *ebpf.MapSpec `ebpf:"ln_budgets"`
+	LnCallLog       *ebpf.MapSpec `ebpf:"ln_call_log"`
+	LnCalls         *ebpf.MapSpec `ebpf:"ln_calls"`
+	LnCosts         *ebpf.MapSpec `ebpf:"ln_costs"`
+	LnCounters      *ebpf.MapSpec `ebpf:"ln_counters"`
+	LnCpus          *ebpf.MapSpec `ebpf:"ln_cpus"`
+	LnDispatch      *ebpf.MapSpec `ebpf:"ln_dispatch"`
+	LnModules       *ebpf.MapSpec `ebpf:"ln_modules"`
+	LnNamespaceKeys *ebpf.MapSpec `ebpf:"ln_namespace_keys"`
+	LnNextCall      *ebpf.MapSpec `ebpf:"ln_next_call"`
+	LnOnces         *ebpf.MapSpec `ebpf:"ln_onces"`
+	LnOwn           *ebpf.MapSpec `ebpf:"ln_own"`
+	LnPrograms      *ebpf.MapSpec `ebpf:"ln_programs"`
+	LnQuotas        *ebpf.MapSpec `ebpf:"ln_quotas"`
+	LnRequests      *ebpf.MapSpec `ebpf:"ln_requests"`
+	LnRetained      *ebpf.MapSpec `ebpf:"ln_retained"`
+	LnScratchpads   *ebpf.MapSpec `ebpf:"ln_scratchpads"`
+	LnSending       *ebpf.MapSpec `ebpf:"ln_sending"`
+	LnServices      *ebpf.MapSpec `ebpf:"ln_services"`
+	LnSlotStats     *ebpf.MapSpec `ebpf:"ln_slot_stats"`
+	LnSlots         *ebpf.MapSpec `ebpf:"ln_slots"`
+	LnSplits        *ebpf.MapSpec `ebpf:"ln_splits"`
+	LnTagging       *ebpf.MapSpec `ebpf:"ln_tagging"`
+	LnTurnsTaken    *ebpf.MapSpec `ebpf:"ln_turns_taken"`
+	LnWindows       *ebpf.MapSpec `ebpf:"ln_windows"`
 }
 
 // callsVariableSpecs contains global variables before they are loaded into the kernel.
@@ -178,6 +185,7 @@ type callsVariableSpecs struct {
 	LnCallKey        *ebpf.VariableSpec `ebpf:"ln_call_key"`
 	LnSecret         *ebpf.VariableSpec `ebpf:"ln_secret"`
 	LnUnknownReply   *ebpf.VariableSpec `ebpf:"ln_unknown_reply"`
+	LnUnusedWindow   *ebpf.VariableSpec `ebpf:"ln_unused_window"`
 	LnVerdictEmpty   *ebpf.VariableSpec `ebpf:"ln_verdict_empty"`
 	LnVerifyChecksum *ebpf.VariableSpec `ebpf:"ln_verify_checksum"`
 }
@@ -202,29 +210,32 @@ func (o *callsObjects) Close() error {
 //
 // It can be passed to loadCallsObjects or ebpf.CollectionSpec.LoadAndAssign.
 type callsMaps struct {
-	LnAllowances  *ebpf.Map `ebpf:"ln_allowances"`
-	LnBudgets     *ebpf.Map `ebpf:"ln_budgets"`
-	LnCallLog     *ebpf.Map `ebpf:"ln_call_log"`
-	LnCalls       *ebpf.Map `ebpf:"ln_calls"`
-	LnCosts       *ebpf.Map `ebpf:"ln_costs"`
-	LnCounters    *ebpf.Map `ebpf:"ln_counters"`
-	LnCpus        *ebpf.Map `ebpf:"ln_cpus"`
-	LnDispatch    *ebpf.Map `ebpf:"ln_dispatch"`
-	LnModules     *ebpf.Map `ebpf:"ln_modules"`
-	LnNextCall    *ebpf.Map `ebpf:"ln_next_call"`
-	LnOnces       *ebpf.Map `ebpf:"ln_onces"`
-	LnOwn         *ebpf.Map `ebpf:"ln_own"`
-	LnPrograms    *ebpf.Map `ebpf:"ln_programs"`
-	LnQuotas      *ebpf.Map `ebpf:"ln_quotas"`
-	LnRequests    *ebpf.Map `ebpf:"ln_requests"`
-	LnRetained    *ebpf.Map `ebpf:"ln_retained"`
-	LnScratchpads *ebpf.Map `ebpf:"ln_scratchpads"`
-	LnSending     *ebpf.Map `ebpf:"ln_sending"`
-	LnServices    *ebpf.Map `ebpf:"ln_services"`
-	LnSlotStats   *ebpf.Map `ebpf:"ln_slot_stats"`
-	LnSlots       *ebpf.Map `ebpf:"ln_slots"`
-	LnSplits      *ebpf.Map `ebpf:"ln_splits"`
-	LnTurnsTaken  *ebpf.Map `ebpf:"ln_turns_taken"`
+	LnAllowances    *ebpf.Map `ebpf:"ln_allowances"`
+	LnBudgets       *ebpf.Map `ebpf:"ln_budgets"`
+	LnCallLog       *ebpf.Map `ebpf:"ln_call_log"`
+	LnCalls         *ebpf.Map `ebpf:"ln_calls"`
+	LnCosts         *ebpf.Map `ebpf:"ln_costs"`
+	LnCounters      *ebpf.Map `ebpf:"ln_counters"`
+	LnCpus          *ebpf.Map `ebpf:"ln_cpus"`
+	LnDispatch      *ebpf.Map `ebpf:"ln_dispatch"`
+	LnModules       *ebpf.Map `ebpf:"ln_modules"`
+	LnNamespaceKeys *ebpf.Map `ebpf:"ln_namespace_keys"`
+	LnNextCall      *ebpf.Map `ebpf:"ln_next_call"`
+	LnOnces         *ebpf.Map `ebpf:"ln_onces"`
+	LnOwn           *ebpf.Map `ebpf:"ln_own"`
+	LnPrograms      *ebpf.Map `ebpf:"ln_programs"`
+	LnQuotas        *ebpf.Map `ebpf:"ln_quotas"`
+	LnRequests      *ebpf.Map `ebpf:"ln_requests"`
+	LnRetained      *ebpf.Map `ebpf:"ln_retained"`
+	LnScratchpads   *ebpf.Map `ebpf:"ln_scratchpads"`
+	LnSending       *ebpf.Map `ebpf:"ln_sending"`
+	LnServices      *ebpf.Map `ebpf:"ln_services"`
+	LnSlotStats     *ebpf.Map `ebpf:"ln_slot_stats"`
+	LnSlots         *ebpf.Map `ebpf:"ln_slots"`
+	LnSplits        *ebpf.Map `ebpf:"ln_splits"`
+	LnTagging       *ebpf.Map `ebpf:"ln_tagging"`
+	LnTurnsTaken    *ebpf.Map `ebpf:"ln_turns_taken"`
+	LnWindows       *ebpf.Map `ebpf:"ln_windows"`
 }
 
 func (m *callsMaps) Close() error {
@@ -238,6 +249,7 @@ func (m *callsMaps) Close() error {
 		m.LnCpus,
 		m.LnDispatch,
 		m.LnModules,
+		m.LnNamespaceKeys,
 		m.LnNextCall,
 		m.LnOnces,
 		m.LnOwn,
@@ -251,7 +263,9 @@ func (m *callsMaps) Close() error {
 		m.LnSlotStats,
 		m.LnSlots,
 		m.LnSplits,
+		m.LnTagging,
 		m.LnTurnsTaken,
+		m.LnWindows,
 	)
 }
 
@@ -262,6 +276,7 @@ type callsVariables struct {
 	LnCallKey        *ebpf.Variable `ebpf:"ln_call_key"`
 	LnSecret         *ebpf.Variable `ebpf:"ln_secret"`
 	LnUnknownReply   *ebpf.Variable `ebpf:"ln_unknown_reply"`
+	LnUnusedWindow   *ebpf.Variable `ebpf:"ln_unused_window"`
 	LnVerdictEmpty   *ebpf.Variable `ebpf:"ln_verdict_empty"`
 	LnVerifyChecksum *ebpf.Variable `ebpf:"ln_verify_checksum"`
 }

@@ -82,6 +82,7 @@ const (
 	messagesMapLnGranting        = "ln_granting"
 	messagesMapLnMessages        = "ln_messages"
 	messagesMapLnModules         = "ln_modules"
+	messagesMapLnNamespaceKeys   = "ln_namespace_keys"
 	messagesMapLnNextCall        = "ln_next_call"
 	messagesMapLnOnces           = "ln_onces"
 	messagesMapLnOwn             = "ln_own"
@@ -95,12 +96,15 @@ const (
 	messagesMapLnSlotStats       = "ln_slot_stats"
 	messagesMapLnSlots           = "ln_slots"
 	messagesMapLnSplits          = "ln_splits"
+	messagesMapLnTagging         = "ln_tagging"
 	messagesMapLnTurnsTaken      = "ln_turns_taken"
+	messagesMapLnWindows         = "ln_windows"
 	messagesProgLnMessagesModule = "ln_messages_module"
 	messagesVarLnCallKey         = "ln_call_key"
 	messagesVarLnMessageState    = "ln_message_state_"
 	messagesVarLnSecret          = "ln_secret"
 	messagesVarLnUnknownReply    = "ln_unknown_reply"
+	messagesVarLnUnusedWindow    = "ln_unused_window"
 	messagesVarLnVerdictEmpty    = "ln_verdict_empty"
 	messagesVarLnVerifyChecksum  = "ln_verify_checksum"
 )
@@ -154,31 +158,34 @@ type messagesProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type messagesMapSpecs struct {
-	LnAllowances  *ebpf.MapSpec `ebpf:"ln_allowances"`
-	LnBudgets     *ebpf.MapSpec `ebpf:"ln_budgets"`
-	LnCallLog     *ebpf.MapSpec `ebpf:"ln_call_log"`
-	LnCalls       *ebpf.MapSpec `ebpf:"ln_calls"`
-	LnCosts       *ebpf.MapSpec `ebpf:"ln_costs"`
-	LnCounters    *ebpf.MapSpec `ebpf:"ln_counters"`
-	LnCpus        *ebpf.MapSpec `ebpf:"ln_cpus"`
-	LnDispatch    *ebpf.MapSpec `ebpf:"ln_dispatch"`
-	LnGranting    *ebpf.MapSpec `ebpf:"ln_granting"`
-	LnMessages    *ebpf.MapSpec `ebpf:"ln_messages"`
-	LnModules     *ebpf.MapSpec `ebpf:"ln_modules"`
-	LnNextCall    *ebpf.MapSpec `ebpf:"ln_next_call"`
-	LnOnces       *ebpf.MapSpec `ebpf:"ln_onces"`
-	LnOwn         *ebpf.MapSpec `ebpf:"ln_own"`
-	LnPrograms    *ebpf.MapSpec `ebpf:"ln_programs"`
-	LnQuotas      *ebpf.MapSpec `ebpf:"ln_quotas"`
-	LnRequests    *ebpf.MapSpec `ebpf:"ln_requests"`
-	LnRetained    *ebpf.MapSpec `ebpf:"ln_retained"`
-	LnScratchpads *ebpf.MapSpec `ebpf:"ln_scratchpads"`
-	LnSending     *ebpf.MapSpec `ebpf:"ln_sending"`
-	LnServices    *ebpf.MapSpec `ebpf:"ln_services"`
-	LnSlotStats   *ebpf.MapSpec `ebpf:"ln_slot_stats"`
-	LnSlots       *ebpf.MapSpec `ebpf:"ln_slots"`
-	LnSplits      *ebpf.MapSpec `ebpf:"ln_splits"`
-	LnTurnsTaken  *ebpf.MapSpec `ebpf:"ln_turns_taken"`
+	LnAllowances    *ebpf.MapSpec `ebpf:"ln_allowances"`
+	LnBudgets       *ebpf.MapSpec `ebpf:"ln_budgets"`
+	LnCallLog       *ebpf.MapSpec `ebpf:"ln_call_log"`
+	LnCalls         *ebpf.MapSpec `ebpf:"ln_calls"`
+	LnCosts         *ebpf.MapSpec `ebpf:"ln_costs"`
+	LnCounters      *ebpf.MapSpec `ebpf:"ln_counters"`
+	LnCpus          *ebpf.MapSpec `ebpf:"ln_cpus"`
+	LnDispatch      *ebpf.MapSpec `ebpf:"ln_dispatch"`
+	LnGranting      *ebpf.MapSpec `ebpf:"ln_granting"`
+	LnMessages      *ebpf.MapSpec `ebpf:"ln_messages"`
+	LnModules       *ebpf.MapSpec `ebpf:"ln_modules"`
+	LnNamespaceKeys *ebpf.MapSpec `ebpf:"ln_namespace_keys"`
+	LnNextCall      *ebpf.MapSpec `ebpf:"ln_next_call"`
+	LnOnces         *ebpf.MapSpec `ebpf:"ln_onces"`
+	LnOwn           *ebpf.MapSpec `ebpf:"ln_own"`
+	LnPrograms      *ebpf.MapSpec `ebpf:"ln_programs"`
+	LnQuotas        *ebpf.MapSpec `ebpf:"ln_quotas"`
+	LnRequests      *ebpf.MapSpec `ebpf:"ln_requests"`
+	LnRetained      *ebpf.MapSpec `ebpf:"ln_retained"`
+	LnScratchpads   *ebpf.MapSpec `ebpf:"ln_scratchpads"`
+	LnSending       *ebpf.MapSpec `ebpf:"ln_sending"`
+	LnServices      *ebpf.MapSpec `ebpf:"ln_services"`
+	LnSlotStats     *ebpf.MapSpec `ebpf:"ln_slot_stats"`
+	LnSlots         *ebpf.MapSpec `ebpf:"ln_slots"`
+	LnSplits        *ebpf.MapSpec `ebpf:"ln_splits"`
+	LnTagging       *ebpf.MapSpec `ebpf:"ln_tagging"`
+	LnTurnsTaken    *ebpf.MapSpec `ebpf:"ln_turns_taken"`
+	LnWindows       *ebpf.MapSpec `ebpf:"ln_windows"`
 }
 
 // messagesVariableSpecs contains global variables before they are loaded into the kernel.
@@ -189,6 +196,7 @@ type messagesVariableSpecs struct {
 	LnMessageState   *ebpf.VariableSpec `ebpf:"ln_message_state_"`
 	LnSecret         *ebpf.VariableSpec `ebpf:"ln_secret"`
 	LnUnknownReply   *ebpf.VariableSpec `ebpf:"ln_unknown_reply"`
+	LnUnusedWindow   *ebpf.VariableSpec `ebpf:"ln_unused_window"`
 	LnVerdictEmpty   *ebpf.VariableSpec `ebpf:"ln_verdict_empty"`
 	LnVerifyChecksum *ebpf.VariableSpec `ebpf:"ln_verify_checksum"`
 }
@@ -213,31 +221,34 @@ func (o *messagesObjects) Close() error {
 //
 // It can be passed to loadMessagesObjects or ebpf.CollectionSpec.LoadAndAssign.
 type messagesMaps struct {
-	LnAllowances  *ebpf.Map `ebpf:"ln_allowances"`
-	LnBudgets     *ebpf.Map `ebpf:"ln_budgets"`
-	LnCallLog     *ebpf.Map `ebpf:"ln_call_log"`
-	LnCalls       *ebpf.Map `ebpf:"ln_calls"`
-	LnCosts       *ebpf.Map `ebpf:"ln_costs"`
-	LnCounters    *ebpf.Map `ebpf:"ln_counters"`
-	LnCpus        *ebpf.Map `ebpf:"ln_cpus"`
-	LnDispatch    *ebpf.Map `ebpf:"ln_dispatch"`
-	LnGranting    *ebpf.Map `ebpf:"ln_granting"`
-	LnMessages    *ebpf.Map `ebpf:"ln_messages"`
-	LnModules     *ebpf.Map `ebpf:"ln_modules"`
-	LnNextCall    *ebpf.Map `ebpf:"ln_next_call"`
-	LnOnces       *ebpf.Map `ebpf:"ln_onces"`
-	LnOwn         *ebpf.Map `ebpf:"ln_own"`
-	LnPrograms    *ebpf.Map `ebpf:"ln_programs"`
-	LnQuotas      *ebpf.Map `ebpf:"ln_quotas"`
-	LnRequests    *ebpf.Map `ebpf:"ln_requests"`
-	LnRetained    *ebpf.Map `ebpf:"ln_retained"`
-	LnScratchpads *ebpf.Map `ebpf:"ln_scratchpads"`
-	LnSending     *ebpf.Map `ebpf:"ln_sending"`
-	LnServices    *ebpf.Map `ebpf:"ln_services"`
-	LnSlotStats   *ebpf.Map `ebpf:"ln_slot_stats"`
-	LnSlots       *ebpf.Map `ebpf:"ln_slots"`
-	LnSplits      *ebpf.Map `ebpf:"ln_splits"`
-	LnTurnsTaken  *ebpf.Map `ebpf:"ln_turns_taken"`
+	LnAllowances    *ebpf.Map `ebpf:"ln_allowances"`
+	LnBudgets       *ebpf.Map `ebpf:"ln_budgets"`
+	LnCallLog       *ebpf.Map `ebpf:"ln_call_log"`
+	LnCalls         *ebpf.Map `ebpf:"ln_calls"`
+	LnCosts         *ebpf.Map `ebpf:"ln_costs"`
+	LnCounters      *ebpf.Map `ebpf:"ln_counters"`
+	LnCpus          *ebpf.Map `ebpf:"ln_cpus"`
+	LnDispatch      *ebpf.Map `ebpf:"ln_dispatch"`
+	LnGranting      *ebpf.Map `ebpf:"ln_granting"`
+	LnMessages      *ebpf.Map `ebpf:"ln_messages"`
+	LnModules       *ebpf.Map `ebpf:"ln_modules"`
+	LnNamespaceKeys *ebpf.Map `ebpf:"ln_namespace_keys"`
+	LnNextCall      *ebpf.Map `ebpf:"ln_next_call"`
+	LnOnces         *ebpf.Map `ebpf:"ln_onces"`
+	LnOwn           *ebpf.Map `ebpf:"ln_own"`
+	LnPrograms      *ebpf.Map `ebpf:"ln_programs"`
+	LnQuotas        *ebpf.Map `ebpf:"ln_quotas"`
+	LnRequests      *ebpf.Map `ebpf:"ln_requests"`
+	LnRetained      *ebpf.Map `ebpf:"ln_retained"`
+	LnScratchpads   *ebpf.Map `ebpf:"ln_scratchpads"`
+	LnSending       *ebpf.Map `ebpf:"ln_sending"`
+	LnServices      *ebpf.Map `ebpf:"ln_services"`
+	LnSlotStats     *ebpf.Map `ebpf:"ln_slot_stats"`
+	LnSlots         *ebpf.Map `ebpf:"ln_slots"`
+	LnSplits        *ebpf.Map `ebpf:"ln_splits"`
+	LnTagging       *ebpf.Map `ebpf:"ln_tagging"`
+	LnTurnsTaken    *ebpf.Map `ebpf:"ln_turns_taken"`
+	LnWindows       *ebpf.Map `ebpf:"ln_windows"`
 }
 
 func (m *messagesMaps) Close() error {
@@ -253,6 +264,7 @@ func (m *messagesMaps) Close() error {
 		m.LnGranting,
 		m.LnMessages,
 		m.LnModules,
+		m.LnNamespaceKeys,
 		m.LnNextCall,
 		m.LnOnces,
 		m.LnOwn,
@@ -266,7 +278,9 @@ func (m *messagesMaps) Close() error {
 		m.LnSlotStats,
 		m.LnSlots,
 		m.LnSplits,
+		m.LnTagging,
 		m.LnTurnsTaken,
+		m.LnWindows,
 	)
 }
 
@@ -278,6 +292,7 @@ type messagesVariables struct {
 	LnMessageState   *ebpf.Variable `ebpf:"ln_message_state_"`
 	LnSecret         *ebpf.Variable `ebpf:"ln_secret"`
 	LnUnknownReply   *ebpf.Variable `ebpf:"ln_unknown_reply"`
+	LnUnusedWindow   *ebpf.Variable `ebpf:"ln_unused_window"`
 	LnVerdictEmpty   *ebpf.Variable `ebpf:"ln_verdict_empty"`
 	LnVerifyChecksum *ebpf.Variable `ebpf:"ln_verify_checksum"`
 }

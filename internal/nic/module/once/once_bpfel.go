@@ -25,6 +25,7 @@ const (
 	onceMapLnCpus           = "ln_cpus"
 	onceMapLnDispatch       = "ln_dispatch"
 	onceMapLnModules        = "ln_modules"
+	onceMapLnNamespaceKeys  = "ln_namespace_keys"
 	onceMapLnNextCall       = "ln_next_call"
 	onceMapLnOnces          = "ln_onces"
 	onceMapLnOwn            = "ln_own"
@@ -38,11 +39,14 @@ const (
 	onceMapLnSlotStats      = "ln_slot_stats"
 	onceMapLnSlots          = "ln_slots"
 	onceMapLnSplits         = "ln_splits"
+	onceMapLnTagging        = "ln_tagging"
 	onceMapLnTurnsTaken     = "ln_turns_taken"
+	onceMapLnWindows        = "ln_windows"
 	onceProgLnOnceModule    = "ln_once_module"
 	onceVarLnCallKey        = "ln_call_key"
 	onceVarLnSecret         = "ln_secret"
 	onceVarLnUnknownReply   = "ln_unknown_reply"
+	onceVarLnUnusedWindow   = "ln_unused_window"
 	onceVarLnVerdictEmpty   = "ln_verdict_empty"
 	onceVarLnVerifyChecksum = "ln_verify_checksum"
 )
@@ -96,29 +100,32 @@ type onceProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type onceMapSpecs struct {
-	LnAllowances  *ebpf.MapSpec `ebpf:"ln_allowances"`
-	LnBudgets     *ebpf.MapSpec `ebpf:"ln_budgets"`
-	LnCallLog     *ebpf.MapSpec `ebpf:"ln_call_log"`
-	LnCalls       *ebpf.MapSpec `ebpf:"ln_calls"`
-	LnCosts       *ebpf.MapSpec `ebpf:"ln_costs"`
-	LnCounters    *ebpf.MapSpec `ebpf:"ln_counters"`
-	LnCpus        *ebpf.MapSpec `ebpf:"ln_cpus"`
-	LnDispatch    *ebpf.MapSpec `ebpf:"ln_dispatch"`
-	LnModules     *ebpf.MapSpec `ebpf:"ln_modules"`
-	LnNextCall    *ebpf.MapSpec `ebpf:"ln_next_call"`
-	LnOnces       *ebpf.MapSpec `ebpf:"ln_onces"`
-	LnOwn         *ebpf.MapSpec `ebpf:"ln_own"`
-	LnPrograms    *ebpf.MapSpec `ebpf:"ln_programs"`
-	LnQuotas      *ebpf.MapSpec `ebpf:"ln_quotas"`
-	LnRequests    *ebpf.MapSpec `ebpf:"ln_requests"`
-	LnRetained    *ebpf.MapSpec `ebpf:"ln_retained"`
-	LnScratchpads *ebpf.MapSpec `ebpf:"ln_scratchpads"`
-	LnSending     *ebpf.MapSpec `ebpf:"ln_sending"`
-	LnServices    *ebpf.MapSpec `ebpf:"ln_services"`
-	LnSlotStats   *ebpf.MapSpec `ebpf:"ln_slot_stats"`
-	LnSlots       *ebpf.MapSpec `ebpf:"ln_slots"`
-	LnSplits      *ebpf.MapSpec `ebpf:"ln_splits"`
-	LnTurnsTaken  *ebpf.MapSpec `ebpf:"ln_turns_taken"`
+	LnAllowances    *ebpf.MapSpec `ebpf:"ln_allowances"`
+	LnBudgets       *ebpf.MapSpec `ebpf:"ln_budgets"`
+	LnCallLog       *ebpf.MapSpec `ebpf:"ln_call_log"`
+	LnCalls         *ebpf.MapSpec `ebpf:"ln_calls"`
+	LnCosts         *ebpf.MapSpec `ebpf:"ln_costs"`
+	LnCounters      *ebpf.MapSpec `ebpf:"ln_counters"`
+	LnCpus          *ebpf.MapSpec `ebpf:"ln_cpus"`
+	LnDispatch      *ebpf.MapSpec `ebpf:"ln_dispatch"`
+	LnModules       *ebpf.MapSpec `ebpf:"ln_modules"`
+	LnNamespaceKeys *ebpf.MapSpec `ebpf:"ln_namespace_keys"`
+	LnNextCall      *ebpf.MapSpec `ebpf:"ln_next_call"`
+	LnOnces         *ebpf.MapSpec `ebpf:"ln_onces"`
+	LnOwn           *ebpf.MapSpec `ebpf:"ln_own"`
+	LnPrograms      *ebpf.MapSpec `ebpf:"ln_programs"`
+	LnQuotas        *ebpf.MapSpec `ebpf:"ln_quotas"`
+	LnRequests      *ebpf.MapSpec `ebpf:"ln_requests"`
+	LnRetained      *ebpf.MapSpec `ebpf:"ln_retained"`
+	LnScratchpads   *ebpf.MapSpec `ebpf:"ln_scratchpads"`
+	LnSending       *ebpf.MapSpec `ebpf:"ln_sending"`
+	LnServices      *ebpf.MapSpec `ebpf:"ln_services"`
+	LnSlotStats     *ebpf.MapSpec `ebpf:"ln_slot_stats"`
+	LnSlots         *ebpf.MapSpec `ebpf:"ln_slots"`
+	LnSplits        *ebpf.MapSpec `ebpf:"ln_splits"`
+	LnTagging       *ebpf.MapSpec `ebpf:"ln_tagging"`
+	LnTurnsTaken    *ebpf.MapSpec `ebpf:"ln_turns_taken"`
+	LnWindows       *ebpf.MapSpec `ebpf:"ln_windows"`
 }
 
 // onceVariableSpecs contains global variables before they are loaded into the kernel.
@@ -128,6 +135,7 @@ type onceVariableSpecs struct {
 	LnCallKey        *ebpf.VariableSpec `ebpf:"ln_call_key"`
 	LnSecret         *ebpf.VariableSpec `ebpf:"ln_secret"`
 	LnUnknownReply   *ebpf.VariableSpec `ebpf:"ln_unknown_reply"`
+	LnUnusedWindow   *ebpf.VariableSpec `ebpf:"ln_unused_window"`
 	LnVerdictEmpty   *ebpf.VariableSpec `ebpf:"ln_verdict_empty"`
 	LnVerifyChecksum *ebpf.VariableSpec `ebpf:"ln_verify_checksum"`
 }
@@ -152,29 +160,32 @@ func (o *onceObjects) Close() error {
 //
 // It can be passed to loadOnceObjects or ebpf.CollectionSpec.LoadAndAssign.
 type onceMaps struct {
-	LnAllowances  *ebpf.Map `ebpf:"ln_allowances"`
-	LnBudgets     *ebpf.Map `ebpf:"ln_budgets"`
-	LnCallLog     *ebpf.Map `ebpf:"ln_call_log"`
-	LnCalls       *ebpf.Map `ebpf:"ln_calls"`
-	LnCosts       *ebpf.Map `ebpf:"ln_costs"`
-	LnCounters    *ebpf.Map `ebpf:"ln_counters"`
-	LnCpus        *ebpf.Map `ebpf:"ln_cpus"`
-	LnDispatch    *ebpf.Map `ebpf:"ln_dispatch"`
-	LnModules     *ebpf.Map `ebpf:"ln_modules"`
-	LnNextCall    *ebpf.Map `ebpf:"ln_next_call"`
-	LnOnces       *ebpf.Map `ebpf:"ln_onces"`
-	LnOwn         *ebpf.Map `ebpf:"ln_own"`
-	LnPrograms    *ebpf.Map `ebpf:"ln_programs"`
-	LnQuotas      *ebpf.Map `ebpf:"ln_quotas"`
-	LnRequests    *ebpf.Map `ebpf:"ln_requests"`
-	LnRetained    *ebpf.Map `ebpf:"ln_retained"`
-	LnScratchpads *ebpf.Map `ebpf:"ln_scratchpads"`
-	LnSending     *ebpf.Map `ebpf:"ln_sending"`
-	LnServices    *ebpf.Map `ebpf:"ln_services"`
-	LnSlotStats   *ebpf.Map `ebpf:"ln_slot_stats"`
-	LnSlots       *ebpf.Map `ebpf:"ln_slots"`
-	LnSplits      *ebpf.Map `ebpf:"ln_splits"`
-	LnTurnsTaken  *ebpf.Map `ebpf:"ln_turns_taken"`
+	LnAllowances    *ebpf.Map `ebpf:"ln_allowances"`
+	LnBudgets       *ebpf.Map `ebpf:"ln_budgets"`
+	LnCallLog       *ebpf.Map `ebpf:"ln_call_log"`
+	LnCalls         *ebpf.Map `ebpf:"ln_calls"`
+	LnCosts         *ebpf.Map `ebpf:"ln_costs"`
+	LnCounters      *ebpf.Map `ebpf:"ln_counters"`
+	LnCpus          *ebpf.Map `ebpf:"ln_cpus"`
+	LnDispatch      *ebpf.Map `ebpf:"ln_dispatch"`
+	LnModules       *ebpf.Map `ebpf:"ln_modules"`
+	LnNamespaceKeys *ebpf.Map `ebpf:"ln_namespace_keys"`
+	LnNextCall      *ebpf.Map `ebpf:"ln_next_call"`
+	LnOnces         *ebpf.Map `ebpf:"ln_onces"`
+	LnOwn           *ebpf.Map `ebpf:"ln_own"`
+	LnPrograms      *ebpf.Map `ebpf:"ln_programs"`
+	LnQuotas        *ebpf.Map `ebpf:"ln_quotas"`
+	LnRequests      *ebpf.Map `ebpf:"ln_requests"`
+	LnRetained      *ebpf.Map `ebpf:"ln_retained"`
+	LnScratchpads   *ebpf.Map `ebpf:"ln_scratchpads"`
+	LnSending       *ebpf.Map `ebpf:"ln_sending"`
+	LnServices      *ebpf.Map `ebpf:"ln_services"`
+	LnSlotStats     *ebpf.Map `ebpf:"ln_slot_stats"`
+	LnSlots         *ebpf.Map `ebpf:"ln_slots"`
+	LnSplits        *ebpf.Map `ebpf:"ln_splits"`
+	LnTagging       *ebpf.Map `ebpf:"ln_tagging"`
+	LnTurnsTaken    *ebpf.Map `ebpf:"ln_turns_taken"`
+	LnWindows       *ebpf.Map `ebpf:"ln_windows"`
 }
 
 func (m *onceMaps) Close() error {
@@ -188,6 +199,7 @@ func (m *onceMaps) Close() error {
 		m.LnCpus,
 		m.LnDispatch,
 		m.LnModules,
+		m.LnNamespaceKeys,
 		m.LnNextCall,
 		m.LnOnces,
 		m.LnOwn,
@@ -201,7 +213,9 @@ func (m *onceMaps) Close() error {
 		m.LnSlotStats,
 		m.LnSlots,
 		m.LnSplits,
+		m.LnTagging,
 		m.LnTurnsTaken,
+		m.LnWindows,
 	)
 }
 
@@ -212,6 +226,7 @@ type onceVariables struct {
 	LnCallKey        *ebpf.Variable `ebpf:"ln_call_key"`
 	LnSecret         *ebpf.Variable `ebpf:"ln_secret"`
 	LnUnknownReply   *ebpf.Variable `ebpf:"ln_unknown_reply"`
+	LnUnusedWindow   *ebpf.Variable `ebpf:"ln_unused_window"`
 	LnVerdictEmpty   *ebpf.Variable `ebpf:"ln_verdict_empty"`
 	LnVerifyChecksum *ebpf.Variable `ebpf:"ln_verify_checksum"`
 }

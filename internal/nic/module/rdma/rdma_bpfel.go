@@ -86,6 +86,7 @@ const (
 	rdmaMapLnCpus            = "ln_cpus"
 	rdmaMapLnDispatch        = "ln_dispatch"
 	rdmaMapLnModules         = "ln_modules"
+	rdmaMapLnNamespaceKeys   = "ln_namespace_keys"
 	rdmaMapLnNextCall        = "ln_next_call"
 	rdmaMapLnOnces           = "ln_onces"
 	rdmaMapLnOwn             = "ln_own"
@@ -102,7 +103,9 @@ const (
 	rdmaMapLnSlotStats       = "ln_slot_stats"
 	rdmaMapLnSlots           = "ln_slots"
 	rdmaMapLnSplits          = "ln_splits"
+	rdmaMapLnTagging         = "ln_tagging"
 	rdmaMapLnTurnsTaken      = "ln_turns_taken"
+	rdmaMapLnWindows         = "ln_windows"
 	rdmaProgLnRdmaModule     = "ln_rdma_module"
 	rdmaProgLnRegionsModule  = "ln_regions_module"
 	rdmaVarLnCallKey         = "ln_call_key"
@@ -110,6 +113,7 @@ const (
 	rdmaVarLnQpState         = "ln_qp_state_"
 	rdmaVarLnSecret          = "ln_secret"
 	rdmaVarLnUnknownReply    = "ln_unknown_reply"
+	rdmaVarLnUnusedWindow    = "ln_unused_window"
 	rdmaVarLnVerdictEmpty    = "ln_verdict_empty"
 	rdmaVarLnVerifyChecksum  = "ln_verify_checksum"
 )
@@ -173,6 +177,7 @@ type rdmaMapSpecs struct {
 	LnCpus            *ebpf.MapSpec `ebpf:"ln_cpus"`
 	LnDispatch        *ebpf.MapSpec `ebpf:"ln_dispatch"`
 	LnModules         *ebpf.MapSpec `ebpf:"ln_modules"`
+	LnNamespaceKeys   *ebpf.MapSpec `ebpf:"ln_namespace_keys"`
 	LnNextCall        *ebpf.MapSpec `ebpf:"ln_next_call"`
 	LnOnces           *ebpf.MapSpec `ebpf:"ln_onces"`
 	LnOwn             *ebpf.MapSpec `ebpf:"ln_own"`
@@ -189,7 +194,9 @@ type rdmaMapSpecs struct {
 	LnSlotStats       *ebpf.MapSpec `ebpf:"ln_slot_stats"`
 	LnSlots           *ebpf.MapSpec `ebpf:"ln_slots"`
 	LnSplits          *ebpf.MapSpec `ebpf:"ln_splits"`
+	LnTagging         *ebpf.MapSpec `ebpf:"ln_tagging"`
 	LnTurnsTaken      *ebpf.MapSpec `ebpf:"ln_turns_taken"`
+	LnWindows         *ebpf.MapSpec `ebpf:"ln_windows"`
 }
 
 // rdmaVariableSpecs contains global variables before they are loaded into the kernel.
@@ -201,6 +208,7 @@ type rdmaVariableSpecs struct {
 	LnQpState        *ebpf.VariableSpec `ebpf:"ln_qp_state_"`
 	LnSecret         *ebpf.VariableSpec `ebpf:"ln_secret"`
 	LnUnknownReply   *ebpf.VariableSpec `ebpf:"ln_unknown_reply"`
+	LnUnusedWindow   *ebpf.VariableSpec `ebpf:"ln_unused_window"`
 	LnVerdictEmpty   *ebpf.VariableSpec `ebpf:"ln_verdict_empty"`
 	LnVerifyChecksum *ebpf.VariableSpec `ebpf:"ln_verify_checksum"`
 }
@@ -234,6 +242,7 @@ type rdmaMaps struct {
 	LnCpus            *ebpf.Map `ebpf:"ln_cpus"`
 	LnDispatch        *ebpf.Map `ebpf:"ln_dispatch"`
 	LnModules         *ebpf.Map `ebpf:"ln_modules"`
+	LnNamespaceKeys   *ebpf.Map `ebpf:"ln_namespace_keys"`
 	LnNextCall        *ebpf.Map `ebpf:"ln_next_call"`
 	LnOnces           *ebpf.Map `ebpf:"ln_onces"`
 	LnOwn             *ebpf.Map `ebpf:"ln_own"`
@@ -250,7 +259,9 @@ type rdmaMaps struct {
 	LnSlotStats       *ebpf.Map `ebpf:"ln_slot_stats"`
 	LnSlots           *ebpf.Map `ebpf:"ln_slots"`
 	LnSplits          *ebpf.Map `ebpf:"ln_splits"`
+	LnTagging         *ebpf.Map `ebpf:"ln_tagging"`
 	LnTurnsTaken      *ebpf.Map `ebpf:"ln_turns_taken"`
+	LnWindows         *ebpf.Map `ebpf:"ln_windows"`
 }
 
 func (m *rdmaMaps) Close() error {
@@ -264,6 +275,7 @@ func (m *rdmaMaps) Close() error {
 		m.LnCpus,
 		m.LnDispatch,
 		m.LnModules,
+		m.LnNamespaceKeys,
 		m.LnNextCall,
 		m.LnOnces,
 		m.LnOwn,
@@ -280,7 +292,9 @@ func (m *rdmaMaps) Close() error {
 		m.LnSlotStats,
 		m.LnSlots,
 		m.LnSplits,
+		m.LnTagging,
 		m.LnTurnsTaken,
+		m.LnWindows,
 	)
 }
 
@@ -293,6 +307,7 @@ type rdmaVariables struct {
 	LnQpState        *ebpf.Variable `ebpf:"ln_qp_state_"`
 	LnSecret         *ebpf.Variable `ebpf:"ln_secret"`
 	LnUnknownReply   *ebpf.Variable `ebpf:"ln_unknown_reply"`
+	LnUnusedWindow   *ebpf.Variable `ebpf:"ln_unused_window"`
 	LnVerdictEmpty   *ebpf.Variable `ebpf:"ln_verdict_empty"`
 	LnVerifyChecksum *ebpf.Variable `ebpf:"ln_verify_checksum"`
 }

@@ -30,7 +30,7 @@ type stageLnLate struct {
 		Tos       uint8
 		Room      uint16
 		Once      uint32
-		Pad       uint32
+		Signer    uint32
 		Rpc       [8]uint64
 	}
 	Pass     stageLnPass
@@ -68,6 +68,7 @@ const (
 	stageMapLnCpus             = "ln_cpus"
 	stageMapLnDispatch         = "ln_dispatch"
 	stageMapLnModules          = "ln_modules"
+	stageMapLnNamespaceKeys    = "ln_namespace_keys"
 	stageMapLnNextCall         = "ln_next_call"
 	stageMapLnOnces            = "ln_onces"
 	stageMapLnOwn              = "ln_own"
@@ -84,13 +85,16 @@ const (
 	stageMapLnSlots            = "ln_slots"
 	stageMapLnSplits           = "ln_splits"
 	stageMapLnStageScratchpads = "ln_stage_scratchpads"
+	stageMapLnTagging          = "ln_tagging"
 	stageMapLnTurnsTaken       = "ln_turns_taken"
 	stageMapLnWaiting          = "ln_waiting"
+	stageMapLnWindows          = "ln_windows"
 	stageProgLnLater           = "ln_later"
 	stageProgLnStageModule     = "ln_stage_module"
 	stageVarLnCallKey          = "ln_call_key"
 	stageVarLnSecret           = "ln_secret"
 	stageVarLnUnknownReply     = "ln_unknown_reply"
+	stageVarLnUnusedWindow     = "ln_unused_window"
 	stageVarLnVerdictEmpty     = "ln_verdict_empty"
 	stageVarLnVerifyChecksum   = "ln_verify_checksum"
 	stageVarLnWaitingCount     = "ln_waiting_count"
@@ -156,6 +160,7 @@ type stageMapSpecs struct {
 	LnCpus             *ebpf.MapSpec `ebpf:"ln_cpus"`
 	LnDispatch         *ebpf.MapSpec `ebpf:"ln_dispatch"`
 	LnModules          *ebpf.MapSpec `ebpf:"ln_modules"`
+	LnNamespaceKeys    *ebpf.MapSpec `ebpf:"ln_namespace_keys"`
 	LnNextCall         *ebpf.MapSpec `ebpf:"ln_next_call"`
 	LnOnces            *ebpf.MapSpec `ebpf:"ln_onces"`
 	LnOwn              *ebpf.MapSpec `ebpf:"ln_own"`
@@ -172,8 +177,10 @@ type stageMapSpecs struct {
 	LnSlots            *ebpf.MapSpec `ebpf:"ln_slots"`
 	LnSplits           *ebpf.MapSpec `ebpf:"ln_splits"`
 	LnStageScratchpads *ebpf.MapSpec `ebpf:"ln_stage_scratchpads"`
+	LnTagging          *ebpf.MapSpec `ebpf:"ln_tagging"`
 	LnTurnsTaken       *ebpf.MapSpec `ebpf:"ln_turns_taken"`
 	LnWaiting          *ebpf.MapSpec `ebpf:"ln_waiting"`
+	LnWindows          *ebpf.MapSpec `ebpf:"ln_windows"`
 }
 
 // stageVariableSpecs contains global variables before they are loaded into the kernel.
@@ -183,6 +190,7 @@ type stageVariableSpecs struct {
 	LnCallKey        *ebpf.VariableSpec `ebpf:"ln_call_key"`
 	LnSecret         *ebpf.VariableSpec `ebpf:"ln_secret"`
 	LnUnknownReply   *ebpf.VariableSpec `ebpf:"ln_unknown_reply"`
+	LnUnusedWindow   *ebpf.VariableSpec `ebpf:"ln_unused_window"`
 	LnVerdictEmpty   *ebpf.VariableSpec `ebpf:"ln_verdict_empty"`
 	LnVerifyChecksum *ebpf.VariableSpec `ebpf:"ln_verify_checksum"`
 	LnWaitingCount   *ebpf.VariableSpec `ebpf:"ln_waiting_count"`
@@ -218,6 +226,7 @@ type stageMaps struct {
 	LnCpus             *ebpf.Map `ebpf:"ln_cpus"`
 	LnDispatch         *ebpf.Map `ebpf:"ln_dispatch"`
 	LnModules          *ebpf.Map `ebpf:"ln_modules"`
+	LnNamespaceKeys    *ebpf.Map `ebpf:"ln_namespace_keys"`
 	LnNextCall         *ebpf.Map `ebpf:"ln_next_call"`
 	LnOnces            *ebpf.Map `ebpf:"ln_onces"`
 	LnOwn              *ebpf.Map `ebpf:"ln_own"`
@@ -234,8 +243,10 @@ type stageMaps struct {
 	LnSlots            *ebpf.Map `ebpf:"ln_slots"`
 	LnSplits           *ebpf.Map `ebpf:"ln_splits"`
 	LnStageScratchpads *ebpf.Map `ebpf:"ln_stage_scratchpads"`
+	LnTagging          *ebpf.Map `ebpf:"ln_tagging"`
 	LnTurnsTaken       *ebpf.Map `ebpf:"ln_turns_taken"`
 	LnWaiting          *ebpf.Map `ebpf:"ln_waiting"`
+	LnWindows          *ebpf.Map `ebpf:"ln_windows"`
 }
 
 func (m *stageMaps) Close() error {
@@ -250,6 +261,7 @@ func (m *stageMaps) Close() error {
 		m.LnCpus,
 		m.LnDispatch,
 		m.LnModules,
+		m.LnNamespaceKeys,
 		m.LnNextCall,
 		m.LnOnces,
 		m.LnOwn,
@@ -266,8 +278,10 @@ func (m *stageMaps) Close() error {
 		m.LnSlots,
 		m.LnSplits,
 		m.LnStageScratchpads,
+		m.LnTagging,
 		m.LnTurnsTaken,
 		m.LnWaiting,
+		m.LnWindows,
 	)
 }
 
@@ -278,6 +292,7 @@ type stageVariables struct {
 	LnCallKey        *ebpf.Variable `ebpf:"ln_call_key"`
 	LnSecret         *ebpf.Variable `ebpf:"ln_secret"`
 	LnUnknownReply   *ebpf.Variable `ebpf:"ln_unknown_reply"`
+	LnUnusedWindow   *ebpf.Variable `ebpf:"ln_unused_window"`
 	LnVerdictEmpty   *ebpf.Variable `ebpf:"ln_verdict_empty"`
 	LnVerifyChecksum *ebpf.Variable `ebpf:"ln_verify_checksum"`
 	LnWaitingCount   *ebpf.Variable `ebpf:"ln_waiting_count"`
