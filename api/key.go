@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // SecretLen is the length of a key's secret, in bytes: that of SipHash.
@@ -82,4 +83,27 @@ type Keys struct {
 	// Required says that its lambdas serve no packet without a tag.
 	Required bool
 	Keys     []Key
+}
+
+// NamespaceKeys says of a namespace's keys what anybody may know.
+type NamespaceKeys struct {
+	Required bool             `json:"required"` // its lambdas serve no packet without a tag
+	Keys     []KeyDescription `json:"keys"`     // the latest last
+}
+
+// KeyDescription is a key without its secret.
+type KeyDescription struct {
+	Number uint32    `json:"number"`
+	Made   time.Time `json:"made"`
+}
+
+// NewKey is what POST /system/namespace/NAME/keys answers. Nothing tells the secret later.
+type NewKey struct {
+	Number uint32 `json:"number"`
+	Key    Key    `json:"key"`
+}
+
+// Tags is the body of PUT /system/namespace/NAME/tags.
+type Tags struct {
+	Required bool `json:"required"`
 }

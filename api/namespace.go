@@ -12,10 +12,12 @@ const MaxNamespaces = 1 << 12
 
 // Namespace is what GET, PUT and PATCH below /system/namespace/NAME answer: a tenant, what it may have and what it has.
 type Namespace struct {
-	Name   string       `json:"name"`
-	Number uint32       `json:"number,omitempty"` // by which NICs know it; 0: it had no lambda and no quota yet
-	Quota  Quota        `json:"quota"`
-	Use    NamespaceUse `json:"use"`
+	Name   string `json:"name"`
+	Number uint32 `json:"number,omitempty"` // by which NICs know it; 0: it had no lambda and no quota yet
+	Quota  Quota  `json:"quota"`
+	// Keys are those by which its packets are tagged; nil: it has none.
+	Keys *NamespaceKeys `json:"keys,omitempty"`
+	Use  NamespaceUse   `json:"use"`
 	// Over says in words of which quotas there is more in use, and what that means.
 	Over []string `json:"over,omitempty"`
 	// Stats are the counters of its lambdas on NICs together, those of removed lambdas and of earlier revisions included. They begin at zero

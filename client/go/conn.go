@@ -53,7 +53,7 @@ func DialConn(addr string, opts ...Option) (*Conn, error) {
 	}
 	prepare(c.fd, false)
 	c.off.ipv4 = c.path.ipv4
-	c.x.max = c.maxReply
+	c.x.max, c.x.tagger = c.maxReply, c.tagger
 	return c, nil
 }
 

@@ -46,6 +46,7 @@ type options struct {
 	maxReply int
 	once     bool
 	spin     bool
+	tagger   *tagger
 }
 
 func defaults(opts []Option) options {
@@ -69,6 +70,13 @@ func WithReplyRoom(n int) Option { return func(o *options) { o.room = n } }
 
 // WithMaxReply refuses replies longer than n bytes. The default is the longest that a lambda can send, 90 MiB.
 func WithMaxReply(n int) Option { return func(o *options) { o.maxReply = n } }
+
+// WithKey tags all packets, header and payload, by a key of the namespace whose functions are called (api.ParseKey), and takes only answers that are tagged by it.
+// An error without a tag may be anybody's, so it ends no call: it is told with ErrDeadlineExceeded.
+func WithKey(k api.Key) Option { return func(o *options) { o.tagger = newTagger(&k, true) } }
+
+// WithHeaderKey is WithKey with tags over the headers alone. They take less time on the NIC, but payloads can be changed on the way.
+func WithHeaderKey(k api.Key) Option { return func(o *options) { o.tagger = newTagger(&k, false) } }
 
 // WithoutResend sends every packet once: whatever is lost on the way fails its call at the deadline.
 func WithoutResend() Option { return func(o *options) { o.once = true } }

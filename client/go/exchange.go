@@ -18,6 +18,8 @@ type exchange struct {
 	// reserve is Request.Reserve.
 	reserve func(bytes int) error
 
+	tagger *tagger // nil: packets have no tags
+
 	body  source
 	reply sink
 
@@ -62,7 +64,7 @@ type sink interface {
 
 // start readies x for another attempt with a new request ID, and keeps the memory it has.
 func (x *exchange) start(now, due time.Duration, head api.Header, room int, once bool, body source, reply sink) {
-	*x = exchange{head: head, room: room, due: due, granted: firstWindow, max: x.max, reserve: x.reserve, body: body, reply: reply, up: x.up, down: x.down, moved: now}
+	*x = exchange{head: head, room: room, due: due, granted: firstWindow, max: x.max, reserve: x.reserve, tagger: x.tagger, body: body, reply: reply, up: x.up, down: x.down, moved: now}
 	x.up.start(int(head.Count), once)
 }
 
@@ -107,6 +109,7 @@ func (x *exchange) poll(now time.Duration, b *batch) time.Duration {
 	if !x.pulling && x.head.Count > 1 {
 		b.setFlag(api.FlagAckWanted)
 	}
+	x.tagger.tagAll(b)
 	return f.expiry
 }
 
@@ -156,10 +159,15 @@ func (x *exchange) release(b *batch) {
 	h := x.head
 	h.Type, h.Flags, h.Revision = api.TypeAck, h.Flags|api.FlagDone, x.first.Revision
 	b.append(&h, nil, 0)
+	x.tagger.tagAll(b)
 }
 
 // receive takes in a packet with x's request ID.
 func (x *exchange) receive(now time.Duration, h *api.Header, payload []byte) {
+	if !x.tagger.accepts(h, payload) {
+		x.distrust(h)
+		return
+	}
 	x.silent, x.asked = 0, false
 	switch {
 	case x.finished:
@@ -212,6 +220,16 @@ func (x *exchange) refused(h *api.Header) {
 		return
 	}
 	x.fail(e)
+}
+
+// distrust takes in a packet that is not tagged as it should be. It may be anybody's, so it changes nothing. But an error may be the server's, which
+// does not know the key.
+func (x *exchange) distrust(h *api.Header) {
+	if h.Type == api.TypeError {
+		x.told = ErrorOf(h)
+		return
+	}
+	x.malformed++
 }
 
 func (x *exchange) fail(err error) { x.err, x.finished = err, true }

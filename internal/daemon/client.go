@@ -174,6 +174,23 @@ func (c *Client) RemoveNamespace(ctx context.Context, name string) error {
 	return c.call(ctx, http.MethodDelete, "/system/namespace/"+url.PathEscape(name), nil, nil)
 }
 
+// AddKey makes a new key for a namespace, which is made if there is none of that name.
+func (c *Client) AddKey(ctx context.Context, namespace string) (*api.NewKey, error) {
+	k := new(api.NewKey)
+	return k, c.call(ctx, http.MethodPost, "/system/namespace/"+url.PathEscape(namespace)+"/keys", nil, k)
+}
+
+// RemoveKey ends a key of a namespace.
+func (c *Client) RemoveKey(ctx context.Context, namespace string, number uint32) error {
+	return c.call(ctx, http.MethodDelete, "/system/namespace/"+url.PathEscape(namespace)+"/keys/"+strconv.FormatUint(uint64(number), 10), nil, nil)
+}
+
+// RequireTags has the lambdas of a namespace serve tagged packets alone, or others, too.
+func (c *Client) RequireTags(ctx context.Context, namespace string, required bool) (*api.Namespace, error) {
+	n := new(api.Namespace)
+	return n, c.call(ctx, http.MethodPut, "/system/namespace/"+url.PathEscape(namespace)+"/tags", api.Tags{Required: required}, n)
+}
+
 func objectPath(namespace, name, object string) string {
 	path := "/system/function/" + url.PathEscape(name) + "/objects"
 	if object != "" {

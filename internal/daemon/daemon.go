@@ -189,10 +189,10 @@ func (d *Daemon) lookup(namespace, name string) (gateway.Route, bool) {
 	if !ok {
 		return gateway.Route{}, false
 	}
-	r := gateway.Route{Workload: f.Workload, Target: f.Target, Spec: &f.Spec}
+	r := gateway.Route{Workload: f.Workload, Target: f.Target, Spec: &f.Spec, Key: d.manager.RequiredKey(f.Namespace)}
 	if endpoint, serves := d.worker.Endpoint(f.Target, f.Workload); serves {
 		r.Endpoint = endpoint
-		if canBeAsked(&f.Spec) {
+		if r.Key == nil && canBeAsked(&f.Spec) {
 			r.Asker = d.worker.Asker(f.Target)
 		}
 	}

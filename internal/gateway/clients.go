@@ -6,16 +6,23 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lambdanic/lambdanic/api"
 	lambdanic "github.com/lambdanic/lambdanic/client/go"
 )
 
-// Every endpoint has one λ-RPC client, which all requests share. A client that was not used for a while is closed: processes come
+// Every endpoint has one λ-RPC client, and one for each key, which all requests share. A client that was not used for a while is closed: processes come
 // and go, and each has its own port.
 const clientIdle = time.Minute
 
 type clients struct {
 	mu   sync.Mutex
-	open map[netip.AddrPort]*sharedClient
+	open map[destination]*sharedClient
+}
+
+// A destination is an endpoint, and the key of those whose calls are tagged.
+type destination struct {
+	endpoint netip.AddrPort
+	key      api.Key
 }
 
 type sharedClient struct {
@@ -24,23 +31,29 @@ type sharedClient struct {
 	used  time.Time // last
 }
 
-// get returns the client for an endpoint. Call release when done with it.
-func (c *clients) get(endpoint netip.AddrPort) (client *lambdanic.Client, release func(), err error) {
+// get returns the client for an endpoint, which tags its calls if there is a key. Call release when done with it.
+func (c *clients) get(endpoint netip.AddrPort, key *api.Key) (client *lambdanic.Client, release func(), err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
-	s, ok := c.open[endpoint]
+	to := destination{endpoint: endpoint}
+	var opts []lambdanic.Option
+	if key != nil {
+		to.key = *key
+		opts = append(opts, lambdanic.WithKey(*key))
+	}
+	s, ok := c.open[to]
 	if !ok {
 		c.closeIdle(now)
-		dialled, err := lambdanic.Dial(endpoint.String())
+		dialled, err := lambdanic.Dial(endpoint.String(), opts...)
 		if err != nil {
 			return nil, nil, fmt.Errorf("reach %v: %w", endpoint, err)
 		}
 		s = &sharedClient{Client: dialled}
 		if c.open == nil {
-			c.open = make(map[netip.AddrPort]*sharedClient)
+			c.open = make(map[destination]*sharedClient)
 		}
-		c.open[endpoint] = s
+		c.open[to] = s
 	}
 	s.calls++
 	return s.Client, func() {
@@ -52,10 +65,10 @@ func (c *clients) get(endpoint netip.AddrPort) (client *lambdanic.Client, releas
 }
 
 func (c *clients) closeIdle(now time.Time) {
-	for endpoint, s := range c.open {
+	for to, s := range c.open {
 		if s.calls == 0 && now.Sub(s.used) > clientIdle {
 			_ = s.Close()
-			delete(c.open, endpoint)
+			delete(c.open, to)
 		}
 	}
 }
@@ -63,8 +76,8 @@ func (c *clients) closeIdle(now time.Time) {
 func (c *clients) closeAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for endpoint, s := range c.open {
+	for to, s := range c.open {
 		_ = s.Close()
-		delete(c.open, endpoint)
+		delete(c.open, to)
 	}
 }

@@ -73,6 +73,7 @@ type Route struct {
 	Target   api.Target
 	Endpoint netip.AddrPort // invalid where nothing serves
 	Spec     *api.Spec
+	Key      *api.Key      // tags the calls; nil where the namespace requires no tags
 	Asker    backend.Asker // runs the lambda without packets; nil where it has to be called
 }
 
@@ -242,7 +243,7 @@ func (g *Gateway) stream(ctx context.Context, req lambdanic.Request, route *Rout
 	if err := held.add(streamed); err != nil {
 		return err
 	}
-	client, release, err := g.clients.get(route.Endpoint)
+	client, release, err := g.clients.get(route.Endpoint, route.Key)
 	if err != nil {
 		return err
 	}
@@ -256,7 +257,7 @@ func (g *Gateway) stream(ctx context.Context, req lambdanic.Request, route *Rout
 
 // send calls the function at its endpoint.
 func (g *Gateway) send(ctx context.Context, req lambdanic.Request, route *Route, image bool, held *reservation, out *reply) error {
-	client, release, err := g.clients.get(route.Endpoint)
+	client, release, err := g.clients.get(route.Endpoint, route.Key)
 	if err != nil {
 		return err
 	}

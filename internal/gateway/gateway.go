@@ -36,6 +36,9 @@ type Manager interface {
 	Namespace(ctx context.Context, name string) (*api.Namespace, error)
 	SetQuota(ctx context.Context, name string, change api.QuotaChange) (*api.Namespace, error)
 	RemoveNamespace(ctx context.Context, name string) error
+	AddKey(ctx context.Context, namespace string) (*api.NewKey, error)
+	RemoveKey(ctx context.Context, namespace string, number uint32) error
+	RequireTags(ctx context.Context, namespace string, required bool) (*api.Namespace, error)
 	Objects(ctx context.Context, namespace, name string) ([]api.Object, error)
 	ReadObject(ctx context.Context, namespace, name, object string) ([]byte, error)
 	WriteObject(ctx context.Context, namespace, name, object string, value []byte) error

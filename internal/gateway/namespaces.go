@@ -1,9 +1,12 @@
 package gateway
 
 import (
+	"fmt"
 	"net/http"
+	"strconv"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/manager"
 )
 
 // namespaces lists the names alone, as OpenFaaS does.
@@ -53,4 +56,37 @@ func (g *Gateway) removeNamespace(w http.ResponseWriter, r *http.Request) error 
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
+}
+
+func (g *Gateway) addKey(w http.ResponseWriter, r *http.Request) error {
+	key, err := g.Manager.AddKey(r.Context(), r.PathValue("name"))
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Cache-Control", "no-store") // it is a secret
+	return writeJSON(w, http.StatusCreated, key)
+}
+
+func (g *Gateway) removeKey(w http.ResponseWriter, r *http.Request) error {
+	number, err := strconv.ParseUint(r.PathValue("number"), 10, 32)
+	if err != nil {
+		return fmt.Errorf("%w: %q is not the number of a key", manager.ErrInvalid, r.PathValue("number"))
+	}
+	if err := g.Manager.RemoveKey(r.Context(), r.PathValue("name"), uint32(number)); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func (g *Gateway) requireTags(w http.ResponseWriter, r *http.Request) error {
+	var body api.Tags
+	if err := readJSON(w, r, &body); err != nil {
+		return err
+	}
+	n, err := g.Manager.RequireTags(r.Context(), r.PathValue("name"), body.Required)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, n)
 }

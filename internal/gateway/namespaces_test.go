@@ -31,6 +31,12 @@ func TestNamespaces(t *testing.T) {
 		{"PATCH", "/system/namespace/tenant/quota", `{"request":1}`, 400, `unknown field`},
 		{"PATCH", "/system/namespace/tenant/quota", ``, 400, "read the body"},
 		{"GET", "/system/namespace/tenant", "", 200, unset}, // which changed nothing
+		{"POST", "/system/namespace/tenant/keys", "", 201, `{"number":1,"key":"lnk1:tenant:1:AAAAAAAAAAAAAAAAAAAAAA"}`},
+		{"DELETE", "/system/namespace/tenant/keys/1", "", 204, ""},
+		{"DELETE", "/system/namespace/tenant/keys/2", "", 404, "no such key: namespace tenant has no key 2"},
+		{"DELETE", "/system/namespace/tenant/keys/x", "", 400, `\"x\" is not the number of a key`},
+		{"PUT", "/system/namespace/tenant/tags", `{"required":true}`, 200, `"keys":{"required":true,`},
+		{"PUT", "/system/namespace/tenant/tags", `{"require":true}`, 400, "unknown field"},
 		{"DELETE", "/system/namespace/tenant", "", 204, ""},
 		{"DELETE", "/system/namespace/busy", "", 409, `{"error":"namespace busy is in use"}` + "\n"},
 		{"DELETE", "/system/namespace/nosuch", "", 404, `{"error":"no such namespace"}` + "\n"},

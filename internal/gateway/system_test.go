@@ -29,6 +29,7 @@ type fakeManager struct {
 	deployed manager.Request
 	removed  string
 	quota    api.Quota
+	keys     uint32
 }
 
 func (m *fakeManager) BuildSource(_ context.Context, source []byte) (*api.Artifact, error) {
@@ -357,4 +358,20 @@ func FuzzDeployBody(f *testing.F) {
 			t.Errorf("%d for %q", r.StatusCode, body)
 		}
 	})
+}
+
+func (m *fakeManager) AddKey(_ context.Context, namespace string) (*api.NewKey, error) {
+	m.keys++
+	return &api.NewKey{Number: m.keys, Key: api.Key{Namespace: namespace, Number: m.keys}}, nil
+}
+
+func (m *fakeManager) RemoveKey(_ context.Context, namespace string, number uint32) error {
+	if number > m.keys {
+		return fmt.Errorf("%w: namespace %s has no key %d", manager.ErrNoKey, namespace, number)
+	}
+	return nil
+}
+
+func (m *fakeManager) RequireTags(_ context.Context, name string, required bool) (*api.Namespace, error) {
+	return &api.Namespace{Name: name, Keys: &api.NamespaceKeys{Required: required}}, nil
 }

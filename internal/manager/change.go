@@ -93,6 +93,9 @@ func (m *Manager) deploy(ctx context.Context, fs []store.Function, planned func(
 	if err != nil {
 		return nil, err
 	}
+	if p, err = m.planTagged(fs, p); err != nil {
+		return nil, err
+	}
 	if m.Room() != nil {
 		collecting.Wait() // which may free space
 		if err := m.Room(); err != nil {

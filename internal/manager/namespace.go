@@ -104,7 +104,7 @@ func (m *Manager) learnNamespaces(cs []*store.Function) {
 }
 
 func (m *Manager) describeNamespace(n *store.Namespace, accounts map[uint32]backend.Stats) api.Namespace {
-	d := api.Namespace{Name: n.Name, Number: n.Number, Quota: n.Quota, Use: useOf(m.wanted(n.Name))}
+	d := api.Namespace{Name: n.Name, Number: n.Number, Quota: n.Quota, Keys: describeKeys(&n.Keys), Use: useOf(m.wanted(n.Name))}
 	d.Over = over(n.Name, &d.Quota, &d.Use)
 	if accounts != nil {
 		d.Stats = new(api.Stats)

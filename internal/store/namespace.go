@@ -24,6 +24,7 @@ type Namespace struct {
 	// the high bits are the generation of that use: what a NIC counted for a removed namespace is never taken for a later one's.
 	Number uint32    `json:"number"`
 	Quota  api.Quota `json:"quota,omitzero"`
+	Keys   Keys      `json:"keys,omitzero"`
 }
 
 // Namespaces returns all, by name.

@@ -163,9 +163,14 @@ func (w *Worker) limit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	limits := backend.Limits{Budget: w.cfg.Budget, Quotas: make(map[uint32]api.Quota, len(list))}
+	limits := backend.Limits{Budget: w.cfg.Budget, Quotas: make(map[uint32]api.Quota, len(list)), Keys: map[uint32]api.Keys{}}
 	for _, n := range list {
 		limits.Quotas[n.Number] = n.Quota
+		keys := api.Keys{Required: n.Keys.Required}
+		for _, k := range n.Keys.Keys {
+			keys.Keys = append(keys.Keys, k.Key)
+		}
+		limits.Keys[n.Number] = keys
 	}
 	var errs []error
 	for _, p := range w.Places() {

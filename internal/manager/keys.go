@@ -1,0 +1,177 @@
+package manager
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/store"
+)
+
+// ErrNoKey says that a namespace has no key, or none of that number.
+var ErrNoKey = errors.New("no such key")
+
+// AddKey makes a new key for a namespace, which is made if there is none of that name. The key before it stays, for clients that have not changed yet;
+// the one before that ends.
+func (m *Manager) AddKey(ctx context.Context, name string) (*api.NewKey, error) {
+	var secret [api.SecretLen]byte
+	_, _ = rand.Read(secret[:]) // never fails
+	made := time.Now().UTC().Truncate(time.Second)
+	n, err := m.changeKeys(ctx, name, func(k *store.Keys) error {
+		k.Keys = k.Keys[max(0, len(k.Keys)-1):]
+		k.Last++
+		if len(k.Keys) > 0 && k.Keys[0].Key.Number%2 == k.Last%2 { // they would have one place
+			k.Last++
+		}
+		k.Keys = append(k.Keys, store.Key{Key: api.Key{Namespace: name, Number: k.Last, Secret: secret}, Made: made})
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	key := n.Keys.Keys[len(n.Keys.Keys)-1].Key
+	m.Log.Info("made a key", "key", key)
+	return &api.NewKey{Number: key.Number, Key: key}, nil
+}
+
+// RemoveKey ends a key: what it tags is refused from then on.
+func (m *Manager) RemoveKey(ctx context.Context, name string, number uint32) error {
+	if n, ok := m.namespace(name); !ok || n.Number == 0 {
+		return noKey(name, number)
+	}
+	_, err := m.changeKeys(ctx, name, func(k *store.Keys) error {
+		i := slices.IndexFunc(k.Keys, func(key store.Key) bool { return key.Key.Number == number })
+		if i < 0 {
+			return noKey(name, number)
+		}
+		if k.Required && len(k.Keys) == 1 {
+			return fmt.Errorf("%w: key %d is the only one of namespace %s, which requires tags: make another one first (`lambdanic namespace key add %s`), or `lambdanic namespace tags %s optional`",
+				ErrInvalid, number, name, name, name)
+		}
+		k.Keys = slices.Delete(k.Keys, i, i+1)
+		return nil
+	})
+	if err == nil {
+		m.Log.Info("removed a key", "namespace", name, "number", number)
+	}
+	return err
+}
+
+func noKey(name string, number uint32) error {
+	return fmt.Errorf("%w: namespace %s has no key %d: `lambdanic namespace show %s` names its keys", ErrNoKey, name, number, name)
+}
+
+// RequireTags has the lambdas of a namespace serve tagged packets alone, or others, too.
+func (m *Manager) RequireTags(ctx context.Context, name string, required bool) (*api.Namespace, error) {
+	if required {
+		for _, f := range m.wanted(name) {
+			if why := untagged(&f); why != "" {
+				return nil, fmt.Errorf("%w: function %s/%s %s: remove it first, or deploy it to another namespace", ErrInvalid, name, f.Name, why)
+			}
+		}
+	}
+	_, err := m.changeKeys(ctx, name, func(k *store.Keys) error {
+		if required && len(k.Keys) == 0 {
+			return fmt.Errorf("%w: namespace %s has no key, and nobody could call its functions: make one first: `lambdanic namespace key add %s`", ErrInvalid, name, name)
+		}
+		k.Required = required
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	m.Log.Info("set whether a namespace requires tags", "namespace", name, "required", required)
+	return m.Namespace(ctx, name)
+}
+
+// untagged says why a function gets packets that have no tag, or that nobody checks; "" if it gets none.
+func untagged(f *store.Function) string {
+	switch {
+	case f.Spec.P4 != "":
+		return "is a match stage, whose packets have no tags"
+	case f.Target != "" && f.Target != api.TargetNIC:
+		return fmt.Sprintf("is on target %s, where tags are not checked yet", f.Target)
+	}
+	return ""
+}
+
+// planTagged has new revisions in a namespace that requires tags go only to where these are checked.
+func (m *Manager) planTagged(fs []store.Function, p *plan) (*plan, error) {
+	for i := range fs {
+		if n, ok := m.namespace(fs[i].Namespace); !ok || !n.Keys.Required {
+			continue
+		}
+		f := fs[i]
+		f.Target = ""
+		if why := untagged(&f); why != "" {
+			return nil, fmt.Errorf("%w: namespace %s requires tags, and function %s %s: deploy it to another namespace", ErrInvalid, f.Namespace, f.Name, why)
+		}
+		p = onlyOn(p, api.TargetNIC, fmt.Sprintf("namespace %s requires tags, which are not checked there yet", f.Namespace))
+		if len(p.targets) == 0 {
+			return nil, fmt.Errorf("%w: function %s: namespace %s requires tags, which target %s alone checks: allow that target in its spec, or deploy it to another namespace",
+				ErrInvalid, f.Name, f.Namespace, api.TargetNIC)
+		}
+	}
+	return p, nil
+}
+
+// onlyOn is a plan without the targets but one, which it reports with the reason.
+func onlyOn(p *plan, only api.Target, reason string) *plan {
+	narrowed := &plan{refused: slices.Clone(p.refused), serves: p.serves}
+	for _, t := range p.targets {
+		if t == only {
+			narrowed.targets = append(narrowed.targets, t)
+		} else {
+			narrowed.refused = append(narrowed.refused, api.Refusal{Target: t, Reason: reason})
+		}
+	}
+	return narrowed
+}
+
+// changeKeys changes the keys of a namespace, and has the node follow.
+func (m *Manager) changeKeys(ctx context.Context, name string, change func(*store.Keys) error) (n *store.Namespace, err error) {
+	if err := checkNamespace(name); err != nil {
+		return nil, err
+	}
+	if err := m.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer m.unlock()
+	n, err = m.Store.ChangeKeys(ctx, name, change)
+	if err != nil {
+		m.unsettled = m.unsettled || errors.Is(err, store.ErrUnknown)
+		return nil, err
+	}
+	ctx, cancel := own(ctx, readLimit)
+	defer cancel()
+	if err := m.limit(ctx); err != nil {
+		return nil, fmt.Errorf("the keys of namespace %s are stored, but not yet in force: %w: the next change of a namespace puts them in force", name, err)
+	}
+	m.setNamespace(*n) // so the gateway tags by a key when the node knows it
+	return n, nil
+}
+
+// describeKeys says of keys what anybody may know.
+func describeKeys(k *store.Keys) *api.NamespaceKeys {
+	if len(k.Keys) == 0 {
+		return nil
+	}
+	d := &api.NamespaceKeys{Required: k.Required}
+	for _, key := range k.Keys {
+		d.Keys = append(d.Keys, api.KeyDescription{Number: key.Key.Number, Made: key.Made})
+	}
+	return d
+}
+
+// RequiredKey is the key by which to tag calls to the lambdas of a namespace that requires tags; nil for others.
+func (m *Manager) RequiredKey(namespace string) *api.Key {
+	n, ok := m.namespace(namespace)
+	if !ok || !n.Keys.Required || len(n.Keys.Keys) == 0 {
+		return nil
+	}
+	return &n.Keys.Keys[len(n.Keys.Keys)-1].Key
+}

@@ -1,0 +1,145 @@
+package manager
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/backend"
+	"github.com/lambdanic/lambdanic/internal/store"
+	"github.com/lambdanic/lambdanic/test/shortdir"
+)
+
+func mustAddKey(t *testing.T, n *node) api.Key {
+	t.Helper()
+	k, err := n.AddKey(t.Context(), "tenant")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k.Key
+}
+
+// numbersOf are the numbers of a namespace's keys.
+func numbersOf(t *testing.T, n *node) (list []uint32) {
+	t.Helper()
+	if k := mustShow(t, n, "tenant").Keys; k != nil {
+		for _, key := range k.Keys {
+			list = append(list, key.Number)
+		}
+	}
+	return list
+}
+
+// A namespace has up to two keys, of which the one that is used never ends by adding another.
+func TestKeys(t *testing.T) {
+	n := openNode(t, shortdir.New(t), nil)
+	var logged bytes.Buffer
+	n.Log = slog.New(slog.NewJSONHandler(&logged, nil))
+	secrets := map[[api.SecretLen]byte]bool{}
+	for _, step := range []struct {
+		remove uint32 // 0: add one
+		want   []uint32
+	}{
+		{0, []uint32{1}}, {0, []uint32{1, 2}}, {0, []uint32{2, 3}}, {3, []uint32{2}}, {0, []uint32{2, 5}}, {2, []uint32{5}}, {5, nil}, {0, []uint32{6}},
+	} {
+		if step.remove != 0 {
+			if err := n.RemoveKey(t.Context(), "tenant", step.remove); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			secrets[mustAddKey(t, n).Secret] = true
+		}
+		if got := numbersOf(t, n); !slices.Equal(got, step.want) {
+			t.Fatalf("%+v: keys %v", step, got)
+		}
+	}
+	for secret := range secrets {
+		if strings.Contains(logged.String(), base64.RawURLEncoding.EncodeToString(secret[:])) || bytes.Contains(logged.Bytes(), secret[:]) {
+			t.Errorf("the log has a secret: %s", &logged)
+		}
+	}
+	if !strings.Contains(logged.String(), `"key":"key 3 of namespace tenant"`) {
+		t.Errorf("the log does not name a new key: %s", &logged)
+	}
+	if len(secrets) != 5 {
+		t.Errorf("5 keys have %d secrets", len(secrets))
+	}
+	for name, number := range map[string]uint32{"tenant": 5, "nobody": 1} {
+		if err := n.RemoveKey(t.Context(), name, number); !errors.Is(err, ErrNoKey) {
+			t.Errorf("removed key %d of %s: %v", number, name, err)
+		}
+	}
+	if _, err := n.AddKey(t.Context(), "No"); !errors.Is(err, ErrInvalid) {
+		t.Errorf("a key for a name that is none: %v", err)
+	}
+}
+
+// Keys are kept in the store, and end with their namespace.
+func TestKeysAreKept(t *testing.T) {
+	dir := shortdir.New(t)
+	st, err := store.Open(t.Context(), store.Config{DataDir: filepath.Join(dir, "d"), SocketDir: filepath.Join(dir, "s")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := openOn(t, dir, st, nil)
+	k := mustAddKey(t, n)
+	if _, err := n.RequireTags(t.Context(), "tenant", true); err != nil {
+		t.Fatal(err)
+	}
+	if got := n.RequiredKey("tenant"); got == nil || *got != k {
+		t.Errorf("calls are tagged by %v, want %v", got, k)
+	}
+	if n.RequiredKey("default") != nil {
+		t.Error("calls to a namespace without keys are tagged")
+	}
+	n.stop()
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	n = openNode(t, dir, nil)
+	if got := n.RequiredKey("tenant"); got == nil || *got != k {
+		t.Errorf("afterwards, calls are tagged by %v, want %v", got, k)
+	}
+	if err := n.RemoveNamespace(t.Context(), "tenant"); err != nil {
+		t.Fatal(err)
+	}
+	if n.RequiredKey("tenant") != nil {
+		t.Error("the key outlived its namespace")
+	}
+	if next := mustAddKey(t, n); next.Number != 1 || next.Secret == k.Secret {
+		t.Errorf("the next namespace of that name has %v", next)
+	}
+}
+
+// What gets packets without tags is not in a namespace that requires them.
+func TestWhatHasNoTags(t *testing.T) {
+	n := openNode(t, shortdir.New(t), nil)
+	n.nic.refuse = func(backend.Deployment) error { return errors.New("too complex") }
+	if f := mustDeploy(t, n, tenant("first")); f.Target != api.TargetProcess {
+		t.Fatalf("deployed on %s", f.Target)
+	}
+	mustAddKey(t, n)
+	if _, err := n.RequireTags(t.Context(), "tenant", true); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "tenant/first is on target process") {
+		t.Errorf("tags for a process: %v", err)
+	}
+	if err := n.Remove(t.Context(), "tenant", "first"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.RequireTags(t.Context(), "tenant", true); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.Deploy(t.Context(), tenant("second")); !errors.Is(err, ErrRefused) {
+		t.Errorf("deployed where the NIC refuses: %v", err)
+	}
+	n.nic.refuse = nil
+	f := mustDeploy(t, n, tenant("third"))
+	if f.Target != api.TargetNIC || len(f.Refused) != 1 || !strings.Contains(f.Refused[0].Reason, "requires tags") {
+		t.Errorf("deployed on %s, refused %+v", f.Target, f.Refused)
+	}
+}
