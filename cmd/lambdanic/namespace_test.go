@@ -107,7 +107,7 @@ func TestNamespaceListAndShow(t *testing.T) {
 	}{
 		{[]string{"list"}, "NAME LAMBDAS MEMORY REQUESTS/S NIC TIME/S WEIGHT REQUESTS REPLIES ERRORS OVER QUOTA OVER SHARE BAD TAGS REPLAYED DROPS NIC TIME default 0 0 B unlimited unlimited 100 - - - - - - - - - " +
 			"tenant 3 of 1 3.0 MiB of 64 MiB <= 50000 <= 2.5% 40 10 9 1 7 5 4 3 2 96µs"},
-		{[]string{"show", "tenant"}, "name tenant number 2 lambdas 3 of 1 memory 3.0 MiB of 64 MiB requests/s <= 50000 NIC time/s <= 2.5% weight 40 " +
+		{[]string{"show", "tenant"}, "name tenant number 2 lambdas 3 of 1 memory 3.0 MiB of 64 MiB requests/s <= 50000 NIC time/s <= 2.5% weight 40 keys none " +
 			"requests 10 replies 9 errors 1 over quota 7 over share 5 bad tags 4 replayed 3 drops 2 NIC time 96µs warning namespace tenant has 3 lambdas function web 4.9 KiB"},
 	} {
 		out, err := run(append([]string{"namespace"}, c.args...)...)
