@@ -42,7 +42,7 @@ const volatile __u64 ln_secret = 0x6c6e6963;
 static struct {
 	const void *map;
 	uint8_t *memory;
-} maps[24];
+} maps[32];
 
 /* What an input has touched. It is zeroed before the next, so that an input does the same alone and after others. */
 static struct {
@@ -54,6 +54,7 @@ static unsigned int touched_count;
 static uint8_t *buffer; /* below 4 GiB, since xdp_md has 32 bits for an address */
 static uint64_t now;
 static int locked;
+static uint32_t sequence; /* of the last packet with a tag */
 static int called; /* an external service was looked for */
 
 void *fuzz_lookup(const void *map, __u32 value_size, __u32 entries, __u32 key)
@@ -64,7 +65,7 @@ void *fuzz_lookup(const void *map, __u32 value_size, __u32 entries, __u32 key)
 		return NULL;
 	while (maps[i].map && maps[i].map != map)
 		i++;
-	check(i < 23);
+	check(i < 31);
 	if (!maps[i].map) {
 		maps[i].map = map;
 		maps[i].memory = calloc(entries, value_size);
@@ -360,6 +361,15 @@ static void limit(__u32 namespace)
 	budget->share = LN_BUDGET / 64;
 }
 
+/* Both keys of a namespace. */
+static void give_keys(__u32 namespace)
+{
+	struct ln_keys *keys = bpf_map_lookup_elem(&ln_namespace_keys, &namespace);
+
+	for (int i = 0; i < 2; i++)
+		keys->key[i] = (struct ln_key){ .word = { namespace, i }, .valid = 1 };
+}
+
 /* Where the first calls look for a record, another call's lies, long overdue: they take it over. */
 static void strand(void)
 {
@@ -382,7 +392,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
 /* The beginning of each packet in an input; its values are put into a valid packet. */
 struct order {
-	uint8_t shape; /* bit 0: IPv6; 1, 2: VLAN tags; 3: a pause; 4: cut; 5: patch */
+	uint8_t shape; /* bit 0: IPv6; 1, 2: VLAN tags; 3: a pause; 4: cut; 5: patch; 6: a wrong tag; 7: a sequence number again */
 	uint8_t type;
 	uint8_t flags;
 	uint8_t workload;
@@ -450,6 +460,24 @@ static uint32_t build_rdma(uint8_t *p, const struct order *o)
 	return n + 4;
 }
 
+/* Tags a packet, whose payload is all of one byte, as its flags say. */
+static void tag(struct ln_rpc *rpc, const struct order *o)
+{
+	__u32 zero = 0, length = o->length * 8, bytes = LN_TAGGED_HEADER;
+	struct ln_tagged *tagged = bpf_map_lookup_elem(&ln_tagging, &zero);
+
+	sequence += !(o->shape & 0x80);
+	rpc->client = bpf_htonl(1);
+	rpc->sequence = bpf_htonl(sequence);
+	memcpy(tagged->words, rpc, bytes);
+	if (rpc->flags & LN_FLAG_TAG_PAYLOAD && length <= LN_RPC_MAX_PAYLOAD) {
+		memset((uint8_t *)tagged->words + bytes, o->request, length);
+		bytes += length;
+	}
+	if (!ln_tag(o->workload % 5, !!(rpc->flags & LN_FLAG_ODD_KEY), bytes))
+		rpc->tag = bpf_cpu_to_be64(tagged->tag);
+}
+
 /* Builds the packet that an order describes, and returns its length. */
 static uint32_t build(uint8_t *p, const struct order *o)
 {
@@ -471,6 +499,8 @@ static uint32_t build(uint8_t *p, const struct order *o)
 		.revision = bpf_htonl(1),
 	};
 
+	if (rpc.flags & LN_FLAG_TAG && !(o->shape & 0x40))
+		tag(&rpc, o);
 	if (o->type & 0x80) /* the reply of a service */
 		udp.dest = bpf_htons(LN_CALL_PORT + o->index % (LN_CALL_PORTS + LN_MAX_RAW_CALLS));
 	memcpy(p + n, &udp, sizeof(udp));
@@ -515,6 +545,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (__u32 i = 1; i <= 3; i++)
 		deploy(i, i - 1);
 	limit(1);
+	for (__u32 i = 1; i <= 3; i++)
+		give_keys(i);
+	sequence = 0;
 	connect();
 	strand();
 	for (; size >= sizeof(o); data += sizeof(o), size -= sizeof(o)) {
