@@ -21,6 +21,8 @@ func New(suites []measure.Suite, asJSON *bool, o *measure.Options) *cobra.Comman
 	cmd := &cobra.Command{
 		Use:   "bench [SUITE[/BENCHMARK]...]",
 		Short: "Measure the NIC against processes on this machine",
+
+		ValidArgsFunction: cobra.FixedCompletions(measure.Names(suites), cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(cmd *cobra.Command, names []string) (err error) {
 			switch {
 			case list && *asJSON:

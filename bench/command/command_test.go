@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+
 	"github.com/lambdanic/lambdanic/bench/measure"
 	"github.com/lambdanic/lambdanic/bench/report"
 	"github.com/lambdanic/lambdanic/bench/stand"
@@ -36,6 +38,14 @@ func TestList(t *testing.T) {
 	var all []description
 	if err := errors.Join(err, json.Unmarshal([]byte(out), &all)); err != nil || len(all) != 2 || all[1].Name != "two" || len(all[1].Benchmarks) != 2 {
 		t.Errorf("%q: %+v (%v)", out, all, err)
+	}
+}
+
+// A shell completes the names of suites and of their benchmarks.
+func TestCompletion(t *testing.T) {
+	out, err := execute(false, cobra.ShellCompNoDescRequestCmd, "")
+	if err != nil || !strings.HasPrefix(out, "one\ntwo\ntwo/a\ntwo/b\n") {
+		t.Errorf("%q (%v)", out, err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,6 +9,9 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/lambdanic/lambdanic/bench/cpu"
+	"github.com/lambdanic/lambdanic/bench/link"
 )
 
 // ClientCPU is the CPU that a client keeps to while latencies are measured. The server has one of its own, as it would on another
@@ -72,4 +76,40 @@ func GeneratorCPUs() [][]int {
 		sets = append(sets, all)
 	}
 	return sets
+}
+
+// ReceiveOn has both ends of a pair receive in threads on one CPU, before whatever else runs there, as soft interrupts would: so what
+// comes from other CPUs takes the time of this one. stop ends it. Both ends must have an XDP program.
+func ReceiveOn(p *link.Pair, cpu int) (stop func() error, err error) {
+	if err := p.SetThreaded(true); err != nil {
+		return nil, err
+	}
+	stop = func() error { return p.SetThreaded(false) }
+	first := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}
+	err = eachReceiver(p, func(tid int) error {
+		if err := unix.SchedSetAttr(tid, &first, 0); err != nil {
+			return fmt.Errorf("put thread %d before others: %w", tid, err)
+		}
+		return pin(tid, cpu)
+	})
+	if err != nil {
+		return nil, errors.Join(err, stop())
+	}
+	return stop, nil
+}
+
+// eachReceiver calls f on each thread in which a pair receives.
+func eachReceiver(p *link.Pair, f func(tid int) error) error {
+	for _, end := range []link.End{p.Host, p.Peer} {
+		threads, err := cpu.NAPIThreads(end.Name)
+		if err != nil {
+			return err
+		}
+		for _, tid := range threads {
+			if err := f(tid); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

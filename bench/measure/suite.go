@@ -60,7 +60,7 @@ func find(suites []Suite, name string) (s Suite, benchmark string, err error) {
 	suite, benchmark, partial := strings.Cut(name, "/")
 	i := slices.IndexFunc(suites, func(s Suite) bool { return s.Name == suite && (!partial || slices.Contains(s.Benchmarks, benchmark)) })
 	if i < 0 {
-		return s, "", fmt.Errorf("%w %q: choose from %s", ErrUnknown, name, strings.Join(names(suites), ", "))
+		return s, "", fmt.Errorf("%w %q: choose from %s", ErrUnknown, name, strings.Join(Names(suites), ", "))
 	}
 	return suites[i], benchmark, nil
 }
@@ -96,8 +96,8 @@ func Run(ctx context.Context, suites []Suite, name string, o Options) (out repor
 	return out, err
 }
 
-// names are the names of the suites and of their benchmarks.
-func names(suites []Suite) (all []string) {
+// Names are the names of the suites and of their benchmarks.
+func Names(suites []Suite) (all []string) {
 	for _, s := range suites {
 		all = append(all, s.Name)
 		for _, benchmark := range s.Benchmarks {

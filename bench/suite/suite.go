@@ -17,6 +17,10 @@ func All() []measure.Suite {
 		{Name: "echo", About: "the limit: a bare XDP_TX echo on the NIC's own pair", Run: runEcho},
 		{Name: "dispatch", About: "a packet's cost with 1,000 lambdas deployed against one", Run: runDispatch},
 		{Name: "shares", About: "tenants that ask for more than there is: their shares of the NIC's time, by weight and over time", Run: runShares},
+		{
+			Name: "isolation", About: "a tenant's latency beside one that asks for 10 times its share; datagrams that pass the NIC program",
+			Benchmarks: isolationBenchmarks, Run: runIsolation,
+		},
 		{Name: "deploy", About: "from source to the first answer: compiler and NIC alone, and by the API of a daemon", Run: runDeploy},
 		{Name: "swap", About: "from one built revision to the next: the NIC alone, and by the API of a daemon", Run: runSwap},
 		{Name: "gateway", About: "HTTP: web_server on the NIC through the gateway, a bare net/http server and nginx", Run: runGateway},

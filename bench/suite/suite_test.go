@@ -4,6 +4,7 @@ import (
 	"context"
 	"os/exec"
 	"testing"
+	"time"
 
 	"github.com/lambdanic/lambdanic/bench/measure"
 	"github.com/lambdanic/lambdanic/bench/measure/measuretest"
@@ -50,5 +51,21 @@ func TestSharesRun(t *testing.T) {
 	s, err := measure.Run(t.Context(), []measure.Suite{shares}, "shares", measuretest.Options(t))
 	if err != nil || len(s.Results) != 8 || s.Results[7].Value <= 0 {
 		t.Errorf("got %+v, %v", s, err)
+	}
+}
+
+// And that of isolation.
+func TestIsolationRuns(t *testing.T) {
+	isolation := measure.Suite{Name: "isolation", Run: func(ctx context.Context, s *stand.Stand, o measure.Options) ([]report.Result, error) {
+		return measureIsolation(ctx, s, o, isolationSize{calls: 20 * time.Millisecond, lambdas: 2 * passingTenants})
+	}}
+	s, err := measure.Run(t.Context(), []measure.Suite{isolation}, "isolation", measuretest.Options(t))
+	if err != nil || len(s.Results) != 9 {
+		t.Fatalf("got %+v, %v", s, err)
+	}
+	for _, r := range s.Results {
+		if r.Value <= 0 {
+			t.Errorf("got %+v", r)
+		}
 	}
 }

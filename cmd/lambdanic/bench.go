@@ -12,6 +12,6 @@ func benchCommand(o *options) *cobra.Command {
 	cmd := command.New(suite.All(), &o.json, new(measure.Options))
 	cmd.Long = "Measure the NIC against processes on this machine, side by side and alternately. Without a name, every suite runs.\n\n" +
 		"In the source of λ-NIC, `make bench` runs these and those of its contributors."
-	cmd.Example = "  lambdanic bench --list\n  sudo lambdanic bench web_server --json\n  sudo lambdanic bench deploy swap --rounds 9"
+	cmd.Example = "  lambdanic bench --list\n  sudo lambdanic bench web_server --json\n  sudo lambdanic bench deploy swap --rounds 9\n  sudo lambdanic bench isolation/neighbour --rounds 11"
 	return cmd
 }

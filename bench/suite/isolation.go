@@ -1,0 +1,58 @@
+package suite
+
+import (
+	"context"
+	"io/fs"
+	"time"
+
+	"github.com/lambdanic/lambdanic/bench/measure"
+	"github.com/lambdanic/lambdanic/bench/report"
+	"github.com/lambdanic/lambdanic/bench/stand"
+	"github.com/lambdanic/lambdanic/compiler"
+)
+
+// The workloads behind measure.Workload, which is that of the tenant who is measured.
+const (
+	shortWorkload   = measure.Workload + 1
+	longWorkload    = measure.Workload + 2
+	passingWorkload = measure.Workload + 3
+)
+
+// isolationSize says how much is measured.
+type isolationSize struct {
+	calls   time.Duration // of one sample
+	lambdas int           // past which datagrams go
+}
+
+// isolationBenchmarks are the parts of the suite.
+var isolationBenchmarks = []string{"neighbour", "passing"}
+
+// runIsolation measures what others on the NIC notice of a tenant that asks for far more than its share, and of the NIC itself.
+func runIsolation(ctx context.Context, s *stand.Stand, o measure.Options) ([]report.Result, error) {
+	return measureIsolation(ctx, s, o, isolationSize{calls: 400 * time.Millisecond, lambdas: manyLambdas})
+}
+
+func measureIsolation(ctx context.Context, s *stand.Stand, o measure.Options, size isolationSize) (all []report.Result, err error) {
+	files, err := fs.Sub(spin, "spin")
+	if err != nil {
+		return nil, err
+	}
+	a, err := compiler.BuildFS(ctx, files, compiler.Options{})
+	if err != nil {
+		return nil, err
+	}
+	for i, run := range []func() ([]report.Result, error){
+		func() ([]report.Result, error) { return runNeighbour(ctx, s, a, o, size.calls) },
+		func() ([]report.Result, error) { return runPassing(ctx, s, a, o, size.lambdas) },
+	} {
+		if o.Benchmark != "" && o.Benchmark != isolationBenchmarks[i] {
+			continue
+		}
+		results, err := run()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, results...)
+	}
+	return all, nil
+}
