@@ -1,4 +1,4 @@
-// Package coap measures coap-jwt: a CoAP server for Node.js alone, and the same process with the guard, while forged requests come.
+// Package coap measures coap-jwt: a CoAP server for Node.js alone, and the same process with the guard, while forged requests come; and guards that share a CPU.
 package coap
 
 import (
@@ -28,6 +28,9 @@ const (
 	sourceForged   = "forged requests that the generator sent: the load, not a figure of the server"
 )
 
+// Benchmarks are the parts of the suite.
+var Benchmarks = []string{"forged", "shares"}
+
 // share is how much of its capacity the server is asked for by valid requests.
 const share = 0.8
 
@@ -35,47 +38,62 @@ const share = 0.8
 type Size struct {
 	Forged []int         // requests, as multiples of the server's capacity
 	Run    time.Duration // of one load
+	Cycles int           // of the phases of shares, in a round
+	Phase  int           // samples of such a phase, of 10 ms
 }
 
 // Full is what the benchmark measures.
-var Full = Size{Forged: []int{0, 1, 3, 10}, Run: 3 * time.Second}
+var Full = Size{Forged: []int{0, 1, 3, 10}, Run: 3 * time.Second, Cycles: 4, Phase: 50}
 
 // A bench is one run of the suite.
 type bench struct {
 	measure.Options
 	Size
-	site *site
+	pair    *link.Pair
+	site    *site // of forged
+	results []report.Result
 }
 
-// Run compares the server with the guard against the server alone, behind a pair.
-func Run(ctx context.Context, p *link.Pair, o measure.Options, size Size) (rs []report.Result, err error) {
-	s, err := newSite(ctx, p, o)
-	if err != nil {
-		return nil, err
+// Run measures behind a pair.
+func Run(ctx context.Context, p *link.Pair, o measure.Options, size Size) ([]report.Result, error) {
+	b := &bench{Options: o, Size: size, pair: p}
+	for i, run := range []func(context.Context) error{b.forged, b.shares} {
+		if name := Benchmarks[i]; o.Benchmark == "" || o.Benchmark == name {
+			if err := run(ctx); err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+		}
 	}
-	defer func() { err = errors.Join(err, s.stop()) }()
-	b := &bench{Options: o, Size: size, site: s}
+	return b.results, nil
+}
+
+// forged compares the server with the guard against the server alone.
+func (b *bench) forged(ctx context.Context) (err error) {
+	if b.site, err = newSite(b.pair, b.Options); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.site.stop()) }()
 	capacity, err := b.capacity(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	rs = append(rs, compare("capacity", "1/s", sourceCapacity, capacity))
+	b.compare("capacity", "1/s", sourceCapacity, capacity)
 	lines := []chart.Line{{Name: guarded}, {Name: alone}}
-	for _, times := range size.Forged {
+	for _, times := range b.Forged {
 		answered, forged, err := b.answered(ctx, capacity[alone].Median(), times)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		rs = append(rs, compare(fmt.Sprintf("valid_answered_%dx_forged", times), "%", sourceAnswered, answered))
+		b.compare(fmt.Sprintf("valid_answered_%dx_forged", times), "%", sourceAnswered, answered)
 		if times > 0 {
-			rs = append(rs, compare(fmt.Sprintf("forged_sent_%dx", times), "1/s", sourceForged, forged))
+			b.compare(fmt.Sprintf("forged_sent_%dx", times), "1/s", sourceForged, forged)
 		}
 		for i := range lines {
 			l := &lines[i]
 			l.Points = append(l.Points, chart.Point{X: forged[l.Name].Median(), Y: answered[l.Name].Median()})
 		}
 	}
-	return rs, o.Plot("coap-jwt.svg", func(w io.Writer) error { return draw(w, lines) })
+	return b.Plot("coap-jwt.svg", func(w io.Writer) error { return draw(w, lines) })
 }
 
 // draw draws how many of the valid requests are answered, over how many forged ones come.
@@ -86,8 +104,8 @@ func draw(w io.Writer, lines []chart.Line) error {
 	})
 }
 
-func compare(name, unit, source string, samples map[string]report.Samples) report.Result {
-	return report.Compare(name, unit, report.Higher, source, samples[guarded], map[string]report.Samples{alone: samples[alone]})
+func (b *bench) compare(name, unit, source string, samples map[string]report.Samples) {
+	b.results = append(b.results, report.Compare(name, unit, report.Higher, source, samples[guarded], map[string]report.Samples{alone: samples[alone]}))
 }
 
 // rounds calls f on both sides in each round, in the reverse order of the last round.

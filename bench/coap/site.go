@@ -2,30 +2,20 @@ package coap
 
 import (
 	"bufio"
-	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/netip"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 
-	"github.com/fxamacker/cbor/v2"
-	"github.com/golang-jwt/jwt/v5"
-
-	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/bench/link"
 	"github.com/lambdanic/lambdanic/bench/measure"
-	"github.com/lambdanic/lambdanic/ikernels/coapjwt"
 	"github.com/lambdanic/lambdanic/internal/child"
 	"github.com/lambdanic/lambdanic/internal/demux"
-	"github.com/lambdanic/lambdanic/internal/xdp"
 )
 
 // port is that of CoAP.
@@ -33,47 +23,34 @@ const port = 5683
 
 // A site is the server behind a pair.
 type site struct {
+	secret
 	pair          *link.Pair
-	dir           string // has the key
 	cmd           *exec.Cmd
 	ended         <-chan struct{} // nil where it was not started
 	valid, forged []byte          // requests
 }
 
 // newSite starts the server that the tests of coap-jwt have, which make bench installs.
-func newSite(_ context.Context, p *link.Pair, o measure.Options) (s *site, err error) {
+func newSite(p *link.Pair, o measure.Options) (s *site, err error) {
 	s = &site{pair: p}
-	if s.dir, err = os.MkdirTemp("", "lambdanic-bench-"); err != nil {
-		return nil, fmt.Errorf("make a directory for the key: %w", err)
+	if s.secret, err = newSecret(); err != nil {
+		return nil, err
 	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.stop())
 		}
 	}()
-	key, other := newKey(), newKey()
-	if err := os.WriteFile(s.keyFile(), key, 0o600); err != nil {
-		return nil, fmt.Errorf("write the key: %w", err)
-	}
-	if s.valid, err = request(key); err != nil {
+	if s.valid, err = request(s.key, claims); err != nil {
 		return nil, err
 	}
-	if s.forged, err = request(other); err != nil {
+	if s.forged, err = request(newKey(), claims); err != nil {
 		return nil, err
 	}
 	script := filepath.Join(o.Lambdas, "../ikernels/coapjwt/testdata/node/server.js")
-	s.cmd = exec.Command("node", script, p.Peer.Addr.String(), fmt.Sprint(port), string(key))
+	s.cmd = exec.Command("node", script, p.Peer.Addr.String(), fmt.Sprint(port), string(s.key))
 	return s, s.start()
 }
-
-// newKey is a random one that can be an argument, too.
-func newKey() []byte {
-	key := make([]byte, 32)
-	_, _ = rand.Read(key) // it never fails
-	return []byte(hex.EncodeToString(key))
-}
-
-func (s *site) keyFile() string { return filepath.Join(s.dir, "key") }
 
 // start starts the server, and returns when it listens.
 func (s *site) start() error {
@@ -104,7 +81,7 @@ func (s *site) stop() error {
 		_ = s.cmd.Process.Kill()
 		<-s.ended
 	}
-	return os.RemoveAll(s.dir)
+	return s.remove()
 }
 
 // alone calls f while nothing is in front of the server but the two instructions that pass a packet on.
@@ -118,35 +95,11 @@ func (s *site) alone(f func() error) error {
 
 // guarded calls f while the guard is attached.
 func (s *site) guarded(f func() error) error {
-	var g *coapjwt.Guard
-	if err := s.pair.In(func() (err error) {
-		g, err = coapjwt.Attach(coapjwt.Options{Server: demux.Server{Port: port, Mode: xdp.ModeNative}, Keys: []api.IkernelKey{{File: s.keyFile()}}})
-		return err
-	}); err != nil {
+	g, err := s.attach(s.pair, demux.Server{Port: port})
+	if err != nil {
 		return err
 	}
 	return errors.Join(f(), g.Close())
-}
-
-// Where the parts of a request are that tell it from others.
-const (
-	messageAt = 2
-	tokenAt   = 4
-)
-
-// request is one with a token by a key, of which 81 bytes are signed.
-func request(key []byte) ([]byte, error) {
-	token, err := jwt.NewWithClaims(jwt.SigningMethodHS256, jwt.MapClaims{"sub": "sensor-17", "iat": 1700000}).SignedString(key)
-	if err != nil {
-		return nil, fmt.Errorf("sign a token: %w", err)
-	}
-	payload, err := cbor.Marshal(map[string]any{"token": token, "body": map[string]any{"celsius": 21.5}})
-	if err != nil {
-		return nil, fmt.Errorf("encode a request: %w", err)
-	}
-	// Confirmable, with a token of four bytes; POST; what tells it from others; /readings; the marker.
-	head := append([]byte{0x44, 2, 0, 0, 0, 0, 0, 0, 0xb8}, "readings\xff"...)
-	return append(head, payload...), nil
 }
 
 // dial makes clients' sockets.

@@ -81,30 +81,31 @@ type bpfMcSteps struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	bpfMapAsked           = "asked"
-	bpfMapTrace           = "trace"
-	bpfMapWorkloads       = "workloads"
-	bpfProgAsk            = "ask"
-	bpfProgCount          = "count"
-	bpfProgCountMemcached = "count_memcached"
-	bpfProgGenerate       = "generate"
-	bpfVarBatch           = "batch"
-	bpfVarByWorkload      = "by_workload"
-	bpfVarCounts          = "counts"
-	bpfVarEndNs           = "end_ns"
-	bpfVarInterfaces      = "interfaces"
-	bpfVarIntervalQ16     = "interval_q16"
-	bpfVarKinds           = "kinds"
-	bpfVarLatencies       = "latencies"
-	bpfVarLimits          = "limits"
-	bpfVarSenders         = "senders"
-	bpfVarStamp           = "stamp"
-	bpfVarStartNs         = "start_ns"
-	bpfVarStride          = "stride"
-	bpfVarTemplateEnd     = "template_end"
-	bpfVarTemplates       = "templates"
-	bpfVarTenants         = "tenants"
-	bpfVarTraceMask       = "trace_mask"
+	bpfMapAsked              = "asked"
+	bpfMapTrace              = "trace"
+	bpfMapWorkloads          = "workloads"
+	bpfProgAsk               = "ask"
+	bpfProgCount             = "count"
+	bpfProgCountMemcached    = "count_memcached"
+	bpfProgGenerate          = "generate"
+	bpfProgGenerateDatagrams = "generate_datagrams"
+	bpfVarBatch              = "batch"
+	bpfVarByWorkload         = "by_workload"
+	bpfVarCounts             = "counts"
+	bpfVarEndNs              = "end_ns"
+	bpfVarInterfaces         = "interfaces"
+	bpfVarIntervalQ16        = "interval_q16"
+	bpfVarKinds              = "kinds"
+	bpfVarLatencies          = "latencies"
+	bpfVarLimits             = "limits"
+	bpfVarSenders            = "senders"
+	bpfVarStamp              = "stamp"
+	bpfVarStartNs            = "start_ns"
+	bpfVarStride             = "stride"
+	bpfVarTemplateEnd        = "template_end"
+	bpfVarTemplates          = "templates"
+	bpfVarTenants            = "tenants"
+	bpfVarTraceMask          = "trace_mask"
 )
 
 // loadBpf returns the embedded CollectionSpec for bpf.
@@ -149,10 +150,11 @@ type bpfSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type bpfProgramSpecs struct {
-	Ask            *ebpf.ProgramSpec `ebpf:"ask"`
-	Count          *ebpf.ProgramSpec `ebpf:"count"`
-	CountMemcached *ebpf.ProgramSpec `ebpf:"count_memcached"`
-	Generate       *ebpf.ProgramSpec `ebpf:"generate"`
+	Ask               *ebpf.ProgramSpec `ebpf:"ask"`
+	Count             *ebpf.ProgramSpec `ebpf:"count"`
+	CountMemcached    *ebpf.ProgramSpec `ebpf:"count_memcached"`
+	Generate          *ebpf.ProgramSpec `ebpf:"generate"`
+	GenerateDatagrams *ebpf.ProgramSpec `ebpf:"generate_datagrams"`
 }
 
 // bpfMapSpecs contains maps before they are loaded into the kernel.
@@ -247,10 +249,11 @@ type bpfVariables struct {
 //
 // It can be passed to loadBpfObjects or ebpf.CollectionSpec.LoadAndAssign.
 type bpfPrograms struct {
-	Ask            *ebpf.Program `ebpf:"ask"`
-	Count          *ebpf.Program `ebpf:"count"`
-	CountMemcached *ebpf.Program `ebpf:"count_memcached"`
-	Generate       *ebpf.Program `ebpf:"generate"`
+	Ask               *ebpf.Program `ebpf:"ask"`
+	Count             *ebpf.Program `ebpf:"count"`
+	CountMemcached    *ebpf.Program `ebpf:"count_memcached"`
+	Generate          *ebpf.Program `ebpf:"generate"`
+	GenerateDatagrams *ebpf.Program `ebpf:"generate_datagrams"`
 }
 
 func (p *bpfPrograms) Close() error {
@@ -259,6 +262,7 @@ func (p *bpfPrograms) Close() error {
 		p.Count,
 		p.CountMemcached,
 		p.Generate,
+		p.GenerateDatagrams,
 	)
 }
 

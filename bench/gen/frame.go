@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	ethLen = 14
-	ipLen  = 20
-	udpLen = 8
-	rpcAt  = ethLen + ipLen + udpLen
+	ethLen    = 14
+	ipLen     = 20
+	udpLen    = 8
+	payloadAt = ethLen + ipLen + udpLen
 )
 
 // Request is a λ-RPC packet of a load. The generator chooses request IDs and client ports.
@@ -38,10 +38,24 @@ func (r Request) packet(size int) []byte {
 	return append(b, make([]byte, size-len(r.Payload))...)
 }
 
-// frame returns the Ethernet frame around a packet, from one end of the pair to the other. The UDP source port is 0 and
+// A Datagram is a packet of any protocol by UDP. The generator chooses client ports.
+type Datagram struct {
+	Port    uint16 // to which it goes
+	Payload []byte
+}
+
+// to sends packets to a port.
+func to(port uint16, packets [][]byte) (all []Datagram) {
+	for _, packet := range packets {
+		all = append(all, Datagram{port, packet})
+	}
+	return all
+}
+
+// frame returns the Ethernet frame around a datagram, from one end of the pair to the other. The UDP source port is 0 and
 // the checksum field holds the sum over all else, not yet inverted, in network order.
-func frame(p *link.Pair, port uint16, packet []byte) []byte {
-	be := binary.BigEndian
+func frame(p *link.Pair, d Datagram) []byte {
+	be, packet := binary.BigEndian, d.Payload
 	b := append(append([]byte{}, p.Peer.MAC...), p.Host.MAC...)
 	b = be.AppendUint16(b, 0x0800)
 	ip := append([]byte{0x45, 0}, make([]byte, ipLen-2)...)
@@ -50,7 +64,7 @@ func frame(p *link.Pair, port uint16, packet []byte) []byte {
 	copy(ip[12:], p.Host.Addr.AsSlice())
 	copy(ip[16:], p.Peer.Addr.AsSlice())
 	be.PutUint16(ip[10:], ^sum(0, ip))
-	udp := be.AppendUint16([]byte{0, 0}, port)
+	udp := be.AppendUint16([]byte{0, 0}, d.Port)
 	udp = be.AppendUint16(udp, uint16(udpLen+len(packet)))
 	pseudo := be.AppendUint16([]byte{0, 17}, uint16(udpLen+len(packet)))
 	check := sum(sum(sum(sum(0, ip[12:20]), pseudo), udp), packet)
@@ -87,13 +101,17 @@ func packets(requests []Request, room int) (all [][]byte, err error) {
 	return all, nil
 }
 
-// templates lays frames out at equal distances.
-func templates(frames [][]byte) (b []byte, longest, stride int, err error) {
+// templates lays frames out at equal distances, at which there is room for longer ones.
+func templates(frames [][]byte, room int) (b []byte, longest, stride int, err error) {
 	if len(frames) == 0 {
 		return nil, 0, 0, errors.New("the load has no requests: give at least one")
 	}
+	longest = room
 	for _, f := range frames {
 		longest = max(longest, len(f))
+	}
+	if longest > int(bpfLnGenLimitLN_GEN_FRAME) {
+		return nil, 0, 0, fmt.Errorf("a frame of %d bytes exceeds %d: an open load is made of single packets", longest, bpfLnGenLimitLN_GEN_FRAME)
 	}
 	stride = (longest + 63) &^ 63
 	if total := stride * len(frames); total > int(bpfLnGenLimitLN_GEN_TEMPLATES) {

@@ -4,7 +4,8 @@
 /*
  * The load generator. `generate` runs under BPF_PROG_TEST_RUN with live frames (Documentation/bpf/bpf_prog_run.rst): each
  * call is given a page, fills it with a request and sends it out of the interface. Where no request is due, it drops the page,
- * and so waits. `count` is attached where the replies arrive. memcached.h has the like of both for memcached.
+ * and so waits. `count` is attached where the replies arrive. memcached.h has the like of both for memcached; `generate_datagrams` sends datagrams
+ * of any other protocol.
  */
 #include "../frame.h"
 #include "gen.h"
@@ -117,6 +118,15 @@ static __always_inline int put_template(struct xdp_md *ctx, __u32 at)
 	return bpf_xdp_store_bytes(ctx, 0, &templates[at], len);
 }
 
+/* Makes the page the frame of the next template. All frames are sent in turn. */
+static __always_inline int put_next(struct xdp_md *ctx, struct ln_gen_sender *s)
+{
+	__u32 at = s->at;
+
+	s->at = at + stride < template_end ? at + stride : 0;
+	return put_template(ctx, at);
+}
+
 /* Where to count a frame that came to a client; NULL if it did not. */
 static __always_inline struct ln_gen_count *count_of(const struct frame *f, const void *end)
 {
@@ -139,13 +149,8 @@ int generate(struct xdp_md *ctx)
 	struct ln_gen_sender *s = due_sender();
 	struct frame *f;
 	__u64 id;
-	__u32 at;
 
-	if (!s)
-		return XDP_DROP;
-	at = s->at;
-	s->at = at + stride < template_end ? at + stride : 0;
-	if (put_template(ctx, at))
+	if (!s || put_next(ctx, s))
 		return XDP_DROP;
 	f = (void *)(long)ctx->data;
 	if ((void *)(f + 1) > (void *)(long)ctx->data_end)
@@ -153,6 +158,23 @@ int generate(struct xdp_md *ctx)
 	id = s->next_id++;
 	f->rpc.request = bpf_cpu_to_be64(id);
 	finish(&f->udp, id, sum_of(f->rpc.request));
+	s->sent++;
+	return XDP_TX;
+}
+
+/* Sends a datagram, of which only the client's port varies. */
+SEC("xdp")
+int generate_datagrams(struct xdp_md *ctx)
+{
+	struct ln_gen_sender *s = due_sender();
+	struct frame *f;
+
+	if (!s || put_next(ctx, s))
+		return XDP_DROP;
+	f = (void *)(long)ctx->data;
+	if ((void *)&f->rpc > (void *)(long)ctx->data_end)
+		return XDP_DROP;
+	finish(&f->udp, s->next_id++, 0);
 	s->sent++;
 	return XDP_TX;
 }

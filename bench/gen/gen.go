@@ -1,4 +1,4 @@
-// Package gen is the open-loop load generator: it offers requests by λ-RPC, or to memcached, to the far end of a pair at a given rate,
+// Package gen is the open-loop load generator: it offers requests by λ-RPC, or to memcached, or any datagrams, to the far end of a pair at a given rate,
 // whatever becomes of them, and counts the replies that arrive. Frames come from BPF_PROG_TEST_RUN, so that neither a socket nor a
 // thread of the generator bounds what it can offer.
 package gen
@@ -25,8 +25,9 @@ const ids = 1 << 40
 // Load is what to offer.
 type Load struct {
 	Requests []Request     // of λ-RPC, sent in turn
-	Room     int           // payload bytes that each packet is padded to, so that the reply may be as long
-	Port     uint16        // 0 means λ-RPC's
+	Others   []Datagram    // of another protocol, sent in turn where there are no Requests; of their replies, all are Result.Others
+	Room     int           // payload bytes that each packet of λ-RPC is padded to, so that the reply may be as long; Others keep room for it
+	Port     uint16        // of Requests, or of memcached; 0 means λ-RPC's
 	Rate     float64       // requests per second; 0 means as fast as it goes
 	Duration time.Duration // 0 means 300 ms
 	CPUs     []int         // that generate; empty means CPU 0
@@ -187,7 +188,8 @@ func (g *Generator) withDefaults(l Load) Load {
 	return l
 }
 
-// Change replaces the requests of a load that is under way, and how many servers are asked. There must be as many requests as before, of the same length.
+// Change replaces the requests or datagrams of a load that is under way, and how many servers are asked. There must be as many as before, of the same length
+// or Room. A frame that is sent meanwhile may have parts of both.
 func (g *Generator) Change(l Load) error {
 	l = g.withDefaults(l)
 	b, _, _, err := g.templates(l)
@@ -206,19 +208,24 @@ func (g *Generator) Change(l Load) error {
 
 // templates lays out the frames of a load.
 func (g *Generator) templates(l Load) (b []byte, longest, stride int, err error) {
-	all := memcachedPackets()
-	if g.trace == 0 {
-		if all, err = packets(l.Requests, l.Room); err != nil {
+	all := l.Others
+	switch {
+	case g.trace > 0:
+		all = to(l.Port, memcachedPackets())
+	case len(l.Requests) > 0:
+		packets, err := packets(l.Requests, l.Room)
+		if err != nil {
 			return nil, 0, 0, err
 		}
+		all = to(l.Port, packets)
 	}
 	var frames [][]byte
 	for _, p := range g.pairs {
-		for _, packet := range all {
-			frames = append(frames, frame(p, l.Port, packet))
+		for _, d := range all {
+			frames = append(frames, frame(p, d))
 		}
 	}
-	return templates(frames)
+	return templates(frames, payloadAt+l.Room)
 }
 
 func (g *Generator) setTemplates(b []byte) error {
@@ -260,8 +267,11 @@ func (g *Generator) send(ctx context.Context, l Load, longest int) (used time.Du
 		return 0, err
 	}
 	program := g.bpf.Generate
-	if g.trace > 0 {
+	switch {
+	case g.trace > 0:
 		program = g.bpf.Ask
+	case len(l.Requests) == 0:
+		program = g.bpf.GenerateDatagrams
 	}
 	var runs []liveRun
 	var threads cpu.Sum

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/netip"
 	"os"
 	"strconv"
 	"strings"
@@ -160,6 +161,70 @@ func TestSocketsAcceptFrames(t *testing.T) {
 	for payload, got := range map[string]uint64{"odd": r.Delivered, "even": r.Errors, "wrong": r.Others} {
 		if got != want[payload] {
 			t.Errorf("answers to %q: counted %d, sent %d", payload, got, want[payload])
+		}
+	}
+}
+
+// So do they with datagrams of any protocol, at several ports.
+func TestSocketsAcceptDatagrams(t *testing.T) {
+	p := linktest.New(t)
+	pass, err := p.PassPeer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pass.Close()
+	g := newGenerator(t, p, Options{})
+	load := few
+	for i, payload := range []string{"odd", "even", "", strings.Repeat("long", 50)} {
+		d := Datagram{Port: uint16(5683 + i), Payload: []byte(payload)}
+		load.Others = append(load.Others, d)
+		var conn net.PacketConn
+		if err := p.In(func() (err error) {
+			conn, err = net.ListenPacket("udp4", netip.AddrPortFrom(p.Peer.Addr, d.Port).String())
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		go answer(conn, payload)
+	}
+	if r := run(t, g, load); r.Others != r.Sent || r.Delivered+r.Failures+r.Errors != 0 {
+		t.Errorf("datagrams that are all answered: %+v", r)
+	}
+}
+
+// answer answers what is as it should be.
+func answer(conn net.PacketConn, right string) {
+	b := make([]byte, 2048)
+	for {
+		n, from, err := conn.ReadFrom(b)
+		if err != nil {
+			return
+		}
+		if string(b[:n]) == right {
+			_, _ = conn.WriteTo([]byte("yes"), from)
+		}
+	}
+}
+
+// A change may bring longer datagrams where there is room.
+func TestRoomForChange(t *testing.T) {
+	g := newGenerator(t, linktest.New(t), Options{})
+	load := few
+	load.Others = []Datagram{{Port: 5683, Payload: []byte("short")}}
+	for room, ok := range map[int]bool{0: false, 200: true} {
+		load.Room = room
+		if _, err := g.Run(t.Context(), load); err != nil {
+			t.Fatal(err)
+		}
+		next := Load{Others: []Datagram{{Port: 5684, Payload: make([]byte, 200)}}, Room: room}
+		if err := g.Change(next); (err == nil) != ok {
+			t.Errorf("a change to longer ones with room for %d bytes: %v", room, err)
+		}
+	}
+	for _, d := range [][]Datagram{nil, {{Payload: make([]byte, 1473)}}} {
+		if _, err := g.Run(t.Context(), Load{Others: d}); err == nil {
+			t.Errorf("a load of %d datagrams is offered", len(d))
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"io"
 	"time"
 
-	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/bench/gen"
 	"github.com/lambdanic/lambdanic/bench/report"
 	"github.com/lambdanic/lambdanic/bench/timeline"
@@ -15,18 +14,17 @@ import (
 )
 
 const (
-	sharing      = 3   // tenants
-	sharesBudget = 3e8 // ns of each second: the generator gets the rest of the CPU, and offers more than that serves
-	sharesPoints = 5   // that shares may be off
+	sharing      = 3 // tenants
+	sharesPoints = 5 // that shares may be off
 )
 
 // sharePhases are how many tenants are asked, and their weights (NICA, figure 6a).
 var sharePhases = []struct {
 	tenants int
-	weights [sharing]uint64
+	weights timeline.Weights
 }{{1, equal}, {2, equal}, {3, equal}, {3, weighted}, {2, weighted}}
 
-var equal, weighted = [sharing]uint64{1, 1, 1}, [sharing]uint64{40, 40, 20}
+var equal, weighted = timeline.Weights{1: 1, 2: 1, 3: 1}, timeline.Weights{1: 40, 2: 40, 3: 20}
 
 // shares measures tenants whose caches have shares of a CPU's time. All ask for more than there is, and nearly all GETs are hits.
 func (b *bench) shares(ctx context.Context) error {
@@ -63,12 +61,11 @@ func (b *bench) shareRounds(ctx context.Context, d *side, l *limits.Limits, t tr
 		off, left = append(off, timeline.Deviation(f.Rates(3), []float64{0.4, 0.4, 0.2})), append(left, timeline.Deviation(f.Rates(4), two))
 		settled, last = append(settled, f.Settling(4, two)), f
 	}
-	goal := func(v float64) map[string]report.Samples { return map[string]report.Samples{"goal": {v}} }
 	b.results = append(b.results,
-		report.Compare("shares.off_40_40_20", "points", report.Lower, sourceRate, off, goal(sharesPoints)),
-		report.Compare("shares.off_50_50_when_one_left", "points", report.Lower, sourceRate, left, goal(sharesPoints)),
-		report.Compare("shares.settled_when_one_left", "ms", report.Lower, sourceRate, settled, goal(200)),
-		report.Compare("shares.jain_of_equal", "", report.Higher, sourceRate, jain, goal(0.99)),
+		report.Compare("shares.off_40_40_20", "points", report.Lower, sourceRate, off, report.Goal(sharesPoints)),
+		report.Compare("shares.off_50_50_when_one_left", "points", report.Lower, sourceRate, left, report.Goal(sharesPoints)),
+		report.Compare("shares.settled_when_one_left", "ms", report.Lower, sourceRate, settled, report.Goal(200)),
+		report.Compare("shares.jain_of_equal", "", report.Higher, sourceRate, jain, report.Goal(0.99)),
 		report.Compare("shares.three_together", "GETs/s", report.Higher, sourceRate, all, map[string]report.Samples{"one alone": alone}),
 	)
 	return b.Plot("memcached-shares.svg", func(w io.Writer) error { return chart.Draw(w, last.Chart("Caches: weights 1:1:1, then 40:40:20")) })
@@ -83,11 +80,8 @@ func (b *bench) followShares(ctx context.Context, d *side, l *limits.Limits) (*t
 			return err
 		},
 		Begin: func(_ context.Context, i int) error {
-			p, quotas := &sharePhases[i], map[uint32]api.Quota{}
-			for tenant, weight := range p.weights {
-				quotas[uint32(tenant+1)] = api.Quota{Weight: &weight}
-			}
-			err := l.Set(sharesBudget, quotas)
+			p := &sharePhases[i]
+			err := l.Set(timeline.Budget, p.weights.Quotas())
 			if i > 0 {
 				err = errors.Join(err, d.Change(gen.Load{Port: port, Servers: p.tenants}))
 			}

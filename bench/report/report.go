@@ -155,6 +155,9 @@ func (s Samples) confidence() (interval [2]float64, ok bool) {
 	return interval, ok
 }
 
+// Goal compares with a value that was to be reached.
+func Goal(v float64) map[string]Samples { return map[string]Samples{"goal": {v}} }
+
 // WriteJSON writes the suite, indented.
 func (s Suite) WriteJSON(w io.Writer) error {
 	e := json.NewEncoder(w)

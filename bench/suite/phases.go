@@ -22,7 +22,7 @@ type sharer struct {
 // A phase is what is offered for a time, all in turn, and the weights by which namespaces share.
 type phase struct {
 	asked   []sharer
-	weights map[uint32]uint64
+	weights timeline.Weights
 }
 
 func (p *phase) load(duration time.Duration) gen.Load {
@@ -35,11 +35,7 @@ func (p *phase) load(duration time.Duration) gen.Load {
 }
 
 func (p *phase) limit(ctx context.Context, s *stand.Stand) error {
-	limits := backend.Limits{Budget: sharesBudget, Quotas: map[uint32]api.Quota{}}
-	for number, w := range p.weights {
-		limits.Quotas[number] = api.Quota{Weight: &w}
-	}
-	return s.NIC.Limit(ctx, limits)
+	return s.NIC.Limit(ctx, backend.Limits{Budget: timeline.Budget, Quotas: p.weights.Quotas()})
 }
 
 // follow offers phases, each for so many samples.

@@ -17,10 +17,9 @@ import (
 )
 
 const (
-	sharesBudget = 3e8 // ns of each second: the generator gets the rest of the CPU, and offers more than that serves
-	cheapRun     = 200 // rounds of spin
-	dearRun      = 10 * cheapRun
-	tolerance    = 3 // points
+	cheapRun  = 200 // rounds of spin
+	dearRun   = 10 * cheapRun
+	tolerance = 3 // points
 )
 
 // The tenants: three with equal lambdas, one with a dear one, and one with one of each.
@@ -83,8 +82,8 @@ type sharesMeasured struct {
 }
 
 func (m *sharesMeasured) round(ctx context.Context) (err error) {
-	equal := map[uint32]uint64{1: 1, 2: 1, 3: 1}
-	weighted := map[uint32]uint64{1: 40, 2: 40, 3: 20}
+	equal := timeline.Weights{1: 1, 2: 1, 3: 1}
+	weighted := timeline.Weights{1: 40, 2: 40, 3: 20}
 	three := []float64{0.4, 0.4, 0.2}
 	m.byRequests, err = follow(ctx, m.s, m.g, tenants, m.phase, []phase{
 		{tenants[:1], equal}, {tenants[:2], equal}, {tenants, equal}, {tenants, weighted}, {tenants[:2], weighted},
@@ -99,7 +98,7 @@ func (m *sharesMeasured) round(ctx context.Context) (err error) {
 	m.weighted = append(m.weighted, timeline.Deviation(t.Rates(3), three))
 	m.left = append(m.left, timeline.Deviation(t.Rates(4), []float64{0.5, 0.5, 0}))
 	m.settling = append(m.settling, t.Settling(4, []float64{0.5, 0.5, 0}))
-	two := map[uint32]uint64{1: 1, 2: 1, 4: 1}
+	two := timeline.Weights{1: 1, 2: 1, 4: 1}
 	m.byTime, err = follow(ctx, m.s, m.g, []sharer{tenants[0], dear, together, togetherDear}, m.phase, []phase{
 		{tenants[:1], two}, {[]sharer{dear}, two}, {[]sharer{together, togetherDear}, two}, {[]sharer{tenants[0], dear}, two},
 	})
@@ -107,24 +106,24 @@ func (m *sharesMeasured) round(ctx context.Context) (err error) {
 		return err
 	}
 	one, other, inOne, both := m.byTime.Rates(0)[0], m.byTime.Rates(1)[1], m.byTime.Rates(2), m.byTime.Rates(3)
-	parts, half := []float64{both[0] / one, both[1] / other}, []float64{0.5, 0.5}
+	alone, half := []float64{one, other}, []float64{0.5, 0.5}
+	parts := timeline.Parts(both[:2], alone)
 	m.dear = append(m.dear, timeline.Deviation(parts, half))
-	m.together = append(m.together, timeline.Deviation([]float64{inOne[2] / one, inOne[3] / other}, half))
+	m.together = append(m.together, timeline.Deviation(timeline.Parts(inOne[2:], alone), half))
 	m.dearAll = append(m.dearAll, 100*timeline.Sum(parts))
 	return nil
 }
 
 func (m *sharesMeasured) results() []report.Result {
-	goal := func(v float64) map[string]report.Samples { return map[string]report.Samples{"goal": {v}} }
 	return []report.Result{
-		report.Compare("off_40_40_20", "points", report.Lower, measure.SourceOpen, m.weighted, goal(tolerance)),
-		report.Compare("off_50_50_when_one_left", "points", report.Lower, measure.SourceOpen, m.left, goal(tolerance)),
-		report.Compare("settled_when_one_left", "ms", report.Lower, measure.SourceOpen, m.settling, goal(200)),
-		report.Compare("jain_of_equal", "", report.Higher, measure.SourceOpen, m.jain, goal(0.99)),
+		report.Compare("off_40_40_20", "points", report.Lower, measure.SourceOpen, m.weighted, report.Goal(tolerance)),
+		report.Compare("off_50_50_when_one_left", "points", report.Lower, measure.SourceOpen, m.left, report.Goal(tolerance)),
+		report.Compare("settled_when_one_left", "ms", report.Lower, measure.SourceOpen, m.settling, report.Goal(200)),
+		report.Compare("jain_of_equal", "", report.Higher, measure.SourceOpen, m.jain, report.Goal(0.99)),
 		report.Compare("three_together", "1/s", report.Higher, measure.SourceOpen, m.all, map[string]report.Samples{"one alone": m.alone}),
-		report.Compare("off_equal_time", "points", report.Lower, measure.SourceOpen, m.dear, goal(5)),
-		report.Compare("off_equal_time_in_one_namespace", "points", report.Lower, measure.SourceOpen, m.together, goal(5)),
-		report.Compare("parts_of_alone", "%", report.Higher, measure.SourceOpen, m.dearAll, goal(95)),
+		report.Compare("off_equal_time", "points", report.Lower, measure.SourceOpen, m.dear, report.Goal(5)),
+		report.Compare("off_equal_time_in_one_namespace", "points", report.Lower, measure.SourceOpen, m.together, report.Goal(5)),
+		report.Compare("parts_of_alone", "%", report.Higher, measure.SourceOpen, m.dearAll, report.Goal(95)),
 	}
 }
 

@@ -40,7 +40,10 @@ func All() []measure.Suite {
 			Name: "memcached", About: "memcached-cache: a memcached with it against the same one alone",
 			Benchmarks: ikernel.Benchmarks, Run: runMemcached,
 		},
-		{Name: "coap-jwt", About: "coap-jwt: a CoAP server for Node.js with it against the same one alone, while forged requests come", Run: runCoAP},
+		{
+			Name: "coap-jwt", About: "coap-jwt: a CoAP server for Node.js with it against the same one alone, while forged requests come; tenants' shares",
+			Benchmarks: coap.Benchmarks, Run: runCoAP,
+		},
 		{Name: "image_transformer", About: "256x256 images: the NIC against a process", Run: compare(measure.ImageTransformer)},
 		{Name: "othello", About: "Othello on one core: positions counted as published, to depth 12, against plain bitboards; searches of depth 5", Run: runOthello},
 		{Name: "simulators", About: "messages simulated a second; JBSQ(2) against RSS; searches of depths 5 and 6 against the L-NIC paper's simulator", Run: runSimulators},

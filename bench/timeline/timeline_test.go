@@ -17,6 +17,9 @@ func TestTold(t *testing.T) {
 			t.Errorf("the index of %v is %f, want %f", values, got, want)
 		}
 	}
+	if got := Parts([]float64{30, 20}, []float64{60, 80}); !slices.Equal(got, []float64{0.5, 0.25}) {
+		t.Errorf("30 of 60 and 20 of 80 are %v", got)
+	}
 	line := Timeline{load: Load{Sharers: make([]string, 2), Samples: 40}}
 	counts := []float64{0, 0}
 	for i := range 41 {
