@@ -11,6 +11,7 @@ import (
 	"github.com/lambdanic/lambdanic/bench/receiver"
 	"github.com/lambdanic/lambdanic/bench/report"
 	"github.com/lambdanic/lambdanic/bench/stand"
+	"github.com/lambdanic/lambdanic/bench/timeline"
 	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/internal/backend"
 )
@@ -27,7 +28,7 @@ const (
 // budget, against those past a program that is empty.
 func runPassing(ctx context.Context, s *stand.Stand, a *compiler.Artifact, o measure.Options, lambdas int) (results []report.Result, err error) {
 	o.Log("isolation: deploying %d lambdas", lambdas)
-	limits := backend.Limits{Budget: sharesBudget, Quotas: map[uint32]api.Quota{}}
+	limits := backend.Limits{Budget: timeline.Budget, Quotas: map[uint32]api.Quota{}}
 	for i := range uint32(lambdas) {
 		d := stand.Deployment(a, passingWorkload+i, nil)
 		d.NamespaceID = 1 + i%passingTenants
