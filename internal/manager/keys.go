@@ -21,7 +21,7 @@ func (m *Manager) AddKey(ctx context.Context, name string) (*api.NewKey, error) 
 	var secret [api.SecretLen]byte
 	_, _ = rand.Read(secret[:]) // never fails
 	made := time.Now().UTC().Truncate(time.Second)
-	n, err := m.changeKeys(ctx, name, func(k *store.Keys) error {
+	n, err := m.changeKeys(ctx, name, nodeFirst, func(k *store.Keys) error {
 		k.Keys = k.Keys[max(0, len(k.Keys)-1):]
 		k.Last++
 		if len(k.Keys) > 0 && k.Keys[0].Key.Number%2 == k.Last%2 { // they would have one place
@@ -43,7 +43,7 @@ func (m *Manager) RemoveKey(ctx context.Context, name string, number uint32) err
 	if n, ok := m.namespace(name); !ok || n.Number == 0 {
 		return noKey(name, number)
 	}
-	_, err := m.changeKeys(ctx, name, func(k *store.Keys) error {
+	_, err := m.changeKeys(ctx, name, gatewayFirst, func(k *store.Keys) error {
 		i := slices.IndexFunc(k.Keys, func(key store.Key) bool { return key.Key.Number == number })
 		if i < 0 {
 			return noKey(name, number)
@@ -67,18 +67,23 @@ func noKey(name string, number uint32) error {
 
 // RequireTags has the lambdas of a namespace serve tagged packets alone, or others, too.
 func (m *Manager) RequireTags(ctx context.Context, name string, required bool) (*api.Namespace, error) {
+	when := nodeFirst
 	if required {
-		for _, f := range m.wanted(name) {
-			if why := untagged(&f); why != "" {
-				return nil, fmt.Errorf("%w: function %s/%s %s: remove it first, or deploy it to another namespace", ErrInvalid, name, f.Name, why)
-			}
-		}
+		when = gatewayFirst
 	}
-	_, err := m.changeKeys(ctx, name, func(k *store.Keys) error {
-		if required && len(k.Keys) == 0 {
+	_, err := m.changeKeys(ctx, name, when, func(k *store.Keys) error {
+		k.Required = required
+		if !required {
+			return nil
+		}
+		if len(k.Keys) == 0 {
 			return fmt.Errorf("%w: namespace %s has no key, and nobody could call its functions: make one first: `lambdanic namespace key add %s`", ErrInvalid, name, name)
 		}
-		k.Required = required
+		for _, f := range m.wanted(name) {
+			if why := untagged(&f); why != "" {
+				return fmt.Errorf("%w: function %s/%s %s: remove it first, or deploy it to another namespace", ErrInvalid, name, f.Name, why)
+			}
+		}
 		return nil
 	})
 	if err != nil {
@@ -132,8 +137,16 @@ func onlyOn(p *plan, only api.Target, reason string) *plan {
 	return narrowed
 }
 
-// changeKeys changes the keys of a namespace, and has the node follow.
-func (m *Manager) changeKeys(ctx context.Context, name string, change func(*store.Keys) error) (n *store.Namespace, err error) {
+// The gateway tags by keys that the node knows, and does so while the node requires tags. So each change has one of them go first.
+type order bool
+
+const (
+	nodeFirst    order = false
+	gatewayFirst order = true
+)
+
+// changeKeys changes the keys of a namespace, and has the node and the gateway follow.
+func (m *Manager) changeKeys(ctx context.Context, name string, first order, change func(*store.Keys) error) (n *store.Namespace, err error) {
 	if err := checkNamespace(name); err != nil {
 		return nil, err
 	}
@@ -146,12 +159,15 @@ func (m *Manager) changeKeys(ctx context.Context, name string, change func(*stor
 		m.unsettled = m.unsettled || errors.Is(err, store.ErrUnknown)
 		return nil, err
 	}
+	if first == gatewayFirst {
+		m.setNamespace(*n)
+	}
 	ctx, cancel := own(ctx, readLimit)
 	defer cancel()
 	if err := m.limit(ctx); err != nil {
 		return nil, fmt.Errorf("the keys of namespace %s are stored, but not yet in force: %w: the next change of a namespace puts them in force", name, err)
 	}
-	m.setNamespace(*n) // so the gateway tags by a key when the node knows it
+	m.setNamespace(*n)
 	return n, nil
 }
 
