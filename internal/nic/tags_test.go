@@ -2,6 +2,8 @@ package nic
 
 import (
 	"encoding/binary"
+	"fmt"
+	"net/netip"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -11,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lambdanic/lambdanic/api"
+	lambdanic "github.com/lambdanic/lambdanic/client/go"
 	"github.com/lambdanic/lambdanic/internal/backend"
 	"github.com/lambdanic/lambdanic/test/packets"
 	"github.com/lambdanic/lambdanic/test/seed"
@@ -371,4 +374,36 @@ func runTime(b *testing.B, n *NIC) *ebpf.ProgramStats {
 		b.Fatal(err)
 	}
 	return s
+}
+
+// The answer to a request whose lambda called a service is tagged as well, though another packet became that answer.
+func TestTagsOfCall(t *testing.T) {
+	for _, ipv6 := range []bool{false, true} {
+		n := open(t, pacedConfig(t))
+		to, host := n.Addr().String(), n.HostAddr()
+		if ipv6 {
+			to, host = netip.AddrPortFrom(n.Addr6(), api.RPCPort).String(), hostAddr6(n)
+		}
+		f := newFake(t, host)
+		deploy(t, n, of(tenant, kvRevision(t, 1, f.addr(), longest)))
+		keyed(t, n, true, 2)
+		client, err := lambdanic.Dial(to, lambdanic.WithKey(keyOf(2)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		answered := make(chan error, 1)
+		go func() {
+			r, err := client.Call(t.Context(), lambdanic.Request{Workload: kvWorkload, Method: methodGet, Body: []byte("key")})
+			if err == nil && string(r.Body) != "key=data" {
+				err = fmt.Errorf("answered %q", r.Body)
+			}
+			answered <- err
+		}()
+		q := f.receive()
+		f.answer(q, 0, 1, value("key", "data"))
+		if err := <-answered; err != nil {
+			t.Errorf("IPv6 %t: %v", ipv6, err)
+		}
+	}
 }
