@@ -128,7 +128,7 @@ struct ln_keys {
 	__u64 required; /* packets without a tag are refused */
 };
 
-/* A client of a namespace, and the sequence numbers that it has used: the latest 1,024 at least. */
+/* A client of a namespace, and the sequence numbers that it has used: at least the latest 993. */
 struct ln_client {
 	__u32 namespace_id; /* its number, so that one that has the index later has windows of its own */
 	__u32 client;

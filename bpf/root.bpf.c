@@ -204,15 +204,13 @@ static __always_inline int ln_find_lambda(struct xdp_md *ctx, const struct ln_pa
 static __always_inline int ln_authenticate(struct xdp_md *ctx, struct ln_scratch *scratch, __u32 payload_off,
 					   const struct ln_slot *slot, struct ln_stats *stats)
 {
-	__u32 namespace = ln_namespace_of(slot);
-	const struct ln_keys *keys = bpf_map_lookup_elem(&ln_namespace_keys, &namespace);
 	int tagged = ((const struct ln_rpc *)scratch->flow.rpc)->flags & LN_FLAG_TAG, code;
 
-	if (!tagged && (!keys || !keys->required))
+	if (!tagged && !ln_requires_tags(slot))
 		return LN_ACCEPTED;
 	code = tagged ? ln_check_tag(ctx, scratch, slot->namespace_id, payload_off) : LN_CODE_BAD_TAG;
 	if (!code) {
-		scratch->flow.signer = namespace;
+		scratch->flow.signer = ln_namespace_of(slot);
 		return LN_ACCEPTED;
 	}
 	if (code == LN_REPLAYED) { /* the client has its answer, or sends the request again with another number */

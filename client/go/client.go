@@ -32,7 +32,7 @@ func Dial(addr string, opts ...Option) (*Client, error) {
 			c.Close()
 			return nil, err
 		}
-		s, err := newSocket(conn, &c.path, c.clock)
+		s, err := newSocket(conn, &c.path, c.clock, c.tagger.another())
 		if err != nil {
 			conn.Close()
 			c.Close()
@@ -120,7 +120,7 @@ func (c *Client) call(ctx context.Context, req *Request, n int, body source, rep
 	s := c.sockets[int(c.turn.Add(1))%len(c.sockets)]
 	k := newCall()
 	defer k.free()
-	k.x.max, k.x.reserve, k.x.tagger = c.maxReply, req.Reserve, c.tagger
+	k.x.max, k.x.reserve, k.x.tagger = c.maxReply, req.Reserve, s.tagger
 	room, resends := c.roomFor(req), 0
 	var last error // of the attempt before
 	for attempt := 0; ; attempt++ {

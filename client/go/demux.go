@@ -17,13 +17,14 @@ import (
 
 // A socket is one UDP socket of a Client, with the calls in flight on it and the goroutine that reads their answers.
 type socket struct {
-	conn  *net.UDPConn
-	path  *path
-	raw   syscall.RawConn
-	off   offload
-	clock func() time.Duration
-	done  chan struct{} // closed when the reader has ended
-	stats counters
+	conn   *net.UDPConn
+	path   *path
+	raw    syscall.RawConn
+	off    offload
+	clock  func() time.Duration
+	tagger *tagger       // of its own, so that no other socket's packets come between its sequence numbers
+	done   chan struct{} // closed when the reader has ended
+	stats  counters
 
 	mu     sync.Mutex
 	calls  map[uint64]*call
@@ -34,7 +35,7 @@ type socket struct {
 // receiveDatagrams is how many datagrams a reader takes per system call.
 const receiveDatagrams = 8
 
-func newSocket(conn *net.UDPConn, p *path, clock func() time.Duration) (*socket, error) {
+func newSocket(conn *net.UDPConn, p *path, clock func() time.Duration, t *tagger) (*socket, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return nil, err
@@ -43,7 +44,7 @@ func newSocket(conn *net.UDPConn, p *path, clock func() time.Duration) (*socket,
 		return nil, err
 	}
 	s := &socket{
-		conn: conn, path: p, raw: raw, clock: clock, done: make(chan struct{}), calls: make(map[uint64]*call), id: firstID(),
+		conn: conn, path: p, raw: raw, clock: clock, tagger: t, done: make(chan struct{}), calls: make(map[uint64]*call), id: firstID(),
 	}
 	s.off.ipv4 = p.ipv4
 	go s.read()

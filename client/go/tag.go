@@ -1,7 +1,6 @@
 package lambdanic
 
 import (
-	"crypto/rand"
 	"encoding/binary"
 	"sync/atomic"
 
@@ -19,10 +18,16 @@ type tagger struct {
 }
 
 func newTagger(k *api.Key, payload bool) *tagger {
-	var client [4]byte
-	_, _ = rand.Read(client[:]) // never fails
 	le := binary.LittleEndian
-	return &tagger{k0: le.Uint64(k.Secret[:]), k1: le.Uint64(k.Secret[8:]), flags: k.TagFlags(payload), client: le.Uint32(client[:])}
+	return &tagger{k0: le.Uint64(k.Secret[:]), k1: le.Uint64(k.Secret[8:]), flags: k.TagFlags(payload), client: uint32(firstID())}
+}
+
+// another is a tagger by the same key, whose packets come from another client. Without a tagger, it is none.
+func (t *tagger) another() *tagger {
+	if t == nil {
+		return nil
+	}
+	return &tagger{k0: t.k0, k1: t.k1, flags: t.flags, client: uint32(firstID())}
 }
 
 // tagFlags are what the flags of a packet say of its tag.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -30,8 +31,8 @@ func keyAddCommand(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add NAMESPACE",
 		Short: "Make a namespace's next key, and print it",
-		Long: "Make a namespace's next key, and print it: nothing shows it later. The key before it stays good until it is removed, or until there is a\n" +
-			"next key once more. A namespace that there is not is made.",
+		Long: "Make a namespace's next key, and print it: nothing shows it later. The key before it stays good until it is removed. There is no third key\n" +
+			"at a time. A namespace that there is not is made.",
 		Example:           "  lambdanic namespace key add tenant --out tenant.key",
 		Args:              explained(cobra.ExactArgs(1)),
 		ValidArgsFunction: completeNames(1, listNamespaces(o)),
@@ -55,7 +56,14 @@ func keyAddCommand(o *options) *cobra.Command {
 				return err
 			}
 			if out != "" {
-				return writeKey(cmd, file, key)
+				if err := writeKey(file, key); err != nil {
+					return err
+				}
+				if o.json {
+					return ui.JSON(cmd.OutOrStdout(), map[string]any{"number": key.Number, "file": out})
+				}
+				fmt.Fprintf(cmd.OutOrStdout(), "key %d of namespace %s is in %s\n", key.Number, args[0], out)
+				return nil
 			}
 			if o.json {
 				return ui.JSON(cmd.OutOrStdout(), key)
@@ -69,16 +77,14 @@ func keyAddCommand(o *options) *cobra.Command {
 	return cmd
 }
 
-// writeKey writes a key to a file, and says so.
-func writeKey(cmd *cobra.Command, file *os.File, key *api.NewKey) error {
+// writeKey writes a key to a file, and closes it.
+func writeKey(file *os.File, key *api.NewKey) error {
 	text, _ := key.Key.MarshalText()
-	if _, err := fmt.Fprintf(file, "%s\n", text); err != nil {
-		return fmt.Errorf("write key %d of namespace %s: %w: make another one", key.Number, key.Key.Namespace, err)
+	_, err := fmt.Fprintf(file, "%s\n", text)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return fmt.Errorf("write key %d: %w: nobody has it, so remove it before you make another one: `lambdanic namespace key remove %s %d`",
+			key.Number, err, key.Key.Namespace, key.Number)
 	}
-	if err := file.Close(); err != nil {
-		return fmt.Errorf("write key %d of namespace %s: %w: make another one", key.Number, key.Key.Namespace, err)
-	}
-	fmt.Fprintf(cmd.OutOrStdout(), "key %d of namespace %s is in %s\n", key.Number, key.Key.Namespace, file.Name())
 	return nil
 }
 

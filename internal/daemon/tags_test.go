@@ -91,8 +91,11 @@ func TestTenantWithTags(t *testing.T) {
 	c.kill()
 	c = mustUp(t, Config{Paths: p, Listen: anyPort})
 	add()
-	add()
-	served("with the next daemon, after two more keys", map[int]bool{0: false, 1: false, 2: true, 3: true})
+	served("with the next daemon", map[int]bool{0: false, 1: true, 2: true})
+	if _, err := client.AddKey(ctx, "tenant"); err == nil || !strings.Contains(err.Error(), "`lambdanic namespace key remove tenant 2`") {
+		t.Errorf("a third key: %v", err)
+	}
+	served("after a third key was refused", map[int]bool{1: true, 2: true})
 	if s := showNamespace(t, p, "tenant").Stats; s.BadTags == 0 {
 		t.Errorf("counted %+v", s)
 	}

@@ -21,11 +21,24 @@ func (l *Limits) SetKeys(keys map[uint32]api.Keys) error {
 		if old == wanted[i] {
 			continue
 		}
-		if err := l.LnNamespaceKeys.Put(i, wanted[i]); err != nil {
-			return err
+		for _, step := range steps(old, wanted[i]) {
+			if err := l.LnNamespaceKeys.Put(i, step); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// steps lead from keys to others. The kernel copies an element while programs read it, so a key changes only while it is not valid.
+func steps(from, to Keys) [3]Keys {
+	all := [3]Keys{from, to, to}
+	for i := range from.Key {
+		if from.Key[i] != to.Key[i] {
+			all[0].Key[i].Valid, all[1].Key[i].Valid = 0, 0
+		}
+	}
+	return all
 }
 
 // keysOf are keys as the programs have them.

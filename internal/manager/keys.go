@@ -15,14 +15,16 @@ import (
 // ErrNoKey says that a namespace has no key, or none of that number.
 var ErrNoKey = errors.New("no such key")
 
-// AddKey makes a new key for a namespace, which is made if there is none of that name. The key before it stays, for clients that have not changed yet;
-// the one before that ends.
+// AddKey makes the next key for a namespace, which is made if there is none of that name. The key before it stays, for clients that have not changed yet.
 func (m *Manager) AddKey(ctx context.Context, name string) (*api.NewKey, error) {
 	var secret [api.SecretLen]byte
 	_, _ = rand.Read(secret[:]) // never fails
 	made := time.Now().UTC().Truncate(time.Second)
 	n, err := m.changeKeys(ctx, name, nodeFirst, func(k *store.Keys) error {
-		k.Keys = k.Keys[max(0, len(k.Keys)-1):]
+		if len(k.Keys) > 1 {
+			return fmt.Errorf("%w: namespace %s has the keys %d and %d: remove one that no client uses first: `lambdanic namespace key remove %s %d`",
+				ErrInUse, name, k.Keys[0].Key.Number, k.Keys[1].Key.Number, name, k.Keys[0].Key.Number)
+		}
 		k.Last++
 		if len(k.Keys) > 0 && k.Keys[0].Key.Number%2 == k.Last%2 { // they would have one place
 			k.Last++
@@ -67,6 +69,9 @@ func noKey(name string, number uint32) error {
 
 // RequireTags has the lambdas of a namespace serve tagged packets alone, or others, too.
 func (m *Manager) RequireTags(ctx context.Context, name string, required bool) (*api.Namespace, error) {
+	if _, ok := m.namespace(name); !ok {
+		return nil, noNamespace(name)
+	}
 	when := nodeFirst
 	if required {
 		when = gatewayFirst
@@ -107,7 +112,7 @@ func untagged(f *store.Function) string {
 // planTagged has new revisions in a namespace that requires tags go only to where these are checked.
 func (m *Manager) planTagged(fs []store.Function, p *plan) (*plan, error) {
 	for i := range fs {
-		if n, ok := m.namespace(fs[i].Namespace); !ok || !n.Keys.Required {
+		if !m.requiresTags(fs[i].Namespace) {
 			continue
 		}
 		f := fs[i]
@@ -165,7 +170,7 @@ func (m *Manager) changeKeys(ctx context.Context, name string, first order, chan
 	ctx, cancel := own(ctx, readLimit)
 	defer cancel()
 	if err := m.limit(ctx); err != nil {
-		return nil, fmt.Errorf("the keys of namespace %s are stored, but not yet in force: %w: the next change of a namespace puts them in force", name, err)
+		return nil, fmt.Errorf("the keys of namespace %s are stored, but not yet in force: %w: the next change of a namespace puts them in force. A key that was not shown can be removed: `lambdanic namespace show %s` names it", name, err, name)
 	}
 	m.setNamespace(*n)
 	return n, nil
@@ -181,6 +186,12 @@ func describeKeys(k *store.Keys) *api.NamespaceKeys {
 		d.Keys = append(d.Keys, api.KeyDescription{Number: key.Key.Number, Made: key.Made})
 	}
 	return d
+}
+
+// requiresTags says whether the lambdas of a namespace serve no packet without a tag.
+func (m *Manager) requiresTags(namespace string) bool {
+	n, ok := m.namespace(namespace)
+	return ok && n.Keys.Required
 }
 
 // RequiredKey is the key by which to tag calls to the lambdas of a namespace that requires tags; nil for others.

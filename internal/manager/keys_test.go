@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"log/slog"
+	"net/netip"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/internal/backend"
 	"github.com/lambdanic/lambdanic/internal/store"
+	"github.com/lambdanic/lambdanic/internal/worker"
 	"github.com/lambdanic/lambdanic/test/shortdir"
 )
 
@@ -36,7 +38,7 @@ func numbersOf(t *testing.T, n *node) (list []uint32) {
 	return list
 }
 
-// A namespace has up to two keys, of which the one that is used never ends by adding another.
+// A namespace has up to two keys, and none ends by adding another.
 func TestKeys(t *testing.T) {
 	n := openNode(t, shortdir.New(t), nil)
 	var logged bytes.Buffer
@@ -46,7 +48,7 @@ func TestKeys(t *testing.T) {
 		remove uint32 // 0: add one
 		want   []uint32
 	}{
-		{0, []uint32{1}}, {0, []uint32{1, 2}}, {0, []uint32{2, 3}}, {3, []uint32{2}}, {0, []uint32{2, 5}}, {2, []uint32{5}}, {5, nil}, {0, []uint32{6}},
+		{0, []uint32{1}}, {0, []uint32{1, 2}}, {1, []uint32{2}}, {0, []uint32{2, 3}}, {3, []uint32{2}}, {0, []uint32{2, 5}}, {2, []uint32{5}}, {5, nil}, {0, []uint32{6}},
 	} {
 		if step.remove != 0 {
 			if err := n.RemoveKey(t.Context(), "tenant", step.remove); err != nil {
@@ -74,6 +76,16 @@ func TestKeys(t *testing.T) {
 		if err := n.RemoveKey(t.Context(), name, number); !errors.Is(err, ErrNoKey) {
 			t.Errorf("removed key %d of %s: %v", number, name, err)
 		}
+	}
+	mustAddKey(t, n)
+	if _, err := n.AddKey(t.Context(), "tenant"); !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), "`lambdanic namespace key remove tenant 6`") {
+		t.Errorf("a third key: %v", err)
+	}
+	if got := numbersOf(t, n); !slices.Equal(got, []uint32{6, 7}) {
+		t.Errorf("then there are the keys %v", got)
+	}
+	if _, err := n.RequireTags(t.Context(), "nobody", false); !errors.Is(err, ErrNoNamespace) {
+		t.Errorf("tags of nobody: %v", err)
 	}
 	if _, err := n.AddKey(t.Context(), "No"); !errors.Is(err, ErrInvalid) {
 		t.Errorf("a key for a name that is none: %v", err)
@@ -141,5 +153,29 @@ func TestWhatHasNoTags(t *testing.T) {
 	f := mustDeploy(t, n, tenant("third"))
 	if f.Target != api.TargetNIC || len(f.Refused) != 1 || !strings.Contains(f.Refused[0].Reason, "requires tags") {
 		t.Errorf("deployed on %s, refused %+v", f.Target, f.Refused)
+	}
+}
+
+// A function whose NIC is missing does not move to where nobody checks tags.
+func TestTaggedStaysOff(t *testing.T) {
+	n := openNode(t, shortdir.New(t), nil)
+	f := mustDeploy(t, n, tenant("web"))
+	mustAddKey(t, n)
+	if _, err := n.RequireTags(t.Context(), "tenant", true); err != nil {
+		t.Fatal(err)
+	}
+	st := n.Store
+	n.stop()
+	w, _ := follow(t, worker.Config{Node: "test", Store: st, Artifacts: fakeArtifacts{}, Places: []backend.Place{
+		{Target: api.TargetNIC, Reason: "there is no NIC"},
+		{Target: api.TargetProcess, Backend: n.process, Host: netip.MustParseAddr("127.0.0.1")},
+	}})
+	n.Manager = New(Config{Store: st, Artifacts: fakeArtifacts{}, Nodes: n.Nodes, Log: slog.New(slog.DiscardHandler), Node: w})
+	if err := n.Recover(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got, err := n.Describe(t.Context(), "tenant", "web")
+	if err != nil || got.Target != api.TargetNIC || !strings.Contains(got.Reason, "there is no NIC") || len(n.process.load()) > 0 {
+		t.Errorf("recovered as %+v (%v), want revision %d on nic", got, err, f.Revision)
 	}
 }

@@ -841,3 +841,18 @@ func TestRDMAOfAClosedNIC(t *testing.T) {
 		}
 	}
 }
+
+// RoCEv2 has no tags: where these are required, nobody writes to a lambda's memory, and none runs for that.
+func TestRDMAWithoutTags(t *testing.T) {
+	n := newTestNIC(t)
+	deploy(t, n, of(tenant, reverser(t, "4KiB", 1)))
+	p := newWirePeer(t, n, rdmaWorkload, api.QueuePairRequest{MTU: 256})
+	keyed(t, n, false, 1)
+	p.want("WRITE while tags are optional", p.next(p.write(roce.OpWriteOnlyImm, 0, 4, []byte("abcd"))), roce.SyndromeAck, 0)
+	runs := accounted(t, n, tenant).Requests
+	keyed(t, n, true, 1)
+	p.want("WRITE", p.next(p.write(roce.OpWriteOnlyImm, 0, 4, []byte("efgh"))), roce.SyndromeAccess, 1)
+	if got := accounted(t, n, tenant).Requests; got != runs {
+		t.Errorf("the lambda ran %d times, want %d", got, runs)
+	}
+}
