@@ -111,7 +111,7 @@ func TestQuotaOfZero(t *testing.T) {
 // The error says that a request was not executed. So it is never the answer to one that is sent again, nor to a pull of a reply.
 func TestWhatIsNotAnsweredOverQuota(t *testing.T) {
 	n := newTestNIC(t)
-	deploy(t, n, of(tenant, version(t, workloads["packet"], 1, packetSpec)), of(tenant, version(t, workloads["assemble"], 1, briefSpec)))
+	deploy(t, n, of(tenant, version(t, workloads["packet"], 1, packetSpec)), of(tenant, version(t, workloads["assemble"], 1, assembleSpec)))
 	first := fragments("packet", methodEcho, randomBytes(8), 8)[0]
 	again := first
 	again.RPC.Flags |= api.FlagResend

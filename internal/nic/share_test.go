@@ -250,7 +250,7 @@ func TestWeightsWithoutBudget(t *testing.T) {
 // As with quotas, the error is the answer only to what was certainly not executed.
 func TestWhatIsAnsweredOverShare(t *testing.T) {
 	n := newTestNIC(t)
-	deploy(t, n, of(tenant, version(t, workloads["packet"], 1, packetSpec)), of(tenant, version(t, workloads["assemble"], 1, briefSpec)))
+	deploy(t, n, of(tenant, version(t, workloads["packet"], 1, packetSpec)), of(tenant, version(t, workloads["assemble"], 1, assembleSpec)))
 	first := fragments("packet", methodEcho, randomBytes(8), 8)[0]
 	again := first
 	again.RPC.Flags |= api.FlagResend

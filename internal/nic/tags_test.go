@@ -58,7 +58,7 @@ func request(payload string) packets.Frame {
 func newTagged(t testing.TB) *NIC {
 	t.Helper()
 	n := newTestNIC(t)
-	deploy(t, n, of(tenant, version(t, workloads["packet"], 1, packetSpec)), of(tenant, version(t, workloads["assemble"], 1, briefSpec)))
+	deploy(t, n, of(tenant, version(t, workloads["packet"], 1, packetSpec)), of(tenant, version(t, workloads["assemble"], 1, assembleSpec)))
 	return n
 }
 
