@@ -137,9 +137,7 @@ struct ln_client {
 enum ln_window_of {
 	LN_WINDOW_BITS = 32, /* sequence numbers in a word; above their bits is the number of their block */
 	LN_WINDOW_WORDS = 32,
-	LN_WINDOWS =
-		1
-		<< 14, /* clients that are remembered; beyond them, those that have been silent for longest are forgotten */
+	LN_WINDOWS = 1 << 14, /* clients that are remembered: those that were heard of last */
 };
 
 struct ln_window {

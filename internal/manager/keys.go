@@ -170,7 +170,7 @@ func (m *Manager) changeKeys(ctx context.Context, name string, first order, chan
 	ctx, cancel := own(ctx, readLimit)
 	defer cancel()
 	if err := m.limit(ctx); err != nil {
-		return nil, fmt.Errorf("the keys of namespace %s are stored, but not yet in force: %w: the next change of a namespace puts them in force. A key that was not shown can be removed: `lambdanic namespace show %s` names it", name, err, name)
+		return nil, fmt.Errorf("the keys of namespace %s are stored, but not yet in force: %w: the next change of a namespace puts them in force. Then `lambdanic namespace show %s` names a key that nobody was shown: remove it", name, err, name)
 	}
 	m.setNamespace(*n)
 	return n, nil

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"go.etcd.io/etcd/client/v3/concurrency"
-
 	"github.com/lambdanic/lambdanic/api"
 )
 
@@ -23,21 +21,10 @@ type Key struct {
 	Made time.Time `json:"made"`
 }
 
-// ChangeKeys changes the keys of a namespace. The change may run several times; nothing is changed if it returns an error. The namespace is made if
-// there is none of that name.
-func (s *Store) ChangeKeys(ctx context.Context, name string, change func(*Keys) error) (n *Namespace, err error) {
-	hint, err := s.oldest(ctx, freeNumberDir)
-	if err == nil {
-		err = s.update(ctx, func(tx concurrency.STM) (err error) {
-			if n, err = ensureNamespace(tx, name, hint); err != nil {
-				return err
-			}
-			if err := change(&n.Keys); err != nil {
-				return err
-			}
-			return put(tx, namespaceDir+name, n)
-		})
-	}
+// ChangeKeys changes the keys of a namespace, which is made if there is none of that name. The change may run several times; nothing is changed if it
+// returns an error.
+func (s *Store) ChangeKeys(ctx context.Context, name string, change func(*Keys) error) (*Namespace, error) {
+	n, err := s.changeNamespace(ctx, name, func(n *Namespace) error { return change(&n.Keys) })
 	if err != nil {
 		return nil, fmt.Errorf("change the keys of namespace %s: %w", name, err)
 	}

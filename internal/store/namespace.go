@@ -33,21 +33,33 @@ func (s *Store) Namespaces(ctx context.Context) ([]Namespace, error) {
 }
 
 // ChangeQuota changes the quota of a namespace, which is made if there is none of that name.
-func (s *Store) ChangeQuota(ctx context.Context, name string, change api.QuotaChange) (n *Namespace, err error) {
-	hint, err := s.oldest(ctx, freeNumberDir)
-	if err == nil {
-		err = s.update(ctx, func(tx concurrency.STM) (err error) {
-			if n, err = ensureNamespace(tx, name, hint); err != nil {
-				return err
-			}
-			n.Quota = n.Quota.Apply(change)
-			return put(tx, namespaceDir+name, n)
-		})
-	}
+func (s *Store) ChangeQuota(ctx context.Context, name string, change api.QuotaChange) (*Namespace, error) {
+	n, err := s.changeNamespace(ctx, name, func(n *Namespace) error {
+		n.Quota = n.Quota.Apply(change)
+		return nil
+	})
 	if err != nil {
 		return nil, fmt.Errorf("set the quota of namespace %s: %w", name, err)
 	}
 	return n, nil
+}
+
+// changeNamespace changes a namespace, which is made if there is none of that name. The change may run several times.
+func (s *Store) changeNamespace(ctx context.Context, name string, change func(*Namespace) error) (n *Namespace, err error) {
+	hint, err := s.oldest(ctx, freeNumberDir)
+	if err != nil {
+		return nil, err
+	}
+	err = s.update(ctx, func(tx concurrency.STM) (err error) {
+		if n, err = ensureNamespace(tx, name, hint); err != nil {
+			return err
+		}
+		if err := change(n); err != nil {
+			return err
+		}
+		return put(tx, namespaceDir+name, n)
+	})
+	return n, err
 }
 
 // DeleteNamespace forgets a namespace, in which nothing may be deployed. If there is none, that is not an error.
