@@ -7,14 +7,12 @@
 
 #include "maps.h"
 #include "siphash.h"
+#include "window.h"
 
 #define LN_TAG_FLAGS (LN_FLAG_TAG | LN_FLAG_TAG_PAYLOAD | LN_FLAG_ODD_KEY)
 
 /* What ln_check_tag() returns for a packet that has been here. */
 #define LN_REPLAYED (-1)
-
-/* How often to try when packets of the same client come to other CPUs, too. */
-#define LN_WINDOW_TRIES 4
 
 /* Computes the tag of the first bytes in ln_tagging, which begin with a header, under a namespace's key. Returns -1 if there is no such key. */
 LN_GLOBAL int ln_tag(__u32 namespace, __u32 odd, __u32 bytes)
@@ -61,16 +59,11 @@ static __always_inline int ln_gather(struct xdp_md *ctx, struct ln_tagged *tagge
 	return LN_TAGGED_HEADER + length;
 }
 
-/*
- * Notes that a client used a sequence number, and returns whether it did before. A word of the window has the latest of the blocks of 32 numbers
- * that fall on it, and a bit for each that was used. So one exchange decides, whichever CPUs the client's packets come to.
- */
+/* Notes that a client of a namespace uses a sequence number, and returns whether it did before. */
 LN_GLOBAL int ln_is_replay(__u32 namespace_id, __u32 client, __u32 sequence)
 {
 	struct ln_client id = { .namespace_id = namespace_id, .client = client };
 	struct ln_window *window = bpf_map_lookup_elem(&ln_windows, &id);
-	__u64 block = sequence / LN_WINDOW_BITS, bit = 1ULL << (sequence % LN_WINDOW_BITS);
-	volatile __u64 *word;
 
 	if (!window) {
 		bpf_map_update_elem(&ln_windows, &id, &ln_unused_window, BPF_NOEXIST);
@@ -78,18 +71,7 @@ LN_GLOBAL int ln_is_replay(__u32 namespace_id, __u32 client, __u32 sequence)
 		if (!window)
 			return 1;
 	}
-	word = &window->word[block % LN_WINDOW_WORDS];
-	for (int i = 0; i < LN_WINDOW_TRIES; i++) {
-		__u64 old = *word, latest = old >> LN_WINDOW_BITS, new = block << LN_WINDOW_BITS | bit;
-
-		if (latest > block || (latest == block && old & bit))
-			return 1;
-		if (latest == block)
-			new |= old;
-		if (__sync_bool_compare_and_swap(word, old, new))
-			return 0;
-	}
-	return 1;
+	return ln_window_repeats(window, sequence);
 }
 
 /* Whether a packet has the right tag, and comes for the first time: 0, LN_CODE_BAD_TAG or LN_REPLAYED. */

@@ -7,6 +7,9 @@
  *		keep		the kept objects
  *		as-is, by-call	the migrated object, as it is or by the lambda's function
  *		from=FILE	all of them from FILE, instead of the current revision
+ *	keys required|optional EVEN ODD
+ *				the keys of the lambda's namespace, with an even and with an odd number, each in 32
+ *				hexadecimal digits or "-" for none, and whether packets have to be tagged by one of them
  *	save FILE		write the current revision's state into FILE, which exists
  *	stats			the current revision and its counters, as JSON
  *	hold			take all packets, although another process begins to listen at the address
@@ -96,6 +99,52 @@ static void load(char *args, char *reply)
 	snprintf(reply, LINE, "ok %u", number);
 }
 
+/* Reads a key, or "-" for none. */
+static bool read_key(const char *text, struct ln_key *key)
+{
+	uint8_t secret[sizeof(key->word)];
+
+	memset(key, 0, sizeof(*key));
+	if (!strcmp(text, "-"))
+		return true;
+	if (strlen(text) != 2 * sizeof(secret) || strspn(text, "0123456789abcdef") != 2 * sizeof(secret))
+		return false;
+	for (unsigned int i = 0; i < sizeof(secret); i++)
+		sscanf(text + 2 * i, "%2hhx", &secret[i]);
+	for (int i = 0; i < 2; i++) {
+		memcpy(&key->word[i], secret + i * sizeof(uint64_t), sizeof(uint64_t));
+		key->word[i] = le64toh(key->word[i]);
+	}
+	key->valid = 1;
+	explicit_bzero(secret, sizeof(secret));
+	return true;
+}
+
+/* Each batch of packets is checked by the former keys or by these. */
+static void set_keys(const char *args, char *reply)
+{
+	char required[16], even[64], odd[64];
+	struct ln_keys keys = { 0 };
+
+	if (sscanf(args, "%15s %63s %63s", required, even, odd) != 3 || !read_key(even, &keys.key[0]) ||
+	    !read_key(odd, &keys.key[1]) || (strcmp(required, "required") && strcmp(required, "optional"))) {
+		strcpy(reply, "error keys: want required|optional, and two keys of 32 hexadecimal digits or -");
+		return;
+	}
+	if (!auth_ready()) {
+		strcpy(reply, "error keys: start the process with --windows");
+		return;
+	}
+	keys.required = !strcmp(required, "required");
+	pthread_rwlock_wrlock(&host.world);
+	host.keys = keys;
+	pthread_rwlock_unlock(&host.world);
+	explicit_bzero(&keys, sizeof(keys));
+	explicit_bzero(even, sizeof(even));
+	explicit_bzero(odd, sizeof(odd));
+	strcpy(reply, "ok");
+}
+
 static void save(const char *path, char *reply)
 {
 	int err = state_save(path);
@@ -128,6 +177,8 @@ static void stats(char *reply)
 		{ "calls", offsetof(struct ln_stats, calls) },
 		{ "faults", offsetof(struct ln_stats, faults) },
 		{ "late", offsetof(struct ln_stats, late) },
+		{ "bad_tags", offsetof(struct ln_stats, bad_tags) },
+		{ "replayed", offsetof(struct ln_stats, replayed) },
 		{ "bytes_in", offsetof(struct ln_stats, bytes_in) },
 		{ "bytes_out", offsetof(struct ln_stats, bytes_out) },
 		{ "samples", offsetof(struct ln_stats, samples) },
@@ -183,6 +234,8 @@ static bool command(char *line, char *reply)
 	line[strcspn(line, "\r\n")] = 0;
 	if (!strncmp(line, "load ", 5)) {
 		load(line + 5, reply);
+	} else if (!strncmp(line, "keys ", 5)) {
+		set_keys(line + 5, reply);
 	} else if (!strncmp(line, "save ", 5)) {
 		save(line + 5, reply);
 	} else if (!strcmp(line, "stats")) {
@@ -198,7 +251,7 @@ static bool command(char *line, char *reply)
 		strcpy(reply, "ok");
 		return false;
 	} else {
-		strcpy(reply, "error unknown command: want load, save, stats, hold, release, drain or quit");
+		strcpy(reply, "error unknown command: want load, keys, save, stats, hold, release, drain or quit");
 	}
 	return true;
 }
@@ -228,6 +281,7 @@ static bool converse(int fd)
 	n = strlen(reply);
 	reply[n] = '\n';
 	(void)!send(fd, reply, n + 1, MSG_NOSIGNAL);
+	explicit_bzero(line, sizeof(line)); /* it may have had keys */
 	return go_on;
 }
 

@@ -6,8 +6,10 @@
  *
  * Input: a byte that chooses the mode, then datagrams, each behind a byte of flags and its length in two bytes.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "host.h"
@@ -19,7 +21,8 @@ enum {
 	FLAG_ANSWER = 4,
 	FLAG_SIZED = 8,
 	FLAG_LATER = 16,
-	FLAG_RAW = 32
+	FLAG_RAW = 32,
+	FLAG_TAGGED = 64
 };
 
 struct host host = { .workload = WORKLOAD, .in_flight = 4, .message_timeout_ms = 100, .threads = 1 };
@@ -45,6 +48,15 @@ static int lambda(struct lambda_headers *headers)
 
 static struct worker worker;
 static struct revision revision = { .number = 3, .file = -1, .entry = lambda };
+
+/* The name of a file that is gone with the process. */
+static const char *windows(void)
+{
+	static char name[32];
+
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", memfd_create("windows", MFD_CLOEXEC));
+	return name;
+}
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
@@ -73,7 +85,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	host.servers[1] = (struct server){ host.servers[0].addr, 1 };
 	host.workers = &worker;
 	pthread_rwlock_init(&host.world, NULL);
-	return message_init() || once_init() || call_init(&worker);
+	host.keys.key[1].valid = 1;
+	return auth_open(windows()) || message_init() || once_init() || call_init(&worker);
 }
 
 static void require(bool condition)
@@ -96,6 +109,7 @@ static void check(const struct packet *p, uint32_t asked)
 	require(be16toh(rpc.magic) == LN_RPC_MAGIC && rpc.version == LN_RPC_VERSION);
 	require(rpc.type == LN_TYPE_RESPONSE || rpc.type == LN_TYPE_ACK || rpc.type == LN_TYPE_ERROR);
 	require(rpc.request == p->flow.rpc.request);
+	require(!(rpc.flags & LN_FLAG_TAG) == !p->flow.tagged);
 }
 
 /* Sets header fields that the fuzzer would take long to guess. */
@@ -115,6 +129,19 @@ static void frame(struct ln_rpc *rpc, uint8_t flags, uint32_t len)
 	rpc->message_len = htobe32(len - HEADER);
 }
 
+/* Tags a request as a client does: by the odd key, with a new sequence number. */
+static void sign(struct ln_rpc *rpc, uint32_t len)
+{
+	static uint32_t sequence;
+	struct flow flow = { .tagged = true };
+
+	rpc->flags |= LN_FLAG_TAG | LN_FLAG_ODD_KEY;
+	rpc->client |= htobe32(1);
+	rpc->sequence = htobe32(sequence++);
+	flow.rpc = *rpc;
+	auth_sign(&flow, rpc, (const uint8_t *)(rpc + 1), be16toh(rpc->length) < len ? be16toh(rpc->length) : len);
+}
+
 /* A client's datagram in a buffer of exactly its size: other packets may be right before and behind it. */
 static void feed_request(struct packet *p, uint8_t flags, const uint8_t *data, uint32_t len)
 {
@@ -123,6 +150,8 @@ static void feed_request(struct packet *p, uint8_t flags, const uint8_t *data, u
 	memcpy(buffer, data, len);
 	frame((struct ln_rpc *)buffer, flags, len);
 	p->base = buffer + HEADER;
+	if (len >= HEADER && flags & FLAG_TAGGED)
+		sign((struct ln_rpc *)buffer, len - HEADER);
 	rpc_receive(&worker, p, len);
 	check(p, len);
 	free(buffer);

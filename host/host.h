@@ -56,6 +56,7 @@ struct flow {
 	int fd; /* the socket that the request came in by */
 	uint32_t room; /* bytes of payload that the reply may have */
 	uint32_t once; /* 1 + the number of the record that waits for the reply; 0: none does */
+	bool tagged; /* the request had the right tag, so the answer gets one, too */
 	struct ln_rpc rpc; /* the request's header as it came */
 };
 
@@ -241,6 +242,7 @@ struct host {
 	uint32_t in_flight; /* a power of two */
 	uint32_t message_timeout_ms;
 	bool once; /* each request is executed at most once, whether or not the client asks */
+	struct ln_keys keys; /* of the lambda's namespace; changes under world */
 	uint64_t run_limit_ns;
 	uint64_t memory; /* of one revision's global variables; 0: unlimited */
 	struct service services[MAX_SERVICES];
@@ -287,6 +289,14 @@ void rpc_receive(struct worker *w, struct packet *p, uint32_t len);
 void rpc_answer(struct worker *w, struct packet *p, unsigned int server, uint32_t len);
 void rpc_answer_raw(struct worker *w, struct packet *p, struct call *call, uint32_t len);
 void rpc_abandon(struct worker *w, struct packet *p, const struct call *call, uint8_t code);
+
+/* auth.c */
+enum authenticity { AUTH_GENUINE, AUTH_BAD_TAG, AUTH_REPLAYED };
+
+int auth_open(const char *path);
+bool auth_ready(void);
+enum authenticity auth_check(struct packet *p);
+void auth_sign(const struct flow *flow, struct ln_rpc *rpc, const uint8_t *payload, uint32_t len);
 
 /* reply.c */
 struct ln_stats *reply_stats(struct worker *w, struct revision *rev);

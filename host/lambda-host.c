@@ -29,7 +29,7 @@ static const char usage[] =
 	"                   [--mode packet|stream|assemble] [--message-max BYTES] [--in-flight N]\n"
 	"                   [--message-timeout MS] [--once] [--memory BYTES] [--time US]\n"
 	"                   [--service PROTOCOL,MS,RETRIES,ID_AT,ID_BYTES --server ADDR:PORT ... [--shares HEX]] ...\n"
-	"                   [--threads N] [--spin | --block] [--cpu FIRST] [--user UID]\n"
+	"                   [--threads N] [--spin | --block] [--cpu FIRST] [--windows FILE] [--user UID]\n"
 	"       lambda-host --check OBJECT [--memory BYTES] [--user UID]\n"
 	"\n"
 	"Runs one lambda natively and answers λ-RPC for it. Paths in commands on the control socket are relative\n"
@@ -155,6 +155,7 @@ static enum ln_mode mode(const char *text)
 struct settings {
 	const char *control;
 	const char *check; /* a shared library to try */
+	const char *windows; /* NULL: there will be no keys */
 	unsigned int user;
 };
 
@@ -176,6 +177,7 @@ static const struct option options[] = {
 	{ "spin", no_argument, NULL, 'p' },
 	{ "block", no_argument, NULL, 'b' },
 	{ "cpu", required_argument, NULL, 'C' },
+	{ "windows", required_argument, NULL, 'W' },
 	{ "user", required_argument, NULL, 'u' },
 	{ "check", required_argument, NULL, 'k' },
 	{ "help", no_argument, NULL, 'h' },
@@ -236,6 +238,9 @@ static void set(int option, struct settings *settings)
 		break;
 	case 'C':
 		host.first_cpu = number("cpu", optarg, 0, 4095);
+		break;
+	case 'W':
+		settings->windows = optarg;
 		break;
 	case 'u':
 		settings->user = number("user", optarg, 1, UINT32_MAX - 1);
@@ -341,6 +346,8 @@ int main(int argc, char **argv)
 	memset(host.workers, 0, host.threads * sizeof(*host.workers));
 	check(message_init(), "message records");
 	check(once_init(), "records of requests");
+	if (settings.windows)
+		check(auth_open(settings.windows), settings.windows);
 	for (unsigned int i = 0; i < host.threads; i++) {
 		host.workers[i].id = i;
 		check(call_init(&host.workers[i]), "call records");

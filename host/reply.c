@@ -31,6 +31,7 @@ static void answer(struct packet *p, uint8_t *at, const struct ln_answer *a)
 
 	if (p->flow.once)
 		once_settle(&p->flow, at, a);
+	auth_sign(&p->flow, &rpc, at, a->length);
 	p->out = at - HEADER;
 	memcpy(p->out, &rpc, HEADER);
 	p->out_len = HEADER + a->length;
@@ -60,6 +61,7 @@ void reply_last(const struct flow *flow)
 	rpc.message_len = htobe32(LN_FAULT_CRASH);
 	rpc.deadline_us = 0;
 	rpc.grant = 0;
+	auth_sign(flow, &rpc, (const uint8_t *)(&rpc + 1), 0);
 	syscall(SYS_sendto, flow->fd, &rpc, HEADER, MSG_DONTWAIT, &flow->peer, address_len(&flow->peer));
 }
 

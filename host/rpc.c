@@ -148,6 +148,29 @@ static bool makes_sense(struct packet *p)
 	return true;
 }
 
+/*
+ * Refuses a packet whose tag is wrong, or missing where the namespace requires one. The error says that the request was not executed. So only
+ * a request that is sent for the first time gets it: one that is sent again may have been executed before.
+ */
+static bool is_genuine(struct worker *w, struct packet *p)
+{
+	const struct ln_rpc *rpc = &p->flow.rpc;
+
+	switch (auth_check(p)) {
+	case AUTH_GENUINE:
+		return true;
+	case AUTH_REPLAYED: /* the client has its answer, or sends the request again with another number */
+		reply_stats(w, host.current)->replayed++;
+		break;
+	case AUTH_BAD_TAG:
+		reply_stats(w, host.current)->bad_tags++;
+		if (rpc->type == LN_TYPE_REQUEST && !rpc->index && !(rpc->flags & LN_FLAG_RESEND))
+			reply_refuse(w, p, host.current, LN_CODE_BAD_TAG, 0);
+		break;
+	}
+	return false;
+}
+
 static void dispatch(struct worker *w, struct packet *p)
 {
 	const struct ln_rpc *rpc = &p->flow.rpc;
@@ -163,6 +186,8 @@ static void dispatch(struct worker *w, struct packet *p)
 		reply_error(p, LN_CODE_UNKNOWN_WORKLOAD, 0);
 		return;
 	}
+	if (!is_genuine(w, p))
+		return;
 	reply_stats(w, host.current)->bytes_in += be16toh(rpc->length);
 	if (be16toh(rpc->length) > p->flow.room || !makes_sense(p)) {
 		reply_refuse(w, p, host.current, LN_CODE_MALFORMED, 0);
@@ -193,6 +218,7 @@ void rpc_receive(struct worker *w, struct packet *p, uint32_t len)
 	p->out_len = 0;
 	p->offset = 0;
 	p->flow.once = 0;
+	p->flow.tagged = false;
 	if (len < HEADER)
 		return;
 	memcpy(&p->flow.rpc, p->base - HEADER, HEADER);

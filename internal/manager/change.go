@@ -89,11 +89,11 @@ func (m *Manager) deploy(ctx context.Context, fs []store.Function, planned func(
 	if err := m.checkQuotas(fs); err != nil { // nothing was written so far, and no other change comes in between
 		return nil, err
 	}
-	p, err := planned()
-	if err != nil {
+	if err := m.checkTagged(fs); err != nil {
 		return nil, err
 	}
-	if p, err = m.planTagged(fs, p); err != nil {
+	p, err := planned()
+	if err != nil {
 		return nil, err
 	}
 	if m.Room() != nil {

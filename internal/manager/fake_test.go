@@ -156,6 +156,9 @@ func (fakeArtifacts) Get(digest string) (*artifact.Artifact, error) {
 	if strings.HasSuffix(digest, "d") {
 		a.BPF, a.Manifest.Refused = nil, []api.Refusal{{Target: api.TargetNIC, Reason: "web.c:7: no"}}
 	}
+	if strings.HasSuffix(digest, "e") {
+		a.Manifest.Spec.P4, a.Manifest.Spec.Targets = "stage.p4", []api.Target{api.TargetNIC}
+	}
 	if strings.HasSuffix(digest, "9") {
 		a.Manifest.Members = []api.Member{{Name: "one"}, {Name: "two"}}
 	}

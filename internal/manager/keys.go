@@ -85,8 +85,8 @@ func (m *Manager) RequireTags(ctx context.Context, name string, required bool) (
 			return fmt.Errorf("%w: namespace %s has no key, and nobody could call its functions: make one first: `lambdanic namespace key add %s`", ErrInvalid, name, name)
 		}
 		for _, f := range m.wanted(name) {
-			if why := untagged(&f); why != "" {
-				return fmt.Errorf("%w: function %s/%s %s: remove it first, or deploy it to another namespace", ErrInvalid, name, f.Name, why)
+			if f.Spec.P4 != "" {
+				return fmt.Errorf("%w: function %s/%s is a match stage, whose packets have no tags: remove it first, or deploy it to another namespace", ErrInvalid, name, f.Name)
 			}
 		}
 		return nil
@@ -98,48 +98,14 @@ func (m *Manager) RequireTags(ctx context.Context, name string, required bool) (
 	return m.Namespace(ctx, name)
 }
 
-// untagged says why a function gets packets that have no tag, or that nobody checks; "" if it gets none.
-func untagged(f *store.Function) string {
-	switch {
-	case f.Spec.P4 != "":
-		return "is a match stage, whose packets have no tags"
-	case f.Target != "" && f.Target != api.TargetNIC:
-		return fmt.Sprintf("is on target %s, where tags are not checked yet", f.Target)
-	}
-	return ""
-}
-
-// planTagged has new revisions in a namespace that requires tags go only to where these are checked.
-func (m *Manager) planTagged(fs []store.Function, p *plan) (*plan, error) {
-	for i := range fs {
-		if !m.requiresTags(fs[i].Namespace) {
-			continue
-		}
-		f := fs[i]
-		f.Target = ""
-		if why := untagged(&f); why != "" {
-			return nil, fmt.Errorf("%w: namespace %s requires tags, and function %s %s: deploy it to another namespace", ErrInvalid, f.Namespace, f.Name, why)
-		}
-		p = onlyOn(p, api.TargetNIC, fmt.Sprintf("namespace %s requires tags, which are not checked there yet", f.Namespace))
-		if len(p.targets) == 0 {
-			return nil, fmt.Errorf("%w: function %s: namespace %s requires tags, which target %s alone checks: allow that target in its spec, or deploy it to another namespace",
-				ErrInvalid, f.Name, f.Namespace, api.TargetNIC)
+// checkTagged refuses functions in a namespace that requires tags whose packets have none.
+func (m *Manager) checkTagged(fs []store.Function) error {
+	for _, f := range fs {
+		if m.requiresTags(f.Namespace) && f.Spec.P4 != "" {
+			return fmt.Errorf("%w: namespace %s requires tags, and function %s is a match stage, whose packets have none: deploy it to another namespace", ErrInvalid, f.Namespace, f.Name)
 		}
 	}
-	return p, nil
-}
-
-// onlyOn is a plan without the targets but one, which it reports with the reason.
-func onlyOn(p *plan, only api.Target, reason string) *plan {
-	narrowed := &plan{refused: slices.Clone(p.refused), serves: p.serves}
-	for _, t := range p.targets {
-		if t == only {
-			narrowed.targets = append(narrowed.targets, t)
-		} else {
-			narrowed.refused = append(narrowed.refused, api.Refusal{Target: t, Reason: reason})
-		}
-	}
-	return narrowed
+	return nil
 }
 
 // The gateway tags by keys that the node knows, and does so while the node requires tags. So each change has one of them go first.

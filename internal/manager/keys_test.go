@@ -5,16 +5,13 @@ import (
 	"encoding/base64"
 	"errors"
 	"log/slog"
-	"net/netip"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/lambdanic/lambdanic/api"
-	"github.com/lambdanic/lambdanic/internal/backend"
 	"github.com/lambdanic/lambdanic/internal/store"
-	"github.com/lambdanic/lambdanic/internal/worker"
 	"github.com/lambdanic/lambdanic/test/shortdir"
 )
 
@@ -129,16 +126,18 @@ func TestKeysAreKept(t *testing.T) {
 	}
 }
 
-// What gets packets without tags is not in a namespace that requires them.
+// A match stage, whose packets have no tags, and tags that are required do not go together.
 func TestWhatHasNoTags(t *testing.T) {
 	n := openNode(t, shortdir.New(t), nil)
-	n.nic.refuse = func(backend.Deployment) error { return errors.New("too complex") }
-	if f := mustDeploy(t, n, tenant("first")); f.Target != api.TargetProcess {
-		t.Fatalf("deployed on %s", f.Target)
+	stage := func(name string) Request {
+		r := tenant(name)
+		r.Image = image("e")
+		return r
 	}
+	mustDeploy(t, n, stage("first"))
 	mustAddKey(t, n)
-	if _, err := n.RequireTags(t.Context(), "tenant", true); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "tenant/first is on target process") {
-		t.Errorf("tags for a process: %v", err)
+	if _, err := n.RequireTags(t.Context(), "tenant", true); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "tenant/first is a match stage") {
+		t.Errorf("tags for a match stage: %v", err)
 	}
 	if err := n.Remove(t.Context(), "tenant", "first"); err != nil {
 		t.Fatal(err)
@@ -146,36 +145,8 @@ func TestWhatHasNoTags(t *testing.T) {
 	if _, err := n.RequireTags(t.Context(), "tenant", true); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := n.Deploy(t.Context(), tenant("second")); !errors.Is(err, ErrRefused) {
-		t.Errorf("deployed where the NIC refuses: %v", err)
+	if _, err := n.Deploy(t.Context(), stage("second")); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "second is a match stage") {
+		t.Errorf("deployed a match stage: %v", err)
 	}
-	n.nic.refuse = nil
-	f := mustDeploy(t, n, tenant("third"))
-	if f.Target != api.TargetNIC || len(f.Refused) != 1 || !strings.Contains(f.Refused[0].Reason, "requires tags") {
-		t.Errorf("deployed on %s, refused %+v", f.Target, f.Refused)
-	}
-}
-
-// A function whose NIC is missing does not move to where nobody checks tags.
-func TestTaggedStaysOff(t *testing.T) {
-	n := openNode(t, shortdir.New(t), nil)
-	f := mustDeploy(t, n, tenant("web"))
-	mustAddKey(t, n)
-	if _, err := n.RequireTags(t.Context(), "tenant", true); err != nil {
-		t.Fatal(err)
-	}
-	st := n.Store
-	n.stop()
-	w, _ := follow(t, worker.Config{Node: "test", Store: st, Artifacts: fakeArtifacts{}, Places: []backend.Place{
-		{Target: api.TargetNIC, Reason: "there is no NIC"},
-		{Target: api.TargetProcess, Backend: n.process, Host: netip.MustParseAddr("127.0.0.1")},
-	}})
-	n.Manager = New(Config{Store: st, Artifacts: fakeArtifacts{}, Nodes: n.Nodes, Log: slog.New(slog.DiscardHandler), Node: w})
-	if err := n.Recover(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	got, err := n.Describe(t.Context(), "tenant", "web")
-	if err != nil || got.Target != api.TargetNIC || !strings.Contains(got.Reason, "there is no NIC") || len(n.process.load()) > 0 {
-		t.Errorf("recovered as %+v (%v), want revision %d on nic", got, err, f.Revision)
-	}
+	mustDeploy(t, n, tenant("third"))
 }

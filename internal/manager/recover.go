@@ -119,9 +119,6 @@ func (m *Manager) moveHomeless(ctx context.Context) error {
 			continue
 		}
 		others := slices.DeleteFunc(slices.Clone(f.Spec.Targets), func(t api.Target) bool { return t == f.Target })
-		if m.requiresTags(f.Namespace) { // which no other target checks
-			others = slices.DeleteFunc(others, func(t api.Target) bool { return t != api.TargetNIC })
-		}
 		if len(others) == 0 {
 			continue
 		}

@@ -36,6 +36,8 @@ type pair struct {
 
 func newPair(t *testing.T, n *NIC, d backend.Deployment, sentinel packets.RPC) *pair {
 	t.Helper()
+	d.NamespaceID = tenant
+	keyed(t, n, false, 1)
 	deploy(t, n, d)
 	b := startProcess(t, d)
 	endpoint, _ := b.Endpoint(d.Workload)
@@ -67,6 +69,7 @@ func startProcess(t *testing.T, d backend.Deployment) *process.Backend {
 			t.Error(err)
 		}
 	})
+	keyed(t, b, false, 1)
 	if err := b.Deploy(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
@@ -173,13 +176,13 @@ var answered = map[string][]packets.RPC{
 // compareRound compares the answers to a random request, mutilated or not, and to one that must be answered.
 func (p *pair) compareRound(name string, round int, q packets.RPC, mutilate bool, r *rand.Rand) {
 	p.t.Helper()
-	const flags = 4
+	if r.IntN(2) == 0 {
+		key, sequence := keyOf(1), sequences.Add(1)
+		q.Key, q.Sequence = &key, &sequence
+	}
 	b := q.Build(p.numbers)
 	if mutilate {
 		b = packets.Mutate(r, b)
-		if len(b) > flags {
-			b[flags] &^= byte(api.FlagTag) // which a process does not look at yet
-		}
 	}
 	p.compare(b[:min(len(b), api.RPCHeaderLen+api.RPCMaxPayload)])
 	sure := answered[name][round%len(answered[name])]

@@ -29,13 +29,13 @@ func keyOf(number uint32) api.Key {
 }
 
 // keyed gives the namespace tenant keys with these numbers, and no other namespace any.
-func keyed(t testing.TB, n *NIC, required bool, numbers ...uint32) {
+func keyed(t testing.TB, b backend.Limiting, required bool, numbers ...uint32) {
 	t.Helper()
 	k := api.Keys{Required: required}
 	for _, number := range numbers {
 		k.Keys = append(k.Keys, keyOf(number))
 	}
-	if err := n.Limit(t.Context(), backend.Limits{Keys: map[uint32]api.Keys{tenant: k}}); err != nil {
+	if err := b.Limit(t.Context(), backend.Limits{Keys: map[uint32]api.Keys{tenant: k}}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -12,7 +13,7 @@ import (
 	lambdanic "github.com/lambdanic/lambdanic/client/go"
 )
 
-// Long messages pass with tags on each packet: by the gateway, and by a client that has read the key's file.
+// Long messages pass with tags on each packet, on either target: by the gateway, and by a client that has read the key's file.
 func TestTags(t *testing.T) {
 	i := up(t)
 	file := filepath.Join(t.TempDir(), "tenant.key")
@@ -31,21 +32,38 @@ func TestTags(t *testing.T) {
 	}
 	i.run("deploy", "lambdas/image_transformer")
 	i.run("deploy", "-n", "tenant", "lambdas/image_transformer")
+	i.run("deploy", "-n", "tenant", "--name", "native", "--target", "process", "lambdas/image_transformer")
 	i.run("namespace", "tags", "tenant", "required")
 	if show := string(i.run("namespace", "show", "tenant")); !strings.Contains(show, "tags required") || strings.Contains(show, strings.TrimSpace(string(text))) {
 		t.Errorf("shown as\n%s", show)
 	}
 	pixels := bytes.Repeat([]byte("\x10\x20\x30\xff\x40\x41\x42\xff"), 1<<15)
 	_, grey, _ := i.post("image_transformer", "0", pixels)
-	i.expect("image_transformer.tenant", "0", string(pixels), http.StatusOK, string(grey))
+	for _, name := range []string{"image_transformer", "native"} {
+		i.expect(name+".tenant", "0", string(pixels), http.StatusOK, string(grey))
+		f := query[api.Function](i, "describe", "-n", "tenant", name)
+		r, err := callTagged(t, f, pixels, lambdanic.WithKey(key))
+		if err != nil || !bytes.Equal(r.Body, grey) {
+			t.Errorf("%s: the client got %d bytes (%v), want %d", name, len(r.Body), err, len(grey))
+		}
+		if _, err := callTagged(t, f, []byte("rgba")); !errors.Is(err, lambdanic.ErrBadTag) {
+			t.Errorf("%s without a tag: %v", name, err)
+		}
+	}
+	for _, s := range query[[]api.FunctionStats](i, "stats", "-n", "tenant") {
+		if s.BadTags != 1 || s.Replayed != 0 {
+			t.Errorf("%s counted %+v", s.Name, s.Stats)
+		}
+	}
+}
 
-	f := query[api.Function](i, "describe", "-n", "tenant", "image_transformer")
-	client, err := lambdanic.Dial(f.Endpoint.String(), lambdanic.WithKey(key))
+// callTagged calls a function by a client with options.
+func callTagged(t *testing.T, f api.Function, body []byte, opts ...lambdanic.Option) (lambdanic.Response, error) {
+	t.Helper()
+	client, err := lambdanic.Dial(f.Endpoint.String(), opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	if r, err := client.Call(t.Context(), lambdanic.Request{Workload: f.Workload, Body: pixels}); err != nil || !bytes.Equal(r.Body, grey) {
-		t.Errorf("the client got %d bytes (%v), want %d", len(r.Body), err, len(grey))
-	}
+	return client.Call(t.Context(), lambdanic.Request{Workload: f.Workload, Body: body})
 }

@@ -133,9 +133,12 @@ func (in *instance) prepare(d backend.Deployment) (record, error) {
 	if err := in.makeDir(); err != nil {
 		return record{}, err
 	}
-	r := record{Workload: d.Workload, Function: d.Namespace + "/" + d.Name, Revision: d.Revision, Listen: listen, Layouts: d.Layouts}
+	r := record{Workload: d.Workload, Function: d.Namespace + "/" + d.Name, Namespace: d.NamespaceID, Revision: d.Revision, Listen: listen, Layouts: d.Layouts}
 	r.Object = objectName(d)
 	r.Args = append(arguments(in.b.cfg, d), "--user", fmt.Sprint(userOf(in.dir)))
+	if d.NamespaceID != 0 {
+		r.Args = append(r.Args, "--windows", in.b.windows(d.NamespaceID))
+	}
 	return r, writeFile(filepath.Join(in.dir, r.Object), d.Native, userOf(in.dir))
 }
 
@@ -215,6 +218,9 @@ func (in *instance) run(ctx context.Context, r *record, handover string) (*super
 	}
 	r.PID, r.Start = c.PID, c.Start
 	err = in.awaitSocket(ctx, c, socket, logFile)
+	if err == nil {
+		err = in.setKeys(ctx, socket, *r)
+	}
 	if err == nil {
 		handover, err = in.save(ctx, handover)
 	}

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/internal/backend"
 	"github.com/lambdanic/lambdanic/internal/supervise"
 )
@@ -37,6 +38,7 @@ type Backend struct {
 
 	mu        sync.Mutex
 	instances map[uint32]*instance
+	keys      map[uint32]api.Keys // by the namespace's number; nil before the first Limit
 	closed    bool
 }
 

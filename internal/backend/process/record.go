@@ -18,16 +18,18 @@ import (
 
 // A record is what a daemon needs to start the process again, and leaves for the next daemon.
 type record struct {
-	Workload uint32         `json:"workload"`
-	Function string         `json:"function"` // NAMESPACE/NAME, for people
-	Revision uint32         `json:"revision"`
-	Listen   netip.AddrPort `json:"listen"`
-	Control  string         `json:"control"` // control socket, in the directory of the record
-	Object   string         `json:"object"`  // shared library, likewise
-	Layouts  api.Layouts    `json:"layouts"` // of its state
-	Args     []string       `json:"args"`
-	PID      int            `json:"pid"`
-	Start    uint64         `json:"start"` // in clock ticks after boot
+	Workload uint32 `json:"workload"`
+	Function string `json:"function"` // NAMESPACE/NAME, for people
+	// Namespace is the namespace's number, 0 if it has none.
+	Namespace uint32         `json:"namespace,omitempty"`
+	Revision  uint32         `json:"revision"`
+	Listen    netip.AddrPort `json:"listen"`
+	Control   string         `json:"control"` // control socket, in the directory of the record
+	Object    string         `json:"object"`  // shared library, likewise
+	Layouts   api.Layouts    `json:"layouts"` // of its state
+	Args      []string       `json:"args"`
+	PID       int            `json:"pid"`
+	Start     uint64         `json:"start"` // in clock ticks after boot
 
 	Deaths uint64 `json:"deaths,omitempty"` // of processes of this revision
 	Death  string `json:"death,omitempty"`  // how the last one died
