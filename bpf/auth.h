@@ -62,16 +62,16 @@ static __always_inline int ln_gather(struct xdp_md *ctx, struct ln_tagged *tagge
 /* Notes that a client of a namespace uses a sequence number, and returns whether it did before. */
 LN_GLOBAL int ln_is_replay(__u32 namespace_id, __u32 client, __u32 sequence)
 {
-	struct ln_client id = { .namespace_id = namespace_id, .client = client };
-	struct ln_window *window = bpf_map_lookup_elem(&ln_windows, &id);
+	__u32 number = ln_window_set(namespace_id, client);
+	struct ln_locked_windows *windows = bpf_map_lookup_elem(&ln_clients, &number);
+	int replay;
 
-	if (!window) {
-		bpf_map_update_elem(&ln_windows, &id, &ln_unused_window, BPF_NOEXIST);
-		window = bpf_map_lookup_elem(&ln_windows, &id);
-		if (!window)
-			return 1;
-	}
-	return ln_window_repeats(window, sequence);
+	if (!windows)
+		return 1;
+	bpf_spin_lock(&windows->lock);
+	replay = ln_window_replay(&windows->set, namespace_id, client, sequence);
+	bpf_spin_unlock(&windows->lock);
+	return replay;
 }
 
 /* Whether a packet has the right tag, and comes for the first time: 0, LN_CODE_BAD_TAG or LN_REPLAYED. */

@@ -12,7 +12,7 @@
 #include <linux/types.h>
 
 /* Raise when a record below changes: a daemon adopts a pinned NIC program of its own version only. */
-enum ln_version { LN_LAYOUT_VERSION = 18 };
+enum ln_version { LN_LAYOUT_VERSION = 19 };
 
 enum ln_limit {
 	LN_MAX_WORKLOADS = 65536, /* dispatch entries; the low half of a workload ID is its index */
@@ -128,20 +128,25 @@ struct ln_keys {
 	__u64 required; /* packets without a tag are refused */
 };
 
-/* A client of a namespace, and the sequence numbers that it has used: at least the latest 993. */
-struct ln_client {
-	__u32 namespace_id; /* its number, so that one that has the index later has windows of its own */
-	__u32 client;
-};
-
 enum ln_window_of {
 	LN_WINDOW_BITS = 32, /* sequence numbers in a word; above their bits is the number of their block */
 	LN_WINDOW_WORDS = 32,
-	LN_WINDOWS = 1 << 14, /* clients that are remembered: those that were heard of last */
+	LN_WINDOW_WAYS = 8, /* clients in a set */
+	LN_WINDOW_SETS = 1 << 12,
 };
 
+/* The sequence numbers that a client has used: at least the latest 993. */
 struct ln_window {
 	__u64 word[LN_WINDOW_WORDS];
+};
+
+/* A set of clients: window.h. Their namespaces are named by number, so that one that has the index later has windows of its own. */
+struct ln_windows {
+	__u32 owner[LN_WINDOW_WAYS]; /* the client's namespace */
+	__u32 client[LN_WINDOW_WAYS]; /* 0: the place is free */
+	__u64 heard[LN_WINDOW_WAYS]; /* when, by the clock */
+	__u64 clock; /* counts the set's packets */
+	struct ln_window window[LN_WINDOW_WAYS];
 };
 
 /* Shares of a CPU's time: share.h. */

@@ -180,7 +180,4 @@ struct {
 	__type(value, struct ln_tagged);
 } ln_tagging SEC(".maps");
 
-/* Of a client that was not here before. */
-const struct ln_window ln_unused_window = {};
-
 #endif

@@ -53,12 +53,16 @@ struct {
 	__type(value, struct ln_keys);
 } ln_namespace_keys SEC(".maps");
 
-/* Only who has a key gets a window. */
+struct ln_locked_windows {
+	struct bpf_spin_lock lock;
+	struct ln_windows set;
+};
+
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, LN_WINDOWS);
-	__type(key, struct ln_client);
-	__type(value, struct ln_window);
-} ln_windows SEC(".maps");
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, LN_WINDOW_SETS);
+	__type(key, __u32);
+	__type(value, struct ln_locked_windows);
+} ln_clients SEC(".maps");
 
 #endif

@@ -18,22 +18,13 @@
 enum {
 	TAG_FLAGS = LN_FLAG_TAG | LN_FLAG_TAG_PAYLOAD | LN_FLAG_ODD_KEY,
 	TAGGED = offsetof(struct ln_rpc, tag), /* bytes of the header that a tag covers */
-	WAYS = 8,
-	SETS = LN_WINDOWS / WAYS,
 	LOCKS = 64, /* each for some of the sets */
-};
-
-struct client {
-	uint32_t id; /* 0: none */
-	uint32_t heard; /* by the table's clock */
-	struct ln_window window;
 };
 
 static struct table {
 	uint32_t ready;
-	atomic_uint clock; /* counts packets */
 	pthread_mutex_t locks[LOCKS];
-	struct client sets[SETS][WAYS];
+	struct ln_windows sets[LN_WINDOW_SETS]; /* of one namespace, which owns all clients */
 } *table;
 
 /* A process that dies while it holds a lock leaves a window that is whole: the lock's next holder goes on. */
@@ -118,40 +109,17 @@ static bool has_right_tag(const struct packet *p)
 	return key && rpc->client && len <= p->flow.room && tag(key, rpc, p->base, len) == be64toh(rpc->tag);
 }
 
-/* The client's window: of a set's clients, the one that was silent longest makes room for another. */
-static struct ln_window *find_window(struct client *set, uint32_t id)
+static bool is_replay(uint32_t client, uint32_t sequence)
 {
-	uint32_t now = atomic_fetch_add(&table->clock, 1);
-	struct client *oldest = set;
-
-	for (struct client *c = set; c < set + WAYS; c++) {
-		if (c->id == id) {
-			c->heard = now;
-			return &c->window;
-		}
-		if (!c->id || (oldest->id && now - c->heard > now - oldest->heard))
-			oldest = c;
-	}
-	oldest->id = 0; /* until its window is empty */
-	atomic_signal_fence(memory_order_seq_cst);
-	memset(&oldest->window, 0, sizeof(oldest->window));
-	atomic_signal_fence(memory_order_seq_cst);
-	oldest->heard = now;
-	oldest->id = id;
-	return &oldest->window;
-}
-
-static bool is_replay(uint32_t id, uint32_t sequence)
-{
-	uint32_t number = id * 0x9e3779b1U % SETS;
+	uint32_t number = ln_window_set(0, client);
 	pthread_mutex_t *lock = &table->locks[number % LOCKS];
-	bool repeats;
+	bool replay;
 
 	if (pthread_mutex_lock(lock) == EOWNERDEAD)
 		pthread_mutex_consistent(lock);
-	repeats = ln_window_repeats(find_window(table->sets[number], id), sequence);
+	replay = ln_window_replay(&table->sets[number], 0, client, sequence);
 	pthread_mutex_unlock(lock);
-	return repeats;
+	return replay;
 }
 
 /* Whether a packet may be served. */

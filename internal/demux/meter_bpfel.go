@@ -25,12 +25,6 @@ type meterLnBudget struct {
 	Share uint64
 }
 
-type meterLnClient struct {
-	_           structs.HostLayout
-	NamespaceId uint32
-	Client      uint32
-}
-
 type meterLnCpu struct {
 	_         structs.HostLayout
 	LeftNs    int64
@@ -48,6 +42,26 @@ type meterLnKeys struct {
 		Valid uint64
 	}
 	Required uint64
+}
+
+type meterLnLockedWindows struct {
+	_    structs.HostLayout
+	Lock struct {
+		_   structs.HostLayout
+		Val uint32
+	}
+	_   [4]byte
+	Set struct {
+		_      structs.HostLayout
+		Owner  [8]uint32
+		Client [8]uint32
+		Heard  [8]uint64
+		Clock  uint64
+		Window [8]struct {
+			_    structs.HostLayout
+			Word [32]uint64
+		}
+	}
 }
 
 type meterLnMetered struct {
@@ -84,24 +98,19 @@ type meterLnTurns struct {
 	UntilNs [2]uint64
 }
 
-type meterLnWindow struct {
-	_    structs.HostLayout
-	Word [32]uint64
-}
-
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	meterMapLnAllowances         = "ln_allowances"
 	meterMapLnBudgets            = "ln_budgets"
+	meterMapLnClients            = "ln_clients"
 	meterMapLnCpus               = "ln_cpus"
 	meterMapLnMeters             = "ln_meters"
 	meterMapLnNamespaceKeys      = "ln_namespace_keys"
 	meterMapLnNext               = "ln_next"
 	meterMapLnQuotas             = "ln_quotas"
 	meterMapLnTurnsTaken         = "ln_turns_taken"
-	meterMapLnWindows            = "ln_windows"
 	meterProgLnMeter             = "ln_meter"
 	meterVarLnNamespace          = "ln_namespace"
 	meterVarLnPassed             = "ln_passed"
@@ -160,13 +169,13 @@ type meterProgramSpecs struct {
 type meterMapSpecs struct {
 	LnAllowances    *ebpf.MapSpec `ebpf:"ln_allowances"`
 	LnBudgets       *ebpf.MapSpec `ebpf:"ln_budgets"`
+	LnClients       *ebpf.MapSpec `ebpf:"ln_clients"`
 	LnCpus          *ebpf.MapSpec `ebpf:"ln_cpus"`
 	LnMeters        *ebpf.MapSpec `ebpf:"ln_meters"`
 	LnNamespaceKeys *ebpf.MapSpec `ebpf:"ln_namespace_keys"`
 	LnNext          *ebpf.MapSpec `ebpf:"ln_next"`
 	LnQuotas        *ebpf.MapSpec `ebpf:"ln_quotas"`
 	LnTurnsTaken    *ebpf.MapSpec `ebpf:"ln_turns_taken"`
-	LnWindows       *ebpf.MapSpec `ebpf:"ln_windows"`
 }
 
 // meterVariableSpecs contains global variables before they are loaded into the kernel.
@@ -201,26 +210,26 @@ func (o *meterObjects) Close() error {
 type meterMaps struct {
 	LnAllowances    *ebpf.Map `ebpf:"ln_allowances"`
 	LnBudgets       *ebpf.Map `ebpf:"ln_budgets"`
+	LnClients       *ebpf.Map `ebpf:"ln_clients"`
 	LnCpus          *ebpf.Map `ebpf:"ln_cpus"`
 	LnMeters        *ebpf.Map `ebpf:"ln_meters"`
 	LnNamespaceKeys *ebpf.Map `ebpf:"ln_namespace_keys"`
 	LnNext          *ebpf.Map `ebpf:"ln_next"`
 	LnQuotas        *ebpf.Map `ebpf:"ln_quotas"`
 	LnTurnsTaken    *ebpf.Map `ebpf:"ln_turns_taken"`
-	LnWindows       *ebpf.Map `ebpf:"ln_windows"`
 }
 
 func (m *meterMaps) Close() error {
 	return _MeterClose(
 		m.LnAllowances,
 		m.LnBudgets,
+		m.LnClients,
 		m.LnCpus,
 		m.LnMeters,
 		m.LnNamespaceKeys,
 		m.LnNext,
 		m.LnQuotas,
 		m.LnTurnsTaken,
-		m.LnWindows,
 	)
 }
 

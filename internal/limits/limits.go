@@ -88,7 +88,7 @@ func openMap(spec *ebpf.MapSpec, dir string) (*ebpf.Map, error) {
 func (l *Limits) Maps() map[string]*ebpf.Map {
 	return map[string]*ebpf.Map{
 		"ln_quotas": l.LnQuotas, "ln_turns_taken": l.LnTurnsTaken, "ln_allowances": l.LnAllowances, "ln_budgets": l.LnBudgets, "ln_cpus": l.LnCpus,
-		"ln_namespace_keys": l.LnNamespaceKeys, "ln_windows": l.LnWindows,
+		"ln_namespace_keys": l.LnNamespaceKeys, "ln_clients": l.LnClients,
 	}
 }
 

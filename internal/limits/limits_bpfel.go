@@ -25,12 +25,6 @@ type RawLnBudget struct {
 	Share uint64
 }
 
-type RawLnClient struct {
-	_           structs.HostLayout
-	NamespaceId uint32
-	Client      uint32
-}
-
 type RawLnCpu struct {
 	_         structs.HostLayout
 	LeftNs    int64
@@ -94,6 +88,26 @@ const (
 	RawLnLimitLN_COPIES_BYTES     RawLnLimit = 1048576
 )
 
+type RawLnLockedWindows struct {
+	_    structs.HostLayout
+	Lock struct {
+		_   structs.HostLayout
+		Val uint32
+	}
+	_   [4]byte
+	Set struct {
+		_      structs.HostLayout
+		Owner  [8]uint32
+		Client [8]uint32
+		Heard  [8]uint64
+		Clock  uint64
+		Window [8]struct {
+			_    structs.HostLayout
+			Word [32]uint64
+		}
+	}
+}
+
 type RawLnQuota struct {
 	_    structs.HostLayout
 	Rate [2]RawLnRate
@@ -133,22 +147,17 @@ type RawLnTurns struct {
 	UntilNs [2]uint64
 }
 
-type RawLnWindow struct {
-	_    structs.HostLayout
-	Word [32]uint64
-}
-
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	RawMapLnAllowances    = "ln_allowances"
 	RawMapLnBudgets       = "ln_budgets"
+	RawMapLnClients       = "ln_clients"
 	RawMapLnCpus          = "ln_cpus"
 	RawMapLnNamespaceKeys = "ln_namespace_keys"
 	RawMapLnQuotas        = "ln_quotas"
 	RawMapLnTurnsTaken    = "ln_turns_taken"
-	RawMapLnWindows       = "ln_windows"
 	RawVarLnLimit         = "ln_limit_"
 	RawVarLnRateOf        = "ln_rate_of_"
 	RawVarLnShare         = "ln_share_"
@@ -204,11 +213,11 @@ type RawProgramSpecs struct {
 type RawMapSpecs struct {
 	LnAllowances    *ebpf.MapSpec `ebpf:"ln_allowances"`
 	LnBudgets       *ebpf.MapSpec `ebpf:"ln_budgets"`
+	LnClients       *ebpf.MapSpec `ebpf:"ln_clients"`
 	LnCpus          *ebpf.MapSpec `ebpf:"ln_cpus"`
 	LnNamespaceKeys *ebpf.MapSpec `ebpf:"ln_namespace_keys"`
 	LnQuotas        *ebpf.MapSpec `ebpf:"ln_quotas"`
 	LnTurnsTaken    *ebpf.MapSpec `ebpf:"ln_turns_taken"`
-	LnWindows       *ebpf.MapSpec `ebpf:"ln_windows"`
 }
 
 // RawVariableSpecs contains global variables before they are loaded into the kernel.
@@ -242,22 +251,22 @@ func (o *RawObjects) Close() error {
 type RawMaps struct {
 	LnAllowances    *ebpf.Map `ebpf:"ln_allowances"`
 	LnBudgets       *ebpf.Map `ebpf:"ln_budgets"`
+	LnClients       *ebpf.Map `ebpf:"ln_clients"`
 	LnCpus          *ebpf.Map `ebpf:"ln_cpus"`
 	LnNamespaceKeys *ebpf.Map `ebpf:"ln_namespace_keys"`
 	LnQuotas        *ebpf.Map `ebpf:"ln_quotas"`
 	LnTurnsTaken    *ebpf.Map `ebpf:"ln_turns_taken"`
-	LnWindows       *ebpf.Map `ebpf:"ln_windows"`
 }
 
 func (m *RawMaps) Close() error {
 	return _RawClose(
 		m.LnAllowances,
 		m.LnBudgets,
+		m.LnClients,
 		m.LnCpus,
 		m.LnNamespaceKeys,
 		m.LnQuotas,
 		m.LnTurnsTaken,
-		m.LnWindows,
 	)
 }
 

@@ -67,12 +67,6 @@ type RootLnCall struct {
 	}
 }
 
-type RootLnClient struct {
-	_           structs.HostLayout
-	NamespaceId uint32
-	Client      uint32
-}
-
 type RootLnCost struct {
 	_         structs.HostLayout
 	SumNs     uint64
@@ -197,6 +191,26 @@ const (
 	RootLnLimitLN_WAIT_SECONDS     RootLnLimit = 30
 	RootLnLimitLN_COPIES_BYTES     RootLnLimit = 1048576
 )
+
+type RootLnLockedWindows struct {
+	_    structs.HostLayout
+	Lock struct {
+		_   structs.HostLayout
+		Val uint32
+	}
+	_   [4]byte
+	Set struct {
+		_      structs.HostLayout
+		Owner  [8]uint32
+		Client [8]uint32
+		Heard  [8]uint64
+		Clock  uint64
+		Window [8]struct {
+			_    structs.HostLayout
+			Word [32]uint64
+		}
+	}
+}
 
 type RootLnMode uint32
 
@@ -446,13 +460,8 @@ type RootLnTurns struct {
 type RootLnVersion uint32
 
 const (
-	RootLnVersionLN_LAYOUT_VERSION RootLnVersion = 18
+	RootLnVersionLN_LAYOUT_VERSION RootLnVersion = 19
 )
-
-type RootLnWindow struct {
-	_    structs.HostLayout
-	Word [32]uint64
-}
 
 // Names of all BPF objects in the ELF.
 //
@@ -462,6 +471,7 @@ const (
 	RootMapLnBudgets        = "ln_budgets"
 	RootMapLnCallLog        = "ln_call_log"
 	RootMapLnCalls          = "ln_calls"
+	RootMapLnClients        = "ln_clients"
 	RootMapLnCosts          = "ln_costs"
 	RootMapLnCounters       = "ln_counters"
 	RootMapLnCpus           = "ln_cpus"
@@ -486,7 +496,6 @@ const (
 	RootMapLnSplits         = "ln_splits"
 	RootMapLnTagging        = "ln_tagging"
 	RootMapLnTurnsTaken     = "ln_turns_taken"
-	RootMapLnWindows        = "ln_windows"
 	RootProgLnHandOver      = "ln_hand_over"
 	RootProgLnRoot          = "ln_root"
 	RootVarLnCallKey        = "ln_call_key"
@@ -500,7 +509,6 @@ const (
 	RootVarLnSecret         = "ln_secret"
 	RootVarLnState          = "ln_state_"
 	RootVarLnUnknownReply   = "ln_unknown_reply"
-	RootVarLnUnusedWindow   = "ln_unused_window"
 	RootVarLnVerdictEmpty   = "ln_verdict_empty"
 	RootVarLnVerifyChecksum = "ln_verify_checksum"
 	RootVarLnVersion        = "ln_version_"
@@ -560,6 +568,7 @@ type RootMapSpecs struct {
 	LnBudgets       *ebpf.MapSpec `ebpf:"ln_budgets"`
 	LnCallLog       *ebpf.MapSpec `ebpf:"ln_call_log"`
 	LnCalls         *ebpf.MapSpec `ebpf:"ln_calls"`
+	LnClients       *ebpf.MapSpec `ebpf:"ln_clients"`
 	LnCosts         *ebpf.MapSpec `ebpf:"ln_costs"`
 	LnCounters      *ebpf.MapSpec `ebpf:"ln_counters"`
 	LnCpus          *ebpf.MapSpec `ebpf:"ln_cpus"`
@@ -584,7 +593,6 @@ type RootMapSpecs struct {
 	LnSplits        *ebpf.MapSpec `ebpf:"ln_splits"`
 	LnTagging       *ebpf.MapSpec `ebpf:"ln_tagging"`
 	LnTurnsTaken    *ebpf.MapSpec `ebpf:"ln_turns_taken"`
-	LnWindows       *ebpf.MapSpec `ebpf:"ln_windows"`
 }
 
 // RootVariableSpecs contains global variables before they are loaded into the kernel.
@@ -602,7 +610,6 @@ type RootVariableSpecs struct {
 	LnSecret         *ebpf.VariableSpec `ebpf:"ln_secret"`
 	LnState          *ebpf.VariableSpec `ebpf:"ln_state_"`
 	LnUnknownReply   *ebpf.VariableSpec `ebpf:"ln_unknown_reply"`
-	LnUnusedWindow   *ebpf.VariableSpec `ebpf:"ln_unused_window"`
 	LnVerdictEmpty   *ebpf.VariableSpec `ebpf:"ln_verdict_empty"`
 	LnVerifyChecksum *ebpf.VariableSpec `ebpf:"ln_verify_checksum"`
 	LnVersion        *ebpf.VariableSpec `ebpf:"ln_version_"`
@@ -632,6 +639,7 @@ type RootMaps struct {
 	LnBudgets       *ebpf.Map `ebpf:"ln_budgets"`
 	LnCallLog       *ebpf.Map `ebpf:"ln_call_log"`
 	LnCalls         *ebpf.Map `ebpf:"ln_calls"`
+	LnClients       *ebpf.Map `ebpf:"ln_clients"`
 	LnCosts         *ebpf.Map `ebpf:"ln_costs"`
 	LnCounters      *ebpf.Map `ebpf:"ln_counters"`
 	LnCpus          *ebpf.Map `ebpf:"ln_cpus"`
@@ -656,7 +664,6 @@ type RootMaps struct {
 	LnSplits        *ebpf.Map `ebpf:"ln_splits"`
 	LnTagging       *ebpf.Map `ebpf:"ln_tagging"`
 	LnTurnsTaken    *ebpf.Map `ebpf:"ln_turns_taken"`
-	LnWindows       *ebpf.Map `ebpf:"ln_windows"`
 }
 
 func (m *RootMaps) Close() error {
@@ -665,6 +672,7 @@ func (m *RootMaps) Close() error {
 		m.LnBudgets,
 		m.LnCallLog,
 		m.LnCalls,
+		m.LnClients,
 		m.LnCosts,
 		m.LnCounters,
 		m.LnCpus,
@@ -689,7 +697,6 @@ func (m *RootMaps) Close() error {
 		m.LnSplits,
 		m.LnTagging,
 		m.LnTurnsTaken,
-		m.LnWindows,
 	)
 }
 
@@ -708,7 +715,6 @@ type RootVariables struct {
 	LnSecret         *ebpf.Variable `ebpf:"ln_secret"`
 	LnState          *ebpf.Variable `ebpf:"ln_state_"`
 	LnUnknownReply   *ebpf.Variable `ebpf:"ln_unknown_reply"`
-	LnUnusedWindow   *ebpf.Variable `ebpf:"ln_unused_window"`
 	LnVerdictEmpty   *ebpf.Variable `ebpf:"ln_verdict_empty"`
 	LnVerifyChecksum *ebpf.Variable `ebpf:"ln_verify_checksum"`
 	LnVersion        *ebpf.Variable `ebpf:"ln_version_"`

@@ -68,6 +68,7 @@ const (
 	callsMapLnBudgets        = "ln_budgets"
 	callsMapLnCallLog        = "ln_call_log"
 	callsMapLnCalls          = "ln_calls"
+	callsMapLnClients        = "ln_clients"
 	callsMapLnCosts          = "ln_costs"
 	callsMapLnCounters       = "ln_counters"
 	callsMapLnCpus           = "ln_cpus"
@@ -89,13 +90,11 @@ const (
 	callsMapLnSplits         = "ln_splits"
 	callsMapLnTagging        = "ln_tagging"
 	callsMapLnTurnsTaken     = "ln_turns_taken"
-	callsMapLnWindows        = "ln_windows"
 	callsProgLnCallsModule   = "ln_calls_module"
 	callsProgLnExpire        = "ln_expire"
 	callsVarLnCallKey        = "ln_call_key"
 	callsVarLnSecret         = "ln_secret"
 	callsVarLnUnknownReply   = "ln_unknown_reply"
-	callsVarLnUnusedWindow   = "ln_unused_window"
 	callsVarLnVerdictEmpty   = "ln_verdict_empty"
 	callsVarLnVerifyChecksum = "ln_verify_checksum"
 )
@@ -154,6 +153,7 @@ type callsMapSpecs struct {
 	LnBudgets       *ebpf.MapSpec `ebpf:"ln_budgets"`
 	LnCallLog       *ebpf.MapSpec `ebpf:"ln_call_log"`
 	LnCalls         *ebpf.MapSpec `ebpf:"ln_calls"`
+	LnClients       *ebpf.MapSpec `ebpf:"ln_clients"`
 	LnCosts         *ebpf.MapSpec `ebpf:"ln_costs"`
 	LnCounters      *ebpf.MapSpec `ebpf:"ln_counters"`
 	LnCpus          *ebpf.MapSpec `ebpf:"ln_cpus"`
@@ -175,7 +175,6 @@ type callsMapSpecs struct {
 	LnSplits        *ebpf.MapSpec `ebpf:"ln_splits"`
 	LnTagging       *ebpf.MapSpec `ebpf:"ln_tagging"`
 	LnTurnsTaken    *ebpf.MapSpec `ebpf:"ln_turns_taken"`
-	LnWindows       *ebpf.MapSpec `ebpf:"ln_windows"`
 }
 
 // callsVariableSpecs contains global variables before they are loaded into the kernel.
@@ -185,7 +184,6 @@ type callsVariableSpecs struct {
 	LnCallKey        *ebpf.VariableSpec `ebpf:"ln_call_key"`
 	LnSecret         *ebpf.VariableSpec `ebpf:"ln_secret"`
 	LnUnknownReply   *ebpf.VariableSpec `ebpf:"ln_unknown_reply"`
-	LnUnusedWindow   *ebpf.VariableSpec `ebpf:"ln_unused_window"`
 	LnVerdictEmpty   *ebpf.VariableSpec `ebpf:"ln_verdict_empty"`
 	LnVerifyChecksum *ebpf.VariableSpec `ebpf:"ln_verify_checksum"`
 }
@@ -214,6 +212,7 @@ type callsMaps struct {
 	LnBudgets       *ebpf.Map `ebpf:"ln_budgets"`
 	LnCallLog       *ebpf.Map `ebpf:"ln_call_log"`
 	LnCalls         *ebpf.Map `ebpf:"ln_calls"`
+	LnClients       *ebpf.Map `ebpf:"ln_clients"`
 	LnCosts         *ebpf.Map `ebpf:"ln_costs"`
 	LnCounters      *ebpf.Map `ebpf:"ln_counters"`
 	LnCpus          *ebpf.Map `ebpf:"ln_cpus"`
@@ -235,7 +234,6 @@ type callsMaps struct {
 	LnSplits        *ebpf.Map `ebpf:"ln_splits"`
 	LnTagging       *ebpf.Map `ebpf:"ln_tagging"`
 	LnTurnsTaken    *ebpf.Map `ebpf:"ln_turns_taken"`
-	LnWindows       *ebpf.Map `ebpf:"ln_windows"`
 }
 
 func (m *callsMaps) Close() error {
@@ -244,6 +242,7 @@ func (m *callsMaps) Close() error {
 		m.LnBudgets,
 		m.LnCallLog,
 		m.LnCalls,
+		m.LnClients,
 		m.LnCosts,
 		m.LnCounters,
 		m.LnCpus,
@@ -265,7 +264,6 @@ func (m *callsMaps) Close() error {
 		m.LnSplits,
 		m.LnTagging,
 		m.LnTurnsTaken,
-		m.LnWindows,
 	)
 }
 
@@ -276,7 +274,6 @@ type callsVariables struct {
 	LnCallKey        *ebpf.Variable `ebpf:"ln_call_key"`
 	LnSecret         *ebpf.Variable `ebpf:"ln_secret"`
 	LnUnknownReply   *ebpf.Variable `ebpf:"ln_unknown_reply"`
-	LnUnusedWindow   *ebpf.Variable `ebpf:"ln_unused_window"`
 	LnVerdictEmpty   *ebpf.Variable `ebpf:"ln_verdict_empty"`
 	LnVerifyChecksum *ebpf.Variable `ebpf:"ln_verify_checksum"`
 }

@@ -75,6 +75,7 @@ const (
 	messagesMapLnBudgets         = "ln_budgets"
 	messagesMapLnCallLog         = "ln_call_log"
 	messagesMapLnCalls           = "ln_calls"
+	messagesMapLnClients         = "ln_clients"
 	messagesMapLnCosts           = "ln_costs"
 	messagesMapLnCounters        = "ln_counters"
 	messagesMapLnCpus            = "ln_cpus"
@@ -98,13 +99,11 @@ const (
 	messagesMapLnSplits          = "ln_splits"
 	messagesMapLnTagging         = "ln_tagging"
 	messagesMapLnTurnsTaken      = "ln_turns_taken"
-	messagesMapLnWindows         = "ln_windows"
 	messagesProgLnMessagesModule = "ln_messages_module"
 	messagesVarLnCallKey         = "ln_call_key"
 	messagesVarLnMessageState    = "ln_message_state_"
 	messagesVarLnSecret          = "ln_secret"
 	messagesVarLnUnknownReply    = "ln_unknown_reply"
-	messagesVarLnUnusedWindow    = "ln_unused_window"
 	messagesVarLnVerdictEmpty    = "ln_verdict_empty"
 	messagesVarLnVerifyChecksum  = "ln_verify_checksum"
 )
@@ -162,6 +161,7 @@ type messagesMapSpecs struct {
 	LnBudgets       *ebpf.MapSpec `ebpf:"ln_budgets"`
 	LnCallLog       *ebpf.MapSpec `ebpf:"ln_call_log"`
 	LnCalls         *ebpf.MapSpec `ebpf:"ln_calls"`
+	LnClients       *ebpf.MapSpec `ebpf:"ln_clients"`
 	LnCosts         *ebpf.MapSpec `ebpf:"ln_costs"`
 	LnCounters      *ebpf.MapSpec `ebpf:"ln_counters"`
 	LnCpus          *ebpf.MapSpec `ebpf:"ln_cpus"`
@@ -185,7 +185,6 @@ type messagesMapSpecs struct {
 	LnSplits        *ebpf.MapSpec `ebpf:"ln_splits"`
 	LnTagging       *ebpf.MapSpec `ebpf:"ln_tagging"`
 	LnTurnsTaken    *ebpf.MapSpec `ebpf:"ln_turns_taken"`
-	LnWindows       *ebpf.MapSpec `ebpf:"ln_windows"`
 }
 
 // messagesVariableSpecs contains global variables before they are loaded into the kernel.
@@ -196,7 +195,6 @@ type messagesVariableSpecs struct {
 	LnMessageState   *ebpf.VariableSpec `ebpf:"ln_message_state_"`
 	LnSecret         *ebpf.VariableSpec `ebpf:"ln_secret"`
 	LnUnknownReply   *ebpf.VariableSpec `ebpf:"ln_unknown_reply"`
-	LnUnusedWindow   *ebpf.VariableSpec `ebpf:"ln_unused_window"`
 	LnVerdictEmpty   *ebpf.VariableSpec `ebpf:"ln_verdict_empty"`
 	LnVerifyChecksum *ebpf.VariableSpec `ebpf:"ln_verify_checksum"`
 }
@@ -225,6 +223,7 @@ type messagesMaps struct {
 	LnBudgets       *ebpf.Map `ebpf:"ln_budgets"`
 	LnCallLog       *ebpf.Map `ebpf:"ln_call_log"`
 	LnCalls         *ebpf.Map `ebpf:"ln_calls"`
+	LnClients       *ebpf.Map `ebpf:"ln_clients"`
 	LnCosts         *ebpf.Map `ebpf:"ln_costs"`
 	LnCounters      *ebpf.Map `ebpf:"ln_counters"`
 	LnCpus          *ebpf.Map `ebpf:"ln_cpus"`
@@ -248,7 +247,6 @@ type messagesMaps struct {
 	LnSplits        *ebpf.Map `ebpf:"ln_splits"`
 	LnTagging       *ebpf.Map `ebpf:"ln_tagging"`
 	LnTurnsTaken    *ebpf.Map `ebpf:"ln_turns_taken"`
-	LnWindows       *ebpf.Map `ebpf:"ln_windows"`
 }
 
 func (m *messagesMaps) Close() error {
@@ -257,6 +255,7 @@ func (m *messagesMaps) Close() error {
 		m.LnBudgets,
 		m.LnCallLog,
 		m.LnCalls,
+		m.LnClients,
 		m.LnCosts,
 		m.LnCounters,
 		m.LnCpus,
@@ -280,7 +279,6 @@ func (m *messagesMaps) Close() error {
 		m.LnSplits,
 		m.LnTagging,
 		m.LnTurnsTaken,
-		m.LnWindows,
 	)
 }
 
@@ -292,7 +290,6 @@ type messagesVariables struct {
 	LnMessageState   *ebpf.Variable `ebpf:"ln_message_state_"`
 	LnSecret         *ebpf.Variable `ebpf:"ln_secret"`
 	LnUnknownReply   *ebpf.Variable `ebpf:"ln_unknown_reply"`
-	LnUnusedWindow   *ebpf.Variable `ebpf:"ln_unused_window"`
 	LnVerdictEmpty   *ebpf.Variable `ebpf:"ln_verdict_empty"`
 	LnVerifyChecksum *ebpf.Variable `ebpf:"ln_verify_checksum"`
 }

@@ -20,6 +20,7 @@ const (
 	onceMapLnBudgets        = "ln_budgets"
 	onceMapLnCallLog        = "ln_call_log"
 	onceMapLnCalls          = "ln_calls"
+	onceMapLnClients        = "ln_clients"
 	onceMapLnCosts          = "ln_costs"
 	onceMapLnCounters       = "ln_counters"
 	onceMapLnCpus           = "ln_cpus"
@@ -41,12 +42,10 @@ const (
 	onceMapLnSplits         = "ln_splits"
 	onceMapLnTagging        = "ln_tagging"
 	onceMapLnTurnsTaken     = "ln_turns_taken"
-	onceMapLnWindows        = "ln_windows"
 	onceProgLnOnceModule    = "ln_once_module"
 	onceVarLnCallKey        = "ln_call_key"
 	onceVarLnSecret         = "ln_secret"
 	onceVarLnUnknownReply   = "ln_unknown_reply"
-	onceVarLnUnusedWindow   = "ln_unused_window"
 	onceVarLnVerdictEmpty   = "ln_verdict_empty"
 	onceVarLnVerifyChecksum = "ln_verify_checksum"
 )
@@ -104,6 +103,7 @@ type onceMapSpecs struct {
 	LnBudgets       *ebpf.MapSpec `ebpf:"ln_budgets"`
 	LnCallLog       *ebpf.MapSpec `ebpf:"ln_call_log"`
 	LnCalls         *ebpf.MapSpec `ebpf:"ln_calls"`
+	LnClients       *ebpf.MapSpec `ebpf:"ln_clients"`
 	LnCosts         *ebpf.MapSpec `ebpf:"ln_costs"`
 	LnCounters      *ebpf.MapSpec `ebpf:"ln_counters"`
 	LnCpus          *ebpf.MapSpec `ebpf:"ln_cpus"`
@@ -125,7 +125,6 @@ type onceMapSpecs struct {
 	LnSplits        *ebpf.MapSpec `ebpf:"ln_splits"`
 	LnTagging       *ebpf.MapSpec `ebpf:"ln_tagging"`
 	LnTurnsTaken    *ebpf.MapSpec `ebpf:"ln_turns_taken"`
-	LnWindows       *ebpf.MapSpec `ebpf:"ln_windows"`
 }
 
 // onceVariableSpecs contains global variables before they are loaded into the kernel.
@@ -135,7 +134,6 @@ type onceVariableSpecs struct {
 	LnCallKey        *ebpf.VariableSpec `ebpf:"ln_call_key"`
 	LnSecret         *ebpf.VariableSpec `ebpf:"ln_secret"`
 	LnUnknownReply   *ebpf.VariableSpec `ebpf:"ln_unknown_reply"`
-	LnUnusedWindow   *ebpf.VariableSpec `ebpf:"ln_unused_window"`
 	LnVerdictEmpty   *ebpf.VariableSpec `ebpf:"ln_verdict_empty"`
 	LnVerifyChecksum *ebpf.VariableSpec `ebpf:"ln_verify_checksum"`
 }
@@ -164,6 +162,7 @@ type onceMaps struct {
 	LnBudgets       *ebpf.Map `ebpf:"ln_budgets"`
 	LnCallLog       *ebpf.Map `ebpf:"ln_call_log"`
 	LnCalls         *ebpf.Map `ebpf:"ln_calls"`
+	LnClients       *ebpf.Map `ebpf:"ln_clients"`
 	LnCosts         *ebpf.Map `ebpf:"ln_costs"`
 	LnCounters      *ebpf.Map `ebpf:"ln_counters"`
 	LnCpus          *ebpf.Map `ebpf:"ln_cpus"`
@@ -185,7 +184,6 @@ type onceMaps struct {
 	LnSplits        *ebpf.Map `ebpf:"ln_splits"`
 	LnTagging       *ebpf.Map `ebpf:"ln_tagging"`
 	LnTurnsTaken    *ebpf.Map `ebpf:"ln_turns_taken"`
-	LnWindows       *ebpf.Map `ebpf:"ln_windows"`
 }
 
 func (m *onceMaps) Close() error {
@@ -194,6 +192,7 @@ func (m *onceMaps) Close() error {
 		m.LnBudgets,
 		m.LnCallLog,
 		m.LnCalls,
+		m.LnClients,
 		m.LnCosts,
 		m.LnCounters,
 		m.LnCpus,
@@ -215,7 +214,6 @@ func (m *onceMaps) Close() error {
 		m.LnSplits,
 		m.LnTagging,
 		m.LnTurnsTaken,
-		m.LnWindows,
 	)
 }
 
@@ -226,7 +224,6 @@ type onceVariables struct {
 	LnCallKey        *ebpf.Variable `ebpf:"ln_call_key"`
 	LnSecret         *ebpf.Variable `ebpf:"ln_secret"`
 	LnUnknownReply   *ebpf.Variable `ebpf:"ln_unknown_reply"`
-	LnUnusedWindow   *ebpf.Variable `ebpf:"ln_unused_window"`
 	LnVerdictEmpty   *ebpf.Variable `ebpf:"ln_verdict_empty"`
 	LnVerifyChecksum *ebpf.Variable `ebpf:"ln_verify_checksum"`
 }

@@ -81,6 +81,7 @@ const (
 	rdmaMapLnBudgets         = "ln_budgets"
 	rdmaMapLnCallLog         = "ln_call_log"
 	rdmaMapLnCalls           = "ln_calls"
+	rdmaMapLnClients         = "ln_clients"
 	rdmaMapLnCosts           = "ln_costs"
 	rdmaMapLnCounters        = "ln_counters"
 	rdmaMapLnCpus            = "ln_cpus"
@@ -105,7 +106,6 @@ const (
 	rdmaMapLnSplits          = "ln_splits"
 	rdmaMapLnTagging         = "ln_tagging"
 	rdmaMapLnTurnsTaken      = "ln_turns_taken"
-	rdmaMapLnWindows         = "ln_windows"
 	rdmaProgLnRdmaModule     = "ln_rdma_module"
 	rdmaProgLnRegionsModule  = "ln_regions_module"
 	rdmaVarLnCallKey         = "ln_call_key"
@@ -113,7 +113,6 @@ const (
 	rdmaVarLnQpState         = "ln_qp_state_"
 	rdmaVarLnSecret          = "ln_secret"
 	rdmaVarLnUnknownReply    = "ln_unknown_reply"
-	rdmaVarLnUnusedWindow    = "ln_unused_window"
 	rdmaVarLnVerdictEmpty    = "ln_verdict_empty"
 	rdmaVarLnVerifyChecksum  = "ln_verify_checksum"
 )
@@ -172,6 +171,7 @@ type rdmaMapSpecs struct {
 	LnBudgets         *ebpf.MapSpec `ebpf:"ln_budgets"`
 	LnCallLog         *ebpf.MapSpec `ebpf:"ln_call_log"`
 	LnCalls           *ebpf.MapSpec `ebpf:"ln_calls"`
+	LnClients         *ebpf.MapSpec `ebpf:"ln_clients"`
 	LnCosts           *ebpf.MapSpec `ebpf:"ln_costs"`
 	LnCounters        *ebpf.MapSpec `ebpf:"ln_counters"`
 	LnCpus            *ebpf.MapSpec `ebpf:"ln_cpus"`
@@ -196,7 +196,6 @@ type rdmaMapSpecs struct {
 	LnSplits          *ebpf.MapSpec `ebpf:"ln_splits"`
 	LnTagging         *ebpf.MapSpec `ebpf:"ln_tagging"`
 	LnTurnsTaken      *ebpf.MapSpec `ebpf:"ln_turns_taken"`
-	LnWindows         *ebpf.MapSpec `ebpf:"ln_windows"`
 }
 
 // rdmaVariableSpecs contains global variables before they are loaded into the kernel.
@@ -208,7 +207,6 @@ type rdmaVariableSpecs struct {
 	LnQpState        *ebpf.VariableSpec `ebpf:"ln_qp_state_"`
 	LnSecret         *ebpf.VariableSpec `ebpf:"ln_secret"`
 	LnUnknownReply   *ebpf.VariableSpec `ebpf:"ln_unknown_reply"`
-	LnUnusedWindow   *ebpf.VariableSpec `ebpf:"ln_unused_window"`
 	LnVerdictEmpty   *ebpf.VariableSpec `ebpf:"ln_verdict_empty"`
 	LnVerifyChecksum *ebpf.VariableSpec `ebpf:"ln_verify_checksum"`
 }
@@ -237,6 +235,7 @@ type rdmaMaps struct {
 	LnBudgets         *ebpf.Map `ebpf:"ln_budgets"`
 	LnCallLog         *ebpf.Map `ebpf:"ln_call_log"`
 	LnCalls           *ebpf.Map `ebpf:"ln_calls"`
+	LnClients         *ebpf.Map `ebpf:"ln_clients"`
 	LnCosts           *ebpf.Map `ebpf:"ln_costs"`
 	LnCounters        *ebpf.Map `ebpf:"ln_counters"`
 	LnCpus            *ebpf.Map `ebpf:"ln_cpus"`
@@ -261,7 +260,6 @@ type rdmaMaps struct {
 	LnSplits          *ebpf.Map `ebpf:"ln_splits"`
 	LnTagging         *ebpf.Map `ebpf:"ln_tagging"`
 	LnTurnsTaken      *ebpf.Map `ebpf:"ln_turns_taken"`
-	LnWindows         *ebpf.Map `ebpf:"ln_windows"`
 }
 
 func (m *rdmaMaps) Close() error {
@@ -270,6 +268,7 @@ func (m *rdmaMaps) Close() error {
 		m.LnBudgets,
 		m.LnCallLog,
 		m.LnCalls,
+		m.LnClients,
 		m.LnCosts,
 		m.LnCounters,
 		m.LnCpus,
@@ -294,7 +293,6 @@ func (m *rdmaMaps) Close() error {
 		m.LnSplits,
 		m.LnTagging,
 		m.LnTurnsTaken,
-		m.LnWindows,
 	)
 }
 
@@ -307,7 +305,6 @@ type rdmaVariables struct {
 	LnQpState        *ebpf.Variable `ebpf:"ln_qp_state_"`
 	LnSecret         *ebpf.Variable `ebpf:"ln_secret"`
 	LnUnknownReply   *ebpf.Variable `ebpf:"ln_unknown_reply"`
-	LnUnusedWindow   *ebpf.Variable `ebpf:"ln_unused_window"`
 	LnVerdictEmpty   *ebpf.Variable `ebpf:"ln_verdict_empty"`
 	LnVerifyChecksum *ebpf.Variable `ebpf:"ln_verify_checksum"`
 }

@@ -62,6 +62,7 @@ const (
 	stageMapLnBudgets          = "ln_budgets"
 	stageMapLnCallLog          = "ln_call_log"
 	stageMapLnCalls            = "ln_calls"
+	stageMapLnClients          = "ln_clients"
 	stageMapLnCopies           = "ln_copies"
 	stageMapLnCosts            = "ln_costs"
 	stageMapLnCounters         = "ln_counters"
@@ -88,13 +89,11 @@ const (
 	stageMapLnTagging          = "ln_tagging"
 	stageMapLnTurnsTaken       = "ln_turns_taken"
 	stageMapLnWaiting          = "ln_waiting"
-	stageMapLnWindows          = "ln_windows"
 	stageProgLnLater           = "ln_later"
 	stageProgLnStageModule     = "ln_stage_module"
 	stageVarLnCallKey          = "ln_call_key"
 	stageVarLnSecret           = "ln_secret"
 	stageVarLnUnknownReply     = "ln_unknown_reply"
-	stageVarLnUnusedWindow     = "ln_unused_window"
 	stageVarLnVerdictEmpty     = "ln_verdict_empty"
 	stageVarLnVerifyChecksum   = "ln_verify_checksum"
 	stageVarLnWaitingCount     = "ln_waiting_count"
@@ -154,6 +153,7 @@ type stageMapSpecs struct {
 	LnBudgets          *ebpf.MapSpec `ebpf:"ln_budgets"`
 	LnCallLog          *ebpf.MapSpec `ebpf:"ln_call_log"`
 	LnCalls            *ebpf.MapSpec `ebpf:"ln_calls"`
+	LnClients          *ebpf.MapSpec `ebpf:"ln_clients"`
 	LnCopies           *ebpf.MapSpec `ebpf:"ln_copies"`
 	LnCosts            *ebpf.MapSpec `ebpf:"ln_costs"`
 	LnCounters         *ebpf.MapSpec `ebpf:"ln_counters"`
@@ -180,7 +180,6 @@ type stageMapSpecs struct {
 	LnTagging          *ebpf.MapSpec `ebpf:"ln_tagging"`
 	LnTurnsTaken       *ebpf.MapSpec `ebpf:"ln_turns_taken"`
 	LnWaiting          *ebpf.MapSpec `ebpf:"ln_waiting"`
-	LnWindows          *ebpf.MapSpec `ebpf:"ln_windows"`
 }
 
 // stageVariableSpecs contains global variables before they are loaded into the kernel.
@@ -190,7 +189,6 @@ type stageVariableSpecs struct {
 	LnCallKey        *ebpf.VariableSpec `ebpf:"ln_call_key"`
 	LnSecret         *ebpf.VariableSpec `ebpf:"ln_secret"`
 	LnUnknownReply   *ebpf.VariableSpec `ebpf:"ln_unknown_reply"`
-	LnUnusedWindow   *ebpf.VariableSpec `ebpf:"ln_unused_window"`
 	LnVerdictEmpty   *ebpf.VariableSpec `ebpf:"ln_verdict_empty"`
 	LnVerifyChecksum *ebpf.VariableSpec `ebpf:"ln_verify_checksum"`
 	LnWaitingCount   *ebpf.VariableSpec `ebpf:"ln_waiting_count"`
@@ -220,6 +218,7 @@ type stageMaps struct {
 	LnBudgets          *ebpf.Map `ebpf:"ln_budgets"`
 	LnCallLog          *ebpf.Map `ebpf:"ln_call_log"`
 	LnCalls            *ebpf.Map `ebpf:"ln_calls"`
+	LnClients          *ebpf.Map `ebpf:"ln_clients"`
 	LnCopies           *ebpf.Map `ebpf:"ln_copies"`
 	LnCosts            *ebpf.Map `ebpf:"ln_costs"`
 	LnCounters         *ebpf.Map `ebpf:"ln_counters"`
@@ -246,7 +245,6 @@ type stageMaps struct {
 	LnTagging          *ebpf.Map `ebpf:"ln_tagging"`
 	LnTurnsTaken       *ebpf.Map `ebpf:"ln_turns_taken"`
 	LnWaiting          *ebpf.Map `ebpf:"ln_waiting"`
-	LnWindows          *ebpf.Map `ebpf:"ln_windows"`
 }
 
 func (m *stageMaps) Close() error {
@@ -255,6 +253,7 @@ func (m *stageMaps) Close() error {
 		m.LnBudgets,
 		m.LnCallLog,
 		m.LnCalls,
+		m.LnClients,
 		m.LnCopies,
 		m.LnCosts,
 		m.LnCounters,
@@ -281,7 +280,6 @@ func (m *stageMaps) Close() error {
 		m.LnTagging,
 		m.LnTurnsTaken,
 		m.LnWaiting,
-		m.LnWindows,
 	)
 }
 
@@ -292,7 +290,6 @@ type stageVariables struct {
 	LnCallKey        *ebpf.Variable `ebpf:"ln_call_key"`
 	LnSecret         *ebpf.Variable `ebpf:"ln_secret"`
 	LnUnknownReply   *ebpf.Variable `ebpf:"ln_unknown_reply"`
-	LnUnusedWindow   *ebpf.Variable `ebpf:"ln_unused_window"`
 	LnVerdictEmpty   *ebpf.Variable `ebpf:"ln_verdict_empty"`
 	LnVerifyChecksum *ebpf.Variable `ebpf:"ln_verify_checksum"`
 	LnWaitingCount   *ebpf.Variable `ebpf:"ln_waiting_count"`
