@@ -30,6 +30,7 @@ type Spec struct {
 	Message  MessageSpec   `yaml:"message,omitempty" json:"message,omitzero"`
 	Limits   LimitsSpec    `yaml:"limits,omitempty" json:"limits,omitzero"`
 	Services []ServiceSpec `yaml:"services,omitempty" json:"services,omitempty"`
+	Breaker  BreakerSpec   `yaml:"breaker,omitempty" json:"breaker,omitzero"`
 	// Offload puts the lambda onto the processor of the NIC's card too, where `up --mode offload` found one.
 	Offload bool `yaml:"offload,omitempty" json:"offload,omitempty"`
 	// Once has every request executed at most once while it is remembered, whether its client asks for it or not
@@ -152,6 +153,7 @@ func (s Spec) Default() Spec {
 			s.Limits.Time = Duration(10 * time.Millisecond) // the dialect knows no limit: its programs work on whole images at once
 		}
 	}
+	s.Breaker = s.Breaker.withDefaults()
 	s.Services = slices.Clone(s.Services)
 	for i := range s.Services {
 		if s.Services[i].Timeout == 0 {
@@ -232,6 +234,7 @@ func (s Spec) Validate() error {
 	if d := time.Duration(s.Limits.Time); d < time.Microsecond || d > time.Second {
 		bad("limits.time", "%v is not between 1us and 1s", d)
 	}
+	s.Breaker.validate(s.Targets, bad)
 	if s.Codec != "" && s.Codec != "image" {
 		bad("codec", "%q is unknown: use \"image\", or leave it out", s.Codec)
 	}

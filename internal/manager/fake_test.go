@@ -159,6 +159,9 @@ func (fakeArtifacts) Get(digest string) (*artifact.Artifact, error) {
 	if strings.HasSuffix(digest, "e") {
 		a.Manifest.Spec.P4, a.Manifest.Spec.Targets = "stage.p4", []api.Target{api.TargetNIC}
 	}
+	if strings.HasSuffix(digest, "7") {
+		a.Manifest.Spec.Breaker = api.BreakerSpec{FaultPercent: 50, Requests: 100}
+	}
 	if strings.HasSuffix(digest, "9") {
 		a.Manifest.Members = []api.Member{{Name: "one"}, {Name: "two"}}
 	}

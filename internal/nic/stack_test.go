@@ -26,14 +26,26 @@ type stackFrames struct {
 	tails map[string]bool
 }
 
-// framesOf reads the frames' sizes from the verifier's statistics, which lists them in the order of the functions.
-func framesOf(t *testing.T, insns asm.Instructions, log string) stackFrames {
-	f := stackFrames{bytes: map[string]int{}, calls: map[string][]string{}, tails: map[string]bool{}}
+// depthsOf reads the frames' sizes from the verifier's statistics, which have them in the order of the functions: in one line, or, as of
+// Linux 7.3, one in each function's line.
+func depthsOf(t *testing.T, log string) (depths []string) {
+	for _, line := range regexp.MustCompile(`(?m)^subprog \d+ .* stack (\d+)$`).FindAllStringSubmatch(log, -1) {
+		depths = append(depths, line[1])
+	}
+	if depths != nil {
+		return depths
+	}
 	found := regexp.MustCompile(`stack depth ([0-9+]+)`).FindStringSubmatch(log)
 	if found == nil {
 		t.Fatalf("the verifier did not tell: %s", log)
 	}
-	depths := strings.Split(found[1], "+")
+	return strings.Split(found[1], "+")
+}
+
+// framesOf tells how the functions of a program use the stack.
+func framesOf(t *testing.T, insns asm.Instructions, log string) stackFrames {
+	f := stackFrames{bytes: map[string]int{}, calls: map[string][]string{}, tails: map[string]bool{}}
+	depths := depthsOf(t, log)
 	var function string
 	for _, insn := range insns {
 		if s := insn.Symbol(); s != "" {
