@@ -183,7 +183,7 @@ func (g *tagger) forgeries(h api.Header, payload []byte) [][]byte {
 // skipUntagged skips clients that do not tag yet.
 func skipUntagged(t *testing.T) {
 	t.Helper()
-	if strings.Contains(t.Name(), "/python") || strings.Contains(t.Name(), "/node") {
+	if strings.Contains(t.Name(), "/node") {
 		t.Skip("it does not tag")
 	}
 }
