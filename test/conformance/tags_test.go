@@ -4,12 +4,18 @@ import (
 	"bytes"
 	"net"
 	"net/netip"
-	"strings"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/bench/measure"
+	"github.com/lambdanic/lambdanic/bench/stand"
+	"github.com/lambdanic/lambdanic/compiler"
+	"github.com/lambdanic/lambdanic/internal/backend"
+	"github.com/lambdanic/lambdanic/test/impair"
 	"github.com/lambdanic/lambdanic/test/packets"
 	"github.com/lambdanic/lambdanic/test/rpcserver"
 )
@@ -180,14 +186,6 @@ func (g *tagger) forgeries(h api.Header, payload []byte) [][]byte {
 	return all
 }
 
-// skipUntagged skips clients that do not tag yet.
-func skipUntagged(t *testing.T) {
-	t.Helper()
-	if strings.Contains(t.Name(), "/node") {
-		t.Skip("it does not tag")
-	}
-}
-
 // Clients with a key tag each packet, over the payload or without it, with a sequence number that no other has, and take only answers that are tagged
 // as their requests are.
 func TestTags(t *testing.T) {
@@ -211,7 +209,6 @@ func TestTags(t *testing.T) {
 		s := serve(t, "127.0.0.1:0", c.faults)
 		g := tagging(t, s.Addr(), keyOf(c.key), !c.headerOnly)
 		each(t, func(t *testing.T, d *driver) {
-			skipUntagged(t)
 			d.open(settings{Address: g.conn.LocalAddr().String(), Key: textOf(t, g.key), TagHeaderOnly: c.headerOnly})
 			d.answered(t, true, calls...)
 			d.answered(t, false, calls...)
@@ -228,18 +225,23 @@ func TestTags(t *testing.T) {
 
 // An error without a tag may be anybody's, so it ends no call: at the deadline, the client says what it was, and does not start over.
 func TestUntaggedErrors(t *testing.T) {
-	const wait = 50 * time.Millisecond
+	const wait = 300 * time.Millisecond
 	g := tagging(t, netip.AddrPort{}, keyOf(2), true)
 	each(t, func(t *testing.T, d *driver) {
-		skipUntagged(t)
 		d.open(settings{Address: g.conn.LocalAddr().String(), TimeoutMS: int(wait / time.Millisecond), Key: textOf(t, g.key)})
-		for code, name := range names {
-			for _, deadline := range []time.Duration{0, wait} {
-				began := time.Now()
-				o := d.call(false, call{Workload: 1, Method: uint32(code), DeadlineUS: deadline.Microseconds()})[0]
-				if took := time.Since(began); o.Error != name || took < wait {
-					t.Errorf("code %d: %+v after %v", code, o, took)
+		for _, deadline := range []time.Duration{0, wait} {
+			var calls []call
+			for code := range names {
+				calls = append(calls, call{Workload: 1, Method: uint32(code), DeadlineUS: deadline.Microseconds()})
+			}
+			began := time.Now()
+			for i, o := range d.call(true, calls...) {
+				if o.Error != names[api.Code(calls[i].Method)] {
+					t.Errorf("code %d: %+v", calls[i].Method, o)
 				}
+			}
+			if took := time.Since(began); took < wait {
+				t.Errorf("the calls ended after %v", took)
 			}
 		}
 		if st := d.stats(); st.Restarts > 0 || st.Malformed > 0 {
@@ -261,6 +263,59 @@ func TestWithoutKey(t *testing.T) {
 		})
 		d.open(settings{Address: s.Addr().String()})
 		d.answered(t, true, call{Workload: echoPacket, Body: text(10)}, call{Workload: echoAssemble, Body: text(5000)})
+		d.close()
+	})
+}
+
+// A NIC that requires tags serves every client with a key, in one packet and in many, over a good network and a bad one, and nobody without the right key.
+func TestTagsOnNIC(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("makes interfaces and loads BPF programs: needs root")
+	}
+	const tenant = 7 // the namespace's number
+	n, key, other := startNIC(t), keyOf(1), keyOf(1)
+	other.Secret[3]++
+	for i, name := range []string{"web_server", "image_transformer"} {
+		a, err := compiler.Build(t.Context(), filepath.Join("../../lambdas", name), compiler.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := stand.Deployment(a, uint32(i+1), nil)
+		d.NamespaceID = tenant
+		if err := n.Deploy(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := n.Limit(t.Context(), backend.Limits{Keys: map[uint32]api.Keys{tenant: {Required: true, Keys: []api.Key{key}}}}); err != nil {
+		t.Fatal(err)
+	}
+	pixels, grey := measure.Image(128, 128)
+	calls := []call{{Workload: webServer, Body: []byte("/hello")}, {Workload: webServer, Body: []byte("/hello"), Once: true}, {Workload: imageTransformer, Body: pixels}}
+	want := [][]byte{[]byte("Hello from the NIC.\n"), []byte("Hello from the NIC.\n"), grey}
+	bad := behind(t, n.Addr(), impair.Faults{Seed: 9, Drop: 0.05, Duplicate: 0.05, Reorder: 0.1, Jitter: time.Millisecond})
+	each(t, func(t *testing.T, d *driver) {
+		for _, address := range []netip.AddrPort{n.Addr(), bad.Addr()} {
+			for _, headerOnly := range []bool{false, true} {
+				d.open(settings{Address: address.String(), Key: textOf(t, key), TagHeaderOnly: headerOnly})
+				for i, o := range d.call(true, calls...) {
+					if o.Error != "" || !bytes.Equal(o.Body, want[i]) {
+						t.Errorf("header only %t, call %d: %+v", headerOnly, i, o)
+					}
+				}
+				d.close()
+			}
+		}
+		hurried := calls[0]
+		hurried.DeadlineUS = 300_000
+		d.open(settings{Address: n.Addr().String(), Key: textOf(t, other)})
+		if o := d.call(false, hurried)[0]; o.Error != "bad tag" {
+			t.Errorf("another key: %+v", o)
+		}
+		d.close()
+		d.open(settings{Address: n.Addr().String()})
+		if o := d.call(false, hurried)[0]; o.Error != "bad tag" {
+			t.Errorf("no key: %+v", o)
+		}
 		d.close()
 	})
 }
