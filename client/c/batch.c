@@ -10,7 +10,7 @@ bool batch_full(const struct batch *b)
 	return b->count == BATCH_PACKETS;
 }
 
-/* batch_add adds a packet with a payload, which is not copied, padded to room bytes. */
+/* batch_add adds a packet with a payload, which is not copied, padded to room bytes, and tags it. */
 void batch_add(struct batch *b, struct header *h, const uint8_t *payload, uint32_t len, uint32_t room)
 {
 	struct outgoing *o = &b->out[b->count];
@@ -19,6 +19,8 @@ void batch_add(struct batch *b, struct header *h, const uint8_t *payload, uint32
 
 	h->length = (uint16_t)len;
 	header_write(h, &o->head);
+	if (b->tagger)
+		tagger_tag(b->tagger, &o->head, payload, len);
 	o->owner = b->owner;
 	o->iov[n++] = (struct iovec){ &o->head, sizeof(o->head) };
 	if (len)

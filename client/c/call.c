@@ -196,7 +196,7 @@ int start_call(struct lambdanic *c, const struct lambdanic_request *r, struct la
 /* start_over decides whether a call that ended with this result is tried again, and with how much room. */
 static bool start_over(struct lambdanic *c, struct call *k, int result)
 {
-	if (k->attempt >= MAX_ATTEMPTS || (k->x.head.flags & LN_FLAG_ONCE))
+	if (!k->x.finished || k->attempt >= MAX_ATTEMPTS || (k->x.head.flags & LN_FLAG_ONCE))
 		return false;
 	if (result == LN_CODE_STALE)
 		return true;
@@ -280,7 +280,7 @@ static void poll_call(struct lambdanic *c, struct call *k, int64_t now)
 	if (k->idle)
 		k->deadline = k->x.moved + c->options.timeout_ms * MS;
 	if (now >= k->deadline) {
-		finish(c, k, k->x.busy ? LN_CODE_BUSY : LAMBDANIC_DEADLINE, 0, now);
+		finish(c, k, k->x.told ? k->x.told : LAMBDANIC_DEADLINE, 0, now);
 		return;
 	}
 	if (batch_full(&c->out))

@@ -2,6 +2,7 @@
 /* What callers see: connections, and calls on them. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -22,6 +23,30 @@ bool step(struct lambdanic *c, int64_t *now, int64_t until)
 	return receive(c, now, MIN(until, c->wake));
 }
 
+/* set_options fills in defaults, and reads the key. Returns false if that is none. */
+static bool set_options(struct lambdanic *c, const struct lambdanic_options *options)
+{
+	if (options)
+		c->options = *options;
+	if (!c->options.timeout_ms)
+		c->options.timeout_ms = DEFAULT_TIMEOUT;
+	if (!c->options.reply_room)
+		c->options.reply_room = 512;
+	if (!c->options.max_reply)
+		c->options.max_reply = LN_RPC_MAX_MESSAGE;
+	if (!c->options.key)
+		return true;
+	c->out.tagger = &c->tagger;
+	c->options.key = NULL; /* the caller may free it */
+	return tagger_read(&c->tagger, options->key, options->tag_header_only);
+}
+
+static void free_connection(struct lambdanic *c)
+{
+	explicit_bzero(&c->tagger, sizeof(c->tagger));
+	free(c);
+}
+
 int lambdanic_open(struct lambdanic **connection, const char *address, const struct lambdanic_options *options)
 {
 	struct lambdanic *c;
@@ -35,17 +60,10 @@ int lambdanic_open(struct lambdanic **connection, const char *address, const str
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return LAMBDANIC_SYSTEM;
-	if (options)
-		c->options = *options;
-	if (!c->options.timeout_ms)
-		c->options.timeout_ms = DEFAULT_TIMEOUT;
-	if (!c->options.reply_room)
-		c->options.reply_room = 512;
-	if (!c->options.max_reply)
-		c->options.max_reply = LN_RPC_MAX_MESSAGE;
-	err = connect_to(address, LN_RPC_PORT, SOCK_DGRAM, NEVER, &c->fd, &c->single);
+	err = set_options(c, options) ? connect_to(address, LN_RPC_PORT, SOCK_DGRAM, NEVER, &c->fd, &c->single)
+				      : LAMBDANIC_BAD_KEY;
 	if (err) {
-		free(c);
+		free_connection(c);
 		return err;
 	}
 	c->calls.next = c->calls.prev = &c->calls;
@@ -55,7 +73,7 @@ int lambdanic_open(struct lambdanic **connection, const char *address, const str
 	c->network_error_at = -1;
 	set_up_socket(c);
 	/* Others cannot guess where IDs start, and they do not collide with an earlier socket's. */
-	if (getrandom(&c->id, sizeof(c->id), 0) != sizeof(c->id)) {
+	if (getrandom(&c->id, sizeof(c->id), 0) != sizeof(c->id) || !tagger_identify(&c->tagger)) {
 		lambdanic_close(c);
 		return LAMBDANIC_SYSTEM;
 	}
@@ -90,7 +108,7 @@ void lambdanic_close(struct lambdanic *c)
 	free_list(c->done.head, true);
 	free_list(c->spare, false);
 	close(c->fd);
-	free(c);
+	free_connection(c);
 }
 
 int lambdanic_submit(struct lambdanic *c, const struct lambdanic_request *request)

@@ -48,6 +48,7 @@ struct lambdanic {
 	int fd;
 	uint32_t single; /* bytes of message that fit one packet */
 	struct lambdanic_options options;
+	struct tagger tagger;
 	struct lambdanic_stats stats;
 	uint64_t id; /* of the last request */
 

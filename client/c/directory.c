@@ -23,7 +23,7 @@ struct place {
 };
 
 struct lambdanic_directory {
-	char *gateway, *credentials, *name_space;
+	char *gateway, *credentials, *name_space, *key;
 	struct lambdanic_options options;
 	struct gateway at;
 	struct known *known;
@@ -36,9 +36,20 @@ static bool copy(char **to, const char *from)
 	return !from || *to;
 }
 
+/* key_is_right says whether there is no key, or its text can be read. */
+static bool key_is_right(const char *key)
+{
+	struct tagger t;
+	bool right = !key || tagger_read(&t, key, false);
+
+	explicit_bzero(&t, sizeof(t));
+	return right;
+}
+
 int lambdanic_directory_open(struct lambdanic_directory **directory, const char *gateway, const char *credentials,
 			     const char *name_space, const struct lambdanic_options *options)
 {
+	const char *key = options ? options->key : NULL;
 	struct lambdanic_directory *d;
 
 	if (!directory)
@@ -46,6 +57,8 @@ int lambdanic_directory_open(struct lambdanic_directory **directory, const char 
 	*directory = NULL;
 	if (!gateway)
 		return LAMBDANIC_BAD_ARGUMENT;
+	if (!key_is_right(key))
+		return LAMBDANIC_BAD_KEY;
 	d = calloc(1, sizeof(*d));
 	*directory = d;
 	if (!d)
@@ -54,8 +67,11 @@ int lambdanic_directory_open(struct lambdanic_directory **directory, const char 
 		d->options = *options;
 	if (!d->options.timeout_ms)
 		d->options.timeout_ms = DEFAULT_TIMEOUT;
-	if (copy(&d->gateway, gateway) && copy(&d->credentials, credentials) && copy(&d->name_space, name_space))
+	if (copy(&d->gateway, gateway) && copy(&d->credentials, credentials) && copy(&d->name_space, name_space) &&
+	    copy(&d->key, key)) {
+		d->options.key = d->key;
 		return LAMBDANIC_OK;
+	}
 	lambdanic_directory_close(d);
 	*directory = NULL;
 	errno = ENOMEM;
@@ -82,6 +98,9 @@ void lambdanic_directory_close(struct lambdanic_directory *d)
 	free(d->gateway);
 	free(d->credentials);
 	free(d->name_space);
+	if (d->key)
+		explicit_bzero(d->key, strlen(d->key));
+	free(d->key);
 	free(d);
 }
 
@@ -255,7 +274,8 @@ int lambdanic_call_by_name(struct lambdanic_directory *d, const char *name, cons
 		result = call_at(&j, connection, reply);
 		if (result == MOVED)
 			continue;
-		j.known->stale = result == LN_CODE_UNKNOWN_WORKLOAD || result == LAMBDANIC_DEADLINE;
+		j.known->stale = result == LN_CODE_UNKNOWN_WORKLOAD || result == LAMBDANIC_DEADLINE ||
+				 result == LN_CODE_BAD_TAG; /* which is told at the deadline */
 		if (result != LN_CODE_UNKNOWN_WORKLOAD || again)
 			return result;
 		again = true;

@@ -39,6 +39,9 @@ const char *lambdanic_strerror(int result)
 		return "the ikernel has faulted: ask lambdanic_ikernel_fault() why, and create another";
 	case LAMBDANIC_NO_SHARD:
 		return "not a group's parity and all others: read them from the rings of parity";
+	case LAMBDANIC_BAD_KEY:
+		return "not a key: it is one line, lnk1:NAMESPACE:NUMBER:SECRET, as `lambdanic namespace key add` "
+		       "writes it";
 	case LN_CODE_UNKNOWN_WORKLOAD:
 		return "unknown workload: look the lambda's name up again";
 	case LN_CODE_OVER_QUOTA:

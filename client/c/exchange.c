@@ -307,6 +307,16 @@ static void acknowledge(struct exchange *x, int64_t now, const struct header *h,
 		flight_doubt(&x->up, now);
 }
 
+/* reason notes what an error packet says, and returns its code. */
+static int reason(struct exchange *x, const struct header *h)
+{
+	if (h->code == LN_CODE_TOO_LARGE)
+		x->need = h->message_len;
+	if (h->code == LN_CODE_LAMBDA_FAULT)
+		x->fault = (uint8_t)MIN(h->message_len, UINT8_MAX);
+	return h->code ? h->code : LN_CODE_MALFORMED;
+}
+
 static void refused(struct exchange *x, const struct header *h)
 {
 	if (h->code == LN_CODE_STALE && x->guessed) { /* wrong: there is nothing to pull */
@@ -316,14 +326,18 @@ static void refused(struct exchange *x, const struct header *h)
 	}
 	if (h->code == LN_CODE_BUSY &&
 	    (x->head.flags & LN_FLAG_ONCE)) { /* it did not run: the growing resend intervals ease the load */
-		x->busy = true;
+		x->told = LN_CODE_BUSY;
 		return;
 	}
-	if (h->code == LN_CODE_TOO_LARGE)
-		x->need = h->message_len;
-	if (h->code == LN_CODE_LAMBDA_FAULT)
-		x->fault = (uint8_t)MIN(h->message_len, UINT8_MAX);
-	fail(x, h->code ? h->code : LN_CODE_MALFORMED);
+	fail(x, reason(x, h));
+}
+
+void exchange_distrust(struct exchange *x, const struct header *h)
+{
+	if (h->type != LN_TYPE_ERROR)
+		x->malformed++;
+	else if (!x->finished)
+		x->told = reason(x, h);
 }
 
 /*

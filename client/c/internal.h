@@ -36,6 +36,24 @@ void header_write(const struct header *h, struct ln_rpc *wire);
 enum parsed packet_parse(const void *packet, size_t len, struct header *h, const uint8_t **payload);
 bool header_placement(const struct header *h, uint32_t *offset, uint32_t *size);
 
+/* tag.c: packets get tags, and answers are checked. */
+
+struct tagger {
+	uint64_t k0, k1; /* the key's secret */
+	uint8_t flags; /* of every packet */
+	uint32_t client; /* where the connection's identities begin */
+	uint64_t
+		sent; /* packets: the low half is the sequence number; with each overflow, the client gets another identity */
+};
+
+/* Reads a key's text. Returns false if it is none. */
+bool tagger_read(struct tagger *t, const char *key, bool header_only);
+/* Takes another client's identity, at random. Returns false if the system has none. */
+bool tagger_identify(struct tagger *t);
+void tagger_tag(struct tagger *t, struct ln_rpc *header, const uint8_t *payload, size_t len);
+/* Says whether a packet with this header is tagged as the requests are. */
+bool tagger_accepts(const struct tagger *t, const struct header *h, const void *packet);
+
 /* batch.c: packets on their way out. */
 
 #define BATCH_PACKETS 64
@@ -49,6 +67,7 @@ struct outgoing {
 struct batch {
 	unsigned int count;
 	void *owner; /* of the packets that are added next */
+	struct tagger *tagger; /* NULL: packets have no tags */
 	struct outgoing out[BATCH_PACKETS];
 	struct mmsghdr msgs[BATCH_PACKETS];
 };
@@ -131,7 +150,7 @@ struct exchange {
 	int result;
 	uint32_t need;
 	uint8_t fault;
-	bool busy; /* the server refused a packet as busy, which will be sent again */
+	int told; /* LN_CODE_*: why the server refused a packet that will be sent again; 0: it did not say so */
 
 	uint64_t reached; /* packets of request and reply that are through */
 	int64_t moved; /* when the last one got through */
@@ -148,6 +167,11 @@ bool exchange_start(struct exchange *x, int64_t now, int64_t due, const struct h
 /* Adds packets that are due to b, and says when to poll again if nothing arrives before. */
 int64_t exchange_poll(struct exchange *x, int64_t now, struct batch *b);
 void exchange_receive(struct exchange *x, int64_t now, const struct header *h, const uint8_t *payload);
+/*
+ * Takes in a packet that is not tagged as it should be. It may be anybody's, so it changes nothing. But an error may be the server's,
+ * which does not know the key.
+ */
+void exchange_distrust(struct exchange *x, const struct header *h);
 /*
  * Says, once per silence, that it is time to ask where the function is: its address refused a packet, or was silent for too long. A
  * request that may be executed only once never goes elsewhere: the silent address may have executed it, and a refusal does not name

@@ -42,6 +42,7 @@ enum lambdanic_result {
 	LAMBDANIC_FULL = -13, /* there is no room for a note: deliver those before */
 	LAMBDANIC_FAULTED = -14, /* the ikernel gave up: lambdanic_ikernel_fault() */
 	LAMBDANIC_NO_SHARD = -15, /* the message is no shard, or nothing can be rebuilt from these shards */
+	LAMBDANIC_BAD_KEY = -16, /* the options' key is no key's text */
 };
 
 struct lambdanic; /* a connection */
@@ -53,6 +54,13 @@ struct lambdanic_options {
 	uint32_t max_reply; /* refuse longer replies: LN_RPC_MAX_MESSAGE */
 	bool without_resend; /* send every packet once */
 	bool spin; /* poll for answers instead of sleeping: takes a whole CPU */
+	/*
+	 * A key of the lambdas' namespace, as `lambdanic namespace key add` writes it, which is copied. All packets are tagged by
+	 * it, and only answers that are tagged by it are taken. An error without a tag may be anybody's, so it ends no call: it is
+	 * the result at the deadline.
+	 */
+	const char *key;
+	bool tag_header_only; /* tags do not cover payloads: they take less time on the NIC, but payloads can be changed on the way */
 };
 
 struct lambdanic_request {

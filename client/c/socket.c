@@ -108,7 +108,10 @@ static void packet(struct lambdanic *c, int64_t now, const uint8_t *p, size_t le
 		c->stats.stray++;
 		return;
 	}
-	exchange_receive(&k->x, now, &h, payload);
+	if (c->out.tagger && !tagger_accepts(c->out.tagger, &h, p))
+		exchange_distrust(&k->x, &h);
+	else
+		exchange_receive(&k->x, now, &h, payload);
 	make_ready(c, k);
 }
 

@@ -111,7 +111,7 @@ func padded(head *api.Header, room, size int) int {
 // again decides whether a call that ended with err starts over, and with how much room. shorter reports whether the path to the server
 // turned out to take shorter packets only.
 func (s *session) again(err error, head *api.Header, attempt int, room *int, shorter func() bool) bool {
-	if attempt >= maxAttempts || head.Flags&api.FlagOnce != 0 {
+	if attempt >= maxAttempts || head.Flags&api.FlagOnce != 0 || errors.Is(err, ErrDeadlineExceeded) { // at the deadline, err may also have what anybody said
 		return false
 	}
 	if tooLong(err) && shorter() {

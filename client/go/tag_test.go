@@ -116,6 +116,24 @@ func TestUntaggedError(t *testing.T) {
 	}
 }
 
+// What an error without a tag says lets no call start over, whose time would begin anew.
+func TestUntaggedStale(t *testing.T) {
+	const timeout = 50 * time.Millisecond
+	addr := answering(t, func(h api.Header, _ []byte) [][]byte {
+		h.Type, h.Flags, h.Code, h.Tag, h.Length, h.Count = api.TypeError, 0, uint8(api.CodeStale), 0, 0, 1
+		return [][]byte{h.Append(nil)}
+	})
+	client, err := Dial(addr, WithKey(testKey(2)), WithTimeout(timeout))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	_, err = client.Call(t.Context(), Request{Workload: 1})
+	if n := client.Stats().Restarts; !errors.Is(err, ErrStale) || !errors.Is(err, ErrDeadlineExceeded) || n != 0 {
+		t.Errorf("got %v after %d restarts", err, n)
+	}
+}
+
 // After 2^32 packets, a client has another identity, and is never the anonymous one.
 func TestTaggerOverflows(t *testing.T) {
 	k := testKey(2)

@@ -168,6 +168,8 @@ type settings struct {
 	ReplyRoom     int    `json:"reply_room"`
 	MaxReply      int    `json:"max_reply"`
 	WithoutResend bool   `json:"without_resend,omitempty"`
+	Key           string `json:"key,omitempty"`
+	TagHeaderOnly bool   `json:"tag_header_only,omitempty"`
 }
 
 // open connects the driver's client.

@@ -157,6 +157,8 @@ static json_t *open_client(json_t *command)
 		.reply_room = (uint32_t)number(command, "reply_room"),
 		.max_reply = (uint32_t)number(command, "max_reply"),
 		.without_resend = json_is_true(json_object_get(command, "without_resend")),
+		.key = text(command, "key"),
+		.tag_header_only = json_is_true(json_object_get(command, "tag_header_only")),
 	};
 	int err = 0;
 

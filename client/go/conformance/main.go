@@ -31,6 +31,8 @@ type command struct {
 	ReplyRoom     int    `json:"reply_room"`
 	MaxReply      int    `json:"max_reply"`
 	WithoutResend bool   `json:"without_resend"`
+	Key           string `json:"key"`
+	TagHeaderOnly bool   `json:"tag_header_only"`
 
 	Calls  []call `json:"calls"`
 	AtOnce bool   `json:"at_once"`
@@ -124,6 +126,17 @@ func open(c *command) (s session, err error) {
 	}
 	if c.WithoutResend {
 		opts = append(opts, lambdanic.WithoutResend())
+	}
+	if c.Key != "" {
+		key, err := api.ParseKey(c.Key)
+		if err != nil {
+			return s, err
+		}
+		if c.TagHeaderOnly {
+			opts = append(opts, lambdanic.WithHeaderKey(key))
+		} else {
+			opts = append(opts, lambdanic.WithKey(key))
+		}
 	}
 	if c.Gateway != "" {
 		user, password, _ := strings.Cut(c.Credentials, ":")

@@ -22,6 +22,8 @@ interface Command {
   reply_room: number;
   max_reply: number;
   without_resend?: boolean;
+  key?: string;
+  tag_header_only?: boolean;
   calls: Call[];
   at_once?: boolean;
 }
@@ -107,6 +109,8 @@ function open(command: Command): Client {
     replyRoom: command.reply_room,
     maxReply: command.max_reply,
     resend: !command.without_resend,
+    ...(command.key ? { key: command.key } : {}),
+    tagPayload: !command.tag_header_only,
   });
 }
 

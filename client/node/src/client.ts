@@ -2,9 +2,10 @@
 
 import { MAX_UINT32, checkFlag, checkOptions, checkText, checkTime, checkWhole, given, ownBytes } from "./arguments.js";
 import { Endpoint, Moved, splitAddress, type Whereabouts } from "./endpoint.js";
-import { Closed, DeadlineExceeded, UnknownWorkload } from "./errors.js";
+import { Closed, DeadlineExceeded, RPCError, UnknownWorkload } from "./errors.js";
 import { Gateway, checkGateway, type GatewayOptions } from "./gateway.js";
 import { Stats, type CallOptions, type Options, type Reply } from "./session.js";
+import { Key } from "./tag.js";
 import { MAX_MESSAGE, PORT } from "./wire.js";
 
 export interface ClientOptions extends Options, GatewayOptions {
@@ -12,6 +13,13 @@ export interface ClientOptions extends Options, GatewayOptions {
   address?: string;
   /** The gateway for calls by name: unix:PATH, HOST:PORT, [IPv6]:PORT or its URL. */
   gateway?: string;
+  /**
+   * A key of the functions' namespace, as `lambdanic namespace key add` writes it. All packets are tagged by it, and only answers that are tagged
+   * by it are taken. An error without a tag may be anybody's, so it ends no call: calls are rejected with it at the deadline.
+   */
+  key?: string;
+  /** If false, tags are over headers alone: they take less time, but payloads can be changed on the way: true. */
+  tagPayload?: boolean;
 }
 
 const checkSize = (name: string, value: unknown): void => checkWhole(name, value, MAX_MESSAGE);
@@ -23,6 +31,7 @@ const CLIENT_CHECKS = {
   },
   gateway: checkGateway, credentials: checkText, namespace: checkText,
   timeout: checkTime, replyRoom: checkSize, maxReply: checkSize, resend: checkFlag,
+  key: (_: string, value: unknown): void => void new Key(value), tagPayload: checkFlag,
 }; // prettier-ignore
 
 const CALL_CHECKS = {
@@ -48,17 +57,19 @@ export class Client {
   private readonly address: string | undefined;
   private readonly gateway: Gateway | undefined;
   private readonly options: Required<Options>;
+  private readonly tagging: { key: Key; payload: boolean } | undefined;
   private readonly endpoints = new Map<string, Promise<Endpoint>>();
   private closed = false;
 
   /** Nothing is sent yet. */
   constructor(settings: ClientOptions) {
     checkOptions("options", settings, CLIENT_CHECKS);
-    const { address, gateway, credentials, namespace, ...options } = settings;
+    const { address, gateway, credentials, namespace, key, tagPayload, ...options } = settings;
     if (address === undefined && gateway === undefined) {
       throw new TypeError("give the address of a server or of a gateway");
     }
     this.options = { timeout: 5000, replyRoom: 512, maxReply: MAX_MESSAGE, resend: true, ...given(options) };
+    this.tagging = key === undefined ? undefined : { key: new Key(key), payload: tagPayload ?? true };
     this.address = address;
     const { timeout } = this.options;
     this.gateway = gateway === undefined ? undefined : new Gateway(gateway, { credentials: credentials ?? "", namespace: namespace ?? "", timeout });
@@ -111,7 +122,7 @@ export class Client {
           unknown = true;
           known = await gateway.find(name, known);
         } else {
-          if (e instanceof DeadlineExceeded) {
+          if (e instanceof DeadlineExceeded || (e instanceof RPCError && e.cause instanceof DeadlineExceeded)) {
             gateway.forget(name);
           }
           throw e;
@@ -126,7 +137,7 @@ export class Client {
     }
     let endpoint = this.endpoints.get(address);
     if (endpoint === undefined) {
-      endpoint = Endpoint.open(address, this.options, this.stats);
+      endpoint = Endpoint.open(address, this.options, this.stats, this.tagging);
       this.endpoints.set(address, endpoint);
       endpoint.catch(() => this.endpoints.delete(address));
     }

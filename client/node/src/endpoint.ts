@@ -6,6 +6,7 @@ import { lookup } from "node:dns/promises";
 import { once } from "node:events";
 
 import { Session, type CallOptions, type Call, type Options, type Reply, type Stats } from "./session.js";
+import type { Key } from "./tag.js";
 import { MAX_PAYLOAD, PORT } from "./wire.js";
 
 const BUFFER = 4 << 20; // bytes
@@ -59,7 +60,8 @@ export class Endpoint {
     socket.on("error", (error) => this.networkSaid(error));
   }
 
-  static async open(address: string, options: Required<Options>, stats: Stats): Promise<Endpoint> {
+  /** by is what packets are tagged by, if by anything: a key, and over payloads or not. */
+  static async open(address: string, options: Required<Options>, stats: Stats, by?: { key: Key; payload: boolean }): Promise<Endpoint> {
     const { host, port } = splitAddress(address, PORT);
     const found = await lookup(host);
     const socket = createSocket({ type: found.family === 6 ? "udp6" : "udp4", recvBufferSize: BUFFER, sendBufferSize: BUFFER });
@@ -72,7 +74,7 @@ export class Endpoint {
     }
     // IPv6's header is 20 bytes longer.
     const single = found.family === 4 || found.address.toLowerCase().startsWith("::ffff:") ? MAX_PAYLOAD : MAX_PAYLOAD - 20;
-    return new Endpoint(socket, new Session(single, options, stats));
+    return new Endpoint(socket, new Session(single, options, stats, by?.key.tagger(by.payload)));
   }
 
   /** where, if given, is asked where the function is now. The promise is rejected with a Moved if the function has moved. */

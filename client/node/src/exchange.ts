@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One attempt at a call: which packets to send, and what the packets that arrive mean. It does no I/O and reads no clock.
 
-import { Busy, ReplyTooLarge, errorOf, type LambdanicError } from "./errors.js";
+import { Busy, ReplyTooLarge, errorOf, type LambdanicError, type RPCError } from "./errors.js";
 import { Flight } from "./flight.js";
 import { BadPacket, encode, packets, placement } from "./packet.js";
 import { ASK_AFTER, Code, FRAGMENT, Flag, Status, Type, type Header } from "./wire.js";
@@ -23,6 +23,10 @@ export function deadlineUs(wait: number): number {
   return Math.max(1, Math.min(Math.floor(wait * 1000), 0xffffffff));
 }
 
+function errorIn(header: Header): RPCError {
+  return errorOf(header.code, header.code === Code.TooLarge || header.code === Code.LambdaFault ? header.messageLen : 0);
+}
+
 export class Exchange {
   readonly head: Header; // of the request's packets
   /** The first response that arrived. */
@@ -30,7 +34,7 @@ export class Exchange {
   reply = NOTHING;
   finished = false;
   error: LambdanicError | undefined;
-  busy: Busy | undefined; // why the server did not take a packet that will be sent again
+  told: RPCError | undefined; // why the server did not take a packet that will be sent again
   moved: number; // when the last packet got through
   resent = 0;
   duplicates = 0;
@@ -171,12 +175,24 @@ export class Exchange {
       this.parted = true;
       return;
     }
-    const error = errorOf(header.code, header.code === Code.TooLarge || header.code === Code.LambdaFault ? header.messageLen : 0);
+    const error = errorIn(header);
     if (error instanceof Busy && (this.head.flags & Flag.Once) !== 0) {
-      this.busy = error; // it did not run, so it is sent again after the growing resend interval
+      this.told = error; // it did not run, so it is sent again after the growing resend interval
       return;
     }
     this.fail(error);
+  }
+
+  /**
+   * Takes in a packet that is not tagged as it should be. It may be anybody's, so it changes nothing. But an error may be the server's, which
+   * does not know the key.
+   */
+  distrust(header: Header): void {
+    if (header.type === Type.Error) {
+      this.told = errorIn(header);
+    } else {
+      this.malformed++;
+    }
   }
 
   private fail(error: LambdanicError): void {

@@ -6,6 +6,7 @@ import { randomBytes } from "node:crypto";
 import { Closed, DeadlineExceeded, RequestTooLarge, Stale, TooLarge, type LambdanicError } from "./errors.js";
 import { Exchange, deadlineUs } from "./exchange.js";
 import { BadPacket, NotRPC, parse } from "./packet.js";
+import type { Tagger } from "./tag.js";
 import { Flag, MAGIC, MAX_MESSAGE, Type, VERSION, type Header } from "./wire.js";
 
 const MAX_ATTEMPTS = 8; // how often a call starts over because its revision went away while it ran
@@ -94,11 +95,12 @@ export class Session {
   private readonly rooms = new Map<string, number>(); // how long the replies of a method were
   private said: { error: Error; at: number } | undefined; // by the network
 
-  /** single is how many bytes of message fit one packet. */
+  /** single is how many bytes of message fit one packet. Without a tagger, packets have no tags. */
   constructor(
     private readonly single: number,
     private readonly options: Required<Options>,
     private readonly stats: Stats,
+    private readonly tagger?: Tagger,
   ) {}
 
   get idle(): boolean {
@@ -140,6 +142,7 @@ export class Session {
       this.leave(call);
       call.reject(reason);
     }
+    this.tagger?.tag(out);
     return out;
   }
 
@@ -180,7 +183,11 @@ export class Session {
       this.stats.stray++;
       return;
     }
-    call.exchange.receive(now, packet.header, packet.payload);
+    if (this.tagger?.accepts(packet.header, datagram) === false) {
+      call.exchange.distrust(packet.header);
+    } else {
+      call.exchange.receive(now, packet.header, packet.payload);
+    }
     this.ready.add(call);
   }
 
@@ -202,6 +209,7 @@ export class Session {
     for (const call of ready) {
       this.pollCall(call, now, packets);
     }
+    this.tagger?.tag(packets);
     this.stats.sent += packets.length;
     return { packets, wake: this.ready.size > 0 ? now : this.wake };
   }
@@ -221,12 +229,12 @@ export class Session {
         call.refused = false;
         return;
       }
-      exchange.error = exchange.busy ?? this.tooLate(call);
+      exchange.error = this.tooLate(call);
     }
     exchange.release(out);
     this.leave(call);
-    const { error, first } = exchange;
-    if (error !== undefined && this.startsOver(call, error)) {
+    const { error, finished, first } = exchange;
+    if (error !== undefined && finished && this.startsOver(call, error)) {
       this.stats.restarts++;
       call.attempt++;
       call.exchange = this.exchange(now, call.workload, call.body, call.options, call.room, call.deadline);
@@ -279,8 +287,15 @@ export class Session {
     return error instanceof Stale;
   }
 
-  private tooLate(call: Call): DeadlineExceeded {
-    return new DeadlineExceeded(this.said !== undefined && this.said.at >= call.started ? this.said.error : undefined);
+  /** What the server said last or, if it said nothing, that no answer came. */
+  private tooLate(call: Call): LambdanicError {
+    const error = new DeadlineExceeded(this.said !== undefined && this.said.at >= call.started ? this.said.error : undefined);
+    const { told } = call.exchange;
+    if (told === undefined) {
+      return error;
+    }
+    told.cause = error;
+    return told;
   }
 
   private roomFor(workload: number, options: CallOptions): number {

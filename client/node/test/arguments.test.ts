@@ -36,7 +36,7 @@ const CLIENTS: Table = [
   ["gateway", [...NO_TEXT, "", "unix:", "host:x", "http://", "https://host:1", "http:///x"], TypeError], ["gateway", ["host:65536"], RangeError],
   ["replyRoom", NO_NUMBER, TypeError], ["replyRoom", NOT_WHOLE, RangeError],
   ["maxReply", NO_NUMBER, TypeError], ["maxReply", NOT_WHOLE, RangeError],
-  ["resend", NO_FLAG, TypeError],
+  ["resend", NO_FLAG, TypeError], ["tagPayload", NO_FLAG, TypeError], ["key", [...NO_TEXT, ""], TypeError],
 ]; // prettier-ignore
 
 /** Every bad option by itself. */
@@ -73,7 +73,7 @@ test("names", async () => {
 
 test("undefined is the default", async () => {
   await serving(new Server(), async (address) => {
-    const client = new Client({ address, timeout: undefined, replyRoom: undefined, maxReply: undefined, resend: undefined } as unknown as ClientOptions);
+    const client = new Client({ address, timeout: undefined, replyRoom: undefined, maxReply: undefined, resend: undefined, key: undefined, tagPayload: undefined } as unknown as ClientOptions);
     const options = { method: undefined, deadline: undefined, replyRoom: undefined, once: undefined, signal: undefined };
     const reply = await client.call(1, undefined, options as unknown as CallOptions);
     assert.equal(reply.body.length, 0);

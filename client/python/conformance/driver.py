@@ -84,7 +84,8 @@ def options_of(command: Object) -> Object:
         "address": command.get("address") or None, "gateway": command.get("gateway") or None,
         "credentials": command.get("credentials") or None, "namespace": command.get("namespace") or None,
         "timeout": command["timeout_ms"] / 1000, "reply_room": command["reply_room"], "max_reply": command["max_reply"],
-        "resend": not command.get("without_resend", False),
+        "resend": not command.get("without_resend", False), "key": command.get("key"),
+        "tag_payload": not command.get("tag_header_only", False),
     }  # fmt: skip
 
 

@@ -38,6 +38,7 @@ func TestPackage(t *testing.T) {
 		t.Fatal(err)
 	}
 	run(t, nil, bin+"/mypy", "--cache-dir", filepath.Join(bin, "../mypy"))
+	run(t, []string{"PYTHONPATH=src"}, bin+"/python", "-W", "error", "-m", "unittest", "tests.test_tag") // with siphash24
 	dir := t.TempDir()
 	source := filepath.Join(dir, "source") // setuptools leaves files beside it
 	if err := os.CopyFS(source, os.DirFS("..")); err != nil {

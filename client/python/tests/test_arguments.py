@@ -37,7 +37,7 @@ CLIENTS: list[tuple[str, list[Any], type[Exception]]] = [
     ("timeout", [*NO_NUMBER, None], TypeError), ("timeout", NO_TIME, ValueError),
     ("reply_room", NOT_WHOLE, TypeError), ("reply_room", OUT_OF_RANGE, ValueError),
     ("max_reply", NOT_WHOLE, TypeError), ("max_reply", OUT_OF_RANGE, ValueError),
-    ("resend", ["no", 1, None], TypeError),
+    ("resend", ["no", 1, None], TypeError), ("tag_payload", ["no", 1, None], TypeError),
 ]  # fmt: skip
 
 GATEWAYS: list[tuple[str, list[Any], type[Exception]]] = [

@@ -14,6 +14,7 @@ from .endpoint import Endpoint, is_refusal, split_address
 from .errors import DeadlineExceeded, Error, UnknownWorkload
 from .gateway import Function, Gateway
 from .session import Call, Options, Reply, Request, Session, Stats
+from .tag import Key
 from .wire import MAX_MESSAGE, PORT
 
 
@@ -100,20 +101,25 @@ class Bell:
 class Base(Generic[C]):
     def __init__(
         self, address: str | None = None, *, gateway: str | None = None, credentials: str | None = None, namespace: str | None = None,
-        timeout: float = 5.0, reply_room: int = 512, max_reply: int = MAX_MESSAGE, resend: bool = True,
+        timeout: float = 5.0, reply_room: int = 512, max_reply: int = MAX_MESSAGE, resend: bool = True, key: str | None = None,
+        tag_payload: bool = True,
     ) -> None:  # fmt: skip
         """address is where workload IDs are called: HOST, HOST:PORT or [IPv6]:PORT. gateway is who knows functions by their names:
         unix:PATH, HOST:PORT, [IPv6]:PORT or its URL, with "USER:PASSWORD" as credentials where it asks for some. Nothing is sent yet.
 
         A call without a deadline fails after timeout seconds without progress. Methods that were never called before get reply_room
         bytes for their replies. Replies longer than max_reply bytes are refused. Without resend, every packet is sent once.
+
+        With a key of the functions' namespace, as `lambdanic namespace key add` writes it, all packets are tagged, and only answers that are
+        tagged by it are taken. An error without a tag may be anybody's, so it ends no call: it is raised at the deadline. Without
+        tag_payload, tags are over headers alone: they take less time, but payloads can be changed on the way.
         """
         if address is None and gateway is None:
             raise ValueError("give the address of a server or of a gateway")
         if address is not None:
             text("address", address)
             split_address(address, PORT)
-        self._options = Options(timeout, reply_room, max_reply, resend)
+        self._options = Options(timeout, reply_room, max_reply, resend, None if key is None else Key.parse(key), tag_payload)
         self.stats = Stats()
         self._address = address
         self._gateway = Gateway(gateway, credentials=credentials, namespace=namespace, timeout=timeout) if gateway is not None else None
@@ -174,6 +180,8 @@ class Base(Generic[C]):
 
     def _outcome(self, way: Way[C]) -> Reply | Error:
         """The result of a call. After a call without an answer, the next one asks whether the function has moved."""
-        if isinstance(way.call.error, DeadlineExceeded) and self._gateway is not None:
+        error = way.call.error
+        late = isinstance(error, DeadlineExceeded) or error is not None and isinstance(error.__cause__, DeadlineExceeded)
+        if late and self._gateway is not None:
             self._gateway.forget(way.function)
         return way.call.outcome()

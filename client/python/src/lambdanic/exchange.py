@@ -3,7 +3,7 @@
 
 from math import inf
 
-from .errors import Busy, Error, ReplyTooLarge, Stale, error_of
+from .errors import Busy, Error, ReplyTooLarge, RPCError, Stale, error_of
 from .flight import Flight
 from .packet import BadPacket, encode, packets, placement
 from .wire import ASK_AFTER, FRAGMENT, Code, Flag, Header, Status, Type
@@ -15,6 +15,10 @@ ACK_EVERY = 16  # packets of a request share an acknowledgement, whose bitmap co
 def deadline_us(wait: float) -> int:
     """A header's deadline for a call that ends after so many seconds. A call that is over gets the least value, as 0 means none."""
     return max(1, min(int(wait * 1e6), (1 << 32) - 1))
+
+
+def _error_in(header: Header) -> RPCError:
+    return error_of(header.code, header.message_len if header.code in (Code.TOO_LARGE, Code.LAMBDA_FAULT) else 0)
 
 
 class Exchange:
@@ -42,7 +46,7 @@ class Exchange:
         self.reply = bytearray()
         self.finished = False
         self.error: Error | None = None
-        self.busy: Busy | None = None  # why the server did not take a packet that will be sent again
+        self.told: RPCError | None = None  # why the server did not take a packet that will be sent again
 
         self._once = once
         self._silent = 0  # resends of the first unacknowledged packet since the last packet arrived
@@ -134,11 +138,19 @@ class Exchange:
         if header.code == Code.STALE and self._guessed:  # wrong: there is nothing to pull
             self._pulling, self._parted = False, True
             return
-        error = error_of(header.code, header.message_len if header.code in (Code.TOO_LARGE, Code.LAMBDA_FAULT) else 0)
+        error = _error_in(header)
         if isinstance(error, Busy) and self.head.flags & Flag.ONCE:  # it did not run, so it is sent again after the growing resend interval
-            self.busy = error
+            self.told = error
             return
         self._fail(error)
+
+    def distrust(self, header: Header) -> None:
+        """Takes in a packet that is not tagged as it should be. It may be anybody's, so it changes nothing. But an error may be the server's,
+        which does not know the key."""
+        if header.type == Type.ERROR:
+            self.told = _error_in(header)
+        else:
+            self.malformed += 1
 
     def _fail(self, error: Error) -> None:
         self.error, self.finished = error, True

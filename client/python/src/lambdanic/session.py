@@ -10,6 +10,7 @@ from .arguments import MAX_UINT32, bytes_of, flag, seconds, text, whole
 from .errors import Closed, DeadlineExceeded, Error, RequestTooLarge, Stale, TooLarge
 from .exchange import Exchange, deadline_us
 from .packet import BadPacket, NotRPC, parse
+from .tag import Key, Tagger
 from .wire import MAX_MESSAGE, Flag, Header, Type
 
 _MAX_ATTEMPTS = 8  # how often a call starts over because its revision went away while it ran
@@ -19,18 +20,22 @@ _MAX_ROOMS = 4096  # bounds the memory of a client that uses ever new methods
 @dataclass(frozen=True, slots=True)
 class Options:
     """timeout: seconds without progress after which a call without a deadline fails. reply_room: bytes for replies of methods that were
-    never called before. max_reply: longer replies are refused. resend: without it, every packet is sent once."""
+    never called before. max_reply: longer replies are refused. resend: without it, every packet is sent once. key: packets are tagged by it,
+    with tag_payload over their payloads as well."""
 
     timeout: float = 5.0
     reply_room: int = 512
     max_reply: int = MAX_MESSAGE
     resend: bool = True
+    key: Key | None = None
+    tag_payload: bool = True
 
     def __post_init__(self) -> None:
         seconds("timeout", self.timeout)
         whole("reply_room", self.reply_room, MAX_MESSAGE)
         whole("max_reply", self.max_reply, MAX_MESSAGE)
         flag("resend", self.resend)
+        flag("tag_payload", self.tag_payload)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +132,7 @@ class Session:
         self._single = single
         self._options = options
         self._stats = stats
+        self._tagger = Tagger(options.key, options.tag_payload) if options.key is not None else None
         self._id = secrets.randbits(64)  # a random start: others cannot guess it, and IDs of earlier sessions are not repeated
         self._calls: dict[int, Call] = {}  # by request ID
         self._ready: dict[Call, None] = {}  # have to be polled now
@@ -156,7 +162,7 @@ class Session:
             self._forget(call)
             self._account(call)
             self._end(call, Closed("the call was cancelled"))
-        return out
+        return self._tag(out)
 
     def close(self) -> None:
         """Ends all calls."""
@@ -184,7 +190,10 @@ class Session:
         if call is None:
             self._stats.stray += 1
             return
-        call._exchange.receive(now, header, payload)
+        if self._tagger is not None and not self._tagger.accepts(header, datagram):
+            call._exchange.distrust(header)
+        else:
+            call._exchange.receive(now, header, payload)
         self._ready[call] = None
 
     def poll(self, now: float) -> tuple[list[bytes], float]:
@@ -201,7 +210,11 @@ class Session:
         for call in ready:
             self._poll_call(call, now, out)
         self._stats.sent += len(out)
-        return out, now if self._ready else self._wake
+        return self._tag(out), now if self._ready else self._wake
+
+    def _tag(self, packets: list[bytes]) -> list[bytes]:
+        tagger = self._tagger
+        return packets if tagger is None else [tagger.tag(packet) for packet in packets]
 
     def _poll_call(self, call: Call, now: float, out: list[bytes]) -> None:
         exchange = call._exchange
@@ -215,11 +228,11 @@ class Session:
                 if call.on_silent is not None and exchange.asks(refused):
                     call.on_silent()
                 return
-            exchange.error = exchange.busy or self._too_late(call)
+            exchange.error = self._too_late(call)
         exchange.release(out)
         self._forget(call)
         self._account(call)
-        if self._starts_over(call, exchange.error):
+        if exchange.finished and self._starts_over(call, exchange.error):
             self._stats.restarts += 1
             self._begin(call, now)
         else:
@@ -271,11 +284,16 @@ class Session:
         stats.duplicates += exchange.duplicates
         stats.malformed += exchange.malformed
 
-    def _too_late(self, call: Call) -> DeadlineExceeded:
+    def _too_late(self, call: Call) -> Error:
+        """What the server said last or, if it said nothing, that no answer came."""
         error = DeadlineExceeded()
         if self._said_at >= call._started:
             error.__cause__ = self._said
-        return error
+        told = call._exchange.told
+        if told is None:
+            return error
+        told.__cause__ = error
+        return told
 
     def _room_for(self, request: Request, workload: int) -> int:
         if request.once:
