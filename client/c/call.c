@@ -280,7 +280,10 @@ static void poll_call(struct lambdanic *c, struct call *k, int64_t now)
 	if (k->idle)
 		k->deadline = k->x.moved + c->options.timeout_ms * MS;
 	if (now >= k->deadline) {
-		finish(c, k, k->x.told ? k->x.told : LAMBDANIC_DEADLINE, 0, now);
+		if (k->x.told)
+			finish(c, k, k->x.told, ETIMEDOUT, now);
+		else
+			finish(c, k, LAMBDANIC_DEADLINE, 0, now);
 		return;
 	}
 	if (batch_full(&c->out))

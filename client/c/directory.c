@@ -250,7 +250,7 @@ int lambdanic_call_by_name(struct lambdanic_directory *d, const char *name, cons
 {
 	struct journey j = { .directory = d, .deadline = NEVER };
 	struct lambdanic *connection;
-	bool again = false;
+	bool again = false, late;
 	int result;
 
 	if (!reply)
@@ -274,9 +274,9 @@ int lambdanic_call_by_name(struct lambdanic_directory *d, const char *name, cons
 		result = call_at(&j, connection, reply);
 		if (result == MOVED)
 			continue;
-		j.known->stale = result == LN_CODE_UNKNOWN_WORKLOAD || result == LAMBDANIC_DEADLINE ||
-				 result == LN_CODE_BAD_TAG; /* which is told at the deadline */
-		if (result != LN_CODE_UNKNOWN_WORKLOAD || again)
+		late = result == LAMBDANIC_DEADLINE || (result > 0 && reply->os_error == ETIMEDOUT);
+		j.known->stale = late || result == LN_CODE_UNKNOWN_WORKLOAD;
+		if (late || result != LN_CODE_UNKNOWN_WORKLOAD || again)
 			return result;
 		again = true;
 	}

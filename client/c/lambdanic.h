@@ -84,7 +84,7 @@ struct lambdanic_request {
 
 struct lambdanic_reply {
 	int result; /* enum lambdanic_result or LN_CODE_* */
-	int os_error; /* an errno, or 0 */
+	int os_error; /* an errno, or 0. ETIMEDOUT with LN_CODE_*: the server's last word at the deadline */
 	uint32_t need; /* with LN_CODE_TOO_LARGE: bytes of room that one packet would need; 0: no room is enough */
 	uint8_t fault; /* with LN_CODE_LAMBDA_FAULT: LN_FAULT_*, why the lambda failed; 0: the server does not say */
 	uint8_t status; /* LN_STATUS_*: the lambda's verdict. From here on, fields are valid if result is LAMBDANIC_OK */

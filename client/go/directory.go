@@ -152,14 +152,14 @@ func (d *Directory) Call(ctx context.Context, name string, req Request) (Respons
 			return r, nil
 		case errors.Is(err, errMoved):
 			continue
+		case errors.Is(err, ErrDeadlineExceeded): // too late for this call
+			d.forget(name, at.known)
 		case errors.Is(err, ErrUnknownWorkload) && !asked:
 			asked = true
 			if at.known, err = d.find(ctx, name, at.known); err != nil {
 				return Response{}, err
 			}
 			continue
-		case errors.Is(err, ErrDeadlineExceeded): // too late for this call
-			d.forget(name, at.known)
 		}
 		return Response{}, fmt.Errorf("call %s: %w", name, err)
 	}

@@ -49,6 +49,7 @@ type tagger struct {
 	mu      sync.Mutex
 	clients map[netip.AddrPort]*net.UDPConn // connections to the server
 	seen    map[[2]uint32]bool              // identities and sequence numbers
+	calls   map[uint64]bool                 // request IDs
 	types   map[api.Type]int                // of requests
 	resends int
 }
@@ -62,11 +63,20 @@ func tagging(t *testing.T, server netip.AddrPort, key api.Key, payload bool) *ta
 	}
 	g := &tagger{
 		t: t, key: key, flags: key.TagFlags(payload), conn: conn, server: server,
-		clients: map[netip.AddrPort]*net.UDPConn{}, seen: map[[2]uint32]bool{}, types: map[api.Type]int{},
+		clients: map[netip.AddrPort]*net.UDPConn{}, seen: map[[2]uint32]bool{}, calls: map[uint64]bool{}, types: map[api.Type]int{},
 	}
 	g.running.Go(g.requests)
 	t.Cleanup(g.close)
 	return g
+}
+
+// attempts is how many calls there were since it was last asked.
+func (g *tagger) attempts() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := len(g.calls)
+	clear(g.calls)
+	return n
 }
 
 func (g *tagger) close() {
@@ -110,7 +120,7 @@ func (g *tagger) check(h api.Header, payload []byte) {
 	if h.Tag != packets.Tag(&g.key, h.Flags, h.Append(nil), payload) || h.Flags&tagFlags != g.flags || g.seen[id] || h.Client == 0 {
 		g.t.Errorf("a client sent %+v with %d bytes", h, len(payload))
 	}
-	g.seen[id] = true
+	g.seen[id], g.calls[h.Request] = true, true
 	g.types[h.Type]++
 	if h.Flags&api.FlagResend != 0 {
 		g.resends++
@@ -217,9 +227,11 @@ func TestTags(t *testing.T) {
 			}
 			d.close()
 		})
+		g.mu.Lock()
 		if g.types[api.TypePull] == 0 || g.types[api.TypeAck] == 0 || c.faults.Drop > 0 && g.resends == 0 {
 			t.Errorf("key %d: clients sent %v, %d again", c.key, g.types, g.resends)
 		}
+		g.mu.Unlock()
 	}
 }
 
@@ -247,6 +259,27 @@ func TestUntaggedErrors(t *testing.T) {
 		if st := d.stats(); st.Restarts > 0 || st.Malformed > 0 {
 			t.Errorf("%+v", st)
 		}
+		d.close()
+	})
+}
+
+// A client that calls by name tags as well. At the deadline it does not begin anew for what anybody may have said, but the next call asks.
+func TestTagsByName(t *testing.T) {
+	s := serve(t, "127.0.0.1:0", rpcserver.Faults{})
+	before, now := tagging(t, netip.AddrPort{}, keyOf(2), true), tagging(t, s.Addr(), keyOf(2), true)
+	known := &directory{function: echoFunction(s.Addr())}
+	private, _ := gateways(t, known)
+	each(t, func(t *testing.T, d *driver) {
+		known.move(echoPacket, before.conn.LocalAddr().(*net.UDPAddr).AddrPort())
+		d.open(settings{Gateway: private, Key: textOf(t, before.key)})
+		before.attempts() // of the client before
+		unknown := call{Name: "echo", Method: uint32(api.CodeUnknownWorkload), DeadlineUS: 130_000}
+		o := d.call(false, unknown)[0]
+		if attempts := before.attempts(); o.Error != "unknown workload" || attempts != 1 {
+			t.Errorf("%+v in %d attempts", o, attempts)
+		}
+		known.move(echoPacket, now.conn.LocalAddr().(*net.UDPAddr).AddrPort())
+		d.answered(t, false, call{Name: "echo", Workload: echoPacket, Method: 3000})
 		d.close()
 	})
 }

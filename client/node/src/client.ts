@@ -116,13 +116,14 @@ export class Client {
         return await (await this.endpoint(known.address)).call(known.workload, body, options, where);
       } catch (e) {
         where.before = undefined;
+        const late = e instanceof DeadlineExceeded || (e instanceof RPCError && e.cause instanceof DeadlineExceeded);
         if (e instanceof Moved) {
           where.before = e.call;
-        } else if (e instanceof UnknownWorkload && !unknown) {
+        } else if (e instanceof UnknownWorkload && !late && !unknown) {
           unknown = true;
           known = await gateway.find(name, known);
         } else {
-          if (e instanceof DeadlineExceeded || (e instanceof RPCError && e.cause instanceof DeadlineExceeded)) {
+          if (late) {
             gateway.forget(name);
           }
           throw e;

@@ -75,6 +75,11 @@ class Way(Generic[C]):
         here = self.function
         return function is not None and (function.workload, function.address) != (here.workload, here.address)
 
+    def late(self) -> bool:
+        """Whether the call ended at its deadline."""
+        error = self.call.error
+        return isinstance(error, DeadlineExceeded) or error is not None and isinstance(error.__cause__, DeadlineExceeded)
+
 
 class Bell:
     """Wakes whoever polls it, from any thread."""
@@ -175,13 +180,11 @@ class Base(Generic[C]):
             tell(function)
 
     def _moved(self, way: Way[C]) -> bool:
-        """Whether a call was made where the function is not any more, so that it is to be made again."""
-        return bool(way.function.name) and isinstance(way.call.error, UnknownWorkload)
+        """Whether a call was made where the function is not any more, so that it is to be made again, unless its time is over."""
+        return bool(way.function.name) and isinstance(way.call.error, UnknownWorkload) and not way.late()
 
     def _outcome(self, way: Way[C]) -> Reply | Error:
         """The result of a call. After a call without an answer, the next one asks whether the function has moved."""
-        error = way.call.error
-        late = isinstance(error, DeadlineExceeded) or error is not None and isinstance(error.__cause__, DeadlineExceeded)
-        if late and self._gateway is not None:
+        if way.late() and self._gateway is not None:
             self._gateway.forget(way.function)
         return way.call.outcome()
