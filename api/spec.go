@@ -234,7 +234,7 @@ func (s Spec) Validate() error {
 	if d := time.Duration(s.Limits.Time); d < time.Microsecond || d > time.Second {
 		bad("limits.time", "%v is not between 1us and 1s", d)
 	}
-	s.Breaker.validate(s.Targets, bad)
+	s.Breaker.validate(bad)
 	if s.Codec != "" && s.Codec != "image" {
 		bad("codec", "%q is unknown: use \"image\", or leave it out", s.Codec)
 	}

@@ -40,7 +40,7 @@ func ParseSpec(name string, data []byte) (Spec, error) {
 		return Spec{}, locateFields(name, body, err)
 	}
 	s = s.Default()
-	if err := s.Validate(); err != nil {
+	if err := errors.Join(s.Validate(), s.Breaker.checkUsed(s.Targets)); err != nil {
 		return Spec{}, locateFields(name, body, err)
 	}
 	return s, nil

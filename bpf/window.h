@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Which sequence numbers clients have used (docs/protocol.md, "Tags"). A set has room for some clients. Where it is full, the owner of most of
- * its places forgets the client that was silent longest, so that one with very many clients forgets its own. NIC program and lambda-host share
- * these rules; who calls them holds the set's lock.
+ * Which sequence numbers clients have used (docs/protocol.md, "Tags"). A set has room for some clients. Where it is full, the owner who would
+ * have most of its places with the newcomer forgets the client that was silent longest: nobody loses what is no more than a half to one other.
+ * NIC program and lambda-host share these rules; who calls them holds the set's lock.
  */
 #ifndef LN_WINDOW_H
 #define LN_WINDOW_H
@@ -48,13 +48,14 @@ LN_WINDOW_RULE __u32 ln_window_find(const struct ln_windows *set, __u32 owner, _
 	return found;
 }
 
-/* The place that a new client gets: a free one, or that of the client that is forgotten. */
-LN_WINDOW_RULE __u32 ln_window_choose(const struct ln_windows *set)
+/* The place that an owner's new client gets: a free one, or that of the client that is forgotten. */
+LN_WINDOW_RULE __u32 ln_window_choose(const struct ln_windows *set, __u32 newcomer)
 {
 	__u64 chosen = 0, best = 0, newest = (1ULL << 48) - 1, places, rank;
 
 	for (__u32 way = 0; way < LN_WINDOW_WAYS; way++) {
-		places = LN_WINDOW_WAYS & ln_window_below(set->client[way], 1);
+		places = (2 * LN_WINDOW_WAYS & ln_window_below(set->client[way], 1)) +
+			 (1 & ln_window_below(set->owner[way] ^ newcomer, 1));
 		for (__u32 other = 0; other < LN_WINDOW_WAYS; other++)
 			places += 1 & ln_window_below(set->owner[other] ^ set->owner[way], 1);
 		rank = (places << 48) + newest - (set->heard[way] & newest);
@@ -70,7 +71,7 @@ LN_WINDOW_RULE int ln_window_replay(struct ln_windows *set, __u32 owner, __u32 c
 	__u32 way = ln_window_find(set, owner, client);
 
 	if (way >= LN_WINDOW_WAYS) {
-		way = ln_window_choose(set) % LN_WINDOW_WAYS;
+		way = ln_window_choose(set, owner) % LN_WINDOW_WAYS;
 		asm volatile("" : "+r"(way)); /* so that the verifier knows its bound */
 		set->client[way] = 0; /* until its window is empty */
 		for (int i = 0; i < LN_WINDOW_WORDS; i++)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Authentication, as in the NIC program's bpf/auth.h: a packet's tag is SipHash-2-4 under a key of the lambda's namespace, and each sequence
- * number of a client is good for one packet. The windows are in a file that all processes of the namespace map, so that a packet which one of
- * them accepted is not good for the next. A lambda can write to its namespace's windows as it can to all memory of its process.
+ * number of a client is good for one packet. The windows are in a file that the lambda's next process maps as well, so that a packet which one
+ * of them accepted is not good for the other. A lambda can write to its windows as it can to all memory of its process: no other lambda's
+ * process may map them.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +25,7 @@ enum {
 static struct table {
 	uint32_t ready;
 	pthread_mutex_t locks[LOCKS];
-	struct ln_windows sets[LN_WINDOW_SETS]; /* of one namespace, which owns all clients */
+	struct ln_windows sets[LN_WINDOW_SETS]; /* all clients have one owner */
 } *table;
 
 /* A process that dies while it holds a lock leaves a window that is whole: the lock's next holder goes on. */

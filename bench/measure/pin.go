@@ -78,37 +78,38 @@ func GeneratorCPUs() [][]int {
 	return sets
 }
 
-// ReceiveOn has both ends of a pair receive in threads on one CPU, before whatever else runs there, as soft interrupts would: so what
-// comes from other CPUs takes the time of this one. stop ends it. Both ends must have an XDP program.
-func ReceiveOn(p *link.Pair, cpu int) (stop func() error, err error) {
+// ReceiveOn has each end of a pair receive in threads on one CPU, before whatever else runs there, as soft interrupts would: so what comes
+// from other CPUs takes the time of this one. Of two ends on one CPU, one that is never done starves the other. stop ends it. Both ends must
+// have an XDP program.
+func ReceiveOn(p *link.Pair, host, peer int) (stop func() error, err error) {
 	if err := p.SetThreaded(true); err != nil {
 		return nil, err
 	}
 	stop = func() error { return p.SetThreaded(false) }
 	first := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}
-	err = eachReceiver(p, func(tid int) error {
-		if err := unix.SchedSetAttr(tid, &first, 0); err != nil {
-			return fmt.Errorf("put thread %d before others: %w", tid, err)
+	on := func(cpu int) func(tid int) error {
+		return func(tid int) error {
+			if err := unix.SchedSetAttr(tid, &first, 0); err != nil {
+				return fmt.Errorf("put thread %d before others: %w", tid, err)
+			}
+			return pin(tid, cpu)
 		}
-		return pin(tid, cpu)
-	})
-	if err != nil {
+	}
+	if err := errors.Join(eachReceiver(p.Host, on(host)), eachReceiver(p.Peer, on(peer))); err != nil {
 		return nil, errors.Join(err, stop())
 	}
 	return stop, nil
 }
 
-// eachReceiver calls f on each thread in which a pair receives.
-func eachReceiver(p *link.Pair, f func(tid int) error) error {
-	for _, end := range []link.End{p.Host, p.Peer} {
-		threads, err := cpu.NAPIThreads(end.Name)
-		if err != nil {
+// eachReceiver calls f on each thread in which an end of a pair receives.
+func eachReceiver(end link.End, f func(tid int) error) error {
+	threads, err := cpu.NAPIThreads(end.Name)
+	if err != nil {
+		return err
+	}
+	for _, tid := range threads {
+		if err := f(tid); err != nil {
 			return err
-		}
-		for _, tid := range threads {
-			if err := f(tid); err != nil {
-				return err
-			}
 		}
 	}
 	return nil

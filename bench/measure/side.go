@@ -138,7 +138,8 @@ func (s *Side) steadyLoad(ctx context.Context, g *gen.Generator) (answered uint6
 // oneClient calls in a closed loop. The receive threads keep to the sender's CPU, where the soft interrupts that they replace would
 // have run. Left alone, they are in some runs woken packet by packet on another CPU.
 func (s *Side) oneClient(ctx context.Context) (answered uint64, err error) {
-	if err := eachReceiver(s.pair, func(tid int) error { return pin(tid, ClientCPU) }); err != nil {
+	here := func(tid int) error { return pin(tid, ClientCPU) }
+	if err := errors.Join(eachReceiver(s.pair.Host, here), eachReceiver(s.pair.Peer, here)); err != nil {
 		return 0, err
 	}
 	l, err := s.Latency(ctx)

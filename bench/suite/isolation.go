@@ -21,15 +21,16 @@ const (
 // isolationSize says how much is measured.
 type isolationSize struct {
 	calls   time.Duration // of one sample
+	load    time.Duration // of an overload
 	lambdas int           // past which datagrams go
 }
 
 // isolationBenchmarks are the parts of the suite.
-var isolationBenchmarks = []string{"neighbour", "passing"}
+var isolationBenchmarks = []string{"neighbour", "passing", "overload"}
 
 // runIsolation measures what others on the NIC notice of a tenant that asks for far more than its share, and of the NIC itself.
 func runIsolation(ctx context.Context, s *stand.Stand, o measure.Options) ([]report.Result, error) {
-	return measureIsolation(ctx, s, o, isolationSize{calls: 400 * time.Millisecond, lambdas: manyLambdas})
+	return measureIsolation(ctx, s, o, isolationSize{calls: 400 * time.Millisecond, load: 300 * time.Millisecond, lambdas: manyLambdas})
 }
 
 func measureIsolation(ctx context.Context, s *stand.Stand, o measure.Options, size isolationSize) (all []report.Result, err error) {
@@ -44,6 +45,7 @@ func measureIsolation(ctx context.Context, s *stand.Stand, o measure.Options, si
 	for i, run := range []func() ([]report.Result, error){
 		func() ([]report.Result, error) { return runNeighbour(ctx, s, a, o, size.calls) },
 		func() ([]report.Result, error) { return runPassing(ctx, s, a, o, size.lambdas) },
+		func() ([]report.Result, error) { return runOverload(ctx, s, a, o, size.load) },
 	} {
 		if o.Benchmark != "" && o.Benchmark != isolationBenchmarks[i] {
 			continue

@@ -75,7 +75,7 @@ func runNeighbour(ctx context.Context, s *stand.Stand, a *compiler.Artifact, o m
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, g.Close()) }()
-	shared, err := measure.ReceiveOn(s.Fast, measure.ServerCPU())
+	shared, err := measure.ReceiveOn(s.Fast, measure.ServerCPU(), measure.ServerCPU())
 	if err != nil {
 		return nil, err
 	}

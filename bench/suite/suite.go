@@ -18,7 +18,7 @@ func All() []measure.Suite {
 		{Name: "dispatch", About: "a packet's cost with 1,000 lambdas deployed against one", Run: runDispatch},
 		{Name: "shares", About: "tenants that ask for more than there is: their shares of the NIC's time, by weight and over time", Run: runShares},
 		{
-			Name: "isolation", About: "a tenant's latency beside one that asks for 10 times its share; datagrams that pass the NIC program",
+			Name: "isolation", About: "a tenant's latency beside one that asks for 10 times its share; datagrams that pass the NIC program; what a CPU can refuse",
 			Benchmarks: isolationBenchmarks, Run: runIsolation,
 		},
 		{Name: "deploy", About: "from source to the first answer: compiler and NIC alone, and by the API of a daemon", Run: runDeploy},

@@ -57,14 +57,14 @@ func TestSharesRun(t *testing.T) {
 // And that of isolation.
 func TestIsolationRuns(t *testing.T) {
 	isolation := measure.Suite{Name: "isolation", Run: func(ctx context.Context, s *stand.Stand, o measure.Options) ([]report.Result, error) {
-		return measureIsolation(ctx, s, o, isolationSize{calls: 20 * time.Millisecond, lambdas: 2 * passingTenants})
+		return measureIsolation(ctx, s, o, isolationSize{calls: 20 * time.Millisecond, load: 20 * time.Millisecond, lambdas: 2 * passingTenants})
 	}}
 	s, err := measure.Run(t.Context(), []measure.Suite{isolation}, "isolation", measuretest.Options(t))
-	if err != nil || len(s.Results) != 9 {
+	if err != nil || len(s.Results) != 12 {
 		t.Fatalf("got %+v, %v", s, err)
 	}
 	for _, r := range s.Results {
-		if r.Value <= 0 {
+		if r.Value <= 0 && r.Name != "overload.bound" { // on a busy machine
 			t.Errorf("got %+v", r)
 		}
 	}

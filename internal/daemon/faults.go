@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"github.com/lambdanic/lambdanic/api"
@@ -15,13 +16,14 @@ const faultsEvery = time.Second
 // reportFaults writes to the log which functions failed, how often and why, and takes out those that failed too often, until ctx ends. The
 // data path only counts.
 func (d *Daemon) reportFaults(ctx context.Context) {
-	var known map[revision]api.Stats
-	for {
-		var fresh []api.FunctionStats
-		fresh, known = d.newFaults(ctx, known)
+	var known map[place]counters
+	for looked := time.Now(); ; {
+		fresh, counted := d.newFaults(ctx, known)
+		within := time.Since(looked)
+		looked, known = time.Now(), counted
 		for _, s := range fresh {
 			d.cfg.Log.Warn("failed", journal.Function, s.Namespace+"/"+s.Name, "revision", s.Revision, "target", s.Target, "faults", s.FaultsBy.Explain())
-			if err := d.manager.TakeOut(ctx, s); err != nil {
+			if err := d.manager.TakeOut(ctx, s, within); err != nil {
 				d.cfg.Log.Error("a function that fails stays where it is", journal.Function, s.Namespace+"/"+s.Name, "because", err)
 			}
 		}
@@ -33,30 +35,43 @@ func (d *Daemon) reportFaults(ctx context.Context) {
 	}
 }
 
-// A revision has its own counters.
-type revision struct {
-	workload, number uint32
-	target           api.Target
+// A place is where a lambda is counted.
+type place struct {
+	workload uint32
+	target   api.Target
 }
 
-// newFaults returns the functions that failed since the counters were as in known, with what they counted since, and the counters. Faults
-// from before the daemon came up, with known still nil, were seen by an earlier daemon.
-func (d *Daemon) newFaults(ctx context.Context, known map[revision]api.Stats) (fresh []api.FunctionStats, counted map[revision]api.Stats) {
+// counters are those of a revision.
+type counters struct {
+	revision uint32
+	api.Stats
+}
+
+// newFaults returns the functions that failed since the counters were as in known, with what they counted since, and the counters. Those of
+// a function that cannot be asked at present stay. Faults from before the daemon came up, with known still nil, were seen by an earlier daemon.
+func (d *Daemon) newFaults(ctx context.Context, known map[place]counters) (fresh []api.FunctionStats, counted map[place]counters) {
 	stats, err := d.manager.Stats(ctx)
 	if err != nil {
 		return nil, known // `lambdanic stats` reports the error
 	}
-	counted = make(map[revision]api.Stats, len(stats))
+	counted = make(map[place]counters, len(stats))
+	maps.Copy(counted, known)
 	for _, s := range stats {
-		r := revision{s.Workload, s.Revision, s.Target}
-		counted[r] = s.Stats
-		before := known[r]
+		at := place{s.Workload, s.Target}
+		before := counted[at]
+		if before.revision != s.Revision {
+			before = counters{}
+		}
+		counted[at] = counters{s.Revision, s.Stats}
 		s.FaultsBy = s.FaultsBy.Since(before.FaultsBy)
 		if known == nil || s.FaultsBy == (api.FaultsBy{}) {
 			continue
 		}
-		s.Requests -= min(s.Requests, before.Requests)
 		s.Faults -= min(s.Faults, before.Faults)
+		if s.Requests >= before.Requests { // else they began anew, as with a process's death
+			s.Requests -= before.Requests
+		}
+		s.Requests = max(s.Requests, 1)
 		fresh = append(fresh, s)
 	}
 	return fresh, counted

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/dustin/go-humanize/english"
 
@@ -15,18 +16,18 @@ import (
 // errSuperseded says that a function is no longer what it was when its faults were counted.
 var errSuperseded = errors.New("another revision serves")
 
-// TakeOut moves a function to the next target of its list where that of a second's requests which failed are too many for its spec's breaker.
-// Each revision is moved at most once: where the next target does not take it, it goes on as it was. s are the counters of that second.
-func (m *Manager) TakeOut(ctx context.Context, s api.FunctionStats) error {
+// TakeOut moves a function to the next target of its list where too many requests failed for its spec's breaker.
+// A revision that the next target refuses goes on as it was, and is not moved again. s is what was counted within a time.
+func (m *Manager) TakeOut(ctx context.Context, s api.FunctionStats, within time.Duration) error {
 	f, ok := m.Route(s.Namespace, s.Name)
-	if !ok || f.Revision != s.Revision || f.Target != s.Target || !f.Spec.Breaker.Trips(s.Requests, s.Faults) {
+	if !ok || f.Revision != s.Revision || f.Target != s.Target || !f.Spec.Breaker.Trips(s.Requests, s.Faults, within) {
 		return nil
 	}
 	next := slices.Clone(f.Spec.Targets[slices.Index(f.Spec.Targets, f.Target)+1:])
-	if len(next) == 0 || !m.tripsFirst(f) {
+	if len(next) == 0 || m.isStuck(f) {
 		return nil
 	}
-	reason := fmt.Sprintf("%s of %s failed within a second: %s", english.Plural(int(s.Faults), "run", ""), english.Plural(int(s.Requests), "request", ""), s.FaultsBy.Explain())
+	reason := fmt.Sprintf("%s of %s failed: %s", english.Plural(int(s.Faults), "run", ""), english.Plural(int(s.Requests), "request", ""), s.FaultsBy.Explain())
 	m.Log.Warn("taking a function out, without its kept state", "function", f.Key(), "revision", f.Revision, "target", f.Target, "because", reason)
 	moved := *f
 	moved.Fused = nil
@@ -42,17 +43,24 @@ func (m *Manager) TakeOut(ctx context.Context, s api.FunctionStats) error {
 	if errors.Is(err, errSuperseded) {
 		return nil
 	}
+	if errors.Is(err, ErrRefused) {
+		m.setStuck(f)
+	}
 	if err != nil {
 		return fmt.Errorf("take %s out: %w", f.Key(), err)
 	}
 	return nil
 }
 
-// tripsFirst says whether a revision was not to be taken out before. From now on it was.
-func (m *Manager) tripsFirst(f *store.Function) bool {
+// isStuck says whether no further target took a revision.
+func (m *Manager) isStuck(f *store.Function) bool {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.stuck[f.Workload] == f.Revision
+}
+
+func (m *Manager) setStuck(f *store.Function) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	before := m.tripped[f.Workload]
-	m.tripped[f.Workload] = f.Revision
-	return before != f.Revision
+	m.stuck[f.Workload] = f.Revision
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/internal/backend"
@@ -20,7 +21,7 @@ func second(f *api.Function, faults uint64) api.FunctionStats {
 
 func mustTakeOut(t *testing.T, n *node, s api.FunctionStats) *api.Function {
 	t.Helper()
-	if err := n.TakeOut(t.Context(), s); err != nil {
+	if err := n.TakeOut(t.Context(), s, time.Second); err != nil {
 		t.Error(err)
 	}
 	f, err := n.Describe(t.Context(), s.Namespace, s.Name)
@@ -44,7 +45,7 @@ func TestTakeOut(t *testing.T) {
 	}
 	f := mustTakeOut(t, n, second(web, 50))
 	if f.Target != api.TargetProcess || f.State != api.StateReady || len(f.Refused) != 1 || f.Refused[0].Target != api.TargetNIC ||
-		!strings.Contains(f.Refused[0].Reason, "taken out: 50 runs of 100 requests failed within a second: 50 time") {
+		!strings.Contains(f.Refused[0].Reason, "taken out: 50 runs of 100 requests failed: 50 time") {
 		t.Errorf("with as many faults: %+v", f)
 	}
 	if len(n.nic.load()) > 0 || len(n.process.load()) != 1 {
@@ -55,6 +56,15 @@ func TestTakeOut(t *testing.T) {
 	}
 	if f := mustDeploy(t, n, Request{Name: "web", Image: image("7")}); f.Target != api.TargetNIC {
 		t.Errorf("deployed again: %+v", f)
+	}
+	if err := n.TakeOut(t.Context(), second(mustDeploy(t, n, Request{Name: "web", Image: image("7")}), 100), 3*time.Second); err != nil {
+		t.Error(err)
+	}
+	if f, err := n.Describe(t.Context(), "", "web"); err != nil || f.Target != api.TargetNIC {
+		t.Errorf("with too few requests in three seconds: %+v (%v)", f, err)
+	}
+	if f := mustDeploy(t, n, Request{Name: "web", Image: image("7"), Targets: []api.Target{api.TargetNIC}}); mustTakeOut(t, n, second(f, 100)).Target != api.TargetNIC {
+		t.Error("taken out of the only target that the deploy allows")
 	}
 	plain := mustDeploy(t, n, Request{Name: "plain"})
 	if f := mustTakeOut(t, n, second(plain, 100)); f.Target != api.TargetNIC {
@@ -71,7 +81,7 @@ func TestTakeOutRefused(t *testing.T) {
 		tries++
 		return errors.New("no memory")
 	}
-	if err := n.TakeOut(t.Context(), second(web, 100)); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "no memory") {
+	if err := n.TakeOut(t.Context(), second(web, 100), time.Second); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "no memory") {
 		t.Errorf("the next target refuses: %v", err)
 	}
 	mustTakeOut(t, n, second(web, 100))

@@ -94,7 +94,7 @@ type Manager struct {
 	mu         sync.RWMutex
 	routes     map[string]*store.Function // what is wanted, by NAMESPACE/NAME, so that requests need not ask the store
 	namespaces map[string]store.Namespace // what the store has of them, by name
-	tripped    map[uint32]uint32          // the latest revision of a workload that was to be taken out
+	stuck      map[uint32]uint32          // the latest revision of a workload that could not be taken out
 
 	claims  sync.Mutex     // is held while artifacts are collected
 	claimed map[string]int // how many deploys in progress name an artifact, by its digest
@@ -113,7 +113,7 @@ func New(cfg Config) *Manager {
 	}
 	return &Manager{
 		Config: cfg, changes: semaphore.NewWeighted(1), claimed: make(map[string]int),
-		routes: make(map[string]*store.Function), namespaces: make(map[string]store.Namespace), tripped: make(map[uint32]uint32),
+		routes: make(map[string]*store.Function), namespaces: make(map[string]store.Namespace), stuck: make(map[uint32]uint32),
 	}
 }
 

@@ -310,7 +310,7 @@ func TestReplaysAtOnce(t *testing.T) {
 	}
 }
 
-// A namespace with more clients than there is room for has its own forgotten, and no other namespace's.
+// A namespace with more clients than there is room for has its own forgotten. Another loses only what it has beyond half of a set's places.
 func TestManyClients(t *testing.T) {
 	n := newTagged(t)
 	const crowd, places = tenant + 1, 8 // in a set
@@ -320,7 +320,8 @@ func TestManyClients(t *testing.T) {
 	if err := n.Limit(t.Context(), backend.Limits{Keys: map[uint32]api.Keys{tenant: k, crowd: k}}); err != nil {
 		t.Fatal(err)
 	}
-	for client := range uint32(100) {
+	others := n.Limits().LnClients.MaxEntries() // one in each set, on average
+	for client := range others {
 		if !numbered(t, n, client+1, 5) {
 			t.Fatalf("client %d is not served", client+1)
 		}
@@ -334,10 +335,14 @@ func TestManyClients(t *testing.T) {
 			t.Fatalf("client %d of the crowd: got %+v", other, h)
 		}
 	}
-	for client := range uint32(100) {
+	lost := uint32(0)
+	for client := range others {
 		if numbered(t, n, client+1, 5) {
-			t.Errorf("client %d was forgotten for another namespace's", client+1)
+			lost++
 		}
+	}
+	if lost > others/100 { // of 4,096 sets, some 15 have more than four of as many clients
+		t.Errorf("%d of %d clients were forgotten for another namespace's", lost, others)
 	}
 	forgotten := 0
 	for client := range uint32(1000) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/netip"
 	"os"
@@ -133,11 +134,11 @@ func (in *instance) prepare(d backend.Deployment) (record, error) {
 	if err := in.makeDir(); err != nil {
 		return record{}, err
 	}
-	r := record{Workload: d.Workload, Function: d.Namespace + "/" + d.Name, Namespace: d.NamespaceID, Revision: d.Revision, Listen: listen, Layouts: d.Layouts}
+	r := record{Workload: d.Workload, Function: d.Namespace + "/" + d.Name, Namespace: &d.NamespaceID, Revision: d.Revision, Listen: listen, Layouts: d.Layouts}
 	r.Object = objectName(d)
 	r.Args = append(arguments(in.b.cfg, d), "--user", fmt.Sprint(userOf(in.dir)))
 	if d.NamespaceID != 0 {
-		r.Args = append(r.Args, "--windows", in.b.windows(d.NamespaceID))
+		r.Args = append(r.Args, "--windows", in.windows())
 	}
 	return r, writeFile(filepath.Join(in.dir, r.Object), d.Native, userOf(in.dir))
 }
@@ -402,6 +403,9 @@ func (in *instance) adopt(ctx context.Context) (bool, error) {
 		return in.serving(), nil
 	}
 	r, rerr := readRecord(in.dir)
+	if rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
+		in.b.cfg.Logger.Warn("a process is not adopted; its function is deployed anew, without its state", "because", rerr)
+	}
 	sockets, err := filepath.Glob(filepath.Join(in.dir, "control-*"))
 	if err != nil {
 		return false, err

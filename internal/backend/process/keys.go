@@ -5,18 +5,15 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
+	"sync"
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/internal/backend"
 )
 
-// windowsPrefix begins the names of the files, one for each namespace, with the sequence numbers that clients have used (host/auth.c).
-const windowsPrefix = "windows-"
+// windowsFile has the sequence numbers that a lambda's clients have used (host/auth.c). Its processes hand it on to those that follow.
+const windowsFile = "windows"
 
 // errKeysUnknown keeps a process from serving requests that its namespace's keys would have refused.
 var errKeysUnknown = errors.New("the keys of its namespace are not known yet")
@@ -29,31 +26,13 @@ func (b *Backend) Limit(ctx context.Context, l backend.Limits) error {
 		b.keys = map[uint32]api.Keys{}
 	}
 	b.mu.Unlock()
-	errs := []error{b.sweepWindows(l)}
-	for _, in := range b.list() {
-		errs = append(errs, in.limit(ctx))
+	all := b.list()
+	errs := make([]error, len(all))
+	var wg sync.WaitGroup
+	for i, in := range all {
+		wg.Go(func() { errs[i] = in.limit(ctx) })
 	}
-	return errors.Join(errs...)
-}
-
-// sweepWindows removes the windows of namespaces that there are no longer.
-func (b *Backend) sweepWindows(l backend.Limits) error {
-	entries, err := os.ReadDir(b.cfg.RunDir)
-	if err != nil {
-		return fmt.Errorf("remove windows of namespaces: %w", err)
-	}
-	var errs []error
-	for _, e := range entries {
-		text, ok := strings.CutPrefix(e.Name(), windowsPrefix)
-		number, err := strconv.ParseUint(text, 10, 32)
-		_, known := l.Quotas[uint32(number)]
-		if !ok || err != nil || known {
-			continue
-		}
-		if err := os.Remove(filepath.Join(b.cfg.RunDir, e.Name())); !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, err)
-		}
-	}
+	wg.Wait()
 	return errors.Join(errs...)
 }
 
@@ -64,29 +43,31 @@ func (b *Backend) keysOf(namespace uint32) (k api.Keys, ok bool) {
 	return b.keys[namespace], b.keys != nil
 }
 
-func (b *Backend) windows(namespace uint32) string {
-	return filepath.Join(b.cfg.RunDir, windowsPrefix+strconv.FormatUint(uint64(namespace), 10))
-}
-
-// limit gives the process, if it runs, its namespace's keys.
+// limit gives the process, if it runs, its namespace's keys. One that does not take them would serve by the former keys, so it is ended; the
+// next one gets them when it starts.
 func (in *instance) limit(ctx context.Context) error {
 	in.changing.Lock()
 	defer in.changing.Unlock()
 	if in.removed || !in.serving() {
-		return nil // it gets them when it starts
+		return nil
 	}
-	if err := in.setKeys(ctx, in.socket(), in.record); err != nil && in.serving() {
-		return fmt.Errorf("give the process of %s its keys: %w", in.record.Function, err)
+	err := in.setKeys(context.WithoutCancel(ctx), in.socket(), in.record)
+	if err == nil {
+		return nil
+	}
+	in.log().Error("the process of a lambda does not take its namespace's keys; starting it again", "pid", in.child.PID, "error", err)
+	if kerr := in.child.Kill(); kerr != nil {
+		return fmt.Errorf("give the process of %s its keys: %w", in.record.Function, errors.Join(err, kerr))
 	}
 	return nil
 }
 
 // setKeys gives the process on a control socket the keys of its namespace. One of a namespace without a number has none.
 func (in *instance) setKeys(ctx context.Context, socket string, r record) error {
-	if r.Namespace == 0 {
+	if *r.Namespace == 0 {
 		return nil
 	}
-	k, ok := in.b.keysOf(r.Namespace)
+	k, ok := in.b.keysOf(*r.Namespace)
 	if !ok {
 		return errKeysUnknown
 	}
@@ -100,3 +81,5 @@ func (in *instance) setKeys(ctx context.Context, socket string, r record) error 
 	_, err := control(ctx, socket, "keys %s %s %s", required, places[0], places[1])
 	return err
 }
+
+func (in *instance) windows() string { return filepath.Join(in.dir, windowsFile) }

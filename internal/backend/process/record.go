@@ -20,8 +20,8 @@ import (
 type record struct {
 	Workload uint32 `json:"workload"`
 	Function string `json:"function"` // NAMESPACE/NAME, for people
-	// Namespace is the namespace's number, 0 if it has none.
-	Namespace uint32         `json:"namespace,omitempty"`
+	// Namespace is the namespace's number, 0 if it has none; nil in the record of an earlier version, whose process checks no tags.
+	Namespace *uint32        `json:"namespace"`
 	Revision  uint32         `json:"revision"`
 	Listen    netip.AddrPort `json:"listen"`
 	Control   string         `json:"control"` // control socket, in the directory of the record
@@ -52,6 +52,9 @@ func readRecord(dir string) (r record, err error) {
 	}
 	if err := json.Unmarshal(text, &r); err != nil {
 		return r, fmt.Errorf("%s: %w", dir, err)
+	}
+	if r.Namespace == nil {
+		return r, fmt.Errorf("%s: the record is of an earlier version", dir)
 	}
 	return r, nil
 }

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/internal/backend"
@@ -327,4 +329,44 @@ func TestKeysThatAreNone(t *testing.T) {
 		}
 	}
 	c.echoed("afterwards", packets.RPC{Key: keyOf(1)})
+}
+
+// A process that does not take its keys is ended. The next one has them.
+func TestHungProcessGetsNoSecondChance(t *testing.T) {
+	b, c := tagged(t, checkedHost, api.ModePacket, "packet")
+	pid := pidOf(t, b, workload)
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	controlTimeout = 10 * time.Millisecond // it never answers
+	keyed(t, b, true, 2)
+	controlTimeout = patience
+	eventually(t, "another process", func() bool {
+		list, _ := b.Status(t.Context())
+		return len(list) == 1 && pidOf(t, b, workload) != pid
+	})
+	c.refused("the key that was removed", packets.RPC{Key: keyOf(1)})
+	c.echoed("the next key", packets.RPC{Key: keyOf(2)})
+}
+
+// A process of an earlier version, which checks no tags, is not adopted.
+func TestEarlierVersionIsNotAdopted(t *testing.T) {
+	dir := shortdir.New(t)
+	b := newBackend(t, checkedHost, dir)
+	if err := b.Deploy(t.Context(), deployment(workload, 3, api.ModePacket, fixture(t, "packet"))); err != nil {
+		t.Fatal(err)
+	}
+	in, err := b.get(workload, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := in.record
+	old.Namespace = nil
+	if err := errors.Join(b.Close(), old.write(in.dir)); err != nil {
+		t.Fatal(err)
+	}
+	next := newBackend(t, checkedHost, dir)
+	if adopted, err := next.Adopt(t.Context()); err != nil || len(adopted) > 0 || running(t, userOf(in.dir)) > 0 {
+		t.Errorf("adopted %v (%v)", adopted, err)
+	}
 }
