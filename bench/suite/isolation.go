@@ -2,9 +2,11 @@ package suite
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"time"
 
+	"github.com/lambdanic/lambdanic/bench/gen"
 	"github.com/lambdanic/lambdanic/bench/measure"
 	"github.com/lambdanic/lambdanic/bench/report"
 	"github.com/lambdanic/lambdanic/bench/stand"
@@ -57,4 +59,29 @@ func measureIsolation(ctx context.Context, s *stand.Stand, o measure.Options, si
 		all = append(all, results...)
 	}
 	return all, nil
+}
+
+// twoTenants deploys lambdas of the namespaces 1 and 2, which have equal weights, and gives a generator that asks them. The NIC receives on
+// the server's CPU, the generator's end of the pair on CPU host. stop ends the generator and these threads.
+func twoTenants(ctx context.Context, s *stand.Stand, a *compiler.Artifact, sharers []sharer, host int) (g *gen.Generator, stop func() error, err error) {
+	for _, who := range sharers {
+		d := stand.Deployment(a, who.workload, nil)
+		d.NamespaceID = who.namespace
+		if err := s.NIC.Deploy(ctx, d); err != nil {
+			return nil, nil, err
+		}
+	}
+	equal := phase{weights: map[uint32]uint64{1: 1, 2: 1}}
+	if err := equal.limit(ctx, s); err != nil {
+		return nil, nil, err
+	}
+	g, err = gen.New(s.Fast, gen.Options{ByWorkload: true})
+	if err != nil {
+		return nil, nil, err
+	}
+	threads, err := measure.ReceiveOn(s.Fast, host, measure.ServerCPU())
+	if err != nil {
+		return nil, nil, errors.Join(err, g.Close())
+	}
+	return g, func() error { return errors.Join(threads(), g.Close()) }, nil
 }

@@ -59,27 +59,11 @@ type neighbours struct {
 // runNeighbour measures the latency of a tenant that keeps within its share, while another one asks for more and more.
 func runNeighbour(ctx context.Context, s *stand.Stand, a *compiler.Artifact, o measure.Options, calls time.Duration) (results []report.Result, err error) {
 	all := []*neighbour{{sharer: sharer{"short", shortWorkload, 2, cheapRun}}, {sharer: sharer{"long", longWorkload, 2, dearRun}}}
-	for _, who := range []sharer{{"", measure.Workload, 1, 0}, all[0].sharer, all[1].sharer} {
-		d := stand.Deployment(a, who.workload, nil)
-		d.NamespaceID = who.namespace
-		if err := s.NIC.Deploy(ctx, d); err != nil {
-			return nil, err
-		}
-	}
-	equal := phase{weights: map[uint32]uint64{1: 1, 2: 1}}
-	if err := equal.limit(ctx, s); err != nil {
-		return nil, err
-	}
-	g, err := gen.New(s.Fast, gen.Options{ByWorkload: true})
+	g, stop, err := twoTenants(ctx, s, a, []sharer{{"", measure.Workload, 1, 0}, all[0].sharer, all[1].sharer}, measure.ServerCPU())
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, g.Close()) }()
-	shared, err := measure.ReceiveOn(s.Fast, measure.ServerCPU(), measure.ServerCPU())
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, shared()) }()
+	defer func() { err = errors.Join(err, stop()) }()
 	m := &neighbours{o, s, g, calls}
 	for round := range o.Rounds {
 		o.Log("isolation: neighbour, round %d of %d", round+1, o.Rounds)

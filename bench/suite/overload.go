@@ -33,27 +33,11 @@ type overload struct {
 // runOverload finds how much the NIC's CPU can refuse for a tenant that asks for too much, before it loses requests of one that does not.
 func runOverload(ctx context.Context, s *stand.Stand, a *compiler.Artifact, o measure.Options, each time.Duration) (results []report.Result, err error) {
 	tenants := [2]sharer{{"", measure.Workload, 1, cheapRun}, {"", shortWorkload, 2, cheapRun}}
-	for _, who := range tenants {
-		d := stand.Deployment(a, who.workload, nil)
-		d.NamespaceID = who.namespace
-		if err := s.NIC.Deploy(ctx, d); err != nil {
-			return nil, err
-		}
-	}
-	equal := phase{weights: map[uint32]uint64{1: 1, 2: 1}}
-	if err := equal.limit(ctx, s); err != nil {
-		return nil, err
-	}
-	g, err := gen.New(s.Fast, gen.Options{ByWorkload: true})
+	g, stop, err := twoTenants(ctx, s, a, tenants[:], measure.ClientCPU)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, g.Close()) }()
-	apart, err := measure.ReceiveOn(s.Fast, measure.ClientCPU, measure.ServerCPU())
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, apart()) }()
+	defer func() { err = errors.Join(err, stop()) }()
 	all := make([]overload, len(overloads))
 	var bound report.Samples
 	for round := range o.Rounds {

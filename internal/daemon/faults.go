@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"maps"
 	"time"
 
 	"github.com/lambdanic/lambdanic/api"
@@ -16,7 +15,7 @@ const faultsEvery = time.Second
 // reportFaults writes to the log which functions failed, how often and why, and takes out those that failed too often, until ctx ends. The
 // data path only counts.
 func (d *Daemon) reportFaults(ctx context.Context) {
-	var known map[place]counters
+	var known map[place]api.FunctionStats
 	for looked := time.Now(); ; {
 		fresh, counted := d.newFaults(ctx, known)
 		within := time.Since(looked)
@@ -41,28 +40,26 @@ type place struct {
 	target   api.Target
 }
 
-// counters are those of a revision.
-type counters struct {
-	revision uint32
-	api.Stats
-}
-
 // newFaults returns the functions that failed since the counters were as in known, with what they counted since, and the counters. Those of
 // a function that cannot be asked at present stay. Faults from before the daemon came up, with known still nil, were seen by an earlier daemon.
-func (d *Daemon) newFaults(ctx context.Context, known map[place]counters) (fresh []api.FunctionStats, counted map[place]counters) {
+func (d *Daemon) newFaults(ctx context.Context, known map[place]api.FunctionStats) (fresh []api.FunctionStats, counted map[place]api.FunctionStats) {
 	stats, err := d.manager.Stats(ctx)
 	if err != nil {
 		return nil, known // `lambdanic stats` reports the error
 	}
-	counted = make(map[place]counters, len(stats))
-	maps.Copy(counted, known)
+	counted = make(map[place]api.FunctionStats, len(stats))
+	for at, s := range known {
+		if f, ok := d.manager.Route(s.Namespace, s.Name); ok && f.Workload == at.workload {
+			counted[at] = s
+		}
+	}
 	for _, s := range stats {
 		at := place{s.Workload, s.Target}
 		before := counted[at]
-		if before.revision != s.Revision {
-			before = counters{}
+		if before.Revision != s.Revision {
+			before = api.FunctionStats{}
 		}
-		counted[at] = counters{s.Revision, s.Stats}
+		counted[at] = s
 		s.FaultsBy = s.FaultsBy.Since(before.FaultsBy)
 		if known == nil || s.FaultsBy == (api.FaultsBy{}) {
 			continue

@@ -177,7 +177,7 @@ var answered = map[string][]packets.RPC{
 func (p *pair) compareRound(name string, round int, q packets.RPC, mutilate bool, r *rand.Rand) {
 	p.t.Helper()
 	if r.IntN(2) == 0 {
-		key, sequence := keyOf(1), sequences.Add(1)
+		key, sequence := packets.KeyOf(1), sequences.Add(1)
 		q.Key, q.Sequence = &key, &sequence
 	}
 	b := q.Build(p.numbers)

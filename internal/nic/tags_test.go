@@ -19,21 +19,12 @@ import (
 	"github.com/lambdanic/lambdanic/test/seed"
 )
 
-// keyOf is a key with a number, always the same.
-func keyOf(number uint32) api.Key {
-	k := api.Key{Namespace: "tenant", Number: number}
-	for i := range k.Secret {
-		k.Secret[i] = byte(number)*31 + byte(i)
-	}
-	return k
-}
-
 // keyed gives the namespace tenant keys with these numbers, and no other namespace any.
 func keyed(t testing.TB, b backend.Limiting, required bool, numbers ...uint32) {
 	t.Helper()
 	k := api.Keys{Required: required}
 	for _, number := range numbers {
-		k.Keys = append(k.Keys, keyOf(number))
+		k.Keys = append(k.Keys, packets.KeyOf(number))
 	}
 	if err := b.Limit(t.Context(), backend.Limits{Keys: map[uint32]api.Keys{tenant: k}}); err != nil {
 		t.Fatal(err)
@@ -44,7 +35,7 @@ var sequences atomic.Uint32
 
 // tagged tags a packet by a key, with a sequence number of its own.
 func tagged(f packets.Frame, key uint32) packets.Frame {
-	k, sequence := keyOf(key), sequences.Add(1)
+	k, sequence := packets.KeyOf(key), sequences.Add(1)
 	f.RPC.Key, f.RPC.Sequence = &k, &sequence
 	return f
 }
@@ -316,7 +307,7 @@ func TestManyClients(t *testing.T) {
 	const crowd, places = tenant + 1, 8 // in a set
 	clients := 2 * places * n.Limits().LnClients.MaxEntries()
 	deploy(t, n, of(crowd, version(t, workloads["web"], 1, packetSpec)))
-	k := api.Keys{Required: true, Keys: []api.Key{keyOf(1)}}
+	k := api.Keys{Required: true, Keys: []api.Key{packets.KeyOf(1)}}
 	if err := n.Limit(t.Context(), backend.Limits{Keys: map[uint32]api.Keys{tenant: k, crowd: k}}); err != nil {
 		t.Fatal(err)
 	}
@@ -361,8 +352,8 @@ func TestManyClients(t *testing.T) {
 func TestKeyOfAnotherNamespace(t *testing.T) {
 	n := newTestNIC(t)
 	deploy(t, n, of(tenant, version(t, workloads["packet"], 1, packetSpec)))
-	k := api.Keys{Required: true, Keys: []api.Key{keyOf(1)}}
-	if err := n.Limit(t.Context(), backend.Limits{Keys: map[uint32]api.Keys{tenant + 1: k, tenant: {Required: true, Keys: []api.Key{keyOf(3)}}}}); err != nil {
+	k := api.Keys{Required: true, Keys: []api.Key{packets.KeyOf(1)}}
+	if err := n.Limit(t.Context(), backend.Limits{Keys: map[uint32]api.Keys{tenant + 1: k, tenant: {Required: true, Keys: []api.Key{packets.KeyOf(3)}}}}); err != nil {
 		t.Fatal(err)
 	}
 	h, _ := call(t, n, tagged(request("x"), 1))
@@ -434,7 +425,7 @@ func TestTagsOfCall(t *testing.T) {
 		f := newFake(t, host)
 		deploy(t, n, of(tenant, kvRevision(t, 1, f.addr(), longest)))
 		keyed(t, n, true, 2)
-		client, err := lambdanic.Dial(to, lambdanic.WithKey(keyOf(2)))
+		client, err := lambdanic.Dial(to, lambdanic.WithKey(packets.KeyOf(2)))
 		if err != nil {
 			t.Fatal(err)
 		}

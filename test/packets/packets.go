@@ -214,6 +214,15 @@ func Tag(k *api.Key, flags api.Flag, header, payload []byte) uint64 {
 	return siphash.Hash(le.Uint64(k.Secret[:]), le.Uint64(k.Secret[8:]), text)
 }
 
+// KeyOf is a key of the namespace tenant with a number, always the same.
+func KeyOf(number uint32) api.Key {
+	k := api.Key{Namespace: "tenant", Number: number}
+	for i := range k.Secret {
+		k.Secret[i] = byte(number)*31 + byte(i)
+	}
+	return k
+}
+
 func or[T any](p *T, otherwise T) T {
 	if p == nil {
 		return otherwise

@@ -16,13 +16,9 @@ import (
 
 const tenant = 11 // a namespace's number
 
-// keyOf is a key with a number, always the same.
 func keyOf(number uint32) *api.Key {
-	k := &api.Key{Namespace: "tenant", Number: number}
-	for i := range k.Secret {
-		k.Secret[i] = byte(number)*31 + byte(i)
-	}
-	return k
+	k := packets.KeyOf(number)
+	return &k
 }
 
 // keyed gives the namespace tenant keys with these numbers.
