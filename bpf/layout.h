@@ -12,7 +12,7 @@
 #include <linux/types.h>
 
 /* Raise when a record below changes: a daemon adopts a pinned NIC program of its own version only. */
-enum ln_version { LN_LAYOUT_VERSION = 19 };
+enum ln_version { LN_LAYOUT_VERSION = 20 };
 
 enum ln_limit {
 	LN_MAX_WORKLOADS = 65536, /* dispatch entries; the low half of a workload ID is its index */
@@ -166,6 +166,18 @@ struct ln_budget {
 	__u64 share; /* of LN_BUDGET */
 };
 
+/* How many refusals a CPU answers: refuse.h. */
+enum ln_refusals_of {
+	LN_REFUSALS_NS = 1 << 20, /* a period */
+	LN_REFUSALS = 256, /* answered in it */
+};
+
+/* Refusals that were answered in a period. */
+struct ln_refusals {
+	__u64 period; /* its number: bpf_ktime_get_ns() by LN_REFUSALS_NS */
+	__u64 answered;
+};
+
 /* What a CPU has left of its budget. */
 struct ln_cpu {
 	__s64 left_ns; /* negative if it is overdrawn */
@@ -173,6 +185,7 @@ struct ln_cpu {
 	__u64 virtual_ns; /* up to where all namespaces may be served */
 	__u64 timing; /* 1: the ikernel at hand is measured, and so are those that it hands its packet on to */
 	__u64 inner_ns; /* what these took */
+	struct ln_refusals refusals; /* to packets of all namespaces */
 };
 
 /* Up to when a namespace's turns were taken, by any CPU: bpf_ktime_get_ns(). */
@@ -185,6 +198,7 @@ struct ln_allowance {
 	__s64 left[LN_RATES];
 	__u64 virtual_ns; /* up to where it was served: all that it took, times its pace */
 	__u64 lambdas_ns; /* up to where all its lambdas may be served */
+	struct ln_refusals refusals;
 };
 
 /* What a lambda's run takes on a CPU: the mean of the last samples, each of LN_COST_SAMPLES times that mean at most. */

@@ -14,6 +14,8 @@
 #include "layout.h"
 #include "verifier.h"
 
+#define LN_LOOPBACK 1 /* the number of interface lo in every network namespace (LOOPBACK_IFINDEX in the kernel) */
+
 struct ln_vlan {
 	__be16 tci;
 	__be16 proto;

@@ -10,6 +10,7 @@
 #include "match.h"
 #include "parse.h"
 #include "place.h"
+#include "refuse.h"
 #include "roce_wire.h"
 #include "single.h"
 
@@ -99,30 +100,6 @@ static __always_inline int ln_done(struct xdp_md *ctx, const struct ln_scratch *
 			scratch->place.once && slot->mode != LN_MODE_ASSEMBLE ? LN_MODULE_ONCE : LN_MODULE_MESSAGES);
 }
 
-/*
- * Refuses a packet before anything was done. The error says that the request was not executed. So only a request that is sent for the first
- * time gets it: one that is sent again may have been executed before.
- */
-static __always_inline int ln_refuse_first(struct xdp_md *ctx, struct ln_scratch *scratch, int code)
-{
-	const struct ln_rpc *rpc = (const struct ln_rpc *)scratch->flow.rpc;
-
-	if (rpc->type != LN_TYPE_REQUEST || rpc->index || rpc->flags & LN_FLAG_RESEND)
-		return XDP_DROP;
-	return ln_refuse_for(ctx, scratch, code, 0);
-}
-
-/* Refuses a packet for what ln_admit() says. */
-static __always_inline int ln_not_admitted(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_stats *stats,
-					   int code)
-{
-	if (code == LN_CODE_OVER_QUOTA)
-		stats->over_quota++;
-	else
-		stats->over_share++;
-	return ln_refuse_first(ctx, scratch, code);
-}
-
 /* Serves an accepted packet, by its type and its lambda's mode. */
 static __always_inline int ln_serve(struct xdp_md *ctx, struct ln_scratch *scratch, struct ln_request *req)
 {
@@ -137,7 +114,7 @@ static __always_inline int ln_serve(struct xdp_md *ctx, struct ln_scratch *scrat
 		return rpc->flags & LN_FLAG_DONE ? ln_done(ctx, scratch, slot) : XDP_DROP;
 	code = ln_admit(slot, scratch->slot, rpc->type == LN_TYPE_REQUEST && !scratch->place.part.index);
 	if (code)
-		return ln_not_admitted(ctx, scratch, stats, code);
+		return ln_not_admitted(ctx, scratch, slot, stats, code);
 	if (rpc->flags & LN_FLAG_REGION)
 		return ln_enter(ctx, LN_MODULE_REGIONS);
 	if (rpc->type == LN_TYPE_PULL)
@@ -218,7 +195,7 @@ static __always_inline int ln_authenticate(struct xdp_md *ctx, struct ln_scratch
 		return XDP_DROP;
 	}
 	stats->bad_tags++;
-	return ln_refuse_first(ctx, scratch, LN_CODE_BAD_TAG);
+	return ln_refuse_first(ctx, scratch, slot, LN_CODE_BAD_TAG);
 }
 
 /*

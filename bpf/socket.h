@@ -5,8 +5,6 @@
 
 #include "parse.h"
 
-#define LN_LOOPBACK 1 /* the number of interface lo in every network namespace (LOOPBACK_IFINDEX in the kernel) */
-
 struct ln_socket {
 	int connected; /* to the sender */
 	int wildcard; /* bound to no address: it gets what comes for all that have no socket of their own */

@@ -1,6 +1,7 @@
 package gen
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ const (
 type Request struct {
 	Header  api.Header // Type, Count, Length and MessageLen are filled in where they are zero
 	Payload []byte
+	Port    uint16 // 0: the load's
 }
 
 // packet returns the λ-RPC header and payload, padded to size bytes of payload.
@@ -87,8 +89,8 @@ func sum(start uint16, b []byte) uint16 {
 	return uint16(s)
 }
 
-// packets returns the requests as UDP payloads. All have the length of the longest: λ-RPC pads.
-func packets(requests []Request, room int) (all [][]byte, err error) {
+// datagrams returns the requests to a port. All have the length of the longest: λ-RPC pads.
+func datagrams(requests []Request, port uint16, room int) (all []Datagram, err error) {
 	for _, r := range requests {
 		room = max(room, len(r.Payload))
 	}
@@ -96,7 +98,7 @@ func packets(requests []Request, room int) (all [][]byte, err error) {
 		return nil, fmt.Errorf("a request of %d bytes exceeds one packet's %d: an open load is made of single packets", room, api.RPCMaxPayload)
 	}
 	for _, r := range requests {
-		all = append(all, r.packet(room))
+		all = append(all, Datagram{cmp.Or(r.Port, port), r.packet(room)})
 	}
 	return all, nil
 }

@@ -213,11 +213,9 @@ func (g *Generator) templates(l Load) (b []byte, longest, stride int, err error)
 	case g.trace > 0:
 		all = to(l.Port, memcachedPackets())
 	case len(l.Requests) > 0:
-		packets, err := packets(l.Requests, l.Room)
-		if err != nil {
+		if all, err = datagrams(l.Requests, l.Port, l.Room); err != nil {
 			return nil, 0, 0, err
 		}
-		all = to(l.Port, packets)
 	}
 	var frames [][]byte
 	for _, p := range g.pairs {

@@ -18,6 +18,11 @@ type meterLnAllowance struct {
 	Left      [2]int64
 	VirtualNs uint64
 	LambdasNs uint64
+	Refusals  struct {
+		_        structs.HostLayout
+		Period   uint64
+		Answered uint64
+	}
 }
 
 type meterLnBudget struct {
@@ -32,6 +37,11 @@ type meterLnCpu struct {
 	VirtualNs uint64
 	Timing    uint64
 	InnerNs   uint64
+	Refusals  struct {
+		_        structs.HostLayout
+		Period   uint64
+		Answered uint64
+	}
 }
 
 type meterLnKeys struct {

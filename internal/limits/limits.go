@@ -11,7 +11,7 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-//go:generate go tool bpf2go -target bpfel -no-strip -output-stem limits -type ln_limit -type ln_rate_of -type ln_rate -type ln_quota -type ln_allowance -type ln_share -type ln_budget -type ln_cpu -type ln_key -type ln_keys Raw limits.bpf.c
+//go:generate go tool bpf2go -target bpfel -no-strip -output-stem limits -type ln_limit -type ln_rate_of -type ln_rate -type ln_quota -type ln_allowance -type ln_share -type ln_budget -type ln_refusals_of -type ln_refusals -type ln_cpu -type ln_key -type ln_keys Raw limits.bpf.c
 
 // Quota is what a namespace may have per second (bpf/layout.h).
 type Quota = RawLnQuota

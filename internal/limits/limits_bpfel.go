@@ -18,6 +18,7 @@ type RawLnAllowance struct {
 	Left      [2]int64
 	VirtualNs uint64
 	LambdasNs uint64
+	Refusals  RawLnRefusals
 }
 
 type RawLnBudget struct {
@@ -32,6 +33,7 @@ type RawLnCpu struct {
 	VirtualNs uint64
 	Timing    uint64
 	InnerNs   uint64
+	Refusals  RawLnRefusals
 }
 
 type RawLnKey struct {
@@ -129,6 +131,19 @@ const (
 	RawLnRateOfLN_RATES         RawLnRateOf = 2
 )
 
+type RawLnRefusals struct {
+	_        structs.HostLayout
+	Period   uint64
+	Answered uint64
+}
+
+type RawLnRefusalsOf uint32
+
+const (
+	RawLnRefusalsOfLN_REFUSALS_NS RawLnRefusalsOf = 1048576
+	RawLnRefusalsOfLN_REFUSALS    RawLnRefusalsOf = 256
+)
+
 type RawLnShare uint32
 
 const (
@@ -160,6 +175,7 @@ const (
 	RawMapLnTurnsTaken    = "ln_turns_taken"
 	RawVarLnLimit         = "ln_limit_"
 	RawVarLnRateOf        = "ln_rate_of_"
+	RawVarLnRefusalsOf    = "ln_refusals_of_"
 	RawVarLnShare         = "ln_share_"
 )
 
@@ -224,9 +240,10 @@ type RawMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type RawVariableSpecs struct {
-	LnLimit  *ebpf.VariableSpec `ebpf:"ln_limit_"`
-	LnRateOf *ebpf.VariableSpec `ebpf:"ln_rate_of_"`
-	LnShare  *ebpf.VariableSpec `ebpf:"ln_share_"`
+	LnLimit      *ebpf.VariableSpec `ebpf:"ln_limit_"`
+	LnRateOf     *ebpf.VariableSpec `ebpf:"ln_rate_of_"`
+	LnRefusalsOf *ebpf.VariableSpec `ebpf:"ln_refusals_of_"`
+	LnShare      *ebpf.VariableSpec `ebpf:"ln_share_"`
 }
 
 // RawObjects contains all objects after they have been loaded into the kernel.
@@ -274,9 +291,10 @@ func (m *RawMaps) Close() error {
 //
 // It can be passed to LoadRawObjects or ebpf.CollectionSpec.LoadAndAssign.
 type RawVariables struct {
-	LnLimit  *ebpf.Variable `ebpf:"ln_limit_"`
-	LnRateOf *ebpf.Variable `ebpf:"ln_rate_of_"`
-	LnShare  *ebpf.Variable `ebpf:"ln_share_"`
+	LnLimit      *ebpf.Variable `ebpf:"ln_limit_"`
+	LnRateOf     *ebpf.Variable `ebpf:"ln_rate_of_"`
+	LnRefusalsOf *ebpf.Variable `ebpf:"ln_refusals_of_"`
+	LnShare      *ebpf.Variable `ebpf:"ln_share_"`
 }
 
 // RawPrograms contains all programs after they have been loaded into the kernel.

@@ -26,6 +26,11 @@ type RootLnAllowance struct {
 	Left      [2]int64
 	VirtualNs uint64
 	LambdasNs uint64
+	Refusals  struct {
+		_        structs.HostLayout
+		Period   uint64
+		Answered uint64
+	}
 }
 
 type RootLnBudget struct {
@@ -99,6 +104,11 @@ type RootLnCpu struct {
 	VirtualNs uint64
 	Timing    uint64
 	InnerNs   uint64
+	Refusals  struct {
+		_        structs.HostLayout
+		Period   uint64
+		Answered uint64
+	}
 }
 
 type RootLnKeys struct {
@@ -460,7 +470,7 @@ type RootLnTurns struct {
 type RootLnVersion uint32
 
 const (
-	RootLnVersionLN_LAYOUT_VERSION RootLnVersion = 19
+	RootLnVersionLN_LAYOUT_VERSION RootLnVersion = 20
 )
 
 // Names of all BPF objects in the ELF.
