@@ -2,13 +2,15 @@
 /*
  * The system calls that a process and its lambda keep once it is set up: to receive and answer, to load revisions, to hand state over,
  * to run its existing threads. It may start no process or thread, as these would use up the limit of the process that replaces it.
- * Unless it has services to call, it may open no socket (Documentation/userspace-api/seccomp_filter.rst).
+ * If it has services to call, it may open sockets, for UDP alone (Documentation/userspace-api/seccomp_filter.rst). To whom it may send is for
+ * a fence to say (internal/backend/process/fence).
  */
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -44,10 +46,10 @@ static const int calling[] = {
 #ifdef SYS_epoll_wait
 	SYS_epoll_wait,
 #endif
-	SYS_socket, SYS_connect, SYS_epoll_ctl, SYS_epoll_pwait
+	SYS_connect, SYS_epoll_ctl, SYS_epoll_pwait
 };
 
-enum { ALLOWED = sizeof(allowed) / sizeof(allowed[0]), CALLING = sizeof(calling) / sizeof(calling[0]), FIXED = 5 };
+enum { ALLOWED = sizeof(allowed) / sizeof(allowed[0]), CALLING = sizeof(calling) / sizeof(calling[0]), FIXED = 14 };
 
 /* For all existing threads. */
 int filter_install(void)
@@ -70,6 +72,17 @@ int filter_install(void)
 	}
 	for (int i = 0; host.service_count && i < CALLING; i++) {
 		EMIT(UNLESS(BPF_JEQ, calling[i]));
+		EMIT(RETURN(SECCOMP_RET_ALLOW));
+	}
+	if (host.service_count) { /* a socket for UDP, as connect_to() opens it (call.c) */
+		EMIT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, 8));
+		EMIT(FIELD(args[0]));
+		EMIT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_INET, 1, 0));
+		EMIT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_INET6, 0, 5));
+		EMIT(FIELD(args[1]));
+		EMIT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SOCK_DGRAM | SOCK_CLOEXEC, 0, 3));
+		EMIT(FIELD(args[2]));
+		EMIT(UNLESS(BPF_JEQ, 0));
 		EMIT(RETURN(SECCOMP_RET_ALLOW));
 	}
 	EMIT(RETURN(SECCOMP_RET_ERRNO | EPERM));

@@ -19,7 +19,7 @@ var system = []probe{
 	{"privileges", true, privileges, asRoot},
 	{"network namespaces", true, networkNamespace, "needs CONFIG_NET_NS, and no container that forbids it"},
 	{"BPF file system", true, bpfFileSystem, "needs CONFIG_BPF_SYSCALL, and no container that forbids it; pinned programs live there"},
-	{"cgroup v2", false, cgroup, "mount -t cgroup2 none /sys/fs/cgroup; without it, target process has no group of its own"},
+	{"cgroup v2", false, cgroup, "mount -t cgroup2 none /sys/fs/cgroup; without it, target process has no group of its own, and may send to anybody"},
 }
 
 func machine(context.Context) (string, error) {

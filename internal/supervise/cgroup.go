@@ -34,14 +34,14 @@ func (g Cgroup) Child(name string) Cgroup {
 
 // LimitTasks bounds the processes and threads in the cgroup, if we have the controller pids.
 func (g Cgroup) LimitTasks(most int) {
-	if g != "" && g.make() == nil {
+	if g != "" && g.Make() == nil {
 		_ = os.WriteFile(filepath.Join(filepath.Dir(string(g)), "cgroup.subtree_control"), []byte("+pids"), 0)
 		_ = os.WriteFile(filepath.Join(string(g), "pids.max"), fmt.Append(nil, most), 0)
 	}
 }
 
-// make makes the cgroup. Its parent is removed with the parent's last child, maybe just now: hence the tries.
-func (g Cgroup) make() (err error) {
+// Make makes the cgroup, if it is not there. Its parent is removed with the parent's last child, maybe just now: hence the tries.
+func (g Cgroup) Make() (err error) {
 	for range 3 {
 		if err = os.MkdirAll(string(g), 0o755); err == nil {
 			return nil
@@ -55,7 +55,7 @@ func (g Cgroup) open() (*os.File, error) {
 	if g == "" {
 		return nil, os.ErrNotExist
 	}
-	if err := g.make(); err != nil {
+	if err := g.Make(); err != nil {
 		return nil, err
 	}
 	return os.Open(string(g))

@@ -140,6 +140,9 @@ func (in *instance) prepare(d backend.Deployment) (record, error) {
 	if d.NamespaceID != 0 {
 		r.Args = append(r.Args, "--windows", in.windows())
 	}
+	for _, s := range d.Services {
+		r.Services = append(r.Services, s.Servers...)
+	}
 	return r, writeFile(filepath.Join(in.dir, r.Object), d.Native, userOf(in.dir))
 }
 
@@ -185,6 +188,7 @@ func (in *instance) replace(ctx context.Context, next record, handover string) e
 			return err
 		}
 		os.Remove(oldSocket)
+		in.fence(next.Services, nil)
 		_, rerr := control(ctx, in.socket(), "release")
 		err = errors.Join(err, rerr)
 	}
@@ -213,6 +217,7 @@ func (in *instance) run(ctx context.Context, r *record, handover string) (*super
 	socket := filepath.Join(in.dir, r.Control)
 	args := append([]string{"--listen", r.Listen.String(), "--control", socket}, r.Args...)
 	logFile := filepath.Join(in.dir, "log")
+	in.fence(r.Services, in.record.Services) // a process that it replaces may still call its own
 	c, err := in.b.spawn(args, in.group, logFile)
 	if err != nil {
 		return nil, err
