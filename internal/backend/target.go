@@ -47,6 +47,8 @@ type Limits struct {
 	Quotas map[uint32]api.Quota
 	// Keys are those of the namespaces that have some, by their numbers.
 	Keys map[uint32]api.Keys
+	// Networks are the virtual networks that belong to namespaces, and the namespaces' numbers.
+	Networks map[api.Network]uint32
 }
 
 // Limiting is a backend that keeps namespaces to Limits.
