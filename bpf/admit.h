@@ -24,6 +24,15 @@ static __always_inline int ln_requires_tags(const struct ln_slot *slot)
 	return keys && keys->required;
 }
 
+/* Whether the lambda serves no packet of which neither tag nor network is looked at. */
+static __always_inline int ln_is_guarded(const struct ln_slot *slot)
+{
+	__u32 namespace = ln_namespace_of(slot);
+	const struct ln_keys *keys = bpf_map_lookup_elem(&ln_namespace_keys, &namespace);
+
+	return keys && (keys->required | keys->networked);
+}
+
 /* Whether to serve a packet for a lambda, as ln_admit_by(). */
 static __always_inline int ln_admit(const struct ln_slot *record, __u32 slot, int begins)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The headers of a packet that answers the one at hand: Ethernet, up to two VLAN tags, IPv4 or IPv6, UDP. */
+/* The headers of a packet that answers the one at hand: Ethernet, up to two VLAN tags, perhaps a tunnel's, IPv4 or IPv6, UDP. */
 #ifndef LN_HEADERS_H
 #define LN_HEADERS_H
 
@@ -7,9 +7,11 @@
 
 #define LN_TTL 64
 
+/* The length of what is before the IP header; of a tunnel, before that of the packet in it. */
 static __always_inline __u32 ln_l2_len(const struct ln_flow *flow)
 {
-	return sizeof(struct ethhdr) + (flow->vlan_proto[0] ? 4 : 0) + (flow->vlan_proto[1] ? 4 : 0);
+	return sizeof(struct ethhdr) + (flow->vlan_proto[0] ? 4 : 0) + (flow->vlan_proto[1] ? 4 : 0) +
+	       (flow->tunnel.vni ? LN_WRAP : 0);
 }
 
 static __always_inline __u32 ln_l3_len(__u32 ipv6)
@@ -17,7 +19,14 @@ static __always_inline __u32 ln_l3_len(__u32 ipv6)
 	return ipv6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr);
 }
 
-/* Writes Ethernet and VLAN headers; returns where the next header starts. */
+/* Writes Ethernet addresses: source and destination, six bytes each, change places. */
+static __always_inline void ln_write_eth(void *data, __u64 eth, __u32 rest)
+{
+	*(__u64 *)data = eth >> 48 | (__u64)rest << 16 | eth << 48;
+	*(__u32 *)(data + 8) = eth >> 16;
+}
+
+/* Writes Ethernet and VLAN headers, of a tunnel the outer ones; returns where the next header starts. */
 static __always_inline void *ln_write_l2(void *data, void *end, const struct ln_flow *flow)
 {
 	struct ethhdr *eth = data;
@@ -26,10 +35,11 @@ static __always_inline void *ln_write_l2(void *data, void *end, const struct ln_
 
 	if ((void *)(tag + 2) > end)
 		return NULL;
-	/* Source and destination, six bytes each, change places. */
-	*(__u64 *)data = flow->eth >> 48 | (__u64)flow->eth_rest << 16 | flow->eth << 48;
-	*(__u32 *)(data + 8) = flow->eth >> 16;
-	proto = flow->ipv6 ? bpf_htons(ETH_P_IPV6) : bpf_htons(ETH_P_IP);
+	if (flow->tunnel.vni)
+		ln_write_eth(data, flow->tunnel.eth, flow->tunnel.eth_rest);
+	else
+		ln_write_eth(data, flow->eth, flow->eth_rest);
+	proto = flow->ipv6 && !flow->tunnel.vni ? bpf_htons(ETH_P_IPV6) : bpf_htons(ETH_P_IP);
 	*(__be16 *)(data + 12) = flow->vlan_proto[0] ? flow->vlan_proto[0] : proto;
 	if (!flow->vlan_proto[0])
 		return tag;

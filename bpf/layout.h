@@ -17,6 +17,7 @@ enum ln_version { LN_LAYOUT_VERSION = 20 };
 enum ln_limit {
 	LN_MAX_WORKLOADS = 65536, /* dispatch entries; the low half of a workload ID is its index */
 	LN_MAX_NAMESPACES = 4096, /* the low bits of a namespace's number are its index */
+	LN_MAX_NETWORKS = 65536, /* of all namespaces */
 	LN_MAX_SPLIT = 8, /* revisions that share one workload's traffic */
 	LN_MAX_PREV = 4, /* superseded revisions that still answer pulls */
 	LN_PREFIX = 48, /* bytes before the payload that a lambda may use */
@@ -117,7 +118,7 @@ struct ln_quota {
 	__u64 pace; /* its virtual time in a nanosecond that it takes, times LN_PACE: the sum of all weights by its own; 0: no shares */
 };
 
-/* What a namespace's packets are tagged with: auth.h. */
+/* What is asked of a namespace's packets: by which keys they are tagged (auth.h), and that they come by its networks. */
 struct ln_key {
 	__u64 word[2]; /* its 16 bytes, as SipHash reads them */
 	__u64 valid; /* 0: there is none */
@@ -126,6 +127,7 @@ struct ln_key {
 struct ln_keys {
 	struct ln_key key[2]; /* by whether its number is odd */
 	__u64 required; /* packets without a tag are refused */
+	__u64 networked; /* packets from outside of its networks reach nothing */
 };
 
 enum ln_window_of {
@@ -254,12 +256,30 @@ static inline __attribute__((always_inline)) __u32 ln_share(__u64 key)
 	return (key ^ key >> 33) % LN_SHARES;
 }
 
+/* Keys of ln_networks: a kind, and the ID of a virtual network of that kind. */
+enum ln_network {
+	LN_NETWORK_VLAN = 1 << 24,
+	LN_NETWORK_VXLAN = 2 << 24,
+};
+
+/* The headers around a packet that came by VXLAN over IPv4 (RFC 7348): tunnel.h. */
+struct ln_tunnel {
+	__u64 eth; /* the outer Ethernet addresses, as in struct ln_flow */
+	__u32 eth_rest;
+	__be32 vni; /* in the first 24 bits; 0: the packet came without */
+	__be32 peer_addr;
+	__be32 own_addr;
+	__be16 peer_port;
+	__u16 pad;
+	__u32 pad2;
+};
+
 /* Who asked, kept apart from the lambda: replies are built from this alone. */
 struct ln_flow {
 	__u64 eth; /* the Ethernet addresses as they came, in two words: byte by byte they would cost more */
 	__u32 eth_rest;
 	__be32 flow_label; /* IPv6: the first word of the header */
-	__be16 vlan_proto[2]; /* outer first; 0: untagged */
+	__be16 vlan_proto[2]; /* outer first; 0: untagged. Those of a tunnel are before its IP header */
 	__be16 vlan_tci[2];
 	__u8 peer_addr[16];
 	__u8 own_addr[16];
@@ -270,6 +290,7 @@ struct ln_flow {
 	__u16 room; /* bytes of λ-RPC payload that the reply may have */
 	__u32 once; /* 1 + the number of the record in ln_onces that waits for the reply; 0: none does */
 	__u32 signer; /* the index of the namespace whose key tags the answer; 0: it has no tag */
+	struct ln_tunnel tunnel;
 	__u64 rpc[8]; /* the request's λ-RPC header as it came */
 };
 
@@ -607,6 +628,7 @@ enum ln_counter {
 	LN_COUNT_TIMEOUTS, /* external calls, and waits for the host, that expired */
 	LN_COUNT_ASTRAY, /* packets that a match stage sent where its spec does not allow */
 	LN_COUNT_COPIES, /* packets that were cloned, then lost: pacer was slow, or they were too long */
+	LN_COUNT_NETWORK, /* λ-RPC packets whose network is not that of their workload */
 	LN_COUNT_ALIEN, /* RDMA packets that do not come from their queue pair's peer */
 	LN_COUNT_MAX,
 };

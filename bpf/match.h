@@ -76,6 +76,37 @@ static __always_inline __u32 ln_match_stage(void)
 	return word >> 40 == LN_STATE_STAGE ? word & 0xffffff : 0;
 }
 
+/* The number of the namespace that has the network in which a packet came; 0 if it came in none, or in a VLAN of no namespace. */
+static __always_inline __u32 ln_network_owner(struct xdp_md *ctx, const struct ln_packet *pkt)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	const struct ln_vlan *tag = data + sizeof(struct ethhdr);
+	__u32 network = pkt->network, *owner;
+
+	if (!network && pkt->l3 > sizeof(struct ethhdr) && (void *)(tag + 1) <= end)
+		network = LN_NETWORK_VLAN | (bpf_ntohs(tag->tci) & 0xfff);
+	if (!network)
+		return 0;
+	owner = bpf_map_lookup_elem(&ln_networks, &network);
+	return owner ? *owner : 0;
+}
+
+/* Whether packets in a network of that namespace, or in none, reach the lambda in a slot: the namespace's own lambdas, or those without networks. */
+static __always_inline int ln_is_reached(__u32 index, __u32 owner)
+{
+	const struct ln_slot *slot = bpf_map_lookup_elem(&ln_slots, &index);
+	const struct ln_keys *keys;
+	__u32 namespace;
+
+	if (!slot)
+		return 0;
+	if (owner)
+		return owner == slot->namespace_id;
+	namespace = slot->namespace_id & (LN_MAX_NAMESPACES - 1);
+	keys = bpf_map_lookup_elem(&ln_namespace_keys, &namespace);
+	return keys && !keys->networked;
+}
+
 /* Hands the packet at hand over to a module, and does not return. If there is no such module, the packet goes to the host. */
 static __always_inline int ln_enter(struct xdp_md *ctx, enum ln_module module)
 {

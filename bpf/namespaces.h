@@ -53,6 +53,15 @@ struct {
 	__type(value, struct ln_keys);
 } ln_namespace_keys SEC(".maps");
 
+/* The numbers of the namespaces that have networks, by the network (enum ln_network). User space writes it, programs only read it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, LN_MAX_NETWORKS);
+	__type(key, __u32);
+	__type(value, __u32);
+} ln_networks SEC(".maps");
+
 struct ln_locked_windows {
 	struct bpf_spin_lock lock;
 	struct ln_windows set;

@@ -28,6 +28,9 @@ static __always_inline void ln_copy_addr(void *to, const volatile void *from)
 		((__u32 *)to)[i] = ((const volatile __u32 *)from)[i];
 }
 
+#define LN_L2_MAX (sizeof(struct ethhdr) + 2 * sizeof(struct ln_vlan))
+#define LN_WRAP 50 /* bytes from a tunnel's IP header to the one in it: IPv4, UDP, VXLAN, Ethernet */
+
 /* Where things are in the packet, in bytes from its start. */
 struct ln_packet {
 	__u32 l3;
@@ -36,6 +39,8 @@ struct ln_packet {
 	__be16 sport;
 	__be16 dport;
 	__be16 l3_proto;
+	__u16 inner; /* where the inner Ethernet header is; 0: the packet came by no tunnel */
+	__u32 network; /* that of a tunnel: a key of ln_networks */
 };
 
 static __always_inline int ln_parse_ipv4(void *data, void *end, struct ln_packet *pkt)
@@ -69,29 +74,13 @@ static __always_inline int ln_parse_ipv6(void *data, void *end, struct ln_packet
 	return 0;
 }
 
-/* Finds the UDP header; 0, or -1 for what is not ours. */
-static __always_inline int ln_parse(struct xdp_md *ctx, struct ln_packet *pkt)
+/* Finds the UDP header behind the link's headers. */
+static __always_inline int ln_parse_l3(struct xdp_md *ctx, struct ln_packet *pkt)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
-	struct ethhdr *eth = data;
 	struct udphdr *udp;
 	__u32 room;
 
-	if ((void *)(eth + 1) > end || (eth->h_dest[0] | eth->h_source[0]) & 1)
-		return -1;
-	pkt->l3 = sizeof(*eth);
-	pkt->l3_proto = *(__be16 *)(data + 12); /* struct ethhdr is packed, and would be read byte by byte */
-#pragma unroll
-	for (int i = 0; i < 2; i++) {
-		struct ln_vlan *tag = data + pkt->l3;
-
-		if (pkt->l3_proto != bpf_htons(ETH_P_8021Q) && pkt->l3_proto != bpf_htons(ETH_P_8021AD))
-			break;
-		if ((void *)(tag + 1) > end)
-			return -1;
-		pkt->l3_proto = tag->proto;
-		pkt->l3 += sizeof(*tag);
-	}
 	if (pkt->l3_proto == bpf_htons(ETH_P_IP)) {
 		if (ln_parse_ipv4(data, end, pkt))
 			return -1;
@@ -118,26 +107,91 @@ static __always_inline int ln_parse(struct xdp_md *ctx, struct ln_packet *pkt)
 	return 0;
 }
 
+/* Finds the UDP header; 0, or -1 for what is not ours. */
+static __always_inline int ln_parse(struct xdp_md *ctx, struct ln_packet *pkt)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	struct ethhdr *eth = data;
+
+	if ((void *)(eth + 1) > end || (eth->h_dest[0] | eth->h_source[0]) & 1)
+		return -1;
+	pkt->l3 = sizeof(*eth);
+	pkt->l3_proto = *(__be16 *)(data + 12); /* struct ethhdr is packed, and would be read byte by byte */
+#pragma unroll
+	for (int i = 0; i < 2; i++) {
+		struct ln_vlan *tag = data + pkt->l3;
+
+		if (pkt->l3_proto != bpf_htons(ETH_P_8021Q) && pkt->l3_proto != bpf_htons(ETH_P_8021AD))
+			break;
+		if ((void *)(tag + 1) > end)
+			return -1;
+		pkt->l3_proto = tag->proto;
+		pkt->l3 += sizeof(*tag);
+	}
+	pkt->inner = 0;
+	pkt->network = 0;
+	return ln_parse_l3(ctx, pkt);
+}
+
+/* Saves the headers of the tunnel by which a packet came: its Ethernet header begins the packet, its IP header is at offset l3. */
+static __always_inline int ln_save_tunnel(void *data, void *end, __u32 l3, struct ln_tunnel *tunnel)
+{
+	const struct iphdr *ip;
+	const struct udphdr *udp;
+	const __be32 *vxlan;
+
+	ln_opaque(l3);
+	if (l3 > LN_L2_MAX || data + LN_L2_MAX > end)
+		return -1;
+	tunnel->eth = *(__u64 *)data;
+	tunnel->eth_rest = *(__u32 *)(data + 8);
+	ip = data + l3;
+	udp = (const void *)(ip + 1);
+	vxlan = (const void *)(udp + 1);
+	if ((void *)(vxlan + 2) > end)
+		return -1;
+	tunnel->peer_addr = ip->saddr;
+	tunnel->own_addr = ip->daddr;
+	tunnel->peer_port = udp->source;
+	tunnel->vni = vxlan[1];
+	return 0;
+}
+
 /* Saves what a reply needs of the packet's headers, out of the lambda's reach. */
 static __always_inline int ln_save_flow(struct xdp_md *ctx, const struct ln_packet *pkt, struct ln_flow *flow)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	__u32 outer_l3 = pkt->inner ? pkt->l3 - LN_WRAP : pkt->l3, inner = pkt->inner;
 	struct ethhdr *eth = data;
 	__u32 l3 = pkt->l3; /* not known to the verifier where the packet was parsed in another function */
 
 	if ((void *)(eth + 1) > end)
 		return -1;
-	flow->eth = *(__u64 *)data;
-	flow->eth_rest = *(__u32 *)(data + 8);
+	flow->tunnel.vni = 0;
+	if (inner) {
+		const struct ethhdr *in;
+
+		ln_opaque(inner);
+		if (inner > 0xff || ln_save_tunnel(data, end, outer_l3, &flow->tunnel))
+			return -1;
+		in = data + inner;
+		if ((void *)(in + 1) > end)
+			return -1;
+		flow->eth = *(__u64 *)in;
+		flow->eth_rest = *(__u32 *)((void *)in + 8);
+	} else {
+		flow->eth = *(__u64 *)data;
+		flow->eth_rest = *(__u32 *)(data + 8);
+	}
 	*(__u64 *)flow->vlan_proto = 0;
-	if (pkt->l3 > sizeof(*eth)) {
+	if (outer_l3 > sizeof(*eth)) {
 		struct ln_vlan *tag = (void *)(eth + 1);
 
 		if ((void *)(tag + 2) > end)
 			return -1;
 		flow->vlan_proto[0] = eth->h_proto;
 		flow->vlan_tci[0] = tag[0].tci;
-		if (pkt->l3 > sizeof(*eth) + sizeof(*tag)) {
+		if (outer_l3 > sizeof(*eth) + sizeof(*tag)) {
 			flow->vlan_proto[1] = tag[0].proto;
 			flow->vlan_tci[1] = tag[1].tci;
 		}

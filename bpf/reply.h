@@ -8,6 +8,7 @@
 
 #include "auth.h"
 #include "headers.h"
+#include "tunnel.h"
 #include "once/once.h"
 
 /* Cuts the packet to the len bytes at offset at, which it must hold already, with head bytes before them. */
@@ -67,6 +68,8 @@ LN_GLOBAL int ln_answer(struct xdp_md *ctx, struct ln_flow *flow, __u32 at, stru
 	data = (void *)(long)ctx->data;
 	end = (void *)(long)ctx->data_end;
 	l3 = ln_write_l2(data, end, flow);
+	if (flow->tunnel.vni)
+		l3 = ln_write_tunnel(l3, end, flow, l3_len + udp_len);
 	if (!l3 || l3 + sizeof(struct ipv6hdr) > end)
 		return XDP_DROP;
 	if (flow->ipv6)

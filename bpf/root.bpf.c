@@ -148,8 +148,12 @@ static __always_inline int ln_find_lambda(struct xdp_md *ctx, const struct ln_pa
 	    rpc->type == LN_TYPE_ERROR)
 		return XDP_PASS;
 	slot = ln_match(bpf_ntohl(rpc->workload), rpc->request);
-	if (slot == LN_MATCH_NONE)
+	if (slot == LN_MATCH_NONE) {
 		ln_count(LN_COUNT_UNKNOWN);
+	} else if (slot > 0 && !ln_is_reached(slot, ln_network_owner(ctx, pkt))) {
+		ln_count(LN_COUNT_NETWORK);
+		slot = LN_MATCH_NONE;
+	}
 	if (slot < 0 || (slot == LN_MATCH_NONE && !ln_unknown_reply)) {
 		ln_count(LN_COUNT_PASSED);
 		return XDP_PASS;
@@ -246,7 +250,7 @@ int ln_root(struct xdp_md *ctx)
 
 	if (ln_parse(ctx, &pkt) || (ln_handed_count && !ln_handed_end(ctx)))
 		return XDP_PASS;
-	if (pkt.dport == bpf_htons(LN_RPC_PORT))
+	if (pkt.dport == bpf_htons(LN_RPC_PORT) || (pkt.dport == bpf_htons(LN_VXLAN_PORT) && !ln_unwrap(ctx, &pkt)))
 		return ln_rpc_packet(ctx, &pkt);
 	if (ln_is_call_port(bpf_ntohs(pkt.dport)))
 		return ln_enter(ctx, LN_MODULE_CALLS);

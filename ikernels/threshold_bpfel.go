@@ -67,7 +67,18 @@ type thresholdIkScratch struct {
 		Room      uint16
 		Once      uint32
 		Signer    uint32
-		Rpc       [8]uint64
+		Tunnel    struct {
+			_        structs.HostLayout
+			Eth      uint64
+			EthRest  uint32
+			Vni      uint32
+			PeerAddr uint32
+			OwnAddr  uint32
+			PeerPort uint16
+			Pad      uint16
+			Pad2     uint32
+		}
+		Rpc [8]uint64
 	}
 	Faulted uint32
 	_       [4]byte

@@ -116,7 +116,7 @@ LN_GLOBAL int ln_call_send(struct xdp_md *ctx, struct ln_flow *flow, const struc
 	addresses = bpf_map_lookup_elem(&ln_own, &zero);
 	if (!addresses)
 		return -LN_CODE_UNREACHABLE;
-	if (svc->ipv6 != flow->ipv6)
+	if (svc->ipv6 != flow->ipv6 || flow->tunnel.vni) /* in a tunnel, the address is one of its network */
 		own = svc->ipv6 ? (const volatile void *)addresses->own6 : &addresses->own4;
 	if (ln_next_hop(ctx, &fib, svc, own))
 		return -LN_CODE_UNREACHABLE;

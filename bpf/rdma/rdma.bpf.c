@@ -143,7 +143,7 @@ LN_GLOBAL int ln_rdma_execute(struct xdp_md *ctx, struct ln_scratch *scratch, st
 		/* A region may be revoked in the middle of a message. Immediate data without bytes is for the region of the message before. */
 		region = ln_region_of(qp->key ? qp->key : qp->receive, qp->workload);
 		slot = region ? ln_region_slot(region) : NULL;
-		if (!slot || ln_requires_tags(slot)) /* RoCEv2 has no tags */
+		if (!slot || ln_is_guarded(slot)) /* RoCEv2 has no tags, and its networks are not looked at */
 			return LN_ROCE_SYNDROME_ACCESS;
 		if (event && !ln_claim(&region->claim))
 			return LN_ROCE_SYNDROME_RNR | LN_RNR_TIMER;

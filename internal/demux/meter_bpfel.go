@@ -51,7 +51,8 @@ type meterLnKeys struct {
 		Word  [2]uint64
 		Valid uint64
 	}
-	Required uint64
+	Required  uint64
+	Networked uint64
 }
 
 type meterLnLockedWindows struct {
@@ -118,6 +119,7 @@ const (
 	meterMapLnCpus               = "ln_cpus"
 	meterMapLnMeters             = "ln_meters"
 	meterMapLnNamespaceKeys      = "ln_namespace_keys"
+	meterMapLnNetworks           = "ln_networks"
 	meterMapLnNext               = "ln_next"
 	meterMapLnQuotas             = "ln_quotas"
 	meterMapLnTurnsTaken         = "ln_turns_taken"
@@ -183,6 +185,7 @@ type meterMapSpecs struct {
 	LnCpus          *ebpf.MapSpec `ebpf:"ln_cpus"`
 	LnMeters        *ebpf.MapSpec `ebpf:"ln_meters"`
 	LnNamespaceKeys *ebpf.MapSpec `ebpf:"ln_namespace_keys"`
+	LnNetworks      *ebpf.MapSpec `ebpf:"ln_networks"`
 	LnNext          *ebpf.MapSpec `ebpf:"ln_next"`
 	LnQuotas        *ebpf.MapSpec `ebpf:"ln_quotas"`
 	LnTurnsTaken    *ebpf.MapSpec `ebpf:"ln_turns_taken"`
@@ -224,6 +227,7 @@ type meterMaps struct {
 	LnCpus          *ebpf.Map `ebpf:"ln_cpus"`
 	LnMeters        *ebpf.Map `ebpf:"ln_meters"`
 	LnNamespaceKeys *ebpf.Map `ebpf:"ln_namespace_keys"`
+	LnNetworks      *ebpf.Map `ebpf:"ln_networks"`
 	LnNext          *ebpf.Map `ebpf:"ln_next"`
 	LnQuotas        *ebpf.Map `ebpf:"ln_quotas"`
 	LnTurnsTaken    *ebpf.Map `ebpf:"ln_turns_taken"`
@@ -237,6 +241,7 @@ func (m *meterMaps) Close() error {
 		m.LnCpus,
 		m.LnMeters,
 		m.LnNamespaceKeys,
+		m.LnNetworks,
 		m.LnNext,
 		m.LnQuotas,
 		m.LnTurnsTaken,

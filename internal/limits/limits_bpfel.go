@@ -43,9 +43,10 @@ type RawLnKey struct {
 }
 
 type RawLnKeys struct {
-	_        structs.HostLayout
-	Key      [2]RawLnKey
-	Required uint64
+	_         structs.HostLayout
+	Key       [2]RawLnKey
+	Required  uint64
+	Networked uint64
 }
 
 type RawLnLimit uint32
@@ -53,6 +54,7 @@ type RawLnLimit uint32
 const (
 	RawLnLimitLN_MAX_WORKLOADS    RawLnLimit = 65536
 	RawLnLimitLN_MAX_NAMESPACES   RawLnLimit = 4096
+	RawLnLimitLN_MAX_NETWORKS     RawLnLimit = 65536
 	RawLnLimitLN_MAX_SPLIT        RawLnLimit = 8
 	RawLnLimitLN_MAX_PREV         RawLnLimit = 4
 	RawLnLimitLN_PREFIX           RawLnLimit = 48
@@ -109,6 +111,13 @@ type RawLnLockedWindows struct {
 		}
 	}
 }
+
+type RawLnNetwork uint32
+
+const (
+	RawLnNetworkLN_NETWORK_VLAN  RawLnNetwork = 16777216
+	RawLnNetworkLN_NETWORK_VXLAN RawLnNetwork = 33554432
+)
 
 type RawLnQuota struct {
 	_    structs.HostLayout
@@ -171,9 +180,11 @@ const (
 	RawMapLnClients       = "ln_clients"
 	RawMapLnCpus          = "ln_cpus"
 	RawMapLnNamespaceKeys = "ln_namespace_keys"
+	RawMapLnNetworks      = "ln_networks"
 	RawMapLnQuotas        = "ln_quotas"
 	RawMapLnTurnsTaken    = "ln_turns_taken"
 	RawVarLnLimit         = "ln_limit_"
+	RawVarLnNetwork       = "ln_network_"
 	RawVarLnRateOf        = "ln_rate_of_"
 	RawVarLnRefusalsOf    = "ln_refusals_of_"
 	RawVarLnShare         = "ln_share_"
@@ -232,6 +243,7 @@ type RawMapSpecs struct {
 	LnClients       *ebpf.MapSpec `ebpf:"ln_clients"`
 	LnCpus          *ebpf.MapSpec `ebpf:"ln_cpus"`
 	LnNamespaceKeys *ebpf.MapSpec `ebpf:"ln_namespace_keys"`
+	LnNetworks      *ebpf.MapSpec `ebpf:"ln_networks"`
 	LnQuotas        *ebpf.MapSpec `ebpf:"ln_quotas"`
 	LnTurnsTaken    *ebpf.MapSpec `ebpf:"ln_turns_taken"`
 }
@@ -241,6 +253,7 @@ type RawMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type RawVariableSpecs struct {
 	LnLimit      *ebpf.VariableSpec `ebpf:"ln_limit_"`
+	LnNetwork    *ebpf.VariableSpec `ebpf:"ln_network_"`
 	LnRateOf     *ebpf.VariableSpec `ebpf:"ln_rate_of_"`
 	LnRefusalsOf *ebpf.VariableSpec `ebpf:"ln_refusals_of_"`
 	LnShare      *ebpf.VariableSpec `ebpf:"ln_share_"`
@@ -271,6 +284,7 @@ type RawMaps struct {
 	LnClients       *ebpf.Map `ebpf:"ln_clients"`
 	LnCpus          *ebpf.Map `ebpf:"ln_cpus"`
 	LnNamespaceKeys *ebpf.Map `ebpf:"ln_namespace_keys"`
+	LnNetworks      *ebpf.Map `ebpf:"ln_networks"`
 	LnQuotas        *ebpf.Map `ebpf:"ln_quotas"`
 	LnTurnsTaken    *ebpf.Map `ebpf:"ln_turns_taken"`
 }
@@ -282,6 +296,7 @@ func (m *RawMaps) Close() error {
 		m.LnClients,
 		m.LnCpus,
 		m.LnNamespaceKeys,
+		m.LnNetworks,
 		m.LnQuotas,
 		m.LnTurnsTaken,
 	)
@@ -292,6 +307,7 @@ func (m *RawMaps) Close() error {
 // It can be passed to LoadRawObjects or ebpf.CollectionSpec.LoadAndAssign.
 type RawVariables struct {
 	LnLimit      *ebpf.Variable `ebpf:"ln_limit_"`
+	LnNetwork    *ebpf.Variable `ebpf:"ln_network_"`
 	LnRateOf     *ebpf.Variable `ebpf:"ln_rate_of_"`
 	LnRefusalsOf *ebpf.Variable `ebpf:"ln_refusals_of_"`
 	LnShare      *ebpf.Variable `ebpf:"ln_share_"`

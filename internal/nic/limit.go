@@ -21,8 +21,8 @@ func (n *NIC) Limit(_ context.Context, l backend.Limits) error {
 	if err := n.prog.Limits.Set(l.Budget, l.Quotas); err != nil {
 		return fmt.Errorf("limit what namespaces may do on %s: %w", n.rec.Interface, err)
 	}
-	if err := n.prog.Limits.SetKeys(l.Keys); err != nil {
-		return fmt.Errorf("give %s the keys of namespaces: %w", n.rec.Interface, err)
+	if err := n.prog.Limits.SetAccess(l.Keys, l.Networks); err != nil {
+		return fmt.Errorf("give %s the keys and networks of namespaces: %w", n.rec.Interface, err)
 	}
 	return nil
 }

@@ -86,6 +86,10 @@ var own = []module.Counter{
 	{Index: program.RootLnCounterLN_COUNT_PASSED, Name: "passed", Help: "λ-RPC packets handed to the host."},
 	{Index: program.RootLnCounterLN_COUNT_UNKNOWN, Name: "unknown", Help: "Packets for a workload that does not run here."},
 	{Index: program.RootLnCounterLN_COUNT_MALFORMED, Name: "malformed", Help: "Packets that contradict themselves."},
+	{
+		Index: program.RootLnCounterLN_COUNT_NETWORK, Name: "network",
+		Help: "Packets for a function that is not reached by the virtual network in which they came, or only by networks and they came in none.",
+	},
 	{Index: program.RootLnCounterLN_COUNT_CHECKSUM, Name: "checksum", Help: "Packets with a wrong UDP checksum."},
 	{
 		Index: program.RootLnCounterLN_COUNT_BUSY, Name: "busy",

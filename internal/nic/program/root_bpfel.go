@@ -68,7 +68,18 @@ type RootLnCall struct {
 		Room      uint16
 		Once      uint32
 		Signer    uint32
-		Rpc       [8]uint64
+		Tunnel    struct {
+			_        structs.HostLayout
+			Eth      uint64
+			EthRest  uint32
+			Vni      uint32
+			PeerAddr uint32
+			OwnAddr  uint32
+			PeerPort uint16
+			Pad      uint16
+			Pad2     uint32
+		}
+		Rpc [8]uint64
 	}
 }
 
@@ -93,8 +104,9 @@ const (
 	RootLnCounterLN_COUNT_TIMEOUTS  RootLnCounter = 8
 	RootLnCounterLN_COUNT_ASTRAY    RootLnCounter = 9
 	RootLnCounterLN_COUNT_COPIES    RootLnCounter = 10
-	RootLnCounterLN_COUNT_ALIEN     RootLnCounter = 11
-	RootLnCounterLN_COUNT_MAX       RootLnCounter = 12
+	RootLnCounterLN_COUNT_NETWORK   RootLnCounter = 11
+	RootLnCounterLN_COUNT_ALIEN     RootLnCounter = 12
+	RootLnCounterLN_COUNT_MAX       RootLnCounter = 13
 )
 
 type RootLnCpu struct {
@@ -118,7 +130,8 @@ type RootLnKeys struct {
 		Word  [2]uint64
 		Valid uint64
 	}
-	Required uint64
+	Required  uint64
+	Networked uint64
 }
 
 type RootLnLate struct {
@@ -139,7 +152,18 @@ type RootLnLate struct {
 		Room      uint16
 		Once      uint32
 		Signer    uint32
-		Rpc       [8]uint64
+		Tunnel    struct {
+			_        structs.HostLayout
+			Eth      uint64
+			EthRest  uint32
+			Vni      uint32
+			PeerAddr uint32
+			OwnAddr  uint32
+			PeerPort uint16
+			Pad      uint16
+			Pad2     uint32
+		}
+		Rpc [8]uint64
 	}
 	Pass struct {
 		_        structs.HostLayout
@@ -165,6 +189,7 @@ type RootLnLimit uint32
 const (
 	RootLnLimitLN_MAX_WORKLOADS    RootLnLimit = 65536
 	RootLnLimitLN_MAX_NAMESPACES   RootLnLimit = 4096
+	RootLnLimitLN_MAX_NETWORKS     RootLnLimit = 65536
 	RootLnLimitLN_MAX_SPLIT        RootLnLimit = 8
 	RootLnLimitLN_MAX_PREV         RootLnLimit = 4
 	RootLnLimitLN_PREFIX           RootLnLimit = 48
@@ -335,7 +360,18 @@ type RootLnScratch struct {
 		Room      uint16
 		Once      uint32
 		Signer    uint32
-		Rpc       [8]uint64
+		Tunnel    struct {
+			_        structs.HostLayout
+			Eth      uint64
+			EthRest  uint32
+			Vni      uint32
+			PeerAddr uint32
+			OwnAddr  uint32
+			PeerPort uint16
+			Pad      uint16
+			Pad2     uint32
+		}
+		Rpc [8]uint64
 	}
 	Place struct {
 		_        structs.HostLayout
@@ -491,6 +527,7 @@ const (
 	RootMapLnIkernels       = "ln_ikernels"
 	RootMapLnModules        = "ln_modules"
 	RootMapLnNamespaceKeys  = "ln_namespace_keys"
+	RootMapLnNetworks       = "ln_networks"
 	RootMapLnNextCall       = "ln_next_call"
 	RootMapLnOnces          = "ln_onces"
 	RootMapLnOwn            = "ln_own"
@@ -588,6 +625,7 @@ type RootMapSpecs struct {
 	LnIkernels      *ebpf.MapSpec `ebpf:"ln_ikernels"`
 	LnModules       *ebpf.MapSpec `ebpf:"ln_modules"`
 	LnNamespaceKeys *ebpf.MapSpec `ebpf:"ln_namespace_keys"`
+	LnNetworks      *ebpf.MapSpec `ebpf:"ln_networks"`
 	LnNextCall      *ebpf.MapSpec `ebpf:"ln_next_call"`
 	LnOnces         *ebpf.MapSpec `ebpf:"ln_onces"`
 	LnOwn           *ebpf.MapSpec `ebpf:"ln_own"`
@@ -659,6 +697,7 @@ type RootMaps struct {
 	LnIkernels      *ebpf.Map `ebpf:"ln_ikernels"`
 	LnModules       *ebpf.Map `ebpf:"ln_modules"`
 	LnNamespaceKeys *ebpf.Map `ebpf:"ln_namespace_keys"`
+	LnNetworks      *ebpf.Map `ebpf:"ln_networks"`
 	LnNextCall      *ebpf.Map `ebpf:"ln_next_call"`
 	LnOnces         *ebpf.Map `ebpf:"ln_onces"`
 	LnOwn           *ebpf.Map `ebpf:"ln_own"`
@@ -692,6 +731,7 @@ func (m *RootMaps) Close() error {
 		m.LnIkernels,
 		m.LnModules,
 		m.LnNamespaceKeys,
+		m.LnNetworks,
 		m.LnNextCall,
 		m.LnOnces,
 		m.LnOwn,

@@ -43,7 +43,18 @@ type callsLnCall struct {
 		Room      uint16
 		Once      uint32
 		Signer    uint32
-		Rpc       [8]uint64
+		Tunnel    struct {
+			_        structs.HostLayout
+			Eth      uint64
+			EthRest  uint32
+			Vni      uint32
+			PeerAddr uint32
+			OwnAddr  uint32
+			PeerPort uint16
+			Pad      uint16
+			Pad2     uint32
+		}
+		Rpc [8]uint64
 	}
 }
 
@@ -75,6 +86,7 @@ const (
 	callsMapLnDispatch       = "ln_dispatch"
 	callsMapLnModules        = "ln_modules"
 	callsMapLnNamespaceKeys  = "ln_namespace_keys"
+	callsMapLnNetworks       = "ln_networks"
 	callsMapLnNextCall       = "ln_next_call"
 	callsMapLnOnces          = "ln_onces"
 	callsMapLnOwn            = "ln_own"
@@ -160,6 +172,7 @@ type callsMapSpecs struct {
 	LnDispatch      *ebpf.MapSpec `ebpf:"ln_dispatch"`
 	LnModules       *ebpf.MapSpec `ebpf:"ln_modules"`
 	LnNamespaceKeys *ebpf.MapSpec `ebpf:"ln_namespace_keys"`
+	LnNetworks      *ebpf.MapSpec `ebpf:"ln_networks"`
 	LnNextCall      *ebpf.MapSpec `ebpf:"ln_next_call"`
 	LnOnces         *ebpf.MapSpec `ebpf:"ln_onces"`
 	LnOwn           *ebpf.MapSpec `ebpf:"ln_own"`
@@ -219,6 +232,7 @@ type callsMaps struct {
 	LnDispatch      *ebpf.Map `ebpf:"ln_dispatch"`
 	LnModules       *ebpf.Map `ebpf:"ln_modules"`
 	LnNamespaceKeys *ebpf.Map `ebpf:"ln_namespace_keys"`
+	LnNetworks      *ebpf.Map `ebpf:"ln_networks"`
 	LnNextCall      *ebpf.Map `ebpf:"ln_next_call"`
 	LnOnces         *ebpf.Map `ebpf:"ln_onces"`
 	LnOwn           *ebpf.Map `ebpf:"ln_own"`
@@ -249,6 +263,7 @@ func (m *callsMaps) Close() error {
 		m.LnDispatch,
 		m.LnModules,
 		m.LnNamespaceKeys,
+		m.LnNetworks,
 		m.LnNextCall,
 		m.LnOnces,
 		m.LnOwn,

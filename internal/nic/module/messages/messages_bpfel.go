@@ -84,6 +84,7 @@ const (
 	messagesMapLnMessages        = "ln_messages"
 	messagesMapLnModules         = "ln_modules"
 	messagesMapLnNamespaceKeys   = "ln_namespace_keys"
+	messagesMapLnNetworks        = "ln_networks"
 	messagesMapLnNextCall        = "ln_next_call"
 	messagesMapLnOnces           = "ln_onces"
 	messagesMapLnOwn             = "ln_own"
@@ -170,6 +171,7 @@ type messagesMapSpecs struct {
 	LnMessages      *ebpf.MapSpec `ebpf:"ln_messages"`
 	LnModules       *ebpf.MapSpec `ebpf:"ln_modules"`
 	LnNamespaceKeys *ebpf.MapSpec `ebpf:"ln_namespace_keys"`
+	LnNetworks      *ebpf.MapSpec `ebpf:"ln_networks"`
 	LnNextCall      *ebpf.MapSpec `ebpf:"ln_next_call"`
 	LnOnces         *ebpf.MapSpec `ebpf:"ln_onces"`
 	LnOwn           *ebpf.MapSpec `ebpf:"ln_own"`
@@ -232,6 +234,7 @@ type messagesMaps struct {
 	LnMessages      *ebpf.Map `ebpf:"ln_messages"`
 	LnModules       *ebpf.Map `ebpf:"ln_modules"`
 	LnNamespaceKeys *ebpf.Map `ebpf:"ln_namespace_keys"`
+	LnNetworks      *ebpf.Map `ebpf:"ln_networks"`
 	LnNextCall      *ebpf.Map `ebpf:"ln_next_call"`
 	LnOnces         *ebpf.Map `ebpf:"ln_onces"`
 	LnOwn           *ebpf.Map `ebpf:"ln_own"`
@@ -264,6 +267,7 @@ func (m *messagesMaps) Close() error {
 		m.LnMessages,
 		m.LnModules,
 		m.LnNamespaceKeys,
+		m.LnNetworks,
 		m.LnNextCall,
 		m.LnOnces,
 		m.LnOwn,

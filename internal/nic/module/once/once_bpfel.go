@@ -27,6 +27,7 @@ const (
 	onceMapLnDispatch       = "ln_dispatch"
 	onceMapLnModules        = "ln_modules"
 	onceMapLnNamespaceKeys  = "ln_namespace_keys"
+	onceMapLnNetworks       = "ln_networks"
 	onceMapLnNextCall       = "ln_next_call"
 	onceMapLnOnces          = "ln_onces"
 	onceMapLnOwn            = "ln_own"
@@ -110,6 +111,7 @@ type onceMapSpecs struct {
 	LnDispatch      *ebpf.MapSpec `ebpf:"ln_dispatch"`
 	LnModules       *ebpf.MapSpec `ebpf:"ln_modules"`
 	LnNamespaceKeys *ebpf.MapSpec `ebpf:"ln_namespace_keys"`
+	LnNetworks      *ebpf.MapSpec `ebpf:"ln_networks"`
 	LnNextCall      *ebpf.MapSpec `ebpf:"ln_next_call"`
 	LnOnces         *ebpf.MapSpec `ebpf:"ln_onces"`
 	LnOwn           *ebpf.MapSpec `ebpf:"ln_own"`
@@ -169,6 +171,7 @@ type onceMaps struct {
 	LnDispatch      *ebpf.Map `ebpf:"ln_dispatch"`
 	LnModules       *ebpf.Map `ebpf:"ln_modules"`
 	LnNamespaceKeys *ebpf.Map `ebpf:"ln_namespace_keys"`
+	LnNetworks      *ebpf.Map `ebpf:"ln_networks"`
 	LnNextCall      *ebpf.Map `ebpf:"ln_next_call"`
 	LnOnces         *ebpf.Map `ebpf:"ln_onces"`
 	LnOwn           *ebpf.Map `ebpf:"ln_own"`
@@ -199,6 +202,7 @@ func (m *onceMaps) Close() error {
 		m.LnDispatch,
 		m.LnModules,
 		m.LnNamespaceKeys,
+		m.LnNetworks,
 		m.LnNextCall,
 		m.LnOnces,
 		m.LnOwn,

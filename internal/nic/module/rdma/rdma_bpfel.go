@@ -88,6 +88,7 @@ const (
 	rdmaMapLnDispatch        = "ln_dispatch"
 	rdmaMapLnModules         = "ln_modules"
 	rdmaMapLnNamespaceKeys   = "ln_namespace_keys"
+	rdmaMapLnNetworks        = "ln_networks"
 	rdmaMapLnNextCall        = "ln_next_call"
 	rdmaMapLnOnces           = "ln_onces"
 	rdmaMapLnOwn             = "ln_own"
@@ -178,6 +179,7 @@ type rdmaMapSpecs struct {
 	LnDispatch        *ebpf.MapSpec `ebpf:"ln_dispatch"`
 	LnModules         *ebpf.MapSpec `ebpf:"ln_modules"`
 	LnNamespaceKeys   *ebpf.MapSpec `ebpf:"ln_namespace_keys"`
+	LnNetworks        *ebpf.MapSpec `ebpf:"ln_networks"`
 	LnNextCall        *ebpf.MapSpec `ebpf:"ln_next_call"`
 	LnOnces           *ebpf.MapSpec `ebpf:"ln_onces"`
 	LnOwn             *ebpf.MapSpec `ebpf:"ln_own"`
@@ -242,6 +244,7 @@ type rdmaMaps struct {
 	LnDispatch        *ebpf.Map `ebpf:"ln_dispatch"`
 	LnModules         *ebpf.Map `ebpf:"ln_modules"`
 	LnNamespaceKeys   *ebpf.Map `ebpf:"ln_namespace_keys"`
+	LnNetworks        *ebpf.Map `ebpf:"ln_networks"`
 	LnNextCall        *ebpf.Map `ebpf:"ln_next_call"`
 	LnOnces           *ebpf.Map `ebpf:"ln_onces"`
 	LnOwn             *ebpf.Map `ebpf:"ln_own"`
@@ -275,6 +278,7 @@ func (m *rdmaMaps) Close() error {
 		m.LnDispatch,
 		m.LnModules,
 		m.LnNamespaceKeys,
+		m.LnNetworks,
 		m.LnNextCall,
 		m.LnOnces,
 		m.LnOwn,

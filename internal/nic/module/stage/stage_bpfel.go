@@ -31,7 +31,18 @@ type stageLnLate struct {
 		Room      uint16
 		Once      uint32
 		Signer    uint32
-		Rpc       [8]uint64
+		Tunnel    struct {
+			_        structs.HostLayout
+			Eth      uint64
+			EthRest  uint32
+			Vni      uint32
+			PeerAddr uint32
+			OwnAddr  uint32
+			PeerPort uint16
+			Pad      uint16
+			Pad2     uint32
+		}
+		Rpc [8]uint64
 	}
 	Pass     stageLnPass
 	Key      uint64
@@ -70,6 +81,7 @@ const (
 	stageMapLnDispatch         = "ln_dispatch"
 	stageMapLnModules          = "ln_modules"
 	stageMapLnNamespaceKeys    = "ln_namespace_keys"
+	stageMapLnNetworks         = "ln_networks"
 	stageMapLnNextCall         = "ln_next_call"
 	stageMapLnOnces            = "ln_onces"
 	stageMapLnOwn              = "ln_own"
@@ -161,6 +173,7 @@ type stageMapSpecs struct {
 	LnDispatch         *ebpf.MapSpec `ebpf:"ln_dispatch"`
 	LnModules          *ebpf.MapSpec `ebpf:"ln_modules"`
 	LnNamespaceKeys    *ebpf.MapSpec `ebpf:"ln_namespace_keys"`
+	LnNetworks         *ebpf.MapSpec `ebpf:"ln_networks"`
 	LnNextCall         *ebpf.MapSpec `ebpf:"ln_next_call"`
 	LnOnces            *ebpf.MapSpec `ebpf:"ln_onces"`
 	LnOwn              *ebpf.MapSpec `ebpf:"ln_own"`
@@ -226,6 +239,7 @@ type stageMaps struct {
 	LnDispatch         *ebpf.Map `ebpf:"ln_dispatch"`
 	LnModules          *ebpf.Map `ebpf:"ln_modules"`
 	LnNamespaceKeys    *ebpf.Map `ebpf:"ln_namespace_keys"`
+	LnNetworks         *ebpf.Map `ebpf:"ln_networks"`
 	LnNextCall         *ebpf.Map `ebpf:"ln_next_call"`
 	LnOnces            *ebpf.Map `ebpf:"ln_onces"`
 	LnOwn              *ebpf.Map `ebpf:"ln_own"`
@@ -261,6 +275,7 @@ func (m *stageMaps) Close() error {
 		m.LnDispatch,
 		m.LnModules,
 		m.LnNamespaceKeys,
+		m.LnNetworks,
 		m.LnNextCall,
 		m.LnOnces,
 		m.LnOwn,
