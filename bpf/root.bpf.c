@@ -150,7 +150,7 @@ static __always_inline int ln_find_lambda(struct xdp_md *ctx, const struct ln_pa
 	slot = ln_match(bpf_ntohl(rpc->workload), rpc->request);
 	if (slot == LN_MATCH_NONE) {
 		ln_count(LN_COUNT_UNKNOWN);
-	} else if (slot > 0 && !ln_is_reached(slot, ln_network_owner(ctx, pkt))) {
+	} else if (slot > 0 && !ln_is_reached(ctx, slot, ln_network_owner(ctx, pkt))) {
 		ln_count(LN_COUNT_NETWORK);
 		slot = LN_MATCH_NONE;
 	}

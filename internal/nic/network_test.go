@@ -155,15 +155,22 @@ func TestPacketsInTunnel(t *testing.T) {
 	}
 }
 
-// callBy is call by a tunnel.
+// callBy is call by a link, and a tunnel if it has a number. Type 0 stands for no reply.
 func callBy(t testing.TB, n *NIC, u tunnel, f packets.Frame) (api.Header, []byte) {
 	t.Helper()
 	frame := build(t, &f)
-	verdict, out := inject(t, n, u.wrap(t, frame))
+	arrives := frame
+	if u.vni != 0 {
+		arrives = u.wrap(t, frame)
+	}
+	verdict, out := arrive(t, n, arrives)
 	if verdict != "reply" {
 		return api.Header{}, nil
 	}
-	h, payload, err := packets.Answer(frame, u.unwrap(t, out))
+	if u.vni != 0 {
+		out = u.unwrap(t, out)
+	}
+	h, payload, err := packets.Answer(frame, out)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,13 +219,10 @@ func TestNetworks(t *testing.T) {
 	for function, owner := range functions {
 		for _, way := range ways {
 			f := packets.Frame{RPC: packets.RPC{Workload: function, Payload: "hello", Request: requests.Add(1)}}
-			var h api.Header
-			if way.vni != 0 {
-				h, _ = callBy(t, n, tunnel{way.vni, way.vlan}, f)
-			} else {
+			if way.vni == 0 {
 				f.VLAN = way.vlan
-				h, _ = call(t, n, f)
 			}
+			h, _ := callBy(t, n, tunnel{way.vni, way.vlan}, f)
 			if way.owner == owner {
 				if h.Type != api.TypeResponse {
 					t.Errorf("%s by %s: got %+v", function, way.name, h)
@@ -231,6 +235,11 @@ func TestNetworks(t *testing.T) {
 	}
 	if got := counted(t, n, "network"); got != wrong {
 		t.Errorf("%d packets are counted, want %d", got, wrong)
+	}
+	for function := range functions { // the gateway's requests
+		if h, _, ok, err := n.Ask(api.Header{Workload: workloads[function], Request: requests.Add(1)}, []byte("hello"), nil); err != nil || !ok || h.Type != api.TypeResponse {
+			t.Errorf("the host asks %s: got %+v, %t, %v", function, h, ok, err)
+		}
 	}
 }
 
@@ -258,7 +267,7 @@ func TestNetworksChange(t *testing.T) {
 			t.Errorf("with %v: %t and %t, want %t and %t", step.networks, a, b, step.first, step.second)
 		}
 	}
-	h, _ := call(t, n, packets.Frame{RPC: packets.RPC{Workload: "packet", Payload: "hello", Request: requests.Add(1)}})
+	h, _ := callBy(t, n, tunnel{}, packets.Frame{RPC: packets.RPC{Workload: "packet", Payload: "hello", Request: requests.Add(1)}})
 	if h.Type != api.TypeResponse {
 		t.Errorf("without networks: got %+v", h)
 	}

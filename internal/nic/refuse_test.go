@@ -15,8 +15,8 @@ import (
 	"github.com/lambdanic/lambdanic/internal/veth"
 )
 
-// arrive runs the NIC program on a request as if the link had brought it. It returns the answer's header, the zero value for none.
-func arrive(t testing.TB, n *NIC, frame []byte) (h api.Header) {
+// arrive runs the NIC program on a frame as if the link had brought it.
+func arrive(t testing.TB, n *NIC, frame []byte) (verdict string, out []byte) {
 	t.Helper()
 	err := veth.InNamed(virtualNames(n.cfg.Instance).namespace, func() error {
 		link, err := net.InterfaceByName(virtualNames(n.cfg.Instance).nic)
@@ -26,16 +26,14 @@ func arrive(t testing.TB, n *NIC, frame []byte) (h api.Header) {
 		// struct xdp_md of linux/bpf.h
 		type context struct{ _, dataEnd, _, ingress, _, _ uint32 }
 		opts := ebpf.RunOptions{Data: frame, DataOut: make([]byte, 4096), Context: context{dataEnd: uint32(len(frame)), ingress: uint32(link.Index)}}
-		verdict, err := n.Root().Run(&opts)
-		if err == nil && verdicts[verdict] != "drop" {
-			h, _, err = api.ParsePacket(opts.DataOut[beforeRPC:])
-		}
+		v, err := n.Root().Run(&opts)
+		verdict, out = verdicts[v], opts.DataOut
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return h
+	return verdict, out
 }
 
 // period is the number of the current one of bpf/refuse.h.
@@ -60,9 +58,18 @@ func refusedAfter(t testing.TB, n *NIC, mine, all uint64) api.Header {
 		); err != nil {
 			t.Fatal(err)
 		}
-		if h := arrive(t, n, frame); period(t) == p {
-			return h
+		verdict, out := arrive(t, n, frame)
+		if period(t) != p {
+			continue
 		}
+		if verdict == "drop" {
+			return api.Header{}
+		}
+		h, _, err := api.ParsePacket(out[beforeRPC:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
 	}
 	t.Fatal("no run ended in the period in which it began")
 	return api.Header{}
