@@ -3,6 +3,7 @@
 package fuzz
 
 import (
+	"bytes"
 	"context"
 	"flag"
 	"fmt"
@@ -64,7 +65,15 @@ func TestProgram(t *testing.T) {
 		t.Errorf("%v\n%s", err, tail(out, 6000))
 	}
 	t.Logf("%s", tail(out, 300))
+	var ran, inTunnels int
+	at := bytes.LastIndex(out, []byte("lambdas ran"))
+	if _, err := fmt.Sscanf(string(out[max(0, at):]), "lambdas ran %d times, %d of them in tunnels", &ran, &inTunnels); err != nil || ran < leastRuns || inTunnels < leastRuns/100 {
+		t.Errorf("lambdas ran %d times, %d of them in tunnels, %v: the inputs do not reach them", ran, inTunnels, err)
+	}
 }
+
+// leastRuns is how often lambdas run at least, with the committed corpus and the inputs made of it.
+const leastRuns = 10000
 
 func tail(b []byte, n int) []byte { return b[max(0, len(b)-n):] }
 

@@ -59,8 +59,12 @@ static int called; /* an external service was looked for */
 
 void *fuzz_lookup(const void *map, __u32 value_size, __u32 entries, __u32 key)
 {
+	static __u32 owners[] = { 0, 1, 2, 3 };
 	int i = 0;
 
+	/* Some namespaces have a VXLAN each, but are reached from elsewhere as well. */
+	if (map == &ln_networks)
+		return key > LN_NETWORK_VXLAN && key <= LN_NETWORK_VXLAN + 3 ? &owners[key - LN_NETWORK_VXLAN] : NULL;
 	if (key >= entries)
 		return NULL;
 	while (maps[i].map && maps[i].map != map)
@@ -250,9 +254,18 @@ static int run_packet(struct xdp_md *ctx, struct ln_request *req)
 	return match->method >> 24 & 7;
 }
 
+/* How often lambdas ran, and for requests that came by a tunnel. */
+static unsigned long ran, ran_in_tunnel;
+
+static void report(void)
+{
+	printf("lambdas ran %lu times, %lu of them in tunnels\n", ran, ran_in_tunnel);
+}
+
 static int run(struct xdp_md *ctx, __u32 slot, int *verdict)
 {
 	__u32 zero = 0;
+	const struct ln_scratch *scratch = bpf_map_lookup_elem(&ln_scratchpads, &zero);
 	struct ln_request *req = bpf_map_lookup_elem(&ln_requests, &zero);
 	struct lambda_match *match = &req->match;
 
@@ -262,6 +275,8 @@ static int run(struct xdp_md *ctx, __u32 slot, int *verdict)
 	if (match->event != LAMBDA_EVENT_COMPLETE && req->step != LN_STEP_RUN)
 		check(req->payload_off + match->payload_len <= bpf_xdp_get_buff_len(ctx));
 	check(match->window_len <= match->room || match->event == LAMBDA_EVENT_REPLY);
+	ran++;
+	ran_in_tunnel += scratch->flow.tunnel.vni != 0;
 	switch (slot) {
 	case 1:
 		*verdict = run_packet(ctx, req);
@@ -370,6 +385,15 @@ static void give_keys(__u32 namespace)
 		keys->key[i] = (struct ln_key){ .word = { namespace, i }, .valid = 1 };
 }
 
+/* The NIC's address, of each family, is 0, as in the packets. */
+static void own(void)
+{
+	__u32 zero = 0;
+	struct ln_addresses *addresses = bpf_map_lookup_elem(&ln_own, &zero);
+
+	addresses->count = 1;
+}
+
 /* Where the first calls look for a record, another call's lies, long overdue: they take it over. */
 static void strand(void)
 {
@@ -386,13 +410,13 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	(void)argc;
 	(void)argv;
 	buffer = mmap(NULL, BUFFER, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
-	check(buffer != MAP_FAILED);
+	check(buffer != MAP_FAILED && !atexit(report));
 	return 0;
 }
 
 /* The beginning of each packet in an input; its values are put into a valid packet. */
 struct order {
-	uint8_t shape; /* bit 0: IPv6; 1, 2: VLAN tags; 3: a pause; 4: cut; 5: patch; 6: a wrong tag; 7: a sequence number again */
+	uint8_t shape; /* bit 0: IPv6; 1, 2: VLAN tags, or 3: a VXLAN; 3: a pause; 4: cut; 5: patch; 6: a wrong tag; 7: a sequence number again */
 	uint8_t type;
 	uint8_t flags;
 	uint8_t workload;
@@ -409,19 +433,45 @@ struct order {
 
 #define RDMA 0x40 /* the type of orders for RoCEv2 */
 
+static const uint8_t ethernet[] = { 2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1 };
+
+/* The headers of a VXLAN, whose number is a namespace's, around a frame of inner bytes. */
+static uint32_t put_tunnel(uint8_t *p, const struct order *o, uint32_t inner)
+{
+	struct ln_wrap wrap = {
+		.ip = { .version = 4, .ihl = 5, .protocol = IPPROTO_UDP, .saddr = 1 },
+		.udp = { .source = bpf_htons(9), .dest = bpf_htons(LN_VXLAN_PORT) },
+		.vxlan = { .flags = bpf_htonl(LN_VXLAN_FLAGS), .vni = bpf_htonl((__u32)(o->workload % 5) << 8) },
+	};
+	uint32_t len = offsetof(struct ln_wrap, eth);
+
+	wrap.ip.tot_len = bpf_htons(len + inner);
+	wrap.udp.len = bpf_htons(len - sizeof(wrap.ip) + inner);
+	memcpy(p, ethernet, sizeof(ethernet));
+	memcpy(p + sizeof(ethernet), (uint8_t[]){ 8, 0 }, 2);
+	memcpy(p + sizeof(ethernet) + 2, &wrap, len);
+	return sizeof(ethernet) + 2 + len;
+}
+
 static uint32_t put_headers(uint8_t *p, const struct order *o, uint32_t datagram)
 {
-	static const uint8_t ethernet[] = { 2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1 };
 	int ipv6 = o->shape & 1, tags = (o->shape >> 1) & 3;
-	uint32_t n = sizeof(ethernet);
+	uint32_t n = 0;
 
-	memcpy(p, ethernet, n);
+	if (tags == 3) {
+		n = put_tunnel(p, o, sizeof(struct ethhdr) + ln_l3_len(ipv6) + datagram);
+		tags = 0;
+	}
+	memcpy(p + n, ethernet, sizeof(ethernet));
+	n += sizeof(ethernet);
 	for (int i = 0; i < tags; i++, n += 4)
 		memcpy(p + n, (uint8_t[]){ 0x81, 0, 0, i }, 4);
 	memcpy(p + n, ipv6 ? (uint8_t[]){ 0x86, 0xdd } : (uint8_t[]){ 8, 0 }, 2);
 	n += 2;
 	if (ipv6) {
-		struct ipv6hdr ip = { .version = 6, .payload_len = bpf_htons(datagram), .nexthdr = IPPROTO_UDP };
+		struct ipv6hdr ip = {
+			.version = 6, .payload_len = bpf_htons(datagram), .nexthdr = IPPROTO_UDP, .saddr = { { { 1 } } }
+		};
 
 		memcpy(p + n, &ip, sizeof(ip));
 		n += sizeof(ip);
@@ -530,7 +580,7 @@ static void judge(const uint8_t *before, uint32_t len, const struct order *o, co
 	else if (action != XDP_TX)
 		check(action == XDP_DROP || action == XDP_REDIRECT);
 	else if (called || o->type & 0x80)
-		check(out <= 14 + 8 + 40 + 8 + 64 + LN_RPC_MAX_PAYLOAD);
+		check(out <= 14 + 8 + LN_WRAP + 40 + 8 + 64 + LN_RPC_MAX_PAYLOAD);
 	else
 		check(out <= len && !memcmp(after, before + 6, 6) && !memcmp(after + 6, before, 6));
 }
@@ -548,6 +598,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (__u32 i = 1; i <= 3; i++)
 		give_keys(i);
 	sequence = 0;
+	own();
 	connect();
 	strand();
 	for (; size >= sizeof(o); data += sizeof(o), size -= sizeof(o)) {
