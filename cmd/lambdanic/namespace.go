@@ -22,7 +22,8 @@ func namespaceCommand(o *options) *cobra.Command {
 		Example: "  lambdanic namespace set tenant --lambdas 10 --memory 64MiB\n  lambdanic namespace list\n  lambdanic namespace show tenant",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(namespaceSetCommand(o), namespaceListCommand(o), namespaceShowCommand(o), namespaceRemoveCommand(o), namespaceKeyCommand(o), namespaceTagsCommand(o))
+	cmd.AddCommand(namespaceSetCommand(o), namespaceListCommand(o), namespaceShowCommand(o), namespaceRemoveCommand(o),
+		namespaceKeyCommand(o), namespaceTagsCommand(o), namespaceNetworkCommand(o))
 	return cmd
 }
 
@@ -176,6 +177,7 @@ func namespaceRows(n *api.Namespace, functions []api.Function) [][]string {
 		{"NIC time/s", atMost(n.Quota.NICTime, percent)},
 		{"weight", number(n.Quota.ShareWeight())},
 		{"keys", shownKeys(n.Keys)},
+		{"networks", shownNetworks(n.Networks)},
 	}
 	for i, cell := range counted(n.Stats) {
 		rows = append(rows, []string{[]string{"requests", "replies", "errors", "over quota", "over share", "bad tags", "replayed", "drops", "NIC time"}[i], cell})
