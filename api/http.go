@@ -154,7 +154,9 @@ type NodeTarget struct {
 	Available bool   `json:"available"`
 	Reason    string `json:"reason,omitempty"`
 	Detail    string `json:"detail,omitempty"` // interface and mode, for instance
-	Lambdas   int    `json:"lambdas"`
+	// Interfaces are those by which packets come to its lambdas.
+	Interfaces []string `json:"interfaces,omitempty"`
+	Lambdas    int      `json:"lambdas"`
 }
 
 // Error is the body of an answer that reports an error.

@@ -10,6 +10,9 @@ import (
 // two, are its index, and no namespace has index 0. The bits above count the uses of the index.
 const MaxNamespaces = 1 << 12
 
+// MaxNamespaceNetworks is how many networks a namespace can have.
+const MaxNamespaceNetworks = 16
+
 // Namespace is what GET, PUT and PATCH below /system/namespace/NAME answer: a tenant, what it may have and what it has.
 type Namespace struct {
 	Name   string `json:"name"`
@@ -17,7 +20,9 @@ type Namespace struct {
 	Quota  Quota  `json:"quota"`
 	// Keys are those by which its packets are tagged; nil: it has none.
 	Keys *NamespaceKeys `json:"keys,omitempty"`
-	Use  NamespaceUse   `json:"use"`
+	// Networks are those that belong to it, the latest last.
+	Networks []Network    `json:"networks,omitempty"`
+	Use      NamespaceUse `json:"use"`
 	// Over says in words of which quotas there is more in use, and what that means.
 	Over []string `json:"over,omitempty"`
 	// Stats are the counters of its lambdas on NICs together, those of removed lambdas and of earlier revisions included. They begin at zero
@@ -40,6 +45,11 @@ const (
 	DefaultNamespaceWeight = 100
 	MaxNamespaceWeight     = 10_000
 )
+
+// NewNetwork is the body of POST /system/namespace/NAME/networks.
+type NewNetwork struct {
+	Network Network `json:"network"`
+}
 
 // NamespaceUse is how much of its quota a namespace uses.
 type NamespaceUse struct {

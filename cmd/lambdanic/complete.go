@@ -212,6 +212,39 @@ func listNamespaces(o *options) func(*cobra.Command) ([]cobra.Completion, error)
 	}
 }
 
+// completeNewNetwork offers namespaces, and then the kinds of networks, whose IDs only the caller knows.
+func completeNewNetwork(o *options) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, text string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) == 1 {
+			return []cobra.Completion{string(api.NetworkVLAN) + ":", string(api.NetworkVXLAN) + ":"}, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+		}
+		return completeNames(1, listNamespaces(o))(cmd, args, text)
+	}
+}
+
+// completeNetworks offers namespaces, and then the networks of the one that is named before.
+func completeNetworks(o *options) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, text string) (networks []cobra.Completion, _ cobra.ShellCompDirective) {
+		if len(args) != 1 {
+			return completeNames(1, listNamespaces(o))(cmd, args, text)
+		}
+		c, err := o.client()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionPatience)
+		defer cancel()
+		n, err := c.Namespace(ctx, args[0])
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		for _, network := range n.Networks {
+			networks = append(networks, network.String())
+		}
+		return networks, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
 // completeInstances offers instances that run, or left their records.
 func completeInstances(o *options) cobra.CompletionFunc {
 	return func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {

@@ -439,6 +439,9 @@ func TestCompletion(t *testing.T) {
 	mux.HandleFunc("GET /system/namespaces", func(w http.ResponseWriter, _ *http.Request) {
 		_ = json.NewEncoder(w).Encode([]string{"default", "empty", "tenant"})
 	})
+	mux.HandleFunc("GET /system/namespace/tenant", func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(api.Namespace{Name: "tenant", Networks: []api.Network{{Kind: api.NetworkVLAN, ID: 100}, {Kind: api.NetworkVXLAN, ID: 5001}}})
+	})
 	for _, c := range []struct {
 		args []string
 		want string
@@ -453,6 +456,11 @@ func TestCompletion(t *testing.T) {
 		{[]string{"namespace", "show", ""}, "default\nempty\ntenant\n:4"},
 		{[]string{"namespace", "remove", "empty", ""}, "default\ntenant\n:4"},
 		{[]string{"namespace", "set", "tenant", "--memory", ""}, "none\n:4"},
+		{[]string{"namespace", "network", "add", ""}, "default\nempty\ntenant\n:4"},
+		{[]string{"namespace", "network", "add", "tenant", ""}, "vlan:\nvxlan:\n:6"},
+		{[]string{"namespace", "network", "remove", ""}, "default\nempty\ntenant\n:4"},
+		{[]string{"namespace", "network", "remove", "tenant", ""}, "vlan:100\nvxlan:5001\n:4"},
+		{[]string{"namespace", "network", "remove", "tenant", "vlan:100", ""}, ":4"},
 		{[]string{"up", "--mode", ""}, "auto\nnative\ngeneric\noffload\n:4"},
 		{[]string{"invoke", "web", "--file", ""}, ":0"},
 		{[]string{"up", "--data-dir", ""}, ":16"},

@@ -18,11 +18,12 @@ func namespaceCommand(o *options) *cobra.Command {
 		Use:   "namespace",
 		Short: "Share the NIC among tenants: quotas and counters of namespaces",
 		Long: "Share the NIC among tenants. Each has a namespace, with quotas and counters of its own. A namespace comes to be with its first function,\n" +
-			"ikernel or quota, and stays until it is removed.",
+			"ikernel, quota, key or network, and stays until it is removed.",
 		Example: "  lambdanic namespace set tenant --lambdas 10 --memory 64MiB\n  lambdanic namespace list\n  lambdanic namespace show tenant",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(namespaceSetCommand(o), namespaceListCommand(o), namespaceShowCommand(o), namespaceRemoveCommand(o), namespaceKeyCommand(o), namespaceTagsCommand(o))
+	cmd.AddCommand(namespaceSetCommand(o), namespaceListCommand(o), namespaceShowCommand(o), namespaceRemoveCommand(o),
+		namespaceKeyCommand(o), namespaceTagsCommand(o), namespaceNetworkCommand(o))
 	return cmd
 }
 
@@ -176,6 +177,7 @@ func namespaceRows(n *api.Namespace, functions []api.Function) [][]string {
 		{"NIC time/s", atMost(n.Quota.NICTime, percent)},
 		{"weight", number(n.Quota.ShareWeight())},
 		{"keys", shownKeys(n.Keys)},
+		{"networks", shownNetworks(n.Networks)},
 	}
 	for i, cell := range counted(n.Stats) {
 		rows = append(rows, []string{[]string{"requests", "replies", "errors", "over quota", "over share", "bad tags", "replayed", "drops", "NIC time"}[i], cell})
@@ -193,8 +195,8 @@ func namespaceRemoveCommand(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:               "remove NAME...",
 		Aliases:           []string{"rm"},
-		Short:             "Forget namespaces without functions and ikernels, with their quotas and counters",
-		Long:              "Forget namespaces, with their quotas and counters. A namespace that has functions or ikernels, and the default one, cannot be removed.",
+		Short:             "Forget namespaces without functions and ikernels, with their quotas, keys, networks and counters",
+		Long:              "Forget namespaces, with their quotas, keys, networks and counters. A namespace that has functions or ikernels, and the default one, cannot be removed.",
 		Example:           "  lambdanic namespace remove tenant",
 		Args:              explained(cobra.MinimumNArgs(1)),
 		ValidArgsFunction: completeNames(0, listNamespaces(o)),

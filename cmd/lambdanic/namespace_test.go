@@ -17,7 +17,7 @@ func namespaceDaemon(t *testing.T) (run func(args ...string) (string, error), as
 	asked = new([]string)
 	lambdas, memory, requests, nicTime, weight := uint64(1), uint64(64<<20), uint64(50_000), uint64(25_000_000), uint64(40)
 	n := api.Namespace{
-		Name: "tenant", Number: 2, Quota: api.Quota{Lambdas: &lambdas, Memory: &memory, Requests: &requests, NICTime: &nicTime, Weight: &weight},
+		Name: "tenant", Number: 2, Networks: []api.Network{{Kind: api.NetworkVLAN, ID: 100}, {Kind: api.NetworkVXLAN, ID: 5001}}, Quota: api.Quota{Lambdas: &lambdas, Memory: &memory, Requests: &requests, NICTime: &nicTime, Weight: &weight},
 		Use:  api.NamespaceUse{Lambdas: 3, Memory: 3 << 20},
 		Over: []string{"namespace tenant has 3 lambdas"}, Stats: &api.Stats{Requests: 10, Replies: 9, Errors: 1, OverQuota: 7, OverShare: 5, BadTags: 4, Replayed: 3, Drops: 2, SampledNS: 1500},
 	}
@@ -107,7 +107,7 @@ func TestNamespaceListAndShow(t *testing.T) {
 	}{
 		{[]string{"list"}, "NAME LAMBDAS MEMORY REQUESTS/S NIC TIME/S WEIGHT REQUESTS REPLIES ERRORS OVER QUOTA OVER SHARE BAD TAGS REPLAYED DROPS NIC TIME default 0 0 B unlimited unlimited 100 - - - - - - - - - " +
 			"tenant 3 of 1 3.0 MiB of 64 MiB <= 50000 <= 2.5% 40 10 9 1 7 5 4 3 2 96µs"},
-		{[]string{"show", "tenant"}, "name tenant number 2 lambdas 3 of 1 memory 3.0 MiB of 64 MiB requests/s <= 50000 NIC time/s <= 2.5% weight 40 keys none " +
+		{[]string{"show", "tenant"}, "name tenant number 2 lambdas 3 of 1 memory 3.0 MiB of 64 MiB requests/s <= 50000 NIC time/s <= 2.5% weight 40 keys none networks vlan:100, vxlan:5001 " +
 			"requests 10 replies 9 errors 1 over quota 7 over share 5 bad tags 4 replayed 3 drops 2 NIC time 96µs warning namespace tenant has 3 lambdas function web 4.9 KiB"},
 	} {
 		out, err := run(append([]string{"namespace"}, c.args...)...)
@@ -116,7 +116,7 @@ func TestNamespaceListAndShow(t *testing.T) {
 		}
 	}
 	var n api.Namespace
-	if out, err := run("namespace", "show", "tenant", "--json"); err != nil || json.Unmarshal([]byte(out), &n) != nil || n.Stats.Requests != 10 || *n.Quota.Lambdas != 1 {
+	if out, err := run("namespace", "show", "tenant", "--json"); err != nil || json.Unmarshal([]byte(out), &n) != nil || len(n.Networks) != 2 || n.Stats.Requests != 10 || *n.Quota.Lambdas != 1 {
 		t.Errorf("%q (%v)", out, err)
 	}
 	var list []api.Namespace

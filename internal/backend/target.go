@@ -113,6 +113,8 @@ type Place struct {
 	Backend Backend // nil where the target is not available
 	Reason  string  // why it is not
 	Detail  string  // for people: interface and mode, for instance
+	// Interfaces are those by which packets come to its lambdas.
+	Interfaces []string
 	// Host is the host's address as seen from the place: what "host" means in a service's address. If it is a loopback address, the place
 	// reaches all loopback addresses.
 	Host netip.Addr

@@ -191,6 +191,18 @@ func (c *Client) RequireTags(ctx context.Context, namespace string, required boo
 	return n, c.call(ctx, http.MethodPut, "/system/namespace/"+url.PathEscape(namespace)+"/tags", api.Tags{Required: required}, n)
 }
 
+// AddNetwork gives a network to a namespace, which is made if there is none of that name.
+func (c *Client) AddNetwork(ctx context.Context, namespace string, network api.Network) (*api.Namespace, error) {
+	n := new(api.Namespace)
+	return n, c.call(ctx, http.MethodPost, "/system/namespace/"+url.PathEscape(namespace)+"/networks", api.NewNetwork{Network: network}, n)
+}
+
+// RemoveNetwork takes a network from a namespace.
+func (c *Client) RemoveNetwork(ctx context.Context, namespace string, network api.Network) (*api.Namespace, error) {
+	n := new(api.Namespace)
+	return n, c.call(ctx, http.MethodDelete, "/system/namespace/"+url.PathEscape(namespace)+"/networks/"+url.PathEscape(network.String()), nil, n)
+}
+
 func objectPath(namespace, name, object string) string {
 	path := "/system/function/" + url.PathEscape(name) + "/objects"
 	if object != "" {

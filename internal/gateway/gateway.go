@@ -39,6 +39,8 @@ type Manager interface {
 	AddKey(ctx context.Context, namespace string) (*api.NewKey, error)
 	RemoveKey(ctx context.Context, namespace string, number uint32) error
 	RequireTags(ctx context.Context, namespace string, required bool) (*api.Namespace, error)
+	AddNetwork(ctx context.Context, namespace string, network api.Network) (*api.Namespace, error)
+	RemoveNetwork(ctx context.Context, namespace string, network api.Network) (*api.Namespace, error)
 	Objects(ctx context.Context, namespace, name string) ([]api.Object, error)
 	ReadObject(ctx context.Context, namespace, name, object string) ([]byte, error)
 	WriteObject(ctx context.Context, namespace, name, object string, value []byte) error

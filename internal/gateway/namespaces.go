@@ -90,3 +90,30 @@ func (g *Gateway) requireTags(w http.ResponseWriter, r *http.Request) error {
 	}
 	return writeJSON(w, http.StatusOK, n)
 }
+
+func (g *Gateway) addNetwork(w http.ResponseWriter, r *http.Request) error {
+	var body api.NewNetwork
+	if err := readJSON(w, r, &body); err != nil {
+		return err
+	}
+	if body.Network == (api.Network{}) {
+		return fmt.Errorf(`%w: no network: name one, as {"network": "vlan:100"}`, manager.ErrInvalid)
+	}
+	n, err := g.Manager.AddNetwork(r.Context(), r.PathValue("name"), body.Network)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusCreated, n)
+}
+
+func (g *Gateway) removeNetwork(w http.ResponseWriter, r *http.Request) error {
+	network, err := api.ParseNetwork(r.PathValue("network"))
+	if err != nil {
+		return fmt.Errorf("%w: %w", manager.ErrInvalid, err)
+	}
+	n, err := g.Manager.RemoveNetwork(r.Context(), r.PathValue("name"), network)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, n)
+}

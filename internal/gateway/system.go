@@ -63,6 +63,8 @@ func (g *Gateway) system() http.Handler {
 	ours("POST /system/namespace/{name}/keys", g.addKey)
 	ours("DELETE /system/namespace/{name}/keys/{number}", g.removeKey)
 	ours("PUT /system/namespace/{name}/tags", g.requireTags)
+	ours("POST /system/namespace/{name}/networks", g.addNetwork)
+	ours("DELETE /system/namespace/{name}/networks/{network}", g.removeNetwork)
 	ours("POST /system/artifacts", g.build)
 	ours("POST /system/fused", g.deployFused)
 	ours("GET /system/function/{name}/objects", g.objects)
@@ -118,7 +120,7 @@ func (g *Gateway) statusOf(r *http.Request, err error) int {
 		return http.StatusBadRequest
 	case errors.Is(err, manager.ErrBuild), errors.Is(err, manager.ErrRefused), errors.Is(err, ikernel.ErrRefused):
 		return http.StatusUnprocessableEntity
-	case errors.Is(err, store.ErrNotFound), errors.Is(err, manager.ErrNoNamespace), errors.Is(err, manager.ErrNoKey), errors.Is(err, ikernel.ErrNotFound), errors.Is(err, backend.ErrNoObject), errors.Is(err, backend.ErrNoResource):
+	case errors.Is(err, store.ErrNotFound), errors.Is(err, manager.ErrNoNamespace), errors.Is(err, manager.ErrNoKey), errors.Is(err, manager.ErrNoNetwork), errors.Is(err, ikernel.ErrNotFound), errors.Is(err, backend.ErrNoObject), errors.Is(err, backend.ErrNoResource):
 		return http.StatusNotFound
 	case errors.Is(err, ikernel.ErrExists), errors.Is(err, manager.ErrInUse):
 		return http.StatusConflict

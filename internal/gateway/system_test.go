@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,6 +31,7 @@ type fakeManager struct {
 	removed  string
 	quota    api.Quota
 	keys     uint32
+	networks []api.Network
 }
 
 func (m *fakeManager) BuildSource(_ context.Context, source []byte) (*api.Artifact, error) {
@@ -374,4 +376,21 @@ func (m *fakeManager) RemoveKey(_ context.Context, namespace string, number uint
 
 func (m *fakeManager) RequireTags(_ context.Context, name string, required bool) (*api.Namespace, error) {
 	return &api.Namespace{Name: name, Keys: &api.NamespaceKeys{Required: required}}, nil
+}
+
+func (m *fakeManager) AddNetwork(_ context.Context, name string, network api.Network) (*api.Namespace, error) {
+	if slices.Contains(m.networks, network) {
+		return nil, fmt.Errorf("network %s is %w", network, manager.ErrInUse)
+	}
+	m.networks = append(m.networks, network)
+	return &api.Namespace{Name: name, Networks: m.networks}, nil
+}
+
+func (m *fakeManager) RemoveNetwork(_ context.Context, name string, network api.Network) (*api.Namespace, error) {
+	i := slices.Index(m.networks, network)
+	if i < 0 {
+		return nil, fmt.Errorf("%w: namespace %s has no network %s", manager.ErrNoNetwork, name, network)
+	}
+	m.networks = slices.Delete(m.networks, i, i+1)
+	return &api.Namespace{Name: name, Networks: m.networks}, nil
 }

@@ -1,10 +1,11 @@
 package manager
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"sync"
 	"testing"
 
@@ -137,6 +138,10 @@ func TestMishapAtEachEvent(t *testing.T) {
 			_, err := n.SetQuota(ctx, "tenant", api.QuotaChange{Lambdas: api.SetLimit(3)})
 			return err
 		},
+		"network": func(ctx context.Context, n *node) error {
+			_, err := n.AddNetwork(ctx, "tenant", vlan100)
+			return errors.Join(err, removeNetwork(ctx, n))
+		},
 		"forget": func(ctx context.Context, n *node) error {
 			if _, err := n.SetQuota(ctx, "gone", api.QuotaChange{}); err != nil {
 				return err
@@ -227,8 +232,12 @@ func checkNamespaces(t *testing.T, n *node, where string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if known := n.knownNamespaces(); !reflect.DeepEqual(known, stored) {
-		t.Fatalf("%s: stored %+v, in memory %+v", where, stored, known)
+	inStore, err := json.Marshal(stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if known, err := json.Marshal(n.knownNamespaces()); err != nil || !bytes.Equal(known, inStore) {
+		t.Fatalf("%s: stored %s, in memory %s (%v)", where, inStore, known, err)
 	}
 	numbers := map[uint32]bool{}
 	for _, ns := range stored {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -31,6 +32,8 @@ type fakeBackend struct {
 	fused []backend.Fused
 	// event, where set, is called before and after each action of the backend, and may make it fail.
 	event func(ctx context.Context, what string) error
+	// limits are those that it keeps.
+	limits atomic.Pointer[backend.Limits]
 }
 
 func (b *fakeBackend) happens(ctx context.Context, what string) error {
@@ -116,6 +119,14 @@ func (b *fakeBackend) Status(ctx context.Context) ([]backend.Status, error) {
 		all = append(all, s)
 	}
 	return all, nil
+}
+
+func (b *fakeBackend) Limit(ctx context.Context, l backend.Limits) error {
+	if err := b.happens(ctx, "limit"); err != nil {
+		return err
+	}
+	b.limits.Store(&l)
+	return nil
 }
 
 func (b *fakeBackend) Endpoint(workload uint32) (netip.AddrPort, bool) {

@@ -118,28 +118,11 @@ const (
 
 // changeKeys changes the keys of a namespace, and has the node and the gateway follow.
 func (m *Manager) changeKeys(ctx context.Context, name string, first order, change func(*store.Keys) error) (n *store.Namespace, err error) {
-	if err := checkNamespace(name); err != nil {
-		return nil, err
+	n, err = m.changeNamespace(ctx, name, first, func(ctx context.Context) (*store.Namespace, error) { return m.Store.ChangeKeys(ctx, name, change) })
+	if errors.Is(err, errNotInForce) {
+		err = fmt.Errorf("change the keys of namespace %s: %w. Then `lambdanic namespace show %s` names a key that nobody was shown: remove it", name, err, name)
 	}
-	if err := m.begin(ctx); err != nil {
-		return nil, err
-	}
-	defer m.unlock()
-	n, err = m.Store.ChangeKeys(ctx, name, change)
-	if err != nil {
-		m.unsettled = m.unsettled || errors.Is(err, store.ErrUnknown)
-		return nil, err
-	}
-	if first == gatewayFirst {
-		m.setNamespace(*n)
-	}
-	ctx, cancel := own(ctx, readLimit)
-	defer cancel()
-	if err := m.limit(ctx); err != nil {
-		return nil, fmt.Errorf("the keys of namespace %s are stored, but not yet in force: %w: the next change of a namespace puts them in force. Then `lambdanic namespace show %s` names a key that nobody was shown: remove it", name, err, name)
-	}
-	m.setNamespace(*n)
-	return n, nil
+	return n, err
 }
 
 // describeKeys says of keys what anybody may know.

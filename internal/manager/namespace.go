@@ -19,8 +19,10 @@ import (
 var (
 	// ErrNoNamespace says that there is no namespace of that name.
 	ErrNoNamespace = errors.New("no such namespace")
-	// ErrInUse says that a namespace still has functions or ikernels.
+	// ErrInUse says that a namespace still has functions or ikernels, or that there is no room for what it is to get.
 	ErrInUse = errors.New("in use")
+
+	errNotInForce = errors.New("it is stored, but not yet in force")
 )
 
 var namespaceRE = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`)
@@ -104,7 +106,7 @@ func (m *Manager) learnNamespaces(cs []*store.Function) {
 }
 
 func (m *Manager) describeNamespace(n *store.Namespace, accounts map[uint32]backend.Stats) api.Namespace {
-	d := api.Namespace{Name: n.Name, Number: n.Number, Quota: n.Quota, Keys: describeKeys(&n.Keys), Use: useOf(m.wanted(n.Name))}
+	d := api.Namespace{Name: n.Name, Number: n.Number, Quota: n.Quota, Keys: describeKeys(&n.Keys), Networks: n.Networks, Use: useOf(m.wanted(n.Name))}
 	d.Over = over(n.Name, &d.Quota, &d.Use)
 	if accounts != nil {
 		d.Stats = new(api.Stats)
@@ -156,6 +158,32 @@ func (m *Manager) Number(ctx context.Context, name string) (uint32, error) {
 		return 0, err
 	}
 	return n.Number, nil
+}
+
+// changeNamespace makes a change of a namespace in the store, and has the node and the gateway follow.
+func (m *Manager) changeNamespace(ctx context.Context, name string, first order, change func(context.Context) (*store.Namespace, error)) (*store.Namespace, error) {
+	if err := checkNamespace(name); err != nil {
+		return nil, err
+	}
+	if err := m.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer m.unlock()
+	n, err := change(ctx)
+	if err != nil {
+		m.unsettled = m.unsettled || errors.Is(err, store.ErrUnknown)
+		return nil, err
+	}
+	if first == gatewayFirst {
+		m.setNamespace(*n)
+	}
+	ctx, cancel := own(ctx, readLimit)
+	defer cancel()
+	if err := m.limit(ctx); err != nil {
+		return nil, fmt.Errorf("%w: %w: the next change of a namespace puts it in force", errNotInForce, err)
+	}
+	m.setNamespace(*n)
+	return n, nil
 }
 
 // limit has the node follow a change of quotas. If it cannot, recover sees to that before the next change.

@@ -17,14 +17,15 @@ const (
 
 var errManyNamespaces = fmt.Errorf("all %d namespaces are in use: remove one first", api.MaxNamespaces-1)
 
-// Namespace is what is kept of a namespace, from its first lambda, ikernel or quota until it is removed.
+// Namespace is what is kept of a namespace, from its first lambda, ikernel, quota, key or network until it is removed.
 type Namespace struct {
 	Name string `json:"name"`
 	// Number is small, and the namespace's own for good. As with workload IDs, the low bits are an index, unique while it is in use, and
 	// the high bits are the generation of that use: what a NIC counted for a removed namespace is never taken for a later one's.
-	Number uint32    `json:"number"`
-	Quota  api.Quota `json:"quota,omitzero"`
-	Keys   Keys      `json:"keys,omitzero"`
+	Number   uint32        `json:"number"`
+	Quota    api.Quota     `json:"quota,omitzero"`
+	Keys     Keys          `json:"keys,omitzero"`
+	Networks []api.Network `json:"networks,omitempty"` // the latest last
 }
 
 // Namespaces returns all, by name.

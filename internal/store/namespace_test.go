@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -135,5 +136,34 @@ func TestPlaceCompletesFunctions(t *testing.T) {
 	}
 	if !slices.Equal(asked, []string{"tenant/old"}) {
 		t.Errorf("asked for the memory of %v", asked)
+	}
+}
+
+// A namespace comes to be with its first network, and a change that fails changes nothing.
+func TestChangeNetworks(t *testing.T) {
+	dir, ctx := shortdir.New(t), t.Context()
+	s, err := Open(ctx, config(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []api.Network{{Kind: api.NetworkVLAN, ID: 4094}, {Kind: api.NetworkVXLAN, ID: 1<<24 - 1}}
+	for i, network := range want {
+		n, err := s.ChangeNetworks(ctx, "tenant", func(has []api.Network) ([]api.Network, error) { return append(has, network), nil })
+		if err != nil || n.Number != 1 || !slices.Equal(n.Networks, want[:i+1]) {
+			t.Errorf("%+v (%v)", n, err)
+		}
+	}
+	refused := errors.New("no")
+	for _, name := range []string{"tenant", "other"} {
+		if _, err := s.ChangeNetworks(ctx, name, func([]api.Network) ([]api.Network, error) { return nil, refused }); !errors.Is(err, refused) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	list, err := open(t, dir).Namespaces(ctx)
+	if err != nil || len(list) != 1 || !slices.Equal(list[0].Networks, want) {
+		t.Errorf("afterwards %+v (%v)", list, err)
 	}
 }

@@ -12,11 +12,12 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"unsafe"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"github.com/lambdanic/lambdanic/internal/ethtool"
 )
 
 // Side describes one end of a pair that is to be made.
@@ -48,7 +49,7 @@ func New(near, far Side, ns netns.NsHandle, queues int) (n, f End, err error) {
 		return n, f, fmt.Errorf("make veth pair %s: %w", near.Name, err)
 	}
 	// XDP answers packets of local sockets before anybody finished their checksums.
-	if err := checksumOffloadOff(near.Name); err != nil {
+	if err := ethtool.ChecksumOffloadOff(near.Name); err != nil {
 		return n, f, err
 	}
 	if err := OwnQueues("/sys", near.Name, queues); err != nil {
@@ -184,24 +185,4 @@ func cpuMask(set *big.Int) string {
 		digits = digits[:len(digits)-8]
 	}
 	return strings.Join(append([]string{digits}, groups...), ",")
-}
-
-// checksumOffloadOff makes the kernel finish the checksum of every packet before it leaves through the interface.
-func checksumOffloadOff(name string) error {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = unix.Close(fd) }()
-	value := struct{ cmd, data uint32 }{cmd: unix.ETHTOOL_STXCSUM} // struct ethtool_value
-	req := struct {                                                // struct ifreq
-		name [unix.IFNAMSIZ]byte
-		data unsafe.Pointer
-		_    [16]byte
-	}{data: unsafe.Pointer(&value)}
-	copy(req.name[:unix.IFNAMSIZ-1], name)
-	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&req))); errno != 0 {
-		return fmt.Errorf("turn transmit checksum offload of %s off: %w", name, errno)
-	}
-	return nil
 }

@@ -163,7 +163,9 @@ func (w *Worker) limit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	limits := backend.Limits{Budget: w.cfg.Budget, Quotas: make(map[uint32]api.Quota, len(list)), Keys: map[uint32]api.Keys{}}
+	limits := backend.Limits{
+		Budget: w.cfg.Budget, Quotas: make(map[uint32]api.Quota, len(list)), Keys: map[uint32]api.Keys{}, Networks: map[api.Network]uint32{},
+	}
 	for _, n := range list {
 		limits.Quotas[n.Number] = n.Quota
 		keys := api.Keys{Required: n.Keys.Required}
@@ -171,6 +173,9 @@ func (w *Worker) limit(ctx context.Context) error {
 			keys.Keys = append(keys.Keys, k.Key)
 		}
 		limits.Keys[n.Number] = keys
+		for _, network := range n.Networks {
+			limits.Networks[network] = n.Number
+		}
 	}
 	var errs []error
 	for _, p := range w.Places() {
@@ -202,7 +207,7 @@ func (w *Worker) Targets(ctx context.Context) ([]api.NodeTarget, error) {
 	var targets []api.NodeTarget
 	for _, p := range w.Places() {
 		targets = append(targets, api.NodeTarget{
-			Target: p.Target, Available: p.Backend != nil, Reason: p.Reason, Detail: p.Detail, Lambdas: len(running[p.Target]),
+			Target: p.Target, Available: p.Backend != nil, Reason: p.Reason, Detail: p.Detail, Interfaces: p.Interfaces, Lambdas: len(running[p.Target]),
 		})
 	}
 	return targets, nil

@@ -62,18 +62,24 @@ func (c cable) tenantOf(t *testing.T, vni int) (name string) {
 		}
 		return errors.Join(netlink.LinkAdd(vxlan), netlink.LinkSetNsFd(vxlan, int(ns)))
 	})
-	if err := veth.InNamed(name, func() error {
-		l, err := netlink.LinkByName(fmt.Sprint("vx", vni))
+	join(t, name, fmt.Sprint("vx", vni))
+	return name
+}
+
+// join gives an interface in a tenant's network namespace the tenant's address, and has it find the NIC.
+func join(t *testing.T, namespace, iface string) {
+	t.Helper()
+	if err := veth.InNamed(namespace, func() error {
+		l, err := netlink.LinkByName(iface)
 		if err != nil {
 			return err
 		}
-		return errors.Join(setUp(l.Attrs().Name, ofTenant), netlink.NeighAdd(&netlink.Neigh{
+		return errors.Join(setUp(iface, ofTenant), netlink.NeighAdd(&netlink.Neigh{
 			LinkIndex: l.Attrs().Index, State: netlink.NUD_PERMANENT, IP: net.ParseIP(inNetwork), HardwareAddr: net.HardwareAddr{2, 9, 9, 0, 0, 1},
 		}))
 	}); err != nil {
 		t.Fatal(err)
 	}
-	return name
 }
 
 // callFrom calls a function from a network namespace, at the address in the tenant's network.

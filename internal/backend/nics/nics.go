@@ -131,6 +131,7 @@ func (t *Target) open(ctx context.Context) (place backend.Place, err error) {
 		if !place.Host.IsValid() {
 			place.Host = n.HostAddr()
 		}
+		place.Interfaces = append(place.Interfaces, n.Interface())
 		details = append(details, fmt.Sprintf("%s, %s mode, at %v", n.Interface(), n.Mode(), n.Addr()))
 	}
 	place.Detail = strings.Join(details, "; ")
