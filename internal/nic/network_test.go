@@ -198,6 +198,38 @@ func TestMessagesInTunnel(t *testing.T) {
 	}
 }
 
+// A function that is asked by a tunnel calls a service from the NIC's own address, and answers by the tunnel.
+func TestCallInTunnel(t *testing.T) {
+	n := newTunnelled(t)
+	service := netip.AddrPortFrom(n.HostAddr(), 9)
+	deploy(t, n, of(tenant, kvRevision(t, 1, service, longest)))
+	networked(t, n, map[string]uint32{"vxlan:5001": tenant})
+	u := tunnel{vni: 5001, vlan: []uint16{7}}
+	request := build(t, &packets.Frame{RPC: packets.RPC{Workload: "kv", Method: methodGet, Payload: "key", Room: 500, Request: requests.Add(1)}})
+	verdict, out := arrive(t, n, u.wrap(t, request))
+	p := gopacket.NewPacket(out, layers.LayerTypeEthernet, gopacket.NoCopy)
+	eth, _ := p.Layer(layers.LayerTypeEthernet).(*layers.Ethernet)
+	ip, _ := p.Layer(layers.LayerTypeIPv4).(*layers.IPv4)
+	udp, _ := p.Layer(layers.LayerTypeUDP).(*layers.UDP)
+	if verdict != "reply" || ip == nil || udp == nil || ip.DstIP.String() != service.Addr().String() || ip.SrcIP.String() != n.Addr().Addr().String() || len(udp.Payload) < 8 {
+		t.Fatalf("got %s %v", verdict, p)
+	}
+	answer := frame(binary.BigEndian.Uint16(udp.Payload), 0, 1, value("key", "data"))
+	eth.SrcMAC, eth.DstMAC, ip.SrcIP, ip.DstIP, udp.SrcPort, udp.DstPort = eth.DstMAC, eth.SrcMAC, ip.DstIP, ip.SrcIP, udp.DstPort, udp.SrcPort
+	_ = udp.SetNetworkLayerForChecksum(ip)
+	buf := gopacket.NewSerializeBuffer()
+	if err := gopacket.SerializeLayers(buf, serialize, eth, ip, udp, gopacket.Payload(answer)); err != nil {
+		t.Fatal(err)
+	}
+	if verdict, out = arrive(t, n, buf.Bytes()); verdict != "reply" {
+		t.Fatalf("the service's answer: verdict %s", verdict)
+	}
+	h, payload, err := packets.Answer(request, u.unwrap(t, out))
+	if err != nil || h.Type != api.TypeResponse || string(payload) != "key=data" {
+		t.Errorf("got %+v %q, %v", h, payload, err)
+	}
+}
+
 // Functions of a namespace with networks are reached by these alone, and packets in them reach no other functions. For all others, it is as if
 // there was no such function.
 func TestNetworks(t *testing.T) {

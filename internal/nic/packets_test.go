@@ -13,7 +13,7 @@ import (
 )
 
 // The workloads of test/packets. Their high halves differ from zero, so that these are matched too.
-var workloads = map[string]uint32{"packet": 0x10001, "stream": 0x20002, "assemble": 0x30003, "web": 0x40004, "nobody": 0x50001, "free": 0x60006, "other": 0x70007}
+var workloads = map[string]uint32{"packet": 0x10001, "stream": 0x20002, "assemble": 0x30003, "web": 0x40004, "nobody": 0x50001, "free": 0x60006, "other": 0x80008, "kv": kvWorkload}
 
 const (
 	packetSpec   = "message: {mode: packet}"
