@@ -26,10 +26,9 @@ static __always_inline __u32 ln_split_pick(__u32 ref, __u64 request)
 	return slot;
 }
 
-/* Whether a request is for us: a host that forwards sees requests to others, too. */
-static __always_inline int ln_is_ours(const struct ln_flow *flow)
+/* Whether an address, in two words, is one of the NIC's own. */
+static __always_inline int ln_is_own(__u64 first, __u64 second)
 {
-	const __u64 *addr = (const __u64 *)flow->own_addr;
 	const volatile struct ln_addresses *own;
 	__u32 count, zero = 0;
 
@@ -38,9 +37,17 @@ static __always_inline int ln_is_ours(const struct ln_flow *flow)
 		return 0;
 	count = own->count;
 	for (__u32 i = 0; i < LN_MAX_ADDRESSES && i < count; i++)
-		if (addr[0] == own->all[i][0] && addr[1] == own->all[i][1])
+		if (first == own->all[i][0] && second == own->all[i][1])
 			return 1;
 	return 0;
+}
+
+/* Whether a request is for us: a host that forwards sees requests to others, too. */
+static __always_inline int ln_is_ours(const struct ln_flow *flow)
+{
+	const __u64 *addr = (const __u64 *)flow->own_addr;
+
+	return ln_is_own(addr[0], addr[1]);
 }
 
 /* The slot that serves a new request for this workload; LN_MATCH_NONE or LN_MATCH_HOST. */

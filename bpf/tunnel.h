@@ -27,13 +27,12 @@ struct ln_wrap {
 
 _Static_assert(sizeof(struct ln_wrap) == LN_WRAP, "headers.h reckons with another length");
 
-/* Whether an IPv4 address is one of the NIC's own. */
-static __always_inline int ln_is_own4(__be32 addr)
+/* Whether a tunnel ends here, and its other end can be answered, as ln_is_ours() and ln_is_peer(). */
+static __always_inline int ln_is_tunnel(const struct iphdr *ip)
 {
-	struct ln_flow flow = {};
+	__u8 first = *(const __u8 *)&ip->saddr;
 
-	*(__be32 *)flow.own_addr = addr;
-	return ln_is_ours(&flow);
+	return ln_is_own(ip->daddr, 0) && ip->saddr != ip->daddr && first != 0 && first != 127 && first < 224;
 }
 
 /*
@@ -60,7 +59,7 @@ LN_GLOBAL int ln_unwrap(struct xdp_md *ctx, struct ln_packet *pkt)
 		return -1;
 	key = LN_NETWORK_VXLAN | bpf_ntohl(wrap->vxlan.vni) >> 8;
 	inner.network = key;
-	if (!bpf_map_lookup_elem(&ln_networks, &key) || !ln_is_own4(wrap->ip.daddr))
+	if (!bpf_map_lookup_elem(&ln_networks, &key) || !ln_is_tunnel(&wrap->ip))
 		return -1;
 	outer_end = pkt->l4 + pkt->udp_len;
 	inner.inner = l3 + LN_WRAP - sizeof(struct ethhdr);

@@ -116,7 +116,8 @@ LN_GLOBAL int ln_call_send(struct xdp_md *ctx, struct ln_flow *flow, const struc
 	addresses = bpf_map_lookup_elem(&ln_own, &zero);
 	if (!addresses)
 		return -LN_CODE_UNREACHABLE;
-	if (svc->ipv6 != flow->ipv6 || flow->tunnel.vni) /* in a tunnel, the address is one of its network */
+	/* In a tunnel or VLAN, the address is one of that network, and the call is not. */
+	if (svc->ipv6 != flow->ipv6 || ln_l2_len(flow) > sizeof(struct ethhdr))
 		own = svc->ipv6 ? (const volatile void *)addresses->own6 : &addresses->own4;
 	if (ln_next_hop(ctx, &fib, svc, own))
 		return -LN_CODE_UNREACHABLE;

@@ -143,7 +143,7 @@ LN_GLOBAL int ln_rdma_execute(struct xdp_md *ctx, struct ln_scratch *scratch, st
 		/* A region may be revoked in the middle of a message. Immediate data without bytes is for the region of the message before. */
 		region = ln_region_of(qp->key ? qp->key : qp->receive, qp->workload);
 		slot = region ? ln_region_slot(region) : NULL;
-		if (!slot || ln_is_guarded(slot)) /* RoCEv2 has no tags, and its networks are not looked at */
+		if (!slot || ln_is_guarded(slot)) /* RoCEv2 has no tags, and is in no network */
 			return LN_ROCE_SYNDROME_ACCESS;
 		if (event && !ln_claim(&region->claim))
 			return LN_ROCE_SYNDROME_RNR | LN_RNR_TIMER;
@@ -270,6 +270,10 @@ static __always_inline int ln_rdma_packet(struct xdp_md *ctx, const struct ln_pa
 	if (ln_roce_parse(ctx, pkt, roce) || ln_save_flow(ctx, pkt, &scratch->flow) || !ln_is_ours(&scratch->flow) ||
 	    pkt->l4 - pkt->l3 != ln_l3_len(scratch->flow.ipv6))
 		return XDP_PASS;
+	if (ln_network_owner(ctx, pkt)) { /* that namespace has no RDMA, and others have no such network */
+		ln_count(LN_COUNT_NETWORK);
+		return XDP_DROP;
+	}
 	if (!ln_rdma_is_valid(ctx, pkt, &scratch->flow, roce, qp) || roce->op == LN_ROCE_OP_ACK)
 		return XDP_DROP;
 	/* While another CPU works on a packet of this queue pair, this one counts as lost: it would overtake the other. */

@@ -11,9 +11,10 @@ import (
 // SetAccess gives the programs the keys of all namespaces, by the namespaces' numbers, and the networks. A namespace that is not among them has none. A key
 // or network that stays is good throughout.
 func (l *Limits) SetAccess(keys map[uint32]api.Keys, networks map[api.Network]uint32) error {
+	var failed error // a key that was removed must end all the same
 	for network, number := range networks {
 		if err := l.LnNetworks.Put(networkKey(network), number); err != nil {
-			return fmt.Errorf("network %s: %w", network, err)
+			failed = errors.Join(failed, fmt.Errorf("network %s: %w", network, err))
 		}
 	}
 	wanted := map[uint32]Keys{}
@@ -25,7 +26,7 @@ func (l *Limits) SetAccess(keys map[uint32]api.Keys, networks map[api.Network]ui
 		k.Networked = 1
 		wanted[number%api.MaxNamespaces] = k
 	}
-	return errors.Join(l.setKeys(wanted), l.keepNetworks(networks))
+	return errors.Join(failed, l.setKeys(wanted), l.keepNetworks(networks))
 }
 
 // networkKey is a network as the programs have it (enum ln_network in bpf/layout.h).

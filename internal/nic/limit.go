@@ -3,11 +3,14 @@ package nic
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/cilium/ebpf"
 
+	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/internal/backend"
+	"github.com/lambdanic/lambdanic/internal/ethtool"
 	"github.com/lambdanic/lambdanic/internal/limits"
 )
 
@@ -24,7 +27,20 @@ func (n *NIC) Limit(_ context.Context, l backend.Limits) error {
 	if err := n.prog.Limits.SetAccess(l.Keys, l.Networks); err != nil {
 		return fmt.Errorf("give %s the keys and networks of namespaces: %w", n.rec.Interface, err)
 	}
+	n.warnOfStripping(l.Networks)
 	return nil
+}
+
+// warnOfStripping says where the interface hides VLANs: then packets in them are taken for others. That setting does not outlast a reboot.
+func (n *NIC) warnOfStripping(networks map[api.Network]uint32) {
+	isVLAN := func(network api.Network) bool { return network.Kind == api.NetworkVLAN }
+	if n.rec.Namespace != "" || !slices.ContainsFunc(slices.Collect(maps.Keys(networks)), isVLAN) {
+		return
+	}
+	if strips, err := ethtool.StripsVLAN(n.rec.Interface); err == nil && strips {
+		n.cfg.Log.Warn("the interface takes VLAN tags out of packets before the NIC program sees them: namespaces' VLANs are not told apart",
+			"interface", n.rec.Interface, "remedy", "ethtool -K "+n.rec.Interface+" rxvlan off")
+	}
 }
 
 // Limits are what namespaces may do, on all NICs with the same limits (Config.Limits).

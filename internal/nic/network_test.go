@@ -8,8 +8,10 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/cilium/ebpf"
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
+	"golang.org/x/sys/unix"
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/internal/backend"
@@ -299,6 +301,26 @@ func TestNetworksChange(t *testing.T) {
 			t.Errorf("with %v: %t and %t, want %t and %t", step.networks, a, b, step.first, step.second)
 		}
 	}
+	// A network that stays is never without its function.
+	networked(t, n, map[string]uint32{"vxlan:1": tenant})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := range 200 {
+			networked(t, n, map[string]uint32{"vxlan:1": tenant, "vxlan:16777215": []uint32{tenant, 9}[i%2], fmt.Sprint("vlan:", i+1): tenant})
+		}
+	}()
+	for changing := true; changing; {
+		select {
+		case <-done:
+			changing = false
+		default:
+		}
+		if !reached(first) {
+			t.Fatal("a network that stays does not lead to its function")
+		}
+	}
+	networked(t, n, nil)
 	h, _ := callBy(t, n, tunnel{}, packets.Frame{RPC: packets.RPC{Workload: "packet", Payload: "hello", Request: requests.Add(1)}})
 	if h.Type != api.TypeResponse {
 		t.Errorf("without networks: got %+v", h)
@@ -337,6 +359,10 @@ func TestStrangeTunnels(t *testing.T) {
 		"VNI 0":                          tunnel{vni: 0}.wrap(t, frame),
 		"the VNI's last byte":            patched(vxlan+7, 1),
 		"another host's tunnel":          patched(ip+16, 198, 18, 7, 9),
+		"a tunnel from nobody":           patched(ip+12, 0, 0, 0, 0),
+		"a tunnel from a loopback":       patched(ip+12, 127, 0, 0, 1),
+		"a tunnel from a multicast":      patched(ip+12, 224, 0, 0, 1),
+		"a tunnel from here":             patched(ip+12, 198, 18, 7, 2),
 		"a fragment":                     patched(ip+6, 0x20, 0),
 		"no source port":                 patched(udp, 0, 0),
 		"a multicast sender":             patched(inner+6, 3),
@@ -363,4 +389,38 @@ func withOption(frame []byte) []byte {
 	b[14]++
 	binary.BigEndian.PutUint16(b[16:], uint16(len(b)-14))
 	return b
+}
+
+// BenchmarkNetwork tells what the NIC program takes for a request by each kind of network, without its answer's way through the kernel.
+func BenchmarkNetwork(b *testing.B) {
+	stats, err := ebpf.EnableStats(uint32(unix.BPF_STATS_RUN_TIME))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer stats.Close()
+	n := newTunnelled(b)
+	plain := packets.Frame{Checksum: "none", RPC: packets.RPC{Workload: "packet", Method: methodEcho, Payload: "8 bytes."}}
+	tagged := plain
+	tagged.VLAN = []uint16{100}
+	for _, c := range []struct {
+		name     string
+		networks map[string]uint32
+		frame    []byte
+	}{
+		{"none", nil, build(b, &plain)},
+		{"vlan", map[string]uint32{"vlan:100": tenant}, build(b, &tagged)},
+		{"vxlan", map[string]uint32{"vxlan:5001": tenant}, tunnel{vni: 5001}.wrap(b, build(b, &plain))},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			networked(b, n, c.networks)
+			before := runTime(b, n)
+			for b.Loop() {
+				if verdict, _ := inject(b, n, c.frame); verdict != "reply" {
+					b.Fatal(verdict)
+				}
+			}
+			after := runTime(b, n)
+			b.ReportMetric(float64(after.Runtime-before.Runtime)/float64(after.RunCount-before.RunCount), "ns/packet")
+		})
+	}
 }

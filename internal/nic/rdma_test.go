@@ -856,3 +856,23 @@ func TestRDMAWithoutTags(t *testing.T) {
 		t.Errorf("the lambda ran %d times, want %d", got, runs)
 	}
 }
+
+// RDMA comes by no network of a namespace, and reaches no functions of one that has networks.
+func TestRDMAInNetworks(t *testing.T) {
+	n := newTestNIC(t)
+	deploy(t, n, of(tenant, reverser(t, "4KiB", 1)))
+	p := newWirePeer(t, n, rdmaWorkload, api.QueuePairRequest{MTU: 256})
+	p.vlan = []uint16{100}
+	networked(t, n, map[string]uint32{"vlan:101": 4})
+	p.want("WRITE in a VLAN of nobody", p.next(p.write(roce.OpWriteOnlyImm, 0, 4, []byte("abcd"))), roce.SyndromeAck, 0)
+	runs := accounted(t, n, tenant).Requests
+	networked(t, n, map[string]uint32{"vlan:100": 4})
+	if got := p.put(p.frame(p.write(roce.OpWriteOnlyImm, 0, 4, []byte("efgh")))); got != "drop" || counted(t, n, "network") != 1 {
+		t.Errorf("WRITE in another's VLAN: %s", got)
+	}
+	networked(t, n, map[string]uint32{"vlan:101": tenant})
+	p.want("WRITE to a namespace with networks", p.next(p.write(roce.OpWriteOnlyImm, 0, 4, []byte("efgh"))), roce.SyndromeAccess, 1)
+	if got := accounted(t, n, tenant).Requests; got != runs {
+		t.Errorf("the lambda ran %d times, want %d", got, runs)
+	}
+}

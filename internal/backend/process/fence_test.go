@@ -105,6 +105,26 @@ func TestSendsToClientsAlone(t *testing.T) {
 	}
 }
 
+// A client stays one when the function gets services, for which it needs another process.
+func TestFenceStays(t *testing.T) {
+	host := loopbacks[0]
+	b, d, c := fenced(t, host)
+	conn, addr := stranger(t, host)
+	_, service := stranger(t, host)
+	endpoint, _ := b.Endpoint(workload)
+	if _, err := conn.WriteToUDPAddrPort([]byte("anything"), endpoint); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the stranger is known", func() bool { return c.try(waySend, addr) == nil })
+	d.Revision++
+	mustDeploy(t, b, calling(d, service))
+	for _, to := range []netip.AddrPort{addr, service} {
+		if err := c.try(waySend, to); err != nil {
+			t.Errorf("to %s after the update: %v", to, err)
+		}
+	}
+}
+
 // A function sends to its services alone: to those of the revision that serves, whatever it could call before, and also after its process died.
 func TestCallsServicesAlone(t *testing.T) {
 	for _, host := range loopbacks {

@@ -140,6 +140,7 @@ func (in *instance) prepare(d backend.Deployment) (record, error) {
 	if d.NamespaceID != 0 {
 		r.Args = append(r.Args, "--windows", in.windows())
 	}
+	r.Services = []netip.AddrPort{}
 	for _, s := range d.Services {
 		r.Services = append(r.Services, s.Servers...)
 	}
@@ -166,6 +167,9 @@ func (in *instance) load(ctx context.Context, socket string, r record, handover 
 // gets all packets; afterwards, those of the messages that it has in progress.
 func (in *instance) replace(ctx context.Context, next record, handover string) error {
 	old, oldSocket := in.child, in.socket()
+	if old != nil {
+		defer func() { in.fence(in.record.Services) }()
+	}
 	if in.serving() {
 		if _, err := control(ctx, oldSocket, "hold"); err != nil {
 			return err
@@ -188,7 +192,6 @@ func (in *instance) replace(ctx context.Context, next record, handover string) e
 			return err
 		}
 		os.Remove(oldSocket)
-		in.fence(next.Services, nil)
 		_, rerr := control(ctx, in.socket(), "release")
 		err = errors.Join(err, rerr)
 	}
@@ -217,7 +220,7 @@ func (in *instance) run(ctx context.Context, r *record, handover string) (*super
 	socket := filepath.Join(in.dir, r.Control)
 	args := append([]string{"--listen", r.Listen.String(), "--control", socket}, r.Args...)
 	logFile := filepath.Join(in.dir, "log")
-	in.fence(r.Services, in.record.Services) // a process that it replaces may still call its own
+	in.fence(slices.Concat(r.Services, in.record.Services)) // a process that it replaces may still call its own
 	c, err := in.b.spawn(args, in.group, logFile)
 	if err != nil {
 		return nil, err

@@ -59,7 +59,11 @@ func New(cfg Config) (*Backend, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("run directory: %w", err)
 	}
-	return &Backend{cfg: cfg, groups: groupOf(dir), instances: make(map[uint32]*instance)}, nil
+	b := &Backend{cfg: cfg, groups: groupOf(dir), instances: make(map[uint32]*instance)}
+	if b.groups == "" && os.Geteuid() == 0 {
+		cfg.Logger.Warn("there is no control group for functions' processes, so they can send datagrams to anybody", "remedy", "mount -t cgroup2 none /sys/fs/cgroup")
+	}
+	return b, nil
 }
 
 // get returns the workload's instance; with add, it makes a missing one.

@@ -21,16 +21,17 @@ type record struct {
 	Workload uint32 `json:"workload"`
 	Function string `json:"function"` // NAMESPACE/NAME, for people
 	// Namespace is the namespace's number, 0 if it has none; nil in the record of an earlier version, whose process checks no tags.
-	Namespace *uint32          `json:"namespace"`
-	Revision  uint32           `json:"revision"`
-	Listen    netip.AddrPort   `json:"listen"`
-	Control   string           `json:"control"` // control socket, in the directory of the record
-	Object    string           `json:"object"`  // shared library, likewise
-	Layouts   api.Layouts      `json:"layouts"` // of its state
-	Args      []string         `json:"args"`
-	Services  []netip.AddrPort `json:"services,omitempty"` // the servers that it calls
-	PID       int              `json:"pid"`
-	Start     uint64           `json:"start"` // in clock ticks after boot
+	Namespace *uint32        `json:"namespace"`
+	Revision  uint32         `json:"revision"`
+	Listen    netip.AddrPort `json:"listen"`
+	Control   string         `json:"control"` // control socket, in the directory of the record
+	Object    string         `json:"object"`  // shared library, likewise
+	Layouts   api.Layouts    `json:"layouts"` // of its state
+	Args      []string       `json:"args"`
+	// Services are the servers that it calls; nil in the record of an earlier version, whose process may send to anybody.
+	Services []netip.AddrPort `json:"services"`
+	PID      int              `json:"pid"`
+	Start    uint64           `json:"start"` // in clock ticks after boot
 
 	Deaths uint64 `json:"deaths,omitempty"` // of processes of this revision
 	Death  string `json:"death,omitempty"`  // how the last one died
@@ -54,7 +55,7 @@ func readRecord(dir string) (r record, err error) {
 	if err := json.Unmarshal(text, &r); err != nil {
 		return r, fmt.Errorf("%s: %w", dir, err)
 	}
-	if r.Namespace == nil {
+	if r.Namespace == nil || r.Services == nil {
 		return r, fmt.Errorf("%s: the record is of an earlier version", dir)
 	}
 	return r, nil

@@ -345,8 +345,15 @@ func TestHungProcessGetsNoSecondChance(t *testing.T) {
 	c.echoed("the next key", packets.RPC{Key: keyOf(2)})
 }
 
-// A process of an earlier version, which checks no tags, is not adopted.
+// A process of an earlier version, which checks no tags or may send to anybody, is not adopted.
 func TestEarlierVersionIsNotAdopted(t *testing.T) {
+	for _, change := range []func(*record){func(r *record) { r.Namespace = nil }, func(r *record) { r.Services = nil }} {
+		earlierVersion(t, change)
+	}
+}
+
+func earlierVersion(t *testing.T, change func(*record)) {
+	t.Helper()
 	dir := shortdir.New(t)
 	b := newBackend(t, checkedHost, dir)
 	if err := b.Deploy(t.Context(), deployment(workload, 3, api.ModePacket, fixture(t, "packet"))); err != nil {
@@ -357,7 +364,7 @@ func TestEarlierVersionIsNotAdopted(t *testing.T) {
 		t.Fatal(err)
 	}
 	old := in.record
-	old.Namespace = nil
+	change(&old)
 	if err := errors.Join(b.Close(), old.write(in.dir)); err != nil {
 		t.Fatal(err)
 	}

@@ -14,24 +14,27 @@ import (
 
 //go:generate go tool bpf2go -target bpfel -no-strip -type fence_peer raw fence.bpf.c
 
-// MaxServices is how many servers a group may call.
-const MaxServices = 1 << 12
+const (
+	// maxServices is how many servers a group may call.
+	maxServices = 1 << 12
+	// clients is how many clients a group remembers, and so can answer: many more than a process works for at once.
+	clients = 1 << 14
+)
 
 // A Fence lets the processes of one control group send only to who sent to them, and to services. It stays when it is closed, and goes with the
 // group.
 type Fence struct{ services *ebpf.Map }
 
-// Open puts a fence around the control group in this directory, unless it has one. Of those who send to the group, the last clients are
-// remembered: about so many, a power of two.
-func Open(group string, clients uint32) (*Fence, error) {
+// Open puts a fence around the control group in this directory, unless it has one.
+func Open(group string) (*Fence, error) {
 	dir, err := os.Open(group)
 	if err != nil {
 		return nil, err
 	}
 	defer dir.Close()
-	f, err := find(int(dir.Fd()), clients)
+	f, err := find(int(dir.Fd()))
 	if f == nil && err == nil {
-		f, err = build(int(dir.Fd()), clients)
+		f, err = build(int(dir.Fd()))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("fence control group %s: %w", group, err)
@@ -42,14 +45,14 @@ func Open(group string, clients uint32) (*Fence, error) {
 // last is what build attaches last: a group that has it has all programs.
 const last = ebpf.AttachCGroupInetEgress
 
-// build loads the programs and attaches them. Those of a fence before, for another number of clients, are replaced.
-func build(group int, clients uint32) (*Fence, error) {
+// build loads the programs and attaches them.
+func build(group int) (*Fence, error) {
 	spec, err := loadRaw()
 	if err != nil {
 		return nil, err
 	}
 	spec.Maps[rawMapFenceClients].MaxEntries = clients
-	spec.Maps[rawMapFenceServices].MaxEntries = MaxServices
+	spec.Maps[rawMapFenceServices].MaxEntries = maxServices
 	var objs rawObjects
 	if err := spec.LoadAndAssign(&objs, nil); err != nil {
 		return nil, err
@@ -71,8 +74,8 @@ func build(group int, clients uint32) (*Fence, error) {
 	return &Fence{services}, errors.Join(err, objs.Close())
 }
 
-// find returns the fence that the group has; nil if it has none for so many clients.
-func find(group int, clients uint32) (*Fence, error) {
+// find returns the fence that the group has; nil if it has none.
+func find(group int) (*Fence, error) {
 	attached, err := link.QueryPrograms(link.QueryOptions{Target: group, Attach: last})
 	if err != nil || len(attached.Programs) == 0 {
 		return nil, err
@@ -87,28 +90,20 @@ func find(group int, clients uint32) (*Fence, error) {
 		return nil, err
 	}
 	ids, _ := info.MapIDs()
-	maps := make(map[string]*ebpf.Map)
-	defer func() {
-		for _, m := range maps {
-			m.Close()
-		}
-	}()
 	for _, id := range ids {
 		m, err := ebpf.NewMapFromID(id)
 		if err != nil {
 			return nil, err
 		}
 		about, err := m.Info()
-		if err != nil {
-			return nil, errors.Join(err, m.Close())
+		if err == nil && about.Name == rawMapFenceServices {
+			return &Fence{m}, nil
 		}
-		maps[about.Name] = m
+		if err = errors.Join(err, m.Close()); err != nil {
+			return nil, err
+		}
 	}
-	if m := maps[rawMapFenceClients]; m == nil || m.MaxEntries() != clients || maps[rawMapFenceServices] == nil {
-		return nil, nil
-	}
-	services, err := maps[rawMapFenceServices].Clone()
-	return &Fence{services}, err
+	return nil, nil
 }
 
 // Allow has these servers, and no others, as the group's services.
