@@ -460,7 +460,7 @@ type RootLnTurns struct {
 type RootLnVersion uint32
 
 const (
-	RootLnVersionLN_LAYOUT_VERSION RootLnVersion = 19
+	RootLnVersionLN_LAYOUT_VERSION RootLnVersion = 20
 )
 
 // Names of all BPF objects in the ELF.
