@@ -136,12 +136,30 @@ func (s *set) room() error {
 
 // openLocked opens the programs that share an interface.
 func openLocked(index int) (*set, error) {
+	if err := hasDispatcher(index); err != nil {
+		return nil, err
+	}
 	lock, err := lockPins()
 	if err != nil {
 		return nil, err
 	}
 	defer lock.Close()
 	return open(index)
+}
+
+// hasDispatcher returns nil if the interface has a dispatcher that we know. It leaves nothing, not even a directory for a lock.
+func hasDispatcher(index int) error {
+	id, _, err := xdp.Attached(index)
+	if err != nil {
+		return err
+	}
+	prog, err := ebpf.NewProgramFromID(id)
+	if err != nil {
+		return fmt.Errorf("open the XDP program with ID %d: %w", id, err)
+	}
+	defer prog.Close()
+	_, err = configOf(prog)
+	return err
 }
 
 // open opens the programs that share an interface. Hold the lock of pins meanwhile.
