@@ -73,6 +73,7 @@ func (h *Host) Create(name string) (*Ikernel, error) {
 	if spec.Maps["ik_connections"] != nil {
 		shared.MapReplacements["ik_connections"] = h.connections
 	}
+	xdp.Untie(spec)
 	if k.coll, err = ebpf.NewCollectionWithOptions(spec, shared); err != nil {
 		return nil, kernel.Fails("does not load ikernel "+name, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/internal/demux"
 	"github.com/lambdanic/lambdanic/internal/kernel"
+	"github.com/lambdanic/lambdanic/internal/xdp"
 )
 
 //go:generate go tool bpf2go -target bpfel -no-strip -output-stem guard -type cj_limit -type cj_verdict -type cj_secret -type cj_secrets Guard guard.bpf.c
@@ -70,6 +71,7 @@ func (g *Guard) load(port uint16, addrs []netip.Addr, log *slog.Logger) error {
 	if err := errors.Join(demux.SetServer(spec, addrs, log), spec.Variables["cj_port"].Set(port)); err != nil {
 		return err
 	}
+	xdp.Untie(spec)
 	if err := spec.LoadAndAssign(&g.objects, nil); err != nil {
 		return kernel.Fails("does not load the guard of a CoAP server", err)
 	}

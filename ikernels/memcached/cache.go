@@ -146,6 +146,7 @@ func (c *Cache) load(o Options, items int, addrs []netip.Addr) error {
 		return err
 	}
 	kernel.Fit(spec)
+	xdp.Untie(spec)
 	shared := ebpf.CollectionOptions{MapReplacements: map[string]*ebpf.Map{"mc_guards": c.server.guardMap}}
 	if err := spec.LoadAndAssign(&c.objects, &shared); err != nil {
 		return kernel.Fails("does not load the cache of memcached", err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lambdanic/lambdanic/internal/demux"
 	"github.com/lambdanic/lambdanic/internal/kernel"
+	"github.com/lambdanic/lambdanic/internal/xdp"
 )
 
 //go:generate go tool bpf2go -target bpfel -no-strip -output-stem filter -type sf_limit -type sf_verdict -type sf_prefix Filter filter.bpf.c
@@ -75,6 +76,7 @@ func (f *Filter) load(o *Options, addrs []netip.Addr) error {
 	); err != nil {
 		return err
 	}
+	xdp.Untie(spec)
 	if err := spec.LoadAndAssign(&f.objects, nil); err != nil {
 		return kernel.Fails("does not load the filter of sources", err)
 	}

@@ -48,7 +48,7 @@ func newCounter(t *testing.T, order int64) *counter {
 	c := &counter{Ikernel: &Ikernel{Next: nextMap(t), Order: order}, t: t}
 	c.count = newMap(t, &ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 16, MaxEntries: 1})
 	prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{
-		Name: "count", Type: ebpf.XDP, AttachType: ebpf.AttachXDP, Flags: unix.BPF_F_XDP_HAS_FRAGS, License: "Dual BSD/GPL",
+		Name: "count", Type: ebpf.XDP, Flags: unix.BPF_F_XDP_HAS_FRAGS, License: "Dual BSD/GPL",
 		Instructions: asm.Instructions{
 			asm.LoadMapValue(asm.R2, c.count.FD(), 0),
 			asm.Mov.Imm(asm.R3, 1),

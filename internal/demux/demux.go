@@ -14,6 +14,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"github.com/lambdanic/lambdanic/internal/xdp"
+	"github.com/lambdanic/lambdanic/internal/xdp/dispatcher"
 )
 
 //go:generate go tool bpf2go -target bpfel -no-strip -output-stem demux demux demux.bpf.c
@@ -130,29 +131,44 @@ func (p *Port) findRoot(mode xdp.Mode) error {
 	if err != nil {
 		return err
 	}
-	if p.root, p.Mode, err = xdp.Attached(i.Index); err != nil {
-		return err
-	}
-	if p.on = p.demux.roots[p.root]; p.on != nil && p.on.Attached() == nil { // it may be found anew
-		p.on.ikernels++
-		return nil
-	}
-	var r *Root
-	switch {
-	case p.root == 0:
-		r, err = p.attachRoot(i.Index, mode)
-	case p.demux.find != nil:
-		r, err = p.demux.find(p.root)
-	}
+	running, there, err := dispatcher.Running(i.Index)
 	if err != nil {
 		return err
 	}
-	if r == nil {
-		return errors.New("another XDP program is attached: remove it first")
+	if len(running) == 0 {
+		return p.attachRoot(i.Index, mode)
 	}
+	p.Mode = there
+	for _, id := range running {
+		if found, err := p.findAmong(id); found || err != nil {
+			return err
+		}
+	}
+	return errors.New("another XDP program is attached: remove it first, or have a NIC share the interface with it (lambdanic up --nic)")
+}
+
+// findAmong says whether a program of the interface is a root.
+func (p *Port) findAmong(id ebpf.ProgramID) (bool, error) {
+	p.root = id
+	if p.on = p.demux.roots[id]; p.on != nil && p.on.Attached() == nil { // it may be found anew
+		p.on.ikernels++
+		return true, nil
+	}
+	if p.demux.find == nil {
+		return false, nil
+	}
+	r, err := p.demux.find(id)
+	if err != nil || r == nil {
+		return false, err
+	}
+	p.hold(r)
+	return true, nil
+}
+
+// hold has the port's ikernels hang from a root that had none.
+func (p *Port) hold(r *Root) {
 	p.on = &shared{Root: r, ikernels: 1}
 	p.demux.roots[p.root] = p.on
-	return nil
 }
 
 // Attached is nil while datagrams get to the ikernel.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lambdanic/lambdanic/internal/kernel"
 	"github.com/lambdanic/lambdanic/internal/limits"
+	"github.com/lambdanic/lambdanic/internal/xdp"
 )
 
 //go:generate go tool bpf2go -target bpfel -no-strip -output-stem meter -type ln_metered meter meter.bpf.c
@@ -42,6 +43,7 @@ func (m *Meter) load(ikernel *ebpf.Program, addrs []netip.Addr, log *slog.Logger
 		return err
 	}
 	kernel.Fit(spec)
+	xdp.Untie(spec)
 	if err := spec.LoadAndAssign(&m.objects, &ebpf.CollectionOptions{MapReplacements: m.limits.Maps()}); err != nil {
 		return kernel.Fails("does not load the meter of an ikernel", err)
 	}

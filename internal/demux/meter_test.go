@@ -57,7 +57,7 @@ func spin(t testing.TB, looks int) *Ikernel {
 	code = append(code,
 		asm.Mov.Reg(asm.R1, asm.R6), asm.LoadMapPtr(asm.R2, next.FD()), asm.Mov.Imm(asm.R3, 0), asm.FnTailCall.Call(),
 		asm.Mov.Imm(asm.R0, xdp.TX), asm.Return())
-	prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.XDP, AttachType: ebpf.AttachXDP, Flags: unix.BPF_F_XDP_HAS_FRAGS, License: "GPL", Instructions: code})
+	prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.XDP, Flags: unix.BPF_F_XDP_HAS_FRAGS, License: "GPL", Instructions: code})
 	if err != nil {
 		t.Fatal(err)
 	}

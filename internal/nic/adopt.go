@@ -8,12 +8,10 @@ import (
 	"strings"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/link"
 
 	"github.com/lambdanic/lambdanic/internal/nic/load"
 	"github.com/lambdanic/lambdanic/internal/nic/module"
 	"github.com/lambdanic/lambdanic/internal/nic/program"
-	"github.com/lambdanic/lambdanic/internal/xdp"
 )
 
 // adopt opens what an earlier daemon pinned. Any error means that the NIC has to be made anew.
@@ -28,8 +26,8 @@ func adopt(c Config, rec *record) (_ *NIC, err error) {
 		return nil, errors.Join(err, prog.Close())
 	}
 	n.adopted = true
-	if n.root, err = link.LoadPinnedLink(filepath.Join(c.pins(), "root_link"), nil); err != nil {
-		return nil, errors.Join(fmt.Errorf("open the pinned link: %w", err), n.Close())
+	if n.root, err = c.openAttachment(prog.Root); err != nil {
+		return nil, errors.Join(err, n.Close())
 	}
 	if err := n.Attached(); err != nil {
 		return nil, errors.Join(err, n.Close())
@@ -45,7 +43,7 @@ func adopt(c Config, rec *record) (_ *NIC, err error) {
 
 // Attached returns nil while the NIC program is on its interface. The program goes with the interface.
 func (n *NIC) Attached() error {
-	if err := xdp.Holds(n.root, n.rec.Index); err != nil {
+	if err := n.root.holds(n.rec.Index); err != nil {
 		return fmt.Errorf("NIC %s: %w", n.rec.Interface, err)
 	}
 	return nil

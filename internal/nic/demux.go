@@ -13,7 +13,7 @@ import (
 
 // Demux returns the NIC program for ikernels to share its interface; nil if it is not the program with this ID.
 func (n *NIC) Demux(id ebpf.ProgramID) (*demux.Root, error) {
-	info, err := n.prog.Root.Info()
+	info, err := n.root.program().Info()
 	if err != nil {
 		return nil, fmt.Errorf("look at the NIC program on %s: %w", n.rec.Interface, err)
 	}

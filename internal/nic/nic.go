@@ -15,16 +15,13 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/rlimit"
-	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/internal/nic/module"
 	"github.com/lambdanic/lambdanic/internal/nic/module/card"
 	"github.com/lambdanic/lambdanic/internal/nic/program"
-	"github.com/lambdanic/lambdanic/internal/veth"
 	"github.com/lambdanic/lambdanic/internal/xdp"
 )
 
@@ -107,7 +104,7 @@ type NIC struct {
 	rec      *record
 	prog     *program.Program
 	modules  modules
-	root     link.Link
+	root     attachment
 	dispatch *dispatch
 	own      *ownAddresses
 	accounts *accounts
@@ -200,9 +197,7 @@ func create(c Config) (*NIC, error) {
 	if len(rec.Addrs) > maxAddresses {
 		return nil, fmt.Errorf("%d addresses are more than the %d that a NIC can have: remove some from %s, or name fewer", len(rec.Addrs), maxAddresses, rec.Interface)
 	}
-	prog, err := program.Load(program.Config{
-		Pins: c.pins(), Limits: c.limits(), Slots: c.Slots, UnknownError: c.UnknownError, Verify: c.Verify, Alter: c.alter,
-	}, m.halves())
+	prog, err := program.Load(c.program(), m.halves())
 	if err != nil {
 		return nil, c.refused(err)
 	}
@@ -263,54 +258,6 @@ func (r *record) findAddresses(c Config) error {
 	return find(&r.Reach, l, c.Addresses)
 }
 
-// attach puts the root program on the interface. The host's end of a virtual NIC gets a program of two instructions, without which
-// packets that the far end sends by XDP_TX would stay in the ring.
-func (n *NIC) attach() error {
-	if n.rec.HostEnd != "" {
-		if err := attachPass(n.rec.HostEnd, filepath.Join(n.cfg.pins(), "host_link")); err != nil {
-			return err
-		}
-		n.cfg.reached("host's end attached")
-	}
-	return veth.InNamed(n.rec.Namespace, func() error {
-		l, err := netlink.LinkByName(n.rec.Interface)
-		if err != nil {
-			return fmt.Errorf("find interface %s: %w", n.rec.Interface, err)
-		}
-		n.rec.Index = l.Attrs().Index
-		if n.cfg.Mode == ModeOffload && n.cfg.card == nil {
-			if err := checkOffload(n.rec.Interface); err != nil {
-				return err
-			}
-		}
-		if n.root, n.rec.Mode, err = xdp.Attach(n.prog.Root, n.rec.Index, n.cfg.Mode); err != nil {
-			return fmt.Errorf("attach the NIC program to %s: %w", n.rec.Interface, err)
-		}
-		if n.rec.Mode == ModeGeneric {
-			if err := n.prog.Generic.Set(uint8(1)); err != nil {
-				return fmt.Errorf("tell the NIC program that it is attached in generic mode: %w", err)
-			}
-		}
-		if n.rec.Mode == ModeGeneric && n.cfg.Mode == ModeAuto {
-			n.cfg.Log.Warn("attached in generic mode, which is slower: the driver has no XDP, or the other end of the veth has no XDP program", "interface", n.rec.Interface)
-		}
-		return n.root.Pin(filepath.Join(n.cfg.pins(), "root_link"))
-	})
-}
-
-// attachPass attaches "return XDP_PASS" to an interface.
-func attachPass(iface, pin string) error {
-	l, err := netlink.LinkByName(iface)
-	if err != nil {
-		return fmt.Errorf("find interface %s: %w", iface, err)
-	}
-	pass, err := xdp.AttachPass(l.Attrs().Index)
-	if err != nil {
-		return fmt.Errorf("attach XDP_PASS to %s: %w", iface, err)
-	}
-	return errors.Join(pass.Pin(pin), pass.Close())
-}
-
 // mountBPF makes sure that dir is on a BPF file system.
 func mountBPF(dir string) error {
 	base := filepath.Dir(dir)
@@ -335,6 +282,8 @@ func Down(_ context.Context, c Config) error {
 		errs = append(errs, virtualNames(c.Instance).remove())
 	}
 	c.reached("virtual NIC removed")
+	errs = append(errs, c.leave())
+	c.reached("interface left")
 	errs = append(errs, os.RemoveAll(c.pins()))
 	c.reached("pins removed")
 	if err := os.Remove(c.recordPath()); err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -45,13 +45,26 @@ func Attach(prog *ebpf.Program, index int, mode Mode) (link.Link, Mode, error) {
 			return l, m, nil
 		}
 		if errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EEXIST) {
-			return nil, "", fmt.Errorf("another XDP program is attached: remove it first: %w", err)
+			return nil, "", fmt.Errorf("another XDP program was attached meanwhile: try again: %w", err)
 		}
 	}
 	if mode == ModeNative && errors.Is(err, unix.EOPNOTSUPP) {
 		err = fmt.Errorf("the interface's driver runs no XDP program: use mode auto or generic: %w", err)
 	}
 	return nil, "", err
+}
+
+// Fits returns nil if a program can run in this mode, on an interface whose other programs run in theirs: native or generic.
+func Fits(index int, mode, theirs Mode) error {
+	native := mode == ModeNative || mode == ModeOffload
+	switch {
+	case native && theirs != ModeNative, mode == ModeGeneric && theirs != ModeGeneric:
+		return fmt.Errorf("the XDP programs on the interface run in mode %s: choose that mode, or auto", theirs)
+	case mode == ModeAuto && theirs == ModeNative && isMute(index):
+		return errors.New("the XDP programs on the interface run in mode native, in which the veth would lose what the NIC program sends: " +
+			"give the other end an XDP program, too, or load those by `xdp-loader load --mode skb`")
+	}
+	return nil
 }
 
 // Attached says which program is attached to the interface with this index in the thread's network namespace, and in which mode: native or generic.
@@ -83,6 +96,17 @@ func Holds(l link.Link, index int) error {
 	return nil
 }
 
+// Untie takes the attach type, of which XDP programs need none, from all that are in a spec. A program in the place of a dispatcher's function
+// (package dispatcher) has none, and the kernel lets a program tail-call those of its own attach type only (__bpf_prog_map_compatible() in Linux's
+// kernel/bpf/core.c).
+func Untie(spec *ebpf.CollectionSpec) {
+	for _, p := range spec.Programs {
+		if p.Type == ebpf.XDP && p.AttachType == ebpf.AttachXDP {
+			p.AttachType = ebpf.AttachNone
+		}
+	}
+}
+
 // Verdicts of XDP programs (linux/bpf.h).
 const (
 	Drop = 1
@@ -93,7 +117,7 @@ const (
 // Verdict loads a program of two instructions that return a verdict.
 func Verdict(verdict int32) (*ebpf.Program, error) {
 	prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{
-		Name: "ln_verdict", Type: ebpf.XDP, AttachType: ebpf.AttachXDP, Flags: unix.BPF_F_XDP_HAS_FRAGS, License: "Dual BSD/GPL",
+		Name: "ln_verdict", Type: ebpf.XDP, Flags: unix.BPF_F_XDP_HAS_FRAGS, License: "Dual BSD/GPL",
 		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, verdict), asm.Return()},
 	})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"github.com/lambdanic/lambdanic/compiler/diagnose"
+	"github.com/lambdanic/lambdanic/internal/xdp"
 )
 
 // ErrRefused says that this NIC does not run a lambda; the wrapped text says why.
@@ -22,6 +23,7 @@ const verifierLog = 4 << 20
 // Collection loads an object file into the kernel, with these maps in place of its own of the same names. If the verifier refuses it,
 // the error says why, at which line of the author's source, and what to change.
 func Collection(spec *ebpf.CollectionSpec, maps map[string]*ebpf.Map) (*ebpf.Collection, error) {
+	xdp.Untie(spec)
 	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{
 		MapReplacements: maps, Programs: ebpf.ProgramOptions{LogSizeStart: verifierLog},
 	})

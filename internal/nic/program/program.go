@@ -15,6 +15,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"github.com/lambdanic/lambdanic/internal/limits"
+	"github.com/lambdanic/lambdanic/internal/xdp"
 )
 
 //go:generate go tool bpf2go -target bpfel -no-strip -output-stem root -type ln_version -type ln_limit -type ln_module -type ln_state -type ln_mode -type ln_protocol -type ln_counter -type ln_addresses -type ln_slot -type ln_split -type ln_service -type ln_stats -type ln_cost -type ln_request Root ../../../bpf/root.bpf.c
@@ -73,6 +74,7 @@ type Program struct {
 	Generic *ebpf.Variable // nil if the program was adopted: then it is set already
 
 	halves map[string]*ebpf.Collection
+	shared map[string]*ebpf.Map // all maps of the root; they are closed with RootMaps and halves
 }
 
 // Half returns a half's collection, which the Program still owns; nil if there is no such half.
@@ -128,6 +130,7 @@ func (h *Half) prepare(c Config, constants map[string]any) (*ebpf.CollectionSpec
 			}
 		}
 	}
+	xdp.Untie(spec)
 	for name, m := range spec.Maps {
 		if isPinned(name) {
 			m.Pinning = ebpf.PinByName
@@ -281,6 +284,7 @@ func (p *Program) open(pins, limitPins string, h *Half) error {
 
 func (p *Program) assign() error {
 	r := p.halves[root.Name]
+	p.shared = maps.Clone(r.Maps) // Assign takes them out
 	p.Root, p.Generic = r.Programs["ln_root"], r.Variables["ln_generic"]
 	return r.Assign(&p.RootMaps)
 }
