@@ -190,6 +190,7 @@ func (d *Daemon) lookup(namespace, name string) (gateway.Route, bool) {
 		return gateway.Route{}, false
 	}
 	r := gateway.Route{Workload: f.Workload, Target: f.Target, Spec: &f.Spec, Key: d.manager.RequiredKey(f.Namespace)}
+	r.Closed = f.Target == api.TargetNIC && d.manager.HasNetworks(f.Namespace)
 	if endpoint, serves := d.worker.Endpoint(f.Target, f.Workload); serves {
 		r.Endpoint = endpoint
 		if r.Key == nil && canBeAsked(&f.Spec) {

@@ -3,6 +3,7 @@ package gateway
 import (
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/lambdanic/lambdanic/api"
@@ -58,5 +59,24 @@ func TestFunctionAsked(t *testing.T) {
 	}
 	if len(asker.asked) != asked+1 || asker.asked[asked].DeadlineUS > 200_000 {
 		t.Errorf("asked %+v", asker.asked[asked:])
+	}
+}
+
+// A function that is reached from networks alone can be asked, and not be called.
+func TestClosedFunction(t *testing.T) {
+	g := newGateway(t)
+	lookup := g.Lookup
+	g.Lookup = func(namespace, name string) (Route, bool) {
+		route, ok := lookup(namespace, name)
+		route.Asker, route.Closed = &fakeAsker{}, true
+		return route, ok
+	}
+	h := g.Public()
+	if r := do(t, h, "POST", "/function/echo", "hello"); r.StatusCode != http.StatusOK {
+		t.Errorf("asked: %s", r.Status)
+	}
+	r := do(t, h, "POST", "/function/echo?method=9999", "hello")
+	if body := bodyOf(t, r); r.StatusCode != http.StatusForbidden || !strings.Contains(body, "it is reached from its namespace's networks alone") {
+		t.Errorf("called: %s %q", r.Status, body)
 	}
 }

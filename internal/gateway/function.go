@@ -64,6 +64,9 @@ var errBody = errors.New("bad request body")
 // errSlow says that the caller kept the gateway waiting for its body.
 var errSlow = errors.New("the request body did not arrive in time")
 
+// errClosed says that a function is reached from networks in which the gateway is not.
+var errClosed = errors.New("it is reached from its namespace's networks alone, and the gateway is in none: call it there by λ-RPC")
+
 // errMemory says that the gateway holds as much as it may.
 var errMemory = errors.New("the gateway is busy with other requests: try again later")
 
@@ -75,6 +78,7 @@ type Route struct {
 	Spec     *api.Spec
 	Key      *api.Key      // tags the calls; nil where the namespace requires no tags
 	Asker    backend.Asker // runs the lambda without packets; nil where it has to be called
+	Closed   bool          // it is reached from its namespace's networks alone, and so not by calls
 }
 
 // serveFunction answers /function/NAME[.NAMESPACE][/...]: it turns HTTP into a call by λ-RPC.
@@ -238,12 +242,20 @@ func (g *Gateway) call(ctx context.Context, req lambdanic.Request, route *Route,
 	return g.send(ctx, req, route, isImage(r, route), &held, out)
 }
 
+// client is one that calls a function at its endpoint.
+func (g *Gateway) client(route *Route) (*lambdanic.Client, func(), error) {
+	if route.Closed {
+		return nil, nil, errClosed
+	}
+	return g.clients.get(route.Endpoint, route.Key)
+}
+
 // stream sends a body as it arrives, and passes its reply on as it arrives.
 func (g *Gateway) stream(ctx context.Context, req lambdanic.Request, route *Route, body io.Reader, size int, held *reservation, out *reply) error {
 	if err := held.add(streamed); err != nil {
 		return err
 	}
-	client, release, err := g.clients.get(route.Endpoint, route.Key)
+	client, release, err := g.client(route)
 	if err != nil {
 		return err
 	}
@@ -257,7 +269,7 @@ func (g *Gateway) stream(ctx context.Context, req lambdanic.Request, route *Rout
 
 // send calls the function at its endpoint.
 func (g *Gateway) send(ctx context.Context, req lambdanic.Request, route *Route, image bool, held *reservation, out *reply) error {
-	client, release, err := g.clients.get(route.Endpoint, route.Key)
+	client, release, err := g.client(route)
 	if err != nil {
 		return err
 	}

@@ -68,6 +68,8 @@ func httpError(err error) int {
 		return http.StatusRequestTimeout
 	case errors.Is(err, errMemory):
 		return http.StatusServiceUnavailable
+	case errors.Is(err, errClosed):
+		return http.StatusForbidden
 	case errors.Is(err, errBody):
 		return http.StatusBadRequest
 	case errors.Is(err, context.Canceled):

@@ -89,7 +89,7 @@ func (m *Manager) deploy(ctx context.Context, fs []store.Function, planned func(
 	if err := m.checkQuotas(fs); err != nil { // nothing was written so far, and no other change comes in between
 		return nil, err
 	}
-	if err := m.checkTagged(fs); err != nil {
+	if err := m.checkStages(fs); err != nil {
 		return nil, err
 	}
 	p, err := planned()

@@ -84,12 +84,7 @@ func (m *Manager) RequireTags(ctx context.Context, name string, required bool) (
 		if len(k.Keys) == 0 {
 			return fmt.Errorf("%w: namespace %s has no key, and nobody could call its functions: make one first: `lambdanic namespace key add %s`", ErrInvalid, name, name)
 		}
-		for _, f := range m.wanted(name) {
-			if f.Spec.P4 != "" {
-				return fmt.Errorf("%w: function %s/%s is a match stage, whose packets have no tags: remove it first, or deploy it to another namespace", ErrInvalid, name, f.Name)
-			}
-		}
-		return nil
+		return m.checkNoStage(name, "have no tags")
 	})
 	if err != nil {
 		return nil, err
@@ -98,11 +93,25 @@ func (m *Manager) RequireTags(ctx context.Context, name string, required bool) (
 	return m.Namespace(ctx, name)
 }
 
-// checkTagged refuses functions in a namespace that requires tags whose packets have none.
-func (m *Manager) checkTagged(fs []store.Function) error {
+// checkNoStage refuses what cannot be kept for the packets of a match stage, where the namespace has one.
+func (m *Manager) checkNoStage(name, why string) error {
+	for _, f := range m.wanted(name) {
+		if f.Spec.P4 != "" {
+			return fmt.Errorf("%w: function %s/%s is a match stage, whose packets %s: remove it first, or deploy it to another namespace", ErrInvalid, name, f.Name, why)
+		}
+	}
+	return nil
+}
+
+// checkStages refuses match stages in namespaces that require of packets what those of a stage do not have.
+func (m *Manager) checkStages(fs []store.Function) error {
 	for _, f := range fs {
-		if m.requiresTags(f.Namespace) && f.Spec.P4 != "" {
+		switch {
+		case f.Spec.P4 == "":
+		case m.requiresTags(f.Namespace):
 			return fmt.Errorf("%w: namespace %s requires tags, and function %s is a match stage, whose packets have none: deploy it to another namespace", ErrInvalid, f.Namespace, f.Name)
+		case m.HasNetworks(f.Namespace):
+			return fmt.Errorf("%w: namespace %s has networks, and function %s is a match stage, whose packets are of any network: deploy it to another namespace", ErrInvalid, f.Namespace, f.Name)
 		}
 	}
 	return nil

@@ -24,7 +24,7 @@ func (m *Manager) AddNetwork(ctx context.Context, name string, network api.Netwo
 		if len(has) >= api.MaxNamespaceNetworks {
 			return nil, fmt.Errorf("all places for networks are %w: namespace %s has %d: remove one first: `lambdanic namespace show %s` names them", ErrInUse, name, len(has), name)
 		}
-		return append(has, network), nil
+		return append(has, network), m.checkNoStage(name, "are of any network")
 	})
 	if err != nil {
 		return nil, err
@@ -50,6 +50,12 @@ func (m *Manager) RemoveNetwork(ctx context.Context, name string, network api.Ne
 	}
 	m.Log.Info("removed a network", "namespace", name, "network", network)
 	return m.Namespace(ctx, name)
+}
+
+// HasNetworks says whether a namespace has any.
+func (m *Manager) HasNetworks(name string) bool {
+	n, ok := m.namespace(name)
+	return ok && len(n.Networks) > 0
 }
 
 func noNetwork(name string, network api.Network) error {

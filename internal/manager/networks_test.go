@@ -200,3 +200,27 @@ func TestNetworkIsPutInForce(t *testing.T) {
 	}
 	wantNetworks(t, n, "after the next change", map[api.Network]uint32{vlan100: 1})
 }
+
+// A match stage, whose packets are of any network, and networks do not go together.
+func TestStagesHaveNoNetworks(t *testing.T) {
+	n := openNode(t, shortdir.New(t), nil)
+	stage := func(name string) Request {
+		r := tenant(name)
+		r.Image = image("e")
+		return r
+	}
+	mustDeploy(t, n, stage("first"))
+	if _, err := n.AddNetwork(t.Context(), "tenant", vlan100); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "tenant/first is a match stage, whose packets are of any network") {
+		t.Errorf("a network for a match stage: %v", err)
+	}
+	if err := n.Remove(t.Context(), "tenant", "first"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.AddNetwork(t.Context(), "tenant", vlan100); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.Deploy(t.Context(), stage("second")); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "namespace tenant has networks, and function second is a match stage") {
+		t.Errorf("deployed a match stage: %v", err)
+	}
+	mustDeploy(t, n, tenant("third"))
+}
