@@ -7,14 +7,20 @@ import (
 	"fmt"
 
 	"github.com/lambdanic/lambdanic/bench/link"
+	"github.com/lambdanic/lambdanic/internal/xdp"
 )
 
 //go:generate go tool bpf2go -target bpfel bpf echo.bpf.c -- -I../../bpf
 
 // Attach puts the echo on the measured end of the pair. Its answer has the length and the bytes of the request.
 func Attach(p *link.Pair) (link.Attachment, error) {
+	spec, err := loadBpf()
+	if err != nil {
+		return nil, err
+	}
+	xdp.Untie(spec) // as the program that it replaces
 	var bpf bpfObjects
-	if err := loadBpfObjects(&bpf, nil); err != nil {
+	if err := spec.LoadAndAssign(&bpf, nil); err != nil {
 		return nil, fmt.Errorf("load the echo: %w", err)
 	}
 	a, err := p.AttachPeer(bpf.Echo)

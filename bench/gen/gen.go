@@ -17,6 +17,7 @@ import (
 	"github.com/lambdanic/lambdanic/bench/cpu"
 	"github.com/lambdanic/lambdanic/bench/link"
 	"github.com/lambdanic/lambdanic/internal/live"
+	"github.com/lambdanic/lambdanic/internal/xdp"
 )
 
 // ids is how many request IDs one CPU has to itself.
@@ -109,6 +110,7 @@ func New(p *link.Pair, o Options) (*Generator, error) {
 			return nil, err
 		}
 	}
+	xdp.Untie(spec) // as the program that it replaces
 	g := &Generator{pairs: append([]*link.Pair{p}, o.Others...), trace: len(o.Trace)}
 	if err := errors.Join(makeRoom(spec, len(o.Trace)), g.setTenants(spec)); err != nil {
 		return nil, err

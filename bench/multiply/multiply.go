@@ -12,6 +12,7 @@ import (
 
 	"github.com/lambdanic/lambdanic/bench/link"
 	"github.com/lambdanic/lambdanic/compiler"
+	"github.com/lambdanic/lambdanic/internal/xdp"
 )
 
 //go:generate go tool bpf2go -target bpfel bpf multiply.bpf.c -- -I../../bpf
@@ -66,6 +67,7 @@ func load(packets int) (*bpfObjects, error) {
 	if err := errors.Join(spec.Variables[bpfVarPackets].Set(uint32(packets)), spec.Variables[bpfVarText].Set(Text())); err != nil {
 		return nil, err
 	}
+	xdp.Untie(spec) // as the program that it replaces
 	bpf := &bpfObjects{}
 	if err := spec.LoadAndAssign(bpf, nil); err != nil {
 		return nil, fmt.Errorf("load the multiplier: %w", err)

@@ -46,21 +46,26 @@ func (s *Store) ChangeQuota(ctx context.Context, name string, change api.QuotaCh
 }
 
 // changeNamespace changes a namespace, which is made if there is none of that name. The change may run several times.
-func (s *Store) changeNamespace(ctx context.Context, name string, change func(*Namespace) error) (n *Namespace, err error) {
+func (s *Store) changeNamespace(ctx context.Context, name string, change func(*Namespace) error) (*Namespace, error) {
 	hint, err := s.oldest(ctx, freeNumberDir)
 	if err != nil {
 		return nil, err
 	}
-	err = s.update(ctx, func(tx concurrency.STM) (err error) {
-		if n, err = ensureNamespace(tx, name, hint); err != nil {
+	var changed *Namespace // only once the update has ended well: where the caller hangs up, it goes on for a while
+	if err := s.update(ctx, func(tx concurrency.STM) error {
+		n, err := ensureNamespace(tx, name, hint)
+		if err != nil {
 			return err
 		}
+		changed = n
 		if err := change(n); err != nil {
 			return err
 		}
 		return put(tx, namespaceDir+name, n)
-	})
-	return n, err
+	}); err != nil {
+		return nil, err
+	}
+	return changed, nil
 }
 
 // DeleteNamespace forgets a namespace, in which nothing may be deployed. If there is none, that is not an error.
