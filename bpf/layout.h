@@ -118,12 +118,13 @@ struct ln_quota {
 	__u64 pace; /* its virtual time in a nanosecond that it takes, times LN_PACE: the sum of all weights by its own; 0: no shares */
 };
 
-/* What is asked of a namespace's packets: by which keys they are tagged (auth.h), and that they come by its networks. */
+/* What a namespace's packets are tagged with: auth.h. */
 struct ln_key {
 	__u64 word[2]; /* its 16 bytes, as SipHash reads them */
 	__u64 valid; /* 0: there is none */
 };
 
+/* What is asked of a namespace's packets. */
 struct ln_keys {
 	struct ln_key key[2]; /* by whether its number is odd */
 	__u64 required; /* packets without a tag are refused */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Refuses packets of a namespace before anything was done for them. An answer takes several times as long as a drop, and whoever sends too
+ * Refuses packets of a namespace before anything was done for them. An answer takes longer than a drop, and whoever sends too
  * much decides how many there are. So a CPU answers only so many in a period; what is refused beyond that is dropped, which leaves the CPU
  * time for what is served, and for the host.
  */

@@ -25,7 +25,7 @@ struct ln_wrap {
 	struct ethhdr eth;
 } __attribute__((packed));
 
-_Static_assert(sizeof(struct ln_wrap) == LN_WRAP, "headers.h reckons with another length");
+_Static_assert(sizeof(struct ln_wrap) == LN_WRAP, "parse.h says another length");
 
 /* Whether a tunnel ends here, and its other end can be answered, as ln_is_ours() and ln_is_peer(). */
 static __always_inline int ln_is_tunnel(const struct iphdr *ip)

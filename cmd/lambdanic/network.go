@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/daemon"
 	"github.com/lambdanic/lambdanic/internal/ethtool"
 	"github.com/lambdanic/lambdanic/internal/ui"
 )
@@ -35,11 +36,7 @@ func networkAddCommand(o *options) *cobra.Command {
 		Args:              explained(cobra.ExactArgs(2)),
 		ValidArgsFunction: completeNewNetwork(o),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			network, err := api.ParseNetwork(args[1])
-			if err != nil {
-				return err
-			}
-			c, err := o.client()
+			network, c, err := o.network(args[1])
 			if err != nil {
 				return err
 			}
@@ -76,11 +73,7 @@ func networkRemoveCommand(o *options) *cobra.Command {
 		Args:              explained(cobra.ExactArgs(2)),
 		ValidArgsFunction: completeNetworks(o),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			network, err := api.ParseNetwork(args[1])
-			if err != nil {
-				return err
-			}
-			c, err := o.client()
+			network, c, err := o.network(args[1])
 			if err != nil {
 				return err
 			}
@@ -91,6 +84,14 @@ func networkRemoveCommand(o *options) *cobra.Command {
 			return o.printNetworks(cmd, n)
 		},
 	}
+}
+
+// network reads a network's text, and gives the daemon's client.
+func (o *options) network(text string) (network api.Network, c *daemon.Client, err error) {
+	if network, err = api.ParseNetwork(text); err == nil {
+		c, err = o.client()
+	}
+	return network, c, err
 }
 
 // printNetworks says by which networks a namespace's functions are reached now.

@@ -126,14 +126,16 @@ func TestKeysAreKept(t *testing.T) {
 	}
 }
 
+// stage is a match stage of the namespace tenant.
+func stage(name string) Request {
+	r := tenant(name)
+	r.Image = image("e")
+	return r
+}
+
 // A match stage, whose packets have no tags, and tags that are required do not go together.
 func TestWhatHasNoTags(t *testing.T) {
 	n := openNode(t, shortdir.New(t), nil)
-	stage := func(name string) Request {
-		r := tenant(name)
-		r.Image = image("e")
-		return r
-	}
 	mustDeploy(t, n, stage("first"))
 	mustAddKey(t, n)
 	if _, err := n.RequireTags(t.Context(), "tenant", true); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "tenant/first is a match stage") {

@@ -204,11 +204,6 @@ func TestNetworkIsPutInForce(t *testing.T) {
 // A match stage, whose packets are of any network, and networks do not go together.
 func TestStagesHaveNoNetworks(t *testing.T) {
 	n := openNode(t, shortdir.New(t), nil)
-	stage := func(name string) Request {
-		r := tenant(name)
-		r.Image = image("e")
-		return r
-	}
 	mustDeploy(t, n, stage("first"))
 	if _, err := n.AddNetwork(t.Context(), "tenant", vlan100); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "tenant/first is a match stage, whose packets are of any network") {
 		t.Errorf("a network for a match stage: %v", err)
