@@ -10,25 +10,10 @@
 #include "quota.h"
 #include "stats.h"
 
-static __always_inline __u32 ln_namespace_of(const struct ln_slot *slot)
-{
-	return slot->namespace_id & (LN_MAX_NAMESPACES - 1);
-}
-
-/* Whether the lambda serves no packet without a tag. */
-static __always_inline int ln_requires_tags(const struct ln_slot *slot)
-{
-	__u32 namespace = ln_namespace_of(slot);
-	const struct ln_keys *keys = bpf_map_lookup_elem(&ln_namespace_keys, &namespace);
-
-	return keys && keys->required;
-}
-
 /* Whether the lambda serves no packet of which neither tag nor network is looked at. */
 static __always_inline int ln_is_guarded(const struct ln_slot *slot)
 {
-	__u32 namespace = ln_namespace_of(slot);
-	const struct ln_keys *keys = bpf_map_lookup_elem(&ln_namespace_keys, &namespace);
+	const struct ln_keys *keys = ln_keys_of(slot);
 
 	return keys && (keys->required | keys->networked);
 }

@@ -12,7 +12,7 @@
 #include <linux/types.h>
 
 /* Raise when a record below changes: a daemon adopts a pinned NIC program of its own version only. */
-enum ln_version { LN_LAYOUT_VERSION = 20 };
+enum ln_version { LN_LAYOUT_VERSION = 21 };
 
 enum ln_limit {
 	LN_MAX_WORKLOADS = 65536, /* dispatch entries; the low half of a workload ID is its index */
@@ -152,7 +152,7 @@ struct ln_windows {
 	struct ln_window window[LN_WINDOW_WAYS];
 };
 
-/* Shares of a CPU's time: share.h. */
+/* Shares of the CPUs' time: share.h. Waits and what a namespace can take at once are by its share. */
 enum ln_share {
 	LN_PACE = 1 << 8,
 	LN_BUDGET = 1 << 20,
@@ -160,8 +160,13 @@ enum ln_share {
 	LN_SAVED_NS = 1 << 21, /* what a CPU can have left of its budget */
 	LN_OVERDRAWN_NS = 1 << 23, /* the budget's loan to namespaces that have not had their shares */
 	LN_OVERDRAWN_LAMBDAS_NS = 1 << 22, /* and to lambdas that have not, whose namespaces have */
-	LN_BEHIND_NS = 1 << 22, /* the most that a namespace or lambda can take at once after a pause, by its share */
+	LN_TURN_NS = 1 << 14, /* how much more a CPU must have left to serve a namespace that is twice as far ahead */
+	LN_BEHIND_NS = 1 << 22, /* the most that a namespace or lambda can take at once after a pause */
+	LN_OWED_NS = 1 << 26, /* and a namespace if the CPU refused it lately */
+	LN_OWED_FOR_NS = 1 << 24, /* how long ago that may be */
 	LN_AHEAD_NS = 1 << 30, /* how far its virtual time can be ahead, and so the longest wait after a long run */
+	LN_TOLD_NS = 1 << 17, /* when a CPU tells the others what a namespace took on it */
+	LN_ELSEWHERE_NS = 1 << 22, /* how far ahead of a CPU what it took on others sets a namespace */
 };
 
 /* How much of its time each CPU may spend on packets of namespaces. */
@@ -191,9 +196,10 @@ struct ln_cpu {
 	struct ln_refusals refusals; /* to packets of all namespaces */
 };
 
-/* Up to when a namespace's turns were taken, by any CPU: bpf_ktime_get_ns(). */
+/* What CPUs tell each other of a namespace. */
 struct ln_turns {
-	__u64 until_ns[LN_RATES];
+	__u64 until_ns[LN_RATES]; /* up to when its turns were taken: bpf_ktime_get_ns() */
+	__u64 spent_ns; /* what it took of its share, less what each CPU did not tell yet */
 };
 
 /* What a CPU has left of its turns. Time is charged when it was spent, so it can be negative. */
@@ -201,6 +207,9 @@ struct ln_allowance {
 	__s64 left[LN_RATES];
 	__u64 virtual_ns; /* up to where it was served: all that it took, times its pace */
 	__u64 lambdas_ns; /* up to where all its lambdas may be served */
+	__u64 refused_ns; /* when it was last refused for want of its share */
+	__u64 untold_ns; /* what it took here, which other CPUs do not know yet */
+	__u64 known_ns; /* of what all CPUs told, what is in its virtual time */
 	struct ln_refusals refusals;
 };
 

@@ -102,19 +102,10 @@ static __always_inline __u32 ln_network_owner(struct xdp_md *ctx, const struct l
  * Whether packets in a network of that namespace, or in none, reach the lambda in a slot: the namespace's own lambdas, or those without networks.
  * What comes from the loopback is asked by the host (BPF_PROG_TEST_RUN), for the gateway.
  */
-static __always_inline int ln_is_reached(struct xdp_md *ctx, __u32 index, __u32 owner)
+static __always_inline int ln_is_reached(struct xdp_md *ctx, const struct ln_slot *slot, const struct ln_keys *keys,
+					 __u32 owner)
 {
-	const struct ln_slot *slot = bpf_map_lookup_elem(&ln_slots, &index);
-	const struct ln_keys *keys;
-	__u32 namespace;
-
-	if (!slot)
-		return 0;
-	if (owner)
-		return owner == slot->namespace_id;
-	namespace = slot->namespace_id & (LN_MAX_NAMESPACES - 1);
-	keys = bpf_map_lookup_elem(&ln_namespace_keys, &namespace);
-	return keys && (!keys->networked || ctx->ingress_ifindex == LN_LOOPBACK);
+	return owner ? owner == slot->namespace_id : !keys->networked || ctx->ingress_ifindex == LN_LOOPBACK;
 }
 
 /* Hands the packet at hand over to a module, and does not return. If there is no such module, the packet goes to the host. */

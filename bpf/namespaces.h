@@ -62,6 +62,20 @@ struct {
 	__type(value, __u32);
 } ln_networks SEC(".maps");
 
+/* The index of the namespace that has the lambda in a slot. */
+static __always_inline __u32 ln_namespace_of(const struct ln_slot *slot)
+{
+	return slot->namespace_id & (LN_MAX_NAMESPACES - 1);
+}
+
+/* How packets for the lambda in a slot must come. */
+static __always_inline const struct ln_keys *ln_keys_of(const struct ln_slot *slot)
+{
+	__u32 namespace = ln_namespace_of(slot);
+
+	return bpf_map_lookup_elem(&ln_namespace_keys, &namespace);
+}
+
 struct ln_locked_windows {
 	struct bpf_spin_lock lock;
 	struct ln_windows set;

@@ -130,7 +130,7 @@ static __always_inline __u64 ln_charge(__u32 namespace, struct ln_cost *cost, __
 	ns = ln_cost_of(cost, ns);
 	mine->left[LN_RATE_TIME] -= ns;
 	if (quota->pace)
-		ln_spend(cpu, mine, cost, quota->pace, ns);
+		ln_spend(namespace, cpu, mine, cost, quota->pace, ns);
 	return ns;
 }
 

@@ -134,9 +134,15 @@ static __always_inline int ln_serve(struct xdp_md *ctx, struct ln_scratch *scrat
 	return ln_single(ctx, scratch, req, slot);
 }
 
+/* The lambda that a packet is for. */
+struct ln_target {
+	const struct ln_slot *slot;
+	const struct ln_keys *keys; /* of its namespace */
+};
+
 /* Finds the lambda that a datagram to the λ-RPC port is for, and saves what an answer needs. */
 static __always_inline int ln_find_lambda(struct xdp_md *ctx, const struct ln_packet *pkt, struct ln_scratch *scratch,
-					  struct ln_request *req)
+					  struct ln_request *req, struct ln_target *target)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	__u32 at = pkt->l4 + sizeof(struct udphdr);
@@ -150,9 +156,17 @@ static __always_inline int ln_find_lambda(struct xdp_md *ctx, const struct ln_pa
 	slot = ln_match(bpf_ntohl(rpc->workload), rpc->request);
 	if (slot == LN_MATCH_NONE) {
 		ln_count(LN_COUNT_UNKNOWN);
-	} else if (slot > 0 && !ln_is_reached(ctx, slot, ln_network_owner(ctx, pkt))) {
-		ln_count(LN_COUNT_NETWORK);
-		slot = LN_MATCH_NONE;
+	} else if (slot > 0) {
+		target->slot = bpf_map_lookup_elem(&ln_slots, &slot);
+		if (!target->slot)
+			return XDP_DROP;
+		target->keys = ln_keys_of(target->slot);
+		if (!target->keys)
+			return XDP_DROP;
+		if (!ln_is_reached(ctx, target->slot, target->keys, ln_network_owner(ctx, pkt))) {
+			ln_count(LN_COUNT_NETWORK);
+			slot = LN_MATCH_NONE;
+		}
 	}
 	if (slot < 0 || (slot == LN_MATCH_NONE && !ln_unknown_reply)) {
 		ln_count(LN_COUNT_PASSED);
@@ -183,11 +197,12 @@ static __always_inline int ln_find_lambda(struct xdp_md *ctx, const struct ln_pa
 
 /* Refuses a packet whose tag is wrong, or missing where the lambda's namespace requires one: LN_ACCEPTED, or the action on such a packet. */
 static __always_inline int ln_authenticate(struct xdp_md *ctx, struct ln_scratch *scratch, __u32 payload_off,
-					   const struct ln_slot *slot, struct ln_stats *stats)
+					   const struct ln_target *target, struct ln_stats *stats)
 {
+	const struct ln_slot *slot = target->slot;
 	int tagged = ((const struct ln_rpc *)scratch->flow.rpc)->flags & LN_FLAG_TAG, code;
 
-	if (!tagged && !ln_requires_tags(slot))
+	if (!tagged && !target->keys->required)
 		return LN_ACCEPTED;
 	code = tagged ? ln_check_tag(ctx, scratch, slot->namespace_id, payload_off) : LN_CODE_BAD_TAG;
 	if (!code) {
@@ -210,21 +225,20 @@ static __noinline int ln_accept(struct xdp_md *ctx, const struct ln_packet *pkt,
 				struct ln_request *req)
 {
 	const struct ln_rpc *rpc = (const struct ln_rpc *)scratch->flow.rpc;
-	int action = ln_find_lambda(ctx, pkt, scratch, req);
-	const struct ln_slot *slot;
+	struct ln_target target = {};
+	int action = ln_find_lambda(ctx, pkt, scratch, req, &target);
 	struct ln_stats *stats;
 
 	if (action != LN_ACCEPTED)
 		return action;
-	slot = bpf_map_lookup_elem(&ln_slots, &scratch->slot);
 	stats = bpf_map_lookup_elem(&ln_slot_stats, &scratch->slot);
-	if (!slot || !stats)
+	if (!target.slot || !target.keys || !stats)
 		return XDP_DROP;
-	action = ln_authenticate(ctx, scratch, req->payload_off, slot, stats);
+	action = ln_authenticate(ctx, scratch, req->payload_off, &target, stats);
 	if (action != LN_ACCEPTED)
 		return action;
 	stats->bytes_in += bpf_ntohs(rpc->length);
-	if (bpf_ntohs(rpc->length) > scratch->flow.room || ln_describe(scratch, req, rpc, slot))
+	if (bpf_ntohs(rpc->length) > scratch->flow.room || ln_describe(scratch, req, rpc, target.slot))
 		return ln_refuse_for(ctx, scratch, LN_CODE_MALFORMED, 0);
 	return LN_ACCEPTED;
 }

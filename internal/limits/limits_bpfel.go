@@ -18,6 +18,9 @@ type RawLnAllowance struct {
 	Left      [2]int64
 	VirtualNs uint64
 	LambdasNs uint64
+	RefusedNs uint64
+	UntoldNs  uint64
+	KnownNs   uint64
 	Refusals  RawLnRefusals
 }
 
@@ -162,13 +165,19 @@ const (
 	RawLnShareLN_SAVED_NS             RawLnShare = 2097152
 	RawLnShareLN_OVERDRAWN_NS         RawLnShare = 8388608
 	RawLnShareLN_OVERDRAWN_LAMBDAS_NS RawLnShare = 4194304
+	RawLnShareLN_TURN_NS              RawLnShare = 16384
 	RawLnShareLN_BEHIND_NS            RawLnShare = 4194304
+	RawLnShareLN_OWED_NS              RawLnShare = 67108864
+	RawLnShareLN_OWED_FOR_NS          RawLnShare = 16777216
 	RawLnShareLN_AHEAD_NS             RawLnShare = 1073741824
+	RawLnShareLN_TOLD_NS              RawLnShare = 131072
+	RawLnShareLN_ELSEWHERE_NS         RawLnShare = 4194304
 )
 
 type RawLnTurns struct {
 	_       structs.HostLayout
 	UntilNs [2]uint64
+	SpentNs uint64
 }
 
 // Names of all BPF objects in the ELF.

@@ -19,26 +19,42 @@ import (
 // onCPU runs f on a thread that stays on one CPU, where BPF_PROG_TEST_RUN then runs the NIC program.
 func onCPU(t testing.TB, cpu int, f func()) {
 	runtime.LockOSThread() // and never unlocked: the thread ends with its goroutine
+	if stay(t, cpu) {
+		f()
+	}
+}
+
+// stay has the thread, to which its goroutine is locked, stay on a CPU.
+func stay(t testing.TB, cpu int) bool {
+	t.Helper()
 	var set unix.CPUSet
 	set.Set(cpu)
 	if err := unix.SchedSetaffinity(0, &set); err != nil {
 		t.Errorf("pin to CPU %d: %v", cpu, err)
-		return
+		return false
 	}
-	f()
+	return true
 }
 
-// onOneCPU runs f on one CPU, and fails with it.
-func onOneCPU(t testing.TB, f func(cpu int)) {
+// allowed are the CPUs on which this process may run.
+func allowed(t testing.TB) (cpus []int) {
 	t.Helper()
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &set); err != nil {
 		t.Fatal(err)
 	}
-	cpu := 0
-	for !set.IsSet(cpu) {
-		cpu++
+	for cpu := 0; len(cpus) < set.Count(); cpu++ {
+		if set.IsSet(cpu) {
+			cpus = append(cpus, cpu)
+		}
 	}
+	return cpus
+}
+
+// onOneCPU runs f on one CPU, and fails with it.
+func onOneCPU(t testing.TB, f func(cpu int)) {
+	t.Helper()
+	cpu := allowed(t)[0]
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -50,16 +66,10 @@ func onOneCPU(t testing.TB, f func(cpu int)) {
 // twoCPUs runs f on two CPUs at once.
 func twoCPUs(t testing.TB, f func(cpu int)) {
 	t.Helper()
-	var set unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &set); err != nil {
-		t.Fatal(err)
-	}
+	cpus := allowed(t)
 	var group sync.WaitGroup
-	for cpu, begun := 0, 0; begun < min(2, set.Count()); cpu++ {
-		if set.IsSet(cpu) {
-			begun++
-			group.Go(func() { onCPU(t, cpu, func() { f(cpu) }) })
-		}
+	for _, cpu := range cpus[:min(2, len(cpus))] {
+		group.Go(func() { onCPU(t, cpu, func() { f(cpu) }) })
 	}
 	group.Wait()
 }

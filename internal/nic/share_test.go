@@ -40,14 +40,33 @@ func askShared(t testing.TB, n *NIC, workload, method uint32) bool {
 	return h.Type == api.TypeResponse
 }
 
-// taken is what a lambda was charged on a CPU: nanoseconds. It may not have been far behind.
-func taken(t testing.TB, n *NIC, workload uint32, cpu int) float64 {
+// taken is what a lambda was charged on each CPU: nanoseconds. It may not have been far behind.
+func taken(t testing.TB, n *NIC, workload uint32) (ns []float64) {
 	t.Helper()
 	var cpus []program.Cost
 	if err := n.prog.LnCosts.Lookup(slotOf(n, workload), &cpus); err != nil {
 		t.Fatal(err)
 	}
-	return float64(cpus[cpu].VirtualNs)
+	for _, c := range cpus {
+		ns = append(ns, float64(c.VirtualNs))
+	}
+	return ns
+}
+
+// allTaken is what each contender was charged, on all CPUs.
+func allTaken(t testing.TB, n *NIC, list []contender) (ns []float64) {
+	t.Helper()
+	for _, c := range list {
+		ns = append(ns, sum(taken(t, n, c.workload)))
+	}
+	return ns
+}
+
+func sum(of []float64) (sum float64) {
+	for _, x := range of {
+		sum += x
+	}
+	return sum
 }
 
 // A contender asks one lambda all the time, as long as it takes part.
@@ -59,30 +78,33 @@ type contender struct {
 	away      bool
 }
 
-// contend has contenders ask in turn until they took so many nanoseconds together. It returns what share of that each was charged, and how
-// many requests were answered.
-func contend(t testing.TB, n *NIC, cpu int, list []contender, until float64) (shares []float64, answered int) {
+// askInTurn has each contender ask a hundred times, and returns how many requests were answered.
+func askInTurn(t testing.TB, n *NIC, list []contender) (answered int) {
 	t.Helper()
-	before := make([]float64, len(list))
-	for i, c := range list {
-		before[i] = taken(t, n, c.workload, cpu)
-	}
-	for deadline := time.Now().Add(time.Minute); ; {
-		for range 100 {
-			for _, c := range list {
-				if !c.away && askShared(t, n, c.workload, c.rounds) {
-					answered++
-				}
+	for range 100 {
+		for _, c := range list {
+			if !c.away && askShared(t, n, c.workload, c.rounds) {
+				answered++
 			}
 		}
-		shares, sum := make([]float64, len(list)), 0.0
-		for i, c := range list {
-			shares[i] = taken(t, n, c.workload, cpu) - before[i]
-			sum += shares[i]
+	}
+	return answered
+}
+
+// contend has contenders ask in turn until they took so many nanoseconds together. It returns what share of that each was charged, and how
+// many requests were answered.
+func contend(t testing.TB, n *NIC, list []contender, until float64) (shares []float64, answered int) {
+	t.Helper()
+	before := allTaken(t, n, list)
+	for deadline := time.Now().Add(time.Minute); ; {
+		answered += askInTurn(t, n, list)
+		shares = allTaken(t, n, list)
+		for i := range shares {
+			shares[i] -= before[i]
 		}
-		if sum >= until {
+		if all := sum(shares); all >= until {
 			for i := range shares {
-				shares[i] /= sum
+				shares[i] /= all
 			}
 			return shares, answered
 		}
@@ -99,11 +121,11 @@ const (
 
 // scarce has contenders share a budget that is as large as what the one with the least demand asks for, and so each asks for more than its
 // share. It returns the budget.
-func scarce(t testing.TB, n *NIC, cpu int, list []contender, weights map[uint32]uint64) uint64 {
+func scarce(t testing.TB, n *NIC, list []contender, weights map[uint32]uint64) uint64 {
 	t.Helper()
 	shared(t, n, second, weights)
 	began := time.Now()
-	shares, _ := contend(t, n, cpu, list, settling)
+	shares, _ := contend(t, n, list, settling)
 	budget := uint64(slices.Min(shares) * settling / time.Since(began).Seconds())
 	shared(t, n, budget, weights)
 	return budget
@@ -133,11 +155,11 @@ func TestShares(t *testing.T) {
 		deploy(t, n, of(c.namespace, spinning(t, c.workload)))
 		weights[c.namespace] = c.weight
 	}
-	onOneCPU(t, func(cpu int) {
-		budget := scarce(t, n, cpu, list, weights)
+	onOneCPU(t, func(int) {
+		budget := scarce(t, n, list, weights)
 		began := time.Now()
-		_, answered := contend(t, n, cpu, list, settling)
-		shares, more := contend(t, n, cpu, list, measuring)
+		_, answered := contend(t, n, list, settling)
+		shares, more := contend(t, n, list, measuring)
 		wantShares(t, "with all", shares, []float64{0.4, 0.4, 0.2})
 		// What was saved and what can be overdrawn may have been used as well, and a run may begin when any time is left.
 		most := float64(budget)*time.Since(began).Seconds() + float64(limits.RawLnShareLN_SAVED_NS+limits.RawLnShareLN_OVERDRAWN_NS)
@@ -145,17 +167,17 @@ func TestShares(t *testing.T) {
 			t.Errorf("%d runs took %.0f ns at least, want %.0f ns at most", answered+more, least, most)
 		}
 		list[0].away = true
-		contend(t, n, cpu, list, settling)
-		shares, _ = contend(t, n, cpu, list, measuring)
+		contend(t, n, list, settling)
+		shares, _ = contend(t, n, list, measuring)
 		wantShares(t, "without the first", shares, []float64{0, 2. / 3, 1. / 3})
 		list[0].away = false
-		contend(t, n, cpu, list, settling) // it may take a little more first
-		shares, _ = contend(t, n, cpu, list, measuring)
+		contend(t, n, list, settling) // it may take a little more first
+		shares, _ = contend(t, n, list, measuring)
 		wantShares(t, "with all again", shares, []float64{0.4, 0.4, 0.2})
 		weights[3], weights[4], weights[5] = 1, 1, 1
 		shared(t, n, budget, weights)
-		contend(t, n, cpu, list, settling)
-		shares, _ = contend(t, n, cpu, list, measuring)
+		contend(t, n, list, settling)
+		shares, _ = contend(t, n, list, measuring)
 		wantShares(t, "with equal weights", shares, []float64{1. / 3, 1. / 3, 1. / 3})
 	})
 }
@@ -171,14 +193,14 @@ func TestSharesOfLambdas(t *testing.T) {
 	for _, c := range list {
 		deploy(t, n, of(c.namespace, spinning(t, c.workload)))
 	}
-	onOneCPU(t, func(cpu int) {
-		scarce(t, n, cpu, list, map[uint32]uint64{3: 1, 4: 1})
-		contend(t, n, cpu, list, settling)
-		shares, _ := contend(t, n, cpu, list, measuring)
+	onOneCPU(t, func(int) {
+		scarce(t, n, list, map[uint32]uint64{3: 1, 4: 1})
+		contend(t, n, list, settling)
+		shares, _ := contend(t, n, list, measuring)
 		wantShares(t, "with all", shares, []float64{0.25, 0.25, 0.5})
 		list[1].away = true
-		contend(t, n, cpu, list, settling)
-		shares, _ = contend(t, n, cpu, list, measuring)
+		contend(t, n, list, settling)
+		shares, _ = contend(t, n, list, measuring)
 		wantShares(t, "without the second", shares, []float64{0.5, 0, 0.5})
 	})
 }

@@ -26,6 +26,9 @@ type RootLnAllowance struct {
 	Left      [2]int64
 	VirtualNs uint64
 	LambdasNs uint64
+	RefusedNs uint64
+	UntoldNs  uint64
+	KnownNs   uint64
 	Refusals  struct {
 		_        structs.HostLayout
 		Period   uint64
@@ -501,12 +504,13 @@ type RootLnTagged struct {
 type RootLnTurns struct {
 	_       structs.HostLayout
 	UntilNs [2]uint64
+	SpentNs uint64
 }
 
 type RootLnVersion uint32
 
 const (
-	RootLnVersionLN_LAYOUT_VERSION RootLnVersion = 20
+	RootLnVersionLN_LAYOUT_VERSION RootLnVersion = 21
 )
 
 // Names of all BPF objects in the ELF.

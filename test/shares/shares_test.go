@@ -1,0 +1,123 @@
+// Package shares plays through what the NIC program's rules of shares (bpf/share.h) give to tenants on up to 32 CPUs.
+package shares
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lambdanic/lambdanic/internal/limits"
+)
+
+const (
+	half       = int(limits.RawLnShareLN_BUDGET) / 2 // of each CPU's time
+	packetNS   = int(limits.RawLnShareLN_PACKET_NS)
+	measuredNS = 150e6 // HALF_NS
+)
+
+// A tenant asks on some CPUs: all the time, or once in each gap.
+type tenant struct {
+	weight, runNS, gapNS int
+	cpus                 uint64 // as bits
+}
+
+// got is what came of a tenant to a CPU.
+type got struct{ packets, refused int }
+
+// build builds the simulator.
+func build(t *testing.T) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "shares")
+	out, err := exec.Command("clang-19", "-std=gnu17", "-g", "-O2", "-fsanitize=undefined", "-fno-sanitize-recover=undefined", "-Wall", "-Werror",
+		"-Wno-unused-function", "-I../fuzz/shim", "-I../../bpf", "-o", binary, "shares.c").CombinedOutput()
+	if err != nil {
+		t.Fatalf("build the simulator: %v\n%s", err, out)
+	}
+	return binary
+}
+
+// play returns what each tenant got on each CPU, after shares have settled.
+func play(t *testing.T, binary string, seed uint64, cpus int, tenants []tenant) [][]got {
+	t.Helper()
+	in := fmt.Sprintln(seed, half, cpus, len(tenants))
+	for _, who := range tenants {
+		in += fmt.Sprintln(who.weight, who.runNS, who.gapNS, who.cpus)
+	}
+	cmd := exec.Command(binary)
+	cmd.Stdin = strings.NewReader(in)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := bytes.NewReader(out)
+	all := make([][]got, len(tenants))
+	for i := range all {
+		all[i] = make([]got, cpus)
+		for c := range all[i] {
+			if _, err := fmt.Fscan(r, &all[i][c].packets, &all[i][c].refused); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return all
+}
+
+// took is for how long a tenant was served on a CPU.
+func (who tenant) took(g got) float64 {
+	return float64((g.packets - g.refused) * (packetNS + who.runNS))
+}
+
+// Shares are max-min fair over all CPUs, and no CPU's budget is wasted, whoever asks on whichever CPUs. An allocation is max-min fair if each
+// tenant has a bottleneck where no other one gets more than it does, by weight (Bertsekas and Gallager, "Data Networks", 6.5.2): so wherever a
+// tenant is refused, those who have more on all CPUs get nothing.
+func TestMaxMinFair(t *testing.T) {
+	binary := build(t)
+	for seed := range uint64(60) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		cpus := []int{1, 2, 4, 8, 16, 32}[r.IntN(6)]
+		tenants := make([]tenant, 2+r.IntN(5))
+		for i := range tenants {
+			tenants[i] = tenant{
+				weight: []int{20, 50, 100, 100, 200, 1000}[r.IntN(6)],
+				runNS:  []int{1000, 3000, 10_000, 30_000}[r.IntN(4)],
+				gapNS:  []int{0, 0, 0, 200_000}[r.IntN(4)],
+				cpus:   1 + r.Uint64N(1<<cpus-1),
+			}
+		}
+		wantMaxMin(t, seed, cpus, tenants, play(t, binary, seed, cpus, tenants))
+	}
+}
+
+func wantMaxMin(t *testing.T, seed uint64, cpus int, tenants []tenant, all [][]got) {
+	t.Helper()
+	byWeight := make([]float64, len(tenants))
+	for i, who := range tenants {
+		for _, g := range all[i] {
+			byWeight[i] += who.took(g) / float64(who.weight)
+		}
+	}
+	const budget = measuredNS / 2
+	for c := range cpus {
+		used, refuses := 0.0, false
+		for i, who := range tenants {
+			used += who.took(all[i][c])
+			if all[i][c].refused <= all[i][c].packets/5 { // it gets nearly all that it asks for
+				continue
+			}
+			refuses = true
+			for j, other := range tenants {
+				if took := other.took(all[j][c]); byWeight[j] > 1.05*byWeight[i] && took > budget/50 {
+					t.Errorf("seed %d, CPU %d: tenant %d gets %.1f %% of the budget, and tenant %d is refused, with %.2f times as little by weight: %+v",
+						seed, c, j, 100*took/budget, i, byWeight[j]/byWeight[i], tenants)
+				}
+			}
+		}
+		if refuses && used < 0.97*budget {
+			t.Errorf("seed %d, CPU %d: refuses requests, and %.1f %% of the budget are used: %+v", seed, c, 100*used/budget, tenants)
+		}
+	}
+}
