@@ -28,6 +28,26 @@ func TestQueueAnswers(t *testing.T) {
 	}
 }
 
+// Queues of two maps have a thread each on one CPU.
+func TestQueuesShareCPU(t *testing.T) {
+	var queues [2]*Queue
+	for i := range queues {
+		p := linktest.New(t)
+		q, err := Attach(p, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer q.Close()
+		queues[i] = q
+		if _, answered := use(t, p, q); answered == 0 {
+			t.Errorf("queue %d: nothing was answered", i)
+		}
+	}
+	if queues[0].Thread[0] == queues[1].Thread[0] {
+		t.Errorf("both queues have the thread %v", queues[0].Thread)
+	}
+}
+
 // use has some requests answered, and says how much of the thread's time that took.
 func use(t *testing.T, p *link.Pair, q *Queue) (used time.Duration, answered uint64) {
 	t.Helper()
