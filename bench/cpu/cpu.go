@@ -101,15 +101,23 @@ func NAPIThreads(iface string) (pids []int, err error) {
 	return pids, err
 }
 
-// Queue is the time of the kernel thread that empties the queue of a cpumap, by the map's ID, for a CPU: the program behind the map, what it
-// sends, and soft interrupts that follow on that.
-func Queue(id ebpf.MapID, cpu int) (Sum, error) {
+// SoftInterrupts is the time of the threads that soft interrupts run in which are too many for those that they came upon.
+func SoftInterrupts() (Sum, error) {
+	pids, err := kernelThreads("ksoftirqd/")
+	return times(pids), err
+}
+
+// QueueThread returns the process ID of the kernel thread that empties the queue of a cpumap, by the map's ID, for a CPU.
+func QueueThread(id ebpf.MapID, cpu int) (pid int, err error) {
 	name := fmt.Sprintf("cpumap/%d/map:%d", cpu, id)
 	pids, err := kernelThreads(name + "\n")
-	if err == nil && len(pids) == 0 {
-		err = fmt.Errorf("find the thread %s: %w", name, os.ErrNotExist)
+	if err != nil {
+		return 0, err
 	}
-	return times(pids), err
+	if len(pids) != 1 {
+		return 0, fmt.Errorf("find the thread %s: there are %d", name, len(pids))
+	}
+	return pids[0], nil
 }
 
 func times(pids []int) (threads Sum) {

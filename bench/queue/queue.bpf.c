@@ -10,7 +10,7 @@
 
 enum ln_queue_limit {
 	LN_QUEUE_CPUS = 64,
-	LN_QUEUE_LENGTH = 2048, /* packets, as xdp-bench of xdp-tools has them */
+	LN_QUEUE_LENGTH = 2048, /* packets, an eighth of what a cpumap lets a queue have */
 };
 
 const volatile enum ln_queue_limit limits; /* puts the enum into BTF, from which Go takes it */

@@ -15,7 +15,7 @@ import (
 // A Queue is attached to the measured end of a pair.
 type Queue struct {
 	link.Attachment
-	Thread cpu.Sum // the time of the thread that answers
+	PID int // of the kernel thread that answers
 }
 
 // Attach puts the queue there, with the thread on a CPU.
@@ -60,7 +60,7 @@ func (bpf *objects) attach(p *link.Pair, on int) (q *Queue, err error) {
 	}
 	id, _ := info.ID() // kernels that cpumap's programs need tell it
 	q = &Queue{}
-	if q.Thread, err = cpu.Queue(id, on); err != nil {
+	if q.PID, err = cpu.QueueThread(id, on); err != nil {
 		return nil, err
 	}
 	if q.Attachment, err = p.AttachPeer(bpf.Enqueue); err != nil {

@@ -3,6 +3,7 @@ package xsk
 import (
 	"errors"
 	"fmt"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -34,11 +35,24 @@ func open(ifindex, queue int) (s *socket, err error) {
 		s.free = append(s.free, uint64(i*frameLen))
 	}
 	s.fill.give(s.free)
-	to := unix.SockaddrXDP{Flags: unix.XDP_COPY, Ifindex: uint32(ifindex), QueueID: uint32(queue)}
-	if err := unix.Bind(s.fd, &to); err != nil {
-		return nil, errors.Join(fmt.Errorf("bind an AF_XDP socket to queue %d: %w", queue, err), s.close())
+	if err := s.bind(ifindex, queue); err != nil {
+		return nil, errors.Join(err, s.close())
 	}
 	return s, nil
+}
+
+// bind waits for the queue's last socket, of which the kernel lets go some time after it was closed (xp_put_pool() of net/xdp/xsk_buff_pool.c).
+func (s *socket) bind(ifindex, queue int) error {
+	to := unix.SockaddrXDP{Flags: unix.XDP_COPY, Ifindex: uint32(ifindex), QueueID: uint32(queue)}
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		err := unix.Bind(s.fd, &to)
+		if err == nil {
+			return nil
+		}
+		if err != unix.EBUSY || time.Now().After(deadline) {
+			return fmt.Errorf("bind an AF_XDP socket to queue %d: %w", queue, err)
+		}
+	}
 }
 
 // share gives the kernel the memory for frames.

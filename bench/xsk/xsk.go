@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lambdanic/lambdanic/api"
-	"github.com/lambdanic/lambdanic/bench/cpu"
 	"github.com/lambdanic/lambdanic/bench/link"
 	"github.com/lambdanic/lambdanic/internal/live"
 	"github.com/lambdanic/lambdanic/internal/xdp"
@@ -22,7 +21,7 @@ import (
 // An Echo is attached to the measured end of a pair.
 type Echo struct {
 	link.Attachment
-	Thread  cpu.Thread
+	TID     int       // of the thread that answers
 	sockets []*socket // one for each queue
 	thread  *live.Thread
 	stopped atomic.Bool
@@ -48,7 +47,7 @@ func Attach(p *link.Pair, on int, spin bool) (e *Echo, err error) {
 		return nil, errors.Join(err, e.closeSockets())
 	}
 	e.thread = live.Go(func() error { return e.run(on, spin) })
-	e.Thread = cpu.Thread(e.thread.TID)
+	e.TID = e.thread.TID
 	return e, nil
 }
 
