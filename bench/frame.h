@@ -48,4 +48,14 @@ static __always_inline void swap_ends(struct frame *f)
 	f->udp.dest = port;
 }
 
+/* Makes a request its own response. The type is the low byte of its 16-bit word: RFC 1624, equation 3. */
+static __always_inline void become_response(struct frame *f)
+{
+	__u32 sum = (__u16)~f->udp.check + bpf_htons(LN_TYPE_RESPONSE - LN_TYPE_REQUEST);
+
+	sum = (sum & 0xffff) + (sum >> 16);
+	f->udp.check = sum == 0xffff ? 0xffff : (__u16)~sum;
+	f->rpc.type = LN_TYPE_RESPONSE;
+}
+
 #endif

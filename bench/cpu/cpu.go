@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/cilium/ebpf"
 )
 
 // Clock reads the CPU time that something has used so far.
@@ -87,18 +89,46 @@ func (t Thread) Read() (time.Duration, error) {
 // driver, the XDP program, or the network stack up to the socket's queue.
 func NAPI(iface string) (Sum, error) {
 	pids, err := NAPIThreads(iface)
-	if err != nil {
-		return nil, err
-	}
-	var threads Sum
-	for _, pid := range pids {
-		threads = append(threads, Process(pid))
-	}
-	return threads, nil
+	return times(pids), err
 }
 
 // NAPIThreads returns the process IDs of the threads whose time NAPI reads, at least one.
 func NAPIThreads(iface string) (pids []int, err error) {
+	pids, err = kernelThreads("napi/" + iface + "-")
+	if err == nil && len(pids) == 0 {
+		err = fmt.Errorf("interface %s does not receive in threads: make its pair threaded", iface)
+	}
+	return pids, err
+}
+
+// SoftInterrupts is the time of the threads that soft interrupts run in which are too many for those that they came upon.
+func SoftInterrupts() (Sum, error) {
+	pids, err := kernelThreads("ksoftirqd/")
+	return times(pids), err
+}
+
+// QueueThread returns the process ID of the kernel thread that empties the queue of a cpumap, by the map's ID, for a CPU.
+func QueueThread(id ebpf.MapID, cpu int) (pid int, err error) {
+	name := fmt.Sprintf("cpumap/%d/map:%d", cpu, id)
+	pids, err := kernelThreads(name + "\n")
+	if err != nil {
+		return 0, err
+	}
+	if len(pids) != 1 {
+		return 0, fmt.Errorf("find the thread %s: there are %d", name, len(pids))
+	}
+	return pids[0], nil
+}
+
+func times(pids []int) (threads Sum) {
+	for _, pid := range pids {
+		threads = append(threads, Process(pid))
+	}
+	return threads
+}
+
+// kernelThreads returns the process IDs of those whose line in /proc/PID/comm begins so.
+func kernelThreads(prefix string) (pids []int, err error) {
 	comms, err := filepath.Glob("/proc/[0-9]*/comm")
 	if err != nil {
 		return nil, err
@@ -108,7 +138,7 @@ func NAPIThreads(iface string) (pids []int, err error) {
 		if err != nil {
 			continue // it has ended
 		}
-		if !strings.HasPrefix(string(name), "napi/"+iface+"-") {
+		if !strings.HasPrefix(string(name), prefix) {
 			continue
 		}
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
@@ -118,9 +148,6 @@ func NAPIThreads(iface string) (pids []int, err error) {
 		if !exiting(pid) {
 			pids = append(pids, pid)
 		}
-	}
-	if len(pids) == 0 {
-		return nil, fmt.Errorf("interface %s does not receive in threads: make its pair threaded", iface)
 	}
 	return pids, nil
 }

@@ -9,7 +9,7 @@ import (
 
 // The suites run to their end; what they measured decides nothing.
 func TestSuitesRun(t *testing.T) {
-	for _, name := range []string{"replies", "compiler/grey"} {
+	for _, name := range []string{"replies", "compiler/grey", "queue"} {
 		s, err := measure.Run(t.Context(), All(), name, measuretest.Options(t))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)

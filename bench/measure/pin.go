@@ -86,11 +86,10 @@ func ReceiveOn(p *link.Pair, host, peer int) (stop func() error, err error) {
 		return nil, err
 	}
 	stop = func() error { return p.SetThreaded(false) }
-	first := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}
 	on := func(cpu int) func(tid int) error {
 		return func(tid int) error {
-			if err := unix.SchedSetAttr(tid, &first, 0); err != nil {
-				return fmt.Errorf("put thread %d before others: %w", tid, err)
+			if err := PutFirst(tid); err != nil {
+				return err
 			}
 			return pin(tid, cpu)
 		}
@@ -99,6 +98,15 @@ func ReceiveOn(p *link.Pair, host, peer int) (stop func() error, err error) {
 		return nil, errors.Join(err, stop())
 	}
 	return stop, nil
+}
+
+// PutFirst has a thread run before whatever else runs on its CPU.
+func PutFirst(tid int) error {
+	first := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}
+	if err := unix.SchedSetAttr(tid, &first, 0); err != nil {
+		return fmt.Errorf("put thread %d before others: %w", tid, err)
+	}
+	return nil
 }
 
 // eachReceiver calls f on each thread in which an end of a pair receives.
