@@ -32,7 +32,7 @@ func attached(b *testing.B, name string) *timed {
 		b.Skip(err)
 	}
 	b.Cleanup(func() { _ = host.Close() })
-	k, err := host.Create(name)
+	k, err := host.Create(name, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func (k *timed) time(b *testing.B, size int) {
 	frame = append(binary.BigEndian.AppendUint16(frame, uint16(k.server.LocalAddr().(*net.UDPAddr).Port)), byte((8+size)>>8), byte(8+size), 0, 0)
 	frame = append(frame, make([]byte, size)...)
 	k.in(func() error {
-		_, took, err := k.coll.Programs["ik_datagram"].Benchmark(frame, b.N, nil)
+		_, took, err := k.at.Program.Benchmark(frame, b.N, nil)
 		b.ReportMetric(float64(took.Nanoseconds()), "ns/datagram")
 		return err
 	})
@@ -86,7 +86,7 @@ func BenchmarkChain(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			k := attached(b, "passthrough")
 			for range n - 1 {
-				next, err := k.host.Create("passthrough")
+				next, err := k.host.Create("passthrough", nil)
 				if err != nil {
 					b.Fatal(err)
 				}
