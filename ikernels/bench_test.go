@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/internal/demux"
 	"github.com/lambdanic/lambdanic/internal/live"
 	"github.com/lambdanic/lambdanic/internal/veth"
@@ -78,6 +79,30 @@ func BenchmarkDatagram(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.Run("faulted", func(b *testing.B) { k.time(b, 64) })
+}
+
+// BenchmarkMetered times an ikernel that does nothing, alone and where it is of a namespace without limits, with quotas, with a share of more than a CPU has, and
+// with a share of nothing.
+func BenchmarkMetered(b *testing.B) {
+	many := uint64(1e12)
+	for _, c := range []struct {
+		name   string
+		budget uint64
+		quotas map[uint32]api.Quota
+	}{
+		{"alone", 0, nil}, {"unlimited", 0, map[uint32]api.Quota{1: {}}}, {"quotas", 0, map[uint32]api.Quota{1: {Requests: &many, NICTime: &many}}},
+		{"share", plenty, map[uint32]api.Quota{1: {}}}, {"refused", 1, map[uint32]api.Quota{1: {}}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			k := attached(b, "passthrough")
+			if c.quotas != nil {
+				if err := k.join(Namespace{"tenant", 1, newLimits(b, c.budget, c.quotas)}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			k.time(b, 64)
+		})
+	}
 }
 
 // BenchmarkChain times so many ikernels at one socket, each of which passes the datagrams on to the next.

@@ -84,7 +84,7 @@ func TestMetered(t *testing.T) {
 			l := newLimits(t, 0, nil)
 			k, other := s.createFor("echo", 1, l), s.createFor("echo", 2, l)
 			server := s.share(listens)
-			port := strconv.Itoa(int(server.LocalAddr().(*net.UDPAddr).Port))
+			port := strconv.Itoa(server.LocalAddr().(*net.UDPAddr).Port)
 			neighbour := s.share("127.0.0.2:" + port) // has no ikernel
 			others := s.listen("[::1]:" + port)
 			attach(t, k, server)
