@@ -73,8 +73,8 @@ class Ikernels:
         self.close()
 
     def create(self, name: str, namespace: str = "") -> "Ikernel":
-        """Makes an ikernel that has no socket yet. With a namespace, which has to be there, it is kept in its share and quotas, and charged to
-        it; then it takes UDP sockets alone."""
+        """Makes an ikernel that has no socket yet. With a namespace, which has to be there, it is kept in its share and quotas, and charged
+        to it; then it takes UDP sockets alone."""
         text("name", name)
         text("namespace", namespace)
         reply = self._exchange(Operation.CREATE, 0, "\0".join(filter(None, (name, namespace))).encode())
