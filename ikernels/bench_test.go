@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/internal/demux"
 	"github.com/lambdanic/lambdanic/internal/live"
 	"github.com/lambdanic/lambdanic/internal/veth"
@@ -32,7 +33,7 @@ func attached(b *testing.B, name string) *timed {
 		b.Skip(err)
 	}
 	b.Cleanup(func() { _ = host.Close() })
-	k, err := host.Create(name)
+	k, err := host.Create(name, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -61,7 +62,7 @@ func (k *timed) time(b *testing.B, size int) {
 	frame = append(binary.BigEndian.AppendUint16(frame, uint16(k.server.LocalAddr().(*net.UDPAddr).Port)), byte((8+size)>>8), byte(8+size), 0, 0)
 	frame = append(frame, make([]byte, size)...)
 	k.in(func() error {
-		_, took, err := k.coll.Programs["ik_datagram"].Benchmark(frame, b.N, nil)
+		_, took, err := k.at.Program.Benchmark(frame, b.N, nil)
 		b.ReportMetric(float64(took.Nanoseconds()), "ns/datagram")
 		return err
 	})
@@ -80,13 +81,37 @@ func BenchmarkDatagram(b *testing.B) {
 	b.Run("faulted", func(b *testing.B) { k.time(b, 64) })
 }
 
+// BenchmarkMetered times an ikernel that does nothing, alone and where it is of a namespace without limits, with quotas, with a share of more than a CPU has, and
+// with a share of nothing.
+func BenchmarkMetered(b *testing.B) {
+	many := uint64(1e12)
+	for _, c := range []struct {
+		name   string
+		budget uint64
+		quotas map[uint32]api.Quota
+	}{
+		{"alone", 0, nil}, {"unlimited", 0, map[uint32]api.Quota{1: {}}}, {"quotas", 0, map[uint32]api.Quota{1: {Requests: &many, NICTime: &many}}},
+		{"share", plenty, map[uint32]api.Quota{1: {}}}, {"refused", 1, map[uint32]api.Quota{1: {}}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			k := attached(b, "passthrough")
+			if c.quotas != nil {
+				if err := k.join(Namespace{"tenant", 1, newLimits(b, c.budget, c.quotas)}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			k.time(b, 64)
+		})
+	}
+}
+
 // BenchmarkChain times so many ikernels at one socket, each of which passes the datagrams on to the next.
 func BenchmarkChain(b *testing.B) {
 	for _, n := range []int{1, 2, 4, 8} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			k := attached(b, "passthrough")
 			for range n - 1 {
-				next, err := k.host.Create("passthrough")
+				next, err := k.host.Create("passthrough", nil)
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -30,6 +30,7 @@ type Ikernel struct {
 	rings     []*ebpf.Map
 	notes     bool       // are open
 	generator *generator // nil: it does not send by itself
+	metered   *metered   // nil: it is of no namespace
 
 	fault    *Fault  // nil: it has none, or it is not noticed
 	told     *[2]int // a socket's ends, the daemon's and the application's; nil: nobody asks for the fault
@@ -49,8 +50,8 @@ type port struct {
 	places int // that use it
 }
 
-// Create makes an ikernel that has no socket yet.
-func (h *Host) Create(name string) (*Ikernel, error) {
+// Create makes an ikernel that has no socket yet. It is of a namespace, or of none if that is nil.
+func (h *Host) Create(name string, of *Namespace) (*Ikernel, error) {
 	load := programs[name]
 	if load == nil {
 		return nil, fmt.Errorf("there is no ikernel %q: use %s", name, strings.Join(Names(), ", "))
@@ -78,6 +79,12 @@ func (h *Host) Create(name string) (*Ikernel, error) {
 		return nil, kernel.Fails("does not load ikernel "+name, err)
 	}
 	k.at = demux.Ikernel{Program: k.coll.Programs["ik_datagram"], Next: k.coll.Maps["ln_next"], Order: lastOrder}
+	if of != nil {
+		if err := k.join(*of); err != nil {
+			k.coll.Close()
+			return nil, err
+		}
+	}
 	h.all[k] = true
 	return k, nil
 }
@@ -160,7 +167,7 @@ func (k *Ikernel) Close() error {
 		return nil
 	}
 	delete(h.all, k)
-	errs := []error{h.leaveAll(k), k.leftover, k.closeFault()}
+	errs := []error{h.leaveAll(k), k.leftover, k.closeFault(), k.leaveNamespace()}
 	k.coll.Close()
 	for _, ring := range k.rings {
 		errs = append(errs, ring.Close())

@@ -19,6 +19,7 @@ import (
 //go:generate go tool bpf2go -target bpfel -no-strip -output-stem parity -type parity_limit -type parity_head parity parity/parity.bpf.c
 //go:generate go tool bpf2go -target bpfel -no-strip -output-stem generator -type generator_limit -type ik_own_fault generator generator/generator.bpf.c
 //go:generate go tool bpf2go -target bpfel -no-strip -output-stem coalesce -type coalesce_limit -type coalesce_batch -type coalesce_entry coalesce coalesce/coalesce.bpf.c
+//go:generate go tool bpf2go -target bpfel -no-strip -output-stem meter meter meter/meter.bpf.c
 
 // A new ikernel takes a folder, a line above and a line here.
 var programs = map[string]func() (*ebpf.CollectionSpec, error){

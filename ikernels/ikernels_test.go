@@ -58,7 +58,7 @@ func (s *site) in(f func() error) {
 
 func (s *site) create(name string) *Ikernel {
 	s.t.Helper()
-	k, err := s.host.Create(name)
+	k, err := s.host.Create(name, nil)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -402,7 +402,7 @@ func TestRefuses(t *testing.T) {
 		"not attached to this ikernel": func() error { return with(t, server, s.create("echo").Detach) },
 		"bad file descriptor":          func() error { return k.Attach(-1) },
 		"has 1 registers":              func() error { _, err := k.Transact(&Transaction{Write: 2}); return err },
-		`no ikernel "nope": use coal`:  func() error { _, err := s.host.Create("nope"); return err },
+		`no ikernel "nope": use coal`:  func() error { _, err := s.host.Create("nope", nil); return err },
 		"only UDP and TCP sockets": func() (err error) {
 			_ = raw.Control(func(fd uintptr) { err = k.Attach(int(fd)) })
 			return err

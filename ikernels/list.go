@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/lambdanic/lambdanic/internal/counters"
+	"github.com/lambdanic/lambdanic/internal/demux"
 )
 
 // An Owner is the process for which an ikernel is.
@@ -23,6 +24,9 @@ type Description struct {
 	Sockets  []Socket
 	Verdicts Verdicts
 	Fault    *Fault // nil: it has none
+
+	Namespace string         // "": it is of none
+	Metered   *demux.Metered // what was dropped and charged for the namespace; nil: it is of none
 }
 
 // A Socket is one that is attached, or several that share its port.
@@ -61,7 +65,11 @@ func (h *Host) List() ([]Description, error) {
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, Description{k.name, k.number, k.owner, h.socketsOf(k), verdicts, k.fault})
+		namespace, counted, err := k.ofNamespace()
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, Description{k.name, k.number, k.owner, h.socketsOf(k), verdicts, k.fault, namespace, counted})
 	}
 	return list, nil
 }

@@ -70,6 +70,9 @@ func (k *Ikernel) attachStream(fd int) error {
 	if k.coll.Programs["ik_stream"] == nil {
 		return unsupported("this ikernel takes datagrams only: attach a UDP socket")
 	}
+	if k.metered != nil {
+		return unsupported("the ikernel is of a namespace, whose share and quotas are kept for UDP sockets alone: create one without a namespace for TCP")
+	}
 	cookie, err := cookieOf(fd)
 	if err != nil {
 		return err

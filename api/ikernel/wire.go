@@ -12,6 +12,7 @@ const (
 	HeaderLen      = 8
 	MaxPacket      = 4096
 	MaxName        = 32  // bytes of an ikernel's or a register's name
+	MaxNamespace   = 63  // bytes of a namespace's name
 	MaxRegisters   = 16  // of an ikernel
 	RegisterLen    = 36  // a register in the reply to create: whether it is signed, and its name with zeros behind
 	TransactionLen = 272 // expect and write, one bit for each register; the values that are expected; the values to write
@@ -40,7 +41,8 @@ type Operation uint32
 
 // The operations.
 const (
-	OperationCreate   Operation = 1 // takes the ikernel's name; gives its number and its registers
+	// OperationCreate takes the ikernel's name, and behind a zero byte the namespace that it is of, if it is of one; gives its number and its registers.
+	OperationCreate   Operation = 1
 	OperationDestroy  Operation = 2
 	OperationAttach   Operation = 3 // takes a socket (SCM_RIGHTS)
 	OperationDetach   Operation = 4 // takes a socket

@@ -198,19 +198,34 @@ int ikernel_exchange(struct lambdanic_ikernels *all, struct head head, const voi
 
 int lambdanic_ikernel_create(struct lambdanic_ikernels *ikernels, const char *name, struct lambdanic_ikernel **ikernel)
 {
+	return lambdanic_ikernel_create_for(ikernels, name, NULL, ikernel);
+}
+
+int lambdanic_ikernel_create_for(struct lambdanic_ikernels *ikernels, const char *name, const char *name_of_namespace,
+				 struct lambdanic_ikernel **ikernel)
+{
+	char request[LN_IKERNEL_MAX_NAME + 1 + LN_IKERNEL_MAX_NAMESPACE + 1];
+	const char *of = name_of_namespace ? name_of_namespace : "";
 	struct lambdanic_ikernel *k;
 	struct answer a;
+	size_t len;
 	int err;
 
 	if (!ikernel)
 		return LAMBDANIC_BAD_ARGUMENT;
 	*ikernel = NULL;
-	if (!ikernels || !name || strlen(name) > LN_IKERNEL_MAX_NAME)
+	if (!ikernels || !name || strlen(name) > LN_IKERNEL_MAX_NAME || strlen(of) > LN_IKERNEL_MAX_NAMESPACE)
 		return LAMBDANIC_BAD_ARGUMENT;
+	strcpy(request, name);
+	len = strlen(name);
+	if (*of) {
+		strcpy(request + len + 1, of);
+		len += 1 + strlen(of);
+	}
 	k = calloc(1, sizeof(*k));
 	if (!k)
 		return LAMBDANIC_SYSTEM;
-	err = ikernel_exchange(ikernels, (struct head){ LN_IKERNEL_OPERATION_CREATE, 0 }, name, strlen(name), -1, &a);
+	err = ikernel_exchange(ikernels, (struct head){ LN_IKERNEL_OPERATION_CREATE, 0 }, request, len, -1, &a);
 	if (err) {
 		free(k);
 		return err;

@@ -199,6 +199,12 @@ LAMBDANIC_API const char *lambdanic_ikernels_error(const struct lambdanic_ikerne
 /* Makes an ikernel that has no socket yet. */
 LAMBDANIC_API int lambdanic_ikernel_create(struct lambdanic_ikernels *ikernels, const char *name,
 					   struct lambdanic_ikernel **ikernel);
+/*
+ * Makes one that is kept in the share and the quotas of a namespace that there is, and charged to it; NULL or "": of none. It takes UDP
+ * sockets alone.
+ */
+LAMBDANIC_API int lambdanic_ikernel_create_for(struct lambdanic_ikernels *ikernels, const char *name,
+					       const char *name_of_namespace, struct lambdanic_ikernel **ikernel);
 /* Ends the ikernel and frees it, whatever the result. */
 LAMBDANIC_API int lambdanic_ikernel_destroy(struct lambdanic_ikernel *ikernel);
 /*

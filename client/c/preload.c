@@ -151,7 +151,7 @@ static bool ready(void)
 		return false;
 	err = lambdanic_ikernels_open(&ikernels, getenv("LAMBDANIC_IKERNEL_SOCKET"));
 	if (!err)
-		err = lambdanic_ikernel_create(ikernels, name, &ikernel);
+		err = lambdanic_ikernel_create_for(ikernels, name, getenv("LAMBDANIC_NAMESPACE"), &ikernel);
 	if (err)
 		complain(name, why(err));
 	failed = err || !write_registers();

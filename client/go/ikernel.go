@@ -58,8 +58,15 @@ type Ikernel struct {
 }
 
 // Create makes an ikernel that has no socket yet. ikernels/README.md names those that there are.
-func (a *Ikernels) Create(name string) (*Ikernel, error) {
-	reply, err := a.exchange(wire.OperationCreate, 0, []byte(name), nil)
+func (a *Ikernels) Create(name string) (*Ikernel, error) { return a.CreateFor(name, "") }
+
+// CreateFor makes one that is kept in the share and the quotas of a namespace that there is, and charged to it; "": of none. It takes UDP sockets alone.
+func (a *Ikernels) CreateFor(name, namespace string) (*Ikernel, error) {
+	request := []byte(name)
+	if namespace != "" {
+		request = append(append(request, 0), namespace...)
+	}
+	reply, err := a.exchange(wire.OperationCreate, 0, request, nil)
 	if err != nil {
 		return nil, fmt.Errorf("create ikernel %s: %w", name, err)
 	}

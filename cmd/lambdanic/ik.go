@@ -206,10 +206,10 @@ func ikStatsCommand(o *options) *cobra.Command {
 			var rows [][]string
 			for _, i := range list {
 				for _, n := range i.Counters {
-					rows = append(rows, []string{i.Name, n.Name, fmt.Sprint(n.Value), n.Help})
+					rows = append(rows, []string{i.Name, cmp.Or(i.Namespace, "-"), n.Name, fmt.Sprint(n.Value), n.Help})
 				}
 			}
-			return ui.Table(cmd.OutOrStdout(), []string{"NAME", "COUNTER", "VALUE", "WHAT IT COUNTS"}, rows)
+			return ui.Table(cmd.OutOrStdout(), []string{"NAME", "NAMESPACE", "COUNTER", "VALUE", "WHAT IT COUNTS"}, rows)
 		},
 	}
 }

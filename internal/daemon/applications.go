@@ -7,10 +7,12 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/ikernels"
 	"github.com/lambdanic/lambdanic/internal/demux"
+	"github.com/lambdanic/lambdanic/internal/ikernel"
 	"github.com/lambdanic/lambdanic/internal/ikernel/session"
 )
 
@@ -62,11 +64,36 @@ func (d *Daemon) serveApplications(ctx context.Context) {
 	d.applications.host.OnFault(func(f *ikernels.Fault, of ikernels.Owner) {
 		d.cfg.Log.Warn("an application's ikernel detached itself", "because", f, "pid", of.PID, "command", of.Command)
 	})
-	s := session.Server{Host: d.applications.host, Log: d.cfg.Log}
+	s := session.Server{Host: d.applications.host, Log: d.cfg.Log, Enter: d.ikernels.Enter}
 	if err := s.Serve(ctx, d.applications.listener); err != nil {
 		d.cfg.Log.Error("applications can no longer have ikernels", "because", err)
 	}
 }
+
+// followLimits has the ikernels of applications go by the limits that are in force, until ctx ends. While there are none, they go by the former ones.
+func (d *Daemon) followLimits(ctx context.Context) {
+	if d.applications == nil {
+		return
+	}
+	for failed := ""; ctx.Err() == nil; {
+		if l := d.limits(); l != nil {
+			switch err := d.applications.host.Follow(l); {
+			case err == nil:
+				failed = ""
+			case err.Error() != failed:
+				failed = err.Error()
+				d.cfg.Log.Warn("ikernels of applications go by quotas that are no longer in force: it is tried again", "error", err)
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(followAgain):
+		}
+	}
+}
+
+// followAgain is how soon the ikernels of applications follow the limits of a NIC that was made anew.
+const followAgain = time.Second
 
 // list describes the ikernels that applications have.
 func (a *applications) list() ([]api.Ikernel, error) {
@@ -91,13 +118,16 @@ func describe(d *ikernels.Description) api.Ikernel {
 		of.Sockets = append(of.Sockets, api.IkernelSocket{Protocol: s.Protocol, Own: s.Own, Peer: s.Peer})
 	}
 	i := api.Ikernel{
-		IkernelRequest: api.IkernelRequest{Ikernel: d.Ikernel, Name: fmt.Sprintf("%s-%d", d.Ikernel, d.Number)},
+		IkernelRequest: api.IkernelRequest{Ikernel: d.Ikernel, Name: fmt.Sprintf("%s-%d", d.Ikernel, d.Number), Namespace: d.Namespace},
 		State:          api.IkernelAttached, Attached: []api.IkernelInterface{}, Application: of,
 		Counters: []api.Counter{
 			{Name: "passed", Value: d.Verdicts.Passed, Help: "Messages that the ikernel left to the next one, or to the socket."},
 			{Name: "dropped", Value: d.Verdicts.Dropped, Help: "Messages that the ikernel dropped. Of a TCP stream, the socket gets those whose segment has others, too."},
 			{Name: "replied", Value: d.Verdicts.Replied, Help: "Datagrams that went back to their sender."},
 		},
+	}
+	if d.Metered != nil {
+		i.Counters = append(i.Counters, ikernel.MeterCounters(d.Metered)...)
 	}
 	switch {
 	case d.Fault != nil:

@@ -151,7 +151,7 @@ func (d *Daemon) start(ctx context.Context) (err error) {
 	}
 	on := demux.New(d.demux)
 	if d.ikernels, err = ikernel.Open(ctx, ikernel.Config{
-		Node: host, Store: d.store, Demux: on, Log: cfg.Log, Limits: d.limits, Number: d.manager.Number,
+		Node: host, Store: d.store, Demux: on, Log: cfg.Log, Limits: d.limits, Number: d.manager.Number, Known: d.manager.KnownNumber,
 	}); err != nil {
 		return err
 	}
@@ -248,6 +248,7 @@ func (d *Daemon) Serve(ctx context.Context) error {
 	tending.Go(func() { d.reportFaults(tend) })
 	tending.Go(func() { d.ikernels.Tend(tend) })
 	tending.Go(func() { d.serveApplications(tend) })
+	tending.Go(func() { d.followLimits(tend) })
 	defer tending.Wait()
 	defer stop()
 	var err error

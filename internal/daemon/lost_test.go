@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,8 +13,10 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/lambdanic/lambdanic/api"
+	lambdanic "github.com/lambdanic/lambdanic/client/go"
 	"github.com/lambdanic/lambdanic/internal/backend/nics"
 	"github.com/lambdanic/lambdanic/internal/veth"
+	"github.com/lambdanic/lambdanic/test/isolated"
 )
 
 // A NIC whose interface goes comes back by itself, with what is deployed.
@@ -49,6 +52,68 @@ func TestVirtualNICComesBack(t *testing.T) {
 	if again := describeWeb(t, p); again.State != api.StateReady || again.Revision != f.Revision || again.Target != api.TargetNIC {
 		t.Errorf("%+v, want revision %d ready on nic", again, f.Revision)
 	}
+}
+
+// An application's ikernel goes by the quotas of a NIC that was made anew.
+func TestApplicationFollowsNIC(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root: it brings a NIC up")
+	}
+	p := newInstance(t, "n")
+	iface := "ln" + p.Instance
+	plug(t, iface)
+	mustUp(t, Config{Paths: p, NIC: nics.Options{Interfaces: []string{iface}}})
+	c := NewClient(p)
+	if _, err := c.SetQuota(t.Context(), "tenant", api.QuotaChange{}); err != nil {
+		t.Fatal(err)
+	}
+	ikernels, err := lambdanic.OpenIkernels(p.IkernelSocket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ikernels.Close()
+	k, err := ikernels.CreateFor("passthrough", "tenant")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var server *net.UDPConn
+	var client net.Conn
+	if err := veth.In(isolated.Namespace(t, "lnf"+p.Instance), func() (err error) {
+		if server, err = net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)}); err == nil {
+			client, err = net.Dial("udp", server.LocalAddr().String())
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	defer client.Close()
+	if err := k.Attach(server); err != nil {
+		t.Fatal(err)
+	}
+	available := func() bool {
+		n, err := c.Node(t.Context())
+		return err == nil && n.Targets[0].Available
+	}
+	if err := veth.Remove(iface); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a node without a NIC", func() bool { return !available() })
+	plug(t, iface)
+	eventually(t, "a NIC", available)
+	if _, err := c.SetQuota(t.Context(), "tenant", api.QuotaChange{Requests: api.SetLimit(0)}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a datagram over quota", func() bool {
+		if _, err := client.Write([]byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		list, err := c.Ikernels(t.Context())
+		if err != nil || len(list) != 1 {
+			t.Fatalf("there are %+v, %v", list, err)
+		}
+		return slices.ContainsFunc(list[0].Counters, func(c api.Counter) bool { return c.Name == "over_quota" && c.Value > 0 })
+	})
 }
 
 // While a real interface is away, its functions say so and stay; when it comes back, so do they.

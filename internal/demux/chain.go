@@ -150,15 +150,47 @@ func (a *Attachment) link(c chain, i int) error {
 			return err
 		}
 	}
+	err := a.lead(c, i)
+	if err != nil && i == 0 {
+		err = errors.Join(err, a.unlinkFirst(next))
+	}
+	return err
+}
+
+// lead has what comes before the i-th ikernel of a chain hand datagrams over to this one.
+func (a *Attachment) lead(c chain, i int) error {
 	if i > 0 {
 		return c[i-1].setNext(a)
 	}
 	for _, p := range a.ports {
 		if err := p.on.Ikernels.Put(uint32(p.port), a.ikernel.Program); err != nil {
-			return errors.Join(kernel.Fails("does not let a program hand packets over to an ikernel", err), a.unlinkFirst(next))
+			return kernel.Fails("does not let a program hand packets over to an ikernel", err)
 		}
 	}
 	return nil
+}
+
+// Replace has another program stand for an ikernel, wherever it is attached, and loses no packet. Those that the former one has it still hands on. Where it fails,
+// datagrams get to the one or the other.
+func (d *Demux) Replace(k *Ikernel, program *ebpf.Program) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	former := k.Program
+	k.Program = program
+	if err := k.lead(); err != nil {
+		k.Program = former
+		return errors.Join(err, k.lead())
+	}
+	return nil
+}
+
+// lead has datagrams get to the ikernel's program.
+func (k *Ikernel) lead() error {
+	var errs []error
+	for _, a := range k.attachments {
+		errs = append(errs, a.lead(*a.chain, slices.Index(*a.chain, a)))
+	}
+	return errors.Join(errs...)
 }
 
 // exit takes the ikernel out of its chain. A packet that it has at that moment still goes to the next one, before the ikernel can end.

@@ -69,7 +69,7 @@ func spin(t testing.TB, looks int) *Ikernel {
 func newMeter(t testing.TB, namespace uint32, l *limits.Limits, k *Ikernel) *Meter {
 	t.Helper()
 	m := NewMeter(namespace, l)
-	if err := m.load(k.Program, []netip.Addr{served}, slog.New(slog.DiscardHandler)); err != nil {
+	if _, err := m.load(k.Program, []netip.Addr{served}, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatalf("%+v", err)
 	}
 	t.Cleanup(func() { _ = m.Close() })
@@ -87,7 +87,7 @@ func datagram(to netip.Addr) []byte {
 // run has a datagram come and returns the XDP action.
 func (m *Meter) run(t *testing.T, to netip.Addr) uint32 {
 	t.Helper()
-	action, err := m.objects.LnMeter.Run(&ebpf.RunOptions{Data: datagram(to), DataOut: make([]byte, 256)})
+	action, err := m.parts.Program.Run(&ebpf.RunOptions{Data: datagram(to), DataOut: make([]byte, 256)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func (m *Meter) counted(t *testing.T) Metered {
 func (m *Meter) taken(t *testing.T) (sum float64) {
 	t.Helper()
 	var each []meterLnMetered
-	if err := m.objects.LnMeters.Lookup(uint32(0), &each); err != nil {
+	if err := m.parts.Meters.Lookup(uint32(0), &each); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range each {
@@ -174,7 +174,7 @@ func TestMeterInner(t *testing.T) {
 	l, first, last, weight := newLimits(t), spin(t, 1), spin(t, 2000), uint64(100)
 	set(t, l, plenty, map[uint32]api.Quota{1: {}, 2: {}})
 	outer, inner := newMeter(t, 1, l, first), newMeter(t, 2, l, last)
-	if err := first.Next.Put(uint32(0), inner.objects.LnMeter); err != nil {
+	if err := first.Next.Put(uint32(0), inner.parts.Program); err != nil {
 		t.Fatal(err)
 	}
 	isolated.Pin(t, 0)
@@ -205,7 +205,7 @@ func TestMeterChain(t *testing.T) {
 		k := spin(t, 1)
 		m := newMeter(t, i+1, l, k)
 		if last != nil {
-			if err := last.Next.Put(uint32(0), m.objects.LnMeter); err != nil {
+			if err := last.Next.Put(uint32(0), m.parts.Program); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -246,7 +246,7 @@ func TestMeterQuota(t *testing.T) {
 	if c := m.counted(t); c.OverQuota != 2 || c.OverShare != 0 {
 		t.Errorf("the meter counted %+v, want 2 over quota", c)
 	}
-	if err := m.objects.LnNext.Delete(uint32(0)); err != nil {
+	if err := m.parts.Next.Delete(uint32(0)); err != nil {
 		t.Fatal(err)
 	}
 	if action := m.run(t, served); action != xdp.Pass {
@@ -271,7 +271,7 @@ func BenchmarkMeter(b *testing.B) {
 			program := k.Program
 			if c.quotas != nil {
 				set(b, l, c.budget, c.quotas)
-				program = newMeter(b, 1, l, k).objects.LnMeter
+				program = newMeter(b, 1, l, k).parts.Program
 			}
 			_, took, err := program.Benchmark(datagram(served), b.N, nil)
 			if err != nil {

@@ -64,10 +64,10 @@ func (s *Server) Reach(listens []netip.Addr) (_ []netip.Addr, err error) {
 // Attach puts an ikernel in front of the server: its program and its ln_next (bpf/chain.h), behind its meter. Call it after Reach, on such a thread.
 func (s *Server) Attach(program *ebpf.Program, next *ebpf.Map) (*Attachment, error) {
 	if s.Meter != nil {
-		if err := s.Meter.load(program, s.reached, s.Log); err != nil {
+		var err error
+		if program, err = s.Meter.load(program, s.reached, s.Log); err != nil {
 			return nil, err
 		}
-		program = s.Meter.objects.LnMeter
 	}
 	return s.Demux.Attach(&Ikernel{Program: program, Next: next, Order: s.Order}, s.Interfaces, s.Mode, s.Port)
 }

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lambdanic/lambdanic/api"
@@ -48,6 +49,8 @@ type Config struct {
 	Limits func() *limits.Limits
 	// Number is a namespace's, which comes to be if there is none of that name.
 	Number func(ctx context.Context, namespace string) (uint32, error)
+	// Known is the number of one that there is.
+	Known func(ctx context.Context, namespace string) (uint32, error)
 
 	observer *memcached.Observer // of the servers of all memcached-caches
 }
@@ -58,12 +61,14 @@ type Manager struct {
 	mu   sync.Mutex
 	all  map[string]*attachment
 	ends sync.WaitGroup // of processes that are followed
+
+	entered atomic.Uint64 // ikernels of applications that are or were of namespaces
 }
 
 // Open returns a manager of what the store has for the node. Tend attaches it.
 func Open(ctx context.Context, cfg Config) (*Manager, error) {
 	records, err := cfg.Store.Ikernels(ctx, cfg.Node)
-	if err != nil {
+	if err := errors.Join(err, cfg.Store.DeleteApplicationIkernels(ctx, cfg.Node)); err != nil {
 		return nil, err
 	}
 	cfg.observer = new(memcached.Observer)

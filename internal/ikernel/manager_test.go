@@ -31,6 +31,8 @@ func request(s *isolated.Server) api.IkernelRequest {
 	return api.IkernelRequest{Ikernel: "memcached-cache", Netns: s.Netns, Port: s.Port, Memory: 2 << 20}
 }
 
+var errUnknown = errors.New("no such namespace")
+
 // A node has a store and a manager.
 type node struct {
 	t     *testing.T
@@ -69,6 +71,15 @@ func (n *node) open() {
 				return 0, err
 			}
 			return made.Number, nil
+		},
+		Known: func(ctx context.Context, namespace string) (uint32, error) {
+			all, err := n.store.Namespaces(ctx)
+			for _, known := range all {
+				if known.Name == namespace {
+					return known.Number, err
+				}
+			}
+			return 0, errors.Join(err, errUnknown)
 		},
 	})
 	if err != nil {

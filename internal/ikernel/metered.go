@@ -7,12 +7,33 @@ import (
 	"time"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/ikernels"
 	"github.com/lambdanic/lambdanic/internal/demux"
+	"github.com/lambdanic/lambdanic/internal/store"
 )
 
 // errNoLimits says that nothing could keep an ikernel in a share or a quota.
 var errNoLimits = errors.New("the daemon has no NIC, whose program reckons what namespaces take: `lambdanic doctor` says what is missing; " +
 	"or attach the ikernel without a namespace")
+
+// Enter has an application's ikernel be of a namespace that there is, which cannot be removed until it leaves.
+func (m *Manager) Enter(ctx context.Context, namespace, ikernel string) (_ *ikernels.Namespace, leave func(context.Context) error, _ error) {
+	l := m.cfg.Limits()
+	if l == nil {
+		return nil, nil, errNoLimits
+	}
+	number, err := m.cfg.Known(ctx, namespace)
+	if err != nil {
+		return nil, nil, err
+	}
+	name := fmt.Sprint(m.entered.Add(1))
+	record := &store.Ikernel{IkernelRequest: api.IkernelRequest{Ikernel: ikernel, Name: name, Namespace: namespace}}
+	if err := m.cfg.Store.PutApplicationIkernel(ctx, m.cfg.Node, record); err != nil {
+		return nil, nil, err
+	}
+	leave = func(ctx context.Context) error { return m.cfg.Store.DeleteApplicationIkernel(ctx, m.cfg.Node, name) }
+	return &ikernels.Namespace{Name: namespace, Number: number, Limits: l}, leave, nil
+}
 
 // numberPatience is how long the store may take to number a namespace.
 const numberPatience = 5 * time.Second
@@ -55,9 +76,14 @@ func (a *attachment) metered() ([]api.Counter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the counters of %s: %w", a.record.Name, err)
 	}
+	return MeterCounters(&c), nil
+}
+
+// MeterCounters are what a meter counted, as users see it.
+func MeterCounters(c *demux.Metered) []api.Counter {
 	return []api.Counter{
 		{Name: "over_share", Value: c.OverShare, Help: "Packets that were dropped as its namespace had had its share."},
 		{Name: "over_quota", Value: c.OverQuota, Help: "Packets that were dropped as its namespace was over a quota."},
 		{Name: "charged_ns", Value: c.ChargedNs, Help: "Time charged to its namespace, in ns."},
-	}, nil
+	}
 }

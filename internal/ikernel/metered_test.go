@@ -1,10 +1,12 @@
 package ikernel
 
 import (
+	"context"
 	"errors"
 	"testing"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/ikernels"
 	"github.com/lambdanic/lambdanic/internal/limits"
 	"github.com/lambdanic/lambdanic/test/isolated"
 )
@@ -18,6 +20,53 @@ func newLimits(t *testing.T) *limits.Limits {
 	}
 	t.Cleanup(func() { _ = l.Close() })
 	return l
+}
+
+// TestEnter has applications' ikernels be of a namespace: it is theirs, too, until they leave it, or the daemon ends.
+func TestEnter(t *testing.T) {
+	n := newNode(t)
+	enter := func() (*ikernels.Namespace, func(context.Context) error, error) {
+		return n.Enter(t.Context(), "tenant", "echo")
+	}
+	has := func(when string, want int) {
+		t.Helper()
+		if all, err := n.store.IkernelsOf(t.Context(), "tenant"); err != nil || len(all) != want {
+			t.Errorf("%s the namespace has %v, %v, want %d ikernels", when, all, err, want)
+		}
+	}
+	if _, _, err := enter(); !errors.Is(err, errNoLimits) {
+		t.Errorf("without a NIC: %v", err)
+	}
+	l := newLimits(t)
+	n.limits.Store(l)
+	if _, _, err := enter(); !errors.Is(err, errUnknown) {
+		t.Errorf("of an unknown namespace: %v", err)
+	}
+	has("refused,", 0)
+	made, err := n.store.ChangeQuota(t.Context(), "tenant", api.QuotaChange{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	of, leave, err := enter()
+	if err != nil || of.Name != "tenant" || of.Number != made.Number || of.Limits != l {
+		t.Fatalf("it is of %+v, %v", of, err)
+	}
+	if _, _, err := enter(); err != nil {
+		t.Fatal(err)
+	}
+	has("with two,", 2)
+	if all, err := n.store.Ikernels(t.Context(), "here"); err != nil || len(all) != 0 {
+		t.Errorf("the daemon is to attach %v, %v", all, err)
+	}
+	if err := leave(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	has("when one has left,", 1)
+	if err := n.Close(); err != nil {
+		t.Fatal(err)
+	}
+	n.open()
+	has("with the next daemon", 0)
 }
 
 // TestNamespace keeps a cache in the quotas of a namespace, also when the NIC and its quotas are made anew.

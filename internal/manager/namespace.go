@@ -160,6 +160,14 @@ func (m *Manager) Number(ctx context.Context, name string) (uint32, error) {
 	return n.Number, nil
 }
 
+// KnownNumber is the number of a namespace that there is.
+func (m *Manager) KnownNumber(ctx context.Context, name string) (uint32, error) {
+	if _, ok := m.namespace(name); !ok {
+		return 0, fmt.Errorf("%w: %q: `lambdanic namespace list` names them all, and `lambdanic namespace set NAME --weight 100` makes one", ErrNoNamespace, name)
+	}
+	return m.Number(ctx, name)
+}
+
 // changeNamespace makes a change of a namespace in the store, and has the node and the gateway follow.
 func (m *Manager) changeNamespace(ctx context.Context, name string, first order, change func(context.Context) (*store.Namespace, error)) (*store.Namespace, error) {
 	if err := checkNamespace(name); err != nil {
@@ -224,7 +232,7 @@ func (m *Manager) RemoveNamespace(ctx context.Context, name string) error {
 		return err
 	}
 	if n := len(ikernels); n > 0 {
-		return fmt.Errorf("namespace %s is %w: it has %s: detach them first, see `lambdanic ik list`", name, ErrInUse, english.Plural(n, "ikernel", ""))
+		return fmt.Errorf("namespace %s is %w: it has %s: detach them first, or end their applications: see `lambdanic ik list`", name, ErrInUse, english.Plural(n, "ikernel", ""))
 	}
 	if err := write(ctx, func(ctx context.Context) error { return m.Store.DeleteNamespace(ctx, name) }); err != nil {
 		m.unsettled = m.unsettled || errors.Is(err, store.ErrUnknown)

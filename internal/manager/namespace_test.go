@@ -245,6 +245,27 @@ func TestNumber(t *testing.T) {
 	}
 }
 
+// TestKnownNumber: who asks for the number of a namespace that there is makes none.
+func TestKnownNumber(t *testing.T) {
+	n := openNode(t, shortdir.New(t), nil)
+	if _, err := n.KnownNumber(t.Context(), "tenant"); !errors.Is(err, ErrNoNamespace) || !strings.Contains(err.Error(), "lambdanic namespace set") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := n.Namespace(t.Context(), "tenant"); !errors.Is(err, ErrNoNamespace) {
+		t.Errorf("it was made: %v", err)
+	}
+	if number, err := n.KnownNumber(t.Context(), api.DefaultNamespace); err != nil || number == 0 {
+		t.Errorf("the number of the default namespace is %d, %v", number, err)
+	}
+	want, err := n.Number(t.Context(), "tenant")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if number, err := n.KnownNumber(t.Context(), "tenant"); err != nil || number != want {
+		t.Errorf("the number is %d, %v, want %d", number, err, want)
+	}
+}
+
 func TestBadNamespaceNames(t *testing.T) {
 	n := openNode(t, shortdir.New(t), nil)
 	for _, name := range []string{"", "A", "a_b", "a/b", "-a", "a-", "1a", "ä", strings.Repeat("a", 64)} {

@@ -27,14 +27,22 @@ func (s *Store) Ikernels(ctx context.Context, node string) ([]Ikernel, error) {
 	return listBelow[Ikernel](ctx, s, ikernelKey(node, ""))
 }
 
-// IkernelsOf returns what is to be attached on all nodes for a namespace.
+// IkernelsOf returns what is to be attached on all nodes for a namespace, and what applications have for it.
 func (s *Store) IkernelsOf(ctx context.Context, namespace string) ([]Ikernel, error) {
 	all, err := listBelow[Ikernel](ctx, s, ikernelDir)
-	return slices.DeleteFunc(all, func(i Ikernel) bool { return i.Namespace != namespace }), err
+	if err != nil {
+		return nil, err
+	}
+	applications, err := listBelow[Ikernel](ctx, s, applicationDir)
+	return slices.DeleteFunc(append(all, applications...), func(i Ikernel) bool { return i.Namespace != namespace }), err
 }
 
 // PutIkernel records that a node is to attach an ikernel, by its name. It fails if the ikernel's namespace is not there any more.
 func (s *Store) PutIkernel(ctx context.Context, node string, i *Ikernel) error {
+	return s.putIkernel(ctx, ikernelKey(node, i.Name), i)
+}
+
+func (s *Store) putIkernel(ctx context.Context, key string, i *Ikernel) error {
 	err := s.update(ctx, func(tx concurrency.STM) error {
 		if i.Namespace != "" {
 			if ok, err := get(tx, namespaceDir+i.Namespace, &Namespace{}); err != nil {
@@ -43,7 +51,7 @@ func (s *Store) PutIkernel(ctx context.Context, node string, i *Ikernel) error {
 				return fmt.Errorf("namespace %s was removed meanwhile: try again", i.Namespace)
 			}
 		}
-		return put(tx, ikernelKey(node, i.Name), i)
+		return put(tx, key, i)
 	})
 	if err != nil {
 		return fmt.Errorf("record ikernel %s: %w", i.Name, err)
@@ -53,8 +61,12 @@ func (s *Store) PutIkernel(ctx context.Context, node string, i *Ikernel) error {
 
 // DeleteIkernel records that a node is not to attach an ikernel any more.
 func (s *Store) DeleteIkernel(ctx context.Context, node, name string) error {
+	return s.deleteIkernel(ctx, ikernelKey(node, name), name)
+}
+
+func (s *Store) deleteIkernel(ctx context.Context, key, name string) error {
 	err := s.update(ctx, func(tx concurrency.STM) error {
-		tx.Del(ikernelKey(node, name))
+		tx.Del(key)
 		return nil
 	})
 	if err != nil {

@@ -178,10 +178,12 @@ func (i *instance) listsOwn(address string) {
 	}
 }
 
-// An application has an ikernel for a socket of its own. When the daemon dies the application gets all of its datagrams.
-func TestApplicationIkernel(t *testing.T) {
+// applicationOf starts an instance with a NIC, and makes an application's socket at the NIC's address, a client's at the other end of the cable, and the
+// application's connection to the daemon.
+func applicationOf(t *testing.T) (i *instance, server, client *net.UDPConn, ikernels *lambdanic.Ikernels) {
+	t.Helper()
 	needRoot(t)
-	i := newInstance(t)
+	i = newInstance(t)
 	c := newCable(t, i)
 	i.start("--nic", c.name)
 	l, err := netlink.LinkByName(c.name)
@@ -192,17 +194,25 @@ func TestApplicationIkernel(t *testing.T) {
 	if err != nil || len(own) != 1 {
 		t.Fatalf("%s has the addresses %v, %v", c.name, own, err)
 	}
-	server, err := net.ListenUDP("udp", &net.UDPAddr{IP: own[0].IP})
-	if err != nil {
+	if server, err = net.ListenUDP("udp", &net.UDPAddr{IP: own[0].IP}); err != nil {
 		t.Fatal(err)
 	}
-	defer server.Close()
-	var client *net.UDPConn
+	t.Cleanup(func() { server.Close() })
 	c.atPeer(t, func() (err error) {
 		client, err = net.DialUDP("udp", nil, server.LocalAddr().(*net.UDPAddr))
 		return err
 	})
-	defer client.Close()
+	t.Cleanup(func() { client.Close() })
+	if ikernels, err = lambdanic.OpenIkernels(filepath.Join(i.dir, "run", i.name, "ikernel.sock")); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ikernels.Close() })
+	return i, server, client, ikernels
+}
+
+// An application has an ikernel for a socket of its own. When the daemon dies the application gets all of its datagrams.
+func TestApplicationIkernel(t *testing.T) {
+	i, server, client, ikernels := applicationOf(t)
 	gets := func(who string, conn *net.UDPConn) {
 		t.Helper()
 		poll(t, who+" gets a message", func() error { // the kernel takes a moment to forget the ikernels of a daemon that died
@@ -214,11 +224,6 @@ func TestApplicationIkernel(t *testing.T) {
 			return err
 		})
 	}
-	ikernels, err := lambdanic.OpenIkernels(filepath.Join(i.dir, "run", i.name, "ikernel.sock"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ikernels.Close()
 	echo, err := ikernels.Create("echo")
 	if err != nil {
 		t.Fatal(err)
@@ -234,4 +239,59 @@ func TestApplicationIkernel(t *testing.T) {
 	if err := echo.Attach(server); err == nil || !strings.Contains(err.Error(), "is it still running") {
 		t.Errorf("got %v without a daemon", err)
 	}
+}
+
+// An application's ikernel is of a tenant's namespace: it is kept in the quotas, and the namespace stays as long as the ikernel does.
+func TestApplicationIkernelOfTenant(t *testing.T) {
+	i, server, client, ikernels := applicationOf(t)
+	if _, err := ikernels.CreateFor("echo", "tenant"); err == nil || !strings.Contains(err.Error(), "`lambdanic namespace set NAME --weight 100` makes one") {
+		t.Errorf("of a namespace that is not there: %v", err)
+	}
+	i.run("namespace", "set", "tenant", "--weight", "100")
+	echo, err := ikernels.CreateFor("echo", "tenant")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := echo.Attach(server); err != nil {
+		t.Fatal(err)
+	}
+	send := func(message string) {
+		t.Helper()
+		if _, err := client.Write([]byte(message)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gets := func(want string) {
+		t.Helper()
+		b := make([]byte, 100)
+		_ = client.SetReadDeadline(time.Now().Add(10 * time.Second))
+		if n, err := client.Read(b); err != nil || string(b[:n]) != want {
+			t.Fatalf("the client gets %q, %v, want %q", b[:n], err, want)
+		}
+	}
+	send("within quota")
+	gets("within quota")
+	if out, err := i.try("namespace", "remove", "tenant"); err == nil || !strings.Contains(out, "it has 1 ikernel: detach them first, or end their applications") {
+		t.Errorf("a namespace with an ikernel is removed: %s", out)
+	}
+	i.run("namespace", "set", "tenant", "--requests", "0")
+	send("over quota")
+	poll(t, "the datagram is refused", func() error {
+		if n := i.counted("over_quota"); n != 1 {
+			return fmt.Errorf("%d are", n)
+		}
+		return nil
+	})
+	for _, command := range []string{"list", "stats"} {
+		if out := string(i.run("ik", command)); !strings.Contains(out, "tenant") {
+			t.Errorf("ik %s does not name the namespace: %s", command, out)
+		}
+	}
+	i.run("namespace", "set", "tenant", "--requests", "none")
+	send("without quota")
+	gets("without quota")
+	if err := echo.Destroy(); err != nil {
+		t.Fatal(err)
+	}
+	i.run("namespace", "remove", "tenant")
 }

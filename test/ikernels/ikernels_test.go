@@ -22,6 +22,7 @@ import (
 	"github.com/lambdanic/lambdanic/ikernels"
 	"github.com/lambdanic/lambdanic/internal/demux"
 	"github.com/lambdanic/lambdanic/internal/ikernel/session"
+	"github.com/lambdanic/lambdanic/internal/limits"
 	"github.com/lambdanic/lambdanic/internal/veth"
 	"github.com/lambdanic/lambdanic/test/isolated"
 	"github.com/lambdanic/lambdanic/test/shortdir"
@@ -64,6 +65,17 @@ type site struct {
 	path string
 	ns   netns.NsHandle
 	stop func() // ends the daemon's part
+
+	host   *ikernels.Host
+	limits *limits.Limits // of the namespace "tenant", whose number is 1, and which is the only one
+}
+
+// enter has an ikernel be of the namespace that there is.
+func (s *site) enter(_ context.Context, namespace, _ string) (*ikernels.Namespace, func(context.Context) error, error) {
+	if namespace != "tenant" {
+		return nil, nil, fmt.Errorf("no such namespace: %q", namespace)
+	}
+	return &ikernels.Namespace{Name: namespace, Number: 1, Limits: s.limits}, func(context.Context) error { return nil }, nil
 }
 
 func newSite(t *testing.T) *site {
@@ -78,16 +90,21 @@ func newSite(t *testing.T) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &site{t: t, path: shortdir.New(t) + "/s"}
-	l, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: s.path, Net: "unixpacket"})
+	l, err := limits.New()
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := &session.Server{Host: host, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	t.Cleanup(func() { _ = l.Close() })
+	s := &site{t: t, path: shortdir.New(t) + "/s", host: host, limits: l}
+	listener, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: s.path, Net: "unixpacket"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &session.Server{Host: host, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Enter: s.enter}
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	done := make(chan error)
-	go func() { done <- server.Serve(ctx, l) }()
+	go func() { done <- server.Serve(ctx, listener) }()
 	t.Cleanup(func() {
 		stop()
 		if err := errors.Join(<-done, host.Close()); err != nil {
@@ -137,6 +154,7 @@ got 50
 the socket is not attached to this ikernel
 the ikernel has no register "x": use limit, offset, sum, count, alerts
 there is no ikernel "nope": use ` + strings.Join(ikernels.Names(), ", ") + `
+no such namespace: "nowhere"
 no daemon
 `
 	for name, args := range programs("ikernels") {

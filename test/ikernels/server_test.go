@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/ikernels"
 )
 
@@ -149,6 +150,7 @@ func TestPreloadFails(t *testing.T) {
 		"threshold: the daemon of this machine does not answer: start it with `lambdanic up -d`, and ask as root": {threshold, "LAMBDANIC_IKERNEL_SOCKET=/nonexistent"},
 		`nope: there is no ikernel "nope": use ` + strings.Join(ikernels.Names(), ", "):                           {"LAMBDANIC_IKERNEL=nope"},
 		"read LAMBDANIC_REGISTERS: it is not NAME=NUMBER,NAME=NUMBER":                                             {threshold, "LAMBDANIC_REGISTERS=limit=100x"},
+		`threshold: no such namespace: "nowhere"`:                                                                 {threshold, "LAMBDANIC_NAMESPACE=nowhere"},
 		`write LAMBDANIC_REGISTERS: the ikernel has no register "a": use limit, offset, sum, count, alerts`:       {threshold, "LAMBDANIC_REGISTERS=limit=-1 a=1"},
 	} {
 		t.Run(want, func(t *testing.T) {
@@ -159,6 +161,40 @@ func TestPreloadFails(t *testing.T) {
 				t.Errorf("stderr is %q, want %q", &v.stderr, want)
 			}
 		})
+	}
+}
+
+// TestPreloadNamespace: what is over the quota of the namespace that the environment names does not reach the server.
+func TestPreloadNamespace(t *testing.T) {
+	s := newSite(t)
+	v := s.serve(preloaded("LAMBDANIC_IKERNEL=threshold", "LAMBDANIC_REGISTERS=limit=100", "LAMBDANIC_NAMESPACE=tenant"), examples[0].command(examples[0].before)...)
+	v.send(110)
+	v.says("alert 110")
+	quota := func(requests *uint64) {
+		if err := s.limits.Set(0, map[uint32]api.Quota{1: {Requests: requests}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	quota(new(uint64))
+	v.send(120, 130)
+	var list []ikernels.Description
+	for deadline := time.Now().Add(patience); len(list) == 0 || list[0].Metered == nil || list[0].Metered.OverQuota < 2; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the ikernels are %+v", list)
+		}
+		var err error
+		if list, err = s.host.List(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if list[0].Namespace != "tenant" {
+		t.Errorf("the ikernel is of namespace %q", list[0].Namespace)
+	}
+	quota(nil)
+	v.send(140)
+	v.says("alert 140")
+	if v.stop(); v.stderr.Len() > 0 {
+		t.Errorf("stderr: %s", &v.stderr)
 	}
 }
 

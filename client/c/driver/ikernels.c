@@ -101,6 +101,8 @@ static void use_badly(struct lambdanic_ikernel *k)
 		lambdanic_ikernel_create(all, NULL, &k),
 		lambdanic_ikernel_create(all, "echo", NULL),
 		lambdanic_ikernel_create(all, "a name that is longer than a name can be", &k),
+		lambdanic_ikernel_create_for(
+			all, "echo", "a-namespace-with-a-name-that-is-longer-than-that-of-one-may-be-by-one", &k),
 		lambdanic_ikernel_attach(NULL, server),
 		lambdanic_ikernel_detach(NULL, server),
 		lambdanic_ikernel_destroy(NULL),
@@ -131,6 +133,8 @@ int main(int argc, char **argv)
 	must("create", lambdanic_ikernel_create(all, "echo", &other));
 	use(k);
 	fails(lambdanic_ikernel_create(all, "nope", &other));
+	fails(lambdanic_ikernel_create_for(all, "echo", "nowhere", &other));
+	must("create for a namespace", lambdanic_ikernel_create_for(all, "echo", "tenant", &other));
 	must("destroy", lambdanic_ikernel_destroy(k));
 	use_badly(NULL);
 	lambdanic_ikernels_close(all); /* frees the others */

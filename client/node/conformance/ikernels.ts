@@ -93,6 +93,8 @@ await once(server, "listening");
 const k = await ikernels.create("threshold");
 await use(k);
 await fails(IkernelError, ikernels.create("nope"));
+await fails(IkernelError, ikernels.create("echo", { namespace: "nowhere" }));
+await ikernels.create("echo", { namespace: "tenant" });
 await k.destroy();
 const other = await ikernels.create("threshold");
 await checkNumbers(other);

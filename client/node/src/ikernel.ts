@@ -40,6 +40,12 @@ export interface Rings {
   polled?: boolean;
 }
 
+/** What more is to be said of an ikernel. */
+export interface CreateOptions {
+  /** In whose share and quotas it is kept, and to which it is charged. It has to be there. Then the ikernel takes UDP sockets alone. */
+  namespace?: string;
+}
+
 /** A ring's messages. */
 export interface RingCounts {
   posted: bigint;
@@ -80,9 +86,9 @@ export class Ikernels {
   }
 
   /** Makes an ikernel that has no socket yet. */
-  async create(name: string): Promise<Ikernel> {
+  async create(name: string, { namespace = "" }: CreateOptions = {}): Promise<Ikernel> {
     const ikernel: [Pointer] = [null];
-    await this.ask((connection) => library().create(connection, name, ikernel));
+    await this.ask((connection) => library().create(connection, name, namespace, ikernel));
     return new Ikernel(this, ikernel[0]);
   }
 

@@ -30,7 +30,7 @@ interface Library {
   open: (ikernels: [Pointer], path: string) => Promise<number>;
   close: (ikernels: Pointer) => void;
   error: (ikernels: Pointer, result: number) => string;
-  create: (ikernels: Pointer, name: string, ikernel: [Pointer]) => Promise<number>;
+  create: (ikernels: Pointer, name: string, namespace: string, ikernel: [Pointer]) => Promise<number>;
   destroy: (ikernel: Pointer) => Promise<number>;
   attach: (ikernel: Pointer, fd: number) => Promise<number>;
   detach: (ikernel: Pointer, fd: number) => Promise<number>;
@@ -88,7 +88,10 @@ function load(name: string): Library {
     open: later("int lambdanic_ikernels_open(_Out_ lambdanic_ikernels **ikernels, const char *path)"),
     close: c.func("void lambdanic_ikernels_close(lambdanic_ikernels *ikernels)"),
     error: c.func("const char *lambdanic_ikernels_error(const lambdanic_ikernels *ikernels, int result)"),
-    create: later("int lambdanic_ikernel_create(lambdanic_ikernels *ikernels, const char *name, _Out_ lambdanic_ikernel **ikernel)"),
+    create: later(
+      "int lambdanic_ikernel_create_for(lambdanic_ikernels *ikernels, const char *name, const char *name_of_namespace, " +
+        "_Out_ lambdanic_ikernel **ikernel)",
+    ),
     destroy: later("int lambdanic_ikernel_destroy(lambdanic_ikernel *ikernel)"),
     attach: later("int lambdanic_ikernel_attach(lambdanic_ikernel *ikernel, int socket)"),
     detach: later("int lambdanic_ikernel_detach(lambdanic_ikernel *ikernel, int socket)"),

@@ -69,6 +69,8 @@ def main() -> None:
         k = ikernels.create("threshold")
         use(k, server, client)
         fails(IkernelError, lambda: ikernels.create("nope"))
+        fails(IkernelError, lambda: ikernels.create("echo", namespace="nowhere"))
+        ikernels.create("echo", namespace="tenant")
         k.destroy()
         check_numbers(ikernels.create("threshold"))
     try:

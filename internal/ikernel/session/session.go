@@ -24,6 +24,8 @@ import (
 type Server struct {
 	Host *ikernels.Host
 	Log  *slog.Logger
+	// Enter has an ikernel of this name be of a namespace, until it leaves.
+	Enter func(ctx context.Context, namespace, ikernel string) (_ *ikernels.Namespace, leave func(context.Context) error, _ error)
 }
 
 // A Listener accepts applications, as net.UnixListener does.
@@ -71,17 +73,35 @@ func (s *Server) Serve(ctx context.Context, l Listener) error {
 
 // A session is one application's connection.
 type session struct {
-	host *ikernels.Host
+	*Server
 	conn *net.UnixConn
 	user uint32 // who the application is
 	is   ikernels.Owner
-	all  map[uint32]*ikernels.Ikernel
+	all  map[uint32]*owned
 	last uint32 // number given to an ikernel
+}
+
+// An owned ikernel is the application's.
+type owned struct {
+	*ikernels.Ikernel
+	leave func(context.Context) error // its namespace; nil: it is of none
+}
+
+// leavePatience is how long it may take to note that ikernels are of no namespace any more.
+const leavePatience = 5 * time.Second
+
+// end ends the ikernel.
+func (k *owned) end(ctx context.Context) error {
+	err := k.Close()
+	if k.leave != nil {
+		err = errors.Join(err, k.leave(ctx))
+	}
+	return err
 }
 
 func (s *Server) serve(conn *net.UnixConn) {
 	defer conn.Close()
-	a := &session{host: s.Host, conn: conn, all: map[uint32]*ikernels.Ikernel{}}
+	a := &session{Server: s, conn: conn, all: map[uint32]*owned{}}
 	defer func() {
 		if err := a.end(); err != nil {
 			s.Log.Warn("not all of an application's ikernels were ended", "error", err)
@@ -97,9 +117,11 @@ func (s *Server) serve(conn *net.UnixConn) {
 
 // end ends the application's ikernels.
 func (a *session) end() error {
+	ctx, cancel := context.WithTimeout(context.Background(), leavePatience)
+	defer cancel()
 	var errs []error
 	for _, k := range a.all {
-		errs = append(errs, k.Close())
+		errs = append(errs, k.end(ctx))
 	}
 	return errors.Join(errs...)
 }
@@ -225,23 +247,25 @@ func (a *session) do(r *request, reply []byte) ([]byte, error) {
 	switch r.operation {
 	case wire.OperationDestroy:
 		delete(a.all, r.ikernel)
-		return reply, k.Close()
+		ctx, cancel := context.WithTimeout(context.Background(), leavePatience)
+		defer cancel()
+		return reply, k.end(ctx)
 	case wire.OperationAttach:
 		return reply, a.withSocket(r, k.Attach)
 	case wire.OperationDetach:
 		return reply, a.withSocket(r, k.Detach)
 	case wire.OperationTransact:
-		return transact(k, r.body, reply)
+		return transact(k.Ikernel, r.body, reply)
 	case wire.OperationRings:
-		return reply, openRings(k, r)
+		return reply, openRings(k.Ikernel, r)
 	case wire.OperationRingCounts:
-		return countRings(k, reply)
+		return countRings(k.Ikernel, reply)
 	case wire.OperationNotes:
-		return openNotes(k, r, reply)
+		return openNotes(k.Ikernel, r, reply)
 	case wire.OperationDeliver:
-		return deliver(k, reply)
+		return deliver(k.Ikernel, reply)
 	case wire.OperationFault:
-		return reply, openFault(k, r)
+		return reply, openFault(k.Ikernel, r)
 	}
 	return reply, fail(unix.ENOSYS, "the daemon knows no operation %d: is it older than the application's library?", r.operation)
 }
@@ -250,7 +274,8 @@ func (a *session) create(r *request, reply []byte) ([]byte, error) {
 	if len(a.all) == maxIkernels {
 		return reply, fail(unix.EMFILE, "the application has %d ikernels, and can have no more: destroy some", len(a.all))
 	}
-	k, err := a.host.Create(string(r.body))
+	name, namespace, _ := strings.Cut(string(r.body), "\x00")
+	k, err := a.make(name, namespace)
 	if err != nil {
 		return reply, err
 	}
@@ -268,6 +293,25 @@ func (a *session) create(r *request, reply []byte) ([]byte, error) {
 		reply = append(binary.NativeEndian.AppendUint32(reply, signed), name[:]...)
 	}
 	return reply, nil
+}
+
+// make makes an ikernel of a namespace, or of none if that is "".
+func (a *session) make(name, namespace string) (*owned, error) {
+	if namespace == "" {
+		k, err := a.Host.Create(name, nil)
+		return &owned{Ikernel: k}, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), leavePatience)
+	defer cancel()
+	of, leave, err := a.Enter(ctx, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	k, err := a.Host.Create(name, of)
+	if err != nil {
+		return nil, errors.Join(err, leave(ctx))
+	}
+	return &owned{k, leave}, nil
 }
 
 // maxIkernels is how many an application can have.
