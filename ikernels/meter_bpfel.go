@@ -28,6 +28,9 @@ type meterLnAllowance struct {
 	Left      [2]int64
 	VirtualNs uint64
 	LambdasNs uint64
+	RefusedNs uint64
+	UntoldNs  uint64
+	KnownNs   uint64
 	Refusals  struct {
 		_        structs.HostLayout
 		Period   uint64
@@ -117,6 +120,7 @@ type meterLnQuota struct {
 type meterLnTurns struct {
 	_       structs.HostLayout
 	UntilNs [2]uint64
+	SpentNs uint64
 }
 
 // Names of all BPF objects in the ELF.
