@@ -224,6 +224,7 @@ func TestLoan(t *testing.T) {
 		for left, want := range map[int64]bool{1 - c.owed: true, -c.owed: false} {
 			if err := errors.Join(
 				putOnCPUs(n.prog.LnCpus, 0, limits.CPU{LeftNs: left, VirtualNs: now}),
+				n.prog.LnTurnsTaken.Put(index(tenant), limits.RawLnTurns{}), // no other CPU told anything
 				putOnCPUs(n.prog.LnAllowances, index(tenant), limits.Allowance{VirtualNs: c.namespace, LambdasNs: now}),
 				putOnCPUs(n.prog.LnCosts, slotOf(n, w), program.Cost{VirtualNs: c.lambda}),
 			); err != nil {
