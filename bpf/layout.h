@@ -160,12 +160,13 @@ enum ln_share {
 	LN_SAVED_NS = 1 << 21, /* what a CPU can have left of its budget */
 	LN_OVERDRAWN_NS = 1 << 23, /* the budget's loan to namespaces that have not had their shares */
 	LN_OVERDRAWN_LAMBDAS_NS = 1 << 22, /* and to lambdas that have not, whose namespaces have */
-	LN_TURN_NS = 1 << 14, /* how much more a CPU must have left to serve a namespace that is twice as far ahead */
+	LN_TURN_NS = 1 << 13, /* how much more a CPU must have left to serve a namespace that is twice as far ahead */
 	LN_BEHIND_NS = 1 << 22, /* the most that a namespace or lambda can take at once after a pause */
 	LN_OWED_NS = 1 << 26, /* and a namespace if the CPU refused it lately */
 	LN_OWED_FOR_NS = 1 << 24, /* how long ago that may be */
 	LN_AHEAD_NS = 1 << 30, /* how far its virtual time can be ahead, and so the longest wait after a long run */
 	LN_TOLD_NS = 1 << 17, /* when a CPU tells the others what a namespace took on it */
+	LN_HEAR_EVERY = 4, /* packets of a namespace until a CPU looks for what others told */
 	LN_ELSEWHERE_NS = 1 << 22, /* how far ahead of a CPU what it took on others sets a namespace */
 };
 
@@ -200,6 +201,7 @@ struct ln_cpu {
 struct ln_turns {
 	__u64 until_ns[LN_RATES]; /* up to when its turns were taken: bpf_ktime_get_ns() */
 	__u64 spent_ns; /* what it took of its share, less what each CPU did not tell yet */
+	__u64 apart[5]; /* so that what CPUs write of one namespace is in few lines of the cache that others read */
 };
 
 /* What a CPU has left of its turns. Time is charged when it was spent, so it can be negative. */
@@ -210,6 +212,7 @@ struct ln_allowance {
 	__u64 refused_ns; /* when it was last refused for want of its share */
 	__u64 untold_ns; /* what it took here, which other CPUs do not know yet */
 	__u64 known_ns; /* of what all CPUs told, what is in its virtual time */
+	__u64 packets; /* that came here while it had a share */
 	struct ln_refusals refusals;
 };
 

@@ -37,13 +37,18 @@ LN_GLOBAL int ln_refill(__s64 least)
 	return cpu->left_ns > least ? 0 : -1;
 }
 
-/* Whether a virtual time is ahead of the one up to which all may be served. It is brought nearer if it is too far off. */
-static __always_inline int ln_ahead(__u64 *own, __u64 all, __u64 most_behind)
+/* Sets a virtual time forward that is too far behind the one up to which all may be served. */
+static __always_inline void ln_catch_up(__u64 *own, __u64 all, __u64 most_behind)
+{
+	if ((__s64)(*own - all) < -(__s64)most_behind)
+		*own = all - most_behind;
+}
+
+/* Whether a virtual time is ahead of the one up to which all may be served. It is set back if it is too far ahead. */
+static __always_inline int ln_ahead(__u64 *own, __u64 all)
 {
 	__s64 ahead = (__s64)(*own - all);
 
-	if (ahead < -(__s64)most_behind)
-		*own = all - most_behind;
 	if (ahead > LN_AHEAD_NS)
 		*own = all + LN_AHEAD_NS;
 	return ahead > 0;
@@ -67,15 +72,19 @@ static __always_inline void ln_tell(__u32 namespace, struct ln_allowance *mine, 
 
 /*
  * Charges a namespace for what other CPUs told of it, but not for more than sets it far ahead on this CPU: when it takes less elsewhere, it is
- * not to wait here for long.
+ * not to wait here for long. Only one packet in LN_HEAR_EVERY looks, as others may have changed the word.
  */
-static __always_inline void ln_hear(const struct ln_turns *told, const struct ln_cpu *cpu, struct ln_allowance *mine,
-				    __u64 pace)
+static __always_inline void ln_hear(__u32 namespace, const struct ln_cpu *cpu, struct ln_allowance *mine, __u64 pace)
 {
-	__u64 ns = *(const volatile __u64 *)&told->spent_ns - mine->known_ns;
+	const struct ln_turns *told;
+	__u64 ns;
 
-	if (!ns)
+	if (++mine->packets % LN_HEAR_EVERY)
 		return;
+	told = bpf_map_lookup_elem(&ln_turns_taken, &namespace);
+	if (!told)
+		return;
+	ns = *(const volatile __u64 *)&told->spent_ns - mine->known_ns;
 	mine->known_ns += ns;
 	if (ns > LN_ELSEWHERE_NS)
 		ns = LN_ELSEWHERE_NS;
@@ -125,16 +134,17 @@ LN_GLOBAL int ln_within_share(__u32 namespace, struct ln_cost *lambda, __u64 pac
 {
 	__u32 zero = 0;
 	struct ln_allowance *mine = bpf_map_lookup_elem(&ln_allowances, &namespace);
-	const struct ln_turns *told = bpf_map_lookup_elem(&ln_turns_taken, &namespace);
 	struct ln_cpu *cpu = bpf_map_lookup_elem(&ln_cpus, &zero);
 	int ahead, among;
 	__s64 least;
 
-	if (!mine || !told || !lambda || !cpu)
+	if (!mine || !lambda || !cpu)
 		return 1;
-	ln_hear(told, cpu, mine, pace);
-	ahead = ln_ahead(&mine->virtual_ns, cpu->virtual_ns, ln_most_behind(cpu, mine, pace));
-	among = ln_ahead(&lambda->virtual_ns, mine->lambdas_ns, LN_BEHIND_NS);
+	ln_catch_up(&mine->virtual_ns, cpu->virtual_ns, ln_most_behind(cpu, mine, pace));
+	ln_hear(namespace, cpu, mine, pace);
+	ln_catch_up(&lambda->virtual_ns, mine->lambdas_ns, LN_BEHIND_NS);
+	ahead = ln_ahead(&mine->virtual_ns, cpu->virtual_ns);
+	among = ln_ahead(&lambda->virtual_ns, mine->lambdas_ns);
 	if (!ahead)
 		least = -LN_OVERDRAWN_NS;
 	else if (!among)

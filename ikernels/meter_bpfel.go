@@ -31,6 +31,7 @@ type meterLnAllowance struct {
 	RefusedNs uint64
 	UntoldNs  uint64
 	KnownNs   uint64
+	Packets   uint64
 	Refusals  struct {
 		_        structs.HostLayout
 		Period   uint64
@@ -121,6 +122,7 @@ type meterLnTurns struct {
 	_       structs.HostLayout
 	UntilNs [2]uint64
 	SpentNs uint64
+	Apart   [5]uint64
 }
 
 // Names of all BPF objects in the ELF.

@@ -25,7 +25,6 @@ type bpfBpfCpumapVal struct {
 type bpfLnQueueLimit uint32
 
 const (
-	bpfLnQueueLimitLN_QUEUE_CPUS   bpfLnQueueLimit = 64
 	bpfLnQueueLimitLN_QUEUE_LENGTH bpfLnQueueLimit = 2048
 )
 

@@ -9,7 +9,6 @@
 #include "../frame.h"
 
 enum ln_queue_limit {
-	LN_QUEUE_CPUS = 64,
 	LN_QUEUE_LENGTH = 2048, /* packets, an eighth of what a cpumap lets a queue have */
 };
 
@@ -19,7 +18,7 @@ const volatile __u32 cpu; /* that answers */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_CPUMAP);
-	__uint(max_entries, LN_QUEUE_CPUS);
+	__uint(max_entries, 1); /* as many as CPUs up to the one that answers */
 	__type(key, __u32);
 	__type(value, struct bpf_cpumap_val);
 } queues SEC(".maps");

@@ -35,6 +35,7 @@ func load(on int) (*objects, error) {
 	if err != nil {
 		return nil, err
 	}
+	spec.Maps[bpfMapQueues].MaxEntries = uint32(on) + 1 // its keys are CPUs
 	if err := spec.Variables[bpfVarCpu].Set(uint32(on)); err != nil {
 		return nil, err
 	}

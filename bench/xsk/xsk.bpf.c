@@ -6,7 +6,7 @@
 
 struct {
 	__uint(type, BPF_MAP_TYPE_XSKMAP);
-	__uint(max_entries, 64);
+	__uint(max_entries, 1); /* as many as queues */
 	__type(key, __u32);
 	__type(value, __u32);
 } sockets SEC(".maps");

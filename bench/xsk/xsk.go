@@ -33,7 +33,8 @@ func Attach(p *link.Pair, on int, spin bool) (e *Echo, err error) {
 	if err != nil {
 		return nil, err
 	}
-	xdp.Untie(spec) // as the program that it replaces
+	spec.Maps[bpfMapSockets].MaxEntries = uint32(runtime.NumCPU()) // the pair has a queue for each CPU
+	xdp.Untie(spec)                                                // as the program that it replaces
 	var bpf bpfObjects
 	if err := spec.LoadAndAssign(&bpf, nil); err != nil {
 		return nil, fmt.Errorf("load the echo by AF_XDP: %w", err)

@@ -21,6 +21,7 @@ type RawLnAllowance struct {
 	RefusedNs uint64
 	UntoldNs  uint64
 	KnownNs   uint64
+	Packets   uint64
 	Refusals  RawLnRefusals
 }
 
@@ -165,12 +166,13 @@ const (
 	RawLnShareLN_SAVED_NS             RawLnShare = 2097152
 	RawLnShareLN_OVERDRAWN_NS         RawLnShare = 8388608
 	RawLnShareLN_OVERDRAWN_LAMBDAS_NS RawLnShare = 4194304
-	RawLnShareLN_TURN_NS              RawLnShare = 16384
+	RawLnShareLN_TURN_NS              RawLnShare = 8192
 	RawLnShareLN_BEHIND_NS            RawLnShare = 4194304
 	RawLnShareLN_OWED_NS              RawLnShare = 67108864
 	RawLnShareLN_OWED_FOR_NS          RawLnShare = 16777216
 	RawLnShareLN_AHEAD_NS             RawLnShare = 1073741824
 	RawLnShareLN_TOLD_NS              RawLnShare = 131072
+	RawLnShareLN_HEAR_EVERY           RawLnShare = 4
 	RawLnShareLN_ELSEWHERE_NS         RawLnShare = 4194304
 )
 
@@ -178,6 +180,7 @@ type RawLnTurns struct {
 	_       structs.HostLayout
 	UntilNs [2]uint64
 	SpentNs uint64
+	Apart   [5]uint64
 }
 
 // Names of all BPF objects in the ELF.

@@ -12,6 +12,8 @@ const (
 	second = 1e9  // nanoseconds, as all times here
 	turns  = 1000 // in a second
 	burst  = second / 10
+
+	leastShare = 10_000 // a namespace has one such part at least: virtual times of less would be too far apart to compare (LN_AHEAD_NS)
 )
 
 // Set has all namespaces keep to their shares and quotas. The budget is how many nanoseconds of each second each CPU may spend on packets of namespaces, which
@@ -26,7 +28,7 @@ func (l *Limits) Set(budget uint64, quotas map[uint32]api.Quota) error {
 	for number, q := range quotas {
 		p := quotaOf(&q)
 		if budget > 0 {
-			p.Pace = sum * uint64(RawLnShareLN_PACE) / q.ShareWeight()
+			p.Pace = Pace(sum, q.ShareWeight())
 		}
 		wanted[number%api.MaxNamespaces] = p
 	}
@@ -40,6 +42,11 @@ func (l *Limits) Set(budget uint64, quotas map[uint32]api.Quota) error {
 		}
 	}
 	return nil
+}
+
+// Pace is how fast a namespace's virtual time passes (bpf/share.h), by its weight and the sum of all weights.
+func Pace(sum, weight uint64) uint64 {
+	return min(sum*uint64(RawLnShareLN_PACE)/weight, leastShare*uint64(RawLnShareLN_PACE))
 }
 
 // limit sets the quota of the namespace at an index.

@@ -26,3 +26,17 @@ func TestRateOf(t *testing.T) {
 		t.Errorf("api has %d namespaces, the NIC program %d", api.MaxNamespaces, RawLnLimitLN_MAX_NAMESPACES)
 	}
 }
+
+// A namespace's virtual time passes by its weight, and never so fast that two of little weight cannot be compared.
+func TestPace(t *testing.T) {
+	for _, c := range []struct{ sum, weight, want uint64 }{
+		{100, 100, uint64(RawLnShareLN_PACE)},
+		{300, 100, 3 * uint64(RawLnShareLN_PACE)},
+		{10_000, 1, 10_000 * uint64(RawLnShareLN_PACE)},
+		{40_960_000, 1, 10_000 * uint64(RawLnShareLN_PACE)},
+	} {
+		if got := Pace(c.sum, c.weight); got != c.want {
+			t.Errorf("%d of %d: %d, want %d", c.weight, c.sum, got, c.want)
+		}
+	}
+}

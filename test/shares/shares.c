@@ -19,7 +19,7 @@
 #define HALF_NS 150000000 /* shares settle, and then they are measured */
 
 static struct {
-	unsigned long long weight, run_ns, gap_ns, cpus;
+	unsigned long long pace, run_ns, gap_ns, cpus;
 	__u64 due[CPUS]; /* when its next packet comes, if it has a gap */
 	unsigned long long packets[CPUS], refused[CPUS];
 } tenant[TENANTS];
@@ -107,16 +107,12 @@ static void play(int cpu_count, int count, __u64 until)
 
 static int read_tenants(int count)
 {
-	__u64 sum = 0;
-
 	for (int t = 0; t < count; t++) {
-		if (scanf("%llu %llu %llu %llu", &tenant[t].weight, &tenant[t].run_ns, &tenant[t].gap_ns,
+		if (scanf("%llu %llu %llu %llu", &tenant[t].pace, &tenant[t].run_ns, &tenant[t].gap_ns,
 			  &tenant[t].cpus) != 4)
 			return -1;
-		sum += tenant[t].weight;
+		quotas[t].pace = tenant[t].pace;
 	}
-	for (int t = 0; t < count; t++)
-		quotas[t].pace = sum * LN_PACE / tenant[t].weight; /* as internal/limits has it */
 	return 0;
 }
 

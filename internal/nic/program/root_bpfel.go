@@ -29,6 +29,7 @@ type RootLnAllowance struct {
 	RefusedNs uint64
 	UntoldNs  uint64
 	KnownNs   uint64
+	Packets   uint64
 	Refusals  struct {
 		_        structs.HostLayout
 		Period   uint64
@@ -505,6 +506,7 @@ type RootLnTurns struct {
 	_       structs.HostLayout
 	UntilNs [2]uint64
 	SpentNs uint64
+	Apart   [5]uint64
 }
 
 type RootLnVersion uint32
