@@ -70,20 +70,23 @@ func (d *Daemon) serveApplications(ctx context.Context) {
 	}
 }
 
-// followLimits has the ikernels of applications go by the limits that are in force, until ctx ends. While there are none, they go by the former ones.
-func (d *Daemon) followLimits(ctx context.Context) {
+// followNamespaces has the ikernels of applications go by the limits of namespaces that are in force, until ctx ends. While there are none, they go by
+// the former ones. What could not be noted of their ends is noted later.
+func (d *Daemon) followNamespaces(ctx context.Context) {
 	if d.applications == nil {
 		return
 	}
 	for failed := ""; ctx.Err() == nil; {
+		err := d.ikernels.Forget(ctx)
 		if l := d.limits(); l != nil {
-			switch err := d.applications.host.Follow(l); {
-			case err == nil:
-				failed = ""
-			case err.Error() != failed:
-				failed = err.Error()
-				d.cfg.Log.Warn("ikernels of applications go by quotas that are no longer in force: it is tried again", "error", err)
-			}
+			err = errors.Join(err, d.applications.host.Follow(l))
+		}
+		switch {
+		case err == nil:
+			failed = ""
+		case err.Error() != failed:
+			failed = err.Error()
+			d.cfg.Log.Warn("namespaces are not told all of the ikernels of applications, or these of quotas: it is tried again", "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -92,7 +95,7 @@ func (d *Daemon) followLimits(ctx context.Context) {
 	}
 }
 
-// followAgain is how soon the ikernels of applications follow the limits of a NIC that was made anew.
+// followAgain is how soon that is done again, such as for the limits of a NIC that was made anew.
 const followAgain = time.Second
 
 // list describes the ikernels that applications have.

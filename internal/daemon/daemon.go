@@ -248,7 +248,7 @@ func (d *Daemon) Serve(ctx context.Context) error {
 	tending.Go(func() { d.reportFaults(tend) })
 	tending.Go(func() { d.ikernels.Tend(tend) })
 	tending.Go(func() { d.serveApplications(tend) })
-	tending.Go(func() { d.followLimits(tend) })
+	tending.Go(func() { d.followNamespaces(tend) })
 	defer tending.Wait()
 	defer stop()
 	var err error

@@ -63,6 +63,7 @@ type Manager struct {
 	ends sync.WaitGroup // of processes that are followed
 
 	entered atomic.Uint64 // ikernels of applications that are or were of namespaces
+	left    left          // of these, those that ended
 }
 
 // Open returns a manager of what the store has for the node. Tend attaches it.
@@ -72,7 +73,12 @@ func Open(ctx context.Context, cfg Config) (*Manager, error) {
 		return nil, err
 	}
 	cfg.observer = new(memcached.Observer)
-	m := &Manager{cfg: cfg, all: map[string]*attachment{}}
+	m := &Manager{cfg: cfg, all: map[string]*attachment{}, left: left{
+		remove: func(ctx context.Context, name string) error {
+			return cfg.Store.DeleteApplicationIkernel(ctx, cfg.Node, name)
+		},
+		names: map[string]bool{},
+	}}
 	for _, r := range records {
 		m.all[r.Name] = &attachment{port: r.Port, order: r.Order, record: r}
 	}

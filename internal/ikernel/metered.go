@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/lambdanic/lambdanic/api"
@@ -22,17 +25,51 @@ func (m *Manager) Enter(ctx context.Context, namespace, ikernel string) (_ *iker
 	if l == nil {
 		return nil, nil, errNoLimits
 	}
-	number, err := m.cfg.Known(ctx, namespace)
-	if err != nil {
+	if _, err := m.cfg.Known(ctx, namespace); err != nil {
 		return nil, nil, err
 	}
 	name := fmt.Sprint(m.entered.Add(1))
+	leave = func(ctx context.Context) error { return m.left.forget(ctx, name) }
 	record := &store.Ikernel{IkernelRequest: api.IkernelRequest{Ikernel: ikernel, Name: name, Namespace: namespace}}
 	if err := m.cfg.Store.PutApplicationIkernel(ctx, m.cfg.Node, record); err != nil {
-		return nil, nil, err
+		return nil, nil, errors.Join(err, leave(ctx)) // it may be there all the same
 	}
-	leave = func(ctx context.Context) error { return m.cfg.Store.DeleteApplicationIkernel(ctx, m.cfg.Node, name) }
+	number, err := m.cfg.Known(ctx, namespace) // from now on the namespace cannot be removed
+	if err != nil {
+		return nil, nil, errors.Join(err, leave(ctx))
+	}
 	return &ikernels.Namespace{Name: namespace, Number: number, Limits: l}, leave, nil
+}
+
+// Forget has namespaces not have ikernels any more whose applications ended while the store did not answer.
+func (m *Manager) Forget(ctx context.Context) error { return m.left.forget(ctx) }
+
+// left are records of ikernels that ended.
+type left struct {
+	remove func(ctx context.Context, name string) error
+	mu     sync.Mutex
+	names  map[string]bool
+}
+
+// forget removes those records, and the ones that could not be removed before.
+func (l *left) forget(ctx context.Context, names ...string) error {
+	l.mu.Lock()
+	for _, name := range names {
+		l.names[name] = true
+	}
+	all := slices.Collect(maps.Keys(l.names))
+	l.mu.Unlock()
+	var errs []error
+	for _, name := range all {
+		if err := l.remove(ctx, name); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		l.mu.Lock()
+		delete(l.names, name)
+		l.mu.Unlock()
+	}
+	return errors.Join(errs...)
 }
 
 // numberPatience is how long the store may take to number a namespace.

@@ -3,6 +3,7 @@ package ikernel
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/lambdanic/lambdanic/api"
@@ -105,4 +106,27 @@ func TestNamespace(t *testing.T) {
 		s.Get("k", "v")
 		return attached(list) && counter(list, "hits") > 0
 	})
+}
+
+// What the store could not be told of is told to it with the next one, and then no more.
+func TestForget(t *testing.T) {
+	var told []string
+	broken := errors.New("no store")
+	l := left{names: map[string]bool{}, remove: func(_ context.Context, name string) error {
+		told = append(told, name)
+		return broken
+	}}
+	if err := l.forget(t.Context(), "1"); !errors.Is(err, broken) {
+		t.Errorf("without a store: %v", err)
+	}
+	broken = nil
+	for range 2 {
+		if err := l.forget(t.Context(), "2"); err != nil {
+			t.Error(err)
+		}
+	}
+	slices.Sort(told)
+	if want := []string{"1", "1", "2", "2"}; !slices.Equal(told, want) {
+		t.Errorf("it told %v, want %v", told, want)
+	}
 }

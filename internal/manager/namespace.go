@@ -227,14 +227,10 @@ func (m *Manager) RemoveNamespace(ctx context.Context, name string) error {
 	if n := len(m.wanted(name)); n > 0 {
 		return fmt.Errorf("namespace %s is %w: it has %s: remove them first, see `lambdanic list -n %s`", name, ErrInUse, english.Plural(n, "function", ""), name)
 	}
-	ikernels, err := m.Store.IkernelsOf(ctx, name)
-	if err != nil {
-		return err
-	}
-	if n := len(ikernels); n > 0 {
-		return fmt.Errorf("namespace %s is %w: it has %s: detach them first, or end their applications: see `lambdanic ik list`", name, ErrInUse, english.Plural(n, "ikernel", ""))
-	}
 	if err := write(ctx, func(ctx context.Context) error { return m.Store.DeleteNamespace(ctx, name) }); err != nil {
+		if n := store.HasIkernels(0); errors.As(err, &n) {
+			return fmt.Errorf("namespace %s is %w: %w: detach them first, or end their applications: see `lambdanic ik list`", name, ErrInUse, n)
+		}
 		m.unsettled = m.unsettled || errors.Is(err, store.ErrUnknown)
 		return err
 	}

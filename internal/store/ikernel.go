@@ -13,6 +13,9 @@ import (
 // ikernelDir has what is attached on each node, as ikernels/NODE/NAME. A node attaches it again when its daemon starts.
 const ikernelDir = "ikernels/"
 
+// joinedDir has, by namespace, the ikernel that was recorded last for it.
+const joinedDir = "namespace-ikernels/"
+
 // Ikernel says what a node is to attach.
 type Ikernel struct {
 	api.IkernelRequest
@@ -50,6 +53,7 @@ func (s *Store) putIkernel(ctx context.Context, key string, i *Ikernel) error {
 			} else if !ok {
 				return fmt.Errorf("namespace %s was removed meanwhile: try again", i.Namespace)
 			}
+			tx.Put(joinedDir+i.Namespace, key)
 		}
 		return put(tx, key, i)
 	})

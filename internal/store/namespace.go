@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/dustin/go-humanize/english"
 	"go.etcd.io/etcd/client/v3/concurrency"
 
 	"github.com/lambdanic/lambdanic/api"
@@ -68,14 +69,29 @@ func (s *Store) changeNamespace(ctx context.Context, name string, change func(*N
 	return changed, nil
 }
 
-// DeleteNamespace forgets a namespace, in which nothing may be deployed. If there is none, that is not an error.
+// HasIkernels says how many ikernels a namespace has, which therefore is not deleted.
+type HasIkernels int
+
+func (n HasIkernels) Error() string { return "it has " + english.Plural(int(n), "ikernel", "") }
+
+// DeleteNamespace forgets a namespace, in which nothing may be deployed. If there is none, that is not an error. If it has ikernels, the error is a
+// HasIkernels.
 func (s *Store) DeleteNamespace(ctx context.Context, name string) error {
 	err := s.update(ctx, func(tx concurrency.STM) error {
+		tx.Get(joinedDir + name) // when an ikernel joins meanwhile, all this is done again
+		ikernels, err := s.IkernelsOf(ctx, name)
+		if err != nil {
+			return err
+		}
+		if len(ikernels) > 0 {
+			return HasIkernels(len(ikernels))
+		}
 		var n Namespace
 		if ok, err := get(tx, namespaceDir+name, &n); err != nil || !ok {
 			return err
 		}
 		tx.Del(namespaceDir + name)
+		tx.Del(joinedDir + name)
 		putID(tx, numberKey(n.Number), n.Number+api.MaxNamespaces)
 		return nil
 	})

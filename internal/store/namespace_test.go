@@ -3,7 +3,9 @@ package store
 import (
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"go.etcd.io/etcd/client/v3/concurrency"
@@ -165,5 +167,35 @@ func TestChangeNetworks(t *testing.T) {
 	list, err := open(t, dir).Namespaces(ctx)
 	if err != nil || len(list) != 1 || !slices.Equal(list[0].Networks, want) {
 		t.Errorf("afterwards %+v (%v)", list, err)
+	}
+}
+
+// A namespace is not deleted while an ikernel joins it: one of both fails.
+func TestDeleteNamespaceThatIsJoined(t *testing.T) {
+	s := open(t, t.TempDir())
+	ctx := t.Context()
+	for i := range 50 {
+		if _, err := s.ChangeQuota(ctx, "tenant", api.QuotaChange{}); err != nil {
+			t.Fatal(err)
+		}
+		name := strconv.Itoa(i)
+		var deleted, joined error
+		var group sync.WaitGroup
+		group.Go(func() { deleted = s.DeleteNamespace(ctx, "tenant") })
+		group.Go(func() {
+			joined = s.PutApplicationIkernel(ctx, "here", &Ikernel{IkernelRequest: api.IkernelRequest{Ikernel: "echo", Name: name, Namespace: "tenant"}})
+		})
+		group.Wait()
+		if (deleted == nil) == (joined == nil) {
+			t.Fatalf("turn %d: deleted: %v, joined: %v", i, deleted, joined)
+		}
+		if n := HasIkernels(0); deleted != nil && (!errors.As(deleted, &n) || n != 1) {
+			t.Fatalf("turn %d: %v", i, deleted)
+		}
+		if joined == nil {
+			if err := s.DeleteApplicationIkernel(ctx, "here", name); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }

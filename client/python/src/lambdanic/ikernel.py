@@ -77,7 +77,7 @@ class Ikernels:
         to it; then it takes UDP sockets alone."""
         text("name", name)
         text("namespace", namespace)
-        reply = self._exchange(Operation.CREATE, 0, "\0".join(filter(None, (name, namespace))).encode())
+        reply = self._exchange(Operation.CREATE, 0, (f"{name}\0{namespace}" if namespace else name).encode())
         return Ikernel(self, reply.ikernel, reply.body)
 
     def _exchange(self, operation: Operation, ikernel: int, body: bytes = b"", descriptors: tuple[int, ...] = ()) -> _Reply:
