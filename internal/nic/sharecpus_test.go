@@ -78,27 +78,28 @@ func TestSharesAcrossCPUs(t *testing.T) {
 				before[i] = taken(t, n, who.workload)
 			}
 			askOnCPUs(t, n, list, c.on, 4*measuring)
-			got, perWeight := make([][]float64, len(list)), make([]float64, len(list))
+			got := make([][]float64, len(list))
 			for i, who := range list {
 				got[i] = taken(t, n, who.workload)
 				for cpu := range got[i] {
-					got[i][cpu] -= before[i][cpu]
+					got[i][cpu] = (got[i][cpu] - before[i][cpu]) / float64(c.weights[i])
 				}
-				perWeight[i] = sum(got[i]) / float64(c.weights[i])
 			}
-			wantMaxMin(t, c.on, got, perWeight)
+			wantMaxMin(t, c.on, got)
 		})
 	}
 }
 
-// wantMaxMin wants that who has more by weight than another one got little on the CPUs on which both asked.
-func wantMaxMin(t *testing.T, on [][]int, got [][]float64, perWeight []float64) {
+// wantMaxMin wants that who got much more by weight than another one got less than half of that one's on the CPUs on which both asked. On a busy or slow
+// machine, what is given at once is too coarse for less. Without a word from the other CPU, the one on both has more than twice as much.
+func wantMaxMin(t *testing.T, on [][]int, byWeight [][]float64) {
 	t.Helper()
-	for i := range got {
-		for j := range got {
+	for i := range byWeight {
+		for j := range byWeight {
 			for _, cpu := range on[i] {
-				if slices.Contains(on[j], cpu) && perWeight[i] > 1.2*perWeight[j] && got[i][cpu] > got[j][cpu]/4 {
-					t.Errorf("%d got %.0f ns on CPU %d, where %d got %.0f, and by weight %.0f and %.0f", i, got[i][cpu], cpu, j, got[j][cpu], perWeight[i], perWeight[j])
+				all, others := sum(byWeight[i]), sum(byWeight[j])
+				if slices.Contains(on[j], cpu) && all > 1.7*others && byWeight[i][cpu] > byWeight[j][cpu]/2 {
+					t.Errorf("by weight, %d got %.0f ns on all CPUs and %d got %.0f; but on CPU %d it was %.0f and %.0f", i, all, j, others, cpu, byWeight[i][cpu], byWeight[j][cpu])
 				}
 			}
 		}
