@@ -4,6 +4,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -201,6 +202,33 @@ func TestFollow(t *testing.T) {
 	limit(t, next, 0, map[uint32]api.Quota{2: nothing})
 	send(t, toOne, "over quota")
 	awaitOverQuota(t, first, 1)
+}
+
+// TestFollowMeanwhile ends ikernels and asks others for their registers while all are to go by other limits: the ones that are left do.
+func TestFollowMeanwhile(t *testing.T) {
+	s := newSite(t)
+	former, next := newLimits(t, 0, nil), newLimits(t, 0, map[uint32]api.Quota{1: nothing})
+	var ending []*Ikernel
+	for range 8 {
+		ending = append(ending, s.createFor("echo", 1, former))
+	}
+	stays, server := s.createFor("echo", 1, former), s.listen("127.0.0.1:0")
+	attach(t, stays, server)
+	var followed error
+	var group sync.WaitGroup
+	group.Go(func() { followed = s.host.Follow(next) })
+	for _, k := range ending {
+		registers(t, stays)
+		if err := k.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	group.Wait()
+	if followed != nil {
+		t.Fatal(followed)
+	}
+	send(t, s.dial(server.LocalAddr().String()), "over quota")
+	awaitOverQuota(t, stays, 1)
 }
 
 // TestMeteredChain has what an operator attaches and an application's ikernels be of different namespaces: each datagram is charged to both.

@@ -1,20 +1,24 @@
 package daemon
 
 import (
+	"errors"
 	"net"
 	"net/http"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/cilium/ebpf"
 	"github.com/vishvananda/netlink"
 
 	"github.com/lambdanic/lambdanic/api"
 	lambdanic "github.com/lambdanic/lambdanic/client/go"
 	"github.com/lambdanic/lambdanic/internal/backend/nics"
+	"github.com/lambdanic/lambdanic/internal/nic"
 	"github.com/lambdanic/lambdanic/internal/veth"
 	"github.com/lambdanic/lambdanic/test/isolated"
 )
@@ -95,12 +99,29 @@ func TestApplicationFollowsNIC(t *testing.T) {
 		n, err := c.Node(t.Context())
 		return err == nil && n.Targets[0].Available
 	}
+	quotas := filepath.Join(nic.DefaultPinDir, p.Instance+":limits", "ln_quotas")
+	former, err := ebpf.LoadPinnedMap(quotas, nil) // which is kept until the end, so that no other one has its number
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer former.Close()
 	if err := veth.Remove(iface); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "a node without a NIC", func() bool { return !available() })
+	eventually(t, "a node without a NIC and quotas", func() bool {
+		_, err := os.Stat(quotas)
+		return errors.Is(err, os.ErrNotExist) && !available()
+	})
 	plug(t, iface)
 	eventually(t, "a NIC", available)
+	next, err := ebpf.LoadPinnedMap(quotas, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer next.Close()
+	if number(t, next) == number(t, former) {
+		t.Fatal("the NIC has the quotas that it had")
+	}
 	if _, err := c.SetQuota(t.Context(), "tenant", api.QuotaChange{Requests: api.SetLimit(0)}); err != nil {
 		t.Fatal(err)
 	}
@@ -114,6 +135,17 @@ func TestApplicationFollowsNIC(t *testing.T) {
 		}
 		return slices.ContainsFunc(list[0].Counters, func(c api.Counter) bool { return c.Name == "over_quota" && c.Value > 0 })
 	})
+}
+
+// number is the kernel's number of a map.
+func number(t *testing.T, m *ebpf.Map) ebpf.MapID {
+	t.Helper()
+	info, err := m.Info()
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, _ := info.ID()
+	return id
 }
 
 // While a real interface is away, its functions say so and stay; when it comes back, so do they.

@@ -63,22 +63,18 @@ type Manager struct {
 	ends sync.WaitGroup // of processes that are followed
 
 	entered atomic.Uint64 // ikernels of applications that are or were of namespaces
-	left    left          // of these, those that ended
+	living  sync.Map      // of these, the names of those that are
 }
 
 // Open returns a manager of what the store has for the node. Tend attaches it.
 func Open(ctx context.Context, cfg Config) (*Manager, error) {
 	records, err := cfg.Store.Ikernels(ctx, cfg.Node)
-	if err := errors.Join(err, cfg.Store.DeleteApplicationIkernels(ctx, cfg.Node)); err != nil {
+	ended := func(string) bool { return true } // with the former daemon
+	if err := errors.Join(err, cfg.Store.DeleteApplicationIkernels(ctx, cfg.Node, ended)); err != nil {
 		return nil, err
 	}
 	cfg.observer = new(memcached.Observer)
-	m := &Manager{cfg: cfg, all: map[string]*attachment{}, left: left{
-		remove: func(ctx context.Context, name string) error {
-			return cfg.Store.DeleteApplicationIkernel(ctx, cfg.Node, name)
-		},
-		names: map[string]bool{},
-	}}
+	m := &Manager{cfg: cfg, all: map[string]*attachment{}}
 	for _, r := range records {
 		m.all[r.Name] = &attachment{port: r.Port, order: r.Order, record: r}
 	}

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/lambdanic/lambdanic/api"
@@ -29,7 +26,11 @@ func (m *Manager) Enter(ctx context.Context, namespace, ikernel string) (_ *iker
 		return nil, nil, err
 	}
 	name := fmt.Sprint(m.entered.Add(1))
-	leave = func(ctx context.Context) error { return m.left.forget(ctx, name) }
+	m.living.Store(name, true) // before there is a record
+	leave = func(ctx context.Context) error {
+		m.living.Delete(name)
+		return m.cfg.Store.DeleteApplicationIkernel(ctx, m.cfg.Node, name)
+	}
 	record := &store.Ikernel{IkernelRequest: api.IkernelRequest{Ikernel: ikernel, Name: name, Namespace: namespace}}
 	if err := m.cfg.Store.PutApplicationIkernel(ctx, m.cfg.Node, record); err != nil {
 		return nil, nil, errors.Join(err, leave(ctx)) // it may be there all the same
@@ -41,39 +42,22 @@ func (m *Manager) Enter(ctx context.Context, namespace, ikernel string) (_ *iker
 	return &ikernels.Namespace{Name: namespace, Number: number, Limits: l}, leave, nil
 }
 
-// Forget has namespaces not have ikernels any more whose applications ended while the store did not answer.
-func (m *Manager) Forget(ctx context.Context) error { return m.left.forget(ctx) }
-
-// left are records of ikernels that ended.
-type left struct {
-	remove func(ctx context.Context, name string) error
-	mu     sync.Mutex
-	names  map[string]bool
+// Forget has namespaces not have ikernels of applications any more that ended, or did not come to be, while the store did not answer. The store may do late what
+// it was asked for. So this looks at what it has, again and again.
+func (m *Manager) Forget(ctx context.Context) error {
+	if m.entered.Load() == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, storePatience)
+	defer cancel()
+	return m.cfg.Store.DeleteApplicationIkernels(ctx, m.cfg.Node, func(name string) bool {
+		_, lives := m.living.Load(name)
+		return !lives
+	})
 }
 
-// forget removes those records, and the ones that could not be removed before.
-func (l *left) forget(ctx context.Context, names ...string) error {
-	l.mu.Lock()
-	for _, name := range names {
-		l.names[name] = true
-	}
-	all := slices.Collect(maps.Keys(l.names))
-	l.mu.Unlock()
-	var errs []error
-	for _, name := range all {
-		if err := l.remove(ctx, name); err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		l.mu.Lock()
-		delete(l.names, name)
-		l.mu.Unlock()
-	}
-	return errors.Join(errs...)
-}
-
-// numberPatience is how long the store may take to number a namespace.
-const numberPatience = 5 * time.Second
+// storePatience is how long the store may take to number a namespace, or to forget ikernels.
+const storePatience = 5 * time.Second
 
 // meter makes a meter for an ikernel of a namespace; nil if it is of none.
 func (c *Config) meter(namespace string) (*demux.Meter, error) {
@@ -84,7 +68,7 @@ func (c *Config) meter(namespace string) (*demux.Meter, error) {
 	if l == nil {
 		return nil, errNoLimits
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), numberPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), storePatience)
 	defer cancel()
 	number, err := c.Number(ctx, namespace)
 	if err != nil {

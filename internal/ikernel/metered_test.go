@@ -3,12 +3,12 @@ package ikernel
 import (
 	"context"
 	"errors"
-	"slices"
 	"testing"
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/ikernels"
 	"github.com/lambdanic/lambdanic/internal/limits"
+	"github.com/lambdanic/lambdanic/internal/store"
 	"github.com/lambdanic/lambdanic/test/isolated"
 )
 
@@ -70,6 +70,55 @@ func TestEnter(t *testing.T) {
 	has("with the next daemon", 0)
 }
 
+// TestForget has the store not answer, or answer late, when ikernels enter a namespace and leave it: of those that are no more, nothing stays.
+func TestForget(t *testing.T) {
+	n := newNode(t)
+	n.limits.Store(newLimits(t))
+	if _, err := n.store.ChangeQuota(t.Context(), "tenant", api.QuotaChange{}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	enter := func() (leave func(context.Context) error) {
+		_, leave, err := n.Enter(ctx, "tenant", "echo")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return leave
+	}
+	forgotten := func(when string, want store.HasIkernels) {
+		t.Helper()
+		if err := n.Forget(t.Context()); err != nil {
+			t.Error(err)
+		}
+		var has store.HasIkernels
+		if err := n.store.DeleteNamespace(t.Context(), "tenant"); err != nil && !errors.As(err, &has) || has != want {
+			t.Errorf("%s: %v, want %d ikernels", when, err, want)
+		}
+	}
+	_, leave := enter(), enter()
+	forgotten("with two", 2)
+	late := &store.Ikernel{IkernelRequest: api.IkernelRequest{Ikernel: "echo", Name: "late", Namespace: "tenant"}}
+	if err := n.store.PutApplicationIkernel(t.Context(), "here", late); err != nil {
+		t.Fatal(err)
+	}
+	forgotten("with a record of none", 2)
+	asked, known := 0, n.cfg.Known
+	n.cfg.Known = func(ctx context.Context, namespace string) (uint32, error) {
+		if asked++; asked == 2 { // its record is written
+			cancel()
+		}
+		return known(ctx, namespace)
+	}
+	if _, _, err := n.Enter(ctx, "tenant", "echo"); !errors.Is(err, context.Canceled) {
+		t.Errorf("it entered without a store: %v", err)
+	}
+	forgotten("when one could not enter", 2)
+	if err := leave(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("it left without a store: %v", err)
+	}
+	forgotten("when one has left", 1)
+}
+
 // TestNamespace keeps a cache in the quotas of a namespace, also when the NIC and its quotas are made anew.
 func TestNamespace(t *testing.T) {
 	s, n := isolated.New(t), newNode(t)
@@ -106,27 +155,4 @@ func TestNamespace(t *testing.T) {
 		s.Get("k", "v")
 		return attached(list) && counter(list, "hits") > 0
 	})
-}
-
-// What the store could not be told of is told to it with the next one, and then no more.
-func TestForget(t *testing.T) {
-	var told []string
-	broken := errors.New("no store")
-	l := left{names: map[string]bool{}, remove: func(_ context.Context, name string) error {
-		told = append(told, name)
-		return broken
-	}}
-	if err := l.forget(t.Context(), "1"); !errors.Is(err, broken) {
-		t.Errorf("without a store: %v", err)
-	}
-	broken = nil
-	for range 2 {
-		if err := l.forget(t.Context(), "2"); err != nil {
-			t.Error(err)
-		}
-	}
-	slices.Sort(told)
-	if want := []string{"1", "1", "2", "2"}; !slices.Equal(told, want) {
-		t.Errorf("it told %v, want %v", told, want)
-	}
 }

@@ -20,15 +20,17 @@ func (s *Store) DeleteApplicationIkernel(ctx context.Context, node, name string)
 	return s.deleteIkernel(ctx, applicationKey(node, name), name)
 }
 
-// DeleteApplicationIkernels forgets those of a node, whose daemon has ended.
-func (s *Store) DeleteApplicationIkernels(ctx context.Context, node string) error {
+// DeleteApplicationIkernels forgets those of a node that ended, by their names.
+func (s *Store) DeleteApplicationIkernels(ctx context.Context, node string, ended func(name string) bool) error {
 	all, err := listBelow[Ikernel](ctx, s, applicationKey(node, ""))
 	if err != nil {
 		return err
 	}
 	var errs []error
 	for _, i := range all {
-		errs = append(errs, s.DeleteApplicationIkernel(ctx, node, i.Name))
+		if ended(i.Name) {
+			errs = append(errs, s.DeleteApplicationIkernel(ctx, node, i.Name))
+		}
 	}
 	return errors.Join(errs...)
 }

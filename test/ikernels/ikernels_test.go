@@ -155,6 +155,7 @@ the socket is not attached to this ikernel
 the ikernel has no register "x": use limit, offset, sum, count, alerts
 there is no ikernel "nope": use ` + strings.Join(ikernels.Names(), ", ") + `
 no such namespace: "nowhere"
+no such namespace: "echo"
 no daemon
 `
 	for name, args := range programs("ikernels") {

@@ -134,6 +134,7 @@ int main(int argc, char **argv)
 	use(k);
 	fails(lambdanic_ikernel_create(all, "nope", &other));
 	fails(lambdanic_ikernel_create_for(all, "echo", "nowhere", &other));
+	fails(lambdanic_ikernel_create_for(all, "", "echo", &other));
 	must("create for a namespace", lambdanic_ikernel_create_for(all, "echo", "tenant", &other));
 	must("destroy", lambdanic_ikernel_destroy(k));
 	use_badly(NULL);

@@ -94,6 +94,7 @@ const k = await ikernels.create("threshold");
 await use(k);
 await fails(IkernelError, ikernels.create("nope"));
 await fails(IkernelError, ikernels.create("echo", { namespace: "nowhere" }));
+await fails(IkernelError, ikernels.create("", { namespace: "echo" }));
 await ikernels.create("echo", { namespace: "tenant" });
 await k.destroy();
 const other = await ikernels.create("threshold");

@@ -70,6 +70,7 @@ def main() -> None:
         use(k, server, client)
         fails(IkernelError, lambda: ikernels.create("nope"))
         fails(IkernelError, lambda: ikernels.create("echo", namespace="nowhere"))
+        fails(IkernelError, lambda: ikernels.create("", namespace="echo"))
         ikernels.create("echo", namespace="tenant")
         k.destroy()
         check_numbers(ikernels.create("threshold"))
