@@ -42,8 +42,8 @@ func (m *Manager) Enter(ctx context.Context, namespace, ikernel string) (_ *iker
 	return &ikernels.Namespace{Name: namespace, Number: number, Limits: l}, leave, nil
 }
 
-// Forget has namespaces not have ikernels of applications any more that ended, or did not come to be, while the store did not answer. The store may do late what
-// it was asked for. So this looks at what it has, again and again.
+// Forget removes the records of applications' ikernels that ended, or never came to be, while the store did not answer. It is called again and again, as the
+// store may do late what it was asked for.
 func (m *Manager) Forget(ctx context.Context) error {
 	if m.entered.Load() == 0 {
 		return nil
