@@ -131,14 +131,24 @@ func scarce(t testing.TB, n *NIC, list []contender, weights map[uint32]uint64) u
 	return budget
 }
 
-func wantShares(t testing.TB, when string, got, want []float64) {
+// wantShares has contenders ask until they get these shares, and five times at most, as what else the machine does comes between. It returns how many
+// requests were answered.
+func wantShares(t testing.TB, when string, n *NIC, list []contender, want []float64) (answered int) {
 	t.Helper()
-	for i := range want {
-		if math.Abs(got[i]-want[i]) > 0.02 {
-			t.Errorf("%s: the shares are %.3f, want %.3f", when, got, want)
-			return
+	var got []float64
+	for range 5 {
+		shares, more := contend(t, n, list, measuring)
+		got, answered = shares, answered+more
+		off := 0.0
+		for i := range want {
+			off = max(off, math.Abs(got[i]-want[i]))
+		}
+		if off <= 0.02 {
+			return answered
 		}
 	}
+	t.Errorf("%s: the shares are %.3f, want %.3f", when, got, want)
+	return answered
 }
 
 // Namespaces that ask for more than there is get NIC time by their weights, whatever their lambdas cost and whoever comes and goes; what one
@@ -159,8 +169,7 @@ func TestShares(t *testing.T) {
 		budget := scarce(t, n, list, weights)
 		began := time.Now()
 		_, answered := contend(t, n, list, settling)
-		shares, more := contend(t, n, list, measuring)
-		wantShares(t, "with all", shares, []float64{0.4, 0.4, 0.2})
+		more := wantShares(t, "with all", n, list, []float64{0.4, 0.4, 0.2})
 		// What was saved and what can be overdrawn may have been used as well, and a run may begin when any time is left.
 		most := float64(budget)*time.Since(began).Seconds() + float64(limits.RawLnShareLN_SAVED_NS+limits.RawLnShareLN_OVERDRAWN_NS)
 		if least := float64(answered+more) * leastRun / 8; least > most {
@@ -168,17 +177,14 @@ func TestShares(t *testing.T) {
 		}
 		list[0].away = true
 		contend(t, n, list, settling)
-		shares, _ = contend(t, n, list, measuring)
-		wantShares(t, "without the first", shares, []float64{0, 2. / 3, 1. / 3})
+		wantShares(t, "without the first", n, list, []float64{0, 2. / 3, 1. / 3})
 		list[0].away = false
 		contend(t, n, list, settling) // it may take a little more first
-		shares, _ = contend(t, n, list, measuring)
-		wantShares(t, "with all again", shares, []float64{0.4, 0.4, 0.2})
+		wantShares(t, "with all again", n, list, []float64{0.4, 0.4, 0.2})
 		weights[3], weights[4], weights[5] = 1, 1, 1
 		shared(t, n, budget, weights)
 		contend(t, n, list, settling)
-		shares, _ = contend(t, n, list, measuring)
-		wantShares(t, "with equal weights", shares, []float64{1. / 3, 1. / 3, 1. / 3})
+		wantShares(t, "with equal weights", n, list, []float64{1. / 3, 1. / 3, 1. / 3})
 	})
 }
 
@@ -196,12 +202,10 @@ func TestSharesOfLambdas(t *testing.T) {
 	onOneCPU(t, func(int) {
 		scarce(t, n, list, map[uint32]uint64{3: 1, 4: 1})
 		contend(t, n, list, settling)
-		shares, _ := contend(t, n, list, measuring)
-		wantShares(t, "with all", shares, []float64{0.25, 0.25, 0.5})
+		wantShares(t, "with all", n, list, []float64{0.25, 0.25, 0.5})
 		list[1].away = true
 		contend(t, n, list, settling)
-		shares, _ = contend(t, n, list, measuring)
-		wantShares(t, "without the second", shares, []float64{0.5, 0, 0.5})
+		wantShares(t, "without the second", n, list, []float64{0.5, 0, 0.5})
 	})
 }
 

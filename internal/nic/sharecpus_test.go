@@ -1,6 +1,7 @@
 package nic
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -67,41 +68,52 @@ func TestSharesAcrossCPUs(t *testing.T) {
 			var list []contender
 			weights := map[uint32]uint64{}
 			for i := range c.on {
-				who := contender{namespace: uint32(3 + i), workload: workloads[names[i]], rounds: spinRounds}
+				who := contender{namespace: uint32(3 + i), workload: workloads[names[i]], weight: c.weights[i], rounds: spinRounds}
 				deploy(t, n, of(who.namespace, spinning(t, who.workload)))
 				list, weights[who.namespace] = append(list, who), c.weights[i]
 			}
 			shared(t, n, second/10, weights) // much less than each asks for
 			askOnCPUs(t, n, list, c.on, 4*settling)
-			before := make([][]float64, len(list))
-			for i, who := range list {
-				before[i] = taken(t, n, who.workload)
-			}
-			askOnCPUs(t, n, list, c.on, 4*measuring)
-			got := make([][]float64, len(list))
-			for i, who := range list {
-				got[i] = taken(t, n, who.workload)
-				for cpu := range got[i] {
-					got[i][cpu] = (got[i][cpu] - before[i][cpu]) / float64(c.weights[i])
+			var wrong string
+			for range 5 { // what else the machine does comes between
+				if wrong = notMaxMin(c.on, byWeight(t, n, list, c.on)); wrong == "" {
+					return
 				}
 			}
-			wantMaxMin(t, c.on, got)
+			t.Error(wrong)
 		})
 	}
 }
 
-// wantMaxMin wants that who got much more by weight than another one got less than half of that one's on the CPUs on which both asked. On a busy or slow
-// machine, what is given at once is too coarse for less. Without a word from the other CPU, the one on both has more than twice as much.
-func wantMaxMin(t *testing.T, on [][]int, byWeight [][]float64) {
+// byWeight returns how many nanoseconds contenders are charged for on each CPU, by their weights, while they ask.
+func byWeight(t *testing.T, n *NIC, list []contender, on [][]int) [][]float64 {
 	t.Helper()
+	before, got := make([][]float64, len(list)), make([][]float64, len(list))
+	for i, who := range list {
+		before[i] = taken(t, n, who.workload)
+	}
+	askOnCPUs(t, n, list, on, 4*measuring)
+	for i, who := range list {
+		got[i] = taken(t, n, who.workload)
+		for cpu := range got[i] {
+			got[i][cpu] = (got[i][cpu] - before[i][cpu]) / float64(who.weight)
+		}
+	}
+	return got
+}
+
+// notMaxMin says who got much more by weight than another one, and at least half as much as that one on a CPU on which both asked; "" if nobody did. On a
+// busy or slow machine, what is given at once is too coarse for less. Without a word from the other CPU, the one on both has more than twice as much.
+func notMaxMin(on [][]int, byWeight [][]float64) string {
 	for i := range byWeight {
 		for j := range byWeight {
 			for _, cpu := range on[i] {
 				all, others := sum(byWeight[i]), sum(byWeight[j])
 				if slices.Contains(on[j], cpu) && all > 1.7*others && byWeight[i][cpu] > byWeight[j][cpu]/2 {
-					t.Errorf("by weight, %d got %.0f ns on all CPUs and %d got %.0f; but on CPU %d it was %.0f and %.0f", i, all, j, others, cpu, byWeight[i][cpu], byWeight[j][cpu])
+					return fmt.Sprintf("by weight, %d got %.0f ns on all CPUs and %d got %.0f; but on CPU %d it was %.0f and %.0f", i, all, j, others, cpu, byWeight[i][cpu], byWeight[j][cpu])
 				}
 			}
 		}
 	}
+	return ""
 }
