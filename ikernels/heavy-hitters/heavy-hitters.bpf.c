@@ -15,8 +15,8 @@
  * by atomic additions, so that none is lost.
  *
  * Each CPU lists the keys that had the greatest estimates when it last saw them. One that is among the HEAVY_TOP greatest now was so, too, when it was last
- * seen, as estimates only grow: so it is in the list of that CPU, and the answer, which takes the greatest of all lists, has it. In particular it has each key
- * of more than 1/62 of all messages, where estimates are within their bound.
+ * seen, as other estimates only grow: so it is in the list of that CPU, and the answer, which takes the greatest of all lists, has it. What is missing can only
+ * be a key whose own estimate grew by messages of other keys since. It is not one of more than 1/62 of all messages, where estimates are within their bound.
  */
 struct ik_registers {
 	unsigned long long offset; /* bytes before the key */
@@ -124,24 +124,6 @@ static __always_inline __u32 heavy_at(__u64 hash, __u32 row)
 	return row * HEAVY_COLUMNS + (hash >> HEAVY_BITS * row) % HEAVY_COLUMNS;
 }
 
-/* Counts a key in the sketch. Returns its estimate with this message. */
-static __always_inline __u64 heavy_count(__u64 hash)
-{
-	__u64 least = -1, count;
-	struct heavy_sketch *s;
-	__u32 zero = 0;
-
-	s = bpf_map_lookup_elem(&heavy_sketches, &zero);
-	if (!s)
-		return 0;
-	for (int i = 0; i < HEAVY_ROWS; i++) {
-		count = __sync_fetch_and_add(&s->counters[heavy_at(hash, i)], 1) + 1;
-		if (count < least)
-			least = count;
-	}
-	return least;
-}
-
 static __always_inline __u64 heavy_estimate(__u64 hash)
 {
 	struct heavy_sketch *s;
@@ -168,6 +150,27 @@ static __always_inline int heavy_is_same(const struct heavy_key *a, const struct
 	for (int i = 0; i < HEAVY_KEY / 8; i++)
 		differs |= a->key[i] ^ b->key[i];
 	return !differs;
+}
+
+/*
+ * Counts a key in the sketch. Returns its estimate with this message, which it reads when all rows have it. Of two CPUs that count the same key at once, each
+ * may be first in one row, so that what their additions return is too little for both; the one that reads last sees the messages of both.
+ */
+static __always_inline __u64 heavy_count(__u64 hash)
+{
+	struct heavy_sketch *s;
+	__u32 zero = 0;
+	__u64 before;
+
+	s = bpf_map_lookup_elem(&heavy_sketches, &zero);
+	if (!s)
+		return 0;
+	for (int i = 0; i < HEAVY_ROWS; i++) {
+		before = __sync_fetch_and_add(&s->counters[heavy_at(hash, i)], 1);
+		/* Used, as only an addition that returns a value is ordered with the reads (Linux's Documentation/atomic_t.txt). */
+		ln_opaque(before);
+	}
+	return heavy_estimate(hash);
 }
 
 /* Notes a key's estimate: in its place, or else in that of the least one. */
