@@ -108,23 +108,25 @@ type FunctionStats struct {
 
 // Stats are counters since a revision was loaded. docs/operations.md says what each counts.
 type Stats struct {
-	Requests  uint64     `json:"requests"` // begun: a message of many packets counts once, a refused request does not count
-	Replies   uint64     `json:"replies"`  // likewise
-	Errors    uint64     `json:"errors"`   // packets
-	Drops     uint64     `json:"drops"`
-	Calls     uint64     `json:"calls"`
-	Faults    uint64     `json:"faults"`
-	FaultsBy  FaultsBy   `json:"faults_by"`  // the causes of the faults
-	Late      uint64     `json:"late"`       // not answered: the client's deadline was over
-	OverQuota uint64     `json:"over_quota"` // packets that were refused because the namespace could do no more at the time
-	OverShare uint64     `json:"over_share"` // packets that were refused because the NIC had no time left, and the namespace had its share
-	BadTags   uint64     `json:"bad_tags"`   // packets that were refused because their tag was missing or wrong
-	Replayed  uint64     `json:"replayed"`   // packets that were dropped because their sequence number had been used, or was too old to tell
-	BytesIn   uint64     `json:"bytes_in"`
-	BytesOut  uint64     `json:"bytes_out"`
-	Samples   uint64     `json:"samples"`    // runs whose time was measured
-	SampledNS uint64     `json:"sampled_ns"` // their time together
-	Histogram [32]uint64 `json:"histogram"`  // of the samples: bucket i counts [2^i, 2^(i+1)) ns
+	Requests  uint64   `json:"requests"` // begun: a message of many packets counts once, a refused request does not count
+	Replies   uint64   `json:"replies"`  // likewise
+	Errors    uint64   `json:"errors"`   // packets
+	Drops     uint64   `json:"drops"`
+	Calls     uint64   `json:"calls"`
+	Faults    uint64   `json:"faults"`
+	FaultsBy  FaultsBy `json:"faults_by"`  // the causes of the faults
+	Late      uint64   `json:"late"`       // not answered: the client's deadline was over
+	OverQuota uint64   `json:"over_quota"` // packets that were refused because the namespace could do no more at the time
+	OverShare uint64   `json:"over_share"` // packets that were refused because the NIC had no time left, and the namespace had its share
+	// OverBandwidth counts packets that were refused because the NICs had sent what they may, and the namespace had its share of that.
+	OverBandwidth uint64     `json:"over_bandwidth"`
+	BadTags       uint64     `json:"bad_tags"` // packets that were refused because their tag was missing or wrong
+	Replayed      uint64     `json:"replayed"` // packets that were dropped because their sequence number had been used, or was too old to tell
+	BytesIn       uint64     `json:"bytes_in"`
+	BytesOut      uint64     `json:"bytes_out"`
+	Samples       uint64     `json:"samples"`    // runs whose time was measured
+	SampledNS     uint64     `json:"sampled_ns"` // their time together
+	Histogram     [32]uint64 `json:"histogram"`  // of the samples: bucket i counts [2^i, 2^(i+1)) ns
 }
 
 // Object is a global variable of a running lambda that the host can read and write: GET /system/function/NAME/objects answers a list.
@@ -143,9 +145,15 @@ type Node struct {
 	Targets  []NodeTarget `json:"targets"`
 	Store    string       `json:"store"`            // where it is, for people
 	Listen   string       `json:"listen,omitempty"` // of the gateway, HOST:PORT
-	// NICBudget is how many nanoseconds of each second each CPU may spend on packets of namespaces, which have shares of it by weight
-	// (Quota). 0: packets are served as they come.
-	NICBudget uint64 `json:"nic_budget,omitempty"`
+	Budget
+}
+
+// Budget is what of a node's NICs its namespaces share by weight (Quota). What is 0 is not shared: packets are served as they come.
+type Budget struct {
+	// Time is how many nanoseconds of each second each CPU may spend on packets of namespaces.
+	Time uint64 `json:"nic_budget,omitempty"`
+	// Bandwidth is how many bits a second the NICs send for namespaces, all together.
+	Bandwidth uint64 `json:"nic_bandwidth,omitempty"`
 }
 
 // NodeTarget is one place of a node where lambdas can run, or the reason why they cannot.

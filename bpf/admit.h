@@ -7,6 +7,7 @@
 #define LN_ADMIT_H
 
 #include "maps.h"
+#include "parse.h"
 #include "quota.h"
 #include "stats.h"
 
@@ -18,15 +19,24 @@ static __always_inline int ln_is_guarded(const struct ln_slot *slot)
 	return keys && (keys->required | keys->networked);
 }
 
-/* Whether to serve a packet for a lambda, as ln_admit_by(). */
-static __always_inline int ln_admit(const struct ln_slot *record, __u32 slot, int begins)
+/*
+ * Whether to serve the packet at hand for a lambda, as ln_admit_by(). What is answered to the loopback is not sent: the host asks
+ * (BPF_PROG_TEST_RUN), and gets what is returned.
+ */
+static __always_inline int ln_admit(struct xdp_md *ctx, struct ln_scratch *scratch, const struct ln_slot *record,
+				    int begins)
 {
-	__u32 namespace = ln_namespace_of(record);
+	__u32 namespace = ln_namespace_of(record), slot = scratch->slot;
 	const struct ln_quota *quota = bpf_map_lookup_elem(&ln_quotas, &namespace);
+	int sends = ctx->ingress_ifindex != LN_LOOPBACK, code;
 
 	if (!quota)
 		return 0;
-	return ln_admit_by(quota, namespace, quota->pace ? bpf_map_lookup_elem(&ln_costs, &slot) : NULL, begins);
+	code = ln_admit_by(quota, namespace,
+			   quota->pace[LN_RESOURCE_TIME] ? bpf_map_lookup_elem(&ln_costs, &slot) : NULL, begins, sends);
+	if (!code && sends && quota->pace[LN_RESOURCE_LINKS])
+		scratch->flow.payer = namespace;
+	return code;
 }
 
 /* The namespace that pays for a slot's runs; 0, an index that no namespace has, if it has no share and no quota of time. */

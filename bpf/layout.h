@@ -12,7 +12,7 @@
 #include <linux/types.h>
 
 /* Raise when a record below changes: a daemon adopts a pinned NIC program of its own version only. */
-enum ln_version { LN_LAYOUT_VERSION = 21 };
+enum ln_version { LN_LAYOUT_VERSION = 22 };
 
 enum ln_limit {
 	LN_MAX_WORKLOADS = 65536, /* dispatch entries; the low half of a workload ID is its index */
@@ -113,9 +113,17 @@ struct ln_rate {
 	__u64 burst_ns; /* how much later than they came turns can be taken; at least turn_ns */
 };
 
+/* What namespaces share by weight. */
+enum ln_resource {
+	LN_RESOURCE_TIME = 0, /* of each CPU: share.h */
+	LN_RESOURCE_LINKS = 1, /* of the NICs, all together, for what they send: bandwidth.h */
+	LN_RESOURCES = 2,
+};
+
 struct ln_quota {
 	struct ln_rate rate[LN_RATES];
-	__u64 pace; /* its virtual time in a nanosecond that it takes, times LN_PACE: the sum of all weights by its own; 0: no shares */
+	/* Its virtual time in a nanosecond that it takes, times LN_PACE: the sum of all weights by its own; 0: no shares. */
+	__u64 pace[LN_RESOURCES];
 };
 
 /* What a namespace's packets are tagged with: auth.h. */
@@ -168,11 +176,20 @@ enum ln_share {
 	LN_TOLD_NS = 1 << 17, /* when a CPU tells the others what a namespace took on it */
 	LN_HEAR_EVERY = 4, /* packets of a namespace until a CPU looks for what others told */
 	LN_ELSEWHERE_NS = 1 << 22, /* how far ahead of a CPU what it took on others sets a namespace */
+	LN_BYTE = 1 << 20, /* parts of a nanosecond, in which what a byte takes is told */
+	LN_LINKS_TURN_NS = 1 << 15, /* what a CPU takes of the links' time at once, and tells of it */
 };
 
-/* How much of its time each CPU may spend on packets of namespaces. */
+/* What may be spent on packets of namespaces. */
 struct ln_budget {
-	__u64 share; /* of LN_BUDGET */
+	__u64 share; /* of each CPU's time, as a part of LN_BUDGET */
+	__u64 byte_ns; /* what a byte takes of the links' time, times LN_BYTE; 0: the links are not shared */
+};
+
+/* What namespaces took of the links' time. */
+struct ln_links {
+	__u64 until_ns; /* up to when CPUs took it: bpf_ktime_get_ns() */
+	__u64 virtual_ns; /* up to where all namespaces may be served */
 };
 
 /* How many refusals a CPU answers: refuse.h. */
@@ -194,6 +211,8 @@ struct ln_cpu {
 	__u64 virtual_ns; /* up to where all namespaces may be served */
 	__u64 timing; /* 1: the ikernel at hand is measured, and so are those that it hands its packet on to */
 	__u64 inner_ns; /* what these took */
+	__u64 sent; /* 1: one of these sent the packet, and was charged for it */
+	__s64 links_ns; /* what is left of what the CPU took of the links' time */
 	struct ln_refusals refusals; /* to packets of all namespaces */
 };
 
@@ -201,7 +220,8 @@ struct ln_cpu {
 struct ln_turns {
 	__u64 until_ns[LN_RATES]; /* up to when its turns were taken: bpf_ktime_get_ns() */
 	__u64 spent_ns; /* what it took of its share, less what each CPU did not tell yet */
-	__u64 apart[5]; /* so that what CPUs write of one namespace is in few lines of the cache that others read */
+	__u64 links_ns; /* up to where it was served by the links: what was sent for it, times its pace */
+	__u64 apart[4]; /* so that what CPUs write of one namespace is in few lines of the cache that others read */
 };
 
 /* What a CPU has left of its turns. Time is charged when it was spent, so it can be negative. */
@@ -213,6 +233,8 @@ struct ln_allowance {
 	__u64 untold_ns; /* what it took here, which other CPUs do not know yet */
 	__u64 known_ns; /* of what all CPUs told, what is in its virtual time */
 	__u64 packets; /* that came here while it had a share */
+	__u64 unsent_ns; /* of the links' time for what it sent from here, what is not in its virtual time of them yet */
+	__u64 rest; /* of that, less than a nanosecond, times LN_BYTE */
 	struct ln_refusals refusals;
 };
 
@@ -303,6 +325,8 @@ struct ln_flow {
 	__u16 room; /* bytes of λ-RPC payload that the reply may have */
 	__u32 once; /* 1 + the number of the record in ln_onces that waits for the reply; 0: none does */
 	__u32 signer; /* the index of the namespace whose key tags the answer; 0: it has no tag */
+	__u32 payer; /* of the namespace that pays for what is sent; 0: none does */
+	__u32 prepaid; /* 1: the answer was charged before */
 	struct ln_tunnel tunnel;
 	__u64 rpc[8]; /* the request's λ-RPC header as it came */
 };
@@ -622,6 +646,7 @@ struct ln_stats {
 	__u64 late; /* not answered: the client's deadline was over */
 	__u64 over_quota; /* packets refused because its namespace may do no more at present */
 	__u64 over_share; /* packets refused because the CPU had no time left, and its namespace had its share */
+	__u64 over_bandwidth; /* because what NICs may send was spent, and its namespace had its share */
 	__u64 bad_tags; /* packets refused because their tag is missing or wrong */
 	__u64 replayed; /* packets dropped because their client's sequence number had been used, or is too old to tell */
 	__u64 faults_by[LN_FAULTS]; /* of faults: each LN_FAULT_* */

@@ -20,6 +20,7 @@ struct ln_metered {
 	__u64 charged_ns;
 	__u64 over_share; /* packets that were dropped */
 	__u64 over_quota;
+	__u64 over_bandwidth;
 };
 
 struct {
@@ -50,10 +51,10 @@ static __always_inline int ln_is_timed(void)
 }
 
 /*
- * Runs the ikernel, and charges its namespace if that is to pay. The ikernel may hand the packet on to others with meters of their own, whose time is
- * not its own. So all of them measure a run that the first one measures.
+ * Runs the ikernel, and charges its namespace if that is to pay, and for what it sends if that has a share. The ikernel may hand the packet on to
+ * others with meters of their own. What these take and send is not its own: so all of them measure a run that the first one measures.
  */
-static __noinline int ln_run(struct xdp_md *ctx, __u32 namespace, int pays)
+static __noinline int ln_run(struct xdp_md *ctx, __u32 namespace, int pays, int sends)
 {
 	__u32 zero = 0;
 	struct ln_metered *m = bpf_map_lookup_elem(&ln_meters, &zero);
@@ -65,10 +66,11 @@ static __noinline int ln_run(struct xdp_md *ctx, __u32 namespace, int pays)
 		return ln_call(ctx);
 	timed = cpu->timing;
 	before = cpu->inner_ns;
-	if (timed || ln_cost_unknown(&m->cost) || ln_is_sample(&m->sampler))
+	if (timed || (pays && (ln_cost_unknown(&m->cost) || ln_is_sample(&m->sampler))))
 		began = bpf_ktime_get_ns();
 	cpu->timing = began != 0;
 	cpu->inner_ns = 0;
+	cpu->sent = 0;
 	action = ln_call(ctx);
 	if (began) {
 		ns = bpf_ktime_get_ns() - began;
@@ -78,6 +80,10 @@ static __noinline int ln_run(struct xdp_md *ctx, __u32 namespace, int pays)
 	cpu->inner_ns = before + ns;
 	if (pays)
 		m->charged_ns += ln_charge(namespace, &m->cost, own);
+	if (sends && action == XDP_TX && !cpu->sent) {
+		ln_charge_frame(namespace, bpf_xdp_get_buff_len(ctx));
+		cpu->sent = 1;
+	}
 	return action;
 }
 
@@ -90,22 +96,26 @@ int ln_meter(struct xdp_md *ctx)
 	__u32 namespace = ln_namespace & (LN_MAX_NAMESPACES - 1), zero = 0;
 	const struct ln_quota *quota = bpf_map_lookup_elem(&ln_quotas, &namespace);
 	struct ln_metered *m = bpf_map_lookup_elem(&ln_meters, &zero);
-	int pays = 0;
+	int pays = 0, sends = 0;
 
 	if (!quota || !m)
 		return ln_pass(ctx, 0);
 	if (ln_is_limited(quota) && ln_is_for_server(ctx)) {
-		switch (ln_admit_by(quota, namespace, &m->cost, 1)) {
+		switch (ln_admit_by(quota, namespace, &m->cost, 1, 1)) {
 		case LN_CODE_BUSY:
 			m->over_share++;
 			return XDP_DROP;
 		case LN_CODE_OVER_QUOTA:
 			m->over_quota++;
 			return XDP_DROP;
+		case LN_OVER_BANDWIDTH:
+			m->over_bandwidth++;
+			return XDP_DROP;
 		}
 		pays = ln_is_charged(quota);
+		sends = quota->pace[LN_RESOURCE_LINKS] != 0;
 	}
-	return pays || ln_is_timed() ? ln_run(ctx, namespace, pays) : ln_pass(ctx, 0);
+	return pays || sends || ln_is_timed() ? ln_run(ctx, namespace, pays, sends) : ln_pass(ctx, 0);
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -45,6 +45,13 @@ struct {
 	__type(value, struct ln_cpu);
 } ln_cpus SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct ln_links);
+} ln_links_taken SEC(".maps");
+
 /* User space writes it, programs only read it. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

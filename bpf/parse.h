@@ -223,6 +223,8 @@ static __always_inline int ln_save_flow(struct xdp_md *ctx, const struct ln_pack
 	}
 	flow->once = 0;
 	flow->signer = 0;
+	flow->payer = 0;
+	flow->prepaid = 0;
 	flow->peer_port = pkt->sport;
 	flow->own_port = pkt->dport;
 	return 0;

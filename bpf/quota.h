@@ -3,8 +3,12 @@
 #ifndef LN_QUOTA_H
 #define LN_QUOTA_H
 
+#include "bandwidth.h"
 #include "rpc_wire.h"
 #include "share.h"
+
+/* Besides the codes of errors: busy, as the namespace's answers have had their share. */
+#define LN_OVER_BANDWIDTH (-1)
 
 /* How often to try when other CPUs take turns, too. */
 #define LN_TURN_TRIES 4
@@ -70,23 +74,27 @@ LN_GLOBAL int ln_within_quota(__u32 namespace, int begins)
 /* Whether anything bounds what a namespace may do. */
 static __always_inline int ln_is_limited(const struct ln_quota *quota)
 {
-	return (quota->pace | quota->rate[LN_RATE_TIME].turn_ns | quota->rate[LN_RATE_REQUESTS].turn_ns) != 0;
+	return (quota->pace[LN_RESOURCE_TIME] | quota->pace[LN_RESOURCE_LINKS] | quota->rate[LN_RATE_TIME].turn_ns |
+		quota->rate[LN_RATE_REQUESTS].turn_ns) != 0;
 }
 
 /* Whether what a namespace takes is charged: its time is bounded. */
 static __always_inline int ln_is_charged(const struct ln_quota *quota)
 {
-	return (quota->pace | quota->rate[LN_RATE_TIME].turn_ns) != 0;
+	return (quota->pace[LN_RESOURCE_TIME] | quota->rate[LN_RATE_TIME].turn_ns) != 0;
 }
 
 /*
- * Whether to serve a packet for what has this cost and belongs to the namespace: 0, or the code of the error that says why not. One that begins
- * a request takes one of its namespace's requests.
+ * Whether to serve a packet for what has this cost and belongs to the namespace: 0, the code of the error that says why not, or
+ * LN_OVER_BANDWIDTH. One that begins a request takes one of its namespace's requests. Only what is answered to a sender takes bandwidth.
  */
-static __always_inline int ln_admit_by(const struct ln_quota *quota, __u32 namespace, struct ln_cost *cost, int begins)
+static __always_inline int ln_admit_by(const struct ln_quota *quota, __u32 namespace, struct ln_cost *cost, int begins,
+				       int sends)
 {
-	if (quota->pace && !ln_within_share(namespace, cost, quota->pace))
+	if (quota->pace[LN_RESOURCE_TIME] && !ln_within_share(namespace, cost, quota->pace[LN_RESOURCE_TIME]))
 		return LN_CODE_BUSY;
+	if (sends && quota->pace[LN_RESOURCE_LINKS] && !ln_within_bandwidth(namespace, quota->pace[LN_RESOURCE_LINKS]))
+		return LN_OVER_BANDWIDTH;
 	if ((quota->rate[LN_RATE_TIME].turn_ns | quota->rate[LN_RATE_REQUESTS].turn_ns) &&
 	    !ln_within_quota(namespace, begins))
 		return LN_CODE_OVER_QUOTA;
@@ -129,8 +137,8 @@ static __always_inline __u64 ln_charge(__u32 namespace, struct ln_cost *cost, __
 		return 0;
 	ns = ln_cost_of(cost, ns);
 	mine->left[LN_RATE_TIME] -= ns;
-	if (quota->pace)
-		ln_spend(namespace, cpu, mine, cost, quota->pace, ns);
+	if (quota->pace[LN_RESOURCE_TIME])
+		ln_spend(namespace, cpu, mine, cost, quota->pace[LN_RESOURCE_TIME], ns);
 	return ns;
 }
 

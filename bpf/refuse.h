@@ -60,10 +60,17 @@ static __always_inline int ln_refuse_first(struct xdp_md *ctx, struct ln_scratch
 static __always_inline int ln_not_admitted(struct xdp_md *ctx, struct ln_scratch *scratch, const struct ln_slot *slot,
 					   struct ln_stats *stats, int code)
 {
-	if (code == LN_CODE_OVER_QUOTA)
+	switch (code) {
+	case LN_CODE_OVER_QUOTA:
 		stats->over_quota++;
-	else
+		break;
+	case LN_OVER_BANDWIDTH:
+		stats->over_bandwidth++;
+		code = LN_CODE_BUSY;
+		break;
+	default:
 		stats->over_share++;
+	}
 	return ln_refuse_first(ctx, scratch, slot, code);
 }
 

@@ -7,6 +7,7 @@
 #define LN_REPLY_H
 
 #include "auth.h"
+#include "bandwidth.h"
 #include "headers.h"
 #include "tunnel.h"
 #include "once/once.h"
@@ -88,6 +89,8 @@ LN_GLOBAL int ln_answer(struct xdp_md *ctx, struct ln_flow *flow, __u32 at, stru
 		ln_sign(ctx, flow, (void *)(udp + 1), head, answer->length);
 	if (flow->ipv6 && ln_finish_ipv6(ctx, flow->own_addr, flow->peer_addr, l4, udp_len))
 		return XDP_DROP;
+	if (flow->payer && !flow->prepaid)
+		ln_charge_frame(flow->payer, bpf_xdp_get_buff_len(ctx));
 	return XDP_TX;
 }
 

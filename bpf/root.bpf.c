@@ -112,7 +112,7 @@ static __always_inline int ln_serve(struct xdp_md *ctx, struct ln_scratch *scrat
 		return XDP_DROP;
 	if (rpc->type == LN_TYPE_ACK)
 		return rpc->flags & LN_FLAG_DONE ? ln_done(ctx, scratch, slot) : XDP_DROP;
-	code = ln_admit(slot, scratch->slot, rpc->type == LN_TYPE_REQUEST && !scratch->place.part.index);
+	code = ln_admit(ctx, scratch, slot, rpc->type == LN_TYPE_REQUEST && !scratch->place.part.index);
 	if (code)
 		return ln_not_admitted(ctx, scratch, slot, stats, code);
 	if (rpc->flags & LN_FLAG_REGION)

@@ -30,7 +30,7 @@ func newLimits(t testing.TB, budget uint64, quotas map[uint32]api.Quota) *limits
 
 func limit(t testing.TB, l *limits.Limits, budget uint64, quotas map[uint32]api.Quota) {
 	t.Helper()
-	if err := l.Set(budget, quotas); err != nil {
+	if err := l.Set(api.Budget{Time: budget}, quotas); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -46,6 +46,8 @@ type passthroughIkScratch struct {
 		Room      uint16
 		Once      uint32
 		Signer    uint32
+		Payer     uint32
+		Prepaid   uint32
 		Tunnel    struct {
 			_        structs.HostLayout
 			Eth      uint64

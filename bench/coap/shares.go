@@ -9,6 +9,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
+	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/bench/gen"
 	"github.com/lambdanic/lambdanic/bench/report"
 	"github.com/lambdanic/lambdanic/bench/timeline"
@@ -38,7 +39,7 @@ func (b *bench) shares(ctx context.Context) (err error) {
 		return err
 	}
 	defer l.Close()
-	if err := l.Set(timeline.Budget, timeline.Weights{1: 1, 2: 1}.Quotas()); err != nil {
+	if err := l.Set(api.Budget{Time: timeline.Budget}, timeline.Weights{1: 1, 2: 1}.Quotas()); err != nil {
 		return err
 	}
 	var tenants []*tenant
@@ -108,6 +109,7 @@ func (b *bench) meanRates(f *timeline.Timeline) (own, both []float64) {
 // followShares follows all phases of a round.
 func (b *bench) followShares(ctx context.Context, g *gen.Generator, tenants []*tenant) (*timeline.Timeline, error) {
 	l := timeline.Load{
+		Unit:   "answered (1,000/s)",
 		Phases: b.Cycles * len(sharePhases), Samples: b.Phase,
 		Offer: func(ctx context.Context, d time.Duration) error {
 			load := forgedLoad(tenants, 0)

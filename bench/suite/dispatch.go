@@ -24,8 +24,13 @@ var ample = func() backend.Limits {
 	return backend.Limits{Quotas: map[uint32]api.Quota{dispatchTenant: {Requests: &requests, NICTime: &nicTime}}}
 }()
 
-// shared is a budget that no load exceeds, of which one of two namespaces has its share.
-var shared = backend.Limits{Budget: 1e10, Quotas: map[uint32]api.Quota{dispatchTenant: {}, dispatchTenant + 1: {}}}
+// shared are limits by which one of two namespaces has its share of a budget.
+func shared(budget api.Budget) backend.Limits {
+	return backend.Limits{Budget: budget, Quotas: map[uint32]api.Quota{dispatchTenant: {}, dispatchTenant + 1: {}}}
+}
+
+// Budgets that no load exceeds.
+var muchTime, muchBandwidth = shared(api.Budget{Time: 1e10}), shared(api.Budget{Bandwidth: 100e9})
 
 // runDispatch compares the time per packet, all of it on one CPU: generator, NIC program, lambda, counter. The generator's
 // share is the same in every figure; it holds as many different frames in each case, so that its caches are equally warm.
@@ -46,7 +51,7 @@ func runDispatch(ctx context.Context, s *stand.Stand, o measure.Options) ([]repo
 		return nil, err
 	}
 	defer g.Close()
-	var one, limited, sharing, hot, uniform report.Samples
+	var one, limited, sharing, sending, hot, uniform report.Samples
 	for range o.Rounds {
 		if one, err = sampleWithin(ctx, s, g, backend.Limits{}, one); err != nil {
 			return nil, err
@@ -54,7 +59,10 @@ func runDispatch(ctx context.Context, s *stand.Stand, o measure.Options) ([]repo
 		if limited, err = sampleWithin(ctx, s, g, ample, limited); err != nil {
 			return nil, err
 		}
-		if sharing, err = sampleWithin(ctx, s, g, shared, sharing); err != nil {
+		if sharing, err = sampleWithin(ctx, s, g, muchTime, sharing); err != nil {
+			return nil, err
+		}
+		if sending, err = sampleWithin(ctx, s, g, muchBandwidth, sending); err != nil {
 			return nil, err
 		}
 	}
@@ -80,6 +88,7 @@ func runDispatch(ctx context.Context, s *stand.Stand, o measure.Options) ([]repo
 	return []report.Result{
 		report.Compare("within_quota", "ns/packet", report.Lower, measure.SourceOpen, limited, alone),
 		report.Compare("within_share", "ns/packet", report.Lower, measure.SourceOpen, sharing, alone),
+		report.Compare("within_bandwidth", "ns/packet", report.Lower, measure.SourceOpen, sending, alone),
 		report.Compare("hot_of_1000", "ns/packet", report.Lower, measure.SourceOpen, hot, alone),
 		report.Compare("uniform_over_1000", "ns/packet", report.Lower, measure.SourceOpen, uniform, alone),
 	}, nil

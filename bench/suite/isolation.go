@@ -3,7 +3,6 @@ package suite
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"time"
 
 	"github.com/lambdanic/lambdanic/bench/gen"
@@ -36,11 +35,7 @@ func runIsolation(ctx context.Context, s *stand.Stand, o measure.Options) ([]rep
 }
 
 func measureIsolation(ctx context.Context, s *stand.Stand, o measure.Options, size isolationSize) (all []report.Result, err error) {
-	files, err := fs.Sub(spin, "spin")
-	if err != nil {
-		return nil, err
-	}
-	a, err := compiler.BuildFS(ctx, files, compiler.Options{})
+	a, err := build(ctx, "spin")
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +67,7 @@ func twoTenants(ctx context.Context, s *stand.Stand, a *compiler.Artifact, share
 		}
 	}
 	equal := phase{weights: map[uint32]uint64{1: 1, 2: 1}}
-	if err := equal.limit(ctx, s); err != nil {
+	if err := equal.limit(ctx, s, timeBudget); err != nil {
 		return nil, nil, err
 	}
 	g, err = gen.New(s.Fast, gen.Options{ByWorkload: true})

@@ -104,7 +104,7 @@ func (m *neighbours) round(ctx context.Context, n *neighbour, reverse bool) erro
 // load is the neighbour's. Where there is a CPU that neither the client nor the NIC has, the generator gets it.
 func (n *neighbour) load(rate float64, d time.Duration) gen.Load {
 	p := phase{asked: []sharer{n.sharer}}
-	l := p.load(d)
+	l := p.load(room, d)
 	l.Rate, l.Batch, l.CPUs = rate, 8, []int{min(1, runtime.NumCPU()-1)} // fewer cannot all be sent in time, and more would come as bursts
 	return l
 }

@@ -28,7 +28,7 @@ const (
 // budget, against those past a program that is empty.
 func runPassing(ctx context.Context, s *stand.Stand, a *compiler.Artifact, o measure.Options, lambdas int) (results []report.Result, err error) {
 	o.Log("isolation: deploying %d lambdas", lambdas)
-	limits := backend.Limits{Budget: timeline.Budget, Quotas: map[uint32]api.Quota{}}
+	limits := backend.Limits{Budget: api.Budget{Time: timeline.Budget}, Quotas: map[uint32]api.Quota{}}
 	for i := range uint32(lambdas) {
 		d := stand.Deployment(a, passingWorkload+i, nil)
 		d.NamespaceID = 1 + i%passingTenants

@@ -49,7 +49,7 @@ func TestSharesRun(t *testing.T) {
 		return measureShares(ctx, s, o, 2*timeline.Settled)
 	}}
 	s, err := measure.Run(t.Context(), []measure.Suite{shares}, "shares", measuretest.Options(t))
-	if err != nil || len(s.Results) != 8 || s.Results[7].Value <= 0 {
+	if err != nil || len(s.Results) != 13 || s.Results[7].Value <= 0 || s.Results[12].Value <= 0 {
 		t.Errorf("got %+v, %v", s, err)
 	}
 }

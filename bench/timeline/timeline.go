@@ -23,6 +23,7 @@ const Settled = 20
 // A Load goes to several sharers in phases, one after the other without a pause.
 type Load struct {
 	Sharers   []string // their names; "" shows one as the one before it
+	Unit      string   // of a thousand a second of what is delivered, for plots
 	Phases    int
 	Samples   int                                              // of each phase, of 10 ms
 	Offer     func(ctx context.Context, d time.Duration) error // offers it for so long, from the first phase on
@@ -111,7 +112,7 @@ func (t *Timeline) Settling(phase int, shares []float64) float64 {
 
 // Chart shows the rates over time.
 func (t *Timeline) Chart(title string) chart.Chart {
-	c := chart.Chart{Title: title, X: chart.Axis{Label: "time (s)"}, Y: chart.Axis{Label: "answered (1,000/s)"}}
+	c := chart.Chart{Title: title, X: chart.Axis{Label: "time (s)"}, Y: chart.Axis{Label: t.load.Unit}}
 	for i, name := range t.load.Sharers {
 		line := chart.Line{Name: name}
 		if name == "" {

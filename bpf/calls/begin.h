@@ -195,6 +195,19 @@ static __always_inline __u32 ln_call_server(const struct ln_slot *slot, const st
 	return svc ? first + svc->shares[ln_share(req->key)] : ~0U;
 }
 
+/* Charges for the call that is sent, and for the longest answer there can be: once the service answered, it is too late to refuse that. */
+static __always_inline void ln_charge_call(struct xdp_md *ctx, const struct ln_flow *flow)
+{
+	__u32 bytes = bpf_xdp_get_buff_len(ctx);
+
+	if (!flow->payer)
+		return;
+	if (!flow->prepaid)
+		bytes += ln_l2_len(flow) + (flow->tunnel.vni ? LN_WRAP : 0) + ln_l3_len(flow->ipv6) +
+			 sizeof(struct udphdr) + sizeof(struct ln_rpc) + flow->room;
+	ln_charge_frame(flow->payer, bytes);
+}
+
 /* Starts a call: the record first, then the packet. Returns the XDP action, or -code of an error. */
 LN_GLOBAL int ln_call_begin(struct xdp_md *ctx, struct ln_flow *flow, struct ln_request *req, __u32 slot_index,
 			    const struct ln_slot *slot)
@@ -234,7 +247,10 @@ LN_GLOBAL int ln_call_begin(struct xdp_md *ctx, struct ln_flow *flow, struct ln_
 	call->cookie[0] = req->match.cookie[0];
 	call->cookie[1] = req->match.cookie[1];
 	call->flow = *flow;
+	call->flow.prepaid = 1;
 	action = ln_call_send(ctx, flow, svc, &out);
+	if (action >= 0)
+		ln_charge_call(ctx, flow);
 	if (action >= 0 && svc->retries)
 		ln_call_retain(ctx, &out);
 	/* A full barrier: whoever sees the record waiting also sees what is in it. */

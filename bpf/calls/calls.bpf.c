@@ -181,7 +181,7 @@ int ln_calls_module(struct xdp_md *ctx)
 static __always_inline int ln_call_again(struct xdp_md *ctx, __u32 index, struct ln_call *call, __u64 state)
 {
 	struct ln_sent *sent = bpf_map_lookup_elem(&ln_retained, &index);
-	__u32 len;
+	__u32 len, payer = call->flow.payer; /* before the claim, as in ln_call_end() */
 
 	if (!sent || sent->number != LN_CALL_NUMBER(state))
 		return XDP_PASS;
@@ -194,6 +194,8 @@ static __always_inline int ln_call_again(struct xdp_md *ctx, __u32 index, struct
 	if (__sync_val_compare_and_swap(&call->state, state, state + LN_CALL_ONE_FAILED) != state)
 		return XDP_DROP;
 	ln_count(LN_COUNT_RETRIES);
+	if (payer)
+		ln_charge_frame(payer, len);
 	return XDP_REDIRECT;
 }
 

@@ -155,7 +155,7 @@ func flagCompletions(o *options) map[string]cobra.CompletionFunc {
 		"app": completeApplications, "cluster": oneOf("3xType1-SmartNIC", "2xType2-SmartNIC", "4xBeefy", "4xWimpy", "2xBeefy+2xWimpy", "1xSuperBeefy"),
 		"policy": oneOf("hcm", "spread", "anneal", "ilp"), "times": oneOf("exponential", "fixed"), "fill": oneOf("0.1", "0.5", "1"), "load": oneOf("peak", "50%"),
 		"services": completeFiles, "systems": completeFiles, "topology": completeFiles, "placed": completeFiles,
-		"set --lambdas": oneOf(noLimit), "set --memory": oneOf(noLimit), "set --requests": oneOf(noLimit), "set --nic-time": oneOf(noLimit), "set --weight": cobra.NoFileCompletions, "nic-budget": oneOf("50%", "80%"),
+		"set --lambdas": oneOf(noLimit), "set --memory": oneOf(noLimit), "set --requests": oneOf(noLimit), "set --nic-time": oneOf(noLimit), "set --weight": cobra.NoFileCompletions, "nic-bandwidth": oneOf("1Gbit", "8Gbit", noLimit), "nic-budget": oneOf("50%", "80%"),
 		"orchestrator --lambdas": cobra.NoFileCompletions, "orchestrator --silent": cobra.NoFileCompletions,
 		"orchestrator --servers": cobra.NoFileCompletions, "orchestrator --nics": cobra.NoFileCompletions,
 		"orchestrator --overloaded": cobra.NoFileCompletions, "orchestrator --intervals": cobra.NoFileCompletions,

@@ -226,13 +226,13 @@ func TestStatsColumnsAreExplained(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /system/stats", func(w http.ResponseWriter, _ *http.Request) {
 		_ = json.NewEncoder(w).Encode([]api.FunctionStats{{Name: "s", Namespace: "default", Target: api.TargetNIC, Stats: api.Stats{
-			Requests: 1, Replies: 2, Errors: 3, Drops: 4, Calls: 5, Faults: 6, Late: 7, OverQuota: 8, OverShare: 9, BadTags: 10, Replayed: 11, Samples: 2, SampledNS: 3000,
+			Requests: 1, Replies: 2, Errors: 3, Drops: 4, Calls: 5, Faults: 6, Late: 7, OverQuota: 8, OverShare: 9, OverBandwidth: 12, BadTags: 10, Replayed: 11, Samples: 2, SampledNS: 3000,
 			FaultsBy: api.FaultsBy{api.FaultTime: 6}, Histogram: [32]uint64{10: 1, 11: 1},
 		}}})
 	})
 	run := fakeDaemon(t, mux)
 	table, err := run("stats")
-	want := "NAME NAMESPACE TARGET REQUESTS REPLIES ERRORS DROPS CALLS FAULTS LATE OVER QUOTA OVER SHARE BAD TAGS REPLAYED MEAN P50 P99 FAULTED BY s default nic 1 2 3 4 5 6 7 8 9 10 11 1.5µs <2.048µs <4.096µs 6 time"
+	want := "NAME NAMESPACE TARGET REQUESTS REPLIES ERRORS DROPS CALLS FAULTS LATE OVER QUOTA OVER SHARE OVER BANDWIDTH BAD TAGS REPLAYED MEAN P50 P99 FAULTED BY s default nic 1 2 3 4 5 6 7 8 9 12 10 11 1.5µs <2.048µs <4.096µs 6 time"
 	if got := strings.Join(strings.Fields(table), " "); err != nil || got != want {
 		t.Errorf("%q (%v), want %q", got, err, want)
 	}
@@ -264,6 +264,14 @@ func TestBadFlags(t *testing.T) {
 	} {
 		if out, err := run(args...); err == nil {
 			t.Errorf("%v: %q", args, out)
+		}
+	}
+}
+
+func TestParseBandwidth(t *testing.T) {
+	for text, want := range map[string]uint64{"8Gbit": 8e9, "2.5 Gbit/s": 25e8, "10Mbit": 10e6, "10Tbit": 10e12, "none": 0} {
+		if got, err := parseBandwidth(text); err != nil || got != want {
+			t.Errorf("%s: %d, %v", text, got, err)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/dustin/go-humanize"
@@ -34,11 +35,11 @@ func namespaceSetCommand(o *options) *cobra.Command {
 		Short: "Set a namespace's quotas",
 		Long: "Set how much may be deployed in a namespace, and how much its lambdas on the NIC may do. The namespace is made if there is none of that\n" +
 			"name. A quota without a flag stays as it is. A quota below what is deployed already removes nothing: what would take more is refused from\n" +
-			"then on, and the command says so. Requests over quota are refused with an error. Where `up --nic-budget` shares the NIC out, a\n" +
-			"namespace gets its part by weight.",
+			"then on, and the command says so. Requests over quota are refused with an error. Where `up --nic-budget` and `up --nic-bandwidth`\n" +
+			"share the NIC out, a namespace gets its part by weight.",
 		Example: "  lambdanic namespace set tenant --lambdas 10 --memory 64MiB\n" +
 			"  lambdanic namespace set tenant --requests 50000 --nic-time 10%\n" +
-			"  lambdanic namespace set tenant --weight 40               # of --nic-budget\n" +
+			"  lambdanic namespace set tenant --weight 40               # of --nic-budget and --nic-bandwidth\n" +
 			"  lambdanic namespace set tenant --memory none             # no limit\n" +
 			"  lambdanic namespace set tenant --lambdas 0               # nothing new",
 		Args:              explained(cobra.ExactArgs(1)),
@@ -125,7 +126,7 @@ func namespaceListCommand(o *options) *cobra.Command {
 	}
 }
 
-var countedHead = []string{"REQUESTS", "REPLIES", "ERRORS", "OVER QUOTA", "OVER SHARE", "BAD TAGS", "REPLAYED", "DROPS", "NIC TIME"}
+var countedHead = []string{"REQUESTS", "REPLIES", "ERRORS", "OVER QUOTA", "OVER SHARE", "OVER BANDWIDTH", "BAD TAGS", "REPLAYED", "DROPS", "NIC TIME"}
 
 // counted are the cells below countedHead.
 func counted(s *api.Stats) []string {
@@ -133,7 +134,7 @@ func counted(s *api.Stats) []string {
 		return slices.Repeat([]string{"-"}, len(countedHead))
 	}
 	return []string{
-		number(s.Requests), number(s.Replies), number(s.Errors), number(s.OverQuota), number(s.OverShare),
+		number(s.Requests), number(s.Replies), number(s.Errors), number(s.OverQuota), number(s.OverShare), number(s.OverBandwidth),
 		number(s.BadTags), number(s.Replayed), number(s.Drops),
 		s.RunTime().Round(time.Microsecond).String(),
 	}
@@ -180,7 +181,7 @@ func namespaceRows(n *api.Namespace, functions []api.Function) [][]string {
 		{"networks", shownNetworks(n.Networks)},
 	}
 	for i, cell := range counted(n.Stats) {
-		rows = append(rows, []string{[]string{"requests", "replies", "errors", "over quota", "over share", "bad tags", "replayed", "drops", "NIC time"}[i], cell})
+		rows = append(rows, []string{strings.Replace(strings.ToLower(countedHead[i]), "nic", "NIC", 1), cell})
 	}
 	for _, text := range n.Over {
 		rows = append(rows, []string{"warning", text})

@@ -19,7 +19,7 @@ func namespaceDaemon(t *testing.T) (run func(args ...string) (string, error), as
 	n := api.Namespace{
 		Name: "tenant", Number: 2, Networks: []api.Network{{Kind: api.NetworkVLAN, ID: 100}, {Kind: api.NetworkVXLAN, ID: 5001}}, Quota: api.Quota{Lambdas: &lambdas, Memory: &memory, Requests: &requests, NICTime: &nicTime, Weight: &weight},
 		Use:  api.NamespaceUse{Lambdas: 3, Memory: 3 << 20},
-		Over: []string{"namespace tenant has 3 lambdas"}, Stats: &api.Stats{Requests: 10, Replies: 9, Errors: 1, OverQuota: 7, OverShare: 5, BadTags: 4, Replayed: 3, Drops: 2, SampledNS: 1500},
+		Over: []string{"namespace tenant has 3 lambdas"}, Stats: &api.Stats{Requests: 10, Replies: 9, Errors: 1, OverQuota: 7, OverShare: 5, OverBandwidth: 6, BadTags: 4, Replayed: 3, Drops: 2, SampledNS: 1500},
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("PATCH /system/namespace/{name}/quota", func(w http.ResponseWriter, r *http.Request) {
@@ -105,10 +105,10 @@ func TestNamespaceListAndShow(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"list"}, "NAME LAMBDAS MEMORY REQUESTS/S NIC TIME/S WEIGHT REQUESTS REPLIES ERRORS OVER QUOTA OVER SHARE BAD TAGS REPLAYED DROPS NIC TIME default 0 0 B unlimited unlimited 100 - - - - - - - - - " +
-			"tenant 3 of 1 3.0 MiB of 64 MiB <= 50000 <= 2.5% 40 10 9 1 7 5 4 3 2 96µs"},
+		{[]string{"list"}, "NAME LAMBDAS MEMORY REQUESTS/S NIC TIME/S WEIGHT REQUESTS REPLIES ERRORS OVER QUOTA OVER SHARE OVER BANDWIDTH BAD TAGS REPLAYED DROPS NIC TIME default 0 0 B unlimited unlimited 100 - - - - - - - - - - " +
+			"tenant 3 of 1 3.0 MiB of 64 MiB <= 50000 <= 2.5% 40 10 9 1 7 5 6 4 3 2 96µs"},
 		{[]string{"show", "tenant"}, "name tenant number 2 lambdas 3 of 1 memory 3.0 MiB of 64 MiB requests/s <= 50000 NIC time/s <= 2.5% weight 40 keys none networks vlan:100, vxlan:5001 " +
-			"requests 10 replies 9 errors 1 over quota 7 over share 5 bad tags 4 replayed 3 drops 2 NIC time 96µs warning namespace tenant has 3 lambdas function web 4.9 KiB"},
+			"requests 10 replies 9 errors 1 over quota 7 over share 5 over bandwidth 6 bad tags 4 replayed 3 drops 2 NIC time 96µs warning namespace tenant has 3 lambdas function web 4.9 KiB"},
 	} {
 		out, err := run(append([]string{"namespace"}, c.args...)...)
 		if got := strings.Join(strings.Fields(out), " "); err != nil || got != c.want {

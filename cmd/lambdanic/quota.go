@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"github.com/lambdanic/lambdanic/api"
@@ -24,7 +25,7 @@ func (f *quotaFlags) define(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.memory, "memory", "", "the `size` of their maps and code together, as 64MiB, or none for no limit")
 	cmd.Flags().StringVar(&f.requests, "requests", "", "how `many` requests per second the NIC serves for them, or none for no limit")
 	cmd.Flags().StringVar(&f.nicTime, "nic-time", "", "how long they may run on the NIC, in `percent` of one CPU, as 10%, or none for no limit")
-	cmd.Flags().StringVar(&f.weight, "weight", "", fmt.Sprintf("the `weight` of their share of --nic-budget, 1 to %d; %d unless set", api.MaxNamespaceWeight, api.DefaultNamespaceWeight))
+	cmd.Flags().StringVar(&f.weight, "weight", "", fmt.Sprintf("the `weight` of their share of --nic-budget and --nic-bandwidth, 1 to %d; %d unless set", api.MaxNamespaceWeight, api.DefaultNamespaceWeight))
 }
 
 // change reads the flags that are given.
@@ -108,6 +109,21 @@ func parseBudget(text string) (uint64, error) {
 		return 0, fmt.Errorf("%q is not a part of each CPU's time: write more than 0%% up to 100%%, as 80%%, or %s to serve packets as they come", text, noLimit)
 	}
 	return ns, nil
+}
+
+// Rates that can be shared, in bits per second. At lower ones, a frame takes longer than the data path can tell namespaces apart (bpf/share.h).
+const minBandwidth, maxBandwidth = 1e7, 1e13
+
+// parseBandwidth reads how many bits a second are sent for namespaces; none is 0.
+func parseBandwidth(text string) (uint64, error) {
+	if text == noLimit {
+		return 0, nil
+	}
+	rate, unit, err := humanize.ParseSI(text)
+	if err != nil || (unit != "bit" && unit != "bit/s") || !(rate >= minBandwidth && rate <= maxBandwidth) {
+		return 0, fmt.Errorf("%q is not a rate: write one from 10Mbit to 10Tbit, as 8Gbit, or %s to send answers as they come", text, noLimit)
+	}
+	return uint64(rate), nil
 }
 
 // percent shows a share of one CPU.

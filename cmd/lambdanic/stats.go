@@ -84,7 +84,7 @@ func columns() (all []statsColumn) {
 func explain(columns []statsColumn) string {
 	var text strings.Builder
 	for _, c := range columns {
-		fmt.Fprintf(&text, "\n  %-12s%s", c.head, strings.ReplaceAll(c.help, ". ", ".\n"+strings.Repeat(" ", 14)))
+		fmt.Fprintf(&text, "\n  %-16s%s", c.head, strings.ReplaceAll(c.help, ". ", ".\n"+strings.Repeat(" ", 18)))
 	}
 	return text.String()
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"github.com/lambdanic/lambdanic/api"
@@ -23,7 +24,7 @@ import (
 type upFlags struct {
 	interfaces, addresses []string
 	mode, unknown, listen string
-	budget                string
+	budget, bandwidth     string
 	etcd                  store.Remote
 	detach, verbose       bool
 	readyFD               int
@@ -39,7 +40,7 @@ func upCommand(o *options) *cobra.Command {
 			"NIC and processes serve on; down removes them.",
 		Example: "  sudo lambdanic up -d\n" +
 			"  sudo lambdanic up --nic eth1 --mode native\n" +
-			"  sudo lambdanic up --nic eth1 --nic-budget 80%\n" +
+			"  sudo lambdanic up --nic eth1 --nic-budget 80% --nic-bandwidth 8Gbit\n" +
 			"  sudo lambdanic up --name test --listen 127.0.0.1:0\n" +
 			"  sudo lambdanic up --etcd https://etcd:2379 --etcd-cacert ca.crt --etcd-cert node.crt --etcd-key node.key",
 		Args: cobra.NoArgs,
@@ -73,6 +74,7 @@ func upCommand(o *options) *cobra.Command {
 	set.StringVar(&flags.mode, "mode", string(nic.ModeAuto), "how to attach: auto, native, generic, or offload for native with a lambda on the card")
 	set.StringVar(&flags.unknown, "unknown", "host", "who answers unknown workload IDs: host, or error for an error packet")
 	set.StringVar(&flags.budget, "nic-budget", noLimit, "how much of each CPU's time namespaces may have on the NIC, in `percent`: shared out by their weights")
+	set.StringVar(&flags.bandwidth, "nic-bandwidth", noLimit, "how much the NICs may send for namespaces, as a `rate` like 8Gbit: shared out by their weights")
 	set.StringVar(&flags.listen, "listen", "127.0.0.1:8080", "address of the gateway, \"\" for the socket alone")
 	set.StringSliceVar(&flags.etcd.Endpoints, "etcd", nil, "keep the store in this etcd instead of in the daemon: `URL` of its members")
 	set.StringVar(&flags.etcd.CA, "etcd-cacert", "", "`file` of the CAs of the etcd's certificate, in place of the system's")
@@ -108,8 +110,11 @@ func (f *upFlags) config(o *options) (daemon.Config, error) {
 		}
 		cfg.NIC.Addresses = append(cfg.NIC.Addresses, addr)
 	}
-	if cfg.Budget, err = parseBudget(f.budget); err != nil {
+	if cfg.Budget.Time, err = parseBudget(f.budget); err != nil {
 		return cfg, fmt.Errorf("--nic-budget: %w", err)
+	}
+	if cfg.Budget.Bandwidth, err = parseBandwidth(f.bandwidth); err != nil {
+		return cfg, fmt.Errorf("--nic-bandwidth: %w", err)
 	}
 	if cfg.Etcd = f.etcd; len(f.etcd.Endpoints) == 0 && f.etcd.CA+f.etcd.Certificate+f.etcd.Key != "" {
 		return cfg, errors.New("--etcd-cacert, --etcd-cert and --etcd-key are for --etcd: give that, too")
@@ -159,8 +164,11 @@ func sayUp(cmd *cobra.Command, asJSON bool, node *api.Node) error {
 	if strings.HasPrefix(node.Store, "etcd") {
 		fmt.Fprintf(out, "  store           %s\n", node.Store)
 	}
-	if node.NICBudget > 0 {
-		fmt.Fprintf(out, "  NIC budget      %s of each CPU\n", percent(node.NICBudget))
+	if node.Budget.Time > 0 {
+		fmt.Fprintf(out, "  NIC budget      %s of each CPU\n", percent(node.Budget.Time))
+	}
+	if node.Bandwidth > 0 {
+		fmt.Fprintf(out, "  NIC bandwidth   %s\n", humanize.SI(float64(node.Bandwidth), "bit/s"))
 	}
 	if node.Listen != "" {
 		fmt.Fprintf(out, "  gateway         http://%s/function/NAME\n", strings.TrimPrefix(node.Listen, "http://"))

@@ -163,6 +163,7 @@ func add(sum, s *Stats) {
 	sum.Late += s.Late
 	sum.OverQuota += s.OverQuota
 	sum.OverShare += s.OverShare
+	sum.OverBandwidth += s.OverBandwidth
 	sum.BadTags += s.BadTags
 	sum.Replayed += s.Replayed
 	sum.BytesIn += s.BytesIn

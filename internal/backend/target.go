@@ -40,9 +40,7 @@ type Accounting interface {
 
 // Limits are what namespaces may do on a backend.
 type Limits struct {
-	// Budget is how many nanoseconds of each second each CPU may spend on packets of namespaces, which have their shares of it by
-	// weight (api.Quota). 0: packets are served as they come.
-	Budget uint64
+	Budget api.Budget
 	// Quotas are those of all namespaces, by their numbers. A namespace that is not among them has neither share nor quota.
 	Quotas map[uint32]api.Quota
 	// Keys are those of the namespaces that have some, by their numbers.

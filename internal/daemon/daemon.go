@@ -33,7 +33,7 @@ import (
 type Config struct {
 	Paths
 	NIC     nics.Options
-	Budget  uint64       // of NIC time for namespaces: backend.Limits
+	Budget  api.Budget   // of the NICs, for namespaces
 	Etcd    store.Remote // no endpoints: etcd within the daemon
 	Listen  string       // HOST:PORT of the gateway; "": it listens on the socket alone
 	Version string
@@ -210,7 +210,7 @@ func canBeAsked(s *api.Spec) bool {
 }
 
 func (d *Daemon) describe(host string) api.Node {
-	n := api.Node{Name: host, Instance: d.cfg.Instance, Version: d.cfg.Version, PID: os.Getpid(), Store: "within the daemon", NICBudget: d.cfg.Budget}
+	n := api.Node{Name: host, Instance: d.cfg.Instance, Version: d.cfg.Version, PID: os.Getpid(), Store: "within the daemon", Budget: d.cfg.Budget}
 	if len(d.cfg.Etcd.Endpoints) > 0 {
 		n.Store = "etcd at " + d.cfg.Etcd.String()
 	}

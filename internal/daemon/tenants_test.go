@@ -247,9 +247,9 @@ func TestTenantOverShare(t *testing.T) {
 		t.Skip("needs root: it brings a NIC up")
 	}
 	p := newInstance(t, "b")
-	c := mustUp(t, Config{Paths: p, Listen: anyPort, Budget: 1}) // a nanosecond per second
-	if c.node.NICBudget != 1 {
-		t.Errorf("the node says it has a budget of %d ns", c.node.NICBudget)
+	c := mustUp(t, Config{Paths: p, Listen: anyPort, Budget: api.Budget{Time: 1}}) // a nanosecond per second
+	if c.node.Budget.Time != 1 {
+		t.Errorf("the node says it has a budget of %d ns", c.node.Budget.Time)
 	}
 	client, ctx := NewClient(p), t.Context()
 	web := deployWebServer(t, p)
@@ -282,7 +282,7 @@ func TestTenantOverShare(t *testing.T) {
 		t.Errorf("counted %+v, and %d were refused", s, first)
 	}
 	c.kill()
-	c = mustUp(t, Config{Paths: p, Listen: anyPort, Budget: 1})
+	c = mustUp(t, Config{Paths: p, Listen: anyPort, Budget: api.Budget{Time: 1}})
 	if refused() == 0 {
 		t.Error("none was refused with the next daemon")
 	}
@@ -299,8 +299,8 @@ func TestTenantOverShare(t *testing.T) {
 		t.Errorf("without a weight of its own, it is %+v (%v)", n, err)
 	}
 	c.kill()
-	c = mustUp(t, Config{Paths: p, Listen: anyPort})
-	if got := refused(); got != 0 || c.node.NICBudget != 0 {
-		t.Errorf("%d were refused without a budget", got)
+	c = mustUp(t, Config{Paths: p, Listen: anyPort, Budget: api.Budget{Bandwidth: 10e9}})
+	if got := refused(); got != 0 || c.node.Budget != (api.Budget{Bandwidth: 10e9}) {
+		t.Errorf("%d were refused without a budget of time (%+v)", got, c.node.Budget)
 	}
 }

@@ -34,8 +34,8 @@ func NewMeter(namespace uint32, l *limits.Limits) *Meter {
 
 // Metered is what a meter counted.
 type Metered struct {
-	ChargedNs            uint64
-	OverShare, OverQuota uint64 // packets that were dropped
+	ChargedNs                           uint64
+	OverShare, OverBandwidth, OverQuota uint64 // packets that were dropped
 }
 
 // Before puts the meter before an ikernel, and returns the program that stands there: that of a spec whose source includes bpf/meter.h, with these maps besides
@@ -81,6 +81,7 @@ func (m *Meter) Counters() (sum Metered, err error) {
 	for _, c := range each {
 		sum.ChargedNs += c.ChargedNs
 		sum.OverShare += c.OverShare
+		sum.OverBandwidth += c.OverBandwidth
 		sum.OverQuota += c.OverQuota
 	}
 	return sum, nil

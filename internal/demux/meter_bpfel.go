@@ -22,6 +22,8 @@ type meterLnAllowance struct {
 	UntoldNs  uint64
 	KnownNs   uint64
 	Packets   uint64
+	UnsentNs  uint64
+	Rest      uint64
 	Refusals  struct {
 		_        structs.HostLayout
 		Period   uint64
@@ -30,8 +32,9 @@ type meterLnAllowance struct {
 }
 
 type meterLnBudget struct {
-	_     structs.HostLayout
-	Share uint64
+	_      structs.HostLayout
+	Share  uint64
+	ByteNs uint64
 }
 
 type meterLnCpu struct {
@@ -41,6 +44,8 @@ type meterLnCpu struct {
 	VirtualNs uint64
 	Timing    uint64
 	InnerNs   uint64
+	Sent      uint64
+	LinksNs   int64
 	Refusals  struct {
 		_        structs.HostLayout
 		Period   uint64
@@ -57,6 +62,12 @@ type meterLnKeys struct {
 	}
 	Required  uint64
 	Networked uint64
+}
+
+type meterLnLinks struct {
+	_         structs.HostLayout
+	UntilNs   uint64
+	VirtualNs uint64
 }
 
 type meterLnLockedWindows struct {
@@ -92,9 +103,10 @@ type meterLnMetered struct {
 		Tick uint32
 		Pick uint32
 	}
-	ChargedNs uint64
-	OverShare uint64
-	OverQuota uint64
+	ChargedNs     uint64
+	OverShare     uint64
+	OverQuota     uint64
+	OverBandwidth uint64
 }
 
 type meterLnQuota struct {
@@ -105,14 +117,15 @@ type meterLnQuota struct {
 		TurnNs  uint64
 		BurstNs uint64
 	}
-	Pace uint64
+	Pace [2]uint64
 }
 
 type meterLnTurns struct {
 	_       structs.HostLayout
 	UntilNs [2]uint64
 	SpentNs uint64
-	Apart   [5]uint64
+	LinksNs uint64
+	Apart   [4]uint64
 }
 
 // Names of all BPF objects in the ELF.
@@ -123,6 +136,7 @@ const (
 	meterMapLnBudgets            = "ln_budgets"
 	meterMapLnClients            = "ln_clients"
 	meterMapLnCpus               = "ln_cpus"
+	meterMapLnLinksTaken         = "ln_links_taken"
 	meterMapLnMeters             = "ln_meters"
 	meterMapLnNamespaceKeys      = "ln_namespace_keys"
 	meterMapLnNetworks           = "ln_networks"
@@ -189,6 +203,7 @@ type meterMapSpecs struct {
 	LnBudgets       *ebpf.MapSpec `ebpf:"ln_budgets"`
 	LnClients       *ebpf.MapSpec `ebpf:"ln_clients"`
 	LnCpus          *ebpf.MapSpec `ebpf:"ln_cpus"`
+	LnLinksTaken    *ebpf.MapSpec `ebpf:"ln_links_taken"`
 	LnMeters        *ebpf.MapSpec `ebpf:"ln_meters"`
 	LnNamespaceKeys *ebpf.MapSpec `ebpf:"ln_namespace_keys"`
 	LnNetworks      *ebpf.MapSpec `ebpf:"ln_networks"`
@@ -231,6 +246,7 @@ type meterMaps struct {
 	LnBudgets       *ebpf.Map `ebpf:"ln_budgets"`
 	LnClients       *ebpf.Map `ebpf:"ln_clients"`
 	LnCpus          *ebpf.Map `ebpf:"ln_cpus"`
+	LnLinksTaken    *ebpf.Map `ebpf:"ln_links_taken"`
 	LnMeters        *ebpf.Map `ebpf:"ln_meters"`
 	LnNamespaceKeys *ebpf.Map `ebpf:"ln_namespace_keys"`
 	LnNetworks      *ebpf.Map `ebpf:"ln_networks"`
@@ -245,6 +261,7 @@ func (m *meterMaps) Close() error {
 		m.LnBudgets,
 		m.LnClients,
 		m.LnCpus,
+		m.LnLinksTaken,
 		m.LnMeters,
 		m.LnNamespaceKeys,
 		m.LnNetworks,

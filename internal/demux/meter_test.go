@@ -2,6 +2,7 @@ package demux
 
 import (
 	"encoding/binary"
+	"errors"
 	"log/slog"
 	"math"
 	"net/netip"
@@ -38,7 +39,7 @@ func newLimits(t testing.TB) *limits.Limits {
 
 func set(t testing.TB, l *limits.Limits, budget float64, quotas map[uint32]api.Quota) {
 	t.Helper()
-	if err := l.Set(uint64(budget), quotas); err != nil {
+	if err := l.Set(api.Budget{Time: uint64(budget)}, quotas); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -254,23 +255,78 @@ func TestMeterQuota(t *testing.T) {
 	}
 }
 
+// TestMeterBandwidth has two namespaces share what is sent. Of ikernels one behind the other, the one that sends is charged for each byte; where its namespace
+// has had its share, its packets are dropped.
+func TestMeterBandwidth(t *testing.T) {
+	l, first, last := newLimits(t), spin(t, 1), spin(t, 1)
+	outer, inner := newMeter(t, 1, l, first), newMeter(t, 2, l, last)
+	if err := first.Next.Put(uint32(0), inner.parts.Program); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Set(api.Budget{Bandwidth: 8e6}, map[uint32]api.Quota{1: {}, 2: {}}); err != nil { // a byte takes 1000 ns, of a half
+		t.Fatal(err)
+	}
+	isolated.Pin(t, 0)
+	for range 3 {
+		if action := outer.run(t, served); action != xdp.TX {
+			t.Fatalf("action %d", action)
+		}
+	}
+	for namespace, want := range map[uint32]int{1: 0, 2: 3 * len(datagram(served)) * 2000} {
+		if got := sent(t, l, namespace, 2); got != uint64(want) {
+			t.Errorf("namespace %d is charged %d ns, want %d", namespace, got, want)
+		}
+	}
+	far := limits.RawLnLinks{UntilNs: math.MaxInt64 / 2} // more was taken than is lent
+	if err := l.LnLinksTaken.Put(uint32(0), far); err != nil {
+		t.Fatal(err)
+	}
+	if action := inner.run(t, served); action != xdp.Drop {
+		t.Errorf("over bandwidth: action %d", action)
+	}
+	if action := inner.run(t, served.Next()); action != xdp.TX {
+		t.Errorf("action %d for a datagram to another machine", action)
+	}
+	if c := inner.counted(t); c.OverBandwidth != 1 || c.OverShare != 0 || c.OverQuota != 0 || c.ChargedNs != 0 {
+		t.Errorf("the meter counted %+v, want 1 over bandwidth", c)
+	}
+}
+
+// sent is how long the links took for what a namespace was answered, times its pace.
+func sent(t *testing.T, l *limits.Limits, namespace, pace uint32) (ns uint64) {
+	t.Helper()
+	var told limits.RawLnTurns
+	var cpus []limits.Allowance
+	if err := errors.Join(l.LnTurnsTaken.Lookup(namespace, &told), l.LnAllowances.Lookup(namespace, &cpus)); err != nil {
+		t.Fatal(err)
+	}
+	ns = told.LinksNs
+	for _, c := range cpus {
+		ns += c.UnsentNs * uint64(pace)
+	}
+	return ns
+}
+
 // BenchmarkMeter times an ikernel that does nothing, alone and behind the meter of a namespace without limits, with quotas, with a share of more than a CPU has,
-// and with a share of nothing.
+// with a share of nothing, and with a share of more bandwidth than it takes.
 func BenchmarkMeter(b *testing.B) {
-	many := uint64(1e12)
+	many, none := uint64(1e12), api.Budget{}
 	for _, c := range []struct {
 		name   string
-		budget float64
+		budget api.Budget
 		quotas map[uint32]api.Quota
 	}{
-		{"alone", 0, nil}, {"unlimited", 0, map[uint32]api.Quota{1: {}}}, {"quotas", 0, map[uint32]api.Quota{1: {Requests: &many, NICTime: &many}}},
-		{"share", plenty, map[uint32]api.Quota{1: {}}}, {"refused", 1, map[uint32]api.Quota{1: {}}},
+		{"alone", none, nil}, {"unlimited", none, map[uint32]api.Quota{1: {}}}, {"quotas", none, map[uint32]api.Quota{1: {Requests: &many, NICTime: &many}}},
+		{"share", api.Budget{Time: plenty}, map[uint32]api.Quota{1: {}}}, {"refused", api.Budget{Time: 1}, map[uint32]api.Quota{1: {}}},
+		{"bandwidth", api.Budget{Bandwidth: 100e9}, map[uint32]api.Quota{1: {}}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			l, k := newLimits(b), spin(b, 0)
 			program := k.Program
 			if c.quotas != nil {
-				set(b, l, c.budget, c.quotas)
+				if err := l.Set(c.budget, c.quotas); err != nil {
+					b.Fatal(err)
+				}
 				program = newMeter(b, 1, l, k).parts.Program
 			}
 			_, took, err := program.Benchmark(datagram(served), b.N, nil)

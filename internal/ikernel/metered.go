@@ -104,6 +104,7 @@ func (a *attachment) metered() ([]api.Counter, error) {
 func MeterCounters(c *demux.Metered) []api.Counter {
 	return []api.Counter{
 		{Name: "over_share", Value: c.OverShare, Help: "Packets that were dropped as its namespace had had its share."},
+		{Name: "over_bandwidth", Value: c.OverBandwidth, Help: "Packets that were dropped as its namespace's answers had had their share."},
 		{Name: "over_quota", Value: c.OverQuota, Help: "Packets that were dropped as its namespace was over a quota."},
 		{Name: "charged_ns", Value: c.ChargedNs, Help: "Time charged to its namespace, in ns."},
 	}

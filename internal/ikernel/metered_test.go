@@ -143,7 +143,7 @@ func TestNamespace(t *testing.T) {
 	if err != nil || len(namespaces) != 1 {
 		t.Fatalf("got %v, %v, want a namespace", namespaces, err)
 	}
-	if err := l.Set(0, map[uint32]api.Quota{namespaces[0].Number: {Requests: new(uint64)}}); err != nil {
+	if err := l.Set(api.Budget{}, map[uint32]api.Quota{namespaces[0].Number: {Requests: new(uint64)}}); err != nil {
 		t.Fatal(err)
 	}
 	s.Ask("k")

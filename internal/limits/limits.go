@@ -11,7 +11,7 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-//go:generate go tool bpf2go -target bpfel -no-strip -output-stem limits -type ln_limit -type ln_rate_of -type ln_rate -type ln_quota -type ln_allowance -type ln_share -type ln_budget -type ln_refusals_of -type ln_refusals -type ln_cpu -type ln_key -type ln_keys -type ln_network Raw limits.bpf.c
+//go:generate go tool bpf2go -target bpfel -no-strip -output-stem limits -type ln_limit -type ln_rate_of -type ln_rate -type ln_resource -type ln_quota -type ln_allowance -type ln_links -type ln_share -type ln_budget -type ln_refusals_of -type ln_refusals -type ln_cpu -type ln_key -type ln_keys -type ln_network Raw limits.bpf.c
 
 // Quota is what a namespace may have per second (bpf/layout.h).
 type Quota = RawLnQuota
@@ -25,7 +25,7 @@ type Keys = RawLnKeys
 // Allowance is what a CPU has left of a namespace's rates (bpf/layout.h).
 type Allowance = RawLnAllowance
 
-// Budget is how much of its time each CPU may spend on packets of namespaces (bpf/layout.h).
+// Budget is what may be spent on packets of namespaces (bpf/layout.h).
 type Budget = RawLnBudget
 
 // CPU is what a CPU has left of its Budget (bpf/layout.h).
@@ -88,7 +88,7 @@ func openMap(spec *ebpf.MapSpec, dir string) (*ebpf.Map, error) {
 func (l *Limits) Maps() map[string]*ebpf.Map {
 	return map[string]*ebpf.Map{
 		"ln_quotas": l.LnQuotas, "ln_turns_taken": l.LnTurnsTaken, "ln_allowances": l.LnAllowances, "ln_budgets": l.LnBudgets, "ln_cpus": l.LnCpus,
-		"ln_namespace_keys": l.LnNamespaceKeys, "ln_networks": l.LnNetworks, "ln_clients": l.LnClients,
+		"ln_links_taken": l.LnLinksTaken, "ln_namespace_keys": l.LnNamespaceKeys, "ln_networks": l.LnNetworks, "ln_clients": l.LnClients,
 	}
 }
 

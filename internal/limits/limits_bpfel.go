@@ -22,12 +22,15 @@ type RawLnAllowance struct {
 	UntoldNs  uint64
 	KnownNs   uint64
 	Packets   uint64
+	UnsentNs  uint64
+	Rest      uint64
 	Refusals  RawLnRefusals
 }
 
 type RawLnBudget struct {
-	_     structs.HostLayout
-	Share uint64
+	_      structs.HostLayout
+	Share  uint64
+	ByteNs uint64
 }
 
 type RawLnCpu struct {
@@ -37,6 +40,8 @@ type RawLnCpu struct {
 	VirtualNs uint64
 	Timing    uint64
 	InnerNs   uint64
+	Sent      uint64
+	LinksNs   int64
 	Refusals  RawLnRefusals
 }
 
@@ -96,6 +101,12 @@ const (
 	RawLnLimitLN_COPIES_BYTES     RawLnLimit = 1048576
 )
 
+type RawLnLinks struct {
+	_         structs.HostLayout
+	UntilNs   uint64
+	VirtualNs uint64
+}
+
 type RawLnLockedWindows struct {
 	_    structs.HostLayout
 	Lock struct {
@@ -126,7 +137,7 @@ const (
 type RawLnQuota struct {
 	_    structs.HostLayout
 	Rate [2]RawLnRate
-	Pace uint64
+	Pace [2]uint64
 }
 
 type RawLnRate struct {
@@ -157,6 +168,14 @@ const (
 	RawLnRefusalsOfLN_REFUSALS    RawLnRefusalsOf = 256
 )
 
+type RawLnResource uint32
+
+const (
+	RawLnResourceLN_RESOURCE_TIME  RawLnResource = 0
+	RawLnResourceLN_RESOURCE_LINKS RawLnResource = 1
+	RawLnResourceLN_RESOURCES      RawLnResource = 2
+)
+
 type RawLnShare uint32
 
 const (
@@ -174,13 +193,16 @@ const (
 	RawLnShareLN_TOLD_NS              RawLnShare = 131072
 	RawLnShareLN_HEAR_EVERY           RawLnShare = 4
 	RawLnShareLN_ELSEWHERE_NS         RawLnShare = 4194304
+	RawLnShareLN_BYTE                 RawLnShare = 1048576
+	RawLnShareLN_LINKS_TURN_NS        RawLnShare = 32768
 )
 
 type RawLnTurns struct {
 	_       structs.HostLayout
 	UntilNs [2]uint64
 	SpentNs uint64
-	Apart   [5]uint64
+	LinksNs uint64
+	Apart   [4]uint64
 }
 
 // Names of all BPF objects in the ELF.
@@ -191,6 +213,7 @@ const (
 	RawMapLnBudgets       = "ln_budgets"
 	RawMapLnClients       = "ln_clients"
 	RawMapLnCpus          = "ln_cpus"
+	RawMapLnLinksTaken    = "ln_links_taken"
 	RawMapLnNamespaceKeys = "ln_namespace_keys"
 	RawMapLnNetworks      = "ln_networks"
 	RawMapLnQuotas        = "ln_quotas"
@@ -199,6 +222,7 @@ const (
 	RawVarLnNetwork       = "ln_network_"
 	RawVarLnRateOf        = "ln_rate_of_"
 	RawVarLnRefusalsOf    = "ln_refusals_of_"
+	RawVarLnResource      = "ln_resource_"
 	RawVarLnShare         = "ln_share_"
 )
 
@@ -254,6 +278,7 @@ type RawMapSpecs struct {
 	LnBudgets       *ebpf.MapSpec `ebpf:"ln_budgets"`
 	LnClients       *ebpf.MapSpec `ebpf:"ln_clients"`
 	LnCpus          *ebpf.MapSpec `ebpf:"ln_cpus"`
+	LnLinksTaken    *ebpf.MapSpec `ebpf:"ln_links_taken"`
 	LnNamespaceKeys *ebpf.MapSpec `ebpf:"ln_namespace_keys"`
 	LnNetworks      *ebpf.MapSpec `ebpf:"ln_networks"`
 	LnQuotas        *ebpf.MapSpec `ebpf:"ln_quotas"`
@@ -268,6 +293,7 @@ type RawVariableSpecs struct {
 	LnNetwork    *ebpf.VariableSpec `ebpf:"ln_network_"`
 	LnRateOf     *ebpf.VariableSpec `ebpf:"ln_rate_of_"`
 	LnRefusalsOf *ebpf.VariableSpec `ebpf:"ln_refusals_of_"`
+	LnResource   *ebpf.VariableSpec `ebpf:"ln_resource_"`
 	LnShare      *ebpf.VariableSpec `ebpf:"ln_share_"`
 }
 
@@ -295,6 +321,7 @@ type RawMaps struct {
 	LnBudgets       *ebpf.Map `ebpf:"ln_budgets"`
 	LnClients       *ebpf.Map `ebpf:"ln_clients"`
 	LnCpus          *ebpf.Map `ebpf:"ln_cpus"`
+	LnLinksTaken    *ebpf.Map `ebpf:"ln_links_taken"`
 	LnNamespaceKeys *ebpf.Map `ebpf:"ln_namespace_keys"`
 	LnNetworks      *ebpf.Map `ebpf:"ln_networks"`
 	LnQuotas        *ebpf.Map `ebpf:"ln_quotas"`
@@ -307,6 +334,7 @@ func (m *RawMaps) Close() error {
 		m.LnBudgets,
 		m.LnClients,
 		m.LnCpus,
+		m.LnLinksTaken,
 		m.LnNamespaceKeys,
 		m.LnNetworks,
 		m.LnQuotas,
@@ -322,6 +350,7 @@ type RawVariables struct {
 	LnNetwork    *ebpf.Variable `ebpf:"ln_network_"`
 	LnRateOf     *ebpf.Variable `ebpf:"ln_rate_of_"`
 	LnRefusalsOf *ebpf.Variable `ebpf:"ln_refusals_of_"`
+	LnResource   *ebpf.Variable `ebpf:"ln_resource_"`
 	LnShare      *ebpf.Variable `ebpf:"ln_share_"`
 }
 

@@ -16,10 +16,9 @@ const (
 	leastShare = 10_000 // a namespace has one such part at least: virtual times of less would be too far apart to compare (LN_AHEAD_NS)
 )
 
-// Set has all namespaces keep to their shares and quotas. The budget is how many nanoseconds of each second each CPU may spend on packets of namespaces, which
-// have their shares of it by weight; 0: there are no shares. The quotas are those of all namespaces, by their numbers: one that is not among them has neither
-// share nor quota.
-func (l *Limits) Set(budget uint64, quotas map[uint32]api.Quota) error {
+// Set has all namespaces keep to their shares of the budget and to their quotas. These are those of all namespaces, by their numbers: one that is not among them
+// has neither share nor quota.
+func (l *Limits) Set(budget api.Budget, quotas map[uint32]api.Quota) error {
 	wanted := map[uint32]Quota{}
 	sum := uint64(0)
 	for _, q := range quotas {
@@ -27,13 +26,16 @@ func (l *Limits) Set(budget uint64, quotas map[uint32]api.Quota) error {
 	}
 	for number, q := range quotas {
 		p := quotaOf(&q)
-		if budget > 0 {
-			p.Pace = Pace(sum, q.ShareWeight())
+		if budget.Time > 0 {
+			p.Pace[RawLnResourceLN_RESOURCE_TIME] = Pace(sum, q.ShareWeight())
+		}
+		if budget.Bandwidth > 0 {
+			p.Pace[RawLnResourceLN_RESOURCE_LINKS] = Pace(sum, q.ShareWeight())
 		}
 		wanted[number%api.MaxNamespaces] = p
 	}
-	share := Budget{Share: uint64(math.Round(float64(budget) / second * float64(RawLnShareLN_BUDGET)))}
-	if err := l.LnBudgets.Put(uint32(0), &share); err != nil {
+	shared := BudgetOf(budget)
+	if err := l.LnBudgets.Put(uint32(0), &shared); err != nil {
 		return err
 	}
 	for i := range uint32(api.MaxNamespaces) {
@@ -42,6 +44,15 @@ func (l *Limits) Set(budget uint64, quotas map[uint32]api.Quota) error {
 		}
 	}
 	return nil
+}
+
+// BudgetOf is a budget as the programs have it.
+func BudgetOf(budget api.Budget) Budget {
+	b := Budget{Share: uint64(math.Round(float64(budget.Time) / second * float64(RawLnShareLN_BUDGET)))}
+	if budget.Bandwidth > 0 {
+		b.ByteNs = uint64(math.Round(8 * second / float64(budget.Bandwidth) * float64(RawLnShareLN_BYTE)))
+	}
+	return b
 }
 
 // Pace is how fast a namespace's virtual time passes (bpf/share.h), by its weight and the sum of all weights.

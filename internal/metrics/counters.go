@@ -62,6 +62,11 @@ var FunctionCounters = []FunctionCounter{
 		func(s *api.Stats) uint64 { return s.OverShare },
 	},
 	{
+		"OVER BANDWIDTH", "lambdanic_function_over_bandwidth_total",
+		"Packets refused because the NICs had sent what they may, and the namespace had its share of it. Those that were answered with the error busy are among the errors, too.",
+		func(s *api.Stats) uint64 { return s.OverBandwidth },
+	},
+	{
 		"BAD TAGS", "lambdanic_function_bad_tags_total",
 		"Packets refused because their tag was wrong, or missing where the namespace requires one. Those that were answered with the error bad tag are among the errors, too.",
 		func(s *api.Stats) uint64 { return s.BadTags },

@@ -15,24 +15,35 @@ import (
 	"github.com/lambdanic/lambdanic/internal/veth"
 )
 
-// arrive runs the NIC program on a frame as if the link had brought it.
-func arrive(t testing.TB, n *NIC, frame []byte) (verdict string, out []byte) {
+// onLink has its function run the NIC program on frames as if the link had brought them.
+func onLink(t testing.TB, n *NIC, do func(arrive func(frame []byte) (verdict string, out []byte))) {
 	t.Helper()
 	err := veth.InNamed(virtualNames(n.cfg.Instance).namespace, func() error {
 		link, err := net.InterfaceByName(virtualNames(n.cfg.Instance).nic)
 		if err != nil {
 			return err
 		}
-		// struct xdp_md of linux/bpf.h
-		type context struct{ _, dataEnd, _, ingress, _, _ uint32 }
-		opts := ebpf.RunOptions{Data: frame, DataOut: make([]byte, 4096), Context: context{dataEnd: uint32(len(frame)), ingress: uint32(link.Index)}}
-		v, err := n.Root().Run(&opts)
-		verdict, out = verdicts[v], opts.DataOut
-		return err
+		do(func(frame []byte) (string, []byte) {
+			// struct xdp_md of linux/bpf.h
+			type context struct{ _, dataEnd, _, ingress, _, _ uint32 }
+			opts := ebpf.RunOptions{Data: frame, DataOut: make([]byte, 4096), Context: context{dataEnd: uint32(len(frame)), ingress: uint32(link.Index)}}
+			v, err := n.Root().Run(&opts)
+			if err != nil {
+				t.Error(err)
+			}
+			return verdicts[v], opts.DataOut
+		})
+		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// arrive runs the NIC program on a frame as if the link had brought it.
+func arrive(t testing.TB, n *NIC, frame []byte) (verdict string, out []byte) {
+	t.Helper()
+	onLink(t, n, func(arrive func([]byte) (string, []byte)) { verdict, out = arrive(frame) })
 	return verdict, out
 }
 
@@ -86,7 +97,7 @@ func TestRefusalsAnswered(t *testing.T) {
 		limits backend.Limits
 	}{
 		{api.CodeOverQuota, backend.Limits{Quotas: map[uint32]api.Quota{tenant: {Requests: &none}}}},
-		{api.CodeBusy, backend.Limits{Budget: 1, Quotas: map[uint32]api.Quota{tenant: {}}}},
+		{api.CodeBusy, backend.Limits{Budget: api.Budget{Time: 1}, Quotas: map[uint32]api.Quota{tenant: {}}}},
 		{api.CodeBadTag, backend.Limits{Keys: map[uint32]api.Keys{tenant: {Required: true}}}},
 	} {
 		if err := n.Limit(t.Context(), reason.limits); err != nil {

@@ -15,7 +15,7 @@ import (
 )
 
 // shared has namespaces share a budget by these weights.
-func shared(t testing.TB, n *NIC, budget uint64, weights map[uint32]uint64) {
+func shared(t testing.TB, n *NIC, budget api.Budget, weights map[uint32]uint64) {
 	t.Helper()
 	limits := backend.Limits{Budget: budget, Quotas: map[uint32]api.Quota{}}
 	for number, w := range weights {
@@ -123,11 +123,11 @@ const (
 // share. It returns the budget.
 func scarce(t testing.TB, n *NIC, list []contender, weights map[uint32]uint64) uint64 {
 	t.Helper()
-	shared(t, n, second, weights)
+	shared(t, n, api.Budget{Time: second}, weights)
 	began := time.Now()
 	shares, _ := contend(t, n, list, settling)
 	budget := uint64(slices.Min(shares) * settling / time.Since(began).Seconds())
-	shared(t, n, budget, weights)
+	shared(t, n, api.Budget{Time: budget}, weights)
 	return budget
 }
 
@@ -182,7 +182,7 @@ func TestShares(t *testing.T) {
 		contend(t, n, list, settling) // it may take a little more first
 		wantShares(t, "with all again", n, list, []float64{0.4, 0.4, 0.2})
 		weights[3], weights[4], weights[5] = 1, 1, 1
-		shared(t, n, budget, weights)
+		shared(t, n, api.Budget{Time: budget}, weights)
 		contend(t, n, list, settling)
 		wantShares(t, "with equal weights", n, list, []float64{1. / 3, 1. / 3, 1. / 3})
 	})
@@ -214,7 +214,7 @@ func TestLoan(t *testing.T) {
 	n := newTestNIC(t)
 	w := workloads["packet"]
 	deploy(t, n, of(tenant, version(t, w, 1, packetSpec)))
-	shared(t, n, 1, map[uint32]uint64{tenant: 100})
+	shared(t, n, api.Budget{Time: 1}, map[uint32]uint64{tenant: 100})
 	const now, before, after = 1 << 30, 1<<30 - 1, 1<<30 + 1
 	for _, c := range []struct {
 		who               string
@@ -247,7 +247,7 @@ func TestSharesOfIdleCPU(t *testing.T) {
 	few, many := workloads["packet"], workloads["stream"]
 	deploy(t, n, of(3, version(t, few, 1, packetSpec)), of(4, version(t, many, 1, packetSpec)))
 	onOneCPU(t, func(int) {
-		shared(t, n, second, map[uint32]uint64{3: 1, 4: api.MaxNamespaceWeight})
+		shared(t, n, api.Budget{Time: second}, map[uint32]uint64{3: 1, 4: api.MaxNamespaceWeight})
 		for i := range 5000 {
 			if !askShared(t, n, few, methodCount) || i%1000 == 0 && !askShared(t, n, many, methodCount) {
 				t.Fatalf("request %d was refused", i)
@@ -262,12 +262,12 @@ func TestWeightsWithoutBudget(t *testing.T) {
 	w := workloads["packet"]
 	deploy(t, n, of(tenant, version(t, w, 1, packetSpec)))
 	onOneCPU(t, func(int) {
-		shared(t, n, 1, map[uint32]uint64{tenant: 100})
+		shared(t, n, api.Budget{Time: 1}, map[uint32]uint64{tenant: 100})
 		askShared(t, n, w, methodCount)
 		if askShared(t, n, w, methodCount) {
 			t.Error("with a budget of nothing, a second request was answered")
 		}
-		shared(t, n, 0, map[uint32]uint64{tenant: 100})
+		shared(t, n, api.Budget{Time: 0}, map[uint32]uint64{tenant: 100})
 		if !askShared(t, n, w, methodCount) {
 			t.Error("without a budget, a request was refused")
 		}
@@ -285,7 +285,7 @@ func TestWhatIsAnsweredOverShare(t *testing.T) {
 	onOneCPU(t, func(int) {
 		call(t, n, whole[0])
 		reply, _ := call(t, n, whole[1])
-		shared(t, n, 1, map[uint32]uint64{tenant: 100})
+		shared(t, n, api.Budget{Time: 1}, map[uint32]uint64{tenant: 100})
 		// The first packet of each lambda is served: the lambda has had nothing yet.
 		askShared(t, n, workloads["packet"], methodEcho)
 		call(t, n, whole[1])

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/lambdanic/lambdanic/api"
 )
 
 // askOnCPUs has contenders ask, each on its CPUs and on all of these at once, until all took so many nanoseconds together.
@@ -72,7 +74,7 @@ func TestSharesAcrossCPUs(t *testing.T) {
 				deploy(t, n, of(who.namespace, spinning(t, who.workload)))
 				list, weights[who.namespace] = append(list, who), c.weights[i]
 			}
-			shared(t, n, second/10, weights) // much less than each asks for
+			shared(t, n, api.Budget{Time: second / 10}, weights) // much less than each asks for
 			askOnCPUs(t, n, list, c.on, 4*settling)
 			var wrong string
 			for range 5 { // what else the machine does comes between

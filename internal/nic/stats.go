@@ -58,6 +58,7 @@ func addStats(sum, s *program.Stats) {
 	sum.Late += s.Late
 	sum.OverQuota += s.OverQuota
 	sum.OverShare += s.OverShare
+	sum.OverBandwidth += s.OverBandwidth
 	sum.BadTags += s.BadTags
 	sum.Replayed += s.Replayed
 	sum.BytesIn += s.BytesIn
@@ -76,7 +77,7 @@ func addStats(sum, s *program.Stats) {
 func reported(s *program.Stats) backend.Stats {
 	return backend.Stats{
 		Requests: s.Requests, Replies: s.Replies, Errors: s.Errors, Drops: s.Drops, Calls: s.Calls, Faults: s.Faults, FaultsBy: s.FaultsBy,
-		Late: s.Late, OverQuota: s.OverQuota, OverShare: s.OverShare, BadTags: s.BadTags, Replayed: s.Replayed,
+		Late: s.Late, OverQuota: s.OverQuota, OverShare: s.OverShare, OverBandwidth: s.OverBandwidth, BadTags: s.BadTags, Replayed: s.Replayed,
 		BytesIn: s.BytesIn, BytesOut: s.BytesOut, Samples: s.Samples, SampledNS: s.SampledNs, Histogram: s.Hist,
 	}
 }

@@ -41,7 +41,7 @@ type Config struct {
 	Store     *store.Store
 	Artifacts Artifacts
 	Places    []backend.Place
-	Budget    uint64 // backend.Limits
+	Budget    api.Budget
 	Log       *slog.Logger
 }
 
@@ -192,7 +192,7 @@ func (w *Worker) limit(ctx context.Context) error {
 
 // limitNew gives a namespace its share of the budget, before its first lambda serves.
 func (w *Worker) limitNew(ctx context.Context, namespace uint32) error {
-	if _, ok := w.limited[namespace]; ok || w.cfg.Budget == 0 {
+	if _, ok := w.limited[namespace]; ok || w.cfg.Budget == (api.Budget{}) {
 		return nil
 	}
 	return w.limit(ctx)

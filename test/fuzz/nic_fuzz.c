@@ -372,8 +372,10 @@ static void limit(__u32 namespace)
 
 	for (int of = 0; of < LN_RATES; of++)
 		quota->rate[of] = (struct ln_rate){ .units = 8, .turn_ns = 1000000, .burst_ns = 2000000 };
-	quota->pace = 2 * LN_PACE;
+	for (int of = 0; of < LN_RESOURCES; of++)
+		quota->pace[of] = 2 * LN_PACE;
 	budget->share = LN_BUDGET / 64;
+	budget->byte_ns = 100 * LN_BYTE;
 }
 
 /* Both keys of a namespace. */

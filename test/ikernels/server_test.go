@@ -171,7 +171,7 @@ func TestPreloadNamespace(t *testing.T) {
 	v.send(110)
 	v.says("alert 110")
 	quota := func(requests *uint64) {
-		if err := s.limits.Set(0, map[uint32]api.Quota{1: {Requests: requests}}); err != nil {
+		if err := s.limits.Set(api.Budget{}, map[uint32]api.Quota{1: {Requests: requests}}); err != nil {
 			t.Fatal(err)
 		}
 	}

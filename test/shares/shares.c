@@ -2,7 +2,7 @@
 //go:build ignore
 
 /*
- * Plays shares of NIC time through on many CPUs: the NIC program's rules, built as ordinary C, and time that passes as the packets take it. It
+ * Plays shares of NIC time and bandwidth through on many CPUs: the NIC program's rules, built as ordinary C, and time that passes as the packets take it. It
  * reads who asks where, and writes what each got there; shares_test.go says how.
  */
 #include <stdio.h>
@@ -19,7 +19,8 @@
 #define HALF_NS 150000000 /* shares settle, and then they are measured */
 
 static struct {
-	unsigned long long pace, run_ns, gap_ns, cpus;
+	unsigned long long pace, run_ns, gap_ns, frame;
+	unsigned long long cpus, later; /* as bits: where it asks at first, and in the second half */
 	__u64 due[CPUS]; /* when its next packet comes, if it has a gap */
 	unsigned long long packets[CPUS], refused[CPUS];
 } tenant[TENANTS];
@@ -30,6 +31,7 @@ static struct ln_allowance allowances[CPUS][TENANTS];
 static struct ln_cost costs[CPUS][TENANTS];
 static struct ln_cpu cpus[CPUS];
 static struct ln_budget budget;
+static struct ln_links links;
 static __u64 clock_ns[CPUS];
 static unsigned int here;
 
@@ -45,6 +47,8 @@ void *fuzz_lookup(const void *map, __u32 value_size, __u32 entries, __u32 key)
 		return &cpus[here];
 	if (map == &ln_budgets)
 		return &budget;
+	if (map == &ln_links_taken)
+		return &links;
 	abort();
 }
 
@@ -71,7 +75,7 @@ static int next(int count)
 
 		if (!(tenant[t].cpus >> here & 1) || (tenant[t].gap_ns && tenant[t].due[here] > clock_ns[here]))
 			continue;
-		tenant[t].due[here] += tenant[t].gap_ns;
+		tenant[t].due[here] = clock_ns[here] + tenant[t].gap_ns;
 		return t;
 	}
 	return -1;
@@ -87,12 +91,14 @@ static void packet(int count)
 		return;
 	}
 	tenant[t].packets[here]++;
-	if (ln_admit_by(&quotas[t], t, &costs[here][t], 1)) {
+	if (ln_admit_by(&quotas[t], t, &costs[here][t], 1, 1)) {
 		tenant[t].refused[here]++;
 		clock_ns[here] += REFUSAL_NS;
 	} else {
 		clock_ns[here] += LN_PACKET_NS + tenant[t].run_ns;
 		ln_charge(t, &costs[here][t], tenant[t].run_ns);
+		if (quotas[t].pace[LN_RESOURCE_LINKS])
+			ln_charge_frame(t, tenant[t].frame);
 	}
 }
 
@@ -108,30 +114,35 @@ static void play(int cpu_count, int count, __u64 until)
 static int read_tenants(int count)
 {
 	for (int t = 0; t < count; t++) {
-		if (scanf("%llu %llu %llu %llu", &tenant[t].pace, &tenant[t].run_ns, &tenant[t].gap_ns,
-			  &tenant[t].cpus) != 4)
+		if (scanf("%llu %llu %llu %llu %llu %llu", &tenant[t].pace, &tenant[t].run_ns, &tenant[t].gap_ns,
+			  &tenant[t].frame, &tenant[t].cpus, &tenant[t].later) != 6)
 			return -1;
-		quotas[t].pace = tenant[t].pace;
+		quotas[t].pace[LN_RESOURCE_TIME] = budget.share ? tenant[t].pace : 0;
+		quotas[t].pace[LN_RESOURCE_LINKS] = budget.byte_ns ? tenant[t].pace : 0;
 	}
 	return 0;
 }
 
 int main(void)
 {
-	unsigned long long seed, share;
+	unsigned long long seed, share, byte;
 	int cpu_count, count;
 
-	if (scanf("%llu %llu %d %d", &seed, &share, &cpu_count, &count) != 4 || cpu_count > CPUS || count > TENANTS ||
-	    read_tenants(count))
+	if (scanf("%llu %llu %llu %d %d", &seed, &share, &byte, &cpu_count, &count) != 5 || cpu_count > CPUS ||
+	    count > TENANTS)
 		return 1;
 	random_state = seed;
 	budget.share = share;
+	budget.byte_ns = byte;
+	if (read_tenants(count))
+		return 1;
 	for (int c = 0; c < cpu_count; c++)
 		clock_ns[c] = BEGIN_NS;
 	play(cpu_count, count, BEGIN_NS + HALF_NS);
 	for (int t = 0; t < count; t++) {
 		memset(tenant[t].packets, 0, sizeof(tenant[t].packets));
 		memset(tenant[t].refused, 0, sizeof(tenant[t].refused));
+		tenant[t].cpus = tenant[t].later;
 	}
 	play(cpu_count, count, BEGIN_NS + 2 * HALF_NS);
 	for (int t = 0; t < count; t++)

@@ -4,17 +4,20 @@ package shares
 import (
 	"bytes"
 	"fmt"
+	"math"
+	"math/bits"
 	"math/rand/v2"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/internal/limits"
 )
 
 const (
-	half       = int(limits.RawLnShareLN_BUDGET) / 2 // of each CPU's time
+	half       = uint64(limits.RawLnShareLN_BUDGET) / 2 // of each CPU's time
 	packetNS   = int(limits.RawLnShareLN_PACKET_NS)
 	measuredNS = 150e6 // HALF_NS
 )
@@ -23,7 +26,8 @@ const (
 type tenant struct {
 	weight       uint64
 	runNS, gapNS int
-	cpus         uint64 // as bits
+	cpus, later  uint64 // as bits: where it asks at first, and where it does when it is measured
+	frame        int    // bytes of an answer
 }
 
 // got is what came of a tenant to a CPU.
@@ -42,15 +46,15 @@ func build(t *testing.T) string {
 }
 
 // play returns what each tenant got on each CPU, after shares have settled. Tenants that ask for nothing have the absent weights.
-func play(t *testing.T, binary string, seed uint64, cpus int, tenants []tenant, absent uint64) [][]got {
+func play(t *testing.T, binary string, seed uint64, share limits.Budget, cpus int, tenants []tenant, absent uint64) [][]got {
 	t.Helper()
 	sum := absent
 	for _, who := range tenants {
 		sum += who.weight
 	}
-	in := fmt.Sprintln(seed, half, cpus, len(tenants))
+	in := fmt.Sprintln(seed, share.Share, share.ByteNs, cpus, len(tenants))
 	for _, who := range tenants {
-		in += fmt.Sprintln(limits.Pace(sum, who.weight), who.runNS, who.gapNS, who.cpus)
+		in += fmt.Sprintln(limits.Pace(sum, who.weight), who.runNS, who.gapNS, who.frame, who.cpus, who.later)
 	}
 	cmd := exec.Command(binary)
 	cmd.Stdin = strings.NewReader(in)
@@ -71,6 +75,18 @@ func play(t *testing.T, binary string, seed uint64, cpus int, tenants []tenant, 
 	return all
 }
 
+// randomTenant asks on some of the CPUs, by runs of one of these lengths.
+func randomTenant(r *rand.Rand, cpus int, runsNS ...int) tenant {
+	who := tenant{
+		weight: []uint64{20, 50, 100, 100, 200, 1000}[r.IntN(6)],
+		runNS:  runsNS[r.IntN(len(runsNS))],
+		gapNS:  []int{0, 0, 0, 200_000}[r.IntN(4)],
+		cpus:   1 + r.Uint64N(1<<cpus-1),
+	}
+	who.later = who.cpus
+	return who
+}
+
 // took is for how long a tenant was served on a CPU.
 func (who tenant) took(g got) float64 {
 	return float64((g.packets - g.refused) * (packetNS + who.runNS))
@@ -88,15 +104,10 @@ func TestMaxMinFair(t *testing.T) {
 		cpus := []int{1, 2, 4, 8, 16, 32}[r.IntN(6)]
 		tenants := make([]tenant, 2+r.IntN(5))
 		for i := range tenants {
-			tenants[i] = tenant{
-				weight: []uint64{20, 50, 100, 100, 200, 1000}[r.IntN(6)],
-				runNS:  []int{1000, 3000, 10_000, 30_000}[r.IntN(4)],
-				gapNS:  []int{0, 0, 0, 200_000}[r.IntN(4)],
-				cpus:   1 + r.Uint64N(1<<cpus-1),
-			}
+			tenants[i] = randomTenant(r, cpus, 1000, 3000, 10_000, 30_000)
 		}
 		absent := []uint64{0, 0, 120_000}[r.IntN(3)]
-		all := play(t, binary, seed, cpus, tenants, absent)
+		all := play(t, binary, seed, limits.Budget{Share: half}, cpus, tenants, absent)
 		if c := unfairOn(cpus, tenants, all); c >= 0 {
 			t.Logf("seed %d: CPU %d serves one that has more: %+v", seed, c, tenants)
 			unfair++
@@ -148,4 +159,67 @@ func wastedOn(cpus int, tenants []tenant, all [][]got) int {
 		}
 	}
 	return -1
+}
+
+// Of what the links send, tenants that ask on any CPUs get their max-min fair shares, within a percentage point. In half of the cases, they begin to ask on
+// other CPUs just before.
+func TestMaxMinFairBandwidth(t *testing.T) {
+	const cases, rate = 100, 25e6 // bytes a second
+	binary := build(t)
+	for seed := range uint64(cases) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		cpus := []int{1, 2, 4, 8, 16, 32}[r.IntN(6)]
+		tenants := make([]tenant, 2+r.IntN(5))
+		for i := range tenants {
+			tenants[i] = randomTenant(r, cpus, 100, 1000)
+			tenants[i].frame = []int{110, 500, 1500}[r.IntN(3)]
+			if seed%2 == 1 {
+				tenants[i].later = 1 + r.Uint64N(1<<cpus-1)
+			}
+		}
+		all := play(t, binary, seed, limits.BudgetOf(api.Budget{Bandwidth: 8 * rate}), cpus, tenants, []uint64{0, 0, 120_000}[r.IntN(3)])
+		want := fair(tenants, rate)
+		for i, who := range tenants {
+			sent := 0.0
+			for _, g := range all[i] {
+				sent += float64((g.packets - g.refused) * who.frame)
+			}
+			if got := sent / measuredNS * 1e9; math.Abs(got-want[i]) > rate/100 {
+				t.Errorf("seed %d: tenant %d of %+v gets %.1f %% of the rate on %d CPUs, want %.1f %%", seed, i, tenants, got/rate*100, cpus, want[i]/rate*100)
+			}
+		}
+	}
+}
+
+// fair are the max-min fair shares of a rate: who asks for less than its part by weight gets that, and the others share the rest.
+func fair(tenants []tenant, rate float64) []float64 {
+	got := make([]float64, len(tenants))
+	for level := 0.0; ; {
+		weights := 0.0 // of those who want more
+		for i, who := range tenants {
+			if got[i] = min(who.wants(), level*float64(who.weight)); got[i] < who.wants() {
+				weights += float64(who.weight)
+			}
+		}
+		more := rate - sum(got)
+		if weights == 0 || more < rate/1e6 {
+			return got
+		}
+		level += more / weights / 2
+	}
+}
+
+// wants is how many bytes a second a tenant asks for.
+func (who tenant) wants() float64 {
+	if who.gapNS == 0 {
+		return math.Inf(1)
+	}
+	return float64(bits.OnesCount64(who.later)*who.frame) / float64(who.gapNS) * 1e9
+}
+
+func sum(of []float64) (sum float64) {
+	for _, x := range of {
+		sum += x
+	}
+	return sum
 }

@@ -79,6 +79,9 @@ func servePorts(t *testing.T, more ...string) *manyPorts {
 	socket := filepath.Join(dir, "control-0")
 	m := &manyPorts{t: t, socket: socket}
 	args := []string{"--workload", fmt.Sprint(workload), "--control", socket, "--threads", "2", "--mode", "assemble", "--in-flight", "64"}
+	if os.Geteuid() == 0 { // its tasks are counted by user, and other programs may run as nobody
+		args = append(args, "--user", fmt.Sprint(userOf(dir)))
+	}
 	args = append(args, more...)
 	for range 8 {
 		addr, err := freeport.UDP(workload)

@@ -30,6 +30,8 @@ type RootLnAllowance struct {
 	UntoldNs  uint64
 	KnownNs   uint64
 	Packets   uint64
+	UnsentNs  uint64
+	Rest      uint64
 	Refusals  struct {
 		_        structs.HostLayout
 		Period   uint64
@@ -38,8 +40,9 @@ type RootLnAllowance struct {
 }
 
 type RootLnBudget struct {
-	_     structs.HostLayout
-	Share uint64
+	_      structs.HostLayout
+	Share  uint64
+	ByteNs uint64
 }
 
 type RootLnCall struct {
@@ -72,6 +75,8 @@ type RootLnCall struct {
 		Room      uint16
 		Once      uint32
 		Signer    uint32
+		Payer     uint32
+		Prepaid   uint32
 		Tunnel    struct {
 			_        structs.HostLayout
 			Eth      uint64
@@ -120,6 +125,8 @@ type RootLnCpu struct {
 	VirtualNs uint64
 	Timing    uint64
 	InnerNs   uint64
+	Sent      uint64
+	LinksNs   int64
 	Refusals  struct {
 		_        structs.HostLayout
 		Period   uint64
@@ -156,6 +163,8 @@ type RootLnLate struct {
 		Room      uint16
 		Once      uint32
 		Signer    uint32
+		Payer     uint32
+		Prepaid   uint32
 		Tunnel    struct {
 			_        structs.HostLayout
 			Eth      uint64
@@ -230,6 +239,12 @@ const (
 	RootLnLimitLN_WAIT_SECONDS     RootLnLimit = 30
 	RootLnLimitLN_COPIES_BYTES     RootLnLimit = 1048576
 )
+
+type RootLnLinks struct {
+	_         structs.HostLayout
+	UntilNs   uint64
+	VirtualNs uint64
+}
 
 type RootLnLockedWindows struct {
 	_    structs.HostLayout
@@ -313,7 +328,7 @@ type RootLnQuota struct {
 		TurnNs  uint64
 		BurstNs uint64
 	}
-	Pace uint64
+	Pace [2]uint64
 }
 
 type RootLnRequest struct {
@@ -364,6 +379,8 @@ type RootLnScratch struct {
 		Room      uint16
 		Once      uint32
 		Signer    uint32
+		Payer     uint32
+		Prepaid   uint32
 		Tunnel    struct {
 			_        structs.HostLayout
 			Eth      uint64
@@ -476,24 +493,25 @@ const (
 )
 
 type RootLnStats struct {
-	_         structs.HostLayout
-	Requests  uint64
-	Replies   uint64
-	BytesIn   uint64
-	BytesOut  uint64
-	Errors    uint64
-	Drops     uint64
-	Calls     uint64
-	Faults    uint64
-	Samples   uint64
-	SampledNs uint64
-	Late      uint64
-	OverQuota uint64
-	OverShare uint64
-	BadTags   uint64
-	Replayed  uint64
-	FaultsBy  [8]uint64
-	Hist      [32]uint64
+	_             structs.HostLayout
+	Requests      uint64
+	Replies       uint64
+	BytesIn       uint64
+	BytesOut      uint64
+	Errors        uint64
+	Drops         uint64
+	Calls         uint64
+	Faults        uint64
+	Samples       uint64
+	SampledNs     uint64
+	Late          uint64
+	OverQuota     uint64
+	OverShare     uint64
+	OverBandwidth uint64
+	BadTags       uint64
+	Replayed      uint64
+	FaultsBy      [8]uint64
+	Hist          [32]uint64
 }
 
 type RootLnTagged struct {
@@ -506,13 +524,14 @@ type RootLnTurns struct {
 	_       structs.HostLayout
 	UntilNs [2]uint64
 	SpentNs uint64
-	Apart   [5]uint64
+	LinksNs uint64
+	Apart   [4]uint64
 }
 
 type RootLnVersion uint32
 
 const (
-	RootLnVersionLN_LAYOUT_VERSION RootLnVersion = 21
+	RootLnVersionLN_LAYOUT_VERSION RootLnVersion = 22
 )
 
 // Names of all BPF objects in the ELF.
@@ -531,6 +550,7 @@ const (
 	RootMapLnHanded         = "ln_handed"
 	RootMapLnHanding        = "ln_handing"
 	RootMapLnIkernels       = "ln_ikernels"
+	RootMapLnLinksTaken     = "ln_links_taken"
 	RootMapLnModules        = "ln_modules"
 	RootMapLnNamespaceKeys  = "ln_namespace_keys"
 	RootMapLnNetworks       = "ln_networks"
@@ -629,6 +649,7 @@ type RootMapSpecs struct {
 	LnHanded        *ebpf.MapSpec `ebpf:"ln_handed"`
 	LnHanding       *ebpf.MapSpec `ebpf:"ln_handing"`
 	LnIkernels      *ebpf.MapSpec `ebpf:"ln_ikernels"`
+	LnLinksTaken    *ebpf.MapSpec `ebpf:"ln_links_taken"`
 	LnModules       *ebpf.MapSpec `ebpf:"ln_modules"`
 	LnNamespaceKeys *ebpf.MapSpec `ebpf:"ln_namespace_keys"`
 	LnNetworks      *ebpf.MapSpec `ebpf:"ln_networks"`
@@ -701,6 +722,7 @@ type RootMaps struct {
 	LnHanded        *ebpf.Map `ebpf:"ln_handed"`
 	LnHanding       *ebpf.Map `ebpf:"ln_handing"`
 	LnIkernels      *ebpf.Map `ebpf:"ln_ikernels"`
+	LnLinksTaken    *ebpf.Map `ebpf:"ln_links_taken"`
 	LnModules       *ebpf.Map `ebpf:"ln_modules"`
 	LnNamespaceKeys *ebpf.Map `ebpf:"ln_namespace_keys"`
 	LnNetworks      *ebpf.Map `ebpf:"ln_networks"`
@@ -735,6 +757,7 @@ func (m *RootMaps) Close() error {
 		m.LnHanded,
 		m.LnHanding,
 		m.LnIkernels,
+		m.LnLinksTaken,
 		m.LnModules,
 		m.LnNamespaceKeys,
 		m.LnNetworks,

@@ -43,6 +43,8 @@ type callsLnCall struct {
 		Room      uint16
 		Once      uint32
 		Signer    uint32
+		Payer     uint32
+		Prepaid   uint32
 		Tunnel    struct {
 			_        structs.HostLayout
 			Eth      uint64
@@ -84,6 +86,7 @@ const (
 	callsMapLnCounters       = "ln_counters"
 	callsMapLnCpus           = "ln_cpus"
 	callsMapLnDispatch       = "ln_dispatch"
+	callsMapLnLinksTaken     = "ln_links_taken"
 	callsMapLnModules        = "ln_modules"
 	callsMapLnNamespaceKeys  = "ln_namespace_keys"
 	callsMapLnNetworks       = "ln_networks"
@@ -170,6 +173,7 @@ type callsMapSpecs struct {
 	LnCounters      *ebpf.MapSpec `ebpf:"ln_counters"`
 	LnCpus          *ebpf.MapSpec `ebpf:"ln_cpus"`
 	LnDispatch      *ebpf.MapSpec `ebpf:"ln_dispatch"`
+	LnLinksTaken    *ebpf.MapSpec `ebpf:"ln_links_taken"`
 	LnModules       *ebpf.MapSpec `ebpf:"ln_modules"`
 	LnNamespaceKeys *ebpf.MapSpec `ebpf:"ln_namespace_keys"`
 	LnNetworks      *ebpf.MapSpec `ebpf:"ln_networks"`
@@ -230,6 +234,7 @@ type callsMaps struct {
 	LnCounters      *ebpf.Map `ebpf:"ln_counters"`
 	LnCpus          *ebpf.Map `ebpf:"ln_cpus"`
 	LnDispatch      *ebpf.Map `ebpf:"ln_dispatch"`
+	LnLinksTaken    *ebpf.Map `ebpf:"ln_links_taken"`
 	LnModules       *ebpf.Map `ebpf:"ln_modules"`
 	LnNamespaceKeys *ebpf.Map `ebpf:"ln_namespace_keys"`
 	LnNetworks      *ebpf.Map `ebpf:"ln_networks"`
@@ -261,6 +266,7 @@ func (m *callsMaps) Close() error {
 		m.LnCounters,
 		m.LnCpus,
 		m.LnDispatch,
+		m.LnLinksTaken,
 		m.LnModules,
 		m.LnNamespaceKeys,
 		m.LnNetworks,

@@ -81,6 +81,7 @@ const (
 	messagesMapLnCpus            = "ln_cpus"
 	messagesMapLnDispatch        = "ln_dispatch"
 	messagesMapLnGranting        = "ln_granting"
+	messagesMapLnLinksTaken      = "ln_links_taken"
 	messagesMapLnMessages        = "ln_messages"
 	messagesMapLnModules         = "ln_modules"
 	messagesMapLnNamespaceKeys   = "ln_namespace_keys"
@@ -168,6 +169,7 @@ type messagesMapSpecs struct {
 	LnCpus          *ebpf.MapSpec `ebpf:"ln_cpus"`
 	LnDispatch      *ebpf.MapSpec `ebpf:"ln_dispatch"`
 	LnGranting      *ebpf.MapSpec `ebpf:"ln_granting"`
+	LnLinksTaken    *ebpf.MapSpec `ebpf:"ln_links_taken"`
 	LnMessages      *ebpf.MapSpec `ebpf:"ln_messages"`
 	LnModules       *ebpf.MapSpec `ebpf:"ln_modules"`
 	LnNamespaceKeys *ebpf.MapSpec `ebpf:"ln_namespace_keys"`
@@ -231,6 +233,7 @@ type messagesMaps struct {
 	LnCpus          *ebpf.Map `ebpf:"ln_cpus"`
 	LnDispatch      *ebpf.Map `ebpf:"ln_dispatch"`
 	LnGranting      *ebpf.Map `ebpf:"ln_granting"`
+	LnLinksTaken    *ebpf.Map `ebpf:"ln_links_taken"`
 	LnMessages      *ebpf.Map `ebpf:"ln_messages"`
 	LnModules       *ebpf.Map `ebpf:"ln_modules"`
 	LnNamespaceKeys *ebpf.Map `ebpf:"ln_namespace_keys"`
@@ -264,6 +267,7 @@ func (m *messagesMaps) Close() error {
 		m.LnCpus,
 		m.LnDispatch,
 		m.LnGranting,
+		m.LnLinksTaken,
 		m.LnMessages,
 		m.LnModules,
 		m.LnNamespaceKeys,

@@ -25,6 +25,7 @@ const (
 	onceMapLnCounters       = "ln_counters"
 	onceMapLnCpus           = "ln_cpus"
 	onceMapLnDispatch       = "ln_dispatch"
+	onceMapLnLinksTaken     = "ln_links_taken"
 	onceMapLnModules        = "ln_modules"
 	onceMapLnNamespaceKeys  = "ln_namespace_keys"
 	onceMapLnNetworks       = "ln_networks"
@@ -109,6 +110,7 @@ type onceMapSpecs struct {
 	LnCounters      *ebpf.MapSpec `ebpf:"ln_counters"`
 	LnCpus          *ebpf.MapSpec `ebpf:"ln_cpus"`
 	LnDispatch      *ebpf.MapSpec `ebpf:"ln_dispatch"`
+	LnLinksTaken    *ebpf.MapSpec `ebpf:"ln_links_taken"`
 	LnModules       *ebpf.MapSpec `ebpf:"ln_modules"`
 	LnNamespaceKeys *ebpf.MapSpec `ebpf:"ln_namespace_keys"`
 	LnNetworks      *ebpf.MapSpec `ebpf:"ln_networks"`
@@ -169,6 +171,7 @@ type onceMaps struct {
 	LnCounters      *ebpf.Map `ebpf:"ln_counters"`
 	LnCpus          *ebpf.Map `ebpf:"ln_cpus"`
 	LnDispatch      *ebpf.Map `ebpf:"ln_dispatch"`
+	LnLinksTaken    *ebpf.Map `ebpf:"ln_links_taken"`
 	LnModules       *ebpf.Map `ebpf:"ln_modules"`
 	LnNamespaceKeys *ebpf.Map `ebpf:"ln_namespace_keys"`
 	LnNetworks      *ebpf.Map `ebpf:"ln_networks"`
@@ -200,6 +203,7 @@ func (m *onceMaps) Close() error {
 		m.LnCounters,
 		m.LnCpus,
 		m.LnDispatch,
+		m.LnLinksTaken,
 		m.LnModules,
 		m.LnNamespaceKeys,
 		m.LnNetworks,

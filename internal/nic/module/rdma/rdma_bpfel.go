@@ -86,6 +86,7 @@ const (
 	rdmaMapLnCounters        = "ln_counters"
 	rdmaMapLnCpus            = "ln_cpus"
 	rdmaMapLnDispatch        = "ln_dispatch"
+	rdmaMapLnLinksTaken      = "ln_links_taken"
 	rdmaMapLnModules         = "ln_modules"
 	rdmaMapLnNamespaceKeys   = "ln_namespace_keys"
 	rdmaMapLnNetworks        = "ln_networks"
@@ -177,6 +178,7 @@ type rdmaMapSpecs struct {
 	LnCounters        *ebpf.MapSpec `ebpf:"ln_counters"`
 	LnCpus            *ebpf.MapSpec `ebpf:"ln_cpus"`
 	LnDispatch        *ebpf.MapSpec `ebpf:"ln_dispatch"`
+	LnLinksTaken      *ebpf.MapSpec `ebpf:"ln_links_taken"`
 	LnModules         *ebpf.MapSpec `ebpf:"ln_modules"`
 	LnNamespaceKeys   *ebpf.MapSpec `ebpf:"ln_namespace_keys"`
 	LnNetworks        *ebpf.MapSpec `ebpf:"ln_networks"`
@@ -242,6 +244,7 @@ type rdmaMaps struct {
 	LnCounters        *ebpf.Map `ebpf:"ln_counters"`
 	LnCpus            *ebpf.Map `ebpf:"ln_cpus"`
 	LnDispatch        *ebpf.Map `ebpf:"ln_dispatch"`
+	LnLinksTaken      *ebpf.Map `ebpf:"ln_links_taken"`
 	LnModules         *ebpf.Map `ebpf:"ln_modules"`
 	LnNamespaceKeys   *ebpf.Map `ebpf:"ln_namespace_keys"`
 	LnNetworks        *ebpf.Map `ebpf:"ln_networks"`
@@ -276,6 +279,7 @@ func (m *rdmaMaps) Close() error {
 		m.LnCounters,
 		m.LnCpus,
 		m.LnDispatch,
+		m.LnLinksTaken,
 		m.LnModules,
 		m.LnNamespaceKeys,
 		m.LnNetworks,

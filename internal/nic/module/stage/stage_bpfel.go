@@ -31,6 +31,8 @@ type stageLnLate struct {
 		Room      uint16
 		Once      uint32
 		Signer    uint32
+		Payer     uint32
+		Prepaid   uint32
 		Tunnel    struct {
 			_        structs.HostLayout
 			Eth      uint64
@@ -79,6 +81,7 @@ const (
 	stageMapLnCounters         = "ln_counters"
 	stageMapLnCpus             = "ln_cpus"
 	stageMapLnDispatch         = "ln_dispatch"
+	stageMapLnLinksTaken       = "ln_links_taken"
 	stageMapLnModules          = "ln_modules"
 	stageMapLnNamespaceKeys    = "ln_namespace_keys"
 	stageMapLnNetworks         = "ln_networks"
@@ -171,6 +174,7 @@ type stageMapSpecs struct {
 	LnCounters         *ebpf.MapSpec `ebpf:"ln_counters"`
 	LnCpus             *ebpf.MapSpec `ebpf:"ln_cpus"`
 	LnDispatch         *ebpf.MapSpec `ebpf:"ln_dispatch"`
+	LnLinksTaken       *ebpf.MapSpec `ebpf:"ln_links_taken"`
 	LnModules          *ebpf.MapSpec `ebpf:"ln_modules"`
 	LnNamespaceKeys    *ebpf.MapSpec `ebpf:"ln_namespace_keys"`
 	LnNetworks         *ebpf.MapSpec `ebpf:"ln_networks"`
@@ -237,6 +241,7 @@ type stageMaps struct {
 	LnCounters         *ebpf.Map `ebpf:"ln_counters"`
 	LnCpus             *ebpf.Map `ebpf:"ln_cpus"`
 	LnDispatch         *ebpf.Map `ebpf:"ln_dispatch"`
+	LnLinksTaken       *ebpf.Map `ebpf:"ln_links_taken"`
 	LnModules          *ebpf.Map `ebpf:"ln_modules"`
 	LnNamespaceKeys    *ebpf.Map `ebpf:"ln_namespace_keys"`
 	LnNetworks         *ebpf.Map `ebpf:"ln_networks"`
@@ -273,6 +278,7 @@ func (m *stageMaps) Close() error {
 		m.LnCounters,
 		m.LnCpus,
 		m.LnDispatch,
+		m.LnLinksTaken,
 		m.LnModules,
 		m.LnNamespaceKeys,
 		m.LnNetworks,
