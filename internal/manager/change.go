@@ -58,7 +58,10 @@ func (m *Manager) begin(ctx context.Context) error {
 func (m *Manager) mend(ctx context.Context, failed error) error {
 	ctx, cancel := own(ctx, mendLimit)
 	defer cancel()
-	err := m.recover(ctx)
+	err := m.Store.Fence(ctx)
+	if err == nil {
+		err = m.recover(ctx)
+	}
 	m.unsettled = err != nil
 	m.Log.Warn("a change needed mending", "because", failed, "error", err)
 	if err != nil {

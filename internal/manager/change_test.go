@@ -295,6 +295,18 @@ func TestChangeAfterTheStoreWasGone(t *testing.T) {
 	}
 }
 
+// What the store may still be about to write is fenced off before what it has is read.
+func TestFenceBeforeMending(t *testing.T) {
+	n, wire := openWired(t)
+	for fences, unsettled := range []bool{false, true} {
+		n.unsettled = unsettled // as after a write that got no answer
+		mustDeploy(t, n, Request{Name: "web"})
+		if r, err := wire.KV.Get(t.Context(), "/lambdanic/v1/fence"); err != nil || len(r.Kvs) != fences {
+			t.Errorf("unsettled: %v: %d fences, want %d (%v)", unsettled, len(r.Kvs), fences, err)
+		}
+	}
+}
+
 // A caller who hangs up while a target takes a candidate does not end that target's work.
 func TestHangUpWhileATargetWorks(t *testing.T) {
 	n := openNode(t, shortdir.New(t), nil)

@@ -265,6 +265,10 @@ func (s *Store) update(ctx context.Context, change func(concurrency.STM) error) 
 	refused, err := guard(ctx, s.failed, func() (refused, err error) {
 		_, err = concurrency.NewSTM(s.client, func(tx concurrency.STM) error {
 			refused = nil // left of an earlier try: tx panics where it cannot read
+			tx.Get(fenceKey)
+			if err := ctx.Err(); err != nil {
+				return err // the caller has left, and a fence may have come already
+			}
 			if refused = s.owner.check(tx); refused == nil {
 				refused = change(tx)
 			}
@@ -277,6 +281,18 @@ func (s *Store) update(ctx context.Context, change func(concurrency.STM) error) 
 	}
 	s.reserve()
 	return err
+}
+
+// fenceKey is read by each update, which so conflicts with a fence that comes before it ends.
+const fenceKey = "fence"
+
+// Fence keeps updates whose callers have left from being made from now on. Without one, the store may still be about to make an update of which the caller was
+// told ErrUnknown, so that a read says nothing about it.
+func (s *Store) Fence(ctx context.Context) error {
+	if _, err := s.client.Put(ctx, fenceKey, ""); err != nil {
+		return fmt.Errorf("end what the store was asked before: %w", err)
+	}
+	return nil
 }
 
 func get(tx concurrency.STM, key string, into any) (bool, error) {
