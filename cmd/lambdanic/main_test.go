@@ -259,7 +259,7 @@ func TestBadFlags(t *testing.T) {
 	run := fakeDaemon(t, nil)
 	for _, args := range [][]string{
 		{"up", "--mode", "turbo"}, {"up", "--unknown", "maybe"}, {"up", "--instance", "A"}, {"up", "extra"}, {"up", "--listen", "foo"},
-		{"up", "--nic-budget", "80"}, {"up", "--nic-budget", "0%"}, {"up", "--nic-budget", "101%"},
+		{"up", "--nic-budget", "80"}, {"up", "--nic-budget", "0%"}, {"up", "--nic-budget", "0.00001%"}, {"up", "--nic-budget", "101%"},
 		{"deploy", "-f", "x.yml", "--name", "y"}, {"deploy", "a", "--image", "b@c"}, {"invoke"}, {"remove"},
 	} {
 		if out, err := run(args...); err == nil {

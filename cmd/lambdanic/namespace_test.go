@@ -80,6 +80,7 @@ func TestNamespaceSet(t *testing.T) {
 		`or none for no limit`:         {"tenant", "--memory", "big"},
 		`"" is not a size`:             {"tenant", "--memory", ""},
 		`"1.5" is not a number`:        {"tenant", "--requests", "1.5"},
+		`from 0 to 4294967295`:         {"tenant", "--requests", "5000000000"},
 		`"10" is not a share of a CPU`: {"tenant", "--nic-time", "10"},
 		`"-1%" is not a share`:         {"tenant", "--nic-time", "-1%"},
 		`"NaN%" is not a share`:        {"tenant", "--nic-time", "NaN%"},

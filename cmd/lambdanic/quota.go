@@ -68,7 +68,7 @@ func (f *quotaFlags) change(cmd *cobra.Command) (change api.QuotaChange, err err
 func parseCount(text string) (uint64, error) {
 	n, err := strconv.ParseUint(text, 10, 32)
 	if err != nil {
-		return 0, fmt.Errorf("%q is not a number: write one from 0 on", text)
+		return 0, fmt.Errorf("%q is not a number from 0 to %d", text, uint32(math.MaxUint32))
 	}
 	return n, nil
 }
@@ -99,14 +99,17 @@ func parsePercent(text string) (uint64, error) {
 	return uint64(math.Round(share * percentOfCPU)), nil
 }
 
+// minBudget is the least part of a CPU's time that can be shared: the data path has parts of a millionth (LN_BUDGET).
+const minBudget = percentOfCPU / 10
+
 // parseBudget reads how much of each CPU's time namespaces may have; none is 0.
 func parseBudget(text string) (uint64, error) {
 	if text == noLimit {
 		return 0, nil
 	}
 	ns, err := parsePercent(text)
-	if err != nil || ns == 0 || ns > 100*percentOfCPU {
-		return 0, fmt.Errorf("%q is not a part of each CPU's time: write more than 0%% up to 100%%, as 80%%, or %s to serve packets as they come", text, noLimit)
+	if err != nil || ns < minBudget || ns > 100*percentOfCPU {
+		return 0, fmt.Errorf("%q is not a part of each CPU's time: write one from 0.1%% to 100%%, as 80%%, or %s to serve packets as they come", text, noLimit)
 	}
 	return ns, nil
 }

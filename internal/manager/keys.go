@@ -32,6 +32,9 @@ func (m *Manager) AddKey(ctx context.Context, name string) (*api.NewKey, error) 
 		k.Keys = append(k.Keys, store.Key{Key: api.Key{Namespace: name, Number: k.Last, Secret: secret}, Made: made})
 		return nil
 	})
+	if errors.Is(err, errNotInForce) {
+		err = fmt.Errorf("%w. Then `lambdanic namespace show %s` names a key that nobody was shown: remove it", err, name)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +132,7 @@ const (
 func (m *Manager) changeKeys(ctx context.Context, name string, first order, change func(*store.Keys) error) (n *store.Namespace, err error) {
 	n, err = m.changeNamespace(ctx, name, first, func(ctx context.Context) (*store.Namespace, error) { return m.Store.ChangeKeys(ctx, name, change) })
 	if errors.Is(err, errNotInForce) {
-		err = fmt.Errorf("change the keys of namespace %s: %w. Then `lambdanic namespace show %s` names a key that nobody was shown: remove it", name, err, name)
+		err = fmt.Errorf("change the keys of namespace %s: %w", name, err)
 	}
 	return n, err
 }

@@ -2,6 +2,7 @@ package manager
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"errors"
 	"log/slog"
@@ -131,6 +132,30 @@ func stage(name string) Request {
 	r := tenant(name)
 	r.Image = image("e")
 	return r
+}
+
+// Where a change of keys is stored, but not in force, a key is to be removed only if nobody was shown it.
+func TestKeysThatAreNotInForce(t *testing.T) {
+	n := openNode(t, shortdir.New(t), nil)
+	if _, err := n.AddKey(t.Context(), "tenant"); err != nil {
+		t.Fatal(err)
+	}
+	n.nic.event = func(_ context.Context, what string) error {
+		if what == "limit" {
+			return errors.New("the map is full")
+		}
+		return nil
+	}
+	_, added := n.AddKey(t.Context(), "tenant")
+	_, required := n.RequireTags(t.Context(), "tenant", true)
+	for what, c := range map[string]struct {
+		err    error
+		remove bool
+	}{"add": {added, true}, "require tags": {required, false}, "remove": {n.RemoveKey(t.Context(), "tenant", 2), false}} {
+		if !errors.Is(c.err, errNotInForce) || strings.Contains(c.err.Error(), "nobody was shown") != c.remove {
+			t.Errorf("%s: %v", what, c.err)
+		}
+	}
 }
 
 // A match stage, whose packets have no tags, and tags that are required do not go together.

@@ -164,6 +164,68 @@ func TestOverBandwidth(t *testing.T) {
 	}
 }
 
+// After a pause, a namespace may send what the links send in some milliseconds, whatever its weight. What it did not send before is lost.
+func TestUnsentIsLost(t *testing.T) {
+	n := newTestNIC(t)
+	deploy(t, n, of(tenant, version(t, workloads["packet"], 1, packetSpec)))
+	shared(t, n, api.Budget{Bandwidth: 1e9}, map[uint32]uint64{tenant: 1, tenant + 1: 99})
+	const all, paused, pace = 1 << 50, 1 << 40, 100
+	if err := errors.Join(
+		n.prog.LnLinksTaken.Put(uint32(0), limits.RawLnLinks{VirtualNs: all}),
+		n.prog.LnTurnsTaken.Put(index(tenant), limits.RawLnTurns{LinksNs: all - paused}),
+	); err != nil {
+		t.Fatal(err)
+	}
+	f := request("after a pause")
+	if verdict, _ := arrive(t, n, build(t, &f)); verdict != "reply" {
+		t.Fatal(verdict)
+	}
+	var told limits.RawLnTurns
+	if err := n.prog.LnTurnsTaken.Lookup(index(tenant), &told); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := all-told.LinksNs, uint64(pace*limits.RawLnShareLN_BEHIND_NS); got != want {
+		t.Errorf("it is %d ns behind, want %d", got, want)
+	}
+}
+
+// With shares of both, what a namespace has left of one is of no use where it had its share of the other.
+func TestTimeAndBandwidth(t *testing.T) {
+	n := newTestNIC(t)
+	deploy(t, n, of(tenant, version(t, workloads["packet"], 1, packetSpec)))
+	shared(t, n, api.Budget{Time: second, Bandwidth: 1e9}, map[uint32]uint64{tenant: 100})
+	never := limits.RawLnLinks{UntilNs: math.MaxInt64}                              // the links are taken up to then
+	spent := limits.CPU{LeftNs: -int64(time.Hour), FilledNs: uint64(math.MaxInt64)} // nor does it get more before then
+	for _, c := range []struct {
+		what  string
+		cpu   limits.CPU
+		links limits.RawLnLinks
+		want  string
+	}{
+		{"both are left", limits.CPU{}, limits.RawLnLinks{}, "response"},
+		{"time is left", limits.CPU{}, never, "bandwidth"},
+		{"bandwidth is left", spent, limits.RawLnLinks{}, "share"},
+	} {
+		if err := errors.Join(putOnCPUs(n.prog.LnCpus, 0, c.cpu), n.prog.LnLinksTaken.Put(uint32(0), c.links)); err != nil {
+			t.Fatal(err)
+		}
+		before, got := accounted(t, n, tenant), "response"
+		f := request(c.what)
+		arrive(t, n, build(t, &f))
+		switch after := accounted(t, n, tenant); {
+		case after.OverShare > before.OverShare:
+			got = "share"
+		case after.OverBandwidth > before.OverBandwidth:
+			got = "bandwidth"
+		case after.Requests == before.Requests:
+			got = "none"
+		}
+		if got != c.want {
+			t.Errorf("%s: %s, want %s", c.what, got, c.want)
+		}
+	}
+}
+
 // Three namespaces whose answers are of different lengths get their shares of what the NIC sends. They share so much less than this machine can answer
 // that each asks for at least three times its share.
 func TestBandwidthShares(t *testing.T) {

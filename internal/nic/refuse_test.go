@@ -2,6 +2,7 @@ package nic
 
 import (
 	"errors"
+	"math"
 	"net"
 	"testing"
 	"time"
@@ -92,15 +93,18 @@ func TestRefusalsAnswered(t *testing.T) {
 	n := newTagged(t)
 	none := uint64(0)
 	const most = uint64(limits.RawLnRefusalsOfLN_REFUSALS)
+	never := limits.RawLnLinks{UntilNs: math.MaxInt64} // the links are taken up to then
 	for _, reason := range []struct {
 		code   api.Code
 		limits backend.Limits
+		links  limits.RawLnLinks
 	}{
-		{api.CodeOverQuota, backend.Limits{Quotas: map[uint32]api.Quota{tenant: {Requests: &none}}}},
-		{api.CodeBusy, backend.Limits{Budget: api.Budget{Time: 1}, Quotas: map[uint32]api.Quota{tenant: {}}}},
-		{api.CodeBadTag, backend.Limits{Keys: map[uint32]api.Keys{tenant: {Required: true}}}},
+		{code: api.CodeOverQuota, limits: backend.Limits{Quotas: map[uint32]api.Quota{tenant: {Requests: &none}}}},
+		{code: api.CodeBusy, limits: backend.Limits{Budget: api.Budget{Time: 1}, Quotas: map[uint32]api.Quota{tenant: {}}}},
+		{code: api.CodeBusy, limits: backend.Limits{Budget: api.Budget{Bandwidth: 1e9}, Quotas: map[uint32]api.Quota{tenant: {}}}, links: never},
+		{code: api.CodeBadTag, limits: backend.Limits{Keys: map[uint32]api.Keys{tenant: {Required: true}}}},
 	} {
-		if err := n.Limit(t.Context(), reason.limits); err != nil {
+		if err := errors.Join(n.Limit(t.Context(), reason.limits), n.prog.LnLinksTaken.Put(uint32(0), reason.links)); err != nil {
 			t.Fatal(err)
 		}
 		for _, c := range []struct {

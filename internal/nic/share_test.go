@@ -241,6 +241,57 @@ func TestLoan(t *testing.T) {
 	}
 }
 
+// After a pause, a namespace or a lambda may take little at once: the rest of what it did not take is lost. Of a namespace that was refused lately, more is kept.
+func TestUnspentIsLost(t *testing.T) {
+	n := newTestNIC(t)
+	w := workloads["packet"]
+	deploy(t, n, of(tenant, version(t, w, 1, packetSpec)))
+	shared(t, n, api.Budget{Time: second}, map[uint32]uint64{tenant: 1, tenant + 1: 3})
+	const all, pause, pace, filled = 1 << 50, 1 << 40, 4, 1 << 60
+	for _, c := range []struct {
+		what    string
+		refused uint64
+		want    uint64
+	}{
+		{"a namespace that paused", filled - uint64(limits.RawLnShareLN_OWED_FOR_NS), uint64(limits.RawLnShareLN_BEHIND_NS)},
+		{"a namespace that was refused lately", filled - uint64(limits.RawLnShareLN_OWED_FOR_NS) + 1, uint64(limits.RawLnShareLN_OWED_NS)},
+	} {
+		if err := errors.Join(
+			putOnCPUs(n.prog.LnCpus, 0, limits.CPU{LeftNs: second, FilledNs: filled, VirtualNs: all}),
+			putOnCPUs(n.prog.LnAllowances, index(tenant), limits.Allowance{VirtualNs: all - pause, LambdasNs: all, RefusedNs: c.refused}),
+			putOnCPUs(n.prog.LnCosts, slotOf(n, w), program.Cost{VirtualNs: all - pause}),
+		); err != nil {
+			t.Fatal(err)
+		}
+		if !askShared(t, n, w, methodCount) {
+			t.Fatalf("%s: refused", c.what)
+		}
+		behind, lambdaBehind := leastBehind(t, n, w, all)
+		if want := pace * c.want; behind > want || behind < want/2 {
+			t.Errorf("%s is %d ns behind, want %d and less what it took", c.what, behind, want)
+		}
+		if want := uint64(limits.RawLnShareLN_BEHIND_NS); lambdaBehind > want || lambdaBehind < want/2 {
+			t.Errorf("its lambda is %d ns behind, want %d and less what it took", lambdaBehind, want)
+		}
+	}
+}
+
+// leastBehind is how far a namespace and its lambda are behind all others, on the CPU where that is least.
+func leastBehind(t *testing.T, n *NIC, workload uint32, all uint64) (namespace, lambda uint64) {
+	t.Helper()
+	var mine []limits.Allowance
+	var costs []program.Cost
+	if err := errors.Join(n.prog.LnAllowances.Lookup(index(tenant), &mine), n.prog.LnCosts.Lookup(slotOf(n, workload), &costs)); err != nil {
+		t.Fatal(err)
+	}
+	namespace, lambda = math.MaxUint64, math.MaxUint64
+	for cpu := range mine {
+		namespace = min(namespace, all-mine[cpu].VirtualNs)
+		lambda = min(lambda, all-costs[cpu].VirtualNs)
+	}
+	return namespace, lambda
+}
+
 // Nobody is refused while the CPU has time left, however small its weight, and however long others did nothing.
 func TestSharesOfIdleCPU(t *testing.T) {
 	n := newTestNIC(t)

@@ -289,6 +289,8 @@ const fenceKey = "fence"
 // Fence keeps updates whose callers have left from being made from now on. Without one, the store may still be about to make an update of which the caller was
 // told ErrUnknown, so that a read says nothing about it.
 func (s *Store) Fence(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, writeLimit)
+	defer cancel()
 	if _, err := s.client.Put(ctx, fenceKey, ""); err != nil {
 		return fmt.Errorf("end what the store was asked before: %w", err)
 	}
