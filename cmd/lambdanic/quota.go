@@ -99,7 +99,7 @@ func parsePercent(text string) (uint64, error) {
 	return uint64(math.Round(share * percentOfCPU)), nil
 }
 
-// minBudget is the least part of a CPU's time that can be shared: the data path has parts of a millionth (LN_BUDGET).
+// minBudget is the least part of a CPU's time that can be shared: the data path counts it in millionths, about (LN_BUDGET).
 const minBudget = percentOfCPU / 10
 
 // parseBudget reads how much of each CPU's time namespaces may have; none is 0.
@@ -114,7 +114,7 @@ func parseBudget(text string) (uint64, error) {
 	return ns, nil
 }
 
-// Rates that can be shared, in bits per second. At lower ones, a frame takes longer than the data path can tell namespaces apart (bpf/share.h).
+// Rates that can be shared, in bits per second. At lower ones, a frame takes longer than requests are apart, and shares become coarse.
 const minBandwidth, maxBandwidth = 1e7, 1e13
 
 // parseBandwidth reads how many bits a second are sent for namespaces; none is 0.

@@ -265,7 +265,6 @@ func (s *Store) update(ctx context.Context, change func(concurrency.STM) error) 
 	refused, err := guard(ctx, s.failed, func() (refused, err error) {
 		_, err = concurrency.NewSTM(s.client, func(tx concurrency.STM) error {
 			refused = nil // left of an earlier try: tx panics where it cannot read
-			tx.Get(fenceKey)
 			if err := ctx.Err(); err != nil {
 				return err // the caller has left, and a fence may have come already
 			}
@@ -273,7 +272,7 @@ func (s *Store) update(ctx context.Context, change func(concurrency.STM) error) 
 				refused = change(tx)
 			}
 			return refused
-		}, concurrency.WithAbortContext(ctx))
+		}, concurrency.WithAbortContext(ctx), concurrency.WithPrefetch(fenceKey, ownerKey)) // both by one question
 		return refused, err
 	})
 	if err != nil && refused == nil {
@@ -283,7 +282,7 @@ func (s *Store) update(ctx context.Context, change func(concurrency.STM) error) 
 	return err
 }
 
-// fenceKey is read by each update, which so conflicts with a fence that comes before it ends.
+// fenceKey is read by each update. So an update conflicts with a fence that comes before it ends.
 const fenceKey = "fence"
 
 // Fence keeps updates whose callers have left from being made from now on. Without one, the store may still be about to make an update of which the caller was
