@@ -46,19 +46,36 @@ static __always_inline void ln_write_rpc(struct ln_rpc *rpc, const struct ln_rpc
 	rpc->tag = 0;
 }
 
+/* Writes what is before the UDP header of an answer; -1 where the packet is too short. */
+LN_GLOBAL int ln_write_ip(struct xdp_md *ctx, const struct ln_flow *flow, __u32 udp_len)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end, *l3;
+
+	if (!flow)
+		return -1;
+	l3 = ln_write_l2(data, end, flow);
+	if (flow->tunnel.vni)
+		l3 = ln_write_tunnel(l3, end, flow, ln_l3_len(flow->ipv6) + udp_len);
+	if (!l3 || l3 + sizeof(struct ipv6hdr) > end)
+		return -1;
+	if (flow->ipv6)
+		ln_write_ipv6(l3, flow->own_addr, flow->peer_addr, flow->flow_label, udp_len);
+	else
+		ln_write_ipv4(l3, *(__be32 *)flow->own_addr, *(__be32 *)flow->peer_addr, flow->tos, udp_len);
+	return 0;
+}
+
 /*
  * Sends answer->length bytes at offset at of the packet to the requester. Returns the XDP action.
  */
 LN_GLOBAL int ln_answer(struct xdp_md *ctx, struct ln_flow *flow, __u32 at, struct ln_answer *answer)
 {
-	__u32 l3_len, l4, head, udp_len;
-	void *data, *end, *l3;
+	__u32 l4, head, udp_len;
 	struct udphdr *udp;
 
 	if (!flow || !answer)
 		return XDP_DROP;
-	l3_len = ln_l3_len(flow->ipv6);
-	l4 = ln_l2_len(flow) + l3_len;
+	l4 = ln_l2_len(flow) + ln_l3_len(flow->ipv6);
 	head = l4 + sizeof(*udp) + sizeof(struct ln_rpc);
 	udp_len = sizeof(*udp) + sizeof(struct ln_rpc) + answer->length;
 
@@ -66,19 +83,10 @@ LN_GLOBAL int ln_answer(struct xdp_md *ctx, struct ln_flow *flow, __u32 at, stru
 		return XDP_DROP;
 	if (flow->once)
 		ln_once_settle(ctx, flow, head, answer);
-	data = (void *)(long)ctx->data;
-	end = (void *)(long)ctx->data_end;
-	l3 = ln_write_l2(data, end, flow);
-	if (flow->tunnel.vni)
-		l3 = ln_write_tunnel(l3, end, flow, l3_len + udp_len);
-	if (!l3 || l3 + sizeof(struct ipv6hdr) > end)
+	if (ln_write_ip(ctx, flow, udp_len))
 		return XDP_DROP;
-	if (flow->ipv6)
-		ln_write_ipv6(l3, flow->own_addr, flow->peer_addr, flow->flow_label, udp_len);
-	else
-		ln_write_ipv4(l3, *(__be32 *)flow->own_addr, *(__be32 *)flow->peer_addr, flow->tos, udp_len);
-	udp = l3 + l3_len;
-	if ((void *)(udp + 1) + sizeof(struct ln_rpc) > end)
+	udp = (void *)(long)ctx->data + l4;
+	if ((void *)(udp + 1) + sizeof(struct ln_rpc) > (void *)(long)ctx->data_end)
 		return XDP_DROP;
 	udp->source = flow->own_port;
 	udp->dest = flow->peer_port;

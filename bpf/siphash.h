@@ -5,6 +5,10 @@
 
 #include <linux/types.h>
 
+struct ln_sip {
+	__u64 v[4];
+};
+
 static __always_inline __u64 ln_rotate(__u64 x, int by)
 {
 	return x << by | x >> (64 - by);

@@ -6,7 +6,7 @@
 #include "maps.h"
 
 /* floor(log2(v)) */
-static __always_inline __u32 ln_log2(__u64 v)
+LN_GLOBAL __u32 ln_log2(__u64 v)
 {
 	__u32 r = 0;
 

@@ -25,29 +25,34 @@ struct ln_outgoing {
 };
 
 /*
- * Takes a record for a call, starting at a random one; NULL when all records it tried are in use. pacer reports an expired call
- * to its client. If pacer is late, the record is taken all the same.
+ * Takes a record for a call, unless it is in use. pacer reports an expired call to its client; if pacer is late, the record is taken all the same.
  */
-static __always_inline struct ln_call *ln_call_take(__u32 raw, __u64 random, __u64 now, struct ln_outgoing *out)
+LN_GLOBAL int ln_call_take(__u32 index, __u64 number, __u64 now)
+{
+	struct ln_call *call = bpf_map_lookup_elem(&ln_calls, &index);
+	__u64 old;
+
+	if (!call)
+		return -1;
+	old = *(volatile __u64 *)&call->state;
+	if (old &&
+	    (LN_CALL_STATE(old) != LN_CALL_WAITING || now <= LN_CALL_DUE(call, call->retries << 8) + LN_CALL_GRACE_NS))
+		return -1;
+	if (__sync_val_compare_and_swap(&call->state, old, number << 16 | LN_CALL_WRITING) != old)
+		return -1;
+	if (old)
+		bpf_map_delete_elem(&ln_retained, &index);
+	return 0;
+}
+
+/* Finds a record for a call, starting at a random one; NULL when all records it tried are in use. */
+static __always_inline struct ln_call *ln_call_find(__u32 raw, __u64 random, __u64 now, struct ln_outgoing *out)
 {
 	for (__u32 i = 0; i < LN_CALL_TRIES; i++) {
-		struct ln_call *call;
-		__u64 old;
-
 		out->index = raw ? LN_MAX_CALLS + ((random + i) & (LN_MAX_RAW_CALLS - 1))
 				 : (random + i) & (LN_MAX_CALLS - 1);
-		call = bpf_map_lookup_elem(&ln_calls, &out->index);
-		if (!call)
-			return NULL;
-		old = *(volatile __u64 *)&call->state;
-		if (old && (LN_CALL_STATE(old) != LN_CALL_WAITING ||
-			    now <= LN_CALL_DUE(call, call->retries << 8) + LN_CALL_GRACE_NS))
-			continue;
-		if (__sync_val_compare_and_swap(&call->state, old, out->number << 16 | LN_CALL_WRITING) != old)
-			continue;
-		if (old)
-			bpf_map_delete_elem(&ln_retained, &out->index);
-		return call;
+		if (!ln_call_take(out->index, out->number, now))
+			return bpf_map_lookup_elem(&ln_calls, &out->index);
 	}
 	return NULL;
 }
@@ -63,7 +68,7 @@ static __always_inline struct ln_call *ln_call_claim(const struct ln_service *sv
 		return NULL;
 	out->number = __sync_fetch_and_add(next, 1);
 	random = ln_random(out->number);
-	call = ln_call_take(raw, random, now, out);
+	call = ln_call_find(raw, random, now, out);
 	entry = out->number & (LN_MAX_CALLS - 1);
 	log = bpf_map_lookup_elem(&ln_call_log, &entry);
 	if (log)

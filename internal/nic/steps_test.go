@@ -14,7 +14,7 @@ import (
 
 // stepsMost bounds the instructions that the verifier walks through one of the NIC's programs. Its own limit is a million
 // (BPF_COMPLEXITY_LIMIT_INSNS in include/linux/bpf.h); other kernels walk more of the same program, and it needs room to grow.
-const stepsMost = 250_000
+const stepsMost = 100_000
 
 // The verifier takes each of the NIC's programs, however it is configured, in no more steps than that.
 func TestStepsOfTheVerifier(t *testing.T) {
