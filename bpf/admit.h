@@ -19,16 +19,13 @@ static __always_inline int ln_is_guarded(const struct ln_slot *slot)
 	return keys && (keys->required | keys->networked);
 }
 
-/*
- * Whether to serve the packet at hand for a lambda, as ln_admit_by(). What is answered to the loopback is not sent: the host asks
- * (BPF_PROG_TEST_RUN), and gets what is returned.
- */
+/* Whether to serve the packet at hand for a lambda, as ln_admit_by(). No link carries what the host asks for. */
 static __always_inline int ln_admit(struct xdp_md *ctx, struct ln_scratch *scratch, const struct ln_slot *record,
 				    int begins)
 {
 	__u32 namespace = ln_namespace_of(record), slot = scratch->slot;
 	const struct ln_quota *quota = bpf_map_lookup_elem(&ln_quotas, &namespace);
-	int sends = ctx->ingress_ifindex != LN_LOOPBACK, code;
+	int sends = !ln_is_asked(ctx), code;
 
 	if (!quota)
 		return 0;

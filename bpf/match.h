@@ -100,12 +100,12 @@ static __always_inline __u32 ln_network_owner(struct xdp_md *ctx, const struct l
 
 /*
  * Whether packets in a network of that namespace, or in none, reach the lambda in a slot: the namespace's own lambdas, or those without networks.
- * What comes from the loopback is asked by the host (BPF_PROG_TEST_RUN), for the gateway.
+ * The host may ask any.
  */
 static __always_inline int ln_is_reached(struct xdp_md *ctx, const struct ln_slot *slot, const struct ln_keys *keys,
 					 __u32 owner)
 {
-	return owner ? owner == slot->namespace_id : !keys->networked || ctx->ingress_ifindex == LN_LOOPBACK;
+	return owner ? owner == slot->namespace_id : !keys->networked || ln_is_asked(ctx);
 }
 
 /* Hands the packet at hand over to a module, and does not return. If there is no such module, the packet goes to the host. */

@@ -16,6 +16,12 @@
 
 #define LN_LOOPBACK 1 /* the number of interface lo in every network namespace (LOOPBACK_IFINDEX in the kernel) */
 
+/* Whether no link brought the packet at hand: the host asks, for the gateway, and gets what is returned (BPF_PROG_TEST_RUN). No NIC is the loopback. */
+static __always_inline int ln_is_asked(struct xdp_md *ctx)
+{
+	return ctx->ingress_ifindex == LN_LOOPBACK;
+}
+
 struct ln_vlan {
 	__be16 tci;
 	__be16 proto;

@@ -42,7 +42,7 @@ LN_GLOBAL int ln_answers_refusal(__u32 namespace)
 
 /*
  * The error says that the request was not executed. So only a request that is sent for the first time gets it: one that is sent again may have
- * been executed before. One that comes from the loopback was not sent: the host asks (BPF_PROG_TEST_RUN), and waits for what is returned.
+ * been executed before. The host always gets it.
  */
 static __always_inline int ln_refuse_first(struct xdp_md *ctx, struct ln_scratch *scratch, const struct ln_slot *slot,
 					   int code)
@@ -51,7 +51,7 @@ static __always_inline int ln_refuse_first(struct xdp_md *ctx, struct ln_scratch
 
 	if (rpc->type != LN_TYPE_REQUEST || rpc->index || rpc->flags & LN_FLAG_RESEND)
 		return XDP_DROP;
-	if (ctx->ingress_ifindex != LN_LOOPBACK && !ln_answers_refusal(ln_namespace_of(slot)))
+	if (!ln_is_asked(ctx) && !ln_answers_refusal(ln_namespace_of(slot)))
 		return XDP_DROP;
 	return ln_refuse_for(ctx, scratch, code, 0);
 }

@@ -195,14 +195,17 @@ static __always_inline int ln_find_lambda(struct xdp_md *ctx, const struct ln_pa
 	return LN_ACCEPTED;
 }
 
-/* Refuses a packet whose tag is wrong, or missing where the lambda's namespace requires one: LN_ACCEPTED, or the action on such a packet. */
+/*
+ * Refuses a packet whose tag is wrong, or missing where the lambda's namespace requires one: LN_ACCEPTED, or the action on such a packet. The host,
+ * which has the keys, asks without a tag.
+ */
 static __always_inline int ln_authenticate(struct xdp_md *ctx, struct ln_scratch *scratch, __u32 payload_off,
 					   const struct ln_target *target, struct ln_stats *stats)
 {
 	const struct ln_slot *slot = target->slot;
 	int tagged = ((const struct ln_rpc *)scratch->flow.rpc)->flags & LN_FLAG_TAG, code;
 
-	if (!tagged && !target->keys->required)
+	if (!tagged && (!target->keys->required || ln_is_asked(ctx)))
 		return LN_ACCEPTED;
 	code = tagged ? ln_check_tag(ctx, scratch, slot->namespace_id, payload_off) : LN_CODE_BAD_TAG;
 	if (!code) {

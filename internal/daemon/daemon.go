@@ -190,10 +190,16 @@ func (d *Daemon) lookup(namespace, name string) (gateway.Route, bool) {
 		return gateway.Route{}, false
 	}
 	r := gateway.Route{Workload: f.Workload, Target: f.Target, Spec: &f.Spec, Key: d.manager.RequiredKey(f.Namespace)}
-	r.Closed = f.Target == api.TargetNIC && d.manager.HasNetworks(f.Namespace)
+	switch {
+	case f.Target != api.TargetNIC:
+	case d.manager.HasNetworks(f.Namespace):
+		r.Closed = gateway.ErrNetworks
+	case len(d.cfg.NIC.Interfaces) > 0:
+		r.Closed = gateway.ErrInterface
+	}
 	if endpoint, serves := d.worker.Endpoint(f.Target, f.Workload); serves {
 		r.Endpoint = endpoint
-		if r.Key == nil && canBeAsked(&f.Spec) {
+		if canBeAsked(&f.Spec) {
 			r.Asker = d.worker.Asker(f.Target)
 		}
 	}

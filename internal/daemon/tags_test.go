@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"os"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/lambdanic/lambdanic/api"
 	lambdanic "github.com/lambdanic/lambdanic/client/go"
+	"github.com/lambdanic/lambdanic/internal/backend/nics"
 )
 
 // asks calls a function, with options for its client.
@@ -101,5 +103,49 @@ func TestTenantWithTags(t *testing.T) {
 	}
 	if r, err := http.Get("http://" + c.node.Listen + "/system/namespace/tenant"); err != nil || r.StatusCode != http.StatusUnauthorized {
 		t.Errorf("without credentials: %v, %v", r, err)
+	}
+}
+
+// On a real interface, the gateway asks what the NIC answers at once, also where tags are required, and says why it cannot call the rest.
+func TestTagsOnRealInterface(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root: it brings a NIC up")
+	}
+	p := newInstance(t, "i")
+	iface := "ln" + p.Instance
+	plug(t, iface)
+	c := mustUp(t, Config{Paths: p, Listen: anyPort, NIC: nics.Options{Interfaces: []string{iface}}})
+	client, ctx := NewClient(p), t.Context()
+	web := deployWebServer(t, p)
+	mirror, err := Build(ctx, p, "../../test/lambdas/mirror")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, image := range map[string]string{"web": web.Image, "mirror": mirror.Image} {
+		if _, err := client.Deploy(ctx, types.FunctionDeployment{Service: name, Namespace: "tenant", Image: image}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, required := range []bool{false, true} {
+		if required {
+			if _, err := client.AddKey(ctx, "tenant"); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := client.RequireTags(ctx, "tenant", true); err != nil {
+				t.Fatal(err)
+			}
+		}
+		fetch(t, "http://"+c.node.Listen+"/function/web.tenant")
+		r, err := http.Post("http://"+c.node.Listen+"/function/mirror.tenant", "", strings.NewReader("hello"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(r.Body)
+		if err := errors.Join(err, r.Body.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if r.StatusCode != http.StatusForbidden || !strings.Contains(string(body), "call it from another machine by λ-RPC") {
+			t.Errorf("tags required: %t: a call of many packets: %s %s", required, r.Status, body)
+		}
 	}
 }

@@ -68,7 +68,7 @@ func TestClosedFunction(t *testing.T) {
 	lookup := g.Lookup
 	g.Lookup = func(namespace, name string) (Route, bool) {
 		route, ok := lookup(namespace, name)
-		route.Asker, route.Closed = &fakeAsker{}, true
+		route.Asker, route.Closed = &fakeAsker{}, ErrNetworks
 		return route, ok
 	}
 	h := g.Public()

@@ -64,8 +64,11 @@ var errBody = errors.New("bad request body")
 // errSlow says that the caller kept the gateway waiting for its body.
 var errSlow = errors.New("the request body did not arrive in time")
 
-// errClosed says that a function is reached from networks in which the gateway is not.
-var errClosed = errors.New("it is reached from its namespace's networks alone, and the gateway is in none: call it there by λ-RPC")
+// Why a function that runs cannot be called from its machine.
+var (
+	ErrNetworks  = errors.New("it is reached from its namespace's networks alone, and the gateway is in none: call it there by λ-RPC")
+	ErrInterface = errors.New("it is reached by the NIC's interface alone, and what this machine sends to itself takes none: call it from another machine by λ-RPC")
+)
 
 // errMemory says that the gateway holds as much as it may.
 var errMemory = errors.New("the gateway is busy with other requests: try again later")
@@ -78,7 +81,7 @@ type Route struct {
 	Spec     *api.Spec
 	Key      *api.Key      // tags the calls; nil where the namespace requires no tags
 	Asker    backend.Asker // runs the lambda without packets; nil where it has to be called
-	Closed   bool          // it is reached from its namespace's networks alone, and so not by calls
+	Closed   error         // why it cannot be called; nil where it can
 }
 
 // serveFunction answers /function/NAME[.NAMESPACE][/...]: it turns HTTP into a call by λ-RPC.
@@ -244,8 +247,8 @@ func (g *Gateway) call(ctx context.Context, req lambdanic.Request, route *Route,
 
 // client is one that calls a function at its endpoint.
 func (g *Gateway) client(route *Route) (*lambdanic.Client, func(), error) {
-	if route.Closed {
-		return nil, nil, errClosed
+	if route.Closed != nil {
+		return nil, nil, route.Closed
 	}
 	return g.clients.get(route.Endpoint, route.Key)
 }

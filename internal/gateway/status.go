@@ -68,7 +68,7 @@ func httpError(err error) int {
 		return http.StatusRequestTimeout
 	case errors.Is(err, errMemory):
 		return http.StatusServiceUnavailable
-	case errors.Is(err, errClosed):
+	case errors.Is(err, ErrNetworks), errors.Is(err, ErrInterface):
 		return http.StatusForbidden
 	case errors.Is(err, errBody):
 		return http.StatusBadRequest

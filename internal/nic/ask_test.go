@@ -64,6 +64,18 @@ func TestAskAnswersAsTheLink(t *testing.T) {
 	}
 }
 
+// Who asks in this thread has the keys: it needs no tag, also where what comes by the link does.
+func TestAskNeedsNoTag(t *testing.T) {
+	n := newTagged(t)
+	keyed(t, n, true, 1)
+	h, payload, ok, err := n.Ask(api.Header{Workload: workloads["packet"], Request: 99}, []byte("hello"), nil)
+	if err != nil || !ok || h.Type != api.TypeResponse || string(payload) != "hello" || h.Flags&api.FlagTag != 0 {
+		t.Errorf("asked: %+v %q, %t, %v", h, payload, ok, err)
+	}
+	h, _ = send(t, n, request("hello"))
+	wantCode(t, "the same by the link", h, api.CodeBadTag)
+}
+
 // A request without an answer of one packet is left to the link, and each request is counted once.
 func TestAskHasNoAnswer(t *testing.T) {
 	n := newTestNIC(t)

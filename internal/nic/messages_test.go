@@ -47,6 +47,19 @@ func call(t testing.TB, n *NIC, f packets.Frame) (api.Header, []byte) {
 	t.Helper()
 	frame := build(t, &f)
 	verdict, out := inject(t, n, frame)
+	return replied(t, frame, verdict, out)
+}
+
+// send is call for a packet that the link brings.
+func send(t testing.TB, n *NIC, f packets.Frame) (api.Header, []byte) {
+	t.Helper()
+	frame := build(t, &f)
+	verdict, out := arrive(t, n, frame)
+	return replied(t, frame, verdict, out)
+}
+
+func replied(t testing.TB, frame []byte, verdict string, out []byte) (api.Header, []byte) {
+	t.Helper()
 	if verdict == "drop" {
 		return api.Header{}, nil
 	}

@@ -79,7 +79,7 @@ func TestTags(t *testing.T) {
 					f.RPC.Flags |= api.FlagTagPayload
 				}
 				f = tagged(f, key%2+1)
-				h, payload := call(t, n, f)
+				h, payload := send(t, n, f)
 				if h.Type != api.TypeResponse || string(payload) != f.RPC.Payload {
 					t.Fatalf("IPv6 %t, %d bytes, key %d: got %+v", ipv6, length, key%2+1, h)
 				}
@@ -104,7 +104,7 @@ func TestForgedTags(t *testing.T) {
 		f = tagged(f, 1)
 		frame := build(t, &f)
 		frame[14+20+8+bit/8] ^= 1 << (bit % 8)
-		verdict, out := inject(t, n, frame)
+		verdict, out := arrive(t, n, frame)
 		if verdict != "reply" {
 			continue
 		}
@@ -132,7 +132,7 @@ func TestTagOfHeader(t *testing.T) {
 	if verdict, _ := inject(t, n, frame); verdict != "reply" {
 		t.Errorf("another payload: verdict %s", verdict)
 	}
-	if h, _ := call(t, n, request("some bytes")); h.Type != api.TypeResponse || h.Flags != 0 || h.Tag != 0 {
+	if h, _ := send(t, n, request("some bytes")); h.Type != api.TypeResponse || h.Flags != 0 || h.Tag != 0 {
 		t.Errorf("without a tag: got %+v", h)
 	}
 }
@@ -147,7 +147,7 @@ func TestWhatIsAnsweredWithoutTag(t *testing.T) {
 	for what, f := range map[string]packets.Frame{
 		"no tag": request("x"), "a key that there is not": tagged(request("x"), 2), "another key of the same slot": tagged(request("x"), 3), "no client": anonymous,
 	} {
-		h, _ := call(t, n, f)
+		h, _ := send(t, n, f)
 		wantCode(t, what, h, api.CodeBadTag)
 		if h.Tag != 0 {
 			t.Errorf("%s: the error has a tag", what)
@@ -155,10 +155,10 @@ func TestWhatIsAnsweredWithoutTag(t *testing.T) {
 	}
 	done, typ := request("x"), api.TypeAck
 	done.RPC.Type, done.RPC.Flags = &typ, api.FlagDone
-	if h, _ := call(t, n, again); h.Type != 0 {
+	if h, _ := send(t, n, again); h.Type != 0 {
 		t.Errorf("sent again: got %+v", h)
 	}
-	if h, _ := call(t, n, done); h.Type != 0 {
+	if h, _ := send(t, n, done); h.Type != 0 {
 		t.Errorf("an acknowledgement: got %+v", h)
 	}
 	if s := accounted(t, n, tenant); s.BadTags != 6 || s.Errors != 4 || s.Requests != 0 || s.BytesIn != 0 {
@@ -177,13 +177,13 @@ func TestTagsOfMessage(t *testing.T) {
 	}
 	forged := parts[1]
 	forged.RPC.Payload = strings.Repeat("!", 50)
-	call(t, n, tagged(parts[0], 1))
-	if h, _ := call(t, n, forged); h.Type != 0 {
+	send(t, n, tagged(parts[0], 1))
+	if h, _ := send(t, n, forged); h.Type != 0 {
 		t.Errorf("a packet of another's message: got %+v", h)
 	}
-	call(t, n, tagged(parts[1], 1))
+	send(t, n, tagged(parts[1], 1))
 	last := tagged(parts[2], 1)
-	first, payload := call(t, n, last)
+	first, payload := send(t, n, last)
 	wantTag(t, last, first, payload)
 	if first.Type != api.TypeResponse || first.Count < 2 {
 		t.Fatalf("got %+v, want a reply of several packets", first)
@@ -191,14 +191,14 @@ func TestTagsOfMessage(t *testing.T) {
 	end := parts[0]
 	typ := api.TypeAck
 	end.RPC.Type, end.RPC.Flags, end.RPC.Payload = &typ, api.FlagDone, ""
-	call(t, n, end) // without a tag
+	send(t, n, end) // without a tag
 	p := pull(parts[0], first, 1)
-	if h, _ := call(t, n, p); h.Type != 0 {
+	if h, _ := send(t, n, p); h.Type != 0 {
 		t.Errorf("a pull without a tag: got %+v", h)
 	}
 	p.RPC.Flags |= api.FlagTagPayload
 	p = tagged(p, 1)
-	h, payload := call(t, n, p)
+	h, payload := send(t, n, p)
 	if h.Type != api.TypeResponse || h.Index != 1 {
 		t.Fatalf("pulled %+v", h)
 	}
@@ -217,12 +217,12 @@ func TestKeysRotate(t *testing.T) {
 	} {
 		keyed(t, n, true, c.have...)
 		for _, key := range c.good {
-			if h, _ := call(t, n, tagged(request("x"), key)); h.Type != api.TypeResponse {
+			if h, _ := send(t, n, tagged(request("x"), key)); h.Type != api.TypeResponse {
 				t.Errorf("keys %v: key %d: got %+v", c.have, key, h)
 			}
 		}
 		for _, key := range c.bad {
-			h, _ := call(t, n, tagged(request("x"), key))
+			h, _ := send(t, n, tagged(request("x"), key))
 			wantCode(t, "a key that is gone", h, api.CodeBadTag)
 		}
 	}
@@ -232,7 +232,7 @@ func TestKeysRotate(t *testing.T) {
 func numbered(t testing.TB, n *NIC, client, sequence uint32) bool {
 	f := tagged(request("x"), 1)
 	f.RPC.Client, f.RPC.Sequence = &client, &sequence
-	h, _ := call(t, n, f)
+	h, _ := send(t, n, f)
 	return h.Type == api.TypeResponse
 }
 
@@ -322,7 +322,7 @@ func TestManyClients(t *testing.T) {
 	for client := range clients {
 		other := client + 1
 		f.RPC.Client = &other
-		if h, _ := call(t, n, f); h.Type != api.TypeResponse {
+		if h, _ := send(t, n, f); h.Type != api.TypeResponse {
 			t.Fatalf("client %d of the crowd: got %+v", other, h)
 		}
 	}
@@ -339,7 +339,7 @@ func TestManyClients(t *testing.T) {
 	for client := range uint32(1000) {
 		other := client + 1
 		f.RPC.Client = &other
-		if h, _ := call(t, n, f); h.Type == api.TypeResponse {
+		if h, _ := send(t, n, f); h.Type == api.TypeResponse {
 			forgotten++
 		}
 	}
@@ -356,13 +356,13 @@ func TestKeyOfAnotherNamespace(t *testing.T) {
 	if err := n.Limit(t.Context(), backend.Limits{Keys: map[uint32]api.Keys{tenant + 1: k, tenant: {Required: true, Keys: []api.Key{packets.KeyOf(3)}}}}); err != nil {
 		t.Fatal(err)
 	}
-	h, _ := call(t, n, tagged(request("x"), 1))
+	h, _ := send(t, n, tagged(request("x"), 1))
 	wantCode(t, "another's key", h, api.CodeBadTag)
 	// The index of a namespace that was removed goes to another one, with other keys.
 	if err := n.Limit(t.Context(), backend.Limits{Keys: map[uint32]api.Keys{tenant + api.MaxNamespaces: k}}); err != nil {
 		t.Fatal(err)
 	}
-	if h, _ := call(t, n, tagged(request("x"), 1)); h.Type != api.TypeResponse {
+	if h, _ := send(t, n, tagged(request("x"), 1)); h.Type != api.TypeResponse {
 		t.Errorf("got %+v", h)
 	}
 }
