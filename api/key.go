@@ -105,5 +105,5 @@ type NewKey struct {
 
 // Tags is the body of PUT /system/namespace/NAME/tags.
 type Tags struct {
-	Required bool `json:"required"`
+	Required *bool `json:"required"` // its lambdas serve no packet without a tag; nil: it does not say, which is refused
 }

@@ -33,6 +33,9 @@ func completeFunctions(o *options, most int) cobra.CompletionFunc {
 		}
 		list, err := deployed(cmd.Context(), o, namespace)
 		for _, f := range list {
+			if namespace == "" && f.Namespace != api.DefaultNamespace {
+				f.Name += "." + f.Namespace
+			}
 			names = append(names, f.Name)
 		}
 		return names, err
@@ -222,9 +225,9 @@ func completeNewNetwork(o *options) cobra.CompletionFunc {
 	}
 }
 
-// completeNetworks offers namespaces, and then the networks of the one that is named before.
-func completeNetworks(o *options) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, text string) (networks []cobra.Completion, _ cobra.ShellCompDirective) {
+// completeOwned offers namespaces, and then what the one that is named before has.
+func completeOwned(o *options, list func(*api.Namespace) []cobra.Completion) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, text string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) != 1 {
 			return completeNames(1, listNamespaces(o))(cmd, args, text)
 		}
@@ -238,10 +241,33 @@ func completeNetworks(o *options) cobra.CompletionFunc {
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
-		for _, network := range n.Networks {
-			networks = append(networks, network.String())
-		}
-		return networks, cobra.ShellCompDirectiveNoFileComp
+		return list(n), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func networksOf(n *api.Namespace) (names []cobra.Completion) {
+	for _, network := range n.Networks {
+		names = append(names, network.String())
+	}
+	return names
+}
+
+func keysOf(n *api.Namespace) (numbers []cobra.Completion) {
+	if n.Keys == nil {
+		return nil
+	}
+	for _, key := range n.Keys.Keys {
+		numbers = append(numbers, number(uint64(key.Number)))
+	}
+	return numbers
+}
+
+// plainUsages has shells show what flags are for as --help does: without the quotes around the names of their values.
+func plainUsages(cmd *cobra.Command) {
+	plain := func(f *pflag.Flag) { _, f.Usage = pflag.UnquoteUsage(f) }
+	cmd.LocalFlags().VisitAll(plain)
+	for _, sub := range cmd.Commands() {
+		plainUsages(sub)
 	}
 }
 

@@ -37,6 +37,12 @@ func deployCommand(o *options) *cobra.Command {
 			"  lambdanic deploy lambdas/kv_client --service memcached=192.0.2.7:11211\n" +
 			"  lambdanic deploy -f stack.yml\n" +
 			"  lambdanic deploy --fused lambdas/web_server lambdas/kv_client",
+		PreRunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("target") && cmd.Flags().Changed("targets") {
+				return errors.New("--target and --targets both say where the function is to run: leave one of them out")
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p, err := o.paths()
 			if err != nil {

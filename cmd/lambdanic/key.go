@@ -95,7 +95,7 @@ func keyRemoveCommand(o *options) *cobra.Command {
 		Short:             "End a key: what it tags is refused from then on",
 		Example:           "  lambdanic namespace key remove tenant 1",
 		Args:              explained(cobra.ExactArgs(2)),
-		ValidArgsFunction: completeNames(1, listNamespaces(o)),
+		ValidArgsFunction: completeOwned(o, keysOf),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			number, err := strconv.ParseUint(args[1], 10, 32)
 			if err != nil {
@@ -105,13 +105,7 @@ func keyRemoveCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := c.RemoveKey(cmd.Context(), args[0], uint32(number)); err != nil {
-				return err
-			}
-			if !o.json {
-				fmt.Fprintf(cmd.OutOrStdout(), "removed key %d of namespace %s\n", number, args[0])
-			}
-			return nil
+			return o.removeEach(cmd, args[1:], "namespace "+args[0]+": key ", func(string) error { return c.RemoveKey(cmd.Context(), args[0], uint32(number)) })
 		},
 	}
 }
@@ -120,8 +114,8 @@ func namespaceTagsCommand(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "tags NAMESPACE required|optional",
 		Short: "Say whether a namespace's lambdas serve packets without tags",
-		Long: "Say whether a namespace's lambdas serve packets without tags. A wrong tag is refused in any case. Where tags are required, functions are on\n" +
-			"target nic alone, and the gateway tags the calls that it makes for HTTP.",
+		Long: "Say whether a namespace's lambdas serve packets without tags. A wrong tag is refused in any case. Where tags are required, there are\n" +
+			"no match stages, what peers write by RDMA is refused, and the gateway tags the calls that it makes for HTTP.",
 		Example:           "  lambdanic namespace tags tenant required",
 		Args:              explained(cobra.ExactArgs(2)),
 		ValidArgsFunction: completeTags(o),

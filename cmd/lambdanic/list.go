@@ -29,6 +29,9 @@ func listCommand(o *options) *cobra.Command {
 			if o.json {
 				return ui.JSON(cmd.OutOrStdout(), list)
 			}
+			if len(list) == 0 && namespace != "" {
+				fmt.Fprintf(cmd.ErrOrStderr(), "there are no functions in namespace %s: `lambdanic namespace list` names all namespaces\n", namespace)
+			}
 			var rows [][]string
 			for _, f := range list {
 				rows = append(rows, []string{

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -66,6 +67,11 @@ func root() *cobra.Command {
 		Version:       version(),
 		// Without RunE, cobra does not check arguments.
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		PersistentPreRun: func(cmd *cobra.Command, _ []string) {
+			if cmd.Name() == cobra.ShellCompRequestCmd {
+				plainUsages(cmd.Root())
+			}
+		},
 	}
 	cmd.SetFlagErrorFunc(unknownFlag)
 	cmd.SetVersionTemplate("{{.Version}}\n")
@@ -138,7 +144,7 @@ func version() string {
 	return next + "-dev+" + commit[:min(12, len(commit))]
 }
 
-// explained adds the command's usage to errors about arguments.
+// explained adds the command's usage to errors about arguments, none of which may be empty.
 func explained(check cobra.PositionalArgs) cobra.PositionalArgs {
 	if check == nil {
 		return nil
@@ -146,6 +152,9 @@ func explained(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
 			return fmt.Errorf("%w: write `%s`", err, cmd.UseLine())
+		}
+		if slices.Contains(args, "") { // as from an unset variable
+			return fmt.Errorf("an argument is empty: write `%s`", cmd.UseLine())
 		}
 		return nil
 	}

@@ -190,6 +190,22 @@ func TestListOfWhatDoesNotRun(t *testing.T) {
 	}
 }
 
+// Where a namespace has no functions, its name may be misspelt.
+func TestListOfNothing(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /system/functions", func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode([]api.Function{}) })
+	run := fakeDaemon(t, mux)
+	for _, c := range []struct {
+		args []string
+		note bool
+	}{{nil, false}, {[]string{"-n", "nosuch"}, true}, {[]string{"-n", "nosuch", "--json"}, false}} {
+		out, err := run(append([]string{"list"}, c.args...)...)
+		if err != nil || strings.Contains(out, "there are no functions in namespace nosuch: `lambdanic namespace list`") != c.note {
+			t.Errorf("%v: %q (%v)", c.args, out, err)
+		}
+	}
+}
+
 func TestStatsOfSome(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /system/stats", func(w http.ResponseWriter, _ *http.Request) {
@@ -293,6 +309,7 @@ func TestBadFlagsSayWhatIsRight(t *testing.T) {
 	for want, args := range map[string][]string{
 		"NAME[.NAMESPACE]":        {"invoke"},
 		"NAME[.NAMESPACE]...":     {"remove"},
+		"--target and --targets":  {"deploy", "--image", "x@y", "--target", "nic", "--targets", "process"},
 		"either --data or --file": {"invoke", "x", "--data", "a", "--file", "b"},
 		"write it as 100us, 20ms": {"invoke", "x", "--timeout", "y"},
 		"name the directory":      {"build", file},
@@ -441,23 +458,32 @@ func TestDescribeKeepsLines(t *testing.T) {
 // Cobra's hidden command __complete is what shells ask.
 func TestCompletion(t *testing.T) {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /system/functions", func(w http.ResponseWriter, _ *http.Request) {
-		_ = json.NewEncoder(w).Encode([]api.Function{{Name: "web", Namespace: "tenant"}, {Name: "kv", Namespace: "default"}})
+	mux.HandleFunc("GET /system/functions", func(w http.ResponseWriter, r *http.Request) {
+		list := []api.Function{{Name: "web", Namespace: "tenant"}, {Name: "kv", Namespace: "tenant"}}
+		if r.URL.Query().Get("namespace") == "" {
+			list = append(list, api.Function{Name: "kv", Namespace: "default"})
+		}
+		_ = json.NewEncoder(w).Encode(list)
 	})
 	mux.HandleFunc("GET /system/namespaces", func(w http.ResponseWriter, _ *http.Request) {
 		_ = json.NewEncoder(w).Encode([]string{"default", "empty", "tenant"})
 	})
 	mux.HandleFunc("GET /system/namespace/tenant", func(w http.ResponseWriter, _ *http.Request) {
-		_ = json.NewEncoder(w).Encode(api.Namespace{Name: "tenant", Networks: []api.Network{{Kind: api.NetworkVLAN, ID: 100}, {Kind: api.NetworkVXLAN, ID: 5001}}})
+		_ = json.NewEncoder(w).Encode(api.Namespace{
+			Name: "tenant", Networks: []api.Network{{Kind: api.NetworkVLAN, ID: 100}, {Kind: api.NetworkVXLAN, ID: 5001}},
+			Keys: &api.NamespaceKeys{Keys: []api.KeyDescription{{Number: 2}, {Number: 3}}},
+		})
 	})
 	for _, c := range []struct {
 		args []string
 		want string
 	}{
-		{[]string{"invoke", ""}, "web\nkv\n:4"},
-		{[]string{"describe", ""}, "web\nkv\n:4"},
+		{[]string{"invoke", ""}, "web.tenant\nkv.tenant\nkv\n:4"},
+		{[]string{"describe", ""}, "web.tenant\nkv.tenant\nkv\n:4"},
+		{[]string{"stats", ""}, "web.tenant\nkv.tenant\nkv\n:4"},
+		{[]string{"stats", "-n", "tenant", ""}, "web\nkv\n:4"},
 		{[]string{"describe", "web", ""}, ":4"},
-		{[]string{"remove", "web", ""}, "kv\n:4"},
+		{[]string{"remove", "kv.tenant", ""}, "web.tenant\nkv\n:4"},
 		{[]string{"deploy", "--target", ""}, "nic\nprocess\n:4"},
 		{[]string{"build", "--target", ""}, "nfp\n:4"},
 		{[]string{"list", "--namespace", ""}, "default\nempty\ntenant\n:4"},
@@ -469,6 +495,10 @@ func TestCompletion(t *testing.T) {
 		{[]string{"namespace", "network", "remove", ""}, "default\nempty\ntenant\n:4"},
 		{[]string{"namespace", "network", "remove", "tenant", ""}, "vlan:100\nvxlan:5001\n:4"},
 		{[]string{"namespace", "network", "remove", "tenant", "vlan:100", ""}, ":4"},
+		{[]string{"namespace", "key", "remove", ""}, "default\nempty\ntenant\n:4"},
+		{[]string{"namespace", "key", "remove", "tenant", ""}, "2\n3\n:4"},
+		{[]string{"namespace", "key", "remove", "tenant", "2", ""}, ":4"},
+		{[]string{"namespace", "key", "add", "--out"}, "--out\twrite the key to a new file, which only you can read\n:4"},
 		{[]string{"up", "--mode", ""}, "auto\nnative\ngeneric\noffload\n:4"},
 		{[]string{"invoke", "web", "--file", ""}, ":0"},
 		{[]string{"up", "--data-dir", ""}, ":16"},

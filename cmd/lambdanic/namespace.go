@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dustin/go-humanize"
+	"github.com/dustin/go-humanize/english"
 	"github.com/spf13/cobra"
 
 	"github.com/lambdanic/lambdanic/api"
@@ -60,8 +61,8 @@ func namespaceSetCommand(o *options) *cobra.Command {
 			if o.json {
 				return ui.JSON(cmd.OutOrStdout(), n)
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "namespace %s has %s lambdas, %s of memory; requests/s %s, NIC time/s %s, weight %d\n", n.Name,
-				ofQuota(n.Use.Lambdas, n.Quota.Lambdas, number), ofQuota(n.Use.Memory, n.Quota.Memory, humanize.IBytes),
+			fmt.Fprintf(cmd.OutOrStdout(), "namespace %s has %s, %s of memory; requests/s %s, NIC time/s %s, weight %d\n", n.Name,
+				lambdasOfQuota(n), ofQuota(n.Use.Memory, n.Quota.Memory, humanize.IBytes),
 				atMost(n.Quota.Requests, number), atMost(n.Quota.NICTime, percent), n.Quota.ShareWeight())
 			for _, text := range n.Over {
 				fmt.Fprintf(cmd.OutOrStdout(), "warning: %s\n", ui.Printable(text))
@@ -81,6 +82,15 @@ func ofQuota(used uint64, quota *uint64, show func(uint64) string) string {
 		return show(used)
 	}
 	return show(used) + " of " + show(*quota)
+}
+
+// lambdasOfQuota has the word agree with the number before it.
+func lambdasOfQuota(n *api.Namespace) string {
+	last := n.Use.Lambdas
+	if n.Quota.Lambdas != nil {
+		last = *n.Quota.Lambdas
+	}
+	return ofQuota(n.Use.Lambdas, n.Quota.Lambdas, number) + " " + english.PluralWord(int(last), "lambda", "")
 }
 
 // atMost is a limit of what is done per second.
@@ -143,7 +153,7 @@ func counted(s *api.Stats) []string {
 func namespaceShowCommand(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:               "show NAME",
-		Short:             "Show a namespace's quotas and counters, and what its functions take",
+		Short:             "Show a namespace's quotas, counters, functions and ikernels",
 		Example:           "  lambdanic namespace show tenant\n  lambdanic namespace show tenant --json | jq .use.memory",
 		Args:              explained(cobra.ExactArgs(1)),
 		ValidArgsFunction: completeNames(1, listNamespaces(o)),
@@ -163,12 +173,17 @@ func namespaceShowCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return ui.Table(cmd.OutOrStdout(), nil, namespaceRows(n, functions))
+			accelerators, err := c.Ikernels(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return ui.Table(cmd.OutOrStdout(), nil, namespaceRows(n, functions, accelerators))
 		},
 	}
 }
 
-func namespaceRows(n *api.Namespace, functions []api.Function) [][]string {
+// namespaceRows has a row for all that keeps the namespace from being removed, too. Of the ikernels, it takes those of the namespace.
+func namespaceRows(n *api.Namespace, functions []api.Function, ikernels []api.Ikernel) [][]string {
 	rows := [][]string{
 		{"name", n.Name},
 		{"number", number(uint64(n.Number))},
@@ -188,6 +203,16 @@ func namespaceRows(n *api.Namespace, functions []api.Function) [][]string {
 	}
 	for i := range functions {
 		rows = append(rows, []string{"function " + functions[i].Name, humanize.IBytes(functions[i].Memory)})
+	}
+	for i := range ikernels {
+		if ikernels[i].Namespace != n.Name {
+			continue
+		}
+		whose := ikernels[i].Ikernel
+		if a := ikernels[i].Application; a != nil { // which is to end before the namespace is removed
+			whose = fmt.Sprintf("process %d (%s)", a.PID, a.Command)
+		}
+		rows = append(rows, []string{"ikernel " + ikernels[i].Name, whose})
 	}
 	return rows
 }

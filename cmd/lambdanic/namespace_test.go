@@ -37,6 +37,12 @@ func namespaceDaemon(t *testing.T) (run func(args ...string) (string, error), as
 		}
 		_ = json.NewEncoder(w).Encode([]api.Function{{Name: "web", Namespace: "tenant", Memory: 5000}})
 	})
+	mux.HandleFunc("GET /system/ikernels", func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode([]api.Ikernel{
+			{IkernelRequest: api.IkernelRequest{Ikernel: "memcached-cache", Name: "cache", Namespace: "tenant"}}, {IkernelRequest: api.IkernelRequest{Name: "nobodys"}},
+			{IkernelRequest: api.IkernelRequest{Name: "batch", Namespace: "tenant"}, Application: &api.IkernelApplication{PID: 7, Command: "server"}},
+		})
+	})
 	mux.HandleFunc("DELETE /system/namespace/{name}", func(w http.ResponseWriter, r *http.Request) {
 		if r.PathValue("name") == "busy" {
 			w.WriteHeader(http.StatusConflict)
@@ -68,7 +74,7 @@ func TestNamespaceSet(t *testing.T) {
 		if err != nil || len(*asked) != 1 || (*asked)[0] != c.want {
 			t.Errorf("%v asked for %q (%v), want %q", c.args, *asked, err, c.want)
 		}
-		if !strings.Contains(out, "namespace tenant has 3 of 1 lambdas, 3.0 MiB of 64 MiB of memory; requests/s <= 50000, NIC time/s <= 2.5%, weight 40\nwarning: namespace tenant has 3 lambdas\n") {
+		if !strings.Contains(out, "namespace tenant has 3 of 1 lambda, 3.0 MiB of 64 MiB of memory; requests/s <= 50000, NIC time/s <= 2.5%, weight 40\nwarning: namespace tenant has 3 lambdas\n") {
 			t.Errorf("%v: %q", c.args, out)
 		}
 	}
@@ -90,6 +96,7 @@ func TestNamespaceSet(t *testing.T) {
 		`"none" is not a weight`:       {"tenant", "--weight", "none"},
 		"name one with --lambdas, --":  {"tenant"},
 		"set NAME":                     {"--lambdas", "3"},
+		"an argument is empty: write `lambdanic namespace set NAME": {"", "--lambdas", "3"},
 	} {
 		if _, err := run(append([]string{"namespace", "set"}, args...)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q", args, err, want)
@@ -109,7 +116,7 @@ func TestNamespaceListAndShow(t *testing.T) {
 		{[]string{"list"}, "NAME LAMBDAS MEMORY REQUESTS/S NIC TIME/S WEIGHT REQUESTS REPLIES ERRORS OVER QUOTA OVER SHARE OVER BANDWIDTH BAD TAGS REPLAYED DROPS NIC TIME default 0 0 B unlimited unlimited 100 - - - - - - - - - - " +
 			"tenant 3 of 1 3.0 MiB of 64 MiB <= 50000 <= 2.5% 40 10 9 1 7 5 6 4 3 2 96µs"},
 		{[]string{"show", "tenant"}, "name tenant number 2 lambdas 3 of 1 memory 3.0 MiB of 64 MiB requests/s <= 50000 NIC time/s <= 2.5% weight 40 keys none networks vlan:100, vxlan:5001 " +
-			"requests 10 replies 9 errors 1 over quota 7 over share 5 over bandwidth 6 bad tags 4 replayed 3 drops 2 NIC time 96µs warning namespace tenant has 3 lambdas function web 4.9 KiB"},
+			"requests 10 replies 9 errors 1 over quota 7 over share 5 over bandwidth 6 bad tags 4 replayed 3 drops 2 NIC time 96µs warning namespace tenant has 3 lambdas function web 4.9 KiB ikernel cache memcached-cache ikernel batch process 7 (server)"},
 	} {
 		out, err := run(append([]string{"namespace"}, c.args...)...)
 		if got := strings.Join(strings.Fields(out), " "); err != nil || got != c.want {
@@ -134,6 +141,17 @@ func TestNamespaceRemoveGoesOn(t *testing.T) {
 	out, err := run("namespace", "remove", "busy", "tenant")
 	if err == nil || !strings.Contains(err.Error(), "busy is in use") || out != "namespace tenant is removed\n" {
 		t.Errorf("%q (%v)", out, err)
+	}
+}
+
+func TestNamespaceKeyRemove(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("DELETE /system/namespace/tenant/keys/1", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	run := fakeDaemon(t, mux)
+	for want, args := range map[string][]string{"namespace tenant: key 1 is removed": {"1"}, `{ "removed": [ "1" ] }`: {"1", "--json"}} {
+		if out, err := run(append([]string{"namespace", "key", "remove", "tenant"}, args...)...); err != nil || strings.Join(strings.Fields(out), " ") != want {
+			t.Errorf("%v: %q (%v), want %q", args, out, err, want)
+		}
 	}
 }
 

@@ -71,7 +71,7 @@ func networkRemoveCommand(o *options) *cobra.Command {
 		Long:              "Take a network from a namespace. Without its last one, its functions are reached by packets in no network, as those of any other namespace.",
 		Example:           "  lambdanic namespace network remove tenant vlan:100",
 		Args:              explained(cobra.ExactArgs(2)),
-		ValidArgsFunction: completeNetworks(o),
+		ValidArgsFunction: completeOwned(o, networksOf),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			network, c, err := o.network(args[1])
 			if err != nil {

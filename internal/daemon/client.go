@@ -188,7 +188,7 @@ func (c *Client) RemoveKey(ctx context.Context, namespace string, number uint32)
 // RequireTags has the lambdas of a namespace serve tagged packets alone, or others, too.
 func (c *Client) RequireTags(ctx context.Context, namespace string, required bool) (*api.Namespace, error) {
 	n := new(api.Namespace)
-	return n, c.call(ctx, http.MethodPut, "/system/namespace/"+url.PathEscape(namespace)+"/tags", api.Tags{Required: required}, n)
+	return n, c.call(ctx, http.MethodPut, "/system/namespace/"+url.PathEscape(namespace)+"/tags", api.Tags{Required: &required}, n)
 }
 
 // AddNetwork gives a network to a namespace, which is made if there is none of that name.

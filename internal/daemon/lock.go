@@ -15,8 +15,8 @@ type RunningError struct {
 }
 
 func (e *RunningError) Error() string {
-	return fmt.Sprintf("instance %s is already up, process %d: `lambdanic down --name %s` ends it, `lambdanic up --name OTHER` makes another",
-		e.Instance, e.PID, e.Instance)
+	return fmt.Sprintf("instance %s is already up, process %d: for other flags, end that process and run `lambdanic up --name %s` again, while NIC and processes serve on; "+
+		"`lambdanic down --name %s` takes these away, too; `lambdanic up --name OTHER` makes another instance", e.Instance, e.PID, e.Instance, e.Instance)
 }
 
 // acquire takes the instance. A record lock (fcntl(2)) tells who holds it, without a file that may be stale;

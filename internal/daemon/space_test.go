@@ -79,7 +79,7 @@ func TestFullDisk(t *testing.T) {
 	if now, err := client.Describe(t.Context(), "", "web"); err != nil || now.Revision != f.Revision {
 		t.Errorf("described as %+v (%v)", now, err)
 	}
-	if _, err := up(t, cfg); err == nil || !strings.Contains(err.Error(), "already up") {
+	if _, err := up(t, cfg); err == nil || !strings.Contains(err.Error(), "already up") || !strings.Contains(err.Error(), "end that process and run `lambdanic up --name ") {
 		t.Errorf("a second up says %v", err)
 	}
 	if err := client.Remove(t.Context(), "", "web"); err != nil {

@@ -84,7 +84,10 @@ func (g *Gateway) requireTags(w http.ResponseWriter, r *http.Request) error {
 	if err := readJSON(w, r, &body); err != nil {
 		return err
 	}
-	n, err := g.Manager.RequireTags(r.Context(), r.PathValue("name"), body.Required)
+	if body.Required == nil {
+		return fmt.Errorf(`%w: the body does not say whether tags are required: write {"required": true} or {"required": false}`, manager.ErrInvalid)
+	}
+	n, err := g.Manager.RequireTags(r.Context(), r.PathValue("name"), *body.Required)
 	if err != nil {
 		return err
 	}

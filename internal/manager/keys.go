@@ -20,7 +20,7 @@ func (m *Manager) AddKey(ctx context.Context, name string) (*api.NewKey, error) 
 	var secret [api.SecretLen]byte
 	_, _ = rand.Read(secret[:]) // never fails
 	made := time.Now().UTC().Truncate(time.Second)
-	n, err := m.changeKeys(ctx, name, nodeFirst, func(k *store.Keys) error {
+	n, err := m.changeKeys(ctx, name, "add a key to", nodeFirst, func(k *store.Keys) error {
 		if len(k.Keys) > 1 {
 			return fmt.Errorf("%w: namespace %s has the keys %d and %d: remove one that no client uses first: `lambdanic namespace key remove %s %d`",
 				ErrInUse, name, k.Keys[0].Key.Number, k.Keys[1].Key.Number, name, k.Keys[0].Key.Number)
@@ -45,10 +45,12 @@ func (m *Manager) AddKey(ctx context.Context, name string) (*api.NewKey, error) 
 
 // RemoveKey ends a key: what it tags is refused from then on.
 func (m *Manager) RemoveKey(ctx context.Context, name string, number uint32) error {
-	if n, ok := m.namespace(name); !ok || n.Number == 0 {
+	if n, ok := m.namespace(name); !ok {
+		return noNamespace(name)
+	} else if n.Number == 0 {
 		return noKey(name, number)
 	}
-	_, err := m.changeKeys(ctx, name, gatewayFirst, func(k *store.Keys) error {
+	_, err := m.changeKeys(ctx, name, "remove a key of", gatewayFirst, func(k *store.Keys) error {
 		i := slices.IndexFunc(k.Keys, func(key store.Key) bool { return key.Key.Number == number })
 		if i < 0 {
 			return noKey(name, number)
@@ -79,7 +81,7 @@ func (m *Manager) RequireTags(ctx context.Context, name string, required bool) (
 	if required {
 		when = gatewayFirst
 	}
-	_, err := m.changeKeys(ctx, name, when, func(k *store.Keys) error {
+	_, err := m.changeKeys(ctx, name, "set the tags of", when, func(k *store.Keys) error {
 		k.Required = required
 		if !required {
 			return nil
@@ -128,13 +130,13 @@ const (
 	gatewayFirst order = true
 )
 
-// changeKeys changes the keys of a namespace, and has the node and the gateway follow.
-func (m *Manager) changeKeys(ctx context.Context, name string, first order, change func(*store.Keys) error) (n *store.Namespace, err error) {
+// changeKeys changes the keys of a namespace, and has the node and the gateway follow. Errors say what was asked.
+func (m *Manager) changeKeys(ctx context.Context, name, asked string, first order, change func(*store.Keys) error) (n *store.Namespace, err error) {
 	n, err = m.changeNamespace(ctx, name, first, func(ctx context.Context) (*store.Namespace, error) { return m.Store.ChangeKeys(ctx, name, change) })
-	if errors.Is(err, errNotInForce) {
-		err = fmt.Errorf("change the keys of namespace %s: %w", name, err)
+	if err != nil {
+		return nil, fmt.Errorf("%s namespace %s: %w", asked, name, err)
 	}
-	return n, err
+	return n, nil
 }
 
 // describeKeys says of keys what anybody may know.

@@ -70,9 +70,9 @@ func TestKeys(t *testing.T) {
 	if len(secrets) != 5 {
 		t.Errorf("5 keys have %d secrets", len(secrets))
 	}
-	for name, number := range map[string]uint32{"tenant": 5, "nobody": 1} {
-		if err := n.RemoveKey(t.Context(), name, number); !errors.Is(err, ErrNoKey) {
-			t.Errorf("removed key %d of %s: %v", number, name, err)
+	for name, want := range map[string]error{"tenant": ErrNoKey, "default": ErrNoKey, "nobody": ErrNoNamespace} {
+		if err := n.RemoveKey(t.Context(), name, 5); !errors.Is(err, want) || !strings.Contains(err.Error(), name) {
+			t.Errorf("removed key 5 of %s: %v", name, err)
 		}
 	}
 	mustAddKey(t, n)
@@ -151,8 +151,8 @@ func TestKeysThatAreNotInForce(t *testing.T) {
 	for what, c := range map[string]struct {
 		err    error
 		remove bool
-	}{"add": {added, true}, "require tags": {required, false}, "remove": {n.RemoveKey(t.Context(), "tenant", 2), false}} {
-		if !errors.Is(c.err, errNotInForce) || strings.Contains(c.err.Error(), "nobody was shown") != c.remove {
+	}{"add a key to": {added, true}, "set the tags of": {required, false}, "remove a key of": {n.RemoveKey(t.Context(), "tenant", 2), false}} {
+		if !errors.Is(c.err, errNotInForce) || !strings.HasPrefix(c.err.Error(), what+" namespace tenant: ") || strings.Contains(c.err.Error(), "nobody was shown") != c.remove {
 			t.Errorf("%s: %v", what, c.err)
 		}
 	}

@@ -35,7 +35,9 @@ func (m *Manager) AddNetwork(ctx context.Context, name string, network api.Netwo
 
 // RemoveNetwork takes a network from a namespace. Then it is nobody's. The functions of a namespace without networks are reached as those of any other.
 func (m *Manager) RemoveNetwork(ctx context.Context, name string, network api.Network) (*api.Namespace, error) {
-	if n, ok := m.namespace(name); !ok || n.Number == 0 {
+	if n, ok := m.namespace(name); !ok {
+		return nil, noNamespace(name)
+	} else if n.Number == 0 {
 		return nil, noNetwork(name, network)
 	}
 	err := m.changeNetworks(ctx, name, func(has []api.Network) ([]api.Network, error) {

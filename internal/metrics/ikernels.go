@@ -15,7 +15,7 @@ type ikernelCollector struct{ Config }
 func (ikernelCollector) Describe(chan<- *prometheus.Desc) {}
 
 var ikernelAttached = prometheus.NewDesc("lambdanic_ikernel_attached",
-	"1 where the ikernel is attached, 0 where it waits until it can be.", []string{"ikernel", "name"}, nil)
+	"1 where the ikernel is attached, 0 where it waits until it can be.", []string{"ikernel", "name", "namespace"}, nil)
 
 // Collect implements prometheus.Collector.
 func (c ikernelCollector) Collect(ch chan<- prometheus.Metric) {
@@ -32,11 +32,11 @@ func (c ikernelCollector) Collect(ch chan<- prometheus.Metric) {
 		if i.State == api.IkernelAttached {
 			attached = 1
 		}
-		ch <- prometheus.MustNewConstMetric(ikernelAttached, prometheus.GaugeValue, attached, i.Ikernel, i.Name)
+		ch <- prometheus.MustNewConstMetric(ikernelAttached, prometheus.GaugeValue, attached, i.Ikernel, i.Name, i.Namespace)
 		prefix := "lambdanic_ikernel_" + strings.ReplaceAll(i.Ikernel, "-", "_") + "_"
 		for _, counter := range i.Counters {
-			desc := prometheus.NewDesc(prefix+counter.Name+"_total", counter.Help, []string{"name"}, nil)
-			ch <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(counter.Value), i.Name)
+			desc := prometheus.NewDesc(prefix+counter.Name+"_total", counter.Help, []string{"name", "namespace"}, nil)
+			ch <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(counter.Value), i.Name, i.Namespace)
 		}
 	}
 }

@@ -89,6 +89,7 @@ func filled() *fakeSource {
 			Counters: []api.Counter{{Name: "echoes", Help: "What the ikernel says of it.", Value: next}},
 		})
 	}
+	s.ikernels[1].Namespace = "tenant"
 	s.ikernels = append(s.ikernels, api.Ikernel{IkernelRequest: api.IkernelRequest{Ikernel: "fast-echo", Name: "three"}, State: api.IkernelWaiting})
 	return s
 }
@@ -174,9 +175,9 @@ func TestEveryCounter(t *testing.T) {
 		"gateway_service_count":             {"echo.tenant": 1, "idle.default": 0},
 		"gateway_function_invocation_total": {"200 echo.tenant": 1},
 		"lambdanic_build_info":              {"c0ffee 1.2.3": 1},
-		"lambdanic_ikernel_attached":        {"fast-echo one": 1, "fast-echo two": 1, "fast-echo three": 0},
+		"lambdanic_ikernel_attached":        {"fast-echo one ": 1, "fast-echo two tenant": 1, "fast-echo three ": 0},
 		"lambdanic_ikernel_fast_echo_echoes_total": {
-			"one": float64(s.ikernels[0].Counters[0].Value), "two": float64(s.ikernels[1].Counters[0].Value),
+			"one ": float64(s.ikernels[0].Counters[0].Value), "two tenant": float64(s.ikernels[1].Counters[0].Value),
 		},
 	} {
 		if got := series(families[name]); !reflect.DeepEqual(got, want) {

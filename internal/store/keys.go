@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/lambdanic/lambdanic/api"
@@ -24,9 +23,5 @@ type Key struct {
 // ChangeKeys changes the keys of a namespace, which is made if there is none of that name. The change may run several times; nothing is changed if it
 // returns an error.
 func (s *Store) ChangeKeys(ctx context.Context, name string, change func(*Keys) error) (*Namespace, error) {
-	n, err := s.changeNamespace(ctx, name, func(n *Namespace) error { return change(&n.Keys) })
-	if err != nil {
-		return nil, fmt.Errorf("change the keys of namespace %s: %w", name, err)
-	}
-	return n, nil
+	return s.changeNamespace(ctx, name, func(n *Namespace) error { return change(&n.Keys) })
 }
