@@ -15,7 +15,8 @@ struct ik_connection {
 	__u32 waits; /* the application may wait in a system call for this connection: its descriptor blocks */
 	__u64 part_end; /* where the stream was when bytes was written; other than where a segment begins: they are of no use */
 	__u64 part_of; /* the size of their message; another than messages have now: the same */
-	__u8 bytes[IK_STREAM_MESSAGE]; /* the beginning of a message whose rest has not come */
+	/* The beginning of a message whose rest has not come. The room behind it is for the verifier, which adds the longest rest to the longest beginning. */
+	__u8 bytes[2 * IK_STREAM_MESSAGE];
 };
 
 /* Forgets those that have closed, and where more than this are open, those that were quiet for longest: messages cut in two are not known of them then. */

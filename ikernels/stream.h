@@ -87,38 +87,23 @@ static long ik_take_next(__u32 i, struct ik_segment *s)
 /* Adds the segment's first bytes to the message that began before it, of which have are there. */
 static __noinline int ik_join(struct ik_segment *s, struct ik_connection *c, __u32 have, __u32 len)
 {
-	__u8 bytes[IK_STREAM_MESSAGE] = {};
 	__u32 n = s->size - have;
-	int known;
+	int known = c->part_end == c->next - len && c->part_of == s->size;
 
 	if (n > len)
 		n = len;
-	known = c->part_end == c->next - len && c->part_of == s->size;
-	for (int i = 0; i < IK_STREAM_MESSAGE; i++)
-		bytes[i] = c->bytes[i];
 	s->passes = 1;
 	s->at = n;
-	if (have >= IK_STREAM_MESSAGE || !ln_length_fits(n, IK_STREAM_MESSAGE) || have + n > IK_STREAM_MESSAGE)
-		return -1;
 	ln_opaque(have);
-	if (have >= IK_STREAM_MESSAGE)
+	if (have >= IK_STREAM_MESSAGE || !ln_length_fits(n, IK_STREAM_MESSAGE) ||
+	    bpf_skb_load_bytes(s->skb, 0, c->bytes + have, n))
 		return -1;
-	/* One by one, so that no length is added to another. */
-	for (__u32 i = 0; i < IK_STREAM_MESSAGE && i < n; i++) {
-		__u32 to = have + i;
-
-		ln_opaque(to);
-		if (to >= IK_STREAM_MESSAGE || bpf_skb_load_bytes(s->skb, i, &bytes[to], 1))
-			return -1;
-	}
-	for (int i = 0; i < IK_STREAM_MESSAGE; i++)
-		c->bytes[i] = bytes[i];
 	if (!known)
 		return 0; /* its beginning came before the socket was attached */
 	if (have + n < s->size)
 		c->part_end = c->next;
 	else
-		ik_take(s, bytes);
+		ik_take(s, c->bytes);
 	return 0;
 }
 

@@ -20,7 +20,7 @@ type streamIkConnection struct {
 	Waits   uint32
 	PartEnd uint64
 	PartOf  uint64
-	Bytes   [64]uint8
+	Bytes   [128]uint8
 }
 
 // Names of all BPF objects in the ELF.

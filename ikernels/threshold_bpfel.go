@@ -20,7 +20,7 @@ type thresholdIkConnection struct {
 	Waits   uint32
 	PartEnd uint64
 	PartOf  uint64
-	Bytes   [64]uint8
+	Bytes   [128]uint8
 }
 
 type thresholdIkCounts struct {

@@ -1,0 +1,37 @@
+package ikernels
+
+import (
+	"os"
+	"testing"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/lambdanic/lambdanic/internal/xdp"
+	"github.com/lambdanic/lambdanic/test/verifier"
+)
+
+// The verifier takes each ikernel's programs, and those of TCP sockets, in few steps: they are loaded while an application waits.
+func TestSteps(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root: it loads programs")
+	}
+	all := map[string]func() (*ebpf.CollectionSpec, error){"stream": loadStream}
+	for name, load := range programs {
+		all[name] = load
+	}
+	for name, load := range all {
+		t.Run(name, func(t *testing.T) {
+			spec, err := load()
+			if err != nil {
+				t.Fatal(err)
+			}
+			xdp.Untie(spec)
+			coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Programs: ebpf.ProgramOptions{LogLevel: ebpf.LogLevelStats}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer coll.Close()
+			verifier.CheckSteps(t, coll.Programs)
+		})
+	}
+}
