@@ -42,7 +42,7 @@ LN_GLOBAL int ln_answers_refusal(__u32 namespace)
 
 /*
  * The error says that the request was not executed. So only a request that is sent for the first time gets it: one that is sent again may have
- * been executed before. The host always gets it.
+ * been executed before. For the host, answers are not limited.
  */
 static __always_inline int ln_refuse_first(struct xdp_md *ctx, struct ln_scratch *scratch, const struct ln_slot *slot,
 					   int code)

@@ -47,7 +47,7 @@ static __always_inline void ln_write_rpc(struct ln_rpc *rpc, const struct ln_rpc
 }
 
 /* Writes what is before the UDP header of an answer; -1 where the packet is too short. */
-LN_GLOBAL int ln_write_ip(struct xdp_md *ctx, const struct ln_flow *flow, __u32 udp_len)
+LN_GLOBAL int ln_write_lower(struct xdp_md *ctx, const struct ln_flow *flow, __u32 udp_len)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end, *l3;
 
@@ -83,7 +83,7 @@ LN_GLOBAL int ln_answer(struct xdp_md *ctx, struct ln_flow *flow, __u32 at, stru
 		return XDP_DROP;
 	if (flow->once)
 		ln_once_settle(ctx, flow, head, answer);
-	if (ln_write_ip(ctx, flow, udp_len))
+	if (ln_write_lower(ctx, flow, udp_len))
 		return XDP_DROP;
 	udp = (void *)(long)ctx->data + l4;
 	if ((void *)(udp + 1) + sizeof(struct ln_rpc) > (void *)(long)ctx->data_end)

@@ -1,6 +1,7 @@
 package ikernels
 
 import (
+	"errors"
 	"os"
 	"testing"
 
@@ -27,6 +28,9 @@ func TestSteps(t *testing.T) {
 			}
 			xdp.Untie(spec)
 			coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Programs: ebpf.ProgramOptions{LogLevel: ebpf.LogLevelStats}})
+			if name == "stream" && errors.As(err, new(*ebpf.VerifierError)) {
+				t.Skip("this kernel lets no listening socket have an ikernel: ", err)
+			}
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -87,6 +87,7 @@ static long ik_take_next(__u32 i, struct ik_segment *s)
 /* Adds the segment's first bytes to the message that began before it, of which have are there. */
 static __noinline int ik_join(struct ik_segment *s, struct ik_connection *c, __u32 have, __u32 len)
 {
+	__u8 bytes[IK_STREAM_MESSAGE];
 	__u32 n = s->size - have;
 	int known = c->part_end == c->next - len && c->part_of == s->size;
 
@@ -100,10 +101,12 @@ static __noinline int ik_join(struct ik_segment *s, struct ik_connection *c, __u
 		return -1;
 	if (!known)
 		return 0; /* its beginning came before the socket was attached */
-	if (have + n < s->size)
+	if (have + n < s->size) {
 		c->part_end = c->next;
-	else
-		ik_take(s, c->bytes);
+		return 0;
+	}
+	__builtin_memcpy(bytes, c->bytes, sizeof(bytes)); /* another connection may get c */
+	ik_take(s, bytes);
 	return 0;
 }
 
@@ -111,6 +114,10 @@ static __noinline int ik_join(struct ik_segment *s, struct ik_connection *c, __u
 static __always_inline void ik_keep(struct ik_segment *s, struct ik_connection *c, __u32 rest)
 {
 	s->passes = 1;
+	if (rest >= IK_STREAM_MESSAGE)
+		return;
+	ln_opaque(rest);
+	rest &= IK_STREAM_MESSAGE - 1; /* for Linux 7.3, which else forgets the bounds of what is left */
 	if (!ln_length_fits(rest, IK_STREAM_MESSAGE) || bpf_skb_load_bytes(s->skb, s->at, c->bytes, rest))
 		return;
 	c->part_end = c->next;

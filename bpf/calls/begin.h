@@ -45,8 +45,8 @@ LN_GLOBAL int ln_call_take(__u32 index, __u64 number, __u64 now)
 	return 0;
 }
 
-/* Finds a record for a call, starting at a random one; NULL when all records it tried are in use. */
-static __always_inline struct ln_call *ln_call_find(__u32 raw, __u64 random, __u64 now, struct ln_outgoing *out)
+/* Takes some record for a call, starting at a random one; NULL when all records it tried are in use. */
+static __always_inline struct ln_call *ln_call_take_any(__u32 raw, __u64 random, __u64 now, struct ln_outgoing *out)
 {
 	for (__u32 i = 0; i < LN_CALL_TRIES; i++) {
 		out->index = raw ? LN_MAX_CALLS + ((random + i) & (LN_MAX_RAW_CALLS - 1))
@@ -68,7 +68,7 @@ static __always_inline struct ln_call *ln_call_claim(const struct ln_service *sv
 		return NULL;
 	out->number = __sync_fetch_and_add(next, 1);
 	random = ln_random(out->number);
-	call = ln_call_find(raw, random, now, out);
+	call = ln_call_take_any(raw, random, now, out);
 	entry = out->number & (LN_MAX_CALLS - 1);
 	log = bpf_map_lookup_elem(&ln_call_log, &entry);
 	if (log)

@@ -173,11 +173,11 @@ func namespaceShowCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			accelerators, err := c.Ikernels(cmd.Context())
+			list, err := c.Ikernels(cmd.Context())
 			if err != nil {
 				return err
 			}
-			return ui.Table(cmd.OutOrStdout(), nil, namespaceRows(n, functions, accelerators))
+			return ui.Table(cmd.OutOrStdout(), nil, namespaceRows(n, functions, list))
 		},
 	}
 }

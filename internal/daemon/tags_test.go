@@ -145,7 +145,7 @@ func TestTagsOnRealInterface(t *testing.T) {
 			t.Fatal(err)
 		}
 		if r.StatusCode != http.StatusForbidden || !strings.Contains(string(body), "call it from another machine by λ-RPC") {
-			t.Errorf("tags required: %t: a call of many packets: %s %s", required, r.Status, body)
+			t.Errorf("tags required: %t: a function of mode assemble: %s %s", required, r.Status, body)
 		}
 	}
 }

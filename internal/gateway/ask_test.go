@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/backend"
 )
 
 // A fakeAsker answers with what it was asked, below methodError with that status; it has no answer to methodSilent.
@@ -64,11 +65,12 @@ func TestFunctionAsked(t *testing.T) {
 
 // A function that is reached from networks alone can be asked, and not be called.
 func TestClosedFunction(t *testing.T) {
+	var asker backend.Asker = &fakeAsker{}
 	g := newGateway(t)
 	lookup := g.Lookup
 	g.Lookup = func(namespace, name string) (Route, bool) {
 		route, ok := lookup(namespace, name)
-		route.Asker, route.Closed = &fakeAsker{}, ErrNetworks
+		route.Asker, route.Closed = asker, ErrNetworks
 		return route, ok
 	}
 	h := g.Public()
@@ -76,6 +78,11 @@ func TestClosedFunction(t *testing.T) {
 		t.Errorf("asked: %s", r.Status)
 	}
 	r := do(t, h, "POST", "/function/echo?method=9999", "hello")
+	if body := bodyOf(t, r); r.StatusCode != http.StatusBadGateway || !strings.Contains(body, "it gave no answer of one packet, and it is reached from its namespace's networks alone") {
+		t.Errorf("asked in vain: %s %q", r.Status, body)
+	}
+	asker = nil
+	r = do(t, h, "POST", "/function/echo", "hello")
 	if body := bodyOf(t, r); r.StatusCode != http.StatusForbidden || !strings.Contains(body, "it is reached from its namespace's networks alone") {
 		t.Errorf("called: %s %q", r.Status, body)
 	}

@@ -67,8 +67,11 @@ var errSlow = errors.New("the request body did not arrive in time")
 // Why a function that runs cannot be called from its machine.
 var (
 	ErrNetworks  = errors.New("it is reached from its namespace's networks alone, and the gateway is in none: call it there by λ-RPC")
-	ErrInterface = errors.New("it is reached by the NIC's interface alone, and what this machine sends to itself takes none: call it from another machine by λ-RPC")
+	ErrInterface = errors.New("it is reached by the NIC's interface alone, which nothing passes that this machine sends to itself: call it from another machine by λ-RPC")
 )
+
+// errNoAnswer says that a lambda was asked, and may have run.
+var errNoAnswer = errors.New("it gave no answer of one packet")
 
 // errMemory says that the gateway holds as much as it may.
 var errMemory = errors.New("the gateway is busy with other requests: try again later")
@@ -240,6 +243,8 @@ func (g *Gateway) call(ctx context.Context, req lambdanic.Request, route *Route,
 		} else if ok {
 			out.held = response.Body
 			return out.end(response)
+		} else if route.Closed != nil {
+			return fmt.Errorf("%w, and %w", errNoAnswer, route.Closed)
 		}
 	}
 	return g.send(ctx, req, route, isImage(r, route), &held, out)

@@ -68,6 +68,8 @@ func httpError(err error) int {
 		return http.StatusRequestTimeout
 	case errors.Is(err, errMemory):
 		return http.StatusServiceUnavailable
+	case errors.Is(err, errNoAnswer):
+		return http.StatusBadGateway
 	case errors.Is(err, ErrNetworks), errors.Is(err, ErrInterface):
 		return http.StatusForbidden
 	case errors.Is(err, errBody):

@@ -65,7 +65,7 @@ func wantTag(t testing.TB, f packets.Frame, h api.Header, payload []byte) {
 func TestTags(t *testing.T) {
 	n := newTagged(t)
 	keyed(t, n, true, 1, 2)
-	lengths := []int{1376, 1387, 1388}
+	lengths := []int{127, 128, 129, 255, 256, 1376, 1387, 1388} // also at the ends of blocks (bpf/auth.h)
 	for i := range 40 {
 		lengths = append(lengths, i)
 	}

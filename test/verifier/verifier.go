@@ -16,7 +16,7 @@ const StepsMost = 100_000
 
 var stepsRE = regexp.MustCompile(`processed (\d+) insns`)
 
-// CheckSteps has programs that were loaded with the verifier's statistics (ebpf.LogLevelStats) not take more steps than that.
+// CheckSteps fails if a program, which was loaded with the verifier's statistics (ebpf.LogLevelStats), took more than StepsMost steps.
 func CheckSteps(t *testing.T, programs map[string]*ebpf.Program) {
 	t.Helper()
 	for name, p := range programs {
