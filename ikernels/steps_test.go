@@ -2,6 +2,7 @@ package ikernels
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"testing"
 
@@ -16,9 +17,15 @@ func TestSteps(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root: it loads programs")
 	}
-	all := map[string]func() (*ebpf.CollectionSpec, error){"stream": loadStream}
-	for name, load := range programs {
-		all[name] = load
+	const listening = "a socket that listens"
+	all := maps.Clone(programs)
+	all[listening] = loadStream
+	all["a connection"] = func() (*ebpf.CollectionSpec, error) {
+		spec, err := loadStream()
+		if err == nil {
+			forConnection(spec)
+		}
+		return spec, err
 	}
 	for name, load := range all {
 		t.Run(name, func(t *testing.T) {
@@ -28,8 +35,8 @@ func TestSteps(t *testing.T) {
 			}
 			xdp.Untie(spec)
 			coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Programs: ebpf.ProgramOptions{LogLevel: ebpf.LogLevelStats}})
-			if name == "stream" && errors.As(err, new(*ebpf.VerifierError)) {
-				t.Skip("this kernel lets no listening socket have an ikernel: ", err)
+			if name == listening && errors.As(err, new(*ebpf.VerifierError)) {
+				t.Skip("this kernel lets no ikernel have it: ", err)
 			}
 			if err != nil {
 				t.Fatal(err)

@@ -136,13 +136,7 @@ func (h *Host) openStream(fd int, cookie uint64, listens bool) (*stream, error) 
 		return nil, err
 	}
 	if !listens {
-		spec.Maps["ik_streams"].MaxEntries = 1
-		for _, name := range []string{"ik_filter", "ik_accept"} {
-			delete(spec.Programs, name)
-		}
-		for _, name := range []string{"ik_accepting", "ik_accepted"} {
-			delete(spec.Maps, name)
-		}
+		forConnection(spec)
 	}
 	if listens {
 		if has, err := hasFilter(fd); err != nil {
@@ -169,6 +163,17 @@ func (h *Host) openStream(fd int, cookie uint64, listens bool) (*stream, error) 
 	}
 	h.streams[cookie] = s
 	return s, nil
+}
+
+// forConnection leaves out what only a socket that listens needs.
+func forConnection(spec *ebpf.CollectionSpec) {
+	spec.Maps["ik_streams"].MaxEntries = 1
+	for _, name := range []string{"ik_filter", "ik_accept"} {
+		delete(spec.Programs, name)
+	}
+	for _, name := range []string{"ik_accepting", "ik_accepted"} {
+		delete(spec.Maps, name)
+	}
 }
 
 func (h *Host) enterStream(s *stream, fd int, cookie uint64) error {

@@ -139,13 +139,17 @@ func ikernels(ctx context.Context, o *options) ([]api.Ikernel, error) {
 	return c.Ikernels(ctx)
 }
 
+func processOf(a *api.IkernelApplication) string {
+	return fmt.Sprintf("process %d (%s)", a.PID, a.Command)
+}
+
 func ikTable(cmd *cobra.Command, list ...api.Ikernel) error {
 	var rows [][]string
 	for _, i := range list {
 		where := "-"
 		switch {
 		case i.Application != nil:
-			where = fmt.Sprintf("process %d (%s)", i.Application.PID, i.Application.Command)
+			where = processOf(i.Application)
 		case i.PID != 0:
 			where = fmt.Sprintf("process %d", i.PID)
 		case i.Netns != "":

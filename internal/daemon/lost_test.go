@@ -63,10 +63,9 @@ func TestApplicationFollowsNIC(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root: it brings a NIC up")
 	}
-	p := newInstance(t, "n")
-	iface := "ln" + p.Instance
-	plug(t, iface)
-	mustUp(t, Config{Paths: p, NIC: nics.Options{Interfaces: []string{iface}}})
+	config := onInterface(t, "n")
+	p, iface := config.Paths, config.NIC.Interfaces[0]
+	mustUp(t, config)
 	c := NewClient(p)
 	if _, err := c.SetQuota(t.Context(), "tenant", api.QuotaChange{}); err != nil {
 		t.Fatal(err)
@@ -153,10 +152,9 @@ func TestRealInterfaceComesBack(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root: it brings a NIC up")
 	}
-	p := newInstance(t, "k")
-	iface := "ln" + p.Instance
-	plug(t, iface)
-	mustUp(t, Config{Paths: p, NIC: nics.Options{Interfaces: []string{iface}}})
+	config := onInterface(t, "k")
+	p, iface := config.Paths, config.NIC.Interfaces[0]
+	mustUp(t, config)
 	deployWebServer(t, p)
 	if err := veth.Remove(iface); err != nil {
 		t.Fatal(err)
@@ -170,6 +168,15 @@ func TestRealInterfaceComesBack(t *testing.T) {
 	}
 	plug(t, iface)
 	eventually(t, "the function on its interface", func() bool { return describeWeb(t, p).State == api.StateReady })
+}
+
+// onInterface configures an instance whose NIC is a real interface, which it makes.
+func onInterface(t *testing.T, name string) Config {
+	t.Helper()
+	p := newInstance(t, name)
+	iface := "ln" + p.Instance
+	plug(t, iface)
+	return Config{Paths: p, NIC: nics.Options{Interfaces: []string{iface}}}
 }
 
 // plug makes an interface with an address that nobody is to use (RFC 5737).

@@ -14,7 +14,6 @@ import (
 
 	"github.com/lambdanic/lambdanic/api"
 	lambdanic "github.com/lambdanic/lambdanic/client/go"
-	"github.com/lambdanic/lambdanic/internal/backend/nics"
 )
 
 // asks calls a function, with options for its client.
@@ -111,10 +110,9 @@ func TestTagsOnRealInterface(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root: it brings a NIC up")
 	}
-	p := newInstance(t, "i")
-	iface := "ln" + p.Instance
-	plug(t, iface)
-	c := mustUp(t, Config{Paths: p, Listen: anyPort, NIC: nics.Options{Interfaces: []string{iface}}})
+	config := onInterface(t, "i")
+	config.Listen = anyPort
+	p, c := config.Paths, mustUp(t, config)
 	client, ctx := NewClient(p), t.Context()
 	web := deployWebServer(t, p)
 	mirror, err := Build(ctx, p, "../../test/lambdas/mirror")

@@ -86,10 +86,14 @@ func TestNetworkConflicts(t *testing.T) {
 	if _, err := n.Namespace(t.Context(), "other"); !errors.Is(err, ErrNoNamespace) {
 		t.Errorf("what was refused left a namespace (%v)", err)
 	}
-	for name, want := range map[string]error{"tenant": ErrNoNetwork, "default": ErrNoNetwork, "other": ErrNoNamespace} {
-		if _, err := n.RemoveNetwork(t.Context(), name, vxlan5001); !errors.Is(err, want) || !strings.Contains(err.Error(), name) {
+	for _, name := range []string{"tenant", "default"} {
+		want := fmt.Sprintf("namespace %s has no network vxlan:5001: `lambdanic namespace show %s`", name, name)
+		if _, err := n.RemoveNetwork(t.Context(), name, vxlan5001); !errors.Is(err, ErrNoNetwork) || !strings.Contains(err.Error(), want) {
 			t.Errorf("removed from %s: %v", name, err)
 		}
+	}
+	if _, err := n.RemoveNetwork(t.Context(), "other", vxlan5001); !errors.Is(err, ErrNoNamespace) || !strings.Contains(err.Error(), "other: `lambdanic namespace list`") {
+		t.Errorf("removed from a namespace that there is not: %v", err)
 	}
 	if _, err := n.AddNetwork(t.Context(), "No", vxlan5001); !errors.Is(err, ErrInvalid) {
 		t.Errorf("a network for a name that is none: %v", err)
