@@ -10,11 +10,13 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"github.com/vishvananda/netlink"
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/apps/othello"
 	"github.com/lambdanic/lambdanic/compiler"
 	"github.com/lambdanic/lambdanic/internal/daemon"
+	"github.com/lambdanic/lambdanic/internal/ikernel"
 	"github.com/lambdanic/lambdanic/internal/nic"
 	"github.com/lambdanic/lambdanic/internal/veth"
 	"github.com/lambdanic/lambdanic/sim/cluster"
@@ -144,7 +146,7 @@ func flagCompletions(o *options) map[string]cobra.CompletionFunc {
 		"namespace": completeNamespaces(o), "nic": completeInterfaces,
 		"target": targets, "targets": targets, "build --target": oneOf("nfp"), "emit": oneOf(forms...),
 		"mode":               oneOf(string(nic.ModeAuto), string(nic.ModeNative), string(nic.ModeGeneric), string(nic.ModeOffload)),
-		"attach --interface": completeInterfaces, "attach --mode": oneOf(string(nic.ModeAuto), string(nic.ModeNative), string(nic.ModeGeneric)),
+		"attach --interface": completeServersInterfaces, "attach --mode": oneOf(string(nic.ModeAuto), string(nic.ModeNative), string(nic.ModeGeneric)),
 		"netns":  completeNetworkNamespaces,
 		"before": completeBefore(o), "allow": cobra.NoFileCompletions,
 		"key": completeFiles, "keys --add": completeFiles, "keys --remove": completeKeys(o),
@@ -297,15 +299,47 @@ func completeNetworkNamespaces(*cobra.Command, []string, string) ([]cobra.Comple
 }
 
 func completeInterfaces(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	list, err := net.Interfaces()
+	return completeInterfacesOf(0, "")
+}
+
+// completeServersInterfaces offers the interfaces of the network namespace that --pid or --netns names.
+func completeServersInterfaces(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	pid, err1 := cmd.Flags().GetInt("pid")
+	name, err2 := cmd.Flags().GetString("netns")
+	if err1 != nil || err2 != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return completeInterfacesOf(pid, name)
+}
+
+// completeInterfacesOf offers the interfaces of a network namespace, but for its loopback.
+func completeInterfacesOf(pid int, name string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	links, err := linksOf(pid, name)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
 	var names []cobra.Completion
-	for _, i := range list {
-		if i.Flags&net.FlagLoopback == 0 {
-			names = append(names, i.Name)
+	for _, l := range links {
+		if l.Attrs().Flags&net.FlagLoopback == 0 {
+			names = append(names, l.Attrs().Name)
 		}
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+func linksOf(pid int, name string) ([]netlink.Link, error) {
+	if pid == 0 && name == "" {
+		return netlink.LinkList() // which, unlike a handle, takes no rights
+	}
+	ns, err := ikernel.OpenNamespace(pid, name)
+	if err != nil {
+		return nil, err
+	}
+	defer ns.Close()
+	h, err := netlink.NewHandleAt(ns)
+	if err != nil {
+		return nil, err
+	}
+	defer h.Close()
+	return h.LinkList()
 }

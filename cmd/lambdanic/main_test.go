@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -18,9 +19,11 @@ import (
 	"github.com/openfaas/faas-provider/types"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"github.com/vishvananda/netlink"
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/internal/daemon"
+	"github.com/lambdanic/lambdanic/test/isolated"
 )
 
 // fakeDaemon answers at an instance's socket.
@@ -508,6 +511,38 @@ func TestCompletion(t *testing.T) {
 		if out, err := run(append([]string{"__complete"}, c.args...)...); err != nil || !strings.HasPrefix(out, c.want) {
 			t.Errorf("%q: %q (%v)", c.args, out, err)
 		}
+	}
+}
+
+// The interfaces are those of the namespace in which the server is.
+func TestCompletionOfInterfaces(t *testing.T) {
+	name := fmt.Sprintf("lambdanic-t%d-complete", os.Getpid())
+	ns := isolated.Namespace(t, name)
+	h, err := netlink.NewHandleAt(ns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	if err := h.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "blue0"}, PeerName: "blue1"}); err != nil {
+		t.Fatal(err)
+	}
+	complete := func(server ...string) string {
+		out, err := fakeDaemon(t, http.NewServeMux())(slices.Concat([]string{"__complete", "ik", "attach", "echo"}, server, []string{"--interface", ""})...)
+		if err != nil {
+			t.Error(err)
+		}
+		return out
+	}
+	if out := complete("--netns", name); !strings.HasPrefix(out, "blue1\nblue0\n:4") && !strings.HasPrefix(out, "blue0\nblue1\n:4") {
+		t.Errorf("in %s: %q", name, out)
+	}
+	for _, server := range [][]string{{"--netns", name + "-not"}, {"--pid", "4194305"}} {
+		if out := complete(server...); !strings.HasPrefix(out, ":1") {
+			t.Errorf("%q: %q", server, out)
+		}
+	}
+	if out := complete(); strings.Contains(out, "blue") || !strings.Contains(out, ":4") {
+		t.Errorf("in the own namespace: %q", out)
 	}
 }
 

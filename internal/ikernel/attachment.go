@@ -63,7 +63,7 @@ func (a *attachment) attach(c *Config) error {
 
 // attach attaches an ikernel in the server's network namespace, that of the process if there is one.
 func attach(r *store.Ikernel, process *supervise.Process, meter *demux.Meter, c *Config) (instance Instance, within string, err error) {
-	ns, err := namespace(&r.IkernelRequest)
+	ns, err := OpenNamespace(r.PID, r.Netns)
 	if err != nil {
 		return nil, "", err
 	}
@@ -96,16 +96,16 @@ func follow(r *store.Ikernel) (*supervise.Process, error) {
 	return p, nil
 }
 
-// namespace opens the server's network namespace.
-func namespace(r *api.IkernelRequest) (ns netns.NsHandle, err error) {
+// OpenNamespace opens the network namespace of the process with this number, if that is not 0, or else the one of this name, or the caller's own.
+func OpenNamespace(pid int, name string) (ns netns.NsHandle, err error) {
 	which := "of the server"
 	switch {
-	case r.PID != 0:
-		which = fmt.Sprintf("of process %d", r.PID)
-		ns, err = netns.GetFromPid(r.PID)
-	case r.Netns != "":
-		which = r.Netns + ", as `ip netns` lists it"
-		ns, err = netns.GetFromName(r.Netns)
+	case pid != 0:
+		which = fmt.Sprintf("of process %d", pid)
+		ns, err = netns.GetFromPid(pid)
+	case name != "":
+		which = name + ", as `ip netns` lists it"
+		ns, err = netns.GetFromName(name)
 	default:
 		ns, err = netns.Get()
 	}
@@ -161,7 +161,7 @@ func (a *attachment) moved() error {
 	if a.record.Netns == "" {
 		return nil
 	}
-	ns, err := namespace(&a.record.IkernelRequest)
+	ns, err := OpenNamespace(a.record.PID, a.record.Netns)
 	if err != nil {
 		return err
 	}

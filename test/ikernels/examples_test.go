@@ -32,9 +32,9 @@ func (e example) command(program string) []string {
 	return append(append([]string(nil), e.run...), filepath.Join(clients, program))
 }
 
-// TestLines counts the lines by which the examples differ, as docs/ikernels.md has them.
+// TestLines counts the lines by which the examples differ, as docs/sockets.md has them.
 func TestLines(t *testing.T) {
-	docs, err := os.ReadFile("../../docs/ikernels.md")
+	docs, err := os.ReadFile("../../docs/sockets.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestLines(t *testing.T) {
 		added, removed := differ(t, filepath.Join(clients, e.sources[0]), filepath.Join(clients, e.sources[1]))
 		row := fmt.Sprintf("| %s | [before](../client/%s) | [after](../client/%s) | %d | %d |\n", e.language, e.sources[0], e.sources[1], added, removed)
 		if !strings.Contains(string(docs), row) {
-			t.Errorf("docs/ikernels.md lacks %q", row)
+			t.Errorf("docs/sockets.md lacks %q", row)
 		}
 		if added > 20 {
 			t.Errorf("%s: an application needs %d more lines, want 20 at most", e.language, added)
