@@ -118,7 +118,7 @@ static __always_inline void mc_count_gets(enum mc_get_count count, __u32 n)
 static __always_inline void mc_ask(struct mc_get *g, const struct mc_get_key *key)
 {
 	__u64 guard = mc_guard_word(mc_guard_of(key->hash, mc_guard_mask)), all = mc_guard_word(MC_GUARD_ALL), word;
-	__u64 wake = key->frequency == MC_FREQUENCY_MAX ? BPF_RB_FORCE_WAKEUP : mc_gathers ? BPF_RB_NO_WAKEUP : 0;
+	__u64 wake = key->frequency >= MC_FREQUENCY_HOT ? BPF_RB_FORCE_WAKEUP : mc_gathers ? BPF_RB_NO_WAKEUP : 0;
 	__u32 slot = key->hash & 16383, at = key->at, len = key->len;
 	__u64 *asked;
 

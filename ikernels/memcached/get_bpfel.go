@@ -137,6 +137,7 @@ const (
 	GetMcSketchLimitMC_SKETCH_SHIFT  GetMcSketchLimit = 40
 	GetMcSketchLimitMC_SKETCH_ROWS   GetMcSketchLimit = 4
 	GetMcSketchLimitMC_FREQUENCY_MAX GetMcSketchLimit = 255
+	GetMcSketchLimitMC_FREQUENCY_HOT GetMcSketchLimit = 64
 )
 
 type GetMcSketchLine struct {

@@ -20,6 +20,7 @@ enum mc_sketch_limit {
 	MC_SKETCH_SHIFT = 40, /* the first of the hash's bits that number a key's counters */
 	MC_SKETCH_ROWS = 4, /* counters of a key */
 	MC_FREQUENCY_MAX = 255, /* of a counter */
+	MC_FREQUENCY_HOT = 64, /* from which on a key is fetched at once, as each moment costs hits */
 };
 
 struct mc_sketch_line {

@@ -55,7 +55,7 @@ type worker struct {
 
 const (
 	batch     = 256                    // keys that are fetched together, at most
-	gathering = time.Millisecond       // for which keys gather
+	gathering = 10 * time.Millisecond  // for which keys gather. With 1 ms, six caches with two CPUs answered 9 % fewer GETs
 	tick      = 100 * time.Millisecond // from one count of GETs to the next, about
 	staleMax  = 1024                   // keys whose stale values are remembered
 	pause     = 200 * time.Millisecond // before a server that is gone is asked again
