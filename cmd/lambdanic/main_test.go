@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -526,23 +527,27 @@ func TestCompletionOfInterfaces(t *testing.T) {
 	if err := h.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "blue0"}, PeerName: "blue1"}); err != nil {
 		t.Fatal(err)
 	}
-	complete := func(server ...string) string {
+	complete := func(server ...string) []string {
 		out, err := fakeDaemon(t, http.NewServeMux())(slices.Concat([]string{"__complete", "ik", "attach", "echo"}, server, []string{"--interface", ""})...)
 		if err != nil {
 			t.Error(err)
 		}
-		return out
+		return strings.Split(out, "\n")
 	}
-	if out := complete("--netns", name); !strings.HasPrefix(out, "blue1\nblue0\n:4") && !strings.HasPrefix(out, "blue0\nblue1\n:4") {
+	if out := complete("--netns", name); !slices.Contains(out, "blue0") || !slices.Contains(out, "blue1") || !slices.Contains(out, ":4") {
 		t.Errorf("in %s: %q", name, out)
 	}
-	for _, server := range [][]string{{"--netns", name + "-not"}, {"--pid", "4194305"}} {
-		if out := complete(server...); !strings.HasPrefix(out, ":1") {
+	for _, server := range [][]string{{"--netns", name + "-not"}, {"--pid", "4194305"}} { // a number that no process has (proc_pid(5))
+		if out := complete(server...); out[0] != ":1" {
 			t.Errorf("%q: %q", server, out)
 		}
 	}
-	if out := complete(); strings.Contains(out, "blue") || !strings.Contains(out, ":4") {
-		t.Errorf("in the own namespace: %q", out)
+	own := complete()
+	if slices.Contains(own, "blue0") || slices.Contains(own, "lo") || !slices.Contains(own, ":4") {
+		t.Errorf("in the own namespace: %q", own)
+	}
+	if out := complete("--pid", strconv.Itoa(os.Getpid())); !slices.Equal(out, own) {
+		t.Errorf("in that of an own process: %q, want %q", out, own)
 	}
 }
 
