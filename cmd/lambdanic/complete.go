@@ -10,8 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 
 	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/apps/othello"
@@ -147,7 +145,7 @@ func flagCompletions(o *options) map[string]cobra.CompletionFunc {
 		"namespace": completeNamespaces(o), "nic": completeInterfaces,
 		"target": targets, "targets": targets, "build --target": oneOf("nfp"), "emit": oneOf(forms...),
 		"mode":               oneOf(string(nic.ModeAuto), string(nic.ModeNative), string(nic.ModeGeneric), string(nic.ModeOffload)),
-		"attach --interface": completeServersInterfaces, "attach --mode": oneOf(string(nic.ModeAuto), string(nic.ModeNative), string(nic.ModeGeneric)),
+		"attach --interface": completeInterfaces, "attach --mode": oneOf(string(nic.ModeAuto), string(nic.ModeNative), string(nic.ModeGeneric)),
 		"netns":  completeNetworkNamespaces,
 		"before": completeBefore(o), "allow": cobra.NoFileCompletions,
 		"key": completeFiles, "keys --add": completeFiles, "keys --remove": completeKeys(o),
@@ -299,48 +297,36 @@ func completeNetworkNamespaces(*cobra.Command, []string, string) ([]cobra.Comple
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-func completeInterfaces(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	return completeInterfacesOf(0, "")
-}
-
-// completeServersInterfaces offers the interfaces of the network namespace that --pid or --netns names.
-func completeServersInterfaces(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	pid, err1 := cmd.Flags().GetInt("pid")
-	name, err2 := cmd.Flags().GetString("netns")
-	if err1 != nil || err2 != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	return completeInterfacesOf(pid, name)
-}
-
-// completeInterfacesOf offers the interfaces of a network namespace, but for its loopback.
-func completeInterfacesOf(pid int, name string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	links, err := linksOf(pid, name)
+// completeInterfaces offers the interfaces of the network namespace that --pid or --netns names, where the command has these, or of the caller's own. It
+// leaves the loopback out.
+func completeInterfaces(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	pid, _ := cmd.Flags().GetInt("pid") // 0 and "" where the command lacks the flag
+	name, _ := cmd.Flags().GetString("netns")
+	list, err := interfacesOf(pid, name)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
 	var names []cobra.Completion
-	for _, l := range links {
-		if l.Attrs().Flags&net.FlagLoopback == 0 {
-			names = append(names, l.Attrs().Name)
+	for _, i := range list {
+		if i.Flags&net.FlagLoopback == 0 {
+			names = append(names, i.Name)
 		}
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-func linksOf(pid int, name string) ([]netlink.Link, error) {
+func interfacesOf(pid int, name string) (list []net.Interface, err error) {
 	if pid == 0 && name == "" {
-		return netlink.LinkList() // which, unlike a handle, takes no rights
+		return net.Interfaces() // to enter a namespace, even one's own, takes root
 	}
 	ns, err := ikernel.OpenNamespace(pid, name)
 	if err != nil {
 		return nil, err
 	}
 	defer ns.Close()
-	h, err := netlink.NewHandleAt(ns, unix.NETLINK_ROUTE)
-	if err != nil {
-		return nil, err
-	}
-	defer h.Close()
-	return h.LinkList()
+	err = veth.In(ns, func() (err error) {
+		list, err = net.Interfaces()
+		return err
+	})
+	return list, err
 }
