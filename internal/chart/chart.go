@@ -169,6 +169,7 @@ func (a *Axis) style(p *plot.Axis) {
 		p.Scale, p.Tick.Marker = plot.LogScale{}, decades{}
 		p.Min, p.Max = p.Min/1.3, p.Max*1.3
 	} else {
+		p.Tick.Marker = evenly{}
 		p.Min = min(p.Min, 0)
 	}
 	if a.Max > 0 {
@@ -183,12 +184,34 @@ func (a *Axis) style(p *plot.Axis) {
 	}
 }
 
-// decades marks 1, 2 and 5 of each power of ten, and the others without a label.
+// evenly marks the multiples of 1, 2 or 5 times a power of ten, at most six of them. gonum's own ticks are few, with labels such as 25000.00.
+type evenly struct{}
+
+// Ticks implements plot.Ticker.
+func (evenly) Ticks(low, high float64) (ticks []plot.Tick) {
+	least := (high - low) / 5
+	power := math.Floor(math.Log10(least))
+	const rounding = 1e-9 // of a step
+	step := math.Pow(10, power+1)
+	for _, times := range []float64{5, 2, 1} {
+		if s := times * math.Pow(10, power); s >= least {
+			step = s
+		}
+	}
+	digits := int(max(0, math.Ceil(-math.Log10(step)-rounding)))
+	for i := int(math.Ceil(low/step - rounding)); float64(i)*step <= high+step*rounding; i++ {
+		v := float64(i) * step
+		ticks = append(ticks, plot.Tick{Value: v, Label: strconv.FormatFloat(v, 'f', digits, 64)})
+	}
+	return ticks
+}
+
+// decades marks the multiples of each power of ten, and labels those that have room for it.
 type decades struct{}
 
 // Ticks implements plot.Ticker.
 func (decades) Ticks(low, high float64) (ticks []plot.Tick) {
-	wide := math.Log10(high/low) > 2 // then only 1 of each power of ten has room for a label
+	wide := math.Log10(high / low)
 	for base := math.Pow(10, math.Floor(math.Log10(low))); base <= high; base *= 10 {
 		for i := 1.0; i < 10; i++ {
 			v := base * i
@@ -196,7 +219,7 @@ func (decades) Ticks(low, high float64) (ticks []plot.Tick) {
 				continue
 			}
 			t := plot.Tick{Value: v}
-			if i == 1 || !wide && (i == 2 || i == 5) {
+			if i == 1 || wide <= 2 && (i == 2 || i == 5) || wide <= 1 {
 				t.Label = strconv.FormatFloat(v, 'f', -1, 64)
 			}
 			ticks = append(ticks, t)

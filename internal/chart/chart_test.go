@@ -7,6 +7,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"gonum.org/v1/plot"
 )
 
 // What is drawn is XML with all words, and a path for each line.
@@ -16,6 +18,7 @@ func TestDraw(t *testing.T) {
 	err := Draw(&b,
 		Chart{Title: "left", X: Axis{Label: "depth"}, Y: Axis{Label: "time (µs)", Log: true}, Lines: []Line{line, {Name: "p99", Points: line.Points, Dashed: true, Like: 1}}},
 		Chart{Title: "right", Y: Axis{Ticks: []Tick{{50, "half"}}, Max: 120}, Lines: []Line{line}},
+		Chart{Title: "one point", Lines: []Line{{Points: []Point{{0, 0}}}}},
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -30,6 +33,36 @@ func TestDraw(t *testing.T) {
 			break
 		} else if err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// Every axis has a few labels, which are round numbers and no longer than they have to be.
+func TestTicks(t *testing.T) {
+	for _, c := range []struct {
+		marks     plot.Ticker
+		low, high float64
+		want      string
+	}{
+		{evenly{}, 0, 26370, "0 10000 20000"},
+		{evenly{}, 0, 977.7, "0 200 400 600 800"},
+		{evenly{}, 0, 100, "0 20 40 60 80 100"},
+		{evenly{}, 0, 4, "0 1 2 3 4"},
+		{evenly{}, -1, 3, "-1 0 1 2 3"},
+		{evenly{}, 0, 0.3, "0.0 0.1 0.2 0.3"},
+		{evenly{}, 0, 3e-5, "0.00000 0.00001 0.00002 0.00003"},
+		{decades{}, 150, 350, "200 300"},
+		{decades{}, 0.8, 60, "1 2 5 10 20 50"},
+		{decades{}, 1, 5000, "1 10 100 1000"},
+	} {
+		var labels []string
+		for _, tick := range c.marks.Ticks(c.low, c.high) {
+			if tick.Label != "" {
+				labels = append(labels, tick.Label)
+			}
+		}
+		if got := strings.Join(labels, " "); got != c.want {
+			t.Errorf("%T from %v to %v has %s, want %s", c.marks, c.low, c.high, got, c.want)
 		}
 	}
 }
