@@ -44,7 +44,7 @@ const (
 type Ikernel struct {
 	IkernelRequest
 	State    IkernelState       `json:"state"`
-	Reason   string             `json:"reason,omitempty"` // why it waits, or its fault
+	Reason   string             `json:"reason,omitempty"` // why it waits, its fault, or why an attached one cannot help its server
 	Place    int                `json:"place,omitempty"`  // as which of the ikernels that share the port it gets a packet, from 1
 	Places   int                `json:"places,omitempty"` // and of how many
 	Attached []IkernelInterface `json:"attached"`

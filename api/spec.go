@@ -356,6 +356,12 @@ func (b Bytes) MarshalText() ([]byte, error) {
 	return fmt.Appendf(nil, "%d", uint64(b)), nil
 }
 
+// String writes a size as specs do.
+func (b Bytes) String() string {
+	text, _ := b.MarshalText() // it never fails
+	return string(text)
+}
+
 // UnmarshalText reads what time.ParseDuration reads.
 func (d *Duration) UnmarshalText(text []byte) error {
 	v, err := time.ParseDuration(string(text))

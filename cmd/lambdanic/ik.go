@@ -51,6 +51,9 @@ func ikAttachCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if cmd.Flags().Changed("pid") && r.PID <= 0 {
+				return fmt.Errorf("%d is not a process: --pid takes the number of one", r.PID)
+			}
 			r.Ikernel = args[0]
 			if r.Keys, err = parseKeys(keys); err != nil {
 				return err

@@ -73,7 +73,7 @@ func root() *cobra.Command {
 			}
 		},
 	}
-	cmd.SetFlagErrorFunc(unknownFlag)
+	cmd.SetFlagErrorFunc(flagError)
 	cmd.SetVersionTemplate("{{.Version}}\n")
 	flags := cmd.PersistentFlags()
 	instance := os.Getenv("LAMBDANIC_INSTANCE")

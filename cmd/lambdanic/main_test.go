@@ -65,7 +65,7 @@ func fakeDaemon(t *testing.T, h http.Handler) (run func(args ...string) (string,
 func TestWithoutDaemonSaysWhatToDo(t *testing.T) {
 	run := fakeDaemon(t, nil)
 	for _, args := range [][]string{{"list"}, {"describe", "x"}, {"remove", "x"}, {"stats"}, {"invoke", "x"}, {"deploy", "--image", "x@y"}} {
-		if _, err := run(args...); !errors.Is(err, daemon.ErrDown) || !strings.Contains(err.Error(), "`lambdanic up --name t --data-dir ") {
+		if _, err := run(args...); !errors.Is(err, daemon.ErrDown) || !strings.Contains(err.Error(), "`lambdanic up -d --name t --data-dir ") {
 			t.Errorf("%v: %v", args, err)
 		}
 	}
@@ -354,8 +354,8 @@ func TestDownWithoutInstance(t *testing.T) {
 	}
 }
 
-// For a misspelt flag the nearest of the command is suggested, and for a negative number the remedy.
-func TestUnknownFlag(t *testing.T) {
+// For a misspelt flag the nearest of the command is suggested, for a negative number the remedy, and for a bad value what the flag takes.
+func TestFlagErrors(t *testing.T) {
 	run := fakeDaemon(t, nil)
 	for want, args := range map[string][]string{
 		"unknown flag: --timeut: did you mean --timeout?":      {"invoke", "x", "--timeut", "5s"},
@@ -367,6 +367,11 @@ func TestUnknownFlag(t *testing.T) {
 		"did you mean --peer or --peer-qpn?":                   {"rdma", "qp", "add", "x", "--pee", "1"}, // and not --psn
 		"in -timeout: did you mean --timeout?":                 {"invoke", "x", "-timeout", "5s"},
 		"`lambdanic object write ... -- -17`":                  {"object", "write", "x", "y", "-17"},
+		`--port: "70000" is too small or too large`:            {"ik", "attach", "x", "--port", "70000"},
+		`--port: "x" is not a whole number from 0`:             {"ik", "attach", "x", "--port", "x"},
+		`--pid: "abc" is not a whole number`:                   {"ik", "attach", "x", "--port", "1", "--pid", "abc"},
+		"0 is not a process":                                   {"ik", "attach", "x", "--port", "1", "--pid", "0"},
+		`--json: "maybe" is neither true nor false`:            {"list", "--json=maybe"},
 		"--name and --instance are one and the same":           {"up", "--name", "nosuch", "--instance", "another"},
 	} {
 		if _, err := run(args...); err == nil || !strings.Contains(err.Error(), want) {

@@ -135,16 +135,10 @@ func (memory *Memory) refuses(o Object, left uint64) string {
 	case !asked && !slices.Contains(memory.Patterns, o.Pattern):
 		return unfit
 	case !asked && o.Size > uint64(largest):
-		return fmt.Sprintf("for objects of up to %v", bytesOf(largest))
+		return fmt.Sprintf("for objects of up to %v", largest)
 	case o.Size > left:
-		return fmt.Sprintf("%v left", bytesOf(api.Bytes(left)))
+		return fmt.Sprintf("%v left", api.Bytes(left))
 	default:
 		return ""
 	}
-}
-
-// bytesOf writes a size as specs do.
-func bytesOf(b api.Bytes) string {
-	text, _ := b.MarshalText() // it never fails
-	return string(text)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/cilium/ebpf/ringbuf"
 	"github.com/vishvananda/netns"
 
+	"github.com/lambdanic/lambdanic/api"
 	"github.com/lambdanic/lambdanic/internal/demux"
 	"github.com/lambdanic/lambdanic/internal/kernel"
 	"github.com/lambdanic/lambdanic/internal/mapped"
@@ -53,7 +54,7 @@ const (
 func Attach(o Options) (_ *Cache, err error) {
 	o.Memory = cmp.Or(o.Memory, memoryDefault)
 	if o.Memory < memoryMin || o.Memory > memoryMax {
-		return nil, fmt.Errorf("a cache cannot have %d bytes of memory: give it at least %d, and at most %d", o.Memory, memoryMin, memoryMax)
+		return nil, fmt.Errorf("a cache cannot have %v of memory: give it at least %v, and at most %v", api.Bytes(o.Memory), api.Bytes(memoryMin), api.Bytes(memoryMax))
 	}
 	if o.Observer == nil {
 		o.Observer = new(Observer)
@@ -193,6 +194,14 @@ func (c *Cache) Attachment() *demux.Attachment { return c.attachment }
 func (c *Cache) Lost() error {
 	if why := c.worker.lost.Load(); why != nil {
 		return *why
+	}
+	return nil
+}
+
+// Ails says why the cache could fetch no values when it was last asked to; nil: it could.
+func (c *Cache) Ails() error {
+	if why := c.worker.ails.Load(); why != nil {
+		return fmt.Errorf("no values are fetched: %w", *why)
 	}
 	return nil
 }

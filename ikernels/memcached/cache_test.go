@@ -611,11 +611,11 @@ func TestAttachRefuses(t *testing.T) {
 	s := newSite(t)
 	port := s.server.Port
 	for want, o := range map[string]Options{
-		"1048576 bytes":            {Server: demux.Server{Port: port}, Memory: 1 << 20},
-		"4294967296 bytes":         {Server: demux.Server{Port: port}, Memory: 4 << 30},
-		"to interface nope: ":      {Server: demux.Server{Port: port, Interfaces: []string{"nope"}}},
-		"no server answers by TCP": {Server: demux.Server{Port: 1}},
-		"mode \"best\"":            {Server: demux.Server{Port: port, Mode: "best"}},
+		"cannot have 1MiB of memory: give it at least 2MiB, and at most 2GiB": {Server: demux.Server{Port: port}, Memory: 1 << 20},
+		"cannot have 4GiB of memory":                                          {Server: demux.Server{Port: port}, Memory: 4 << 30},
+		"to interface nope: ":                                                 {Server: demux.Server{Port: port, Interfaces: []string{"nope"}}},
+		"no server answers by TCP":                                            {Server: demux.Server{Port: 1}},
+		"mode \"best\"":                                                       {Server: demux.Server{Port: port, Mode: "best"}},
 	} {
 		s.in(func() error {
 			c, err := Attach(o)

@@ -140,7 +140,7 @@ func (o *Observer) add(s *observed, guards uint32) error {
 	}
 	err := o.objects.McServers.Update(&s.key, &ObserveMcServer{Number: s.number, GuardMask: uint64(guards) - 1}, ebpf.UpdateNoExist)
 	if errors.Is(err, ebpf.ErrKeyExist) {
-		return fmt.Errorf("memcached at port %d is observed for another cache: detach that first", s.key.Port)
+		return fmt.Errorf("memcached at port %d is observed for another cache: detach that first; `lambdanic ik list` shows its name", s.key.Port)
 	}
 	if err != nil {
 		return fmt.Errorf("observe memcached: %w", err)

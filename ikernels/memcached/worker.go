@@ -51,6 +51,7 @@ type worker struct {
 
 	fetched, absent, unkept, returned, failed atomic.Uint64
 
+	ails atomic.Pointer[error] // why it fetched no values when it last tried; nil: it did
 	lost atomic.Pointer[error] // why it has ended
 }
 
@@ -80,13 +81,16 @@ func (w *worker) run(ctx context.Context) {
 		}
 		if err := w.fetch(); err != nil {
 			w.failed.Add(1)
+			w.ails.Store(&err)
 			w.log.Warn("memcached-cache fetches no values", "error", err)
 			w.disconnect()
 			select {
 			case <-ctx.Done():
 			case <-time.After(pause):
 			}
+			continue
 		}
+		w.ails.Store(nil)
 	}
 	if w.reused != nil {
 		<-w.reused

@@ -184,12 +184,12 @@ func (a *Axis) style(p *plot.Axis) {
 	}
 }
 
-// evenly marks the multiples of 1, 2 or 5 times a power of ten, at most six of them. gonum's own ticks are few, with labels such as 25000.00.
+// evenly marks the multiples of 1, 2 or 5 times a power of ten, at most seven of them. gonum's own ticks are few, with labels such as 25000.00.
 type evenly struct{}
 
 // Ticks implements plot.Ticker.
 func (evenly) Ticks(low, high float64) (ticks []plot.Tick) {
-	least := (high - low) / 5
+	least := (high - low) / 6
 	power := math.Floor(math.Log10(least))
 	const rounding = 1e-9 // of a step
 	step := math.Pow(10, power+1)

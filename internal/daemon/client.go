@@ -65,7 +65,7 @@ func (c *Client) Do(ctx context.Context, method, path string, body io.Reader, he
 
 // down says how to start the instance.
 func (c *Client) down() error {
-	return fmt.Errorf("instance %s %w: start it with `%s`", c.paths.Instance, ErrDown, c.paths.Command("up"))
+	return fmt.Errorf("instance %s %w: start it with `%s`", c.paths.Instance, ErrDown, c.paths.Command("up -d"))
 }
 
 // call sends a request and decodes its answer into out, unless that is nil.

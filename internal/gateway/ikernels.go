@@ -1,9 +1,12 @@
 package gateway
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
 
 	"github.com/lambdanic/lambdanic/api"
+	"github.com/lambdanic/lambdanic/internal/ikernel"
 )
 
 func (g *Gateway) ikernels(w http.ResponseWriter, _ *http.Request) error {
@@ -34,10 +37,29 @@ func (g *Gateway) attachIkernel(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (g *Gateway) detachIkernel(w http.ResponseWriter, r *http.Request) error {
-	if err := g.Ikernels.Detach(r.Context(), r.PathValue("name")); err != nil {
+	name := r.PathValue("name")
+	err := g.Ikernels.Detach(r.Context(), name)
+	if of := g.applicationOf(name); of != nil && errors.Is(err, ikernel.ErrNotFound) {
+		err = fmt.Errorf("%w: process %d (%s) has %s until it detaches it, or ends", ikernel.ErrApplication, of.PID, of.Command, name)
+	}
+	if err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// applicationOf is the application that has an ikernel; nil: none is known to.
+func (g *Gateway) applicationOf(name string) *api.IkernelApplication {
+	if g.Applications == nil {
+		return nil
+	}
+	list, _ := g.Applications()
+	for _, i := range list {
+		if i.Name == name {
+			return i.Application
+		}
+	}
 	return nil
 }
 

@@ -98,4 +98,14 @@ func TestApplications(t *testing.T) {
 	if err != nil || r.StatusCode != 200 || !strings.HasSuffix(strings.TrimSpace(string(body)), want) {
 		t.Errorf("got %d, %s, %v", r.StatusCode, body, err)
 	}
+	for name, want := range map[string]string{
+		"echo-1": `409 {"error":"the ikernel is an application's: process 7 (server) has echo-1 until it detaches it, or ends"}`,
+		"echo-2": `404 {"error":"no such ikernel: echo-2"}`,
+	} {
+		r := do(t, h, "DELETE", "/system/ikernels/"+name, "")
+		body, err := io.ReadAll(r.Body)
+		if got := fmt.Sprint(r.StatusCode, " ", strings.TrimSpace(string(body))); err != nil || got != want {
+			t.Errorf("detach %s: %s, %v, want %s", name, got, err, want)
+		}
+	}
 }

@@ -122,7 +122,7 @@ func (g *Gateway) statusOf(r *http.Request, err error) int {
 		return http.StatusUnprocessableEntity
 	case errors.Is(err, store.ErrNotFound), errors.Is(err, manager.ErrNoNamespace), errors.Is(err, manager.ErrNoKey), errors.Is(err, manager.ErrNoNetwork), errors.Is(err, ikernel.ErrNotFound), errors.Is(err, backend.ErrNoObject), errors.Is(err, backend.ErrNoResource):
 		return http.StatusNotFound
-	case errors.Is(err, ikernel.ErrExists), errors.Is(err, manager.ErrInUse):
+	case errors.Is(err, ikernel.ErrExists), errors.Is(err, ikernel.ErrApplication), errors.Is(err, manager.ErrInUse):
 		return http.StatusConflict
 	case errors.Is(err, context.DeadlineExceeded):
 		return http.StatusGatewayTimeout

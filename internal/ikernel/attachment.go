@@ -19,6 +19,7 @@ import (
 type attachment struct {
 	port  uint16 // of the record
 	order int64  // and its order
+	where string // and its network namespace, for errors; "": the daemon's
 
 	mu       sync.Mutex
 	record   store.Ikernel
@@ -32,6 +33,17 @@ type attachment struct {
 
 // errEnded says that the process is gone for which an ikernel was attached.
 var errEnded = errors.New("the process has ended")
+
+func newAttachment(r *store.Ikernel) *attachment {
+	a := &attachment{port: r.Port, order: r.Order, record: *r}
+	switch {
+	case r.PID != 0:
+		a.where = fmt.Sprintf(" of process %d", r.PID)
+	case r.Netns != "":
+		a.where = " of network namespace " + r.Netns
+	}
+	return a
+}
 
 // attach attaches it. It changes nothing where it fails.
 func (a *attachment) attach(c *Config) error {
@@ -181,6 +193,11 @@ func (a *attachment) describe() (*api.Ikernel, error) {
 			i.Reason = a.waits.Error()
 		}
 		return i, nil
+	}
+	if l, ok := a.instance.(ailing); ok {
+		if why := l.Ails(); why != nil {
+			i.Reason = why.Error()
+		}
 	}
 	var err error
 	if at := a.instance.Attachment(); at != nil {

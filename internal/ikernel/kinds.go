@@ -31,6 +31,11 @@ type losing interface {
 	Lost() error // why; nil: it has not
 }
 
+// An ailing ikernel may be unable to do for its server what it is for.
+type ailing interface {
+	Ails() error // why; nil: it is able
+}
+
 // A kind says what there is to know of an ikernel.
 type kind struct {
 	// attach is called on a thread of the server's network namespace.

@@ -33,6 +33,8 @@ var (
 	ErrExists   = errors.New("an ikernel of this name is attached")
 	ErrRefused  = errors.New("cannot attach")
 	ErrNotFound = errors.New("no such ikernel")
+	// ErrApplication is of what only an application may do, for it has the ikernel for sockets of its own.
+	ErrApplication = errors.New("the ikernel is an application's")
 )
 
 // again is how long after a failure an ikernel is attached again.
@@ -76,7 +78,7 @@ func Open(ctx context.Context, cfg Config) (*Manager, error) {
 	cfg.observer = new(memcached.Observer)
 	m := &Manager{cfg: cfg, all: map[string]*attachment{}}
 	for _, r := range records {
-		m.all[r.Name] = &attachment{port: r.Port, order: r.Order, record: r}
+		m.all[r.Name] = newAttachment(&r)
 	}
 	return m, nil
 }
@@ -86,7 +88,7 @@ func (m *Manager) Attach(ctx context.Context, r api.IkernelRequest) (*api.Ikerne
 	if err := check(&r); err != nil {
 		return nil, err
 	}
-	a := &attachment{port: r.Port, record: store.Ikernel{IkernelRequest: r}}
+	a := newAttachment(&store.Ikernel{IkernelRequest: r})
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err := m.add(a); err != nil {
@@ -114,6 +116,7 @@ func (m *Manager) begin(ctx context.Context, a *attachment, before string) error
 		return errors.Join(err, a.detach())
 	}
 	m.followed(a)
+	m.cfg.Log.Info("attached", "ikernel", a.record.Name, "port", a.port)
 	return nil
 }
 
@@ -164,8 +167,8 @@ func (m *Manager) add(a *attachment) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	name := a.record.Name
-	if m.all[name] != nil {
-		return fmt.Errorf("%w: %s: run `lambdanic ik detach %s` first, or choose another name with --name", ErrExists, name, name)
+	if there := m.all[name]; there != nil {
+		return fmt.Errorf("%w: %s, at port %d%s: choose another name with --name, or run `lambdanic ik detach %s` first", ErrExists, name, there.port, there.where, name)
 	}
 	var err error
 	if a.order, err = m.orderOf(&a.record.IkernelRequest); err != nil {
@@ -209,6 +212,7 @@ func (m *Manager) Detach(ctx context.Context, name string) error {
 		return err
 	}
 	m.drop(a)
+	m.cfg.Log.Info("detached", "ikernel", name)
 	return a.detach()
 }
 

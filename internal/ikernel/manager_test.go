@@ -139,6 +139,27 @@ func counterOf(i api.Ikernel, name string) uint64 {
 func attached(list []api.Ikernel) bool { return len(list) == 1 && list[0].State == api.IkernelAttached }
 func none(list []api.Ikernel) bool     { return len(list) == 0 }
 
+// TestServerGone lists why a cache is of no use while its server is gone.
+func TestServerGone(t *testing.T) {
+	s, n := isolated.New(t), newNode(t)
+	if _, err := n.Attach(t.Context(), request(s)); err != nil {
+		t.Fatal(err)
+	}
+	why := func(is func(reason string) bool) func([]api.Ikernel) bool {
+		return func(list []api.Ikernel) bool {
+			s.Ask("k")
+			return attached(list) && is(list[0].Reason)
+		}
+	}
+	n.await("without a reason", why(func(reason string) bool { return reason == "" }))
+	if err := s.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	n.await("without values", why(func(reason string) bool { return strings.HasPrefix(reason, "no values are fetched: ") }))
+	s.StartAgain()
+	n.await("without a reason again", why(func(reason string) bool { return reason == "" }))
+}
+
 // TestAttach attaches a cache, and detaches it, while the server runs.
 func TestAttach(t *testing.T) {
 	s, n := isolated.New(t), newNode(t)
@@ -154,8 +175,9 @@ func TestAttach(t *testing.T) {
 		s.Get("k", "v")
 		return counter(list, "hits") > 0
 	})
-	if _, err := n.Attach(t.Context(), request(s)); !errors.Is(err, ErrExists) {
-		t.Errorf("got %v, want %v", err, ErrExists)
+	want := fmt.Sprintf("%s, at port %d of network namespace %s: choose another name", i.Name, s.Port, s.Netns)
+	if _, err := n.Attach(t.Context(), request(s)); !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %v: %s", err, ErrExists, want)
 	}
 	second := request(s)
 	second.Name = "second"
