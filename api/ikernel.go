@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"fmt"
 	"net/netip"
 )
 
@@ -60,6 +61,9 @@ type IkernelApplication struct {
 	Command string          `json:"command"` // as ps -o comm has it
 	Sockets []IkernelSocket `json:"sockets"`
 }
+
+// String names the process.
+func (a *IkernelApplication) String() string { return fmt.Sprintf("process %d (%s)", a.PID, a.Command) }
 
 // IkernelSocket is a socket that is attached, or several that share their port.
 type IkernelSocket struct {

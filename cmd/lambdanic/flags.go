@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -18,27 +19,29 @@ func flagError(cmd *cobra.Command, err error) error {
 	switch {
 	case errors.As(err, &unknown):
 		return unknownFlag(cmd, unknown)
-	case errors.As(err, &invalid) && errors.As(err, &number) && strings.HasPrefix(number.Func, "Parse"):
-		return invalidNumber(invalid, number)
+	case errors.As(err, &invalid) && errors.As(err, &number):
+		return fmt.Errorf("--%s: %q %s", invalid.GetFlag().Name, number.Num, notA(invalid.GetFlag().Value.Type(), number.Err))
 	default:
 		return err
 	}
 }
 
-// invalidNumber says what kind of value a flag takes: strconv's errors name functions of Go.
-func invalidNumber(invalid *pflag.InvalidValueError, number *strconv.NumError) error {
-	what := "is not a number"
-	switch kind := invalid.GetFlag().Value.Type(); {
-	case errors.Is(number.Err, strconv.ErrRange):
-		what = "is too small or too large"
+// notA says what values of a type are: strconv's errors name functions of Go.
+func notA(kind string, why error) string {
+	switch {
 	case kind == "bool":
-		what = "is neither true nor false"
-	case strings.HasPrefix(kind, "int"):
-		what = "is not a whole number"
+		return "is neither true nor false"
+	case kind == "uint16":
+		return fmt.Sprintf("is not a whole number from 0 to %d", math.MaxUint16)
+	case errors.Is(why, strconv.ErrRange):
+		return "is too small or too large"
 	case strings.HasPrefix(kind, "uint"):
-		what = "is not a whole number from 0"
+		return "is not a whole number from 0"
+	case strings.HasPrefix(kind, "int"):
+		return "is not a whole number"
+	default:
+		return "is not a number"
 	}
-	return fmt.Errorf("--%s: %q %s", invalid.GetFlag().Name, invalid.GetValue(), what)
 }
 
 // unknownFlag suggests similar flags for an unknown one. Cobra does that only for commands.

@@ -142,17 +142,13 @@ func ikernels(ctx context.Context, o *options) ([]api.Ikernel, error) {
 	return c.Ikernels(ctx)
 }
 
-func processOf(a *api.IkernelApplication) string {
-	return fmt.Sprintf("process %d (%s)", a.PID, a.Command)
-}
-
 func ikTable(cmd *cobra.Command, list ...api.Ikernel) error {
 	var rows [][]string
 	for _, i := range list {
 		where := "-"
 		switch {
 		case i.Application != nil:
-			where = processOf(i.Application)
+			where = i.Application.String()
 		case i.PID != 0:
 			where = fmt.Sprintf("process %d", i.PID)
 		case i.Netns != "":

@@ -358,21 +358,21 @@ func TestDownWithoutInstance(t *testing.T) {
 func TestFlagErrors(t *testing.T) {
 	run := fakeDaemon(t, nil)
 	for want, args := range map[string][]string{
-		"unknown flag: --timeut: did you mean --timeout?":      {"invoke", "x", "--timeut", "5s"},
-		"unknown flag: --detatch: did you mean --detach?":      {"up", "--detatch"},
-		"unknown flag: --jsno: did you mean --json?":           {"list", "--jsno"}, // of all commands
-		"unknown flag: --namespac: did you mean --namespace?":  {"object", "read", "x", "y", "--namespac=z"},
-		"unknown flag: --xyzzyx: `lambdanic list --help`":      {"list", "--xyzzyx"},
-		"unknown shorthand flag: 'q' in -q: `lambdanic list -": {"list", "-q"},
-		"did you mean --peer or --peer-qpn?":                   {"rdma", "qp", "add", "x", "--pee", "1"}, // and not --psn
-		"in -timeout: did you mean --timeout?":                 {"invoke", "x", "-timeout", "5s"},
-		"`lambdanic object write ... -- -17`":                  {"object", "write", "x", "y", "-17"},
-		`--port: "70000" is too small or too large`:            {"ik", "attach", "x", "--port", "70000"},
-		`--port: "x" is not a whole number from 0`:             {"ik", "attach", "x", "--port", "x"},
-		`--pid: "abc" is not a whole number`:                   {"ik", "attach", "x", "--port", "1", "--pid", "abc"},
-		"0 is not a process":                                   {"ik", "attach", "x", "--port", "1", "--pid", "0"},
-		`--json: "maybe" is neither true nor false`:            {"list", "--json=maybe"},
-		"--name and --instance are one and the same":           {"up", "--name", "nosuch", "--instance", "another"},
+		"unknown flag: --timeut: did you mean --timeout?":       {"invoke", "x", "--timeut", "5s"},
+		"unknown flag: --detatch: did you mean --detach?":       {"up", "--detatch"},
+		"unknown flag: --jsno: did you mean --json?":            {"list", "--jsno"}, // of all commands
+		"unknown flag: --namespac: did you mean --namespace?":   {"object", "read", "x", "y", "--namespac=z"},
+		"unknown flag: --xyzzyx: `lambdanic list --help`":       {"list", "--xyzzyx"},
+		"unknown shorthand flag: 'q' in -q: `lambdanic list -":  {"list", "-q"},
+		"did you mean --peer or --peer-qpn?":                    {"rdma", "qp", "add", "x", "--pee", "1"}, // and not --psn
+		"in -timeout: did you mean --timeout?":                  {"invoke", "x", "-timeout", "5s"},
+		"`lambdanic object write ... -- -17`":                   {"object", "write", "x", "y", "-17"},
+		`--port: "70000" is not a whole number from 0 to 65535`: {"ik", "attach", "x", "--port", "70000"},
+		`--port: "x" is not a whole number from 0 to 65535`:     {"ik", "attach", "x", "--port", "x"},
+		`--pid: "abc" is not a whole number`:                    {"ik", "attach", "x", "--port", "1", "--pid", "abc"},
+		"0 is not a process":                                    {"ik", "attach", "x", "--port", "1", "--pid", "0"},
+		`--json: "maybe" is neither true nor false`:             {"list", "--json=maybe"},
+		"--name and --instance are one and the same":            {"up", "--name", "nosuch", "--instance", "another"},
 	} {
 		if _, err := run(args...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q", args, err, want)

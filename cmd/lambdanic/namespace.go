@@ -210,7 +210,7 @@ func namespaceRows(n *api.Namespace, functions []api.Function, ikernels []api.Ik
 		}
 		whose := ikernels[i].Ikernel
 		if a := ikernels[i].Application; a != nil { // which is to end before the namespace is removed
-			whose = processOf(a)
+			whose = a.String()
 		}
 		rows = append(rows, []string{"ikernel " + ikernels[i].Name, whose})
 	}

@@ -76,13 +76,16 @@ func (w *worker) run(ctx context.Context) {
 		w.age()
 		w.reclaim()
 		w.admit()
-		if len(w.keys) == 0 {
+		ails := w.ails.Load()
+		if len(w.keys) == 0 && ails == nil {
 			continue
 		}
 		if err := w.fetch(); err != nil {
 			w.failed.Add(1)
 			w.ails.Store(&err)
-			w.log.Warn("memcached-cache fetches no values", "error", err)
+			if ails == nil || (*ails).Error() != err.Error() {
+				w.log.Warn("memcached-cache fetches no values", "error", err)
+			}
 			w.disconnect()
 			select {
 			case <-ctx.Done():

@@ -198,6 +198,9 @@ func (evenly) Ticks(low, high float64) (ticks []plot.Tick) {
 			step = s
 		}
 	}
+	if step == 0 {
+		return nil // as of a range that is empty
+	}
 	digits := int(max(0, math.Ceil(-math.Log10(step)-rounding)))
 	for i := int(math.Ceil(low/step - rounding)); float64(i)*step <= high+step*rounding; i++ {
 		v := float64(i) * step
@@ -212,15 +215,15 @@ type decades struct{}
 // Ticks implements plot.Ticker.
 func (decades) Ticks(low, high float64) (ticks []plot.Tick) {
 	wide := math.Log10(high / low)
-	for base := math.Pow(10, math.Floor(math.Log10(low))); base <= high; base *= 10 {
+	for power := math.Floor(math.Log10(low)); math.Pow(10, power) <= high; power++ {
 		for i := 1.0; i < 10; i++ {
-			v := base * i
+			v := math.Pow(10, power) * i
 			if v < low || v > high {
 				continue
 			}
 			t := plot.Tick{Value: v}
 			if i == 1 || wide <= 2 && (i == 2 || i == 5) || wide <= 1 {
-				t.Label = strconv.FormatFloat(v, 'f', -1, 64)
+				t.Label = strconv.FormatFloat(v, 'f', int(max(0, -power)), 64)
 			}
 			ticks = append(ticks, t)
 		}

@@ -38,29 +38,25 @@ func (g *Gateway) attachIkernel(w http.ResponseWriter, r *http.Request) error {
 
 func (g *Gateway) detachIkernel(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("name")
-	err := g.Ikernels.Detach(r.Context(), name)
-	if of := g.applicationOf(name); of != nil && errors.Is(err, ikernel.ErrNotFound) {
-		err = fmt.Errorf("%w: process %d (%s) has %s until it detaches it, or ends", ikernel.ErrApplication, of.PID, of.Command, name)
-	}
-	if err != nil {
-		return err
+	if err := g.Ikernels.Detach(r.Context(), name); err != nil {
+		return g.orOwned(name, err)
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
-// applicationOf is the application that has an ikernel; nil: none is known to.
-func (g *Gateway) applicationOf(name string) *api.IkernelApplication {
-	if g.Applications == nil {
-		return nil
+// orOwned is the error, or whose the ikernel is that no operator has attached.
+func (g *Gateway) orOwned(name string, err error) error {
+	if g.Applications == nil || !errors.Is(err, ikernel.ErrNotFound) {
+		return err
 	}
 	list, _ := g.Applications()
 	for _, i := range list {
 		if i.Name == name {
-			return i.Application
+			return fmt.Errorf("%w: %v has %s until it detaches it, or ends", ikernel.ErrApplication, i.Application, name)
 		}
 	}
-	return nil
+	return err
 }
 
 func (g *Gateway) changeIkernelKeys(w http.ResponseWriter, r *http.Request) error {
@@ -68,9 +64,10 @@ func (g *Gateway) changeIkernelKeys(w http.ResponseWriter, r *http.Request) erro
 	if err := readJSON(w, r, &body); err != nil {
 		return err
 	}
-	i, err := g.Ikernels.ChangeKeys(r.Context(), r.PathValue("name"), body)
+	name := r.PathValue("name")
+	i, err := g.Ikernels.ChangeKeys(r.Context(), name, body)
 	if err != nil {
-		return err
+		return g.orOwned(name, err)
 	}
 	return writeJSON(w, http.StatusOK, i)
 }

@@ -212,8 +212,11 @@ func (m *Manager) Detach(ctx context.Context, name string) error {
 		return err
 	}
 	m.drop(a)
+	if err := a.detach(); err != nil {
+		return err
+	}
 	m.cfg.Log.Info("detached", "ikernel", name)
-	return a.detach()
+	return nil
 }
 
 // List describes all ikernels: by port, and those of one port in the order in which they get a packet.

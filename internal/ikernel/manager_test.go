@@ -145,19 +145,20 @@ func TestServerGone(t *testing.T) {
 	if _, err := n.Attach(t.Context(), request(s)); err != nil {
 		t.Fatal(err)
 	}
-	why := func(is func(reason string) bool) func([]api.Ikernel) bool {
-		return func(list []api.Ikernel) bool {
-			s.Ask("k")
-			return attached(list) && is(list[0].Reason)
-		}
-	}
-	n.await("without a reason", why(func(reason string) bool { return reason == "" }))
+	s.Set("k", "v")
+	n.await("without a reason", func(list []api.Ikernel) bool {
+		s.Get("k", "v")
+		return counter(list, "hits") > 0 && list[0].Reason == ""
+	})
 	if err := s.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	n.await("without values", why(func(reason string) bool { return strings.HasPrefix(reason, "no values are fetched: ") }))
+	n.await("without values", func(list []api.Ikernel) bool {
+		s.Ask("k")
+		return attached(list) && strings.HasPrefix(list[0].Reason, "no values are fetched: ")
+	})
 	s.StartAgain()
-	n.await("without a reason again", why(func(reason string) bool { return reason == "" }))
+	n.await("without a reason, and nobody asks", func(list []api.Ikernel) bool { return attached(list) && list[0].Reason == "" })
 }
 
 // TestAttach attaches a cache, and detaches it, while the server runs.

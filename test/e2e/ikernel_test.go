@@ -173,7 +173,7 @@ func (i *instance) listsOwn(address string) {
 			i.t.Errorf("the list has no %q: %s", want, out)
 		}
 	}
-	if out, err := i.try("ik", "detach", list[0].Name); err == nil || !strings.Contains(out, "no such ikernel") {
+	if out, err := i.try("ik", "detach", list[0].Name); err == nil || !strings.Contains(out, fmt.Sprintf("%v has %s", of, list[0].Name)) {
 		i.t.Errorf("another's ikernel is detached: %s", out)
 	}
 }
