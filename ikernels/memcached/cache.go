@@ -198,7 +198,7 @@ func (c *Cache) Lost() error {
 	return nil
 }
 
-// Ails says why the cache could fetch no values when it was last asked to; nil: it could.
+// Ails says why the cache fetched no values when it last tried; nil: it did.
 func (c *Cache) Ails() error {
 	if why := c.worker.ails.Load(); why != nil {
 		return fmt.Errorf("no values are fetched: %w", *why)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
 	"net/netip"
 	"strings"
 	"testing"
@@ -43,6 +44,9 @@ func (fakeIkernels) Detach(_ context.Context, name string) error {
 }
 
 func (fakeIkernels) ChangeKeys(_ context.Context, name string, r api.IkernelKeysRequest) (*api.Ikernel, error) {
+	if name != "cache" {
+		return nil, fmt.Errorf("%w: %s", ikernel.ErrNotFound, name)
+	}
 	if len(r.Add) == 0 {
 		return nil, fmt.Errorf("%w: no key", ikernel.ErrInvalid)
 	}
@@ -102,10 +106,12 @@ func TestApplications(t *testing.T) {
 		"echo-1": `409 {"error":"the ikernel is an application's: process 7 (server) has echo-1 until it detaches it, or ends"}`,
 		"echo-2": `404 {"error":"no such ikernel: echo-2"}`,
 	} {
-		r := do(t, h, "DELETE", "/system/ikernels/"+name, "")
-		body, err := io.ReadAll(r.Body)
-		if got := fmt.Sprint(r.StatusCode, " ", strings.TrimSpace(string(body))); err != nil || got != want {
-			t.Errorf("detach %s: %s, %v, want %s", name, got, err, want)
+		path := "/system/ikernels/" + name
+		for what, r := range map[string]*http.Response{"detach": do(t, h, "DELETE", path, ""), "change keys": do(t, h, "POST", path+"/keys", `{"remove":["a"]}`)} {
+			body, err := io.ReadAll(r.Body)
+			if got := fmt.Sprint(r.StatusCode, " ", strings.TrimSpace(string(body))); err != nil || got != want {
+				t.Errorf("%s of %s: %s, %v, want %s", what, name, got, err, want)
+			}
 		}
 	}
 }
